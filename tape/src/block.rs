@@ -1,0 +1,533 @@
+//! Sealed files: a head, chunks, a footer, a tail. A chunk is the schema, a
+//! group's bounds, or one column of one table of a group; group 0 holds the
+//! dictionaries that all groups share. Every chunk says what it is and has a
+//! checksum, so the footer can be rebuilt by going through the chunks.
+//!
+//! A sealed file of the writer has one group; a file of many groups differs
+//! in nothing else.
+
+use crate::codec;
+use crate::error::{Error, Result};
+use crate::frame::{FrameBuilder, HELLO, crc32c, u32_at, u64_at};
+use crate::hello;
+use crate::log::{IDENTITY_BYTES, encode_identity};
+use crate::part::{Identity, PartInfo};
+use crate::schema::{RUN, Schema};
+use crate::storage::AppendFile;
+use crate::table::{Data, Table};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub(crate) const HEAD_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x54];
+pub(crate) const CHUNK_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x4B];
+pub(crate) const TAIL_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x45];
+pub(crate) const VERSION: u8 = 1;
+/// Bytes of the head.
+pub(crate) const HEAD_BYTES: usize = 44;
+/// Bytes of the tail.
+pub(crate) const TAIL_BYTES: usize = 20;
+/// Bytes of a chunk before its data.
+pub(crate) const CHUNK_BYTES: usize = 24;
+/// Bytes of an entry of the footer.
+pub(crate) const ENTRY_BYTES: usize = 44;
+/// Most rows of a table in a group.
+pub(crate) const MAX_ROWS: usize = 1 << 25;
+
+pub(crate) const SCHEMA: u8 = 1;
+pub(crate) const GROUP: u8 = 2;
+pub(crate) const COLUMN: u8 = 3;
+pub(crate) const FOOTER: u8 = 4;
+
+/// What a chunk is, and in the footer where it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) kind: u8,
+    pub(crate) coding: u8,
+    pub(crate) table: u8,
+    pub(crate) column: u8,
+    pub(crate) group: u32,
+    pub(crate) rows: u32,
+    pub(crate) data_bytes: u32,
+    /// Bytes before compression, where zstd is used.
+    pub(crate) plain_bytes: u32,
+    pub(crate) offset: u64,
+    pub(crate) min: i64,
+    pub(crate) max: i64,
+}
+
+impl Entry {
+    fn encode_head(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&CHUNK_MAGIC);
+        out.extend_from_slice(&[self.kind, self.coding, self.table, self.column]);
+        for field in [self.group, self.rows, self.data_bytes, self.plain_bytes] {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+    }
+
+    /// Reads what stands before the data of a chunk.
+    pub(crate) fn parse_head(bytes: &[u8], offset: u64) -> Option<Entry> {
+        let head = bytes.get(..CHUNK_BYTES)?;
+        if head[..4] != CHUNK_MAGIC {
+            return None;
+        }
+        Some(Entry {
+            kind: head[4],
+            coding: head[5],
+            table: head[6],
+            column: head[7],
+            group: u32_at(head, 8)?,
+            rows: u32_at(head, 12)?,
+            data_bytes: u32_at(head, 16)?,
+            plain_bytes: u32_at(head, 20)?,
+            offset,
+            min: i64::MIN,
+            max: i64::MAX,
+        })
+    }
+
+    /// Bytes of the whole chunk.
+    pub(crate) fn chunk_bytes(&self) -> u64 {
+        CHUNK_BYTES as u64 + u64::from(self.data_bytes) + 4
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[self.kind, self.coding, self.table, self.column]);
+        for field in [self.group, self.rows, self.data_bytes, self.plain_bytes] {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+        for field in [self.offset, self.min as u64, self.max as u64] {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+    }
+
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Entry> {
+        Some(Entry {
+            kind: *bytes.first()?,
+            coding: *bytes.get(1)?,
+            table: *bytes.get(2)?,
+            column: *bytes.get(3)?,
+            group: u32_at(bytes, 4)?,
+            rows: u32_at(bytes, 8)?,
+            data_bytes: u32_at(bytes, 12)?,
+            plain_bytes: u32_at(bytes, 16)?,
+            offset: u64_at(bytes, 20)?,
+            min: u64_at(bytes, 28)? as i64,
+            max: u64_at(bytes, 36)? as i64,
+        })
+    }
+}
+
+/// What a group says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct GroupInfo {
+    pub(crate) first_tick: u64,
+    pub(crate) last_tick: u64,
+    pub(crate) min_ms: i64,
+    pub(crate) max_ms: i64,
+    pub(crate) lost_definitions: u64,
+    pub(crate) dropped_rows: u64,
+    pub(crate) statements_ms: u64,
+    /// Frames the group was made of.
+    pub(crate) frames: FrameRange,
+    /// Rows by id of the table.
+    pub(crate) rows: Vec<(u8, u32)>,
+}
+
+/// The frames of one life of the sampler that a group was made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameRange {
+    /// Life of the sampler, 0 when the rows did not come in frames.
+    pub incarnation: u64,
+    /// First sequence.
+    pub first: u64,
+    /// Last sequence.
+    pub last: u64,
+    /// Tick base of the frames.
+    pub tick_base: u64,
+}
+
+const GROUP_FIELDS: usize = 11;
+
+impl GroupInfo {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let fields: [u64; GROUP_FIELDS] = [
+            self.first_tick,
+            self.last_tick,
+            self.min_ms as u64,
+            self.max_ms as u64,
+            self.lost_definitions,
+            self.dropped_rows,
+            self.frames.incarnation,
+            self.frames.first,
+            self.frames.last,
+            self.frames.tick_base,
+            self.statements_ms,
+        ];
+        for field in fields {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+        for (table, rows) in &self.rows {
+            out.push(*table);
+            out.extend_from_slice(&rows.to_le_bytes());
+        }
+        out
+    }
+
+    pub(crate) fn parse(bytes: &[u8]) -> Option<GroupInfo> {
+        let field = |i: usize| u64_at(bytes, i * 8);
+        let tables = bytes.get(GROUP_FIELDS * 8..)?.chunks_exact(5);
+        let rows = tables.map(|t| Some((t[0], u32_at(t, 1)?)));
+        Some(GroupInfo {
+            first_tick: field(0)?,
+            last_tick: field(1)?,
+            min_ms: field(2)? as i64,
+            max_ms: field(3)? as i64,
+            lost_definitions: field(4)?,
+            dropped_rows: field(5)?,
+            statements_ms: field(10)?,
+            frames: FrameRange {
+                incarnation: field(6)?,
+                first: field(7)?,
+                last: field(8)?,
+                tick_base: field(9)?,
+            },
+            rows: rows.collect::<Option<_>>()?,
+        })
+    }
+}
+
+/// Bytes that are collected before they are written.
+const PENDING_BYTES: usize = 1 << 18;
+
+/// Writes a sealed file from begin to end.
+pub struct BlockWriter {
+    file: Box<dyn AppendFile>,
+    path: PathBuf,
+    pending: Vec<u8>,
+    schema: Arc<Schema>,
+    identity: Identity,
+    offset: u64,
+    entries: Vec<Entry>,
+    groups: Vec<(u32, Vec<u8>)>,
+    schema_crc: u32,
+}
+
+/// A schema as a chunk holds it.
+pub(crate) fn schema_frame(schema: &Schema) -> Vec<u8> {
+    let mut frame = FrameBuilder::new(HELLO, 0, 0, 0);
+    hello::write_schema(&mut frame, schema);
+    frame.finish()
+}
+
+/// Why a sealed file was not written.
+pub type Written = Result<()>;
+
+impl BlockWriter {
+    /// Writes head and schema to a new file; its path is for messages. The
+    /// schema is one with table `run`.
+    ///
+    /// # Errors
+    /// The bytes could not be written.
+    pub fn new(
+        identity: Identity,
+        schema: Arc<Schema>,
+        file: Box<dyn AppendFile>,
+        path: PathBuf,
+    ) -> Result<Self> {
+        let mut head = HEAD_MAGIC.to_vec();
+        head.extend_from_slice(&[VERSION, HEAD_BYTES as u8, 0, 0]);
+        encode_identity(&mut head, &identity);
+        let crc = crc32c(&head);
+        head.extend_from_slice(&crc.to_le_bytes());
+        let frame = schema_frame(&schema);
+        let mut writer = BlockWriter {
+            file,
+            path,
+            pending: Vec::new(),
+            schema,
+            identity,
+            offset: 0,
+            entries: Vec::new(),
+            groups: Vec::new(),
+            schema_crc: crc32c(&frame),
+        };
+        writer.write(&head)?;
+        let (data, plain_bytes) = codec::compress(&frame)?;
+        let entry = Entry {
+            kind: SCHEMA,
+            plain_bytes,
+            ..Entry::default()
+        };
+        writer.chunk(entry, &data)?;
+        Ok(writer)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Written {
+        self.offset += bytes.len() as u64;
+        self.pending.extend_from_slice(bytes);
+        match self.pending.len() >= PENDING_BYTES {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> Written {
+        let written = self.file.append(&self.pending);
+        self.pending.clear();
+        written.map_err(|e| Error::io("write file", &self.path, e))
+    }
+
+    /// Writes a group: every table that is not a dictionary.
+    ///
+    /// # Errors
+    /// The bytes could not be written.
+    pub(crate) fn group(
+        &mut self,
+        info: &PartInfo,
+        frames: FrameRange,
+        tables: &[Table],
+    ) -> Written {
+        let number = self.groups.len() as u32 + 1;
+        let own = |t: &usize| !self.is_shared(*t);
+        let chosen: Vec<usize> = (0..tables.len()).filter(own).collect();
+        self.tables(number, &chosen, tables)?;
+        let group = GroupInfo {
+            first_tick: info.first_tick,
+            last_tick: info.last_tick,
+            min_ms: info.min_ms,
+            max_ms: info.max_ms,
+            lost_definitions: info.lost_definitions,
+            dropped_rows: info.dropped_rows,
+            statements_ms: info.statements_ms,
+            frames,
+            rows: self.rows(&chosen, tables),
+        };
+        self.group_info(number, &group)
+    }
+
+    /// Writes the dictionaries and totals, footer and tail and synchronises
+    /// the file; returns its length.
+    ///
+    /// # Errors
+    /// The bytes could not be written.
+    pub(crate) fn finish(mut self, tables: &[Table]) -> Result<u64> {
+        let shared = |t: &usize| self.is_shared(*t);
+        let chosen: Vec<usize> = (0..tables.len()).filter(shared).collect();
+        self.tables(0, &chosen, tables)?;
+        let group = GroupInfo {
+            rows: self.rows(&chosen, tables),
+            ..GroupInfo::default()
+        };
+        self.group_info(0, &group)?;
+        self.end()
+    }
+
+    /// Writes footer and tail and synchronises the file; returns its length.
+    pub(crate) fn end(mut self) -> Result<u64> {
+        let footer = self.footer();
+        let (data, plain_bytes) = codec::compress(&footer)?;
+        let entry = Entry {
+            kind: FOOTER,
+            plain_bytes,
+            ..Entry::default()
+        };
+        let at = self.offset;
+        self.chunk(entry, &data)?;
+        let mut tail = TAIL_MAGIC.to_vec();
+        tail.extend_from_slice(&((self.offset - at) as u32).to_le_bytes());
+        tail.extend_from_slice(&at.to_le_bytes());
+        let crc = crc32c(&tail);
+        tail.extend_from_slice(&crc.to_le_bytes());
+        self.write(&tail)?;
+        self.flush()?;
+        let synced = self.file.sync();
+        synced.map_err(|e| Error::io("synchronize file", &self.path, e))?;
+        Ok(self.offset)
+    }
+
+    fn is_shared(&self, table: usize) -> bool {
+        self.schema.is_dictionary(table) || self.schema.is_totals(table)
+    }
+
+    fn rows(&self, chosen: &[usize], tables: &[Table]) -> Vec<(u8, u32)> {
+        let used = chosen.iter().filter(|&&t| tables[t].rows > 0);
+        used.map(|&t| (self.schema.tables[t].id, tables[t].rows as u32))
+            .collect()
+    }
+
+    pub(crate) fn group_info(&mut self, number: u32, group: &GroupInfo) -> Written {
+        let data = group.encode();
+        let entry = Entry {
+            kind: GROUP,
+            group: number,
+            ..Entry::default()
+        };
+        self.chunk(entry, &data)?;
+        self.groups.push((number, data));
+        Ok(())
+    }
+
+    fn tables(&mut self, group: u32, chosen: &[usize], tables: &[Table]) -> Written {
+        for &t in chosen {
+            if tables[t].rows > MAX_ROWS {
+                let name = &self.schema.tables[t].name;
+                return Err(Error::damaged(format!(
+                    "table \"{name}\" with too many rows"
+                )));
+            }
+            for column in 0..tables[t].columns.len() {
+                self.column(group, t, column, tables)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn column(&mut self, group: u32, t: usize, c: usize, tables: &[Table]) -> Written {
+        let def = &self.schema.tables[t];
+        let mut entry = Entry {
+            kind: COLUMN,
+            table: def.id,
+            column: def.columns[c].id,
+            group,
+            rows: tables[t].rows as u32,
+            ..Entry::default()
+        };
+        match &tables[t].columns[c] {
+            Data::Ints(values) if values.iter().any(|&v| v != 0) => {
+                entry.min = values.iter().copied().min().unwrap_or(0);
+                entry.max = values.iter().copied().max().unwrap_or(0);
+                let coded = self.code(t, c, values, tables)?;
+                entry.coding = coded[0];
+                self.chunk(entry, &coded[1..])
+            }
+            Data::Bytes(strings) if !strings.data.is_empty() => {
+                let (data, plain_bytes) = codec::encode_strings(strings)?;
+                entry.coding = codec::STRINGS;
+                entry.plain_bytes = plain_bytes;
+                self.chunk(entry, &data)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Coding byte and data of a column of numbers.
+    fn code(&self, t: usize, c: usize, values: &[i64], tables: &[Table]) -> Result<Vec<u8>> {
+        let mut coded = Vec::new();
+        if let Some(derived) = derive(&self.schema, t, c, values, tables) {
+            coded.push(derived.coding);
+            coded.extend_from_slice(&derived.base);
+            codec::encode_ints(&mut coded, &derived.values)?;
+        } else {
+            codec::encode_ints(&mut coded, values)?;
+        }
+        Ok(coded)
+    }
+
+    pub(crate) fn chunk(&mut self, mut entry: Entry, data: &[u8]) -> Written {
+        entry.offset = self.offset;
+        entry.data_bytes = u32::try_from(data.len())
+            .map_err(|_| Error::damaged("more than 4 GiB in one column"))?;
+        let mut chunk = Vec::with_capacity(CHUNK_BYTES + data.len() + 4);
+        entry.encode_head(&mut chunk);
+        chunk.extend_from_slice(data);
+        let crc = crc32c(&chunk);
+        chunk.extend_from_slice(&crc.to_le_bytes());
+        self.write(&chunk)?;
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    fn footer(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        encode_identity(&mut out, &self.identity);
+        debug_assert_eq!(out.len(), IDENTITY_BYTES);
+        out.extend_from_slice(&self.schema_crc.to_le_bytes());
+        out.extend_from_slice(&(self.groups.len() as u32).to_le_bytes());
+        for (number, data) in &self.groups {
+            out.extend_from_slice(&number.to_le_bytes());
+            out.extend_from_slice(&(data.len() as u32).to_le_bytes());
+            out.extend_from_slice(data);
+        }
+        out.extend_from_slice(&(self.entries.len() as u32).to_le_bytes());
+        for entry in &self.entries {
+            entry.encode(&mut out);
+        }
+        out
+    }
+}
+
+/// A column rewritten against others, which makes smaller numbers.
+struct Derived {
+    coding: u8,
+    /// Ids of table and column it is rewritten against.
+    base: Vec<u8>,
+    values: Vec<i64>,
+}
+
+/// How columns are rewritten: (table, column, coding, base table, base column).
+const DERIVED: [(&str, &str, u8, &str, &str); 7] = [
+    (RUN, "query_start", codec::STARTS, "tick", "taken_at"),
+    (RUN, "xact_start", codec::STARTS, RUN, "query_start"),
+    (RUN, "state_change", codec::STARTS, RUN, "query_start"),
+    (RUN, "xmin", codec::STARTS, "tick", "next_xid"),
+    (RUN, "xid", codec::STARTS, "tick", "next_xid"),
+    (RUN, "first_tick", codec::GAPS, "tick", "tick"),
+    ("tick", "taken_at", codec::OFFSET, "tick", "slot_time"),
+];
+
+fn derive(
+    schema: &Schema,
+    t: usize,
+    c: usize,
+    values: &[i64],
+    tables: &[Table],
+) -> Option<Derived> {
+    let def = &schema.tables[t];
+    let rule = |r: &&(&str, &str, u8, &str, &str)| r.0 == def.name && r.1 == def.columns[c].name;
+    let &(_, _, coding, base_table, base_column) = DERIVED.iter().find(rule)?;
+    let (bt, bc) = schema.column(base_table, base_column)?;
+    let all = |t: usize, c: usize| -> Vec<i64> {
+        (0..tables[t].rows)
+            .map(|row| tables[t].get(c, row))
+            .collect()
+    };
+    let base = all(bt, bc);
+    let values = match coding {
+        codec::OFFSET => {
+            let pairs = values.iter().zip(&base);
+            pairs.map(|(v, b)| v.wrapping_sub(*b)).collect()
+        }
+        codec::GAPS => {
+            let sessions = all(t, def.index("session")?);
+            let lengths = all(t, def.index("ticks")?);
+            codec::gaps(values, &sessions, &lengths, base.first().copied()?)
+        }
+        _ => {
+            let sessions = all(t, def.index("session")?);
+            let base = if bt == t {
+                base
+            } else {
+                let first = all(t, def.index("first_tick")?);
+                let (_, number) = schema.column("tick", "tick")?;
+                at_ticks(&first, &all(bt, number), &base)
+            };
+            codec::starts(values, &sessions, &base)?
+        }
+    };
+    Some(Derived {
+        coding,
+        base: vec![schema.tables[bt].id, schema.tables[bt].columns[bc].id],
+        values,
+    })
+}
+
+/// For each of some ticks the value of a column of table `tick`; 0 for a tick
+/// that is not there. `numbers` ascend.
+pub(crate) fn at_ticks(ticks: &[i64], numbers: &[i64], values: &[i64]) -> Vec<i64> {
+    let value = |tick: &i64| match numbers.binary_search(tick) {
+        Ok(row) => values.get(row).copied().unwrap_or(0),
+        Err(_) => 0,
+    };
+    ticks.iter().map(value).collect()
+}

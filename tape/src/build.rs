@@ -1,0 +1,361 @@
+//! Builds a part in memory from rows; `ingest.rs` does it from frames.
+
+use crate::error::{Error, Kind, Result};
+use crate::part::{Identity, Memory, Part, PartInfo};
+use crate::runs::RunBuilder;
+use crate::schema::{RUN, STATS, Schema};
+use crate::table::Table;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Builds a part row by row. Values are given as readers get them: REF and
+/// NAME columns hold row index + 1, times are absolute, ticks too. Ticks and
+/// samples must be added in ascending order.
+pub struct PartBuilder {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) runs: RunBuilder,
+    pub(crate) lost_definitions: u64,
+    pub(crate) dropped_rows: u64,
+    names: HashMap<(i64, Vec<u8>), i64>,
+    rows: HashMap<(usize, Vec<i64>), i64>,
+}
+
+impl PartBuilder {
+    /// For a schema whose `sample` table was replaced by `run`
+    /// ([`Schema::with_runs`]).
+    ///
+    /// # Errors
+    /// The schema has no table `run` or `name`.
+    pub fn new(schema: Arc<Schema>) -> Result<Self> {
+        let runs = RunBuilder::new(&schema);
+        let runs = runs.ok_or_else(|| Error::damaged("schema without table \"run\""))?;
+        Ok(PartBuilder {
+            tables: schema.tables.iter().map(Table::new).collect(),
+            runs,
+            schema,
+            lost_definitions: 0,
+            dropped_rows: 0,
+            names: HashMap::new(),
+            rows: HashMap::new(),
+        })
+    }
+
+    /// Reference to a name in UTF-8; equal names have one reference. Null for
+    /// an empty one.
+    ///
+    /// # Errors
+    /// The schema has no table `name`.
+    pub fn name(&mut self, name: &str) -> Result<i64> {
+        if name.is_empty() {
+            return Ok(0);
+        }
+        self.name_bytes(6, name.as_bytes())
+    }
+
+    /// Reference to a name in the encoding with this PostgreSQL id.
+    ///
+    /// # Errors
+    /// The schema has no table `name`.
+    pub fn name_bytes(&mut self, encoding: i64, name: &[u8]) -> Result<i64> {
+        let key = (encoding, name.to_vec());
+        if let Some(&known) = self.names.get(&key) {
+            return Ok(known);
+        }
+        let added = self.row_bytes("name", &[("encoding", encoding)], &[("bytes", name)])?;
+        self.names.insert(key, added);
+        Ok(added)
+    }
+
+    /// Reference to a dictionary row (`wait`, `statement`, `session`,
+    /// `entry`); equal rows have one reference.
+    ///
+    /// # Errors
+    /// The table or a column is not in the schema.
+    pub fn intern(&mut self, table: &str, values: &[(&str, i64)]) -> Result<i64> {
+        let t = self.table_index(table)?;
+        let mut key = vec![0; self.tables[t].columns.len()];
+        for &(column, value) in values {
+            key[self.column_index(t, column)?] = value;
+        }
+        if let Some(&known) = self.rows.get(&(t, key.clone())) {
+            return Ok(known);
+        }
+        let added = self.row(table, values)?;
+        self.rows.insert((t, key), added);
+        Ok(added)
+    }
+
+    /// Adds a row to any table but `run`; returns its index + 1. Columns that
+    /// are not given are 0.
+    ///
+    /// # Errors
+    /// The table or a column is not in the schema.
+    pub fn row(&mut self, table: &str, values: &[(&str, i64)]) -> Result<i64> {
+        self.row_bytes(table, values, &[])
+    }
+
+    /// Adds a row with strings, as [`PartBuilder::row`].
+    ///
+    /// # Errors
+    /// The table or a column is not in the schema.
+    pub fn row_bytes(
+        &mut self,
+        table: &str,
+        values: &[(&str, i64)],
+        strings: &[(&str, &[u8])],
+    ) -> Result<i64> {
+        let t = self.table_index(table)?;
+        let row = self.tables[t].add_row();
+        for &(column, value) in values {
+            let c = self.column_index(t, column)?;
+            self.tables[t].set(c, row, value);
+        }
+        for &(column, value) in strings {
+            let c = self.column_index(t, column)?;
+            self.tables[t].set_bytes(c, value);
+        }
+        Ok(row as i64 + 1)
+    }
+
+    /// Adds a sample of a session at a tick.
+    ///
+    /// # Errors
+    /// A column is not in the schema, or the session has a sample at or after
+    /// this tick.
+    pub fn sample(&mut self, tick: u64, session: i64, values: &[(&str, i64)]) -> Result<()> {
+        let t = self.table_index(RUN)?;
+        let mut row = vec![0; self.tables[t].columns.len()];
+        for &(column, value) in values {
+            row[self.column_index(t, column)?] = value;
+        }
+        let row: Vec<i64> = self.runs.columns().iter().map(|&c| row[c]).collect();
+        self.sample_row(tick, session, &row)
+    }
+
+    /// Adds a sample whose values are in the order of
+    /// [`PartBuilder::sample_columns`]: the fast way.
+    ///
+    /// # Errors
+    /// The session has a sample at or after this tick.
+    pub fn sample_row(&mut self, tick: u64, session: i64, values: &[i64]) -> Result<()> {
+        if self.runs.push(session, tick as i64, 1, values) {
+            return Ok(());
+        }
+        Err(Error::damaged(format!(
+            "session {session} has two samples at tick {tick} or goes back in time"
+        )))
+    }
+
+    /// The columns [`PartBuilder::sample_row`] takes, as indexes into the
+    /// columns of table `run`.
+    pub fn sample_columns(&self) -> &[usize] {
+        self.runs.columns()
+    }
+
+    /// Number of runs so far.
+    pub fn run_rows(&self) -> usize {
+        self.runs.rows()
+    }
+
+    /// Holds anything but definitions.
+    pub fn has_rows(&self) -> bool {
+        let own = |t: &usize| !self.schema.is_dictionary(*t);
+        let mut tables = (0..self.tables.len()).filter(own);
+        self.runs.rows() > 0 || tables.any(|t| self.tables[t].rows > 0)
+    }
+
+    /// The finished part.
+    pub fn finish(self, identity: Identity) -> Part {
+        let (schema, tables, mut info) = self.into_tables();
+        info.identity = identity;
+        Part::new(info, schema, Arc::new(Memory::new(tables)))
+    }
+
+    /// The finished tables by index of the schema, padded, runs included.
+    fn into_tables(mut self) -> (Arc<Schema>, Vec<Table>, PartInfo) {
+        let (mut tables, info) = self.take_group();
+        let schema = self.schema.clone();
+        let dictionaries = self.into_dictionaries().into_iter();
+        for (t, table) in dictionaries.enumerate().filter(|d| d.1.rows > 0) {
+            tables[t] = table;
+        }
+        (schema, tables, info)
+    }
+
+    /// Takes all rows but those of dictionaries, by index of the schema,
+    /// padded, runs included. References stay valid for the rows to come.
+    pub(crate) fn take_group(&mut self) -> (Vec<Table>, PartInfo) {
+        let schema = self.schema.clone();
+        let mut tables: Vec<Table> = schema.tables.iter().map(Table::new).collect();
+        let own = (0..tables.len()).filter(|&t| !schema.is_dictionary(t));
+        for t in own.collect::<Vec<_>>() {
+            std::mem::swap(&mut tables[t], &mut self.tables[t]);
+            tables[t].pad();
+        }
+        if let (Some(t), Some(fresh)) = (schema.index(RUN), RunBuilder::new(&schema)) {
+            tables[t] = std::mem::replace(&mut self.runs, fresh).finish();
+        }
+        sort(&schema, &mut tables, "count", ["category", "state", "at"]);
+        sort(&schema, &mut tables, STATS, ["entry", "time"]);
+        let mut info = bounds(&schema, &tables);
+        info.lost_definitions = std::mem::take(&mut self.lost_definitions);
+        info.dropped_rows = std::mem::take(&mut self.dropped_rows);
+        (tables, info)
+    }
+
+    /// Shows the tables of a group, with the dictionaries, as a part; gives
+    /// them back.
+    pub(crate) fn as_part<T>(
+        &mut self,
+        info: &PartInfo,
+        mut tables: Vec<Table>,
+        show: impl FnOnce(&Part) -> T,
+    ) -> (Vec<Table>, T) {
+        let schema = self.schema.clone();
+        let lend = |tables: &mut Vec<Table>, own: &mut Vec<Table>| {
+            for t in (0..tables.len()).filter(|&t| schema.is_dictionary(t)) {
+                std::mem::swap(&mut tables[t], &mut own[t]);
+            }
+        };
+        lend(&mut tables, &mut self.tables);
+        let memory = Arc::new(Memory::new(tables));
+        let part = Part::new(info.clone(), schema.clone(), memory.clone());
+        let shown = show(&part);
+        drop(part);
+        let mut tables = Memory::into_tables(memory, &schema);
+        lend(&mut tables, &mut self.tables);
+        (tables, shown)
+    }
+
+    /// The dictionaries by index of the schema, padded; other tables are
+    /// empty.
+    pub(crate) fn into_dictionaries(mut self) -> Vec<Table> {
+        for (t, table) in self.tables.iter_mut().enumerate() {
+            match self.schema.is_dictionary(t) {
+                true => table.pad(),
+                false => *table = Table::new(&self.schema.tables[t]),
+            }
+        }
+        self.tables
+    }
+
+    /// Rows of the dictionaries.
+    pub fn dictionary_rows(&self) -> usize {
+        let shared = (0..self.tables.len()).filter(|&t| self.schema.is_dictionary(t));
+        shared.map(|t| self.tables[t].rows).sum()
+    }
+
+    /// The schema it was made for.
+    pub fn schema(&self) -> Arc<Schema> {
+        self.schema.clone()
+    }
+
+    fn table_index(&self, table: &str) -> Result<usize> {
+        let index = self.schema.index(table);
+        index.ok_or_else(|| Error::new(Kind::NotFound, format!("no table \"{table}\"")))
+    }
+
+    fn column_index(&self, table: usize, column: &str) -> Result<usize> {
+        let def = &self.schema.tables[table];
+        let index = def.index(column);
+        index.ok_or_else(|| {
+            let message = format!("no column \"{column}\" in table \"{}\"", def.name);
+            Error::new(Kind::NotFound, message)
+        })
+    }
+}
+
+/// Sorts the rows of a table by some columns: nearly constant ones.
+fn sort<const N: usize>(schema: &Schema, tables: &mut [Table], table: &str, by: [&str; N]) {
+    let Some(t) = schema.index(table) else {
+        return;
+    };
+    let def = &schema.tables[t];
+    let keys: Vec<usize> = by.iter().filter_map(|name| def.index(name)).collect();
+    let table = &mut tables[t];
+    let mut order: Vec<u32> = (0..table.rows as u32).collect();
+    let key = |row: u32| keys.iter().map(move |&c| (c, row as usize));
+    order.sort_by(|&a, &b| {
+        let a = key(a).map(|(c, row)| table.get(c, row));
+        a.cmp(key(b).map(|(c, row)| table.get(c, row)))
+    });
+    table.permute(&order);
+}
+
+/// Ticks and slot times of the table `tick`.
+pub(crate) fn bounds(schema: &Schema, tables: &[Table]) -> PartInfo {
+    let mut info = PartInfo {
+        first_tick: u64::MAX,
+        min_ms: i64::MAX,
+        max_ms: i64::MIN,
+        ..PartInfo::default()
+    };
+    let number = schema.column("tick", "tick");
+    let time = schema.column("tick", "slot_time");
+    if let (Some((t, number)), Some((_, time))) = (number, time) {
+        for row in 0..tables[t].rows {
+            let tick = tables[t].get(number, row) as u64;
+            let ms = tables[t].get(time, row);
+            info.first_tick = info.first_tick.min(tick);
+            info.last_tick = info.last_tick.max(tick);
+            info.min_ms = info.min_ms.min(ms);
+            info.max_ms = info.max_ms.max(ms);
+        }
+    }
+    info
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn builder() -> PartBuilder {
+        let catalog = include_str!("../../catalog/samples.h");
+        let schema = Schema::from_catalog(catalog).unwrap().with_runs();
+        PartBuilder::new(Arc::new(schema)).unwrap()
+    }
+
+    #[test]
+    fn a_part_gives_back_rows_runs_and_bounds() {
+        let mut b = builder();
+        let class = b.name("IO").unwrap();
+        let event = b.name("DataFileRead").unwrap();
+        assert_eq!((class, b.name("IO").unwrap()), (1, 1));
+        let wait = [("wait_event_type", class), ("wait_event", event)];
+        let wait = b.intern("wait", &wait).unwrap();
+        let session = b.intern("session", &[("pid", 77)]).unwrap();
+        for tick in 10..13 {
+            let slot = ("slot_time", 1_000 * tick);
+            b.row("tick", &[("tick", tick), slot]).unwrap();
+            b.sample(tick as u64, session, &[("wait", wait)]).unwrap();
+        }
+        let node = Identity {
+            node: 5,
+            ..Identity::default()
+        };
+        let part = b.finish(node);
+        assert_eq!(
+            (part.node(), part.first_tick(), part.last_tick()),
+            (5, 10, 12)
+        );
+        assert_eq!((part.min_ms(), part.max_ms()), (10_000, 12_000));
+        assert_eq!(part.rows("run"), 1);
+        assert_eq!(part.ints("run", "ticks").unwrap()[..], [3]);
+        assert_eq!(part.ints("run", "first_tick").unwrap()[..], [10]);
+        assert_eq!(part.ints("session", "pid").unwrap()[..], [77]);
+        assert_eq!(part.ints("tick", "cost_step").unwrap()[..], [0, 0, 0]);
+        assert_eq!(part.ints("tick", "of_the_future").unwrap().len(), 3);
+        let names = part.bytes("name", "bytes").unwrap();
+        assert_eq!(names.get(1), b"DataFileRead");
+        assert_eq!(part.rows("nothing"), 0);
+    }
+
+    #[test]
+    fn a_second_sample_of_a_session_at_a_tick_is_refused() {
+        let mut b = builder();
+        b.sample(1, 1, &[]).unwrap();
+        assert!(b.sample(1, 1, &[("state", 1)]).is_err());
+        assert!(b.sample(1, 1, &[("no_such_column", 1)]).is_err());
+    }
+}

@@ -1,0 +1,343 @@
+//! Codings of the columns of sealed files. Decoding trusts nothing: counts
+//! are checked against the rows the table has, and memory grows with what was
+//! decoded, not with what a header claims.
+
+use crate::error::{Error, Result};
+use crate::table::{Column, Strings};
+use pco::standalone::{DecompressorItem, FileDecompressor};
+use std::cell::RefCell;
+use std::io::Read;
+use std::sync::Arc;
+
+/// One number for all rows.
+pub const CONSTANT: u8 = 1;
+/// pco.
+pub const PCO: u8 = 2;
+/// Starts against a base column, `docs/format.md`.
+pub const STARTS: u8 = 3;
+/// First ticks of runs against the end of the session's run before.
+pub const GAPS: u8 = 4;
+/// Difference to another column of the row.
+pub const OFFSET: u8 = 5;
+/// Strings in a zstd frame.
+pub const STRINGS: u8 = 16;
+
+const ZSTD_LEVEL: i32 = 9;
+
+fn broken(what: &str) -> Error {
+    Error::damaged(format!("column that is not valid {what}"))
+}
+
+/// Appends coding byte and data.
+pub(crate) fn encode_ints(out: &mut Vec<u8>, values: &[i64]) -> Result<()> {
+    if let Some((&first, rest)) = values.split_first()
+        && rest.iter().all(|&v| v == first)
+    {
+        out.push(CONSTANT);
+        out.extend_from_slice(&first.to_le_bytes());
+        return Ok(());
+    }
+    out.push(PCO);
+    let config = pco::ChunkConfig::default();
+    let packed = pco::standalone::simple_compress(values, &config);
+    out.extend_from_slice(&packed.map_err(|e| Error::damaged(e.to_string()))?);
+    Ok(())
+}
+
+/// The inverse of [`encode_ints`] for a coding byte and data.
+pub(crate) fn decode_ints(coded: &[u8], rows: usize) -> Result<Vec<i64>> {
+    let (&coding, data) = coded.split_first().ok_or_else(|| broken("coding"))?;
+    decode_values(coding, data, rows)
+}
+
+/// The same for a coding byte that stands elsewhere.
+pub(crate) fn decode_values(coding: u8, data: &[u8], rows: usize) -> Result<Vec<i64>> {
+    match coding {
+        CONSTANT => {
+            let value = data.try_into().map_err(|_| broken("constant"))?;
+            let mut values = spare_buffer();
+            values.clear();
+            values.resize(rows, i64::from_le_bytes(value));
+            Ok(values)
+        }
+        PCO => decode_pco(data, rows),
+        other => Err(Error::damaged(format!("column of coding {other}"))),
+    }
+}
+
+fn decode_pco(data: &[u8], rows: usize) -> Result<Vec<i64>> {
+    let not_pco = |_| broken("pco");
+    let (file, mut rest) = FileDecompressor::new(data).map_err(not_pco)?;
+    // What a buffer held before is written over.
+    let mut values = spare_buffer();
+    let mut begin = 0;
+    while let DecompressorItem::Chunk(mut chunk) = file.chunk_decompressor(rest).map_err(not_pco)? {
+        if chunk.n() > rows - begin {
+            return Err(broken("pco: too many rows"));
+        }
+        let end = begin + chunk.n();
+        if values.len() < end {
+            values.resize(end, 0);
+        }
+        let progress = chunk.read(&mut values[begin..end]).map_err(not_pco)?;
+        if !progress.finished {
+            return Err(broken("pco: too few rows"));
+        }
+        begin = end;
+        rest = chunk.into_src();
+    }
+    values.truncate(rows);
+    match begin == rows {
+        true => Ok(values),
+        false => Err(broken("pco: too few rows")),
+    }
+}
+
+/// Buffers kept for the next columns: fresh memory costs more than decoding
+/// into it.
+const SPARE_BUFFERS: usize = 16;
+
+thread_local! {
+    static SPARE: RefCell<Vec<Vec<i64>>> = const { RefCell::new(Vec::new()) };
+}
+
+fn spare_buffer() -> Vec<i64> {
+    SPARE.with_borrow_mut(|spare| spare.pop().unwrap_or_default())
+}
+
+/// Keeps the memory of a column that nobody reads any more for the next one
+/// this thread decodes.
+pub(crate) fn recycle(column: Column) {
+    if let Ok(values) = Arc::try_unwrap(column.0) {
+        SPARE.with_borrow_mut(|spare| {
+            if spare.len() < SPARE_BUFFERS {
+                spare.push(values);
+            }
+        });
+    }
+}
+
+/// Strings: u32 lengths, then the bytes, in one zstd frame. Returns the data
+/// and its size before compression.
+pub(crate) fn encode_strings(strings: &Strings) -> Result<(Vec<u8>, u32)> {
+    let mut plain = Vec::with_capacity(strings.ends.len() * 4 + strings.data.len());
+    let mut begin = 0;
+    for &end in &strings.ends {
+        plain.extend_from_slice(&((end - begin) as u32).to_le_bytes());
+        begin = end;
+    }
+    plain.extend_from_slice(&strings.data);
+    compress(&plain)
+}
+
+/// zstd; returns the data and its size before compression.
+pub(crate) fn compress(plain: &[u8]) -> Result<(Vec<u8>, u32)> {
+    let size = u32::try_from(plain.len());
+    let size = size.map_err(|_| Error::damaged("more than 4 GiB in one column"))?;
+    let packed = zstd::bulk::compress(plain, ZSTD_LEVEL);
+    let packed = packed.map_err(|e| Error::damaged(format!("could not compress: {e}")))?;
+    Ok((packed, size))
+}
+
+/// Claims up to this are believed before anything was decompressed.
+const SMALL_BYTES: u32 = 1 << 18;
+
+/// The inverse of [`compress`].
+pub(crate) fn decompress(packed: &[u8], plain_bytes: u32) -> Result<Vec<u8>> {
+    if plain_bytes <= SMALL_BYTES {
+        let plain = zstd::bulk::decompress(packed, plain_bytes as usize);
+        let plain = plain.map_err(|_| broken("zstd"))?;
+        return match plain.len() == plain_bytes as usize {
+            true => Ok(plain),
+            false => Err(broken("zstd")),
+        };
+    }
+    let decoder = zstd::stream::read::Decoder::with_buffer(packed);
+    let decoder = decoder.map_err(|_| broken("zstd"))?;
+    let mut plain = Vec::new();
+    let limit = u64::from(plain_bytes) + 1;
+    let read = decoder.take(limit).read_to_end(&mut plain);
+    match read {
+        Ok(n) if n == plain_bytes as usize => Ok(plain),
+        _ => Err(broken("zstd")),
+    }
+}
+
+/// The inverse of [`encode_strings`].
+pub(crate) fn decode_strings(packed: &[u8], plain_bytes: u32, rows: usize) -> Result<Strings> {
+    let plain = decompress(packed, plain_bytes)?;
+    let short = || broken("strings");
+    let (lengths, data) = rows
+        .checked_mul(4)
+        .and_then(|at| plain.split_at_checked(at))
+        .ok_or_else(short)?;
+    let mut end = 0usize;
+    let mut ends = Vec::with_capacity(rows);
+    for length in lengths.chunks_exact(4) {
+        let length = length.try_into().map_or(0, u32::from_le_bytes);
+        end = end.checked_add(length as usize).ok_or_else(short)?;
+        ends.push(end);
+    }
+    match end == data.len() {
+        true => Ok(Strings {
+            ends,
+            data: data.to_vec(),
+        }),
+        false => Err(short()),
+    }
+}
+
+/// Starts as 0 = null, 1 = as in the session's last run that has one, else 2
+/// + zigzag(base − start). `None` when a number is too large for that.
+pub(crate) fn starts(values: &[i64], sessions: &[i64], base: &[i64]) -> Option<Vec<i64>> {
+    let mut last = Last::default();
+    let coded = values.iter().enumerate().map(|(row, &value)| {
+        let known = last.of(sessions[row]);
+        if value == 0 {
+            return Some(0);
+        }
+        last.set(value);
+        if known == Some(value) {
+            return Some(1);
+        }
+        let difference = base[row].checked_sub(value)?;
+        let zigzag = difference.checked_mul(2)? ^ (difference >> 63);
+        zigzag.checked_add(2)
+    });
+    coded.collect()
+}
+
+/// The inverse of [`starts`].
+pub(crate) fn from_starts(coded: &[i64], sessions: &[i64], base: &[i64]) -> Vec<i64> {
+    let mut last = Last::default();
+    let values = coded.iter().enumerate().map(|(row, &code)| {
+        let known = last.of(sessions[row]);
+        let value = match code {
+            0 => return 0,
+            1 => known.unwrap_or(0),
+            _ => {
+                let zigzag = code.wrapping_sub(2);
+                base[row].wrapping_sub((zigzag >> 1) ^ -(zigzag & 1))
+            }
+        };
+        last.set(value);
+        value
+    });
+    values.collect()
+}
+
+/// The last start of the session whose runs are being read.
+#[derive(Default)]
+struct Last {
+    session: Option<i64>,
+    value: Option<i64>,
+}
+
+impl Last {
+    fn of(&mut self, session: i64) -> Option<i64> {
+        if self.session != Some(session) {
+            self.session = Some(session);
+            self.value = None;
+        }
+        self.value
+    }
+
+    fn set(&mut self, value: i64) {
+        self.value = Some(value);
+    }
+}
+
+/// First ticks as ticks since the end of the session's run before, or since
+/// `origin` for its first run.
+pub(crate) fn gaps(first: &[i64], sessions: &[i64], lengths: &[i64], origin: i64) -> Vec<i64> {
+    let mut last = Last::default();
+    let coded = first.iter().enumerate().map(|(row, &tick)| {
+        let before = last.of(sessions[row]).unwrap_or(origin);
+        last.set(tick.wrapping_add(lengths[row]));
+        tick.wrapping_sub(before)
+    });
+    coded.collect()
+}
+
+/// The inverse of [`gaps`], in place.
+pub(crate) fn from_gaps(coded: &mut [i64], sessions: &[i64], lengths: &[i64], origin: i64) {
+    let (mut session, mut end) = (None, origin);
+    for ((value, own), length) in coded.iter_mut().zip(sessions).zip(lengths) {
+        if session != Some(*own) {
+            (session, end) = (Some(*own), origin);
+        }
+        *value = end.wrapping_add(*value);
+        end = value.wrapping_add(*length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn starts_of(values: &[(i64, i64, i64)]) -> [Vec<i64>; 3] {
+        let mut rows = values.to_vec();
+        rows.sort_by_key(|r| r.0);
+        [0, 1, 2].map(|i| rows.iter().map(|r| [r.0, r.1, r.2][i]).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_survive(values in prop::collection::vec(any::<i64>(), 0..700)) {
+            let mut coded = Vec::new();
+            encode_ints(&mut coded, &values).unwrap();
+            prop_assert_eq!(decode_ints(&coded, values.len()).unwrap(), values.clone());
+            prop_assert!(values.is_empty() || decode_ints(&coded, values.len() - 1).is_err() || coded[0] == CONSTANT);
+        }
+
+        #[test]
+        fn starts_and_gaps_survive(
+            rows in prop::collection::vec((1..4i64, 0..6i64, 0..9i64), 0..50),
+        ) {
+            let [sessions, values, base] = starts_of(&rows);
+            let coded = starts(&values, &sessions, &base).unwrap();
+            prop_assert_eq!(from_starts(&coded, &sessions, &base), values.clone());
+            let coded = gaps(&values, &sessions, &base, 77);
+            let mut decoded = coded;
+            from_gaps(&mut decoded, &sessions, &base, 77);
+            prop_assert_eq!(decoded, values);
+        }
+
+        #[test]
+        fn damaged_columns_do_not_panic(data in prop::collection::vec(any::<u8>(), 0..100), rows in 0..300usize) {
+            let _ = decode_ints(&data, rows);
+            let _ = decode_pco(&data, rows);
+            let _ = decode_strings(&data, 1_000, rows);
+        }
+    }
+
+    #[test]
+    fn flipped_bits_of_a_column_do_not_panic() {
+        let values: Vec<i64> = (0..600).map(|i| i * i % 91).collect();
+        let mut coded = Vec::new();
+        encode_ints(&mut coded, &values).unwrap();
+        for bit in 0..coded.len() * 8 {
+            let mut copy = coded.clone();
+            copy[bit / 8] ^= 1 << (bit % 8);
+            let _ = decode_ints(&copy, values.len());
+        }
+    }
+
+    #[test]
+    fn a_start_far_from_its_base_is_left_to_pco() {
+        assert_eq!(starts(&[i64::MIN], &[1], &[5]), None);
+        assert_eq!(
+            starts(&[90, 90, 0, 90, 95], &[1; 5], &[100; 5]),
+            Some(vec![22, 1, 0, 1, 12])
+        );
+    }
+
+    #[test]
+    fn a_zstd_frame_of_the_wrong_size_is_refused() {
+        let (packed, size) = compress(&[7; 1_000]).unwrap();
+        assert_eq!(decompress(&packed, size).unwrap(), [7; 1_000]);
+        assert!(decompress(&packed, size - 1).is_err());
+        assert!(decompress(&packed, size + 1).is_err());
+    }
+}

@@ -1,0 +1,126 @@
+//! Errors in the style of PostgreSQL messages: a primary line in lower case,
+//! and a detail in full sentences where there is more to say.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What went wrong, for callers that act on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The operating system refused a file operation.
+    Io,
+    /// The bytes of a file or a frame are not what they should be.
+    Damaged,
+    /// The file was written by a later version of the format.
+    Version,
+    /// There is no space left.
+    NoSpace,
+    /// Another writer holds the directory.
+    Locked,
+    /// The caller asked for something that does not exist.
+    NotFound,
+}
+
+/// An error of this crate.
+#[derive(Debug)]
+pub struct Error {
+    /// For callers that act on it.
+    pub kind: Kind,
+    /// Primary line: lower case, no full stop.
+    pub message: String,
+    /// The file concerned.
+    pub path: Option<PathBuf>,
+    /// Offset in bytes within the file.
+    pub offset: Option<u64>,
+    /// What the operating system said.
+    pub os: Option<std::io::Error>,
+}
+
+/// Result with [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error without a file.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Error {
+            kind,
+            message: message.into(),
+            path: None,
+            offset: None,
+            os: None,
+        }
+    }
+
+    /// Damaged bytes.
+    pub fn damaged(message: impl Into<String>) -> Self {
+        Error::new(Kind::Damaged, message)
+    }
+
+    /// A file operation that failed: `could not WHAT "PATH": REASON`.
+    pub fn io(what: &str, path: &Path, error: std::io::Error) -> Self {
+        let kind = match error.kind() {
+            std::io::ErrorKind::NotFound => Kind::NotFound,
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Kind::NoSpace,
+            _ => Kind::Io,
+        };
+        Error {
+            kind,
+            message: format!("could not {what}"),
+            path: Some(path.to_path_buf()),
+            offset: None,
+            os: Some(error),
+        }
+    }
+
+    /// The same error with its file.
+    #[must_use]
+    pub fn at(mut self, path: &Path) -> Self {
+        self.path.get_or_insert_with(|| path.to_path_buf());
+        self
+    }
+
+    /// The same error with the offset in its file.
+    #[must_use]
+    pub fn offset(mut self, offset: u64) -> Self {
+        self.offset.get_or_insert(offset);
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if let Some(path) = &self.path {
+            write!(f, " \"{}\"", path.display())?;
+        }
+        if let Some(offset) = self.offset {
+            write!(f, " at offset {offset}")?;
+        }
+        if let Some(os) = &self.os {
+            write!(f, ": {os}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.os.as_ref().map(|e| e as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_error_reads_like_a_server_message() {
+        let os = std::io::Error::from_raw_os_error(13);
+        let error = Error::io("open file", Path::new("/x/node"), os).offset(7);
+        assert_eq!(
+            error.to_string(),
+            "could not open file \"/x/node\" at offset 7: Permission denied (os error 13)"
+        );
+    }
+}

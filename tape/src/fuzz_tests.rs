@@ -1,0 +1,348 @@
+//! Every parser of bytes on mutated inputs, see `fuzz.rs`: no panic, no
+//! endless loop, no memory that the input has not paid for.
+
+use crate::block_read::{BlockFile, Schemas};
+use crate::codec;
+use crate::directory::{Kind, Numbers, file_name};
+use crate::frame::{Frame, FrameBuilder, HELLO, crc32c};
+use crate::fuzz::{Fuzz, keep, mend_frames, mend_log, mend_sealed};
+use crate::hello;
+use crate::ingest::Ingest;
+use crate::log::{LogHeader, Scan, Stretch, read_log};
+use crate::memory::MemoryStorage;
+use crate::merge::{MergeJob, merge};
+use crate::part::Identity;
+use crate::pipe::FrameBuffer;
+use crate::query::{self, Field, QueryResult, Sink, Spec, Value};
+use crate::repair::{Outcome, Repaired, repair};
+use crate::schema::Schema;
+use crate::seal::seal_log;
+use crate::storage::Storage;
+use crate::store::Store;
+use crate::testing::{Load, Sampler, log_bytes, schema};
+use crate::writer::{Now, Writer};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+const LOG: &str = "0000000001.open";
+const TAPE: &str = "0000000001.tape";
+
+fn load(ticks_per_frame: usize) -> Load {
+    Load {
+        sessions: 3,
+        queries: 3,
+        ticks_per_frame,
+        ..Load::default()
+    }
+}
+
+/// A hello frame and some of data.
+fn frames(ticks_per_frame: usize, n: usize) -> Vec<Vec<u8>> {
+    let mut sampler = Sampler::new(1, load(ticks_per_frame));
+    let meta = [("retention_size_mb", "1"), ("file_mode", "0640")];
+    let mut frames = vec![sampler.hello(&meta)];
+    frames.extend((0..n).map(|_| sampler.frame().0));
+    frames
+}
+
+fn log(ticks_per_frame: usize, n: usize) -> Vec<u8> {
+    let header = LogHeader {
+        incarnation: 1,
+        first_sequence: 1,
+        ..LogHeader::default()
+    };
+    log_bytes(&header, &frames(ticks_per_frame, n))
+}
+
+/// A sealed file, and one of several groups.
+fn sealed() -> Vec<Vec<u8>> {
+    let storage = MemoryStorage::new();
+    for number in 1..=3 {
+        storage.put(&file_name(number, Kind::Log), &log(number as usize, 4));
+        seal_log(&storage, number, u64::MAX).unwrap();
+    }
+    let single = storage.bytes_of(TAPE).unwrap();
+    let many = crate::merge_tests::sealed_files(3, 2, 3).0;
+    let job = MergeJob {
+        files: (1..=2).map(Numbers::one).collect(),
+        thin_ms: None,
+        text_limit: 100,
+    };
+    merge(&many, &job, &AtomicBool::new(false)).unwrap();
+    let merged = many.bytes_of(&job.numbers().name(Kind::Sealed)).unwrap();
+    vec![single, merged]
+}
+
+struct Count(usize);
+
+impl Sink for Count {
+    fn begin(&mut self, _: &[Field]) -> QueryResult<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, _: Vec<Value>) -> QueryResult<()> {
+        self.0 += 1;
+        Ok(())
+    }
+}
+
+/// Reads every column and asks every function; names the outcome.
+fn read_all(store: &Store, catalog: &Schema) -> String {
+    let mut outcome = format!("{} ", store.damage().len());
+    let node = store.nodes().first().map(|n| n.id);
+    for part in node.iter().flat_map(|&n| store.parts(n)) {
+        for table in &part.schema().tables {
+            for column in &table.columns {
+                let ints = part.ints(&table.name, &column.name);
+                let bytes = part.bytes(&table.name, &column.name);
+                let errors = [ints.err(), bytes.err()];
+                for error in errors.into_iter().flatten() {
+                    outcome.push_str(&error.message);
+                }
+            }
+        }
+    }
+    for function in query::list() {
+        let mut spec = Spec::new(catalog, 1_790_000_100_000_000);
+        spec.since_us = Some(1_790_000_000_000_000);
+        spec.scope = Some("all".into());
+        spec.dimension = Some("wait_event".into());
+        spec.n = Some(5);
+        let mut count = Count(0);
+        let done = query::run(
+            function.name,
+            &spec,
+            store,
+            &AtomicBool::new(false),
+            &mut count,
+        );
+        let error = done.err().map(|e| e.message).unwrap_or_default();
+        outcome.push_str(&format!("{}{error}", count.0.min(3)));
+    }
+    outcome
+}
+
+#[test]
+fn fuzz_frames() {
+    let seeds = vec![frames(1, 3).concat(), frames(3, 2).concat()];
+    let fuzz = Fuzz {
+        name: "frames",
+        seeds,
+        words: &[],
+        mend: mend_frames,
+    };
+    fuzz.run(|bytes| {
+        let mut ingest: Option<Ingest> = None;
+        let mut outcome = String::new();
+        for stretch in Scan::new(bytes) {
+            let Stretch::Frame(frame) = stretch else {
+                continue;
+            };
+            let sections = match frame.all_sections() {
+                Ok(sections) => sections,
+                Err(error) => {
+                    outcome.push_str(&error.message);
+                    continue;
+                }
+            };
+            hello::read_meta(&sections);
+            match (&mut ingest, hello::read_schema(&sections)) {
+                (None, Ok(schema)) => ingest = Ingest::new(schema, 7).ok(),
+                (Some(ingest), _) => ingest.sections(&sections, frame.header.base_ms),
+                (None, Err(error)) => outcome.push_str(&error.message),
+            }
+        }
+        if let Some(ingest) = ingest {
+            let part = ingest.finish(Identity::default());
+            let info = part.info();
+            let counts = (info.dropped_rows.min(3), info.lost_definitions.min(3));
+            outcome.push_str(&format!("{} {counts:?}", part.rows("run").min(9)));
+        }
+        outcome
+    });
+}
+
+#[test]
+fn fuzz_hello() {
+    let fuzz = Fuzz {
+        name: "hello",
+        seeds: vec![frames(1, 0).concat()[40..].to_vec()],
+        words: &["name", "sample", "tick", "session", "marker", "text"],
+        mend: keep,
+    };
+    fuzz.run(|payload| {
+        let mut frame = FrameBuilder::new(HELLO, 1, 1, 0).finish();
+        frame.truncate(40);
+        frame[8..12].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+        frame[12..16].copy_from_slice(&3_u32.to_le_bytes());
+        frame.extend_from_slice(payload);
+        frame.extend_from_slice(&crc32c(&frame).to_le_bytes());
+        let Ok(Some(frame)) = Frame::parse(&frame) else {
+            return String::new();
+        };
+        let sections = frame.all_sections();
+        let schema = sections.and_then(|s| hello::read_schema(&s));
+        let made = schema.and_then(|s| Ingest::new(s, 0));
+        made.map_or_else(|e| e.message, |_| "schema".into())
+    });
+}
+
+#[test]
+fn fuzz_log() {
+    let catalog = schema();
+    let fuzz = Fuzz {
+        name: "log",
+        seeds: vec![log(1, 3), log(4, 2)],
+        words: &[],
+        mend: mend_log,
+    };
+    fuzz.run(|bytes| {
+        let storage = MemoryStorage::new();
+        storage.put(LOG, bytes);
+        let store = Store::open_storage(&storage).unwrap();
+        let read = read_log(bytes, u64::MAX);
+        let outcome = read.map_or_else(|e| e.message, |c| format!("{}", c.damage.len()));
+        let sealed = seal_log(&storage, 1, u64::MAX).map_err(|e| e.message);
+        let sealed = sealed.map_or_else(|e| e, |s| s.runs.min(9).to_string());
+        format!("{outcome} {sealed} {}", read_all(&store, &catalog))
+    });
+}
+
+#[test]
+fn fuzz_sealed() {
+    let catalog = schema();
+    let known = schema().with_runs();
+    let fuzz = Fuzz {
+        name: "sealed",
+        seeds: sealed(),
+        words: &[],
+        mend: mend_sealed,
+    };
+    fuzz.run(|bytes| {
+        let storage = MemoryStorage::new();
+        storage.put(TAPE, bytes);
+        let store = Store::open_storage(&storage).unwrap();
+        let outcome = read_all(&store, &catalog);
+        let to = MemoryStorage::new();
+        let repaired = repair(&storage, &to, None, &known).unwrap();
+        let kept = Store::open_storage(&to).unwrap();
+        let anew = |r: &Repaired| matches!(r.outcome, Outcome::Repaired { .. });
+        assert!(kept.damage().is_empty() || !repaired.iter().any(anew));
+        outcome
+    });
+}
+
+/// The plain bytes of a footer, and the file before it.
+fn footer(file: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let tail = &file[file.len() - 20..];
+    let at = u64::from_le_bytes(tail[8..16].try_into().unwrap()) as usize;
+    let number = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+    let data = at + 24..at + 24 + number(at + 16) as usize;
+    let plain = codec::decompress(&file[data], number(at + 20)).unwrap();
+    (plain, file[..at].to_vec())
+}
+
+#[test]
+fn fuzz_footer() {
+    let catalog = schema();
+    let (plain, before) = footer(&sealed()[1]);
+    let fuzz = Fuzz {
+        name: "footer",
+        seeds: vec![plain],
+        words: &[],
+        mend: keep,
+    };
+    fuzz.run(|plain| {
+        let (packed, plain_bytes) = codec::compress(plain).unwrap();
+        let mut file = before.clone();
+        file.extend_from_slice(&[0xF1, 0x54, 0x43, 0x4B, 4, 0, 0, 0]);
+        for field in [0, 0, packed.len() as u32, plain_bytes] {
+            file.extend_from_slice(&field.to_le_bytes());
+        }
+        file.extend_from_slice(&packed);
+        let length = file.len() + 4 - before.len();
+        file.extend_from_slice(&[0; 4]);
+        file.extend_from_slice(&[0xF1, 0x54, 0x43, 0x45]);
+        file.extend_from_slice(&(length as u32).to_le_bytes());
+        file.extend_from_slice(&(before.len() as u64).to_le_bytes());
+        file.extend_from_slice(&[0; 4]);
+        mend_sealed(&mut file);
+        let storage = MemoryStorage::new();
+        storage.put(TAPE, &file);
+        let opened = storage.open(TAPE).unwrap();
+        if let Ok(block) = BlockFile::open(opened, Path::new(TAPE), &mut Schemas::default()) {
+            block.verify().unwrap();
+        }
+        read_all(&Store::open_storage(&storage).unwrap(), &catalog)
+    });
+}
+
+#[test]
+fn fuzz_column() {
+    let column = |values: &[i64]| {
+        let mut coded = Vec::new();
+        codec::encode_ints(&mut coded, values).unwrap();
+        coded
+    };
+    let steps: Vec<i64> = (0..400).map(|i| i * i % 91).collect();
+    let wild: Vec<i64> = (0..50).map(|i| i64::MAX / (i + 1)).collect();
+    let (strings, _) = codec::compress(b"\x01\0\0\0\x02\0\0\0abc").unwrap();
+    let fuzz = Fuzz {
+        name: "column",
+        seeds: vec![column(&steps), column(&wild), column(&[5; 9]), strings],
+        words: &[],
+        mend: keep,
+    };
+    fuzz.run(|bytes| {
+        let mut outcome = String::new();
+        for rows in [2, 9, 50, 400] {
+            let ints = codec::decode_ints(bytes, rows).map(|v| v.len());
+            let strings = codec::decode_strings(bytes, 11, rows).map(|s| s.ends.len());
+            for read in [ints, strings] {
+                outcome.push_str(&read.map_or_else(|e| e.message, |n| n.to_string()));
+            }
+        }
+        outcome
+    });
+}
+
+#[test]
+fn fuzz_pipe() {
+    let fuzz = Fuzz {
+        name: "pipe",
+        seeds: vec![frames(1, 6).concat(), frames(5, 2).concat()],
+        words: &[],
+        mend: mend_frames,
+    };
+    fuzz.run(|bytes| {
+        let storage = MemoryStorage::new();
+        let mut writer = Writer::open(Arc::new(storage.clone()), 7).unwrap();
+        let mut buffer = FrameBuffer::default();
+        let mut codes = String::new();
+        for (step, piece) in bytes.chunks(700).enumerate() {
+            buffer.extend(piece);
+            while buffer.find() {
+                let now = Now {
+                    wall_ms: 1_790_000_000_000 + step as i64 * 1_000,
+                    mono_ms: step as i64 * 1_000,
+                };
+                let frame = buffer.frame().unwrap();
+                codes.push_str(&format!("{:?}", writer.push(&frame, now)));
+                writer.flush(now, true);
+                buffer.advance();
+            }
+        }
+        for job in writer.seal_jobs() {
+            let sealed = seal_log(&storage, job.number, job.until_sequence);
+            writer.sealed(job, sealed);
+        }
+        let store = Store::open_storage(&storage).unwrap();
+        let messages = writer.messages().len().min(9);
+        format!(
+            "{codes} {messages} {} {}",
+            store.damage().len(),
+            store.nodes().len()
+        )
+    });
+}

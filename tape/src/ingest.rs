@@ -1,0 +1,450 @@
+//! Frames to tables: ids of the sampler become row indexes, relative ticks
+//! and times absolute ones, samples runs. An id that is not defined yet gets
+//! a row at once; the definition fills it in when it comes, and what never
+//! comes reads as `?` and is counted.
+
+use crate::build::PartBuilder;
+use crate::error::Result;
+use crate::part::{Identity, Part};
+use crate::schema::{ColumnType, RUN, Schema};
+use crate::section::{Section, from_stored};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Most ticks in a frame: 10 ms for a second, with room.
+const MAX_TICKS: usize = 1_000;
+
+/// Builds a part from the sections of frames.
+pub struct Ingest {
+    builder: PartBuilder,
+    tick_base: u64,
+    dictionaries: Vec<Dictionary>,
+    tick_columns: Option<TickColumns>,
+    /// Ticks of the frame at hand, by their index in it.
+    ticks: Vec<Tick>,
+    last_tick: i64,
+    last_slot_ms: Option<i64>,
+    sample_rows: u64,
+    dropped_rows: u64,
+}
+
+/// Entries of one table by id and by content.
+#[derive(Default)]
+struct Dictionary {
+    /// Entries are referred to by id.
+    by_id: Option<HashMap<u64, i64>>,
+    by_content: HashMap<(Vec<i64>, Vec<u8>), i64>,
+    /// Ids without a definition: how many rows refer to them.
+    lost: HashMap<u64, u64>,
+    /// Rows with equal contents are one.
+    unique: bool,
+}
+
+#[derive(Clone, Copy)]
+struct TickColumns {
+    table: usize,
+    tick: usize,
+    slot_time: usize,
+    status: Option<usize>,
+    failed: i64,
+}
+
+#[derive(Clone, Copy)]
+struct Tick {
+    /// Absolute number; `None` when it goes back and is dropped.
+    number: Option<i64>,
+    failed: bool,
+    slot_ms: i64,
+}
+
+/// A section's columns by index of the schema's columns.
+struct Rows<'a> {
+    rows: usize,
+    ints: Vec<Vec<i64>>,
+    strings: Vec<Option<Vec<&'a [u8]>>>,
+}
+
+impl Rows<'_> {
+    fn get(&self, column: usize, row: usize) -> i64 {
+        self.ints[column].get(row).copied().unwrap_or(0)
+    }
+}
+
+impl Ingest {
+    /// For the schema of a hello frame; `tick_base` is added to tick numbers.
+    ///
+    /// # Errors
+    /// The schema lacks table `sample`.
+    pub fn new(schema: Schema, tick_base: u64) -> Result<Self> {
+        let schema = schema.with_runs();
+        let dictionaries = (0..schema.tables.len()).map(|t| {
+            let unique = schema.is_dictionary(t);
+            let has_id = schema.tables[t].index("id").is_some();
+            Dictionary {
+                by_id: (unique && has_id).then(HashMap::new),
+                unique,
+                ..Dictionary::default()
+            }
+        });
+        Ok(Ingest {
+            dictionaries: dictionaries.collect(),
+            tick_columns: TickColumns::find(&schema),
+            builder: PartBuilder::new(Arc::new(schema))?,
+            tick_base,
+            ticks: Vec::new(),
+            last_tick: 0,
+            last_slot_ms: None,
+            sample_rows: 0,
+            dropped_rows: 0,
+        })
+    }
+
+    /// Slot time of the newest tick.
+    pub fn last_slot_ms(&self) -> Option<i64> {
+        self.last_slot_ms
+    }
+
+    /// Slot time of the first tick of the last frame.
+    pub fn frame_first_slot_ms(&self) -> Option<i64> {
+        let mut kept = self.ticks.iter().filter(|t| t.number.is_some());
+        kept.next().map(|t| t.slot_ms)
+    }
+
+    /// Rows of table `sample` so far.
+    pub fn sample_rows(&self) -> u64 {
+        self.sample_rows
+    }
+
+    /// Rows that made no sense: of a tick that is not in their frame, or
+    /// going back.
+    pub fn dropped_rows(&self) -> u64 {
+        self.dropped_rows
+    }
+
+    /// Takes the sections of one frame.
+    pub fn sections(&mut self, sections: &[Section<'_>], base_ms: i64) {
+        self.ticks.clear();
+        let schema = self.builder.schema.clone();
+        let mut known: Vec<(usize, &Section<'_>)> = sections
+            .iter()
+            .filter_map(|s| Some((schema.index_of_id(s.table)?, s)))
+            .collect();
+        known.sort_by_key(|&(t, _)| self.rank(t, &schema));
+        for (t, section) in known {
+            let rows = self.decode(t, section, base_ms);
+            if self.dictionaries[t].unique {
+                self.define(t, &rows);
+            } else if self.tick_columns.is_some_and(|c| c.table == t) {
+                self.take_ticks(&rows);
+            } else if schema.tables[t].name == RUN {
+                self.samples(t, rows);
+            } else {
+                self.plain(t, rows);
+            }
+        }
+    }
+
+    /// Definitions first, then ticks, then what refers to both.
+    fn rank(&self, table: usize, schema: &Schema) -> u8 {
+        match schema.tables[table].name.as_str() {
+            "name" => 0,
+            "tick" => 2,
+            _ if self.dictionaries[table].unique => 1,
+            _ => 3,
+        }
+    }
+
+    fn decode<'a>(&mut self, table: usize, section: &Section<'a>, base_ms: i64) -> Rows<'a> {
+        let schema = self.builder.schema.clone();
+        let mut rows = Rows {
+            rows: section.rows,
+            ints: Vec::new(),
+            strings: Vec::new(),
+        };
+        for def in &schema.tables[table].columns {
+            let column = section.column(def.id);
+            let mut ints = Vec::new();
+            let mut strings = None;
+            match (def.ty, column) {
+                (_, None) => (),
+                (ColumnType::Bytes, Some(c)) if c.is_strings() => {
+                    strings = Some(c.strings().collect());
+                }
+                (ColumnType::Name | ColumnType::Ref, Some(c)) => {
+                    let target = match def.ty {
+                        ColumnType::Name => schema.index("name"),
+                        _ => schema.index(&def.target),
+                    };
+                    let stored = c.stored(section.rows);
+                    ints = stored.iter().map(|&id| self.resolve(target, id)).collect();
+                }
+                (ty, Some(c)) => {
+                    let stored = c.stored(section.rows);
+                    ints = stored
+                        .iter()
+                        .map(|&v| from_stored(ty, v, base_ms))
+                        .collect();
+                }
+            }
+            rows.ints.push(ints);
+            rows.strings.push(strings);
+        }
+        rows
+    }
+
+    /// Row index + 1 of an id. One that is not defined gets a row.
+    fn resolve(&mut self, target: Option<usize>, id: u64) -> i64 {
+        let Some(t) = target.filter(|_| id != 0) else {
+            return 0;
+        };
+        let dictionary = &mut self.dictionaries[t];
+        let Some(by_id) = &mut dictionary.by_id else {
+            return 0;
+        };
+        let known = by_id.get(&id).copied();
+        let reference = known.unwrap_or_else(|| {
+            dictionary.lost.insert(id, 0);
+            let added = self.builder.tables[t].add_row() as i64 + 1;
+            by_id.insert(id, added);
+            added
+        });
+        if !dictionary.lost.is_empty()
+            && let Some(rows) = dictionary.lost.get_mut(&id)
+        {
+            *rows += 1;
+        }
+        reference
+    }
+
+    fn define(&mut self, t: usize, rows: &Rows<'_>) {
+        let id_column = self.builder.schema.tables[t].index("id");
+        let bytes_column = rows.strings.iter().position(Option::is_some);
+        for row in 0..rows.rows {
+            let content = (0..rows.ints.len()).map(|c| match Some(c) == id_column {
+                true => 0,
+                false => rows.get(c, row),
+            });
+            let string: &[u8] = match bytes_column.and_then(|c| rows.strings[c].as_ref()) {
+                Some(strings) => strings[row],
+                None => &[],
+            };
+            let content: Vec<i64> = content.collect();
+            let id = id_column.map_or(0, |c| rows.get(c, row) as u64);
+            self.define_one(t, id, content, bytes_column, string);
+        }
+    }
+
+    fn define_one(
+        &mut self,
+        t: usize,
+        id: u64,
+        content: Vec<i64>,
+        bytes_column: Option<usize>,
+        string: &[u8],
+    ) {
+        let dictionary = &mut self.dictionaries[t];
+        let table = &mut self.builder.tables[t];
+        let referred = dictionary.by_id.is_some();
+        if referred && id == 0 {
+            self.dropped_rows += 1;
+            return;
+        }
+        if dictionary.lost.remove(&id).is_some() {
+            let by_id = dictionary.by_id.as_ref();
+            let reference = by_id.and_then(|m| m.get(&id)).copied().unwrap_or(0);
+            let row = (reference - 1) as usize;
+            for (column, &value) in content.iter().enumerate() {
+                table.set(column, row, value);
+            }
+            if let Some(column) = bytes_column {
+                table.replace_bytes(column, row, string);
+            }
+            dictionary
+                .by_content
+                .insert((content, string.to_vec()), reference);
+            return;
+        }
+        let key = (content, string.to_vec());
+        let known = dictionary.by_content.get(&key).copied();
+        let reference = known.unwrap_or_else(|| {
+            let row = table.add_row();
+            for (column, &value) in key.0.iter().enumerate() {
+                table.set(column, row, value);
+            }
+            if let Some(column) = bytes_column {
+                table.set_bytes(column, string);
+            }
+            dictionary.by_content.insert(key, row as i64 + 1);
+            row as i64 + 1
+        });
+        if let Some(by_id) = &mut dictionary.by_id {
+            by_id.insert(id, reference);
+        }
+    }
+
+    fn take_ticks(&mut self, rows: &Rows<'_>) {
+        let Some(columns) = self.tick_columns else {
+            return;
+        };
+        for row in 0..rows.rows {
+            let relative = rows.get(columns.tick, row);
+            let number = i64::try_from(self.tick_base).ok();
+            let number = number.and_then(|base| base.checked_add(relative));
+            let forward = |n: &i64| relative > 0 && *n > self.last_tick && row < MAX_TICKS;
+            let def = &self.builder.schema.tables[columns.table].columns;
+            let mut values = def.iter().enumerate();
+            let sensible = values.all(|(c, def)| def.is_sensible(rows.get(c, row)));
+            let tick = Tick {
+                number: number.filter(|n| sensible && forward(n)),
+                failed: columns
+                    .status
+                    .is_some_and(|c| rows.get(c, row) == columns.failed),
+                slot_ms: rows.get(columns.slot_time, row),
+            };
+            self.ticks.push(tick);
+            let Some(number) = tick.number else {
+                self.dropped_rows += 1;
+                continue;
+            };
+            self.last_tick = number;
+            self.last_slot_ms = Some(tick.slot_ms);
+            let table = &mut self.builder.tables[columns.table];
+            let added = table.add_row();
+            for column in 0..rows.ints.len() {
+                table.set(column, added, rows.get(column, row));
+            }
+            table.set(columns.tick, added, number);
+        }
+    }
+
+    /// Absolute number of a tick of this frame by index.
+    fn tick_at(&self, index: i64) -> Option<i64> {
+        let index = usize::try_from(index).ok()?;
+        self.ticks.get(index)?.number
+    }
+
+    fn plain(&mut self, t: usize, rows: Rows<'_>) {
+        let at = self.builder.schema.tables[t].index("at");
+        for row in 0..rows.rows {
+            let tick = at.map(|c| self.tick_at(rows.get(c, row)));
+            if tick == Some(None) {
+                self.dropped_rows += 1;
+                continue;
+            }
+            let table = &mut self.builder.tables[t];
+            let added = table.add_row();
+            for column in 0..rows.ints.len() {
+                table.set(column, added, rows.get(column, row));
+                if let Some(strings) = &rows.strings[column] {
+                    table.set_bytes(column, strings[row]);
+                }
+            }
+            if let (Some(column), Some(Some(tick))) = (at, tick) {
+                table.set(column, added, tick);
+            }
+        }
+    }
+
+    /// A row holds from its tick to the next row of its session or the end
+    /// of the frame.
+    fn samples(&mut self, t: usize, rows: Rows<'_>) {
+        let def = &self.builder.schema.tables[t];
+        let index = |name| def.index(name);
+        let (Some(at), Some(gone), Some(session)) =
+            (index("first_tick"), index("ticks"), index("session"))
+        else {
+            return;
+        };
+        self.sample_rows += rows.rows as u64;
+        let mut order: Vec<usize> = (0..rows.rows).collect();
+        order.sort_by_key(|&row| rows.get(at, row));
+        let mut holding: HashMap<i64, usize> = HashMap::new();
+        for row in order {
+            if self.tick_at(rows.get(at, row)).is_none() || rows.get(session, row) == 0 {
+                self.dropped_rows += 1;
+                continue;
+            }
+            if self.ticks.len() == 1 {
+                if rows.get(gone, row) == 0 {
+                    self.hold(&rows, session, row, 0, 1);
+                }
+                continue;
+            }
+            let from = rows.get(at, row) as usize;
+            if let Some(before) = holding.remove(&rows.get(session, row)) {
+                self.hold(&rows, session, before, rows.get(at, before) as usize, from);
+            }
+            if rows.get(gone, row) == 0 {
+                holding.insert(rows.get(session, row), row);
+            }
+        }
+        for row in holding.into_values() {
+            let from = rows.get(at, row) as usize;
+            self.hold(&rows, session, row, from, self.ticks.len());
+        }
+    }
+
+    /// Adds a sample for the ticks from..to of the frame that have samples.
+    fn hold(&mut self, rows: &Rows<'_>, session: usize, row: usize, from: usize, to: usize) {
+        let columns = self.builder.runs.columns();
+        let values: Vec<i64> = columns.iter().map(|&c| rows.get(c, row)).collect();
+        let session = rows.get(session, row);
+        for index in from..to {
+            let tick = self.ticks[index];
+            let Some(number) = tick.number.filter(|_| !tick.failed) else {
+                continue;
+            };
+            if !self.builder.runs.push(session, number, 1, &values) {
+                self.dropped_rows += 1;
+            }
+        }
+    }
+
+    /// Everything so far as a part in memory.
+    pub fn finish(self, identity: Identity) -> Part {
+        self.into_builder().finish(identity)
+    }
+
+    /// The builder, with `?` in place of definitions that never came.
+    pub(crate) fn into_builder(mut self) -> PartBuilder {
+        let schema = self.builder.schema.clone();
+        let mut lost: Vec<(usize, i64)> = Vec::new();
+        for (t, dictionary) in self.dictionaries.iter().enumerate() {
+            for (id, rows) in &dictionary.lost {
+                let by_id = dictionary.by_id.as_ref();
+                lost.extend(by_id.and_then(|m| m.get(id)).map(|&r| (t, r - 1)));
+                self.builder.lost_definitions += rows;
+            }
+        }
+        self.builder.dropped_rows = self.dropped_rows;
+        if lost.is_empty() {
+            return self.builder;
+        }
+        let unknown = self.builder.name("?").unwrap_or(0);
+        for (t, row) in lost {
+            let table = &mut self.builder.tables[t];
+            for (c, def) in schema.tables[t].columns.iter().enumerate() {
+                match def.ty {
+                    ColumnType::Name => table.set(c, row as usize, unknown),
+                    ColumnType::Bytes => table.replace_bytes(c, row as usize, b"?"),
+                    _ => (),
+                }
+            }
+        }
+        self.builder
+    }
+}
+
+impl TickColumns {
+    fn find(schema: &Schema) -> Option<Self> {
+        let table = schema.index("tick")?;
+        let def = &schema.tables[table];
+        Some(TickColumns {
+            table,
+            tick: def.index("tick")?,
+            slot_time: def.index("slot_time")?,
+            status: def.index("status"),
+            failed: schema.value("tick_status", "failed").unwrap_or(i64::MAX),
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! What a history file holds and what of it is damaged, every byte checked.
+
+use crate::block_read::{BlockFile, Schemas};
+use crate::directory::{Kind, parse_name};
+use crate::error::{Error, Result};
+use crate::log::{LogDamage, LogHeader, read_log};
+use crate::part::{Identity, Part};
+use crate::storage::{OsStorage, Storage, read_all};
+use std::path::Path;
+
+/// What was found in a file.
+pub struct FileReport {
+    /// File name.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Its length.
+    pub bytes: u64,
+    /// Who wrote it.
+    pub identity: Identity,
+    /// Its groups, or the one part of a log.
+    pub parts: Vec<Part>,
+    /// Bytes that cannot be read.
+    pub damage: Vec<LogDamage>,
+    /// Bytes of a frame that was cut off at the end of a log: no damage.
+    pub torn_bytes: usize,
+}
+
+/// Reads and checks a file by its path.
+///
+/// # Errors
+/// It is no history file, or could not be read, or nothing of it is valid.
+pub fn inspect(path: &Path) -> Result<FileReport> {
+    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
+    let Some((_, kind)) = parse_name(name) else {
+        return Err(Error::damaged("not a history file").at(path));
+    };
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let storage = OsStorage::new(directory);
+    let file = storage
+        .open(name)
+        .map_err(|e| Error::io("open file", path, e))?;
+    let bytes = file.bytes().map_err(|e| Error::io("read file", path, e))?;
+    let mut report = FileReport {
+        name: name.into(),
+        kind,
+        bytes,
+        identity: Identity::default(),
+        parts: Vec::new(),
+        damage: Vec::new(),
+        torn_bytes: 0,
+    };
+    if kind == Kind::Log {
+        let log = read_all(&*file).map_err(|e| Error::io("read file", path, e))?;
+        let contents = read_log(&log, u64::MAX).map_err(|e| e.at(path))?;
+        let header: LogHeader = contents.header;
+        report.identity = header.identity.clone();
+        report.damage = contents.damage;
+        report.torn_bytes = contents.torn_bytes;
+        report
+            .parts
+            .extend(contents.ingest.map(|i| i.finish(header.identity)));
+    } else {
+        let block = BlockFile::open(file, path, &mut Schemas::default())?;
+        report.identity = block.identity().clone();
+        report.damage = block.verify()?;
+        report.parts = block.parts().collect();
+    }
+    Ok(report)
+}
+
+/// The history files of a directory, oldest first.
+///
+/// # Errors
+/// The directory could not be read.
+pub fn history_files(directory: &Path) -> Result<Vec<std::path::PathBuf>> {
+    let files = crate::directory::list(&OsStorage::new(directory))?;
+    let shown = files.iter().filter(|f| f.kind != Kind::Temporary);
+    Ok(shown.map(|f| directory.join(f.name())).collect())
+}

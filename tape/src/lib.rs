@@ -1,0 +1,65 @@
+//! The history files of tacho: frames, log, sealed files, recovery, and the
+//! reading of all of them. Knows no PostgreSQL. `docs/format.md` is the only
+//! description of the bytes.
+#![forbid(unsafe_code)]
+
+pub mod block;
+pub mod block_read;
+pub mod build;
+pub mod carry;
+mod codec;
+pub mod directory;
+pub mod error;
+pub mod frame;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
+#[cfg(test)]
+mod fuzz_tests;
+pub mod hello;
+mod incoming;
+pub mod ingest;
+pub mod inspect;
+pub mod log;
+mod markers;
+#[cfg(any(test, feature = "testing"))]
+pub mod memory;
+pub mod merge;
+#[cfg(test)]
+mod merge_tests;
+pub mod part;
+pub mod pipe;
+#[cfg(test)]
+mod proof_tests;
+pub mod query;
+pub mod recover;
+pub mod repair;
+#[cfg(test)]
+mod repair_tests;
+#[cfg(any(test, feature = "testing"))]
+pub mod repeat;
+pub mod retention;
+pub mod runs;
+pub mod schema;
+pub mod seal;
+pub mod section;
+pub mod settings;
+mod starts;
+pub mod storage;
+pub mod store;
+mod table;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+mod texts;
+#[cfg(test)]
+mod texts_tests;
+mod thin;
+pub mod writer;
+#[cfg(test)]
+mod writer_tests;
+
+pub use build::PartBuilder;
+pub use error::{Error, Result};
+pub use part::{Identity, Part, PartInfo};
+pub use schema::Schema;
+pub use store::{Damage, NodeInfo, Store};
+pub use table::{BytesColumn, Column};

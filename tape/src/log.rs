@@ -1,0 +1,533 @@
+//! The log: a header, twice, then frames as they came. Read by the store while
+//! the writer appends, and by recovery, which skips damaged frames and never
+//! appends to what it read.
+
+use crate::error::{Error, Kind, Result};
+use crate::frame::{DATA, DEFINE, Frame, HEADER_BYTES, HELLO, MAGIC, crc32c, u32_at, u64_at};
+use crate::hello;
+use crate::ingest::Ingest;
+use crate::part::Identity;
+
+const LOG_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x4C];
+const VERSION: u8 = 1;
+/// Bytes of one copy of the header.
+const COPY_BYTES: usize = 80;
+/// Where the frames begin.
+pub const FRAMES_AT: usize = 2 * COPY_BYTES;
+
+/// What a log says of itself before any frame.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogHeader {
+    /// Who writes it.
+    pub identity: Identity,
+    /// Life of the sampler whose frames it holds.
+    pub incarnation: u64,
+    /// Added to the tick numbers of its frames.
+    pub tick_base: u64,
+    /// Sequence of its first data frame. Frames from there on in an earlier
+    /// log of the incarnation do not count: their writing had failed.
+    pub first_sequence: u64,
+    /// Wall clock when it was created, ms since 1970.
+    pub created_ms: i64,
+}
+
+impl LogHeader {
+    /// Both copies.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut copy = Vec::with_capacity(FRAMES_AT);
+        copy.extend_from_slice(&LOG_MAGIC);
+        copy.extend_from_slice(&[VERSION, COPY_BYTES as u8, 0, 0]);
+        encode_identity(&mut copy, &self.identity);
+        copy.extend_from_slice(&self.incarnation.to_le_bytes());
+        copy.extend_from_slice(&self.tick_base.to_le_bytes());
+        copy.extend_from_slice(&self.first_sequence.to_le_bytes());
+        copy.extend_from_slice(&self.created_ms.to_le_bytes());
+        copy.extend_from_slice(&[0; 4]);
+        let crc = crc32c(&copy);
+        copy.extend_from_slice(&crc.to_le_bytes());
+        copy.extend_from_within(..);
+        copy
+    }
+
+    /// Reads the header from the begin of a log.
+    ///
+    /// # Errors
+    /// Both copies are damaged or missing, or of a later version.
+    pub fn parse(bytes: &[u8]) -> Result<LogHeader> {
+        let first = parse_copy(bytes);
+        first.or_else(|error| {
+            let second = bytes.get(COPY_BYTES..).unwrap_or(&[]);
+            parse_copy(second).map_err(|_| error)
+        })
+    }
+}
+
+pub(crate) const IDENTITY_BYTES: usize = 32;
+
+pub(crate) fn encode_identity(out: &mut Vec<u8>, identity: &Identity) {
+    out.extend_from_slice(&identity.node.to_le_bytes());
+    out.extend_from_slice(&identity.system_identifier.to_le_bytes());
+    out.extend_from_slice(&identity.postmaster_start_us.to_le_bytes());
+    out.extend_from_slice(&identity.timeline.to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+}
+
+pub(crate) fn parse_identity(bytes: &[u8]) -> Option<Identity> {
+    Some(Identity {
+        node: u64_at(bytes, 0)?,
+        system_identifier: u64_at(bytes, 8)?,
+        postmaster_start_us: u64_at(bytes, 16)? as i64,
+        timeline: u32_at(bytes, 24)?,
+    })
+}
+
+fn parse_copy(bytes: &[u8]) -> Result<LogHeader> {
+    let Some(copy) = bytes.get(..COPY_BYTES) else {
+        return Err(Error::damaged("log that ends within its header"));
+    };
+    if copy[..4] != LOG_MAGIC
+        || u32_at(copy, COPY_BYTES - 4) != Some(crc32c(&copy[..COPY_BYTES - 4]))
+    {
+        return Err(Error::damaged("damaged header of a log"));
+    }
+    if copy[4] != VERSION {
+        let message = format!("log of version {}", copy[4]);
+        return Err(Error::new(Kind::Version, message));
+    }
+    let field = |at| u64_at(copy, at).unwrap_or(0);
+    let identity = parse_identity(&copy[8..8 + IDENTITY_BYTES]);
+    Ok(LogHeader {
+        identity: identity.unwrap_or_default(),
+        incarnation: field(40),
+        tick_base: field(48),
+        first_sequence: field(56),
+        created_ms: field(64) as i64,
+    })
+}
+
+/// A stretch of bytes of a log.
+#[derive(Clone, Copy, Debug)]
+pub enum Stretch<'a> {
+    /// A valid frame.
+    Frame(Frame<'a>),
+    /// Bytes that are no valid frame, with a valid frame behind them or too
+    /// strange for a frame that was cut off.
+    Damaged {
+        /// Offset in the log.
+        offset: usize,
+        /// How many.
+        bytes: usize,
+    },
+    /// The begin of a frame at the end of the log, or zeros: being written,
+    /// or cut off by a crash.
+    Torn {
+        /// Offset in the log.
+        offset: usize,
+        /// How many.
+        bytes: usize,
+    },
+}
+
+/// Goes through the frames of a log, `at` a first offset.
+pub struct Scan<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Scan<'a> {
+    /// All frames of a log.
+    pub fn new(log: &'a [u8]) -> Self {
+        Scan {
+            bytes: log,
+            at: FRAMES_AT.min(log.len()),
+        }
+    }
+
+    /// Offset behind what was returned so far.
+    pub fn offset(&self) -> usize {
+        self.at
+    }
+
+    fn valid_at(&self, at: usize) -> bool {
+        matches!(Frame::parse(&self.bytes[at..]), Ok(Some(_)))
+    }
+
+    /// First valid frame behind an offset.
+    fn resync(&self, from: usize) -> Option<usize> {
+        let mut at = from;
+        while let Some(found) = self.bytes.get(at..)?.windows(4).position(|w| w == MAGIC) {
+            at += found;
+            if self.valid_at(at) {
+                return Some(at);
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// Could the rest be a frame that was cut off?
+    fn is_torn(&self, rest: &[u8]) -> bool {
+        if rest.iter().all(|&b| b == 0) {
+            return true;
+        }
+        let head = rest.len().min(MAGIC.len());
+        let begins = rest[..head] == MAGIC[..head];
+        begins && (rest.len() < HEADER_BYTES || matches!(Frame::parse(rest), Ok(None)))
+    }
+}
+
+impl<'a> Iterator for Scan<'a> {
+    type Item = Stretch<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let offset = self.at;
+        let rest = self.bytes.get(offset..).filter(|rest| !rest.is_empty())?;
+        if let Ok(Some(frame)) = Frame::parse(rest) {
+            self.at += frame.bytes.len();
+            return Some(Stretch::Frame(frame));
+        }
+        if let Some(next) = self.resync(offset + 1) {
+            self.at = next;
+            let bytes = next - offset;
+            return Some(Stretch::Damaged { offset, bytes });
+        }
+        self.at = self.bytes.len();
+        let bytes = rest.len();
+        Some(match self.is_torn(rest) {
+            true => Stretch::Torn { offset, bytes },
+            false => Stretch::Damaged { offset, bytes },
+        })
+    }
+}
+
+/// Bytes of a log that could not be read, see [`crate::store::Damage`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogDamage {
+    /// Offset in the log.
+    pub offset: u64,
+    /// How many.
+    pub bytes: u64,
+    /// Slot time of the last tick before it.
+    pub since_ms: Option<i64>,
+    /// Slot time of the first tick after it.
+    pub until_ms: Option<i64>,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// The contents of a log.
+pub struct LogContents {
+    /// Its header.
+    pub header: LogHeader,
+    /// All rows; `None` when there is no hello frame.
+    pub ingest: Option<Ingest>,
+    /// What could not be read.
+    pub damage: Vec<LogDamage>,
+    /// Bytes of a frame that was cut off at the end.
+    pub torn_bytes: usize,
+    /// Sequence of the last data frame that counts, 0 = none.
+    pub last_sequence: u64,
+}
+
+/// Reads a log. Data frames of sequence `until_sequence` and later do not
+/// count.
+///
+/// # Errors
+/// The header is damaged.
+pub fn read_log(bytes: &[u8], until_sequence: u64) -> Result<LogContents> {
+    let header = LogHeader::parse(bytes)?;
+    let mut contents = LogContents {
+        header,
+        ingest: None,
+        damage: Vec::new(),
+        torn_bytes: 0,
+        last_sequence: 0,
+    };
+    let mut reader = Reader {
+        contents: &mut contents,
+        until_sequence,
+        unclosed: Vec::new(),
+    };
+    for stretch in Scan::new(bytes) {
+        match stretch {
+            Stretch::Frame(frame) => reader.frame(&frame, bytes),
+            Stretch::Damaged { offset, bytes } => {
+                reader.damage(offset, bytes, "frames with a wrong checksum".into());
+            }
+            Stretch::Torn { bytes, .. } => reader.contents.torn_bytes = bytes,
+        }
+    }
+    Ok(contents)
+}
+
+struct Reader<'a> {
+    contents: &'a mut LogContents,
+    until_sequence: u64,
+    /// Damage whose end in time is not known yet, by index.
+    unclosed: Vec<usize>,
+}
+
+impl Reader<'_> {
+    fn last_slot_ms(&self) -> Option<i64> {
+        self.contents.ingest.as_ref()?.last_slot_ms()
+    }
+
+    fn damage(&mut self, offset: usize, bytes: usize, reason: String) {
+        self.unclosed.push(self.contents.damage.len());
+        let since_ms = self.last_slot_ms();
+        self.contents.damage.push(LogDamage {
+            offset: offset as u64,
+            bytes: bytes as u64,
+            since_ms,
+            until_ms: None,
+            reason,
+        });
+    }
+
+    fn frame(&mut self, frame: &Frame<'_>, log: &[u8]) {
+        let before = self.last_slot_ms();
+        if let Err(error) = self.take(frame) {
+            // Both point into the same allocation.
+            let offset = frame.bytes.as_ptr() as usize - log.as_ptr() as usize;
+            self.damage(offset, frame.bytes.len(), error.message);
+        }
+        let after = self.last_slot_ms();
+        if after != before
+            && let Some(ingest) = &self.contents.ingest
+        {
+            for index in self.unclosed.drain(..) {
+                self.contents.damage[index].until_ms = ingest.frame_first_slot_ms();
+            }
+        }
+    }
+
+    fn take(&mut self, frame: &Frame<'_>) -> Result<()> {
+        let sections = frame.all_sections()?;
+        let header = &self.contents.header;
+        match frame.header.kind {
+            HELLO if self.contents.ingest.is_none() => {
+                let schema = hello::read_schema(&sections)?;
+                self.contents.ingest = Some(Ingest::new(schema, header.tick_base)?);
+            }
+            DATA => {
+                let sequence = frame.header.sequence;
+                let fresh = sequence > self.contents.last_sequence;
+                if !fresh || sequence >= self.until_sequence {
+                    return Ok(());
+                }
+                self.contents.last_sequence = sequence;
+                let ingest = self.contents.ingest.as_mut();
+                let ingest = ingest.ok_or_else(|| Error::damaged("data before the hello frame"))?;
+                ingest.sections(&sections, frame.header.base_ms);
+            }
+            DEFINE => {
+                let ingest = self.contents.ingest.as_mut();
+                let ingest = ingest.ok_or_else(|| Error::damaged("data before the hello frame"))?;
+                ingest.sections(&sections, frame.header.base_ms);
+            }
+            _ => (),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read};
+    use proptest::prelude::*;
+
+    struct Made {
+        log: Vec<u8>,
+        /// Begin of each frame, and the end of the log.
+        offsets: Vec<usize>,
+        ticks: Vec<Vec<(u64, i64)>>,
+        seen: Vec<Vec<Seen>>,
+    }
+
+    fn header() -> LogHeader {
+        LogHeader {
+            identity: Identity {
+                node: 9,
+                system_identifier: 8,
+                timeline: 7,
+                postmaster_start_us: 6,
+            },
+            incarnation: 5,
+            tick_base: 100,
+            first_sequence: 1,
+            created_ms: 4,
+        }
+    }
+
+    fn make(seed: u64, load: Load, frames: usize) -> Made {
+        let mut sampler = Sampler::new(seed, load);
+        sampler.tick_base = 100;
+        let mut bytes = vec![sampler.hello(&[])];
+        let (mut ticks, mut seen) = (vec![vec![]], vec![vec![]]);
+        for _ in 0..frames {
+            let (frame, t, s) = sampler.frame();
+            bytes.push(frame);
+            ticks.push(t);
+            seen.push(s);
+        }
+        let mut offsets = vec![FRAMES_AT];
+        for frame in &bytes {
+            offsets.push(offsets[offsets.len() - 1] + frame.len());
+        }
+        let log = log_bytes(&header(), &bytes);
+        Made {
+            log,
+            offsets,
+            ticks,
+            seen,
+        }
+    }
+
+    type Rows = (Vec<(u64, i64)>, Vec<Seen>);
+
+    fn expected(made: &Made, frames: impl Fn(usize) -> bool) -> Rows {
+        let kept = (0..made.seen.len()).filter(|&i| frames(i));
+        let kept: Vec<usize> = kept.collect();
+        let ticks = kept.iter().flat_map(|&i| made.ticks[i].clone()).collect();
+        let mut seen: Vec<Seen> = kept.iter().flat_map(|&i| made.seen[i].clone()).collect();
+        seen.sort();
+        (ticks, seen)
+    }
+
+    fn contents(log: &[u8]) -> (Rows, LogContents) {
+        let mut contents = read_log(log, u64::MAX).unwrap();
+        let rows = contents.ingest.take().map_or_else(Default::default, |i| {
+            assert_eq!(i.dropped_rows(), 0);
+            read([&i.finish(Identity::default())])
+        });
+        (rows, contents)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn a_log_reads_as_what_was_sent(seed in 0..u64::MAX, ticks_per_frame in 1..12usize) {
+            let load = Load { ticks_per_frame, ..Load::default() };
+            let made = make(seed, load, 30);
+            let (rows, contents) = contents(&made.log);
+            let expected = expected(&made, |_| true);
+            prop_assert_eq!(difference(&rows.0, &expected.0), None);
+            prop_assert_eq!(difference(&rows.1, &expected.1), None);
+            prop_assert_eq!(contents.damage, vec![]);
+            prop_assert_eq!(contents.header, header());
+            prop_assert_eq!(contents.last_sequence, 30);
+        }
+    }
+
+    #[test]
+    fn every_prefix_gives_the_whole_frames_in_it() {
+        let made = make(3, Load::default(), 6);
+        for end in FRAMES_AT..=made.log.len() {
+            let whole = made.offsets.iter().skip(1).filter(|&&o| o <= end).count();
+            let (rows, contents) = contents(&made.log[..end]);
+            assert!(rows == expected(&made, |i| i < whole), "end {end}");
+            assert_eq!(contents.damage, [], "end {end}");
+            assert_eq!(contents.torn_bytes, end - made.offsets[whole]);
+        }
+        assert!(read_log(&made.log[..FRAMES_AT - COPY_BYTES - 1], u64::MAX).is_err());
+    }
+
+    #[test]
+    fn a_flipped_bit_loses_its_frame_only_and_is_reported() {
+        // One frame defines everything, the others repeat its rows.
+        let load = Load {
+            same: 100,
+            trouble: 0,
+            churn: 0,
+            active: 100,
+            ..Load::default()
+        };
+        let made = make(4, load, 4);
+        for bit in (FRAMES_AT * 8..made.log.len() * 8).step_by(7) {
+            let mut log = made.log.clone();
+            log[bit / 8] ^= 1 << (bit % 8);
+            let hit = made.offsets.iter().filter(|&&o| o <= bit / 8).count() - 1;
+            let mut contents = read_log(&log, u64::MAX).unwrap();
+            let last = hit + 2 == made.offsets.len();
+            let ticks = contents.ingest.take().map_or_else(Vec::new, |i| {
+                let part = i.finish(Identity::default());
+                let rows = part.ints("run", "ticks").unwrap().iter().sum::<i64>();
+                let ticks = part.ints("tick", "tick").unwrap().to_vec();
+                assert_eq!(rows, 5 * ticks.len() as i64);
+                // Every definition stands in the first data frame.
+                assert_eq!(part.lost_definitions() > 0, hit == 1, "bit {bit}");
+                ticks
+            });
+            let all = [101, 102, 103, 104];
+            let kept = all
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| i + 1 != hit && hit > 0);
+            assert_eq!(
+                ticks,
+                kept.map(|(_, t)| *t).collect::<Vec<_>>(),
+                "bit {bit}"
+            );
+            // A flipped length of the last frame looks like a torn one.
+            let found = contents.damage.iter().map(|d| d.bytes).sum::<u64>();
+            assert!(found > 0 || last && contents.torn_bytes > 0, "bit {bit}");
+            if hit == 2 {
+                let damage = &contents.damage[0];
+                assert_eq!(damage.offset, made.offsets[2] as u64);
+                assert_eq!(damage.since_ms, Some(1_790_000_000_000));
+                assert_eq!(damage.until_ms, Some(1_790_000_002_000));
+            }
+        }
+    }
+
+    #[test]
+    fn one_damaged_copy_of_the_header_does_no_harm() {
+        let made = make(5, Load::default(), 1);
+        for bit in 0..FRAMES_AT * 8 {
+            let mut log = made.log.clone();
+            log[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(LogHeader::parse(&log).unwrap(), header());
+        }
+    }
+
+    #[test]
+    fn a_definition_that_comes_late_serves_earlier_rows() {
+        let load = Load {
+            churn: 0,
+            queries: 3,
+            ..Load::default()
+        };
+        // The frames from sequence 60 on define again what they use.
+        for (frames, lost) in [(59, true), (140, false)] {
+            let made = make(6, load.clone(), frames);
+            let mut log = made.log.clone();
+            log[made.offsets[1] + 45] ^= 1;
+            let ingest = read_log(&log, u64::MAX).unwrap().ingest.unwrap();
+            let part = ingest.finish(Identity::default());
+            assert_eq!(part.lost_definitions() > 0, lost);
+            let names = part.bytes("name", "bytes").unwrap();
+            assert_eq!(names.iter().any(|n| n == b"?"), lost);
+            if !lost {
+                let expected = expected(&made, |i| i != 1);
+                assert_eq!(difference(&read([&part]).1, &expected.1), None);
+            }
+        }
+    }
+
+    #[test]
+    fn frames_that_a_later_log_repeats_do_not_count() {
+        let made = make(
+            7,
+            Load {
+                trouble: 0,
+                ..Load::default()
+            },
+            10,
+        );
+        let contents = read_log(&made.log, 8).unwrap();
+        assert_eq!(contents.last_sequence, 7);
+        let part = contents.ingest.unwrap().finish(Identity::default());
+        assert_eq!(part.last_tick(), 107);
+    }
+}

@@ -1,0 +1,332 @@
+//! A storage in memory for tests: it fails on demand at any operation and
+//! tells what would be left after a crash of the process or of the machine.
+
+use crate::storage::{AppendFile, Entry, ReadFile, Space, Storage};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+#[derive(Clone, Debug, Default)]
+struct Inode {
+    data: Vec<u8>,
+    synced: usize,
+}
+
+#[derive(Clone)]
+struct State {
+    inodes: Vec<Inode>,
+    names: BTreeMap<String, usize>,
+    /// Names as they are on disk.
+    durable: BTreeMap<String, usize>,
+    operations: usize,
+    fail_at: Option<(usize, io::ErrorKind)>,
+    stop_at: Option<usize>,
+    device_inode: (u64, u64),
+    free: u64,
+    /// Calls that read: lists, opens, lengths, bytes.
+    reads: usize,
+    /// This call that reads fails.
+    fail_read_at: Option<usize>,
+    /// Before this call that reads, something else happens to the files.
+    meanwhile: Option<(usize, Meanwhile)>,
+}
+
+/// What another process does.
+type Meanwhile = Arc<dyn Fn(&MemoryStorage) + Send + Sync>;
+
+/// The storage. Clones share the files.
+#[derive(Clone)]
+pub struct MemoryStorage(Arc<Mutex<State>>);
+
+impl Default for MemoryStorage {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What is left after a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crash {
+    /// The process is killed: all that was done is there.
+    Process,
+    /// The machine fails: only what was synchronised is there.
+    Machine,
+    /// The machine fails, but names and half of the rest had reached the disk.
+    MachineHalf,
+}
+
+impl MemoryStorage {
+    /// An empty directory.
+    pub fn new() -> Self {
+        MemoryStorage(Arc::new(Mutex::new(State {
+            inodes: Vec::new(),
+            names: BTreeMap::new(),
+            durable: BTreeMap::new(),
+            operations: 0,
+            fail_at: None,
+            stop_at: None,
+            device_inode: (1, 2),
+            free: 1 << 40,
+            reads: 0,
+            fail_read_at: None,
+            meanwhile: None,
+        })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes so far: creations, appends, syncs, renames, removals.
+    pub fn operations(&self) -> usize {
+        self.state().operations
+    }
+
+    /// Lets one operation fail; an append writes half of its bytes before.
+    pub fn fail_at(&self, operation: usize, kind: io::ErrorKind) {
+        self.state().fail_at = Some((operation, kind));
+    }
+
+    /// Lets every operation from this one on fail: the process is dead.
+    pub fn stop_at(&self, operation: usize) {
+        self.state().stop_at = Some(operation);
+    }
+
+    /// Calls so far that read.
+    pub fn reads(&self) -> usize {
+        self.state().reads
+    }
+
+    /// Lets one call that reads fail.
+    pub fn fail_read_at(&self, read: usize) {
+        self.state().fail_read_at = Some(read);
+    }
+
+    /// Lets another process do something just before a call that reads.
+    pub fn meanwhile(&self, read: usize, what: impl Fn(&MemoryStorage) + Send + Sync + 'static) {
+        self.state().meanwhile = Some((read, Arc::new(what)));
+    }
+
+    fn read(&self) -> io::Result<()> {
+        let mut state = self.state();
+        state.reads += 1;
+        let now = state.reads;
+        if state.fail_read_at == Some(now) {
+            return Err(io::Error::other("injected failure of a read"));
+        }
+        let due = state.meanwhile.take_if(|m| m.0 == now);
+        drop(state);
+        if let Some((_, what)) = due {
+            what(self);
+        }
+        Ok(())
+    }
+
+    /// Sets the free space of the file system.
+    pub fn set_free(&self, bytes: u64) {
+        self.state().free = bytes;
+    }
+
+    /// The directory as a new process finds it after a crash.
+    pub fn after(&self, crash: Crash) -> MemoryStorage {
+        let mut state = self.state().clone();
+        (state.fail_at, state.stop_at) = (None, None);
+        (state.reads, state.fail_read_at, state.meanwhile) = (0, None, None);
+        if crash == Crash::Machine {
+            state.names.clone_from(&state.durable);
+        }
+        for inode in &mut state.inodes {
+            let kept = match crash {
+                Crash::Process => inode.data.len(),
+                Crash::Machine => inode.synced,
+                Crash::MachineHalf => inode.synced + (inode.data.len() - inode.synced) / 2,
+            };
+            inode.data.truncate(kept);
+        }
+        MemoryStorage(Arc::new(Mutex::new(state)))
+    }
+
+    /// A copy of the directory on another device.
+    pub fn copied(&self) -> MemoryStorage {
+        let copy = self.after(Crash::Process);
+        copy.state().device_inode = (3, 4);
+        copy
+    }
+
+    /// The bytes of a file.
+    pub fn bytes_of(&self, name: &str) -> Option<Vec<u8>> {
+        let state = self.state();
+        let inode = *state.names.get(name)?;
+        Some(state.inodes[inode].data.clone())
+    }
+
+    /// Puts a file with these bytes, synchronised.
+    pub fn put(&self, name: &str, bytes: &[u8]) {
+        let mut state = self.state();
+        let inode = state.inodes.len();
+        state.inodes.push(Inode {
+            data: bytes.to_vec(),
+            synced: bytes.len(),
+        });
+        state.names.insert(name.into(), inode);
+        state.durable.insert(name.into(), inode);
+    }
+}
+
+impl State {
+    fn operation(&mut self) -> io::Result<()> {
+        self.operations += 1;
+        if self.stop_at.is_some_and(|n| self.operations > n) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        match self.fail_at {
+            Some((at, kind)) if at == self.operations => Err(kind.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+struct MemoryFile {
+    storage: MemoryStorage,
+    inode: usize,
+}
+
+impl ReadFile for MemoryFile {
+    fn bytes(&self) -> io::Result<u64> {
+        self.storage.read()?;
+        Ok(self.storage.state().inodes[self.inode].data.len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.storage.read()?;
+        let state = self.storage.state();
+        let data = &state.inodes[self.inode].data;
+        let rest = data.get(offset as usize..).unwrap_or(&[]);
+        let n = rest.len().min(buffer.len());
+        buffer[..n].copy_from_slice(&rest[..n]);
+        Ok(n)
+    }
+}
+
+struct Missing;
+
+impl ReadFile for Missing {
+    fn bytes(&self) -> io::Result<u64> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn read_at(&self, _offset: u64, _buffer: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
+impl AppendFile for MemoryFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.storage.state();
+        let done = state.operation();
+        let kept = match &done {
+            Ok(()) => bytes.len(),
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => 0,
+            Err(_) => bytes.len() / 2,
+        };
+        state.inodes[self.inode]
+            .data
+            .extend_from_slice(&bytes[..kept]);
+        done
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let mut state = self.storage.state();
+        state.operation()?;
+        let inode = &mut state.inodes[self.inode];
+        inode.synced = inode.data.len();
+        Ok(())
+    }
+}
+
+impl Storage for MemoryStorage {
+    fn directory(&self) -> &Path {
+        Path::new("/memory")
+    }
+
+    fn list(&self) -> io::Result<Vec<Entry>> {
+        self.read()?;
+        let state = self.state();
+        let entry = |(name, &inode): (&String, &usize)| Entry {
+            name: name.clone(),
+            bytes: state.inodes[inode].data.len() as u64,
+        };
+        Ok(state.names.iter().map(entry).collect())
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadFile>> {
+        self.read()?;
+        let inode = self.state().names.get(name).copied();
+        let inode = inode.ok_or(io::ErrorKind::NotFound)?;
+        Ok(Arc::new(MemoryFile {
+            storage: self.clone(),
+            inode,
+        }))
+    }
+
+    fn open_later(&self, name: &str) -> Arc<dyn ReadFile> {
+        self.open(name).unwrap_or_else(|_| Arc::new(Missing))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn AppendFile>> {
+        let mut state = self.state();
+        state.operation()?;
+        if state.names.contains_key(name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let inode = state.inodes.len();
+        state.inodes.push(Inode::default());
+        state.names.insert(name.into(), inode);
+        Ok(Box::new(MemoryFile {
+            storage: self.clone(),
+            inode,
+        }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut state = self.state();
+        state.operation()?;
+        let inode = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        state.names.insert(to.into(), inode);
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut state = self.state();
+        if !state.names.contains_key(name) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        state.operation()?;
+        state.names.remove(name);
+        Ok(())
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        let mut state = self.state();
+        state.operation()?;
+        state.durable = state.names.clone();
+        Ok(())
+    }
+
+    fn space(&self) -> io::Result<Space> {
+        let free = self.state().free;
+        Ok(Space {
+            free,
+            total: 1 << 40,
+        })
+    }
+
+    fn device_inode(&self) -> io::Result<(u64, u64)> {
+        Ok(self.state().device_inode)
+    }
+
+    fn set_file_mode(&self, _mode: u32) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,571 @@
+//! Merging: the sealed files of a finished day become one file with a group
+//! an hour and dictionaries of its own, which takes their place. Order:
+//! create, write, fdatasync, rename, sync the directory, remove the parents; a
+//! crash between any two leaves a directory that reads the same, because a
+//! valid file of several numbers replaces every file of numbers among them.
+//!
+//! Only files of one recorder and one start of the server are merged, and
+//! only undamaged ones. One source group is in memory at a time, and one hour.
+
+use crate::block::{FrameRange, at_ticks};
+use crate::block_read::{BlockFile, Schemas};
+use crate::build::PartBuilder;
+use crate::directory::{self, Kind, Numbers};
+use crate::error::{self, Error, Result};
+use crate::part::{Identity, Part};
+use crate::recover::Stored;
+use crate::schema::{ColumnType, RUN, Schema};
+use crate::seal::{SealedFile, discard};
+use crate::storage::Storage;
+use crate::table::Data;
+use crate::texts::{self, LeftOut, Usage};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 86_400_000;
+/// Most rows of table `run` in a group.
+const MAX_RUNS: usize = 1_000_000;
+
+/// Files to merge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergeJob {
+    /// The sealed files, ascending; one alone is written anew.
+    pub files: Vec<Numbers>,
+    /// Its statistics of statements are summed up in intervals of so many ms.
+    pub thin_ms: Option<u64>,
+    /// Most bytes of texts in the merged file.
+    pub text_limit: u64,
+}
+
+impl MergeJob {
+    /// Numbers of the merged file.
+    pub fn numbers(&self) -> Numbers {
+        let first = self.files.first().map_or(0, |n| n.first);
+        let last = self.files.last().map_or(0, |n| n.last);
+        Numbers { first, last }
+    }
+}
+
+/// A file that was merged.
+#[derive(Debug)]
+pub struct Merged {
+    /// Its length.
+    pub bytes: u64,
+    /// Least and greatest slot time; `None` without ticks.
+    pub times: Option<(i64, i64)>,
+    /// Who wrote it.
+    pub identity: Identity,
+    /// The interval its statistics of statements are summed up in.
+    pub statements_ms: Option<u64>,
+    /// Parents that could not be removed; the next writer does it.
+    pub left: Vec<Error>,
+}
+
+/// The next files of a node to merge: those of one day, one server and one
+/// start of it, which together are not larger than `most_bytes`, once another
+/// file follows them. `waiting` are the numbers of logs that will be sealed.
+pub fn plan(stored: &[Stored], node: u64, most_bytes: u64, waiting: &[u64]) -> Option<MergeJob> {
+    let mut run = Run::default();
+    for file in stored {
+        if run.takes(file, most_bytes, waiting) {
+            run.push(file);
+            continue;
+        }
+        if run.files.len() > 1 {
+            return Some(MergeJob {
+                files: run.files,
+                thin_ms: None,
+                text_limit: u64::MAX,
+            });
+        }
+        run = Run::default();
+        let own = file.identity.as_ref().is_some_and(|i| i.node == node);
+        if own && file.kind == Kind::Sealed && !file.numbers.is_merged() {
+            run.push(file);
+        }
+    }
+    None
+}
+
+/// The next file of a node whose statistics of statements are older than a
+/// tier's age, to be written anew in its intervals. `tiers` are intervals and
+/// ages in ms, ascending; ages count from `now_ms`.
+pub fn plan_thin(
+    stored: &[Stored],
+    node: u64,
+    now_ms: i64,
+    tiers: &[(u64, i64)],
+) -> Option<MergeJob> {
+    stored.iter().find_map(|file| {
+        let own = file.identity.as_ref().is_some_and(|i| i.node == node);
+        let (has, last) = (file.statements_ms?, file.times?.1);
+        let old = |tier: &&(u64, i64)| now_ms.saturating_sub(last) > tier.1;
+        let &(wants, _) = tiers.iter().rev().find(old)?;
+        (own && file.kind == Kind::Sealed && has < wants).then(|| MergeJob {
+            files: vec![file.numbers],
+            thin_ms: Some(wants),
+            text_limit: u64::MAX,
+        })
+    })
+}
+
+/// Files that may become one.
+#[derive(Default)]
+struct Run {
+    files: Vec<Numbers>,
+    identity: Option<Identity>,
+    day: Option<i64>,
+    bytes: u64,
+}
+
+impl Run {
+    fn takes(&self, file: &Stored, most_bytes: u64, waiting: &[u64]) -> bool {
+        let Some(last) = self.files.last() else {
+            return false;
+        };
+        let day = file.times.map(|t| t.0.div_euclid(DAY_MS));
+        let between = |n: &u64| last.last < *n && *n < file.numbers.first;
+        file.kind == Kind::Sealed
+            && !file.numbers.is_merged()
+            && file.identity == self.identity
+            && (day.is_none() || self.day.is_none() || day == self.day)
+            && self.bytes + file.bytes <= most_bytes
+            && !waiting.iter().any(between)
+    }
+
+    fn push(&mut self, file: &Stored) {
+        self.files.push(file.numbers);
+        self.identity.clone_from(&file.identity);
+        self.day = self.day.or(file.times.map(|t| t.0.div_euclid(DAY_MS)));
+        self.bytes += file.bytes;
+    }
+}
+
+/// Merges files. `None` when it was stopped; then, and after an error, all is
+/// as it was.
+///
+/// # Errors
+/// A file is damaged, missing or of another recorder, or the merged one could
+/// not be written.
+pub fn merge(storage: &dyn Storage, job: &MergeJob, stop: &AtomicBool) -> Result<Option<Merged>> {
+    check_alone(storage, job)?;
+    let written = write_merged(storage, job, stop);
+    let mut merged = match written {
+        Ok(Some(merged)) => merged,
+        other => {
+            discard(storage, job.numbers());
+            return other;
+        }
+    };
+    merged.statements_ms = job.thin_ms.or(merged.statements_ms);
+    let parents = job.files.iter().filter(|n| **n != job.numbers());
+    for numbers in parents {
+        let name = numbers.name(Kind::Sealed);
+        match storage.remove(&name) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                let path = storage.directory().join(&name);
+                merged.left.push(Error::io("remove file", &path, e));
+            }
+            _ => (),
+        }
+    }
+    Ok(Some(merged))
+}
+
+/// The merged file would hide any other file with numbers among its own.
+fn check_alone(storage: &dyn Storage, job: &MergeJob) -> Result<()> {
+    let all = job.numbers();
+    for file in directory::list(storage)? {
+        let foreign = file.kind == Kind::Log || !job.files.contains(&file.numbers);
+        if file.kind != Kind::Temporary && all.replaces(file.numbers) && foreign {
+            let path = storage.directory().join(file.name());
+            return Err(Error::new(error::Kind::Damaged, "file among those to merge").at(&path));
+        }
+    }
+    Ok(())
+}
+
+fn write_merged(
+    storage: &dyn Storage,
+    job: &MergeJob,
+    stop: &AtomicBool,
+) -> Result<Option<Merged>> {
+    let mut schemas = Schemas::default();
+    let mut merger: Option<Merger> = None;
+    for numbers in &job.files {
+        let name = numbers.name(Kind::Sealed);
+        let path = storage.directory().join(&name);
+        let file = storage.open(&name);
+        let file = file.map_err(|e| Error::io("open file", &path, e))?;
+        let block = BlockFile::open(file, &path, &mut schemas)?;
+        if let Some(damage) = block.damage.first() {
+            return Err(Error::damaged(damage.reason.clone())
+                .at(&path)
+                .offset(damage.offset));
+        }
+        for (part, frames) in block.parts().zip(block.frames()) {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            let merger = match &mut merger {
+                Some(merger) => merger,
+                None => merger.insert(Merger::create(storage, job, &part)?),
+            };
+            merger.add(&part, frames).map_err(|e| e.at(&path))?;
+        }
+    }
+    let Some(mut merger) = merger else {
+        return Err(Error::damaged("nothing to merge"));
+    };
+    merger.limit_texts(job.text_limit)?;
+    merger.finish(storage).map(Some)
+}
+
+/// Writes groups as one file, each reference as it is needed there.
+///
+/// # Errors
+/// It could not be written; nothing is left of it.
+pub(crate) fn rewrite(
+    storage: &dyn Storage,
+    numbers: Numbers,
+    parts: &[(Part, FrameRange)],
+) -> Result<()> {
+    let write = || -> Result<()> {
+        let first = parts.first().map(|p| &p.0);
+        let first = first.ok_or_else(|| Error::damaged("nothing to write"))?;
+        let job = MergeJob {
+            files: vec![numbers],
+            thin_ms: None,
+            text_limit: u64::MAX,
+        };
+        let mut merger = Merger::create(storage, &job, first)?;
+        for (part, frames) in parts {
+            merger.add(part, *frames)?;
+        }
+        merger.finish(storage).map(drop)
+    };
+    write().inspect_err(|_| discard(storage, numbers))
+}
+
+/// A merged file being written.
+struct Merger {
+    file: SealedFile,
+    builder: PartBuilder,
+    schema: Arc<Schema>,
+    identity: Identity,
+    /// References by table, integers and strings of a row.
+    known: HashMap<(usize, Vec<i64>, Vec<u8>), i64>,
+    /// What has a text.
+    usage: Usage,
+    /// By session reference.
+    newest: Vec<Newest>,
+    /// Hour of the group at hand and the frames it was made of.
+    hour: Option<i64>,
+    frames: Option<FrameRange>,
+    times: Option<(i64, i64)>,
+}
+
+/// The newest run of a session.
+#[derive(Clone, Copy, Default)]
+struct Newest {
+    end: i64,
+    /// Start of the query as it was read, and as it is kept.
+    was: i64,
+    kept: i64,
+}
+
+impl Merger {
+    fn create(storage: &dyn Storage, job: &MergeJob, part: &Part) -> Result<Self> {
+        let schema = Arc::new(part.schema().clone());
+        let identity = part.info().identity.clone();
+        let numbers = job.numbers();
+        let file = SealedFile::create(storage, numbers, schema.clone(), identity.clone())?;
+        Ok(Merger {
+            file: file.with_coarse_starts().with_thin(job.thin_ms),
+            builder: PartBuilder::new(schema.clone())?,
+            schema,
+            identity,
+            known: HashMap::new(),
+            usage: Usage::default(),
+            newest: Vec::new(),
+            hour: None,
+            frames: None,
+            times: None,
+        })
+    }
+
+    fn add(&mut self, part: &Part, frames: FrameRange) -> Result<()> {
+        if part.info().identity != self.identity || *part.schema() != *self.schema {
+            return Err(Error::damaged("file of another server or version"));
+        }
+        let ticks = part.first_tick() <= part.last_tick();
+        let hour = ticks.then(|| part.min_ms().div_euclid(HOUR_MS));
+        if self.ends_group(hour, frames, part.rows(RUN)) {
+            self.group()?;
+        }
+        self.hour = self.hour.or(hour);
+        let range = self.frames.get_or_insert(frames);
+        range.first = range.first.min(frames.first);
+        range.last = range.last.max(frames.last);
+        if ticks {
+            let (min, max) = self.times.unwrap_or((i64::MAX, i64::MIN));
+            self.times = Some((min.min(part.min_ms()), max.max(part.max_ms())));
+        }
+        self.copy(part)
+    }
+
+    fn ends_group(&self, hour: Option<i64>, frames: FrameRange, rows: usize) -> bool {
+        let Some(own) = self.frames else {
+            return false;
+        };
+        let other_life = (own.incarnation, own.tick_base) != (frames.incarnation, frames.tick_base);
+        let other_hour = self.hour.is_some() && hour.is_some() && self.hour != hour;
+        other_life || other_hour || self.builder.run_rows() + rows > MAX_RUNS
+    }
+
+    fn group(&mut self) -> Result<()> {
+        if let Some(frames) = self.frames.take() {
+            self.file.group(&mut self.builder, frames)?;
+        }
+        self.hour = None;
+        Ok(())
+    }
+
+    /// Leaves texts out, those used least, and says so.
+    fn limit_texts(&mut self, most_bytes: u64) -> Result<()> {
+        let left_out = texts::limit(&mut self.builder, &self.usage, most_bytes);
+        let kind = self.schema.value("marker", "texts left out");
+        let (Some(kind), 1..) = (kind, left_out.texts) else {
+            return Ok(());
+        };
+        let (since, until) = self.times.unwrap_or((0, 0));
+        let LeftOut { texts, bytes } = left_out;
+        let detail = format!("{texts} query texts of {bytes} bytes exceeded tacho.text_limit");
+        let detail = self.builder.name(&detail)?;
+        let marker = [
+            ("time", until),
+            ("kind", kind),
+            ("since", since),
+            ("until", until),
+            ("detail", detail),
+        ];
+        self.builder.row("marker", &marker).map(drop)
+    }
+
+    fn finish(mut self, storage: &dyn Storage) -> Result<Merged> {
+        self.group()?;
+        let bytes = self.file.finish(storage, self.builder)?;
+        Ok(Merged {
+            bytes,
+            times: self.times,
+            identity: self.identity,
+            statements_ms: Some(0),
+            left: Vec::new(),
+        })
+    }
+
+    /// Adds the rows of a part to the group at hand.
+    fn copy(&mut self, part: &Part) -> Result<()> {
+        self.builder.lost_definitions += part.info().lost_definitions;
+        self.builder.dropped_rows += part.info().dropped_rows;
+        let schema = self.schema.clone();
+        let mut maps: HashMap<&str, Vec<i64>> = HashMap::new();
+        let mut order: Vec<usize> = (0..schema.tables.len()).collect();
+        // Names first: the other dictionaries refer to them.
+        order.sort_by_key(|&t| (!schema.is_dictionary(t), schema.tables[t].name != "name"));
+        for t in order {
+            let name = schema.tables[t].name.as_str();
+            // Totals are made anew.
+            if part.rows(name) == 0 || schema.is_totals(t) {
+                continue;
+            }
+            let columns = columns(part, &schema, t, &maps)?;
+            self.usage.count(&schema, t, &columns);
+            if schema.is_dictionary(t) {
+                let map = self.define(part, t, &columns)?;
+                maps.insert(name, map);
+            } else if name == RUN {
+                self.runs(part, t, &columns)?;
+            } else {
+                self.rows(part, t, columns)?;
+            }
+        }
+        part.release();
+        Ok(())
+    }
+
+    /// The references of a part's dictionary in the merged file.
+    fn define(&mut self, part: &Part, t: usize, columns: &[Vec<i64>]) -> Result<Vec<i64>> {
+        let schema = self.schema.clone();
+        let def = &schema.tables[t];
+        let rows = part.rows(&def.name);
+        let strings = (0..def.columns.len()).filter(|&c| def.columns[c].ty == ColumnType::Bytes);
+        let strings: Vec<(usize, _)> = strings
+            .map(|c| Ok((c, part.bytes(&def.name, &def.columns[c].name)?)))
+            .collect::<Result<_>>()?;
+        let mut map = Vec::with_capacity(rows);
+        for row in 0..rows {
+            let values = columns.iter().map(|c| c.get(row).copied().unwrap_or(0));
+            let mut bytes = Vec::new();
+            for (_, column) in &strings {
+                let string = column.get(row);
+                bytes.extend_from_slice(&(string.len() as u64).to_le_bytes());
+                bytes.extend_from_slice(string);
+            }
+            let table = &mut self.builder.tables[t];
+            let known = self.known.entry((t, values.collect(), bytes));
+            let reference = known.or_insert_with_key(|(_, values, _)| {
+                let added = table.add_row();
+                for (c, &value) in values.iter().enumerate() {
+                    table.set(c, added, value);
+                }
+                for (c, column) in &strings {
+                    table.set_bytes(*c, column.get(row));
+                }
+                added as i64 + 1
+            });
+            map.push(*reference);
+        }
+        Ok(map)
+    }
+
+    fn rows(&mut self, part: &Part, t: usize, columns: Vec<Vec<i64>>) -> Result<()> {
+        let def = &self.schema.tables[t];
+        let rows = part.rows(&def.name);
+        let table = &mut self.builder.tables[t];
+        for (c, values) in columns.into_iter().enumerate() {
+            match &mut table.columns[c] {
+                Data::Ints(held) if !values.is_empty() => {
+                    held.resize(table.rows, 0);
+                    held.extend(values);
+                }
+                Data::Ints(_) => (),
+                Data::Bytes(held) => {
+                    held.ends.resize(table.rows, held.data.len());
+                    let strings = part.bytes(&def.name, &def.columns[c].name)?;
+                    strings.iter().for_each(|string| held.push(string));
+                }
+            }
+        }
+        table.rows += rows;
+        Ok(())
+    }
+
+    fn runs(&mut self, part: &Part, t: usize, columns: &[Vec<i64>]) -> Result<()> {
+        let def = &self.schema.tables[t];
+        let incomplete = || Error::damaged("table \"run\" without its columns");
+        let own = |name| def.index(name).ok_or_else(incomplete);
+        let [session, first, ticks] = [own("session")?, own("first_tick")?, own("ticks")?];
+        let starts = ["query_start", "xact_start", "state_change"];
+        let starts = starts.map(|name| def.index(name));
+        let value = |c: usize, row: usize| columns[c].get(row).copied().unwrap_or(0);
+        let order = self.builder.runs.columns().to_vec();
+        let clock = Clock::read(part)?;
+        let mut values = vec![0; order.len()];
+        for row in 0..part.rows(RUN) {
+            let (session, first) = (value(session, row), value(first, row));
+            let shift = match starts[0].map_or(0, |c| value(c, row)) {
+                0 => 0,
+                start => self.shift(session, first, start, &clock),
+            };
+            for (slot, &c) in values.iter_mut().zip(&order) {
+                *slot = value(c, row);
+                if *slot != 0 && starts.contains(&Some(c)) {
+                    *slot += shift;
+                }
+            }
+            let ticks = value(ticks, row);
+            if !self.builder.runs.push(session, first, ticks, &values) {
+                return Err(Error::damaged("runs of a session that overlap"));
+            }
+            self.newest_mut(session).end = first.saturating_add(ticks);
+        }
+        Ok(())
+    }
+
+    fn newest_mut(&mut self, session: i64) -> &mut Newest {
+        let slot = usize::try_from(session).unwrap_or(0);
+        if self.newest.len() <= slot {
+            self.newest.resize(slot + 1, Newest::default());
+        }
+        &mut self.newest[slot]
+    }
+
+    /// Two files know the start of one execution only nearly
+    /// (`starts.rs`): what to add to a start to get the one kept before.
+    fn shift(&mut self, session: i64, first: i64, start: i64, clock: &Clock) -> i64 {
+        let newest = self.newest_mut(session);
+        let adjacent = newest.kept != 0 && first == newest.end;
+        let same = newest.was == start || adjacent && clock.is_near(first, newest.kept, start);
+        newest.was = start;
+        if !same {
+            newest.kept = start;
+        }
+        newest.kept - start
+    }
+}
+
+/// When the ticks of a part were taken.
+struct Clock {
+    numbers: Vec<i64>,
+    taken: Vec<i64>,
+    interval: Vec<i64>,
+}
+
+impl Clock {
+    fn read(part: &Part) -> Result<Self> {
+        let column = |name| part.ints("tick", name).map(|c| c.to_vec());
+        Ok(Clock {
+            numbers: column("tick")?,
+            taken: column("taken_at")?,
+            interval: column("interval_ms")?,
+        })
+    }
+
+    /// Was the query that runs at a tick and at the one before it begun
+    /// before both, and do the starts differ by rounding only?
+    fn is_near(&self, tick: i64, kept: i64, start: i64) -> bool {
+        let at = |values| at_ticks(&[tick], &self.numbers, values)[0];
+        let interval = at(&self.interval);
+        let rounding = (interval / 4).max(1_000);
+        at(&self.taken) - start >= interval && (kept - start).abs() <= rounding
+    }
+}
+
+/// The numbers of a part's table by column, references replaced; empty for
+/// columns that are 0 throughout.
+fn columns(
+    part: &Part,
+    schema: &Schema,
+    t: usize,
+    maps: &HashMap<&str, Vec<i64>>,
+) -> Result<Vec<Vec<i64>>> {
+    let def = &schema.tables[t];
+    let column = |c: usize| -> Result<Vec<i64>> {
+        let column = &def.columns[c];
+        if column.ty == ColumnType::Bytes {
+            return Ok(Vec::new());
+        }
+        let values = part.ints(&def.name, &column.name)?;
+        if values.iter().all(|&v| v == 0) {
+            return Ok(Vec::new());
+        }
+        let target = match column.ty {
+            ColumnType::Name => "name",
+            ColumnType::Ref => column.target.as_str(),
+            _ => return Ok(values.to_vec()),
+        };
+        let map = maps.get(target).map_or(&[][..], Vec::as_slice);
+        let replaced = values.iter().map(|&value| match value {
+            0 => Some(0),
+            value => map
+                .get(usize::try_from(value).ok()?.checked_sub(1)?)
+                .copied(),
+        });
+        let replaced: Option<Vec<i64>> = replaced.collect();
+        replaced.ok_or_else(|| Error::damaged("reference to a row that does not exist"))
+    };
+    (0..def.columns.len()).map(column).collect()
+}

@@ -1,0 +1,355 @@
+//! The reading interface: a part of the history, which is one open log
+//! converted in memory or one group of a sealed file. Parts of a node never
+//! overlap in ticks.
+//!
+//! A part's tables: the dictionaries `name wait statement session text entry`,
+//! where NAME and REF columns hold row index + 1 in the target table (0 =
+//! null); `tick count lock server marker statement_stats`, where TIMEs are
+//! absolute and `at` is an absolute tick number; and `run`, the samples as
+//! runs: columns of `sample` with `first_tick` (absolute) and `ticks` in place
+//! of `at` and `gone`, sorted by (session, first_tick). A run is a session's
+//! consecutive tick numbers with equal attributes.
+
+use crate::error::Result;
+use crate::schema::Schema;
+use crate::table::{BytesColumn, Column, Data, Strings, Table};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Who wrote a file, and on which server. An attribute, never a veto.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Random number of the history directory.
+    pub node: u64,
+    /// System identifier of the cluster, 0 = not known.
+    pub system_identifier: u64,
+    /// Timeline when the file was begun, 0 = not known.
+    pub timeline: u32,
+    /// Start of the postmaster, µs since 1970, 0 = not known.
+    pub postmaster_start_us: i64,
+}
+
+/// What is known of a part without decoding a column.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartInfo {
+    /// Who wrote it.
+    pub identity: Identity,
+    /// The file; empty for a part made in memory.
+    pub file: PathBuf,
+    /// Number of the group in a sealed file, else 0.
+    pub group: u32,
+    /// The file has totals of all its groups.
+    pub has_totals: bool,
+    /// Still being written.
+    pub open: bool,
+    /// Lowest tick number; greater than `last_tick` when there are no ticks.
+    pub first_tick: u64,
+    /// Highest tick number.
+    pub last_tick: u64,
+    /// Least slot time, ms since 1970; greater than `max_ms` without ticks.
+    pub min_ms: i64,
+    /// Greatest slot time (the begin of the slot), ms since 1970.
+    pub max_ms: i64,
+    /// Rows that refer to an entry whose definition was lost; they show `?`.
+    pub lost_definitions: u64,
+    /// Statistics of statements are summed up in intervals of so many ms; 0 =
+    /// as they were recorded.
+    pub statements_ms: u64,
+    /// Rows that were left out because they made no sense: of a tick that is
+    /// not there, or a second one of a session at a tick.
+    pub dropped_rows: u64,
+}
+
+/// Where the columns of a part come from. Indexes are those of the schema.
+pub(crate) trait Source: Send + Sync {
+    fn rows(&self, table: usize) -> usize;
+    /// `None` when the column is zero in every row.
+    fn ints(&self, table: usize, column: usize) -> Result<Option<Column>>;
+    /// `None` when the column is empty in every row.
+    fn bytes(&self, table: usize, column: usize) -> Result<Option<BytesColumn>>;
+    /// Least and greatest value of a column of numbers, when they are known
+    /// without decoding it.
+    fn bounds(&self, _table: usize, _column: usize) -> Option<(i64, i64)> {
+        None
+    }
+    /// Forgets decoded columns that can be decoded again; `shared` ones are
+    /// those that all groups of a file have in common.
+    fn release(&self, _shared: bool) {}
+}
+
+/// A part of the history. Cheap to clone, usable from several threads.
+#[derive(Clone)]
+pub struct Part {
+    info: PartInfo,
+    schema: Arc<Schema>,
+    source: Arc<dyn Source>,
+}
+
+impl Part {
+    pub(crate) fn new(info: PartInfo, schema: Arc<Schema>, source: Arc<dyn Source>) -> Self {
+        Part {
+            info,
+            schema,
+            source,
+        }
+    }
+
+    /// The same part with the file it was read from.
+    pub(crate) fn of_file(mut self, file: PathBuf, open: bool) -> Self {
+        self.info.file = file;
+        self.info.open = open;
+        self
+    }
+
+    /// The same part without the names of roles that have another OID.
+    pub(crate) fn without_other_roles(&self, oid: i64) -> Part {
+        let tables = self.schema.tables.iter().enumerate();
+        let columns = tables.filter_map(|(t, def)| {
+            let oids = def.index("user_oid")?;
+            Some((t, def.index("username")?, oids))
+        });
+        Part {
+            source: Arc::new(OneRole {
+                source: self.source.clone(),
+                oid,
+                columns: columns.collect(),
+            }),
+            ..self.clone()
+        }
+    }
+
+    /// Identity, ticks, times.
+    pub fn info(&self) -> &PartInfo {
+        &self.info
+    }
+
+    /// The node that wrote it.
+    pub fn node(&self) -> u64 {
+        self.info.identity.node
+    }
+
+    /// Lowest tick number, absolute.
+    pub fn first_tick(&self) -> u64 {
+        self.info.first_tick
+    }
+
+    /// Highest tick number, absolute.
+    pub fn last_tick(&self) -> u64 {
+        self.info.last_tick
+    }
+
+    /// Least slot time in ms; greater than `max_ms` when there are no ticks.
+    pub fn min_ms(&self) -> i64 {
+        self.info.min_ms
+    }
+
+    /// Greatest slot time in ms.
+    pub fn max_ms(&self) -> i64 {
+        self.info.max_ms
+    }
+
+    /// Rows that refer to a lost definition.
+    pub fn lost_definitions(&self) -> u64 {
+        self.info.lost_definitions
+    }
+
+    /// Tables, columns and labels as the file describes them.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Number of rows; 0 for a table the file does not know.
+    pub fn rows(&self, table: &str) -> usize {
+        self.schema.index(table).map_or(0, |t| self.source.rows(t))
+    }
+
+    /// The numbers of a column, one per row; zeros when the file does not
+    /// have it. Decoded by the first call.
+    ///
+    /// # Errors
+    /// The stored column is damaged or could not be read.
+    pub fn ints(&self, table: &str, column: &str) -> Result<Column> {
+        if let Some((t, c)) = self.schema.column(table, column)
+            && let Some(found) = self.source.ints(t, c)?
+        {
+            return Ok(found);
+        }
+        Ok(Column(Arc::new(vec![0; self.rows(table)])))
+    }
+
+    /// Bounds of the numbers of a column: no value lies outside. `None` when
+    /// they are not known without decoding it.
+    pub fn bounds(&self, table: &str, column: &str) -> Option<(i64, i64)> {
+        match self.schema.column(table, column) {
+            Some((t, c)) => self.source.bounds(t, c),
+            None => Some((0, 0)),
+        }
+    }
+
+    /// Least and greatest value of a column of numbers. Decodes it only if
+    /// the file does not say. `None` without rows.
+    ///
+    /// # Errors
+    /// The stored column is damaged or could not be read.
+    pub fn range(&self, table: &str, column: &str) -> Result<Option<(i64, i64)>> {
+        if self.rows(table) == 0 {
+            return Ok(None);
+        }
+        if let Some(known) = self.bounds(table, column) {
+            return Ok(Some(known));
+        }
+        let values = self.ints(table, column)?;
+        let min = values.iter().copied().min();
+        Ok(min.zip(values.iter().copied().max()))
+    }
+
+    /// Both are groups of one file: they have the same dictionaries.
+    pub fn is_of_same_file(&self, other: &Part) -> bool {
+        self.info.group != 0 && other.info.group != 0 && self.info.file == other.info.file
+    }
+
+    /// Gives back the memory of decoded columns of the group; the next call
+    /// decodes them again. Columns handed out stay valid.
+    pub fn release(&self) {
+        self.source.release(false);
+    }
+
+    /// The same for columns that all groups of the file share.
+    pub fn release_shared(&self) {
+        self.source.release(true);
+    }
+
+    /// The strings of a column, one per row; empty ones when the file does
+    /// not have it. Decoded by the first call.
+    ///
+    /// # Errors
+    /// The stored column is damaged or could not be read.
+    pub fn bytes(&self, table: &str, column: &str) -> Result<BytesColumn> {
+        if let Some((t, c)) = self.schema.column(table, column)
+            && let Some(found) = self.source.bytes(t, c)?
+        {
+            return Ok(found);
+        }
+        Ok(BytesColumn(Arc::new(Strings {
+            ends: vec![0; self.rows(table)],
+            data: Vec::new(),
+        })))
+    }
+}
+
+/// A part whose columns `username` are null where `user_oid` is another's.
+struct OneRole {
+    source: Arc<dyn Source>,
+    oid: i64,
+    /// Table, its `username` and its `user_oid`.
+    columns: Vec<(usize, usize, usize)>,
+}
+
+impl Source for OneRole {
+    fn rows(&self, table: usize) -> usize {
+        self.source.rows(table)
+    }
+
+    fn ints(&self, table: usize, column: usize) -> Result<Option<Column>> {
+        let values = self.source.ints(table, column)?;
+        let named = |c: &&(usize, usize, usize)| (c.0, c.1) == (table, column);
+        let (Some(names), Some(place)) = (&values, self.columns.iter().find(named)) else {
+            return Ok(values);
+        };
+        let Some(oids) = self.source.ints(table, place.2)? else {
+            return Ok(values);
+        };
+        let own = |(name, oid): (&i64, &i64)| match *oid == 0 || *oid == self.oid {
+            true => *name,
+            false => 0,
+        };
+        let names: Vec<i64> = names.iter().zip(oids.iter()).map(own).collect();
+        Ok(Some(Column(Arc::new(names))))
+    }
+
+    fn bytes(&self, table: usize, column: usize) -> Result<Option<BytesColumn>> {
+        self.source.bytes(table, column)
+    }
+
+    fn bounds(&self, table: usize, column: usize) -> Option<(i64, i64)> {
+        match self.columns.iter().any(|c| (c.0, c.1) == (table, column)) {
+            true => None,
+            false => self.source.bounds(table, column),
+        }
+    }
+
+    fn release(&self, shared: bool) {
+        self.source.release(shared);
+    }
+}
+
+/// Columns that are in memory.
+pub(crate) struct Memory {
+    tables: Vec<(usize, Vec<Held>)>,
+}
+
+#[derive(Clone)]
+enum Held {
+    None,
+    Ints(Column),
+    Bytes(BytesColumn),
+}
+
+impl Memory {
+    pub(crate) fn new(tables: Vec<Table>) -> Self {
+        let tables = tables.into_iter().map(|mut table| {
+            table.pad();
+            let columns = table.columns.into_iter().map(|data| match data {
+                Data::Ints(v) if !v.is_empty() => Held::Ints(Column(Arc::new(v))),
+                Data::Bytes(s) if !s.ends.is_empty() => Held::Bytes(BytesColumn(Arc::new(s))),
+                _ => Held::None,
+            });
+            (table.rows, columns.collect())
+        });
+        Memory {
+            tables: tables.collect(),
+        }
+    }
+
+    /// Gives back the tables; what somebody still holds is copied.
+    pub(crate) fn into_tables(memory: Arc<Memory>, schema: &Schema) -> Vec<Table> {
+        let mut tables: Vec<Table> = schema.tables.iter().map(Table::new).collect();
+        let held = Arc::try_unwrap(memory).map_or_else(|m| m.tables.clone(), |m| m.tables);
+        for (table, (rows, held)) in tables.iter_mut().zip(held) {
+            table.rows = rows;
+            for (data, held) in table.columns.iter_mut().zip(held) {
+                match held {
+                    Held::Ints(c) => *data = Data::Ints(Arc::unwrap_or_clone(c.0)),
+                    Held::Bytes(c) => *data = Data::Bytes(Arc::unwrap_or_clone(c.0)),
+                    Held::None => (),
+                }
+            }
+        }
+        tables
+    }
+
+    fn held(&self, table: usize, column: usize) -> &Held {
+        let columns = self.tables.get(table).map(|t| &t.1);
+        columns.and_then(|c| c.get(column)).unwrap_or(&Held::None)
+    }
+}
+
+impl Source for Memory {
+    fn rows(&self, table: usize) -> usize {
+        self.tables.get(table).map_or(0, |t| t.0)
+    }
+
+    fn ints(&self, table: usize, column: usize) -> Result<Option<Column>> {
+        Ok(match self.held(table, column) {
+            Held::Ints(c) => Some(c.clone()),
+            _ => None,
+        })
+    }
+
+    fn bytes(&self, table: usize, column: usize) -> Result<Option<BytesColumn>> {
+        Ok(match self.held(table, column) {
+            Held::Bytes(c) => Some(c.clone()),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! Numbers for the keys of a part's runs: small ones, so that tables by number
+//! stay small however large the dictionaries are.
+
+use super::cube::Cube;
+use super::dimension::Keys;
+use super::error::QueryResult;
+use super::select::Selected;
+use crate::part::Part;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// The keys of up to two dimensions.
+pub type Key = (Option<String>, Option<String>);
+
+/// Numbers the keys that occur in a part from 0 on, in the order they are
+/// met. What keys they are is remembered for the file.
+#[derive(Default)]
+pub struct Coder {
+    pairs: Pairs,
+    /// Number + 1 by code; 0 between parts.
+    numbers: Vec<u32>,
+    /// Code by number.
+    codes: Vec<u32>,
+    /// Id in the cube by code.
+    ids: Vec<Option<usize>>,
+}
+
+impl Coder {
+    /// The number of the key of each selected piece.
+    pub fn numbers(
+        &mut self,
+        part: &Part,
+        selected: &Selected,
+        dimensions: &[Rc<Keys>],
+        numbers: &mut Vec<u32>,
+    ) -> QueryResult<()> {
+        numbers.clear();
+        let pieces = selected.pieces.as_deref();
+        match dimensions {
+            [] => {
+                self.number(0);
+                numbers.resize(selected.len(), 0);
+            }
+            [one] => {
+                let push = |_, code| numbers.push(self.number(code));
+                one.codes.for_each(part, &selected.runs, pieces, push)?;
+            }
+            [first, second, ..] => {
+                let mut firsts = Vec::with_capacity(selected.len());
+                let push = |_, code| firsts.push(code);
+                first.codes.for_each(part, &selected.runs, pieces, push)?;
+                let mut firsts = firsts.into_iter();
+                let width = second.keys.len();
+                let push = |_, code| {
+                    let first = firsts.next().unwrap_or(0);
+                    let code = self.pairs.code(first, code, width);
+                    numbers.push(self.number(code));
+                };
+                second.codes.for_each(part, &selected.runs, pieces, push)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn number(&mut self, code: u32) -> u32 {
+        let at = code as usize;
+        if at >= self.numbers.len() {
+            self.numbers.resize(at + 1, 0);
+        }
+        if self.numbers[at] == 0 {
+            self.codes.push(code);
+            self.numbers[at] = self.codes.len() as u32;
+        }
+        self.numbers[at] - 1
+    }
+
+    /// The codes of the keys that occur, by number; forgets the numbers.
+    pub fn take_codes(&mut self) -> Vec<u32> {
+        let codes = std::mem::take(&mut self.codes);
+        for code in &codes {
+            self.numbers[*code as usize] = 0;
+        }
+        codes
+    }
+
+    /// The ids of the keys that occur, by number; forgets the numbers.
+    pub fn ids(&mut self, cube: &mut Cube<Key>, dimensions: &[Rc<Keys>]) -> Vec<usize> {
+        let codes = self.take_codes();
+        let mut ids = Vec::with_capacity(codes.len());
+        for code in codes {
+            let at = code as usize;
+            if at >= self.ids.len() {
+                self.ids.resize(at + 1, None);
+            }
+            let id = match self.ids[at] {
+                Some(id) => id,
+                None => cube.id(self.key(code, dimensions)),
+            };
+            self.ids[at] = Some(id);
+            ids.push(id);
+        }
+        ids
+    }
+
+    fn key(&self, code: u32, dimensions: &[Rc<Keys>]) -> Key {
+        let key = |keys: &Rc<Keys>, code: u32| keys.keys[code as usize].clone();
+        match dimensions {
+            [] => (None, None),
+            [one] => (key(one, code), None),
+            [first, second, ..] => {
+                let (a, b) = self.pairs.found[code as usize];
+                (key(first, a), key(second, b))
+            }
+        }
+    }
+}
+
+/// Codes of pairs of codes, in the order they are met.
+#[derive(Default)]
+struct Pairs {
+    /// Code + 1 by pair, as long as there are not too many pairs.
+    table: Vec<u32>,
+    map: HashMap<(u32, u32), u32>,
+    found: Vec<(u32, u32)>,
+}
+
+const MAX_TABLE: usize = 1 << 20;
+
+impl Pairs {
+    /// The second codes are below `width`.
+    fn code(&mut self, a: u32, b: u32, width: usize) -> u32 {
+        let next = self.found.len() as u32 + 1;
+        let cell = a as usize * width + b as usize;
+        if cell >= self.table.len() && cell < MAX_TABLE {
+            self.table.resize((cell + 1).next_power_of_two(), 0);
+        }
+        let known = match self.table.get_mut(cell) {
+            Some(known) => known,
+            None => self.map.entry((a, b)).or_insert(0),
+        };
+        if *known == 0 {
+            *known = next;
+            self.found.push((a, b));
+        }
+        *known - 1
+    }
+}

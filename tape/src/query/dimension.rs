@@ -1,0 +1,512 @@
+//! Dimensions: what rows are filtered and grouped by. Each is resolved once
+//! per part on the rows of its dictionary; a run then costs a table lookup.
+
+use super::error::{QueryError, QueryResult};
+use super::root;
+use super::runs::Runs;
+use super::vocabulary as pg;
+use crate::part::Part;
+use crate::schema::{ColumnType, RUN, Role, SAMPLE, Schema};
+use crate::table::{BytesColumn, Column};
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// A dimension of the catalog, or one derived from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dimension {
+    /// Name of the argument.
+    pub name: String,
+    place: Place,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// Class or name of the wait event, or the kind of CPU activity.
+    WaitEvent,
+    WaitType,
+    /// Column of a table that a column of `run` refers to.
+    Dictionary {
+        table: String,
+        column: String,
+    },
+    /// Column of `run` itself.
+    Run {
+        column: String,
+    },
+    Root,
+}
+
+/// Names of all dimensions of a catalog, in its order.
+pub fn names(catalog: &Schema) -> Vec<&str> {
+    let columns = catalog.tables.iter().flat_map(|t| &t.columns);
+    columns
+        .filter(|c| c.role == Role::Dimension)
+        .map(|c| c.name.as_str())
+        .chain([pg::ROOT_BLOCKER])
+        .collect()
+}
+
+impl Dimension {
+    /// Finds a dimension by name; `what` names the argument in the error.
+    pub fn find(catalog: &Schema, what: &str, name: &str) -> QueryResult<Dimension> {
+        let place = match name {
+            pg::WAIT_EVENT => Some(Place::WaitEvent),
+            pg::WAIT_TYPE => Some(Place::WaitType),
+            pg::ROOT_BLOCKER => Some(Place::Root),
+            _ => catalog_place(catalog, name),
+        };
+        let place = place.ok_or_else(|| {
+            QueryError::undefined(format!("{what} \"{name}\" does not exist"))
+                .hint(format!("Available are {}.", names(catalog).join(", ")))
+        })?;
+        Ok(Dimension {
+            name: name.to_string(),
+            place,
+        })
+    }
+
+    /// True when keys are numbers.
+    pub fn is_number(&self, catalog: &Schema) -> bool {
+        let (table, column) = match &self.place {
+            Place::Root => return true,
+            Place::WaitEvent | Place::WaitType => return false,
+            Place::Dictionary { table, column } => (table.as_str(), column.as_str()),
+            Place::Run { column } => (run_table(catalog), column.as_str()),
+        };
+        catalog
+            .table(table)
+            .and_then(|t| t.column(column))
+            .is_some_and(|c| !matches!(c.ty, ColumnType::Name | ColumnType::Enum))
+    }
+
+    /// True when a session keeps its key as long as it lives.
+    pub fn is_of_session(&self) -> bool {
+        matches!(&self.place, Place::Dictionary { table, .. } if table == "session")
+    }
+
+    /// The labels its keys are made of, when they are an enumeration.
+    pub fn labels<'c>(&self, catalog: &'c Schema) -> Option<Vec<&'c str>> {
+        let (table, column) = match &self.place {
+            Place::Dictionary { table, column } => (table.as_str(), column),
+            Place::Run { column } => (run_table(catalog), column),
+            _ => return None,
+        };
+        let column = catalog.table(table)?.column(column)?;
+        let labels = catalog.labels(&column.target);
+        (column.ty == ColumnType::Enum).then(|| labels.map(|l| l.label.as_str()).collect())
+    }
+
+    /// True when the keys follow from what all parts of a file share.
+    pub fn is_shared(&self, part: &Part) -> bool {
+        match &self.place {
+            Place::Root => false,
+            Place::Run { column } => {
+                let def = part.schema().table(RUN).and_then(|t| t.column(column));
+                def.is_some_and(|d| matches!(d.ty, ColumnType::Ref | ColumnType::Enum))
+            }
+            _ => true,
+        }
+    }
+
+    /// The key of every run of a part. Shared ones are made once for a view.
+    pub fn resolve(&self, view: &View, runs: &Runs) -> QueryResult<Rc<Keys>> {
+        if let Some(known) = view.keys.borrow().get(&self.name) {
+            return Ok(known.clone());
+        }
+        let keys = Rc::new(self.find_keys(view, runs)?);
+        if self.is_shared(view.part) {
+            let mut known = view.keys.borrow_mut();
+            known.insert(self.name.clone(), keys.clone());
+        }
+        Ok(keys)
+    }
+
+    fn find_keys(&self, view: &View, runs: &Runs) -> QueryResult<Keys> {
+        match &self.place {
+            Place::WaitEvent => wait_keys(view, pg::wait_key, pg::cpu_key),
+            Place::WaitType => wait_keys(
+                view,
+                |class, _| class.map(str::to_string),
+                |_| pg::CPU_CLASS.to_string(),
+            ),
+            Place::Dictionary { table, column } => {
+                let mut keys = KeySet::default();
+                let map = view.column_codes(table, column, &mut keys)?;
+                let column = reference_to(view.part, table);
+                Ok(keys.with(Codes::Lookup { column, map }))
+            }
+            Place::Run { column } => run_keys(view, column),
+            Place::Root => root::keys(view, runs),
+        }
+    }
+}
+
+/// Name of the table of samples in a schema.
+fn run_table(catalog: &Schema) -> &'static str {
+    if catalog.table(SAMPLE).is_some() {
+        SAMPLE
+    } else {
+        RUN
+    }
+}
+
+fn catalog_place(catalog: &Schema, name: &str) -> Option<Place> {
+    let samples = run_table(catalog);
+    let table = catalog.tables.iter().find(|t| {
+        t.columns
+            .iter()
+            .any(|c| c.role == Role::Dimension && c.name == name)
+    })?;
+    let column = name.to_string();
+    Some(if table.name == samples {
+        Place::Run { column }
+    } else {
+        let table = table.name.clone();
+        Place::Dictionary { table, column }
+    })
+}
+
+/// The column of `run` that refers to a dictionary: named like it, or the
+/// first with that target.
+fn reference_to(part: &Part, table: &str) -> String {
+    let columns = part.schema().table(RUN).map(|t| t.columns.as_slice());
+    let columns = columns.unwrap_or_default();
+    let named = columns.iter().find(|c| c.name == table);
+    let found = named.or_else(|| columns.iter().find(|c| c.target == table));
+    found.map_or_else(|| table.to_string(), |c| c.name.clone())
+}
+
+/// Distinct keys of a part and the key of each run.
+pub struct Keys {
+    /// The keys; each occurs once.
+    pub keys: Vec<Option<String>>,
+    /// Index into `keys` by run.
+    pub codes: Codes,
+}
+
+/// How the code of a run is found. Columns are named and not held: one that
+/// decides nothing is never decoded.
+pub enum Codes {
+    /// By the value of a column of `run`.
+    Lookup {
+        /// The column.
+        column: String,
+        /// Code by value. The last stands for values beyond it.
+        map: Vec<u32>,
+    },
+    /// By the wait event, or the kind of CPU activity when there is none.
+    Wait {
+        /// Code by wait event.
+        wait_map: Vec<u32>,
+        /// Code by kind.
+        cpu_map: Vec<u32>,
+    },
+    /// One code per row of table `run`.
+    Rows(Vec<u32>),
+    /// One code per piece of [`Runs`].
+    Pieces(Vec<u32>),
+}
+
+/// Stands for a reference without a definition; no dictionary is that long.
+const LOST_REFERENCE: i64 = i32::MAX as i64;
+
+impl Codes {
+    /// For each code below `width` something in the dictionaries that has it: a
+    /// reference, or a kind of CPU activity with a minus. `None` when the codes
+    /// are those of one part.
+    pub fn references(&self, width: usize) -> Option<Vec<i64>> {
+        let mut references = vec![0; width];
+        let mut put = |map: &[u32], sign: i64| {
+            let last = map.len() - 1;
+            for (value, code) in map.iter().enumerate().rev() {
+                let value = if value == last {
+                    LOST_REFERENCE
+                } else {
+                    value as i64
+                };
+                references[*code as usize] = sign * value;
+            }
+        };
+        match self {
+            Codes::Lookup { map, .. } => put(map, 1),
+            Codes::Wait { wait_map, cpu_map } => {
+                put(cpu_map, -1);
+                put(wait_map, 1);
+            }
+            _ => return None,
+        }
+        Some(references)
+    }
+
+    /// The code of something found by [`Codes::references`].
+    pub fn of_reference(&self, reference: i64) -> Option<u32> {
+        match self {
+            Codes::Lookup { map, .. } => Some(at(map, reference)),
+            Codes::Wait { wait_map, .. } if reference > 0 => Some(at(wait_map, reference)),
+            Codes::Wait { cpu_map, .. } => Some(at(cpu_map, -reference)),
+            _ => None,
+        }
+    }
+
+    /// Calls `each` with every index of `pieces` (`None` is all) and its code.
+    pub fn for_each(
+        &self,
+        part: &Part,
+        runs: &Runs,
+        pieces: Option<&[u32]>,
+        mut each: impl FnMut(u32, u32),
+    ) -> QueryResult<()> {
+        match self {
+            Codes::Lookup { column, map } => {
+                let column = part.ints(RUN, column)?;
+                over(runs, pieces, |piece, row| each(piece, at(map, column[row])));
+            }
+            Codes::Wait { wait_map, cpu_map } => {
+                let wait = part.ints(RUN, pg::WAIT)?;
+                let cpu = part.ints(RUN, pg::CPU)?;
+                over(runs, pieces, |piece, row| {
+                    let code = match wait[row] {
+                        0 => at(cpu_map, cpu[row]),
+                        wait => at(wait_map, wait),
+                    };
+                    each(piece, code);
+                });
+            }
+            Codes::Rows(codes) => over(runs, pieces, |piece, row| each(piece, codes[row])),
+            Codes::Pieces(codes) => {
+                over(runs, pieces, |piece, _| each(piece, codes[piece as usize]));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Calls `each` with every piece and its row.
+#[inline]
+fn over(runs: &Runs, pieces: Option<&[u32]>, mut each: impl FnMut(u32, usize)) {
+    match pieces {
+        None => (0..runs.len() as u32).for_each(|p| each(p, runs.row(p as usize))),
+        Some(pieces) => pieces.iter().for_each(|p| each(*p, runs.row(*p as usize))),
+    }
+}
+
+/// The last entry of a map stands for values beyond it (a damaged file).
+#[inline]
+fn at(map: &[u32], value: i64) -> u32 {
+    let last = map.len() - 1;
+    map[(value as usize).min(last)]
+}
+
+/// Key of a reference whose definition is missing.
+const LOST: &str = "?";
+
+/// Collects distinct keys.
+#[derive(Default)]
+pub struct KeySet {
+    keys: Vec<Option<String>>,
+    codes: HashMap<Option<String>, u32>,
+}
+
+impl KeySet {
+    /// The code of a key.
+    pub fn code(&mut self, key: Option<String>) -> u32 {
+        if let Some(code) = self.codes.get(&key) {
+            return *code;
+        }
+        let code = self.keys.len() as u32;
+        self.keys.push(key.clone());
+        self.codes.insert(key, code);
+        code
+    }
+
+    /// The keys with the codes of the runs.
+    pub fn with(self, codes: Codes) -> Keys {
+        Keys {
+            keys: self.keys,
+            codes,
+        }
+    }
+}
+
+/// A part with its strings decoded on demand. What is known of the
+/// dictionaries stays known when the view turns to another part of the file.
+pub struct View<'a> {
+    /// The part.
+    pub part: &'a Part,
+    decode: fn(i64, &[u8]) -> String,
+    names: OnceCell<(Column, BytesColumn)>,
+    keys: RefCell<HashMap<String, Rc<Keys>>>,
+}
+
+impl<'a> View<'a> {
+    /// A view of a part; `decode` turns bytes in an encoding into text.
+    pub fn new(part: &'a Part, decode: fn(i64, &[u8]) -> String) -> Self {
+        View {
+            part,
+            decode,
+            names: OnceCell::new(),
+            keys: RefCell::default(),
+        }
+    }
+
+    /// Turns to another part of the same file; false when it is of another.
+    pub fn turn_to(&mut self, part: &'a Part) -> bool {
+        let same = self.part.is_of_same_file(part);
+        if same {
+            self.part = part;
+        }
+        same
+    }
+
+    /// Text of bytes in an encoding.
+    pub fn text(&self, encoding: i64, bytes: &[u8]) -> String {
+        (self.decode)(encoding, bytes)
+    }
+
+    /// A string by its reference (row + 1, 0 = null).
+    pub fn name(&self, reference: i64) -> QueryResult<Option<String>> {
+        let Ok(reference) = usize::try_from(reference) else {
+            return Ok(Some(LOST.to_string()));
+        };
+        if reference == 0 {
+            return Ok(None);
+        }
+        if self.names.get().is_none() {
+            let encoding = self.part.ints("name", "encoding")?;
+            let bytes = self.part.bytes("name", "bytes")?;
+            let _ = self.names.set((encoding, bytes));
+        }
+        let Some((encoding, bytes)) = self.names.get() else {
+            return Ok(None);
+        };
+        Ok(Some(match encoding.get(reference - 1) {
+            Some(encoding) => (self.decode)(*encoding, bytes.get(reference - 1)),
+            None => LOST.to_string(),
+        }))
+    }
+
+    /// The key of a value of a column, by the column's type.
+    pub fn key(&self, table: &str, column: &str, value: i64) -> QueryResult<Option<String>> {
+        let schema = self.part.schema();
+        let Some(def) = schema.table(table).and_then(|t| t.column(column)) else {
+            return Ok(None);
+        };
+        if value == 0 {
+            return Ok(None);
+        }
+        match def.ty {
+            ColumnType::Name => self.name(value),
+            ColumnType::Enum => Ok(Some(
+                schema.label(&def.target, value).unwrap_or(LOST).to_string(),
+            )),
+            ColumnType::Ref => self.pid(value).map(|pid| pid.map(|p| p.to_string())),
+            ColumnType::Uint => Ok(Some((value as u64).to_string())),
+            _ => Ok(Some(value.to_string())),
+        }
+    }
+
+    /// The process id of a session.
+    pub fn pid(&self, session: i64) -> QueryResult<Option<i64>> {
+        let pids = self.part.ints("session", "pid")?;
+        let row = usize::try_from(session - 1).ok();
+        Ok(row.and_then(|row| pids.get(row).copied()))
+    }
+
+    /// Code of every value of a dictionary's column by reference: entry 0 is
+    /// null, the last one a reference without a definition.
+    fn column_codes(&self, table: &str, column: &str, keys: &mut KeySet) -> QueryResult<Vec<u32>> {
+        let values = self.part.ints(table, column)?;
+        let mut known: HashMap<i64, u32> = HashMap::new();
+        let mut map = Vec::with_capacity(values.len() + 2);
+        map.push(keys.code(None));
+        for &value in values.iter() {
+            let code = match known.get(&value) {
+                Some(code) => *code,
+                None => {
+                    let code = keys.code(self.key(table, column, value)?);
+                    known.insert(value, code);
+                    code
+                }
+            };
+            map.push(code);
+        }
+        map.push(keys.code(Some(LOST.to_string())));
+        Ok(map)
+    }
+}
+
+/// Keys made of the class and the name of a wait event.
+fn wait_keys(
+    view: &View,
+    wait_key: impl Fn(Option<&str>, Option<&str>) -> Option<String>,
+    cpu_key: impl Fn(&str) -> String,
+) -> QueryResult<Keys> {
+    let mut keys = KeySet::default();
+    let mut wait_map = vec![keys.code(None)];
+    for (class, event) in wait_events(view)? {
+        wait_map.push(keys.code(wait_key(class.as_deref(), event.as_deref())));
+    }
+    let lost = keys.code(Some(LOST.to_string()));
+    wait_map.push(lost);
+    let mut cpu_map = vec![keys.code(None)];
+    for label in view.part.schema().labels(pg::CPU) {
+        let value = usize::try_from(label.value).unwrap_or(0);
+        cpu_map.resize(cpu_map.len().max(value + 1), lost);
+        cpu_map[value] = keys.code(Some(cpu_key(&label.label)));
+    }
+    cpu_map.push(lost);
+    Ok(keys.with(Codes::Wait { wait_map, cpu_map }))
+}
+
+/// Class and name of each wait event of a part.
+pub fn wait_events(view: &View) -> QueryResult<Vec<(Option<String>, Option<String>)>> {
+    let class = view.part.ints(pg::WAIT, pg::WAIT_TYPE)?;
+    let event = view.part.ints(pg::WAIT, pg::WAIT_EVENT)?;
+    let pairs = class.iter().zip(event.iter());
+    pairs
+        .map(|(c, e)| Ok((view.name(*c)?, view.name(*e)?)))
+        .collect()
+}
+
+/// Keys of a column of `run` itself.
+fn run_keys(view: &View, name: &str) -> QueryResult<Keys> {
+    let def = view.part.schema().table(RUN).and_then(|t| t.column(name));
+    let mut keys = KeySet::default();
+    let column = name.to_string();
+    match def.map(|d| d.ty) {
+        Some(ColumnType::Ref) => {
+            let map = view.column_codes("session", "pid", &mut keys)?;
+            Ok(keys.with(Codes::Lookup { column, map }))
+        }
+        Some(ColumnType::Enum) => {
+            let target = def.map_or("", |d| d.target.as_str());
+            let lost = keys.code(Some(LOST.to_string()));
+            let mut map = vec![keys.code(None)];
+            for label in view.part.schema().labels(target) {
+                let value = usize::try_from(label.value).unwrap_or(0);
+                map.resize(map.len().max(value + 1), lost);
+                map[value] = keys.code(Some(label.label.clone()));
+            }
+            map.push(lost);
+            Ok(keys.with(Codes::Lookup { column, map }))
+        }
+        _ => {
+            let values = view.part.ints(RUN, name)?;
+            let mut known = HashMap::new();
+            let mut codes = Vec::with_capacity(values.len());
+            for &value in values.iter() {
+                let code = match known.get(&value) {
+                    Some(code) => *code,
+                    None => {
+                        let code = keys.code(view.key(RUN, name, value)?);
+                        known.insert(value, code);
+                        code
+                    }
+                };
+                codes.push(code);
+            }
+            Ok(keys.with(Codes::Rows(codes)))
+        }
+    }
+}

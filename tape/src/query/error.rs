@@ -1,0 +1,109 @@
+//! Errors of the query: an SQLSTATE, a primary line, a detail and a hint, so
+//! that a backend can report them as its own.
+
+use crate::error::Kind;
+use std::fmt;
+
+/// SQLSTATE of a value that makes no sense.
+pub const INVALID_PARAMETER: &str = "22023";
+/// SQLSTATE of a name that does not exist.
+pub const UNDEFINED_OBJECT: &str = "42704";
+/// SQLSTATE of a query ended on request.
+pub const CANCELED: &str = "57014";
+/// SQLSTATE of an answer that does not fit into memory.
+pub const OUT_OF_MEMORY: &str = "53200";
+/// SQLSTATE of a refused file.
+pub const INSUFFICIENT_PRIVILEGE: &str = "42501";
+
+/// Why a query failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryError {
+    /// Five characters, as PostgreSQL has them.
+    pub sqlstate: &'static str,
+    /// Primary line: lower case, no full stop.
+    pub message: String,
+    /// Facts, in full sentences.
+    pub detail: Option<String>,
+    /// What to do, a sentence.
+    pub hint: Option<String>,
+}
+
+/// Result with [`QueryError`].
+pub type QueryResult<T> = Result<T, QueryError>;
+
+impl QueryError {
+    /// An error with its SQLSTATE.
+    pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Self {
+        QueryError {
+            sqlstate,
+            message: message.into(),
+            detail: None,
+            hint: None,
+        }
+    }
+
+    /// An argument whose value makes no sense.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        QueryError::new(INVALID_PARAMETER, message)
+    }
+
+    /// A name that does not exist.
+    pub fn undefined(message: impl Into<String>) -> Self {
+        QueryError::new(UNDEFINED_OBJECT, message)
+    }
+
+    /// The answer has more keys and buckets than memory.
+    pub fn out_of_memory(limit_bytes: u64) -> Self {
+        QueryError::new(
+            OUT_OF_MEMORY,
+            "too many keys and buckets for the memory of a reader",
+        )
+        .detail(format!("It may use {} MB.", limit_bytes >> 20))
+        .hint("Use a shorter window, a wider bucket or a filter, or ask on the command line.")
+    }
+
+    /// The query was cancelled.
+    pub fn canceled() -> Self {
+        QueryError::new(CANCELED, "canceling query due to user request")
+    }
+
+    /// The same error with a detail.
+    #[must_use]
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// The same error with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<crate::Error> for QueryError {
+    fn from(error: crate::Error) -> Self {
+        let refused = error
+            .os
+            .as_ref()
+            .is_some_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied);
+        let sqlstate = match error.kind {
+            _ if refused => INSUFFICIENT_PRIVILEGE,
+            Kind::Damaged => "XX001",
+            Kind::Version => "0A000",
+            Kind::NotFound => "58P01",
+            Kind::NoSpace => "53100",
+            _ => "58030",
+        };
+        QueryError::new(sqlstate, error.to_string())
+    }
+}
+
+impl fmt::Display for QueryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for QueryError {}

@@ -1,0 +1,162 @@
+//! Filters as text: one value, a list, `(null)`, a negation.
+//!
+//! `a,b` is a or b; `!a` is everything but a, null included; `!a,!b` is
+//! neither. A value that contains a comma, a quote, or begins with `!` or `(`
+//! is written in double quotes, a quote in it doubled.
+
+use super::error::{QueryError, QueryResult};
+
+/// How a null is written.
+pub const NULL: &str = "(null)";
+
+/// A parsed filter of one dimension. An item of `None` is null.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// A row matches one of these, or there are none.
+    pub any: Vec<Option<String>>,
+    /// A row matches none of these.
+    pub none: Vec<Option<String>>,
+}
+
+impl Filter {
+    /// Parses the filter of dimension `name`.
+    pub fn parse(name: &str, text: &str) -> QueryResult<Filter> {
+        let mut filter = Filter {
+            any: Vec::new(),
+            none: Vec::new(),
+        };
+        let mut rest = text;
+        loop {
+            let (negated, value, tail) = item(name, rest)?;
+            if negated {
+                filter.none.push(value);
+            } else {
+                filter.any.push(value);
+            }
+            match tail {
+                Some(tail) => rest = tail,
+                None => return Ok(filter),
+            }
+        }
+    }
+
+    /// True when a row with this key is wanted.
+    pub fn accepts(&self, key: Option<&str>) -> bool {
+        let is = |item: &Option<String>| item.as_deref() == key;
+        (self.any.is_empty() || self.any.iter().any(is)) && !self.none.iter().any(is)
+    }
+
+    /// Every value, wanted or not.
+    pub fn items_mut(&mut self) -> impl Iterator<Item = &mut Option<String>> {
+        self.any.iter_mut().chain(self.none.iter_mut())
+    }
+}
+
+/// One item: negated, its value, and what follows the comma.
+fn item<'a>(name: &str, text: &'a str) -> QueryResult<(bool, Option<String>, Option<&'a str>)> {
+    let trimmed = text.trim_start();
+    let (negated, body) = match trimmed.strip_prefix('!') {
+        Some(body) => (true, body.trim_start()),
+        None => (false, trimmed),
+    };
+    if let Some(quoted) = body.strip_prefix('"') {
+        let (value, tail) = quoted_value(name, quoted)?;
+        return Ok((negated, Some(value), tail));
+    }
+    let (value, tail) = match body.split_once(',') {
+        Some((value, tail)) => (value, Some(tail)),
+        None => (body, None),
+    };
+    let value = value.trim();
+    if value.is_empty() {
+        return Err(QueryError::invalid(format!("filter \"{name}\" has an empty value"))
+            .hint("Write (null) for rows without a value, \"\" for an empty string, and no filter for all rows."));
+    }
+    let value = (value != NULL).then(|| value.to_string());
+    Ok((negated, value, tail))
+}
+
+/// The rest of a value behind its opening quote, and what follows the comma.
+fn quoted_value<'a>(name: &str, text: &'a str) -> QueryResult<(String, Option<&'a str>)> {
+    let mut value = String::new();
+    let mut rest = text;
+    loop {
+        let Some((head, tail)) = rest.split_once('"') else {
+            return Err(QueryError::invalid(format!(
+                "filter \"{name}\" has an unterminated quoted value"
+            )));
+        };
+        value.push_str(head);
+        match tail.strip_prefix('"') {
+            Some(more) => {
+                value.push('"');
+                rest = more;
+            }
+            None => {
+                let tail = tail.trim_start();
+                if tail.is_empty() {
+                    return Ok((value, None));
+                }
+                return match tail.strip_prefix(',') {
+                    Some(next) => Ok((value, Some(next))),
+                    None => Err(QueryError::invalid(format!(
+                        "filter \"{name}\" has text behind a quoted value"
+                    ))
+                    .hint("Separate values by commas.")),
+                };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Filter {
+        Filter::parse("application", text).expect("filter")
+    }
+
+    #[test]
+    fn a_list_accepts_each_value() {
+        let filter = parse("a, b");
+        assert!(filter.accepts(Some("a")) && filter.accepts(Some("b")));
+        assert!(!filter.accepts(Some("c")) && !filter.accepts(None));
+    }
+
+    #[test]
+    fn null_is_written_in_parentheses() {
+        let filter = parse("(null),x");
+        assert!(filter.accepts(None) && filter.accepts(Some("x")));
+        assert!(!filter.accepts(Some("(null)")));
+        assert!(parse("\"(null)\"").accepts(Some("(null)")));
+    }
+
+    #[test]
+    fn a_negation_keeps_nulls() {
+        let filter = parse("!a,!b");
+        assert!(filter.accepts(None) && filter.accepts(Some("c")));
+        assert!(!filter.accepts(Some("a")) && !filter.accepts(Some("b")));
+        assert!(!parse("!(null)").accepts(None));
+    }
+
+    #[test]
+    fn quotes_protect_commas_and_signs() {
+        assert_eq!(
+            parse("\"a, \"\"b\"\"\" , \"!c\"").any,
+            [Some("a, \"b\"".into()), Some("!c".into())]
+        );
+        assert_eq!(parse("\"\"").any, [Some(String::new())]);
+    }
+
+    #[test]
+    fn empty_and_broken_values_are_named() {
+        for text in ["", "a,", ",a", "!"] {
+            let error = Filter::parse("state", text).expect_err(text);
+            assert_eq!(error.message, "filter \"state\" has an empty value");
+        }
+        for text in ["\"a", "\"a\"b"] {
+            assert!(Filter::parse("state", text).is_err(), "{text}");
+        }
+    }
+}

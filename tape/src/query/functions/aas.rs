@@ -1,0 +1,71 @@
+//! `aas`: the load of a window in one row.
+
+use super::answer::{measures, source, window_coverage};
+use super::{Argument, Call, Function};
+use crate::query::bucket::SECOND;
+use crate::query::cube::Cells;
+use crate::query::error::QueryResult;
+use crate::query::plan::{MAX_BUCKETS, Window, buckets};
+use crate::query::scan::Scan;
+use crate::query::spec::{Field, Sink, Type, Value};
+
+/// Default width of a bucket.
+pub const MINUTE: i64 = 60 * SECOND;
+
+pub const FIELDS: &[Field] = &[
+    ("period_start", Type::Time),
+    ("period_end", Type::Time),
+    ("source", Type::Text),
+    ("grain", Type::Interval),
+    ("avg_aas", Type::Numeric),
+    ("peak_aas", Type::Numeric),
+    ("p99_aas", Type::Numeric),
+    ("peak_sessions", Type::Int),
+    ("backend_seconds", Type::Numeric),
+    ("vcpus", Type::Numeric),
+    ("ticks_expected", Type::Int),
+    ("ticks_observed", Type::Int),
+    ("ticks_failed", Type::Int),
+    ("coverage_pct", Type::Numeric),
+];
+
+pub const FUNCTION: Function = Function {
+    name: "aas",
+    about: "Average active sessions of a window",
+    arguments: &[
+        Argument::Since,
+        Argument::Until,
+        Argument::Bucket,
+        Argument::Filters,
+        Argument::Zone,
+    ],
+    fields: FIELDS,
+    run,
+};
+
+fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
+    let window = Window::of(call.spec)?;
+    let row = row(call, window)?;
+    sink.begin(FIELDS)?;
+    sink.row(row)
+}
+
+/// The row of a window.
+pub fn row(call: &Call, window: Window) -> QueryResult<Vec<Value>> {
+    let width = call.spec.bucket_us.unwrap_or(MINUTE);
+    let buckets = buckets(call.spec, window, width, MAX_BUCKETS)?;
+    let scan = Scan::new(call.spec, call.store, window, call.cancel)?;
+    let mut scanned = scan.sums(buckets, &[vec![]])?;
+    let cube = scanned.cubes.pop().unwrap_or_default();
+    let cells = cube.into_keys().pop().map_or(Cells::default(), |k| k.1);
+    let total = scanned.observed.total();
+    let mut row = vec![
+        Value::Time(window.since),
+        Value::Time(window.until),
+        source(&total),
+        Value::Interval(width),
+    ];
+    row.extend(measures(&cells, &scanned, &total, true));
+    row.extend(window_coverage(&scanned, &total, window));
+    Ok(row)
+}

@@ -1,0 +1,172 @@
+//! Columns that several functions have, and the measures of a key.
+
+use crate::query::bucket::{DAY, SECOND};
+use crate::query::cube::{Cells, Cube};
+use crate::query::error::QueryResult;
+use crate::query::filter::Filter;
+use crate::query::number::Ratio;
+use crate::query::plan::Window;
+use crate::query::scan::{Key, Scan, Scanned};
+use crate::query::spec::Value;
+use crate::query::text::{TextKey, Texts};
+use crate::query::ticks::Coverage;
+use crate::query::vocabulary as pg;
+use std::cmp::Ordering;
+
+/// Rounded, or null.
+pub fn numeric(ratio: Option<Ratio>) -> Value {
+    ratio.map_or(Value::Null, |r| Value::Numeric(r.round4()))
+}
+
+/// Weight in seconds.
+pub fn seconds(ms: i64) -> Value {
+    numeric(Ratio::new(ms.into(), 1000))
+}
+
+/// A number of units of `us` since 1970; 0 is null.
+pub fn some_time(units: i64, us: i64) -> Value {
+    match units {
+        0 => Value::Null,
+        units => Value::Time(units.saturating_mul(us)),
+    }
+}
+
+/// Where the figures come from.
+pub fn source(coverage: &Coverage) -> Value {
+    let known = coverage.ticks_observed > 0;
+    Value::Text(if known { "raw" } else { "none" }.to_string())
+}
+
+/// Columns `avg_aas, peak_aas, p99_aas, peak_sessions, backend_seconds` of a
+/// key. `sessions` is false where the most rows in one tick is not known.
+pub fn measures(cells: &Cells, scanned: &Scanned, total: &Coverage, sessions: bool) -> [Value; 5] {
+    if total.observed_ms == 0 {
+        return [const { Value::Null }; 5];
+    }
+    let sum = cells.sum_ms();
+    [
+        numeric(Ratio::new(sum.into(), total.observed_ms.into())),
+        numeric(Some(cells.peak(&scanned.observed))),
+        numeric(Some(cells.p99(&scanned.observed))),
+        Value::int(sessions.then(|| cells.sessions())),
+        seconds(sum),
+    ]
+}
+
+/// Columns `vcpus, ticks_expected, ticks_observed, ticks_failed,
+/// coverage_pct` of a period; `interval_ms` is that of the last tick at or
+/// before its end.
+pub fn coverage(total: &Coverage, length_us: i64, interval_ms: Option<i64>) -> [Value; 5] {
+    [
+        numeric(total.vcpus()),
+        Value::Int(total.ticks_expected(length_us, interval_ms)),
+        Value::Int(total.ticks_observed),
+        Value::Int(total.ticks_failed),
+        numeric(total.percent(length_us)),
+    ]
+}
+
+/// The same for a window.
+pub fn window_coverage(scanned: &Scanned, total: &Coverage, window: Window) -> [Value; 5] {
+    let before = scanned.observed.interval_before.map(|b| b.1);
+    let interval = total.last_interval_ms().or(before);
+    coverage(total, window.length(), interval)
+}
+
+/// Keys with their cells.
+pub type Ranked = Vec<(Option<String>, Cells)>;
+
+/// The keys of a group of one dimension, the largest first, ties by key.
+pub fn ranked(cube: Cube<Key>) -> Ranked {
+    let keys = cube.into_keys().into_iter();
+    let mut ranked: Ranked = keys.map(|(key, cells)| (key.0, cells)).collect();
+    ranked.sort_by(|a, b| {
+        let order = b.1.sum_ms().cmp(&a.1.sum_ms());
+        order.then_with(|| compare_keys(&a.0, &b.0))
+    });
+    ranked
+}
+
+/// A key as it is shown.
+pub fn key_text(dimension: &str, key: &Option<String>) -> Value {
+    let null = || pg::null_label(dimension).map(str::to_string);
+    Value::text(key.clone().or_else(null))
+}
+
+/// Keys ascending, null last.
+pub fn compare_keys(a: &Option<String>, b: &Option<String>) -> Ordering {
+    (a.is_none(), a).cmp(&(b.is_none(), b))
+}
+
+/// The only database a filter lets through, if it is one.
+pub fn only_database<'s>(scan: &'s Scan) -> Option<&'s str> {
+    let filters = scan.selection.filters.iter();
+    filters
+        .filter(|(dimension, _)| dimension.name == "database")
+        .find_map(|(_, filter)| match filter {
+            Filter { any, none } if any.len() == 1 && none.is_empty() => any[0].as_deref(),
+            _ => None,
+        })
+}
+
+/// Texts of query ids given as keys.
+pub fn query_texts<'k>(
+    scan: &Scan,
+    keys: impl IntoIterator<Item = &'k Option<String>>,
+) -> QueryResult<Texts> {
+    let ids = keys
+        .into_iter()
+        .flatten()
+        .filter_map(|key| key.parse().ok());
+    Texts::find(
+        ids.map(TextKey::Query),
+        scan.parts.iter().copied(),
+        scan.others.iter().rev().copied(),
+        scan.spec.decode,
+        scan.spec.owner.as_deref(),
+    )
+}
+
+/// The text of a query id given as key.
+pub fn query_text(texts: &Texts, key: &Option<String>, database: Option<&str>) -> Value {
+    let id = key.as_ref().and_then(|key| key.parse().ok());
+    Value::text(id.and_then(|id| texts.get(TextKey::Query(id), database)))
+}
+
+/// `2026-11-21 03:12:00+00`; fractions of a second are left out.
+pub fn time_text(us: i64) -> String {
+    civil(us) + "+00"
+}
+
+/// `2026-11-21 03:12:00` in UTC.
+pub fn civil(us: i64) -> String {
+    let (day, second) = (us.div_euclid(DAY), us.rem_euclid(DAY) / SECOND);
+    let (year, month, day) = date(day);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+}
+
+/// Year, month, day of a number of days since 1970-01-01: years are counted
+/// from March on, in eras of 400 years.
+fn date(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (era * 400 + year + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_read_as_the_server_prints_them() {
+        assert_eq!(time_text(0), "1970-01-01 00:00:00+00");
+        assert_eq!(time_text(1_709_251_199_999_999), "2024-02-29 23:59:59+00");
+        assert_eq!(time_text(-1), "1969-12-31 23:59:59+00");
+    }
+}

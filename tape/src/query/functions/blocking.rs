@@ -1,0 +1,363 @@
+//! `blocking`: who blocked others. For a window the heads of the queues, by
+//! the time others waited behind them; for a moment the whole tree.
+
+use super::blocking_rows::{Facts, Found, Locks, Object, Person, row};
+use super::{Argument, Call, Function};
+use crate::query::blockers::{Edge, Graph, Head, Node, edges};
+use crate::query::bucket::{Buckets, SECOND};
+use crate::query::dimension::View;
+use crate::query::error::QueryResult;
+use crate::query::plan::{self, Window, limit};
+use crate::query::scan::Scan;
+use crate::query::spec::{Field, Sink, Spec, Type};
+use crate::query::ticks::{NONE, Observed, Ticks};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// How far a moment may be from the tick that shows it.
+const NEAR: i64 = 60 * SECOND;
+
+pub const FIELDS: &[Field] = &[
+    ("tree", Type::Text),
+    ("level", Type::Int),
+    ("kind", Type::Text),
+    ("pid", Type::Int),
+    ("backend_start", Type::Time),
+    ("prepared_xid", Type::Int),
+    ("prepared_gid", Type::Text),
+    ("database", Type::Text),
+    ("username", Type::Text),
+    ("application", Type::Text),
+    ("state", Type::Text),
+    ("xact_age", Type::Interval),
+    ("query_id", Type::Int),
+    ("query_text", Type::Text),
+    ("blocked_seconds", Type::Numeric),
+    ("waiters", Type::Int),
+    ("depth", Type::Int),
+    ("waited", Type::Interval),
+    ("via", Type::Text),
+    ("locktype", Type::Text),
+    ("object", Type::Text),
+    ("lock_database", Type::Int),
+    ("lock_relation", Type::Int),
+    ("mode", Type::Text),
+    ("mode_held", Type::Text),
+    ("first_seen", Type::Time),
+    ("last_seen", Type::Time),
+];
+
+pub const FUNCTION: Function = Function {
+    name: "blocking",
+    about: "Who blocked others: heads of lock queues, or the tree of a moment",
+    arguments: &[
+        Argument::At,
+        Argument::Since,
+        Argument::Until,
+        Argument::N,
+        Argument::Zone,
+    ],
+    fields: FIELDS,
+    run,
+};
+
+fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
+    let left = limit(call.spec.n)?;
+    match plan::moment(call.spec)? {
+        None => window(call, left, sink),
+        Some(at) => moment(call, at, left, sink),
+    }
+}
+
+fn whole(window: Window) -> QueryResult<Buckets> {
+    Buckets::new(window.since, window.until, window.length().max(1), None, 2)
+}
+
+/// The heads of the queues of a window.
+fn window(call: &Call, left: usize, sink: &mut dyn Sink) -> QueryResult<()> {
+    let window = Window::of(call.spec)?;
+    let scan = Scan::new(call.spec, call.store, window, call.cancel)?;
+    let mut heads: BTreeMap<Head, Found> = BTreeMap::new();
+    sink.begin(FIELDS)?;
+    if window.length() == 0 {
+        return Ok(());
+    }
+    let buckets = whole(window)?;
+    for (index, part) in scan.parts.iter().enumerate() {
+        scan.check_cancel()?;
+        let view = View::new(part, call.spec.decode);
+        let ticks = Ticks::read(part, &buckets, &mut Observed::default())?;
+        let edges = edges(&view, &ticks)?;
+        let own = own_sessions(&view, call.spec)?;
+        for tick in edges.chunk_by(|a, b| a.tick == b.tick) {
+            add_tick(&mut heads, index, &ticks, tick, &own);
+        }
+        read_objects(&view, &ticks, &edges, &mut heads)?;
+    }
+    let mut order: Vec<(Head, Found)> = heads.into_iter().collect();
+    order.sort_by_key(|(head, found)| (-found.blocked_ms, *head));
+    order.truncate(left);
+    let mut facts = Facts::default();
+    for index in 0..scan.parts.len() {
+        let here = order.iter().filter(|(_, found)| found.part == index);
+        facts.read(
+            &scan,
+            index,
+            here.map(|(head, found)| (head.node, found.tick)),
+        )?;
+    }
+    facts.find_texts(&scan)?;
+    for (head, found) in &order {
+        sink.row(row(&Person::head(*head, 0), Some(found), &facts, call.spec))?;
+    }
+    Ok(())
+}
+
+/// The sessions a role may see; `None` is all.
+fn own_sessions(view: &View, spec: &Spec) -> QueryResult<Option<HashSet<i64>>> {
+    let Some(owner) = &spec.owner else {
+        return Ok(None);
+    };
+    let users = view.part.ints("session", "username")?;
+    let mut own = HashSet::new();
+    for (row, user) in users.iter().enumerate() {
+        if view.name(*user)?.as_ref() == Some(owner) {
+            own.insert(row as i64 + 1);
+        }
+    }
+    Ok(Some(own))
+}
+
+/// Adds the waits of one tick to the heads of their queues.
+fn add_tick(
+    heads: &mut BTreeMap<Head, Found>,
+    part: usize,
+    ticks: &Ticks,
+    edges: &[Edge],
+    own: &Option<HashSet<i64>>,
+) {
+    let at = edges[0].tick as usize;
+    let mut graph = Graph::new(edges);
+    let mut counted: BTreeMap<Head, (i64, i64)> = BTreeMap::new();
+    for (session, node) in graph.waiters() {
+        if own.as_ref().is_some_and(|own| !own.contains(&session)) {
+            continue;
+        }
+        for (head, steps) in graph.heads(node) {
+            let (waiters, depth) = counted.entry(*head).or_default();
+            *waiters += 1;
+            *depth = (*depth).max(*steps);
+        }
+    }
+    for (head, (waiters, depth)) in counted {
+        let found = heads.entry(head).or_default();
+        found.blocked_ms += waiters * ticks.weight_ms[at];
+        found.waiters = found.waiters.max(waiters);
+        found.depth = found.depth.max(depth);
+        found.see(part, ticks.number(at), ticks.slot_ms[at]);
+    }
+}
+
+/// Adds which objects others waited for at the heads that are known.
+fn read_objects(
+    view: &View,
+    ticks: &Ticks,
+    edges: &[Edge],
+    heads: &mut BTreeMap<Head, Found>,
+) -> QueryResult<()> {
+    let locks = Locks::read(view)?;
+    for edge in edges {
+        let Some(row) = edge.row else {
+            continue;
+        };
+        let weight = ticks.weight_ms[edge.tick as usize];
+        for cycle in [false, true] {
+            let node = edge.blocker;
+            if let Some(found) = heads.get_mut(&Head { node, cycle }) {
+                let object = locks.object(row as usize);
+                *found.objects.entry(object).or_default() += weight;
+                if found.gid.is_none() {
+                    found.gid = locks.gid(view, row as usize)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The tree of the last tick at or before a moment.
+fn moment(call: &Call, at: i64, left: usize, sink: &mut dyn Sink) -> QueryResult<()> {
+    let window = Window {
+        since: at.saturating_sub(NEAR),
+        until: at.saturating_add(1),
+    };
+    let scan = Scan::new(call.spec, call.store, window, call.cancel)?;
+    let buckets = whole(window)?;
+    sink.begin(FIELDS)?;
+    let mut newest: Option<((i64, usize), usize, Ticks)> = None;
+    for (index, part) in scan.parts.iter().enumerate() {
+        let ticks = Ticks::read(part, &buckets, &mut Observed::default())?;
+        let last = (0..ticks.len()).rev().find(|t| ticks.bucket[*t] != NONE);
+        if let Some(last) = last {
+            let key = (ticks.slot_ms[last], index);
+            if newest.as_ref().is_none_or(|(known, ..)| *known < key) {
+                newest = Some((key, last, ticks));
+            }
+        }
+    }
+    let Some(((_, index), last, ticks)) = newest else {
+        return Ok(());
+    };
+    let view = View::new(scan.parts[index], call.spec.decode);
+    let mut edges = edges(&view, &ticks)?;
+    edges.retain(|edge| edge.tick as usize == last);
+    if let Some(own) = own_sessions(&view, call.spec)? {
+        edges.retain(|edge| own.contains(&edge.session));
+    }
+    let tree = Tree::new(&view, &ticks, last, &edges)?;
+    let people = tree.people(left);
+    let mut facts = Facts::default();
+    let number = ticks.number(last);
+    facts.read(&scan, index, people.iter().map(|p| (p.head.node, number)))?;
+    facts.find_texts(&scan)?;
+    for person in &people {
+        let found = tree.found(person, index);
+        sink.row(row(person, Some(&found), &facts, call.spec))?;
+    }
+    Ok(())
+}
+
+/// Who waits behind whom at one tick.
+struct Tree<'a> {
+    edges: &'a [Edge],
+    heads: Vec<Head>,
+    /// By blocker: edges of those who wait for it, longest wait first.
+    behind: HashMap<Node, Vec<usize>>,
+    waited_ms: Vec<i64>,
+    objects: Vec<Option<Object>>,
+    gids: HashMap<Node, String>,
+    tick: i64,
+    slot_ms: i64,
+}
+
+impl<'a> Tree<'a> {
+    fn new(view: &View, ticks: &Ticks, last: usize, edges: &'a [Edge]) -> QueryResult<Tree<'a>> {
+        let locks = Locks::read(view)?;
+        let taken = taken_at(view, ticks, last)?;
+        let waited = |edge: &Edge| {
+            let start = edge.row.map_or(0, |row| locks.wait_start[row as usize]);
+            if start == 0 {
+                0
+            } else {
+                (taken - start).max(0)
+            }
+        };
+        let mut tree = Tree {
+            edges,
+            heads: Vec::new(),
+            behind: HashMap::new(),
+            waited_ms: edges.iter().map(waited).collect(),
+            objects: Vec::new(),
+            gids: HashMap::new(),
+            tick: ticks.number(last),
+            slot_ms: ticks.slot_ms[last],
+        };
+        for (index, edge) in edges.iter().enumerate() {
+            let row = edge.row.map(|row| row as usize);
+            tree.objects.push(row.map(|row| locks.object(row)));
+            tree.behind.entry(edge.blocker).or_default().push(index);
+            if let Some(gid) = row.map(|row| locks.gid(view, row)).transpose()?.flatten() {
+                tree.gids.insert(edge.blocker, gid);
+            }
+        }
+        for waiting in tree.behind.values_mut() {
+            waiting.sort_by_key(|e| (-tree.waited_ms[*e], edges[*e].waiter));
+        }
+        let mut graph = Graph::new(edges);
+        let mut heads: BTreeSet<Head> = BTreeSet::new();
+        for (_, node) in graph.waiters() {
+            heads.extend(graph.heads(node).iter().map(|(head, _)| *head));
+        }
+        tree.heads = heads.into_iter().collect();
+        let size = |head: &Head| tree.below(head.node).len();
+        let mut heads = tree.heads.clone();
+        heads.sort_by_key(|head| (std::cmp::Reverse(size(head)), *head));
+        tree.heads = heads;
+        Ok(tree)
+    }
+
+    /// Everybody in the tree, heads first; behind whom they wait is read once.
+    fn people(&self, heads: usize) -> Vec<Person> {
+        let mut people = Vec::new();
+        let mut seen = HashSet::new();
+        for head in self.heads.iter().take(heads) {
+            let mut stack = vec![Person::head(*head, 0)];
+            while let Some(person) = stack.pop() {
+                people.push(person);
+                if !seen.insert(person.head.node) {
+                    continue;
+                }
+                let behind = self.behind.get(&person.head.node);
+                for index in behind.into_iter().flatten().rev() {
+                    let node = self.edges[*index].waiter;
+                    if !(head.cycle && node == head.node) {
+                        stack.push(Person::waiter(node, person.level + 1, *index));
+                    }
+                }
+            }
+        }
+        people
+    }
+
+    /// Those who wait behind a node, each with the longest wait.
+    fn below(&self, node: Node) -> HashMap<Node, (i64, i64)> {
+        let mut found: HashMap<Node, (i64, i64)> = HashMap::new();
+        let mut level = vec![node];
+        let mut depth = 0;
+        while !level.is_empty() {
+            depth += 1;
+            let mut next = Vec::new();
+            for index in level.iter().filter_map(|n| self.behind.get(n)).flatten() {
+                let waiter = self.edges[*index].waiter;
+                let waited = self.waited_ms[*index];
+                match found.get_mut(&waiter) {
+                    Some(known) => known.0 = known.0.max(waited),
+                    None => {
+                        found.insert(waiter, (waited, depth));
+                        next.push(waiter);
+                    }
+                }
+            }
+            level = next;
+        }
+        found
+    }
+
+    fn found(&self, person: &Person, part: usize) -> Found {
+        let below = self.below(person.head.node);
+        let mut found = Found {
+            blocked_ms: below.values().map(|b| b.0).sum(),
+            waiters: below.len() as i64,
+            depth: below.values().map(|b| b.1).max().unwrap_or(0),
+            gid: self.gids.get(&person.head.node).cloned(),
+            waited_ms: person.edge.map(|edge| self.waited_ms[edge]),
+            ..Found::default()
+        };
+        found.see(part, self.tick, self.slot_ms);
+        let object = person.edge.and_then(|edge| self.objects[edge]);
+        found.objects.extend(object.map(|object| (object, 1)));
+        found
+    }
+}
+
+/// When the tick was taken, ms.
+fn taken_at(view: &View, ticks: &Ticks, last: usize) -> QueryResult<i64> {
+    let number = view.part.ints("tick", "tick")?;
+    let taken = view.part.ints("tick", "taken_at")?;
+    let row = number.iter().position(|n| *n == ticks.number(last));
+    let taken = row.map_or(0, |row| taken[row]);
+    Ok(if taken == 0 {
+        ticks.slot_ms[last]
+    } else {
+        taken
+    })
+}

@@ -1,0 +1,324 @@
+//! The rows of `blocking`: what is known of a blocker or waiter.
+
+use crate::query::blockers::{Head, Node};
+use crate::query::dimension::View;
+use crate::query::error::QueryResult;
+use crate::query::functions::answer::seconds;
+use crate::query::scan::Scan;
+use crate::query::spec::{Spec, Value};
+use crate::query::text::{TextKey, Texts};
+use crate::query::vocabulary as pg;
+use crate::schema::RUN;
+use crate::table::Column;
+use std::collections::HashMap;
+
+/// Somebody in the answer.
+#[derive(Clone, Copy)]
+pub struct Person {
+    /// Who it is; `cycle` only for the first of a tree.
+    pub head: Head,
+    /// Steps from the head of the tree.
+    pub level: i64,
+    /// Index of the edge to whom it waits for, in a tree.
+    pub edge: Option<usize>,
+}
+
+impl Person {
+    /// The head of a queue.
+    pub fn head(head: Head, level: i64) -> Person {
+        Person {
+            head,
+            level,
+            edge: None,
+        }
+    }
+
+    /// Somebody who waits.
+    pub fn waiter(node: Node, level: i64, edge: usize) -> Person {
+        let cycle = false;
+        Person {
+            head: Head { node, cycle },
+            level,
+            edge: Some(edge),
+        }
+    }
+}
+
+/// A locked object and the modes asked for and held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Object {
+    locktype: i64,
+    database: i64,
+    fields: [i64; 3],
+    requested: i64,
+    held: i64,
+    hard: i64,
+}
+
+/// The columns of table `lock` that say what is locked and by which name.
+pub struct Locks {
+    object: [Column; 8],
+    gid: Column,
+    /// When each wait began, ms; 0 = not known.
+    pub wait_start: Column,
+}
+
+impl Locks {
+    /// Of a part.
+    pub fn read(view: &View) -> QueryResult<Locks> {
+        let column = |name: &str| view.part.ints("lock", name);
+        Ok(Locks {
+            object: [
+                column("locktype")?,
+                column("lock_database")?,
+                column("field1")?,
+                column("field2")?,
+                column("field3")?,
+                column("mode_requested")?,
+                column("modes_held")?,
+                column("hard")?,
+            ],
+            gid: column("blocker_gid")?,
+            wait_start: column("wait_start")?,
+        })
+    }
+
+    /// What is locked.
+    pub fn object(&self, row: usize) -> Object {
+        let [locktype, database, a, b, c, requested, held, hard] =
+            std::array::from_fn(|i| self.object[i][row]);
+        Object {
+            locktype,
+            database,
+            fields: [a, b, c],
+            requested,
+            held,
+            hard,
+        }
+    }
+
+    /// Identifier of the prepared transaction that blocks.
+    pub fn gid(&self, view: &View, row: usize) -> QueryResult<Option<String>> {
+        view.name(self.gid[row])
+    }
+}
+
+/// What was found out about somebody others wait for.
+#[derive(Default)]
+pub struct Found {
+    /// Σ of the time others waited.
+    pub blocked_ms: i64,
+    /// Most waiters at a tick.
+    pub waiters: i64,
+    /// Most steps to a waiter.
+    pub depth: i64,
+    /// How long it has waited itself.
+    pub waited_ms: Option<i64>,
+    /// Objects with the time others waited for them.
+    pub objects: HashMap<Object, i64>,
+    /// Identifier of a prepared transaction.
+    pub gid: Option<String>,
+    /// Part and tick number where it was seen last.
+    pub part: usize,
+    /// See `part`.
+    pub tick: i64,
+    /// Slot times where it was seen first and last.
+    pub seen: Option<(i64, i64)>,
+}
+
+impl Found {
+    /// It was seen at a tick.
+    pub fn see(&mut self, part: usize, tick: i64, slot_ms: i64) {
+        let (first, last) = self.seen.unwrap_or((slot_ms, slot_ms));
+        if slot_ms >= last {
+            (self.part, self.tick) = (part, tick);
+        }
+        self.seen = Some((first.min(slot_ms), last.max(slot_ms)));
+    }
+
+    /// The object with the longest waits.
+    fn object(&self) -> Option<Object> {
+        let largest = self.objects.iter().max_by_key(|(o, ms)| (**ms, **o));
+        largest.map(|(object, _)| *object)
+    }
+}
+
+/// A session at a tick.
+struct Fact {
+    database: Option<String>,
+    username: Option<String>,
+    application: Option<String>,
+    state: Option<String>,
+    xact_start_ms: i64,
+    query_id: i64,
+    text: Option<TextKey>,
+}
+
+/// What sessions did when they were seen.
+#[derive(Default)]
+pub struct Facts {
+    sessions: HashMap<Node, Fact>,
+    texts: Texts,
+}
+
+impl Facts {
+    /// Reads the sessions wanted of a part, each at a tick.
+    pub fn read(
+        &mut self,
+        scan: &Scan,
+        index: usize,
+        wanted: impl Iterator<Item = (Node, i64)>,
+    ) -> QueryResult<()> {
+        let wanted: HashMap<Node, i64> = wanted.collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let view = View::new(scan.parts[index], scan.spec.decode);
+        let column = |table: &str, name: &str| view.part.ints(table, name);
+        let (pid, start) = (
+            column("session", "pid")?,
+            column("session", "backend_start")?,
+        );
+        let session = column(RUN, "session")?;
+        let (first, ticks) = (column(RUN, "first_tick")?, column(RUN, "ticks")?);
+        for row in 0..session.len() {
+            let Some(entry) = usize::try_from(session[row] - 1).ok() else {
+                continue;
+            };
+            if entry >= pid.len() {
+                continue;
+            }
+            let node = Node::Session(pid[entry], start[entry]);
+            let at = wanted.get(&node);
+            if at.is_some_and(|at| (first[row]..first[row] + ticks[row]).contains(at)) {
+                let fact = Fact::read(&view, row, entry)?;
+                let owner = scan.spec.owner.as_deref();
+                if owner.is_none() || fact.username.as_deref() == owner {
+                    self.sessions.insert(node, fact);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks up the texts of all sessions read.
+    pub fn find_texts(&mut self, scan: &Scan) -> QueryResult<()> {
+        let wanted: Vec<TextKey> = self.sessions.values().filter_map(|f| f.text).collect();
+        let near = scan.parts.iter().rev().copied();
+        let far = scan.others.iter().rev().copied();
+        let owner = scan.spec.owner.as_deref();
+        self.texts = Texts::find(wanted, near, far, scan.spec.decode, owner)?;
+        Ok(())
+    }
+}
+
+impl Fact {
+    fn read(view: &View, row: usize, entry: usize) -> QueryResult<Fact> {
+        let session = |column: &str| -> QueryResult<Option<String>> {
+            view.name(view.part.ints("session", column)?[entry])
+        };
+        let run = |column: &str| -> QueryResult<i64> { Ok(view.part.ints(RUN, column)?[row]) };
+        let statement = usize::try_from(run("statement")? - 1).ok();
+        let of_statement = |column: &str| -> QueryResult<i64> {
+            let column = view.part.ints("statement", column)?;
+            let value = statement.and_then(|row| column.get(row));
+            Ok(value.copied().unwrap_or(0))
+        };
+        let query_id = of_statement(pg::QUERY_ID)?;
+        let hash = of_statement("text_key")?;
+        let text = TextKey::of(query_id, hash);
+        Ok(Fact {
+            database: session("database")?,
+            username: session(pg::USERNAME)?,
+            application: session("application")?,
+            state: view.key(RUN, pg::STATE, run(pg::STATE)?)?,
+            xact_start_ms: run("xact_start")?,
+            query_id,
+            text,
+        })
+    }
+}
+
+/// The values of a row, in the order of the fields.
+pub fn row(person: &Person, found: Option<&Found>, facts: &Facts, spec: &Spec) -> Vec<Value> {
+    let nothing = Found::default();
+    let found = found.unwrap_or(&nothing);
+    let fact = facts.sessions.get(&person.head.node);
+    let text =
+        |value: fn(&Fact) -> &Option<String>| Value::text(fact.and_then(|f| value(f).clone()));
+    let (kind, pid, start, xid) = match person.head.node {
+        Node::Session(pid, start) => ("session", Some(pid), (start != 0).then_some(start), None),
+        Node::Prepared(xid) => ("prepared transaction", None, None, Some(xid)),
+        Node::Lost => ("lost", None, None, None),
+    };
+    let kind = if person.head.cycle { "cycle" } else { kind };
+    let (first, last) = found.seen.unwrap_or((0, 0));
+    let xact = fact.map_or(0, |f| f.xact_start_ms);
+    let object = found.object();
+    let query = fact.and_then(|f| facts.texts.get(f.text?, f.database.as_deref()));
+    let ms = |ms: i64| ms.saturating_mul(1000);
+    let relation = object.and_then(|o| pg::locked_relation(spec.catalog, o.locktype, o.fields));
+    vec![
+        Value::Text(tree(person, kind, pid, xid, found.gid.as_deref())),
+        Value::Int(person.level),
+        Value::Text(kind.to_string()),
+        Value::int(pid),
+        start.map_or(Value::Null, Value::Time),
+        Value::int(xid),
+        Value::text(found.gid.clone()),
+        text(|f| &f.database),
+        text(|f| &f.username),
+        text(|f| &f.application),
+        text(|f| &f.state),
+        if xact == 0 {
+            Value::Null
+        } else {
+            Value::Interval(ms((last - xact).max(0)))
+        },
+        Value::int(fact.map(|f| f.query_id).filter(|id| *id != 0)),
+        Value::text(query),
+        seconds(found.blocked_ms),
+        Value::Int(found.waiters),
+        Value::Int(found.depth),
+        found
+            .waited_ms
+            .map_or(Value::Null, |waited| Value::Interval(ms(waited))),
+        Value::text(
+            object
+                .filter(|_| person.edge.is_some())
+                .map(|o| match o.hard {
+                    0 => "queue",
+                    _ => "lock",
+                }),
+        ),
+        Value::text(object.and_then(|o| pg::locktype(spec.catalog, o.locktype))),
+        Value::text(
+            object.map(|o| pg::locked_object(spec.catalog, o.locktype, o.database, o.fields)),
+        ),
+        Value::int(object.map(|o| o.database).filter(|_| relation.is_some())),
+        Value::int(relation),
+        Value::text(object.and_then(|o| pg::lock_mode(o.requested))),
+        Value::text(object.and_then(|o| pg::strongest_mode(o.held))),
+        Value::Time(ms(first)),
+        Value::Time(ms(last)),
+    ]
+}
+
+/// Who it is, moved in by its level.
+fn tree(
+    person: &Person,
+    kind: &str,
+    pid: Option<i64>,
+    xid: Option<i64>,
+    gid: Option<&str>,
+) -> String {
+    let indent = "  ".repeat(usize::try_from(person.level.min(100)).unwrap_or(0));
+    let who = match (pid, xid, gid) {
+        (Some(pid), ..) if person.head.cycle => format!("cycle of {pid}"),
+        (Some(pid), ..) => pid.to_string(),
+        (None, _, Some(gid)) => format!("prepared '{gid}'"),
+        (None, Some(xid), None) => format!("prepared xid {xid}"),
+        _ => format!("({kind})"),
+    };
+    indent + &who
+}

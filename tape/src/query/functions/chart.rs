@@ -1,0 +1,312 @@
+//! `chart`: stacked load as text, one line a bucket, newest last. The first
+//! row is the legend. Gaps are hatched, an idle bucket is a line.
+
+use super::answer::Ranked;
+use super::answer::numeric;
+use super::timeline::{Series, for_each_bucket, series};
+use super::{Argument, Call, Function};
+use crate::query::error::{QueryError, QueryResult};
+use crate::query::number::Ratio;
+use crate::query::plan::{Window, limit};
+use crate::query::scan::Scanned;
+use crate::query::spec::{Field, Sink, Spec, Type, Value};
+use crate::query::ticks::Coverage;
+use crate::query::vocabulary as pg;
+use std::collections::BTreeSet;
+
+const FIELDS: &[Field] = &[
+    ("bucket_start", Type::Time),
+    ("aas", Type::Numeric),
+    ("detail", Type::Text),
+    ("chart", Type::Text),
+];
+
+pub const FUNCTION: Function = Function {
+    name: "chart",
+    about: "Stacked load as text",
+    arguments: &[
+        Argument::Since,
+        Argument::Until,
+        Argument::Bucket,
+        Argument::By,
+        Argument::N,
+        Argument::Width,
+        Argument::Color,
+        Argument::Ascii,
+        Argument::Filters,
+        Argument::Zone,
+    ],
+    fields: FIELDS,
+    run,
+};
+
+const DEFAULT_N: i64 = 3;
+const DEFAULT_WIDTH: i64 = 40;
+const WIDTHS: (i64, i64) = (1, 500);
+
+/// Characters of a chart.
+struct Glyphs {
+    ranks: &'static [char],
+    other: char,
+    gap: char,
+    idle: char,
+    vcpus: char,
+}
+
+const BLOCKS: Glyphs = Glyphs {
+    ranks: &['█', '▓', '░', '▒'],
+    other: '·',
+    gap: '/',
+    idle: '─',
+    vcpus: '|',
+};
+
+const ASCII: Glyphs = Glyphs {
+    ranks: &['#', '=', '+', 'o', '*', '%', '@', 'x'],
+    other: '.',
+    gap: '/',
+    idle: '-',
+    vcpus: '|',
+};
+
+const RESET: &str = "\x1b[0m";
+
+/// A line of the chart: its character and colour.
+struct Style {
+    glyph: char,
+    color: Option<(u8, u8, u8)>,
+}
+
+fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
+    let window = Window::of(call.spec)?;
+    let n = limit(Some(call.spec.n.unwrap_or(DEFAULT_N)))?;
+    let width = call.spec.width.unwrap_or(DEFAULT_WIDTH);
+    if width < WIDTHS.0 || width > WIDTHS.1 {
+        return Err(QueryError::invalid(format!(
+            "width must be between {} and {}",
+            WIDTHS.0, WIDTHS.1
+        ))
+        .detail(format!("The value given is {width}.")));
+    }
+    let spec = with_default_split(call.spec);
+    let call = Call {
+        spec: &spec,
+        ..*call
+    };
+    let (scanned, lines) = series(&call, window, |ranked| choose(ranked, n))?;
+    let chart = Chart::new(&spec, &scanned, &lines, width as usize);
+    sink.begin(FIELDS)?;
+    sink.row(chart.legend())?;
+    for_each_bucket(&scanned, |bucket, covered, _| {
+        sink.row(chart.row(bucket, covered))
+    })
+}
+
+fn with_default_split<'a>(spec: &Spec<'a>) -> Spec<'a> {
+    let by = spec.by.clone();
+    Spec {
+        by: by.or_else(|| Some(pg::WAIT_TYPE.to_string())),
+        since_us: spec.since_us,
+        until_us: spec.until_us,
+        bucket_us: spec.bucket_us,
+        zone: spec.zone,
+        node: spec.node.clone(),
+        at_home: spec.at_home,
+        scope: spec.scope.clone(),
+        by_leader: spec.by_leader,
+        filters: spec.filters.clone(),
+        color: spec.color,
+        ascii: spec.ascii,
+        owner: spec.owner.clone(),
+        totals: spec.totals,
+        memory_bytes: spec.memory_bytes,
+        progress: spec.progress,
+        threads: spec.threads,
+        decode: spec.decode,
+        ..Spec::new(spec.catalog, spec.now_us)
+    }
+}
+
+/// The `n` largest keys, and every key that is the largest of some bucket.
+fn choose(ranked: Ranked, n: usize) -> (Ranked, Ranked) {
+    let mut best: std::collections::HashMap<u32, (i64, usize)> = std::collections::HashMap::new();
+    for (rank, (_, cells)) in ranked.iter().enumerate() {
+        for cell in &cells.0 {
+            let entry = best.entry(cell.bucket).or_insert((cell.sum_ms, rank));
+            if cell.sum_ms > entry.0 {
+                *entry = (cell.sum_ms, rank);
+            }
+        }
+    }
+    let leaders: BTreeSet<usize> = best.values().map(|b| b.1).collect();
+    let (mut own, mut rest) = (Vec::new(), Vec::new());
+    for (rank, line) in ranked.into_iter().enumerate() {
+        if rank < n || leaders.contains(&rank) {
+            own.push(line);
+        } else {
+            rest.push(line);
+        }
+    }
+    (own, rest)
+}
+
+struct Chart<'a> {
+    scanned: &'a Scanned,
+    lines: &'a [Series],
+    styles: Vec<Style>,
+    glyphs: &'static Glyphs,
+    width: usize,
+    color: bool,
+    /// AAS at the right end of a full bar.
+    scale: Ratio,
+    vcpus: Option<Ratio>,
+}
+
+impl<'a> Chart<'a> {
+    fn new(spec: &Spec, scanned: &'a Scanned, lines: &'a [Series], width: usize) -> Self {
+        let glyphs = if spec.ascii { &ASCII } else { &BLOCKS };
+        let mut chart = Chart {
+            scanned,
+            lines,
+            styles: styles(lines, glyphs),
+            glyphs,
+            width,
+            color: spec.color,
+            scale: Ratio::ZERO,
+            vcpus: scanned.observed.total().vcpus(),
+        };
+        for (bucket, covered) in scanned.observed.buckets() {
+            chart.scale = chart.scale.max(chart.load(*bucket as usize, covered));
+        }
+        chart
+    }
+
+    /// Σ weight of each line in a bucket.
+    fn sums(&self, bucket: usize) -> impl Iterator<Item = i64> {
+        let cells = self
+            .lines
+            .iter()
+            .map(move |l| l.cells.bucket(bucket as u32));
+        cells.map(|cell| cell.map_or(0, |c| c.sum_ms))
+    }
+
+    fn load(&self, bucket: usize, covered: &Coverage) -> Ratio {
+        let sum: i64 = self.sums(bucket).sum();
+        Ratio::new(sum.into(), covered.observed_ms.into()).unwrap_or(Ratio::ZERO)
+    }
+
+    fn legend(&self) -> Vec<Value> {
+        let mut words: Vec<String> = Vec::new();
+        for (line, style) in self.lines.iter().zip(&self.styles) {
+            words.push(format!("{} {}", self.paint(style, 1), name(&line.key)));
+        }
+        if let Some(vcpus) = self.vcpus {
+            words.push(format!("{} {} vCPUs", self.glyphs.vcpus, short(vcpus)));
+        }
+        let detail = format!("full width = {} AAS", short(self.scale));
+        vec![
+            Value::Null,
+            Value::Null,
+            Value::Text(detail),
+            Value::Text(words.join("  ")),
+        ]
+    }
+
+    fn row(&self, bucket: usize, covered: &Coverage) -> Vec<Value> {
+        let start = Value::Time(self.scanned.buckets.start(bucket));
+        if covered.observed_ms == 0 {
+            let bar = self.glyphs.gap.to_string().repeat(self.width);
+            let detail = Value::Text("not observed".to_string());
+            return vec![start, Value::Null, detail, Value::Text(bar)];
+        }
+        let load = self.load(bucket, covered);
+        if load == Ratio::ZERO {
+            let bar = self.glyphs.idle.to_string().repeat(self.width);
+            let detail = Value::Text("idle".to_string());
+            return vec![start, numeric(Some(load)), detail, Value::Text(bar)];
+        }
+        let parts = self.lines.iter().zip(self.sums(bucket));
+        let detail: Vec<String> = parts
+            .filter(|(_, sum)| *sum > 0)
+            .map(|(line, sum)| {
+                let aas = Ratio::new(sum.into(), covered.observed_ms.into());
+                format!("{}={}", name(&line.key), short(aas.unwrap_or(Ratio::ZERO)))
+            })
+            .collect();
+        vec![
+            start,
+            numeric(Some(load)),
+            Value::Text(detail.join(" ")),
+            Value::Text(self.bar(bucket, covered)),
+        ]
+    }
+
+    /// Stacked characters; each boundary is rounded, so that lengths add up.
+    fn bar(&self, bucket: usize, covered: &Coverage) -> String {
+        let (mut bar, mut drawn, mut sum) = (String::new(), 0, 0);
+        for (style, part) in self.styles.iter().zip(self.sums(bucket)) {
+            sum += part;
+            let end = self.position(Ratio::new(sum.into(), covered.observed_ms.into()));
+            if end > drawn {
+                bar.push_str(&self.paint(style, end - drawn));
+                drawn = end;
+            }
+        }
+        if let Some(mark) = self.vcpus.filter(|v| *v <= self.scale) {
+            let mark = self.position(Some(mark));
+            if mark > drawn {
+                bar.push_str(&" ".repeat(mark - drawn - 1));
+                bar.push(self.glyphs.vcpus);
+            }
+        }
+        bar
+    }
+
+    fn position(&self, load: Option<Ratio>) -> usize {
+        let load = load.unwrap_or(Ratio::ZERO).round4();
+        let full = self.scale.round4().max(1);
+        let position = (2 * load * self.width as i128 + full) / (2 * full);
+        (position as usize).min(self.width)
+    }
+
+    fn paint(&self, style: &Style, count: usize) -> String {
+        let text = style.glyph.to_string().repeat(count);
+        match style.color.filter(|_| self.color) {
+            Some((r, g, b)) => format!("\x1b[38;2;{r:03};{g:03};{b:03}m{text}{RESET}"),
+            None => text,
+        }
+    }
+}
+
+fn styles(lines: &[Series], glyphs: &Glyphs) -> Vec<Style> {
+    let mut styles = Vec::new();
+    for (rank, line) in lines.iter().enumerate() {
+        let other = !line.sessions;
+        let last = glyphs.ranks.len() - 1;
+        styles.push(Style {
+            glyph: if other {
+                glyphs.other
+            } else {
+                glyphs.ranks[rank.min(last)]
+            },
+            color: Some(pg::color(match &line.key {
+                Value::Text(key) if !other => key,
+                _ => "",
+            })),
+        });
+    }
+    styles
+}
+
+fn name(key: &Value) -> &str {
+    match key {
+        Value::Text(text) => text,
+        _ => "(null)",
+    }
+}
+
+/// Two decimals.
+fn short(ratio: Ratio) -> String {
+    let hundredths = (ratio.round4() + 50) / 100;
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}

@@ -1,0 +1,269 @@
+//! `compare`: two windows, whole or by the keys of a dimension. The first is
+//! the one before, so a delta above zero is more load than then.
+
+use super::answer::{
+    compare_keys, key_text, measures, numeric, only_database, query_text, query_texts, ranked,
+    source,
+};
+use super::{Argument, Call, Function, aas};
+use crate::query::bucket::DAY;
+use crate::query::cube::Cells;
+use crate::query::dimension::Dimension;
+use crate::query::error::QueryResult;
+use crate::query::number::Ratio;
+use crate::query::plan::{MAX_BUCKETS, Window, buckets, limit};
+use crate::query::scan::{Scan, Scanned};
+use crate::query::spec::{Field, Sink, Spec, Type, Value};
+use crate::query::text::Texts;
+use crate::query::ticks::Coverage;
+use crate::query::vocabulary as pg;
+use std::cmp::{Ordering, Reverse};
+use std::collections::HashMap;
+
+const FIELDS: &[Field] = &[
+    ("key", Type::Text),
+    ("query_text", Type::Text),
+    ("change", Type::Text),
+    ("avg_delta", Type::Numeric),
+    ("avg_aas_1", Type::Numeric),
+    ("avg_aas_2", Type::Numeric),
+    ("peak_aas_1", Type::Numeric),
+    ("peak_aas_2", Type::Numeric),
+    ("p99_aas_1", Type::Numeric),
+    ("p99_aas_2", Type::Numeric),
+    ("peak_sessions_1", Type::Int),
+    ("peak_sessions_2", Type::Int),
+    ("backend_seconds_1", Type::Numeric),
+    ("backend_seconds_2", Type::Numeric),
+    ("pct_1", Type::Numeric),
+    ("pct_2", Type::Numeric),
+    ("vcpus_1", Type::Numeric),
+    ("vcpus_2", Type::Numeric),
+    ("source_1", Type::Text),
+    ("source_2", Type::Text),
+    ("grain", Type::Interval),
+    ("period_start_1", Type::Time),
+    ("period_end_1", Type::Time),
+    ("period_start_2", Type::Time),
+    ("period_end_2", Type::Time),
+    ("coverage_pct_1", Type::Numeric),
+    ("coverage_pct_2", Type::Numeric),
+    ("note", Type::Text),
+];
+
+pub const FUNCTION: Function = Function {
+    name: "compare",
+    about: "Two windows side by side: what grew, shrank, is new or gone",
+    arguments: &[
+        Argument::Dimension,
+        Argument::Windows,
+        Argument::N,
+        Argument::Bucket,
+        Argument::Filters,
+        Argument::Zone,
+    ],
+    fields: FIELDS,
+    run,
+};
+
+/// Percentage points of coverage from which on a difference is said.
+const NOTED: i128 = 10_000;
+
+fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
+    let spec = call.spec;
+    let find = |name| Dimension::find(spec.catalog, "dimension", name);
+    let dimension = spec.dimension.as_deref().map(find).transpose()?;
+    let n = limit(spec.n)?;
+    let [first, second] = windows(spec)?;
+    let mut sides = [
+        Side::read(call, first, dimension.as_ref())?,
+        Side::read(call, second, dimension.as_ref())?,
+    ];
+    if dimension.is_none() {
+        sides[1].keys.entry(None).or_default();
+    }
+    let lines = lines(&mut sides, n);
+    let texts = match &dimension {
+        Some(d) if d.name == pg::QUERY_ID => {
+            query_texts(&sides[1].scan, lines.iter().map(|line| &line.key))?
+        }
+        _ => Texts::default(),
+    };
+    let note = note(&sides);
+    sink.begin(FIELDS)?;
+    for line in lines {
+        let key = match (&dimension, line.other) {
+            (None, _) => Value::Null,
+            (_, true) => Value::Text(pg::OTHER.to_string()),
+            (Some(dimension), _) => key_text(&dimension.name, &line.key),
+        };
+        let text = query_text(&texts, &line.key, only_database(&sides[1].scan));
+        sink.row(row(&sides, &line, [key, text], note.as_deref()))?;
+    }
+    Ok(())
+}
+
+/// The two windows: the second as that of other readers; the first as long,
+/// a day earlier, or where its own bounds say.
+pub fn windows(spec: &Spec) -> QueryResult<[Window; 2]> {
+    let second = Window::of(spec)?;
+    let length = second.length();
+    let (since, until) = match spec.before {
+        (None, None) => (second.since - DAY, second.until - DAY),
+        (Some(since), None) => (since, since.saturating_add(length)),
+        (None, Some(until)) => (until.saturating_sub(length), until),
+        (Some(since), Some(until)) => (since, until),
+    };
+    let first = Spec {
+        since_us: Some(since),
+        until_us: Some(until),
+        ..spec.clone()
+    };
+    Ok([Window::of(&first)?, second])
+}
+
+/// One of the windows.
+struct Side<'a> {
+    scan: Scan<'a>,
+    window: Window,
+    scanned: Scanned,
+    total: Coverage,
+    keys: HashMap<Option<String>, Cells>,
+    all_ms: i64,
+}
+
+impl<'a> Side<'a> {
+    fn read(
+        call: &Call<'a>,
+        window: Window,
+        dimension: Option<&Dimension>,
+    ) -> QueryResult<Side<'a>> {
+        let width = call.spec.bucket_us.unwrap_or(aas::MINUTE);
+        let buckets = buckets(call.spec, window, width, MAX_BUCKETS)?;
+        let scan = Scan::new(call.spec, call.store, window, call.cancel)?;
+        let mut scanned = scan.sums(buckets, &[dimension.into_iter().collect()])?;
+        let ranked = ranked(scanned.cubes.pop().unwrap_or_default());
+        Ok(Side {
+            scan,
+            window,
+            total: scanned.observed.total(),
+            all_ms: ranked.iter().map(|(_, cells)| cells.sum_ms()).sum(),
+            keys: ranked.into_iter().collect(),
+            scanned,
+        })
+    }
+
+    /// AAS of some weight; what was not observed counts as nothing.
+    fn load(&self, sum_ms: i64) -> Ratio {
+        let observed = self.total.observed_ms;
+        Ratio::new(sum_ms.into(), observed.into()).unwrap_or(Ratio::ZERO)
+    }
+}
+
+struct Line {
+    key: Option<String>,
+    other: bool,
+    cells: [Cells; 2],
+}
+
+/// Ranks by the size of the change, ties by key, and cuts.
+fn lines(sides: &mut [Side; 2], n: usize) -> Vec<Line> {
+    let mut keys: Vec<Option<String>> = sides.iter().flat_map(|s| s.keys.keys().cloned()).collect();
+    keys.sort_by(compare_keys);
+    keys.dedup();
+    let mut lines: Vec<(Ratio, Line)> = Vec::new();
+    for key in keys {
+        let cells = [0, 1].map(|i| sides[i].keys.remove(&key).unwrap_or_default());
+        let loads = [0, 1].map(|i| sides[i].load(cells[i].sum_ms()));
+        let other = false;
+        lines.push((loads[1].minus(loads[0]).abs(), Line { key, other, cells }));
+    }
+    lines.sort_by_key(|(change, _)| Reverse(*change));
+    let mut lines: Vec<Line> = lines.into_iter().map(|(_, line)| line).collect();
+    let rest = lines.split_off(n.min(lines.len()));
+    if !rest.is_empty() {
+        lines.push(Line {
+            key: None,
+            other: true,
+            cells: [0, 1].map(|i| Cells::merged(rest.iter().map(|line| &line.cells[i]))),
+        });
+    }
+    lines
+}
+
+/// `new`, `gone`, `up`, `down` or `same`.
+fn change(cells: &[Cells; 2], delta: Ratio) -> &'static str {
+    match (
+        cells[0].sum_ms(),
+        cells[1].sum_ms(),
+        delta.cmp(&Ratio::ZERO),
+    ) {
+        (0, 1.., _) => "new",
+        (1.., 0, _) => "gone",
+        (_, _, Ordering::Greater) => "up",
+        (_, _, Ordering::Less) => "down",
+        _ => "same",
+    }
+}
+
+/// Why the two cannot be compared without care.
+fn note(sides: &[Side; 2]) -> Option<String> {
+    let shown = |i: usize| {
+        let percent = sides[i].total.percent(sides[i].window.length());
+        percent.map_or(0, Ratio::round4)
+    };
+    let seen = [0, 1].map(|i| sides[i].total.observed_ms > 0);
+    let [a, b] = [shown(0), shown(1)];
+    match seen {
+        [false, false] => Some("neither window was observed".to_string()),
+        [false, true] => Some("window 1 was not observed".to_string()),
+        [true, false] => Some("window 2 was not observed".to_string()),
+        _ if (a - b).abs() < NOTED => None,
+        _ => Some(format!(
+            "unequal coverage: window 1 was observed for {}, window 2 for {}",
+            percent_text(a),
+            percent_text(b)
+        )),
+    }
+}
+
+/// `12.5000 %`
+fn percent_text(n: i128) -> String {
+    format!("{}.{:04} %", n / 10_000, n % 10_000)
+}
+
+fn row(sides: &[Side; 2], line: &Line, names: [Value; 2], note: Option<&str>) -> Vec<Value> {
+    let seen = sides.iter().all(|side| side.total.observed_ms > 0);
+    let loads = [0, 1].map(|i| sides[i].load(line.cells[i].sum_ms()));
+    let delta = Some(loads[1].minus(loads[0])).filter(|_| seen);
+    let mut row = names.to_vec();
+    row.push(Value::text(delta.map(|delta| change(&line.cells, delta))));
+    row.push(numeric(delta));
+    let measures = [0, 1].map(|i| {
+        measures(
+            &line.cells[i],
+            &sides[i].scanned,
+            &sides[i].total,
+            !line.other,
+        )
+    });
+    let [first, second] = measures;
+    let both = first.into_iter().zip(second);
+    row.extend(both.flat_map(|(first, second)| [first, second]));
+    for (side, cells) in sides.iter().zip(&line.cells) {
+        let sum = 100 * i128::from(cells.sum_ms());
+        row.push(numeric(Ratio::new(sum, side.all_ms.into())));
+    }
+    row.extend(sides.iter().map(|side| numeric(side.total.vcpus())));
+    row.extend(sides.iter().map(|side| source(&side.total)));
+    row.push(Value::Interval(sides[1].scanned.buckets.width()));
+    for side in sides {
+        row.push(Value::Time(side.window.since));
+        row.push(Value::Time(side.window.until));
+    }
+    for side in sides {
+        row.push(numeric(side.total.percent(side.window.length())));
+    }
+    row.push(Value::text(note));
+    row
+}

@@ -1,0 +1,141 @@
+//! A session's life as spans, and what lies between them. Times are ms; spans
+//! end at the end of their last tick's slot.
+
+/// A stretch at which nothing was observed.
+pub type Gap = (i64, i64);
+
+/// Ticks in a row at which a session did the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Begin of its first tick.
+    pub begin: i64,
+    /// End of its last tick.
+    pub end: i64,
+    /// Number of ticks.
+    pub ticks: i64,
+    /// What it did, by number.
+    pub doing: usize,
+    /// Start of query and transaction at the first tick, 0 = none.
+    pub starts: [i64; 2],
+}
+
+/// A piece of a life.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// It was seen.
+    Seen(Span),
+    /// It was not seen although others could have been.
+    Unseen(i64, i64),
+    /// Nothing was observed.
+    Gap(i64, i64),
+}
+
+/// Finds stretches without observation from ticks in order of time.
+#[derive(Default)]
+pub struct Clock {
+    end: Option<i64>,
+    /// What was not observed between the first and the last tick.
+    pub gaps: Vec<Gap>,
+}
+
+impl Clock {
+    /// A tick was observed; true when it continues the one before.
+    pub fn tick(&mut self, begin: i64, end: i64) -> bool {
+        let continues = self.end.is_some_and(|last| last >= begin);
+        if let Some(last) = self.end.filter(|_| !continues) {
+            self.gaps.push((last, begin));
+        }
+        self.end = self.end.max(Some(end));
+        continues
+    }
+}
+
+/// Spans of one session in order of time become its life: what continues is
+/// one span, and what lies between is told.
+pub fn life(spans: &[Span], gaps: &[Gap]) -> Vec<Piece> {
+    let mut joined: Vec<Span> = Vec::new();
+    for span in spans {
+        match joined.last_mut() {
+            Some(last) if last.doing == span.doing && last.end >= span.begin => {
+                last.end = last.end.max(span.end);
+                last.ticks += span.ticks;
+            }
+            _ => joined.push(*span),
+        }
+    }
+    let mut life = Vec::new();
+    let mut at = None;
+    for span in joined {
+        if let Some(end) = at {
+            between(end, span.begin, gaps, &mut life);
+        }
+        at = at.max(Some(span.end));
+        life.push(Piece::Seen(span));
+    }
+    life
+}
+
+fn between(mut begin: i64, end: i64, gaps: &[Gap], life: &mut Vec<Piece>) {
+    let first = gaps.partition_point(|gap| gap.1 <= begin);
+    for gap in gaps[first..].iter().take_while(|gap| gap.0 < end) {
+        let (since, until) = (gap.0.max(begin), gap.1.min(end));
+        if begin < since {
+            life.push(Piece::Unseen(begin, since));
+        }
+        life.push(Piece::Gap(since, until));
+        begin = until;
+    }
+    if begin < end {
+        life.push(Piece::Unseen(begin, end));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(begin: i64, end: i64, doing: usize) -> Span {
+        Span {
+            begin,
+            end,
+            ticks: (end - begin) / 10,
+            doing,
+            starts: [0, 0],
+        }
+    }
+
+    #[test]
+    fn what_continues_is_one_span_and_what_lies_between_is_told() {
+        let spans = [
+            span(0, 20, 1),
+            span(20, 30, 1),
+            span(30, 40, 2),
+            span(60, 70, 2),
+            span(100, 110, 2),
+        ];
+        let pieces = life(&spans, &[(80, 90)]);
+        let seen = |begin, end, doing| Piece::Seen(span(begin, end, doing));
+        assert_eq!(
+            pieces,
+            [
+                seen(0, 30, 1),
+                seen(30, 40, 2),
+                Piece::Unseen(40, 60),
+                seen(60, 70, 2),
+                Piece::Unseen(70, 80),
+                Piece::Gap(80, 90),
+                Piece::Unseen(90, 100),
+                seen(100, 110, 2),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_clock_finds_what_was_not_observed() {
+        let mut clock = Clock::default();
+        let ticks = [(0, 10), (10, 20), (40, 50), (45, 50), (50, 60)];
+        let continues = ticks.map(|(begin, end)| clock.tick(begin, end));
+        assert_eq!(continues, [false, true, false, true, true]);
+        assert_eq!(clock.gaps, [(20, 40)]);
+    }
+}

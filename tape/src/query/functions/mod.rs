@@ -1,0 +1,117 @@
+//! The functions by name, one file each.
+
+mod aas;
+mod answer;
+mod blocking;
+mod blocking_rows;
+mod chart;
+mod compare;
+mod lifeline;
+mod markers;
+mod periods;
+mod report;
+mod report_compat;
+mod samples;
+mod server_history;
+mod sessions;
+mod statements_history;
+mod status;
+mod summary;
+mod timeline;
+mod top;
+
+pub use answer::civil;
+pub use statements_history::FILTERS as STATEMENT_FILTERS;
+
+use super::error::{QueryError, QueryResult};
+use super::spec::{Field, Sink, Spec};
+use crate::store::Store;
+use std::sync::atomic::AtomicBool;
+
+/// A call of a function.
+pub struct Call<'a> {
+    /// The question.
+    pub spec: &'a Spec<'a>,
+    /// The history.
+    pub store: &'a Store,
+    /// Set when the query shall end.
+    pub cancel: &'a AtomicBool,
+}
+
+/// An argument a function takes beside `node`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Argument {
+    Dimension,
+    /// A moment instead of a window.
+    At,
+    Since,
+    Until,
+    /// `since_1`, `until_1`, `since_2`, `until_2`.
+    Windows,
+    Bucket,
+    By,
+    N,
+    OrderBy,
+    /// Filters `metric` and `object`.
+    Metrics,
+    Width,
+    Color,
+    Ascii,
+    /// Every dimension, `scope` and `by_leader`.
+    Filters,
+    /// What statements are known by.
+    StatementFilters,
+    /// Time zone of buckets and of times shown.
+    Zone,
+}
+
+/// A function of the registry.
+pub struct Function {
+    /// Its name in SQL and on the command line.
+    pub name: &'static str,
+    /// What it answers, in one line.
+    pub about: &'static str,
+    /// The arguments it takes.
+    pub arguments: &'static [Argument],
+    /// Its columns.
+    pub fields: &'static [Field],
+    /// Runs it.
+    pub(super) run: fn(&Call, &mut dyn Sink) -> QueryResult<()>,
+}
+
+static FUNCTIONS: [Function; 15] = [
+    status::FUNCTION,
+    periods::FUNCTION,
+    aas::FUNCTION,
+    timeline::FUNCTION,
+    top::FUNCTION,
+    compare::FUNCTION,
+    samples::FUNCTION,
+    sessions::FUNCTION,
+    blocking::FUNCTION,
+    chart::FUNCTION,
+    summary::FUNCTION,
+    report::FUNCTION,
+    markers::FUNCTION,
+    server_history::FUNCTION,
+    statements_history::FUNCTION,
+];
+
+/// All functions.
+pub fn list() -> &'static [Function] {
+    &FUNCTIONS
+}
+
+/// The function with a name.
+///
+/// # Errors
+/// There is none.
+pub fn find(name: &str) -> QueryResult<&'static Function> {
+    let found = FUNCTIONS.iter().find(|f| f.name == name);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = FUNCTIONS.iter().map(|f| f.name).collect();
+        QueryError::undefined(format!("function \"{name}\" does not exist"))
+            .hint(format!("Available are {}.", names.join(", ")))
+    })
+}

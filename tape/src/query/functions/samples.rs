@@ -1,0 +1,307 @@
+//! `samples`: the rows themselves, newest first, then by process id.
+
+use super::answer::some_time;
+use super::{Argument, Call, Function};
+use crate::part::Part;
+use crate::query::bucket::Buckets;
+use crate::query::dimension::View;
+use crate::query::error::QueryResult;
+use crate::query::plan::{Window, limit};
+use crate::query::scan::Scan;
+use crate::query::select::Selected;
+use crate::query::spec::{Field, Sink, Type, Value};
+use crate::query::text::{TextKey, Texts};
+use crate::query::ticks::{NONE, Observed, Ticks};
+use crate::query::vocabulary::{self as pg, Scope};
+use crate::schema::RUN;
+use crate::table::Column;
+use std::cmp::Reverse;
+
+const FIELDS: &[Field] = &[
+    ("sample_time", Type::Time),
+    ("tick", Type::Int),
+    ("pid", Type::Int),
+    ("backend_start", Type::Time),
+    ("leader", Type::Int),
+    ("backend_type", Type::Text),
+    ("category", Type::Text),
+    ("database", Type::Text),
+    ("username", Type::Text),
+    ("application", Type::Text),
+    ("client_addr", Type::Text),
+    ("state", Type::Text),
+    ("wait_event_type", Type::Text),
+    ("wait_event", Type::Text),
+    ("cpu", Type::Text),
+    ("query_id", Type::Int),
+    ("plan_id", Type::Int),
+    ("query_start", Type::Time),
+    ("xact_start", Type::Time),
+    ("state_change", Type::Time),
+    ("xmin_age", Type::Int),
+    ("xid_age", Type::Int),
+    ("progress_command", Type::Text),
+    ("progress_relation", Type::Int),
+    ("blocked_by", Type::Int),
+    ("weight_ms", Type::Int),
+    ("query_text", Type::Text),
+];
+
+pub const FUNCTION: Function = Function {
+    name: "samples",
+    about: "The samples themselves, newest first",
+    arguments: &[
+        Argument::Since,
+        Argument::Until,
+        Argument::N,
+        Argument::Filters,
+        Argument::Zone,
+    ],
+    fields: FIELDS,
+    run,
+};
+
+fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
+    let window = Window::of(call.spec)?;
+    let mut left = limit(call.spec.n)?;
+    let mut scan = Scan::new(call.spec, call.store, window, call.cancel)?;
+    scan.selection.marked = scan.selection.scope == Scope::All;
+    sink.begin(FIELDS)?;
+    if window.length() == 0 {
+        return Ok(());
+    }
+    let whole = Buckets::new(window.since, window.until, window.length(), None, 2)?;
+    let mut texts = Texts::default();
+    for index in newest_first(&scan.parts) {
+        if left == 0 {
+            break;
+        }
+        scan.check_cancel()?;
+        let page = Page::read(&scan, scan.parts[index], &whole, left)?;
+        left -= page.rows.len();
+        page.find_texts(&scan, index, &mut texts)?;
+        for (count, row) in page.rows.iter().enumerate() {
+            if count % 4096 == 0 {
+                scan.check_cancel()?;
+            }
+            sink.row(page.values(*row, &texts)?)?;
+        }
+        scan.parts[index].release();
+    }
+    Ok(())
+}
+
+/// Parts come by node, the newest node first, and ascending within a node.
+fn newest_first(parts: &[&Part]) -> Vec<usize> {
+    let mut order: Vec<usize> = Vec::with_capacity(parts.len());
+    let mut begin = 0;
+    for end in 1..=parts.len() {
+        if end == parts.len() || parts[end].node() != parts[begin].node() {
+            order.extend((begin..end).rev());
+            begin = end;
+        }
+    }
+    order
+}
+
+/// A sample: row of its tick, row of table `run`.
+type Row = (u32, u32);
+
+/// The newest samples of a part.
+struct Page<'a> {
+    view: View<'a>,
+    ticks: Ticks,
+    rows: Vec<Row>,
+    columns: Columns,
+}
+
+struct Columns {
+    session: Column,
+    wait: Column,
+    statement: Column,
+    next_xid: Vec<i64>,
+}
+
+impl<'a> Page<'a> {
+    fn read(scan: &Scan, part: &'a Part, whole: &Buckets, left: usize) -> QueryResult<Page<'a>> {
+        let view = View::new(part, scan.spec.decode);
+        let ticks = Ticks::read(part, whole, &mut Observed::default())?;
+        let selected = Selected::alone(&view, scan.spec.catalog, &scan.selection)?;
+        let oldest = oldest_tick(&selected, &ticks, left);
+        let mut rows: Vec<Row> = Vec::new();
+        selected.for_each(|piece| {
+            let runs = &selected.runs;
+            let (begin, end) = ticks.range(runs.first_tick(piece), runs.ticks(piece));
+            let wanted =
+                (begin.max(oldest)..end).filter(|tick| ticks.bucket[*tick as usize] != NONE);
+            rows.extend(wanted.map(|tick| (tick, runs.row(piece) as u32)));
+        });
+        let columns = Columns {
+            session: part.ints(RUN, "session")?,
+            wait: part.ints(RUN, pg::WAIT)?,
+            statement: part.ints(RUN, "statement")?,
+            next_xid: next_xids(part, &ticks)?,
+        };
+        let pids = part.ints("session", "pid")?;
+        let pid = |row: u32| field(&pids, columns.session[row as usize]);
+        rows.sort_by_cached_key(|(tick, row)| (Reverse(*tick), pid(*row), *row));
+        rows.truncate(left);
+        Ok(Page {
+            view,
+            ticks,
+            rows,
+            columns,
+        })
+    }
+
+    fn find_texts(&self, scan: &Scan, index: usize, texts: &mut Texts) -> QueryResult<()> {
+        let mut wanted = Vec::new();
+        for (_, row) in &self.rows {
+            wanted.extend(self.text_key(*row)?);
+        }
+        let near = [self.view.part];
+        let rest = scan.parts.iter().take(index).rev();
+        let rest = rest
+            .chain(scan.others.iter().rev())
+            .chain(scan.parts.iter().skip(index + 1));
+        texts.find_more(
+            wanted,
+            near,
+            rest.copied(),
+            scan.spec.decode,
+            scan.spec.owner.as_deref(),
+        )
+    }
+
+    fn text_key(&self, row: u32) -> QueryResult<Option<TextKey>> {
+        let statement = self.columns.statement[row as usize];
+        let query_id = self.statement("query_id", statement)?;
+        let hash = self.statement("text_key", statement)?;
+        Ok(TextKey::of(query_id, hash))
+    }
+
+    fn statement(&self, column: &str, reference: i64) -> QueryResult<i64> {
+        Ok(field(&self.view.part.ints("statement", column)?, reference))
+    }
+
+    fn session(&self, column: &str, reference: i64) -> QueryResult<i64> {
+        Ok(field(&self.view.part.ints("session", column)?, reference))
+    }
+
+    fn session_key(&self, column: &str, reference: i64) -> QueryResult<Option<String>> {
+        let value = self.session(column, reference)?;
+        self.view.key("session", column, value)
+    }
+
+    fn run_value(&self, column: &str, row: u32) -> QueryResult<i64> {
+        Ok(self.view.part.ints(RUN, column)?[row as usize])
+    }
+
+    fn run_key(&self, column: &str, row: u32) -> QueryResult<Value> {
+        let value = self.run_value(column, row)?;
+        Ok(Value::text(self.view.key(RUN, column, value)?))
+    }
+
+    fn time(&self, column: &str, row: u32) -> QueryResult<Value> {
+        Ok(some_time(self.run_value(column, row)?, 1000))
+    }
+
+    fn age(&self, column: &str, (tick, row): Row) -> QueryResult<Value> {
+        let xid = self.run_value(column, row)? as u32;
+        let next = self.columns.next_xid[tick as usize] as u32;
+        let known = xid != 0 && next != 0;
+        let age = i64::from(next.wrapping_sub(xid) as i32);
+        Ok(Value::int(known.then_some(age)))
+    }
+
+    fn values(&self, sample: Row, texts: &Texts) -> QueryResult<Vec<Value>> {
+        let (tick, row) = sample;
+        let session = self.columns.session[row as usize];
+        let statement = self.columns.statement[row as usize];
+        let counted = self.run_value("marked", row)? & pg::NOT_COUNTED == 0;
+        let weight = self.ticks.weight_ms[tick as usize];
+        let some = |value: i64| Value::int((value != 0).then_some(value));
+        let name = |column: &str| self.session_key(column, session);
+        let database = name("database")?;
+        let text = self.text_key(row)?;
+        let text = text.and_then(|key| texts.get(key, database.as_deref()));
+        let blocker = self.run_value(pg::BLOCKED_BY, row)?;
+        let wait = self.columns.wait[row as usize];
+        let wait = |column: &str| -> QueryResult<Value> {
+            let reference = field(&self.view.part.ints(pg::WAIT, column)?, wait);
+            Ok(Value::text(self.view.name(reference)?))
+        };
+        Ok(vec![
+            Value::Time(self.ticks.slot_ms[tick as usize] * 1000),
+            Value::Int(self.ticks.number(tick as usize)),
+            Value::Int(self.session("pid", session)?),
+            some_time(self.session("backend_start", session)?, 1),
+            some(self.session(pg::LEADER, session)?),
+            Value::text(name("backend_type")?),
+            Value::text(name(pg::CATEGORY)?),
+            Value::text(database.as_deref()),
+            Value::text(name(pg::USERNAME)?),
+            Value::text(name("application")?),
+            Value::text(name("client_addr")?),
+            self.run_key(pg::STATE, row)?,
+            wait(pg::WAIT_TYPE)?,
+            wait(pg::WAIT_EVENT)?,
+            self.run_key(pg::CPU, row)?,
+            some(self.statement(pg::QUERY_ID, statement)?),
+            some(self.statement("plan_id", statement)?),
+            self.time("query_start", row)?,
+            self.time("xact_start", row)?,
+            self.time("state_change", row)?,
+            self.age("xmin", sample)?,
+            self.age("xid", sample)?,
+            self.run_key("progress_command", row)?,
+            some(self.run_value("progress_relation", row)?),
+            some(self.session("pid", blocker)?),
+            Value::Int(if counted { weight } else { 0 }),
+            Value::text(text),
+        ])
+    }
+}
+
+/// A dictionary's value by reference; 0 when there is none.
+pub fn field(column: &Column, reference: i64) -> i64 {
+    let row = usize::try_from(reference - 1).ok();
+    row.and_then(|row| column.get(row)).copied().unwrap_or(0)
+}
+
+/// The row of the oldest tick needed for the newest `left` samples.
+fn oldest_tick(selected: &Selected, ticks: &Ticks, left: usize) -> u32 {
+    let mut changes = vec![0_i64; ticks.len() + 1];
+    selected.for_each(|piece| {
+        let runs = &selected.runs;
+        let (begin, end) = ticks.range(runs.first_tick(piece), runs.ticks(piece));
+        changes[begin as usize] += 1;
+        changes[end as usize] -= 1;
+    });
+    let mut rows: i64 = changes.iter().sum();
+    let mut found = 0;
+    for tick in (0..ticks.len()).rev() {
+        rows -= changes[tick + 1];
+        if ticks.bucket[tick] != NONE {
+            found += rows as usize;
+        }
+        if found >= left {
+            return tick as u32;
+        }
+    }
+    0
+}
+
+/// Next transaction id by row of [`Ticks`].
+fn next_xids(part: &Part, ticks: &Ticks) -> QueryResult<Vec<i64>> {
+    let number = part.ints("tick", "tick")?;
+    let next = part.ints("tick", "next_xid")?;
+    let mut xids = vec![0; ticks.len()];
+    for (number, next) in number.iter().zip(next.iter()) {
+        let (row, end) = ticks.range(*number, 1);
+        if end > row {
+            xids[row as usize] = *next;
+        }
+    }
+    Ok(xids)
+}

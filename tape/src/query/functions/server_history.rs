@@ -1,0 +1,330 @@
+//! `server_history`: measurements of the server as a whole. Which there are
+//! stands in the file that is read: columns marked as counters or gauges.
+
+use super::{Argument, Call, Function};
+use crate::part::Part;
+use crate::query::bucket::Buckets;
+use crate::query::dimension::View;
+use crate::query::error::{QueryError, QueryResult};
+use crate::query::filter::Filter;
+use crate::query::number::Ratio;
+use crate::query::plan::{MAX_ROWS, Window, buckets, nodes};
+use crate::query::spec::{Field, Sink, Spec, Type, Value};
+use crate::schema::{Role, Schema, TableDef};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
+
+const FIELDS: &[Field] = &[
+    ("period_start", Type::Time),
+    ("period_end", Type::Time),
+    ("metric", Type::Text),
+    ("object", Type::Text),
+    ("unit", Type::Text),
+    ("avg", Type::Numeric),
+    ("min", Type::Numeric),
+    ("max", Type::Numeric),
+    ("total", Type::Numeric),
+    ("readings", Type::Int),
+];
+
+pub const FUNCTION: Function = Function {
+    name: "server_history",
+    about: "Measurements of the server: load, pressure, databases, log, replicas",
+    arguments: &[
+        Argument::Since,
+        Argument::Until,
+        Argument::Bucket,
+        Argument::Metrics,
+        Argument::Zone,
+    ],
+    fields: FIELDS,
+    run,
+};
+
+/// The table that has a row for every reading.
+const READINGS: &str = "server";
+/// A reading belongs to a tick at most this much older.
+const SLACK_MS: i64 = 3_600_000;
+/// Unit of numbers that are stored a hundred times as large.
+const HUNDREDTHS: &str = "hundredths";
+
+/// Place of a metric in the order of the catalog, and its object; null last.
+type Key = (usize, (bool, Option<String>));
+
+struct Metric {
+    name: String,
+    unit: String,
+    counter: bool,
+}
+
+/// What is known of a metric of an object in one bucket.
+#[derive(Default)]
+struct Sums {
+    total: i128,
+    rows: i64,
+    low: Option<Ratio>,
+    high: Option<Ratio>,
+}
+
+/// Readings in a bucket, and how much time those with increases covered.
+#[derive(Clone, Default)]
+struct Observed {
+    readings: i64,
+    elapsed_ms: i128,
+    intervals: i64,
+}
+
+struct History<'a> {
+    spec: &'a Spec<'a>,
+    window: Window,
+    buckets: Option<Buckets>,
+    metrics: Vec<Metric>,
+    wanted: Option<Filter>,
+    objects: Option<Filter>,
+    observed: Vec<Observed>,
+    sums: BTreeMap<(usize, Key), Sums>,
+}
+
+fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
+    let mut history = History::new(call.spec)?;
+    for node in nodes(call.spec, call.store)? {
+        for part in call.store.parts(node) {
+            if call.cancel.load(Ordering::Relaxed) {
+                return Err(QueryError::canceled());
+            }
+            if history.may_have(part) {
+                history.read(part)?;
+                part.release();
+            }
+        }
+    }
+    sink.begin(FIELDS)?;
+    let rows = std::mem::take(&mut history.sums);
+    rows.iter()
+        .try_for_each(|(key, sums)| sink.row(history.row(key, sums)))
+}
+
+/// The tables of measurements, in the order of the catalog.
+fn tables(schema: &Schema) -> impl Iterator<Item = &TableDef> {
+    let measures = |t: &&TableDef| {
+        let role = |r: Role| t.columns.iter().any(|c| c.role == r);
+        role(Role::Counter) || role(Role::Gauge)
+    };
+    schema.tables.iter().filter(measures)
+}
+
+fn filter(name: &str, text: &Option<String>) -> QueryResult<Option<Filter>> {
+    let text = text.as_deref();
+    text.map(|text| Filter::parse(name, text)).transpose()
+}
+
+impl<'a> History<'a> {
+    fn new(spec: &'a Spec<'a>) -> QueryResult<Self> {
+        let window = Window::of(spec)?;
+        let width = spec.bucket_us;
+        let buckets = width
+            .map(|width| buckets(spec, window, width, MAX_ROWS))
+            .transpose()?;
+        let count = buckets.as_ref().map_or(1, Buckets::len);
+        let mut history = History {
+            spec,
+            window,
+            buckets,
+            metrics: Vec::new(),
+            wanted: filter("metric", &spec.metric)?,
+            objects: filter("object", &spec.object)?,
+            observed: vec![Observed::default(); count],
+            sums: BTreeMap::new(),
+        };
+        history.learn(spec.catalog);
+        history.check_wanted()?;
+        Ok(history)
+    }
+
+    /// Adds the metrics of a schema that are not known yet.
+    fn learn(&mut self, schema: &Schema) {
+        for column in tables(schema).flat_map(|t| &t.columns) {
+            let measured = matches!(column.role, Role::Counter | Role::Gauge);
+            if measured && self.place(&column.name).is_none() {
+                self.metrics.push(Metric {
+                    name: column.name.clone(),
+                    unit: column.target.clone(),
+                    counter: column.role == Role::Counter,
+                });
+            }
+        }
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        self.metrics.iter().position(|m| m.name == name)
+    }
+
+    fn check_wanted(&mut self) -> QueryResult<()> {
+        let Some(mut wanted) = self.wanted.take() else {
+            return Ok(());
+        };
+        for item in wanted.items_mut() {
+            let name = item.as_deref().unwrap_or("(null)");
+            if self.place(name).is_none() {
+                let names: Vec<&str> = self.metrics.iter().map(|m| m.name.as_str()).collect();
+                return Err(
+                    QueryError::undefined(format!("metric \"{name}\" does not exist"))
+                        .hint(format!("Available are {}.", names.join(", "))),
+                );
+            }
+        }
+        self.wanted = Some(wanted);
+        Ok(())
+    }
+
+    fn bucket(&self, time_ms: i64) -> Option<usize> {
+        let us = time_ms.saturating_mul(1000);
+        match &self.buckets {
+            Some(buckets) => buckets.index(us),
+            None => (us >= self.window.since && us < self.window.until).then_some(0),
+        }
+    }
+
+    fn period(&self, bucket: usize) -> (i64, i64) {
+        match &self.buckets {
+            Some(buckets) => buckets.clipped(bucket),
+            None => (self.window.since, self.window.until),
+        }
+    }
+
+    fn may_have(&self, part: &Part) -> bool {
+        let known = part.min_ms() <= part.max_ms();
+        let before = part.min_ms().saturating_sub(SLACK_MS).saturating_mul(1000);
+        let after = part.max_ms().saturating_add(SLACK_MS).saturating_mul(1000);
+        part.rows(READINGS) > 0
+            && (!known || before < self.window.until && after >= self.window.since)
+    }
+
+    fn read(&mut self, part: &Part) -> QueryResult<()> {
+        self.learn(part.schema());
+        let elapsed = self.readings(part)?;
+        let schema = part.schema().clone();
+        let view = View::new(part, self.spec.decode);
+        for table in tables(&schema) {
+            self.table(&view, table, &elapsed)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the readings of the window; returns what each covered by its time.
+    fn readings(&mut self, part: &Part) -> QueryResult<HashMap<i64, i64>> {
+        let times = part.ints(READINGS, "time")?;
+        let elapsed = part.ints(READINGS, "elapsed_ms")?;
+        for (&time, &ms) in times.iter().zip(elapsed.iter()) {
+            if let Some(bucket) = self.bucket(time) {
+                let observed = &mut self.observed[bucket];
+                observed.readings += 1;
+                observed.intervals += i64::from(ms > 0);
+                observed.elapsed_ms += i128::from(ms.max(0));
+            }
+        }
+        Ok(times.iter().copied().zip(elapsed.iter().copied()).collect())
+    }
+
+    fn table(
+        &mut self,
+        view: &View,
+        table: &TableDef,
+        elapsed: &HashMap<i64, i64>,
+    ) -> QueryResult<()> {
+        let times = view.part.ints(&table.name, "time")?;
+        let objects = view.part.ints(&table.name, "object")?;
+        let mut names: HashMap<i64, Option<String>> = HashMap::new();
+        for &object in objects.iter() {
+            if let Entry::Vacant(entry) = names.entry(object) {
+                entry.insert(view.name(object)?);
+            }
+        }
+        for column in &table.columns {
+            let Some(place) = self.wanted_place(&column.name, column.role) else {
+                continue;
+            };
+            let values = view.part.ints(&table.name, &column.name)?;
+            for (row, &stored) in values.iter().enumerate() {
+                let name = names.get(&objects[row]).cloned().flatten();
+                let (Some(bucket), true) = (self.bucket(times[row]), stored > 0) else {
+                    continue;
+                };
+                if self.accepts_object(name.as_deref()) {
+                    let ms = elapsed.get(&times[row]).copied().unwrap_or(0);
+                    let sums = self.sums.entry((bucket, (place, (name.is_none(), name))));
+                    let sums = sums.or_default();
+                    sums.add(stored - 1, &self.metrics[place], ms);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wanted_place(&self, name: &str, role: Role) -> Option<usize> {
+        let measured = matches!(role, Role::Counter | Role::Gauge);
+        let wanted = self.wanted.as_ref().is_none_or(|w| w.accepts(Some(name)));
+        self.place(name).filter(|_| measured && wanted)
+    }
+
+    fn accepts_object(&self, name: Option<&str>) -> bool {
+        self.objects.as_ref().is_none_or(|o| o.accepts(name))
+    }
+
+    fn row(&self, key: &(usize, Key), sums: &Sums) -> Vec<Value> {
+        let (bucket, (place, (_, object))) = key;
+        let metric = &self.metrics[*place];
+        let observed = &self.observed[*bucket];
+        let (since, until) = self.period(*bucket);
+        let numeric = |r: Option<Ratio>| r.map_or(Value::Null, |r| Value::Numeric(r.round4()));
+        // What has no row for a counter did nothing.
+        let idle = metric.counter && sums.rows < observed.intervals;
+        let low = if idle { Some(Ratio::ZERO) } else { sums.low };
+        let average = match metric.counter {
+            true => Ratio::new(sums.total * 1000, observed.elapsed_ms),
+            false => Ratio::new(sums.total, i128::from(sums.rows) * metric.divisor()),
+        };
+        let total = metric.counter.then(|| Ratio::new(sums.total, 1)).flatten();
+        vec![
+            Value::Time(since),
+            Value::Time(until),
+            Value::Text(metric.name.clone()),
+            Value::text(object.clone()),
+            Value::Text(metric.shown_unit().to_string()),
+            numeric(average),
+            numeric(low),
+            numeric(sums.high),
+            numeric(total),
+            Value::Int(observed.readings),
+        ]
+    }
+}
+
+impl Metric {
+    fn divisor(&self) -> i128 {
+        if self.unit == HUNDREDTHS { 100 } else { 1 }
+    }
+
+    fn shown_unit(&self) -> &str {
+        match self.unit.as_str() {
+            HUNDREDTHS => "count",
+            unit => unit,
+        }
+    }
+}
+
+impl Sums {
+    /// Adds a value; an increase with the time it took.
+    fn add(&mut self, value: i64, metric: &Metric, elapsed_ms: i64) {
+        let value = i128::from(value);
+        self.total += value;
+        self.rows += 1;
+        let each = match metric.counter {
+            true => Ratio::new(value * 1000, elapsed_ms.into()),
+            false => Ratio::new(value, metric.divisor()),
+        };
+        self.low = self.low.into_iter().chain(each).min();
+        self.high = self.high.into_iter().chain(each).max();
+    }
+}

@@ -1,0 +1,366 @@
+//! `sessions`: the lives of sessions: what each did from when to when, and
+//! what is known of the time between.
+
+use super::answer::{seconds, some_time};
+use super::lifeline::{Clock, Gap, Piece, Span, life};
+use super::samples::field;
+use super::{Argument, Call, Function};
+use crate::query::bucket::Buckets;
+use crate::query::dimension::View;
+use crate::query::error::QueryResult;
+use crate::query::plan::{Window, limit};
+use crate::query::scan::Scan;
+use crate::query::select::Selected;
+use crate::query::spec::{Field, Sink, Type, Value};
+use crate::query::text::{TextKey, Texts};
+use crate::query::ticks::{NONE, Observed, Ticks};
+use crate::query::vocabulary::{self as pg, Scope};
+use crate::schema::RUN;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+const FIELDS: &[Field] = &[
+    ("pid", Type::Int),
+    ("backend_start", Type::Time),
+    ("backend_type", Type::Text),
+    ("database", Type::Text),
+    ("username", Type::Text),
+    ("application", Type::Text),
+    ("client_addr", Type::Text),
+    ("span_start", Type::Time),
+    ("span_end", Type::Time),
+    ("kind", Type::Text),
+    ("seconds", Type::Numeric),
+    ("ticks", Type::Int),
+    ("state", Type::Text),
+    ("wait_event_type", Type::Text),
+    ("wait_event", Type::Text),
+    ("cpu", Type::Text),
+    ("query_id", Type::Int),
+    ("plan_id", Type::Int),
+    ("blocked_by", Type::Int),
+    ("query_start", Type::Time),
+    ("xact_start", Type::Time),
+    ("query_text", Type::Text),
+];
+
+pub const FUNCTION: Function = Function {
+    name: "sessions",
+    about: "The lives of sessions: spans of state, wait and query, and the gaps between",
+    arguments: &[
+        Argument::Since,
+        Argument::Until,
+        Argument::N,
+        Argument::Filters,
+        Argument::Zone,
+    ],
+    fields: FIELDS,
+    run,
+};
+
+/// A session: its node, process id, and start.
+type Who = (u64, i64, i64);
+
+/// What does not change in the life of a session.
+#[derive(Default)]
+struct Person {
+    names: [Option<String>; 5],
+    sampled_ms: i64,
+    spans: Vec<Span>,
+}
+
+/// The columns of `session` that [`Person`] keeps.
+const NAMES: [&str; 5] = [
+    "backend_type",
+    "database",
+    pg::USERNAME,
+    "application",
+    "client_addr",
+];
+
+/// What a session does at a tick.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Doing {
+    state: Option<String>,
+    wait: [Option<String>; 2],
+    cpu: Option<String>,
+    query_id: i64,
+    plan_id: i64,
+    blocked_by: i64,
+    text: Option<TextKey>,
+}
+
+fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
+    let window = Window::of(call.spec)?;
+    let most = limit(call.spec.n)?;
+    let mut scan = Scan::new(call.spec, call.store, window, call.cancel)?;
+    scan.selection.marked = scan.selection.scope == Scope::All;
+    sink.begin(FIELDS)?;
+    if window.length() == 0 {
+        return Ok(());
+    }
+    let mut lives = Lives::default();
+    let whole = Buckets::new(window.since, window.until, window.length(), None, 2)?;
+    for part in 0..scan.parts.len() {
+        scan.check_cancel()?;
+        lives.weigh(&scan, part, &whole)?;
+    }
+    lives.keep(most);
+    for part in 0..scan.parts.len() {
+        scan.check_cancel()?;
+        lives.read(&scan, part, &whole)?;
+        scan.parts[part].release();
+    }
+    let wanted = lives.doings.iter().filter_map(|doing| doing.text);
+    let (near, far) = (scan.parts.iter().rev(), scan.others.iter().rev());
+    let owner = call.spec.owner.as_deref();
+    let texts = Texts::find(wanted, near.copied(), far.copied(), call.spec.decode, owner)?;
+    let complete = is_complete(&scan);
+    for (who, person) in &lives.ranked {
+        scan.check_cancel()?;
+        let gaps = lives.clocks.get(&who.0).map_or(&[][..], |c| &c.gaps);
+        lives.print(who, person, gaps, complete, &texts, sink)?;
+    }
+    Ok(())
+}
+
+/// True when every sample of a session that is among the answer matches: a
+/// tick without one was an idle one.
+fn is_complete(scan: &Scan) -> bool {
+    let filters = &scan.selection.filters;
+    scan.selection.scope == Scope::All && filters.iter().all(|(d, _)| d.is_of_session())
+}
+
+#[derive(Default)]
+struct Lives {
+    people: HashMap<Who, Person>,
+    ranked: Vec<(Who, Person)>,
+    clocks: HashMap<u64, Clock>,
+    doings: Vec<Doing>,
+    known: HashMap<Doing, usize>,
+}
+
+/// Who each entry of a part's dictionary of sessions is.
+fn entries(view: &View) -> QueryResult<Vec<Who>> {
+    let pid = view.part.ints("session", "pid")?;
+    let start = view.part.ints("session", "backend_start")?;
+    let both = pid.iter().zip(start.iter());
+    Ok(both.map(|(p, s)| (view.part.node(), *p, *s)).collect())
+}
+
+impl Lives {
+    /// Adds up for how long each session was seen.
+    fn weigh(&mut self, scan: &Scan, part: usize, whole: &Buckets) -> QueryResult<()> {
+        let view = View::new(scan.parts[part], scan.spec.decode);
+        let ticks = Ticks::read(view.part, whole, &mut Observed::default())?;
+        let selected = Selected::alone(&view, scan.spec.catalog, &scan.selection)?;
+        let session = view.part.ints(RUN, "session")?;
+        let mut sums = vec![0_i64; view.part.rows("session")];
+        selected.for_each(|piece| {
+            let runs = &selected.runs;
+            let (begin, end) = ticks.range(runs.first_tick(piece), runs.ticks(piece));
+            let entry = usize::try_from(session[runs.row(piece)] - 1).ok();
+            if let Some(sum) = entry.and_then(|entry| sums.get_mut(entry)) {
+                ticks.pieces(begin, end, |_, ms| *sum += ms);
+            }
+        });
+        for (entry, who) in entries(&view)?.into_iter().enumerate() {
+            if sums[entry] > 0 {
+                self.people.entry(who).or_default().sampled_ms += sums[entry];
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the sessions seen for the longest time.
+    fn keep(&mut self, most: usize) {
+        let mut order: Vec<(i64, Who)> = Vec::with_capacity(self.people.len());
+        order.extend(self.people.iter().map(|(who, p)| (p.sampled_ms, *who)));
+        order.sort_by_key(|(ms, who)| (Reverse(*ms), who.1, who.2, who.0));
+        for (_, who) in order.split_off(most.min(order.len())) {
+            self.people.remove(&who);
+        }
+        self.ranked = order
+            .into_iter()
+            .map(|(_, who)| (who, Person::default()))
+            .collect();
+    }
+
+    /// Reads the spans of the sessions kept.
+    fn read(&mut self, scan: &Scan, part: usize, whole: &Buckets) -> QueryResult<()> {
+        let view = View::new(scan.parts[part], scan.spec.decode);
+        let ticks = Ticks::read(view.part, whole, &mut Observed::default())?;
+        let breaks = self.breaks(&view, &ticks);
+        let entries = entries(&view)?;
+        let rank: HashMap<Who, usize> = self.ranked.iter().map(|(w, _)| *w).zip(0..).collect();
+        let ranks: Vec<Option<usize>> = entries.iter().map(|w| rank.get(w).copied()).collect();
+        let selected = Selected::alone(&view, scan.spec.catalog, &scan.selection)?;
+        let session = view.part.ints(RUN, "session")?;
+        let mut pieces = Vec::new();
+        selected.for_each(|piece| {
+            let row = selected.runs.row(piece);
+            let entry = usize::try_from(session[row] - 1).unwrap_or(usize::MAX);
+            if let Some(rank) = ranks.get(entry).copied().flatten() {
+                pieces.push((rank, entry, piece));
+            }
+        });
+        for (rank, entry, piece) in pieces {
+            let runs = &selected.runs;
+            let row = runs.row(piece);
+            self.name(&view, rank, entry)?;
+            let doing = self.doing(&view, row)?;
+            let start = |column| -> QueryResult<i64> { Ok(view.part.ints(RUN, column)?[row]) };
+            let starts = [start("query_start")?, start("xact_start")?];
+            let (begin, end) = ticks.range(runs.first_tick(piece), runs.ticks(piece));
+            let spans = &mut self.ranked[rank].1.spans;
+            stretches(&ticks, &breaks, begin..end, |begin, end, ticks| {
+                spans.push(Span {
+                    begin,
+                    end,
+                    ticks,
+                    doing,
+                    starts,
+                });
+            });
+        }
+        Ok(())
+    }
+
+    /// Of each row of `ticks`: true when it does not continue the one before.
+    fn breaks(&mut self, view: &View, ticks: &Ticks) -> Vec<bool> {
+        let clock = self.clocks.entry(view.part.node()).or_default();
+        let rows = 0..ticks.len();
+        let tick = |row: usize| {
+            let begin = ticks.slot_ms[row];
+            ticks.bucket[row] == NONE || !clock.tick(begin, begin + ticks.weight_ms[row])
+        };
+        rows.map(tick).collect()
+    }
+
+    fn name(&mut self, view: &View, rank: usize, entry: usize) -> QueryResult<()> {
+        let names = &mut self.ranked[rank].1.names;
+        if names.iter().any(Option::is_some) {
+            return Ok(());
+        }
+        for (name, column) in names.iter_mut().zip(NAMES) {
+            let value = view.part.ints("session", column)?[entry];
+            *name = view.key("session", column, value)?;
+        }
+        Ok(())
+    }
+
+    fn doing(&mut self, view: &View, row: usize) -> QueryResult<usize> {
+        let run = |column: &str| -> QueryResult<i64> { Ok(view.part.ints(RUN, column)?[row]) };
+        let wait = |column: &str| -> QueryResult<Option<String>> {
+            view.name(field(&view.part.ints(pg::WAIT, column)?, run(pg::WAIT)?))
+        };
+        let statement = run("statement")?;
+        let of_statement = |column: &str| -> QueryResult<i64> {
+            Ok(field(&view.part.ints("statement", column)?, statement))
+        };
+        let query_id = of_statement(pg::QUERY_ID)?;
+        let doing = Doing {
+            state: view.key(RUN, pg::STATE, run(pg::STATE)?)?,
+            wait: [wait(pg::WAIT_TYPE)?, wait(pg::WAIT_EVENT)?],
+            cpu: view.key(RUN, pg::CPU, run(pg::CPU)?)?,
+            query_id,
+            plan_id: of_statement("plan_id")?,
+            blocked_by: view.pid(run(pg::BLOCKED_BY)?)?.unwrap_or(0),
+            text: TextKey::of(query_id, of_statement("text_key")?),
+        };
+        let next = self.doings.len();
+        let number = *self.known.entry(doing.clone()).or_insert(next);
+        if number == next {
+            self.doings.push(doing);
+        }
+        Ok(number)
+    }
+
+    fn print(
+        &self,
+        who: &Who,
+        person: &Person,
+        gaps: &[Gap],
+        complete: bool,
+        texts: &Texts,
+        sink: &mut dyn Sink,
+    ) -> QueryResult<()> {
+        let mut spans = person.spans.clone();
+        spans.sort_by_key(|span| span.begin);
+        let names = person.names.iter().map(|name| Value::text(name.clone()));
+        let names: Vec<Value> = names.collect();
+        for piece in life(&spans, gaps) {
+            let mut row = vec![Value::Int(who.1), some_time(who.2, 1)];
+            row.extend(names.iter().cloned());
+            let (begin, end, kind) = match piece {
+                Piece::Seen(span) => (span.begin, span.end, "sampled"),
+                Piece::Unseen(begin, end) if complete => (begin, end, "idle"),
+                Piece::Unseen(begin, end) => (begin, end, "no match"),
+                Piece::Gap(begin, end) => (begin, end, "gap"),
+            };
+            row.extend([some_time(begin, 1000), some_time(end, 1000)]);
+            row.push(Value::Text(kind.to_string()));
+            row.push(seconds(end - begin));
+            match piece {
+                Piece::Seen(span) => {
+                    let database = person.names[1].as_deref();
+                    row.extend(self.doings[span.doing].values(&span, texts, database));
+                }
+                _ => row.resize(FIELDS.len(), Value::Null),
+            }
+            sink.row(row)?;
+        }
+        Ok(())
+    }
+}
+
+impl Doing {
+    /// The columns from `ticks` on.
+    fn values(&self, span: &Span, texts: &Texts, database: Option<&str>) -> [Value; 11] {
+        let some = |value: i64| Value::int((value != 0).then_some(value));
+        let text = self.text.and_then(|key| texts.get(key, database));
+        [
+            Value::Int(span.ticks),
+            Value::text(self.state.clone()),
+            Value::text(self.wait[0].clone()),
+            Value::text(self.wait[1].clone()),
+            Value::text(self.cpu.clone()),
+            some(self.query_id),
+            some(self.plan_id),
+            some(self.blocked_by),
+            some_time(span.starts[0], 1000),
+            some_time(span.starts[1], 1000),
+            Value::text(text),
+        ]
+    }
+}
+
+/// Calls `each` with begin, end and number of ticks of each stretch of rows
+/// that was observed without a break.
+fn stretches(
+    ticks: &Ticks,
+    breaks: &[bool],
+    rows: std::ops::Range<u32>,
+    mut each: impl FnMut(i64, i64, i64),
+) {
+    let mut open: Option<(i64, i64, i64)> = None;
+    for row in rows.map(|row| row as usize) {
+        if breaks[row]
+            && let Some((begin, end, count)) = open.take()
+        {
+            each(begin, end, count);
+        }
+        if ticks.bucket[row] == NONE {
+            continue;
+        }
+        let slot = ticks.slot_ms[row];
+        let end = slot + ticks.weight_ms[row];
+        open = Some(match open {
+            Some((begin, _, count)) => (begin, end, count + 1),
+            None => (slot, end, 1),
+        });
+    }
+    if let Some((begin, end, count)) = open {
+        each(begin, end, count);
+    }
+}

@@ -1,0 +1,432 @@
+//! `statements_history`: what statements have cost over time.
+
+use super::answer::numeric;
+use super::{Argument, Call, Function};
+use crate::query::bucket::Buckets;
+use crate::query::error::{QueryError, QueryResult};
+use crate::query::filter::Filter;
+use crate::query::number::Ratio;
+use crate::query::plan::{MAX_ROWS, Window, buckets, limit, nodes};
+use crate::query::spec::{Field, Sink, Spec, Type, Value};
+use crate::query::stats::{Counter, EntryKey, Executions, Found, Recorded, Stats, Sums, counters};
+use crate::query::text::{TextKey, Texts};
+use crate::query::vocabulary as pg;
+use crate::schema::HISTOGRAM_BUCKETS;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+const KEY_FIELDS: &[Field] = &[
+    ("period_start", Type::Time),
+    ("period_end", Type::Time),
+    ("key", Type::Text),
+    ("query_id", Type::Int),
+    ("database", Type::Text),
+    ("username", Type::Text),
+    ("toplevel", Type::Text),
+    ("query_text", Type::Text),
+    ("grain", Type::Interval),
+    ("coverage_pct", Type::Numeric),
+    ("pct", Type::Numeric),
+    ("calls_per_second", Type::Numeric),
+    ("mean_exec_time", Type::Numeric),
+    ("stddev_exec_time", Type::Numeric),
+    ("p50_exec_time", Type::Numeric),
+    ("p95_exec_time", Type::Numeric),
+    ("p99_exec_time", Type::Numeric),
+];
+
+pub const FUNCTION: Function = Function {
+    name: "statements_history",
+    about: "What statements have cost over time",
+    arguments: &[
+        Argument::Since,
+        Argument::Until,
+        Argument::Bucket,
+        Argument::N,
+        Argument::OrderBy,
+        Argument::StatementFilters,
+        Argument::Zone,
+    ],
+    fields: KEY_FIELDS,
+    run,
+};
+
+/// Filters of this function.
+pub const FILTERS: [(&str, &str); 4] = [
+    ("query_id", "query identifier"),
+    ("database", "name of the database"),
+    ("username", "name of the role"),
+    (
+        "toplevel",
+        "true or false: executed as a top-level statement",
+    ),
+];
+
+/// Key of what made room for other statements.
+const EVICTED: &str = "(evicted)";
+
+/// Columns: those of every row, then the sums of the catalog.
+fn fields(counters: &[Counter]) -> &'static [Field] {
+    static FIELDS: OnceLock<Vec<Field>> = OnceLock::new();
+    FIELDS.get_or_init(|| {
+        let mut fields = KEY_FIELDS.to_vec();
+        fields.extend(counters.iter().filter(|c| is_shown(c)).map(|counter| {
+            let name: &'static str = Box::leak(counter.name.clone().into_boxed_str());
+            let ty = if counter.is_time {
+                Type::Numeric
+            } else {
+                Type::Int
+            };
+            (name, ty)
+        }));
+        fields
+    })
+}
+
+/// Squares and the histogram are shown as what is made of them.
+fn is_shown(counter: &Counter) -> bool {
+    !counter.name.starts_with("square_") && !counter.name.starts_with("histogram_")
+}
+
+/// What decides which statements are shown.
+enum Order {
+    /// A sum of counters.
+    Sum(Vec<String>),
+    Mean,
+    Percentile(i64),
+}
+
+impl Order {
+    fn parse(text: Option<&str>, counters: &[Counter]) -> QueryResult<Order> {
+        let sum = |names: &[&str]| Order::Sum(names.iter().map(|n| n.to_string()).collect());
+        Ok(match text.unwrap_or("time") {
+            "time" => sum(&["total_exec_time"]),
+            "cpu" => sum(&["user_time", "system_time"]),
+            "blocks" => sum(&["shared_blks_hit", "shared_blks_read"]),
+            "mean" => Order::Mean,
+            "p95" => Order::Percentile(95),
+            "p99" => Order::Percentile(99),
+            name if counters.iter().any(|c| c.name == name && is_shown(c)) => sum(&[name]),
+            other => {
+                return Err(QueryError::invalid(format!("invalid order_by \"{other}\"")).hint(
+                    "Available orders are time, mean, p95, p99, cpu, blocks, and every counter, such as calls, rows, errors.",
+                ));
+            }
+        })
+    }
+
+    /// The counters it needs.
+    fn needs(&self, counter: &Counter) -> bool {
+        let name = counter.name.as_str();
+        match self {
+            Order::Sum(names) => names.iter().any(|n| n == name),
+            Order::Mean => name == "calls" || name == "total_exec_time",
+            Order::Percentile(_) => name.starts_with("histogram_") || name == "total_exec_time",
+        }
+    }
+
+    fn measure(&self, sums: &Named) -> Ratio {
+        let ratio = match self {
+            Order::Sum(names) => {
+                let sum: i128 = names.iter().map(|n| i128::from(sums.get(n))).sum();
+                Ratio::new(sum, 1)
+            }
+            Order::Mean => sums.mean(),
+            Order::Percentile(percent) => sums.percentile(*percent),
+        };
+        ratio.unwrap_or(Ratio::ZERO)
+    }
+}
+
+/// Sums with the names of their counters.
+struct Named<'s> {
+    counters: &'s [Counter],
+    sums: &'s Sums,
+}
+
+impl Named<'_> {
+    fn get(&self, name: &str) -> i64 {
+        let place = self.counters.iter().position(|c| c.name == name);
+        place.map_or(0, |c| self.sums.0[c])
+    }
+
+    /// ms.
+    fn mean(&self) -> Option<Ratio> {
+        let calls = i128::from(self.get("calls")) * 100;
+        Ratio::new(self.get("total_exec_time").into(), calls)
+    }
+
+    /// ms; squares come in hundredths of a square millisecond.
+    fn deviation(&self) -> Value {
+        let calls = self.get("calls") as f64;
+        if calls == 0.0 {
+            return Value::Null;
+        }
+        let time = self.get("total_exec_time") as f64 / 100.0;
+        let squares = self.get("square_exec_time") as f64 / 100.0;
+        let variance = (squares - time * time / calls) / calls;
+        Value::Numeric((variance.max(0.0).sqrt() * 10_000.0).round() as i128)
+    }
+
+    fn percentile(&self, percent: i64) -> Option<Ratio> {
+        let buckets = (0..HISTOGRAM_BUCKETS).map(|b| self.get(&format!("histogram_{b}")));
+        let histogram: Vec<i64> = buckets.collect();
+        let executions = Executions {
+            histogram: &histogram,
+            total_time: self.get("total_exec_time"),
+        };
+        let (num, den) = executions.percentile_ms(percent)?;
+        Ratio::new(num, den)
+    }
+}
+
+/// A line of the answer in every period.
+enum Line {
+    One(EntryKey),
+    Other,
+}
+
+fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
+    let spec = call.spec;
+    let window = Window::of(spec)?;
+    let n = limit(spec.n)?;
+    let all = counters(spec.catalog);
+    let order = Order::parse(spec.order_by.as_deref(), &all)?;
+    let whole = Buckets::whole(window.since, window.until);
+    let buckets = match spec.bucket_us {
+        None => whole.clone(),
+        Some(width) => buckets(spec, window, width, MAX_ROWS)?,
+    };
+    let mut stats = Stats {
+        window,
+        counters: all.iter().filter(|c| order.needs(c)).cloned().collect(),
+        filters: filters(spec)?,
+        decode: spec.decode,
+        cancel: call.cancel,
+    };
+    let ranked = rank(call, &stats, &whole, &order)?;
+    let lines: HashMap<EntryKey, u32> = ranked.iter().take(n).cloned().zip(0..).collect();
+    let other = lines.len() as u32;
+    let rows = (lines.len() + 1).saturating_mul(buckets.len());
+    if rows > MAX_ROWS && buckets.len() > 1 {
+        return Err(too_many(rows));
+    }
+    stats.counters = all;
+    let found = scan(call, &stats, &buckets, |key| {
+        lines.get(&key).copied().unwrap_or(other)
+    })?;
+    let mut shown: Vec<Line> = ranked.iter().take(n).cloned().map(Line::One).collect();
+    shown.extend((ranked.len() > n).then_some(Line::Other));
+    let texts = texts(call, window, &ranked[..n.min(ranked.len())])?;
+    let answer = Answer {
+        counters: &stats.counters,
+        buckets: &buckets,
+        found: &found,
+        texts: &texts,
+    };
+    sink.begin(fields(&stats.counters))?;
+    for bucket in 0..buckets.len() {
+        for (number, line) in shown.iter().enumerate() {
+            sink.row(answer.row(bucket, number, line, shown.len()))?;
+        }
+    }
+    Ok(())
+}
+
+fn too_many(rows: usize) -> QueryError {
+    QueryError::invalid("too many rows")
+        .detail(format!(
+            "The answer has {rows} rows, {MAX_ROWS} are allowed."
+        ))
+        .hint("Use a wider bucket, a shorter window or a smaller n.")
+}
+
+/// Checks the filters.
+fn filters(spec: &Spec) -> QueryResult<Vec<(String, Filter)>> {
+    let mut filters = Vec::new();
+    for (name, text) in &spec.filters {
+        let mut filter = Filter::parse(name, text)?;
+        for item in filter.items_mut() {
+            let Some(value) = item.as_deref() else {
+                continue;
+            };
+            let valid = match name.as_str() {
+                "query_id" => value == EVICTED || value.parse::<i64>().is_ok(),
+                "toplevel" => value == "true" || value == "false",
+                _ => true,
+            };
+            if !valid {
+                let message = format!("invalid value \"{value}\" for filter \"{name}\"");
+                return Err(QueryError::invalid(message).hint(match name.as_str() {
+                    "query_id" => "Give a whole number, a list of them, or (null).",
+                    _ => "Give true or false.",
+                }));
+            }
+            if name == "query_id" && value == EVICTED {
+                *item = None;
+            }
+        }
+        filters.push((name.clone(), filter));
+    }
+    if let Some(owner) = &spec.owner {
+        let own = Filter {
+            any: vec![Some(owner.clone())],
+            none: Vec::new(),
+        };
+        filters.push((pg::USERNAME.to_string(), own));
+    }
+    Ok(filters)
+}
+
+/// Adds up the rows of all nodes asked for. Each node records for itself: a
+/// period is as long as the node that recorded most of it says.
+fn scan(
+    call: &Call,
+    stats: &Stats,
+    buckets: &Buckets,
+    mut number: impl FnMut(EntryKey) -> u32,
+) -> QueryResult<Found> {
+    let mut all = Found {
+        recorded: vec![Recorded::default(); buckets.len()],
+        ..Found::default()
+    };
+    for node in nodes(call.spec, call.store)? {
+        let found = stats.sums(call.store.parts(node), buckets, &mut number)?;
+        for (key, sums) in found.sums {
+            match all.sums.get_mut(&key) {
+                Some(known) => known.add(&sums),
+                None => drop(all.sums.insert(key, sums)),
+            }
+        }
+        for (all, own) in all.recorded.iter_mut().zip(found.recorded) {
+            if own.elapsed_ms > all.elapsed_ms {
+                *all = own;
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// All statements, the largest first, ties by key.
+fn rank(call: &Call, stats: &Stats, whole: &Buckets, order: &Order) -> QueryResult<Vec<EntryKey>> {
+    let mut numbers: HashMap<EntryKey, u32> = HashMap::new();
+    let found = scan(call, stats, whole, |key| {
+        let next = numbers.len() as u32;
+        *numbers.entry(key).or_insert(next)
+    })?;
+    let mut ranked: Vec<(Reverse<Ratio>, EntryKey)> = numbers
+        .into_iter()
+        .filter_map(|(key, number)| {
+            let named = Named {
+                counters: &stats.counters,
+                sums: found.sums.get(&(number, 0))?,
+            };
+            Some((Reverse(order.measure(&named)), key))
+        })
+        .collect();
+    ranked.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
+    Ok(ranked.into_iter().map(|r| r.1).collect())
+}
+
+/// Texts of the statements shown.
+fn texts(call: &Call, window: Window, keys: &[EntryKey]) -> QueryResult<Texts> {
+    let spec = call.spec;
+    let nodes = nodes(spec, call.store)?;
+    let parts = nodes.iter().flat_map(|node| call.store.parts(*node));
+    let (near, far): (Vec<_>, Vec<_>) = parts.partition(|part| window.meets(part));
+    let wanted = keys.iter().filter_map(|key| key.query_id);
+    Texts::find(
+        wanted.map(TextKey::Query),
+        near,
+        far.into_iter().rev(),
+        spec.decode,
+        spec.owner.as_deref(),
+    )
+}
+
+struct Answer<'a> {
+    counters: &'a [Counter],
+    buckets: &'a Buckets,
+    found: &'a Found,
+    texts: &'a Texts,
+}
+
+impl Answer<'_> {
+    fn row(&self, bucket: usize, number: usize, line: &Line, lines: usize) -> Vec<Value> {
+        let (begin, end) = self.buckets.clipped(bucket);
+        let recorded = self.found.recorded[bucket];
+        let mut row = vec![Value::Time(begin), Value::Time(end)];
+        row.extend(self.key(line));
+        let grain = (recorded.grain_ms > 0).then(|| Value::Interval(recorded.grain_ms * 1000));
+        row.push(grain.unwrap_or(Value::Null));
+        let covered = Ratio::new(i128::from(recorded.covered_us) * 100, (end - begin).into());
+        row.push(numeric(covered));
+        let known = recorded.elapsed_ms > 0;
+        let none = Sums(vec![0; self.counters.len()]);
+        let sums = self.sums(bucket, number).unwrap_or(&none);
+        let measures = self.measures(bucket, sums, recorded.elapsed_ms, lines);
+        row.extend(measures.map(|v| if known { v } else { Value::Null }));
+        let shown = self.counters.iter().zip(&sums.0).filter(|c| is_shown(c.0));
+        row.extend(shown.map(|(counter, &sum)| match (known, counter.is_time) {
+            (false, _) => Value::Null,
+            (true, true) => Value::Numeric(i128::from(sum) * 100),
+            (true, false) => Value::Int(sum),
+        }));
+        row
+    }
+
+    fn sums(&self, bucket: usize, number: usize) -> Option<&Sums> {
+        self.found.sums.get(&(number as u32, bucket as u32))
+    }
+
+    /// Columns `key` to `query_text`.
+    fn key(&self, line: &Line) -> [Value; 6] {
+        let Line::One(key) = line else {
+            let other = || Value::Text(pg::OTHER.to_string());
+            return [
+                other(),
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                Value::Null,
+            ];
+        };
+        let id = key.query_id.map(|id| id.to_string());
+        let text = key.query_id.map(TextKey::Query);
+        let text = text.and_then(|id| self.texts.get(id, key.database.as_deref()));
+        [
+            Value::Text(id.unwrap_or_else(|| EVICTED.to_string())),
+            Value::int(key.query_id),
+            Value::text(key.database.clone()),
+            Value::text(key.username.clone()),
+            Value::Text(key.toplevel.to_string()),
+            Value::text(text),
+        ]
+    }
+
+    /// Columns `pct` to `p99_exec_time`.
+    fn measures(&self, bucket: usize, sums: &Sums, elapsed_ms: i64, lines: usize) -> [Value; 7] {
+        let named = Named {
+            counters: self.counters,
+            sums,
+        };
+        let time = |sums: &Sums| {
+            let counters = self.counters;
+            i128::from(Named { counters, sums }.get("total_exec_time"))
+        };
+        let all = (0..lines).filter_map(|number| self.sums(bucket, number));
+        let calls = i128::from(named.get("calls"));
+        let [p50, p95, p99] = [50, 95, 99].map(|percent| numeric(named.percentile(percent)));
+        [
+            numeric(Ratio::new(time(sums) * 100, all.map(time).sum())),
+            numeric(Ratio::new(calls * 1000, elapsed_ms.into())),
+            numeric(named.mean()),
+            named.deviation(),
+            p50,
+            p95,
+            p99,
+        ]
+    }
+}

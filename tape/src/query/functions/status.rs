@@ -1,0 +1,100 @@
+//! `status`: what the history holds.
+
+use super::answer::time_text;
+use super::{Argument, Call, Function};
+use crate::part::Part;
+use crate::query::bucket::{Buckets, HOUR};
+use crate::query::error::QueryResult;
+use crate::query::plan::nodes;
+use crate::query::spec::{Field, Sink, Type, Value};
+use crate::query::ticks::{Observed, Ticks};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const FIELDS: &[Field] = &[("metric", Type::Text), ("value", Type::Text)];
+
+pub const FUNCTION: Function = Function {
+    name: "status",
+    about: "What the history holds",
+    arguments: &[] as &[Argument],
+    fields: FIELDS,
+    run,
+};
+
+fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
+    let nodes = nodes(call.spec, call.store)?;
+    let parts: Vec<&Part> = nodes
+        .iter()
+        .flat_map(|node| call.store.parts(*node))
+        .collect();
+    let known = call.store.nodes();
+    let mut rows: Vec<(&str, Option<String>)> = Vec::new();
+    let shown: Vec<String> = nodes.iter().map(|id| format!("{id:016x}")).collect();
+    rows.push(("node", (!shown.is_empty()).then(|| shown.join(", "))));
+    rows.push(("nodes", Some(known.len().to_string())));
+    let newest = known.iter().find(|n| nodes.contains(&n.id));
+    let id = newest.map(|n| n.system_identifier).filter(|id| *id != 0);
+    rows.push(("system_identifier", id.map(|id| id.to_string())));
+    let timeline = newest.map(|n| n.timeline).filter(|t| *t != 0);
+    rows.push(("timeline", timeline.map(|t| t.to_string())));
+    rows.extend(times(call, &parts)?);
+    rows.extend(files(&parts));
+    let lost: u64 = parts.iter().map(|p| p.lost_definitions()).sum();
+    rows.push(("lost_definitions", Some(lost.to_string())));
+    let damage = call.store.damage();
+    rows.push(("damaged_places", Some(damage.len().to_string())));
+    let bytes: u64 = damage.iter().map(|d| d.bytes).sum();
+    rows.push(("damaged_bytes", Some(bytes.to_string())));
+    sink.begin(FIELDS)?;
+    rows.into_iter().try_for_each(|(metric, value)| {
+        sink.row(vec![Value::Text(metric.to_string()), Value::text(value)])
+    })
+}
+
+type Rows = Vec<(&'static str, Option<String>)>;
+
+fn times(call: &Call, parts: &[&Part]) -> QueryResult<Rows> {
+    let with_ticks = || parts.iter().filter(|p| p.min_ms() <= p.max_ms());
+    let first = with_ticks().map(|p| p.min_ms()).min();
+    let last = with_ticks().map(|p| p.max_ms()).max();
+    let now = call.spec.now_us;
+    let age = last.map(|ms| now.saturating_sub(ms * 1000) / 1_000_000);
+    let hour = Buckets::new(now - HOUR, now, HOUR, None, 2)?;
+    let mut observed = Observed::default();
+    for part in with_ticks().filter(|p| p.max_ms() * 1000 >= now - HOUR) {
+        Ticks::read(part, &hour, &mut observed)?;
+    }
+    let percent = observed.total().percent(HOUR).map(|p| {
+        let rounded = p.round4();
+        format!("{}.{:04}", rounded / 10_000, rounded % 10_000)
+    });
+    Ok(vec![
+        ("first_tick_time", first.map(|ms| time_text(ms * 1000))),
+        ("last_tick_time", last.map(|ms| time_text(ms * 1000))),
+        ("last_tick_age_s", age.map(|s| s.to_string())),
+        (
+            "last_tick",
+            with_ticks()
+                .map(|p| p.last_tick())
+                .max()
+                .map(|t| t.to_string()),
+        ),
+        ("coverage_last_hour_pct", percent),
+    ])
+}
+
+fn files(parts: &[&Part]) -> Rows {
+    let files: BTreeSet<&Path> = parts.iter().map(|p| p.info().file.as_path()).collect();
+    let open: BTreeSet<&Path> = parts
+        .iter()
+        .filter(|p| p.info().open)
+        .map(|p| p.info().file.as_path())
+        .collect();
+    let size = |file: &&Path| std::fs::metadata(file).map_or(0, |m| m.len());
+    let bytes: u64 = files.iter().map(size).sum();
+    vec![
+        ("files", Some(files.len().to_string())),
+        ("files_open", Some(open.len().to_string())),
+        ("bytes", Some(bytes.to_string())),
+    ]
+}

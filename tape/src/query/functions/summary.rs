@@ -1,0 +1,130 @@
+//! `summary`: a window in a few lines: load, coverage, longest gaps, largest
+//! waits and queries.
+
+use super::answer::{
+    measures, numeric, query_text, query_texts, ranked, source, time_text, window_coverage,
+};
+use super::{Argument, Call, Function, aas, markers};
+use crate::query::cube::Cells;
+use crate::query::dimension::Dimension;
+use crate::query::error::QueryResult;
+use crate::query::number::Ratio;
+use crate::query::plan::{MAX_BUCKETS, Window, buckets};
+use crate::query::scan::{Scan, Scanned};
+use crate::query::spec::{Field, Sink, Type, Value};
+use crate::query::vocabulary as pg;
+
+const FIELDS: &[Field] = &[("metric", Type::Text), ("value", Type::Text)];
+
+pub const FUNCTION: Function = Function {
+    name: "summary",
+    about: "A window in a few lines",
+    arguments: &[
+        Argument::Since,
+        Argument::Until,
+        Argument::Filters,
+        Argument::Zone,
+    ],
+    fields: FIELDS,
+    run,
+};
+
+/// Gaps shown, and keys of waits and queries.
+const SHOWN: usize = 3;
+
+fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
+    let spec = call.spec;
+    let window = Window::of(spec)?;
+    let find = |name| Dimension::find(spec.catalog, "dimension", name);
+    let wait = find(pg::WAIT_EVENT)?;
+    let query = find(pg::QUERY_ID)?;
+    let database = find("database")?;
+    let buckets = buckets(spec, window, aas::MINUTE, MAX_BUCKETS)?;
+    let scan = Scan::new(spec, call.store, window, call.cancel)?;
+    let groups = [vec![], vec![&wait], vec![&query], vec![&database]];
+    let mut scanned = scan.sums(buckets, &groups)?;
+    let mut cubes = std::mem::take(&mut scanned.cubes).into_iter();
+    let mut next = || ranked(cubes.next().unwrap_or_default());
+    let (whole, waits, queries, databases) = (next(), next(), next(), next());
+    let cells = whole.into_iter().next().map_or(Cells::default(), |k| k.1);
+
+    sink.begin(FIELDS)?;
+    let mut put =
+        |metric: String, value: Value| sink.row(vec![Value::Text(metric), text_of(value)]);
+    for (metric, value) in headline(&scanned, window, &cells) {
+        put(metric.to_string(), value)?;
+    }
+    let gaps = markers::gaps(call, window)?;
+    let active = databases.iter().filter(|d| d.0.is_some()).count();
+    put("databases_active".to_string(), Value::Int(active as i64))?;
+    for (rank, (since, until, cause)) in gaps.iter().take(SHOWN).enumerate() {
+        let line = format!("{} to {}: {cause}", time_text(*since), time_text(*until));
+        put(format!("gap_{}", rank + 1), Value::Text(line))?;
+    }
+    let all_ms = cells.sum_ms();
+    for (rank, (key, cells)) in waits.iter().take(SHOWN).enumerate() {
+        let name = key.as_deref().unwrap_or("(null)");
+        let line = format!("{name} {}", share(cells, &scanned, all_ms));
+        put(format!("top_wait_{}", rank + 1), Value::Text(line))?;
+    }
+    let texts = query_texts(&scan, queries.iter().take(SHOWN).map(|q| &q.0))?;
+    for (rank, (key, cells)) in queries.iter().take(SHOWN).enumerate() {
+        let name = key
+            .as_deref()
+            .or(pg::null_label(pg::QUERY_ID))
+            .unwrap_or("");
+        let mut line = format!("{name} {}", share(cells, &scanned, all_ms));
+        if let Value::Text(text) = query_text(&texts, key, None) {
+            line.push_str(": ");
+            line.push_str(&text);
+        }
+        put(format!("top_query_{}", rank + 1), Value::Text(line))?;
+    }
+    Ok(())
+}
+
+fn headline(scanned: &Scanned, window: Window, cells: &Cells) -> Vec<(&'static str, Value)> {
+    let total = scanned.observed.total();
+    let [avg, peak, p99, sessions, seconds] = measures(cells, scanned, &total, true);
+    let [vcpus, expected, observed, failed, percent] = window_coverage(scanned, &total, window);
+    vec![
+        ("period_start", Value::Text(time_text(window.since))),
+        ("period_end", Value::Text(time_text(window.until))),
+        ("source", source(&total)),
+        ("avg_aas", avg),
+        ("peak_aas", peak),
+        ("p99_aas", p99),
+        ("peak_sessions", sessions),
+        ("backend_seconds", seconds),
+        ("vcpus", vcpus),
+        ("ticks_expected", expected),
+        ("ticks_observed", observed),
+        ("ticks_failed", failed),
+        ("coverage_pct", percent),
+    ]
+}
+
+/// `1.2500 AAS, 41.6667 %`
+fn share(cells: &Cells, scanned: &Scanned, all_ms: i64) -> String {
+    let sum = i128::from(cells.sum_ms());
+    let observed = scanned.observed.total().observed_ms;
+    let show = |value| match text_of(value) {
+        Value::Text(text) => text,
+        _ => String::new(),
+    };
+    let aas = show(numeric(Ratio::new(sum, observed.into())));
+    let percent = show(numeric(Ratio::new(100 * sum, all_ms.into())));
+    format!("{aas} AAS, {percent} %")
+}
+
+/// Numbers as text.
+fn text_of(value: Value) -> Value {
+    match value {
+        Value::Int(number) => Value::Text(number.to_string()),
+        Value::Numeric(n) => {
+            let (sign, n) = (if n < 0 { "-" } else { "" }, n.unsigned_abs());
+            Value::Text(format!("{sign}{}.{:04}", n / 10_000, n % 10_000))
+        }
+        other => other,
+    }
+}

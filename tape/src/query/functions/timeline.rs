@@ -1,0 +1,165 @@
+//! `timeline`: the load bucket by bucket, whole or split by a dimension.
+
+use super::answer::{Ranked, coverage, key_text, numeric, ranked, seconds, source};
+use super::{Argument, Call, Function, aas};
+use crate::query::bucket::{DAY, HOUR};
+use crate::query::cube::Cells;
+use crate::query::dimension::Dimension;
+use crate::query::error::QueryResult;
+use crate::query::number::Ratio;
+use crate::query::plan::{MAX_ROWS, Window, buckets, limit};
+use crate::query::scan::{Scan, Scanned};
+use crate::query::spec::{Field, Sink, Spec, Type, Value};
+use crate::query::ticks::Coverage;
+use crate::query::vocabulary as pg;
+
+const FIELDS: &[Field] = &[
+    ("bucket_start", Type::Time),
+    ("key", Type::Text),
+    ("source", Type::Text),
+    ("avg_aas", Type::Numeric),
+    ("peak_sessions", Type::Int),
+    ("backend_seconds", Type::Numeric),
+    ("vcpus", Type::Numeric),
+    ("ticks_expected", Type::Int),
+    ("ticks_observed", Type::Int),
+    ("ticks_failed", Type::Int),
+    ("coverage_pct", Type::Numeric),
+];
+
+pub const FUNCTION: Function = Function {
+    name: "timeline",
+    about: "Average active sessions bucket by bucket",
+    arguments: &[
+        Argument::Since,
+        Argument::Until,
+        Argument::Bucket,
+        Argument::By,
+        Argument::N,
+        Argument::Filters,
+        Argument::Zone,
+    ],
+    fields: FIELDS,
+    run,
+};
+
+/// A line of the timeline.
+pub struct Series {
+    /// The key as it is shown.
+    pub key: Value,
+    /// Its cells.
+    pub cells: Cells,
+    /// The most rows in one tick is known.
+    pub sessions: bool,
+}
+
+/// Width of a bucket that suits a window.
+pub fn auto_bucket(window: Window) -> i64 {
+    match window.length() {
+        length if length <= 6 * HOUR => aas::MINUTE,
+        length if length <= 7 * DAY => HOUR,
+        _ => DAY,
+    }
+}
+
+fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
+    let window = Window::of(call.spec)?;
+    let n = limit(call.spec.n)?;
+    let (scanned, series) = series(call, window, |all| split_largest(all, n))?;
+    sink.begin(FIELDS)?;
+    for_each_bucket(&scanned, |bucket, covered, interval| {
+        let (begin, end) = scanned.buckets.clipped(bucket);
+        for one in &series {
+            let mut row = vec![
+                Value::Time(scanned.buckets.start(bucket)),
+                one.key.clone(),
+                source(covered),
+            ];
+            row.extend(one.values(bucket, covered));
+            row.extend(coverage(covered, end - begin, interval));
+            sink.row(row)?;
+        }
+        Ok(())
+    })
+}
+
+impl Series {
+    fn values(&self, bucket: usize, covered: &Coverage) -> [Value; 3] {
+        if covered.observed_ms == 0 {
+            return [const { Value::Null }; 3];
+        }
+        let cell = self.cells.bucket(bucket as u32);
+        let sum = cell.map_or(0, |c| c.sum_ms);
+        let most = cell.map_or(0, |c| i64::from(c.sessions));
+        [
+            numeric(Ratio::new(sum.into(), covered.observed_ms.into())),
+            Value::int(self.sessions.then_some(most)),
+            seconds(sum),
+        ]
+    }
+}
+
+/// Scans the window and makes the lines; `split` chooses which keys have one
+/// of their own and which are taken together.
+pub fn series(
+    call: &Call,
+    window: Window,
+    split: impl Fn(Ranked) -> (Ranked, Ranked),
+) -> QueryResult<(Scanned, Vec<Series>)> {
+    let spec: &Spec = call.spec;
+    let width = spec.bucket_us.unwrap_or_else(|| auto_bucket(window));
+    let buckets = buckets(spec, window, width, MAX_ROWS)?;
+    let scan = Scan::new(spec, call.store, window, call.cancel)?;
+    let Some(by) = &spec.by else {
+        let mut scanned = scan.sums(buckets, &[vec![]])?;
+        let cube = scanned.cubes.pop().unwrap_or_default();
+        let cells = cube.into_keys().pop().map_or(Cells::default(), |k| k.1);
+        let all = Series {
+            key: Value::Null,
+            cells,
+            sessions: true,
+        };
+        return Ok((scanned, vec![all]));
+    };
+    let by = Dimension::find(spec.catalog, "dimension", by)?;
+    let mut scanned = scan.sums(buckets, &[vec![&by]])?;
+    let ranked = ranked(scanned.cubes.pop().unwrap_or_default());
+    let (own, rest) = split(ranked);
+    let mut lines: Vec<Series> = own
+        .into_iter()
+        .map(|(key, cells)| Series {
+            key: key_text(&by.name, &key),
+            cells,
+            sessions: true,
+        })
+        .collect();
+    if !rest.is_empty() {
+        lines.push(Series {
+            key: Value::Text(pg::OTHER.to_string()),
+            cells: Cells::merged(rest.iter().map(|r| &r.1)),
+            sessions: false,
+        });
+    }
+    Ok((scanned, lines))
+}
+
+/// The `n` largest keys have a line of their own.
+pub fn split_largest(mut ranked: Ranked, n: usize) -> (Ranked, Ranked) {
+    let rest = ranked.split_off(n.min(ranked.len()));
+    (ranked, rest)
+}
+
+/// Calls `each` with every bucket, what was observed in it, and the interval
+/// of the last tick at or before its end.
+pub fn for_each_bucket(
+    scanned: &Scanned,
+    mut each: impl FnMut(usize, &Coverage, Option<i64>) -> QueryResult<()>,
+) -> QueryResult<()> {
+    let mut interval = scanned.observed.interval_before.map(|b| b.1);
+    for bucket in 0..scanned.buckets.len() {
+        let covered = scanned.observed.bucket(bucket as u32);
+        interval = covered.last_interval_ms().or(interval);
+        each(bucket, &covered, interval)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,279 @@
+//! `top`: the largest keys of a dimension, each whole or split by another.
+
+use super::answer::{
+    compare_keys, key_text, measures, numeric, only_database, query_text, query_texts, source,
+    window_coverage,
+};
+use super::{Argument, Call, Function, aas};
+use crate::query::cube::Cells;
+use crate::query::dimension::{Dimension, names};
+use crate::query::error::{QueryError, QueryResult};
+use crate::query::number::Ratio;
+use crate::query::plan::{MAX_BUCKETS, Window, buckets, limit};
+use crate::query::scan::{Key, Scan, Scanned};
+use crate::query::spec::{Field, Sink, Type, Value};
+use crate::query::text::Texts;
+use crate::query::vocabulary as pg;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+const FIELDS: &[Field] = &[
+    ("key", Type::Text),
+    ("by_key", Type::Text),
+    ("query_text", Type::Text),
+    ("source", Type::Text),
+    ("period_start", Type::Time),
+    ("period_end", Type::Time),
+    ("grain", Type::Interval),
+    ("avg_aas", Type::Numeric),
+    ("peak_aas", Type::Numeric),
+    ("p99_aas", Type::Numeric),
+    ("peak_sessions", Type::Int),
+    ("backend_seconds", Type::Numeric),
+    ("pct", Type::Numeric),
+    ("vcpus", Type::Numeric),
+    ("ticks_expected", Type::Int),
+    ("ticks_observed", Type::Int),
+    ("ticks_failed", Type::Int),
+    ("coverage_pct", Type::Numeric),
+];
+
+pub const FUNCTION: Function = Function {
+    name: "top",
+    about: "The largest keys of a dimension",
+    arguments: &[
+        Argument::Dimension,
+        Argument::Since,
+        Argument::Until,
+        Argument::N,
+        Argument::Bucket,
+        Argument::OrderBy,
+        Argument::By,
+        Argument::Filters,
+        Argument::Zone,
+    ],
+    fields: FIELDS,
+    run,
+};
+
+#[derive(Clone, Copy)]
+enum Order {
+    Avg,
+    Peak,
+    P99,
+    Sessions,
+}
+
+impl Order {
+    fn parse(text: Option<&str>) -> QueryResult<Order> {
+        match text {
+            None | Some("avg") => Ok(Order::Avg),
+            Some("peak") => Ok(Order::Peak),
+            Some("p99") => Ok(Order::P99),
+            Some("sessions") => Ok(Order::Sessions),
+            Some(other) => Err(QueryError::invalid(format!("invalid order_by \"{other}\""))
+                .hint("Available orders are avg, peak, p99, sessions.")),
+        }
+    }
+
+    /// Largest first, ties by key, null last.
+    fn sort(self, rows: &mut Vec<(Option<String>, Cells)>, scanned: &Scanned) {
+        let observed = &scanned.observed;
+        let measure = |cells: &Cells| match self {
+            Order::Avg => Ratio::new(cells.sum_ms().into(), 1).unwrap_or(Ratio::ZERO),
+            Order::Peak => cells.peak(observed),
+            Order::P99 => cells.p99(observed),
+            Order::Sessions => Ratio::new(cells.sessions().into(), 1).unwrap_or(Ratio::ZERO),
+        };
+        let mut measured: Vec<_> = std::mem::take(rows)
+            .into_iter()
+            .map(|row| (Reverse(measure(&row.1)), row))
+            .collect();
+        measured.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| compare_keys(&a.1.0, &b.1.0)));
+        rows.extend(measured.into_iter().map(|m| m.1));
+    }
+}
+
+/// A line of the answer before it is printed.
+struct Line {
+    key: Option<String>,
+    by_key: Option<String>,
+    /// `key` or `by_key` stand for what is left.
+    other: bool,
+    other_by: bool,
+    cells: Cells,
+}
+
+struct Shape {
+    dimension: Dimension,
+    by: Option<Dimension>,
+    order: Order,
+    n: usize,
+}
+
+fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
+    let spec = call.spec;
+    let name = spec.dimension.as_deref().ok_or_else(|| {
+        QueryError::invalid("dimension must be given")
+            .hint(format!("Available are {}.", names(spec.catalog).join(", ")))
+    })?;
+    let by = spec.by.as_deref();
+    let shape = Shape {
+        dimension: Dimension::find(spec.catalog, "dimension", name)?,
+        by: by
+            .map(|by| Dimension::find(spec.catalog, "dimension", by))
+            .transpose()?,
+        order: Order::parse(spec.order_by.as_deref())?,
+        n: limit(spec.n)?,
+    };
+    let window = Window::of(spec)?;
+    let width = spec.bucket_us.unwrap_or(aas::MINUTE);
+    let buckets = buckets(spec, window, width, MAX_BUCKETS)?;
+    let scan = Scan::new(spec, call.store, window, call.cancel)?;
+    let mut groups = vec![vec![&shape.dimension]];
+    groups.extend(shape.by.as_ref().map(|by| vec![&shape.dimension, by]));
+    let mut scanned = scan.sums(buckets, &groups)?;
+    let lines = lines(&shape, &mut scanned);
+    let texts = texts(&scan, &shape, &lines)?;
+    print(&scan, &shape, &scanned, window, lines, &texts, sink)
+}
+
+/// Ranks and cuts.
+fn lines(shape: &Shape, scanned: &mut Scanned) -> Vec<Line> {
+    let mut cubes = std::mem::take(&mut scanned.cubes).into_iter();
+    let whole = cubes.next().unwrap_or_default().into_keys();
+    let mut whole: Vec<(Option<String>, Cells)> = whole
+        .into_iter()
+        .map(|(key, cells)| (key.0, cells))
+        .collect();
+    shape.order.sort(&mut whole, scanned);
+    let rest = whole.split_off(shape.n.min(whole.len()));
+    let mut lines = Vec::new();
+    match cubes.next() {
+        None => lines.extend(whole.into_iter().map(|(key, cells)| Line {
+            key,
+            by_key: None,
+            other: false,
+            other_by: false,
+            cells,
+        })),
+        Some(cube) => {
+            let mut parts = by_key(cube.into_keys());
+            for (key, _) in whole {
+                let parts = parts.remove(&key).unwrap_or_default();
+                split(shape, scanned, key, parts, &mut lines);
+            }
+        }
+    }
+    if !rest.is_empty() {
+        lines.push(Line {
+            key: None,
+            by_key: None,
+            other: true,
+            other_by: shape.by.is_some(),
+            cells: Cells::merged(rest.iter().map(|r| &r.1)),
+        });
+    }
+    lines
+}
+
+type Parts = Vec<(Option<String>, Cells)>;
+
+fn by_key(cells: Vec<(Key, Cells)>) -> HashMap<Option<String>, Parts> {
+    let mut parts: HashMap<Option<String>, Parts> = HashMap::new();
+    for ((key, by), cells) in cells {
+        parts.entry(key).or_default().push((by, cells));
+    }
+    parts
+}
+
+/// The largest parts of one key and what is left.
+fn split(
+    shape: &Shape,
+    scanned: &Scanned,
+    key: Option<String>,
+    mut parts: Parts,
+    lines: &mut Vec<Line>,
+) {
+    shape.order.sort(&mut parts, scanned);
+    let rest = parts.split_off(shape.n.min(parts.len()));
+    lines.extend(parts.into_iter().map(|(by_key, cells)| Line {
+        key: key.clone(),
+        by_key,
+        other: false,
+        other_by: false,
+        cells,
+    }));
+    if !rest.is_empty() {
+        lines.push(Line {
+            key,
+            by_key: None,
+            other: false,
+            other_by: true,
+            cells: Cells::merged(rest.iter().map(|r| &r.1)),
+        });
+    }
+}
+
+/// Texts of the lines, when a key is a query id.
+fn texts(scan: &Scan, shape: &Shape, lines: &[Line]) -> QueryResult<Texts> {
+    let by_is_query = shape.by.as_ref().is_some_and(|by| by.name == pg::QUERY_ID);
+    if shape.dimension.name == pg::QUERY_ID {
+        query_texts(scan, lines.iter().map(|line| &line.key))
+    } else if by_is_query {
+        query_texts(scan, lines.iter().map(|line| &line.by_key))
+    } else {
+        Ok(Texts::default())
+    }
+}
+
+fn print(
+    scan: &Scan,
+    shape: &Shape,
+    scanned: &Scanned,
+    window: Window,
+    lines: Vec<Line>,
+    texts: &Texts,
+    sink: &mut dyn Sink,
+) -> QueryResult<()> {
+    let total = scanned.observed.total();
+    let all_ms: i64 = lines.iter().map(|line| line.cells.sum_ms()).sum();
+    let database = only_database(scan).map(str::to_string);
+    sink.begin(FIELDS)?;
+    for line in lines {
+        let other = || Value::Text(pg::OTHER.to_string());
+        let text = match &shape.by {
+            _ if shape.dimension.name == pg::QUERY_ID => {
+                let by_database = shape.by.as_ref().is_some_and(|by| by.name == "database");
+                let same = line.by_key.clone().filter(|_| by_database);
+                query_text(texts, &line.key, same.or(database.clone()).as_deref())
+            }
+            Some(by) if by.name == pg::QUERY_ID => {
+                query_text(texts, &line.by_key, database.as_deref())
+            }
+            _ => Value::Null,
+        };
+        let key = key_text(&shape.dimension.name, &line.key);
+        let by_key = shape.by.as_ref().map(|by| key_text(&by.name, &line.by_key));
+        let mut row = vec![
+            if line.other { other() } else { key },
+            if line.other_by {
+                other()
+            } else {
+                by_key.unwrap_or(Value::Null)
+            },
+            text,
+            source(&total),
+            Value::Time(window.since),
+            Value::Time(window.until),
+            Value::Interval(scanned.buckets.width()),
+        ];
+        let sessions = !line.other && !line.other_by;
+        row.extend(measures(&line.cells, scanned, &total, sessions));
+        let sum = i128::from(line.cells.sum_ms());
+        row.push(numeric(Ratio::new(100 * sum, all_ms.into())));
+        row.extend(window_coverage(scanned, &total, window));
+        sink.row(row)?;
+    }
+    Ok(())
+}

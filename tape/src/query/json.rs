@@ -1,0 +1,130 @@
+//! JSON of answers: numbers keep their digits, times are RFC 3339 in UTC.
+
+use super::functions::civil;
+use super::spec::Value;
+use std::fmt::Write as _;
+
+/// A text in quotes.
+pub fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c < ' ' => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A value; intervals are read by people.
+pub fn value(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_string(),
+        Value::Text(text) => quote(text),
+        Value::Int(n) => n.to_string(),
+        Value::Numeric(n) => numeric(*n),
+        Value::Time(us) => quote(&time(*us)),
+        Value::Interval(us) => quote(&interval(*us)),
+    }
+}
+
+/// Ten-thousandths with four decimals.
+pub fn numeric(n: i128) -> String {
+    let sign = if n < 0 { "-" } else { "" };
+    let n = n.unsigned_abs();
+    format!("{sign}{}.{:04}", n / 10_000, n % 10_000)
+}
+
+/// `2026-11-21T03:12:00Z`, with a fraction where there is one.
+fn time(us: i64) -> String {
+    let text = civil(us).replacen(' ', "T", 1);
+    text + &fraction(us) + "Z"
+}
+
+/// `00:01:00`, `1 day`, `7 days 12:00:00`, as PostgreSQL prints intervals.
+pub fn interval(us: i64) -> String {
+    const DAY: i64 = 86_400_000_000;
+    let (days, rest) = (us / DAY, us % DAY);
+    let seconds = rest / 1_000_000;
+    let mut text = match days {
+        0 => String::new(),
+        1 => "1 day".to_string(),
+        days => format!("{days} days"),
+    };
+    if rest != 0 || days == 0 {
+        if days != 0 {
+            text.push(' ');
+        }
+        let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        text.push_str(&format!("{h:02}:{m:02}:{s:02}"));
+    }
+    text + &fraction(rest)
+}
+
+/// `.5` of half a second, nothing of a whole one.
+fn fraction(us: i64) -> String {
+    match us.rem_euclid(1_000_000) {
+        0 => String::new(),
+        rest => {
+            let digits = format!(".{rest:06}");
+            digits.trim_end_matches('0').to_string()
+        }
+    }
+}
+
+/// An array of values that are JSON already.
+pub fn array(items: impl IntoIterator<Item = String>) -> String {
+    let items: Vec<String> = items.into_iter().collect();
+    format!("[{}]", items.join(", "))
+}
+
+/// An object under construction.
+#[derive(Default)]
+pub struct Object(String);
+
+impl Object {
+    /// Adds a member whose value is JSON already.
+    pub fn put(&mut self, name: &str, json: &str) -> &mut Object {
+        let comma = if self.0.is_empty() { "" } else { ", " };
+        let _ = write!(self.0, "{comma}{}: {json}", quote(name));
+        self
+    }
+
+    /// The object.
+    pub fn json(&self) -> String {
+        format!("{{{}}}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_keep_their_digits() {
+        let json = |v: Value| value(&v);
+        assert_eq!(json(Value::Numeric(-12_345)), "-1.2345");
+        assert_eq!(json(Value::Time(0)), "\"1970-01-01T00:00:00Z\"");
+        assert_eq!(json(Value::Time(-500_000)), "\"1969-12-31T23:59:59.5Z\"");
+        assert_eq!(interval(60_000_000), "00:01:00");
+        assert_eq!(interval(24 * 3_600_000_000), "1 day");
+        assert_eq!(interval(36 * 3_600_000_000), "1 day 12:00:00");
+        assert_eq!(interval(500_000), "00:00:00.5");
+        assert_eq!(
+            json(Value::Text("a\"\u{1}\\".into())),
+            "\"a\\\"\\u0001\\\\\""
+        );
+        let mut object = Object::default();
+        object.put("a", "1").put("b", &array(["2".to_string()]));
+        assert_eq!(object.json(), "{\"a\": 1, \"b\": [2]}");
+    }
+}

@@ -1,0 +1,205 @@
+//! Exact arithmetic of the answers: sums are integers (ms), quotients are
+//! ratios of `i128`, and only the output rounds, half away from zero, to four
+//! places. Floating point was rejected: two readers would differ in the last
+//! digit.
+
+use std::cmp::Ordering;
+
+/// Units of [`Ratio::round4`] in one.
+pub const SCALE: i128 = 10_000;
+
+/// A quotient that is not rounded. The denominator is positive.
+#[derive(Clone, Copy, Debug)]
+pub struct Ratio {
+    num: i128,
+    den: i128,
+}
+
+impl Ratio {
+    /// Zero.
+    pub const ZERO: Ratio = Ratio { num: 0, den: 1 };
+
+    /// `num / den`, or `None` when `den` is not positive.
+    pub fn new(num: i128, den: i128) -> Option<Ratio> {
+        (den > 0).then_some(Ratio { num, den })
+    }
+
+    /// Ten-thousandths, rounded half away from zero.
+    pub fn round4(self) -> i128 {
+        self.rounded(SCALE)
+    }
+
+    /// Parts of which `scale` are one, rounded half away from zero.
+    pub fn rounded(self, scale: i128) -> i128 {
+        let twice = self.num.abs() * scale * 2;
+        let rounded = (twice + self.den) / (self.den * 2);
+        if self.num < 0 { -rounded } else { rounded }
+    }
+
+    /// `self - other`.
+    pub fn minus(self, other: Ratio) -> Ratio {
+        let num = self.num * other.den - other.num * self.den;
+        let den = self.den * other.den;
+        Ratio { num, den }.reduced()
+    }
+
+    /// Without its sign.
+    pub fn abs(self) -> Ratio {
+        let num = self.num.abs();
+        Ratio { num, ..self }
+    }
+
+    /// `self + (other - self) * per_mille / 1000`.
+    fn between(self, other: Ratio, per_mille: i128) -> Ratio {
+        if per_mille == 0 {
+            return self;
+        }
+        let num = self.num * other.den * (1000 - per_mille) + other.num * self.den * per_mille;
+        Ratio {
+            num,
+            den: 1000 * self.den * other.den,
+        }
+        .reduced()
+    }
+
+    fn reduced(self) -> Ratio {
+        let (mut a, mut b) = (self.num.abs(), self.den);
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        if a <= 1 {
+            return self;
+        }
+        Ratio {
+            num: self.num / a,
+            den: self.den / a,
+        }
+    }
+}
+
+impl PartialEq for Ratio {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Ratio {}
+
+impl PartialOrd for Ratio {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ratio {
+    /// Numbers that are not small are compared without cross products, which
+    /// could overflow: whole parts first, then the inverses of the remainders.
+    fn cmp(&self, other: &Self) -> Ordering {
+        if self.den == other.den {
+            return self.num.cmp(&other.num);
+        }
+        let small = |n: i128| i64::try_from(n).is_ok();
+        if [self.num, self.den, other.num, other.den]
+            .into_iter()
+            .all(small)
+        {
+            return (self.num * other.den).cmp(&(other.num * self.den));
+        }
+        let (mut a, mut b, mut c, mut d) = (self.num, self.den, other.num, other.den);
+        let mut flip = false;
+        loop {
+            let order = a.div_euclid(b).cmp(&c.div_euclid(d));
+            if order != Ordering::Equal {
+                return if flip { order.reverse() } else { order };
+            }
+            (a, c) = (a.rem_euclid(b), c.rem_euclid(d));
+            if a == 0 || c == 0 {
+                let order = a.cmp(&c);
+                return if flip { order.reverse() } else { order };
+            }
+            (a, b) = (b, a);
+            (c, d) = (d, c);
+            flip = !flip;
+        }
+    }
+}
+
+/// The 99th percentile; see [`percentile`].
+pub fn p99(present: Vec<Ratio>, observed: usize) -> Option<Ratio> {
+    percentile(present, observed, 990)
+}
+
+/// `percentile_cont(per_mille / 1000)` over `observed` values of which
+/// `present` are given and the others are zero. No value is negative. `None`
+/// when nothing was observed.
+pub fn percentile(mut present: Vec<Ratio>, observed: usize, per_mille: u128) -> Option<Ratio> {
+    if observed == 0 {
+        return None;
+    }
+    let zeros = observed.saturating_sub(present.len());
+    let position = per_mille * (observed as u128 - 1);
+    let low = (position / 1000) as usize;
+    let part = (position % 1000) as i128;
+    if low + 1 < zeros {
+        return Some(Ratio::ZERO);
+    }
+    // Only what is above the lower neighbour has to be in order.
+    let below = low.saturating_sub(zeros);
+    if below < present.len() {
+        present.select_nth_unstable(below);
+        present[below..].sort_unstable();
+    }
+    let at = |i: usize| match i.checked_sub(zeros) {
+        Some(i) => present.get(i).copied().unwrap_or(Ratio::ZERO),
+        None => Ratio::ZERO,
+    };
+    Some(at(low).between(at((low + 1).min(observed - 1)), part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ratio(num: i128, den: i128) -> Ratio {
+        Ratio::new(num, den).unwrap_or(Ratio::ZERO)
+    }
+
+    #[test]
+    fn rounds_half_away_from_zero() {
+        assert_eq!(ratio(1, 20_000).round4(), 1);
+        assert_eq!(ratio(-1, 20_000).round4(), -1);
+        assert_eq!(ratio(1, 20_001).round4(), 0);
+        assert_eq!(ratio(2, 3).round4(), 6667);
+        assert_eq!(ratio(100, 6).round4(), 166_667);
+    }
+
+    #[test]
+    fn compares_exactly_where_cross_products_overflow() {
+        let big = 1_i128 << 100;
+        assert_eq!(
+            ratio(big + 1, big).cmp(&ratio(big, big - 1)),
+            Ordering::Less
+        );
+        assert_eq!(ratio(3 * big, 2 * big), ratio(3, 2));
+        assert!(ratio(-1, 2) < ratio(0, 1));
+        assert!(ratio(-1, 2) > ratio(-2, 3));
+    }
+
+    #[test]
+    fn p99_interpolates_like_percentile_cont() {
+        let values = (1..=5).map(|v| ratio(v, 1)).collect();
+        // position 0.99 * 4 = 3.96: 4 + 0.96
+        assert_eq!(p99(values, 5).map(Ratio::round4), Some(49_600));
+        assert_eq!(p99(vec![ratio(7, 2)], 1).map(Ratio::round4), Some(35_000));
+    }
+
+    #[test]
+    fn p99_counts_absent_buckets_as_zero() {
+        // 60 buckets, 1 present: position 58.41 lies between 0 and 10
+        assert_eq!(p99(vec![ratio(10, 1)], 60).map(Ratio::round4), Some(41_000));
+        // 200 buckets: position 197.01, both neighbours are zero
+        assert_eq!(p99(vec![ratio(10, 1)], 200).map(Ratio::round4), Some(0));
+        assert_eq!(p99(vec![], 3).map(Ratio::round4), Some(0));
+        assert_eq!(p99(vec![], 0), None);
+    }
+}

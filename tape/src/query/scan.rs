@@ -1,0 +1,331 @@
+//! Reads the parts of a window and adds up the rows that match. Parts are
+//! independent of each other, so several threads share them; sums do not
+//! depend on the order. What follows from the dictionaries of a file is found
+//! out once for all its parts.
+
+use super::bucket::Buckets;
+use super::coder::Coder;
+pub use super::coder::Key;
+use super::cube::{Adder, Cube};
+use super::dimension::{Dimension, Keys, View};
+use super::error::{QueryError, QueryResult};
+use super::plan::{Selection, Window, nodes};
+use super::select::{Selected, Tests};
+use super::spec::Spec;
+use super::ticks::{Observed, Ticks};
+use super::totals::{self, Totals};
+use super::vocabulary as pg;
+use crate::part::Part;
+use crate::schema::RUN;
+use crate::store::Store;
+use std::cell::OnceCell;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Parts and rows a question is about.
+pub struct Scan<'a> {
+    /// The question.
+    pub spec: &'a Spec<'a>,
+    /// Its rows.
+    pub selection: Selection,
+    /// Parts that may have ticks in the window, by node, ascending by tick.
+    pub parts: Vec<&'a Part>,
+    /// Parts of the nodes outside the window.
+    pub others: Vec<&'a Part>,
+    window: Window,
+    cancel: &'a AtomicBool,
+    /// Bytes of the sums of all threads.
+    held: AtomicUsize,
+}
+
+/// The share of the memory limit that sums may take: what is added to them
+/// and the columns at hand need the rest.
+const MEMORY_SHARE: u64 = 2;
+
+/// What a scan found.
+pub struct Scanned {
+    /// The buckets used.
+    pub buckets: Buckets,
+    /// What was observed in them.
+    pub observed: Observed,
+    /// Sums for each group of dimensions asked for.
+    pub cubes: Vec<Cube<Key>>,
+}
+
+impl<'a> Scan<'a> {
+    /// Checks the question and finds the parts.
+    pub fn new(
+        spec: &'a Spec<'a>,
+        store: &'a Store,
+        window: Window,
+        cancel: &'a AtomicBool,
+    ) -> QueryResult<Scan<'a>> {
+        let mut selection = Selection::of(spec)?;
+        let nodes = nodes(spec, store)?;
+        let all = nodes.iter().flat_map(|node| store.parts(*node));
+        let (parts, others): (Vec<&Part>, Vec<&Part>) = all.partition(|part| window.meets(part));
+        selection.qualify_waits(spec, parts.iter().copied())?;
+        Ok(Scan {
+            spec,
+            selection,
+            parts,
+            others,
+            window,
+            cancel,
+            held: AtomicUsize::new(0),
+        })
+    }
+
+    /// Ends the query when that was asked for.
+    pub fn check_cancel(&self) -> QueryResult<()> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(QueryError::canceled());
+        }
+        Ok(())
+    }
+
+    /// Adds up the matching rows, once for each group of at most two
+    /// dimensions.
+    pub fn sums(&self, buckets: Buckets, groups: &[Vec<&Dimension>]) -> QueryResult<Scanned> {
+        let pieces = self.pieces(&buckets, groups);
+        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        self.held.store(0, Ordering::Relaxed);
+        let work = || -> QueryResult<Sums> {
+            let mut worker = Worker::new(self, &buckets, groups);
+            while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+                worker.add(piece)?;
+                worker.check_memory()?;
+                if let Some(progress) = self.spec.progress {
+                    progress(done.fetch_add(1, Ordering::Relaxed) + 1, pieces.len());
+                }
+            }
+            Ok(worker.sums)
+        };
+        let threads = self.spec.threads.clamp(1, pieces.len().max(1));
+        let mut total = on_threads(threads, work)?;
+        if total.observed.bucket(0).last_interval_ms().is_none() {
+            self.find_interval_before(&mut total.observed)?;
+        }
+        Ok(Scanned {
+            buckets,
+            observed: total.observed,
+            cubes: total.cubes,
+        })
+    }
+
+    /// The parts of the window in pieces that any thread may take: those of a
+    /// file whose totals answer are one.
+    fn pieces(&self, buckets: &Buckets, groups: &[Vec<&Dimension>]) -> Vec<Piece<'a>> {
+        let mut pieces: Vec<Piece> = Vec::new();
+        let totals = Totals::new(self.spec.totals, &self.selection, buckets, groups);
+        for part in self.parts.iter().copied() {
+            if !totals.answer(part) {
+                pieces.push(Piece::Scan(part));
+                continue;
+            }
+            match pieces.last_mut() {
+                Some(Piece::Totals(parts)) if parts[0].is_of_same_file(part) => parts.push(part),
+                _ => pieces.push(Piece::Totals(vec![part])),
+            }
+        }
+        pieces
+    }
+
+    /// The interval of the last tick of the newest part before the window.
+    fn find_interval_before(&self, observed: &mut Observed) -> QueryResult<()> {
+        let since_ms = self.window.since.div_euclid(1000);
+        let earlier = self.others.iter().filter(|p| p.max_ms() < since_ms + 1);
+        let Some(part) = earlier.max_by_key(|p| p.max_ms()) else {
+            return Ok(());
+        };
+        let slot = part.ints("tick", "slot_time")?;
+        let interval = part.ints("tick", "interval_ms")?;
+        for (slot, interval) in slot.iter().zip(interval.iter()) {
+            observed.before(*slot, *interval);
+        }
+        Ok(())
+    }
+}
+
+/// What a thread takes at a time.
+enum Piece<'a> {
+    /// A part whose runs are read.
+    Scan(&'a Part),
+    /// Parts of one file whose totals are enough.
+    Totals(Vec<&'a Part>),
+}
+
+/// Runs the same work on several threads and adds up what they found.
+fn on_threads(threads: usize, work: impl Fn() -> QueryResult<Sums> + Sync) -> QueryResult<Sums> {
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
+        let mut total = work();
+        for other in others {
+            let lost = |_| Err(QueryError::new("XX000", "a thread of the query failed"));
+            let found = other.join().unwrap_or_else(lost);
+            total = total.and_then(|mut total| {
+                total.merge(found?);
+                Ok(total)
+            });
+        }
+        total
+    })
+}
+
+/// What a thread has added up.
+pub struct Sums {
+    /// What was observed.
+    pub observed: Observed,
+    /// Sums for each group of dimensions.
+    pub cubes: Vec<Cube<Key>>,
+}
+
+impl Sums {
+    fn merge(&mut self, other: Sums) {
+        self.observed.merge(&other.observed);
+        for (cube, other) in self.cubes.iter_mut().zip(other.cubes) {
+            cube.merge(other);
+        }
+    }
+}
+
+/// A thread that adds up parts.
+struct Worker<'s> {
+    scan: &'s Scan<'s>,
+    buckets: &'s Buckets,
+    groups: &'s [Vec<&'s Dimension>],
+    by_root: bool,
+    sums: Sums,
+    file: Option<FileState<'s>>,
+    /// Bytes of the sums.
+    held: usize,
+    /// Rows of ticks and number of the key of each selected piece.
+    ranges: Vec<(u32, u32)>,
+    numbers: Vec<u32>,
+    adder: Adder,
+}
+
+/// What is known of the file whose parts are being added.
+struct FileState<'s> {
+    view: View<'s>,
+    tests: OnceCell<Tests>,
+    groups: Vec<Coder>,
+}
+
+impl<'s> Worker<'s> {
+    fn new(scan: &'s Scan<'s>, buckets: &'s Buckets, groups: &'s [Vec<&'s Dimension>]) -> Self {
+        let mut dimensions = groups.iter().flatten();
+        Worker {
+            scan,
+            buckets,
+            groups,
+            by_root: dimensions.any(|dimension| dimension.name == pg::ROOT_BLOCKER),
+            sums: Sums {
+                observed: Observed::default(),
+                cubes: groups.iter().map(|_| Cube::default()).collect(),
+            },
+            file: None,
+            held: 0,
+            ranges: Vec::new(),
+            numbers: Vec::new(),
+            adder: Adder::default(),
+        }
+    }
+
+    /// Ends the query before the allocator would end the process.
+    fn check_memory(&mut self) -> QueryResult<()> {
+        let Some(limit) = self.scan.spec.memory_bytes else {
+            return Ok(());
+        };
+        let held: usize = self.sums.cubes.iter().map(Cube::bytes).sum();
+        let more = held.saturating_sub(self.held);
+        self.held = held;
+        let all = self.scan.held.fetch_add(more, Ordering::Relaxed) + more;
+        match all as u64 <= limit / MEMORY_SHARE {
+            true => Ok(()),
+            false => Err(QueryError::out_of_memory(limit)),
+        }
+    }
+
+    fn add(&mut self, piece: &Piece<'s>) -> QueryResult<()> {
+        match piece {
+            Piece::Scan(part) => self.add_part(part),
+            Piece::Totals(parts) => {
+                self.scan.check_cancel()?;
+                let file = self.turn_to(parts[0]);
+                let read = totals::read(&file.view, parts, self.groups);
+                self.file = Some(file);
+                match (read, &self.file) {
+                    (Ok(found), Some(file)) => {
+                        found.add(&file.view, self.buckets, self.groups, &mut self.sums)
+                    }
+                    // What is damaged can be added up again.
+                    _ => parts.iter().try_for_each(|part| self.add_part(part)),
+                }
+            }
+        }
+    }
+
+    fn add_part(&mut self, part: &'s Part) -> QueryResult<()> {
+        self.scan.check_cancel()?;
+        let ticks = Ticks::read(part, self.buckets, &mut self.sums.observed)?;
+        if !ticks.is_idle() && part.rows(RUN) > 0 && !self.groups.is_empty() {
+            let mut file = self.turn_to(part);
+            self.add_rows(&mut file, &ticks)?;
+            self.file = Some(file);
+        }
+        part.release();
+        Ok(())
+    }
+
+    /// The state of a part's file: the one at hand, or a new one.
+    fn turn_to(&mut self, part: &'s Part) -> FileState<'s> {
+        if let Some(mut file) = self.file.take() {
+            if file.view.turn_to(part) {
+                return file;
+            }
+            file.view.part.release_shared();
+        }
+        FileState {
+            view: View::new(part, self.scan.spec.decode),
+            tests: OnceCell::new(),
+            groups: self.groups.iter().map(|_| Coder::default()).collect(),
+        }
+    }
+
+    fn add_rows(&mut self, file: &mut FileState, ticks: &Ticks) -> QueryResult<()> {
+        let view = &file.view;
+        let selection = &self.scan.selection;
+        let tests = match file.tests.get() {
+            Some(tests) => tests,
+            None => {
+                let tests = Tests::of(view, self.scan.spec.catalog, selection)?;
+                file.tests.get_or_init(|| tests)
+            }
+        };
+        let selected = Selected::of(view, tests, selection, self.by_root)?;
+        if selected.len() == 0 {
+            return Ok(());
+        }
+        selected.ranges(ticks, &mut self.ranges);
+        let groups = self.groups.iter().zip(&mut file.groups);
+        for (cube, (group, coder)) in self.sums.cubes.iter_mut().zip(groups) {
+            self.scan.check_cancel()?;
+            let dimensions: Vec<Rc<Keys>> = group
+                .iter()
+                .map(|dimension| dimension.resolve(view, &selected.runs))
+                .collect::<QueryResult<_>>()?;
+            if !group.iter().all(|dimension| dimension.is_shared(view.part)) {
+                *coder = Coder::default();
+            }
+            coder.numbers(view.part, &selected, &dimensions, &mut self.numbers)?;
+            let ids = coder.ids(cube, &dimensions);
+            let adder = &mut self.adder;
+            cube.add(
+                adder.cells(ticks, &self.ranges, &self.numbers, ids.len()),
+                &ids,
+            );
+        }
+        Ok(())
+    }
+}

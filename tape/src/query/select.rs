@@ -1,0 +1,238 @@
+//! Which runs of a part match: each test is a table by the value of one
+//! column, made from the rows of its dictionary, once for all parts of a
+//! file. A test that all values between the bounds of a column pass costs
+//! nothing; one that none of them passes leaves the part out.
+
+use super::dimension::{Codes, Dimension, Keys, View};
+use super::error::QueryResult;
+use super::plan::Selection;
+use super::root;
+use super::runs::Runs;
+use super::ticks::Ticks;
+use super::vocabulary::{self as pg, Scope};
+use crate::part::Part;
+use crate::schema::{RUN, Schema};
+use std::rc::Rc;
+
+/// The pieces of a part's runs that match.
+pub struct Selected {
+    /// All pieces.
+    pub runs: Runs,
+    /// Indexes of those that match; `None` is all.
+    pub pieces: Option<Vec<u32>>,
+}
+
+impl Selected {
+    /// Applies a selection, whose tests were made for the file, to a part.
+    /// Runs are cut by root blocker when that is among the filters or
+    /// `by_root`.
+    pub fn of(
+        view: &View,
+        tests: &Tests,
+        selection: &Selection,
+        by_root: bool,
+    ) -> QueryResult<Selected> {
+        let Some(mut tests) = tests.narrowed(view.part) else {
+            return Ok(Selected::nothing());
+        };
+        if !selection.marked {
+            tests.marked(view.part)?;
+        }
+        let own: Vec<_> = own_filters(view, selection).collect();
+        let is_root = |d: &Dimension| d.name == pg::ROOT_BLOCKER;
+        let runs = if by_root || own.iter().any(|(d, _)| is_root(d)) {
+            root::split(view)?
+        } else {
+            Runs::whole(view.part)?
+        };
+        for (dimension, filter) in own {
+            let keys = dimension.resolve(view, &runs)?;
+            tests.add(&keys, |key| filter.accepts(key));
+        }
+        let pieces = tests.apply(view.part, &runs)?;
+        Ok(Selected { runs, pieces })
+    }
+
+    /// The same for one part alone.
+    pub fn alone(view: &View, catalog: &Schema, selection: &Selection) -> QueryResult<Selected> {
+        let tests = Tests::of(view, catalog, selection)?;
+        Selected::of(view, &tests, selection, false)
+    }
+
+    /// No piece at all.
+    pub fn nothing() -> Selected {
+        Selected {
+            runs: Runs::pieces(Vec::new(), Vec::new(), Vec::new()),
+            pieces: None,
+        }
+    }
+
+    /// The rows of the ticks of every piece that matches.
+    pub fn ranges(&self, ticks: &Ticks, ranges: &mut Vec<(u32, u32)>) {
+        ranges.clear();
+        self.for_each(|piece| {
+            ranges.push(ticks.range(self.runs.first_tick(piece), self.runs.ticks(piece)));
+        });
+    }
+
+    /// Calls `each` with every piece that matches.
+    pub fn for_each(&self, mut each: impl FnMut(usize)) {
+        match &self.pieces {
+            Some(pieces) => pieces.iter().for_each(|piece| each(*piece as usize)),
+            None => (0..self.runs.len()).for_each(each),
+        }
+    }
+
+    /// Number of pieces that match.
+    pub fn len(&self) -> usize {
+        self.pieces.as_ref().map_or(self.runs.len(), Vec::len)
+    }
+}
+
+/// Filters whose keys are known part by part.
+fn own_filters<'s>(
+    view: &View,
+    selection: &'s Selection,
+) -> impl Iterator<Item = &'s (Dimension, super::filter::Filter)> {
+    let filters = selection.filters.iter();
+    filters.filter(|(dimension, _)| !dimension.is_shared(view.part))
+}
+
+/// What the rows of a part must pass.
+#[derive(Clone, Default)]
+pub struct Tests {
+    /// Tables by the value of a column of `run`.
+    columns: Vec<(String, Rc<Vec<bool>>)>,
+    /// Tables by code.
+    others: Vec<(Rc<Keys>, Rc<Vec<bool>>)>,
+    never: bool,
+}
+
+impl Tests {
+    /// The tests that all parts of the file of a view have in common.
+    pub fn of(view: &View, catalog: &Schema, selection: &Selection) -> QueryResult<Tests> {
+        let mut tests = Tests::default();
+        let none = Selected::nothing().runs;
+        if selection.by_leader {
+            let leader = Dimension::find(catalog, "dimension", pg::LEADER)?;
+            tests.add(&leader.resolve(view, &none)?, |key| key.is_none());
+        }
+        if selection.scope != Scope::All {
+            for name in [pg::CATEGORY, pg::STATE, pg::WAIT_EVENT] {
+                let dimension = Dimension::find(catalog, "dimension", name)?;
+                let keys = dimension.resolve(view, &none)?;
+                tests.add(&keys, |key| selection.scope.has(name, key));
+            }
+        }
+        for (dimension, filter) in &selection.filters {
+            if dimension.is_shared(view.part) {
+                let keys = dimension.resolve(view, &none)?;
+                tests.add(&keys, |key| filter.accepts(key));
+            }
+        }
+        Ok(tests)
+    }
+
+    /// The tests that decide something in a part; `None` when no row passes.
+    fn narrowed(&self, part: &Part) -> Option<Tests> {
+        let mut tests = Tests {
+            others: self.others.clone(),
+            ..Tests::default()
+        };
+        if self.never {
+            return None;
+        }
+        for (column, table) in &self.columns {
+            let values = between(table, part.bounds(RUN, column));
+            if !values.iter().any(|ok| *ok) {
+                return None;
+            }
+            if !values.iter().all(|ok| *ok) {
+                tests.columns.push((column.clone(), table.clone()));
+            }
+        }
+        Some(tests)
+    }
+
+    /// Rows that are recorded only because they block others do not pass.
+    fn marked(&mut self, part: &Part) -> QueryResult<()> {
+        if part.bounds(RUN, "marked") == Some((0, 0)) {
+            return Ok(());
+        }
+        let marked = part.ints(RUN, "marked")?;
+        let ok = |value: &i64| value & pg::NOT_COUNTED == 0;
+        if !marked.iter().all(ok) {
+            let most = marked.iter().copied().max().unwrap_or(0).clamp(0, 255);
+            let table = (0..=most + 1).map(|value| ok(&value));
+            self.columns
+                .push(("marked".to_string(), Rc::new(table.collect())));
+        }
+        Ok(())
+    }
+
+    /// Adds a test of the key of a dimension.
+    fn add(&mut self, keys: &Rc<Keys>, accepts: impl Fn(Option<&str>) -> bool) {
+        let ok: Vec<bool> = keys.keys.iter().map(|k| accepts(k.as_deref())).collect();
+        if ok.iter().all(|ok| *ok) {
+            return;
+        }
+        self.never |= ok.iter().all(|ok| !ok);
+        let Codes::Lookup { column, map } = &keys.codes else {
+            self.others.push((keys.clone(), Rc::new(ok)));
+            return;
+        };
+        let table: Vec<bool> = map.iter().map(|code| ok[*code as usize]).collect();
+        let same =
+            |test: &&mut (String, Rc<Vec<bool>>)| test.0 == *column && test.1.len() == table.len();
+        match self.columns.iter_mut().find(same) {
+            Some(test) => {
+                for (a, b) in Rc::make_mut(&mut test.1).iter_mut().zip(table) {
+                    *a &= b;
+                }
+            }
+            None => self.columns.push((column.clone(), Rc::new(table))),
+        }
+    }
+
+    fn apply(&self, part: &Part, runs: &Runs) -> QueryResult<Option<Vec<u32>>> {
+        if self.never {
+            return Ok(Some(Vec::new()));
+        }
+        let mut selected: Option<Vec<u32>> = None;
+        for (name, table) in &self.columns {
+            let column = part.ints(RUN, name)?;
+            let last = table.len() - 1;
+            let ok = |piece: u32| table[(column[runs.row(piece as usize)] as usize).min(last)];
+            match &mut selected {
+                Some(pieces) => pieces.retain(|piece| ok(*piece)),
+                None => {
+                    selected = Some((0..runs.len() as u32).filter(|piece| ok(*piece)).collect())
+                }
+            }
+        }
+        for (keys, ok) in &self.others {
+            let mut found = Vec::new();
+            keys.codes
+                .for_each(part, runs, selected.as_deref(), |piece, code| {
+                    if ok[code as usize] {
+                        found.push(piece);
+                    }
+                })?;
+            selected = Some(found);
+        }
+        Ok(selected.filter(|found| found.len() < runs.len()))
+    }
+}
+
+/// The entries of a table for the values between two bounds; the last stands
+/// for values beyond it.
+fn between(table: &[bool], bounds: Option<(i64, i64)>) -> &[bool] {
+    let last = table.len() - 1;
+    match bounds {
+        Some((least, greatest)) if 0 <= least && least <= greatest => {
+            let at = |value: i64| usize::try_from(value).map_or(last, |value| value.min(last));
+            &table[at(least)..=at(greatest)]
+        }
+        _ => table,
+    }
+}

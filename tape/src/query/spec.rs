@@ -1,0 +1,165 @@
+//! What is asked, and where the answer goes.
+
+use super::bucket::Zone;
+use super::error::QueryResult;
+use crate::schema::Schema;
+
+/// A question. Times and widths are µs; absent values take their defaults.
+#[derive(Clone)]
+pub struct Spec<'a> {
+    /// The tables, columns and labels known (`catalog/samples.h`).
+    pub catalog: &'a Schema,
+    /// The present: default of `until`, and where a later one is cut.
+    pub now_us: i64,
+    /// A moment, for a function that takes one instead of a window.
+    pub at_us: Option<i64>,
+    /// Begin of the window; default one hour before its end.
+    pub since_us: Option<i64>,
+    /// End of the window, exclusive.
+    pub until_us: Option<i64>,
+    /// Begin and end of the earlier one of two windows.
+    pub before: (Option<i64>, Option<i64>),
+    /// Width of a bucket.
+    pub bucket_us: Option<i64>,
+    /// Aligns buckets to local midnights.
+    pub zone: Option<&'a (dyn Zone + Sync)>,
+    /// `all`, a node id in hexadecimal, or the node last written.
+    pub node: Option<String>,
+    /// Without `node`, the one the directory itself belongs to is meant, also
+    /// when another was written later.
+    pub at_home: bool,
+    /// `load`, `foreground` or `all`.
+    pub scope: Option<String>,
+    /// Parallel workers are left out.
+    pub by_leader: bool,
+    /// Dimension and filter text.
+    pub filters: Vec<(String, String)>,
+    /// Filter of the metrics of `server_history`.
+    pub metric: Option<String>,
+    /// Filter of what they belong to: databases, replicas, slots.
+    pub object: Option<String>,
+    /// What `top` groups by.
+    pub dimension: Option<String>,
+    /// What is split.
+    pub by: Option<String>,
+    /// `avg`, `peak`, `p99` or `sessions`.
+    pub order_by: Option<String>,
+    /// Most keys or rows; `None` is all.
+    pub n: Option<i64>,
+    /// Columns of a chart's bars.
+    pub width: Option<i64>,
+    /// A chart with colours.
+    pub color: bool,
+    /// A chart without block characters.
+    pub ascii: bool,
+    /// Only sessions of this role, and only texts it ran.
+    pub owner: Option<String>,
+    /// Totals of files are used where they answer; off to prove them.
+    pub totals: bool,
+    /// Bytes of memory the process may use.
+    pub memory_bytes: Option<u64>,
+    /// Told how many pieces of how many are read; by any thread.
+    pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
+    /// Threads that read parts.
+    pub threads: usize,
+    /// Turns bytes in an encoding (PostgreSQL id) into text.
+    pub decode: fn(i64, &[u8]) -> String,
+}
+
+impl<'a> Spec<'a> {
+    /// A question with every default.
+    pub fn new(catalog: &'a Schema, now_us: i64) -> Self {
+        Spec {
+            catalog,
+            now_us,
+            at_us: None,
+            since_us: None,
+            until_us: None,
+            before: (None, None),
+            bucket_us: None,
+            zone: None,
+            node: None,
+            at_home: false,
+            scope: None,
+            by_leader: false,
+            filters: Vec::new(),
+            metric: None,
+            object: None,
+            dimension: None,
+            by: None,
+            order_by: None,
+            n: None,
+            width: None,
+            color: false,
+            ascii: false,
+            owner: None,
+            totals: true,
+            memory_bytes: None,
+            progress: None,
+            threads: 1,
+            decode: super::text::decode,
+        }
+    }
+}
+
+/// One field of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Nothing is known.
+    Null,
+    /// Text in UTF-8 without NUL.
+    Text(String),
+    /// A number.
+    Int(i64),
+    /// Ten-thousandths.
+    Numeric(i128),
+    /// µs since 1970 UTC.
+    Time(i64),
+    /// µs.
+    Interval(i64),
+}
+
+impl Value {
+    /// A text or null.
+    pub fn text(text: Option<impl Into<String>>) -> Value {
+        text.map_or(Value::Null, |t| Value::Text(t.into()))
+    }
+
+    /// A number or null.
+    pub fn int(number: Option<i64>) -> Value {
+        number.map_or(Value::Null, Value::Int)
+    }
+}
+
+/// Type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// `text`
+    Text,
+    /// `bigint` or `int`
+    Int,
+    /// `numeric` with four decimals
+    Numeric,
+    /// `timestamptz`
+    Time,
+    /// `interval`
+    Interval,
+}
+
+/// Name and type of a column of an answer.
+pub type Field = (&'static str, Type);
+
+/// Takes the rows of an answer, in order.
+pub trait Sink {
+    /// Called once, before the first row.
+    ///
+    /// # Errors
+    /// The output could not be written.
+    fn begin(&mut self, fields: &[Field]) -> QueryResult<()>;
+
+    /// One row, as many values as fields.
+    ///
+    /// # Errors
+    /// The output could not be written.
+    fn row(&mut self, values: Vec<Value>) -> QueryResult<()>;
+}

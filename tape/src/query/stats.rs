@@ -1,0 +1,358 @@
+//! Adds up the counters of statements by entry and bucket. A row holds what an
+//! entry has counted in the `elapsed_ms` before `time`; it counts whole, in the
+//! bucket that holds the middle of its interval. The row without an entry says
+//! that the others of that interval are all there are.
+
+use super::bucket::Buckets;
+use super::dimension::View;
+use super::error::{QueryError, QueryResult};
+use super::filter::Filter;
+use super::plan::Window;
+use crate::part::Part;
+use crate::schema::{ColumnType, HISTOGRAM_BUCKETS, STATS, Schema};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a statement is known by.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EntryKey {
+    /// Query identifier; `None` for what was evicted.
+    pub query_id: Option<i64>,
+    /// Name of the database.
+    pub database: Option<String>,
+    /// Name of the role.
+    pub username: Option<String>,
+    /// Executed as a top-level statement.
+    pub toplevel: bool,
+}
+
+impl EntryKey {
+    /// The value of a column, as filters see it.
+    fn text(&self, column: &str) -> Option<String> {
+        match column {
+            "query_id" => self.query_id.map(|id| id.to_string()),
+            "database" => self.database.clone(),
+            "username" => self.username.clone(),
+            _ => Some(self.toplevel.to_string()),
+        }
+    }
+}
+
+/// Filters by column.
+pub type Filters = Vec<(String, Filter)>;
+
+/// A counter of the catalog.
+#[derive(Clone, Debug)]
+pub struct Counter {
+    /// Column of the table.
+    pub name: String,
+    /// A length of time in 10 µs.
+    pub is_time: bool,
+}
+
+/// The counters of a catalog: sums, squares, buckets of the histogram.
+pub fn counters(catalog: &Schema) -> Vec<Counter> {
+    let table = catalog.table(STATS);
+    let columns = table.map_or(&[][..], |t| t.columns.as_slice());
+    let counter =
+        |c: &&crate::schema::ColumnDef| !["time", "elapsed_ms", "entry"].contains(&c.name.as_str());
+    let columns = columns.iter().filter(counter);
+    columns
+        .map(|c| Counter {
+            name: c.name.clone(),
+            is_time: c.ty == ColumnType::Span,
+        })
+        .collect()
+}
+
+/// Sums by counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sums(pub Vec<i64>);
+
+impl Sums {
+    /// Adds others; a sum beyond the greatest number stays there.
+    pub fn add(&mut self, other: &Sums) {
+        for (to, from) in self.0.iter_mut().zip(&other.0) {
+            *to = to.saturating_add(*from);
+        }
+    }
+}
+
+/// What of a bucket was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// Sum of the intervals that count in it.
+    pub elapsed_ms: i64,
+    /// The longest of them.
+    pub grain_ms: i64,
+    /// How much of its length intervals cover.
+    pub covered_us: i64,
+}
+
+/// The rows of some parts.
+pub struct Stats<'a> {
+    /// Half-open.
+    pub window: Window,
+    /// The counters that are added up.
+    pub counters: Vec<Counter>,
+    /// Which entries count.
+    pub filters: Filters,
+    /// Text of bytes.
+    pub decode: fn(i64, &[u8]) -> String,
+    /// Set when the query shall end.
+    pub cancel: &'a AtomicBool,
+}
+
+/// Sums by key and bucket, and what was recorded by bucket.
+#[derive(Default)]
+pub struct Found {
+    /// By number of the key and of the bucket.
+    pub sums: HashMap<(u32, u32), Sums>,
+    /// By number of the bucket.
+    pub recorded: Vec<Recorded>,
+}
+
+impl Stats<'_> {
+    /// Adds up the rows of parts of one node. `number` gives the number that
+    /// an entry's sums are kept under.
+    pub fn sums<'p>(
+        &self,
+        parts: impl IntoIterator<Item = &'p Part>,
+        buckets: &Buckets,
+        mut number: impl FnMut(EntryKey) -> u32,
+    ) -> QueryResult<Found> {
+        let mut found = Found {
+            recorded: vec![Recorded::default(); buckets.len()],
+            ..Found::default()
+        };
+        for part in parts {
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(QueryError::canceled());
+            }
+            if self.meets(part)? {
+                self.add_part(part, buckets, &mut number, &mut found)?;
+                part.release();
+            }
+        }
+        Ok(found)
+    }
+
+    /// True when the part may have rows of the window.
+    fn meets(&self, part: &Part) -> QueryResult<bool> {
+        let Some((first, last)) = part.range(STATS, "time")? else {
+            return Ok(false);
+        };
+        let (_, longest) = part.range(STATS, "elapsed_ms")?.unwrap_or_default();
+        let begin = first.saturating_sub(longest).saturating_mul(1000);
+        Ok(begin < self.window.until && last.saturating_mul(1000) >= self.window.since)
+    }
+
+    /// The numbers of a part's entries by reference; `None` = not wanted.
+    fn entries(
+        &self,
+        part: &Part,
+        number: &mut impl FnMut(EntryKey) -> u32,
+    ) -> QueryResult<Vec<Option<u32>>> {
+        let view = View::new(part, self.decode);
+        let column = |name: &str| part.ints("entry", name);
+        let (query_id, toplevel) = (column("query_id")?, column("toplevel")?);
+        let (database, username) = (column("database")?, column("username")?);
+        let mut numbers = vec![None];
+        for row in 0..query_id.len() {
+            let key = EntryKey {
+                query_id: Some(query_id[row]).filter(|id| *id != 0),
+                database: view.name(database[row])?,
+                username: view.name(username[row])?,
+                toplevel: toplevel[row] != 0,
+            };
+            let wanted =
+                |(column, filter): &(String, Filter)| filter.accepts(key.text(column).as_deref());
+            let wanted = self.filters.iter().all(wanted);
+            numbers.push(wanted.then(|| number(key)));
+        }
+        Ok(numbers)
+    }
+
+    fn add_part(
+        &self,
+        part: &Part,
+        buckets: &Buckets,
+        number: &mut impl FnMut(EntryKey) -> u32,
+        found: &mut Found,
+    ) -> QueryResult<()> {
+        let (time, elapsed) = (part.ints(STATS, "time")?, part.ints(STATS, "elapsed_ms")?);
+        let entry = part.ints(STATS, "entry")?;
+        let entries = self.entries(part, number)?;
+        let mut cells: Vec<((u32, u32), Sums)> = Vec::new();
+        let mut known: HashMap<(u32, u32), usize> = HashMap::new();
+        let mut rows: Vec<(usize, usize)> = Vec::new();
+        for row in 0..time.len() {
+            if entry[row] == 0 {
+                record(buckets, time[row], elapsed[row], &mut found.recorded);
+                continue;
+            }
+            let index = usize::try_from(entry[row]).unwrap_or(usize::MAX);
+            let Some(number) = entries.get(index).copied().flatten() else {
+                continue;
+            };
+            let Some(bucket) = buckets.index(middle_us(time[row], elapsed[row])) else {
+                continue;
+            };
+            let key = (number, bucket as u32);
+            let cell = *known.entry(key).or_insert_with(|| {
+                cells.push((key, Sums(vec![0; self.counters.len()])));
+                cells.len() - 1
+            });
+            rows.push((row, cell));
+        }
+        for (c, counter) in self.counters.iter().enumerate() {
+            if part.range(STATS, &counter.name)? == Some((0, 0)) {
+                continue;
+            }
+            let values = part.ints(STATS, &counter.name)?;
+            for &(row, cell) in &rows {
+                let sum = &mut cells[cell].1.0[c];
+                *sum = sum.saturating_add(values[row]);
+            }
+        }
+        for (key, sums) in cells {
+            let width = self.counters.len();
+            let total = found.sums.entry(key);
+            total.or_insert_with(|| Sums(vec![0; width])).add(&sums);
+        }
+        Ok(())
+    }
+}
+
+/// The middle of a row's interval, µs.
+pub fn middle_us(time_ms: i64, elapsed_ms: i64) -> i64 {
+    time_ms
+        .saturating_mul(1000)
+        .saturating_sub(elapsed_ms.saturating_mul(500))
+}
+
+/// Notes an interval that was recorded.
+fn record(buckets: &Buckets, time_ms: i64, elapsed_ms: i64, recorded: &mut [Recorded]) {
+    if let Some(bucket) = buckets.index(middle_us(time_ms, elapsed_ms)) {
+        let bucket = &mut recorded[bucket];
+        bucket.elapsed_ms += elapsed_ms;
+        bucket.grain_ms = bucket.grain_ms.max(elapsed_ms);
+    }
+    let end = time_ms.saturating_mul(1000);
+    let begin = end.saturating_sub(elapsed_ms.saturating_mul(1000));
+    let mut at = begin.max(buckets.since());
+    while at < end
+        && let Some(bucket) = buckets.index(at)
+    {
+        let until = buckets.clipped(bucket).1.min(end);
+        recorded[bucket].covered_us += until - at;
+        at = until;
+    }
+}
+
+/// What the histogram and the sums of an entry tell of its executions.
+pub struct Executions<'s> {
+    /// Executions by bucket.
+    pub histogram: &'s [i64],
+    /// Time of all, in 10 µs.
+    pub total_time: i64,
+}
+
+impl Executions<'_> {
+    /// Duration that so many percent did not exceed, as a fraction of ms:
+    /// linear within a bucket. `None` without executions.
+    pub fn percentile_ms(&self, percent: i64) -> Option<(i128, i128)> {
+        let n: i128 = self.histogram.iter().map(|&c| i128::from(c)).sum();
+        if n == 0 {
+            return None;
+        }
+        // Ranks in hundredths.
+        let mut rank = n * i128::from(percent);
+        for (b, &count) in self.histogram.iter().enumerate() {
+            let count = i128::from(count);
+            if count > 0 && rank <= count * 100 {
+                let low = if b == 0 { 0 } else { 1_i128 << b };
+                let width = self.upper_us(b, count) - low;
+                let us = (low * count * 100 + width * rank, count * 100);
+                return Some((us.0, us.1 * 1000));
+            }
+            rank -= count * 100;
+        }
+        None
+    }
+
+    /// The last bucket has no end: its executions take what the others have
+    /// left of the time, which ends it at twice their mean.
+    fn upper_us(&self, bucket: usize, count: i128) -> i128 {
+        let end = 1_i128 << (bucket + 1);
+        if bucket + 1 < HISTOGRAM_BUCKETS {
+            return end;
+        }
+        let middle = |b: usize| if b == 0 { 1 } else { 3 << (b - 1) };
+        let others = self.histogram[..bucket].iter().enumerate();
+        let others: i128 = others.map(|(b, &c)| i128::from(c) * middle(b)).sum();
+        let left = i128::from(self.total_time) * 10 - others;
+        (2 * left / count - end / 2).max(end / 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn histogram(counts: &[(usize, i64)]) -> Vec<i64> {
+        let mut histogram = vec![0; HISTOGRAM_BUCKETS];
+        for &(b, count) in counts {
+            histogram[b] = count;
+        }
+        histogram
+    }
+
+    fn p(percent: i64, counts: &[(usize, i64)], total_time: i64) -> Option<f64> {
+        let histogram = histogram(counts);
+        let executions = Executions {
+            histogram: &histogram,
+            total_time,
+        };
+        let (num, den) = executions.percentile_ms(percent)?;
+        Some(num as f64 / den as f64)
+    }
+
+    #[test]
+    fn percentiles_are_linear_within_a_bucket() {
+        assert_eq!(p(95, &[], 0), None);
+        // 100 executions of 1024 to 2048 us: the 95th lies at 95 %.
+        assert_eq!(p(95, &[(10, 100)], 0), Some(1.9968));
+        assert_eq!(p(50, &[(0, 50), (10, 50)], 0), Some(0.002));
+        assert_eq!(p(75, &[(0, 50), (10, 50)], 0), Some(1.536));
+    }
+
+    #[test]
+    fn the_last_bucket_ends_at_twice_the_mean_of_its_executions() {
+        // One of 60 s: 6,000,000 units of 10 us.
+        assert_eq!(p(50, &[(23, 1)], 6_000_000), Some(60_000.0));
+        // Without a time it begins and ends at 2^23 us.
+        assert_eq!(p(95, &[(23, 1)], 0), Some(8_388.608));
+    }
+
+    #[test]
+    fn an_interval_counts_where_its_middle_is_and_covers_what_it_reaches() {
+        let buckets = Buckets::new(0, 180_000_000, 60_000_000, None, 10).unwrap();
+        let mut recorded = vec![Recorded::default(); 3];
+        record(&buckets, 60_010, 60_000, &mut recorded);
+        record(&buckets, 180_000, 60_000, &mut recorded);
+        let one = |elapsed_ms, covered_us| Recorded {
+            elapsed_ms,
+            grain_ms: elapsed_ms,
+            covered_us,
+        };
+        assert_eq!(
+            recorded,
+            [
+                one(60_000, 59_990_000),
+                one(0, 10_000),
+                one(60_000, 60_000_000)
+            ]
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! Query texts by query id or by hash, and bytes to text.
+
+use super::dimension::View;
+use super::error::QueryResult;
+use crate::part::Part;
+use std::collections::HashMap;
+
+/// PostgreSQL's id of LATIN1.
+const LATIN1: i64 = 8;
+
+/// Text of bytes in UTF-8 (also SQL_ASCII, and any encoding that is not
+/// known) or LATIN1. What cannot be shown becomes U+FFFD.
+pub fn decode(encoding: i64, bytes: &[u8]) -> String {
+    let text = match encoding {
+        LATIN1 => bytes.iter().map(|b| char::from(*b)).collect(),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    };
+    without_nul(text)
+}
+
+/// Text without NUL, which no server takes.
+pub fn without_nul(text: String) -> String {
+    if text.contains('\0') {
+        text.replace('\0', "\u{FFFD}")
+    } else {
+        text
+    }
+}
+
+/// What a text is looked up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TextKey {
+    /// Query identifier.
+    Query(i64),
+    /// Hash of the activity text.
+    Hash(i64),
+}
+
+impl TextKey {
+    /// Of a statement: its query id, else the hash of its text; 0 is none.
+    pub fn of(query_id: i64, hash: i64) -> Option<TextKey> {
+        match (query_id, hash) {
+            (0, 0) => None,
+            (0, hash) => Some(TextKey::Hash(hash)),
+            (id, _) => Some(TextKey::Query(id)),
+        }
+    }
+}
+
+/// By key: database and text, in the order they were found.
+type Found = HashMap<TextKey, Vec<(Option<String>, String)>>;
+
+/// The texts found for some keys.
+#[derive(Default)]
+pub struct Texts {
+    found: Found,
+}
+
+impl Texts {
+    /// Looks up `wanted` in all `near` parts, and in `far` ones as long as a
+    /// text is missing. With an owner only texts that this role ran are taken.
+    pub fn find<'a>(
+        wanted: impl IntoIterator<Item = TextKey>,
+        near: impl IntoIterator<Item = &'a Part>,
+        far: impl IntoIterator<Item = &'a Part>,
+        decode: fn(i64, &[u8]) -> String,
+        owner: Option<&str>,
+    ) -> QueryResult<Texts> {
+        let mut texts = Texts::default();
+        texts.find_more(wanted, near, far, decode, owner)?;
+        Ok(texts)
+    }
+
+    /// The same for keys that were not looked up before.
+    pub fn find_more<'a>(
+        &mut self,
+        wanted: impl IntoIterator<Item = TextKey>,
+        near: impl IntoIterator<Item = &'a Part>,
+        far: impl IntoIterator<Item = &'a Part>,
+        decode: fn(i64, &[u8]) -> String,
+        owner: Option<&str>,
+    ) -> QueryResult<()> {
+        let new = wanted
+            .into_iter()
+            .filter(|key| !self.found.contains_key(key));
+        let mut new: Found = new.map(|key| (key, Vec::new())).collect();
+        if !new.is_empty() {
+            let mut before: Option<&Part> = None;
+            for part in near {
+                if before
+                    .replace(part)
+                    .is_some_and(|p| p.is_of_same_file(part))
+                {
+                    continue;
+                }
+                collect(&mut new, &View::new(part, decode), owner)?;
+            }
+            for part in far {
+                if new.values().all(|found| !found.is_empty()) {
+                    break;
+                }
+                collect(&mut new, &View::new(part, decode), owner)?;
+            }
+        }
+        self.found.extend(new);
+        Ok(())
+    }
+
+    /// The text of a key, from this database if there is one.
+    pub fn get(&self, key: TextKey, database: Option<&str>) -> Option<&str> {
+        let found = self.found.get(&key)?;
+        let same = found.iter().find(|(d, _)| d.as_deref() == database);
+        let text = same.filter(|_| database.is_some()).or(found.first())?;
+        Some(&text.1)
+    }
+}
+
+/// Adds the texts of a part.
+fn collect(wanted: &mut Found, view: &View, owner: Option<&str>) -> QueryResult<()> {
+    let part = view.part;
+    if part.rows("text") == 0 {
+        return Ok(());
+    }
+    let query_id = part.ints("text", "query_id")?;
+    let hash = part.ints("text", "text_key")?;
+    for row in 0..query_id.len() {
+        let key = match query_id[row] {
+            0 => TextKey::Hash(hash[row]),
+            id => TextKey::Query(id),
+        };
+        let Some(found) = wanted.get_mut(&key) else {
+            continue;
+        };
+        let database = view.name(part.ints("text", "database")?[row])?;
+        if found.iter().any(|(d, _)| *d == database) {
+            continue;
+        }
+        if let Some(owner) = owner {
+            let user = view.name(part.ints("text", "username")?[row])?;
+            if user.as_deref() != Some(owner) {
+                continue;
+            }
+        }
+        let encoding = part.ints("text", "encoding")?[row];
+        let mut text = view.text(encoding, part.bytes("text", "bytes")?.get(row));
+        if part.ints("text", "length")?[row] != 0 {
+            text.push('…');
+        }
+        found.push((database, text));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_not_text_show_a_replacement() {
+        assert_eq!(decode(6, b"a\xff\xc3"), "a\u{FFFD}\u{FFFD}");
+        assert_eq!(decode(8, b"caf\xe9"), "café");
+        assert_eq!(decode(0, b"a\0b"), "a\u{FFFD}b");
+    }
+}

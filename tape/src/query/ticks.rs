@@ -1,0 +1,337 @@
+//! The ticks of a part within a window, and what was observed per bucket.
+
+use super::bucket::Buckets;
+use super::error::QueryResult;
+use super::number::Ratio;
+use crate::part::Part;
+
+/// Bucket of a tick that does not count: failed, or outside the window.
+pub const NONE: u32 = u32::MAX;
+
+/// The ticks of a part by row, ascending by number.
+pub struct Ticks {
+    numbers: Vec<i64>,
+    /// Row by number − first number, where numbers are dense enough.
+    rows: Vec<u32>,
+    /// Slot time in ms.
+    pub slot_ms: Vec<i64>,
+    /// Nominal interval: the weight.
+    pub weight_ms: Vec<i64>,
+    /// Bucket, or [`NONE`].
+    pub bucket: Vec<u32>,
+    /// Blocks of consecutive rows: begin, end.
+    blocks: Vec<(u32, u32)>,
+    /// Block of each row.
+    block_of: Vec<u32>,
+}
+
+/// Most ticks in a block.
+pub const BLOCK: usize = 32;
+
+impl Ticks {
+    /// Reads the ticks of a part and adds what was observed.
+    pub fn read(part: &Part, buckets: &Buckets, observed: &mut Observed) -> QueryResult<Ticks> {
+        let number = part.ints("tick", "tick")?;
+        let slot = part.ints("tick", "slot_time")?;
+        let weight = part.ints("tick", "interval_ms")?;
+        let status = part.ints("tick", "status")?;
+        let vcpus = part.ints("tick", "vcpus_x100")?;
+        let failed = part.schema().value("tick_status", "failed");
+        let mut order: Vec<usize> = (0..number.len()).collect();
+        if !number.is_sorted() {
+            order.sort_by_key(|row| number[*row]);
+        }
+        let mut ticks = Ticks {
+            numbers: order.iter().map(|row| number[*row]).collect(),
+            rows: Vec::new(),
+            slot_ms: order.iter().map(|row| slot[*row]).collect(),
+            weight_ms: order.iter().map(|row| weight[*row].max(0)).collect(),
+            bucket: Vec::with_capacity(order.len()),
+            blocks: Vec::new(),
+            block_of: Vec::with_capacity(order.len()),
+        };
+        for (i, row) in order.iter().enumerate() {
+            let bucket = ticks.slot_ms[i]
+                .checked_mul(1000)
+                .and_then(|us| buckets.index(us))
+                .map_or(NONE, |b| b as u32);
+            let failed = failed == Some(status[*row]);
+            if ticks.slot_ms[i].saturating_mul(1000) < buckets.since() {
+                observed.before(ticks.slot_ms[i], ticks.weight_ms[i]);
+            }
+            observed.tick(
+                bucket,
+                ticks.slot_ms[i],
+                ticks.weight_ms[i],
+                failed,
+                vcpus[*row],
+            );
+            ticks.bucket.push(if failed { NONE } else { bucket });
+        }
+        ticks.index();
+        Ok(ticks)
+    }
+
+    fn index(&mut self) {
+        for row in 0..self.bucket.len() {
+            let belongs = |begin: usize| {
+                row - begin < BLOCK
+                    && self.bucket[row] == self.bucket[begin]
+                    && self.weight_ms[row] == self.weight_ms[begin]
+            };
+            match self.blocks.last_mut() {
+                Some(block) if belongs(block.0 as usize) => block.1 = row as u32 + 1,
+                _ => self.blocks.push((row as u32, row as u32 + 1)),
+            }
+            self.block_of.push(self.blocks.len() as u32 - 1);
+        }
+        let (Some(first), Some(last)) = (self.numbers.first(), self.numbers.last()) else {
+            return;
+        };
+        let range = last.wrapping_sub(*first) as u64;
+        if range < 4 * self.numbers.len() as u64 + 1024 {
+            self.rows = vec![NONE; range as usize + 1];
+            for (row, number) in self.numbers.iter().enumerate() {
+                self.rows[(number - first) as usize] = row as u32;
+            }
+        }
+    }
+
+    /// Number of ticks.
+    pub fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// True when no tick counts.
+    pub fn is_idle(&self) -> bool {
+        self.bucket.iter().all(|bucket| *bucket == NONE)
+    }
+
+    /// The number of the tick in a row.
+    pub fn number(&self, row: usize) -> i64 {
+        self.numbers[row]
+    }
+
+    /// The rows of a run; empty when its first tick is not stored.
+    #[inline]
+    pub fn range(&self, first_tick: i64, ticks: i64) -> (u32, u32) {
+        let row = if self.rows.is_empty() {
+            self.numbers
+                .binary_search(&first_tick)
+                .map_or(NONE, |row| row as u32)
+        } else {
+            let offset = first_tick.wrapping_sub(self.numbers[0]) as u64;
+            self.rows.get(offset as usize).copied().unwrap_or(NONE)
+        };
+        if row == NONE {
+            return (0, 0);
+        }
+        let left = (self.numbers.len() - row as usize) as i64;
+        (row, row + ticks.clamp(0, left) as u32)
+    }
+
+    /// Calls `piece` with bucket and weight for each block in rows `a..b`.
+    pub fn pieces(&self, a: u32, b: u32, mut piece: impl FnMut(u32, i64)) {
+        let mut at = a;
+        while at < b {
+            let end = self.blocks[self.block_of(at)].1.min(b);
+            let (bucket, weight) = (self.bucket[at as usize], self.weight_ms[at as usize]);
+            if bucket != NONE {
+                piece(bucket, weight * i64::from(end - at));
+            }
+            at = end;
+        }
+    }
+
+    /// Blocks of consecutive rows, begin and end: at most [`BLOCK`] rows of
+    /// one bucket and weight.
+    pub fn blocks(&self) -> &[(u32, u32)] {
+        &self.blocks
+    }
+
+    /// The block of a row.
+    #[inline]
+    pub fn block_of(&self, row: u32) -> usize {
+        self.block_of[row as usize] as usize
+    }
+}
+
+/// What was observed in one bucket, or in a window.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Coverage {
+    /// Σ weight of ticks that are ok or late.
+    pub observed_ms: i64,
+    /// Σ weight of failed ticks.
+    pub failed_ms: i64,
+    /// Ticks that are ok or late.
+    pub ticks_observed: i64,
+    /// Ticks that failed.
+    pub ticks_failed: i64,
+    /// Slot time and interval of the last tick.
+    last: Option<(i64, i64)>,
+    /// Slot time and vCPUs of the last tick that knows them.
+    vcpus: Option<(i64, i64)>,
+}
+
+impl Coverage {
+    /// As stored in a file (`docs/format.md`, table `minute`).
+    pub fn to_row(self) -> [i64; 8] {
+        let (last, interval) = self.last.unwrap_or_default();
+        let (seen, vcpus) = self.vcpus.unwrap_or_default();
+        [
+            self.observed_ms,
+            self.failed_ms,
+            self.ticks_observed,
+            self.ticks_failed,
+            last,
+            interval,
+            seen,
+            vcpus,
+        ]
+    }
+
+    /// The inverse of [`Coverage::to_row`], for a minute with ticks.
+    pub fn from_row(row: [i64; 8]) -> Coverage {
+        Coverage {
+            observed_ms: row[0],
+            failed_ms: row[1],
+            ticks_observed: row[2],
+            ticks_failed: row[3],
+            last: Some((row[4], row[5])),
+            vcpus: (row[7] != 0).then_some((row[6], row[7])),
+        }
+    }
+
+    /// Adds what was observed elsewhere.
+    pub fn add(&mut self, other: &Coverage) {
+        self.observed_ms += other.observed_ms;
+        self.failed_ms += other.failed_ms;
+        self.ticks_observed += other.ticks_observed;
+        self.ticks_failed += other.ticks_failed;
+        self.last = later(self.last, other.last);
+        self.vcpus = later(self.vcpus, other.vcpus);
+    }
+
+    /// vCPUs, not rounded.
+    pub fn vcpus(&self) -> Option<Ratio> {
+        Ratio::new(i128::from(self.vcpus?.1), 100)
+    }
+
+    /// Interval of the last tick, ms.
+    pub fn last_interval_ms(&self) -> Option<i64> {
+        self.last.map(|l| l.1)
+    }
+
+    /// Ticks a window of `window_us` should have; `interval_ms` is that of the
+    /// last tick at or before its end.
+    pub fn ticks_expected(&self, window_us: i64, interval_ms: Option<i64>) -> i64 {
+        let interval_us = interval_ms.filter(|i| *i > 0).unwrap_or(1000) * 1000;
+        let rest = window_us - (self.observed_ms + self.failed_ms) * 1000;
+        self.ticks_observed + self.ticks_failed + rest.max(0) / interval_us
+    }
+
+    /// Percentage of a window that was observed, at most 100.
+    pub fn percent(&self, window_us: i64) -> Option<Ratio> {
+        let observed = i128::from(self.observed_ms) * 1000;
+        let window = i128::from(window_us);
+        Ratio::new(100 * observed.min(window), window)
+    }
+}
+
+fn later(a: Option<(i64, i64)>, b: Option<(i64, i64)>) -> Option<(i64, i64)> {
+    match (a, b) {
+        (Some(x), Some(y)) => Some(if y.0 >= x.0 { y } else { x }),
+        (a, b) => a.or(b),
+    }
+}
+
+/// What was observed, by bucket. Only buckets with ticks take memory.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    by_bucket: Vec<(u32, Coverage)>,
+    /// Interval of the last tick before the window.
+    pub interval_before: Option<(i64, i64)>,
+}
+
+impl Observed {
+    fn tick(&mut self, bucket: u32, slot_ms: i64, weight_ms: i64, failed: bool, vcpus: i64) {
+        if bucket == NONE {
+            return;
+        }
+        let mut one = Coverage {
+            last: Some((slot_ms, weight_ms)),
+            vcpus: (vcpus > 0).then_some((slot_ms, vcpus)),
+            ..Coverage::default()
+        };
+        if failed {
+            (one.ticks_failed, one.failed_ms) = (1, weight_ms);
+        } else {
+            (one.ticks_observed, one.observed_ms) = (1, weight_ms);
+        }
+        self.at(bucket).add(&one);
+    }
+
+    /// What was observed in a bucket, to add to it.
+    pub fn at(&mut self, bucket: u32) -> &mut Coverage {
+        let rows = &mut self.by_bucket;
+        let row = match rows.last() {
+            Some(last) if last.0 == bucket => rows.len() - 1,
+            Some(last) if last.0 > bucket => rows.partition_point(|r| r.0 < bucket),
+            _ => rows.len(),
+        };
+        if rows.get(row).is_none_or(|r| r.0 != bucket) {
+            rows.insert(row, (bucket, Coverage::default()));
+        }
+        &mut rows[row].1
+    }
+
+    /// Adds what was observed in other parts.
+    pub fn merge(&mut self, other: &Observed) {
+        let own = std::mem::take(&mut self.by_bucket);
+        let (mut own, mut others) = (own.iter().peekable(), other.by_bucket.iter().peekable());
+        while let Some((bucket, coverage)) = match (own.peek(), others.peek()) {
+            (Some(a), Some(b)) if b.0 < a.0 => others.next(),
+            (Some(_), _) => own.next(),
+            _ => others.next(),
+        } {
+            self.at(*bucket).add(coverage);
+        }
+        self.interval_before = later(self.interval_before, other.interval_before);
+    }
+
+    /// Remembers the last tick of a minute before the window.
+    pub fn minute_before(&mut self, coverage: &Coverage) {
+        self.interval_before = later(self.interval_before, coverage.last);
+    }
+
+    /// Remembers the last tick before the window.
+    pub fn before(&mut self, slot_ms: i64, interval_ms: i64) {
+        self.interval_before = later(self.interval_before, Some((slot_ms, interval_ms)));
+    }
+
+    /// Buckets with ticks, ascending.
+    pub fn buckets(&self) -> &[(u32, Coverage)] {
+        &self.by_bucket
+    }
+
+    /// One bucket.
+    pub fn bucket(&self, bucket: u32) -> Coverage {
+        let row = self.by_bucket.binary_search_by_key(&bucket, |r| r.0);
+        row.map_or_else(|_| Coverage::default(), |row| self.by_bucket[row].1)
+    }
+
+    /// The whole window.
+    pub fn total(&self) -> Coverage {
+        let mut total = Coverage::default();
+        for (_, coverage) in &self.by_bucket {
+            total.add(coverage);
+        }
+        total
+    }
+
+    /// Buckets where something was observed.
+    pub fn observed_buckets(&self) -> usize {
+        let some = self.by_bucket.iter().filter(|b| b.1.observed_ms > 0);
+        some.count()
+    }
+}

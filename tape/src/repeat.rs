@@ -1,0 +1,178 @@
+//! A day again and again, for benchmarks: chunks are copied, and only what
+//! names a tick or a time is written anew.
+
+use crate::block::{BlockWriter, COLUMN, Entry, GROUP, GroupInfo, SCHEMA};
+use crate::block_read::{BlockFile, Schemas};
+use crate::codec::{self, GAPS, OFFSET, STARTS};
+use crate::directory::{Kind, Numbers};
+use crate::error::{Error, Result};
+use crate::part::Part;
+use crate::schema::ColumnType;
+use crate::storage::Storage;
+use std::sync::Arc;
+
+const DAY_MS: i64 = 86_400_000;
+
+/// How far a copy is moved.
+struct Shift {
+    days: i64,
+    ticks: i64,
+}
+
+/// Replaces the sealed file of a number by `days` copies with the numbers
+/// behind it. The last is of the same day, those before of the days before.
+///
+/// # Errors
+/// The file could not be read or written.
+pub fn repeat_day(storage: &dyn Storage, number: u64, days: u64) -> Result<()> {
+    let name = Numbers::one(number).name(Kind::Sealed);
+    let path = storage.directory().join(&name);
+    let file = storage.open(&name);
+    let file = file.map_err(|e| Error::io("open file", &path, e))?;
+    let block = BlockFile::open(file, &path, &mut Schemas::default())?;
+    let parts: Vec<Part> = block.parts().collect();
+    let first = parts.iter().map(Part::first_tick).min().unwrap_or(0);
+    let last = parts.iter().map(Part::last_tick).max().unwrap_or(0);
+    for day in 1..=days {
+        let shift = Shift {
+            days: day as i64 - days as i64,
+            ticks: (day * (last - first + 1)) as i64,
+        };
+        copy(storage, &block, &parts, Numbers::one(number + day), &shift)?;
+    }
+    let removed = storage.remove(&name);
+    removed.map_err(|e| Error::io("remove file", &path, e))
+}
+
+fn copy(
+    storage: &dyn Storage,
+    block: &BlockFile,
+    parts: &[Part],
+    numbers: Numbers,
+    shift: &Shift,
+) -> Result<()> {
+    let Some(any) = parts.first() else {
+        return Ok(());
+    };
+    let name = numbers.name(Kind::Sealed);
+    let path = storage.directory().join(&name);
+    let file = storage.create(&name);
+    let file = file.map_err(|e| Error::io("create file", &path, e))?;
+    let schema = Arc::new(any.schema().clone());
+    let identity = block.identity().clone();
+    let mut writer = BlockWriter::new(identity, schema, file, path)?;
+    for chunk in block.chunks() {
+        let (entry, data) = chunk?;
+        let part = parts.iter().find(|p| p.info().group == entry.group);
+        match entry.kind {
+            SCHEMA => (),
+            GROUP => {
+                let info = GroupInfo::parse(&data);
+                let info = info.ok_or_else(|| Error::damaged("damaged chunk"))?;
+                writer.group_info(entry.group, &shift.group(info))?;
+            }
+            _ => {
+                let (entry, data) = shift.column(part.unwrap_or(any), entry, data)?;
+                writer.chunk(entry, &data)?;
+            }
+        }
+    }
+    writer.end()?;
+    parts.iter().for_each(Part::release);
+    Ok(())
+}
+
+impl Shift {
+    fn ms(&self) -> i64 {
+        self.days * DAY_MS
+    }
+
+    fn group(&self, mut info: GroupInfo) -> GroupInfo {
+        if info.first_tick <= info.last_tick {
+            info.first_tick += self.ticks as u64;
+            info.last_tick += self.ticks as u64;
+            info.min_ms += self.ms();
+            info.max_ms += self.ms();
+        }
+        info
+    }
+
+    /// A column with its times and ticks moved; what is stored relative to
+    /// others stays as it is.
+    fn column(&self, part: &Part, entry: Entry, data: Vec<u8>) -> Result<(Entry, Vec<u8>)> {
+        let schema = part.schema();
+        let table = schema.index_of_id(entry.table);
+        let column = table.and_then(|t| schema.tables[t].index_of_id(entry.column));
+        let (Some(t), Some(c)) = (table, column) else {
+            return Ok((entry, data));
+        };
+        let (table, column) = (&schema.tables[t], &schema.tables[t].columns[c]);
+        let by = match column.name.as_str() {
+            _ if entry.kind != COLUMN || matches!(entry.coding, GAPS | OFFSET | STARTS) => 0,
+            "tick" | "at" | "first_tick" => self.ticks,
+            "minute" => self.days * 1_440,
+            "last_slot_ms" | "vcpus_slot_ms" => self.ms(),
+            _ if column.ty == ColumnType::Time => self.ms(),
+            _ => 0,
+        };
+        if by == 0 {
+            return Ok((entry, data));
+        }
+        let values = part.ints(&table.name, &column.name)?;
+        let moved = values.iter().map(|v| if *v == 0 { 0 } else { v + by });
+        let mut coded = Vec::new();
+        codec::encode_ints(&mut coded, &moved.collect::<Vec<i64>>())?;
+        let moved = Entry {
+            coding: coded[0],
+            min: if entry.min == 0 { 0 } else { entry.min + by },
+            max: if entry.max == 0 { 0 } else { entry.max + by },
+            ..entry
+        };
+        Ok((moved, coded.split_off(1)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::PartBuilder;
+    use crate::memory::MemoryStorage;
+    use crate::part::Identity;
+    use crate::seal::write_sealed;
+    use crate::store::Store;
+    use crate::testing::schema;
+
+    #[test]
+    fn a_repeated_day_differs_in_ticks_and_times_only() {
+        let storage = MemoryStorage::new();
+        let mut b = PartBuilder::new(Arc::new(schema().with_runs())).unwrap();
+        let session = [("pid", 7), ("category", 1)];
+        let session = b.intern("session", &session).unwrap();
+        for tick in 5..25 {
+            let times = ("slot_time", 9 * DAY_MS + 1_000 * tick);
+            let values = [("tick", tick), times, ("interval_ms", 1_000)];
+            b.row("tick", &values).unwrap();
+            let state = ("state", 1 + tick / 9 % 2);
+            b.sample(tick as u64, session, &[state]).unwrap();
+        }
+        write_sealed(&storage, 1, b, Identity::default(), Default::default()).unwrap();
+        repeat_day(&storage, 1, 3).unwrap();
+        let store = Store::open_storage(&storage).unwrap();
+        assert_eq!(store.damage(), []);
+        let parts: Vec<&Part> = store.parts(0).collect();
+        assert_eq!(parts.len(), 3);
+        for (day, part) in parts.iter().enumerate() {
+            let day = day as i64;
+            let (ticks, ms) = (20 * (day + 1), DAY_MS * (day + 7));
+            assert_eq!(part.first_tick() as i64, 5 + ticks);
+            assert_eq!(part.max_ms(), 24_000 + ms);
+            let column = |table: &str, name: &str| part.ints(table, name).unwrap().to_vec();
+            let firsts = [5, 9, 18].map(|tick| tick + ticks);
+            assert_eq!(column("run", "first_tick"), firsts);
+            assert_eq!(column("run", "ticks"), [4, 9, 7]);
+            assert_eq!(column("tick", "slot_time")[0], 5_000 + ms);
+            assert_eq!(column("minute", "minute"), [1_440 * (day + 7)]);
+            assert_eq!(column("minute", "sum_ms"), [11_000]);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! From which time the age of files counts.
+
+use crate::recover::Stored;
+
+/// A jump of the clock between two files that is larger than this is not
+/// believed for a day.
+const JUMP_MS: i64 = 3_600_000;
+/// How much history behind a jump makes it believed.
+const DAY_MS: i64 = 86_400_000;
+
+/// The greatest slot time of the files, or, when there is a forward jump that
+/// has less than a day of history behind it, the one before that jump: a clock
+/// a year ahead deletes nothing. Files are given oldest first. `None` without
+/// ticks.
+pub fn reference_ms(stored: &[Stored]) -> Option<i64> {
+    let times: Vec<(i64, i64)> = stored.iter().filter_map(|s| s.times).collect();
+    let mut reference = times.last()?.1;
+    let mut behind = 0;
+    for pair in times.windows(2).rev() {
+        let [(_, before), (min, max)] = [pair[0], pair[1]];
+        behind += max - min;
+        if behind >= DAY_MS {
+            break;
+        }
+        if min - before > JUMP_MS {
+            reference = reference.min(before);
+        }
+    }
+    Some(reference)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directory::{Kind, Numbers};
+
+    fn stored(times: &[(i64, i64)]) -> Vec<Stored> {
+        let file = |(i, &times): (usize, &(i64, i64))| Stored {
+            numbers: Numbers::one(i as u64),
+            kind: Kind::Sealed,
+            bytes: 1,
+            times: Some(times),
+            identity: None,
+            statements_ms: None,
+        };
+        times.iter().enumerate().map(file).collect()
+    }
+
+    #[test]
+    fn a_clock_a_year_ahead_is_believed_after_a_day_of_history() {
+        let year = 365 * DAY_MS;
+        let hour = 3_600_000;
+        assert_eq!(reference_ms(&[]), None);
+        assert_eq!(reference_ms(&stored(&[(0, 10), (11, 20)])), Some(20));
+        let mut times = vec![(0, hour), (year, year + hour)];
+        assert_eq!(reference_ms(&stored(&times)), Some(hour));
+        times.push((year + hour, year + 23 * hour));
+        assert_eq!(reference_ms(&stored(&times)), Some(hour));
+        times.push((year + 23 * hour, year + 25 * hour));
+        assert_eq!(reference_ms(&stored(&times)), Some(year + 25 * hour));
+    }
+
+    #[test]
+    fn a_clock_set_back_counts_from_its_new_time() {
+        assert_eq!(reference_ms(&stored(&[(500, 900), (100, 300)])), Some(300));
+    }
+}

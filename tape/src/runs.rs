@@ -1,0 +1,135 @@
+//! Samples to runs: a session's consecutive ticks with equal attributes
+//! become one row. Samples must come in ascending order of ticks; one that
+//! does not is refused, so that no two runs of a session overlap.
+
+use crate::schema::{RUN, Schema};
+use crate::table::Table;
+
+/// Builds the rows of table `run`. Values are given in the order of
+/// [`RunBuilder::columns`].
+#[derive(Debug)]
+pub struct RunBuilder {
+    table: Table,
+    /// Columns of `run` but session, first_tick and ticks, by index.
+    columns: Vec<usize>,
+    first_tick: usize,
+    ticks: usize,
+    session: usize,
+    /// By session reference: newest run's row index + 1, 0 = none.
+    newest: Vec<u32>,
+}
+
+impl RunBuilder {
+    /// `None` when the schema has no complete table `run`.
+    pub fn new(schema: &Schema) -> Option<Self> {
+        let def = schema.table(RUN)?;
+        let first_tick = def.index("first_tick")?;
+        let ticks = def.index("ticks")?;
+        let session = def.index("session")?;
+        let own = [first_tick, ticks, session];
+        Some(RunBuilder {
+            table: Table::new(def),
+            columns: (0..def.columns.len())
+                .filter(|c| !own.contains(c))
+                .collect(),
+            first_tick,
+            ticks,
+            session,
+            newest: Vec::new(),
+        })
+    }
+
+    /// The columns whose values [`RunBuilder::push`] takes, as indexes into
+    /// the columns of table `run`.
+    pub fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// Number of runs.
+    pub fn rows(&self) -> usize {
+        self.table.rows
+    }
+
+    /// Adds one session's samples of `ticks` consecutive ticks. False when
+    /// the session has a run at or after `first_tick`: nothing is added.
+    pub fn push(&mut self, session: i64, first_tick: i64, ticks: i64, values: &[i64]) -> bool {
+        let Ok(slot) = usize::try_from(session) else {
+            return false;
+        };
+        if self.newest.len() <= slot {
+            self.newest.resize(slot + 1, 0);
+        }
+        if let Some(row) = (self.newest[slot] as usize).checked_sub(1) {
+            let length = self.table.get(self.ticks, row);
+            let end = self.table.get(self.first_tick, row) + length;
+            if first_tick < end {
+                return false;
+            }
+            if first_tick == end && self.equal(row, values) {
+                self.table.set(self.ticks, row, length + ticks);
+                return true;
+            }
+        }
+        let row = self.table.add_row();
+        self.table.set(self.session, row, session);
+        self.table.set(self.first_tick, row, first_tick);
+        self.table.set(self.ticks, row, ticks);
+        for (&column, &value) in self.columns.iter().zip(values) {
+            self.table.set(column, row, value);
+        }
+        self.newest[slot] = u32::try_from(row + 1).unwrap_or(0);
+        true
+    }
+
+    fn equal(&self, row: usize, values: &[i64]) -> bool {
+        let mut pairs = self.columns.iter().zip(values);
+        pairs.all(|(&column, &value)| self.table.get(column, row) == value)
+    }
+
+    /// The runs, sorted by (session, first_tick).
+    pub(crate) fn finish(mut self) -> Table {
+        self.table.pad();
+        let mut order: Vec<u32> = (0..self.table.rows as u32).collect();
+        // Runs of a session were added in order of ticks; the sort is stable.
+        order.sort_by_key(|&row| self.table.get(self.session, row as usize));
+        self.table.permute(&order);
+        self.table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema() -> Schema {
+        Schema::from_catalog(include_str!("../../catalog/samples.h"))
+            .unwrap()
+            .with_runs()
+    }
+
+    #[test]
+    fn a_change_a_hole_and_an_overlap_end_a_run() {
+        let schema = schema();
+        let mut runs = RunBuilder::new(&schema).unwrap();
+        let n = runs.columns().len();
+        let a = vec![1; n];
+        let b = vec![2; n];
+        assert!(runs.push(2, 1, 1, &a));
+        assert!(runs.push(1, 1, 1, &a));
+        assert!(runs.push(1, 2, 1, &a));
+        assert!(runs.push(1, 3, 1, &b));
+        assert!(runs.push(1, 5, 2, &b));
+        assert!(!runs.push(1, 6, 1, &b));
+        assert!(runs.push(1, 7, 1, &b));
+        let def = schema.table(RUN).unwrap();
+        let table = runs.finish();
+        let column = |name| {
+            let c = def.index(name).unwrap();
+            (0..table.rows).map(|r| table.get(c, r)).collect::<Vec<_>>()
+        };
+        assert_eq!(column("session"), [1, 1, 1, 2]);
+        assert_eq!(column("first_tick"), [1, 3, 5, 1]);
+        assert_eq!(column("ticks"), [2, 1, 3, 1]);
+        assert_eq!(column("wait"), [1, 2, 2, 1]);
+    }
+}

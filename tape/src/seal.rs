@@ -1,0 +1,275 @@
+//! Sealing: a log becomes a sealed file, which takes the log's place. Order:
+//! create, write, fdatasync, rename, sync the directory, remove the log; a
+//! crash between any two leaves a directory that reads the same.
+
+use crate::block::{BlockWriter, FrameRange};
+use crate::build::PartBuilder;
+use crate::directory::{Kind, Numbers, file_name};
+use crate::error::{Error, Result};
+use crate::log::{LogContents, LogDamage, LogHeader, read_log};
+use crate::part::{Identity, PartInfo};
+use crate::query::totals;
+use crate::schema::Schema;
+use crate::starts::Starts;
+use crate::storage::{Storage, read_all};
+use crate::table::Table;
+use crate::thin::thin;
+use std::io;
+use std::sync::Arc;
+
+/// What became of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sealed {
+    /// The log's header.
+    pub header: LogHeader,
+    /// Bounds of the sealed file; `None` when there was nothing to keep.
+    pub info: Option<PartInfo>,
+    /// Length of the sealed file.
+    pub bytes: u64,
+    /// Sequence of the last data frame, 0 = none.
+    pub last_sequence: u64,
+    /// Rows of table `run`.
+    pub runs: usize,
+    /// Damage of the log; the sealed file has a marker for each.
+    pub damage: Vec<LogDamage>,
+    /// Bytes of a frame that was cut off.
+    pub torn_bytes: usize,
+}
+
+/// Reads a log by number.
+///
+/// # Errors
+/// The file could not be read, or its header is damaged.
+pub fn read_log_file(
+    storage: &dyn Storage,
+    number: u64,
+    until_sequence: u64,
+) -> Result<LogContents> {
+    let name = file_name(number, Kind::Log);
+    let path = storage.directory().join(&name);
+    let file = storage.open(&name);
+    let file = file.map_err(|e| Error::io("open file", &path, e))?;
+    let bytes = read_all(&*file).map_err(|e| Error::io("read file", &path, e))?;
+    read_log(&bytes, until_sequence).map_err(|e| e.at(&path))
+}
+
+/// Seals a log that nobody appends to any more.
+///
+/// # Errors
+/// The log could not be read or the sealed file not be written; the log is
+/// still there.
+pub fn seal_log(storage: &dyn Storage, number: u64, until_sequence: u64) -> Result<Sealed> {
+    let contents = read_log_file(storage, number, until_sequence)?;
+    let sealed = convert(storage, number, contents)?;
+    let name = file_name(number, Kind::Log);
+    let removed = storage.remove(&name);
+    removed.map_err(|e| Error::io("remove file", &storage.directory().join(&name), e))?;
+    Ok(sealed)
+}
+
+/// Writes what a log holds as the sealed file of this number.
+///
+/// # Errors
+/// It could not be written; nothing is left of it.
+pub(crate) fn convert(storage: &dyn Storage, number: u64, contents: LogContents) -> Result<Sealed> {
+    let mut sealed = Sealed {
+        info: None,
+        bytes: 0,
+        last_sequence: contents.last_sequence,
+        runs: 0,
+        damage: contents.damage,
+        torn_bytes: contents.torn_bytes,
+        header: contents.header,
+    };
+    let Some(ingest) = contents.ingest else {
+        return Ok(sealed);
+    };
+    let mut builder = ingest.into_builder();
+    mark_damage(&mut builder, &sealed.damage)?;
+    if builder.has_rows() {
+        sealed.runs = builder.run_rows();
+        let frames = FrameRange {
+            incarnation: sealed.header.incarnation,
+            first: sealed.header.first_sequence,
+            last: sealed.last_sequence,
+            tick_base: sealed.header.tick_base,
+        };
+        let identity = sealed.header.identity.clone();
+        let (info, bytes) = write_sealed(storage, number, builder, identity, frames)?;
+        sealed.info = Some(info);
+        sealed.bytes = bytes;
+    }
+    Ok(sealed)
+}
+
+/// Writes the sealed file of this number in one step; returns its bounds and
+/// its length.
+///
+/// # Errors
+/// It could not be written; nothing is left of it.
+pub fn write_sealed(
+    storage: &dyn Storage,
+    number: u64,
+    mut builder: PartBuilder,
+    identity: Identity,
+    frames: FrameRange,
+) -> Result<(PartInfo, u64)> {
+    let numbers = Numbers::one(number);
+    let write = || -> Result<(PartInfo, SealedFile)> {
+        let mut file = SealedFile::create(storage, numbers, builder.schema(), identity)?;
+        let info = file.group(&mut builder, frames)?;
+        Ok((info, file))
+    };
+    let written = write().and_then(|(info, file)| Ok((info, file.finish(storage, builder)?)));
+    written.inspect_err(|_| discard(storage, numbers))
+}
+
+/// Removes what an attempt to write a sealed file has left.
+pub fn discard(storage: &dyn Storage, numbers: Numbers) {
+    let _ = storage.remove(&numbers.name(Kind::Temporary));
+}
+
+/// A sealed file that is written group by group under its temporary name.
+pub struct SealedFile {
+    block: BlockWriter,
+    numbers: Numbers,
+    identity: Identity,
+    starts: Option<Starts>,
+    thin_ms: Option<u64>,
+    groups: u32,
+    /// Totals by index of the schema; `None` when those of a group could not
+    /// be made, because they are there for all groups or for none.
+    totals: Option<Vec<Table>>,
+}
+
+impl SealedFile {
+    /// Begins a file; what an earlier attempt has left is removed.
+    ///
+    /// # Errors
+    /// It could not be created.
+    pub fn create(
+        storage: &dyn Storage,
+        numbers: Numbers,
+        schema: Arc<Schema>,
+        identity: Identity,
+    ) -> Result<Self> {
+        discard(storage, numbers);
+        let name = numbers.name(Kind::Temporary);
+        let path = storage.directory().join(&name);
+        let file = storage.create(&name);
+        let file = file.map_err(|e| Error::io("create file", &path, e))?;
+        Ok(SealedFile {
+            totals: Some(schema.tables.iter().map(Table::new).collect()),
+            block: BlockWriter::new(identity.clone(), schema, file, path)?,
+            numbers,
+            identity,
+            starts: Some(Starts::default()),
+            thin_ms: None,
+            groups: 0,
+        })
+    }
+
+    /// Starts are coarse already and stay as they are.
+    #[must_use]
+    pub fn with_coarse_starts(mut self) -> Self {
+        self.starts = None;
+        self
+    }
+
+    /// Statistics of statements are summed up in intervals of so many ms.
+    #[must_use]
+    pub fn with_thin(mut self, thin_ms: Option<u64>) -> Self {
+        self.thin_ms = thin_ms;
+        self
+    }
+
+    /// Writes the rows of a builder as a group; its dictionaries stay in it.
+    /// Returns the group's bounds.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn group(&mut self, builder: &mut PartBuilder, frames: FrameRange) -> Result<PartInfo> {
+        let schema = builder.schema();
+        let (mut tables, mut info) = builder.take_group();
+        if let Some(starts) = &mut self.starts {
+            starts.coarsen(&schema, &mut tables);
+        }
+        if let Some(width) = self.thin_ms {
+            thin(&schema, &mut tables, width as i64);
+            info.statements_ms = width;
+        }
+        info.identity = self.identity.clone();
+        self.groups += 1;
+        if info.first_tick <= info.last_tick {
+            tables = self.add_totals(builder, &info, tables);
+        }
+        self.block.group(&info, frames, &tables)?;
+        Ok(info)
+    }
+
+    /// Makes the totals of a group; returns its tables.
+    fn add_totals(
+        &mut self,
+        builder: &mut PartBuilder,
+        info: &PartInfo,
+        tables: Vec<Table>,
+    ) -> Vec<Table> {
+        let group = self.groups;
+        let (tables, written) = builder.as_part(info, tables, |part| {
+            let totals = self.totals.as_mut();
+            totals.is_some_and(|totals| totals::write(part, group, totals).is_ok())
+        });
+        self.totals = self.totals.take().filter(|_| written);
+        tables
+    }
+
+    /// Writes the dictionaries and gives the file its name. Returns its
+    /// length.
+    ///
+    /// # Errors
+    /// It could not be written; [`discard`] removes what is left.
+    pub fn finish(self, storage: &dyn Storage, builder: PartBuilder) -> Result<u64> {
+        let schema = builder.schema();
+        let mut tables = builder.into_dictionaries();
+        for (t, mut table) in self.totals.into_iter().flatten().enumerate() {
+            if schema.is_totals(t) {
+                table.pad();
+                tables[t] = table;
+            }
+        }
+        let bytes = self.block.finish(&tables)?;
+        let temporary = self.numbers.name(Kind::Temporary);
+        let path = storage.directory().join(&temporary);
+        let rename = || -> io::Result<()> {
+            storage.rename(&temporary, &self.numbers.name(Kind::Sealed))?;
+            storage.sync_directory()
+        };
+        rename().map_err(|e| Error::io("rename file", &path, e))?;
+        Ok(bytes)
+    }
+}
+
+/// A marker for each damage, so that it stays known when the log is gone.
+fn mark_damage(builder: &mut PartBuilder, damage: &[LogDamage]) -> Result<()> {
+    let Some(kind) = builder.schema.value("marker", "damage") else {
+        return Ok(());
+    };
+    for found in damage {
+        let detail = format!(
+            "{} bytes of a log were skipped: {}",
+            found.bytes, found.reason
+        );
+        let detail = builder.name(&detail)?;
+        let since = found.since_ms.or(found.until_ms).unwrap_or(0);
+        let until = found.until_ms.unwrap_or(since);
+        let marker = [
+            ("time", since),
+            ("kind", kind),
+            ("since", since),
+            ("until", until),
+            ("detail", detail),
+        ];
+        builder.row("marker", &marker)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! What `meta` sections tell the writer: identity and settings. Keys that are
+//! not known are left to readers.
+
+use crate::part::Identity;
+use crate::storage::Space;
+
+const MEGABYTE: u64 = 1 << 20;
+const GIGABYTE: u64 = 1 << 30;
+const DAY_S: u64 = 86_400;
+
+/// Identity of the server, and the settings the writer obeys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The server; the node is the directory's.
+    pub identity: Identity,
+    /// Time between two synchronisations.
+    pub flush_interval_ms: u64,
+    /// Age after which files are removed, 0 = never.
+    pub retention_age_s: u64,
+    /// Size of the directory above which files are removed, MB; 0 = no limit,
+    /// negative = 4 GiB or 5 % of the file system, whichever is less.
+    pub retention_size_mb: i64,
+    /// Free space below which recording pauses, MB; 0 = no limit, negative = 1
+    /// GiB or 5 % of the file system, whichever is more.
+    pub min_free_space_mb: i64,
+    /// Age up to which statistics of statements stay as recorded, 0 = ever.
+    pub statements_full_age_s: u64,
+    /// Age up to which they stay in intervals of ten minutes; then an hour.
+    pub statements_ten_minutes_age_s: u64,
+    /// Most query texts a day, KB; 0 = no limit.
+    pub text_limit_kb: u64,
+    /// Mode of the files.
+    pub file_mode: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            identity: Identity::default(),
+            flush_interval_ms: 5_000,
+            retention_age_s: 31_622_400,
+            retention_size_mb: -1,
+            min_free_space_mb: -1,
+            statements_full_age_s: 14 * DAY_S,
+            statements_ten_minutes_age_s: 60 * DAY_S,
+            text_limit_kb: 16_384,
+            file_mode: 0o600,
+        }
+    }
+}
+
+impl Settings {
+    /// Takes over one key. False when the value of a known key is not valid;
+    /// then nothing changes.
+    pub fn set(&mut self, key: &str, value: &str) -> bool {
+        fn take<T: std::str::FromStr>(field: &mut T, value: &str) -> bool {
+            let parsed = value.parse().map(|v| *field = v);
+            parsed.is_ok()
+        }
+        match key {
+            "system_identifier" => take(&mut self.identity.system_identifier, value),
+            "timeline" => take(&mut self.identity.timeline, value),
+            "postmaster_start" => take(&mut self.identity.postmaster_start_us, value),
+            "flush_interval_ms" => take(&mut self.flush_interval_ms, value),
+            "retention_age_s" => take(&mut self.retention_age_s, value),
+            "retention_size_mb" => take(&mut self.retention_size_mb, value),
+            "min_free_space_mb" => take(&mut self.min_free_space_mb, value),
+            "statements_full_age_s" => take(&mut self.statements_full_age_s, value),
+            "statements_ten_minutes_age_s" => take(&mut self.statements_ten_minutes_age_s, value),
+            "text_limit_kb" => take(&mut self.text_limit_kb, value),
+            "file_mode" => match u32::from_str_radix(value, 8) {
+                Ok(mode) => {
+                    self.file_mode = mode;
+                    true
+                }
+                Err(_) => false,
+            },
+            _ => true,
+        }
+    }
+
+    /// Largest size of the directory in bytes.
+    pub fn size_limit(&self, space: Space) -> Option<u64> {
+        match self.retention_size_mb {
+            0 => None,
+            mb if mb < 0 => Some((4 * GIGABYTE).min(space.total / 20)),
+            mb => Some(mb.unsigned_abs().saturating_mul(MEGABYTE)),
+        }
+    }
+
+    /// Interval and age, in ms, of the tiers of the statistics of statements.
+    pub fn statements_tiers(&self) -> Vec<(u64, i64)> {
+        let ages = [
+            self.statements_full_age_s,
+            self.statements_ten_minutes_age_s,
+        ];
+        let tiers = [600_000, 3_600_000].into_iter().zip(ages);
+        let ms = |age: u64| i64::try_from(age.saturating_mul(1_000)).unwrap_or(i64::MAX);
+        let used = tiers.filter(|tier| tier.1 > 0);
+        used.map(|(interval, age)| (interval, ms(age))).collect()
+    }
+
+    /// Most bytes of texts in a merged file.
+    pub fn text_limit(&self) -> u64 {
+        match self.text_limit_kb {
+            0 => u64::MAX,
+            kb => kb.saturating_mul(1024),
+        }
+    }
+
+    /// Least free space in bytes.
+    pub fn free_limit(&self, space: Space) -> u64 {
+        match self.min_free_space_mb {
+            mb if mb < 0 => GIGABYTE.max(space.total / 20),
+            mb => mb.unsigned_abs().saturating_mul(MEGABYTE),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_set_their_field_and_bad_values_change_nothing() {
+        let mut settings = Settings::default();
+        assert!(settings.set("file_mode", "0640"));
+        assert!(settings.set("retention_size_mb", "7"));
+        assert!(settings.set("host", "db1"));
+        assert!(!settings.set("flush_interval_ms", "soon"));
+        assert_eq!(
+            (settings.file_mode, settings.flush_interval_ms),
+            (0o640, 5_000)
+        );
+        let space = Space {
+            free: 0,
+            total: 40 * GIGABYTE,
+        };
+        assert_eq!(settings.size_limit(space), Some(7 * MEGABYTE));
+        assert_eq!(settings.free_limit(space), 2 * GIGABYTE);
+        assert!(settings.set("retention_size_mb", "-1"));
+        assert_eq!(settings.size_limit(space), Some(2 * GIGABYTE));
+    }
+}

@@ -1,0 +1,319 @@
+//! The file operations of the writer and the store behind a trait, so that
+//! crash images and failing operations can be tested. A storage is one flat
+//! directory; names are file names.
+
+use crate::directory::{LOCK, NODE};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A file of the directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// File name.
+    pub name: String,
+    /// Length in bytes.
+    pub bytes: u64,
+}
+
+/// Space of the file system in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Free for this user.
+    pub free: u64,
+    /// Size of the file system.
+    pub total: u64,
+}
+
+/// A file that is read.
+pub trait ReadFile: Send + Sync {
+    /// Length at this moment.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    fn bytes(&self) -> io::Result<u64>;
+
+    /// Fills the buffer as far as the file goes; returns how far.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+}
+
+/// A file that is written from begin to end.
+pub trait AppendFile: Send {
+    /// Writes all bytes at the end.
+    ///
+    /// # Errors
+    /// The operating system refuses; some of the bytes may be written.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Returns when all that was appended is on disk. After a failure nothing
+    /// is known of it, and another call would lie: the file is given up.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// A directory of history files.
+pub trait Storage: Send + Sync {
+    /// Where it is, for messages.
+    fn directory(&self) -> &Path;
+    /// All files.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    fn list(&self) -> io::Result<Vec<Entry>>;
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadFile>>;
+    /// Opens a file for reading without holding it open: it may be gone when
+    /// it is read.
+    fn open_later(&self, name: &str) -> Arc<dyn ReadFile>;
+    /// Creates a file that does not exist.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    fn create(&self, name: &str) -> io::Result<Box<dyn AppendFile>>;
+    /// Renames a file, in place of another one if there is one.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Returns when creations, renames and removals are on disk.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    fn sync_directory(&self) -> io::Result<()>;
+    /// Space of the file system.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    fn space(&self) -> io::Result<Space>;
+    /// Device and inode of the directory: a copied directory has others.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    fn device_inode(&self) -> io::Result<(u64, u64)>;
+    /// Mode of the files created from now on; with group bits the directory
+    /// is opened to the group too.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    fn set_file_mode(&self, mode: u32) -> io::Result<()>;
+}
+
+/// A directory of the operating system.
+pub struct OsStorage {
+    directory: PathBuf,
+    mode: AtomicU32,
+}
+
+impl OsStorage {
+    /// For a directory that exists.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        OsStorage {
+            directory: directory.into(),
+            mode: AtomicU32::new(0o600),
+        }
+    }
+
+    /// Creates the directory with mode 0700 if it is missing.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn create_directory(directory: &Path) -> io::Result<()> {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.mode(0o700);
+        match builder.create(directory) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            done => done,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+}
+
+struct OsFile(File);
+
+impl ReadFile for OsFile {
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.0.read_at(&mut buffer[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => (),
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(done)
+    }
+}
+
+/// A file that is opened by every operation.
+struct LaterFile(PathBuf);
+
+impl ReadFile for LaterFile {
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(std::fs::metadata(&self.0)?.len())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        OsFile(File::open(&self.0)?).read_at(offset, buffer)
+    }
+}
+
+impl AppendFile for OsFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        io::Write::write_all(&mut self.0, bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
+impl Storage for OsStorage {
+    fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn list(&self) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for entry in std::fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            // A file may be gone since the directory was read.
+            let Ok(metadata) = entry.metadata() else {
+                continue;
+            };
+            if let (true, Ok(name)) = (metadata.is_file(), entry.file_name().into_string()) {
+                let bytes = metadata.len();
+                entries.push(Entry { name, bytes });
+            }
+        }
+        Ok(entries)
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadFile>> {
+        Ok(Arc::new(OsFile(File::open(self.path(name))?)))
+    }
+
+    fn open_later(&self, name: &str) -> Arc<dyn ReadFile> {
+        Arc::new(LaterFile(self.path(name)))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn AppendFile>> {
+        let mode = self.mode.load(Ordering::Relaxed);
+        let mut options = OpenOptions::new();
+        options.append(true).create_new(true).mode(mode);
+        let file = options.open(self.path(name))?;
+        if mode != 0o600 {
+            // Whatever the umask is.
+            file.set_permissions(Permissions::from_mode(mode))?;
+        }
+        Ok(Box::new(OsFile(file)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.path(from), self.path(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.path(name))
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        File::open(&self.directory)?.sync_all()
+    }
+
+    fn space(&self) -> io::Result<Space> {
+        let s = rustix::fs::statvfs(&self.directory)?;
+        Ok(Space {
+            free: s.f_bavail.saturating_mul(s.f_frsize),
+            total: s.f_blocks.saturating_mul(s.f_frsize),
+        })
+    }
+
+    fn device_inode(&self) -> io::Result<(u64, u64)> {
+        let metadata = std::fs::metadata(&self.directory)?;
+        Ok((metadata.dev(), metadata.ino()))
+    }
+
+    fn set_file_mode(&self, mode: u32) -> io::Result<()> {
+        let mode = (mode & 0o666) | 0o600;
+        if self.mode.swap(mode, Ordering::Relaxed) == mode {
+            return Ok(());
+        }
+        // Who may read the files may enter the directory.
+        let directory = mode | ((mode & 0o444) >> 2);
+        let permissions = Permissions::from_mode(directory);
+        std::fs::set_permissions(&self.directory, permissions)?;
+        // Made before the server had said who may read.
+        for name in [LOCK, NODE] {
+            match std::fs::set_permissions(self.path(name), Permissions::from_mode(mode)) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => (),
+                done => done?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a whole file.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn read_all(file: &dyn ReadFile) -> io::Result<Vec<u8>> {
+    let length = usize::try_from(file.bytes()?).map_err(io::Error::other)?;
+    let mut bytes = vec![0; length];
+    let read = file.read_at(0, &mut bytes)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_private_unless_the_server_lets_the_group_read() {
+        let directory = std::env::temp_dir().join(format!("tacho-mode-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        OsStorage::create_directory(&directory).unwrap();
+        let storage = OsStorage::new(&directory);
+        let mode = |path: PathBuf| std::fs::metadata(path).unwrap().mode() & 0o777;
+        storage.create("a").unwrap().append(b"x").unwrap();
+        storage.create(NODE).unwrap();
+        assert_eq!(mode(storage.path("a")), 0o600);
+        assert_eq!(mode(directory.clone()), 0o700);
+        storage.set_file_mode(0o640).unwrap();
+        storage.create("b").unwrap();
+        assert_eq!(mode(storage.path("b")), 0o640);
+        assert_eq!(mode(storage.path(NODE)), 0o640);
+        assert_eq!(mode(directory.clone()), 0o750);
+        assert!(storage.create("b").is_err());
+        let mut names: Vec<Entry> = storage.list().unwrap();
+        names.sort_by(|a, b| a.name.cmp(&b.name));
+        assert_eq!(names.len(), 3);
+        assert_eq!((names[0].name.as_str(), names[0].bytes), ("a", 1));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}

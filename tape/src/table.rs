@@ -1,0 +1,188 @@
+//! Tables in memory, column by column. A column shorter than its table ends
+//! in zeros (or empty strings): columns that are never set cost nothing.
+
+use crate::schema::{ColumnType, TableDef};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The numbers of a column, one per row of its table. Cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Column(pub(crate) Arc<Vec<i64>>);
+
+impl Deref for Column {
+    type Target = [i64];
+
+    fn deref(&self) -> &[i64] {
+        &self.0
+    }
+}
+
+/// The strings of a column, one per row of its table. Cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BytesColumn(pub(crate) Arc<Strings>);
+
+/// Strings one after another. `ends[i]` is the end of string i in `data`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Strings {
+    pub(crate) ends: Vec<usize>,
+    pub(crate) data: Vec<u8>,
+}
+
+impl Strings {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.data.extend_from_slice(bytes);
+        self.ends.push(self.data.len());
+    }
+
+    /// Empty for a row beyond the end.
+    pub(crate) fn get(&self, row: usize) -> &[u8] {
+        let Some(&end) = self.ends.get(row) else {
+            return &[];
+        };
+        let begin = if row == 0 { 0 } else { self.ends[row - 1] };
+        &self.data[begin..end]
+    }
+}
+
+impl BytesColumn {
+    /// The string of a row; empty for a row beyond the end.
+    pub fn get(&self, row: usize) -> &[u8] {
+        self.0.get(row)
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.0.ends.len()
+    }
+
+    /// No rows.
+    pub fn is_empty(&self) -> bool {
+        self.0.ends.is_empty()
+    }
+
+    /// The strings by row.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map(|row| self.get(row))
+    }
+}
+
+/// A column being built; see the head of the file for its length.
+#[derive(Clone, Debug)]
+pub(crate) enum Data {
+    Ints(Vec<i64>),
+    Bytes(Strings),
+}
+
+/// A table being built: columns by their index in the table's descriptor.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) rows: usize,
+    pub(crate) columns: Vec<Data>,
+}
+
+impl Table {
+    pub(crate) fn new(def: &TableDef) -> Self {
+        let columns = def.columns.iter().map(|c| match c.ty {
+            ColumnType::Bytes => Data::Bytes(Strings::default()),
+            _ => Data::Ints(Vec::new()),
+        });
+        Table {
+            rows: 0,
+            columns: columns.collect(),
+        }
+    }
+
+    /// Adds a row of zeros and returns its index.
+    pub(crate) fn add_row(&mut self) -> usize {
+        self.rows += 1;
+        self.rows - 1
+    }
+
+    pub(crate) fn get(&self, column: usize, row: usize) -> i64 {
+        match self.columns.get(column) {
+            Some(Data::Ints(v)) => v.get(row).copied().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// Sets a number of an existing row; a column of strings is left alone.
+    pub(crate) fn set(&mut self, column: usize, row: usize, value: i64) {
+        if let Some(Data::Ints(v)) = self.columns.get_mut(column) {
+            if row < v.len() {
+                v[row] = value;
+            } else if value != 0 {
+                v.resize(row, 0);
+                v.push(value);
+            }
+        }
+    }
+
+    /// Sets the string of the newest row; a column of numbers is left alone.
+    pub(crate) fn set_bytes(&mut self, column: usize, value: &[u8]) {
+        let row = self.rows - 1;
+        if let Some(Data::Bytes(s)) = self.columns.get_mut(column) {
+            if s.ends.len() == row + 1 {
+                let begin = if row == 0 { 0 } else { s.ends[row - 1] };
+                s.data.truncate(begin);
+                s.ends.pop();
+            }
+            let end = s.data.len();
+            s.ends.resize(row, end);
+            s.push(value);
+        }
+    }
+
+    /// Replaces the string of an existing row; takes time by the rows behind.
+    pub(crate) fn replace_bytes(&mut self, column: usize, row: usize, value: &[u8]) {
+        let rows = self.rows;
+        if let Some(Data::Bytes(s)) = self.columns.get_mut(column) {
+            s.ends.resize(rows, s.data.len());
+            let begin = if row == 0 { 0 } else { s.ends[row - 1] };
+            let old = s.ends[row];
+            s.data.splice(begin..old, value.iter().copied());
+            for end in &mut s.ends[row..] {
+                *end = *end - (old - begin) + value.len();
+            }
+        }
+    }
+
+    /// Fills up every column that holds anything to the number of rows.
+    pub(crate) fn pad(&mut self) {
+        let rows = self.rows;
+        for column in &mut self.columns {
+            match column {
+                Data::Ints(v) if !v.is_empty() => v.resize(rows, 0),
+                Data::Bytes(s) if !s.ends.is_empty() => s.ends.resize(rows, s.data.len()),
+                _ => (),
+            }
+        }
+    }
+
+    /// Some rows, in this order.
+    pub(crate) fn select(&self, rows: &[usize]) -> Table {
+        let columns = self.columns.iter().map(|data| match data {
+            Data::Ints(v) if v.is_empty() => Data::Ints(Vec::new()),
+            Data::Ints(v) => Data::Ints(rows.iter().map(|&r| v[r]).collect()),
+            Data::Bytes(s) => {
+                let mut selected = Strings::default();
+                rows.iter().for_each(|&row| selected.push(s.get(row)));
+                Data::Bytes(selected)
+            }
+        });
+        Table {
+            rows: rows.len(),
+            columns: columns.collect(),
+        }
+    }
+
+    /// Reorders the rows; columns of strings are left alone.
+    pub(crate) fn permute(&mut self, order: &[u32]) {
+        for column in &mut self.columns {
+            if let Data::Ints(v) = column
+                && !v.is_empty()
+            {
+                *v = order.iter().map(|&row| v[row as usize]).collect();
+            }
+        }
+    }
+}

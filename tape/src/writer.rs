@@ -1,0 +1,661 @@
+//! The writer: takes frames, appends them to the log, rolls the log, hands
+//! logs over for sealing, removes what is too old. It reads no clock and no
+//! pipe and starts no thread; the command around it does.
+//!
+//! After a failed write or sync a log is never touched again: it is sealed as
+//! far as it is known to be good, and the frame goes to a new log.
+
+use crate::carry::Carry;
+use crate::directory::{self, Kind, Numbers, file_name};
+use crate::error::{Error, Result};
+use crate::frame::{DATA, Frame, HELLO};
+use crate::hello;
+use crate::incoming::{Connection, Incoming};
+use crate::log::{FRAMES_AT, LogHeader};
+use crate::markers::{Marker, define_markers};
+use crate::merge::{self, MergeJob, Merged};
+use crate::recover::{End, SealJob, Stored, is_space, look};
+use crate::seal::Sealed;
+use crate::section::Section;
+use crate::settings::Settings;
+use crate::storage::{AppendFile, Storage};
+use std::sync::Arc;
+
+/// A log is closed after this much slot time.
+pub const LOG_MS: i64 = 600_000;
+/// A log is closed after this many rows of table `sample`.
+pub const LOG_ROWS: u64 = 250_000;
+/// Free space is looked up again after this many bytes.
+const SPACE_BYTES: u64 = 1 << 20;
+/// Free space is looked up again after this many ms.
+const SPACE_MS: i64 = 1_000;
+
+/// The clocks, ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Wall clock since 1970.
+    pub wall_ms: i64,
+    /// Monotonic clock.
+    pub mono_ms: i64,
+}
+
+/// Acknowledgement codes, `docs/format.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// All frames are written.
+    Written,
+    /// The newest frame waits for space.
+    Paused,
+    /// The newest frame could not be written.
+    Failed,
+}
+
+/// Lines for the server's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Something to know.
+    Log(String),
+    /// Something is not as it should be.
+    Warning(String),
+    /// Something failed.
+    Error(String),
+}
+
+/// The log at hand.
+struct OpenLog {
+    number: u64,
+    file: Box<dyn AppendFile>,
+    bytes: u64,
+    rows: u64,
+    first_slot_ms: Option<i64>,
+    dirty_since: Option<i64>,
+    /// It must not grow any more.
+    full: bool,
+}
+
+/// Writes one directory.
+pub struct Writer {
+    storage: Arc<dyn Storage>,
+    node: u64,
+    settings: Settings,
+    stored: Vec<Stored>,
+    jobs: Vec<SealJob>,
+    /// Closed logs that are sealed when the next log has a frame: until then a
+    /// new writer needs the definitions in them.
+    closed: Vec<SealJob>,
+    /// Lengths of the logs that wait to be sealed.
+    waiting_bytes: Vec<(u64, u64)>,
+    end: End,
+    carry: Carry,
+    connection: Option<Connection>,
+    log: Option<OpenLog>,
+    next_number: u64,
+    /// No frame of this life of the sampler has had a tick yet.
+    new_life: bool,
+    /// Wall clock when recording paused.
+    paused_since: Option<i64>,
+    failing: bool,
+    space_checked: Option<(i64, u64)>,
+    messages: Vec<Message>,
+    /// Numbers of logs that are not sealed yet.
+    unsealed: Vec<u64>,
+    /// The files being merged.
+    merging: Option<MergeJob>,
+    /// There may be files to merge.
+    may_merge: bool,
+}
+
+impl Writer {
+    /// Takes over a directory whose lock is held. `random` becomes the node's
+    /// number if it has none. Left-over logs are sealed when the first frame
+    /// is written.
+    ///
+    /// # Errors
+    /// The directory could not be read or the file `node` not be written.
+    pub fn open(storage: Arc<dyn Storage>, random: u64) -> Result<Self> {
+        let node = directory::claim_node(&*storage, random)?;
+        let found = look(&*storage, node)?;
+        let messages = found.errors.iter().map(|e| Message::Error(e.to_string()));
+        Ok(Writer {
+            messages: messages.collect(),
+            node,
+            settings: Settings::default(),
+            stored: found.stored,
+            unsealed: found.jobs.iter().map(|j| j.number).collect(),
+            merging: None,
+            may_merge: true,
+            jobs: Vec::new(),
+            closed: found.jobs,
+            waiting_bytes: Vec::new(),
+            end: found.end,
+            carry: found.carry,
+            connection: None,
+            log: None,
+            next_number: found.next_number,
+            new_life: false,
+            paused_since: None,
+            failing: false,
+            space_checked: None,
+            storage,
+        })
+    }
+
+    /// Takes a frame. Anything but [`Code::Written`] means that the frame is
+    /// to be given again, after a while.
+    pub fn push(&mut self, frame: &Frame<'_>, now: Now) -> Code {
+        let sections = match frame.all_sections() {
+            Ok(sections) => sections,
+            Err(error) => {
+                let message = format!("frame {} was left out: {error}", frame.header.sequence);
+                self.messages.push(Message::Error(message));
+                return Code::Written;
+            }
+        };
+        match frame.header.kind {
+            HELLO => self.hello(frame, &sections),
+            DATA => return self.data(frame, &sections, now),
+            _ => (),
+        }
+        Code::Written
+    }
+
+    fn hello(&mut self, frame: &Frame<'_>, sections: &[Section<'_>]) {
+        let incarnation = frame.header.incarnation;
+        let connection = Connection::new(incarnation, frame.bytes, sections);
+        let connection = match connection {
+            Ok(connection) => connection,
+            Err(error) => {
+                let message = format!("could not understand the sampler: {error}");
+                self.messages.push(Message::Error(message));
+                return;
+            }
+        };
+        self.close_log(u64::MAX);
+        self.apply(&hello::read_meta(sections));
+        if incarnation != self.end.incarnation {
+            self.carry.clear();
+            self.new_life = true;
+            self.end.tick_base = self.end.tick;
+            self.end.incarnation = incarnation;
+            self.end.sequence = 0;
+        }
+        self.connection = Some(connection);
+    }
+
+    fn apply(&mut self, meta: &[(String, String)]) {
+        for (key, value) in meta {
+            if !self.settings.set(key, value) {
+                let message = format!("invalid value for \"{key}\": \"{value}\"");
+                self.messages.push(Message::Warning(message));
+            }
+        }
+        if let Err(error) = self.storage.set_file_mode(self.settings.file_mode) {
+            let message = format!("could not set the mode of the directory: {error}");
+            self.messages.push(Message::Warning(message));
+        }
+    }
+
+    fn data(&mut self, frame: &Frame<'_>, sections: &[Section<'_>], now: Now) -> Code {
+        let known = self.connection.as_ref();
+        let Some(connection) = known.filter(|c| c.incarnation == frame.header.incarnation) else {
+            let message = "frame without a connection was left out".to_string();
+            self.messages.push(Message::Error(message));
+            return Code::Written;
+        };
+        if frame.header.sequence <= self.end.sequence {
+            return Code::Written;
+        }
+        let mut incoming = Incoming::read(&connection.schema, sections, frame.header.base_ms);
+        if frame.header.sequence == self.end.sequence + 1 {
+            incoming.compare_clocks(connection.last_taken_ms);
+        }
+        if let Err(code) = self.check_space(now) {
+            return code;
+        }
+        if self.must_roll(&incoming) {
+            self.close_log(u64::MAX);
+        }
+        if let Err(error) = self.append(frame, &incoming, now) {
+            return self.failed(&error, frame.header.sequence, now);
+        }
+        if std::mem::take(&mut self.failing) {
+            self.messages
+                .push(Message::Log("writing history works again".into()));
+        }
+        self.took(frame, sections, &incoming);
+        Code::Written
+    }
+
+    fn must_roll(&self, incoming: &Incoming) -> bool {
+        let Some(log) = &self.log else {
+            return false;
+        };
+        let long = match (log.first_slot_ms, incoming.first_slot_ms()) {
+            (Some(first), Some(slot)) => slot - first >= LOG_MS,
+            _ => false,
+        };
+        let space = self.storage.space().ok();
+        let limit = space.and_then(|s| self.settings.size_limit(s));
+        let large = limit.is_some_and(|limit| log.bytes >= limit / 16);
+        let stepped = incoming.clock_step.is_some();
+        log.full || long || large || stepped || log.rows >= LOG_ROWS
+    }
+
+    /// Writes the frame, in front of it what must be said before, and in front
+    /// of that the begin of a new log if none is open.
+    fn append(&mut self, frame: &Frame<'_>, incoming: &Incoming, now: Now) -> Result<()> {
+        let markers = self.markers(frame, incoming, now);
+        let mut bytes = Vec::new();
+        if self.log.is_none() {
+            self.begin_log(frame.header.sequence, now, &mut bytes)?;
+        }
+        if let Some(connection) = &self.connection {
+            bytes.extend(define_markers(&connection.schema, &markers, &frame.header));
+        }
+        bytes.extend_from_slice(frame.bytes);
+        let Some(log) = &mut self.log else {
+            return Ok(());
+        };
+        let name = file_name(log.number, Kind::Log);
+        let path = self.storage.directory().join(name);
+        let appended = log.file.append(&bytes);
+        appended.map_err(|e| Error::io("write to file", &path, e))?;
+        log.bytes += bytes.len() as u64;
+        log.rows += incoming.sample_rows;
+        log.full |= incoming.steps_inside();
+        log.first_slot_ms = log.first_slot_ms.or(incoming.first_slot_ms());
+        log.dirty_since.get_or_insert(now.mono_ms);
+        Ok(())
+    }
+
+    fn begin_log(&mut self, first_sequence: u64, now: Now, bytes: &mut Vec<u8>) -> Result<()> {
+        let Some(connection) = &self.connection else {
+            return Ok(());
+        };
+        let number = self.next_number;
+        let name = file_name(number, Kind::Log);
+        let path = self.storage.directory().join(&name);
+        // A number is used once, also when this fails.
+        self.next_number += 1;
+        let file = self.storage.create(&name);
+        let file = file.map_err(|e| Error::io("create file", &path, e))?;
+        let mut identity = self.settings.identity.clone();
+        identity.node = self.node;
+        let header = LogHeader {
+            identity,
+            incarnation: connection.incarnation,
+            tick_base: self.end.tick_base,
+            first_sequence,
+            created_ms: now.wall_ms,
+        };
+        bytes.extend(header.encode());
+        debug_assert_eq!(bytes.len(), FRAMES_AT);
+        bytes.extend_from_slice(&connection.hello);
+        let schema = &connection.schema;
+        bytes.extend(
+            self.carry
+                .next_log(schema, connection.incarnation, first_sequence),
+        );
+        self.log = Some(OpenLog {
+            number,
+            file,
+            bytes: 0,
+            rows: 0,
+            first_slot_ms: None,
+            dirty_since: None,
+            full: false,
+        });
+        Ok(())
+    }
+
+    /// What must be said before a frame.
+    fn markers(&self, frame: &Frame<'_>, incoming: &Incoming, now: Now) -> Vec<Marker> {
+        let mut markers = Vec::new();
+        let first = incoming.first_slot_ms();
+        let lost = match self.end.sequence {
+            0 => 0,
+            last => frame.header.sequence - last - 1,
+        };
+        let gap = |detail: String| {
+            let (since, until) = (self.end.end_ms?, first?);
+            (since < until).then(|| Marker::gap(since, until, detail))
+        };
+        if self.new_life {
+            markers.extend(gap(self.cause().into()));
+        } else if lost > 0 {
+            markers.extend(gap(format!("{lost} frames were lost")));
+        }
+        let step = incoming.clock_step.filter(|_| !incoming.says_clock_step);
+        if let (Some(step), Some(slot)) = (step, first) {
+            markers.push(Marker::clock_step(slot, step));
+        }
+        if let Some(since) = self.paused_since {
+            markers.extend(Marker::pause(since, now.wall_ms));
+        }
+        markers
+    }
+
+    /// Why nothing was recorded before this life of the sampler.
+    fn cause(&self) -> &'static str {
+        let old = &self.end.identity;
+        let new = &self.settings.identity;
+        let same_server = old.postmaster_start_us == new.postmaster_start_us;
+        match (same_server, self.end.stopped) {
+            (false, true) => "server was stopped",
+            (false, false) => "server was killed or the machine failed",
+            (true, true) => "recording was off",
+            (true, false) => "crash recovery",
+        }
+    }
+
+    /// The frame is in the log.
+    fn took(&mut self, frame: &Frame<'_>, sections: &[Section<'_>], incoming: &Incoming) {
+        self.end.sequence = frame.header.sequence;
+        self.jobs.append(&mut self.closed);
+        if self.paused_since.take().is_some() {
+            self.messages
+                .push(Message::Log("recording of history resumed".into()));
+        }
+        if let Some(connection) = &mut self.connection {
+            self.carry
+                .frame(&connection.schema, sections, &frame.header);
+            connection.last_taken_ms = incoming.last_taken_ms().or(connection.last_taken_ms);
+        }
+        if let Some(tick) = incoming.last_tick() {
+            self.new_life = false;
+            self.end.tick = self.end.tick_base.saturating_add(tick);
+            self.end.end_ms = incoming.end_ms();
+            self.end.stopped = false;
+            self.end.identity = self.settings.identity.clone();
+        }
+        self.end.stopped |= incoming.says_stop;
+        let meta = hello::read_meta(sections);
+        if !meta.is_empty() {
+            self.apply(&meta);
+            self.retain();
+        }
+    }
+
+    /// Gives the log up after an error; the frame was not written.
+    fn failed(&mut self, error: &Error, sequence: u64, now: Now) -> Code {
+        self.close_log(sequence);
+        if is_space(error) {
+            self.pause(now);
+            return Code::Paused;
+        }
+        if !std::mem::replace(&mut self.failing, true) {
+            self.messages.push(Message::Error(error.to_string()));
+        }
+        Code::Failed
+    }
+
+    fn pause(&mut self, now: Now) {
+        if self.paused_since.is_none() {
+            self.paused_since = Some(now.wall_ms);
+            let message = "recording of history paused: no space left".to_string();
+            self.messages.push(Message::Warning(message));
+        }
+    }
+
+    /// Now and then: is there enough free space?
+    fn check_space(&mut self, now: Now) -> std::result::Result<(), Code> {
+        let written = self.log.as_ref().map_or(0, |l| l.bytes);
+        let fresh = self.space_checked.is_some_and(|(at, bytes)| {
+            now.mono_ms - at < SPACE_MS && written.abs_diff(bytes) < SPACE_BYTES
+        });
+        if fresh && self.paused_since.is_none() {
+            return Ok(());
+        }
+        self.space_checked = Some((now.mono_ms, written));
+        loop {
+            // A file system that does not tell is no reason to pause.
+            let Ok(space) = self.storage.space() else {
+                return Ok(());
+            };
+            if space.free >= self.settings.free_limit(space) {
+                return Ok(());
+            }
+            if !self.remove_oldest() {
+                self.pause(now);
+                return Err(Code::Paused);
+            }
+        }
+    }
+
+    /// Closes the log at hand; frames from `until_sequence` on do not count.
+    fn close_log(&mut self, until_sequence: u64) {
+        if let Some(log) = self.log.take() {
+            self.waiting_bytes.push((log.number, log.bytes));
+            self.unsealed.push(log.number);
+            self.closed.push(SealJob {
+                number: log.number,
+                until_sequence,
+            });
+        }
+    }
+
+    /// Synchronises the log when the flush interval is over, or when `force`.
+    pub fn flush(&mut self, now: Now, force: bool) {
+        let Some(log) = &mut self.log else {
+            return;
+        };
+        let Some(since) = log.dirty_since else {
+            return;
+        };
+        if !force && now.mono_ms - since < self.settings.flush_interval_ms as i64 {
+            return;
+        }
+        log.dirty_since = None;
+        if let Err(error) = log.file.sync() {
+            let name = file_name(log.number, Kind::Log);
+            let path = self.storage.directory().join(name);
+            let error = Error::io("synchronize file", &path, error);
+            self.messages.push(Message::Error(error.to_string()));
+            self.close_log(u64::MAX);
+        }
+    }
+
+    /// ms until [`Writer::flush`] has something to do.
+    pub fn flush_in_ms(&self, now: Now) -> Option<i64> {
+        let since = self.log.as_ref()?.dirty_since?;
+        let due = since + self.settings.flush_interval_ms as i64;
+        Some((due - now.mono_ms).max(0))
+    }
+
+    /// Logs to be sealed with [`crate::seal::seal_log`]; each is given once
+    /// and must come back through [`Writer::sealed`].
+    pub fn seal_jobs(&mut self) -> Vec<SealJob> {
+        std::mem::take(&mut self.jobs)
+    }
+
+    /// A log was sealed or could not be: then it stays, and is tried again by
+    /// the next writer.
+    pub fn sealed(&mut self, job: SealJob, result: Result<Sealed>) {
+        self.waiting_bytes.retain(|w| w.0 != job.number);
+        // A damaged sealed file of that number is replaced.
+        self.stored.retain(|s| s.numbers.first != job.number);
+        self.unsealed.retain(|n| *n != job.number);
+        self.may_merge = true;
+        match result {
+            Ok(sealed) => {
+                self.report(job, &sealed);
+                if let Some(info) = sealed.info {
+                    let has_ticks = info.first_tick <= info.last_tick;
+                    self.stored.push(Stored {
+                        numbers: Numbers::one(job.number),
+                        kind: Kind::Sealed,
+                        bytes: sealed.bytes,
+                        times: has_ticks.then_some((info.min_ms, info.max_ms)),
+                        identity: Some(info.identity),
+                        statements_ms: Some(info.statements_ms),
+                    });
+                }
+            }
+            Err(error) => {
+                self.messages.push(Message::Error(error.to_string()));
+                let files = directory::list(&*self.storage).unwrap_or_default();
+                let kept = files
+                    .iter()
+                    .find(|f| f.numbers.first == job.number && f.kind == Kind::Log);
+                self.stored.extend(kept.map(|f| Stored {
+                    numbers: f.numbers,
+                    kind: f.kind,
+                    bytes: f.bytes,
+                    times: None,
+                    identity: None,
+                    statements_ms: None,
+                }));
+            }
+        }
+        self.stored.sort_by_key(|s| s.numbers);
+        self.retain();
+    }
+
+    /// Files to be merged with [`crate::merge::merge`], if there are any; each
+    /// job is given once and must come back through [`Writer::merged`].
+    pub fn merge_job(&mut self) -> Option<MergeJob> {
+        if self.merging.is_some() || !std::mem::take(&mut self.may_merge) {
+            return None;
+        }
+        let space = self.storage.space().ok();
+        let limit = space.and_then(|s| self.settings.size_limit(s));
+        let most = limit.map_or(u64::MAX, |limit| limit / 16);
+        let job = merge::plan(&self.stored, self.node, most, &self.unsealed);
+        let mut job = job.or_else(|| self.thin_job())?;
+        job.text_limit = self.settings.text_limit();
+        let bytes: u64 = self.parents(&job).map(|s| s.bytes).sum();
+        let fits = limit.is_none_or(|limit| self.bytes() + bytes <= limit)
+            && space.is_none_or(|s| s.free >= self.settings.free_limit(s).saturating_add(bytes));
+        self.merging = fits.then_some(job);
+        self.merging.clone()
+    }
+
+    fn thin_job(&self) -> Option<MergeJob> {
+        let now_ms = crate::retention::reference_ms(&self.stored)?;
+        let tiers = self.settings.statements_tiers();
+        merge::plan_thin(&self.stored, self.node, now_ms, &tiers)
+    }
+
+    fn parents(&self, job: &MergeJob) -> impl Iterator<Item = &Stored> {
+        let files = job.files.clone();
+        self.stored
+            .iter()
+            .filter(move |s| files.contains(&s.numbers))
+    }
+
+    /// Files were merged, or could not be: then they stay and are not tried
+    /// again by this writer, unless it was stopped.
+    pub fn merged(&mut self, job: &MergeJob, result: Result<Option<Merged>>) {
+        self.merging = None;
+        let all = job.numbers();
+        match result {
+            Ok(Some(merged)) => {
+                let errors = merged.left.iter().map(|e| Message::Error(e.to_string()));
+                self.messages.extend(errors);
+                let made_of = |n: Numbers| n == all || all.replaces(n);
+                self.stored.retain(|s| !made_of(s.numbers));
+                self.stored.push(Stored {
+                    numbers: all,
+                    kind: Kind::Sealed,
+                    bytes: merged.bytes,
+                    times: merged.times,
+                    identity: Some(merged.identity),
+                    statements_ms: merged.statements_ms,
+                });
+                self.stored.sort_by_key(|s| s.numbers);
+                self.may_merge = true;
+                self.retain();
+            }
+            Ok(None) => (),
+            Err(error) => {
+                let message = format!("could not merge files: {error}");
+                self.messages.push(Message::Warning(message));
+                for stored in &mut self.stored {
+                    if stored.numbers == all || all.replaces(stored.numbers) {
+                        stored.identity = None;
+                    }
+                }
+                self.may_merge = true;
+            }
+        }
+    }
+
+    fn report(&mut self, job: SealJob, sealed: &Sealed) {
+        let name = file_name(job.number, Kind::Log);
+        let path = self.storage.directory().join(name);
+        for damage in &sealed.damage {
+            self.messages.push(Message::Warning(format!(
+                "skipped {} bytes at offset {} of \"{}\": {}",
+                damage.bytes,
+                damage.offset,
+                path.display(),
+                damage.reason
+            )));
+        }
+    }
+
+    /// Removes what is too old or too much.
+    fn retain(&mut self) {
+        let space = self.storage.space().ok();
+        let limit = space.and_then(|s| self.settings.size_limit(s));
+        // Room for a whole log and for the sealed file made of it.
+        let log = self.log.as_ref().map_or(0, |l| l.bytes);
+        while limit.is_some_and(|limit| self.bytes() - log > limit - limit / 8)
+            && self.remove_oldest()
+        {}
+        let age_ms = i64::try_from(self.settings.retention_age_s.saturating_mul(1_000));
+        let age_ms = age_ms.unwrap_or(i64::MAX);
+        if age_ms == 0 {
+            return;
+        }
+        let Some(reference) = crate::retention::reference_ms(&self.stored) else {
+            return;
+        };
+        let limit = reference.saturating_sub(age_ms);
+        // Files without ticks go with the next one that has some.
+        while self
+            .stored
+            .iter()
+            .find_map(|s| s.times)
+            .is_some_and(|t| t.1 < limit)
+            && self.remove_oldest()
+        {}
+    }
+
+    /// Removes the oldest file; false when there is none to remove.
+    fn remove_oldest(&mut self) -> bool {
+        if self.stored.is_empty() {
+            return false;
+        }
+        let oldest = self.stored.remove(0);
+        let name = oldest.numbers.name(oldest.kind);
+        if let Err(error) = self.storage.remove(&name) {
+            let path = self.storage.directory().join(name);
+            let error = Error::io("remove file", &path, error);
+            self.messages.push(Message::Error(error.to_string()));
+        }
+        true
+    }
+
+    /// Bytes of the history files.
+    pub fn bytes(&self) -> u64 {
+        let stored: u64 = self.stored.iter().map(|s| s.bytes).sum();
+        let waiting: u64 = self.waiting_bytes.iter().map(|w| w.1).sum();
+        stored + waiting + self.log.as_ref().map_or(0, |l| l.bytes)
+    }
+
+    /// Incarnation and sequence of the last frame written.
+    pub fn written(&self) -> (u64, u64) {
+        (self.end.incarnation, self.end.sequence)
+    }
+
+    /// A hello frame was understood.
+    pub fn is_connected(&self) -> bool {
+        self.connection.is_some()
+    }
+
+    /// Lines for the server's log since the last call.
+    pub fn messages(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.messages)
+    }
+}

@@ -1,0 +1,69 @@
+//! A role that was dropped and made again is another role.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
+use tacho_tape::{Identity, PartBuilder, Schema, Store};
+
+struct Count(usize);
+
+impl Sink for Count {
+    fn begin(&mut self, _fields: &[Field]) -> QueryResult<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, _values: Vec<Value>) -> QueryResult<()> {
+        self.0 += 1;
+        Ok(())
+    }
+}
+
+/// Samples that `app` sees: one each of a role 10, a role 11 and one whose
+/// OID nobody knows, all of that name.
+fn seen_by(oid: Option<i64>) -> usize {
+    let catalog = Schema::from_catalog(include_str!("../../catalog/samples.h")).unwrap();
+    let mut builder = PartBuilder::new(Arc::new(catalog.clone().with_runs())).unwrap();
+    let tick = [
+        ("tick", 1),
+        ("slot_time", 1000),
+        ("interval_ms", 1000),
+        ("status", 1),
+    ];
+    builder.row("tick", &tick).unwrap();
+    let app = builder.name("app").unwrap();
+    for (pid, oid) in [(1, 10), (2, 11), (3, 0)] {
+        let session = [
+            ("pid", pid),
+            ("category", 1),
+            ("user_oid", oid),
+            ("username", app),
+        ];
+        let session = builder.intern("session", &session).unwrap();
+        builder.sample(1, session, &[("state", 1)]).unwrap();
+    }
+    let mut store = Store::from_parts(vec![builder.finish(Identity::default())]);
+    if let Some(oid) = oid {
+        store.hide_other_roles(oid);
+    }
+    let mut spec = Spec::new(&catalog, 10_000_000);
+    spec.since_us = Some(0);
+    spec.owner = Some("app".to_string());
+    let mut count = Count(0);
+    run(
+        "samples",
+        &spec,
+        &store,
+        &AtomicBool::new(false),
+        &mut count,
+    )
+    .unwrap();
+    count.0
+}
+
+#[test]
+fn a_role_does_not_see_what_a_dropped_one_of_its_name_did() {
+    assert_eq!(seen_by(None), 3);
+    assert_eq!(seen_by(Some(11)), 2);
+    assert_eq!(seen_by(Some(12)), 1);
+}

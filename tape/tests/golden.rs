@@ -1,0 +1,111 @@
+//! Files of every released version of the format, and what they say. Today's
+//! reader must say the same. Until the first release there is one version,
+//! the present one: `TACHO_GOLDEN=write cargo test -p tacho-tape --features
+//! testing --test golden` makes its files anew when the bytes change.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use tacho_tape::log::LogHeader;
+use tacho_tape::schema::ColumnType;
+use tacho_tape::seal::seal_log;
+use tacho_tape::storage::OsStorage;
+use tacho_tape::testing::{Load, Sampler, log_bytes};
+use tacho_tape::{Part, Store};
+
+fn versions() -> Vec<PathBuf> {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let entries = std::fs::read_dir(golden).unwrap();
+    let mut versions: Vec<PathBuf> = entries.map(|e| e.unwrap().path()).collect();
+    versions.sort();
+    versions
+}
+
+/// Every table of a part by its columns; what is 0 in every row is left out.
+fn describe(part: &Part, out: &mut String) {
+    let info = part.info();
+    let name = info.file.file_name().unwrap().to_string_lossy();
+    writeln!(
+        out,
+        "part {name} ticks {} to {} times {} to {} {:?}",
+        info.first_tick, info.last_tick, info.min_ms, info.max_ms, info.identity
+    )
+    .unwrap();
+    for table in &part.schema().tables {
+        for column in &table.columns {
+            let (t, c) = (&table.name, &column.name);
+            if column.ty == ColumnType::Bytes {
+                let strings = part.bytes(t, c).unwrap();
+                let strings: Vec<_> = strings.iter().map(String::from_utf8_lossy).collect();
+                if strings.iter().any(|s| !s.is_empty()) {
+                    writeln!(out, "  {t}.{c} {strings:?}").unwrap();
+                }
+                continue;
+            }
+            let numbers = part.ints(t, c).unwrap();
+            if numbers.iter().any(|n| *n != 0) {
+                writeln!(out, "  {t}.{c} {:?}", &numbers[..]).unwrap();
+            }
+        }
+    }
+}
+
+fn answer(directory: &Path) -> String {
+    let store = Store::open(directory).unwrap();
+    assert_eq!(store.damage(), []);
+    let mut out = String::new();
+    for node in store.nodes() {
+        store
+            .parts(node.id)
+            .for_each(|part| describe(part, &mut out));
+    }
+    out
+}
+
+/// A sealed file and a log, some minutes of three sessions.
+fn write(directory: &Path) {
+    let load = Load {
+        sessions: 3,
+        ticks_per_frame: 2,
+        queries: 4,
+        ..Load::default()
+    };
+    let mut sampler = Sampler::new(1, load);
+    for number in 1..=2 {
+        let mut header = LogHeader {
+            incarnation: 5,
+            first_sequence: sampler.sequence,
+            ..LogHeader::default()
+        };
+        header.identity.node = 0xA1;
+        header.identity.system_identifier = 77;
+        sampler.forget();
+        let mut frames = vec![sampler.hello(&[])];
+        frames.extend((0..10).map(|_| sampler.frame().0));
+        let log = directory.join(format!("{number:010}.open"));
+        std::fs::write(log, log_bytes(&header, &frames)).unwrap();
+    }
+    let sealed = directory.join("0000000001.tape");
+    let _ = std::fs::remove_file(sealed);
+    seal_log(&OsStorage::new(directory), 1, u64::MAX).unwrap();
+}
+
+#[test]
+fn files_of_every_version_say_what_they_said() {
+    let versions = versions();
+    assert!(!versions.is_empty());
+    let renew = std::env::var_os("TACHO_GOLDEN").is_some_and(|v| v == "write");
+    for (index, version) in versions.iter().enumerate() {
+        let expected = version.join("answer.txt");
+        if renew && index + 1 == versions.len() {
+            write(version);
+            std::fs::write(&expected, answer(version)).unwrap();
+        }
+        let expected = std::fs::read_to_string(&expected).unwrap();
+        let got = answer(version);
+        let mut lines = got.lines().zip(expected.lines());
+        let first = lines.find(|(got, expected)| got != expected);
+        assert_eq!(first, None, "{}", version.display());
+        assert_eq!(got.lines().count(), expected.lines().count());
+    }
+}

@@ -1,0 +1,136 @@
+//! `server_history` on readings whose sums are known by hand.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Spec, Value, run};
+use tacho_tape::{Identity, PartBuilder, Schema, Store};
+
+const SECOND: i64 = 1_000_000;
+
+fn catalog() -> Schema {
+    Schema::from_catalog(include_str!("../../catalog/samples.h")).unwrap()
+}
+
+#[derive(Default)]
+struct Answer(Vec<Vec<Value>>);
+
+impl Sink for Answer {
+    fn begin(&mut self, _fields: &[Field]) -> QueryResult<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        self.0.push(values);
+        Ok(())
+    }
+}
+
+/// A reading every 10 s: log written 500, 1500, 0 bytes; one CPU, then two;
+/// database shop commits 30, nothing, 10, database idle nothing.
+fn store() -> Store {
+    let mut builder = PartBuilder::new(Arc::new(catalog().with_runs())).unwrap();
+    let shop = builder.name("shop").unwrap();
+    for second in 0..40 {
+        let values = [
+            ("tick", second + 1),
+            ("slot_time", second * 1000),
+            ("interval_ms", 1000),
+            ("status", 1),
+        ];
+        builder.row("tick", &values).unwrap();
+    }
+    let readings = [
+        (0, 0, 0, 100),
+        (10, 500, 30, 100),
+        (20, 1500, 0, 200),
+        (30, 0, 10, 200),
+    ];
+    for (second, bytes, commits, vcpus) in readings {
+        let elapsed = if second == 0 { 0 } else { 10_000 };
+        let time = ("time", second * 1000);
+        let mut values = vec![time, ("elapsed_ms", elapsed), ("vcpus", vcpus + 1)];
+        if second > 0 {
+            values.push(("wal_bytes", bytes + 1));
+        }
+        builder.row("server", &values).unwrap();
+        if commits > 0 {
+            let values = [time, ("object", shop), ("xact_commit", commits + 1)];
+            builder.row("server_database", &values).unwrap();
+        }
+    }
+    let identity = Identity {
+        node: 7,
+        ..Identity::default()
+    };
+    Store::from_parts(vec![builder.finish(identity)])
+}
+
+fn ask(change: impl FnOnce(&mut Spec)) -> Result<Vec<String>, QueryError> {
+    let catalog = catalog();
+    let mut spec = Spec::new(&catalog, 40 * SECOND);
+    spec.since_us = Some(0);
+    change(&mut spec);
+    let mut answer = Answer::default();
+    run(
+        "server_history",
+        &spec,
+        &store(),
+        &AtomicBool::new(false),
+        &mut answer,
+    )?;
+    Ok(answer.0.iter().map(|row| line(row)).collect())
+}
+
+/// `from to metric object unit avg min max total readings`, `-` for null.
+fn line(row: &[Value]) -> String {
+    let text = |value: &Value| match value {
+        Value::Null => "-".to_string(),
+        Value::Text(text) => text.clone(),
+        Value::Int(n) => n.to_string(),
+        Value::Numeric(n) => format!("{}.{:04}", n / 10_000, n % 10_000),
+        Value::Time(us) | Value::Interval(us) => (us / SECOND).to_string(),
+    };
+    row.iter().map(text).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_window_is_one_row_a_metric() {
+    let expected = [
+        "0 40 vcpus - count 1.5000 1.0000 2.0000 - 4",
+        "0 40 wal_bytes - bytes 66.6667 0.0000 150.0000 2000.0000 4",
+        "0 40 xact_commit shop count 1.3333 0.0000 3.0000 40.0000 4",
+    ];
+    assert_eq!(ask(|_| ()).unwrap(), expected);
+}
+
+#[test]
+fn buckets_hold_the_readings_taken_in_them() {
+    let expected = [
+        "0 20 wal_bytes - bytes 50.0000 50.0000 50.0000 500.0000 2",
+        "20 40 wal_bytes - bytes 75.0000 0.0000 150.0000 1500.0000 2",
+    ];
+    let rows = ask(|spec| {
+        spec.bucket_us = Some(20 * SECOND);
+        spec.metric = Some("wal_bytes".to_string());
+    });
+    assert_eq!(rows.unwrap(), expected);
+}
+
+#[test]
+fn a_window_without_a_reading_has_no_row() {
+    let rows = ask(|spec| {
+        spec.since_us = Some(31 * SECOND);
+    });
+    assert_eq!(rows.unwrap(), [""; 0]);
+}
+
+#[test]
+fn metrics_and_objects_are_filters() {
+    let rows = ask(|spec| spec.object = Some("shop".to_string())).unwrap();
+    assert_eq!(rows.len(), 1);
+    let rows = ask(|spec| spec.metric = Some("!wal_bytes,!xact_commit".to_string())).unwrap();
+    assert_eq!(rows, ["0 40 vcpus - count 1.5000 1.0000 2.0000 - 4"]);
+    let error = ask(|spec| spec.metric = Some("wal".to_string())).unwrap_err();
+    assert_eq!(error.message, "metric \"wal\" does not exist");
+}

@@ -1,0 +1,486 @@
+//! Random tapes and questions, and how they are asked.
+
+use proptest::prelude::*;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use tacho_tape::block::FrameRange;
+use tacho_tape::directory::Numbers;
+use tacho_tape::memory::MemoryStorage;
+use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
+use tacho_tape::seal::SealedFile;
+use tacho_tape::{Identity, PartBuilder, Schema, Store};
+
+/// First slot of a tape, ms: a full minute.
+pub const BEGIN_MS: i64 = 1_790_000_040_000;
+/// The present, far behind every tape.
+pub const NOW_US: i64 = (BEGIN_MS + 86_400_000) * 1000;
+
+pub fn catalog() -> &'static Schema {
+    static SCHEMA: OnceLock<Schema> = OnceLock::new();
+    let text = include_str!("../../../catalog/samples.h");
+    SCHEMA.get_or_init(|| Schema::from_catalog(text).unwrap())
+}
+
+/// pid, backend start, category, backend type, database, user, application,
+/// address, leader. The first two are one process that changed its name, the
+/// last has the pid of the third.
+type Session = (
+    i64,
+    i64,
+    i64,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    i64,
+);
+
+const SESSIONS: [Session; 8] = [
+    (
+        100,
+        1,
+        1,
+        "client backend",
+        "shop",
+        "ann",
+        "web",
+        "10.0.0.1",
+        0,
+    ),
+    (
+        100,
+        1,
+        1,
+        "client backend",
+        "shop",
+        "ann",
+        "web2",
+        "10.0.0.1",
+        0,
+    ),
+    (101, 2, 1, "client backend", "shop", "bob", "", "[local]", 0),
+    (
+        102,
+        3,
+        1,
+        "client backend",
+        "crm",
+        "bob",
+        "psql",
+        "[local]",
+        0,
+    ),
+    (103, 4, 1, "parallel worker", "crm", "bob", "psql", "", 102),
+    (104, 5, 2, "autovacuum worker", "crm", "", "", "", 0),
+    (105, 6, 3, "walwriter", "", "", "", "", 0),
+    (101, 9, 4, "walsender", "", "rep", "standby", "10.0.0.2", 0),
+];
+
+const WAITS: [(&str, &str); 5] = [
+    ("IO", "DataFileRead"),
+    ("Lock", "tuple"),
+    ("LWLock", "WALWrite"),
+    ("Client", "ClientRead"),
+    ("IO", "WALSync"),
+];
+
+/// One session at one tick; numbers index the tables above, 0 is null.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    pub session: usize,
+    pub state: i64,
+    pub wait: usize,
+    pub cpu: i64,
+    pub query: i64,
+    pub marked: i64,
+    pub blocker: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct Tick {
+    pub number: i64,
+    pub slot_ms: i64,
+    pub interval_ms: i64,
+    pub failed: bool,
+    pub samples: Vec<Sample>,
+    /// A new part begins here.
+    pub cut: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Tape {
+    pub ticks: Vec<Tick>,
+}
+
+/// A question.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub since_us: i64,
+    pub until_us: i64,
+    pub bucket_us: i64,
+    pub scope: &'static str,
+    pub by_leader: bool,
+    pub filters: Vec<(String, String)>,
+    pub dimension: &'static str,
+    pub by: &'static str,
+    pub order_by: &'static str,
+    pub n: i64,
+    pub threads: usize,
+    /// Read from sealed files, and with their totals.
+    pub sealed: bool,
+    pub totals: bool,
+}
+
+impl Asked {
+    /// A question that totals answer, if the dimension is one of theirs.
+    fn plain(mut self) -> Asked {
+        let minute = 60_000_000;
+        self.since_us = self.since_us.div_euclid(minute) * minute;
+        self.until_us = self.until_us.div_euclid(minute) * minute;
+        self.until_us = self.until_us.max(self.since_us + minute);
+        self.bucket_us = (self.bucket_us / minute).max(1) * minute;
+        (self.scope, self.by_leader, self.filters) = ("load", false, Vec::new());
+        self
+    }
+}
+
+fn sample() -> impl Strategy<Value = Sample> {
+    let marked = prop_oneof![6 => Just(0), 1 => Just(1), 1 => Just(2)];
+    (
+        0..8_usize,
+        0..8_i64,
+        0..6_usize,
+        0..5_i64,
+        0..4_i64,
+        marked,
+        0..9_usize,
+    )
+        .prop_map(
+            |(session, state, wait, cpu, query, marked, blocker)| Sample {
+                session,
+                state: if state > 3 { 1 } else { state },
+                wait,
+                cpu: if wait == 0 { cpu } else { 0 },
+                query,
+                marked,
+                blocker: if blocker > 4 { 0 } else { blocker },
+            },
+        )
+}
+
+/// Repeats a sample set over some ticks, so that there are runs; now and then
+/// a session pauses.
+fn stretch() -> impl Strategy<Value = Vec<Tick>> {
+    let interval = prop_oneof![Just(1000), Just(1000), Just(250), Just(5000)];
+    let hole = prop_oneof![8 => Just(0), 1 => 1..4_i64, 1 => Just(90)];
+    let samples = prop::collection::vec(sample(), 0..7);
+    let pauses = prop::collection::vec((any::<u8>(), any::<u8>(), any::<u8>()), 1..9);
+    (
+        samples,
+        pauses,
+        interval,
+        hole,
+        prop::bool::weighted(0.1),
+        prop::bool::weighted(0.3),
+    )
+        .prop_map(|(samples, pauses, interval_ms, hole, failed, cut)| {
+            let samples = if failed {
+                Vec::new()
+            } else {
+                once_each(&samples)
+            };
+            let here = |(i, p): (usize, &(u8, u8, u8))| {
+                let pausing = p.0 & p.1 & p.2;
+                let numbered = samples.iter().enumerate();
+                let present = numbered.filter(|(bit, _)| pausing >> bit & 1 == 0);
+                Tick {
+                    number: if i == 0 { hole } else { 0 },
+                    slot_ms: 0,
+                    interval_ms,
+                    failed,
+                    samples: present.map(|(_, s)| s.clone()).collect(),
+                    cut: cut && i == 0,
+                }
+            };
+            pauses.iter().enumerate().map(here).collect()
+        })
+}
+
+/// A process has one sample per tick.
+fn once_each(samples: &[Sample]) -> Vec<Sample> {
+    let mut kept: Vec<Sample> = Vec::new();
+    for sample in samples {
+        let pid = SESSIONS[sample.session].0;
+        if kept.iter().all(|s| SESSIONS[s.session].0 != pid) {
+            kept.push(sample.clone());
+        }
+    }
+    kept
+}
+
+pub fn tape() -> impl Strategy<Value = Tape> {
+    prop::collection::vec(stretch(), 1..25).prop_map(|stretches| {
+        let mut ticks: Vec<Tick> = stretches.concat();
+        let (mut number, mut slot_ms) = (41, BEGIN_MS);
+        for tick in &mut ticks {
+            let hole = tick.number;
+            number += 1 + hole;
+            slot_ms += hole * tick.interval_ms;
+            (tick.number, tick.slot_ms) = (number, slot_ms);
+            slot_ms += tick.interval_ms;
+        }
+        Tape { ticks }
+    })
+}
+
+fn filter() -> impl Strategy<Value = (String, String)> {
+    prop_oneof![
+        Just(("database", "shop")),
+        Just(("database", "!shop")),
+        Just(("database", "(null),crm")),
+        Just(("username", "ann,bob")),
+        Just(("application", "web")),
+        Just(("application", "!(null)")),
+        Just(("wait_event", "IO:DataFileRead,CPU*")),
+        Just(("wait_event", "DataFileRead")),
+        Just(("wait_event_type", "CPU")),
+        Just(("wait_event_type", "!IO,!Lock")),
+        Just(("query_id", "11")),
+        Just(("query_id", "(null),-12")),
+        Just(("pid", "100,101")),
+        Just(("leader", "(null)")),
+        Just(("cpu", "running")),
+        Just(("blocked_by", "!(null)")),
+        Just(("root_blocker", "100,(null)")),
+        Just(("state", "active")),
+        Just(("client_addr", "[local]")),
+    ]
+    .prop_map(|(name, text)| (name.to_string(), text.to_string()))
+}
+
+pub fn asked(dimensions: &'static [&'static str]) -> impl Strategy<Value = Asked> {
+    let dimension = || {
+        let any = prop::sample::select(dimensions);
+        prop_oneof![4 => any, 1 => Just("root_blocker")]
+    };
+    let scope = prop_oneof![Just("load"), Just("foreground"), Just("all")];
+    let order = prop_oneof![Just("avg"), Just("peak"), Just("p99"), Just("sessions")];
+    let bucket = prop_oneof![Just(1000_i64), Just(7000), Just(60_000), Just(600_000)];
+    let window = (-20_000..300_000_i64, 0..400_000_i64, 0..2_i64);
+    let filters = prop::collection::vec(filter(), 0..3);
+    let summed = prop::sample::select(&["wait_event", "wait_event_type", "query_id"][..]);
+    let what = (dimension(), dimension(), order, 1..6_i64);
+    let how = (1..4_usize, any::<bool>(), any::<bool>());
+    let asked = (window, bucket, scope, any::<bool>(), filters, what, how).prop_map(
+        |((since, length, half), bucket, scope, by_leader, filters, what, how)| Asked {
+            since_us: (BEGIN_MS + since) * 1000 + half * 500,
+            until_us: (BEGIN_MS + since + length) * 1000 + half * 500,
+            bucket_us: bucket * 1000,
+            scope,
+            by_leader,
+            filters,
+            dimension: what.0,
+            by: what.1,
+            order_by: what.2,
+            n: what.3,
+            threads: how.0,
+            sealed: how.1,
+            totals: how.2,
+        },
+    );
+    (asked, prop::option::of(summed)).prop_map(|(asked, summed)| match summed {
+        Some(dimension) => Asked { dimension, ..asked }.plain(),
+        None => asked,
+    })
+}
+
+impl Tape {
+    /// The tape in memory, or in sealed files of three groups each.
+    pub fn store(&self, sealed: bool) -> Store {
+        let mut pieces: Vec<&[Tick]> = Vec::new();
+        let mut begin = 0;
+        for end in 1..=self.ticks.len() {
+            if end == self.ticks.len() || self.ticks[end].cut {
+                pieces.push(&self.ticks[begin..end]);
+                begin = end;
+            }
+        }
+        if sealed {
+            return sealed_files(&pieces);
+        }
+        Store::from_parts(pieces.into_iter().map(|ticks| {
+            let mut b = builder();
+            fill(&mut b, ticks);
+            b.finish(identity())
+        }))
+    }
+
+    /// `samples()` gives back what was put in.
+    pub fn check_samples(&self, samples: &Answer, asked: &Asked) {
+        let inside = |t: &&Tick| (asked.since_us..asked.until_us).contains(&(t.slot_ms * 1000));
+        let mut row = 0;
+        for tick in self.ticks.iter().filter(inside).rev() {
+            let mut wanted: Vec<&Sample> = tick.samples.iter().collect();
+            wanted.sort_by_key(|s| SESSIONS[s.session].0);
+            for sample in wanted {
+                let session = SESSIONS[sample.session];
+                let counted = sample.marked & 1 == 0;
+                let text = |t: &str| match t {
+                    "" => Value::Null,
+                    t => Value::Text(t.to_string()),
+                };
+                let wait = sample.wait.checked_sub(1).map_or(("", ""), |w| WAITS[w]);
+                let expected = [
+                    ("sample_time", Value::Time(tick.slot_ms * 1000)),
+                    ("tick", Value::Int(tick.number)),
+                    ("pid", Value::Int(session.0)),
+                    ("backend_start", Value::Time(session.1)),
+                    ("database", text(session.4)),
+                    ("application", text(session.6)),
+                    ("wait_event_type", text(wait.0)),
+                    ("wait_event", text(wait.1)),
+                    (
+                        "weight_ms",
+                        Value::Int(if counted { tick.interval_ms } else { 0 }),
+                    ),
+                ];
+                for (column, value) in expected {
+                    assert_eq!(samples.get(row, column), value, "{column} of sample {row}");
+                }
+                row += 1;
+            }
+        }
+        assert_eq!(samples.rows.len(), row);
+    }
+}
+
+fn sealed_files(pieces: &[&[Tick]]) -> Store {
+    let storage = MemoryStorage::new();
+    for (number, groups) in pieces.chunks(3).enumerate() {
+        let mut b = builder();
+        let numbers = Numbers::one(number as u64 + 1);
+        let mut file = SealedFile::create(&storage, numbers, b.schema(), identity()).unwrap();
+        for ticks in groups {
+            fill(&mut b, ticks);
+            file.group(&mut b, FrameRange::default()).unwrap();
+        }
+        file.finish(&storage, b).unwrap();
+    }
+    let store = Store::open_storage(&storage).unwrap();
+    assert_eq!(store.damage(), []);
+    store
+}
+
+fn builder() -> PartBuilder {
+    PartBuilder::new(Arc::new(catalog().clone().with_runs())).unwrap()
+}
+
+fn identity() -> Identity {
+    Identity {
+        node: 7,
+        ..Identity::default()
+    }
+}
+
+fn fill(b: &mut PartBuilder, ticks: &[Tick]) {
+    for tick in ticks {
+        let values = [
+            ("tick", tick.number),
+            ("slot_time", tick.slot_ms),
+            ("interval_ms", tick.interval_ms),
+            ("status", if tick.failed { 3 } else { 1 }),
+        ];
+        b.row("tick", &values).unwrap();
+        for sample in &tick.samples {
+            let session = session(b, sample.session);
+            let values = [
+                ("wait", wait(b, sample.wait)),
+                ("state", sample.state),
+                ("cpu", sample.cpu),
+                ("marked", sample.marked),
+                ("statement", statement(b, sample.query)),
+                ("blocked_by", blocker(b, sample.blocker)),
+            ];
+            b.sample(tick.number as u64, session, &values).unwrap();
+        }
+    }
+}
+
+fn session(b: &mut PartBuilder, index: usize) -> i64 {
+    let s = SESSIONS[index];
+    let mut name = |text: &str| b.name(text).unwrap();
+    let values = [
+        ("pid", s.0),
+        ("backend_start", s.1),
+        ("category", s.2),
+        ("backend_type", name(s.3)),
+        ("database", name(s.4)),
+        ("username", name(s.5)),
+        ("application", name(s.6)),
+        ("client_addr", name(s.7)),
+        ("leader", s.8),
+    ];
+    b.intern("session", &values).unwrap()
+}
+
+/// A session whose pid is its own: `samples()` shows no more of a blocker.
+fn blocker(b: &mut PartBuilder, index: usize) -> i64 {
+    match index {
+        0 => 0,
+        index => session(b, [0, 1, 3, 4][index - 1]),
+    }
+}
+
+fn wait(b: &mut PartBuilder, index: usize) -> i64 {
+    let Some(index) = index.checked_sub(1) else {
+        return 0;
+    };
+    let class = b.name(WAITS[index].0).unwrap();
+    let event = b.name(WAITS[index].1).unwrap();
+    let values = [("wait_event_type", class), ("wait_event", event)];
+    b.intern("wait", &values).unwrap()
+}
+
+/// Query ids 11, -12, 13.
+fn statement(b: &mut PartBuilder, query: i64) -> i64 {
+    if query == 0 {
+        return 0;
+    }
+    let id = if query == 2 { -12 } else { 10 + query };
+    b.intern("statement", &[("query_id", id)]).unwrap()
+}
+
+/// The rows of an answer.
+#[derive(Debug, Default)]
+pub struct Answer {
+    pub fields: Vec<&'static str>,
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl Answer {
+    pub fn get(&self, row: usize, column: &str) -> Value {
+        let position = self.fields.iter().position(|f| *f == column).unwrap();
+        self.rows[row][position].clone()
+    }
+}
+
+impl Sink for Answer {
+    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
+        self.fields = fields.iter().map(|f| f.0).collect();
+        Ok(())
+    }
+
+    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        assert_eq!(values.len(), self.fields.len());
+        self.rows.push(values);
+        Ok(())
+    }
+}
+
+/// Asks; filters outside the scope give an empty answer.
+pub fn ask(function: &str, spec: &Spec, store: &Store) -> Answer {
+    let mut answer = Answer::default();
+    run(function, spec, store, &AtomicBool::new(false), &mut answer).unwrap();
+    answer
+}

@@ -1,0 +1,321 @@
+//! The same answers by the definition: every sample is looked at by itself.
+
+use crate::model::{Answer, Asked, Tape, Tick};
+use std::collections::{BTreeMap, HashMap};
+use tacho_tape::query::Value;
+
+/// A fraction that is not reduced; small enough for cross products.
+pub type Fraction = (i128, i128);
+
+/// Rounded half away from zero to four places; none has negative values.
+pub fn fraction(value: Option<Fraction>) -> Value {
+    let round = |(n, d): Fraction| (n * 20_000 + d) / (2 * d);
+    value.map_or(Value::Null, |f| Value::Numeric(round(f)))
+}
+
+fn less(a: &Fraction, b: &Fraction) -> std::cmp::Ordering {
+    (a.0 * b.1).cmp(&(b.0 * a.1))
+}
+
+/// A sample that counts: tick time, tick, weight, keys by dimension.
+struct Row {
+    slot_us: i64,
+    tick: i64,
+    weight: i128,
+    keys: HashMap<&'static str, Option<String>>,
+}
+
+/// Measures of a key.
+#[derive(Debug)]
+pub struct Measures {
+    pub key: Option<String>,
+    pub avg: Option<Fraction>,
+    pub peak: Option<Fraction>,
+    pub p99: Option<Fraction>,
+    pub seconds: Option<Fraction>,
+    pub pct: Option<Fraction>,
+    pub sessions: Option<i64>,
+}
+
+pub struct Bucket {
+    pub start_us: i64,
+    pub avg: Option<Fraction>,
+    pub sessions: Option<i64>,
+    pub observed: i64,
+    pub failed: i64,
+    pub expected: i64,
+}
+
+pub struct Naive {
+    rows: Vec<Row>,
+    /// Ticks of the tape.
+    ticks: Vec<Tick>,
+}
+
+const TEXTS: [(&str, &str); 14] = [
+    ("wait_event_type", "wait_event_type"),
+    ("wait_event", "wait_event"),
+    ("query_id", "query_id"),
+    ("plan_id", "plan_id"),
+    ("pid", "pid"),
+    ("backend_type", "backend_type"),
+    ("category", "category"),
+    ("database", "database"),
+    ("username", "username"),
+    ("application", "application"),
+    ("client_addr", "client_addr"),
+    ("leader", "leader"),
+    ("state", "state"),
+    ("blocked_by", "blocked_by"),
+];
+
+impl Naive {
+    pub fn new(tape: &Tape, samples: &Answer, asked: &Asked) -> Naive {
+        let mut blockers: HashMap<(i64, String), String> = HashMap::new();
+        let mut rows = Vec::new();
+        for i in 0..samples.rows.len() {
+            let row = row(samples, i);
+            if let Some(blocker) = &row.keys["blocked_by"] {
+                let pid = row.keys["pid"].clone().unwrap();
+                blockers.insert((row.tick, pid), blocker.clone());
+            }
+            rows.push(row);
+        }
+        for row in &mut rows {
+            let root = root(row, &blockers);
+            row.keys.insert("root_blocker", root);
+        }
+        rows.retain(|row| row.weight > 0 && counts(row, asked));
+        let ticks = tape.ticks.clone();
+        Naive { rows, ticks }
+    }
+
+    fn inside(&self, since: i64, until: i64) -> impl Iterator<Item = &Tick> {
+        self.ticks
+            .iter()
+            .filter(move |t| (since..until).contains(&(t.slot_ms * 1000)))
+    }
+
+    fn observed(&self, since: i64, until: i64) -> i128 {
+        let ticks = self.inside(since, until).filter(|t| !t.failed);
+        ticks.map(|t| i128::from(t.interval_ms)).sum()
+    }
+
+    fn buckets(&self, asked: &Asked) -> Vec<(i64, i64, i64)> {
+        let width = asked.bucket_us;
+        let mut start = asked.since_us.div_euclid(width) * width;
+        let mut buckets = Vec::new();
+        while start < asked.until_us {
+            let clipped = (
+                start.max(asked.since_us),
+                (start + width).min(asked.until_us),
+            );
+            buckets.push((start, clipped.0, clipped.1));
+            start += width;
+        }
+        buckets
+    }
+
+    fn measures(
+        &self,
+        asked: &Asked,
+        key: Option<String>,
+        rows: &[&Row],
+        sessions: bool,
+    ) -> Measures {
+        let sum: i128 = rows.iter().map(|r| r.weight).sum();
+        let all: i128 = self.rows.iter().map(|r| r.weight).sum();
+        let observed = self.observed(asked.since_us, asked.until_us);
+        let mut loads: Vec<Fraction> = Vec::new();
+        for (_, since, until) in self.buckets(asked) {
+            let observed = self.observed(since, until);
+            let inside = rows.iter().filter(|r| (since..until).contains(&r.slot_us));
+            if observed > 0 {
+                loads.push((inside.map(|r| r.weight).sum(), observed));
+            }
+        }
+        loads.sort_by(less);
+        let mut per_tick: HashMap<i64, i64> = HashMap::new();
+        rows.iter()
+            .for_each(|r| *per_tick.entry(r.tick).or_default() += 1);
+        let known = observed > 0;
+        let most = per_tick.values().copied().max().unwrap_or(0);
+        Measures {
+            key,
+            avg: known.then_some((sum, observed)),
+            peak: loads.last().copied(),
+            p99: percentile(&loads),
+            seconds: known.then_some((sum, 1000)),
+            pct: (all > 0).then_some((100 * sum, all)),
+            sessions: (known && sessions).then_some(most),
+        }
+    }
+
+    pub fn aas(&self, asked: &Asked) -> Measures {
+        let rows: Vec<&Row> = self.rows.iter().collect();
+        self.measures(asked, None, &rows, true)
+    }
+
+    pub fn timeline(&self, asked: &Asked) -> Vec<Bucket> {
+        let buckets = self
+            .buckets(asked)
+            .into_iter()
+            .map(|(start_us, since, until)| {
+                let rows: Vec<&Row> = self
+                    .rows
+                    .iter()
+                    .filter(|r| (since..until).contains(&r.slot_us))
+                    .collect();
+                let one = Asked {
+                    since_us: since,
+                    until_us: until,
+                    ..asked.clone()
+                };
+                let measures = self.measures(&one, None, &rows, true);
+                let failed = self.inside(since, until).filter(|t| t.failed).count() as i64;
+                let all = self.inside(since, until).count() as i64;
+                let weight: i64 = self
+                    .inside(since, until)
+                    .map(|t| t.interval_ms * 1000)
+                    .sum();
+                let before = self.ticks.iter().rfind(|t| t.slot_ms * 1000 < until);
+                let interval = before.map_or(1_000_000, |t| t.interval_ms * 1000);
+                Bucket {
+                    start_us,
+                    avg: measures.avg,
+                    sessions: measures.sessions,
+                    observed: all - failed,
+                    failed,
+                    expected: all + (until - since - weight).max(0) / interval,
+                }
+            });
+        buckets.collect()
+    }
+
+    pub fn top(&self, asked: &Asked) -> Vec<Measures> {
+        let mut groups: BTreeMap<(bool, Option<String>), Vec<&Row>> = BTreeMap::new();
+        for row in &self.rows {
+            let key = row.keys[asked.dimension].clone();
+            groups.entry((key.is_none(), key)).or_default().push(row);
+        }
+        let mut all: Vec<(Measures, Vec<&Row>)> = groups
+            .into_iter()
+            .map(|((_, key), rows)| (self.measures(asked, key, &rows, true), rows))
+            .collect();
+        all.sort_by(|a, b| {
+            let by = |m: &Measures| match asked.order_by {
+                "avg" => m.avg.unwrap(),
+                "peak" => m.peak.unwrap(),
+                "p99" => m.p99.unwrap(),
+                _ => (i128::from(m.sessions.unwrap()), 1),
+            };
+            less(&by(&b.0), &by(&a.0))
+        });
+        let n = (asked.n as usize).min(all.len());
+        let rest: Vec<&Row> = all
+            .split_off(n)
+            .into_iter()
+            .flat_map(|(_, rows)| rows)
+            .collect();
+        let mut lines: Vec<Measures> = all.into_iter().map(|(m, _)| m).collect();
+        if asked.dimension == "query_id" {
+            let missing = lines.iter_mut().filter(|line| line.key.is_none());
+            missing.for_each(|line| line.key = Some("(no query id)".into()));
+        }
+        if !rest.is_empty() {
+            lines.push(self.measures(asked, Some("(other)".into()), &rest, false));
+        }
+        lines
+    }
+}
+
+fn percentile(sorted: &[Fraction]) -> Option<Fraction> {
+    let last = sorted.len().checked_sub(1)?;
+    let (low, rest) = (99 * last / 100, (99 * last % 100) as i128);
+    let (a, b) = (sorted[low], sorted[(low + 1).min(last)]);
+    Some((a.0 * b.1 * (100 - rest) + b.0 * a.1 * rest, 100 * a.1 * b.1))
+}
+
+fn text(value: Value) -> Option<String> {
+    match value {
+        Value::Text(text) => Some(text),
+        Value::Int(n) => Some(n.to_string()),
+        _ => None,
+    }
+}
+
+fn int(value: Value) -> i64 {
+    match value {
+        Value::Int(n) | Value::Time(n) => n,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn row(samples: &Answer, i: usize) -> Row {
+    let mut keys: HashMap<&'static str, Option<String>> = HashMap::new();
+    for (dimension, column) in TEXTS {
+        keys.insert(dimension, text(samples.get(i, column)));
+    }
+    let cpu = text(samples.get(i, "cpu"));
+    let event = match (&keys["wait_event_type"], &keys["wait_event"], &cpu) {
+        (Some(class), Some(event), _) => Some(format!("{class}:{event}")),
+        (_, _, Some(kind)) if kind == "CPU*" => Some("CPU*".to_string()),
+        (_, _, Some(kind)) => Some(format!("CPU:{kind}")),
+        _ => None,
+    };
+    keys.insert("wait_event", event);
+    if keys["wait_event_type"].is_none() && cpu.is_some() {
+        keys.insert("wait_event_type", Some("CPU".to_string()));
+    }
+    keys.insert("cpu", cpu);
+    Row {
+        slot_us: int(samples.get(i, "sample_time")),
+        tick: int(samples.get(i, "tick")),
+        weight: i128::from(int(samples.get(i, "weight_ms"))),
+        keys,
+    }
+}
+
+fn root(row: &Row, blockers: &HashMap<(i64, String), String>) -> Option<String> {
+    let mut seen = vec![row.keys["pid"].clone()?];
+    let mut current = row.keys["blocked_by"].clone()?;
+    loop {
+        if seen.contains(&current) {
+            return Some("(cycle)".to_string());
+        }
+        match blockers.get(&(row.tick, current.clone())) {
+            Some(next) => seen.push(std::mem::replace(&mut current, next.clone())),
+            None => return Some(current),
+        }
+    }
+}
+
+fn counts(row: &Row, asked: &Asked) -> bool {
+    let key = |name: &str| row.keys[name].as_deref();
+    let foreground = key("category") == Some("foreground");
+    let in_scope = match asked.scope {
+        "load" => {
+            let busy = matches!(key("state"), Some("active" | "fastpath function call"));
+            foreground && busy && key("wait_event") != Some("Client:ClientRead")
+        }
+        "foreground" => foreground && key("state").is_some_and(|s| s != "idle"),
+        _ => true,
+    };
+    let led = asked.by_leader && key("leader").is_some();
+    in_scope
+        && !led
+        && asked
+            .filters
+            .iter()
+            .all(|(name, text)| wanted(key(name), name, text))
+}
+
+fn wanted(key: Option<&str>, dimension: &str, text: &str) -> bool {
+    let is = |item: &str| match item {
+        "(null)" => key.is_none(),
+        "DataFileRead" if dimension == "wait_event" => key == Some("IO:DataFileRead"),
+        item => key == Some(item),
+    };
+    let (none, any): (Vec<&str>, Vec<&str>) = text.split(',').partition(|i| i.starts_with('!'));
+    (any.is_empty() || any.into_iter().any(is)) && !none.into_iter().any(|i| is(&i[1..]))
+}
