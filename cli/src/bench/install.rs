@@ -1,0 +1,162 @@
+//! Installations of PostgreSQL to measure, and the account their servers run
+//! as: the caller's, or for root that of "postgres" or "nobody".
+
+use super::process::{Stop, run};
+use anyhow::{Context, Result, bail, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Login name.
+    pub name: String,
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+}
+
+/// An installed PostgreSQL.
+#[derive(Debug, Clone)]
+pub struct Installation {
+    /// Directory of its programs.
+    pub bin: PathBuf,
+    /// Version, as in `15.18`.
+    pub version: String,
+    libraries: PathBuf,
+}
+
+impl Account {
+    /// The user that servers run as; none: the caller.
+    pub fn of_servers() -> Result<Option<Self>> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(None);
+        }
+        let users = std::fs::read_to_string("/etc/passwd").context("could not read /etc/passwd")?;
+        let found = ["postgres", "nobody"]
+            .iter()
+            .find_map(|name| find(&users, name));
+        found.map(Some).context(
+            "found no user to run PostgreSQL as\nhint: PostgreSQL refuses root; \
+             create a user \"postgres\", or run this as another user.",
+        )
+    }
+}
+
+/// Finds a user in the text of /etc/passwd.
+fn find(users: &str, name: &str) -> Option<Account> {
+    users.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let [found, _, uid, gid, ..] = fields[..] else {
+            return None;
+        };
+        (found == name).then_some(())?;
+        Some(Account {
+            name: name.to_owned(),
+            uid: uid.parse().ok()?,
+            gid: gid.parse().ok()?,
+        })
+    })
+}
+
+impl Installation {
+    /// Looks at an installation by its directory of programs.
+    pub fn at(bin: &Path, stop: &Stop) -> Result<Self> {
+        for program in [
+            "postgres",
+            "initdb",
+            "pg_ctl",
+            "pgbench",
+            "psql",
+            "pg_config",
+        ] {
+            ensure!(
+                bin.join(program).exists(),
+                "there is no \"{program}\" in \"{}\"\nhint: --pg-bin takes the directories \
+                 of programs, such as /usr/lib/postgresql/17/bin.",
+                bin.display()
+            );
+        }
+        let version = run(Command::new(bin.join("postgres")).arg("--version"), stop)?;
+        let libraries = run(Command::new(bin.join("pg_config")).arg("--pkglibdir"), stop)?;
+        Ok(Self {
+            bin: bin.to_owned(),
+            version: number(&version)?,
+            libraries: PathBuf::from(libraries.trim()),
+        })
+    }
+
+    /// The installation that `pg_config` in the PATH belongs to.
+    pub fn default(stop: &Stop) -> Result<Self> {
+        let config = std::env::var_os("PG_CONFIG").unwrap_or_else(|| "pg_config".into());
+        let bin = run(Command::new(&config).arg("--bindir"), stop)
+            .context("found no PostgreSQL\nhint: Name installations with --pg-bin.")?;
+        Self::at(Path::new(bin.trim()), stop)
+    }
+
+    /// Major version.
+    pub fn major(&self) -> u32 {
+        let digits: String = self
+            .version
+            .chars()
+            .take_while(char::is_ascii_digit)
+            .collect();
+        digits.parse().unwrap_or(0)
+    }
+
+    /// Whether a library for shared_preload_libraries is there.
+    pub fn has_library(&self, name: &str) -> bool {
+        self.libraries.join(format!("{name}.so")).exists()
+    }
+
+    /// A program of it.
+    pub fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(self.bin.join(name));
+        for (variable, _) in std::env::vars_os() {
+            if variable.to_string_lossy().starts_with("PG") {
+                command.env_remove(variable);
+            }
+        }
+        command
+    }
+}
+
+/// `postgres (PostgreSQL) 15.18 (Debian …)` → `15.18`.
+fn number(version: &str) -> Result<String> {
+    match version.split_whitespace().nth(2) {
+        Some(number) => Ok(number.to_owned()),
+        None => bail!("could not understand the version \"{}\"", version.trim()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_found_by_their_whole_name() {
+        let users = "root:x:0:0:root:/root:/bin/sh\npostgres2:x:1:1::/:\npostgres:x:26:27::/:\n";
+        let account = find(users, "postgres").expect("found");
+        assert_eq!((account.uid, account.gid), (26, 27));
+        assert_eq!(find(users, "nobody"), None);
+    }
+
+    #[test]
+    fn versions_of_releases_and_of_candidates() {
+        let of = |text| number(text).expect("version");
+        assert_eq!(
+            of("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n"),
+            "15.18"
+        );
+        assert_eq!(of("postgres (PostgreSQL) 19rc1"), "19rc1");
+        assert!(number("postgres").is_err());
+    }
+
+    #[test]
+    fn a_directory_without_postgresql_is_refused_with_a_hint() {
+        let error = Installation::at(Path::new("/nonexistent"), &Stop::default());
+        let text = format!("{}", error.expect_err("refused"));
+        assert!(text.starts_with("there is no \"postgres\" in \"/nonexistent\"\nhint: "));
+    }
+}

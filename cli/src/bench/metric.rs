@@ -1,0 +1,59 @@
+//! What is measured in a run: names, units, which way is better.
+
+/// Which way is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// More of it.
+    More,
+    /// Less of it.
+    Less,
+}
+
+/// A measured number.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// Name in the results.
+    pub name: &'static str,
+    /// Name in the report, with its unit.
+    pub label: &'static str,
+    /// Which way is better.
+    pub better: Better,
+    /// Decimals in the report.
+    pub decimals: usize,
+}
+
+const fn metric(
+    name: &'static str,
+    label: &'static str,
+    better: Better,
+    decimals: usize,
+) -> Metric {
+    Metric {
+        name,
+        label,
+        better,
+        decimals,
+    }
+}
+
+/// All metrics the runner knows, in the order of the report.
+pub const METRICS: &[Metric] = &[
+    metric("tps", "transactions/s", Better::More, 0),
+    metric("seconds", "duration, s", Better::Less, 3),
+    metric("p50_ms", "latency p50, ms", Better::Less, 3),
+    metric("p95_ms", "latency p95, ms", Better::Less, 3),
+    metric("p99_ms", "latency p99, ms", Better::Less, 3),
+    metric("p999_ms", "latency p99.9, ms", Better::Less, 3),
+    metric("max_ms", "latency max, ms", Better::Less, 3),
+    metric("cpu_s", "CPU, s", Better::Less, 2),
+    metric("cpu_us", "CPU per transaction, µs", Better::Less, 1),
+    metric("wal_kb", "WAL, kB", Better::Less, 0),
+    metric("memory_mb", "memory, MB", Better::Less, 1),
+    metric("blocks", "blocks read", Better::Less, 0),
+    metric("blocks_per_s", "blocks read/s", Better::More, 0),
+];
+
+/// The metric of a name.
+pub fn find(name: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|m| m.name == name)
+}

@@ -1,0 +1,216 @@
+//! A run of pgbench: throughput from what it prints, latencies from its log of
+//! single transactions.
+
+use super::cluster::{Cluster, Server};
+use super::plan::Point;
+use super::process::{Running, Stop};
+use super::scenario::{Pgbench, Variant, Workload};
+use super::stats::percentile;
+use super::store::Metrics;
+use super::usage;
+use super::waits::{Profile, Waits};
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A variant under a load.
+pub struct Load<'a> {
+    /// Whose server.
+    pub cluster: &'a Cluster,
+    /// The load.
+    pub load: &'a Pgbench,
+    /// What is measured.
+    pub variant: &'a Variant,
+    /// Where.
+    pub point: &'a Point,
+}
+
+impl Load<'_> {
+    /// Warms up, measures, and returns numbers and waits. `transactions` counts
+    /// both phases.
+    pub fn measure(&self, server: &Server, stop: &Stop) -> Result<(Metrics, Profile)> {
+        let mut metrics = Metrics::new();
+        let mut transactions = 0.0;
+        if self.load.warmup > 0 {
+            let text = self.run(self.load.warmup, None, stop)?;
+            transactions += said(&text, "number of transactions actually processed: ")?;
+        }
+        let logs = self.cluster.scratch.join("latency");
+        remove_logs(&logs)?;
+        let lsn = "select pg_current_wal_insert_lsn() - '0/0'";
+        let (cpu, wal) = (
+            usage::cpu_seconds(server.pid)?,
+            self.cluster.number(lsn, stop)?,
+        );
+        let waits = Waits::start(self.cluster)?;
+        let text = self.run(self.load.seconds, Some(&logs), stop)?;
+        let profile = waits.end()?;
+        let cpu = usage::cpu_seconds(server.pid)? - cpu;
+        let wal = self.cluster.number(lsn, stop)? - wal;
+        let measured = said(&text, "number of transactions actually processed: ")?;
+        transactions += measured;
+
+        metrics.insert("tps".into(), said(&text, "tps = ")?);
+        metrics.insert("transactions".into(), transactions);
+        metrics.insert("cpu_s".into(), cpu);
+        metrics.insert("cpu_us".into(), cpu * 1e6 / measured.max(1.0));
+        metrics.insert("wal_kb".into(), wal / 1024.0);
+        if let Some(memory) = usage::memory_mb(server.pid)? {
+            metrics.insert("memory_mb".into(), memory);
+        }
+        add_latencies(&mut metrics, read_logs(&logs)?);
+        remove_logs(&logs)?;
+        Ok((metrics, profile))
+    }
+
+    /// Runs pgbench; with `logs` it writes a line for each transaction.
+    fn run(&self, seconds: u32, logs: Option<&Path>, stop: &Stop) -> Result<String> {
+        let mut pgbench = self.command(seconds)?;
+        if let Some(logs) = logs {
+            pgbench.arg("-l").arg("--log-prefix").arg(logs);
+        }
+        let poll = self.poll()?;
+        let text = Running::start(pgbench.stdin(Stdio::null()))?.finish(stop)?;
+        drop(poll);
+        Ok(text)
+    }
+
+    fn command(&self, seconds: u32) -> Result<Command> {
+        let clients = self.point.clients.unwrap_or(1);
+        let mut pgbench = self.cluster.client("pgbench");
+        pgbench
+            .args(["-n", "-c", &clients.to_string()])
+            .args(["-j", &clients.min(threads()).to_string()])
+            .args(["-T", &seconds.to_string(), "-M", &self.load.protocol]);
+        if self.load.rate > 0 {
+            pgbench.args(["-R", &self.load.rate.to_string()]);
+        }
+        let workload = self.workload()?;
+        match (&workload.builtin, &workload.script) {
+            (Some(builtin), _) => pgbench.args(["-b", builtin]),
+            (None, script) => {
+                let file = self.cluster.scratch.join("workload.sql");
+                fs::write(&file, script.as_deref().unwrap_or_default())?;
+                pgbench.arg("-f").arg(file)
+            }
+        };
+        Ok(pgbench)
+    }
+
+    fn workload(&self) -> Result<&Workload> {
+        let name = self.point.workload.as_deref();
+        let mut workloads = self.load.workloads.iter();
+        workloads
+            .find(|w| Some(w.name.as_str()) == name)
+            .with_context(|| format!("there is no workload \"{}\"", name.unwrap_or_default()))
+    }
+
+    /// The collector that reads the variant's view beside the load.
+    fn poll(&self) -> Result<Option<Running>> {
+        let poll = self.variant.poll.as_ref();
+        poll.map(|sql| self.cluster.watch(sql, 5.0)).transpose()
+    }
+}
+
+/// Threads for pgbench: half of the cores, the server needs the rest.
+fn threads() -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    u32::try_from(cores.div_ceil(2)).unwrap_or(1)
+}
+
+/// The number behind a heading in pgbench's output.
+fn said(text: &str, heading: &str) -> Result<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(heading));
+    let number = line.and_then(|l| l.split([' ', '/']).next());
+    number
+        .and_then(|n| n.parse().ok())
+        .with_context(|| format!("pgbench did not say \"{}\"", heading.trim()))
+}
+
+/// Log files: the prefix, a process id, and a thread.
+fn log_files(prefix: &Path) -> Result<Vec<PathBuf>> {
+    let (Some(parent), Some(name)) = (prefix.parent(), prefix.file_name()) else {
+        return Ok(Vec::new());
+    };
+    let start = format!("{}.", name.to_string_lossy());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(parent)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(&start) {
+            files.push(entry.path());
+        }
+    }
+    Ok(files)
+}
+
+fn remove_logs(prefix: &Path) -> Result<()> {
+    for file in log_files(prefix)? {
+        fs::remove_file(file)?;
+    }
+    Ok(())
+}
+
+/// Latencies of all transactions in µs; the failed have none.
+fn read_logs(prefix: &Path) -> Result<Vec<u64>> {
+    let mut latencies = Vec::new();
+    for file in log_files(prefix)? {
+        let text = fs::read_to_string(file)?;
+        latencies.extend(text.lines().filter_map(latency));
+    }
+    Ok(latencies)
+}
+
+/// Third field of a log line.
+fn latency(line: &str) -> Option<u64> {
+    line.split(' ').nth(2)?.parse().ok()
+}
+
+fn add_latencies(metrics: &mut Metrics, mut latencies: Vec<u64>) {
+    latencies.sort_unstable();
+    let shares = [
+        ("p50_ms", 0.5),
+        ("p95_ms", 0.95),
+        ("p99_ms", 0.99),
+        ("p999_ms", 0.999),
+        ("max_ms", 1.0),
+    ];
+    for (name, share) in shares {
+        if let Some(us) = percentile(&latencies, share) {
+            metrics.insert(name.to_owned(), us as f64 / 1e3);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn throughput_and_counts_are_taken_from_what_pgbench_says() {
+        let text = "number of transactions actually processed: 1200/1200\n\
+                    tps = 599.5 (without initial connection time)\n";
+        let transactions = said(text, "number of transactions actually processed: ");
+        assert_eq!(transactions.expect("said"), 1200.0);
+        assert_eq!(said(text, "tps = ").expect("said"), 599.5);
+        let error = said("", "tps = ").expect_err("silent");
+        assert_eq!(format!("{error}"), "pgbench did not say \"tps =\"");
+    }
+
+    #[test]
+    fn failed_transactions_have_no_latency() {
+        assert_eq!(latency("0 199 2241 0 1175850568 995598"), Some(2241));
+        assert_eq!(latency("0 200 failed 0 1175850569 608"), None);
+    }
+
+    #[test]
+    fn latencies_become_percentiles_in_milliseconds() {
+        let mut metrics = Metrics::new();
+        add_latencies(&mut metrics, (1..=1000).rev().collect());
+        assert_eq!((metrics["p50_ms"], metrics["max_ms"]), (0.5, 1.0));
+        assert_eq!(metrics["p999_ms"], 0.999);
+        let mut none = Metrics::new();
+        add_latencies(&mut none, Vec::new());
+        assert!(none.is_empty());
+    }
+}

@@ -1,0 +1,282 @@
+//! Plots as SVG. Series differ by colour, shape of the points and name; colours
+//! are those of the page's style sheet, so they suit light and dark.
+
+use super::stats::Estimate;
+use super::waits::Profile;
+use crate::report::html::escape;
+use std::fmt::Write;
+
+const WIDTH: f64 = 800.0;
+const LEFT: f64 = 70.0;
+const TOP: f64 = 60.0;
+const BOTTOM: f64 = 300.0;
+const COLORS: usize = 8;
+
+/// A line of a plot: a value at some of the positions.
+#[derive(Debug, Clone)]
+pub struct Series {
+    /// Its name.
+    pub name: String,
+    /// Values by position.
+    pub values: Vec<Option<Estimate>>,
+}
+
+/// Lines over named positions, with the interval of each value.
+pub fn lines(title: &str, axis: &[String], series: &[Series]) -> String {
+    let values = series.iter().flat_map(|s| s.values.iter().flatten());
+    let top = round_up(values.map(|e| e.high).fold(0.0, f64::max));
+    let mut svg = open(title, BOTTOM + 40.0);
+    for step in 0..=4 {
+        let value = top * f64::from(step) / 4.0;
+        let y = height(value, top);
+        let _ = write!(
+            svg,
+            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{WIDTH}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+             <text class=\"soft\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            LEFT - 8.0,
+            y + 4.0,
+            short(value)
+        );
+    }
+    for (at, name) in axis.iter().enumerate() {
+        let _ = write!(
+            svg,
+            "<text class=\"soft\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            position(at, axis.len()),
+            BOTTOM + 20.0,
+            escape(name)
+        );
+    }
+    for (number, one) in series.iter().enumerate() {
+        line(&mut svg, number, one, axis.len(), top);
+    }
+    legend(&mut svg, series.iter().map(|s| s.name.as_str()));
+    svg + "</svg>"
+}
+
+fn line(svg: &mut String, number: usize, series: &Series, positions: usize, top: f64) {
+    let color = color(number);
+    let mut path = String::new();
+    let mut marks = String::new();
+    for (at, value) in series.values.iter().enumerate() {
+        let Some(e) = value else { continue };
+        let x = position(at, positions) + (number as f64 - 1.5) * 3.0;
+        let (y, low, high) = (
+            height(e.median, top),
+            height(e.low, top),
+            height(e.high, top),
+        );
+        let _ = write!(
+            path,
+            "{}{x:.1} {y:.1}",
+            if path.is_empty() { "M" } else { "L" }
+        );
+        let _ = write!(
+            marks,
+            "<line class=\"whisker\" stroke=\"{color}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{low:.1}\" \
+             y2=\"{high:.1}\"/>{}",
+            mark(
+                number,
+                x,
+                y,
+                &format!("{}: {}", series.name, short(e.median))
+            )
+        );
+    }
+    let _ = write!(
+        svg,
+        "<path class=\"line\" stroke=\"{color}\" d=\"{path}\"/>{marks}"
+    );
+}
+
+/// A point; its shape says the series without colour.
+fn mark(number: usize, x: f64, y: f64, title: &str) -> String {
+    let points = match number % 4 {
+        0 => None,
+        1 => Some([(-5.0, -5.0), (5.0, -5.0), (5.0, 5.0), (-5.0, 5.0)].to_vec()),
+        2 => Some([(0.0, -6.0), (6.0, 5.0), (-6.0, 5.0)].to_vec()),
+        _ => Some([(0.0, -6.0), (6.0, 0.0), (0.0, 6.0), (-6.0, 0.0)].to_vec()),
+    };
+    let (color, title) = (color(number), escape(title));
+    match points {
+        None => format!(
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"{color}\"><title>{title}</title></circle>"
+        ),
+        Some(points) => {
+            let points = points
+                .iter()
+                .map(|(dx, dy)| format!("{:.1},{:.1} ", x + dx, y + dy));
+            let points: String = points.collect();
+            format!(
+                "<polygon points=\"{points}\" fill=\"{color}\"><title>{title}</title></polygon>"
+            )
+        }
+    }
+}
+
+/// Load by wait event, a bar for each name; the largest waits and the rest.
+pub fn waits(title: &str, bars: &[(String, Profile)]) -> String {
+    let mut total = Profile::new();
+    for (wait, load) in bars.iter().flat_map(|(_, profile)| profile) {
+        *total.entry(wait.clone()).or_default() += load;
+    }
+    let mut names: Vec<&String> = total.keys().collect();
+    names.sort_by(|a, b| total[*b].total_cmp(&total[*a]));
+    names.truncate(COLORS - 1);
+    let longest = bars
+        .iter()
+        .map(|(_, p)| p.values().sum::<f64>())
+        .fold(0.0, f64::max);
+    let mut svg = open(title, TOP + 30.0 * bars.len() as f64 + 30.0);
+    for (row, (name, profile)) in bars.iter().enumerate() {
+        bar(&mut svg, row, name, profile, &names, longest);
+    }
+    let rest = (total.len() > names.len()).then_some("(other)");
+    legend(&mut svg, names.iter().map(|n| n.as_str()).chain(rest));
+    svg + "</svg>"
+}
+
+fn bar(
+    svg: &mut String,
+    row: usize,
+    name: &str,
+    profile: &Profile,
+    waits: &[&String],
+    longest: f64,
+) {
+    let y = TOP + 30.0 * row as f64;
+    let left = 230.0;
+    let scale = (WIDTH - left - 60.0) / longest.max(f64::MIN_POSITIVE);
+    let _ = write!(
+        svg,
+        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+        left - 8.0,
+        y + 15.0,
+        escape(name)
+    );
+    let whole: f64 = profile.values().sum();
+    let named = waits
+        .iter()
+        .map(|w| (w.as_str(), profile.get(*w).copied().unwrap_or(0.0)));
+    let named: Vec<(&str, f64)> = named.collect();
+    let rest = whole - named.iter().map(|(_, load)| load).sum::<f64>();
+    let mut x = left;
+    for (number, (wait, load)) in named.into_iter().chain([("(other)", rest)]).enumerate() {
+        let width = load.max(0.0) * scale;
+        if width > 0.0 {
+            let _ = write!(
+                svg,
+                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"20\" fill=\"{}\">\
+                 <title>{}: {load:.2}</title></rect>",
+                color(number),
+                escape(wait)
+            );
+        }
+        x += width;
+    }
+    let _ = write!(
+        svg,
+        "<text class=\"soft\" x=\"{:.1}\" y=\"{:.1}\">{whole:.2}</text>",
+        x + 6.0,
+        y + 15.0
+    );
+}
+
+fn open(title: &str, height: f64) -> String {
+    format!(
+        "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\"><title>{0}</title>\
+         <text class=\"title\" x=\"0\" y=\"16\">{0}</text>",
+        escape(title)
+    )
+}
+
+/// Names of the series, from left to right below the title.
+fn legend<'a>(svg: &mut String, names: impl Iterator<Item = &'a str>) {
+    let mut x = 6.0;
+    for (number, name) in names.enumerate() {
+        svg.push_str(&mark(number, x, 34.0, name));
+        let _ = write!(
+            svg,
+            "<text x=\"{:.1}\" y=\"38\">{}</text>",
+            x + 10.0,
+            escape(name)
+        );
+        x += 30.0 + 6.6 * name.chars().count() as f64;
+    }
+}
+
+fn color(number: usize) -> String {
+    format!("var(--c{})", number % COLORS)
+}
+
+fn position(at: usize, of: usize) -> f64 {
+    LEFT + (WIDTH - LEFT) * (at as f64 + 0.5) / of.max(1) as f64
+}
+
+fn height(value: f64, top: f64) -> f64 {
+    BOTTOM - (BOTTOM - TOP) * value / top.max(f64::MIN_POSITIVE)
+}
+
+/// The next number of the form 1, 2, 4, 5 or 8 × 10ⁿ.
+fn round_up(value: f64) -> f64 {
+    if value <= 0.0 {
+        return 1.0;
+    }
+    let unit = 10f64.powf(value.log10().floor());
+    let steps = [1.0, 2.0, 4.0, 5.0, 8.0, 10.0];
+    steps
+        .iter()
+        .map(|s| s * unit)
+        .find(|s| *s >= value * 0.999_999)
+        .unwrap_or(10.0 * unit)
+}
+
+/// A number in a few characters.
+fn short(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1e6 => format!("{:.1}M", value / 1e6),
+        v if v >= 1e4 => format!("{:.0}k", value / 1e3),
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 1.0 => format!("{value:.1}"),
+        v if v > 0.0 => format!("{value:.3}"),
+        _ => "0".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_end_at_round_numbers() {
+        assert_eq!(round_up(0.0), 1.0);
+        assert_eq!(round_up(31_200.0), 40_000.0);
+        assert_eq!(round_up(8.1), 10.0);
+        assert_eq!(round_up(0.03), 0.04);
+    }
+
+    #[test]
+    fn a_value_that_is_missing_leaves_a_hole() {
+        let e = Estimate {
+            median: 5.0,
+            low: 4.0,
+            high: 6.0,
+            confidence: 0.9,
+        };
+        let series = Series {
+            name: "a<b".into(),
+            values: vec![Some(e), None, Some(e)],
+        };
+        let svg = lines("T", &["1".into(), "2".into(), "3".into()], &[series]);
+        assert_eq!(svg.matches("class=\"whisker\"").count(), 2);
+        assert!(svg.contains("a&lt;b") && !svg.contains("a<b"));
+    }
+
+    #[test]
+    fn small_waits_are_drawn_together() {
+        let profile: Profile = (1..=9).map(|n| (format!("w{n}"), f64::from(n))).collect();
+        let svg = waits("T", &[("a".into(), profile)]);
+        assert_eq!(svg.matches("<rect").count(), 8);
+        assert!(svg.contains("(other): 3.00"));
+    }
+}

@@ -1,0 +1,216 @@
+//! Child processes of an experiment: in a process group of their own, waited
+//! for with an eye on Ctrl-C, never left behind.
+
+use super::install::Account;
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The user pressed Ctrl-C.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interrupted;
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// Set when the experiment is to end.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// One that SIGINT, SIGTERM and SIGHUP set.
+    pub fn on_signals() -> Result<Self> {
+        let stop = Self::default();
+        for signal in [
+            signal_hook::consts::SIGINT,
+            signal_hook::consts::SIGTERM,
+            signal_hook::consts::SIGHUP,
+        ] {
+            signal_hook::flag::register(signal, Arc::clone(&stop.0))?;
+        }
+        Ok(stop)
+    }
+
+    /// Fails once it is set.
+    pub fn check(&self) -> Result<()> {
+        match self.0.load(Ordering::Relaxed) {
+            true => Err(Interrupted.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits, unless it is set meanwhile.
+    pub fn sleep(&self, time: Duration) -> Result<()> {
+        let end = std::time::Instant::now() + time;
+        loop {
+            self.check()?;
+            let left = end.saturating_duration_since(std::time::Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(Duration::from_millis(50)));
+        }
+    }
+}
+
+/// A running child; killed with its group when dropped.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    name: String,
+    output: File,
+    errors: File,
+}
+
+/// Gives a command to another user, as root must for PostgreSQL.
+pub fn as_account(command: &mut Command, account: Option<&Account>) {
+    if let Some(account) = account {
+        command
+            .uid(account.uid)
+            .gid(account.gid)
+            .env("HOME", "/tmp")
+            .env("USER", &account.name)
+            .env("LOGNAME", &account.name);
+    }
+}
+
+impl Running {
+    /// Starts a command in a group of its own. Its output goes to files, so
+    /// that no pipe fills.
+    pub fn start(command: &mut Command) -> Result<Self> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let (output, errors) = (scratch()?, scratch()?);
+        let child = command
+            .stdout(output.try_clone()?)
+            .stderr(errors.try_clone()?)
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("could not run \"{name}\""))?;
+        Ok(Self {
+            child,
+            name,
+            output,
+            errors,
+        })
+    }
+
+    /// Standard input of the child, if it was piped.
+    pub fn input(&mut self) -> Option<std::process::ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    /// Waits for its end and returns what it printed; a failure is an error
+    /// with its last message.
+    pub fn finish(mut self, stop: &Stop) -> Result<String> {
+        let status = loop {
+            if let Some(status) = self.child.try_wait()? {
+                break status;
+            }
+            stop.sleep(Duration::from_millis(10))?;
+        };
+        let output = read(&mut self.output)?;
+        self.judge(status)?;
+        Ok(output)
+    }
+
+    /// Ends it and returns what it had printed.
+    pub fn end(mut self) -> Result<String> {
+        self.kill();
+        read(&mut self.output)
+    }
+
+    fn judge(&mut self, status: ExitStatus) -> Result<()> {
+        if status.success() {
+            return Ok(());
+        }
+        let errors = read(&mut self.errors)?;
+        let message = errors.lines().rfind(|l| !l.trim().is_empty());
+        bail!(
+            "\"{}\" failed ({status}): {}",
+            self.name,
+            message.unwrap_or("no message")
+        )
+    }
+
+    fn kill(&mut self) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let (Ok(None), Some(pid)) = (self.child.try_wait(), pid) {
+            let _ = kill_process_group(pid, Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Runs a command to its end and returns what it printed.
+pub fn run(command: &mut Command, stop: &Stop) -> Result<String> {
+    Running::start(command.stdin(Stdio::null()))?.finish(stop)
+}
+
+/// A nameless file.
+fn scratch() -> Result<File> {
+    tempfile::tempfile().context("could not make a temporary file")
+}
+
+fn read(file: &mut File) -> Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn output_is_returned_and_a_failure_has_the_last_message() {
+        let stop = Stop::default();
+        assert_eq!(run(&mut sh("echo yes"), &stop).expect("runs"), "yes\n");
+        let error = run(&mut sh("echo a >&2; echo b >&2; exit 3"), &stop).expect_err("fails");
+        assert_eq!(format!("{error}"), "\"sh\" failed (exit status: 3): b");
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_child_and_its_children() {
+        let stop = Stop::default();
+        let mut command = sh("sleep 600 & echo $!; wait");
+        let mut running = Running::start(command.stdin(Stdio::null())).expect("starts");
+        let grandchild = loop {
+            let text = read(&mut running.output).expect("reads");
+            if let Some(pid) = text.strip_suffix('\n') {
+                break pid.to_owned();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        stop.0.store(true, Ordering::Relaxed);
+        let error = running.finish(&stop).expect_err("interrupted");
+        assert!(error.is::<Interrupted>());
+        let state = || std::fs::read_to_string(format!("/proc/{grandchild}/stat"));
+        while state().is_ok_and(|s| !s.contains(") Z")) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! The report of an experiment: what was measured on what, what it shows, how
+//! sure that is.
+
+use super::document::{Block, Table};
+use super::metric::{METRICS, Metric, find};
+use super::plan::points;
+use super::plot::{Series, lines, waits};
+use super::stats::Estimate;
+use super::store::Results;
+use super::summary::{Baseline, Cell, cells, noise, words};
+use super::usl::Law;
+use super::waits::Profile;
+
+/// Cores that throughput is projected to.
+const PROJECTED: [f64; 5] = [16.0, 32.0, 64.0, 128.0, 256.0];
+
+/// The whole report.
+pub fn report(results: &Results) -> Vec<Block> {
+    let cells = cells(results);
+    let mut blocks = head(results);
+    if cells.is_empty() {
+        blocks.push(Block::Text("Nothing was measured.".into()));
+        return blocks;
+    }
+    let main = main_metric(&cells);
+    blocks.push(Block::Heading(2, "Result".into()));
+    blocks.push(Block::Table(ratios(results, &cells, main)));
+    blocks.push(Block::Text(how_sure(results, &cells, main)));
+    blocks.extend(plots(&cells, main));
+    blocks.push(Block::Heading(2, "All numbers (medians)".into()));
+    blocks.push(Block::Table(numbers(&cells)));
+    blocks.extend(asked(results, &cells));
+    blocks.push(Block::Heading(2, "Waits (average active sessions)".into()));
+    blocks.extend(wait_pictures(&cells));
+    blocks.push(Block::Table(wait_table(&cells)));
+    blocks.extend(projection(&cells));
+    blocks
+}
+
+/// The metric that the experiment is about.
+pub fn main_metric(cells: &[Cell]) -> &'static Metric {
+    let measured = |m: &&Metric| cells.iter().any(|c| c.values.contains_key(m.name));
+    METRICS.iter().find(measured).unwrap_or(&METRICS[0])
+}
+
+fn head(results: &Results) -> Vec<Block> {
+    let experiment = &results.experiment;
+    let expected = expected(results);
+    let mut facts = vec![
+        format!("PostgreSQL {}", experiment.versions.join(", ")),
+        experiment.machine.line(),
+        format!(
+            "{}, tacho {}",
+            experiment.machine.date,
+            env!("CARGO_PKG_VERSION")
+        ),
+        format!("command: {}", experiment.command),
+    ];
+    facts.extend(experiment.caches.clone());
+    facts.extend(experiment.left_out.iter().map(|v| format!("left out: {v}")));
+    if results.runs.len() < expected {
+        facts.push(format!(
+            "INCOMPLETE: {} of {expected} runs; the same command with --output goes on",
+            results.runs.len()
+        ));
+    }
+    let settings = experiment.scenario.settings.iter();
+    let settings: Vec<String> = settings.map(|(k, v)| format!("{k} = {v}")).collect();
+    if !settings.is_empty() {
+        facts.push(format!("settings: {}", settings.join(", ")));
+    }
+    vec![
+        Block::Heading(1, experiment.scenario.title.clone()),
+        Block::Text(experiment.scenario.question.clone()),
+        Block::List(facts),
+    ]
+}
+
+/// Runs that the whole experiment has.
+fn expected(results: &Results) -> usize {
+    let scenario = &results.experiment.scenario;
+    let subjects = results.experiment.versions.len() * scenario.variants.len();
+    let left_out = results.experiment.left_out.len();
+    (subjects - left_out.min(subjects)) * points(scenario).len() * scenario.rounds as usize
+}
+
+/// A number with the decimals of its metric.
+fn number(metric: &Metric, value: f64) -> String {
+    format!("{value:.*}", metric.decimals)
+}
+
+/// `0.970 (0.950–0.990)`.
+pub fn interval(e: &Estimate) -> String {
+    format!("{:.3} ({:.3}–{:.3})", e.median, e.low, e.high)
+}
+
+/// Point, version where there are several, and variant of a cell.
+fn names(cell: &Cell) -> Vec<String> {
+    vec![
+        cell.point.label(),
+        cell.version.clone(),
+        cell.variant.clone(),
+    ]
+}
+
+fn ratios(results: &Results, cells: &[Cell], main: &Metric) -> Table {
+    let baseline = Baseline::of(results);
+    let to = format!("ratio to {}", baseline.name());
+    let mut table = Table::new(&["point", "server", "variant"], &[main.label, &to]);
+    table.head.push(("shows".into(), false));
+    let tail = find("p99_ms").filter(|m| cells.iter().any(|c| c.values.contains_key(m.name)));
+    if tail.is_some() {
+        table.head.push(("p99 ratio".into(), true));
+    }
+    for cell in cells {
+        let mut row = names(cell);
+        let value = cell.values.get(main.name);
+        row.push(value.map_or_else(String::new, |e| number(main, e.median)));
+        let ratio = cell.ratios.get(main.name);
+        row.push(ratio.map_or_else(|| "1".to_owned(), interval));
+        row.push(ratio.map_or("baseline", |r| words(main, r)).to_owned());
+        if let Some(tail) = tail {
+            row.push(
+                cell.ratios
+                    .get(tail.name)
+                    .map_or_else(|| "1".to_owned(), interval),
+            );
+        }
+        table.rows.push(row);
+    }
+    table
+}
+
+fn how_sure(results: &Results, cells: &[Cell], main: &Metric) -> String {
+    let confidence = cells.iter().flat_map(|c| c.ratios.get(main.name));
+    let confidence = confidence.map(|e| e.confidence).fold(1.0, f64::min);
+    let mut text = format!(
+        "Ratios are formed within a round, between runs that follow each other; given are the \
+         median over rounds and an interval that holds the true median with {:.0} % or more \
+         (order statistics, no assumption about the noise).",
+        confidence * 100.0
+    );
+    if let Some(noise) = noise(cells, &Baseline::of(results), main.name) {
+        text.push_str(&format!(
+            " Repetitions of the baseline itself differ by {:.1} %.",
+            noise * 100.0
+        ));
+    }
+    text
+}
+
+/// Groups of cells that belong into one picture.
+fn groups(cells: &[Cell]) -> Vec<(String, Vec<&Cell>)> {
+    let mut groups: Vec<(String, Vec<&Cell>)> = Vec::new();
+    for cell in cells {
+        let name = cell.point.group();
+        match groups.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, members)) => members.push(cell),
+            None => groups.push((name, vec![cell])),
+        }
+    }
+    groups
+}
+
+fn unique(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut unique = Vec::new();
+    for name in names {
+        if !unique.contains(&name) {
+            unique.push(name);
+        }
+    }
+    unique
+}
+
+fn titled(what: &str, group: &str) -> String {
+    match group {
+        "" => what.to_owned(),
+        group => format!("{what}: {group}"),
+    }
+}
+
+/// Server and variant in one name; the server only where there are several.
+fn subject(cell: &Cell, several: bool) -> String {
+    match several {
+        true => format!("{} {}", cell.version, cell.variant),
+        false => cell.variant.clone(),
+    }
+}
+
+fn several_servers(cells: &[Cell]) -> bool {
+    cells.iter().any(|c| c.version != cells[0].version)
+}
+
+fn plots(cells: &[Cell], main: &Metric) -> Vec<Block> {
+    let several = several_servers(cells);
+    let metrics = [Some(main), find("p99_ms").filter(|m| m.name != main.name)];
+    let mut blocks = Vec::new();
+    for (group, members) in groups(cells) {
+        let axis = unique(members.iter().map(|c| c.point.axis()));
+        let subjects = unique(members.iter().map(|c| subject(c, several)));
+        for metric in metrics.into_iter().flatten() {
+            let value = |name: &String, at: &String| {
+                let cell = members
+                    .iter()
+                    .find(|c| subject(c, several) == *name && c.point.axis() == *at);
+                cell.and_then(|c| c.values.get(metric.name).copied())
+            };
+            let series: Vec<Series> = subjects
+                .iter()
+                .map(|name| Series {
+                    name: name.clone(),
+                    values: axis.iter().map(|at| value(name, at)).collect(),
+                })
+                .collect();
+            if series.iter().any(|s| s.values.iter().any(Option::is_some)) {
+                blocks.push(Block::Picture(lines(
+                    &titled(metric.label, &group),
+                    &axis,
+                    &series,
+                )));
+            }
+        }
+    }
+    blocks
+}
+
+fn numbers(cells: &[Cell]) -> Table {
+    let measured: Vec<&Metric> = METRICS
+        .iter()
+        .filter(|m| cells.iter().any(|c| c.values.contains_key(m.name)))
+        .collect();
+    let mut labels = vec!["runs"];
+    labels.extend(measured.iter().map(|m| m.label));
+    let mut table = Table::new(&["point", "server", "variant"], &labels);
+    for cell in cells {
+        let mut row = names(cell);
+        row.push(cell.runs.to_string());
+        for metric in &measured {
+            let value = cell.values.get(metric.name);
+            row.push(value.map_or_else(String::new, |e| number(metric, e.median)));
+        }
+        table.rows.push(row);
+    }
+    table
+}
+
+/// Numbers that the scenario asked of the server.
+fn asked(results: &Results, cells: &[Cell]) -> Vec<Block> {
+    let metrics = &results.experiment.scenario.metrics;
+    if metrics.is_empty() {
+        return Vec::new();
+    }
+    let label = |m: &super::scenario::Asked| match m.unit.as_str() {
+        "" => m.name.clone(),
+        unit => format!("{}, {unit}", m.name),
+    };
+    let labels: Vec<String> = metrics.iter().map(label).collect();
+    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+    let mut table = Table::new(&["point", "server", "variant"], &labels);
+    for cell in cells {
+        let values = metrics.iter().map(|m| cell.values.get(&m.name));
+        let values: Vec<String> = values
+            .map(|e| e.map_or_else(String::new, |e| format!("{}", e.median)))
+            .collect();
+        if values.iter().any(|v| !v.is_empty()) {
+            table.rows.push([names(cell), values].concat());
+        }
+    }
+    vec![
+        Block::Heading(2, "Asked of the server (medians)".into()),
+        Block::Table(table),
+    ]
+}
+
+fn wait_pictures(cells: &[Cell]) -> Vec<Block> {
+    let several = several_servers(cells);
+    let groups = groups(cells).into_iter();
+    groups
+        .map(|(group, members)| {
+            let bar = |cell: &&Cell| {
+                let name = format!("{} · {}", cell.point.axis(), subject(cell, several));
+                (name, cell.waits.clone())
+            };
+            let bars: Vec<(String, Profile)> = members.iter().map(bar).collect();
+            Block::Picture(waits(&titled("load by wait event", &group), &bars))
+        })
+        .collect()
+}
+
+fn wait_table(cells: &[Cell]) -> Table {
+    let mut table = Table::new(&["point", "server", "variant", "largest waits"], &[]);
+    for cell in cells {
+        let mut largest: Vec<(&String, &f64)> = cell.waits.iter().collect();
+        largest.sort_by(|a, b| b.1.total_cmp(a.1));
+        let largest = largest
+            .iter()
+            .take(4)
+            .map(|(wait, load)| format!("{wait} {load:.2}"));
+        let mut row = names(cell);
+        row.push(largest.collect::<Vec<_>>().join(", "));
+        table.rows.push(row);
+    }
+    table
+}
+
+/// Throughput of larger machines, where cores were varied.
+fn projection(cells: &[Cell]) -> Vec<Block> {
+    if cells.iter().all(|c| c.point.cores.is_none()) {
+        return Vec::new();
+    }
+    let heads = PROJECTED.map(|n| format!("{n:.0} cores"));
+    let mut labels = vec!["σ", "κ"];
+    labels.extend(heads.iter().map(String::as_str));
+    let mut table = Table::new(&["group", "variant"], &labels);
+    for (group, members) in groups(cells) {
+        for variant in unique(members.iter().map(|c| subject(c, true))) {
+            let points = members.iter().filter(|c| subject(c, true) == variant);
+            let points: Vec<(f64, f64)> = points
+                .filter_map(|c| Some((f64::from(c.point.cores?), c.values.get("tps")?.median)))
+                .collect();
+            if let Some(law) = Law::fit(&points) {
+                let mut row = vec![group.clone(), variant];
+                row.extend([format!("{:.4}", law.sigma), format!("{:.6}", law.kappa)]);
+                row.extend(PROJECTED.map(|n| format!("{:.0}", law.at(n))));
+                table.rows.push(row);
+            }
+        }
+    }
+    let text = match table.rows.is_empty() {
+        true => {
+            "No projection: it takes at least three numbers of cores, and throughput that \
+                 does not grow faster than they do."
+        }
+        false => {
+            "PROJECTION, not a measurement: transactions per second by the Universal \
+                  Scalability Law fitted to the cores measured here."
+        }
+    };
+    let mut blocks = vec![
+        Block::Heading(2, "Projection to more cores".into()),
+        Block::Text(text.into()),
+    ];
+    if !table.rows.is_empty() {
+        blocks.push(Block::Table(table));
+    }
+    blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::{html, markdown};
+    use super::super::summary::tests::results;
+    use super::*;
+
+    #[test]
+    fn the_report_says_what_it_shows_and_how_sure_it_is() {
+        let results = results(&[100.0, 200.0, 400.0], &[90.0, 178.0, 364.0]);
+        let text = markdown(&report(&results));
+        assert!(
+            text.starts_with("# T\n\n?\n\n- PostgreSQL 15.1\n"),
+            "{text}"
+        );
+        assert!(text.contains("| w, 1 client | 15.1 | slow | 178 | 0.900 (0.890–0.910) | worse |"));
+        assert!(text.contains("holds the true median with 75 % or more"));
+        assert!(!text.contains("INCOMPLETE"));
+        let page = html("T", &report(&results));
+        assert!(page.contains("<svg") && page.contains("load by wait event: w"));
+    }
+
+    #[test]
+    fn a_partial_result_is_marked_and_still_valid() {
+        let text = markdown(&report(&results(&[100.0], &[90.0])));
+        assert!(text.contains("INCOMPLETE: 2 of 6 runs"), "{text}");
+        let nothing = markdown(&report(&results(&[], &[])));
+        assert!(nothing.contains("Nothing was measured."));
+    }
+}

@@ -1,0 +1,345 @@
+//! A scenario: what is measured on what, as data. The files are in
+//! `bench/scenarios/`; those in this program are found by name, others by path.
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Scenarios that come with the program: name, text.
+pub const BUILT_IN: &[(&str, &str)] = &[
+    (
+        "overhead",
+        include_str!("../../../bench/scenarios/overhead.toml"),
+    ),
+    ("churn", include_str!("../../../bench/scenarios/churn.toml")),
+    (
+        "analyze",
+        include_str!("../../../bench/scenarios/analyze.toml"),
+    ),
+];
+
+/// An experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// File name without its end.
+    pub name: String,
+    /// One line, the head of the report.
+    pub title: String,
+    /// What the reader will know afterwards.
+    pub question: String,
+    /// Times that everything is measured. A ratio is formed within a round.
+    pub rounds: u32,
+    /// Scale of pgbench's tables; 0: none.
+    #[serde(default)]
+    pub scale: u32,
+    /// SQL that runs once, after the tables were made.
+    #[serde(default)]
+    pub prepare: Vec<String>,
+    /// Settings of every server.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// Load by pgbench.
+    #[serde(default)]
+    pub pgbench: Option<Pgbench>,
+    /// Or one statement, timed.
+    #[serde(default)]
+    pub statement: Option<Statement>,
+    /// What is compared; the first is the baseline.
+    #[serde(rename = "variant")]
+    pub variants: Vec<Variant>,
+    /// Numbers that are asked of the server after each run.
+    #[serde(default, rename = "metric")]
+    pub metrics: Vec<Asked>,
+}
+
+/// A load that pgbench makes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pgbench {
+    /// Seconds of one run.
+    pub seconds: u32,
+    /// Seconds before it that do not count.
+    pub warmup: u32,
+    /// Numbers of clients.
+    pub clients: Vec<u32>,
+    /// Numbers of cores the server may use; none: all.
+    #[serde(default)]
+    pub cores: Vec<u32>,
+    /// Query protocol.
+    #[serde(default = "simple")]
+    pub protocol: String,
+    /// Transactions per second of all clients; 0: as fast as it goes.
+    #[serde(default)]
+    pub rate: u32,
+    /// What the clients do.
+    #[serde(rename = "workload")]
+    pub workloads: Vec<Workload>,
+}
+
+/// A transaction of pgbench.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Its name in the report.
+    pub name: String,
+    /// One of pgbench's own scripts …
+    #[serde(default)]
+    pub builtin: Option<String>,
+    /// … or a script.
+    #[serde(default)]
+    pub script: Option<String>,
+}
+
+/// A statement that is timed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statement {
+    /// The statement.
+    pub sql: String,
+    /// The setting that is varied.
+    pub setting: String,
+    /// Its values; the first is the baseline.
+    pub values: Vec<String>,
+    /// Whether caches are emptied before each run.
+    #[serde(default)]
+    pub cold: bool,
+}
+
+/// One of the things compared.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Its name in the report.
+    pub name: String,
+    /// Libraries for shared_preload_libraries.
+    #[serde(default)]
+    pub preload: Vec<String>,
+    /// Settings beyond those of the scenario.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// SQL that runs after each start.
+    #[serde(default)]
+    pub sql: Vec<String>,
+    /// SQL that runs every five seconds beside the load.
+    #[serde(default)]
+    pub poll: Option<String>,
+    /// Majors that have it; none: all.
+    #[serde(default)]
+    pub majors: Vec<u32>,
+}
+
+/// A number that is asked of the server after a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// Its name in the results.
+    pub name: String,
+    /// Its unit, for the report.
+    #[serde(default)]
+    pub unit: String,
+    /// A query with one number for each variant that has it. `:transactions` is
+    /// what pgbench counted, its warm-up included.
+    pub sql: BTreeMap<String, String>,
+}
+
+fn simple() -> String {
+    "simple".to_owned()
+}
+
+impl Scenario {
+    /// Finds a scenario by the name of a built-in one or by the path of a file.
+    /// `full` takes what its table `[full]` says over the rest.
+    pub fn load(name: &str, full: bool) -> Result<Self> {
+        let text = match BUILT_IN.iter().find(|(known, _)| *known == name) {
+            Some((_, text)) => (*text).to_owned(),
+            None if Path::new(name).extension().is_some() => std::fs::read_to_string(name)
+                .with_context(|| format!("could not read scenario \"{name}\""))?,
+            None => bail!(
+                "unknown scenario \"{name}\"\nhint: One of {}, or the path of a .toml file.",
+                BUILT_IN.map_names()
+            ),
+        };
+        Self::parse(&text, full).with_context(|| format!("invalid scenario \"{name}\""))
+    }
+
+    /// Reads a scenario from TOML and checks it.
+    pub fn parse(text: &str, full: bool) -> Result<Self> {
+        let mut table: toml::Table = text.parse()?;
+        let larger = table.remove("full");
+        if let (true, Some(toml::Value::Table(larger))) = (full, larger) {
+            overlay(&mut table, larger);
+        }
+        let scenario: Self = table.try_into()?;
+        scenario.check()?;
+        Ok(scenario)
+    }
+
+    /// Refuses what could not be measured.
+    pub fn check(&self) -> Result<()> {
+        ensure!(self.rounds > 0, "rounds must be at least 1");
+        ensure!(!self.variants.is_empty(), "there is no variant");
+        ensure!(
+            self.pgbench.is_some() != self.statement.is_some(),
+            "one of pgbench and statement must be given"
+        );
+        if let Some(load) = &self.pgbench {
+            load.check()?;
+        }
+        if let Some(statement) = &self.statement {
+            ensure!(!statement.values.is_empty(), "statement has no values");
+        }
+        for (at, variant) in self.variants.iter().enumerate() {
+            let twice = self.variants[..at].iter().any(|v| v.name == variant.name);
+            ensure!(!twice, "variant \"{}\" appears twice", variant.name);
+        }
+        Ok(())
+    }
+}
+
+impl Pgbench {
+    fn check(&self) -> Result<()> {
+        ensure!(self.seconds > 0, "pgbench.seconds must be at least 1");
+        ensure!(!self.clients.is_empty(), "pgbench.clients is empty");
+        ensure!(
+            !self.clients.contains(&0) && !self.cores.contains(&0),
+            "clients and cores must be at least 1"
+        );
+        ensure!(!self.workloads.is_empty(), "there is no pgbench.workload");
+        for workload in &self.workloads {
+            ensure!(
+                workload.builtin.is_some() != workload.script.is_some(),
+                "workload \"{}\" needs one of builtin and script",
+                workload.name
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Names of a list of scenarios.
+trait Names {
+    fn map_names(&self) -> String;
+}
+
+impl Names for [(&str, &str)] {
+    fn map_names(&self) -> String {
+        let names: Vec<&str> = self.iter().map(|(name, _)| *name).collect();
+        names.join(", ")
+    }
+}
+
+/// Puts values over those of the same name, tables member by member and lists
+/// of named tables name by name.
+fn overlay(base: &mut toml::Table, over: toml::Table) {
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(toml::Value::Table(base)), toml::Value::Table(over)) => overlay(base, over),
+            (Some(toml::Value::Array(base)), toml::Value::Array(over)) if named(&over) => {
+                overlay_named(base, over);
+            }
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+fn named(list: &[toml::Value]) -> bool {
+    !list.is_empty() && list.iter().all(|item| item.get("name").is_some())
+}
+
+/// Replaces what has the same name, in its place; adds the rest.
+fn overlay_named(base: &mut Vec<toml::Value>, over: Vec<toml::Value>) {
+    for item in over {
+        match base.iter_mut().find(|b| b.get("name") == item.get("name")) {
+            Some(same) => *same = item,
+            None => base.push(item),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = r#"
+        name = "t"
+        title = "T"
+        question = "?"
+        rounds = 3
+        [pgbench]
+        seconds = 2
+        warmup = 1
+        clients = [1]
+        workload = [{ name = "w", builtin = "select-only" }]
+        [[variant]]
+        name = "none"
+        [full]
+        rounds = 9
+        [full.pgbench]
+        clients = [1, 50]
+    "#;
+
+    #[test]
+    fn every_built_in_scenario_is_valid_small_and_full() {
+        for (name, _) in BUILT_IN {
+            for full in [false, true] {
+                let scenario = Scenario::load(name, full).expect(name);
+                assert_eq!(&scenario.name, name);
+            }
+        }
+    }
+
+    #[test]
+    fn full_is_put_over_the_rest_member_by_member() {
+        let small = Scenario::parse(SMALL, false).expect("valid");
+        let full = Scenario::parse(SMALL, true).expect("valid");
+        assert_eq!((small.rounds, full.rounds), (3, 9));
+        let load = full.pgbench.expect("load");
+        assert_eq!((load.clients, load.seconds), (vec![1, 50], 2));
+    }
+
+    #[test]
+    fn full_adds_workloads_to_those_of_other_names() {
+        let more = r#"[[full.pgbench.workload]]
+            name = "v"
+            script = "select 1;"
+            [[full.pgbench.workload]]
+            name = "w"
+            builtin = "tpcb-like"
+        "#;
+        let full = Scenario::parse(&format!("{SMALL}{more}"), true).expect("valid");
+        let load = full.pgbench.expect("load");
+        let names: Vec<&str> = load.workloads.iter().map(|w| w.name.as_str()).collect();
+        assert_eq!(names, ["w", "v"]);
+        assert_eq!(load.workloads[0].builtin.as_deref(), Some("tpcb-like"));
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused_by_name() {
+        let refused = |from: &str, to: &str| {
+            let text = SMALL.replacen(from, to, 1);
+            format!("{:#}", Scenario::parse(&text, false).expect_err(to))
+        };
+        assert_eq!(
+            refused("rounds = 3", "rounds = 0"),
+            "rounds must be at least 1"
+        );
+        assert_eq!(
+            refused("clients = [1]", "clients = []"),
+            "pgbench.clients is empty"
+        );
+        assert_eq!(
+            refused(
+                "builtin = \"select-only\"",
+                "builtin = \"a\", script = \"b\""
+            ),
+            "workload \"w\" needs one of builtin and script"
+        );
+        assert!(refused("seconds = 2", "secods = 2").contains("secods"));
+        let unknown = Scenario::load("nothing", false).expect_err("unknown");
+        assert!(format!("{unknown}").starts_with("unknown scenario \"nothing\""));
+    }
+}

@@ -1,0 +1,128 @@
+//! A run of one statement, timed by psql, with empty caches if asked.
+
+use super::cluster::{Cluster, LOADED, Server};
+use super::plan::Point;
+use super::process::{Running, Stop};
+use super::scenario::Statement;
+use super::store::Metrics;
+use super::usage;
+use super::waits::{Profile, Waits};
+use anyhow::{Context, Result};
+use rustix::fs::{Advice, fadvise, syncfs};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
+/// How caches are emptied, for the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Emptied {
+    /// The kernel's page cache, all of it.
+    All,
+    /// The pages of the data directory, by advice.
+    Files,
+}
+
+impl Emptied {
+    /// What this user may do here.
+    pub fn here() -> Self {
+        match OpenOptions::new().write(true).open(DROP_CACHES) {
+            Ok(_) => Self::All,
+            Err(_) => Self::Files,
+        }
+    }
+
+    /// As the report says it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::All => "the kernel's caches were dropped before each run",
+            Self::Files => {
+                "pages of the data directory were evicted before each run (posix_fadvise; \
+                 caches of the storage remain)"
+            }
+        }
+    }
+}
+
+/// Runs the statement and returns numbers and waits.
+pub fn measure(
+    cluster: &Cluster,
+    server: &Server,
+    statement: &Statement,
+    point: &Point,
+    stop: &Stop,
+) -> Result<(Metrics, Profile)> {
+    let blocks = format!("select blks_read from pg_stat_database where datname = '{LOADED}'");
+    let before = cluster.number(&blocks, stop)?;
+    let cpu = usage::cpu_seconds(server.pid)?;
+    let waits = Waits::start(cluster)?;
+    let text = run(cluster, statement, point, stop)?;
+    let profile = waits.end()?;
+    let cpu = usage::cpu_seconds(server.pid)? - cpu;
+    let seconds = milliseconds(&text)? / 1e3;
+    let blocks = cluster.number(&blocks, stop)? - before;
+    let metrics = [
+        ("seconds", seconds),
+        ("cpu_s", cpu),
+        ("blocks", blocks),
+        ("blocks_per_s", blocks / seconds),
+    ];
+    let named = metrics.map(|(name, value)| (name.to_owned(), value));
+    Ok((Metrics::from(named), profile))
+}
+
+fn run(cluster: &Cluster, statement: &Statement, point: &Point, stop: &Stop) -> Result<String> {
+    let mut psql = cluster.psql(LOADED);
+    let mut running = Running::start(psql.env("PGAPPNAME", "statement").stdin(Stdio::piped()))?;
+    let value = point.value.clone().unwrap_or_default().replace('\'', "''");
+    let script = format!(
+        "set {} = '{value}';\n\\timing on\n{};\n",
+        statement.setting, statement.sql
+    );
+    let mut input = running.input().context("psql has no input")?;
+    input.write_all(script.as_bytes())?;
+    drop(input);
+    running.finish(stop)
+}
+
+/// psql's `Time: 1234.567 ms (00:01.234)`.
+fn milliseconds(text: &str) -> Result<f64> {
+    let line = text.lines().rev().find_map(|l| l.strip_prefix("Time: "));
+    line.and_then(|l| l.split(' ').next()?.parse().ok())
+        .context("psql did not say how long the statement took")
+}
+
+/// Empties the caches of a stopped server.
+pub fn empty_caches(data: &Path) -> Result<()> {
+    syncfs(File::open(data)?)?;
+    match Emptied::here() {
+        Emptied::All => fs::write(DROP_CACHES, "3").context("could not drop caches"),
+        Emptied::Files => evict(&data.join("base")),
+    }
+}
+
+fn evict(directory: &Path) -> Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            evict(&entry.path())?;
+        } else {
+            fadvise(File::open(entry.path())?, 0, None, Advice::DontNeed)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_what_psql_says() {
+        let text = "Time: 0.1 ms\nANALYZE\nTime: 2763.250 ms (00:02.763)\n";
+        assert_eq!(milliseconds(text).expect("said"), 2763.25);
+        assert!(milliseconds("ANALYZE\n").is_err());
+    }
+}

@@ -1,0 +1,178 @@
+//! The directory of results. `experiment.json` says what is measured on what;
+//! `runs.jsonl` gets a line after each run, so an interrupted experiment is
+//! valid as far as it got, and goes on where it stopped.
+
+use super::machine::Machine;
+use super::plan::Point;
+use super::scenario::Scenario;
+use super::waits::Profile;
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Measured numbers by name.
+pub type Metrics = BTreeMap<String, f64>;
+
+/// What is measured on what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// The scenario as it runs.
+    pub scenario: Scenario,
+    /// Versions of the servers.
+    pub versions: Vec<String>,
+    /// Variants that are left out, with the reason.
+    pub left_out: Vec<String>,
+    /// How caches are emptied, where that matters.
+    pub caches: Option<String>,
+    /// Where it runs.
+    pub machine: Machine,
+    /// The command that started it.
+    pub command: String,
+}
+
+/// One measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Version of the server.
+    pub version: String,
+    /// Variant.
+    pub variant: String,
+    /// Where.
+    #[serde(flatten)]
+    pub point: Point,
+    /// Which repetition.
+    pub round: u32,
+    /// Numbers.
+    pub metrics: Metrics,
+    /// Load by wait event.
+    pub waits: Profile,
+}
+
+impl Run {
+    /// Whether two runs measure the same.
+    pub fn same(&self, other: &Self) -> bool {
+        (&self.version, &self.variant, self.round) == (&other.version, &other.variant, other.round)
+            && self.point == other.point
+    }
+}
+
+/// Results: what was asked and what was measured.
+#[derive(Debug, Clone)]
+pub struct Results {
+    /// What is measured.
+    pub experiment: Experiment,
+    /// What was, in this order.
+    pub runs: Vec<Run>,
+}
+
+/// Where they are kept.
+#[derive(Debug)]
+pub struct Store {
+    /// The directory.
+    pub directory: PathBuf,
+    runs: File,
+}
+
+impl Store {
+    /// Opens a directory for results, a new one or that of the same experiment.
+    /// Returns what was measured there before.
+    pub fn open(directory: &Path, experiment: &Experiment) -> Result<(Self, Vec<Run>)> {
+        fs::create_dir_all(directory)
+            .with_context(|| format!("could not make \"{}\"", directory.display()))?;
+        let before = match directory.join("experiment.json").exists() {
+            true => same_experiment(directory, experiment)?,
+            false => {
+                let text = serde_json::to_string_pretty(experiment)?;
+                fs::write(directory.join("experiment.json"), text)?;
+                Vec::new()
+            }
+        };
+        let mut options = OpenOptions::new();
+        let path = directory.join("runs.jsonl");
+        rewrite(&path, &before)?;
+        let runs = options.create(true).append(true).open(path)?;
+        let directory = directory.to_owned();
+        Ok((Self { directory, runs }, before))
+    }
+
+    /// Adds a run.
+    pub fn add(&mut self, run: &Run) -> Result<()> {
+        let line = serde_json::to_string(run)? + "\n";
+        self.runs
+            .write_all(line.as_bytes())
+            .context("could not write runs.jsonl")
+    }
+}
+
+/// Writes all runs again: what an ended write left half is gone.
+fn rewrite(path: &Path, runs: &[Run]) -> Result<()> {
+    let mut text = String::new();
+    for run in runs {
+        text.push_str(&(serde_json::to_string(run)? + "\n"));
+    }
+    fs::write(path, text).with_context(|| format!("could not write \"{}\"", path.display()))
+}
+
+fn same_experiment(directory: &Path, experiment: &Experiment) -> Result<Vec<Run>> {
+    let found = Results::read(directory)?;
+    ensure!(
+        found.experiment.scenario == experiment.scenario
+            && found.experiment.versions == experiment.versions,
+        "\"{}\" holds results of another experiment\nhint: Give another --output, or the \
+         arguments of that one to go on with it:\n      {}",
+        directory.display(),
+        found.experiment.command
+    );
+    Ok(found.runs)
+}
+
+impl Results {
+    /// Reads a directory of results. A last line that was not written whole is
+    /// ignored.
+    pub fn read(directory: &Path) -> Result<Self> {
+        let path = directory.join("experiment.json");
+        let text = fs::read_to_string(&path)
+            .with_context(|| format!("\"{}\" holds no results", directory.display()))?;
+        let experiment = serde_json::from_str(&text)
+            .with_context(|| format!("could not understand \"{}\"", path.display()))?;
+        let lines = fs::read_to_string(directory.join("runs.jsonl")).unwrap_or_default();
+        let mut runs = Vec::new();
+        for (at, line) in lines.split_inclusive('\n').enumerate() {
+            if line.ends_with('\n') {
+                let run = serde_json::from_str(line);
+                runs.push(run.with_context(|| format!("runs.jsonl, line {}", at + 1))?);
+            }
+        }
+        Ok(Self { experiment, runs })
+    }
+
+    /// Writes all runs as CSV: a line for each number.
+    pub fn csv(&self) -> Result<String> {
+        let mut csv = csv::Writer::from_writer(Vec::new());
+        csv.write_record([
+            "version", "variant", "workload", "clients", "cores", "value", "round", "metric",
+            "number",
+        ])?;
+        for run in &self.runs {
+            let point = &run.point;
+            let optional = |n: Option<u32>| n.map(|n| n.to_string()).unwrap_or_default();
+            for (metric, number) in &run.metrics {
+                csv.write_record([
+                    &run.version,
+                    &run.variant,
+                    point.workload.as_deref().unwrap_or_default(),
+                    &optional(point.clients),
+                    &optional(point.cores),
+                    point.value.as_deref().unwrap_or_default(),
+                    &run.round.to_string(),
+                    metric,
+                    &number.to_string(),
+                ])?;
+            }
+        }
+        Ok(String::from_utf8(csv.into_inner()?)?)
+    }
+}

@@ -1,0 +1,255 @@
+//! From runs to what they show: medians, ratios to the baseline of the same
+//! round, the mean wait profile.
+
+use super::metric::{Better, Metric};
+use super::plan::{Point, points};
+use super::stats::{Estimate, Verdict, estimate, median};
+use super::store::{Results, Run};
+use super::waits::Profile;
+use std::collections::BTreeMap;
+
+/// What was measured of one variant at one point.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    /// Version of the server.
+    pub version: String,
+    /// Variant.
+    pub variant: String,
+    /// Where.
+    pub point: Point,
+    /// Number of runs.
+    pub runs: usize,
+    /// Median and interval of each metric.
+    pub values: BTreeMap<String, Estimate>,
+    /// Ratios to the baseline; none for the baseline itself.
+    pub ratios: BTreeMap<String, Estimate>,
+    /// Mean load by wait event.
+    pub waits: Profile,
+}
+
+/// What a ratio is formed to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Baseline {
+    /// The first variant, at the same point.
+    Variant(String),
+    /// The first point, for the same variant.
+    Point(String),
+}
+
+impl Baseline {
+    /// That of a scenario: the first variant, for a statement the first value.
+    pub fn of(results: &Results) -> Self {
+        let scenario = &results.experiment.scenario;
+        let first = points(scenario).into_iter().next().unwrap_or_default();
+        match (&scenario.statement, scenario.variants.first()) {
+            (None, Some(variant)) => Self::Variant(variant.name.clone()),
+            _ => Self::Point(first.label()),
+        }
+    }
+
+    /// Its name in the report.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Variant(name) | Self::Point(name) => name,
+        }
+    }
+
+    /// Whether a run is the baseline of another.
+    fn serves(&self, base: &Run, run: &Run) -> bool {
+        let alike = base.version == run.version && base.round == run.round;
+        alike
+            && match self {
+                Self::Variant(name) => base.variant == *name && base.point == run.point,
+                Self::Point(label) => base.variant == run.variant && base.point.label() == *label,
+            }
+    }
+
+    fn is(&self, run: &Run) -> bool {
+        self.serves(run, run)
+    }
+}
+
+/// All cells, in the order of the plan.
+pub fn cells(results: &Results) -> Vec<Cell> {
+    let baseline = Baseline::of(results);
+    let experiment = &results.experiment;
+    let mut cells = Vec::new();
+    for version in &experiment.versions {
+        for point in points(&experiment.scenario) {
+            for variant in &experiment.scenario.variants {
+                let of = |run: &&Run| {
+                    run.version == *version && run.variant == variant.name && run.point == point
+                };
+                let runs: Vec<&Run> = results.runs.iter().filter(of).collect();
+                if !runs.is_empty() {
+                    cells.push(cell(&runs, &results.runs, &baseline));
+                }
+            }
+        }
+    }
+    cells
+}
+
+fn cell(runs: &[&Run], all: &[Run], baseline: &Baseline) -> Cell {
+    let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let mut ratios: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let mut waits = Profile::new();
+    for run in runs {
+        for (name, value) in &run.metrics {
+            values.entry(name.clone()).or_default().push(*value);
+        }
+        for (wait, load) in &run.waits {
+            *waits.entry(wait.clone()).or_default() += load;
+        }
+        if baseline.is(run) {
+            continue;
+        }
+        let base = all.iter().find(|base| baseline.serves(base, run));
+        for (name, value) in base.iter().flat_map(|base| &base.metrics) {
+            if let (Some(own), true) = (run.metrics.get(name), *value != 0.0) {
+                ratios.entry(name.clone()).or_default().push(own / value);
+            }
+        }
+    }
+    for load in waits.values_mut() {
+        *load /= runs.len() as f64;
+    }
+    let first = runs[0];
+    Cell {
+        version: first.version.clone(),
+        variant: first.variant.clone(),
+        point: first.point.clone(),
+        runs: runs.len(),
+        values: estimates(values),
+        ratios: estimates(ratios),
+        waits,
+    }
+}
+
+fn estimates(values: BTreeMap<String, Vec<f64>>) -> BTreeMap<String, Estimate> {
+    let estimates = values.into_iter().map(|(k, v)| Some((k, estimate(&v)?)));
+    estimates.flatten().collect()
+}
+
+/// What a ratio shows, in words.
+pub fn words(metric: &Metric, ratio: &Estimate) -> &'static str {
+    if ratio.confidence < 0.7 {
+        return "too few rounds to tell";
+    }
+    match (ratio.verdict(), metric.better) {
+        (Verdict::Noise, _) => "noise is larger than the effect",
+        (Verdict::Above, Better::More) | (Verdict::Below, Better::Less) => "better",
+        (Verdict::Above, Better::Less) | (Verdict::Below, Better::More) => "worse",
+    }
+}
+
+/// Spread of the baseline's runs, as a share of their median: how much a
+/// repetition differs without any reason.
+pub fn noise(cells: &[Cell], baseline: &Baseline, metric: &str) -> Option<f64> {
+    let spreads: Vec<f64> = cells
+        .iter()
+        .filter(|cell| match baseline {
+            Baseline::Variant(name) => cell.variant == *name,
+            Baseline::Point(label) => cell.point.label() == *label,
+        })
+        .filter_map(|cell| cell.values.get(metric))
+        .filter(|e| e.median != 0.0)
+        .map(|e| (e.high - e.low) / e.median)
+        .collect();
+    median(&spreads)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::bench::metric::find;
+    use crate::bench::scenario::Scenario;
+    use crate::bench::store::{Experiment, Metrics};
+
+    /// Results with these throughputs of "none" and "slow" at one client.
+    pub fn results(none: &[f64], slow: &[f64]) -> Results {
+        let text = r#"
+            name = "t"
+            title = "T"
+            question = "?"
+            rounds = 3
+            [pgbench]
+            seconds = 1
+            warmup = 0
+            clients = [1]
+            workload = [{ name = "w", builtin = "select-only" }]
+            [[variant]]
+            name = "none"
+            [[variant]]
+            name = "slow"
+        "#;
+        let scenario = Scenario::parse(text, false).expect("valid");
+        let point = points(&scenario).remove(0);
+        let run = |variant: &str, round: usize, tps: f64| Run {
+            version: "15.1".into(),
+            variant: variant.into(),
+            point: point.clone(),
+            round: u32::try_from(round).expect("small") + 1,
+            metrics: Metrics::from([("tps".into(), tps)]),
+            waits: Profile::from([("CPU*".into(), tps / 100.0)]),
+        };
+        let mut runs: Vec<Run> = Vec::new();
+        runs.extend(none.iter().enumerate().map(|(i, &tps)| run("none", i, tps)));
+        runs.extend(slow.iter().enumerate().map(|(i, &tps)| run("slow", i, tps)));
+        Results {
+            experiment: Experiment {
+                scenario,
+                versions: vec!["15.1".into()],
+                left_out: Vec::new(),
+                caches: None,
+                machine: crate::bench::machine::Machine::default(),
+                command: "tacho bench t".into(),
+            },
+            runs,
+        }
+    }
+
+    #[test]
+    fn ratios_are_formed_within_a_round() {
+        // Between rounds the machine doubles its speed; the effect is 10 %.
+        let results = results(&[100.0, 200.0, 400.0], &[90.0, 180.0, 360.0]);
+        let cells = cells(&results);
+        assert!(cells[0].ratios.is_empty());
+        let ratio = cells[1].ratios["tps"];
+        assert_eq!((ratio.low, ratio.median, ratio.high), (0.9, 0.9, 0.9));
+        assert_eq!(words(find("tps").expect("known"), &ratio), "worse");
+        assert_eq!(cells[0].waits["CPU*"], 7.0 / 3.0);
+    }
+
+    #[test]
+    fn an_effect_smaller_than_noise_is_called_so() {
+        let results = results(&[100.0, 100.0, 100.0], &[99.0, 101.0, 98.0]);
+        let ratio = cells(&results)[1].ratios["tps"];
+        let words = words(find("tps").expect("known"), &ratio);
+        assert_eq!(words, "noise is larger than the effect");
+    }
+
+    #[test]
+    fn one_round_tells_nothing() {
+        let results = results(&[100.0], &[50.0]);
+        let ratio = cells(&results)[1].ratios["tps"];
+        assert_eq!(
+            words(find("tps").expect("known"), &ratio),
+            "too few rounds to tell"
+        );
+    }
+
+    #[test]
+    fn a_round_without_its_baseline_forms_no_ratio() {
+        let results = results(&[100.0], &[90.0, 10.0]);
+        let cell = &cells(&results)[1];
+        assert_eq!((cell.runs, cell.ratios["tps"].median), (2, 0.9));
+    }
+
+    #[test]
+    fn noise_is_the_spread_of_the_baseline() {
+        let results = results(&[90.0, 100.0, 110.0], &[]);
+        let noise = noise(&cells(&results), &Baseline::of(&results), "tps");
+        assert_eq!(noise, Some(0.2));
+    }
+}

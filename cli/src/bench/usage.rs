@@ -1,0 +1,104 @@
+//! What a server uses, read from /proc: CPU time of the postmaster and all that
+//! descends from it, the ended included, and memory.
+
+use anyhow::{Context, Result};
+use std::collections::HashMap;
+use std::fs;
+
+/// Fields of /proc/PID/stat that count here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    parent: u32,
+    /// Ticks of the process and of its children that ended.
+    ticks: u64,
+}
+
+/// Reads a line of /proc/PID/stat; the name in parentheses may hold anything.
+fn parse(line: &str) -> Option<Stat> {
+    let (_, rest) = line.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split(' ').collect();
+    let ticks = fields.get(11..15)?.iter().map(|f| f.parse::<u64>());
+    Some(Stat {
+        parent: fields.get(1)?.parse().ok()?,
+        ticks: ticks.sum::<Result<u64, _>>().ok()?,
+    })
+}
+
+fn processes() -> Result<HashMap<u32, Stat>> {
+    let entries = fs::read_dir("/proc").context("could not read /proc")?;
+    let pids = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    Ok(pids
+        .filter_map(|pid| {
+            let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            Some((pid, parse(&line)?))
+        })
+        .collect())
+}
+
+/// A process and what descends from it.
+fn family(processes: &HashMap<u32, Stat>, root: u32) -> Vec<u32> {
+    let mut family = vec![root];
+    let mut at = 0;
+    while let Some(&parent) = family.get(at) {
+        let children = processes.iter().filter(|(_, s)| s.parent == parent);
+        family.extend(children.map(|(&pid, _)| pid));
+        at += 1;
+    }
+    family
+}
+
+/// CPU seconds that a server has used since its start.
+pub fn cpu_seconds(postmaster: u32) -> Result<f64> {
+    let processes = processes()?;
+    let family = family(&processes, postmaster);
+    let ticks: u64 = family
+        .iter()
+        .filter_map(|p| processes.get(p))
+        .map(|s| s.ticks)
+        .sum();
+    Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// Memory of a server, shared pages counted once; none where it may not be read.
+pub fn memory_mb(postmaster: u32) -> Result<Option<f64>> {
+    let family = family(&processes()?, postmaster);
+    let kilobytes: Vec<u64> = family.iter().filter_map(|&pid| pss_kb(pid)).collect();
+    let whole = kilobytes.len() == family.len();
+    Ok(whole.then(|| kilobytes.iter().sum::<u64>() as f64 / 1024.0))
+}
+
+fn pss_kb(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("Pss:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_spaces_and_parentheses_do_not_shift_fields() {
+        let line = "12 (a) b) S 7 12 12 0 -1 0 0 0 0 0 100 20 3 4 20 0 1 0 9";
+        let stat = Stat {
+            parent: 7,
+            ticks: 127,
+        };
+        assert_eq!(parse(line), Some(stat));
+        assert_eq!(parse("12 (a"), None);
+    }
+
+    #[test]
+    fn grandchildren_belong_to_the_server() {
+        let stat = |parent| Stat { parent, ticks: 0 };
+        let processes = HashMap::from([(1, stat(0)), (2, stat(1)), (3, stat(2)), (9, stat(0))]);
+        assert_eq!(family(&processes, 1), [1, 2, 3]);
+    }
+
+    #[test]
+    fn this_process_has_a_life_of_its_own() {
+        let pid = std::process::id();
+        assert!(memory_mb(pid).expect("read").is_none_or(|mb| mb > 0.0));
+        assert!(cpu_seconds(pid).expect("read") >= 0.0);
+    }
+}

@@ -1,0 +1,55 @@
+//! Wait profile of a run: pg_stat_activity, read four times a second by a
+//! session of its own, the same for every variant.
+
+use super::cluster::{Cluster, SELF};
+use super::process::Running;
+use anyhow::Result;
+use std::collections::BTreeMap;
+
+/// Load by wait event, in average active sessions.
+pub type Profile = BTreeMap<String, f64>;
+
+/// A reading that goes on.
+#[derive(Debug)]
+pub struct Waits(Running);
+
+impl Waits {
+    /// Begins to read.
+    pub fn start(cluster: &Cluster) -> Result<Self> {
+        let question = format!(
+            "select coalesce(wait_event_type || ':' || wait_event, 'CPU*') \
+             from pg_stat_activity where state = 'active' \
+             and backend_type in ('client backend', 'parallel worker') \
+             and application_name <> '{SELF}' and wait_event_type is distinct from 'Client' \
+             union all select 'tick'"
+        );
+        cluster.watch(&question, 0.25).map(Self)
+    }
+
+    /// Ends and sums up.
+    pub fn end(self) -> Result<Profile> {
+        Ok(profile(&self.0.end()?))
+    }
+}
+
+/// Sessions per tick of each wait event.
+fn profile(text: &str) -> Profile {
+    let ticks = text.lines().filter(|line| *line == "tick").count();
+    let mut profile = Profile::new();
+    for line in text.lines().filter(|l| !l.is_empty() && *l != "tick") {
+        *profile.entry(line.to_owned()).or_default() += 1.0 / ticks.max(1) as f64;
+    }
+    profile
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn load_is_sessions_per_tick() {
+        let profile = profile("CPU*\nCPU*\ntick\n\nLock:tuple\nCPU*\ntick\n");
+        assert_eq!(profile["CPU*"], 1.5);
+        assert_eq!(profile["Lock:tuple"], 0.5);
+    }
+}

@@ -1,0 +1,270 @@
+//! `tacho bench`: experiments that anyone can repeat.
+
+use crate::bench::document::{html, markdown};
+use crate::bench::process::Stop;
+use crate::bench::scenario::{BUILT_IN, Scenario, Statement, Variant};
+use crate::bench::store::Results;
+use crate::bench::{Options, compare, interrupted, run as run_bench, write_report};
+use anyhow::{Context, Result, bail, ensure};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Arguments of `tacho bench`.
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    /// A scenario: its name (see `tacho bench list`), or a file
+    scenario: Option<String>,
+
+    #[command(flatten)]
+    choices: Choices,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What else there is to do.
+#[derive(clap::Subcommand)]
+enum Command {
+    /// List the scenarios
+    List,
+    /// Measure a statement against values of a setting
+    Setting(Box<Setting>),
+    /// Two directories of results side by side, as Markdown
+    Compare {
+        /// Results before
+        a: PathBuf,
+        /// Results after
+        b: PathBuf,
+        /// Write one HTML page to this file instead
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+    },
+    /// Write the report of a directory of results again
+    Report {
+        /// The directory
+        directory: PathBuf,
+    },
+}
+
+/// What may be changed of a scenario.
+#[derive(clap::Args)]
+struct Choices {
+    /// The whole experiment, for large machines
+    #[arg(long)]
+    full: bool,
+    /// Seconds of one run
+    #[arg(long)]
+    seconds: Option<u32>,
+    /// Numbers of clients
+    #[arg(long, value_delimiter = ',')]
+    clients: Vec<u32>,
+    /// Numbers of cores that the server may use
+    #[arg(long, value_delimiter = ',')]
+    cores: Vec<u32>,
+    /// Transactions per second of all clients; 0 is as fast as it goes
+    #[arg(long)]
+    rate: Option<u32>,
+    /// Names of variants; the first is the baseline
+    #[arg(long, value_delimiter = ',')]
+    variants: Vec<String>,
+    /// Names of workloads
+    #[arg(long, value_delimiter = ',')]
+    workloads: Vec<String>,
+}
+
+/// What every experiment takes.
+#[derive(clap::Args)]
+struct Common {
+    /// Directories of PostgreSQL's programs, separated by commas [default: that of pg_config]
+    #[arg(long, value_name = "DIR", value_delimiter = ',')]
+    pg_bin: Vec<PathBuf>,
+    /// Repetitions of everything
+    #[arg(long)]
+    rounds: Option<u32>,
+    /// Scale of pgbench's tables
+    #[arg(long)]
+    scale: Option<u32>,
+    /// Setting of every server, as name=value; may be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
+    /// Leave out variants whose extension is not installed
+    #[arg(long)]
+    skip_missing: bool,
+    /// Directory of results; one that exists is continued
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Parent of the private data directories
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    scratch: PathBuf,
+}
+
+#[derive(clap::Args)]
+struct Setting {
+    /// The setting
+    #[arg(long)]
+    name: String,
+    /// Its values, separated by commas; the first is the baseline
+    #[arg(long, value_delimiter = ',', required = true)]
+    values: Vec<String>,
+    /// The statement that is timed
+    #[arg(long)]
+    sql: String,
+    /// SQL that runs once before, to make tables; may be repeated
+    #[arg(long)]
+    prepare: Vec<String>,
+    /// Empty caches before each run
+    #[arg(long)]
+    cold: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Runs an experiment, or tells about some.
+pub fn run(args: &Args) -> ExitCode {
+    match execute(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if interrupted(&error) => {
+            eprintln!("interrupted: what was measured is in the report");
+            ExitCode::from(130)
+        }
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(args: &Args) -> Result<()> {
+    match (&args.command, &args.scenario) {
+        (Some(Command::List), _) => list(),
+        (Some(Command::Setting(setting)), _) => experiment(setting.scenario()?, &setting.common),
+        (Some(Command::Compare { a, b, html }), _) => side_by_side(a, b, html.as_deref()),
+        (Some(Command::Report { directory }), _) => write_report(directory),
+        (None, Some(name)) => experiment(args.choices.scenario(name)?, &args.common),
+        (None, None) => bail!("no scenario given\nhint: See tacho bench list and --help."),
+    }
+}
+
+fn list() -> Result<()> {
+    for (name, _) in BUILT_IN {
+        println!("{name:10} {}", Scenario::load(name, false)?.title);
+    }
+    Ok(())
+}
+
+fn side_by_side(a: &Path, b: &Path, page: Option<&Path>) -> Result<()> {
+    let blocks = compare::compare(&Results::read(a)?, &Results::read(b)?)?;
+    match page {
+        None => print!("{}", markdown(&blocks)),
+        Some(path) => std::fs::write(path, html("Comparison", &blocks))
+            .with_context(|| format!("could not write \"{}\"", path.display()))?,
+    }
+    Ok(())
+}
+
+/// Runs a scenario with what every experiment takes.
+fn experiment(mut scenario: Scenario, common: &Common) -> Result<()> {
+    scenario.rounds = common.rounds.unwrap_or(scenario.rounds);
+    scenario.scale = common.scale.unwrap_or(scenario.scale);
+    for setting in &common.settings {
+        let (name, value) = setting
+            .split_once('=')
+            .with_context(|| format!("invalid setting \"{setting}\"\nhint: Write name=value."))?;
+        scenario.settings.insert(name.into(), value.into());
+    }
+    scenario.check()?;
+    let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let output = common.output.clone();
+    let output = output.unwrap_or_else(|| PathBuf::from(format!("{}-{now}", scenario.name)));
+    let options = Options {
+        installations: common.pg_bin.clone(),
+        skip_missing: common.skip_missing,
+        output: output.clone(),
+        scratch: common.scratch.clone(),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+    };
+    let stop = Stop::on_signals()?;
+    let ended = run_bench(&scenario, &options, &stop);
+    if output.join("report.md").exists() {
+        eprintln!("report: {}", output.join("report.html").display());
+    }
+    ended
+}
+
+impl Choices {
+    /// The scenario as chosen.
+    fn scenario(&self, name: &str) -> Result<Scenario> {
+        let mut scenario = Scenario::load(name, self.full)?;
+        select(&mut scenario.variants, &self.variants, "variant", |v| {
+            &v.name
+        })?;
+        if let Some(load) = &mut scenario.pgbench {
+            select(&mut load.workloads, &self.workloads, "workload", |w| {
+                &w.name
+            })?;
+            load.seconds = self.seconds.unwrap_or(load.seconds);
+            load.rate = self.rate.unwrap_or(load.rate);
+            if !self.clients.is_empty() {
+                load.clients.clone_from(&self.clients);
+            }
+            if !self.cores.is_empty() {
+                load.cores.clone_from(&self.cores);
+            }
+        }
+        Ok(scenario)
+    }
+}
+
+/// Keeps what is named, in this order.
+fn select<T: Clone>(
+    items: &mut Vec<T>,
+    names: &[String],
+    what: &str,
+    name: impl Fn(&T) -> &String,
+) -> Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let mut chosen = Vec::new();
+    for wanted in names {
+        let found = items.iter().find(|item| name(item) == wanted);
+        let known: Vec<&str> = items.iter().map(|item| name(item).as_str()).collect();
+        let known = known.join(", ");
+        chosen.push(found.cloned().with_context(|| {
+            format!("unknown {what} \"{wanted}\"\nhint: The scenario has {known}.")
+        })?);
+    }
+    *items = chosen;
+    Ok(())
+}
+
+impl Setting {
+    fn scenario(&self) -> Result<Scenario> {
+        ensure!(!self.values.is_empty(), "--values is empty");
+        Ok(Scenario {
+            name: "setting".into(),
+            title: format!("{} against {}", self.sql, self.name),
+            question: format!("How does {} change the time of this statement?", self.name),
+            rounds: 5,
+            scale: 10,
+            prepare: self.prepare.clone(),
+            settings: std::collections::BTreeMap::new(),
+            pgbench: None,
+            statement: Some(Statement {
+                sql: self.sql.clone(),
+                setting: self.name.clone(),
+                values: self.values.clone(),
+                cold: self.cold,
+            }),
+            variants: vec![Variant {
+                name: "default".into(),
+                ..Variant::default()
+            }],
+            metrics: Vec::new(),
+        })
+    }
+}

@@ -1,0 +1,115 @@
+//! `tacho export`: history as CSV, every stored column.
+
+use crate::catalog;
+use crate::exchange;
+use crate::export::{Failed, Window, export};
+use crate::reader::time;
+use jiff::tz::TimeZone;
+use std::io::{BufWriter, ErrorKind};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tacho_tape::query::QueryError;
+use tacho_tape::{Part, Store};
+
+/// Arguments of `tacho export`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// sessions, locks, counts, texts, server, markers or statements
+    #[arg(value_name = "KIND")]
+    kind: String,
+
+    /// Directory of the history files
+    #[arg(long, value_name = "DIR")]
+    tape: PathBuf,
+
+    /// Recorder, in hexadecimal [default: the newest]
+    #[arg(long, value_name = "ID")]
+    node: Option<String>,
+
+    /// Begin: 1h, 03:12, "yesterday 14:00", RFC 3339 [default: the oldest]
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+
+    /// End, exclusive [default: the newest]
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+}
+
+/// Writes the rows to standard output; exit code 1 when some were damaged.
+pub fn run(args: &Args) -> ExitCode {
+    match args.export() {
+        Ok(damage) => {
+            for error in &damage {
+                eprintln!("warning: left out what cannot be read: {error}");
+            }
+            ExitCode::from(u8::from(!damage.is_empty()))
+        }
+        Err((error, hint)) => {
+            eprintln!("error: {error}");
+            if let Some(hint) = hint {
+                eprintln!("hint: {hint}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+type Fault = (String, Option<String>);
+
+impl Args {
+    fn export(&self) -> Result<Vec<tacho_tape::Error>, Fault> {
+        let schema = catalog::schema().clone().with_runs();
+        let kinds = exchange::kinds(&schema).join(", ");
+        let unknown = || {
+            let message = format!("kind \"{}\" is not known", self.kind);
+            (message, Some(format!("Available are {kinds}.")))
+        };
+        let window = self.window().map_err(|e| (e.message, e.hint))?;
+        let store = Store::open(&self.tape).map_err(|e| (e.to_string(), None))?;
+        let parts = self.parts(&store)?;
+        if parts.is_empty() && exchange::table_of(&schema, &self.kind).is_some() {
+            let message = format!("directory \"{}\" has no history", self.tape.display());
+            return Err((message, None));
+        }
+        let out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
+        let mut damage = match export(&self.kind, &parts, window, out) {
+            // A reader that went away is no failure.
+            Err(Failed::Output(e)) if e.kind() == ErrorKind::BrokenPipe => Vec::new(),
+            Err(Failed::Output(e)) => return Err((format!("could not write output: {e}"), None)),
+            Err(Failed::Kind) => return Err(unknown()),
+            Ok(damage) => damage,
+        };
+        damage.extend(store.damage().iter().map(|found| {
+            tacho_tape::Error::damaged(found.reason.clone())
+                .at(&found.file)
+                .offset(found.offset)
+        }));
+        Ok(damage)
+    }
+
+    fn window(&self) -> Result<Window, QueryError> {
+        let now = jiff::Timestamp::now().as_microsecond();
+        let moment = |text: &Option<String>, default| match text {
+            Some(text) => time::moment(text, now, &TimeZone::UTC),
+            None => Ok(default),
+        };
+        Ok(Window {
+            since: moment(&self.since, i64::MIN)?,
+            until: moment(&self.until, i64::MAX)?,
+        })
+    }
+
+    fn parts<'s>(&self, store: &'s Store) -> Result<Vec<&'s Part>, Fault> {
+        let nodes = store.nodes();
+        let node = match &self.node {
+            None => nodes.first(),
+            Some(text) => {
+                let id = u64::from_str_radix(text, 16).ok();
+                let found = nodes.iter().find(|n| Some(n.id) == id);
+                let missing = || (format!("node \"{text}\" does not exist"), None);
+                Some(found.ok_or_else(missing)?)
+            }
+        };
+        Ok(node.map_or_else(Vec::new, |n| store.parts(n.id).collect()))
+    }
+}

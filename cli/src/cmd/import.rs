@@ -1,0 +1,112 @@
+//! `tacho import`: history from text files.
+
+use crate::import::target::Target;
+use crate::import::{ImportError, ImportResult, Input, import};
+use crate::reader::time;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Arguments of `tacho import`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// sessions: a header with time and any of the columns that `tacho export` writes; or another kind
+    #[arg(value_name = "KIND")]
+    kind: String,
+
+    /// The file; - is standard input. A line with an empty pid is a tick with nobody active
+    file: PathBuf,
+
+    /// Rows of another kind, such as locks, that belong to the same ticks
+    #[arg(long, value_name = "KIND=FILE")]
+    with: Vec<String>,
+
+    /// Directory of the history files
+    #[arg(long, value_name = "DIR")]
+    tape: PathBuf,
+
+    /// Sampling interval: the weight of a tick
+    #[arg(long, default_value = "1s")]
+    interval: String,
+
+    /// Add later times to history that is there
+    #[arg(long)]
+    append: bool,
+
+    /// Recorder the history belongs to, in hexadecimal [default: a new one]
+    #[arg(long, value_name = "ID")]
+    node: Option<String>,
+}
+
+/// Imports and says how much.
+pub fn run(args: &Args) -> ExitCode {
+    match args.import() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            if let Some(hint) = &error.hint {
+                eprintln!("hint: {hint}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Args {
+    fn import(&self) -> ImportResult<()> {
+        let node = self.node.as_deref().map(node).transpose()?;
+        let interval_us = time::interval(&self.interval).unwrap_or(0);
+        if interval_us < 1000 || interval_us % 1000 != 0 {
+            return Err(
+                ImportError::new(format!("invalid interval \"{}\"", self.interval))
+                    .hint("Use whole milliseconds, such as 1s or 10ms."),
+            );
+        }
+        let inputs = self.inputs()?;
+        let target = Target::open(&self.tape, node, self.append)?;
+        let imported = import(inputs, target, interval_us / 1000)?;
+        eprintln!(
+            "imported {} samples in {} ticks",
+            imported.samples, imported.ticks
+        );
+        Ok(())
+    }
+
+    fn inputs(&self) -> ImportResult<Vec<Input>> {
+        let mut inputs = vec![input(&self.kind, &self.file)?];
+        for with in &self.with {
+            let (kind, file) = with.split_once('=').ok_or_else(|| {
+                ImportError::new(format!("invalid value \"{with}\" for --with"))
+                    .hint("Write it as KIND=FILE, such as locks=locks.csv.")
+            })?;
+            inputs.push(Input {
+                file: file.to_string(),
+                ..input(kind, Path::new(file))?
+            });
+        }
+        Ok(inputs)
+    }
+}
+
+fn input(kind: &str, file: &Path) -> ImportResult<Input> {
+    let read: Box<dyn Read> = match file.as_os_str() == "-" {
+        true => Box::new(std::io::stdin()),
+        false => Box::new(File::open(file).map_err(|e| {
+            ImportError::new(format!("could not open file \"{}\": {e}", file.display()))
+        })?),
+    };
+    Ok(Input {
+        kind: kind.to_string(),
+        file: String::new(),
+        read,
+    })
+}
+
+fn node(text: &str) -> ImportResult<u64> {
+    let id = u64::from_str_radix(text, 16).ok().filter(|id| *id != 0);
+    id.ok_or_else(|| {
+        ImportError::new(format!("invalid node \"{text}\""))
+            .hint("Give up to 16 hexadecimal digits.")
+    })
+}

@@ -1,0 +1,102 @@
+//! The subcommands: one file, one variant and one match arm each.
+
+mod aas;
+mod bench;
+mod blocking;
+mod chart;
+mod compare;
+mod export;
+mod import;
+mod inspect;
+mod markers;
+mod periods;
+mod query;
+mod report;
+mod samples;
+mod server_history;
+mod sessions;
+mod statements_history;
+mod status;
+mod summary;
+mod tape_writer;
+mod timeline;
+mod top;
+
+use clap::Subcommand;
+use std::process::ExitCode;
+
+/// What to do.
+#[derive(Subcommand)]
+pub enum Command {
+    /// What the history holds
+    Status(status::Args),
+    /// Load of the last minute, hour, day, week and month
+    Periods(periods::Args),
+    /// Load of a window
+    Aas(aas::Args),
+    /// Load bucket by bucket
+    Timeline(timeline::Args),
+    /// Largest keys of a dimension
+    Top(top::Args),
+    /// Two windows: what grew, shrank, is new or gone
+    Compare(compare::Args),
+    /// The samples themselves, newest first
+    Samples(samples::Args),
+    /// What sessions did from when to when
+    Sessions(sessions::Args),
+    /// Who blocked others: heads of lock queues, or the tree of a moment
+    Blocking(blocking::Args),
+    /// What statements have cost over time
+    StatementsHistory(statements_history::Args),
+    /// Stacked load as text
+    Chart(chart::Args),
+    /// A window in a few lines
+    Summary(summary::Args),
+    /// What the database was doing: one page, Markdown or JSON
+    Report(report::Args),
+    /// Events that explain the history
+    Markers(markers::Args),
+    /// Measurements of the server: load, pressure, databases, log, replicas
+    ServerHistory(server_history::Args),
+    /// Write history as text: every stored column of one kind of rows
+    Export(export::Args),
+    /// Import history from text files
+    Import(import::Args),
+    /// What history files hold and what of it is damaged
+    Inspect(inspect::Args),
+    /// Measure what observation or a setting costs, on private servers
+    Bench(Box<bench::Args>),
+    /// Answer a question of the server
+    #[command(hide = true)]
+    Query(query::Args),
+    /// Write the history: frames on standard input, acknowledgements on standard output
+    #[command(hide = true)]
+    TapeWriter(tape_writer::Args),
+}
+
+/// Runs a command to its exit code.
+pub fn run(command: Command) -> ExitCode {
+    match command {
+        Command::Status(args) => status::run(&args),
+        Command::Periods(args) => periods::run(&args),
+        Command::Aas(args) => aas::run(&args),
+        Command::Timeline(args) => timeline::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Samples(args) => samples::run(&args),
+        Command::Sessions(args) => sessions::run(&args),
+        Command::Blocking(args) => blocking::run(&args),
+        Command::StatementsHistory(args) => statements_history::run(&args),
+        Command::Chart(args) => chart::run(&args),
+        Command::Summary(args) => summary::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Markers(args) => markers::run(&args),
+        Command::ServerHistory(args) => server_history::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Import(args) => import::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Query(args) => query::run(&args),
+        Command::TapeWriter(args) => tape_writer::run(&args),
+    }
+}

@@ -1,0 +1,22 @@
+//! `tacho status`: what the history holds.
+
+use crate::reader::table::Layout;
+use crate::reader::{Reader, ReaderArgs, run as read};
+use std::process::ExitCode;
+
+/// Arguments of `tacho status`.
+pub type Args = ReaderArgs<Status>;
+
+/// The function and its layout.
+#[derive(Clone)]
+pub struct Status;
+
+impl Reader for Status {
+    const FUNCTION: &'static str = "status";
+    const LAYOUT: Layout = Layout::Columns(&[("metric", "metric"), ("value", "value")]);
+}
+
+/// Prints the answer.
+pub fn run(args: &Args) -> ExitCode {
+    read(args)
+}

@@ -1,0 +1,247 @@
+//! History as text: the columns that `export` writes and `import` reads. They
+//! follow from the catalog; a new column needs no line here.
+
+use tacho_tape::Schema;
+use tacho_tape::schema::{ColumnDef, ColumnType, RUN, Role, TableDef};
+
+/// The kind of ticks and samples.
+pub const SESSIONS: &str = "sessions";
+
+/// Names of kinds for people, and their tables; any other table has the kind
+/// of its own name.
+const KINDS: [(&str, &str); 6] = [
+    (SESSIONS, RUN),
+    ("locks", "lock"),
+    ("counts", "count"),
+    ("texts", "text"),
+    ("markers", "marker"),
+    ("statements", "statement_stats"),
+];
+
+/// Columns whose name in text is not the one of the catalog.
+const RENAMED: [(&str, &str, &str); 5] = [
+    ("tick", "status", "tick_status"),
+    ("tick", "reason", "tick_reason"),
+    ("session", "leader", "leader_pid"),
+    ("wait", "number", "wait_number"),
+    ("text", "bytes", "query_text"),
+];
+
+/// A column of numbers in hundredths, written as a decimal fraction.
+const HUNDREDTHS: &str = "_x100";
+
+/// Where the value of a field stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the row's tick.
+    Tick,
+    /// In the row itself.
+    Own,
+    /// In the row that this column of the row refers to.
+    Reference(String),
+}
+
+/// A column of the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name in the first line.
+    pub name: String,
+    /// Where its value stands.
+    pub place: Place,
+    /// Table of the value.
+    pub table: String,
+    /// Column of the value.
+    pub column: ColumnDef,
+}
+
+impl Field {
+    fn new(place: Place, table: &TableDef, column: &ColumnDef) -> Field {
+        let renamed = RENAMED
+            .iter()
+            .find(|r| (r.0, r.1) == (table.name.as_str(), column.name.as_str()));
+        let name = match renamed {
+            Some((_, _, name)) => name,
+            None => column.name.strip_suffix(HUNDREDTHS).unwrap_or(&column.name),
+        };
+        Field {
+            name: name.to_string(),
+            place,
+            table: table.name.clone(),
+            column: column.clone(),
+        }
+    }
+
+    fn named(mut self, name: impl Into<String>) -> Field {
+        self.name = name.into();
+        self
+    }
+
+    /// The value is stored plus one: what is empty is not known.
+    pub fn is_measured(&self) -> bool {
+        matches!(self.column.role, Role::Counter | Role::Gauge)
+    }
+
+    /// The value is written in hundredths.
+    pub fn is_fraction(&self) -> bool {
+        self.column.name.ends_with(HUNDREDTHS)
+    }
+}
+
+/// The table of a kind; `None` for what is defined by reference only, and for
+/// totals, which are made of the rest.
+pub fn table_of<'a>(schema: &'a Schema, kind: &str) -> Option<&'a TableDef> {
+    let known = KINDS.iter().find(|k| k.0 == kind);
+    let name = known.map_or(kind, |k| k.1);
+    let other_name = known.is_none() && KINDS.iter().any(|k| k.1 == name);
+    let index = schema.index(name).filter(|_| !other_name)?;
+    let alone = !schema.is_dictionary(index) || name == "text";
+    let stored = name != "tick" && !schema.is_totals(index);
+    (alone && stored).then(|| &schema.tables[index])
+}
+
+/// All kinds of a schema.
+pub fn kinds(schema: &Schema) -> Vec<&str> {
+    let names = schema.tables.iter().map(|t| {
+        let named = KINDS.iter().find(|k| k.1 == t.name);
+        named.map_or(t.name.as_str(), |k| k.0)
+    });
+    names.filter(|k| table_of(schema, k).is_some()).collect()
+}
+
+/// Its rows belong to ticks.
+pub fn has_ticks(table: &TableDef) -> bool {
+    table.name == RUN || table.index("at").is_some()
+}
+
+/// The columns of a table's rows as text.
+pub fn fields(schema: &Schema, table: &TableDef) -> Vec<Field> {
+    let mut fields = Vec::new();
+    let tick = schema.table("tick");
+    let of_tick = |name: &str| {
+        let tick = tick?;
+        Some(Field::new(Place::Tick, tick, tick.column(name)?))
+    };
+    if has_ticks(table) || table.name == "text" {
+        fields.extend(of_tick("slot_time").map(|f| f.named("time")));
+    }
+    if has_ticks(table) {
+        fields.extend(of_tick("tick"));
+    }
+    if table.name == RUN {
+        let rest = tick.iter().flat_map(|t| &t.columns);
+        let rest = rest.filter(|c| !["tick", "slot_time"].contains(&c.name.as_str()));
+        fields.extend(rest.filter_map(|c| of_tick(&c.name)));
+    }
+    let encoded = table.columns.iter().any(|c| c.ty == ColumnType::Bytes);
+    for column in &table.columns {
+        match column.name.as_str() {
+            "at" | "first_tick" | "ticks" | "id" => (),
+            "encoding" if encoded => (),
+            _ if column.ty == ColumnType::Ref => {
+                fields.extend(referred(schema, table, column));
+            }
+            _ => fields.push(Field::new(Place::Own, table, column)),
+        }
+    }
+    fields
+}
+
+/// The columns of the row a column refers to: all, or of a session that is
+/// not the row's own one what tells it from others.
+fn referred(schema: &Schema, table: &TableDef, reference: &ColumnDef) -> Vec<Field> {
+    let Some(target) = schema.table(&reference.target) else {
+        return Vec::new();
+    };
+    let place = Place::Reference(reference.name.clone());
+    let field = |column: &ColumnDef| Field::new(place.clone(), target, column);
+    if target.name == "session" && !(table.name == RUN && reference.name == "session") {
+        let name = &reference.name;
+        let names = [
+            ("pid", name.clone()),
+            ("backend_start", format!("{name}_start")),
+        ];
+        let found = names
+            .into_iter()
+            .filter_map(|(column, name)| Some(field(target.column(column)?).named(name)));
+        return found.collect();
+    }
+    let own = target.columns.iter().filter(|c| c.name != "id");
+    own.filter(|c| c.ty != ColumnType::Ref).map(field).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog;
+    use std::collections::HashSet;
+
+    fn runs() -> Schema {
+        catalog::schema().clone().with_runs()
+    }
+
+    fn names(kind: &str) -> Vec<String> {
+        let schema = runs();
+        let table = table_of(&schema, kind).unwrap();
+        fields(&schema, table).into_iter().map(|f| f.name).collect()
+    }
+
+    #[test]
+    fn every_kind_has_columns_with_names_of_their_own() {
+        let schema = runs();
+        let kinds = kinds(&schema);
+        for kind in [
+            "sessions",
+            "locks",
+            "texts",
+            "server",
+            "markers",
+            "statements",
+        ] {
+            assert!(kinds.contains(&kind), "{kind}");
+        }
+        for kind in kinds {
+            let names = names(kind);
+            assert_eq!(names[0], "time", "{kind}");
+            let distinct: HashSet<&String> = names.iter().collect();
+            assert_eq!(distinct.len(), names.len(), "{kind}: {names:?}");
+        }
+        for kind in ["run", "lock", "tick", "name", "session", "mood"] {
+            assert_eq!(table_of(&schema, kind), None, "{kind}");
+        }
+    }
+
+    #[test]
+    fn sessions_have_every_column_of_ticks_sessions_and_samples() {
+        let schema = runs();
+        let names = names("sessions");
+        let stored = ["tick", "session", "run", "wait", "statement"];
+        let stored = stored.map(|t| schema.table(t).unwrap().columns.len());
+        // Left out: three ids, the columns that are referred through (three),
+        // first tick and ticks. Added: the blocker's start.
+        assert_eq!(names.len(), stored.iter().sum::<usize>() - 3 - 3 - 2 + 1);
+        for name in [
+            "tick",
+            "vcpus",
+            "leader_pid",
+            "wait_event",
+            "plan_id",
+            "blocked_by",
+        ] {
+            assert!(names.iter().any(|n| n == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_lock_names_its_sessions_by_process_and_start() {
+        let names = names("locks");
+        let expected = [
+            "time",
+            "tick",
+            "waiter",
+            "waiter_start",
+            "blocker",
+            "blocker_start",
+        ];
+        assert_eq!(names[..6], expected);
+    }
+}

@@ -1,0 +1,337 @@
+//! Exports history as CSV: every stored column of one kind of rows. What
+//! `import` makes of it answers as the history it came from.
+
+use crate::exchange::{self, Field, Place};
+use crate::reader::encoding;
+use crate::reader::time;
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use tacho_tape::schema::{ColumnType, RUN, Schema, TableDef};
+use tacho_tape::{BytesColumn, Column, Part};
+
+/// Half-open, µs since 1970.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Begin.
+    pub since: i64,
+    /// End.
+    pub until: i64,
+}
+
+impl Window {
+    fn holds_ms(self, ms: i64) -> bool {
+        let us = ms.saturating_mul(1000);
+        self.since <= us && us < self.until
+    }
+
+    fn meets(self, part: &Part) -> bool {
+        let ticks = part.first_tick() <= part.last_tick();
+        !ticks
+            || part.min_ms().saturating_mul(1000) < self.until
+                && part.max_ms().saturating_mul(1000) >= self.since
+    }
+}
+
+/// Why an export ended early.
+#[derive(Debug)]
+pub enum Failed {
+    /// Nothing in the history is of this kind.
+    Kind,
+    /// The output could not be written.
+    Output(io::Error),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Failed::Output(error)
+    }
+}
+
+/// Writes the rows of a kind in the order of ticks. Returns what could not be
+/// read; the rest was written.
+pub fn export(
+    kind: &str,
+    parts: &[&Part],
+    window: Window,
+    out: impl Write,
+) -> Result<Vec<tacho_tape::Error>, Failed> {
+    let fields = all_fields(kind, parts);
+    if fields.is_empty() {
+        return Err(Failed::Kind);
+    }
+    let mut rows = Rows {
+        out: csv::Writer::from_writer(out),
+        text: Vec::new(),
+        window,
+    };
+    let names = fields.iter().map(|f| f.name.as_str());
+    rows.out.write_record(names).map_err(io::Error::from)?;
+    let mut damage = Vec::new();
+    let mut texts_of: Option<PathBuf> = None;
+    for part in parts.iter().filter(|p| window.meets(p)) {
+        let Some(table) = exchange::table_of(part.schema(), kind) else {
+            continue;
+        };
+        // All groups of a file share its texts.
+        let file = (table.name == "text").then(|| part.info().file.clone());
+        if file.is_some() && std::mem::replace(&mut texts_of, file.clone()) == file {
+            continue;
+        }
+        match Values::read(part, table, &fields) {
+            Ok(values) => rows.part(&values, table)?,
+            Err(error) => damage.push(error),
+        }
+        part.release();
+    }
+    rows.out.flush()?;
+    Ok(damage)
+}
+
+/// The columns of a kind in any of the parts, those of the first ones first.
+fn all_fields(kind: &str, parts: &[&Part]) -> Vec<Field> {
+    let mut all: Vec<Field> = Vec::new();
+    let mut seen: Option<&Schema> = None;
+    for part in parts {
+        let schema = part.schema();
+        if seen.replace(schema) == Some(schema) {
+            continue;
+        }
+        let Some(table) = exchange::table_of(schema, kind) else {
+            continue;
+        };
+        for field in exchange::fields(schema, table) {
+            if !all.iter().any(|f| f.name == field.name) {
+                all.push(field);
+            }
+        }
+    }
+    all
+}
+
+/// How a value is written.
+enum Form<'a> {
+    Number,
+    /// Stored plus one.
+    Measured,
+    Fraction,
+    Time {
+        us: i64,
+    },
+    Name,
+    Label(HashMap<i64, &'a str>),
+    Text(BytesColumn, Column),
+}
+
+/// A column with the references that lead to it.
+struct Source<'a> {
+    place: Place,
+    reference: Option<Column>,
+    column: Column,
+    form: Form<'a>,
+    is_pid: bool,
+}
+
+/// What the rows of a part are made of.
+struct Values<'a> {
+    part: &'a Part,
+    sources: Vec<Source<'a>>,
+    names: Vec<String>,
+    numbers: Column,
+    slots: Column,
+    /// What the rows are in order of: tick, or their own time.
+    begin: Column,
+    /// Ticks of a run.
+    length: Column,
+}
+
+impl<'a> Values<'a> {
+    fn read(part: &'a Part, table: &TableDef, fields: &[Field]) -> tacho_tape::Result<Self> {
+        let bytes = part.bytes("name", "bytes")?;
+        let encodings = part.ints("name", "encoding")?;
+        let names = bytes.iter().zip(encodings.iter());
+        let sources = fields.iter().map(|field| Source::read(part, table, field));
+        Ok(Values {
+            sources: sources.collect::<tacho_tape::Result<_>>()?,
+            names: names.map(|(b, e)| encoding::decode(*e, b)).collect(),
+            numbers: part.ints("tick", "tick")?,
+            slots: part.ints("tick", "slot_time")?,
+            begin: match table.name.as_str() {
+                RUN => part.ints(RUN, "first_tick")?,
+                name if exchange::has_ticks(table) => part.ints(name, "at")?,
+                name => part.ints(name, "time")?,
+            },
+            length: part.ints(RUN, "ticks")?,
+            part,
+        })
+    }
+
+    /// The rows in their order.
+    fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.begin.len()).collect();
+        order.sort_by_key(|&row| self.begin[row]);
+        order
+    }
+
+    /// The row of a tick.
+    fn tick_row(&self, number: i64) -> Option<usize> {
+        self.numbers.binary_search(&number).ok()
+    }
+}
+
+impl<'a> Source<'a> {
+    fn read(part: &'a Part, table: &TableDef, field: &Field) -> tacho_tape::Result<Self> {
+        let column = &field.column;
+        let form = match column.ty {
+            ColumnType::Bytes => Form::Text(
+                part.bytes(&field.table, &column.name)?,
+                part.ints(&field.table, "encoding")?,
+            ),
+            ColumnType::Name => Form::Name,
+            ColumnType::Time => Form::Time { us: 1_000 },
+            ColumnType::TimeUs => Form::Time { us: 1 },
+            ColumnType::Enum => {
+                let labels = part.schema().labels(&column.target);
+                Form::Label(labels.map(|l| (l.value, l.label.as_str())).collect())
+            }
+            _ if field.is_measured() => Form::Measured,
+            _ if field.is_fraction() => Form::Fraction,
+            _ => Form::Number,
+        };
+        let reference = match &field.place {
+            Place::Reference(name) => Some(part.ints(&table.name, name)?),
+            _ => None,
+        };
+        Ok(Source {
+            column: match column.ty {
+                ColumnType::Bytes => Column::default(),
+                _ => part.ints(&field.table, &column.name)?,
+            },
+            place: field.place.clone(),
+            is_pid: table.name == RUN && field.name == "pid",
+            reference,
+            form,
+        })
+    }
+
+    /// The row that holds the value; `None` for a null reference.
+    fn row(&self, tick: Option<usize>, row: Option<usize>) -> Option<usize> {
+        match (&self.place, &self.reference) {
+            (Place::Tick, _) => tick,
+            (_, None) => row,
+            (_, Some(references)) => {
+                let reference = usize::try_from(*references.get(row?)?).ok()?;
+                reference.checked_sub(1)
+            }
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>, names: &[String], row: usize) -> io::Result<()> {
+        if let Form::Text(bytes, encodings) = &self.form {
+            let encoding = encodings.get(row).copied().unwrap_or(0);
+            out.extend_from_slice(encoding::decode(encoding, bytes.get(row)).as_bytes());
+            return Ok(());
+        }
+        let value = self.column.get(row).copied().unwrap_or(0);
+        // An empty pid would be a tick with nobody.
+        if value == 0 && !self.is_pid {
+            return Ok(());
+        }
+        match &self.form {
+            Form::Time { us } => write!(out, "{}", time::timestamp(value.saturating_mul(*us))),
+            Form::Measured => write!(out, "{}", value - 1),
+            Form::Fraction => write!(out, "{}.{:02}", value / 100, value % 100),
+            Form::Name => {
+                let name = usize::try_from(value - 1).ok().and_then(|r| names.get(r));
+                out.extend_from_slice(name.map_or("?", String::as_str).as_bytes());
+                Ok(())
+            }
+            Form::Label(labels) => match labels.get(&value) {
+                Some(label) => out.write_all(label.as_bytes()),
+                None => write!(out, "{value}"),
+            },
+            _ => write!(out, "{value}"),
+        }
+    }
+}
+
+struct Rows<W: Write> {
+    out: csv::Writer<W>,
+    text: Vec<u8>,
+    window: Window,
+}
+
+impl<W: Write> Rows<W> {
+    fn part(&mut self, values: &Values, table: &TableDef) -> Result<(), Failed> {
+        match table.name.as_str() {
+            RUN => self.samples(values),
+            "text" => self.texts(values, table),
+            _ if exchange::has_ticks(table) => self.of_ticks(values),
+            _ => self.timed(values),
+        }
+    }
+
+    fn row(&mut self, values: &Values, tick: Option<usize>, row: Option<usize>) -> io::Result<()> {
+        for source in &values.sources {
+            self.text.clear();
+            if let Some(row) = source.row(tick, row) {
+                source.write(&mut self.text, &values.names, row)?;
+            }
+            self.out.write_field(&self.text)?;
+        }
+        self.out.write_record(None::<&[u8]>)?;
+        Ok(())
+    }
+
+    /// A row for each sample, and one for each tick without.
+    fn samples(&mut self, values: &Values) -> Result<(), Failed> {
+        let end = |run: usize| values.begin[run].saturating_add(values.length[run]);
+        let mut coming = values.order().into_iter().peekable();
+        let mut running: Vec<usize> = Vec::new();
+        for (tick, (&number, &slot)) in values.numbers.iter().zip(values.slots.iter()).enumerate() {
+            running.retain(|&run| end(run) > number);
+            while let Some(run) = coming.next_if(|&run| values.begin[run] <= number) {
+                running.extend((end(run) > number).then_some(run));
+            }
+            if !self.window.holds_ms(slot) {
+                continue;
+            }
+            if running.is_empty() {
+                self.row(values, Some(tick), None)?;
+            }
+            for &run in &running {
+                self.row(values, Some(tick), Some(run))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn texts(&mut self, values: &Values, table: &TableDef) -> Result<(), Failed> {
+        let first = (!values.numbers.is_empty()).then_some(0);
+        for row in 0..values.part.rows(&table.name) {
+            self.row(values, first, Some(row))?;
+        }
+        Ok(())
+    }
+
+    /// Rows that belong to ticks, in the order of those.
+    fn of_ticks(&mut self, values: &Values) -> Result<(), Failed> {
+        for row in values.order() {
+            let tick = values.tick_row(values.begin[row]);
+            if tick.is_some_and(|t| self.window.holds_ms(values.slots[t])) {
+                self.row(values, tick, Some(row))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows with a time of their own, in its order.
+    fn timed(&mut self, values: &Values) -> Result<(), Failed> {
+        for row in values.order() {
+            if self.window.holds_ms(values.begin[row]) {
+                self.row(values, None, Some(row))?;
+            }
+        }
+        Ok(())
+    }
+}

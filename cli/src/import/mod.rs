@@ -1,0 +1,178 @@
+//! Imports history from text. Files are written in a directory of their own
+//! within the tape and renamed when all is read: a bad line leaves nothing.
+
+mod others;
+mod part;
+mod sessions;
+pub mod target;
+mod value;
+
+pub use sessions::Imported;
+
+use crate::{catalog, exchange};
+use csv::ByteRecord;
+use others::Others;
+use sessions::Importer;
+use std::fmt;
+use std::io::Read;
+use std::sync::Arc;
+use target::Target;
+use value::Header;
+
+/// A file of rows of one kind.
+pub struct Input {
+    /// The kind.
+    pub kind: String,
+    /// Its name in messages; empty for the first.
+    pub file: String,
+    /// Its bytes.
+    pub read: Box<dyn Read>,
+}
+
+/// Imports files; ticks are those of kind `sessions` and weigh `interval_ms`
+/// unless they say otherwise.
+pub fn import(inputs: Vec<Input>, mut target: Target, interval_ms: i64) -> ImportResult<Imported> {
+    let schema = Arc::new(catalog::schema().clone().with_runs());
+    let mut others = Vec::new();
+    let mut sessions: Option<Input> = None;
+    for input in inputs {
+        if input.kind != exchange::SESSIONS {
+            others.push(Others::open(input, &schema)?);
+        } else if sessions.replace(input).is_some() {
+            return Err(ImportError::new("sessions are given twice"));
+        }
+    }
+    let sessions = sessions.unwrap_or_else(|| Input {
+        kind: exchange::SESSIONS.to_string(),
+        file: String::new(),
+        read: Box::new(&b"time\n"[..]),
+    });
+    let Input { file, read, .. } = sessions;
+    let mut reader = csv_reader(read);
+    let mut record = ByteRecord::new();
+    read_record(&mut reader, &mut record).map_err(|e| e.file(&file))?;
+    let run = schema.table("run");
+    let known = run.map_or_else(Vec::new, |run| exchange::fields(&schema, run));
+    let header = Header::parse(&record, &known, sessions::QUERY_TEXT);
+    let header = header.map_err(|e| e.at(1).file(&file))?;
+    let mut importer = Importer::new(header, others, schema, &mut target, interval_ms)?;
+    while reader
+        .read_byte_record(&mut record)
+        .map_err(|e| csv_error(&e).file(&file))?
+    {
+        let line = record.position().map_or(0, csv::Position::line);
+        importer.line(&record).map_err(|e| e.at(line).file(&file))?;
+    }
+    let imported = importer.end()?;
+    target.finish()?;
+    Ok(imported)
+}
+
+fn csv_reader(read: Box<dyn Read>) -> csv::Reader<Box<dyn Read>> {
+    csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(false)
+        .buffer_capacity(1 << 18)
+        .from_reader(read)
+}
+
+/// Reads the first line.
+fn read_record(
+    reader: &mut csv::Reader<Box<dyn Read>>,
+    record: &mut ByteRecord,
+) -> ImportResult<()> {
+    match reader.read_byte_record(record) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(ImportError::new("the input is empty")
+            .hint("The first line names the columns, such as time,pid,wait_event.")),
+        Err(error) => Err(csv_error(&error)),
+    }
+}
+
+fn csv_error(error: &csv::Error) -> ImportError {
+    let line = error.position().map(csv::Position::line);
+    let message = match error.kind() {
+        csv::ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => {
+            format!("expected {expected_len} fields, found {len}")
+        }
+        csv::ErrorKind::Io(e) => format!("could not read input: {e}"),
+        _ => error.to_string(),
+    };
+    ImportError {
+        line,
+        ..ImportError::new(message)
+    }
+}
+
+/// Why an import failed.
+#[derive(Debug)]
+pub struct ImportError {
+    /// The file, where there are several.
+    pub file: Option<String>,
+    /// Line of the input, from 1.
+    pub line: Option<u64>,
+    /// Primary line.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+/// Result with [`ImportError`].
+pub type ImportResult<T> = Result<T, ImportError>;
+
+impl ImportError {
+    /// An error without a line.
+    pub fn new(message: impl Into<String>) -> Self {
+        ImportError {
+            file: None,
+            line: None,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// The same error with what to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same error with its line, unless it has one.
+    #[must_use]
+    pub fn at(mut self, line: u64) -> Self {
+        self.line.get_or_insert(line);
+        self
+    }
+
+    /// The same error with its file, unless it has one.
+    #[must_use]
+    pub fn file(mut self, file: &str) -> Self {
+        if !file.is_empty() {
+            self.file.get_or_insert_with(|| file.to_string());
+        }
+        self
+    }
+}
+
+impl From<tacho_tape::Error> for ImportError {
+    fn from(error: tacho_tape::Error) -> Self {
+        ImportError::new(error.to_string())
+    }
+}
+
+impl fmt::Display for ImportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{file}, ")?;
+        }
+        match self.line {
+            Some(line) => write!(f, "line {line}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for ImportError {}

@@ -1,0 +1,197 @@
+//! Rows of any kind but samples: each waits for its tick, or for the first
+//! one that is not before its time.
+
+use super::part::{Fields, Part};
+use super::value::{Header, int, text, time_us};
+use super::{ImportError, ImportResult, Input, csv_error};
+use crate::exchange::{self, Field, Place};
+use csv::ByteRecord;
+use std::io::Read;
+use tacho_tape::schema::{ColumnType, Schema};
+
+/// A tick that was read.
+#[derive(Clone, Copy)]
+pub struct Tick {
+    /// Its number in the files.
+    pub number: u64,
+    /// Its number in the input, if that gives one.
+    pub given: Option<i64>,
+    /// Begin of its slot.
+    pub slot_ms: i64,
+}
+
+/// The rows of a kind, in their order.
+pub struct Others {
+    file: String,
+    reader: csv::Reader<Box<dyn Read>>,
+    record: ByteRecord,
+    /// The record holds a row that waits.
+    waiting: bool,
+    table: String,
+    of_ticks: bool,
+    time: Option<usize>,
+    tick: Option<usize>,
+    own: Vec<(usize, Field)>,
+    text: Option<(usize, Field)>,
+    references: Vec<Reference>,
+}
+
+/// A column that refers to a row, and the fields that row is made of.
+struct Reference {
+    column: String,
+    target: String,
+    fields: Vec<(usize, Field)>,
+}
+
+impl Others {
+    /// Reads the first two lines.
+    pub fn open(input: Input, schema: &Schema) -> ImportResult<Others> {
+        let Input { kind, file, read } = input;
+        let table = exchange::table_of(schema, &kind);
+        let table = table.ok_or_else(|| unknown_kind(&kind, schema))?;
+        let mut reader = super::csv_reader(read);
+        let mut record = ByteRecord::new();
+        let named = |e: ImportError| e.file(&file);
+        super::read_record(&mut reader, &mut record).map_err(named)?;
+        let known = exchange::fields(schema, table);
+        let header = Header::parse(&record, &known, "").map_err(|e| e.at(1).file(&file))?;
+        let mut others = Others {
+            table: table.name.clone(),
+            of_ticks: exchange::has_ticks(table),
+            time: header.position("time"),
+            tick: header.position("tick"),
+            own: Vec::new(),
+            text: None,
+            references: Vec::new(),
+            waiting: false,
+            reader,
+            record,
+            file,
+        };
+        for (position, field) in header.fields {
+            others.sort(position, field, schema);
+        }
+        others.next()?;
+        Ok(others)
+    }
+
+    fn sort(&mut self, position: usize, field: Field, schema: &Schema) {
+        match &field.place {
+            Place::Tick => (),
+            Place::Own if field.column.ty == ColumnType::Bytes => {
+                self.text = Some((position, field));
+            }
+            Place::Own => self.own.push((position, field)),
+            Place::Reference(column) => {
+                let known = self.references.iter_mut().find(|r| r.column == *column);
+                if let Some(known) = known {
+                    known.fields.push((position, field));
+                    return;
+                }
+                let own = schema.table(&self.table).and_then(|t| t.column(column));
+                let target = own.map(|c| c.target.clone()).unwrap_or_default();
+                let column = column.clone();
+                self.references.push(Reference {
+                    column,
+                    target,
+                    fields: vec![(position, field)],
+                });
+            }
+        }
+    }
+
+    fn next(&mut self) -> ImportResult<()> {
+        let more = self.reader.read_byte_record(&mut self.record);
+        self.waiting = more.map_err(|e| csv_error(&e).file(&self.file))?;
+        Ok(())
+    }
+
+    /// Adds the rows of a tick, or those up to its time.
+    pub fn take(&mut self, part: &mut Part, tick: Tick) -> ImportResult<()> {
+        while self.waiting && self.is_due(tick).map_err(|e| self.error(e))? {
+            self.add(part, tick.number).map_err(|e| self.error(e))?;
+            self.next()?;
+        }
+        Ok(())
+    }
+
+    /// Adds what is left behind the last tick.
+    pub fn end(&mut self, part: &mut Part) -> ImportResult<()> {
+        while self.waiting {
+            if self.of_ticks {
+                return Err(self.error(no_tick()));
+            }
+            self.add(part, 0).map_err(|e| self.error(e))?;
+            self.next()?;
+        }
+        Ok(())
+    }
+
+    fn is_due(&self, tick: Tick) -> ImportResult<bool> {
+        let own = match (self.tick, tick.given) {
+            (Some(_), Some(given)) => int(text(&self.record, self.tick), "tick")?.cmp(&given),
+            _ => {
+                let us = time_us(text(&self.record, self.time), "time")?;
+                us.div_euclid(1000).cmp(&tick.slot_ms)
+            }
+        };
+        match own.is_lt() && self.of_ticks {
+            true => Err(no_tick()),
+            false => Ok(own.is_le()),
+        }
+    }
+
+    fn add(&self, part: &mut Part, tick: u64) -> ImportResult<()> {
+        let record = &self.record;
+        let mut values = part.values(&self.own, record)?;
+        if self.of_ticks {
+            values.push(("at", i64::try_from(tick).unwrap_or(0)));
+        }
+        for Reference {
+            column,
+            target,
+            fields,
+        } in &self.references
+        {
+            let reference = match target.as_str() {
+                "session" => session(part, fields, record)?,
+                target => {
+                    let values = part.values(fields, record)?;
+                    part.refer(target, &values)?
+                }
+            };
+            values.push((column, reference));
+        }
+        let mut strings: Vec<(&str, &[u8])> = Vec::new();
+        if let Some((position, field)) = &self.text {
+            strings.push((&field.column.name, text(record, Some(*position))));
+            values.push(("encoding", super::part::UTF8));
+        }
+        part.builder.row_bytes(&self.table, &values, &strings)?;
+        Ok(())
+    }
+
+    fn error(&self, error: ImportError) -> ImportError {
+        let line = self.record.position().map_or(0, csv::Position::line);
+        error.at(line).file(&self.file)
+    }
+}
+
+/// A session that is named by process id and start.
+fn session(part: &mut Part, fields: &Fields, record: &ByteRecord) -> ImportResult<i64> {
+    let values = part.values(fields, record)?;
+    let value = |name| values.iter().find(|v| v.0 == name).map_or(0, |v| v.1);
+    part.session_of(value("pid"), value("backend_start"))
+}
+
+fn no_tick() -> ImportError {
+    ImportError::new("time is of no tick of the sessions")
+        .hint("Give the ticks with import sessions, in the same order.")
+}
+
+/// A kind that is not known.
+pub fn unknown_kind(kind: &str, schema: &Schema) -> ImportError {
+    let kinds = exchange::kinds(schema).join(", ");
+    ImportError::new(format!("kind \"{kind}\" is not known"))
+        .hint(format!("Available are {kinds}."))
+}

@@ -1,0 +1,120 @@
+//! A file being built, with what was resolved in it.
+
+use super::ImportResult;
+use super::value::{FastMap, number, text};
+use crate::exchange::Field;
+use csv::ByteRecord;
+use std::sync::Arc;
+use tacho_tape::PartBuilder;
+use tacho_tape::schema::{ColumnType, Schema};
+
+/// PostgreSQL's id of UTF-8.
+pub const UTF8: i64 = 6;
+
+/// Positions in a line and what stands there.
+pub type Fields = [(usize, Field)];
+
+/// A process as it was met last.
+#[derive(Clone, Copy)]
+struct Process {
+    /// Newest session entry.
+    session: i64,
+    /// Newest tick.
+    tick: u64,
+}
+
+/// A file being built.
+pub struct Part {
+    /// Its rows.
+    pub builder: PartBuilder,
+    /// Ticks of the group at hand.
+    pub ticks: u64,
+    schema: Arc<Schema>,
+    /// By process id and start.
+    processes: FastMap<(i64, i64), usize>,
+    /// The newest of each process id.
+    by_pid: FastMap<i64, usize>,
+    newest: Vec<Process>,
+}
+
+impl Part {
+    /// An empty one.
+    pub fn new(schema: &Arc<Schema>) -> ImportResult<Part> {
+        Ok(Part {
+            builder: PartBuilder::new(Arc::clone(schema))?,
+            ticks: 0,
+            schema: Arc::clone(schema),
+            processes: FastMap::default(),
+            by_pid: FastMap::default(),
+            newest: Vec::new(),
+        })
+    }
+
+    /// The number a field stands for.
+    pub fn value(&mut self, field: &Field, text: &[u8]) -> ImportResult<i64> {
+        match field.column.ty {
+            ColumnType::Name if text.is_empty() => Ok(0),
+            ColumnType::Name => Ok(self.builder.name_bytes(UTF8, text)?),
+            _ => number(&self.schema, field, text),
+        }
+    }
+
+    /// Values by column of the fields of a line.
+    pub fn values<'f>(
+        &mut self,
+        fields: &'f Fields,
+        record: &ByteRecord,
+    ) -> ImportResult<Vec<(&'f str, i64)>> {
+        let value = |(position, field): &'f (usize, Field)| {
+            let value = self.value(field, text(record, Some(*position)))?;
+            Ok((field.column.name.as_str(), value))
+        };
+        fields.iter().map(value).collect()
+    }
+
+    /// Reference to the row of a table with these values; null for zeros.
+    pub fn refer(&mut self, table: &str, values: &[(&str, i64)]) -> ImportResult<i64> {
+        match values.iter().any(|v| v.1 != 0) {
+            true => Ok(self.builder.intern(table, values)?),
+            false => Ok(0),
+        }
+    }
+
+    /// The number of a process.
+    pub fn process(&mut self, pid: i64, start: i64) -> usize {
+        let next = self.newest.len();
+        let process = *self.processes.entry((pid, start)).or_insert(next);
+        if process == next {
+            self.newest.push(Process {
+                session: 0,
+                tick: 0,
+            });
+        }
+        process
+    }
+
+    /// Notes the session entry of a process at a tick; false when it has one
+    /// there already.
+    pub fn seen(&mut self, pid: i64, process: usize, session: i64, tick: u64) -> bool {
+        let newest = &mut self.newest[process];
+        let first = newest.tick != tick;
+        *newest = Process { session, tick };
+        self.by_pid.insert(pid, process);
+        first
+    }
+
+    /// The newest session entry of a process; `start` 0 means any. One that
+    /// was never met is defined.
+    pub fn session_of(&mut self, pid: i64, start: i64) -> ImportResult<i64> {
+        let process = match start {
+            _ if pid == 0 => return Ok(0),
+            0 => self.by_pid.get(&pid),
+            start => self.processes.get(&(pid, start)),
+        };
+        let known = process.map(|&p| self.newest[p].session);
+        match known.filter(|&session| session != 0) {
+            Some(session) => Ok(session),
+            None => self.refer("session", &[("pid", pid), ("backend_start", start)]),
+        }
+    }
+}

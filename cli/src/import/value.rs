@@ -1,0 +1,248 @@
+//! Values of the input.
+
+use super::{ImportError, ImportResult};
+use crate::exchange::Field;
+use crate::reader::time;
+use csv::ByteRecord;
+use jiff::tz::TimeZone;
+use std::hash::{BuildHasherDefault, Hasher};
+use tacho_tape::schema::{ColumnType, Schema};
+
+/// A hash map for keys that come by the million.
+pub type FastMap<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<Fold>>;
+
+/// Folds eight bytes at a time; the input is the importer's own.
+#[derive(Default)]
+pub struct Fold(u64);
+
+impl Hasher for Fold {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+}
+
+/// Where the columns are in a line.
+pub struct Header {
+    /// Position in the line and what stands there.
+    pub fields: Vec<(usize, Field)>,
+    /// Position of a column that is no stored one.
+    pub extra: Option<usize>,
+}
+
+impl Header {
+    /// Reads the first line. `known` are the columns that are stored, `extra`
+    /// one more that is understood.
+    pub fn parse(record: &ByteRecord, known: &[Field], extra: &str) -> ImportResult<Header> {
+        let mut header = Header {
+            fields: Vec::new(),
+            extra: None,
+        };
+        for (position, name) in record.iter().enumerate() {
+            let name = String::from_utf8_lossy(name);
+            let name = name.trim();
+            let twice = || ImportError::new(format!("column \"{name}\" occurs twice"));
+            if let Some(field) = known.iter().find(|f| f.name == name) {
+                if header.position(name).is_some() {
+                    return Err(twice());
+                }
+                header.fields.push((position, field.clone()));
+            } else if !extra.is_empty() && name == extra {
+                if header.extra.replace(position).is_some() {
+                    return Err(twice());
+                }
+            } else {
+                let names: Vec<&str> = known.iter().map(|f| f.name.as_str()).collect();
+                let hint = format!("Available are {}.", names.join(", "));
+                return Err(ImportError::new(format!("column \"{name}\" is not known")).hint(hint));
+            }
+        }
+        if header.position("time").is_none() {
+            return Err(ImportError::new("column \"time\" is missing")
+                .hint("The first line names the columns."));
+        }
+        Ok(header)
+    }
+
+    /// Position of a stored column.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        let found = self.fields.iter().find(|f| f.1.name == name);
+        found.map(|f| f.0)
+    }
+}
+
+/// A field of a line; empty when it is not there.
+pub fn text(record: &ByteRecord, position: Option<usize>) -> &[u8] {
+    position.and_then(|p| record.get(p)).unwrap_or_default()
+}
+
+/// The number a field stands for: any type but names and strings.
+pub fn number(schema: &Schema, field: &Field, text: &[u8]) -> ImportResult<i64> {
+    match field.column.ty {
+        _ if text.is_empty() => Ok(0),
+        ColumnType::Time => Ok(time_us(text, &field.name)?.div_euclid(1000)),
+        ColumnType::TimeUs => time_us(text, &field.name),
+        ColumnType::Enum => label(schema, &field.column.target, text, &field.name),
+        _ if field.is_measured() => Ok(int(text, &field.name)?.saturating_add(1)),
+        _ if field.is_fraction() => hundredths(text, &field.name),
+        _ => int(text, &field.name),
+    }
+}
+
+/// A whole number; 0 when empty.
+pub fn int(text: &[u8], name: &str) -> ImportResult<i64> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    let parsed = std::str::from_utf8(text)
+        .ok()
+        .and_then(|t| t.trim().parse().ok());
+    parsed.ok_or_else(|| invalid(text, name))
+}
+
+fn hundredths(text: &[u8], name: &str) -> ImportResult<i64> {
+    let parsed = std::str::from_utf8(text).ok();
+    let parsed = parsed.and_then(|t| t.trim().parse::<f64>().ok());
+    match parsed.filter(|v| (0.0..1e15).contains(v)) {
+        Some(value) => Ok((value * 100.0).round() as i64),
+        None => Err(invalid(text, name)),
+    }
+}
+
+/// The value of a label; of one that has none, its number.
+pub fn label(schema: &Schema, labels: &str, text: &[u8], column: &str) -> ImportResult<i64> {
+    let label = std::str::from_utf8(text).ok();
+    let value = label.and_then(|label| schema.value(labels, label));
+    let number = || {
+        label?
+            .parse::<i64>()
+            .ok()
+            .filter(|&n| schema.label(labels, n).is_none())
+    };
+    value.or_else(number).ok_or_else(|| {
+        let labels: Vec<&str> = schema.labels(labels).map(|l| l.label.as_str()).collect();
+        invalid(text, column).hint(format!("Available are {}.", labels.join(", ")))
+    })
+}
+
+/// A time with an offset, or in UTC, in µs.
+pub fn time_us(text: &[u8], name: &str) -> ImportResult<i64> {
+    if let Some(us) = plain_time(text) {
+        return Ok(us);
+    }
+    let parsed = std::str::from_utf8(text)
+        .ok()
+        .filter(|t| t.contains('-'))
+        .and_then(|t| time::moment(t, 0, &TimeZone::UTC).ok());
+    parsed.ok_or_else(|| invalid(text, name))
+}
+
+/// µs of `YYYY-MM-DD HH:MM:SS[.ffffff][Z|+00]`, the form that comes by the
+/// million; any other is left to [`time::moment`].
+fn plain_time(text: &[u8]) -> Option<i64> {
+    let digits = |at: std::ops::Range<usize>| -> Option<i64> {
+        let mut value = 0;
+        for byte in text.get(at)? {
+            value = value * 10 + i64::from(byte.is_ascii_digit().then(|| byte - b'0')?);
+        }
+        Some(value)
+    };
+    let is = |at: usize, wanted: &[u8]| text.get(at).is_some_and(|b| wanted.contains(b));
+    let marks = is(4, b"-") && is(7, b"-") && is(10, b" T") && is(13, b":") && is(16, b":");
+    let (year, month, day) = (digits(0..4)?, digits(5..7)?, digits(8..10)?);
+    let (hour, minute, second) = (digits(11..13)?, digits(14..16)?, digits(17..19)?);
+    let mut at = 19;
+    let mut us = 0;
+    if is(at, b".") {
+        let length = text[at + 1..].iter().take_while(|b| b.is_ascii_digit());
+        let length = length.count();
+        let scale = 10_i64.pow(6_u32.checked_sub(u32::try_from(length).ok()?)?);
+        us = digits(at + 1..at + 1 + length)? * scale;
+        at += 1 + length;
+    }
+    let utc = matches!(text.get(at..)?, b"" | b"Z" | b"+00" | b"+00:00");
+    // The last day of February is for the thorough one.
+    let longest = match month {
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    let exists = marks && utc && (1..=12).contains(&month) && (1..=longest).contains(&day);
+    if !exists || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let seconds = ((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
+    Some(seconds * 1_000_000 + us)
+}
+
+/// Days from 1970-01-01 of a date in the Gregorian calendar.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    // Years that begin in March.
+    let (year, month) = match month {
+        3.. => (year, month - 3),
+        _ => (year - 1, month + 9),
+    };
+    let of_year = (153 * month + 2) / 5 + day - 1;
+    365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + of_year
+        - 719_468
+}
+
+/// A value that is not understood.
+pub fn invalid(text: &[u8], name: &str) -> ImportError {
+    let text = String::from_utf8_lossy(text);
+    ImportError::new(format!("invalid value \"{text}\" for column \"{name}\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fast_way_to_read_a_time_agrees_with_the_thorough_one() {
+        let thorough = |text: &str| time::moment(text, 0, &TimeZone::UTC).ok();
+        for year in [
+            1, 1899, 1900, 1970, 1999, 2000, 2024, 2025, 2026, 2100, 9998,
+        ] {
+            for month in 1..=12 {
+                for day in [1, 28, if month == 2 { 9 } else { 30 }] {
+                    let text = format!("{year:04}-{month:02}-{day:02} 23:59:01.25Z");
+                    assert_eq!(plain_time(text.as_bytes()), thorough(&text), "{text}");
+                }
+            }
+        }
+        for end in ["", "Z", "+00", ".5", ".000001+00:00", ".123456Z"] {
+            let text = format!("2026-03-02T04:05:06{end}");
+            assert!(plain_time(text.as_bytes()).is_some(), "{text}");
+            assert_eq!(plain_time(text.as_bytes()), thorough(&text), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_ways_to_write_a_time_are_left_to_the_thorough_one() {
+        for text in [
+            "2026-02-29 00:00:00Z",
+            "2026-13-01 00:00:00Z",
+            "2026-01-01 24:00:00Z",
+            "2026-01-01 00:00:60Z",
+            "2026-01-01 00:00:00+01",
+            "2026-01-01 00:00:00.1234567Z",
+            "2026-01-01",
+            "2026/01/01 00:00:00",
+            "now",
+            "",
+        ] {
+            assert_eq!(plain_time(text.as_bytes()), None, "{text}");
+        }
+    }
+}

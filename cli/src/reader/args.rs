@@ -1,0 +1,360 @@
+//! Arguments of the reader functions, made from the registry and the catalog:
+//! a new function or dimension needs no line here. Names are those of SQL
+//! with hyphens. Values are parsed here and not by clap, so that SQL and the
+//! command line report the same errors.
+
+use super::{encoding, time};
+use crate::catalog;
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
+use jiff::tz::TimeZone;
+use std::path::PathBuf;
+use tacho_tape::query::{Argument, Function, QueryError, QueryResult, STATEMENT_FILTERS, Spec};
+
+/// Who calls: defaults and the place of `dimension` differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// A person: `top wait_event`, ten rows.
+    Person,
+    /// The server: every argument by name, none is added.
+    Server,
+}
+
+/// Adds the arguments of a function to a command.
+pub fn augment(command: Command, function: &Function, caller: Caller) -> Command {
+    let mut command = command
+        .arg(
+            option("tape", "DIR", "Directory of the history files")
+                .required(true)
+                .value_hint(ValueHint::DirPath),
+        )
+        .arg(option(
+            "node",
+            "ID",
+            "Recorder: an id, or all [default: the newest]",
+        ))
+        .arg(option("now", "TIME", "The present").hide(true));
+    for argument in function.arguments {
+        command = add(command, *argument, function.name, caller);
+    }
+    if caller == Caller::Person && !function.arguments.contains(&Argument::Zone) {
+        command = command.arg(option("tz", "ZONE", "Time zone of times shown"));
+    }
+    command
+}
+
+fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .value_name(value)
+        .help(help)
+        .allow_hyphen_values(true)
+        .action(ArgAction::Set)
+}
+
+/// A switch that also takes `true` and `false`.
+fn switch(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .value_name("BOOL")
+        .help(help)
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value("true")
+        .hide_possible_values(true)
+        .value_parser(clap::value_parser!(bool))
+}
+
+fn add(command: Command, argument: Argument, function: &str, caller: Caller) -> Command {
+    let arg = match argument {
+        Argument::Dimension if caller == Caller::Person => Arg::new("dimension")
+            .value_name("DIMENSION")
+            .help(dimension_help(function)),
+        Argument::Dimension => option("dimension", "DIMENSION", "What to group by"),
+        Argument::At => option("at", "TIME", at_help(function)),
+        Argument::Since => option(
+            "since",
+            "TIME",
+            "Begin: 1h, 03:12, \"yesterday 14:00\", RFC 3339 [default: 1h before the end]",
+        ),
+        Argument::Until => option("until", "TIME", "End, exclusive [default: now]"),
+        Argument::Bucket => option(
+            "bucket",
+            "INTERVAL",
+            "Width of a bucket, such as 10s, 5m, 1d",
+        ),
+        Argument::By => option("by", "DIMENSION", "Split by a dimension"),
+        Argument::N => option("n", "N", number_help(function)),
+        Argument::OrderBy => option("order-by", "ORDER", order_help(function)),
+        Argument::Width => option("width", "N", "Columns of a full bar [default: 40]"),
+        Argument::Color => switch(
+            "color",
+            "Colours [default: on a terminal, unless NO_COLOR is set]",
+        ),
+        Argument::Ascii => switch("ascii", "No block characters"),
+        Argument::Zone => option(
+            "tz",
+            "ZONE",
+            "Time zone of buckets and times, such as Europe/Berlin, or local",
+        ),
+        Argument::Metrics => {
+            return command
+                .arg(option(
+                    "metric",
+                    "FILTER",
+                    "Metrics: a name, a list a,b, or !name",
+                ))
+                .arg(option("object", "FILTER", "Databases, replicas or slots"));
+        }
+        Argument::Windows => return add_windows(command),
+        Argument::Filters => return add_filters(command, function),
+        Argument::StatementFilters => return add_named(command, &STATEMENT_FILTERS),
+    };
+    command.arg(arg)
+}
+
+fn dimension_help(function: &str) -> &'static str {
+    match function {
+        "compare" => {
+            "What to compare by: wait_event, query_id, database, … [default: the whole load]"
+        }
+        _ => "What to group by: wait_event, query_id, database, … [default: wait_event]",
+    }
+}
+
+fn at_help(function: &str) -> &'static str {
+    match function {
+        "report" => "A moment, such as 03:12: half an hour around it",
+        _ => "A moment instead of a window: the tree of who waits for whom",
+    }
+}
+
+fn order_help(function: &str) -> &'static str {
+    match function {
+        "statements_history" => {
+            "time, mean, p95, p99, cpu, blocks, or a counter, such as calls [default: time]"
+        }
+        _ => "avg, peak, p99 or sessions [default: avg]",
+    }
+}
+
+fn number_help(function: &str) -> &'static str {
+    match function {
+        "samples" => "Most samples, or all [default: 100]",
+        "report" => "Most waits, queries, blockers, …, or all [default: 5]",
+        "sessions" => "Most sessions, or all [default: 10]",
+        "blocking" => "Most blockers, or all [default: 10]",
+        "statements_history" => "Most statements, or all [default: 10]",
+        "chart" => "Keys with a bar of their own [default: 3]",
+        _ => "Most keys, or all [default: 10]",
+    }
+}
+
+fn add_windows(command: Command) -> Command {
+    let helps = [
+        (
+            "since-1",
+            "Begin of the earlier window [default: a day before the later one]",
+        ),
+        (
+            "until-1",
+            "Its end, exclusive [default: as long as the later one]",
+        ),
+        (
+            "since-2",
+            "Begin of the later window [default: 1h before its end]",
+        ),
+        ("until-2", "Its end, exclusive [default: now]"),
+    ];
+    command.args(helps.map(|(name, help)| option(name, "TIME", help)))
+}
+
+fn add_filters(command: Command, function: &str) -> Command {
+    let scope = match function {
+        "sessions" => "load, foreground or all [default: all]",
+        _ => "load, foreground or all [default: load]",
+    };
+    let command = command
+        .arg(option("scope", "SCOPE", scope))
+        .arg(switch("by-leader", "Leave parallel workers out"));
+    add_named(command, catalog::dimensions())
+}
+
+fn add_named(mut command: Command, filters: &[(&'static str, &'static str)]) -> Command {
+    for &(name, doc) in filters {
+        let arg = Arg::new(name)
+            .long(name.replace('_', "-"))
+            .value_name("FILTER")
+            .help(doc)
+            .allow_hyphen_values(true)
+            .help_heading("Filters: a value, a list a,b, (null), or !value");
+        command = command.arg(arg);
+    }
+    command
+}
+
+/// Parsed arguments; the question borrows from them.
+pub struct Parsed {
+    /// Directory of the history.
+    pub tape: PathBuf,
+    /// Zone of times without an offset, and of times shown.
+    pub zone: TimeZone,
+    matches: ArgMatches,
+    calendar: Option<time::Calendar>,
+    now_us: i64,
+    caller: Caller,
+    function: &'static Function,
+}
+
+impl Parsed {
+    /// Takes what clap has found.
+    pub fn new(
+        matches: ArgMatches,
+        function: &'static Function,
+        caller: Caller,
+    ) -> QueryResult<Parsed> {
+        let text = |name: &str| get(&matches, name);
+        let zone = text("tz").map(time::zone).transpose()?;
+        let clock = jiff::Timestamp::now().as_microsecond();
+        let utc = TimeZone::UTC;
+        let now = text("now")
+            .map(|now| time::moment(now, clock, &utc))
+            .transpose()?;
+        Ok(Parsed {
+            tape: PathBuf::from(text("tape").unwrap_or(".")),
+            calendar: zone.clone().map(time::Calendar),
+            zone: zone.unwrap_or(TimeZone::UTC),
+            now_us: now.unwrap_or(clock),
+            matches,
+            caller,
+            function,
+        })
+    }
+
+    /// A switch.
+    pub fn switch(&self, name: &str) -> Option<bool> {
+        self.matches
+            .try_get_one::<bool>(name)
+            .ok()
+            .flatten()
+            .copied()
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        get(&self.matches, name)
+    }
+
+    fn owned(&self, name: &str) -> Option<String> {
+        self.text(name).map(str::to_string)
+    }
+
+    fn moment(&self, name: &str) -> QueryResult<Option<i64>> {
+        let text = self.text(name);
+        text.map(|text| time::moment(text, self.now_us, &self.zone))
+            .transpose()
+    }
+
+    /// The question.
+    pub fn spec(&self) -> QueryResult<Spec<'_>> {
+        let mut spec = Spec::new(catalog::schema(), self.now_us);
+        spec.at_us = self.moment("at")?;
+        let windows = self.function.arguments.contains(&Argument::Windows);
+        let names = if windows {
+            ["since-2", "until-2"]
+        } else {
+            ["since", "until"]
+        };
+        spec.since_us = self.moment(names[0])?;
+        spec.until_us = self.moment(names[1])?;
+        spec.before = (self.moment("since-1")?, self.moment("until-1")?);
+        spec.bucket_us = self.text("bucket").map(time::interval).transpose()?;
+        spec.zone = self.calendar.as_ref().map(|c| c as _);
+        spec.node = self.owned("node");
+        spec.at_home = self.caller == Caller::Server;
+        spec.metric = self.owned("metric");
+        spec.object = self.owned("object");
+        spec.scope = self.owned("scope").or_else(|| self.default_scope());
+        spec.by_leader = self.switch("by-leader").unwrap_or(false);
+        spec.dimension = self.owned("dimension").or_else(|| self.default_dimension());
+        spec.by = self.owned("by");
+        spec.order_by = self.owned("order-by");
+        spec.n = self.number("n", self.default_n())?;
+        spec.width = self.number("width", None)?;
+        spec.color = self.switch("color").unwrap_or(false);
+        spec.ascii = self.switch("ascii").unwrap_or(false);
+        spec.owner = self.owned("owner");
+        spec.decode = encoding::decode;
+        spec.threads = threads(self.caller);
+        let megabytes = self.text("memory-limit-mb").and_then(|mb| mb.parse().ok());
+        spec.memory_bytes = megabytes.map(|mb: u64| mb.saturating_mul(1 << 20));
+        for &(name, _) in self.filters() {
+            if let Some(filter) = self.owned(name) {
+                spec.filters.push((name.to_string(), filter));
+            }
+        }
+        Ok(spec)
+    }
+
+    /// OID of the role that may see only what is its own.
+    pub fn owner_oid(&self) -> QueryResult<Option<i64>> {
+        self.number("owner-oid", None)
+    }
+
+    fn default_dimension(&self) -> Option<String> {
+        let wanted = self.caller == Caller::Person && self.function.name == "top";
+        wanted.then(|| "wait_event".to_string())
+    }
+
+    /// What a session does when it is no load belongs to its life.
+    fn default_scope(&self) -> Option<String> {
+        let wanted = self.caller == Caller::Person && self.function.name == "sessions";
+        wanted.then(|| "all".to_string())
+    }
+
+    /// The filters that the function takes.
+    fn filters(&self) -> &'static [(&'static str, &'static str)] {
+        let takes = |argument| self.function.arguments.contains(&argument);
+        match (takes(Argument::Filters), takes(Argument::StatementFilters)) {
+            (true, _) => catalog::dimensions(),
+            (_, true) => &STATEMENT_FILTERS,
+            _ => &[],
+        }
+    }
+
+    fn default_n(&self) -> Option<i64> {
+        match (self.caller, self.function.name) {
+            (Caller::Person, "samples") => Some(100),
+            (Caller::Person, "report") => Some(5),
+            (
+                Caller::Person,
+                "top" | "timeline" | "compare" | "sessions" | "blocking" | "statements_history",
+            ) => Some(10),
+            _ => None,
+        }
+    }
+
+    fn number(&self, name: &str, default: Option<i64>) -> QueryResult<Option<i64>> {
+        match self.text(name) {
+            None => Ok(default),
+            Some("all") if name == "n" => Ok(None),
+            Some(text) => text.parse().map(Some).map_err(|_| {
+                QueryError::invalid(format!("invalid value \"{text}\" for {name}"))
+                    .hint("Give a whole number.")
+            }),
+        }
+    }
+}
+
+/// People get all cores. The server has other work, and each thread costs
+/// address space, which it limits.
+fn threads(caller: Caller) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    match caller {
+        Caller::Person => cores,
+        Caller::Server => cores.min(2),
+    }
+}
+
+fn get<'m>(matches: &'m ArgMatches, name: &str) -> Option<&'m str> {
+    let value = matches.try_get_one::<String>(name).ok().flatten();
+    value.map(String::as_str)
+}

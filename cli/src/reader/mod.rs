@@ -1,0 +1,158 @@
+//! Readers of the history: arguments to a question, the answer to a format,
+//! errors to three lines or to one the server understands.
+
+pub mod args;
+pub mod encoding;
+pub mod output;
+mod progress;
+pub mod server;
+pub mod table;
+pub mod time;
+
+use args::{Caller, Parsed};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use progress::Progress;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::marker::PhantomData;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use table::{Layout, Table};
+use tacho_tape::Store;
+use tacho_tape::query::{self, Function, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Sink};
+
+/// A reader command for people.
+pub trait Reader {
+    /// Name of the function.
+    const FUNCTION: &'static str;
+    /// How its answer is laid out.
+    const LAYOUT: Layout;
+}
+
+/// The command line of a reader command.
+#[derive(Clone)]
+pub struct ReaderArgs<R> {
+    matches: ArgMatches,
+    reader: PhantomData<R>,
+}
+
+impl<R: Reader> FromArgMatches for ReaderArgs<R> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(ReaderArgs {
+            matches: matches.clone(),
+            reader: PhantomData,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.matches = matches.clone();
+        Ok(())
+    }
+}
+
+impl<R: Reader> Args for ReaderArgs<R> {
+    fn augment_args(command: Command) -> Command {
+        let json = Arg::new("json")
+            .long("json")
+            .action(ArgAction::SetTrue)
+            .help("Print one JSON array of objects");
+        match query::find(R::FUNCTION) {
+            Ok(function) => args::augment(command, function, Caller::Person).arg(json),
+            Err(_) => command,
+        }
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// Runs a reader command to its exit code.
+pub fn run<R: Reader>(args: &ReaderArgs<R>) -> ExitCode {
+    match answer::<R>(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report(&error),
+    }
+}
+
+fn answer<R: Reader>(args: &ReaderArgs<R>) -> QueryResult<()> {
+    let function = query::find(R::FUNCTION)?;
+    let parsed = Parsed::new(args.matches.clone(), function, Caller::Person)?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    if parsed.switch("json") == Some(true) {
+        let mut json = output::Json::new(&mut out);
+        execute(&parsed, function, false, &mut json)?;
+        return json.finish().map_err(|e| output::write_error(&e));
+    }
+    let color = parsed.switch("color").unwrap_or_else(wants_color);
+    let mut table = Table::new(R::LAYOUT, parsed.zone.clone());
+    execute(&parsed, function, color, &mut table)?;
+    table::finish(table, &mut out)
+}
+
+/// Colours are for terminals, unless the environment says otherwise.
+fn wants_color() -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+    if set("NO_COLOR") {
+        return false;
+    }
+    let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| !v.is_empty() && v != "0");
+    forced || std::io::stdout().is_terminal()
+}
+
+/// Opens the history and runs the function.
+pub fn execute(
+    parsed: &Parsed,
+    function: &Function,
+    color: bool,
+    sink: &mut dyn Sink,
+) -> QueryResult<()> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // Without the handler the signal ends the process, which is as good.
+        let _ = signal_hook::flag::register(signal, Arc::clone(&cancel));
+    }
+    let progress = Progress::new();
+    let show = |done, all| progress.show(done, all);
+    let mut spec = parsed.spec()?;
+    spec.color |= color;
+    spec.progress = Some(&show);
+    let mut store = Store::open(&parsed.tape)?;
+    if let Some(oid) = parsed.owner_oid()? {
+        store.hide_other_roles(oid);
+    }
+    let result = query::run(function.name, &spec, &store, &cancel, sink);
+    progress.clear();
+    result
+}
+
+/// Exit code of an error: 2 for what was asked, 3 for what is refused.
+fn exit_code(error: &QueryError) -> ExitCode {
+    match error.sqlstate {
+        INSUFFICIENT_PRIVILEGE => ExitCode::from(3),
+        state if state.starts_with("22") || state == "42704" => ExitCode::from(2),
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// Prints an error in three lines. A reader that went away is no failure.
+pub fn report(error: &QueryError) -> ExitCode {
+    if is_broken_pipe(error) {
+        return ExitCode::SUCCESS;
+    }
+    let mut text = format!("error: {}\n", error.message);
+    if let Some(detail) = &error.detail {
+        text.push_str(&format!("detail: {detail}\n"));
+    }
+    if let Some(hint) = &error.hint {
+        text.push_str(&format!("hint: {hint}\n"));
+    }
+    let _ = std::io::stderr().write_all(text.as_bytes());
+    exit_code(error)
+}
+
+fn is_broken_pipe(error: &QueryError) -> bool {
+    let pipe = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+    error.sqlstate == output::BROKEN_OUTPUT
+        && (error.message.contains("Broken pipe") || error.message.ends_with(&pipe.to_string()))
+}

@@ -1,0 +1,192 @@
+//! Answers as text: the COPY format of the server, and JSON.
+
+use super::time::copy_time;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Value, json};
+
+/// Why the output could not be written.
+pub fn write_error(error: &io::Error) -> QueryError {
+    QueryError::new(BROKEN_OUTPUT, format!("could not write output: {error}"))
+}
+
+/// SQLSTATE of an output that could not be written.
+pub const BROKEN_OUTPUT: &str = "58030";
+
+/// COPY text format: a line of column names, rows, `\.`.
+pub struct Copy<W> {
+    out: W,
+    line: String,
+}
+
+impl<W: Write> Copy<W> {
+    /// Writes to `out`.
+    pub fn new(out: W) -> Self {
+        let line = String::new();
+        Copy { out, line }
+    }
+
+    /// Writes the end of data.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.out.write_all(b"\\.\n")?;
+        self.out.flush()
+    }
+
+    fn put_line(&mut self) -> QueryResult<()> {
+        self.line.push('\n');
+        let written = self.out.write_all(self.line.as_bytes());
+        self.line.clear();
+        written.map_err(|e| write_error(&e))
+    }
+}
+
+impl<W: Write> Sink for Copy<W> {
+    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
+        let names: Vec<&str> = fields.iter().map(|f| f.0).collect();
+        self.line.push_str(&names.join("\t"));
+        self.put_line()
+    }
+
+    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        for (i, value) in values.iter().enumerate() {
+            if i > 0 {
+                self.line.push('\t');
+            }
+            match value {
+                Value::Null => self.line.push_str("\\N"),
+                Value::Text(text) => escape(text, &mut self.line),
+                Value::Int(n) => {
+                    let _ = write!(self.line, "{n}");
+                }
+                Value::Numeric(n) => self.line.push_str(&json::numeric(*n)),
+                Value::Time(us) => self.line.push_str(&copy_time(*us)),
+                Value::Interval(us) => self.line.push_str(&json::interval(*us)),
+            }
+        }
+        self.put_line()
+    }
+}
+
+/// Escapes as COPY text does.
+pub fn escape(text: &str, out: &mut String) {
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            c => out.push(c),
+        }
+    }
+}
+
+/// One JSON array of objects, an object a line.
+pub struct Json<W> {
+    out: W,
+    fields: Vec<&'static str>,
+    rows: usize,
+}
+
+impl<W: Write> Json<W> {
+    /// Writes to `out`.
+    pub fn new(out: W) -> Self {
+        let fields = Vec::new();
+        Json {
+            out,
+            fields,
+            rows: 0,
+        }
+    }
+
+    /// Closes the array.
+    pub fn finish(mut self) -> io::Result<()> {
+        let end: &[u8] = if self.rows == 0 { b"[]\n" } else { b"\n]\n" };
+        self.out.write_all(end)?;
+        self.out.flush()
+    }
+}
+
+impl<W: Write> Sink for Json<W> {
+    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
+        self.fields = fields.iter().map(|f| f.0).collect();
+        Ok(())
+    }
+
+    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        let mut line = String::from(if self.rows == 0 { "[\n{" } else { ",\n{" });
+        for (i, (name, value)) in self.fields.iter().zip(&values).enumerate() {
+            if i > 0 {
+                line.push_str(", ");
+            }
+            let _ = write!(line, "\"{name}\": {}", json::value(value));
+        }
+        line.push('}');
+        self.rows += 1;
+        let written = self.out.write_all(line.as_bytes());
+        written.map_err(|e| write_error(&e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tacho_tape::query::Type;
+
+    const FIELDS: &[Field] = &[
+        ("key", Type::Text),
+        ("n", Type::Int),
+        ("aas", Type::Numeric),
+        ("at", Type::Time),
+    ];
+
+    fn rows() -> Vec<Vec<Value>> {
+        vec![
+            vec![
+                Value::Text("a\t\"b\\\nc".into()),
+                Value::Int(-7),
+                Value::Numeric(-12_345),
+                Value::Time(0),
+            ],
+            vec![Value::Null, Value::Null, Value::Numeric(0), Value::Null],
+        ]
+    }
+
+    #[test]
+    fn copy_escapes_and_ends_the_data() {
+        let mut out = Vec::new();
+        let mut sink = Copy::new(&mut out);
+        sink.begin(FIELDS).unwrap();
+        for row in rows() {
+            sink.row(row).unwrap();
+        }
+        sink.finish().unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "key\tn\taas\tat\n\
+             a\\t\"b\\\\\\nc\t-7\t-1.2345\t1970-01-01 00:00:00.000000+00\n\
+             \\N\t\\N\t0.0000\t\\N\n\
+             \\.\n"
+        );
+    }
+
+    #[test]
+    fn json_is_one_array_of_objects() {
+        let mut out = Vec::new();
+        let mut sink = Json::new(&mut out);
+        sink.begin(FIELDS).unwrap();
+        for row in rows() {
+            sink.row(row).unwrap();
+        }
+        sink.finish().unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "[\n\
+             {\"key\": \"a\\t\\\"b\\\\\\nc\", \"n\": -7, \"aas\": -1.2345, \"at\": \"1970-01-01T00:00:00Z\"},\n\
+             {\"key\": null, \"n\": null, \"aas\": 0.0000, \"at\": null}\n\
+             ]\n"
+        );
+        let mut out = Vec::new();
+        Json::new(&mut out).finish().unwrap();
+        assert_eq!(out, b"[]\n");
+    }
+}

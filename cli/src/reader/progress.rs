@@ -1,0 +1,66 @@
+//! How far a long query is, on standard error when that is a terminal.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Queries that end within this show nothing.
+const QUIET: Duration = Duration::from_secs(1);
+/// Time between two lines.
+const STEP: Duration = Duration::from_millis(100);
+
+/// One line that is written over.
+pub struct Progress {
+    /// When to show the next line; `None` where nobody would see it.
+    next: Option<Mutex<Instant>>,
+    begin: Instant,
+}
+
+impl Progress {
+    /// Begins with a query.
+    pub fn new() -> Progress {
+        let begin = Instant::now();
+        let seen = stderr().is_terminal();
+        Progress {
+            next: seen.then(|| Mutex::new(begin + QUIET)),
+            begin,
+        }
+    }
+
+    /// Shows how many pieces of how many are read.
+    pub fn show(&self, done: usize, all: usize) {
+        let now = Instant::now();
+        let Some(Ok(mut next)) = self.next.as_ref().map(Mutex::try_lock) else {
+            return;
+        };
+        if now >= *next {
+            *next = now + STEP;
+            let _ = write!(stderr(), "\r{}\x1b[K", line(done, all, now - self.begin));
+        }
+    }
+
+    /// Takes the line away.
+    pub fn clear(&self) {
+        if self.next.is_some() && self.begin.elapsed() >= QUIET {
+            let _ = write!(stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+/// `read 45 % in 3 s`
+fn line(done: usize, all: usize, passed: Duration) -> String {
+    let percent = 100 * done / all.max(1);
+    format!("read {percent} % in {} s", passed.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_how_much_is_read() {
+        let passed = Duration::from_millis(3_900);
+        assert_eq!(line(164, 365, passed), "read 44 % in 3 s");
+        assert_eq!(line(0, 0, passed), "read 0 % in 3 s");
+    }
+}

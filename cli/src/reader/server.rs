@@ -1,0 +1,152 @@
+//! `tacho query`: how the server calls a function. Limits itself, ends with
+//! its parent, answers in COPY format, reports errors as lines of fields.
+
+use super::args::{self, Caller, Parsed};
+use super::output::{self, Copy, Json, escape};
+use super::{execute, exit_code, is_broken_pipe};
+use clap::error::ErrorKind;
+use clap::{Arg, Command};
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+use std::io::{BufWriter, Write};
+use std::process::ExitCode;
+use tacho_tape::query::{self, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult};
+
+/// Runs `tacho query FUNCTION …`.
+pub fn run(function: &str, rest: &[String]) -> ExitCode {
+    match answer(function, rest) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = std::io::stderr().write_all(error_line("ERROR", &error).as_bytes());
+            exit_code(&error)
+        }
+    }
+}
+
+fn answer(function: &str, rest: &[String]) -> QueryResult<()> {
+    let function = query::find(function)?;
+    let extra = [
+        "format",
+        "owner",
+        "owner-oid",
+        "memory-limit-mb",
+        "parent-pid",
+    ];
+    let mut command = Command::new("tacho query").disable_help_flag(true);
+    command = args::augment(command, function, Caller::Server);
+    for name in extra {
+        command = command.arg(Arg::new(name).long(name).allow_hyphen_values(true));
+    }
+    let words = std::iter::once("tacho query").chain(rest.iter().map(String::as_str));
+    let matches = command.try_get_matches_from(words).map_err(|e| usage(&e))?;
+    let value = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    limit_memory(value("memory-limit-mb"))?;
+    stay_with_parent(value("parent-pid"))?;
+    let format = value("format").unwrap_or("copy").to_string();
+    let parsed = Parsed::new(matches, function, Caller::Server)?;
+    let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    let written = |result: std::io::Result<()>| result.map_err(|e| output::write_error(&e));
+    match format.as_str() {
+        "copy" => {
+            let mut copy = Copy::new(&mut out);
+            execute(&parsed, function, false, &mut copy)?;
+            written(copy.finish())
+        }
+        "json" => {
+            let mut json = Json::new(&mut out);
+            execute(&parsed, function, false, &mut json)?;
+            written(json.finish())
+        }
+        other => Err(QueryError::invalid(format!("invalid format \"{other}\""))
+            .hint("Available formats are copy, json.")),
+    }
+}
+
+/// The first line of what clap says.
+fn usage(error: &clap::Error) -> QueryError {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let line = line.strip_prefix("error: ").unwrap_or(line);
+    let query = QueryError::invalid(line.to_string());
+    match error.kind() {
+        ErrorKind::UnknownArgument => query
+            .hint("The library and the program may be of different versions; install both again."),
+        _ => query,
+    }
+}
+
+/// Limits the address space, never beyond what the system allows already. A
+/// program that then ends for lack of memory leaves no core file in the data
+/// directory.
+fn limit_memory(megabytes: Option<&str>) -> QueryResult<()> {
+    let Some(text) = megabytes else {
+        return Ok(());
+    };
+    let bytes = number(text)?.saturating_mul(1 << 20);
+    let allowed = rustix::process::getrlimit(Resource::As).maximum;
+    let bytes = allowed.map_or(bytes, |allowed| allowed.min(bytes));
+    for (resource, limit) in [(Resource::As, bytes), (Resource::Core, 0)] {
+        let limit = Rlimit {
+            current: Some(limit),
+            maximum: Some(limit),
+        };
+        rustix::process::setrlimit(resource, limit)
+            .map_err(|e| QueryError::new("53200", format!("could not limit memory: {e}")))?;
+    }
+    Ok(())
+}
+
+/// Asks to be killed with the parent, and ends when it is gone already.
+fn stay_with_parent(parent: Option<&str>) -> QueryResult<()> {
+    let Some(text) = parent else {
+        return Ok(());
+    };
+    let parent = number(text)?;
+    let failed = |e| QueryError::new("58000", format!("could not follow the parent process: {e}"));
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed)?;
+    let current = rustix::process::getppid().map(Pid::as_raw_pid);
+    if current.and_then(|pid| u64::try_from(pid).ok()) != Some(parent) {
+        return Err(QueryError::new("57P01", "the calling process has ended"));
+    }
+    Ok(())
+}
+
+fn number(text: &str) -> QueryResult<u64> {
+    let parsed = text.parse();
+    parsed.map_err(|_| QueryError::invalid(format!("invalid number \"{text}\"")))
+}
+
+/// `ERROR<TAB>SQLSTATE<TAB>primary<TAB>detail<TAB>hint`
+pub fn error_line(severity: &str, error: &QueryError) -> String {
+    let hint = match error.sqlstate {
+        INSUFFICIENT_PRIVILEGE if error.hint.is_none() => {
+            Some("The history files belong to the operating system user of the server.")
+        }
+        _ => error.hint.as_deref(),
+    };
+    let mut line = format!("{severity}\t{}", error.sqlstate);
+    for field in [
+        error.message.as_str(),
+        error.detail.as_deref().unwrap_or(""),
+        hint.unwrap_or(""),
+    ] {
+        line.push('\t');
+        escape(field, &mut line);
+    }
+    line.push('\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_line_of_fields() {
+        let error = QueryError::invalid("n must be\tat least 1").hint("Use more.\nOr less.");
+        assert_eq!(
+            error_line("ERROR", &error),
+            "ERROR\t22023\tn must be\\tat least 1\t\tUse more.\\nOr less.\n"
+        );
+    }
+}

@@ -1,0 +1,303 @@
+//! Times, intervals and time zones as people and the server write them.
+
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+use tacho_tape::query::{QueryError, QueryResult, Zone};
+
+/// SQLSTATE of a time that is not understood.
+const INVALID_DATETIME: &str = "22007";
+
+/// µs of each unit of an interval.
+const UNITS: [(&str, i64); 22] = [
+    ("us", 1),
+    ("microseconds", 1),
+    ("ms", 1_000),
+    ("milliseconds", 1_000),
+    ("s", 1_000_000),
+    ("sec", 1_000_000),
+    ("second", 1_000_000),
+    ("seconds", 1_000_000),
+    ("m", 60_000_000),
+    ("min", 60_000_000),
+    ("mins", 60_000_000),
+    ("minute", 60_000_000),
+    ("minutes", 60_000_000),
+    ("h", 3_600_000_000),
+    ("hour", 3_600_000_000),
+    ("hours", 3_600_000_000),
+    ("d", 86_400_000_000),
+    ("day", 86_400_000_000),
+    ("days", 86_400_000_000),
+    ("w", 604_800_000_000),
+    ("week", 604_800_000_000),
+    ("weeks", 604_800_000_000),
+];
+
+/// A time zone by its name; `local` is that of the system.
+pub fn zone(name: &str) -> QueryResult<TimeZone> {
+    let zone = match name {
+        "local" => Ok(TimeZone::system()),
+        _ => TimeZone::get(name),
+    };
+    zone.map_err(|_| {
+        QueryError::invalid(format!("time zone \"{name}\" not recognized"))
+            .hint("Use an IANA name such as Europe/Berlin, or UTC.")
+    })
+}
+
+/// Calendar of a time zone.
+pub struct Calendar(pub TimeZone);
+
+impl Zone for Calendar {
+    fn day(&self, at_us: i64) -> i64 {
+        let local = self.0.to_datetime(timestamp(at_us));
+        days(local.date())
+    }
+
+    fn instant(&self, day: i64, time_us: i64) -> i64 {
+        let local = DateTime::from_parts(Date::constant(1970, 1, 1), Time::midnight());
+        let local = local
+            .saturating_add(day.days())
+            .saturating_add(time_us.microseconds());
+        let zoned = self.0.to_ambiguous_zoned(local).compatible();
+        zoned.map_or(i64::MAX, |z| z.timestamp().as_microsecond())
+    }
+}
+
+fn days(date: Date) -> i64 {
+    let epoch = Date::constant(1970, 1, 1);
+    let span = epoch.until(date).map(|span| span.get_days());
+    span.map_or(0, i64::from)
+}
+
+/// An instant; out of range ones are moved to the end.
+pub fn timestamp(us: i64) -> Timestamp {
+    let end = if us < 0 {
+        Timestamp::MIN
+    } else {
+        Timestamp::MAX
+    };
+    Timestamp::from_microsecond(us).unwrap_or(end)
+}
+
+/// µs of an interval: `90s`, `1h30m`, `1 day`, `00:01:00`, `60000000us`; a
+/// bare number is seconds.
+pub fn interval(text: &str) -> QueryResult<i64> {
+    parse_interval(text.trim()).ok_or_else(|| {
+        QueryError::new(INVALID_DATETIME, format!("invalid interval \"{text}\""))
+            .hint("Write it as 30s, 5m, 1h30m or 1d.")
+    })
+}
+
+fn parse_interval(text: &str) -> Option<i64> {
+    let (sign, text) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text),
+    };
+    if text.contains(':') {
+        let mut words = text.split(':').map(|word| word.parse::<i64>().ok());
+        let (h, m, s) = (
+            words.next()??,
+            words.next()??,
+            words.next().unwrap_or(Some(0))?,
+        );
+        let minutes = h.checked_mul(60)?.checked_add(m)?;
+        let seconds = minutes.checked_mul(60)?.checked_add(s)?;
+        return seconds.checked_mul(sign * 1_000_000);
+    }
+    let mut sum: i64 = 0;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        let number: i64 = rest[..digits].parse().ok()?;
+        rest = rest[digits..].trim_start();
+        let letters = rest
+            .find(|c: char| !c.is_ascii_alphabetic())
+            .unwrap_or(rest.len());
+        let unit = match &rest[..letters] {
+            "" => 1_000_000,
+            unit => UNITS.iter().find(|(name, _)| *name == unit)?.1,
+        };
+        sum = sum.checked_add(number.checked_mul(unit)?)?;
+        rest = rest[letters..].trim_start();
+    }
+    (!text.is_empty()).then_some(sign * sum)
+}
+
+/// µs of a moment: `now`, `1h` (ago), `03:12` (the last one), `yesterday
+/// 14:00`, `2026-11-21 03:12`, RFC 3339. Without an offset in `zone`.
+pub fn moment(text: &str, now_us: i64, zone: &TimeZone) -> QueryResult<i64> {
+    parse_moment(text.trim(), now_us, zone).ok_or_else(|| {
+        QueryError::new(INVALID_DATETIME, format!("invalid time \"{text}\"")).hint(
+            "Write it as now, 1h, 03:12, \"yesterday 14:00\", \"2026-11-21 03:12\" or 2026-11-21T03:12:00Z.",
+        )
+    })
+}
+
+fn parse_moment(text: &str, now_us: i64, zone: &TimeZone) -> Option<i64> {
+    if text == "now" {
+        return Some(now_us);
+    }
+    if let Some(rfc) = rfc3339(text) {
+        return Some(rfc);
+    }
+    let local = |at: DateTime| {
+        let zoned = zone.to_ambiguous_zoned(at).compatible().ok()?;
+        Some(zoned.timestamp().as_microsecond())
+    };
+    let today = zone.to_datetime(timestamp(now_us)).date();
+    for (word, date) in [
+        ("today", Some(today)),
+        ("yesterday", today.yesterday().ok()),
+    ] {
+        if let Some(rest) = text.strip_prefix(word) {
+            let time = match rest.trim() {
+                "" => Time::midnight(),
+                time => clock(time)?,
+            };
+            return local(DateTime::from_parts(date?, time));
+        }
+    }
+    if let Some(time) = clock(text) {
+        let at = local(DateTime::from_parts(today, time))?;
+        if at <= now_us {
+            return Some(at);
+        }
+        return local(DateTime::from_parts(today.yesterday().ok()?, time));
+    }
+    if text.contains('-') && !text.starts_with('-') {
+        let at = text.parse::<DateTime>();
+        return local(
+            at.or_else(|_| {
+                text.parse::<Date>()
+                    .map(|d| d.to_datetime(Time::midnight()))
+            })
+            .ok()?,
+        );
+    }
+    if text.contains(':') {
+        return None;
+    }
+    let ago = text.strip_suffix("ago").unwrap_or(text).trim();
+    let ago = parse_interval(ago.trim_start_matches('-'))?;
+    now_us.checked_sub(ago)
+}
+
+/// A time with an offset.
+fn rfc3339(text: &str) -> Option<i64> {
+    let at: Timestamp = text.parse().ok()?;
+    Some(at.as_microsecond())
+}
+
+fn clock(text: &str) -> Option<Time> {
+    let colon = text.contains(':') && text.starts_with(|c: char| c.is_ascii_digit());
+    if !colon || text.contains('-') {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// `2026-11-21 03:12:00.000000+00`
+pub fn copy_time(us: i64) -> String {
+    let at = TimeZone::UTC.to_datetime(timestamp(us));
+    at.strftime("%Y-%m-%d %H:%M:%S.%6f+00").to_string()
+}
+
+/// `2026-11-21 03:12:00` in a zone.
+pub fn table_time(us: i64, zone: &TimeZone) -> String {
+    let at = zone.to_datetime(timestamp(us));
+    at.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2026-11-21 03:12:00 UTC
+    const NOW: i64 = 1_795_230_720_000_000;
+    const HOUR: i64 = 3_600_000_000;
+
+    fn at(text: &str, zone_name: &str) -> i64 {
+        moment(text, NOW, &zone(zone_name).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn moments_are_written_in_many_ways() {
+        for text in [
+            "now",
+            "0s",
+            "03:12",
+            "today 03:12",
+            "2026-11-21 03:12",
+            "2026-11-21T03:12:00",
+            "2026-11-21T03:12:00Z",
+            "2026-11-21T04:12:00.000000+01:00",
+            "2026-11-21 03:12:00+00",
+        ] {
+            assert_eq!(at(text, "UTC"), NOW, "{text}");
+        }
+        assert_eq!(at("1h", "UTC"), NOW - HOUR);
+        assert_eq!(at("1h30m ago", "UTC"), NOW - HOUR * 3 / 2);
+        assert_eq!(at("03:13", "UTC"), NOW + 60_000_000 - 24 * HOUR);
+        assert_eq!(at("2026-11-21", "UTC"), NOW - 192 * 60_000_000);
+    }
+
+    #[test]
+    fn times_without_offset_are_local() {
+        assert_eq!(at("04:12", "Europe/Berlin"), NOW);
+        let yesterday = at("yesterday 14:00", "Europe/Berlin");
+        assert_eq!(copy_time(yesterday), "2026-11-20 13:00:00.000000+00");
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_a_hint() {
+        for text in ["", "soon", "25:00", "2026-13-01", "1x"] {
+            let error = moment(text, NOW, &TimeZone::UTC).unwrap_err();
+            assert_eq!(error.message, format!("invalid time \"{text}\""));
+            assert_eq!(error.sqlstate, "22007");
+        }
+        assert_eq!(
+            zone("Europe/Atlantis").unwrap_err().message,
+            "time zone \"Europe/Atlantis\" not recognized"
+        );
+    }
+
+    #[test]
+    fn intervals_are_written_in_many_ways() {
+        for text in [
+            "60",
+            "60s",
+            "1m",
+            "1 minute",
+            "00:01:00",
+            "60000000us",
+            "0h1m",
+        ] {
+            assert_eq!(interval(text).unwrap(), 60_000_000, "{text}");
+        }
+        assert_eq!(interval("-1s").unwrap(), -1_000_000);
+        assert_eq!(interval("0us").unwrap(), 0);
+        assert!(interval("").is_err() && interval("m").is_err());
+    }
+
+    #[test]
+    fn times_are_printed_as_the_server_does() {
+        assert_eq!(copy_time(NOW), "2026-11-21 03:12:00.000000+00");
+    }
+
+    #[test]
+    fn days_of_a_zone_follow_daylight_saving() {
+        let berlin = Calendar(zone("Europe/Berlin").unwrap());
+        // 2026-03-29 has 23 hours, 2026-10-25 has 25
+        for (date, hours) in [((3, 29), 23), ((10, 25), 25)] {
+            let day = days(Date::constant(2026, date.0, date.1));
+            let midnight = berlin.instant(day, 0);
+            assert_eq!(berlin.day(midnight), day);
+            assert_eq!(berlin.day(midnight - 1), day - 1);
+            assert_eq!(berlin.instant(day + 1, 0) - midnight, hours * HOUR);
+        }
+    }
+}

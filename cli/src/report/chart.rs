@@ -1,0 +1,260 @@
+//! The load as a picture: stacked bars by class of wait, the vCPUs as a line,
+//! gaps hatched, idle time a line on the ground. Classes differ in colour and
+//! in pattern.
+
+use super::html::escape;
+use super::{Part, Report, numbers, tick_label};
+use std::fmt::Write as _;
+
+const WIDTH: f64 = 960.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 44.0;
+const RIGHT: f64 = 26.0;
+const TOP: f64 = 14.0;
+const GROUND: f64 = 268.0;
+
+/// Classes with a look of their own, in the order of their patterns.
+const CLASSES: [&str; 9] = [
+    "CPU",
+    "IO",
+    "Lock",
+    "LWLock",
+    "IPC",
+    "Client",
+    "Timeout",
+    "Buffer",
+    "Extension",
+];
+
+/// The name of a class's look.
+pub fn look(key: &str) -> String {
+    let class = if key == "BufferPin" { "Buffer" } else { key };
+    let known = CLASSES.contains(&class);
+    if known {
+        class.to_lowercase()
+    } else {
+        "other".to_string()
+    }
+}
+
+/// The patterns, once a page: a colour and lines that tell it apart.
+pub fn patterns() -> String {
+    let lines = [
+        ("cpu", ""),
+        ("io", "M0 8L8 0M-2 2L2 -2M6 10L10 6"),
+        ("lock", "M0 0L8 8M0 8L8 0"),
+        ("lwlock", "M2 2h2v2h-2zM6 6h2v2h-2z"),
+        ("ipc", "M0 2H8M0 6H8"),
+        ("client", "M2 0V8M6 0V8"),
+        ("timeout", "M0 0L8 8M-2 6L2 10M6 -2L10 2"),
+        ("buffer", "M0 4H8M4 0V8"),
+        ("extension", "M4 1v1M1 5v1"),
+        ("other", "M0 7H8"),
+    ];
+    let mut text = String::from("<defs>");
+    for (name, path) in lines {
+        let _ = write!(
+            text,
+            "<pattern id=\"p-{name}\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\">\
+             <rect width=\"8\" height=\"8\" class=\"c-{name}\"/><path d=\"{path}\" class=\"ink\"/></pattern>"
+        );
+    }
+    text.push_str(
+        "<pattern id=\"p-gap\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">\
+         <path d=\"M0 6L6 0M-1 1L1 -1M5 7L7 5\" class=\"gap\"/></pattern></defs>",
+    );
+    text
+}
+
+/// A sample of a look, for a legend.
+pub fn swatch(key: &str) -> String {
+    format!(
+        "<svg class=\"swatch\" width=\"14\" height=\"14\" aria-hidden=\"true\"><rect width=\"14\" height=\"14\" fill=\"url(#p-{})\"/></svg>",
+        look(key)
+    )
+}
+
+struct Scale {
+    begin: i64,
+    end: i64,
+    most: f64,
+}
+
+impl Scale {
+    fn x(&self, us: i64) -> f64 {
+        let share = (us - self.begin) as f64 / (self.end - self.begin).max(1) as f64;
+        LEFT + share * (WIDTH - LEFT - RIGHT)
+    }
+
+    fn y(&self, load: f64) -> f64 {
+        GROUND - load / self.most * (GROUND - TOP)
+    }
+}
+
+/// The picture.
+pub fn chart(report: &Report) -> String {
+    let part = report.part();
+    let timeline = part.get("timeline");
+    let us = |name| {
+        part.get("period")
+            .moment(name)
+            .map_or(0, |t| t.as_microsecond())
+    };
+    let width = timeline.number("bucket_seconds").unwrap_or(60.0) * 1e6;
+    let buckets = timeline.list("buckets");
+    let loads = buckets.iter().filter_map(|b| b.number("avg_aas"));
+    let vcpus = part.get("load").number("vcpus");
+    let highest = loads.chain(vcpus).fold(1.0, f64::max);
+    let scale = Scale {
+        begin: us("period_start"),
+        end: us("period_end"),
+        most: highest * 1.08,
+    };
+    let mut svg = format!(
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-labelledby=\"chart-title chart-desc\">\
+         <title id=\"chart-title\">Average active sessions over time</title>\
+         <desc id=\"chart-desc\">{}</desc>{}",
+        escape(&describe(part, &buckets)),
+        patterns()
+    );
+    grid(&scale, &mut svg);
+    let keys = timeline.value["keys"].as_array();
+    let key = |key: &serde_json::Value| key.as_str().unwrap_or("(none)").to_string();
+    let keys: Vec<String> = keys.into_iter().flatten().map(key).collect();
+    for bucket in &buckets {
+        let Some(start) = bucket.moment("bucket_start") else {
+            continue;
+        };
+        let begin = start.as_microsecond().max(scale.begin);
+        let end = (start.as_microsecond() + width as i64).min(scale.end);
+        bar(
+            *bucket,
+            &keys,
+            &scale,
+            (scale.x(begin), scale.x(end)),
+            &mut svg,
+        );
+    }
+    times(report, &scale, &mut svg);
+    if let Some(vcpus) = vcpus {
+        let y = scale.y(vcpus);
+        let _ = write!(
+            svg,
+            "<path d=\"M{LEFT} {y:.1}H{:.1}\" class=\"vcpus\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" class=\"strong\">{vcpus} vCPUs</text>",
+            WIDTH - RIGHT,
+            WIDTH - RIGHT - 2.0,
+            y - 4.0
+        );
+    }
+    if let Some(at) = part.get("period").moment("at") {
+        let x = scale.x(at.as_microsecond());
+        let _ = write!(
+            svg,
+            "<path d=\"M{x:.1} {TOP}V{GROUND}\" class=\"at\"/><text x=\"{:.1}\" y=\"{:.1}\" class=\"strong\">{}</text>",
+            x + 4.0,
+            TOP + 10.0,
+            escape(&part.get("period").clock("at", Some(at)))
+        );
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+fn describe(part: Part, buckets: &[Part]) -> String {
+    let best = |a: &&Part, b: &&Part| {
+        let load = |p: &Part| p.number("avg_aas").unwrap_or(-1.0);
+        load(a).total_cmp(&load(b))
+    };
+    let mut text = format!("Average {} sessions", part.get("load").two("avg_aas"));
+    if let Some(peak) = buckets.iter().rev().max_by(best) {
+        let at = part.get("period").moment("period_start");
+        text.push_str(&format!(
+            ", highest {} at {}",
+            peak.two("avg_aas"),
+            peak.clock("bucket_start", at)
+        ));
+    }
+    text + ". The same figures are in the tables below."
+}
+
+fn bar(part: Part, keys: &[String], scale: &Scale, (x, end): (f64, f64), svg: &mut String) {
+    // a bar keeps a hair of ground between itself and the next
+    let width = (end - x - if end - x > 4.0 { 1.0 } else { 0.0 }).max(0.5);
+    if part.number("avg_aas").is_none() {
+        let _ = write!(
+            svg,
+            "<rect x=\"{x:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"url(#p-gap)\"/>",
+            end - x,
+            GROUND - TOP
+        );
+        return;
+    }
+    let mut sum = 0.0;
+    for (key, load) in keys.iter().zip(numbers(part, "by")) {
+        let load = load.unwrap_or(0.0);
+        let (low, high) = (scale.y(sum), scale.y(sum + load));
+        sum += load;
+        if low - high >= 0.05 {
+            let _ = write!(
+                svg,
+                "<rect x=\"{x:.1}\" y=\"{high:.1}\" width=\"{width:.1}\" height=\"{:.1}\" fill=\"url(#p-{})\"/>",
+                low - high,
+                look(key)
+            );
+        }
+    }
+    let _ = write!(
+        svg,
+        "<path d=\"M{x:.1} {GROUND}H{end:.1}\" class=\"ground\"/>"
+    );
+}
+
+/// Lines at round loads.
+fn grid(scale: &Scale, svg: &mut String) {
+    let rough = scale.most / 5.0;
+    let power = 10_f64.powf(rough.log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
+    let step = steps
+        .into_iter()
+        .find(|step| *step >= rough)
+        .unwrap_or(rough);
+    let mut load = 0.0;
+    while load <= scale.most {
+        let y = scale.y(load);
+        let _ = write!(
+            svg,
+            "<path d=\"M{LEFT} {y:.1}H{:.1}\" class=\"grid\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            WIDTH - RIGHT,
+            LEFT - 6.0,
+            y + 4.0,
+            (load * 100.0).round() / 100.0
+        );
+        load += step;
+    }
+}
+
+/// Times at round distances.
+fn times(report: &Report, scale: &Scale, svg: &mut String) {
+    let steps = [
+        1, 5, 10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400,
+    ];
+    let length = (scale.end - scale.begin) / 1_000_000;
+    let step = steps
+        .into_iter()
+        .find(|step| length / step <= 8)
+        .unwrap_or(7 * 86400)
+        * 1_000_000;
+    let mut at = scale.begin.div_euclid(step) * step;
+    while at <= scale.end {
+        if at >= scale.begin {
+            let x = scale.x(at);
+            let label = tick_label(at, &report.zone, length > 86400);
+            let _ = write!(
+                svg,
+                "<path d=\"M{x:.1} {GROUND}v4\" class=\"grid\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
+                GROUND + 18.0
+            );
+        }
+        at += step;
+    }
+}

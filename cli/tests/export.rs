@@ -1,0 +1,229 @@
+//! `tacho export`: what is imported again answers as the history it came
+//! from, for random histories of a recorder.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tacho_tape::log::LogHeader;
+use tacho_tape::seal::seal_log;
+use tacho_tape::storage::OsStorage;
+use tacho_tape::testing::{Load, Random, Sampler, log_bytes};
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let path = std::env::temp_dir().join(format!("tacho-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).unwrap();
+        Scratch(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn tacho(args: &[&str], tape: &Path) -> Output {
+    let program = Command::new(env!("CARGO_BIN_EXE_tacho"))
+        .args(args)
+        .arg("--tape")
+        .arg(tape)
+        .output();
+    program.unwrap()
+}
+
+fn export(kind: &str, tape: &Path) -> String {
+    let output = tacho(&["export", kind], tape);
+    assert!(output.status.success(), "{kind}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Everything readers say of a history.
+fn answers(tape: &Path) -> Vec<String> {
+    let window = ["--since=2026-09-01", "--until=2026-10-01", "--format=copy"];
+    let questions: [&[&str]; 6] = [
+        &["query", "samples", "--scope=all", "--n=1000000"],
+        &["query", "top", "--dimension=wait_event", "--by=query_id"],
+        &["query", "timeline", "--bucket=10m", "--by=pid"],
+        &["query", "aas"],
+        &["query", "blocking"],
+        &["query", "markers"],
+    ];
+    let answer = |question: &&[&str]| {
+        let output = tacho(&[question, &window[..]].concat(), tape);
+        assert!(output.status.success(), "{question:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    questions.iter().map(answer).collect()
+}
+
+/// Logs of a random sampler, sealed; now and then its clock is set.
+fn record(tape: &Path, seed: u64) {
+    let mut random = Random(seed);
+    let load = Load {
+        sessions: 1 + random.below(9) as usize,
+        active: 20 + random.below(80),
+        same: random.below(100),
+        ticks_per_frame: 1 + random.below(3) as usize,
+        ..Load::default()
+    };
+    let mut sampler = Sampler::new(seed, load);
+    std::fs::create_dir(tape).unwrap();
+    let storage = OsStorage::new(tape);
+    for number in 1..=4 {
+        let mut header = LogHeader {
+            incarnation: seed,
+            first_sequence: sampler.sequence,
+            ..LogHeader::default()
+        };
+        header.identity.node = 7;
+        sampler.forget();
+        sampler.stopping = random.chance(50);
+        let mut frames = vec![sampler.hello(&[])];
+        frames.extend((0..20 + random.below(60)).map(|_| sampler.frame().0));
+        let log = log_bytes(&header, &frames);
+        std::fs::write(tape.join(format!("{number:010}.open")), log).unwrap();
+        seal_log(&storage, number, u64::MAX).unwrap();
+        sampler.slot_ms += [0, 90_000, 3_600_000, -40_000][random.below(4) as usize];
+    }
+}
+
+#[test]
+fn what_was_exported_answers_the_same_when_imported() {
+    for seed in 1..=12 {
+        let scratch = Scratch::new(&format!("export-{seed}"));
+        let (tape, copy) = (scratch.path("tape"), scratch.path("copy"));
+        record(&tape, seed);
+        let mut args = vec!["import".to_string(), "sessions".into()];
+        for kind in ["sessions", "markers", "counts", "texts"] {
+            let csv = scratch.path(kind);
+            std::fs::write(&csv, export(kind, &tape)).unwrap();
+            let csv = csv.display();
+            args.push(match kind {
+                "sessions" => csv.to_string(),
+                kind => format!("--with={kind}={csv}"),
+            });
+        }
+        args.push("--node=7".into());
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let output = tacho(&args, &copy);
+        assert!(output.status.success(), "seed {seed}: {output:?}");
+        let (was, is) = (answers(&tape), answers(&copy));
+        for (was, is) in was.iter().zip(&is) {
+            let mut lines = was.lines().zip(is.lines()).enumerate();
+            let first = lines.find(|(_, (was, is))| was != is);
+            assert_eq!(first, None, "seed {seed}");
+            assert_eq!(was.lines().count(), is.lines().count(), "seed {seed}");
+        }
+        // Sessions of a tick may come in another order.
+        for kind in ["sessions", "markers", "counts"] {
+            let [was, is] = [&tape, &copy].map(|tape| {
+                let text = export(kind, tape);
+                let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+                lines.sort();
+                lines
+            });
+            let first = was.iter().zip(&is).find(|(was, is)| was != is);
+            assert_eq!(first, None, "seed {seed}: {kind}");
+            assert_eq!(was.len(), is.len(), "seed {seed}: {kind}");
+        }
+    }
+}
+
+const SESSIONS: &str = "time,tick,pid,backend_start,state,wait_event_type,wait_event,blocked_by,xmin\n\
+    2026-09-02 00:00:00Z,5,1,2026-09-01 00:00:00Z,active,Lock,tuple,2,77\n\
+    2026-09-02 00:00:00Z,5,2,2026-09-01 00:00:00Z,idle in transaction,Client,ClientRead,,78\n\
+    2026-09-02 00:00:01Z,6,,,,,,,\n\
+    2026-09-02 00:00:00.5Z,8,1,2026-09-01 00:00:00Z,active,IO,DataFileRead,,77\n";
+const LOCKS: &str = "time,tick,waiter,waiter_start,blocker,blocker_start,hard,locktype,field1,mode_requested\n\
+    2026-09-02T00:00:00Z,5,1,2026-09-01T00:00:00Z,2,2026-09-01T00:00:00Z,1,tuple,16384,7\n\
+    2026-09-02T00:00:00.5Z,8,1,,,,,relation,1259,1\n";
+
+fn imported(scratch: &Scratch, locks: &str) -> (PathBuf, Output) {
+    let (tape, csv) = (scratch.path("tape"), scratch.path("sessions.csv"));
+    let other = scratch.path("locks.csv");
+    std::fs::write(&csv, SESSIONS).unwrap();
+    std::fs::write(&other, locks).unwrap();
+    let with = format!("--with=locks={}", other.display());
+    let file = csv.display().to_string();
+    let output = tacho(&["import", "sessions", &file, &with], &tape);
+    (tape, output)
+}
+
+#[test]
+fn locks_belong_to_the_ticks_of_the_sessions() {
+    let scratch = Scratch::new("export-locks");
+    let (tape, output) = imported(&scratch, LOCKS);
+    assert!(output.status.success(), "{output:?}");
+    let text = export("locks", &tape);
+    let rows: Vec<Vec<&str>> = text.lines().map(|l| l.split(',').collect()).collect();
+    let cell = |row: usize, name: &str| {
+        rows[row][rows[0].iter().position(|n| *n == name).unwrap()].to_string()
+    };
+    assert_eq!(rows.len(), 3);
+    assert_eq!(cell(1, "tick"), "5");
+    assert_eq!(cell(1, "blocker"), "2");
+    assert_eq!(cell(1, "blocker_start"), "2026-09-01T00:00:00Z");
+    assert_eq!(cell(1, "locktype"), "tuple");
+    assert_eq!(cell(2, "waiter_start"), "2026-09-01T00:00:00Z");
+    assert_eq!(cell(2, "blocker"), "");
+    // Ticks given by number: a missed one, and a clock that was set back.
+    let sessions = export("sessions", &tape);
+    let ticks: Vec<&str> = sessions
+        .lines()
+        .map(|l| l.split(',').nth(1).unwrap())
+        .collect();
+    assert_eq!(ticks, ["tick", "5", "5", "6", "8"]);
+}
+
+#[test]
+fn a_lock_of_no_tick_is_named_by_file_and_line() {
+    let scratch = Scratch::new("export-no-tick");
+    let (tape, output) = imported(&scratch, &LOCKS.replace(",8,", ",7,"));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        text.contains("locks.csv, line 3: time is of no tick of the sessions\n"),
+        "{text}"
+    );
+    let files = std::fs::read_dir(tape).unwrap();
+    let tapes = files.filter(|f| f.as_ref().unwrap().path().extension().is_some());
+    assert_eq!(tapes.count(), 0);
+}
+
+#[test]
+fn a_window_cuts_what_is_exported() {
+    let scratch = Scratch::new("export-window");
+    let (tape, _) = imported(&scratch, LOCKS);
+    let window = [
+        "--since=2026-09-02 00:00:01Z",
+        "--until=2026-09-02 00:00:02Z",
+    ];
+    let output = tacho(&[&["export", "sessions"], &window[..]].concat(), &tape);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.lines().count(), 2, "{text}");
+    assert!(
+        text.lines()
+            .nth(1)
+            .unwrap()
+            .starts_with("2026-09-02T00:00:01Z,6,")
+    );
+}
+
+#[test]
+fn a_kind_that_is_not_known_is_refused() {
+    let scratch = Scratch::new("export-kind");
+    let (tape, _) = imported(&scratch, LOCKS);
+    let output = tacho(&["export", "moods"], &tape);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        text.starts_with("error: kind \"moods\" is not known\nhint: Available are "),
+        "{text}"
+    );
+}

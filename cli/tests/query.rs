@@ -1,0 +1,162 @@
+//! `tacho query`: what the server relies on beside the answers themselves.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const WINDOW: [&str; 2] = [
+    "--since=2026-01-01T00:00:00.000000Z",
+    "--until=2026-01-01T00:02:00.000000Z",
+];
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A directory with the input `basic.csv` of the conformance cases.
+    fn basic(name: &str) -> Scratch {
+        let scratch = Scratch::empty(name);
+        scratch.import("basic", &[]);
+        scratch
+    }
+
+    fn empty(name: &str) -> Scratch {
+        let path = std::env::temp_dir().join(format!("tacho-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Scratch(path)
+    }
+
+    fn import(&self, input: &str, args: &[&str]) {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let input = root.join(format!("../conformance/inputs/{input}.csv"));
+        let output = Command::new(env!("CARGO_BIN_EXE_tacho"))
+            .args(["import", "sessions"])
+            .arg(input)
+            .arg("--tape")
+            .arg(&self.0)
+            .args(args)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    fn query(&self, function: &str, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_tacho"))
+            .args(["query", function, "--format", "copy", "--tape"])
+            .arg(&self.0)
+            .args(WINDOW)
+            .args(args)
+            .output()
+            .unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The first fields of each row.
+fn rows(output: &Output, fields: usize) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines = text.lines().skip(1).filter(|line| *line != "\\.");
+    let cut = |line: &str| line.split('\t').take(fields).collect::<Vec<_>>().join(" ");
+    lines.map(cut).collect()
+}
+
+#[test]
+fn an_answer_begins_with_names_and_ends_with_a_mark() {
+    let scratch = Scratch::basic("query-copy");
+    let output = scratch.query("markers", &[]);
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "marker_time\tkind\tperiod_start\tperiod_end\tdetail\n\\.\n"
+    );
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn an_owner_sees_own_sessions_and_texts_only() {
+    let scratch = Scratch::basic("query-owner");
+    let output = scratch.query("top", &["--dimension=query_id", "--owner=bob"]);
+    assert_eq!(
+        rows(&output, 3),
+        ["12 \\N update stock", "(no query id) \\N \\N"]
+    );
+    let output = scratch.query("samples", &["--scope=all", "--owner=nobody"]);
+    assert_eq!(rows(&output, 3), [] as [&str; 0]);
+    let output = scratch.query("aas", &["--owner=bob", "--username=ann"]);
+    assert!(rows(&output, 5)[0].ends_with("00:01:00 0.0000"));
+}
+
+#[test]
+fn without_n_all_keys_come() {
+    let scratch = Scratch::basic("query-all");
+    let output = scratch.query("samples", &["--scope=all"]);
+    assert_eq!(rows(&output, 1).len(), 52);
+}
+
+#[test]
+fn a_memory_limit_and_the_parent_are_obeyed() {
+    let scratch = Scratch::basic("query-limits");
+    let parent = format!("--parent-pid={}", std::process::id());
+    let output = scratch.query("aas", &["--memory-limit-mb=512", &parent]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let output = scratch.query("aas", &["--parent-pid=1"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "ERROR\t57P01\tthe calling process has ended\t\t\n"
+    );
+    assert_eq!(output.stdout, b"");
+}
+
+#[test]
+fn an_argument_of_another_version_is_an_error() {
+    let scratch = Scratch::basic("query-version");
+    let output = scratch.query("aas", &["--future=1"]);
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        text.starts_with("ERROR\t22023\tunexpected argument '--future' found\t\tThe library"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_server_means_its_own_node_and_a_person_the_newest() {
+    let scratch = Scratch::empty("query-home");
+    scratch.import("basic", &["--node", "a1"]);
+    scratch.import("storm", &["--node", "b2"]);
+    let asked = |function: &str| rows(&scratch.query(function, &[]), 5)[0].clone();
+    let shown = || {
+        let output = Command::new(env!("CARGO_BIN_EXE_tacho"))
+            .args(["status", "--json", "--tape"])
+            .arg(&scratch.0)
+            .output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    let node = |id: &str| format!("{id:0>16}");
+    let record = |id: &str| {
+        let text = format!("node {}\ndevice 1\ninode 1\n", node(id));
+        std::fs::write(scratch.0.join("node"), text).unwrap();
+    };
+
+    let _ = std::fs::remove_file(scratch.0.join("node"));
+    let newest = asked("aas");
+    record("b2");
+    assert_eq!(asked("aas"), newest);
+    record("a1");
+    assert_ne!(asked("aas"), newest);
+    assert_eq!(
+        asked("aas"),
+        rows(&scratch.query("aas", &["--node=a1"]), 5)[0]
+    );
+    let chart = |args: &[&str]| rows(&scratch.query("chart", args), 3);
+    assert_eq!(chart(&[]), chart(&["--node=a1"]));
+    assert!(shown().contains(&node("b2")), "{}", shown());
+
+    // Nothing of its own yet: nothing is observed, others do not stand in.
+    record("c3");
+    assert!(rows(&scratch.query("aas", &[]), 3)[0].ends_with(" none"));
+}
