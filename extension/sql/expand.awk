@@ -1,0 +1,101 @@
+# expand.awk - makes tacho--VERSION.sql from tacho.sql
+#
+# usage: awk -f expand.awk ../catalog/samples.h ../catalog/counters.h
+#            sql/tacho.sql sql/statements.sql >tacho--0.1.sql
+#
+# Every dimension is a filter of every reader function. Dimensions are the
+# columns marked DIM in catalog/samples.h, in their order there, and
+# root_blocker, which readers derive. Two markers stand for them:
+#
+#   /* FILTERS */   a line of its own: one argument a line, indented like it
+#   {DIMENSIONS}    anywhere: their names, separated by commas
+#
+# The counters of catalog/counters.h are columns of tacho.statements, in their
+# order there, as counters.c fills them:
+#
+#   /* COUNTERS */  a line of its own: one column a line, indented like it
+#   /* SUMS */      the same for tacho.statements_history: sums only, exact
+#
+# So a new dimension or counter needs no edit in the scripts. Text outside ASCII is refused:
+# the script must load in a database of any encoding.
+
+function fail(message) {
+	print FILENAME ": " message > "/dev/stderr"
+	failed = 1
+	exit 1
+}
+
+# The columns of a counter, by its kind.
+function counter_columns(name, type, kind) {
+	if (kind == "SQUARE") {
+		sub(/^square_/, "", name)
+		counter[++counters] = "mean_" name " double precision"
+		counter[++counters] = "stddev_" name " double precision"
+	} else if (kind == "HISTOGRAM") {
+		counter[++counters] = "p50_exec_time double precision"
+		counter[++counters] = "p95_exec_time double precision"
+		counter[++counters] = "p99_exec_time double precision"
+		counter[++counters] = name " bigint[]"
+	} else
+		counter[++counters] = name (type == "double" ? " double precision" : " bigint")
+	if (kind == "SUM")
+		sum[++sums] = name (type == "double" ? " numeric" : " bigint")
+}
+
+# catalog: COLUMN(table, id, name, type, target, DIM, "doc")
+#          COUNTER(id, name, ctype, unit, kind, group, since, "doc")
+FILENAME ~ /\.h$/ {
+	split($0, field, /[(,][ ]*/)
+	if ($0 ~ /^COLUMN\(/ && field[7] == "DIM")
+		dimension[++n] = field[4]
+	if ($0 ~ /^COUNTER\(/)
+		counter_columns(field[3], field[4], field[6])
+	next
+}
+
+!scripts {
+	scripts = 1
+	if (n == 0 || counters == 0)
+		fail("found no dimension or no counter in the catalog")
+	dimension[++n] = "root_blocker"
+	for (i = 1; i <= n; i++)
+		list = list (i > 1 ? ", " : "") dimension[i]
+}
+
+/[^ -~\t]/ {
+	fail("line " FNR ": not ASCII")
+}
+
+/^[ \t]*\/\* FILTERS \*\/[ \t]*$/ {
+	indent = $0
+	sub(/\/\*.*/, "", indent)
+	for (i = 1; i <= n; i++)
+		print indent dimension[i] " text default null,"
+	next
+}
+
+/^[ \t]*\/\* COUNTERS \*\/[ \t]*$/ {
+	indent = $0
+	sub(/\/\*.*/, "", indent)
+	for (i = 1; i <= counters; i++)
+		print indent counter[i] ","
+	next
+}
+
+/^[ \t]*\/\* SUMS \*\/[ \t]*$/ {
+	indent = $0
+	sub(/\/\*.*/, "", indent)
+	for (i = 1; i <= sums; i++)
+		print indent sum[i] (i < sums ? "," : "")
+	next
+}
+
+{
+	gsub(/\{DIMENSIONS\}/, list)
+	print
+}
+
+END {
+	if (!failed && !scripts)
+		fail("there is nothing to expand")
+}

@@ -1,0 +1,159 @@
+/*
+ * statements.sql - statistics of statements
+ *
+ * Part of tacho--VERSION.sql, after tacho.sql. The marker for the counters is
+ * replaced by expand.awk.
+ */
+
+create function tacho.statements(
+	showtext boolean default true,
+	texts_since timestamptz default null
+)
+returns table (
+	userid oid,
+	dbid oid,
+	toplevel boolean,
+	queryid bigint,
+	query text,
+	/* COUNTERS */
+	last_sqlstate text,
+	last_error_at timestamptz,
+	stats_since timestamptz,
+	minmax_stats_since timestamptz,
+	text_since timestamptz,
+	restored boolean
+)
+language c volatile parallel safe
+cost 100 rows 1000
+as 'MODULE_PATHNAME', 'tacho_statements_rows';
+
+comment on function tacho.statements is
+'What every statement has cost: a row for each user, database, query and nesting (top level or not). Without showtext no texts; with texts_since only texts kept since then. Rows without query hold what belongs to none: with a user the errors outside of statements (syntax, missing objects, at commit), without one what was evicted of a database. restored: loaded when the server started, so that counting began with what had been counted before; a collector of differences takes its first sight of such a row as the baseline.';
+
+create view tacho.statements as
+	select *
+		from tacho.statements(true);
+
+comment on view tacho.statements is
+'What every statement has cost: a row for each user, database, query and nesting (top level or not). Example: select query, calls, mean_exec_time, p95_exec_time from tacho.statements order by total_exec_time desc limit 10;';
+
+grant select on tacho.statements to public;
+
+create function tacho.statements_info(
+	out entries bigint,
+	out max bigint,
+	out reserved bigint,
+	out evicted bigint,
+	out skipped bigint,
+	out text_bytes bigint,
+	out text_bytes_max bigint,
+	out texts_missing bigint,
+	out normalizations bigint,
+	out promotions bigint,
+	out last_eviction timestamptz,
+	out stats_reset timestamptz
+)
+returns record
+language c volatile strict parallel safe
+as 'MODULE_PATHNAME', 'tacho_statements_info';
+
+comment on function tacho.statements_info is
+'State of the statement statistics: how many entries and bytes of text are used, how many entries made room for others (evicted), how many executions could not be counted (skipped).';
+
+create view tacho.statements_info as
+	select *
+		from tacho.statements_info();
+
+comment on view tacho.statements_info is
+'State of the statement statistics, see function tacho.statements_info.';
+
+grant select on tacho.statements_info to public;
+
+create function tacho.statements_reset(
+	userid oid default 0,
+	dbid oid default 0,
+	queryid bigint default 0,
+	minmax_only boolean default false
+)
+returns timestamptz
+language c volatile strict parallel safe
+as 'MODULE_PATHNAME', 'tacho_statements_reset';
+
+comment on function tacho.statements_reset is
+'Forgets the statistics of statements, or only their extremes; 0 matches every user, database or query. Returns the time that the touched statistics count from.';
+
+revoke all on function tacho.statements_reset from public;
+
+-- The library that implements the functions of pg_stat_statements.
+create function tacho.replace_pg_stat_statements(
+	old_library text,
+	new_library text
+)
+returns bigint
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_function oid;
+	v_replaced bigint := 0;
+begin
+	for v_function in
+		select p.oid
+			from pg_extension e
+			join pg_depend d on d.refclassid = 'pg_extension'::regclass
+				and d.refobjid = e.oid
+				and d.classid = 'pg_proc'::regclass
+				and d.deptype = 'e'
+			join pg_proc p on p.oid = d.objid
+			where e.extname = 'pg_stat_statements'
+				and p.probin = old_library
+			order by p.oid
+	loop
+		execute replace(pg_get_functiondef(v_function),
+			quote_literal(old_library), quote_literal(new_library));
+		v_replaced := v_replaced + 1;
+	end loop;
+	return v_replaced;
+end
+$$;
+
+comment on function tacho.replace_pg_stat_statements is
+'Used by tacho.install_pg_stat_statements and tacho.uninstall_pg_stat_statements: makes the member functions of the extension pg_stat_statements call another library, and returns their number.';
+
+revoke all on function tacho.replace_pg_stat_statements from public;
+
+create function tacho.install_pg_stat_statements()
+returns bigint
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+	if current_setting('tacho.pg_stat_statements', true) is distinct from 'on' then
+		raise exception 'tacho does not take the place of pg_stat_statements in this server'
+			using errcode = 'object_not_in_prerequisite_state',
+				hint = 'Set tacho.pg_stat_statements = on and restart the server.';
+	end if;
+	create extension if not exists pg_stat_statements schema public;
+	return tacho.replace_pg_stat_statements('$libdir/pg_stat_statements',
+		'$libdir/tacho');
+end
+$$;
+
+comment on function tacho.install_pg_stat_statements is
+'Makes view and functions of the extension pg_stat_statements show the statistics of tacho; creates the extension if it is missing. Members, grants and dependencies stay. Returns the number of functions replaced. To be called again after ALTER EXTENSION pg_stat_statements UPDATE.';
+
+revoke all on function tacho.install_pg_stat_statements from public;
+
+create function tacho.uninstall_pg_stat_statements()
+returns bigint
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+	select tacho.replace_pg_stat_statements('$libdir/tacho',
+		'$libdir/pg_stat_statements');
+$$;
+
+comment on function tacho.uninstall_pg_stat_statements is
+'Gives the functions of the extension pg_stat_statements back to their own library. Returns their number.';
+
+revoke all on function tacho.uninstall_pg_stat_statements from public;

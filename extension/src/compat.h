@@ -1,0 +1,506 @@
+/*
+ * compat.h
+ *	  Differences between the supported major versions of PostgreSQL.
+ *
+ * The only file that tests PG_VERSION_NUM. Included after postgres.h.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_COMPAT_H
+#define TACHO_COMPAT_H
+
+#include "access/transam.h"
+#include "access/twophase.h"
+#include "executor/execdesc.h"
+#include "executor/instrument.h"
+#include "libpq/pqcomm.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "nodes/plannodes.h"
+#include "parser/analyze.h"
+#include "parser/scanner.h"
+#include "pgstat.h"
+#include "storage/latch.h"
+#include "storage/lock.h"
+#include "storage/proc.h"
+#include "utils/backend_progress.h"
+#include "utils/backend_status.h"
+#include "utils/guc.h"
+#include "utils/wait_event.h"
+#if PG_VERSION_NUM >= 160000
+#include "nodes/queryjumble.h"
+#else
+#include "utils/queryjumble.h"
+#endif
+
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
+#error "tacho supports PostgreSQL 15 to 19"
+#endif
+
+/*
+ * Number of the custom wait event `name`, looked up once a process: *cache is
+ * a static variable of the caller. 15 and 16 know only Extension:Extension.
+ * Takes a lock and may raise an error the first time.
+ */
+static inline uint32
+compat_wait_event(uint32 *cache, const char *name)
+{
+	if (*cache == 0)
+#if PG_VERSION_NUM >= 170000
+		*cache = WaitEventExtensionNew(name);
+#else
+		*cache = PG_WAIT_EXTENSION;
+#endif
+	return *cache;
+}
+
+/*
+ * The backend status array: number of its entries, and the index of this
+ * process in it. From 17 on an index is a proc number, and compat_slot_proc()
+ * returns its PGPROC; before, NULL: it has to be searched by process id.
+ */
+#if PG_VERSION_NUM >= 170000
+#define compat_status_slots()	(MaxBackends + NUM_AUXILIARY_PROCS)
+#define compat_my_slot()		((int) MyProcNumber)
+#define compat_slot_proc(slot)	GetPGProcByNumber(slot)
+#else
+#define compat_status_slots()	(MaxBackends + NUM_AUXPROCTYPES)
+#define compat_my_slot()		(MyBackendId - 1)
+#define compat_slot_proc(slot)	((PGPROC *) NULL)
+#endif
+
+/* Next transaction id without XidGenLock: one 64-bit read. */
+static inline uint64
+compat_next_full_xid(void)
+{
+#if PG_VERSION_NUM >= 170000
+	return ((volatile FullTransactionId *) &TransamVariables->nextXid)->value;
+#else
+	return ((volatile FullTransactionId *) &ShmemVariableCache->nextXid)->value;
+#endif
+}
+
+/* Whether a process uses a replication slot; `slot` may be volatile. */
+#if PG_VERSION_NUM >= 190000
+#define compat_slot_is_active(slot)	((slot)->active_proc != INVALID_PROC_NUMBER)
+#else
+#define compat_slot_is_active(slot)	((slot)->active_pid != 0)
+#endif
+
+/* The oldest transaction id in any database: one 32-bit read. */
+static inline TransactionId
+compat_oldest_xid(void)
+{
+#if PG_VERSION_NUM >= 170000
+	return *(volatile TransactionId *) &TransamVariables->oldestXid;
+#else
+	return *(volatile TransactionId *) &ShmemVariableCache->oldestXid;
+#endif
+}
+
+static inline int64
+compat_plan_id(const volatile PgBackendStatus *entry)
+{
+#if PG_VERSION_NUM >= 180000
+	return entry->st_plan_id;
+#else
+	return 0;
+#endif
+}
+
+/* State of a client that has not finished connecting; never true before 18. */
+static inline bool
+compat_state_starting(BackendState state)
+{
+#if PG_VERSION_NUM >= 180000
+	return state == STATE_STARTING;
+#else
+	return false;
+#endif
+}
+
+static inline bool
+compat_is_slotsync_worker(BackendType type)
+{
+#if PG_VERSION_NUM >= 170000
+	return type == B_SLOTSYNC_WORKER;
+#else
+	return false;
+#endif
+}
+
+/* Name of a progress command as the catalog labels it, NULL for none. */
+static inline const char *
+compat_progress_name(ProgressCommandType command)
+{
+	switch (command)
+	{
+		case PROGRESS_COMMAND_INVALID:
+			return NULL;
+		case PROGRESS_COMMAND_VACUUM:
+			return "VACUUM";
+		case PROGRESS_COMMAND_ANALYZE:
+			return "ANALYZE";
+#if PG_VERSION_NUM < 190000
+		case PROGRESS_COMMAND_CLUSTER:
+			return "CLUSTER";
+#else
+		case PROGRESS_COMMAND_REPACK:
+			return "REPACK";
+#endif
+		case PROGRESS_COMMAND_CREATE_INDEX:
+			return "CREATE INDEX";
+		case PROGRESS_COMMAND_BASEBACKUP:
+			return "BASE BACKUP";
+		case PROGRESS_COMMAND_COPY:
+			return "COPY";
+		default:
+			return "other";
+	}
+}
+
+/* Transaction id of a lock's holder that is a prepared transaction, or 0. */
+static inline TransactionId
+compat_prepared_holder(const LockInstanceData *instance)
+{
+	VirtualTransactionId vxid;
+	bool		have_more;
+
+#if PG_VERSION_NUM >= 170000
+	vxid = instance->vxid;
+	if (vxid.procNumber == INVALID_PROC_NUMBER)
+		return vxid.localTransactionId;
+#else
+	vxid.backendId = instance->backend;
+	vxid.localTransactionId = instance->lxid;
+	if (vxid.backendId == InvalidBackendId)
+		return vxid.localTransactionId;
+#endif
+	if (!VirtualTransactionIdIsValid(vxid))
+		return InvalidTransactionId;
+	return TwoPhaseGetXidByVirtualXID(vxid, &have_more);
+}
+
+/*
+ * The server's table of prepared transactions, which no header declares; see
+ * prepared.c for how a difference is noticed.
+ */
+typedef struct CompatPrepared
+{
+	void	   *next;
+	int			pgprocno;
+#if PG_VERSION_NUM < 170000
+	int			backend_id;
+#endif
+	TimestampTz prepared_at;
+	XLogRecPtr	start_lsn;
+	XLogRecPtr	end_lsn;
+#if PG_VERSION_NUM >= 190000
+	FullTransactionId xid;
+#else
+	TransactionId xid;
+#endif
+	Oid			owner;
+	int			locked_by;
+	bool		valid;
+	bool		on_disk;
+	bool		in_redo;
+	char		gid[GIDSIZE];
+} CompatPrepared;
+
+typedef struct CompatPreparedTable
+{
+	void	   *free;
+	int			count;
+	CompatPrepared *entries[FLEXIBLE_ARRAY_MEMBER];
+} CompatPreparedTable;
+
+static inline TransactionId
+compat_prepared_xid(const volatile CompatPrepared *entry)
+{
+#if PG_VERSION_NUM >= 190000
+	return (TransactionId) entry->xid.value;
+#else
+	return entry->xid;
+#endif
+}
+
+/* Size of the whole table, 0 when the server's differs from ours. */
+static inline Size
+compat_prepared_table_size(void)
+{
+	Size		size = offsetof(CompatPreparedTable, entries);
+
+	size = MAXALIGN(size + sizeof(CompatPrepared *) * max_prepared_xacts);
+	size += sizeof(CompatPrepared) * max_prepared_xacts;
+#if PG_VERSION_NUM < 190000
+	if (size != TwoPhaseShmemSize())
+		return 0;
+#endif
+	return size;
+}
+
+/* The jumble state a post_parse_analyze hook gets. */
+#if PG_VERSION_NUM >= 190000
+typedef const JumbleState CompatJumble;
+#else
+typedef JumbleState CompatJumble;
+#endif
+
+/*
+ * From 18 on a location may stand for a whole list of constants (its length
+ * is set then), or for a parameter of the client, which counts only when such
+ * lists made all parameters be numbered anew.
+ */
+static inline bool
+compat_location_is_list(const LocationLen *location)
+{
+#if PG_VERSION_NUM >= 180000
+	return location->squashed;
+#else
+	return false;
+#endif
+}
+
+static inline bool
+compat_location_is_parameter(const LocationLen *location)
+{
+#if PG_VERSION_NUM >= 180000
+	return location->extern_param;
+#else
+	return false;
+#endif
+}
+
+static inline bool
+compat_has_lists(CompatJumble *jumble)
+{
+#if PG_VERSION_NUM >= 180000
+	return jumble->has_squashed_lists;
+#else
+	return false;
+#endif
+}
+
+/* A scanner that warns about nothing; from 19 on none does. */
+static inline void
+compat_quiet_scanner(core_yy_extra_type *extra)
+{
+#if PG_VERSION_NUM < 190000
+	extra->escape_string_warning = false;
+#endif
+}
+
+/* ---- cumulative statistics; they take locks and may raise errors ---- */
+
+typedef struct CompatCheckpoints
+{
+	int64		timed;			/* restartpoints included */
+	int64		requested;
+	int64		write_ms;
+	int64		sync_ms;
+	int64		buffers;
+	TimestampTz reset;
+} CompatCheckpoints;
+
+static inline CompatCheckpoints
+compat_checkpoints(void)
+{
+	const PgStat_CheckpointerStats *stats = pgstat_fetch_stat_checkpointer();
+
+#if PG_VERSION_NUM >= 170000
+	return (CompatCheckpoints)
+	{
+		.timed = stats->num_timed + stats->restartpoints_timed,
+			.requested = stats->num_requested + stats->restartpoints_requested,
+			.write_ms = stats->write_time, .sync_ms = stats->sync_time,
+			.buffers = stats->buffers_written,
+			.reset = stats->stat_reset_timestamp
+	};
+#else
+	return (CompatCheckpoints)
+	{
+		.timed = stats->timed_checkpoints,
+			.requested = stats->requested_checkpoints,
+			.write_ms = stats->checkpoint_write_time,
+			.sync_ms = stats->checkpoint_sync_time,
+			.buffers = stats->buf_written_checkpoints,
+			.reset = pgstat_fetch_stat_bgwriter()->stat_reset_timestamp
+	};
+#endif
+}
+
+/* Counters of the log, named alike everywhere. */
+#if PG_VERSION_NUM >= 180000
+#define COMPAT_WAL_COUNTERS(stats) (&(stats)->wal_counters)
+#else
+#define COMPAT_WAL_COUNTERS(stats) (stats)
+#endif
+
+/* ---- statistics of statements ---- */
+
+#define COMPAT_MAJOR (PG_VERSION_NUM / 10000)
+
+/* planner_hook: 19 passes the state of EXPLAIN. */
+#if PG_VERSION_NUM >= 190000
+#define COMPAT_PLANNER_PARAMS \
+	Query *parse, const char *query_string, int cursorOptions, \
+	ParamListInfo boundParams, ExplainState *es
+#define COMPAT_PLANNER_ARGS \
+	parse, query_string, cursorOptions, boundParams, es
+#else
+#define COMPAT_PLANNER_PARAMS \
+	Query *parse, const char *query_string, int cursorOptions, \
+	ParamListInfo boundParams
+#define COMPAT_PLANNER_ARGS \
+	parse, query_string, cursorOptions, boundParams
+#endif
+
+/* ExecutorRun_hook: 18 dropped execute_once. */
+#if PG_VERSION_NUM >= 180000
+#define COMPAT_RUN_PARAMS \
+	QueryDesc *queryDesc, ScanDirection direction, uint64 count
+#define COMPAT_RUN_ARGS queryDesc, direction, count
+#else
+#define COMPAT_RUN_PARAMS \
+	QueryDesc *queryDesc, ScanDirection direction, uint64 count, \
+	bool execute_once
+#define COMPAT_RUN_ARGS queryDesc, direction, count, execute_once
+#endif
+
+/*
+ * How pg_stat_statements of this major nests. Up to 16 planning has a level
+ * of its own that counts only while planning is tracked, utility commands
+ * nest only when tracked, and DEALLOCATE is not tracked.
+ */
+#if PG_VERSION_NUM >= 170000
+#define COMPAT_ONE_NESTING_LEVEL true
+#define COMPAT_TRACKS_DEALLOCATE true
+#else
+#define COMPAT_ONE_NESTING_LEVEL false
+#define COMPAT_TRACKS_DEALLOCATE false
+#endif
+
+/* Memory for what a check hook hands to the assign hook, NULL if short. */
+static inline void *
+compat_guc_malloc(Size size)
+{
+#if PG_VERSION_NUM >= 160000
+	return guc_malloc(LOG, size);
+#else
+	return malloc(size);
+#endif
+}
+
+/* Number of this backend among all processes, for spreading load. */
+static inline int
+compat_proc_number(void)
+{
+#if PG_VERSION_NUM >= 170000
+	return MyProcNumber;
+#else
+	return MyProc->pgprocno;
+#endif
+}
+
+/* Rows of an execution: 15 knows those of the last fetch only. */
+static inline uint64
+compat_rows(const EState *estate)
+{
+#if PG_VERSION_NUM >= 160000
+	return estate->es_total_processed;
+#else
+	return estate->es_processed;
+#endif
+}
+
+/* Parallel workers of an execution, 0 before 18. */
+static inline int
+compat_workers_to_launch(const EState *estate)
+{
+#if PG_VERSION_NUM >= 180000
+	return estate->es_parallel_workers_to_launch;
+#else
+	return 0;
+#endif
+}
+
+static inline int
+compat_workers_launched(const EState *estate)
+{
+#if PG_VERSION_NUM >= 180000
+	return estate->es_parallel_workers_launched;
+#else
+	return 0;
+#endif
+}
+
+/* Whether the plan is a generic or a custom one from the plan cache (19). */
+static inline bool
+compat_plan_is_generic(const PlannedStmt *plan)
+{
+#if PG_VERSION_NUM >= 190000
+	return plan->planOrigin == PLAN_STMT_CACHE_GENERIC;
+#else
+	return false;
+#endif
+}
+
+static inline bool
+compat_plan_is_custom(const PlannedStmt *plan)
+{
+#if PG_VERSION_NUM >= 190000
+	return plan->planOrigin == PLAN_STMT_CACHE_CUSTOM;
+#else
+	return false;
+#endif
+}
+
+/* Block times: 17 split them by kind of buffer. */
+#if PG_VERSION_NUM >= 170000
+#define COMPAT_SHARED_READ_TIME(usage) ((usage)->shared_blk_read_time)
+#define COMPAT_SHARED_WRITE_TIME(usage) ((usage)->shared_blk_write_time)
+#else
+#define COMPAT_SHARED_READ_TIME(usage) ((usage)->blk_read_time)
+#define COMPAT_SHARED_WRITE_TIME(usage) ((usage)->blk_write_time)
+#endif
+
+static inline double
+compat_local_read_time(const BufferUsage *usage)
+{
+#if PG_VERSION_NUM >= 170000
+	return INSTR_TIME_GET_MILLISEC(usage->local_blk_read_time);
+#else
+	return 0;
+#endif
+}
+
+static inline double
+compat_local_write_time(const BufferUsage *usage)
+{
+#if PG_VERSION_NUM >= 170000
+	return INSTR_TIME_GET_MILLISEC(usage->local_blk_write_time);
+#else
+	return 0;
+#endif
+}
+
+static inline int64
+compat_wal_buffers_full(const WalUsage *usage)
+{
+#if PG_VERSION_NUM >= 180000
+	return usage->wal_buffers_full;
+#else
+	return 0;
+#endif
+}
+
+/* JIT deforming time, ms: known since 17. */
+#if PG_VERSION_NUM >= 170000
+#define COMPAT_JIT_DEFORM_TIME(jit) \
+	INSTR_TIME_GET_MILLISEC((jit)->deform_counter)
+#else
+#define COMPAT_JIT_DEFORM_TIME(jit) 0.0
+#endif
+
+#endif							/* TACHO_COMPAT_H */

@@ -1,0 +1,335 @@
+/*
+ * counters.c
+ *	  Counters of a statement as values of SQL.
+ *
+ * Works on private copies only. See counters.h.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "catalog/pg_type.h"
+#include "port/pg_crc32c.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+
+#include "compat.h"
+#include "counters.h"
+
+typedef enum
+{
+	KIND_SUM, KIND_MIN, KIND_MAX, KIND_SQUARE, KIND_HISTOGRAM
+} CounterKind;
+
+typedef struct CounterDescriptor
+{
+	const char *name;
+	uint16		id;
+	uint16		offset;
+	CounterKind kind;
+	bool		is_double;
+	int			group;
+	int			since;
+} CounterDescriptor;
+
+#define IS_DOUBLE_int64		false
+#define IS_DOUBLE_double	true
+
+static const CounterDescriptor descriptors[] = {
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	{#name, id, offsetof(Counters, name), KIND_##kind, \
+	 IS_DOUBLE_##ctype, GROUP_##group, since},
+#include "../../catalog/counters.h"
+#undef COUNTER
+};
+
+/* columns a counter gives: value; mean and deviation; percentiles, buckets */
+#define COLUMNS_SUM			1
+#define COLUMNS_MIN			1
+#define COLUMNS_MAX			1
+#define COLUMNS_SQUARE		2
+#define COLUMNS_HISTOGRAM	4
+
+const int	counters_columns = 0
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	+ COLUMNS_##kind
+#include "../../catalog/counters.h"
+#undef COUNTER
+;
+
+static double
+member_double(const Counters *counters, int offset)
+{
+	double		value = *(const double *) ((const char *) counters + offset);
+
+	return isinf(value) ? 0 : value;	/* an unset minimum shows as 0 */
+}
+
+static int64
+member_int64(const Counters *counters, int offset)
+{
+	return *(const int64 *) ((const char *) counters + offset);
+}
+
+static double
+mean(int64 n, double sum)
+{
+	return n > 0 ? sum / n : 0;
+}
+
+/* Standard deviation of the population. */
+static double
+deviation(int64 n, double sum, double squares)
+{
+	double		variance;
+
+	if (n <= 1)
+		return 0;
+	variance = (squares - sum * sum / n) / n;
+	return variance > 0 ? sqrt(variance) : 0;
+}
+
+/* Number and sum of the values whose squares `descriptor` adds up. */
+static void
+values_of_squares(const CounterDescriptor *descriptor, uint16 *calls,
+				  uint16 *total)
+{
+	bool		plan = descriptor->group == GROUP_plan;
+
+	*calls = plan ? offsetof(Counters, plans) : offsetof(Counters, calls);
+	*total = plan ? offsetof(Counters, total_plan_time)
+		: offsetof(Counters, total_exec_time);
+}
+
+/*
+ * Duration, in ms, that `share` of the executions did not exceed: linear
+ * within the bucket, and within the extremes when they are set.
+ */
+static double
+percentile(const Counters *counters, double share)
+{
+	int64		n = 0;
+	double		rank;
+	double		ms = 0;
+
+	for (int b = 0; b < HISTOGRAM_BUCKETS; b++)
+		n += counters->histogram[b];
+	rank = share * n;
+	for (int b = 0; b < HISTOGRAM_BUCKETS; b++)
+	{
+		double		count = counters->histogram[b];
+
+		if (count > 0 && rank <= count)
+		{
+			double		low = b == 0 ? 0 : ldexp(1, b);
+			double		high = ldexp(1, b + 1);
+
+			if (b == HISTOGRAM_BUCKETS - 1)
+				high = Max(counters->max_exec_time * 1000.0, low);
+			ms = (low + (high - low) * rank / count) / 1000.0;
+			break;
+		}
+		rank -= count;
+	}
+	if (!isinf(counters->min_exec_time))
+	{
+		ms = Max(ms, counters->min_exec_time);
+		ms = Min(ms, counters->max_exec_time);
+	}
+	return ms;
+}
+
+static int
+histogram_to_datums(const Counters *counters, Datum *values, bool *nulls)
+{
+	static const double shares[] = {0.50, 0.95, 0.99};
+	Datum		buckets[HISTOGRAM_BUCKETS];
+	int64		n = 0;
+	int			column = 0;
+
+	for (int b = 0; b < HISTOGRAM_BUCKETS; b++)
+	{
+		n += counters->histogram[b];
+		buckets[b] = Int64GetDatum(counters->histogram[b]);
+	}
+	for (; column < lengthof(shares); column++)
+	{
+		nulls[column] = n == 0;
+		values[column] = Float8GetDatum(percentile(counters, shares[column]));
+	}
+	nulls[column] = false;
+	values[column++] = PointerGetDatum(construct_array(buckets,
+													   HISTOGRAM_BUCKETS,
+													   INT8OID, 8,
+													   FLOAT8PASSBYVAL, 'd'));
+	return column;
+}
+
+static int
+counter_to_datums(const Counters *counters, const CounterDescriptor *d,
+				  Datum *values, bool *nulls)
+{
+	uint16		calls,
+				total;
+
+	switch (d->kind)
+	{
+		case KIND_HISTOGRAM:
+			return histogram_to_datums(counters, values, nulls);
+		case KIND_SQUARE:
+			values_of_squares(d, &calls, &total);
+			values[0] = Float8GetDatum(mean(member_int64(counters, calls),
+											member_double(counters, total)));
+			values[1] = Float8GetDatum(deviation(member_int64(counters, calls),
+												 member_double(counters, total),
+												 member_double(counters, d->offset)));
+			nulls[0] = nulls[1] = false;
+			return 2;
+		default:
+			nulls[0] = d->since > COMPAT_MAJOR;
+			values[0] = d->is_double
+				? Float8GetDatum(member_double(counters, d->offset))
+				: Int64GetDatum(member_int64(counters, d->offset));
+			return 1;
+	}
+}
+
+void
+counters_to_datums(const Counters *counters, Datum *values, bool *nulls)
+{
+	int			column = 0;
+
+	for (int i = 0; i < lengthof(descriptors); i++)
+		column += counter_to_datums(counters, &descriptors[i],
+									values + column, nulls + column);
+	Assert(column == counters_columns);
+}
+
+bool
+counters_column(const char *name, CounterColumn *column)
+{
+	bool		is_mean = strncmp(name, "mean_", 5) == 0;
+	bool		is_deviation = strncmp(name, "stddev_", 7) == 0;
+
+	memset(column, 0, sizeof(*column));
+	column->name = name;
+	for (int i = 0; i < lengthof(descriptors); i++)
+	{
+		const CounterDescriptor *d = &descriptors[i];
+
+		if (d->kind == KIND_SQUARE && (is_mean || is_deviation) &&
+			strcmp(d->name + strlen("square_"),
+				   name + strlen(is_mean ? "mean_" : "stddev_")) == 0)
+		{
+			column->part = is_mean ? 'm' : 'd';
+			values_of_squares(d, &column->calls, &column->total);
+		}
+		else if (strcmp(d->name, name) != 0)
+			continue;
+		column->offset = d->offset;
+		column->is_double = d->is_double;
+		return true;
+	}
+	return false;
+}
+
+Datum
+counters_column_datum(const Counters *counters, const CounterColumn *column)
+{
+	int64		n;
+	double		sum;
+
+	if (column->part == 0)
+		return column->is_double
+			? Float8GetDatum(member_double(counters, column->offset))
+			: Int64GetDatum(member_int64(counters, column->offset));
+
+	n = member_int64(counters, column->calls);
+	sum = member_double(counters, column->total);
+	if (column->part == 'm')
+		return Float8GetDatum(mean(n, sum));
+	return Float8GetDatum(deviation(n, sum,
+									member_double(counters, column->offset)));
+}
+
+#define IS_TIME_one		false
+#define IS_TIME_ms		true
+#define IS_TIME_bytes	false
+#define IS_TIME_blocks	false
+#define IS_TIME_us		true
+
+void
+counters_history_columns(HistoryColumn *columns)
+{
+	int			n = 0;
+
+#define PUT_MIN(id, name, time)
+#define PUT_MAX(id, name, time)
+#define PUT_SUM(id, name, time) \
+	columns[n++] = (HistoryColumn) {id, time, -1, #name};
+#define PUT_SQUARE(id, name, time) \
+	columns[n++] = (HistoryColumn) {id, false, -1, #name};
+#define PUT_HISTOGRAM(id, name, time) \
+	for (int b = 0; b < HISTOGRAM_BUCKETS; b++) \
+		columns[n++] = (HistoryColumn) {id + b, false, b, #name};
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	PUT_##kind(id, name, IS_TIME_##unit)
+#include "../../catalog/counters.h"
+#undef COUNTER
+	Assert(n == HISTORY_COLUMNS);
+}
+
+/* Counts stay, times come in ms. Beyond the greatest number: the greatest. */
+static inline int64
+history_int64(int64 value)
+{
+	return Max(value, 0);
+}
+
+static inline int64
+history_double(double value)
+{
+	double		units = value * 100.0;
+
+	if (!(units > 0))
+		return 0;
+	return units < 9.2e18 ? (int64) (units + 0.5) : PG_INT64_MAX;
+}
+
+void
+counters_to_history(const Counters *counters, int64 *values)
+{
+	int			n = 0;
+
+#define VALUE_MIN(ctype, name)
+#define VALUE_MAX(ctype, name)
+#define VALUE_SUM(ctype, name) values[n++] = history_##ctype(counters->name);
+#define VALUE_SQUARE(ctype, name) VALUE_SUM(ctype, name)
+#define VALUE_HISTOGRAM(ctype, name) \
+	for (int b = 0; b < HISTOGRAM_BUCKETS; b++) \
+		values[n++] = history_##ctype(counters->name[b]);
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	VALUE_##kind(ctype, name)
+#include "../../catalog/counters.h"
+#undef COUNTER
+}
+
+uint32
+counters_fingerprint(void)
+{
+	pg_crc32c	crc;
+
+	INIT_CRC32C(crc);
+	for (int i = 0; i < lengthof(descriptors); i++)
+	{
+		const CounterDescriptor *d = &descriptors[i];
+
+		COMP_CRC32C(crc, d->name, strlen(d->name));
+		COMP_CRC32C(crc, &d->id, sizeof(d->id));
+		COMP_CRC32C(crc, &d->offset, sizeof(d->offset));
+	}
+	FIN_CRC32C(crc);
+	return crc;
+}

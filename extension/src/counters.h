@@ -1,0 +1,183 @@
+/*
+ * counters.h
+ *	  The counters of a statement, as catalog/counters.h declares them.
+ *
+ * Only this header and counters.c expand the catalog. The functions defined
+ * here are used inside critical sections of shared memory: they call nothing.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_COUNTERS_H
+#define TACHO_COUNTERS_H
+
+#define HISTOGRAM_BUCKETS 24
+
+/* Groups of counters that an execution changes together. */
+#define GROUP_plan		0x0001
+#define GROUP_exec		0x0002
+#define GROUP_buffers	0x0004
+#define GROUP_io_time	0x0008
+#define GROUP_wal		0x0010
+#define GROUP_jit		0x0020
+#define GROUP_workers	0x0040
+#define GROUP_origin	0x0080
+#define GROUP_cpu		0x0100
+#define GROUP_error		0x0200
+#define GROUP_histogram	0x0400
+#define GROUP_ALL		0x07ff
+
+#define MEMBER_SUM(ctype, name)			ctype name;
+#define MEMBER_MIN(ctype, name)			ctype name;
+#define MEMBER_MAX(ctype, name)			ctype name;
+#define MEMBER_SQUARE(ctype, name)		ctype name;
+#define MEMBER_HISTOGRAM(ctype, name)	ctype name[HISTOGRAM_BUCKETS];
+
+/*
+ * Extremes that nothing has been added to are "unset": the minimum is
+ * infinite, the maximum 0. counters_init() makes them so.
+ */
+typedef struct Counters
+{
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	MEMBER_##kind(ctype, name)
+#include "../../catalog/counters.h"
+#undef COUNTER
+} Counters;
+
+StaticAssertDecl(sizeof(Counters) % sizeof(uint64) == 0,
+				 "counters are whole words");
+
+/* How two values of a counter become one. */
+#define MERGE_SUM(to, from)		((to) += (from))
+#define MERGE_SQUARE(to, from)	((to) += (from))
+#define MERGE_MIN(to, from)		((to) = (from) < (to) ? (from) : (to))
+#define MERGE_MAX(to, from)		((to) = (from) > (to) ? (from) : (to))
+#define MERGE_HISTOGRAM(to, from) \
+	do { \
+		for (int b = 0; b < HISTOGRAM_BUCKETS; b++) \
+			(to)[b] += (from)[b]; \
+	} while (0)
+
+/*
+ * Adds the groups named by `groups` of `from` to `to`. Members of the other
+ * groups of `from` are not looked at.
+ */
+static inline void
+counters_merge(Counters *to, const Counters *from, uint32 groups)
+{
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	if (groups & GROUP_##group) \
+		MERGE_##kind(to->name, from->name);
+#include "../../catalog/counters.h"
+#undef COUNTER
+}
+
+#define RESET_EXTREME_SUM(member)
+#define RESET_EXTREME_SQUARE(member)
+#define RESET_EXTREME_HISTOGRAM(member)
+#define RESET_EXTREME_MIN(member) ((member) = __builtin_inf());
+#define RESET_EXTREME_MAX(member) ((member) = 0);
+
+/* Unsets minima and maxima and leaves the rest. */
+static inline void
+counters_reset_extremes(Counters *counters)
+{
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	RESET_EXTREME_##kind(counters->name)
+#include "../../catalog/counters.h"
+#undef COUNTER
+}
+
+/* No executions yet. */
+static inline void
+counters_init(Counters *counters)
+{
+	memset(counters, 0, sizeof(*counters));
+	counters_reset_extremes(counters);
+}
+
+/* Bucket of the histogram for an execution of `ms` milliseconds. */
+static inline int
+histogram_bucket(double ms)
+{
+	double		us = ms * 1000.0;
+	int			bucket;
+
+	if (!(us >= 2.0))
+		return 0;
+	if (us >= (double) (1 << (HISTOGRAM_BUCKETS - 1)))
+		return HISTOGRAM_BUCKETS - 1;
+	bucket = 31 - __builtin_clz((uint32) us);
+	return bucket;
+}
+
+/*
+ * Number of columns that counters_to_datums() fills; the awk program that
+ * makes the SQL declarations counts alike.
+ */
+extern const int counters_columns;
+
+/*
+ * All columns of the counters, in catalog order. SQUARE gives two columns,
+ * mean and standard deviation; HISTOGRAM gives p50, p95, p99 and the array.
+ * What this major version cannot know is null. Allocates in the current
+ * context.
+ */
+extern void counters_to_datums(const Counters *counters, Datum *values,
+							   bool *nulls);
+
+/*
+ * The column called `name` of pg_stat_statements (or of the catalog), false
+ * if there is none. wal_bytes is numeric there.
+ */
+typedef struct CounterColumn
+{
+	const char *name;
+	uint16		offset;			/* of the member in Counters */
+	bool		is_double;
+	char		part;			/* 0 value, 'm' mean, 'd' deviation */
+	uint16		calls;			/* offset of the number of values */
+	uint16		total;			/* offset of the sum of values */
+} CounterColumn;
+
+extern bool counters_column(const char *name, CounterColumn *column);
+extern Datum counters_column_datum(const Counters *counters,
+								   const CounterColumn *column);
+
+/*
+ * What of the counters the history stores: whole numbers that only grow while
+ * an entry lives, in catalog order. Times are in 10 us, squares in 0.01 ms2.
+ */
+#define HISTORY_COLUMNS_SUM			1
+#define HISTORY_COLUMNS_MIN			0
+#define HISTORY_COLUMNS_MAX			0
+#define HISTORY_COLUMNS_SQUARE		1
+#define HISTORY_COLUMNS_HISTOGRAM	HISTOGRAM_BUCKETS
+
+enum
+{
+	HISTORY_COLUMNS = 0
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	+ HISTORY_COLUMNS_##kind
+#include "../../catalog/counters.h"
+#undef COUNTER
+};
+
+typedef struct HistoryColumn
+{
+	uint8		id;				/* in table statement_stats */
+	bool		is_time;
+	int			bucket;			/* of the histogram, -1 = another counter */
+	const char *name;
+} HistoryColumn;
+
+/* Fills HISTORY_COLUMNS elements. */
+extern void counters_history_columns(HistoryColumn *columns);
+
+/* The values, in the same order. Calls nothing that can fail. */
+extern void counters_to_history(const Counters *counters, int64 *values);
+
+/* Fingerprint of the declarations: saved files of another one are refused. */
+extern uint32 counters_fingerprint(void);
+
+#endif							/* TACHO_COUNTERS_H */

@@ -1,0 +1,424 @@
+/*
+ * cpu_kind.c
+ *	  What a session that is active without a wait event does.
+ *
+ * /proc/PID/stat tells a sleeping process from one that wants to run, but
+ * state R means on a CPU or in the run queue. /proc/PID/schedstat has the
+ * time of both: the share of the queue since the previous reading is the
+ * chance that this sample found the process queued. Samples have one label,
+ * so the shares of a tick are added up and that many sessions are labelled
+ * runnable, the one first that is owed most; what rounding leaves is carried
+ * on. So both the sum of each tick and that of each session are right.
+ *
+ * /proc/PID/stat costs three times as much. A process whose time since the
+ * previous reading went to a CPU or the queue but for a part that the
+ * counters' lag explains needs no look at its state; one with three quarters
+ * of it keeps the state it was seen in for some readings, whichever that was.
+ * One that sleeps, but shows
+ * a wait event by now, has begun to wait after the scan: it ran. A stopped
+ * process (state T) counts as uninstrumented: it neither runs nor wants to.
+ *
+ * Both files of a process stay open while the session is seen; the least
+ * recently used ones are closed when descriptors run short. A session is read
+ * at most ten times a second.
+ *
+ * Locking: none.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "storage/fd.h"
+
+#include "clocks.h"
+#include "cpu_kind.h"
+#include "settings.h"
+#include "status.h"
+
+#define REREAD_US		95000	/* a reading serves as long */
+#define BUDGET_US		1000	/* of a tick, but not more than ... */
+#define BUDGET_PART		20		/* ... this part of the interval */
+#define KEEP_US			60000000	/* files of sessions not seen */
+#define BUSY_SLACK_NS	10000000	/* counters lag by a timer tick */
+#define STATE_READINGS	4		/* a state serves as many if mostly busy */
+#define MAX_OPEN		400		/* sessions with open files */
+
+typedef enum Reading
+{
+	READ_NOTHING = 0,
+	READ_WANTS_CPU,
+	READ_SLEEPS,
+	READ_FAILED
+} Reading;
+
+typedef struct CpuSlot
+{
+	int			pid;			/* 0 = nobody */
+	TimestampTz backend_start;
+	bool		is_open;
+	int			stat_fd;		/* -1 = could not be opened */
+	int			schedstat_fd;
+	int64		used_us;		/* CLOCK_BOOTTIME of last use and reading */
+	int64		read_us;
+	int64		cpu_ns;
+	int64		queued_ns;
+	Reading		reading;
+	int			reading_uses;
+	double		share;			/* of the queue; < 0 = not known */
+	double		owed;			/* samples in the queue, not yet labelled */
+} CpuSlot;
+
+/* A row that wants a CPU. */
+typedef struct Candidate
+{
+	int			row;
+	CpuSlot    *slot;
+} Candidate;
+
+static CpuSlot *cpu_slots;
+static Candidate *candidates;
+static int	slot_count;
+static int	open_count = 0;
+static int	next_row = 0;		/* where the last pass ran out of time */
+static double carried = 0;
+static int64 swept_us = 0;
+static bool complained = false;
+static char trouble[STATUS_TEXT_SIZE] = "";
+
+void
+cpu_kind_init(int slots)
+{
+	slot_count = slots;
+	cpu_slots = palloc0(sizeof(CpuSlot) * slots);
+	candidates = palloc(sizeof(Candidate) * slots);
+}
+
+static void
+close_file(int *fd)
+{
+	if (*fd < 0)
+		return;
+	close(*fd);
+	ReleaseExternalFD();
+	*fd = -1;
+}
+
+static void
+close_slot(CpuSlot *slot)
+{
+	if (!slot->is_open)
+		return;
+	close_file(&slot->stat_fd);
+	close_file(&slot->schedstat_fd);
+	slot->is_open = false;
+	open_count--;
+}
+
+/* Closes the files that were used longest ago, not those of this pass. */
+static bool
+close_oldest(int64 now_us)
+{
+	CpuSlot    *oldest = NULL;
+
+	for (int i = 0; i < slot_count; i++)
+		if (cpu_slots[i].is_open && cpu_slots[i].used_us < now_us &&
+			(oldest == NULL || cpu_slots[i].used_us < oldest->used_us))
+			oldest = &cpu_slots[i];
+	if (oldest == NULL)
+		return false;
+	close_slot(oldest);
+	return true;
+}
+
+/* Closes the files of sessions that have not been seen for a while. */
+static void
+sweep(int64 now_us, int64 keep_us)
+{
+	if (open_count == 0 || now_us - swept_us < keep_us / 4)
+		return;
+	swept_us = now_us;
+	for (int i = 0; i < slot_count; i++)
+		if (cpu_slots[i].is_open && now_us - cpu_slots[i].used_us >= keep_us)
+			close_slot(&cpu_slots[i]);
+}
+
+/* Says once why kinds are missing. */
+static void
+complain(const char *path)
+{
+	int			save_errno = errno;
+
+	if (complained || errno == ENOENT || errno == ESRCH)
+	{
+		/* the process may have ended; ours has not */
+		if (complained || access("/proc/self/schedstat", R_OK) == 0)
+			return;
+	}
+	complained = true;
+	snprintf(trouble, sizeof(trouble), "could not open file \"%s\": %s", path,
+			 strerror(save_errno));
+	errno = save_errno;
+	ereport(LOG,
+			(errcode_for_file_access(),
+			 errmsg("could not open file \"%s\": %m", path),
+			 errdetail("Sessions that are active without a wait event are recorded as \"CPU*\".")));
+}
+
+static int
+open_file(int pid, const char *name, int64 now_us)
+{
+	char		path[64];
+	int			fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	if (!AcquireExternalFD())
+	{
+		if (!close_oldest(now_us) || !AcquireExternalFD())
+			return -1;
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+	{
+		complain(path);
+		ReleaseExternalFD();
+	}
+	return fd;
+}
+
+static void
+open_slot(CpuSlot *slot, int64 now_us)
+{
+	if (open_count >= MAX_OPEN && !close_oldest(now_us))
+		return;
+	slot->schedstat_fd = open_file(slot->pid, "schedstat", now_us);
+	slot->stat_fd = open_file(slot->pid, "stat", now_us);
+	slot->is_open = true;
+	open_count++;
+}
+
+/* The slot of a row; a new session starts from nothing. */
+static CpuSlot *
+find_slot(const SessionScan *scan, const SessionRow *row, int64 now_us)
+{
+	CpuSlot    *slot = &cpu_slots[row->slot];
+	const SlotIdentity *identity = &scan->identities[row->slot];
+
+	if (slot->pid != identity->pid ||
+		slot->backend_start != identity->backend_start)
+	{
+		close_slot(slot);
+		memset(slot, 0, sizeof(CpuSlot));
+		slot->pid = identity->pid;
+		slot->backend_start = identity->backend_start;
+		slot->stat_fd = slot->schedstat_fd = -1;
+		slot->share = -1;
+	}
+	slot->used_us = now_us;
+	return slot;
+}
+
+static bool
+read_file(int fd, char *buffer, Size size)
+{
+	ssize_t		length = fd < 0 ? -1 : pread(fd, buffer, size - 1, 0);
+
+	buffer[Max(length, 0)] = '\0';
+	return length > 0;
+}
+
+/*
+ * Reads the times on a CPU and in its queue. False when the process may have
+ * slept since the last reading: its state has to be looked at.
+ */
+static bool
+read_times(CpuSlot *slot, int64 now_us)
+{
+	char		buffer[100];
+	int64		cpu_ns;
+	int64		queued_ns;
+	int64		ran;
+	int64		queued;
+	int64		idle;
+	int64		elapsed_us = slot->read_us == 0 ? 0 : now_us - slot->read_us;
+
+	slot->read_us = now_us;
+	if (!read_file(slot->schedstat_fd, buffer, sizeof(buffer)) ||
+		sscanf(buffer, INT64_FORMAT " " INT64_FORMAT, &cpu_ns, &queued_ns) != 2 ||
+		cpu_ns == 0)
+	{
+		slot->share = -1;
+		return false;
+	}
+	trouble[0] = '\0';
+	ran = cpu_ns - slot->cpu_ns;
+	queued = queued_ns - slot->queued_ns;
+	slot->cpu_ns = cpu_ns;
+	slot->queued_ns = queued_ns;
+	if (ran + queued > 0)
+		slot->share = (double) queued / (double) (ran + queued);
+	else if (elapsed_us * 1000 > BUSY_SLACK_NS)
+		slot->share = 1;		/* queued: counted when it gets a CPU */
+	if (elapsed_us == 0)
+		return false;
+	idle = elapsed_us * 1000 - ran - queued;
+	if (idle < BUSY_SLACK_NS)
+	{
+		slot->reading = READ_WANTS_CPU;
+		return true;
+	}
+	return idle < elapsed_us * 1000 / 4 &&
+		(slot->reading == READ_WANTS_CPU || slot->reading == READ_SLEEPS) &&
+		++slot->reading_uses < STATE_READINGS;
+}
+
+static Reading
+read_state(const CpuSlot *slot)
+{
+	char		buffer[200];
+	const char *end;
+
+	if (!read_file(slot->stat_fd, buffer, sizeof(buffer)))
+		return READ_FAILED;
+	end = strrchr(buffer, ')');
+	if (end == NULL || end[1] != ' ')
+		return READ_FAILED;
+	switch (end[2])
+	{
+		case 'R':
+			return READ_WANTS_CPU;
+		case 'S':
+		case 'D':
+		case 'T':
+		case 't':
+		case 'I':
+		case 'P':
+			return READ_SLEEPS;
+		default:
+			return READ_FAILED;
+	}
+}
+
+static void
+read_slot(SessionScan *scan, const SessionRow *row, CpuSlot *slot, int64 now_us)
+{
+	volatile PGPROC *proc;
+
+	if (!slot->is_open)
+		open_slot(slot, now_us);
+	if (read_times(slot, now_us))
+		return;
+	slot->reading = read_state(slot);
+	slot->reading_uses = 0;
+	if (slot->reading != READ_SLEEPS)
+		return;
+	proc = session_scan_proc(scan, row);
+	if (proc == NULL)
+		slot->reading = READ_FAILED;
+	else if (proc->wait_event_info != 0)
+		slot->reading = READ_WANTS_CPU;
+}
+
+static bool
+is_on_cpu(const SessionRow *row)
+{
+	return !row->failed && row->wait == 0 &&
+		(row->state == SESSION_ACTIVE || row->state == SESSION_FASTPATH ||
+		 row->state == SESSION_STATE_NONE);
+}
+
+/* Reads one row if there is time. */
+static void
+look_at(SessionScan *scan, int index, int64 now_us, int64 until_us,
+		int *candidate_count)
+{
+	SessionRow *row = &scan->rows[index];
+	CpuSlot    *slot = find_slot(scan, row, now_us);
+
+	row->cpu = CPU_NOT_KNOWN;
+	if (slot->read_us == 0 || now_us - slot->read_us >= REREAD_US)
+	{
+		if (clock_boot_us() >= until_us)
+		{
+			if (next_row < 0)
+				next_row = index;
+			return;
+		}
+		read_slot(scan, row, slot, now_us);
+	}
+	if (slot->reading == READ_SLEEPS)
+		row->cpu = CPU_UNINSTRUMENTED;
+	else if (slot->reading == READ_WANTS_CPU && slot->share >= 0)
+		candidates[(*candidate_count)++] = (Candidate)
+	{
+		index, slot
+	};
+}
+
+static int
+compare_owed(const void *left, const void *right)
+{
+	const Candidate *a = left;
+	const Candidate *b = right;
+
+	if (a->slot->owed != b->slot->owed)
+		return a->slot->owed > b->slot->owed ? -1 : 1;
+	return a->row - b->row;
+}
+
+/* Labels as many candidates runnable as their shares add up to. */
+static void
+label(SessionScan *scan, int count)
+{
+	double		sum = carried;
+	int			queued;
+
+	for (int i = 0; i < count; i++)
+	{
+		candidates[i].slot->owed += candidates[i].slot->share;
+		sum += candidates[i].slot->share;
+	}
+	queued = Min(Max((int) (sum + 0.5), 0), count);
+	carried = Min(Max(sum - queued, -1), 1);
+	qsort(candidates, count, sizeof(Candidate), compare_owed);
+	for (int i = 0; i < count; i++)
+	{
+		scan->rows[candidates[i].row].cpu =
+			i < queued ? CPU_RUNNABLE : CPU_RUNNING;
+		if (i < queued)
+			candidates[i].slot->owed -= 1;
+	}
+}
+
+const char *
+cpu_kind_trouble(void)
+{
+	return tacho_cpu_kind ? trouble : "";
+}
+
+void
+cpu_kind_read(SessionScan *scan, int interval_ms)
+{
+	int64		now_us = clock_boot_us();
+	int64		until_us = now_us +
+		Min(BUDGET_US, (int64) interval_ms * 1000 / BUDGET_PART);
+	int			first = next_row < 0 || next_row >= scan->row_count ? 0 :
+		next_row;
+	int			count = 0;
+
+	sweep(now_us, tacho_cpu_kind ? KEEP_US : 0);
+	if (!tacho_cpu_kind)
+		return;
+	next_row = -1;
+	for (int i = 0; i < scan->row_count; i++)
+	{
+		int			index = (first + i) % scan->row_count;
+
+		if (is_on_cpu(&scan->rows[index]))
+			look_at(scan, index, now_us, until_us, &count);
+	}
+	if (count > 0)
+		label(scan, count);
+}

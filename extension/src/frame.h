@@ -1,0 +1,80 @@
+/*
+ * frame.h
+ *	  Builds frames as docs/format.md describes them.
+ *
+ * A frame collects rows in one array of 64-bit numbers per column; encoding
+ * picks the narrowest form of each. Columns that are never set cost nothing.
+ *
+ * Memory: everything lives in the context that was current at frame_create()
+ * and is kept from frame to frame. Out of memory raises an error; nothing
+ * else does.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_FRAME_H
+#define TACHO_FRAME_H
+
+#include "lib/stringinfo.h"
+
+#include "model.h"
+#include "tacho.h"
+
+#define FRAME_HELLO		1
+#define FRAME_DATA		2
+
+#define FRAME_MAX_PAYLOAD	(16 * 1024 * 1024)
+
+typedef struct Section
+{
+	ModelTable	table;
+	int			rows;
+	int			capacity;		/* rows that fit into each column */
+	int			last_column;	/* highest column id that was ever set */
+	uint64	   *numbers[MODEL_MAX_COLUMNS + 1]; /* by column id, or NULL */
+	StringInfo	bytes[MODEL_MAX_COLUMNS + 1];	/* BYTES columns, or NULL */
+} Section;
+
+typedef struct Frame Frame;
+
+extern Frame *frame_create(void);
+
+/* Empties the frame; TIME columns will be relative to `base`. */
+extern void frame_reset(Frame *frame, UnixMs base);
+
+extern UnixMs frame_base(const Frame *frame);
+
+/* The section of a table, made when it is asked for first. */
+extern Section *frame_section(Frame *frame, ModelTable table);
+
+/* Rows that a table has so far. */
+extern int	frame_rows(Frame *frame, ModelTable table);
+
+/* True when no table has a row. */
+extern bool frame_is_empty(const Frame *frame);
+
+/* Adds a row of zeros and returns its index. */
+extern int	section_add(Section *section);
+
+/* Sets a number of a row. */
+extern void section_set(Section *section, int row, int column, uint64 value);
+
+/* The number of a row, 0 when it was never set. */
+extern uint64 section_get(const Section *section, int row, int column);
+
+/* Sets a string of the newest row; once a row and column. */
+extern void section_set_bytes(Section *section, int column,
+							  const char *bytes, int length);
+
+/* How numbers of signed and time columns are stored. 0 = null for times. */
+extern uint64 frame_int(int64 value);
+extern uint64 frame_time(const Frame *frame, UnixMs time);
+extern uint64 frame_time_us(UnixUs time);
+
+/*
+ * Appends the encoded frame to `out`, which is emptied before. Returns false,
+ * with `out` empty, when the payload would be longer than the format allows.
+ */
+extern bool frame_encode(Frame *frame, uint8 kind, uint64 incarnation,
+						 uint64 sequence, StringInfo out);
+
+#endif							/* TACHO_FRAME_H */

@@ -1,0 +1,673 @@
+/*
+ * hooks.c
+ *	  The hooks through which statements are measured.
+ *
+ * The hooks are put in place when shared memory is made, after all preloaded
+ * libraries have put theirs: whatever the order of loading, other extensions
+ * run inside of these, and see and change statements after these have read
+ * them. No query identifier is ever changed here.
+ *
+ * What is counted, and at which nesting level, follows pg_stat_statements of
+ * the same major version. An execution is followed in a record of this
+ * process, found by its QueryDesc; a callback of the executor's memory
+ * context releases it, however the execution ends.
+ *
+ * No function here raises an error of its own, except where the server's own
+ * functions do that are called in the middle.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "optimizer/planner.h"
+#include "parser/analyze.h"
+#include "storage/ipc.h"
+#include "tcop/utility.h"
+#include "utils/backend_status.h"
+#include "utils/memutils.h"
+
+#include "hooks.h"
+#include "settings.h"
+#include "statements.h"
+#include "statements_alias.h"
+#include "statements_save.h"
+#include "usage.h"
+
+typedef struct Execution
+{
+	struct Execution *next;		/* started before, or in the list of free ones */
+	const QueryDesc *query;
+	double		ms;
+	UsageDraw	draw;
+	MemoryContextCallback callback;
+	StatementDelta delta;
+} Execution;
+
+static shmem_request_hook_type previous_shmem_request = NULL;
+static shmem_startup_hook_type previous_shmem_startup = NULL;
+static post_parse_analyze_hook_type previous_post_parse_analyze = NULL;
+static planner_hook_type previous_planner = NULL;
+static ExecutorStart_hook_type previous_start = NULL;
+static ExecutorRun_hook_type previous_run = NULL;
+static ExecutorFinish_hook_type previous_finish = NULL;
+static ExecutorEnd_hook_type previous_end = NULL;
+static ProcessUtility_hook_type previous_utility = NULL;
+static emit_log_hook_type previous_emit_log = NULL;
+
+/* depth of executors and utility commands; of planners where they differ */
+static int	level = 0;
+static int	plan_level = 0;
+
+/* the error on its way to the client is that of a statement */
+static bool error_of_statement = false;
+
+/* an EXECUTE of the top level has not started its statement yet */
+static bool execute_pending = false;
+
+static Execution *running = NULL;	/* the latest first */
+static Execution *unused = NULL;
+static int	unused_count = 0;
+
+#define UNUSED_MAX 16
+
+/* ---- what is counted ---- */
+
+static inline bool
+wanted(int depth)
+{
+	int			track = setting_track();
+
+	return track == STATEMENTS_TRACK_ALL ||
+		(track == STATEMENTS_TRACK_TOP && depth == 0);
+}
+
+static inline bool
+tracked(int depth)
+{
+	return wanted(depth) && !IsParallelWorker();
+}
+
+/* EXECUTE and PREPARE are not counted: what they execute is. */
+static inline bool
+counts_as_utility(const Node *statement)
+{
+	return !IsA(statement, ExecuteStmt) && !IsA(statement, PrepareStmt) &&
+		(COMPAT_TRACKS_DEALLOCATE || !IsA(statement, DeallocateStmt));
+}
+
+static void
+make_key(StatementKey *key, uint64 query_id)
+{
+	*key = (StatementKey) {
+		.query_id = query_id,
+		.user_id = GetUserId(),
+		.database_id = MyDatabaseId,
+		.toplevel = level == 0,
+	};
+}
+
+/* Adds to the entry of a statement. */
+static void
+store(uint64 query_id, const StatementDelta *delta, const char *string,
+	  int location, int length)
+{
+	StatementKey key;
+	StatementSource source = {string, location, length, NULL};
+
+	make_key(&key, query_id);
+	statements_add(&key, delta, &source);
+}
+
+/*
+ * An error leaves a statement, counted or not. Inside of PG_CATCH, with the
+ * level back at that of the statement.
+ */
+static inline void
+error_leaves(void)
+{
+	if (level == 0)
+		error_of_statement = true;
+}
+
+/* Counts a failure. Where error_leaves() may be called. */
+static void
+store_failure(uint64 query_id, const char *string, int location, int length)
+{
+	StatementDelta delta;
+
+	usage_clear(&delta);
+	usage_failed(&delta, geterrcode());
+	store(query_id, &delta, string, location, length);
+}
+
+/* ---- executions ---- */
+
+static Execution *
+execution_find(const QueryDesc *query)
+{
+	Execution  *execution = running;
+
+	while (execution && execution->query != query)
+		execution = execution->next;
+	return execution;
+}
+
+/* The executor's memory goes: the execution has ended or failed. */
+static void
+execution_release(void *arg)
+{
+	Execution  *execution = arg;
+	Execution **at = &running;
+
+	while (*at != execution)
+		at = &(*at)->next;
+	*at = execution->next;
+	if (unused_count < UNUSED_MAX)
+	{
+		execution->next = unused;
+		unused = execution;
+		unused_count++;
+	}
+	else
+		pfree(execution);
+}
+
+/* Follows an execution from now on, if there is memory for it. */
+static void
+execution_follow(const QueryDesc *query)
+{
+	Execution  *execution = unused;
+
+	if (execution)
+	{
+		unused = execution->next;
+		unused_count--;
+	}
+	else
+		execution = MemoryContextAllocExtended(TopMemoryContext,
+											   sizeof(Execution),
+											   MCXT_ALLOC_NO_OOM);
+	if (execution == NULL)
+		return;
+	execution->query = query;
+	execution->ms = 0;
+	execution->draw = usage_draw(query->plannedstmt->queryId, level == 0);
+	usage_clear(&execution->delta);
+	execution->next = running;
+	running = execution;
+	execution->callback.func = execution_release;
+	execution->callback.arg = execution;
+	MemoryContextRegisterResetCallback(query->estate->es_query_cxt,
+									   &execution->callback);
+}
+
+static void
+execution_failed(const Execution *execution)
+{
+	const QueryDesc *query = execution->query;
+
+	if (tracked(level))
+		store_failure(query->plannedstmt->queryId, query->sourceText,
+					  query->plannedstmt->stmt_location,
+					  query->plannedstmt->stmt_len);
+}
+
+/*
+ * Whether ExecutorFinish has anything to do: rest of changes, and triggers. If
+ * not, nothing can be executed or fail in it.
+ */
+static bool
+finishes(const QueryDesc *query)
+{
+	return query->operation != CMD_SELECT || query->plannedstmt->hasModifyingCTE;
+}
+
+/* ---- hooks ---- */
+
+static void
+on_post_parse_analyze(ParseState *pstate, Query *query, CompatJumble *jumble)
+{
+	StatementKey key;
+	StatementSource source;
+
+	if (previous_post_parse_analyze)
+		previous_post_parse_analyze(pstate, query, jumble);
+	if (!tracked(level) || query->queryId == 0)
+		return;
+	if (query->utilityStmt && setting_track_utility() &&
+		(COMPAT_TRACKS_DEALLOCATE ? IsA(query->utilityStmt, ExecuteStmt)
+		 : !counts_as_utility(query->utilityStmt)))
+		return;
+
+	/* without constants the text needs no care before it is executed */
+	if (jumble == NULL || jumble->clocations_count == 0)
+		return;
+	make_key(&key, query->queryId);
+	source = (StatementSource) {
+		.string = pstate->p_sourcetext,
+		.location = query->stmt_location,
+		.length = query->stmt_len,
+		.jumble = jumble,
+	};
+	statements_remember(&key, &source);
+}
+
+static PlannedStmt *
+on_planner(COMPAT_PLANNER_PARAMS)
+{
+	const volatile bool known = query_string != NULL && parse->queryId != 0 &&
+		tracked(level + plan_level);
+	const volatile bool measured = known && setting_track_planning();
+	const volatile bool nests = COMPAT_ONE_NESTING_LEVEL || measured;
+	int		   *const volatile depth = COMPAT_ONE_NESTING_LEVEL ? &level : &plan_level;
+	const volatile uint64 query_id = parse->queryId;
+	const volatile int location = parse->stmt_location;
+	const volatile int length = parse->stmt_len;
+	PlannedStmt *result;
+	UsageStart	start;
+
+	if (unlikely(measured))
+		usage_begin(&start, (UsageDraw) {0, 0});
+	*depth += nests;
+	PG_TRY();
+	{
+		result = previous_planner ? previous_planner(COMPAT_PLANNER_ARGS)
+			: standard_planner(COMPAT_PLANNER_ARGS);
+	}
+	PG_CATCH();
+	{
+		*depth -= nests;
+		error_leaves();
+		if (known)
+			store_failure(query_id, query_string, location, length);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	*depth -= nests;
+	if (unlikely(measured))
+	{
+		StatementDelta delta;
+
+		usage_clear(&delta);
+		usage_planned(&delta, usage_end(&start, &delta));
+		store(query_id, &delta, query_string, location, length);
+	}
+	return result;
+}
+
+/* The statement of an EXECUTE is what the session is seen to execute. */
+static void
+report_executed(uint64 query_id)
+{
+	execute_pending = false;
+	pgstat_report_query_id(query_id, true);
+}
+
+static void
+on_executor_start(QueryDesc *queryDesc, int eflags)
+{
+	uint64		query_id = queryDesc->plannedstmt->queryId;
+	bool		counted = query_id != 0 && tracked(level);
+
+	if (execute_pending && level == 0)
+		report_executed(query_id);
+	PG_TRY();
+	{
+		if (previous_start)
+			previous_start(queryDesc, eflags);
+		else
+			standard_ExecutorStart(queryDesc, eflags);
+	}
+	PG_CATCH();
+	{
+		error_leaves();
+		if (counted)
+			store_failure(query_id, queryDesc->sourceText,
+						  queryDesc->plannedstmt->stmt_location,
+						  queryDesc->plannedstmt->stmt_len);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (counted)
+		execution_follow(queryDesc);
+}
+
+static void
+call_run(COMPAT_RUN_PARAMS)
+{
+	if (previous_run)
+		previous_run(COMPAT_RUN_ARGS);
+	else
+		standard_ExecutorRun(COMPAT_RUN_ARGS);
+}
+
+/*
+ * The share of a parallel worker. Its blocks and WAL are in the leader's
+ * numbers; the operating system's are not, so they are added here. The query
+ * identifier of a worker is that of the leader's top level statement.
+ */
+static void
+run_in_worker(COMPAT_RUN_PARAMS)
+{
+	uint64		query_id = queryDesc->plannedstmt->queryId;
+	bool		counted = query_id != 0 && wanted(level) && level == 0 &&
+		tacho_statements_cpu != STATEMENTS_CPU_OFF;
+	StatementKey key;
+	StatementDelta delta;
+	UsageStart	start;
+
+	make_key(&key, query_id);
+	usage_clear(&delta);
+	usage_begin(&start, (UsageDraw) {counted, counted});
+	level++;
+	PG_TRY();
+	{
+		call_run(COMPAT_RUN_ARGS);
+	}
+	PG_FINALLY();
+	{
+		level--;
+	}
+	PG_END_TRY();
+	usage_end(&start, &delta);
+	delta.groups &= GROUP_cpu;
+	if (counted)
+		statements_add(&key, &delta, NULL);
+}
+
+static void
+on_executor_run(COMPAT_RUN_PARAMS)
+{
+	Execution  *volatile execution;
+	UsageStart	start;
+
+	if (unlikely(IsParallelWorker()))
+	{
+		run_in_worker(COMPAT_RUN_ARGS);
+		return;
+	}
+	execution = execution_find(queryDesc);
+	if (execution)
+		usage_begin(&start, execution->draw);
+	level++;
+	PG_TRY();
+	{
+		call_run(COMPAT_RUN_ARGS);
+	}
+	PG_CATCH();
+	{
+		level--;
+		error_leaves();
+		if (execution)
+			execution_failed(execution);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	level--;
+	if (execution)
+		execution->ms += usage_end(&start, &execution->delta);
+}
+
+static void
+call_finish(QueryDesc *queryDesc)
+{
+	if (previous_finish)
+		previous_finish(queryDesc);
+	else
+		standard_ExecutorFinish(queryDesc);
+}
+
+static void
+on_executor_finish(QueryDesc *queryDesc)
+{
+	Execution  *volatile execution;
+	UsageStart	start;
+
+	if (!finishes(queryDesc))
+	{
+		call_finish(queryDesc);
+		return;
+	}
+	execution = execution_find(queryDesc);
+	if (execution)
+		usage_begin(&start, execution->draw);
+	level++;
+	PG_TRY();
+	{
+		call_finish(queryDesc);
+	}
+	PG_CATCH();
+	{
+		level--;
+		error_leaves();
+		if (execution)
+			execution_failed(execution);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	level--;
+	if (execution)
+		execution->ms += usage_end(&start, &execution->delta);
+}
+
+static void
+on_executor_end(QueryDesc *queryDesc)
+{
+	Execution  *execution = execution_find(queryDesc);
+	PlannedStmt *plan = queryDesc->plannedstmt;
+
+	error_of_statement = false;
+	if (execution && plan->queryId != 0 && tracked(level))
+	{
+		usage_executor(&execution->delta, queryDesc);
+		usage_executed(&execution->delta, execution->ms,
+					   compat_rows(queryDesc->estate), execution->draw);
+		store(plan->queryId, &execution->delta, queryDesc->sourceText,
+			  plan->stmt_location, plan->stmt_len);
+	}
+	if (previous_end)
+		previous_end(queryDesc);
+	else
+		standard_ExecutorEnd(queryDesc);
+}
+
+/* Rows of a utility command, where the server counts them. */
+static uint64
+utility_rows(const QueryCompletion *completion)
+{
+	if (completion == NULL)
+		return 0;
+	switch (completion->commandTag)
+	{
+		case CMDTAG_COPY:
+		case CMDTAG_FETCH:
+		case CMDTAG_SELECT:
+		case CMDTAG_REFRESH_MATERIALIZED_VIEW:
+			return completion->nprocessed;
+		default:
+			return 0;
+	}
+}
+
+#define UTILITY_PARAMS \
+	PlannedStmt *pstmt, const char *queryString, bool readOnlyTree, \
+	ProcessUtilityContext context, ParamListInfo params, \
+	QueryEnvironment *queryEnv, DestReceiver *dest, QueryCompletion *qc
+#define UTILITY_ARGS \
+	pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc
+
+static void
+call_utility(UTILITY_PARAMS)
+{
+	if (previous_utility)
+		previous_utility(UTILITY_ARGS);
+	else
+		standard_ProcessUtility(UTILITY_ARGS);
+}
+
+/* A command that is counted. The statement may be gone when it returns. */
+static void
+run_utility(UTILITY_PARAMS)
+{
+	uint64		query_id = pstmt->queryId;
+	int			location = pstmt->stmt_location;
+	int			length = pstmt->stmt_len;
+	UsageDraw	draw = usage_draw(query_id, level == 0);
+	UsageStart	start;
+	StatementDelta delta;
+	double		ms;
+
+	usage_begin(&start, draw);
+	level++;
+	PG_TRY();
+	{
+		call_utility(UTILITY_ARGS);
+	}
+	PG_CATCH();
+	{
+		level--;
+		error_leaves();
+		store_failure(query_id, queryString, location, length);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	level--;
+	error_of_statement = false;
+	usage_clear(&delta);
+	ms = usage_end(&start, &delta);
+	usage_executed(&delta, ms, utility_rows(qc), draw);
+	store(query_id, &delta, queryString, location, length);
+}
+
+/* A command that is not counted; `nests`: what it executes is not top level. */
+static void
+pass_utility(bool nests, UTILITY_PARAMS)
+{
+	level += nests;
+	PG_TRY();
+	{
+		call_utility(UTILITY_ARGS);
+	}
+	PG_CATCH();
+	{
+		level -= nests;
+		execute_pending = false;
+		error_leaves();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	level -= nests;
+	execute_pending = false;
+	error_of_statement = false;
+}
+
+static void
+on_process_utility(UTILITY_PARAMS)
+{
+	Node	   *statement = pstmt->utilityStmt;
+	bool		counted = setting_track_utility() && tracked(level);
+	bool		prepared = IsA(statement, ExecuteStmt) || IsA(statement, PrepareStmt);
+
+	if (counted && pstmt->queryId != 0 && counts_as_utility(statement))
+		run_utility(UTILITY_ARGS);
+	else
+	{
+		bool		nests = COMPAT_ONE_NESTING_LEVEL ? !prepared
+			: counted && counts_as_utility(statement);
+
+		if (counted && level == 0 && IsA(statement, ExecuteStmt))
+			execute_pending = true;
+		pass_utility(nests, UTILITY_ARGS);
+	}
+}
+
+/*
+ * An error goes to the client. One that left no statement happened before
+ * there was one (syntax, missing objects), between statements, or at commit;
+ * it is counted for the user and the database. Nothing may raise an error
+ * here or allocate. Not called for what log_min_messages keeps out of the log.
+ */
+static void
+on_emit_log(ErrorData *edata)
+{
+	if (previous_emit_log)
+		previous_emit_log(edata);
+	if (edata->elevel != ERROR)
+		return;
+	if (!error_of_statement && MyProc != NULL && OidIsValid(MyDatabaseId) &&
+		tracked(0))
+	{
+		StatementKey key;
+		StatementDelta delta;
+
+		make_key(&key, 0);
+		usage_clear(&delta);
+		usage_failed(&delta, edata->sqlerrcode);
+		statements_add(&key, &delta, NULL);
+	}
+	error_of_statement = false;
+}
+
+/* ---- setting up ---- */
+
+static void
+install_hooks(void)
+{
+	static bool installed = false;
+
+	/* shared memory is made anew after a crash; the hooks are still there */
+	if (installed)
+		return;
+	installed = true;
+	previous_post_parse_analyze = post_parse_analyze_hook;
+	post_parse_analyze_hook = on_post_parse_analyze;
+	previous_planner = planner_hook;
+	planner_hook = on_planner;
+	previous_start = ExecutorStart_hook;
+	ExecutorStart_hook = on_executor_start;
+	previous_run = ExecutorRun_hook;
+	ExecutorRun_hook = on_executor_run;
+	previous_finish = ExecutorFinish_hook;
+	ExecutorFinish_hook = on_executor_finish;
+	previous_end = ExecutorEnd_hook;
+	ExecutorEnd_hook = on_executor_end;
+	previous_utility = ProcessUtility_hook;
+	ProcessUtility_hook = on_process_utility;
+	previous_emit_log = emit_log_hook;
+	emit_log_hook = on_emit_log;
+}
+
+static void
+on_shmem_request(void)
+{
+	if (previous_shmem_request)
+		previous_shmem_request();
+	statements_shmem_request();
+}
+
+static void
+on_shmem_startup(void)
+{
+	if (previous_shmem_startup)
+		previous_shmem_startup();
+	if (statements_shmem_startup() && !IsUnderPostmaster)
+		statements_save_startup();
+	install_hooks();
+}
+
+void
+hooks_init(void)
+{
+	if (!tacho_statements)
+		return;
+	previous_shmem_request = shmem_request_hook;
+	shmem_request_hook = on_shmem_request;
+	previous_shmem_startup = shmem_startup_hook;
+	shmem_startup_hook = on_shmem_startup;
+	statements_alias_init();
+	statements_save_init();
+}

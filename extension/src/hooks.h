@@ -1,0 +1,16 @@
+/*
+ * hooks.h
+ *	  The hooks through which statements are measured.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_HOOKS_H
+#define TACHO_HOOKS_H
+
+/*
+ * Sets statistics of statements up, unless they are switched off. To be called
+ * once while preloaded libraries are loaded, after settings_init().
+ */
+extern void hooks_init(void);
+
+#endif							/* TACHO_HOOKS_H */

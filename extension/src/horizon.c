@@ -1,0 +1,97 @@
+/*
+ * horizon.c
+ *	  Who holds back vacuum.
+ *
+ * Locking: none. Transaction ids of sessions come from the scan; those of
+ * replication slots are single reads of 32 bits from shared memory. A slot
+ * that is dropped meanwhile may be named once more.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "replication/slot.h"
+
+#include "horizon.h"
+
+/* The full id of a transaction id that is not newer than `next_xid`. */
+static uint64
+full_xid(TransactionId xid, uint64 next_xid)
+{
+	int32		age = (int32) ((uint32) next_xid - xid);
+
+	return age < 0 || (uint64) age > next_xid ? next_xid : next_xid - age;
+}
+
+/*
+ * Is this one older, or as old and the better answer? Takes it then. Who runs
+ * a transaction is a better answer than who merely sees it running.
+ */
+static bool
+consider(Horizon *horizon, TransactionId xid, bool better, uint64 next_xid)
+{
+	uint64		full;
+
+	if (!TransactionIdIsNormal(xid))
+		return false;
+	full = full_xid(xid, next_xid);
+	if (horizon->oldest != 0 &&
+		(full > horizon->oldest || (full == horizon->oldest && !better)))
+		return false;
+	horizon->oldest = full;
+	return true;
+}
+
+static void
+consider_sessions(Horizon *horizon, const SessionScan *scan, uint64 next_xid)
+{
+	for (int i = 0; i < scan->row_count; i++)
+	{
+		const SessionRow *row = &scan->rows[i];
+		bool		older;
+
+		if (row->failed)
+			continue;
+		older = consider(horizon, row->xid, true, next_xid);
+		if (!row->xmin_ignored)
+			older |= consider(horizon, row->xmin, false, next_xid);
+		if (older)
+		{
+			horizon->holder = XMIN_HOLDER_SESSION;
+			horizon->pid = scan->identities[row->slot].pid;
+		}
+	}
+}
+
+static void
+consider_slots(Horizon *horizon, uint64 next_xid)
+{
+	if (ReplicationSlotCtl == NULL)
+		return;
+	for (int i = 0; i < max_replication_slots; i++)
+	{
+		volatile ReplicationSlot *slot = &ReplicationSlotCtl->replication_slots[i];
+		bool		older;
+
+		if (!slot->in_use)
+			continue;
+		older = consider(horizon, slot->effective_xmin, true, next_xid);
+		older |= consider(horizon, slot->effective_catalog_xmin, true,
+						  next_xid);
+		if (older)
+		{
+			horizon->holder = XMIN_HOLDER_SLOT;
+			horizon->pid = 0;
+			strlcpy(horizon->name, (const char *) NameStr(slot->data.name),
+					NAMEDATALEN);
+		}
+	}
+}
+
+void
+horizon_find(Horizon *horizon, const SessionScan *scan, uint64 next_xid)
+{
+	memset(horizon, 0, sizeof(*horizon));
+	consider_sessions(horizon, scan, next_xid);
+	consider_slots(horizon, next_xid);
+}

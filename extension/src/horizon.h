@@ -1,0 +1,27 @@
+/*
+ * horizon.h
+ *	  Who holds back vacuum.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_HORIZON_H
+#define TACHO_HORIZON_H
+
+#include "session_scan.h"
+
+typedef struct Horizon
+{
+	uint64		oldest;			/* full transaction id, 0 = nobody */
+	XminHolder	holder;
+	int			pid;			/* of a session */
+	char		name[NAMEDATALEN];	/* of a replication slot */
+} Horizon;
+
+/*
+ * Finds the oldest transaction id or xmin among the rows of a scan and the
+ * replication slots. `next_xid` is the next full transaction id.
+ */
+extern void horizon_find(Horizon *horizon, const SessionScan *scan,
+						 uint64 next_xid);
+
+#endif							/* TACHO_HORIZON_H */

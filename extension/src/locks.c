@@ -1,0 +1,470 @@
+/*
+ * locks.c
+ *	  Who blocks whom.
+ *
+ * Waiters are grouped by the lock they wait for, told apart by its address,
+ * which is compared and never followed. For a group with a wait older than
+ * one tick the lock manager is asked once, about the waiter that came last:
+ * the answer has all holders of the lock, all waiters, and the queue ahead of
+ * that waiter, so the edges of the whole group follow from it. Groups with
+ * the most waiters come first.
+ *
+ * Between the scan and the answer, waits end and begin: a waiter that is gone
+ * gets no edge, one that the scan did not see waiting neither.
+ *
+ * Locking: ProcArrayLock and all partition locks of the lock manager, shared,
+ * inside GetBlockerStatusData(); none is held when anything is looked up.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "storage/lock.h"
+#include "utils/timestamp.h"
+
+#include "clocks.h"
+#include "dictionary.h"
+#include "locks.h"
+#include "names.h"
+#include "prepared.h"
+#include "processes.h"
+
+#define LOCKS_CALLS			32		/* lookups a tick */
+#define LOCKS_BUDGET_US		2000	/* time for them */
+#define LOCKS_TRIES			3		/* waiters asked about for one lock */
+#define HOLDERS				64		/* edges of one waiter */
+#define EDGES				4096	/* of a tick */
+#define BEHIND				INT_MAX
+
+typedef struct Waiter
+{
+	const void *lock;
+	TimestampTz since;
+	int			row;			/* of the scan */
+	int			pid;
+} Waiter;
+
+/* Waiters of one lock, a range of `waiters`. */
+typedef struct LockGroup
+{
+	int			first;
+	int			count;
+} LockGroup;
+
+typedef struct Edge
+{
+	int			waiter;			/* row of the scan */
+	int			blocker;		/* row of the scan, -1 = not a session */
+	TransactionId prepared;
+	bool		hard;
+	LOCKTAG		tag;
+	LOCKMASK	held;
+	LOCKMODE	requested;
+	TimestampTz wait_start;
+} Edge;
+
+/* A process that waits for the lock looked at. */
+typedef struct Queued
+{
+	int			pid;
+	int			position;		/* in the queue, BEHIND = not known */
+	LockInstanceData *instance;
+} Queued;
+
+/* What the lock manager said about one lock. */
+typedef struct Answer
+{
+	const LOCKMASK *conflicts;	/* by lock mode */
+	LockInstanceData **holders;
+	int			holder_count;
+	Queued	   *by_pid;
+	Queued	   *by_position;	/* the same, in another order */
+	int			queued_count;
+} Answer;
+
+typedef struct PidRow
+{
+	int			pid;
+	int			row;
+} PidRow;
+
+/* The state of one tick, in the memory of that tick. */
+static Waiter *waiters;
+static int	waiter_count;
+static PidRow *rows_by_pid;
+static int	scanned_rows;		/* rows of the scan proper */
+static Edge *edges;
+static int	edge_count = 0;
+static int	unresolved = 0;
+
+static int
+compare_waiters(const void *left, const void *right)
+{
+	const Waiter *a = left;
+	const Waiter *b = right;
+
+	if (a->lock != b->lock)
+		return a->lock < b->lock ? -1 : 1;
+	if (a->since != b->since)
+		return a->since < b->since ? -1 : 1;
+	return a->row - b->row;
+}
+
+static int
+compare_groups(const void *left, const void *right)
+{
+	const LockGroup *a = left;
+	const LockGroup *b = right;
+
+	return a->count != b->count ? b->count - a->count : a->first - b->first;
+}
+
+static int
+compare_pids(const void *left, const void *right)
+{
+	int			a = *(const int *) left;
+	int			b = *(const int *) right;
+
+	return a < b ? -1 : a > b;
+}
+
+static int
+compare_positions(const void *left, const void *right)
+{
+	const Queued *a = left;
+	const Queued *b = right;
+
+	return a->position < b->position ? -1 : a->position > b->position;
+}
+
+/* The sessions of the scan that wait for a lock, sorted by lock and time. */
+static void
+collect_waiters(SessionScan *scan)
+{
+	waiter_count = 0;
+	for (int i = 0; i < scan->row_count; i++)
+	{
+		SessionRow *row = &scan->rows[i];
+		volatile PGPROC *proc;
+		Waiter	   *waiter;
+
+		if (row->failed || (row->wait & 0xFF000000U) != PG_WAIT_LOCK)
+			continue;
+		proc = session_scan_proc(scan, row);
+		if (proc == NULL)
+			continue;
+		if (waiter_count == 0)
+			waiters = palloc(sizeof(Waiter) * (scan->row_count - i));
+		waiter = &waiters[waiter_count];
+		waiter->lock = proc->waitLock;
+		waiter->since = pg_atomic_read_u64(&((PGPROC *) proc)->waitStart);
+		waiter->row = i;
+		waiter->pid = scan->identities[row->slot].pid;
+		if (waiter->lock != NULL && waiter->since != 0)
+			waiter_count++;
+	}
+	if (waiter_count > 1)
+		qsort(waiters, waiter_count, sizeof(Waiter), compare_waiters);
+}
+
+/* The locks with a wait that began before `since`, largest group first. */
+static int
+group_waiters(LockGroup *groups, int64 since)
+{
+	int			count = 0;
+
+	for (int first = 0, end; first < waiter_count; first = end)
+	{
+		end = first + 1;
+		while (end < waiter_count && waiters[end].lock == waiters[first].lock)
+			end++;
+		if (waiters[first].since <= since)
+			groups[count++] = (LockGroup) {first, end - first};
+	}
+	qsort(groups, count, sizeof(LockGroup), compare_groups);
+	return count;
+}
+
+static void
+index_rows(const SessionScan *scan)
+{
+	scanned_rows = scan->row_count;
+	rows_by_pid = palloc(sizeof(PidRow) * scanned_rows);
+	for (int i = 0; i < scanned_rows; i++)
+		rows_by_pid[i] = (PidRow)
+	{
+		scan->identities[scan->rows[i].slot].pid, i
+	};
+	qsort(rows_by_pid, scanned_rows, sizeof(PidRow), compare_pids);
+}
+
+/* The row of a process, added to the scan when it is idle; -1 if gone. */
+static int
+find_row(SessionScan *scan, int pid)
+{
+	PidRow	   *found = bsearch(&pid, rows_by_pid, scanned_rows,
+								sizeof(PidRow), compare_pids);
+
+	if (found)
+		return found->row;
+	for (int i = scanned_rows; i < scan->row_count; i++)
+		if (scan->identities[scan->rows[i].slot].pid == pid)
+			return i;
+	return session_scan_add(scan, pid);
+}
+
+static Queued *
+find_queued(const Answer *answer, int pid)
+{
+	return bsearch(&pid, answer->by_pid, answer->queued_count, sizeof(Queued),
+				   compare_pids);
+}
+
+/* Sorts out who holds the lock and who waits, in which order. */
+static void
+read_answer(Answer *answer, const BlockedProcsData *data,
+			const BlockedProcData *asked)
+{
+	LockInstanceData *instances = &data->locks[asked->first_lock];
+	Queued	   *self;
+
+	answer->holders = palloc(sizeof(LockInstanceData *) * asked->num_locks);
+	answer->by_pid = palloc(sizeof(Queued) * asked->num_locks);
+	answer->holder_count = answer->queued_count = 0;
+	for (int i = 0; i < asked->num_locks; i++)
+	{
+		if (instances[i].holdMask != 0)
+			answer->holders[answer->holder_count++] = &instances[i];
+		if (instances[i].waitLockMode != NoLock)
+			answer->by_pid[answer->queued_count++] = (Queued)
+		{
+			instances[i].pid, BEHIND, &instances[i]
+		};
+	}
+	qsort(answer->by_pid, answer->queued_count, sizeof(Queued), compare_pids);
+	for (int i = 0; i < asked->num_waiters; i++)
+	{
+		Queued	   *ahead = find_queued(answer,
+										data->waiter_pids[asked->first_waiter + i]);
+
+		if (ahead)
+			ahead->position = i;
+	}
+	self = find_queued(answer, asked->pid);
+	if (self)
+		self->position = asked->num_waiters;
+	answer->by_position = palloc(sizeof(Queued) * answer->queued_count);
+	memcpy(answer->by_position, answer->by_pid,
+		   sizeof(Queued) * answer->queued_count);
+	qsort(answer->by_position, answer->queued_count, sizeof(Queued),
+		  compare_positions);
+	answer->conflicts = asked->num_locks == 0 ? NULL :
+		GetLockTagsMethodTable(&instances[0].locktag)->conflictTab;
+}
+
+/* Asks about the latest waiter of a group that still waits. */
+static bool
+ask(Answer *answer, const LockGroup *group, int *calls)
+{
+	for (int i = 1; i <= Min(group->count, LOCKS_TRIES); i++)
+	{
+		int			pid = waiters[group->first + group->count - i].pid;
+		BlockedProcsData *data;
+
+		if (*calls >= LOCKS_CALLS)
+			return false;
+		(*calls)++;
+		data = GetBlockerStatusData(pid);
+		for (int k = 0; k < data->nprocs; k++)
+			if (data->procs[k].pid == pid)
+			{
+				read_answer(answer, data, &data->procs[k]);
+				return answer->conflicts != NULL;
+			}
+	}
+	return false;
+}
+
+static void
+add_edge(SessionScan *scan, const Waiter *waiter, const Queued *queued,
+		 const LockInstanceData *blocker, bool hard)
+{
+	Edge	   *edge = &edges[edge_count++];
+
+	edge->waiter = waiter->row;
+	edge->blocker = -1;
+	edge->prepared = InvalidTransactionId;
+	if (blocker->pid == 0)
+		edge->prepared = compat_prepared_holder(blocker);
+	else
+		edge->blocker = find_row(scan, blocker->leaderPid);
+	edge->hard = hard;
+	edge->tag = queued->instance->locktag;
+	edge->held = blocker->holdMask;
+	edge->requested = queued->instance->waitLockMode;
+	edge->wait_start = waiter->since;	/* the answer does not tell */
+	if (scan->rows[waiter->row].blocked_by < 0)
+		scan->rows[waiter->row].blocked_by = edge->blocker;
+}
+
+/* Edges to who holds the lock in a mode that conflicts; false: nobody. */
+static bool
+add_holders(SessionScan *scan, const Answer *answer, const Waiter *waiter,
+			const Queued *queued)
+{
+	LOCKMASK	conflicts = answer->conflicts[queued->instance->waitLockMode];
+	int			found = 0;
+
+	for (int i = 0; i < answer->holder_count; i++)
+	{
+		const LockInstanceData *holder = answer->holders[i];
+
+		if ((holder->holdMask & conflicts) == 0 ||
+			holder == queued->instance ||
+			holder->leaderPid == queued->instance->leaderPid)
+			continue;
+		if (found++ >= HOLDERS || edge_count >= EDGES)
+			break;
+		add_edge(scan, waiter, queued, holder, true);
+	}
+	return found > 0;
+}
+
+/* An edge to the frontmost waiter ahead that asks for what conflicts. */
+static void
+add_ahead(SessionScan *scan, const Answer *answer, const Waiter *waiter,
+		  const Queued *queued)
+{
+	LOCKMASK	conflicts = answer->conflicts[queued->instance->waitLockMode];
+
+	for (int i = 0; i < answer->queued_count; i++)
+	{
+		const Queued *ahead = &answer->by_position[i];
+
+		if (ahead->position >= queued->position)
+			return;
+		if ((LOCKBIT_ON(ahead->instance->waitLockMode) & conflicts) == 0 ||
+			ahead->instance->leaderPid == queued->instance->leaderPid)
+			continue;
+		add_edge(scan, waiter, queued, ahead->instance, false);
+		return;
+	}
+}
+
+static void
+add_edges(SessionScan *scan, const Answer *answer, const LockGroup *group)
+{
+	for (int i = 0; i < group->count; i++)
+	{
+		const Waiter *waiter = &waiters[group->first + i];
+		Queued	   *queued = find_queued(answer, waiter->pid);
+
+		if (queued == NULL)
+			continue;
+		if (edge_count >= EDGES)
+			unresolved++;
+		else if (!add_holders(scan, answer, waiter, queued))
+			add_ahead(scan, answer, waiter, queued);
+	}
+}
+
+void
+locks_find(SessionScan *scan, TimestampTz now, int interval_ms)
+{
+	LockGroup	   *groups;
+	int			count;
+	int			calls = 0;
+	int64		until;
+
+	edge_count = unresolved = 0;
+	collect_waiters(scan);
+	if (waiter_count == 0)
+		return;
+	groups = palloc(sizeof(LockGroup) * waiter_count);
+	count = group_waiters(groups, now - (int64) interval_ms * 1000);
+	if (count == 0)
+		return;
+	edges = palloc(sizeof(Edge) * EDGES);
+	index_rows(scan);
+	until = clock_boot_us() + LOCKS_BUDGET_US;
+	for (int i = 0; i < count; i++)
+	{
+		Answer		answer;
+
+		if (clock_boot_us() < until && ask(&answer, &groups[i], &calls))
+			add_edges(scan, &answer, &groups[i]);
+		else
+			unresolved += groups[i].count;
+	}
+}
+
+int
+locks_unresolved(void)
+{
+	return unresolved;
+}
+
+/* The tag's fields; OIDs and numbers, as the lock manager numbers them. */
+static void
+put_tag(Section *section, int row, const LOCKTAG *tag)
+{
+	section_set(section, row, COL_lock_locktype, tag->locktag_type + 1);
+	switch ((LockTagType) tag->locktag_type)
+	{
+		case LOCKTAG_TRANSACTION:
+		case LOCKTAG_VIRTUALTRANSACTION:
+		case LOCKTAG_SPECULATIVE_TOKEN:
+			section_set(section, row, COL_lock_field1, tag->locktag_field1);
+			section_set(section, row, COL_lock_field2, tag->locktag_field2);
+			return;
+		default:
+			section_set(section, row, COL_lock_lock_database,
+						tag->locktag_field1);
+			section_set(section, row, COL_lock_field1, tag->locktag_field2);
+			section_set(section, row, COL_lock_field2, tag->locktag_field3);
+			section_set(section, row, COL_lock_field3, tag->locktag_field4);
+	}
+}
+
+static void
+put_edge(Frame *frame, Section *section, int at, SessionScan *scan,
+		 const Edge *edge)
+{
+	uint64		waiter = processes_session(scan, &scan->rows[edge->waiter]);
+	uint64		blocker = 0;
+	uint64		gid = 0;
+	char		name[GIDSIZE];
+	int			row;
+
+	if (edge->blocker >= 0)
+		blocker = processes_session(scan, &scan->rows[edge->blocker]);
+	if (TransactionIdIsValid(edge->prepared) &&
+		prepared_gid(edge->prepared, name))
+		gid = dictionary_name(name, strlen(name),
+							  names_guess_encoding(name, strlen(name)));
+	row = section_add(section);
+	section_set(section, row, COL_lock_at, at);
+	section_set(section, row, COL_lock_waiter, waiter);
+	section_set(section, row, COL_lock_blocker, blocker);
+	section_set(section, row, COL_lock_blocker_xid, edge->prepared);
+	section_set(section, row, COL_lock_blocker_gid, gid);
+	section_set(section, row, COL_lock_hard, edge->hard);
+	put_tag(section, row, &edge->tag);
+	section_set(section, row, COL_lock_modes_held, edge->held);
+	section_set(section, row, COL_lock_mode_requested, edge->requested);
+	section_set(section, row, COL_lock_wait_start, edge->wait_start == 0 ? 0 :
+				frame_time(frame, (edge->wait_start + TACHO_EPOCH_OFFSET_US) /
+						   1000));
+}
+
+void
+locks_put(Frame *frame, int at, SessionScan *scan)
+{
+	Section    *section;
+
+	if (edge_count == 0)
+		return;
+	section = frame_section(frame, TABLE_lock);
+	for (int i = 0; i < edge_count; i++)
+		put_edge(frame, section, at, scan, &edges[i]);
+}

@@ -1,0 +1,209 @@
+/*
+ * normalize.c
+ *	  Query texts without their constants.
+ *
+ * The jumble state knows where constants begin. Where they end, the server's
+ * own scanner tells: after each token it leaves a zero byte behind the token
+ * in its copy of the text.
+ *
+ * Memory: the current context; garbage is left to it.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "normalize.h"
+
+/*
+ * Codes of tokens. The header with all of them is not installed, but
+ * parser/scanner.h promises that every grammar begins with these, in this
+ * order, from 258 on.
+ */
+typedef enum Token
+{
+	TOKEN_IDENT = 258,
+	TOKEN_UIDENT,
+	TOKEN_FCONST,
+	TOKEN_SCONST,
+	TOKEN_USCONST,
+	TOKEN_BCONST,
+	TOKEN_XCONST,
+	TOKEN_OP,
+	TOKEN_ICONST,
+	TOKEN_PARAM
+} Token;
+
+typedef struct Normalizer
+{
+	StringInfo	out;
+	const char *text;
+	int			length;
+	int			limit;
+	int			copied;			/* bytes of text dealt with */
+	int			next_number;	/* of the next $n */
+	bool		lost;			/* a constant was not where it should be */
+
+	core_yyscan_t scanner;
+	core_yy_extra_type extra;
+	core_YYSTYPE value;
+	YYLTYPE		location;		/* of the current token */
+} Normalizer;
+
+static int
+next_token(Normalizer *n)
+{
+	return core_yylex(&n->value, &n->location, n->scanner);
+}
+
+static int
+token_length(const Normalizer *n)
+{
+	return strlen(n->extra.scanbuf + n->location);
+}
+
+/* Copies the text up to a constant and puts a number in its place. */
+static void
+replace(Normalizer *n, int location, int length, const char *suffix)
+{
+	appendBinaryStringInfo(n->out, n->text + n->copied, location - n->copied);
+	appendStringInfo(n->out, "$%d%s", n->next_number++, suffix);
+	n->copied = location + length;
+}
+
+static bool
+is_literal(int token)
+{
+	return (token >= TOKEN_FCONST && token <= TOKEN_XCONST) ||
+		token == TOKEN_ICONST;
+}
+
+/* Replaces every literal token. */
+static void
+replace_literals(Normalizer *n)
+{
+	int			token;
+
+	while (n->out->len < n->limit && (token = next_token(n)) != 0)
+	{
+		if (token == TOKEN_PARAM)
+			n->next_number = Max(n->next_number, n->value.ival + 1);
+		else if (is_literal(token))
+			replace(n, n->location, token_length(n), "");
+	}
+}
+
+static int
+compare_locations(const void *left, const void *right)
+{
+	int			a = ((const LocationLen *) left)->location;
+	int			b = ((const LocationLen *) right)->location;
+
+	return (a > b) - (a < b);
+}
+
+/* The constants of the jumble state in order, without doubles. */
+static int
+sort_locations(CompatJumble *jumble, LocationLen **sorted)
+{
+	int			count = 0;
+	Size		size = sizeof(LocationLen) * jumble->clocations_count;
+
+	if (jumble->clocations_count == 0)
+		return 0;
+	*sorted = palloc(size);
+	memcpy(*sorted, jumble->clocations, size);
+	qsort(*sorted, jumble->clocations_count, sizeof(LocationLen),
+		  compare_locations);
+	for (int i = 0; i < jumble->clocations_count; i++)
+	{
+		LocationLen *location = &(*sorted)[i];
+
+		if (location->location < 0 ||
+			(count > 0 && location->location == (*sorted)[count - 1].location))
+			continue;
+		(*sorted)[count++] = *location;
+	}
+	return count;
+}
+
+/*
+ * Moves the scanner to the token at `location` and returns its length, that
+ * of a minus sign and the number behind it together; -1 when there is none.
+ */
+static int
+constant_length(Normalizer *n, int location)
+{
+	int			token;
+
+	while ((token = next_token(n)) != 0)
+	{
+		if (n->location < location)
+			continue;
+		if (n->location > location)
+			return -1;
+		if (token == '-' && next_token(n) == 0)
+			return -1;
+		return n->location + token_length(n) - location;
+	}
+	return -1;
+}
+
+/* Replaces what the jumble state names. */
+static void
+replace_locations(Normalizer *n, CompatJumble *jumble, int offset)
+{
+	bool		lists = compat_has_lists(jumble);
+	LocationLen *locations;
+	int			count = sort_locations(jumble, &locations);
+
+	n->next_number = lists ? 1 : jumble->highest_extern_param_id + 1;
+	for (int i = 0; i < count && n->out->len < n->limit; i++)
+	{
+		LocationLen *one = &locations[i];
+		int			location = one->location - offset;
+		int			length;
+
+		if (location < n->copied ||
+			(compat_location_is_parameter(one) && !lists))
+			continue;
+		if (location >= n->length)
+			break;
+		if (compat_location_is_list(one))
+			replace(n, location, one->length, " /*, ... */");
+		else if ((length = constant_length(n, location)) > 0)
+			replace(n, location, length, "");
+		else
+		{
+			n->lost = true;
+			break;
+		}
+	}
+}
+
+int
+normalize_text(StringInfo out, const char *text, int length,
+			   CompatJumble *jumble, int offset, int limit)
+{
+	Normalizer	n = {0};
+	int			rest;
+
+	n.out = out;
+	n.text = text;
+	n.length = length;
+	n.limit = out->len + limit;
+	n.next_number = 1;
+	n.scanner = scanner_init(text, &n.extra, &ScanKeywords, ScanKeywordTokens);
+	compat_quiet_scanner(&n.extra);
+	if (jumble)
+		replace_locations(&n, jumble, offset);
+	else
+		replace_literals(&n);
+	scanner_finish(n.scanner);
+	rest = Min(length - n.copied, n.limit - out->len);
+	if (rest > 0 && !n.lost)
+	{
+		appendBinaryStringInfo(out, text + n.copied, rest);
+		n.copied += rest;
+	}
+	return n.copied;
+}

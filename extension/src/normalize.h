@@ -1,0 +1,27 @@
+/*
+ * normalize.h
+ *	  Query texts without their constants.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_NORMALIZE_H
+#define TACHO_NORMALIZE_H
+
+#include "compat.h"
+#include "lib/stringinfo.h"
+
+/*
+ * Appends `text` to `out` with constants replaced by $n, and stops soon after
+ * `limit` bytes. With a jumble state those constants are replaced that the
+ * query identifier leaves out; offsets in it count from `offset` bytes before
+ * `text`. Without (utility statements) all literals are replaced, passwords
+ * included.
+ *
+ * `text` ends with a zero byte at `length`. What cannot be scanned ends the
+ * result, so that nothing slips through. Returns the number of bytes of
+ * `text` that the result stands for. May raise an error of the scanner.
+ */
+extern int	normalize_text(StringInfo out, const char *text, int length,
+						   CompatJumble *jumble, int offset, int limit);
+
+#endif							/* TACHO_NORMALIZE_H */

@@ -1,0 +1,91 @@
+/*
+ * prepared.c
+ *	  Global identifiers of prepared transactions.
+ *
+ * The server has no function that a process without a database could ask, so
+ * the table of prepared transactions is read as it lies in shared memory. Its
+ * structure is the server's own business (compat.h has a copy): it is used
+ * only when its size agrees with what the server allocated, an entry only
+ * when its transaction id agrees with that of the PGPROC it names, and a name
+ * only when it ends within its room. Otherwise the name stays unknown.
+ *
+ * Locking: TwoPhaseStateLock, shared and only if it is free at once.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "access/twophase.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+
+#include "compat.h"
+#include "prepared.h"
+
+static bool looked_up = false;
+static volatile CompatPreparedTable *table = NULL;
+
+/* Finds the table, once a process. */
+static void
+find_table(void)
+{
+	Size		size = compat_prepared_table_size();
+	MemoryContext context = CurrentMemoryContext;
+	bool		found;
+	void	   *start;
+
+	looked_up = true;
+	if (size == 0 || max_prepared_xacts == 0)
+		return;
+	PG_TRY();
+	{
+		start = ShmemInitStruct("Prepared Transaction Table", size, &found);
+		if (found)
+			table = start;
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+		LWLockReleaseAll();
+	}
+	PG_END_TRY();
+}
+
+/* Copies the name of an entry that is what we take it for. */
+static bool
+copy_gid(const volatile CompatPrepared *entry, TransactionId xid,
+		 char gid[GIDSIZE])
+{
+	if (compat_prepared_xid(entry) != xid || entry->pgprocno < 0 ||
+		entry->pgprocno >= MaxBackends + NUM_AUXILIARY_PROCS + max_prepared_xacts ||
+		((volatile PGPROC *) GetPGProcByNumber(entry->pgprocno))->xid != xid)
+		return false;
+	memcpy(gid, (const char *) entry->gid, GIDSIZE);
+	return gid[0] != '\0' && memchr(gid, '\0', GIDSIZE) != NULL;
+}
+
+bool
+prepared_gid(TransactionId xid, char gid[GIDSIZE])
+{
+	bool		found = false;
+
+	gid[0] = '\0';
+	if (!looked_up)
+		find_table();
+	if (table == NULL ||
+		!LWLockConditionalAcquire(TwoPhaseStateLock, LW_SHARED))
+		return false;
+	for (int i = 0; i < table->count && i < max_prepared_xacts && !found; i++)
+	{
+		const volatile CompatPrepared *entry = table->entries[i];
+
+		if (ShmemAddrIsValid((const void *) entry) &&
+			ShmemAddrIsValid((const void *) (entry + 1)))
+			found = copy_gid(entry, xid, gid);
+	}
+	LWLockRelease(TwoPhaseStateLock);
+	if (!found)
+		gid[0] = '\0';
+	return found;
+}

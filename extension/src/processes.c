@@ -1,0 +1,166 @@
+/*
+ * processes.c
+ *	  Which session entry and which category a process of a scan belongs to.
+ *
+ * The entry of each slot is remembered with what it was made from, and made
+ * anew when that differs, when a name was missing, or when a database or role
+ * has changed; after a minute in any case.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "common/ip.h"
+#include "postmaster/bgworker.h"
+
+#include "names.h"
+#include "processes.h"
+
+#define VALID_MS		60000
+
+typedef struct SlotSession
+{
+	uint64		epoch;			/* of the dictionary, 0 = nothing known */
+	uint64		names;			/* names_changes() */
+	int64		valid_until;	/* names_clock_ms() */
+	TimestampTz backend_start;
+	int			pid;
+	int			leader;
+	Oid			database;
+	Oid			user;
+	char		application[NAMEDATALEN];
+	SessionEntry *entry;
+} SlotSession;
+
+static SlotSession *sessions;
+
+void
+processes_init(int slots)
+{
+	sessions = palloc0(sizeof(SlotSession) * slots);
+}
+
+static bool
+is_current(const SlotSession *session, const SlotIdentity *identity,
+		   const SessionRow *row)
+{
+	return session->epoch == dictionary_epoch() &&
+		session->pid == identity->pid &&
+		session->backend_start == identity->backend_start &&
+		session->leader == row->leader &&
+		session->database == row->database &&
+		session->user == row->user &&
+		session->names == names_changes() &&
+		names_clock_ms() < session->valid_until &&
+		strcmp(session->application, row->application) == 0;
+}
+
+NameEntry *
+processes_database_name(Oid database)
+{
+	int			encoding;
+	const char *name = names_get_database(database, &encoding);
+
+	return name ? dictionary_find_name(name, strlen(name), encoding) : NULL;
+}
+
+NameEntry *
+processes_role_name(Oid role)
+{
+	int			encoding;
+	const char *name = names_get_role(role, &encoding);
+
+	return name ? dictionary_find_name(name, strlen(name), encoding) : NULL;
+}
+
+static NameEntry *
+find_name(const char *text)
+{
+	int			length = strlen(text);
+
+	return dictionary_find_name(text, length, names_guess_encoding(text, length));
+}
+
+/* Finds or makes the entry for what the row says. */
+static SessionEntry *
+find_session(SessionScan *scan, SlotIdentity *identity, const SessionRow *row)
+{
+	SessionKey	key;
+	char		type[BGW_MAXLEN];
+	char		addr[NI_MAXHOST];
+	BackendType leader = row->leader == 0 ? B_INVALID :
+		session_scan_type(scan, row->leader);
+
+	names_backend_type(identity->pid, identity->type, type, sizeof(type));
+	names_client_addr(&identity->client_addr, addr, sizeof(addr));
+	identity->category = names_category(identity->type, type, leader);
+
+	memset(&key, 0, sizeof(key));
+	key.pid = identity->pid;
+	key.backend_start = identity->backend_start;
+	key.backend_type = find_name(type);
+	key.category = identity->category;
+	key.database_oid = row->database;
+	key.database = processes_database_name(row->database);
+	key.user_oid = row->user;
+	key.user = processes_role_name(row->user);
+	key.application = find_name(row->application);
+	key.client_addr = find_name(addr);
+	key.leader = row->leader;
+	return dictionary_find_session(&key);
+}
+
+static bool
+has_pending_name(const SessionRow *row)
+{
+	int			encoding;
+
+	return (OidIsValid(row->database) &&
+			names_get_database(row->database, &encoding) == NULL) ||
+		(OidIsValid(row->user) &&
+		 names_get_role(row->user, &encoding) == NULL);
+}
+
+uint64
+processes_session(SessionScan *scan, const SessionRow *row)
+{
+	SlotIdentity *identity = &scan->identities[row->slot];
+	SlotSession *session = &sessions[row->slot];
+
+	if (row->failed)
+	{
+		if (session->epoch != dictionary_epoch() ||
+			session->pid != identity->pid ||
+			session->backend_start != identity->backend_start)
+			return 0;
+	}
+	else if (!is_current(session, identity, row))
+	{
+		session->entry = find_session(scan, identity, row);
+		session->epoch = dictionary_epoch();
+		session->names = names_changes();
+		session->valid_until = names_clock_ms() +
+			(has_pending_name(row) ? 0 : VALID_MS);
+		session->backend_start = identity->backend_start;
+		session->pid = identity->pid;
+		session->leader = row->leader;
+		session->database = row->database;
+		session->user = row->user;
+		strlcpy(session->application, row->application, NAMEDATALEN);
+	}
+	return dictionary_use_session(session->entry);
+}
+
+Category
+processes_category(const SessionScan *scan, int slot)
+{
+	SlotIdentity *identity = &scan->identities[slot];
+	char		type[BGW_MAXLEN];
+
+	if (identity->category == CATEGORY_NONE)
+	{
+		names_backend_type(identity->pid, identity->type, type, sizeof(type));
+		identity->category = names_category(identity->type, type, B_INVALID);
+	}
+	return identity->category;
+}

@@ -1,0 +1,364 @@
+/*
+ * query_text.c
+ *	  Texts of queries on their way from backends to the sampler.
+ *
+ * A hook behind parse analysis sees each statement. One whose query id this
+ * backend has met is left at the price of one comparison. Otherwise the set in
+ * shared memory is asked, and only a text that is new there is normalised and
+ * put into the ring. Both sets are direct-mapped: of two ids that meet in one
+ * place the later stays, and a text may come twice. The sampler makes
+ * everybody forget once a day, so that each day's history has its texts.
+ *
+ * Locking: the ring is written and emptied under the lock "tacho", which is
+ * only ever taken conditionally: nobody waits. The set is atomics without a
+ * lock.
+ *
+ * The hook runs on the user's path: it must not fail. All that can is done
+ * inside PG_TRY; those errors come from the scanner and from memory, so there
+ * is nothing to clean up but the error itself.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "common/hashfn.h"
+#include "mb/pg_wchar.h"
+#include "utils/memutils.h"
+
+#include "compat.h"
+#include "normalize.h"
+#include "query_text.h"
+#include "settings.h"
+#include "shmem.h"
+
+#define LOCAL_TEXTS		1024	/* power of two */
+
+/* more of a statement is not looked at */
+#define SCAN_LIMIT		(64 * 1024)
+
+/* An entry of the ring; the bytes follow. Never wraps around. */
+typedef struct RingEntry
+{
+	uint32		size;			/* whole entry; 0 = go to the ring's begin */
+	Oid			database;
+	Oid			user;
+	int32		encoding;
+	int32		length;
+	int32		whole_length;
+	int64		query_id;
+} RingEntry;
+
+static post_parse_analyze_hook_type previous_hook = NULL;
+
+/* what this backend has met, and in which generation */
+static uint64 local_known[LOCAL_TEXTS];
+static uint32 local_generation = 0;
+
+uint64
+query_text_key(const char *bytes, int length)
+{
+	uint64		key = hash_bytes_extended((const unsigned char *) bytes,
+										  length, 0);
+
+	return key != 0 ? key : 1;
+}
+
+/* The same query id may belong to other texts in other databases. */
+static uint64
+known_key(int64 query_id)
+{
+	uint64		key = (uint64) query_id ^
+		((uint64) MyDatabaseId * UINT64CONST(0x9E3779B97F4A7C15));
+
+	return key != 0 ? key : 1;
+}
+
+/* Ring space an entry of this many bytes needs. */
+static uint32
+entry_size(int length)
+{
+	return MAXALIGN(sizeof(RingEntry) + length);
+}
+
+/*
+ * Puts an entry into the ring. The caller holds the lock. Returns false when
+ * it is full. Behind the last entry before the end there is always room for
+ * the `size` of a mark that sends readers to the begin.
+ */
+static bool
+ring_put(const RingEntry *entry, const char *bytes)
+{
+	uint64		head = pg_atomic_read_u64(&tacho_shared->ring_head);
+	uint64		tail = pg_atomic_read_u64(&tacho_shared->ring_tail);
+	uint32		offset = head & (RING_BYTES - 1);
+	uint32		skip = 0;
+
+	if (offset + entry->size > RING_BYTES)
+		skip = RING_BYTES - offset;
+	if (head + skip + entry->size - tail > RING_BYTES)
+		return false;
+	if (skip > 0)
+	{
+		memset(tacho_shared->ring + offset, 0, sizeof(uint32));
+		offset = 0;
+	}
+	memcpy(tacho_shared->ring + offset, entry, sizeof(*entry));
+	memcpy(tacho_shared->ring + offset + sizeof(*entry), bytes, entry->length);
+	pg_write_barrier();			/* the bytes are there before the head says so */
+	pg_atomic_write_u64(&tacho_shared->ring_head, head + skip + entry->size);
+	return true;
+}
+
+/* Room for the longest text; a guess without the lock. */
+static bool
+ring_has_room(void)
+{
+	uint64		used = pg_atomic_read_u64(&tacho_shared->ring_head) -
+		pg_atomic_read_u64(&tacho_shared->ring_tail);
+
+	return used + 2 * entry_size(QUERY_TEXT_LIMIT) <= RING_BYTES;
+}
+
+static bool
+ring_offer(const RingEntry *entry, const char *bytes)
+{
+	bool		done;
+
+	if (!LWLockConditionalAcquire(tacho_ring_lock, LW_EXCLUSIVE))
+		return false;
+	done = ring_put(entry, bytes);
+	LWLockRelease(tacho_ring_lock);
+	return done;
+}
+
+/*
+ * Appends the text of a statement as the setting wants it. Where nobody knows
+ * the constants (utility statements, query ids of another module) every
+ * literal goes. Returns the bytes of the text that the result stands for.
+ */
+static int
+make_text(StringInfo out, const char *text, int length, const Query *query,
+		  CompatJumble *jumble, int offset)
+{
+	int			scanned = Min(length, SCAN_LIMIT);
+	int			done;
+
+	if (tacho_query_text == QUERY_TEXT_RAW)
+	{
+		done = Min(length, QUERY_TEXT_LIMIT);
+		appendBinaryStringInfo(out, text, done);
+		return done;
+	}
+	if (query->utilityStmt != NULL)
+		jumble = NULL;
+	else if (jumble != NULL && jumble->clocations_count == 0)
+	{
+		done = Min(length, QUERY_TEXT_LIMIT);
+		appendBinaryStringInfo(out, text, done);
+		return done;
+	}
+	text = pnstrdup(text, scanned);
+	return normalize_text(out, text, scanned, jumble, offset,
+						  QUERY_TEXT_LIMIT);
+}
+
+/* Makes the text of a statement and puts it into the ring. */
+static bool
+offer_text(const char *source, const Query *query, CompatJumble *jumble)
+{
+	int			offset = query->stmt_location;
+	int			length = query->stmt_len;
+	const char *text = CleanQuerytext(source, &offset, &length);
+	StringInfoData out;
+	RingEntry	entry = {0};
+	int			done;
+
+	if (offset < 0)
+		offset = 0;
+	initStringInfo(&out);
+	done = make_text(&out, text, length, query, jumble, offset);
+	entry.length = out.len;
+	if (out.len > QUERY_TEXT_LIMIT)
+		entry.length = pg_mbcliplen(out.data, out.len, QUERY_TEXT_LIMIT);
+	else if (done < length)
+		entry.length = pg_mbcliplen(out.data, out.len, out.len);
+	if (done < length || entry.length < out.len)
+		entry.whole_length = length;
+	entry.size = entry_size(entry.length);
+	entry.database = MyDatabaseId;
+	entry.user = GetUserId();
+	entry.encoding = GetDatabaseEncoding();
+	entry.query_id = (int64) query->queryId;
+	return ring_offer(&entry, out.data);
+}
+
+/*
+ * As offer_text(), in a context of its own and without raising an error. A
+ * text that cannot be made, such as one cut within a huge literal, is done
+ * with: to try it at every execution would help nobody.
+ */
+static bool
+try_offer_text(const char *source, const Query *query, CompatJumble *jumble)
+{
+	MemoryContext previous = CurrentMemoryContext;
+	MemoryContext volatile work = NULL;
+	volatile bool done = true;
+
+	PG_TRY();
+	{
+		work = AllocSetContextCreate(previous, "tacho query text",
+									 ALLOCSET_SMALL_SIZES);
+		MemoryContextSwitchTo(work);
+		done = offer_text(source, query, jumble);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(previous);
+		FlushErrorState();
+		pg_atomic_fetch_add_u64(&tacho_shared->texts_dropped, 1);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(previous);
+	if (work)
+		MemoryContextDelete(work);
+	return done;
+}
+
+/* Has this backend, or anybody, recorded the text? Forgets on request. */
+static bool
+is_known(uint64 key)
+{
+	uint32		generation = pg_atomic_read_u32(&tacho_shared->texts_generation);
+	uint64	   *local = &local_known[key & (LOCAL_TEXTS - 1)];
+
+	if (local_generation != generation)
+	{
+		memset(local_known, 0, sizeof(local_known));
+		local_generation = generation;
+	}
+	if (*local == key)
+		return true;
+	if (pg_atomic_read_u64(&tacho_shared->known[key & (KNOWN_TEXTS - 1)]) != key)
+		return false;
+	*local = key;
+	return true;
+}
+
+static void
+remember(uint64 key)
+{
+	pg_atomic_write_u64(&tacho_shared->known[key & (KNOWN_TEXTS - 1)], key);
+	local_known[key & (LOCAL_TEXTS - 1)] = key;
+}
+
+static void
+collect_text(ParseState *pstate, const Query *query, CompatJumble *jumble)
+{
+	uint64		key;
+
+	if (query->queryId == 0 || tacho_query_text == QUERY_TEXT_OFF ||
+		tacho_shared == NULL || pstate->p_sourcetext == NULL ||
+		IsParallelWorker() ||
+		pg_atomic_read_u32(&tacho_shared->texts_wanted) == 0)
+		return;
+	key = known_key((int64) query->queryId);
+	if (is_known(key))
+		return;
+	if (ring_has_room() &&
+		try_offer_text(pstate->p_sourcetext, query, jumble))
+		remember(key);
+	else
+		pg_atomic_fetch_add_u64(&tacho_shared->texts_dropped, 1);
+}
+
+static void
+query_text_hook(ParseState *pstate, Query *query, CompatJumble *jumble)
+{
+	if (previous_hook)
+		previous_hook(pstate, query, jumble);
+	collect_text(pstate, query, jumble);
+}
+
+void
+query_text_init(void)
+{
+	previous_hook = post_parse_analyze_hook;
+	post_parse_analyze_hook = query_text_hook;
+}
+
+/* Copies what is in the ring; NULL when it is empty or busy. */
+static char *
+ring_copy(uint64 *first, uint64 *end)
+{
+	char	   *copy = NULL;
+	uint32		begin;
+	uint32		part;
+
+	*first = pg_atomic_read_u64(&tacho_shared->ring_tail);
+	*end = pg_atomic_read_u64(&tacho_shared->ring_head);
+	if (*first == *end)
+		return NULL;
+	copy = palloc(*end - *first);
+	begin = *first & (RING_BYTES - 1);
+	part = Min(*end - *first, RING_BYTES - begin);
+
+	/* no entry is written twice before the tail moves: no lock to read */
+	pg_read_barrier();
+	memcpy(copy, tacho_shared->ring + begin, part);
+	memcpy(copy + part, tacho_shared->ring, *end - *first - part);
+	return copy;
+}
+
+void
+query_text_drain(void (*take) (const QueryText *text))
+{
+	uint64		first;
+	uint64		end;
+	char	   *copy = ring_copy(&first, &end);
+	uint64		at = first;
+
+	if (copy == NULL)
+		return;
+	while (at < end)
+	{
+		RingEntry  *entry = (RingEntry *) (copy + (at - first));
+		QueryText	text;
+
+		if (entry->size == 0)
+		{
+			at += RING_BYTES - (at & (RING_BYTES - 1));
+			continue;
+		}
+		text.query_id = entry->query_id;
+		text.database = entry->database;
+		text.user = entry->user;
+		text.encoding = entry->encoding;
+		text.length = entry->length;
+		text.whole_length = entry->whole_length;
+		text.bytes = (const char *) entry + sizeof(RingEntry);
+		take(&text);
+		at += entry->size;
+	}
+	pg_memory_barrier();
+	pg_atomic_write_u64(&tacho_shared->ring_tail, end);
+	pfree(copy);
+}
+
+void
+query_text_want(bool wanted, bool again)
+{
+	if (again)
+	{
+		for (int i = 0; i < KNOWN_TEXTS; i++)
+			pg_atomic_write_u64(&tacho_shared->known[i], 0);
+		pg_atomic_fetch_add_u32(&tacho_shared->texts_generation, 1);
+	}
+	pg_atomic_write_u32(&tacho_shared->texts_wanted, wanted);
+}
+
+int64
+query_text_dropped(void)
+{
+	return (int64) pg_atomic_read_u64(&tacho_shared->texts_dropped);
+}

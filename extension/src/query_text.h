@@ -1,0 +1,45 @@
+/*
+ * query_text.h
+ *	  Texts of queries on their way from backends to the sampler.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_QUERY_TEXT_H
+#define TACHO_QUERY_TEXT_H
+
+/* longer texts are cut */
+#define QUERY_TEXT_LIMIT	8192
+
+typedef struct QueryText
+{
+	int64		query_id;
+	Oid			database;
+	Oid			user;
+	int			encoding;
+	int			length;			/* of `bytes` */
+	int			whole_length;	/* of the text when it was cut, else 0 */
+	const char *bytes;			/* not terminated */
+} QueryText;
+
+/* Installs the hook that collects texts. */
+extern void query_text_init(void);
+
+/*
+ * Sampler: takes all texts out of the ring and calls `take` for each. Does
+ * not wait: when a backend is just putting one in, nothing is taken.
+ */
+extern void query_text_drain(void (*take) (const QueryText *text));
+
+/*
+ * Sampler: from now on texts are wanted, or not; `again` = also those that
+ * were taken before.
+ */
+extern void query_text_want(bool wanted, bool again);
+
+/* Texts that found the ring full or busy so far. */
+extern int64 query_text_dropped(void);
+
+/* Key of a text: a hash of its bytes, never 0. */
+extern uint64 query_text_key(const char *bytes, int length);
+
+#endif							/* TACHO_QUERY_TEXT_H */

@@ -1,0 +1,191 @@
+/*
+ * reader.c
+ *	  The SQL functions that read the history.
+ *
+ * tacho_reader() is the body of every set-returning reader function: it runs
+ * `tacho query` with the arguments of the call and returns the rows it
+ * prints. tacho_status() tells what the sampler is doing, and what the tape
+ * says about itself.
+ *
+ * Locking: none; tacho_status_read() takes the sampler's lock for a moment.
+ * Memory: current context of the call.
+ * Life time of the child: child.c.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "utils/builtins.h"
+
+#include "child.h"
+#include "reader.h"
+#include "reader_status.h"
+#include "settings.h"
+#include "statements_status.h"
+#include "status.h"
+
+#define READ_SIZE	(64 * 1024)
+
+PG_FUNCTION_INFO_V1(tacho_reader);
+PG_FUNCTION_INFO_V1(tacho_status);
+
+/*
+ * Feeds the child's output to *output until its end. A child whose output
+ * makes no sense is stopped at once. False = *failure says why.
+ */
+static bool
+read_rows(Child *child, ReaderOutput *output, ReaderFailure *failure)
+{
+	char	   *buffer = palloc(READ_SIZE);
+	int			n;
+
+	while ((n = child_read(child, buffer, READ_SIZE)) > 0)
+	{
+		if (!reader_output_add(output, buffer, n, failure))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Runs the program and stores its rows. False = *failure says why; rows may
+ * have been stored all the same.
+ */
+static bool
+run(char *const argv[], TupleDesc desc, Tuplestorestate *store,
+	ReaderFailure *failure)
+{
+	const char *program = tacho_program_path();
+	ReaderOutput *output = reader_output_begin(desc, store);
+	StringInfoData errors;
+	Child	   *child;
+
+	initStringInfo(&errors);
+	child = child_start(program, argv, &errors);
+	if (child == NULL)
+	{
+		reader_not_started(program, errno, failure);
+		return false;
+	}
+	if (!read_rows(child, output, failure))
+	{
+		child_stop(child);
+		return false;
+	}
+	reader_messages(program, &errors, child_finish(child), failure);
+	return failure->message == NULL && reader_output_end(output, failure);
+}
+
+static void
+require_preload(const ReaderFunction *function)
+{
+	if (!tacho_status_available())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("%s() needs tacho to be loaded at server start",
+						function->name),
+				 errhint("Add tacho to shared_preload_libraries and restart the server.")));
+}
+
+/* True when the call asks for what happens up to now. */
+static bool
+asks_for_present(const ReaderFunction *function, FunctionCallInfo fcinfo)
+{
+	for (int i = 0; i < function->nargs && i < PG_NARGS(); i++)
+	{
+		if (strcmp(function->argnames[i], "until") == 0)
+			return PG_ARGISNULL(i);
+	}
+	return false;
+}
+
+/*
+ * Why nothing is recorded at the moment: with an answer that misses the
+ * present, and with a failure for lack of any history.
+ */
+static void
+explain_missing(const ReaderFunction *function, FunctionCallInfo fcinfo,
+				ReaderFailure *failure)
+{
+	const char *reason = reader_status_reason();
+
+	if (reason == NULL)
+		return;
+	if (failure->message == NULL && asks_for_present(function, fcinfo))
+		ereport(NOTICE,
+				(errmsg("history is not being recorded: %s", reason)));
+	else if (failure->sqlstate == ERRCODE_UNDEFINED_FILE &&
+			 failure->hint == NULL)
+		failure->hint = psprintf("History is not being recorded: %s.", reason);
+}
+
+Datum
+tacho_reader(PG_FUNCTION_ARGS)
+{
+	ReaderFunction *function = reader_function(fcinfo->flinfo);
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReaderFailure failure = {0};
+	char	  **argv;
+
+	require_preload(function);
+	InitMaterializedSRF(fcinfo, 0);
+	argv = reader_arguments(function, fcinfo);
+	run(argv, result->setDesc, result->setResult, &failure);
+	explain_missing(function, fcinfo, &failure);
+	if (failure.message != NULL)
+		reader_raise(&failure);
+	return (Datum) 0;
+}
+
+/* A row of (metric, value). */
+static void
+put_metric(void *arg, const char *metric, const char *value)
+{
+	ReturnSetInfo *result = arg;
+	Datum		values[2];
+	bool		nulls[2] = {false, value == NULL};
+
+	values[0] = CStringGetTextDatum(metric);
+	values[1] = value ? CStringGetTextDatum(value) : (Datum) 0;
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+/* True when the caller asked for something impossible. */
+static bool
+is_callers_fault(int sqlstate)
+{
+	return ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_DATA_EXCEPTION ||
+		ERRCODE_TO_CATEGORY(sqlstate) ==
+		ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION;
+}
+
+/*
+ * The rows of the server, then those of the tape. A tape that cannot be read
+ * is a row too: status() is where one looks when something does not work.
+ */
+Datum
+tacho_status(PG_FUNCTION_ARGS)
+{
+	ReaderFunction *function = reader_function(fcinfo->flinfo);
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReaderFailure failure = {0};
+
+	require_preload(function);
+	InitMaterializedSRF(fcinfo, 0);
+	reader_status_rows(put_metric, result);
+	statements_status_row(put_metric, result);
+	if (!run(reader_arguments(function, fcinfo), result->setDesc,
+			 result->setResult, &failure))
+	{
+		if (is_callers_fault(failure.sqlstate))
+			reader_raise(&failure);
+		put_metric(result, "tape_error", failure.message);
+		if (failure.hint)
+			put_metric(result, "tape_error_hint", failure.hint);
+	}
+	return (Datum) 0;
+}

@@ -1,0 +1,242 @@
+/*
+ * reader_messages.c
+ *	  From what `tacho query` writes to standard error to messages.
+ *
+ * One line is one message: severity, SQLSTATE, primary, detail, hint, tab
+ * separated, escaped as in COPY. A line of another shape (a panic, a message
+ * of the dynamic linker) is kept as detail of a failure.
+ *
+ * Locking: none. Memory: current context.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "utils/elog.h"
+
+#include "child.h"
+#include "reader.h"
+
+#define MESSAGE_FIELDS	5
+
+/* most bytes of unexpected output that are shown */
+#define OTHER_LIMIT		2000
+
+/* exit statuses of the program */
+#define EXIT_USAGE		2
+
+typedef struct ChildMessage
+{
+	char	   *severity;
+	int			sqlstate;
+	char	   *primary;
+	char	   *detail;			/* or NULL */
+	char	   *hint;			/* or NULL */
+} ChildMessage;
+
+bool
+reader_fail(ReaderFailure *failure, int sqlstate, char *message,
+			char *detail, char *hint)
+{
+	failure->sqlstate = sqlstate;
+	failure->message = message;
+	failure->detail = detail;
+	failure->hint = hint;
+	return false;
+}
+
+void
+reader_raise(const ReaderFailure *failure)
+{
+	ereport(ERROR,
+			(errcode(failure->sqlstate),
+			 errmsg_internal("%s", failure->message),
+			 failure->detail ? errdetail_internal("%s", failure->detail) : 0,
+			 failure->hint ? errhint("%s", failure->hint) : 0));
+}
+
+void
+reader_not_started(const char *program, int error_number,
+				   ReaderFailure *failure)
+{
+	char	   *hint = NULL;
+
+	if (error_number == ENOENT || error_number == EACCES)
+		hint = pstrdup("Install the tacho program beside the postgres program, or set tacho.program and restart the server.");
+	else if (error_number == E2BIG)
+		hint = pstrdup("The arguments of the function are too long.");
+	reader_fail(failure,
+				error_number == E2BIG ? ERRCODE_PROGRAM_LIMIT_EXCEEDED :
+				error_number == ENOMEM ? ERRCODE_OUT_OF_MEMORY :
+				ERRCODE_EXTERNAL_ROUTINE_EXCEPTION,
+				psprintf("could not start program \"%s\": %s", program,
+						 strerror(error_number)),
+				NULL, hint);
+}
+
+/* Undoes COPY's escapes; the result is in the server encoding. */
+static char *
+message_text(const char *field, int length)
+{
+	char	   *result = palloc(length + 1);
+	int			to = 0;
+
+	for (int from = 0; from < length; from++)
+	{
+		char		c = field[from];
+
+		if (c == '\\' && from + 1 < length)
+		{
+			c = field[++from];
+			c = c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c;
+		}
+		result[to++] = c;
+	}
+	return reader_to_server(result, to);
+}
+
+/* NULL for an empty field and for \N */
+static char *
+optional_text(const char *field, int length)
+{
+	if (length == 0 || (length == 2 && strncmp(field, "\\N", 2) == 0))
+		return NULL;
+	return message_text(field, length);
+}
+
+static int
+parse_sqlstate(const char *field, int length)
+{
+	if (length != 5 || strspn(field, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") < 5)
+		return ERRCODE_EXTERNAL_ROUTINE_EXCEPTION;
+	return MAKE_SQLSTATE(field[0], field[1], field[2], field[3], field[4]);
+}
+
+/* False = the line is no message of the protocol. */
+static bool
+parse_message(const char *line, int length, ChildMessage *message)
+{
+	const char *field[MESSAGE_FIELDS] = {line, "", "", "", ""};
+	int			len[MESSAGE_FIELDS] = {0};
+	int			n = 0;
+
+	for (int i = 0; i < length; i++)
+	{
+		if (line[i] != '\t')
+			len[n]++;
+		else if (n + 1 < MESSAGE_FIELDS)
+			field[++n] = line + i + 1;
+		else
+			return false;
+	}
+	if (n < 2 || len[2] == 0)
+		return false;
+	message->severity = pnstrdup(field[0], len[0]);
+	message->sqlstate = parse_sqlstate(field[1], len[1]);
+	message->primary = message_text(field[2], len[2]);
+	message->detail = optional_text(field[3], len[3]);
+	message->hint = optional_text(field[4], len[4]);
+	return true;
+}
+
+static void
+pass_on(const ChildMessage *message, int level)
+{
+	ereport(level,
+			(errcode(message->sqlstate),
+			 errmsg_internal("%s", message->primary),
+			 message->detail ? errdetail_internal("%s", message->detail) : 0,
+			 message->hint ? errhint("%s", message->hint) : 0));
+}
+
+/* One line; what is no message is appended to *other. */
+static void
+take_message(const char *line, int length, StringInfo other,
+			 ReaderFailure *failure)
+{
+	ChildMessage message;
+
+	if (parse_message(line, length, &message))
+	{
+		if (strcmp(message.severity, "NOTICE") == 0)
+			pass_on(&message, NOTICE);
+		else if (strcmp(message.severity, "WARNING") == 0)
+			pass_on(&message, WARNING);
+		else if (strcmp(message.severity, "ERROR") == 0)
+			reader_fail(failure, message.sqlstate, message.primary,
+						message.detail, message.hint);
+		return;
+	}
+	if (length > 0 && other->len + length < OTHER_LIMIT)
+	{
+		if (other->len > 0)
+			appendStringInfoChar(other, '\n');
+		appendStringInfoString(other, message_text(line, length));
+	}
+}
+
+/*
+ * The allocator of the program ends it when memory is refused; that is the
+ * limit we set, or the system's.
+ */
+static bool
+ran_out_of_memory(int status, StringInfo other)
+{
+	return (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT &&
+			strstr(other->data, "memory allocation of") != NULL);
+}
+
+/* The failure of a child that ended badly without telling why. */
+static void
+unexplained_end(const char *program, int status, StringInfo other,
+				ReaderFailure *failure)
+{
+	char	   *detail = other->len > 0 ? other->data : NULL;
+
+	if (ran_out_of_memory(status, other))
+		reader_fail(failure, ERRCODE_OUT_OF_MEMORY,
+					pstrdup("tacho program ran out of memory"),
+					psprintf("It may use %d MB.", READER_MEMORY_LIMIT_MB),
+					pstrdup("Ask for a shorter window or fewer rows."));
+	else if (WIFSIGNALED(status))
+		reader_fail(failure, ERRCODE_EXTERNAL_ROUTINE_EXCEPTION,
+					psprintf("program \"%s\" was terminated by signal %d: %s",
+							 program, WTERMSIG(status),
+							 pg_strsignal(WTERMSIG(status))),
+					detail,
+					WTERMSIG(status) == SIGKILL ?
+					pstrdup("Someone killed it, or the system ran out of memory; the kernel log tells.") :
+					NULL);
+	else
+		reader_fail(failure, ERRCODE_EXTERNAL_ROUTINE_EXCEPTION,
+					psprintf("program \"%s\" failed with exit code %d",
+							 program, WEXITSTATUS(status)),
+					detail,
+					WEXITSTATUS(status) == EXIT_USAGE ?
+					pstrdup("The tacho program and the extension are of different versions: install both from the same release.") :
+					NULL);
+}
+
+void
+reader_messages(const char *program, StringInfo errors, int status,
+				ReaderFailure *failure)
+{
+	StringInfoData other;
+	char	   *line = errors->data;
+	char	   *end = errors->data + errors->len;
+
+	initStringInfo(&other);
+	while (line < end)
+	{
+		char	   *newline = memchr(line, '\n', end - line);
+		char	   *stop = newline ? newline : end;
+
+		take_message(line, stop - line, &other, failure);
+		line = stop + 1;
+	}
+	if (status != 0 && failure->message == NULL)
+		unexplained_end(program, status, &other, failure);
+}

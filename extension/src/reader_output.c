@@ -1,0 +1,395 @@
+/*
+ * reader_output.c
+ *	  From the output of `tacho query` to rows.
+ *
+ * The child prints a line of column names, tab separated, then rows in the
+ * text format of COPY, then `\.`. Columns are matched by name with those of
+ * the SQL function: a program that knows more columns than an older SQL
+ * script is understood.
+ *
+ * Locking: none. Memory: a context of its own for the rows, reset after each;
+ * all else in the context that was current at reader_output_begin().
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "catalog/namespace.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "reader.h"
+
+#define VERSION_HINT \
+	"The tacho program and the extension are of different versions: install both from the same release."
+
+typedef enum OutputStage
+{
+	EXPECT_HEADER,
+	EXPECT_ROWS,
+	EXPECT_NOTHING				/* after the end marker */
+} OutputStage;
+
+struct ReaderOutput
+{
+	TupleDesc	desc;
+	Tuplestorestate *store;
+	OutputStage stage;
+	StringInfoData line;		/* begin of a line whose end is yet to come */
+	int			ncolumns;		/* columns of the output */
+	int		   *attribute;		/* of each: index in desc, -1 = not wanted */
+	FmgrInfo   *input;			/* of each attribute of desc */
+	Oid		   *ioparam;
+	Datum	   *values;
+	bool	   *nulls;
+	int64		rows;
+	MemoryContext row_context;
+};
+
+/* where an input function stood when it refused a value */
+typedef struct ValueContext
+{
+	const char *column;
+	int64		row;
+} ValueContext;
+
+ReaderOutput *
+reader_output_begin(TupleDesc desc, Tuplestorestate *store)
+{
+	ReaderOutput *output = palloc0(sizeof(ReaderOutput));
+	int			natts = desc->natts;
+
+	output->desc = desc;
+	output->store = store;
+	output->stage = EXPECT_HEADER;
+	initStringInfo(&output->line);
+	output->input = palloc0(sizeof(FmgrInfo) * natts);
+	output->ioparam = palloc0(sizeof(Oid) * natts);
+	output->values = palloc0(sizeof(Datum) * natts);
+	output->nulls = palloc0(sizeof(bool) * natts);
+	output->row_context = AllocSetContextCreate(CurrentMemoryContext,
+												"tacho reader row",
+												ALLOCSET_DEFAULT_SIZES);
+	for (int i = 0; i < natts; i++)
+	{
+		Oid			function;
+
+		getTypeInputInfo(TupleDescAttr(desc, i)->atttypid, &function,
+						 &output->ioparam[i]);
+		fmgr_info(function, &output->input[i]);
+	}
+	return output;
+}
+
+/*
+ * Appends `length` bytes of valid UTF-8 converted by `conversion`, and `?`
+ * for each character that has no counterpart.
+ */
+static void
+append_converted(StringInfo result, Oid conversion, const char *bytes,
+				 int length)
+{
+	while (length > 0)
+	{
+		int			space = length * MAX_CONVERSION_GROWTH + 1;
+		int			done;
+
+		enlargeStringInfo(result, space);
+		done = pg_do_encoding_conversion_buf(conversion, PG_UTF8,
+											 GetDatabaseEncoding(),
+											 (unsigned char *) bytes, length,
+											 (unsigned char *) result->data +
+											 result->len,
+											 space, true);
+		result->len += strlen(result->data + result->len);
+		if (done >= length)
+			return;
+		appendStringInfoChar(result, '?');
+		done += pg_encoding_mblen(PG_UTF8, bytes + done);
+		bytes += done;
+		length -= done;
+	}
+}
+
+/* As append_converted(), where the server has no conversion: only ASCII. */
+static void
+append_ascii(StringInfo result, const char *bytes, int length)
+{
+	const char *end = bytes + length;
+
+	while (bytes < end)
+	{
+		appendStringInfoChar(result, IS_HIGHBIT_SET(*bytes) ? '?' : *bytes);
+		bytes += pg_encoding_mblen(PG_UTF8, bytes);
+	}
+}
+
+bool
+reader_is_ascii(const char *bytes, int length)
+{
+	for (int i = 0; i < length; i++)
+	{
+		if (IS_HIGHBIT_SET(bytes[i]) || bytes[i] == '\0')
+			return false;
+	}
+	return true;
+}
+
+char *
+reader_to_server(const char *utf8, int length)
+{
+	int			encoding = GetDatabaseEncoding();
+	Oid			conversion = InvalidOid;
+	StringInfoData result;
+
+	if (encoding == PG_SQL_ASCII && memchr(utf8, 0, length) == NULL)
+		return pnstrdup(utf8, length);
+	if (encoding != PG_UTF8 && encoding != PG_SQL_ASCII)
+		conversion = FindDefaultConversionProc(PG_UTF8, encoding);
+
+	initStringInfo(&result);
+	while (length > 0)
+	{
+		int			valid = pg_encoding_verifymbstr(PG_UTF8, utf8, length);
+
+		if (encoding == PG_UTF8 || encoding == PG_SQL_ASCII)
+			appendBinaryStringInfo(&result, utf8, valid);
+		else if (OidIsValid(conversion))
+			append_converted(&result, conversion, utf8, valid);
+		else
+			append_ascii(&result, utf8, valid);
+		utf8 += valid;
+		length -= valid;
+		if (length > 0)
+		{
+			/* a byte that is not part of a character */
+			appendStringInfoChar(&result, '?');
+			utf8++;
+			length--;
+		}
+	}
+	return result.data;
+}
+
+/* Undoes COPY's escapes in place; returns the new length. */
+static int
+unescape(char *field, int length)
+{
+	static const char letters[] = "bfnrtv";
+	static const char meanings[] = "\b\f\n\r\t\v";
+	int			to = 0;
+
+	for (int from = 0; from < length; from++)
+	{
+		char		c = field[from];
+
+		if (c == '\\' && from + 1 < length)
+		{
+			const char *letter;
+
+			c = field[++from];
+			letter = c == '\0' ? NULL : strchr(letters, c);
+			if (letter != NULL)
+				c = meanings[letter - letters];
+		}
+		field[to++] = c;
+	}
+	field[to] = '\0';
+	return to;
+}
+
+static void
+value_context(void *arg)
+{
+	ValueContext *context = arg;
+
+	errcontext("reading row " INT64_FORMAT ", column \"%s\" of the output of the tacho program",
+			   context->row, context->column);
+}
+
+/* Stores a field in output->values. `field` is writable, null-terminated. */
+static void
+store_field(ReaderOutput *output, int attribute, char *field, int length)
+{
+	Form_pg_attribute att = TupleDescAttr(output->desc, attribute);
+	ValueContext context = {NameStr(att->attname), output->rows + 1};
+	ErrorContextCallback callback = {
+		.previous = error_context_stack,
+		.callback = value_context,
+		.arg = &context
+	};
+
+	if (length == 2 && field[0] == '\\' && field[1] == 'N')
+	{
+		output->nulls[attribute] = true;
+		return;
+	}
+	length = unescape(field, length);
+	if (!reader_is_ascii(field, length))
+		field = reader_to_server(field, length);
+
+	error_context_stack = &callback;
+	output->values[attribute] =
+		InputFunctionCall(&output->input[attribute], field,
+						  output->ioparam[attribute], att->atttypmod);
+	output->nulls[attribute] = false;
+	error_context_stack = callback.previous;
+}
+
+/*
+ * The next field of a line: null-terminates it, sets *length and advances
+ * *next; NULL when there is none left.
+ */
+static char *
+next_field(char **next, char *end, int *length)
+{
+	char	   *field = *next;
+	char	   *tab;
+
+	if (field == NULL)
+		return NULL;
+	tab = memchr(field, '\t', end - field);
+	*length = (tab ? tab : end) - field;
+	field[*length] = '\0';
+	*next = tab ? tab + 1 : NULL;
+	return field;
+}
+
+static int
+attribute_of(TupleDesc desc, const char *name)
+{
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (strcmp(NameStr(TupleDescAttr(desc, i)->attname), name) == 0)
+			return i;
+	}
+	return -1;
+}
+
+static bool
+take_header(ReaderOutput *output, char *line, int length,
+			ReaderFailure *failure)
+{
+	int			natts = output->desc->natts;
+	bool	   *found = palloc0(sizeof(bool) * natts);
+	char	   *next = line;
+	char	   *field;
+	int			field_length;
+
+	output->attribute = palloc0(sizeof(int) * (length + 1));
+	while ((field = next_field(&next, line + length, &field_length)) != NULL)
+	{
+		int			attribute = attribute_of(output->desc, field);
+
+		output->attribute[output->ncolumns++] = attribute;
+		if (attribute >= 0)
+			found[attribute] = true;
+	}
+	for (int i = 0; i < natts; i++)
+	{
+		if (!found[i])
+			return reader_fail(failure, ERRCODE_PROTOCOL_VIOLATION,
+							   psprintf("output of the tacho program has no column \"%s\"",
+										NameStr(TupleDescAttr(output->desc, i)->attname)),
+							   NULL, pstrdup(VERSION_HINT));
+	}
+	output->stage = EXPECT_ROWS;
+	return true;
+}
+
+static bool
+take_row(ReaderOutput *output, char *line, int length, ReaderFailure *failure)
+{
+	MemoryContext old = MemoryContextSwitchTo(output->row_context);
+	char	   *next = line;
+	char	   *field;
+	int			field_length;
+	int			column = 0;
+
+	while ((field = next_field(&next, line + length, &field_length)) != NULL)
+	{
+		if (column < output->ncolumns && output->attribute[column] >= 0)
+			store_field(output, output->attribute[column], field,
+						field_length);
+		column++;
+	}
+	if (column == output->ncolumns)
+		tuplestore_putvalues(output->store, output->desc, output->values,
+							 output->nulls);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(output->row_context);
+
+	if (column != output->ncolumns)
+		return reader_fail(failure, ERRCODE_PROTOCOL_VIOLATION,
+						   psprintf("row " INT64_FORMAT " of the output of the tacho program has %d columns instead of %d",
+									output->rows + 1, column,
+									output->ncolumns),
+						   NULL, pstrdup(VERSION_HINT));
+	output->rows++;
+	return true;
+}
+
+/* One line, writable, null-terminated, without its newline. */
+static bool
+take_line(ReaderOutput *output, char *line, int length,
+		  ReaderFailure *failure)
+{
+	CHECK_FOR_INTERRUPTS();
+
+	if (output->stage == EXPECT_HEADER)
+		return take_header(output, line, length, failure);
+	if (output->stage == EXPECT_NOTHING)
+		return reader_fail(failure, ERRCODE_PROTOCOL_VIOLATION,
+						   pstrdup("output of the tacho program goes on after its end"),
+						   NULL, pstrdup(VERSION_HINT));
+	if (length == 2 && line[0] == '\\' && line[1] == '.')
+	{
+		output->stage = EXPECT_NOTHING;
+		return true;
+	}
+	return take_row(output, line, length, failure);
+}
+
+bool
+reader_output_add(ReaderOutput *output, const char *data, int length,
+				  ReaderFailure *failure)
+{
+	StringInfo	line = &output->line;
+
+	while (length > 0)
+	{
+		const char *newline = memchr(data, '\n', length);
+		int			part = newline ? newline - data : length;
+
+		if (line->len + part > READER_LINE_LIMIT)
+			return reader_fail(failure, ERRCODE_PROTOCOL_VIOLATION,
+							   psprintf("row of the output of the tacho program is longer than %d MB",
+										READER_LINE_LIMIT / 1024 / 1024),
+							   NULL, NULL);
+		appendBinaryStringInfo(line, data, part);
+		if (newline == NULL)
+			return true;
+		if (!take_line(output, line->data, line->len, failure))
+			return false;
+		resetStringInfo(line);
+		data += part + 1;
+		length -= part + 1;
+	}
+	return true;
+}
+
+bool
+reader_output_end(ReaderOutput *output, ReaderFailure *failure)
+{
+	MemoryContextDelete(output->row_context);
+	if (output->stage == EXPECT_NOTHING && output->line.len == 0)
+		return true;
+	return reader_fail(failure, ERRCODE_PROTOCOL_VIOLATION,
+					   pstrdup("output of the tacho program is incomplete"),
+					   psprintf("It ended after " INT64_FORMAT " rows without the end marker.",
+								output->rows),
+					   NULL);
+}

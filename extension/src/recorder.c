@@ -1,0 +1,557 @@
+/*
+ * recorder.c
+ *	  Turns scans, markers and texts into frames for the writer.
+ *
+ * Memory: long-lived state in the context of recorder_init(); what a call
+ * allocates besides goes into the caller's context.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/xlog.h"
+
+#include "clocks.h"
+#include "dictionary.h"
+#include "frame.h"
+#include "horizon.h"
+#include "locks.h"
+#include "meta.h"
+#include "names.h"
+#include "processes.h"
+#include "query_text.h"
+#include "recorder.h"
+#include "schema.h"
+#include "settings.h"
+#include "writer.h"
+
+#define TICKS_PER_FRAME		1000
+#define SAMPLE_COLUMNS		(COL_sample_blocked_by + 1)
+#define SENT_TEXTS			4096	/* power of two */
+
+/* Coded values of a sample row, by column id. */
+typedef uint64 SampleRow[SAMPLE_COLUMNS];
+
+/* The row of a slot that holds in the open frame. */
+typedef struct HeldRow
+{
+	uint64		session;		/* 0 = none */
+	int			row;			/* in the section */
+	int			at;				/* tick of the frame that saw it last */
+} HeldRow;
+
+static uint64 incarnation;
+static bool first_life;
+static Frame *frame;
+static Frame *hello;
+static bool frame_open = false;
+static StringInfoData encoded;
+static HeldRow *held;			/* by slot */
+static int	slots;
+static int	max_held;			/* slots above hold nothing */
+
+/* the ticks of the open frame */
+static UnixMs first_slot;
+static UnixMs last_slot;
+
+/* frames that found no room since the last one that did */
+static int64 lost_frames = 0;
+static UnixMs lost_since = 0;
+static UnixMs lost_until = 0;
+
+/* texts: bytes of this day, and the activity texts that were sent */
+static int64 text_day = -1;
+static int64 text_bytes = 0;
+static int64 frame_text_bytes = 0;	/* of them, in the open frame */
+static bool texts_lost = false; /* in lost frames; once some find room again */
+static uint64 sent_texts[SENT_TEXTS];
+static TachoStatus *text_status;
+static UnixMs text_now;
+
+static int64 seen_writer_starts = 0;
+
+void
+recorder_init(uint64 life, bool first)
+{
+	incarnation = life;
+	first_life = first;
+	frame = frame_create();
+	hello = frame_create();
+	initStringInfo(&encoded);
+	slots = compat_status_slots();
+	held = palloc0(sizeof(HeldRow) * slots);
+	processes_init(slots);
+}
+
+void
+recorder_hello(StringInfo out, uint64 sequence, bool restart)
+{
+	frame_reset(hello, 0);
+	meta_put_hello(hello, restart ? "writer restart" :
+				   first_life ? "server start" : "worker restart");
+	if (!frame_encode(hello, FRAME_HELLO, incarnation, sequence, out))
+		elog(ERROR, "hello frame is too long");
+}
+
+/* Texts that only lost frames held are asked for again. */
+static void
+ask_for_lost_texts(void)
+{
+	if (!texts_lost)
+		return;
+	texts_lost = false;
+	memset(sent_texts, 0, sizeof(sent_texts));
+	query_text_want(true, true);
+}
+
+static void put_lost_marker(void);
+
+static void
+open_frame(UnixMs base, int64 boot_ms)
+{
+	if (frame_open)
+		return;
+	if (seen_writer_starts != writer_starts())
+	{
+		seen_writer_starts = writer_starts();
+		dictionary_redefine();
+	}
+	frame_reset(frame, base);
+	frame_open = true;
+	first_slot = last_slot = 0;
+	frame_text_bytes = 0;
+	for (int slot = 0; slot < max_held; slot++)
+		held[slot].session = 0;
+	max_held = 0;
+	dictionary_begin_frame(frame, boot_ms);
+	if (lost_frames > 0)
+		put_lost_marker();
+}
+
+Frame *
+recorder_frame(UnixMs now)
+{
+	open_frame(now, clock_boot_us() / 1000);
+	return frame;
+}
+
+void
+recorder_marker(MarkerKind kind, UnixMs time, UnixMs since, UnixMs until,
+				const char *detail)
+{
+	Section    *section;
+	uint64		name;
+	int			row;
+
+	open_frame(time, clock_boot_us() / 1000);
+	name = dictionary_name(detail, strlen(detail),
+						   names_guess_encoding(detail, strlen(detail)));
+	section = frame_section(frame, TABLE_marker);
+	row = section_add(section);
+	section_set(section, row, COL_marker_time, frame_time(frame, time));
+	section_set(section, row, COL_marker_kind, kind);
+	section_set(section, row, COL_marker_since, frame_time(frame, since));
+	section_set(section, row, COL_marker_until, frame_time(frame, until));
+	section_set(section, row, COL_marker_detail, name);
+}
+
+static void
+put_lost_marker(void)
+{
+	char		detail[100];
+
+	snprintf(detail, sizeof(detail), INT64_FORMAT " frames found no room in the buffer",
+			 lost_frames);
+	recorder_marker(MARKER_FRAMES_LOST, frame_base(frame), lost_since,
+					lost_until, detail);
+}
+
+void
+recorder_settings(void)
+{
+	open_frame(frame_open ? frame_base(frame) : text_now, clock_boot_us() / 1000);
+	meta_put_settings(frame);
+	/* a higher limit may have room for texts that were left out */
+	texts_lost |= text_status != NULL && text_status->texts_over_limit > 0;
+}
+
+/* A text that the history should have; repeats are the writer's business. */
+static void
+put_text(uint64 key, int64 query_id, Oid database, Oid user, int encoding,
+		 const char *bytes, int length, int whole_length)
+{
+	Section    *section;
+	int			row;
+	uint64		database_name;
+	uint64		user_name;
+
+	if (tacho_text_limit > 0 &&
+		text_bytes + length > (int64) tacho_text_limit * 1024)
+	{
+		text_status->texts_over_limit++;
+		return;
+	}
+	text_bytes += length;
+	frame_text_bytes += length;
+	text_status->texts_taken++;
+	database_name = dictionary_use_name(processes_database_name(database));
+	user_name = dictionary_use_name(processes_role_name(user));
+	section = frame_section(frame, TABLE_text);
+	row = section_add(section);
+	section_set(section, row, COL_text_text_key, key);
+	section_set(section, row, COL_text_query_id, frame_int(query_id));
+	section_set(section, row, COL_text_database, database_name);
+	section_set(section, row, COL_text_username, user_name);
+	section_set(section, row, COL_text_encoding, encoding);
+	section_set_bytes(section, COL_text_bytes, bytes, length);
+	section_set(section, row, COL_text_length, whole_length);
+	section_set(section, row, COL_text_user_oid, user);
+}
+
+static void
+take_text(const QueryText *text)
+{
+	names_want_database(text->database);
+	names_want_role(text->user);
+	names_resolve();
+	put_text(query_text_key(text->bytes, text->length), text->query_id,
+			 text->database, text->user, text->encoding, text->bytes,
+			 text->length, text->whole_length);
+}
+
+void
+recorder_texts(UnixMs now, TachoStatus *status)
+{
+	int64		day = now / (24 * 60 * 60 * 1000);
+
+	text_now = now;
+	text_status = status;
+	if (day != text_day)
+	{
+		text_day = day;
+		text_bytes = 0;
+		memset(sent_texts, 0, sizeof(sent_texts));
+		query_text_want(true, true);
+	}
+	open_frame(now, clock_boot_us() / 1000);
+	query_text_drain(take_text);
+	status->texts_dropped = query_text_dropped();
+}
+
+/* Key of the activity of a row without a query id, 0 when it is not kept. */
+static uint64
+activity_key(const SessionRow *row)
+{
+	uint64		key;
+	uint64	   *sent;
+
+	if (row->activity == NULL || row->activity_length == 0 ||
+		tacho_query_text == QUERY_TEXT_OFF)
+		return 0;
+	key = query_text_key(row->activity, row->activity_length);
+	sent = &sent_texts[key & (SENT_TEXTS - 1)];
+	if (*sent != key && text_status != NULL)
+	{
+		*sent = key;
+		put_text(key, 0, row->database, row->user,
+				 names_database_encoding(row->database), row->activity,
+				 row->activity_length, 0);
+	}
+	return key;
+}
+
+static uint64
+time_of(TimestampTz time)
+{
+	return time == 0 ? 0 :
+		frame_time(frame, (time + TACHO_EPOCH_OFFSET_US) / 1000);
+}
+
+/* The coded values of a row, but `at`. */
+static void
+code_row(const SessionRow *row, uint64 session, SampleRow values)
+{
+	const char *progress = compat_progress_name(row->progress_command);
+	bool		active = row->state == SESSION_ACTIVE ||
+		row->state == SESSION_FASTPATH || row->state == SESSION_STATE_NONE;
+
+	memset(values, 0, sizeof(SampleRow));
+	values[COL_sample_session] = session;
+	values[COL_sample_state] = row->state;
+	if (row->failed)
+	{
+		values[COL_sample_marked] = 2;
+		return;
+	}
+	values[COL_sample_wait] = dictionary_wait(row->wait);
+	if (row->only_blocks)
+		values[COL_sample_marked] = 1;
+	if (active && row->wait == 0)
+		values[COL_sample_cpu] = row->cpu ? row->cpu : CPU_NOT_KNOWN;
+	values[COL_sample_statement] = dictionary_statement(row->query_id,
+														row->plan_id,
+														activity_key(row));
+	values[COL_sample_query_start] = time_of(row->query_start);
+	values[COL_sample_xact_start] = time_of(row->xact_start);
+	values[COL_sample_state_change] = time_of(row->state_change);
+	values[COL_sample_xmin] = row->xmin;
+	values[COL_sample_xid] = row->xid;
+	if (progress)
+	{
+		values[COL_sample_progress_command] = schema_label("progress", progress);
+		values[COL_sample_progress_relation] = row->progress_relation;
+	}
+}
+
+static void
+add_row(Section *section, int at, const SampleRow values)
+{
+	int			row = section_add(section);
+
+	section_set(section, row, COL_sample_at, at);
+	for (int column = COL_sample_session; column < SAMPLE_COLUMNS; column++)
+		section_set(section, row, column, values[column]);
+}
+
+static void
+add_gone(Section *section, int at, uint64 session)
+{
+	SampleRow	values = {0};
+
+	values[COL_sample_session] = session;
+	values[COL_sample_gone] = 1;
+	add_row(section, at, values);
+}
+
+static bool
+is_held(const Section *section, const HeldRow *last, const SampleRow values)
+{
+	for (int column = COL_sample_session; column < SAMPLE_COLUMNS; column++)
+		if (section_get(section, last->row, column) != values[column])
+			return false;
+	return true;
+}
+
+/* Adds a row of the scan, unless the row that holds already says the same. */
+static void
+put_row(Section *section, int at, SessionScan *scan, const SessionRow *row,
+		uint64 session)
+{
+	HeldRow    *last = &held[row->slot];
+	SampleRow	values;
+
+	code_row(row, session, values);
+	if (row->blocked_by >= 0)
+		values[COL_sample_blocked_by] =
+			processes_session(scan, &scan->rows[row->blocked_by]);
+	if (last->session != session || !is_held(section, last, values))
+	{
+		if (last->session != 0 && last->session != session)
+			add_gone(section, at, last->session);
+		last->row = section->rows;
+		add_row(section, at, values);
+	}
+	last->session = session;
+	last->at = at;
+	max_held = Max(max_held, row->slot + 1);
+}
+
+/* Ends the rows of sessions that this tick did not see. */
+static void
+end_rows(Section *section, int at)
+{
+	for (int slot = 0; slot < max_held; slot++)
+		if (held[slot].session != 0 && held[slot].at != at)
+		{
+			add_gone(section, at, held[slot].session);
+			held[slot].session = 0;
+		}
+}
+
+static void
+put_samples(int at, SessionScan *scan, TachoStatus *status)
+{
+	Section    *section = frame_section(frame, TABLE_sample);
+
+	for (int i = 0; i < scan->row_count; i++)
+	{
+		SessionRow *row = &scan->rows[i];
+		uint64		session = processes_session(scan, row);
+
+		if (session == 0)
+			continue;
+		put_row(section, at, scan, row, session);
+		status->rows_taken++;
+	}
+	if (at > 0)
+		end_rows(section, at);
+}
+
+static void
+put_counts(int at, const SessionScan *scan)
+{
+	int			counts[CATEGORIES][SESSION_STATES] = {0};
+	Section    *section = frame_section(frame, TABLE_count);
+
+	counts[CATEGORY_FOREGROUND][SESSION_IDLE] = scan->idle_clients;
+	for (int i = 0; i < scan->idle_count; i++)
+		counts[processes_category(scan, scan->idle[i].slot)]
+			[scan->idle[i].state]++;
+	for (int i = 0; i < scan->row_count; i++)
+		if (!scan->rows[i].only_blocks)
+			counts[processes_category(scan, scan->rows[i].slot)]
+				[scan->rows[i].state]++;
+	for (int category = 0; category < CATEGORIES; category++)
+		for (int state = 0; state < SESSION_STATES; state++)
+		{
+			int			row;
+
+			if (counts[category][state] == 0)
+				continue;
+			row = section_add(section);
+			section_set(section, row, COL_count_at, at);
+			section_set(section, row, COL_count_category, category);
+			section_set(section, row, COL_count_state, state);
+			section_set(section, row, COL_count_backends,
+						counts[category][state]);
+		}
+}
+
+static void
+put_horizon(Section *section, int row, const SessionScan *scan)
+{
+	uint64		next_xid = compat_next_full_xid();
+	Horizon		horizon;
+
+	horizon_find(&horizon, scan, next_xid);
+	section_set(section, row, COL_tick_next_xid, next_xid);
+	section_set(section, row, COL_tick_oldest_xmin, horizon.oldest);
+	section_set(section, row, COL_tick_oldest_xmin_holder, horizon.holder);
+	section_set(section, row, COL_tick_oldest_xmin_pid, horizon.pid);
+	section_set(section, row, COL_tick_oldest_xmin_name,
+				dictionary_ascii(horizon.name));
+}
+
+static int
+put_tick(const SlotTick *due, int interval_ms, UnixMs taken_at,
+		 const SessionScan *scan)
+{
+	Section    *section = frame_section(frame, TABLE_tick);
+	int			row = section_add(section);
+
+	section_set(section, row, COL_tick_tick, due->tick);
+	section_set(section, row, COL_tick_slot_time,
+				frame_time(frame, due->slot_time));
+	section_set(section, row, COL_tick_taken_at, frame_time(frame, taken_at));
+	section_set(section, row, COL_tick_interval_ms, interval_ms);
+	section_set(section, row, COL_tick_elapsed_ms, due->elapsed_ms);
+	section_set(section, row, COL_tick_status, due->late ? TICK_LATE : TICK_OK);
+	section_set(section, row, COL_tick_connections, scan->clients);
+	section_set(section, row, COL_tick_max_connections, MaxConnections);
+	section_set(section, row, COL_tick_vcpus_x100, meta_vcpus_x100());
+	section_set(section, row, COL_tick_in_recovery, RecoveryInProgress());
+	section_set(section, row, COL_tick_rows_failed, scan->rows_failed);
+	section_set(section, row, COL_tick_locks_unresolved, locks_unresolved());
+	put_horizon(section, row, scan);
+	return row;
+}
+
+/* Looks up what this scan needs and the caches do not have. */
+static void
+resolve_names(const SessionScan *scan)
+{
+	names_begin();
+	for (int i = 0; i < scan->row_count; i++)
+	{
+		const SessionRow *row = &scan->rows[i];
+
+		if (row->failed)
+			continue;
+		names_want_database(row->database);
+		names_want_role(row->user);
+		names_want_wait(row->wait);
+	}
+	names_resolve();
+}
+
+/* At least 1: 0 stands for what was not measured. */
+int
+recorder_cost_step(int64 cost_us)
+{
+	return cost_us <= 1 ? 1 : Max(1, (int) rint(4 * log2((double) cost_us)));
+}
+
+void
+recorder_tick(const SlotTick *due, int interval_ms, int64 wall_us,
+			  int64 boot_us, int64 cpu_before, SessionScan *scan,
+			  TachoStatus *status)
+{
+	int			at;
+	int64		cost_us;
+
+	text_status = status;
+	text_now = due->slot_time;
+	open_frame(due->slot_time, boot_us / 1000);
+	resolve_names(scan);
+	if (first_slot == 0)
+		first_slot = due->slot_time;
+	last_slot = due->slot_time;
+	at = put_tick(due, interval_ms, wall_us / 1000, scan);
+	put_samples(at, scan, status);
+	locks_put(frame, at, scan);
+	put_counts(at, scan);
+	cost_us = clock_cpu_us() - cpu_before;
+	section_set(frame_section(frame, TABLE_tick), at, COL_tick_cost_step,
+				recorder_cost_step(cost_us));
+	status->ticks_taken++;
+	status->ticks_late += due->late;
+	status->ticks_missed += due->missed;
+	status->rows_failed += scan->rows_failed;
+	status->names_pending = names_pending();
+	if (at + 1 >= TICKS_PER_FRAME)
+		recorder_close(status);
+}
+
+static void
+note_lost_frame(TachoStatus *status)
+{
+	UnixMs		since = first_slot ? first_slot : frame_base(frame);
+
+	if (lost_frames == 0)
+		lost_since = since;
+	lost_until = Max(since, last_slot);
+	lost_frames++;
+	status->frames_lost++;
+	/* its texts come again, which must not use up the day's share */
+	text_bytes -= Min(text_bytes, frame_text_bytes);
+	texts_lost |= frame_text_bytes > 0;
+	dictionary_redefine();
+}
+
+void
+recorder_close(TachoStatus *status)
+{
+	if (!frame_open)
+		return;
+	frame_open = false;
+	if (frame_is_empty(frame))
+		return;
+	if (frame_encode(frame, FRAME_DATA, incarnation, writer_next_sequence(),
+					 &encoded) &&
+		writer_put(encoded.data, encoded.len))
+	{
+		lost_frames = 0;
+		ask_for_lost_texts();
+	}
+	else
+		note_lost_frame(status);
+}
+
+void
+recorder_close_before(UnixMs next_slot, TachoStatus *status)
+{
+	if (first_slot == 0 || next_slot / 1000 != last_slot / 1000)
+		recorder_close(status);
+}

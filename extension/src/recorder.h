@@ -1,0 +1,59 @@
+/*
+ * recorder.h
+ *	  Turns scans, markers and texts into frames for the writer.
+ *
+ * One frame is open at a time. From an interval of one second on it holds one
+ * tick; below, the ticks of a second, of which samples are coded as changes.
+ * Used by the sampler only.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_RECORDER_H
+#define TACHO_RECORDER_H
+
+#include "frame.h"
+#include "session_scan.h"
+#include "slot_clock.h"
+#include "status.h"
+
+/* Sets up in the current memory context. */
+extern void recorder_init(uint64 incarnation, bool first_life);
+
+/* Hello frame for a new writer; a WriterHello. */
+extern void recorder_hello(StringInfo out, uint64 sequence, bool restart);
+
+/*
+ * Adds a tick to the open frame, with the scan's rows. `wall_us` is when the
+ * scan was made; `started` the worker's CPU time before it.
+ */
+extern void recorder_tick(const SlotTick *due, int interval_ms, int64 wall_us,
+						  int64 boot_us, int64 cpu_before, SessionScan *scan,
+						  TachoStatus *status);
+
+/* The open frame, opened if need be; for rows that belong to no tick. */
+extern Frame *recorder_frame(UnixMs now);
+
+/* A cost in steps of a quarter octave: microseconds = 2^(step / 4). */
+extern int	recorder_cost_step(int64 cost_us);
+
+/* Adds a marker to the open frame. Times of 0 are unknown. */
+extern void recorder_marker(MarkerKind kind, UnixMs time, UnixMs since,
+							UnixMs until, const char *detail);
+
+/* Adds the settings the writer obeys to the open frame. */
+extern void recorder_settings(void);
+
+/* The open frame, opened if need be. Valid until it is closed. */
+extern Frame *recorder_frame(UnixMs now);
+
+/* Adds the texts that backends have offered to the open frame. */
+extern void recorder_texts(UnixMs now, TachoStatus *status);
+
+/*
+ * Closes the open frame when a tick in the slot after `slot_time` would belong
+ * into another, or in any case, and gives it to the writer.
+ */
+extern void recorder_close_before(UnixMs next_slot, TachoStatus *status);
+extern void recorder_close(TachoStatus *status);
+
+#endif							/* TACHO_RECORDER_H */

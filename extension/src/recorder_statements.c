@@ -1,0 +1,230 @@
+/*
+ * recorder_statements.c
+ *	  Every tacho.statements_interval the sampler goes over the statistics of
+ *	  statements and records what each entry has counted since the last time.
+ *
+ * A pass begins when the wall clock enters another interval, and is spread
+ * over turns of the sampler's loop, each of which stops after TURN_US. All of
+ * its rows carry the time it began and the time since the one before it; the
+ * row without an entry, its last one, says that it was made at all. While the
+ * writer is behind none begins: what is counted meanwhile comes with the next.
+ *
+ * Locking: statements_record() tries the lock of a partition.
+ * Memory: the frame's; names in their caches.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "clocks.h"
+#include "dictionary.h"
+#include "names.h"
+#include "processes.h"
+#include "recorder.h"
+#include "recorder_statements.h"
+#include "settings.h"
+#include "statements.h"
+#include "writer.h"
+
+#define TURN_US			250
+#define BATCH			32		/* rows between two looks at the clock */
+#define ROWS_PER_FRAME	1000
+
+typedef struct Pass
+{
+	bool		running;
+	bool		discard;		/* what was counted so far is not recorded */
+	uint32		slot;			/* next one */
+	uint32		slots;
+	UnixMs		time;			/* when it began */
+	int64		boot_us;
+	int64		elapsed_ms;		/* since the one before */
+} Pass;
+
+static Pass pass;
+static int64 last_interval = -1;	/* number of the interval, by wall clock */
+
+/* Beyond this a sum of all that was counted would tell nothing. */
+#define LONGEST_MS		(60 * 60 * 1000)
+
+static void
+begin_pass(int64 wall_us, int64 boot_us)
+{
+	int64		recorded_at = statements_recorded_at();
+	int64		elapsed_ms = (boot_us - recorded_at) / 1000;
+
+	pass = (Pass) {
+		.running = true,
+		.discard = recorded_at == 0 || elapsed_ms > Max(LONGEST_MS, 2 * tacho_statements_interval),
+		.slots = statements_slots(),
+		.time = wall_us / 1000,
+		.boot_us = boot_us,
+		.elapsed_ms = Max(elapsed_ms, 1),
+	};
+}
+
+/* True when the wall clock has entered another interval. */
+static bool
+is_due(int64 wall_us)
+{
+	int64		number = wall_us / 1000 / tacho_statements_interval;
+	bool		due = last_interval != -1 && number != last_interval;
+
+	if (due && !writer_has_room())
+		return false;
+	last_interval = number;
+	return due;
+}
+
+/* Columns of the counters, in the order of a row's values. */
+static const uint8 *
+column_ids(void)
+{
+	static uint8 ids[HISTORY_COLUMNS];
+
+	if (ids[0] == 0)
+	{
+		HistoryColumn columns[HISTORY_COLUMNS];
+
+		counters_history_columns(columns);
+		for (int i = 0; i < HISTORY_COLUMNS; i++)
+			ids[i] = columns[i].id;
+	}
+	return ids;
+}
+
+static uint64
+entry_id(const StatementKey *key)
+{
+	StatsEntryKey entry;
+
+	memset(&entry, 0, sizeof(entry));
+	entry.query_id = (int64) key->query_id;
+	entry.user_oid = key->user_id;
+	entry.user = processes_role_name(key->user_id);
+	entry.database_oid = key->database_id;
+	entry.database = processes_database_name(key->database_id);
+	entry.toplevel = key->toplevel != 0;
+	return dictionary_stats_entry(&entry);
+}
+
+/* A row; entry 0 is none. */
+static int
+add_row(Frame *frame, uint64 entry)
+{
+	Section    *section = frame_section(frame, TABLE_statement_stats);
+	int			row = section_add(section);
+
+	section_set(section, row, COL_statement_stats_time,
+				frame_time(frame, pass.time));
+	section_set(section, row, COL_statement_stats_elapsed_ms, pass.elapsed_ms);
+	section_set(section, row, COL_statement_stats_entry, entry);
+	return row;
+}
+
+static void
+put_row(const StatementRow *counted)
+{
+	Frame	   *frame = recorder_frame(pass.time);
+	int			row = add_row(frame, entry_id(&counted->key));
+	Section    *section = frame_section(frame, TABLE_statement_stats);
+	const uint8 *ids = column_ids();
+
+	for (int i = 0; i < HISTORY_COLUMNS; i++)
+		if (counted->values[i] != 0)
+			section_set(section, row, ids[i], counted->values[i]);
+}
+
+/* Fills rows from the next slots. */
+static int
+read_batch(StatementRow *rows)
+{
+	int			n = 0;
+
+	for (int looked = 0; looked < 8 * BATCH; looked++)
+	{
+		if (n == BATCH || pass.slot == pass.slots)
+			break;
+		n += statements_record(pass.slot++, &rows[n]);
+	}
+	return n;
+}
+
+static void
+put_batch(const StatementRow *rows, int n, TachoStatus *status)
+{
+	names_begin();
+	for (int i = 0; i < n; i++)
+	{
+		names_want_database(rows[i].key.database_id);
+		names_want_role(rows[i].key.user_id);
+	}
+	names_resolve();
+	for (int i = 0; i < n; i++)
+		put_row(&rows[i]);
+	status->statement_rows += n;
+	if (n > 0 && frame_rows(recorder_frame(pass.time),
+							TABLE_statement_stats) >= ROWS_PER_FRAME)
+		recorder_close(status);
+}
+
+static void
+end_pass(TachoStatus *status)
+{
+	pass.running = false;
+	statements_set_recorded_at(pass.boot_us);
+	if (!pass.discard)
+		(void) add_row(recorder_frame(pass.time), 0);
+	status->statements_recorded = pass.time * 1000 - TACHO_EPOCH_OFFSET_US;
+}
+
+/* Goes on with a pass until its end or for so long. */
+static void
+run_pass(int64 for_us, TachoStatus *status)
+{
+	static StatementRow rows[BATCH];
+	int64		end_us = clock_boot_us() + for_us;
+
+	while (pass.running && clock_boot_us() < end_us)
+	{
+		int			n = read_batch(rows);
+
+		if (!pass.discard)
+			put_batch(rows, n, status);
+		if (pass.slot == pass.slots)
+			end_pass(status);
+	}
+}
+
+void
+statements_turn(int64 wall_us, int64 boot_us, TachoStatus *status)
+{
+	if (!statements_active())
+		return;
+	if (tacho_statements_interval == 0)
+	{
+		pass.running = false;
+		last_interval = -1;
+		statements_set_recorded_at(0);
+		return;
+	}
+	if (!pass.running && is_due(wall_us))
+		begin_pass(wall_us, boot_us);
+	run_pass(TURN_US, status);
+}
+
+bool
+statements_turn_again(void)
+{
+	return pass.running;
+}
+
+void
+statements_finish(int64 wall_us, int64 boot_us, TachoStatus *status)
+{
+	if (!statements_active() || tacho_statements_interval == 0)
+		return;
+	run_pass(USECS_PER_SEC, status);
+	begin_pass(wall_us, boot_us);
+	run_pass(USECS_PER_SEC, status);
+}

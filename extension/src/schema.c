@@ -1,0 +1,183 @@
+/*
+ * schema.c
+ *	  The catalog as rows of the hello frame.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "counters.h"
+#include "schema.h"
+
+typedef struct SchemaColumn
+{
+	ModelTable	table;
+	ModelColumn column;
+	ModelType	type;
+	ModelRole	role;
+	const char *table_name;
+	const char *column_name;
+	const char *target;
+} SchemaColumn;
+
+typedef struct SchemaLabel
+{
+	const char *enumeration;
+	int			value;
+	const char *label;
+} SchemaLabel;
+
+static const SchemaColumn columns[] = {
+#define TABLE(id, name, doc)
+#define COLUMN(table, id, name, type, target, dimension, doc) \
+	{TABLE_##table, id, TYPE_##type, ROLE_##dimension, #table, #name, #target},
+#define LABEL(enumeration, value, label)
+#include "../../catalog/samples.h"
+#undef TABLE
+#undef COLUMN
+#undef LABEL
+};
+
+static const SchemaLabel labels[] = {
+#define TABLE(id, name, doc)
+#define COLUMN(table, id, name, type, target, dimension, doc)
+#define LABEL(enumeration, value, label) {#enumeration, value, label},
+#include "../../catalog/samples.h"
+#undef TABLE
+#undef COLUMN
+#undef LABEL
+};
+
+/* what model.h says about values that the code names */
+static const SchemaLabel named[] = {
+	{"category", CATEGORY_FOREGROUND, "foreground"},
+	{"category", CATEGORY_MAINTENANCE, "maintenance"},
+	{"category", CATEGORY_BACKGROUND, "background"},
+	{"category", CATEGORY_REPLICATION, "replication"},
+	{"state", SESSION_ACTIVE, "active"},
+	{"state", SESSION_IDLE, "idle"},
+	{"state", SESSION_IDLE_IN_TRANSACTION, "idle in transaction"},
+	{"state", SESSION_IDLE_IN_TRANSACTION_ABORTED,
+	"idle in transaction (aborted)"},
+	{"state", SESSION_FASTPATH, "fastpath function call"},
+	{"state", SESSION_DISABLED, "disabled"},
+	{"state", SESSION_STARTING, "starting"},
+	{"cpu", CPU_NOT_KNOWN, "CPU*"},
+	{"cpu", CPU_RUNNING, "running"},
+	{"cpu", CPU_RUNNABLE, "runnable"},
+	{"cpu", CPU_UNINSTRUMENTED, "uninstrumented"},
+	{"tick_status", TICK_OK, "ok"},
+	{"tick_status", TICK_LATE, "late"},
+	{"tick_status", TICK_FAILED, "failed"},
+	{"xmin_holder", XMIN_HOLDER_SESSION, "session"},
+	{"xmin_holder", XMIN_HOLDER_PREPARED, "prepared transaction"},
+	{"xmin_holder", XMIN_HOLDER_SLOT, "replication slot"},
+	{"marker", MARKER_START, "start"},
+	{"marker", MARKER_STOP, "stop"},
+	{"marker", MARKER_CRASH_RECOVERY, "crash recovery"},
+	{"marker", MARKER_PROMOTION, "promotion"},
+	{"marker", MARKER_SETTINGS_CHANGED, "settings changed"},
+	{"marker", MARKER_STATISTICS_RESET, "statistics reset"},
+	{"marker", MARKER_CLOCK_STEP, "clock step"},
+	{"marker", MARKER_FRAMES_LOST, "frames lost"},
+	{"marker", MARKER_INTERVAL_CHANGED, "interval changed"},
+};
+
+static void
+put_text(Section *section, int column, const char *text)
+{
+	section_set_bytes(section, column, text, strlen(text));
+}
+
+static void
+put_column(Section *section, const SchemaColumn *column)
+{
+	int			row = section_add(section);
+
+	section_set(section, row, COL_schema_table_id, column->table);
+	section_set(section, row, COL_schema_column_id, column->column);
+	section_set(section, row, COL_schema_type, column->type);
+	section_set(section, row, COL_schema_flags, column->role);
+	put_text(section, COL_schema_table_name, column->table_name);
+	put_text(section, COL_schema_column_name, column->column_name);
+	put_text(section, COL_schema_target,
+			 strcmp(column->target, "none") == 0 ? "" : column->target);
+}
+
+/* The counters of statements: columns of table statement_stats. */
+static void
+put_counters(Section *section)
+{
+	HistoryColumn counters[HISTORY_COLUMNS];
+
+	counters_history_columns(counters);
+	for (int i = 0; i < HISTORY_COLUMNS; i++)
+	{
+		const HistoryColumn *counter = &counters[i];
+		SchemaColumn column = {
+			.table = TABLE_statement_stats,
+			.column = counter->id,
+			.type = counter->is_time ? TYPE_SPAN : TYPE_UINT,
+			.table_name = "statement_stats",
+			.column_name = counter->name,
+			.target = "none",
+		};
+
+		if (counter->bucket >= 0)
+			column.column_name = psprintf("%s_%d", counter->name,
+										  counter->bucket);
+		put_column(section, &column);
+	}
+}
+
+void
+schema_put(Frame *frame)
+{
+	Section    *section = frame_section(frame, TABLE_schema);
+
+	for (int i = 0; i < lengthof(columns); i++)
+		put_column(section, &columns[i]);
+	put_counters(section);
+
+	section = frame_section(frame, TABLE_label);
+	for (int i = 0; i < lengthof(labels); i++)
+	{
+		int			row = section_add(section);
+
+		section_set(section, row, COL_label_value, labels[i].value);
+		put_text(section, COL_label_enumeration, labels[i].enumeration);
+		put_text(section, COL_label_label, labels[i].label);
+	}
+}
+
+int
+schema_label(const char *enumeration, const char *label)
+{
+	for (int i = 0; i < lengthof(labels); i++)
+		if (strcmp(labels[i].enumeration, enumeration) == 0 &&
+			strcmp(labels[i].label, label) == 0)
+			return labels[i].value;
+	return 0;
+}
+
+ModelRole
+schema_role(ModelTable table, int column)
+{
+	for (int i = 0; i < lengthof(columns); i++)
+		if (columns[i].table == table && columns[i].column == column)
+			return columns[i].role;
+	return ROLE_NONE;
+}
+
+void
+schema_check(void)
+{
+	for (int i = 0; i < lengthof(columns); i++)
+		if (columns[i].column > MODEL_MAX_COLUMNS)
+			elog(ERROR, "column \"%s\" of the catalog has id %d, at most %d are expected",
+				 columns[i].column_name, columns[i].column, MODEL_MAX_COLUMNS);
+	for (int i = 0; i < lengthof(named); i++)
+		if (schema_label(named[i].enumeration, named[i].label) != named[i].value)
+			elog(ERROR, "value of label \"%s\" of the catalog is not %d",
+				 named[i].label, named[i].value);
+}

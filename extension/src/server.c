@@ -1,0 +1,579 @@
+/*
+ * server.c
+ *	  Measurements of the server as a whole.
+ *
+ * Cumulative statistics and the list of databases are read in a transaction of
+ * its own (guarded.c), whose locks are conditional or held for one copy.
+ *
+ * Locking: replicas and slots are read without their spinlocks, in single
+ * reads of at most 64 bits; one that goes away meanwhile may be named once
+ * more.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/xlog.h"
+#include "access/xlogrecovery.h"
+#include "catalog/pg_database.h"
+#include "replication/slot.h"
+#include "replication/walreceiver.h"
+#include "replication/walsender.h"
+#include "replication/walsender_private.h"
+#include "storage/lmgr.h"
+#include "utils/fmgrprotos.h"
+#include "utils/guc.h"
+#include "utils/hsearch.h"
+#include "utils/timestamp.h"
+
+#include "clocks.h"
+#include "dictionary.h"
+#include "guarded.h"
+#include "host.h"
+#include "meta.h"
+#include "names.h"
+#include "recorder.h"
+#include "schema.h"
+#include "server.h"
+#include "settings.h"
+
+#define MAX_DATABASES	1000
+#define COLUMNS			(MODEL_MAX_COLUMNS + 1)
+#define NOT_KNOWN		HOST_NOT_KNOWN
+
+/* Values of one row by column id. */
+typedef int64 Values[COLUMNS];
+
+/* A source of counters that are reset together. */
+typedef struct Source
+{
+	const char *what;
+	TimestampTz reset;
+	bool		known;			/* read before */
+} Source;
+
+/* What was counted for a database at the reading before. */
+typedef struct Database
+{
+	Oid			oid;			/* key; InvalidOid: shared objects */
+	int64		seen;			/* number of the reading that saw it last */
+	bool		present;		/* it has statistics */
+	char		name[NAMEDATALEN];
+	TimestampTz reset;
+	Values		now;
+	Values		before;
+} Database;
+
+static HTAB *databases;
+static ModelRole roles[TABLE_server_slot + 1][COLUMNS];
+static int64 readings = 0;
+static int64 read_us = 0;		/* CLOCK_BOOTTIME of the reading before */
+static int64 next_us = 0;
+static int	left_out;
+static bool listed = false;		/* all databases, by the last reading */
+static bool listed_before;
+static XLogRecPtr position;		/* of the log, to compare others with */
+
+static Values server_now;
+static Values server_before;
+static Source checkpointer = {"checkpoints"};
+static Source archiver = {"the archiver"};
+static Source wal = {"write-ahead log"};
+
+/* what is counted for a database, by the functions behind pg_stat_database */
+static const struct
+{
+	int			column;
+	PGFunction	function;
+	bool		is_ms;			/* a double */
+}			database_columns[] = {
+	{COL_server_database_xact_commit, pg_stat_get_db_xact_commit},
+	{COL_server_database_xact_rollback, pg_stat_get_db_xact_rollback},
+	{COL_server_database_blks_hit, pg_stat_get_db_blocks_hit},
+	{COL_server_database_blk_read_time, pg_stat_get_db_blk_read_time, true},
+	{COL_server_database_blk_write_time, pg_stat_get_db_blk_write_time, true},
+	{COL_server_database_tup_returned, pg_stat_get_db_tuples_returned},
+	{COL_server_database_tup_fetched, pg_stat_get_db_tuples_fetched},
+	{COL_server_database_tup_inserted, pg_stat_get_db_tuples_inserted},
+	{COL_server_database_tup_updated, pg_stat_get_db_tuples_updated},
+	{COL_server_database_tup_deleted, pg_stat_get_db_tuples_deleted},
+	{COL_server_database_temp_files, pg_stat_get_db_temp_files},
+	{COL_server_database_temp_bytes, pg_stat_get_db_temp_bytes},
+	{COL_server_database_deadlocks, pg_stat_get_db_deadlocks},
+	{COL_server_database_conflicts, pg_stat_get_db_conflict_all},
+	{COL_server_database_sessions, pg_stat_get_db_sessions},
+	{COL_server_database_sessions_abandoned, pg_stat_get_db_sessions_abandoned},
+	{COL_server_database_sessions_fatal, pg_stat_get_db_sessions_fatal},
+	{COL_server_database_sessions_killed, pg_stat_get_db_sessions_killed},
+};
+
+/* Counters that began at 0 since the reading before, or nobody knows when. */
+static void
+begin_counting(Values before, bool at_zero)
+{
+	for (int column = 0; column < COLUMNS; column++)
+		before[column] = at_zero ? 0 : NOT_KNOWN;
+}
+
+static void
+forget(Values values)
+{
+	begin_counting(values, false);
+}
+
+void
+server_init(void)
+{
+	HASHCTL		info = {0};
+
+	info.keysize = sizeof(Oid);
+	info.entrysize = sizeof(Database);
+	info.hcxt = CurrentMemoryContext;
+	databases = hash_create("tacho server databases", 64, &info,
+							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	for (int table = TABLE_server; table <= TABLE_server_slot; table++)
+		for (int column = 0; column < COLUMNS; column++)
+			roles[table][column] = schema_role(table, column);
+	forget(server_before);
+	/* one copy of what is asked for, never one of everything there is */
+	SetConfigOption("stats_fetch_consistency", "cache", PGC_SUSET,
+					PGC_S_OVERRIDE);
+}
+
+bool
+server_is_due(int64 boot_us)
+{
+	return tacho_server_interval > 0 && boot_us >= next_us;
+}
+
+/* ---- what is read ---- */
+
+static void
+read_host(void)
+{
+	Host		host;
+
+	host_read("", &host);
+#define HOST(name) server_now[COL_server_##name] = host.name
+	HOST(load_1);
+	HOST(load_5);
+	HOST(load_15);
+	HOST(tasks_runnable);
+	HOST(cpu_user);
+	HOST(cpu_system);
+	HOST(cpu_iowait);
+	HOST(cpu_idle);
+	HOST(cpu_steal);
+	HOST(cpu_throttled);
+	HOST(memory_total);
+	HOST(memory_available);
+	HOST(swap_used);
+	HOST(pressure_cpu_some);
+	HOST(pressure_memory_some);
+	HOST(pressure_memory_full);
+	HOST(pressure_io_some);
+	HOST(pressure_io_full);
+#undef HOST
+	if (meta_vcpus_x100() > 0)
+		server_now[COL_server_vcpus] = meta_vcpus_x100();
+}
+
+/* On a standby the log is what was replayed, and what waits for that counts. */
+static void
+read_log(void)
+{
+	XLogRecPtr	received;
+
+	if (!RecoveryInProgress())
+	{
+		position = GetXLogWriteRecPtr();
+		server_now[COL_server_wal_bytes] = GetXLogInsertRecPtr();
+		return;
+	}
+	position = GetXLogReplayRecPtr(NULL);
+	received = GetWalRcvFlushRecPtr(NULL, NULL);
+	server_now[COL_server_wal_bytes] = position;
+	if (received == InvalidXLogRecPtr)
+		return;
+	server_now[COL_server_recovery_lag_bytes] =
+		received > position ? received - position : 0;
+	server_now[COL_server_recovery_lag] = received <= position ? 0 :
+		Max(0, (GetCurrentTimestamp() - GetLatestXTime()) / 1000);
+}
+
+static void
+read_transactions(void)
+{
+	uint64		next = compat_next_full_xid();
+
+	server_now[COL_server_transaction_ids] = next;
+	server_now[COL_server_oldest_xid_age] =
+		(int32) ((TransactionId) next - compat_oldest_xid());
+}
+
+/*
+ * Counters of a source begin at 0 again after a reset: all they say happened
+ * since the reading before.
+ */
+static void
+watch_reset(Source *source, TimestampTz reset, int first, int last)
+{
+	bool		was_reset = source->known && reset != source->reset;
+	char		detail[100];
+
+	source->known = true;
+	source->reset = reset;
+	if (!was_reset)
+		return;
+	for (int column = first; column <= last; column++)
+		server_before[column] = 0;
+	snprintf(detail, sizeof(detail), "statistics of %s were reset", source->what);
+	recorder_marker(MARKER_STATISTICS_RESET,
+					(reset + TACHO_EPOCH_OFFSET_US) / 1000, 0, 0, detail);
+}
+
+static void
+read_cluster(void)
+{
+	CompatCheckpoints checkpoints = compat_checkpoints();
+	const PgStat_ArchiverStats *archived = pgstat_fetch_stat_archiver();
+	const PgStat_WalStats *logged = pgstat_fetch_stat_wal();
+
+	server_now[COL_server_checkpoints_timed] = checkpoints.timed;
+	server_now[COL_server_checkpoints_requested] = checkpoints.requested;
+	server_now[COL_server_checkpoint_write_time] = checkpoints.write_ms;
+	server_now[COL_server_checkpoint_sync_time] = checkpoints.sync_ms;
+	server_now[COL_server_checkpoint_buffers] = checkpoints.buffers;
+	watch_reset(&checkpointer, checkpoints.reset,
+				COL_server_checkpoints_timed, COL_server_checkpoint_buffers);
+	server_now[COL_server_wal_archived] = archived->archived_count;
+	server_now[COL_server_wal_archive_failed] = archived->failed_count;
+	watch_reset(&archiver, archived->stat_reset_timestamp,
+				COL_server_wal_archived, COL_server_wal_archive_failed);
+	server_now[COL_server_wal_records] = COMPAT_WAL_COUNTERS(logged)->wal_records;
+	server_now[COL_server_wal_fpi] = COMPAT_WAL_COUNTERS(logged)->wal_fpi;
+	server_now[COL_server_wal_buffers_full] =
+		COMPAT_WAL_COUNTERS(logged)->wal_buffers_full;
+	watch_reset(&wal, logged->stat_reset_timestamp,
+				COL_server_wal_records, COL_server_wal_buffers_full);
+}
+
+/* The value of a function of pg_stat_database; 0 when it is null. */
+static Datum
+call(PGFunction function, Oid oid)
+{
+	LOCAL_FCINFO(fcinfo, 1);
+	Datum		result;
+
+	InitFunctionCallInfoData(*fcinfo, NULL, 1, InvalidOid, NULL, NULL);
+	fcinfo->args[0].value = ObjectIdGetDatum(oid);
+	fcinfo->args[0].isnull = false;
+	result = function(fcinfo);
+	return fcinfo->isnull ? (Datum) 0 : result;
+}
+
+static int64
+read_counter(int i, Oid oid)
+{
+	Datum		value = call(database_columns[i].function, oid);
+
+	return database_columns[i].is_ms ?
+		(int64) (DatumGetFloat8(value) * 1000) : DatumGetInt64(value);
+}
+
+static void
+mark_database_reset(Database *database, TimestampTz reset)
+{
+	char		detail[NAMEDATALEN + 50];
+
+	begin_counting(database->before, true);
+	snprintf(detail, sizeof(detail), database->oid == InvalidOid ?
+			 "statistics of shared objects were reset" :
+			 "statistics of database \"%s\" were reset", database->name);
+	recorder_marker(MARKER_STATISTICS_RESET,
+					(reset + TACHO_EPOCH_OFFSET_US) / 1000, 0, 0, detail);
+}
+
+static void
+read_database(Oid oid, const char *name)
+{
+	bool		found;
+	Database   *database = hash_search(databases, &oid, HASH_FIND, NULL);
+	TimestampTz reset;
+	bool		fresh;
+
+	if (database == NULL && hash_get_num_entries(databases) >= MAX_DATABASES)
+	{
+		left_out++;
+		return;
+	}
+	database = hash_search(databases, &oid, HASH_ENTER, &found);
+	fresh = !found || !database->present;
+	database->seen = readings;
+	strlcpy(database->name, name, NAMEDATALEN);
+	database->present = pgstat_fetch_stat_dbentry(oid) != NULL;
+	if (!database->present)
+		return;
+	forget(database->now);
+	if (fresh)
+		/* what the reading before has not seen began after it */
+		begin_counting(database->before, listed_before);
+	for (int i = 0; i < lengthof(database_columns); i++)
+		database->now[database_columns[i].column] = read_counter(i, oid);
+	/* read is what was fetched and not found */
+	database->now[COL_server_database_blks_read] =
+		DatumGetInt64(call(pg_stat_get_db_blocks_fetched, oid)) -
+		database->now[COL_server_database_blks_hit];
+	reset = DatumGetInt64(call(pg_stat_get_db_stat_reset_time, oid));
+	if (!fresh && reset != database->reset)
+		mark_database_reset(database, reset);
+	database->reset = reset;
+}
+
+static void
+read_databases(void)
+{
+	Relation	relation;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	if (!ConditionalLockRelationOid(DatabaseRelationId, AccessShareLock))
+		return;
+	relation = table_open(DatabaseRelationId, NoLock);
+	scan = systable_beginscan(relation, InvalidOid, false, NULL, 0, NULL);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_database form = (Form_pg_database) GETSTRUCT(tuple);
+
+		read_database(form->oid, NameStr(form->datname));
+	}
+	systable_endscan(scan);
+	table_close(relation, NoLock);
+	read_database(InvalidOid, "");
+	listed = true;
+}
+
+static void
+read_statistics(void)
+{
+	pgstat_clear_snapshot();
+	read_cluster();
+	read_databases();
+}
+
+/* ---- what is recorded ---- */
+
+/*
+ * Sets the measurements of a row: a state as it is, a counter's increase when
+ * the reading before knew it. `before` becomes `now`.
+ */
+static void
+set_measures(Section *section, int row, const Values now, Values before)
+{
+	for (int column = 0; column < COLUMNS; column++)
+	{
+		ModelRole	role = roles[section->table][column];
+		int64		value = now[column];
+
+		if (role == ROLE_COUNTER)
+			value = value == NOT_KNOWN || before[column] == NOT_KNOWN ||
+				value < before[column] ? NOT_KNOWN : value - before[column];
+		if ((role == ROLE_COUNTER || role == ROLE_GAUGE) && value != NOT_KNOWN)
+			section_set(section, row, column, value + 1);
+		/* what could not be read this time counts at the next */
+		if (before && now[column] != NOT_KNOWN)
+			before[column] = now[column];
+	}
+}
+
+static Section *
+add_row(ModelTable table, UnixMs now, int *row)
+{
+	Frame	   *frame = recorder_frame(now);
+	Section    *section = frame_section(frame, table);
+
+	*row = section_add(section);
+	/* column 1 is the time in each of these tables */
+	section_set(section, *row, COL_server_time, frame_time(frame, now));
+	return section;
+}
+
+static uint64
+object_name(const char *name)
+{
+	return dictionary_name(name, strlen(name),
+						   names_guess_encoding(name, strlen(name)));
+}
+
+static bool
+has_changed(const Database *database)
+{
+	for (int i = 0; i < lengthof(database_columns); i++)
+	{
+		int			column = database_columns[i].column;
+
+		if (database->before[column] != NOT_KNOWN &&
+			database->now[column] != database->before[column])
+			return true;
+	}
+	return false;
+}
+
+/* Databases that are gone are forgotten. */
+static void
+put_databases(UnixMs now)
+{
+	HASH_SEQ_STATUS scan;
+	Database   *database;
+
+	hash_seq_init(&scan, databases);
+	while ((database = hash_seq_search(&scan)) != NULL)
+	{
+		Section    *section;
+		int			row;
+
+		if (database->seen != readings)
+			(void) hash_search(databases, &database->oid, HASH_REMOVE, NULL);
+		else if (database->present && !has_changed(database))
+			memcpy(database->before, database->now, sizeof(Values));
+		else if (database->present)
+		{
+			section = add_row(TABLE_server_database, now, &row);
+			section_set(section, row, COL_server_database_object,
+						object_name(database->name));
+			set_measures(section, row, database->now, database->before);
+		}
+	}
+}
+
+static const char *
+application_of(const SessionScan *scan, int pid)
+{
+	for (int i = 0; i < scan->row_count; i++)
+		if (scan->identities[scan->rows[i].slot].pid == pid)
+			return scan->rows[i].application;
+	return "";
+}
+
+static int64
+bytes_behind(XLogRecPtr reached)
+{
+	if (reached == InvalidXLogRecPtr)
+		return NOT_KNOWN;
+	return reached < position ? position - reached : 0;
+}
+
+static void
+put_replicas(const SessionScan *scan, UnixMs now)
+{
+	for (int i = 0; WalSndCtl != NULL && i < max_wal_senders; i++)
+	{
+		volatile WalSnd *sender = &WalSndCtl->walsnds[i];
+		int			pid = sender->pid;
+		Values		values;
+		Section    *section;
+		int			row;
+
+		if (pid == 0 || sender->state < WALSNDSTATE_CATCHUP)
+			continue;
+		forget(values);
+		values[COL_server_replica_replica_sent_lag] = bytes_behind(sender->sentPtr);
+		values[COL_server_replica_replica_write_lag] = bytes_behind(sender->write);
+		values[COL_server_replica_replica_flush_lag] = bytes_behind(sender->flush);
+		values[COL_server_replica_replica_replay_lag] = bytes_behind(sender->apply);
+		values[COL_server_replica_replica_replay_delay] =
+			sender->applyLag < 0 ? NOT_KNOWN : sender->applyLag;
+		section = add_row(TABLE_server_replica, now, &row);
+		section_set(section, row, COL_server_replica_object,
+					object_name(application_of(scan, pid)));
+		set_measures(section, row, values, NULL);
+	}
+}
+
+static int64
+xmin_age(TransactionId xmin, TransactionId catalog_xmin)
+{
+	TransactionId next = (TransactionId) compat_next_full_xid();
+	int64		age = NOT_KNOWN;
+
+	if (TransactionIdIsNormal(xmin))
+		age = (int32) (next - xmin);
+	if (TransactionIdIsNormal(catalog_xmin))
+		age = Max(age, (int32) (next - catalog_xmin));
+	return age;
+}
+
+static void
+put_slots(UnixMs now)
+{
+	for (int i = 0; ReplicationSlotCtl != NULL && i < max_replication_slots; i++)
+	{
+		volatile ReplicationSlot *slot = &ReplicationSlotCtl->replication_slots[i];
+		char		name[NAMEDATALEN];
+		Values		values;
+		Section    *section;
+		int			row;
+
+		if (!slot->in_use)
+			continue;
+		forget(values);
+		strlcpy(name, (const char *) NameStr(slot->data.name), NAMEDATALEN);
+		values[COL_server_slot_slot_active] = compat_slot_is_active(slot);
+		values[COL_server_slot_slot_retained] =
+			bytes_behind(slot->data.restart_lsn);
+		values[COL_server_slot_slot_xmin_age] =
+			xmin_age(slot->effective_xmin, slot->effective_catalog_xmin);
+		section = add_row(TABLE_server_slot, now, &row);
+		section_set(section, row, COL_server_slot_object, object_name(name));
+		set_measures(section, row, values, NULL);
+	}
+}
+
+static void
+plan_next(int64 boot_us)
+{
+	int64		interval_us = (int64) tacho_server_interval * 1000;
+
+	next_us += interval_us;
+	if (next_us <= boot_us || next_us > boot_us + interval_us)
+		next_us = boot_us + interval_us;
+}
+
+void
+server_measure(const SessionScan *scan, int64 wall_us, int64 boot_us,
+			   TachoStatus *status)
+{
+	int64		cpu_before = clock_cpu_us();
+	UnixMs		now = wall_us / 1000;
+	Section    *section;
+	int			row;
+
+	plan_next(boot_us);
+	readings++;
+	left_out = 0;
+	listed_before = listed;
+	listed = false;
+	(void) recorder_frame(now);
+	forget(server_now);
+	read_host();
+	read_log();
+	read_transactions();
+	if (!guarded_run(read_statistics))
+		status->server_failed++;
+	if (listed)
+		put_databases(now);
+	listed = listed && left_out == 0;
+	server_now[COL_server_databases_left_out] = left_out;
+	section = add_row(TABLE_server, now, &row);
+	section_set(section, row, COL_server_elapsed_ms,
+				read_us == 0 ? 0 : (boot_us - read_us) / 1000);
+	set_measures(section, row, server_now, server_before);
+	put_replicas(scan, now);
+	put_slots(now);
+	read_us = boot_us;
+	status->server_readings++;
+	status->server_cpu_us += clock_cpu_us() - cpu_before;
+}

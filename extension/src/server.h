@@ -1,0 +1,30 @@
+/*
+ * server.h
+ *	  Measurements of the server as a whole.
+ *
+ * What is counted is recorded as the increase since the reading before; a
+ * reset of the server's statistics makes no negative increase and sets a
+ * marker. Used by the sampler only.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_SERVER_H
+#define TACHO_SERVER_H
+
+#include "session_scan.h"
+#include "status.h"
+
+/* Sets up in the current memory context. */
+extern void server_init(void);
+
+/* True when tacho.server_interval has passed. */
+extern bool server_is_due(int64 boot_us);
+
+/*
+ * Measures, and adds rows and markers to the open frame. `scan` is the last
+ * one: it knows the names of replicas. Raises no error but out of memory.
+ */
+extern void server_measure(const SessionScan *scan, int64 wall_us,
+						   int64 boot_us, TachoStatus *status);
+
+#endif							/* TACHO_SERVER_H */

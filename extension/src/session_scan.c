@@ -1,0 +1,346 @@
+/*
+ * session_scan.c
+ *	  One pass over the backend status array.
+ *
+ * The array itself is private to the server; its begin follows from the entry
+ * of this process and the index of that entry. Each entry is read under the
+ * server's changecount protocol, and the wait event, transaction ids and lock
+ * group of its PGPROC in the same window, so that a row belongs together as
+ * far as the server allows: a PGPROC is not written under the changecount,
+ * but a statement that ends or begins in between is noticed.
+ *
+ * Locking: none. Memory: none, after session_scan_create(). A writer that is
+ * stopped in the middle of an update cannot hold us: after SCAN_TRIES the row
+ * is marked failed.
+ *
+ * Auxiliary processes and most background workers report no state. They are
+ * idle when they wait in class Activity.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "port/atomics.h"
+
+#include "session_scan.h"
+
+#define SCAN_TRIES		100
+
+/*
+ * An idle slot is two cache lines, seldom in the cache of a process that looks
+ * once a second: they are asked for this many slots ahead.
+ */
+#define SCAN_AHEAD		8
+
+/* activity strings of one scan */
+#define ACTIVITY_BYTES	(256 * 1024)
+
+static PgBackendStatus *
+status_array(void)
+{
+	return MyBEEntry - compat_my_slot();
+}
+
+SessionScan *
+session_scan_create(void)
+{
+	SessionScan *scan = palloc0(sizeof(SessionScan));
+
+	scan->slots = compat_status_slots();
+	scan->identities = palloc0(sizeof(SlotIdentity) * scan->slots);
+	scan->rows = palloc0(sizeof(SessionRow) * scan->slots);
+	scan->idle = palloc0(sizeof(SessionIdle) * scan->slots);
+	scan->activity_size = Max(ACTIVITY_BYTES,
+							  4 * pgstat_track_activity_query_size);
+	scan->activity = palloc0(scan->activity_size);
+	return scan;
+}
+
+static bool
+is_valid_proc(const volatile PGPROC *proc, int pid)
+{
+	return proc != NULL && proc->pid == pid;
+}
+
+/* The PGPROC of a process, or NULL when it is not there. */
+static volatile PGPROC *
+find_proc(SlotIdentity *identity, int slot, int pid)
+{
+	volatile PGPROC *proc = compat_slot_proc(slot);
+
+	if (proc != NULL)
+		return is_valid_proc(proc, pid) ? proc : NULL;
+	if (identity->procno >= 0)
+	{
+		proc = GetPGProcByNumber(identity->procno);
+		if (is_valid_proc(proc, pid))
+			return proc;
+	}
+	for (int i = 0; i < ProcGlobal->allProcCount; i++)
+	{
+		proc = GetPGProcByNumber(i);
+		if (is_valid_proc(proc, pid))
+		{
+			identity->procno = i;
+			return proc;
+		}
+	}
+	identity->procno = -1;
+	return NULL;
+}
+
+static SessionState
+session_state(BackendState state, BackendType type)
+{
+	if (compat_state_starting(state))
+		return SESSION_STARTING;
+	switch (state)
+	{
+		case STATE_IDLE:
+			return SESSION_IDLE;
+		case STATE_RUNNING:
+			return SESSION_ACTIVE;
+		case STATE_IDLEINTRANSACTION:
+			return SESSION_IDLE_IN_TRANSACTION;
+		case STATE_FASTPATH:
+			return SESSION_FASTPATH;
+		case STATE_IDLEINTRANSACTION_ABORTED:
+			return SESSION_IDLE_IN_TRANSACTION_ABORTED;
+		case STATE_DISABLED:
+			return SESSION_DISABLED;
+		default:
+			return type == B_BACKEND ? SESSION_STARTING : SESSION_STATE_NONE;
+	}
+}
+
+/*
+ * Copies the PGPROC's part. The leader's pid is read through a pointer that
+ * always points into the array of all PGPROCs, whoever uses it now.
+ */
+static void
+read_proc(SessionRow *row, volatile PGPROC *proc, int pid)
+{
+	PGPROC	   *leader;
+
+	row->wait = 0;
+	row->xid = row->xmin = InvalidTransactionId;
+	row->xmin_ignored = false;
+	row->leader = 0;
+	if (proc == NULL)
+		return;
+	row->wait = proc->wait_event_info;
+	row->xid = proc->xid;
+	row->xmin = proc->xmin;
+	row->xmin_ignored = (proc->statusFlags & PROC_IN_VACUUM) != 0;
+	leader = proc->lockGroupLeader;
+	if (leader != NULL && leader->pid != pid)
+		row->leader = leader->pid;
+}
+
+static void
+read_status(SessionRow *row, const volatile PgBackendStatus *entry)
+{
+	row->server_state = entry->st_state;
+	row->xact_start = entry->st_xact_start_timestamp;
+	row->query_start = entry->st_activity_start_timestamp;
+	row->state_change = entry->st_state_start_timestamp;
+	row->database = entry->st_databaseid;
+	row->user = entry->st_userid;
+	row->query_id = (int64) entry->st_query_id;
+	row->plan_id = compat_plan_id(entry);
+	row->progress_command = entry->st_progress_command;
+	row->progress_relation = entry->st_progress_command_target;
+	strlcpy(row->application, entry->st_appname, NAMEDATALEN);
+}
+
+/* Copies the activity string of a row that has no query id. */
+static void
+read_activity(SessionScan *scan, SessionRow *row,
+			  const volatile PgBackendStatus *entry, bool wanted)
+{
+	Size		room = scan->activity_size - scan->activity_used;
+	char	   *to = scan->activity + scan->activity_used;
+
+	row->activity = NULL;
+	row->activity_length = 0;
+	if (!wanted || row->query_id != 0 || row->server_state != STATE_RUNNING ||
+		room < pgstat_track_activity_query_size)
+		return;
+	strlcpy(to, entry->st_activity_raw, pgstat_track_activity_query_size);
+	row->activity = to;
+	row->activity_length = strlen(to);
+}
+
+/* Somebody else than at the last scan: remembers who. */
+static void
+read_identity(SlotIdentity *identity, const volatile PgBackendStatus *entry,
+			  int pid, TimestampTz start, BackendType type)
+{
+	identity->fresh = true;
+	identity->pid = pid;
+	identity->backend_start = start;
+	identity->type = type;
+	identity->category = CATEGORY_NONE;
+	identity->procno = -1;
+	memcpy(&identity->client_addr, (const void *) &entry->st_clientaddr,
+		   sizeof(SockAddr));
+}
+
+/*
+ * Reads one entry. Returns false when nobody is there. With row->failed set
+ * the entry could not be read; the identity may be that of a predecessor.
+ */
+static bool
+read_entry(SessionScan *scan, SessionRow *row,
+		   const volatile PgBackendStatus *entry, bool raw_activity)
+{
+	SlotIdentity *identity = &scan->identities[row->slot];
+
+	row->failed = row->only_blocks = false;
+	row->blocked_by = -1;
+	row->cpu = CPU_NONE;
+	for (int try = 0; try < SCAN_TRIES; try++)
+	{
+		int			before;
+		int			after;
+		int			pid;
+		TimestampTz start;
+		BackendType type;
+
+		pgstat_begin_read_activity(entry, before);
+		pid = entry->st_procpid;
+		if (pid == 0)
+			return false;
+		start = entry->st_proc_start_timestamp;
+		type = entry->st_backendType;
+		if (identity->pid != pid || identity->backend_start != start ||
+			identity->type != type)
+			read_identity(identity, entry, pid, start, type);
+		read_status(row, entry);
+		read_proc(row, find_proc(identity, row->slot, pid), pid);
+		read_activity(scan, row, entry, raw_activity || type != B_BACKEND);
+		pgstat_end_read_activity(entry, after);
+		if (pgstat_read_activity_complete(before, after))
+		{
+			row->state = session_state(row->server_state, type);
+			return true;
+		}
+	}
+	row->failed = true;
+	row->state = session_state(entry->st_state, entry->st_backendType);
+	row->activity = NULL;
+	return entry->st_procpid != 0;
+}
+
+static bool
+is_idle(const SessionRow *row)
+{
+	if (row->failed)
+		return false;
+	if (row->state == SESSION_IDLE)
+		return true;
+	return row->state == SESSION_STATE_NONE &&
+		(row->wait & 0xFF000000U) == PG_WAIT_ACTIVITY;
+}
+
+static inline void
+look_ahead(const SessionScan *scan, const volatile PgBackendStatus *entries,
+		   int slot)
+{
+#if defined(__GNUC__) || defined(__clang__)
+	if (slot + SCAN_AHEAD < scan->slots)
+	{
+		__builtin_prefetch((const void *) &entries[slot + SCAN_AHEAD].st_procpid);
+		__builtin_prefetch((const void *) &entries[slot + SCAN_AHEAD].st_state);
+	}
+#endif
+}
+
+void
+session_scan_run(SessionScan *scan, bool raw_activity)
+{
+	const volatile PgBackendStatus *entries = status_array();
+	int			own = compat_my_slot();
+
+	scan->row_count = scan->idle_count = 0;
+	scan->clients = scan->idle_clients = scan->rows_failed = 0;
+	scan->activity_used = 0;
+	for (int slot = 0; slot < scan->slots; slot++)
+	{
+		const volatile PgBackendStatus *entry = &entries[slot];
+		SessionRow *row = &scan->rows[scan->row_count];
+
+		look_ahead(scan, entries, slot);
+		if (entry->st_procpid == 0 || slot == own)
+			continue;
+		if (entry->st_backendType == B_BACKEND)
+		{
+			scan->clients++;
+			if (entry->st_state == STATE_IDLE)
+			{
+				scan->idle_clients++;
+				continue;
+			}
+		}
+		row->slot = slot;
+		if (!read_entry(scan, row, entry, raw_activity))
+			continue;
+		if (!is_idle(row))
+		{
+			scan->row_count++;
+			scan->rows_failed += row->failed;
+			if (row->activity)
+				scan->activity_used += row->activity_length + 1;
+		}
+		else if (scan->identities[slot].type == B_BACKEND)
+			scan->idle_clients++;
+		else
+		{
+			SessionIdle *idle = &scan->idle[scan->idle_count++];
+
+			idle->slot = slot;
+			idle->state = row->state;
+		}
+	}
+}
+
+int
+session_scan_add(SessionScan *scan, int pid)
+{
+	const volatile PgBackendStatus *entries = status_array();
+
+	for (int slot = 0; slot < scan->slots && scan->row_count < scan->slots;
+		 slot++)
+	{
+		SessionRow *row = &scan->rows[scan->row_count];
+
+		if (entries[slot].st_procpid != pid)
+			continue;
+		row->slot = slot;
+		if (!read_entry(scan, row, &entries[slot], false) ||
+			scan->identities[slot].pid != pid)
+			return -1;
+		row->only_blocks = true;
+		return scan->row_count++;
+	}
+	return -1;
+}
+
+volatile PGPROC *
+session_scan_proc(SessionScan *scan, const SessionRow *row)
+{
+	SlotIdentity *identity = &scan->identities[row->slot];
+
+	return find_proc(identity, row->slot, identity->pid);
+}
+
+BackendType
+session_scan_type(const SessionScan *scan, int pid)
+{
+	const volatile PgBackendStatus *entries = status_array();
+
+	for (int slot = 0; slot < scan->slots; slot++)
+		if (entries[slot].st_procpid == pid)
+			return entries[slot].st_backendType;
+	return B_INVALID;
+}

@@ -1,0 +1,99 @@
+/*
+ * shmem.c
+ *	  Requests and attaches the shared memory of the extension.
+ *
+ * Locking: made once under AddinShmemInitLock by the postmaster; where each
+ * process attaches anew the startup hook runs there again and finds it made.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include <sys/stat.h>
+
+#include "access/xlog.h"
+#include "catalog/pg_control.h"
+#include "common/controldata_utils.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+
+#include "settings.h"
+#include "shmem.h"
+#include "tacho.h"
+
+TachoShared *tacho_shared = NULL;
+LWLock	   *tacho_ring_lock = NULL;
+
+static shmem_request_hook_type previous_request_hook = NULL;
+static shmem_startup_hook_type previous_startup_hook = NULL;
+
+static void
+shmem_request(void)
+{
+	if (previous_request_hook)
+		previous_request_hook();
+	RequestAddinShmemSpace(MAXALIGN(sizeof(TachoShared)));
+	RequestNamedLWLockTranche(TACHO_PREFIX, 1);
+}
+
+/*
+ * True when the control file says that the server was not shut down. It says
+ * so of a base backup too, which brings a backup_label.
+ */
+static bool
+was_not_shut_down(void)
+{
+	struct stat status;
+	bool		valid;
+	ControlFileData *control = get_controlfile(DataDir, &valid);
+	bool		clean = !valid || control->state == DB_SHUTDOWNED ||
+		control->state == DB_SHUTDOWNED_IN_RECOVERY;
+
+	pfree(control);
+	return !clean && stat(BACKUP_LABEL_FILE, &status) != 0;
+}
+
+static void
+shmem_make(TachoShared *shared)
+{
+	memset(shared, 0, sizeof(*shared));
+	SpinLockInit(&shared->mutex);
+	shared->ring_lock = &GetNamedLWLockTranche(TACHO_PREFIX)->lock;
+	strlcpy(shared->status.reason,
+			settings_refusal() ? settings_refusal() :
+			"the sampler has not started (does \"max_worker_processes\" leave room for it?)", STATUS_TEXT_SIZE);
+	shared->after_crash = was_not_shut_down();
+	pg_atomic_init_u64(&shared->worker_starts, 0);
+	pg_atomic_init_u32(&shared->texts_wanted, 0);
+	pg_atomic_init_u32(&shared->texts_generation, 1);
+	pg_atomic_init_u64(&shared->texts_dropped, 0);
+	pg_atomic_init_u64(&shared->ring_head, 0);
+	pg_atomic_init_u64(&shared->ring_tail, 0);
+	for (int i = 0; i < KNOWN_TEXTS; i++)
+		pg_atomic_init_u64(&shared->known[i], 0);
+}
+
+static void
+shmem_attach(void)
+{
+	bool		found;
+
+	if (previous_startup_hook)
+		previous_startup_hook();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	tacho_shared = ShmemInitStruct(TACHO_PREFIX, sizeof(TachoShared), &found);
+	if (!found)
+		shmem_make(tacho_shared);
+	tacho_ring_lock = tacho_shared->ring_lock;
+	LWLockRelease(AddinShmemInitLock);
+}
+
+void
+shmem_init(void)
+{
+	previous_request_hook = shmem_request_hook;
+	shmem_request_hook = shmem_request;
+	previous_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = shmem_attach;
+}

@@ -1,0 +1,72 @@
+/*
+ * shmem.h
+ *	  The shared memory of the extension.
+ *
+ * Layout, one allocation named "tacho":
+ *
+ *	TachoShared			below
+ *	known[KNOWN_TEXTS]	lossy set of text keys, see query_text.c
+ *	ring[RING_BYTES]	texts on their way to the sampler
+ *
+ * It holds no pointers to functions, and to data only what lies in shared
+ * memory too, so that it works where each process attaches anew
+ * (EXEC_BACKEND).
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_SHMEM_H
+#define TACHO_SHMEM_H
+
+#include "port/atomics.h"
+#include "storage/lwlock.h"
+#include "storage/spin.h"
+
+#include "status.h"
+
+#define KNOWN_TEXTS		16384	/* power of two */
+#define RING_BYTES		(1024 * 1024)	/* power of two */
+
+typedef struct TachoShared
+{
+	/* protected by `mutex` */
+	slock_t		mutex;
+	TachoStatus status;
+
+	/*
+	 * Lock of the ring. Kept here because only the postmaster knows the
+	 * requests that find it by name.
+	 */
+	LWLock	   *ring_lock;
+
+	/* the server was not shut down before this shared memory was made */
+	bool		after_crash;
+
+	/* lives of the sampler since shared memory was made; the sampler only */
+	pg_atomic_uint64 worker_starts;
+
+	/*
+	 * Texts. `wanted` is 0 while nobody takes texts out of the ring. A new
+	 * generation makes every backend forget which texts it has seen.
+	 */
+	pg_atomic_uint32 texts_wanted;
+	pg_atomic_uint32 texts_generation;
+	pg_atomic_uint64 texts_dropped;
+
+	/* ring positions, ever growing; written under the lock "tacho" */
+	pg_atomic_uint64 ring_head;
+	pg_atomic_uint64 ring_tail;
+
+	pg_atomic_uint64 known[KNOWN_TEXTS];
+	char		ring[RING_BYTES];
+} TachoShared;
+
+/* NULL when the library was not preloaded. */
+extern TachoShared *tacho_shared;
+
+/* Lock of the ring; only ever acquired conditionally. */
+extern LWLock *tacho_ring_lock;
+
+/* Installs the hooks that request and make the shared memory. */
+extern void shmem_init(void);
+
+#endif							/* TACHO_SHMEM_H */

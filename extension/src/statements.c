@@ -1,0 +1,671 @@
+/*
+ * statements.c
+ *	  Statistics of statements: entries and their stripes, cache, adding.
+ *
+ * The way of an execution: the backend's own cache names slot and generation;
+ * the stripe of the slot is locked (one atomic operation), the generation
+ * compared, the counters added. No shared lock is taken. A miss looks into
+ * the index under a shared partition lock, creation takes it exclusively.
+ *
+ * When the stripe is busy, the entry gets more stripes, spread over backends.
+ * When all of them are busy or cannot be had, the backend sleeps ten times 50
+ * us at most and then counts the execution as skipped: the holder may have been
+ * stopped by the operating system for any time.
+ *
+ * Nothing here raises errors on the way of an execution. Interrupts are held
+ * while chunks, slots or groups are taken from the pools, so that a backend
+ * cannot end in between and lose them.
+ *
+ * Locking rules: statements_shared.h.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "statements_shared.h"
+
+#define CACHE_SLOTS 1024		/* power of two */
+#define FREQUENT_CALLS 64		/* executions before one may be sampled */
+#define FREQUENT_MS 10.0		/* mean below which an execution is short */
+
+/* What this backend knows of an entry. */
+typedef struct CacheSlot
+{
+	StatementKey key;
+	uint64		generation;		/* 0 = empty */
+	uint32		slot;
+	bool		frequent;
+} CacheSlot;
+
+typedef enum
+{
+	ADD_DONE, ADD_STALE, ADD_BUSY
+} AddResult;
+
+static CacheSlot cache[CACHE_SLOTS];
+
+/* ---- stripes ---- */
+
+static inline StripeGroup *
+entry_group(const StatementEntry *entry)
+{
+	uint32		number = pg_atomic_read_u32(unconstify(pg_atomic_uint32 *,
+													   &entry->stripes));
+
+	return number == 0 ? NULL : &statements_memory.groups[number - 1];
+}
+
+/* Stripe `i` of an entry; i > 0 only if it has a group. */
+static inline Stripe *
+entry_stripe(StatementEntry *entry, StripeGroup *group, int i)
+{
+	return i == 0 ? &entry->stripe : &group->stripe[i - 1];
+}
+
+static inline int
+stripe_count(const StripeGroup *group)
+{
+	return group == NULL ? 1 : STRIPES_MAX;
+}
+
+/*
+ * Locks all stripes of an entry, or none. Partition lock held exclusively.
+ * Between this and entry_unlock_stripes() nothing may be called that is not
+ * in these files.
+ */
+bool
+entry_lock_stripes(StatementEntry *entry)
+{
+	StripeGroup *group = entry_group(entry);
+
+	for (int i = 0; i < stripe_count(group); i++)
+	{
+		if (stripe_trylock(entry_stripe(entry, group, i)))
+			continue;
+		while (--i >= 0)
+			stripe_unlock(entry_stripe(entry, group, i));
+		return false;
+	}
+	return true;
+}
+
+void
+entry_unlock_stripes(StatementEntry *entry)
+{
+	StripeGroup *group = entry_group(entry);
+
+	for (int i = 0; i < stripe_count(group); i++)
+		stripe_unlock(entry_stripe(entry, group, i));
+}
+
+/*
+ * Takes an entry out: adds its counters to `counters` unless that is NULL,
+ * hands its text over, and unlocks its stripes, which belong to nobody then.
+ * Partition lock held exclusively, stripes locked. Afterwards, with the lock
+ * released, entry_release() must follow.
+ */
+void
+entry_remove(StatementEntry *entry, Counters *counters, uint32 *text)
+{
+	StripeGroup *group = entry_group(entry);
+
+	chain_remove(entry);
+	for (int i = 0; i < stripe_count(group); i++)
+	{
+		Stripe	   *stripe = entry_stripe(entry, group, i);
+
+		if (counters)
+			counters_merge(counters, &stripe->counters, GROUP_ALL);
+		pg_atomic_write_u64(&stripe->generation, 0);
+		stripe_unlock(stripe);
+	}
+	pg_atomic_write_u64(&entry->generation, 0);
+	pg_atomic_write_u32(&entry->stripes, 0);
+	if (group)
+		pg_atomic_write_u32(&group->taken, 0);
+	*text = entry->text_first;
+	entry->text_first = 0;
+}
+
+/* Gives slot and text of a removed entry back. */
+void
+entry_release(StatementEntry *entry, uint32 text)
+{
+	bool		accumulator = is_accumulator(&entry->key);
+
+	text_free(text);
+	pool_push(&statements_memory.shared->slots, statements_memory.next_free,
+			  entry - statements_memory.entries + 1);
+	if (accumulator)
+		pg_atomic_sub_fetch_u32(&statements_memory.shared->accumulators, 1);
+	else
+		pg_atomic_sub_fetch_u32(&statements_memory.shared->entries, 1);
+}
+
+/* Gives an entry more stripes if there are any. False if it has not got any. */
+static bool
+entry_promote(StatementEntry *entry, uint64 generation)
+{
+	LWLock	   *lock = partition_lock(entry->hash);
+	bool		promoted = false;
+
+	if (entry_group(entry) != NULL || !LWLockConditionalAcquire(lock, LW_EXCLUSIVE))
+		return false;
+	for (int i = 0; i < STRIPE_GROUPS && !promoted; i++)
+	{
+		StripeGroup *group = &statements_memory.groups[i];
+		uint32		expected = 0;
+
+		if (pg_atomic_read_u64(&entry->generation) != generation ||
+			entry_group(entry) != NULL)
+			break;
+		if (!pg_atomic_compare_exchange_u32(&group->taken, &expected, 1))
+			continue;
+		for (int s = 0; s < STRIPES_PER_GROUP; s++)
+		{
+			counters_init(&group->stripe[s].counters);
+			group->stripe[s].last_sqlstate = 0;
+			group->stripe[s].last_error_at = 0;
+			pg_write_barrier();
+			pg_atomic_write_u64(&group->stripe[s].generation, generation);
+		}
+		pg_write_barrier();
+		pg_atomic_write_u32(&entry->stripes, i + 1);
+		promoted = true;
+	}
+	LWLockRelease(lock);
+	if (promoted)
+		pg_atomic_add_fetch_u64(&statements_memory.shared->promotions, 1);
+	return promoted;
+}
+
+/* ---- adding ---- */
+
+/* Keeps an entry that is used again from the clock; a lost update is no matter. */
+static inline void
+entry_touch(StatementEntry *entry)
+{
+	if (entry->usage < USAGE_MAX)
+		entry->usage++;
+}
+
+/* Lock of `stripe` held: no calls. */
+static inline void
+stripe_add(Stripe *stripe, const StatementDelta *delta, TimestampTz now)
+{
+	counters_merge(&stripe->counters, &delta->counters, delta->groups);
+	if (delta->histogram_bucket >= 0)
+		stripe->counters.histogram[delta->histogram_bucket]++;
+	if (delta->sqlstate != 0)
+	{
+		stripe->last_sqlstate = delta->sqlstate;
+		stripe->last_error_at = now;
+	}
+}
+
+/*
+ * Tries each stripe of the entry once. *frequent: the stripe has seen many
+ * short executions.
+ */
+static inline AddResult
+try_stripes(StatementEntry *entry, uint64 generation,
+			const StatementDelta *delta, TimestampTz now, bool *frequent)
+{
+	StripeGroup *group = entry_group(entry);
+	int			n = stripe_count(group);
+	int			first = n == 1 ? 0 : compat_proc_number() % n;
+
+	for (int i = 0; i < n; i++)
+	{
+		Stripe	   *stripe = entry_stripe(entry, group, (first + i) % n);
+		bool		again;
+
+		if (!stripe_trylock(stripe))
+			continue;
+		if (pg_atomic_read_u64(&stripe->generation) != generation)
+		{
+			stripe_unlock(stripe);
+			/* the group may just have gone to another entry */
+			if (pg_atomic_read_u64(&entry->generation) != generation)
+				return ADD_STALE;
+			continue;
+		}
+		again = stripe->counters.calls > 0;
+		stripe_add(stripe, delta, now);
+		*frequent = stripe->counters.calls > FREQUENT_CALLS &&
+			stripe->counters.total_exec_time < FREQUENT_MS * stripe->counters.calls;
+		stripe_unlock(stripe);
+		if (again)
+			entry_touch(entry);
+		return ADD_DONE;
+	}
+	return ADD_BUSY;
+}
+
+/* More stripes and some patience for an entry whose stripes are all busy. */
+static pg_noinline AddResult
+entry_add_busy(StatementEntry *entry, uint64 generation,
+			   const StatementDelta *delta, TimestampTz now, bool *frequent)
+{
+	AddResult	result = ADD_BUSY;
+
+	for (int attempt = 0; result == ADD_BUSY && attempt < 20; attempt++)
+	{
+		if (attempt == 2)
+			entry_promote(entry, generation);
+		else if (attempt >= 10)
+			pg_usleep(50);
+		else
+			pg_spin_delay();
+		result = try_stripes(entry, generation, delta, now, frequent);
+	}
+	return result;
+}
+
+static inline AddResult
+entry_add(StatementEntry *entry, uint64 generation,
+		  const StatementDelta *delta, bool *frequent)
+{
+	TimestampTz now = delta->sqlstate != 0 ? GetCurrentTimestamp() : 0;
+	AddResult	result = try_stripes(entry, generation, delta, now, frequent);
+
+	if (unlikely(result == ADD_BUSY))
+		result = entry_add_busy(entry, generation, delta, now, frequent);
+	return result;
+}
+
+/* ---- cache of this backend ---- */
+
+static inline CacheSlot *
+cache_slot(const StatementKey *key)
+{
+	uint64		hash = key->query_id ^ ((uint64) key->user_id << 7) ^ key->toplevel;
+
+	return &cache[(hash ^ (hash >> 32)) & (CACHE_SLOTS - 1)];
+}
+
+/* The entry that the cache names for `key` if it still exists, or NULL. */
+static inline StatementEntry *
+cache_find(const CacheSlot *cached, const StatementKey *key)
+{
+	StatementEntry *entry;
+
+	if (cached->generation == 0 || !same_key(&cached->key, key))
+		return NULL;
+	entry = &statements_memory.entries[cached->slot];
+	return pg_atomic_read_u64(&entry->generation) == cached->generation
+		? entry : NULL;
+}
+
+static inline void
+cache_put(CacheSlot *cached, const StatementKey *key,
+		  const StatementEntry *entry, uint64 generation)
+{
+	cached->key = *key;
+	cached->generation = generation;
+	cached->slot = entry - statements_memory.entries;
+	cached->frequent = false;
+}
+
+bool
+statements_is_frequent(uint64 query_id, bool toplevel)
+{
+	StatementKey key = {
+		.query_id = query_id,
+		.user_id = GetUserId(),
+		.toplevel = toplevel,
+	};
+	const CacheSlot *cached = cache_slot(&key);
+
+	return cached->key.query_id == query_id && cached->frequent;
+}
+
+/* ---- creation ---- */
+
+/* Fills a slot that nobody else can reach yet. Generation stays 0. */
+void
+entry_init(StatementEntry *entry, const StatementKey *key, uint32 hash,
+		   TimestampTz now)
+{
+	entry->key = *key;
+	entry->hash = hash;
+	entry->stats_since = now;
+	entry->minmax_stats_since = now;
+	entry->text_since = 0;
+	entry->text_first = 0;
+	entry->text_length = 0;
+	entry->encoding = GetDatabaseEncoding();
+	entry->wants_text = false;
+	entry->wants_jumble = false;
+	entry->usage = 1;
+	entry->stripe.last_sqlstate = 0;
+	entry->stripe.last_error_at = 0;
+	counters_init(&entry->stripe.counters);
+}
+
+/*
+ * Puts a filled slot into the index; if another backend was faster, returns
+ * that one's entry instead and *was_new is false.
+ */
+static StatementEntry *
+entry_link(StatementEntry *entry, uint64 *generation, bool *was_new)
+{
+	StatementEntry *other;
+
+	LWLockAcquire(partition_lock(entry->hash), LW_EXCLUSIVE);
+	other = chain_find(&entry->key, entry->hash);
+	*was_new = other == NULL;
+	if (other == NULL)
+	{
+		*generation = pg_atomic_add_fetch_u64(&statements_memory.shared->generation, 1);
+		chain_insert(entry);
+		pg_atomic_write_u64(&entry->stripe.generation, *generation);
+		pg_atomic_write_u64(&entry->generation, *generation);
+		other = entry;
+	}
+	else
+		*generation = pg_atomic_read_u64(&other->generation);
+	LWLockRelease(partition_lock(entry->hash));
+	return other;
+}
+
+bool
+entry_link_new(StatementEntry *entry)
+{
+	uint32		text = entry->text_first;
+	uint64		generation;
+	bool		was_new;
+
+	entry_link(entry, &generation, &was_new);
+	if (!was_new)
+		entry_release(entry, text);
+	return was_new;
+}
+
+/* A slot for one more entry, within the limit; NULL if there is no room. */
+static StatementEntry *
+slot_take(void)
+{
+	StatementsShared *shared = statements_memory.shared;
+	uint32		number = 0;
+
+	if (statements_make_room())
+	{
+		number = pool_pop(&shared->slots, statements_memory.next_free);
+		if (number == 0)
+			pg_atomic_sub_fetch_u32(&shared->entries, 1);
+	}
+	return number == 0 ? NULL : &statements_memory.entries[number - 1];
+}
+
+/*
+ * Stores the text of `source` and says where it is; `entry` gets its length.
+ * The entry is not linked yet or its partition lock is held by nobody else who
+ * looks at text_length without a text.
+ */
+static uint32
+source_store(const StatementSource *source, int *length)
+{
+	int			location = source->location;
+	const char *text;
+	char	   *normalized = NULL;
+	uint32		first;
+
+	*length = source->length;
+	text = CleanQuerytext(source->string, &location, length);
+	if (source->jumble)
+	{
+		pg_atomic_add_fetch_u64(&statements_memory.shared->normalizations, 1);
+		normalized = text_normalized(source, text, location, length);
+		if (normalized == NULL)
+			return 0;
+		text = normalized;
+	}
+	first = text_store(text, *length);
+	if (first == 0)
+		pg_atomic_add_fetch_u64(&statements_memory.shared->texts_missing, 1);
+	if (normalized)
+		pfree(normalized);
+	return first;
+}
+
+/* Makes the entry `key`. NULL if there is no room for it. */
+static StatementEntry *
+entry_create(const StatementKey *key, uint32 hash,
+			 const StatementSource *source, uint64 *generation)
+{
+	StatementEntry *entry;
+	StatementEntry *mine;
+	uint32		text = 0;
+	int			length = 0;
+	bool		was_new;
+	TimestampTz now = GetCurrentTimestamp();
+
+	HOLD_INTERRUPTS();
+	mine = slot_take();
+	if (mine == NULL)
+	{
+		RESUME_INTERRUPTS();
+		return NULL;
+	}
+	entry_init(mine, key, hash, now);
+	if (source)
+		text = source_store(source, &length);
+	if (text != 0)
+	{
+		mine->text_first = text;
+		mine->text_length = length;
+		mine->text_since = now;
+	}
+	else
+	{
+		mine->wants_text = key->query_id != 0;
+		mine->wants_jumble = source != NULL && source->jumble != NULL;
+		mine->text_length = length;
+	}
+	entry = entry_link(mine, generation, &was_new);
+	if (!was_new)
+		entry_release(mine, text);
+	RESUME_INTERRUPTS();
+	return entry;
+}
+
+/* Finds or makes the entry. NULL if there is no room for it. */
+static StatementEntry *
+entry_get(const StatementKey *key, const StatementSource *source,
+		  uint64 *generation)
+{
+	uint32		hash = statement_hash(key);
+	StatementEntry *entry;
+
+	LWLockAcquire(partition_lock(hash), LW_SHARED);
+	entry = chain_find(key, hash);
+	if (entry)
+		*generation = pg_atomic_read_u64(&entry->generation);
+	LWLockRelease(partition_lock(hash));
+	if (entry == NULL)
+		entry = entry_create(key, hash, source, generation);
+	return entry;
+}
+
+/* Gives an entry the text that did not fit when it was made. */
+static void
+entry_fill_text(StatementEntry *entry, uint64 generation,
+				const StatementSource *source)
+{
+	uint32		text;
+	int			length;
+
+	/* a raw text must not stand where a normalised one belongs */
+	if ((entry->wants_jumble && source->jumble == NULL) ||
+		!text_has_room(entry->text_length))
+		return;
+	HOLD_INTERRUPTS();
+	text = source_store(source, &length);
+	if (text != 0)
+	{
+		TimestampTz now = GetCurrentTimestamp();
+
+		LWLockAcquire(partition_lock(entry->hash), LW_EXCLUSIVE);
+		if (pg_atomic_read_u64(&entry->generation) == generation &&
+			entry->wants_text)
+		{
+			entry->text_first = text;
+			entry->text_length = length;
+			entry->text_since = now;
+			entry->encoding = GetDatabaseEncoding();
+			entry->wants_text = false;
+			text = 0;
+		}
+		LWLockRelease(partition_lock(entry->hash));
+		text_free(text);
+	}
+	RESUME_INTERRUPTS();
+}
+
+/* ---- what hooks call ---- */
+
+void
+statements_remember(const StatementKey *key, const StatementSource *source)
+{
+	CacheSlot  *cached = cache_slot(key);
+	StatementEntry *entry = cache_find(cached, key);
+
+	if (entry == NULL)
+	{
+		uint64		generation;
+
+		entry = entry_get(key, source, &generation);
+		if (entry == NULL)
+			return;
+		cache_put(cached, key, entry, generation);
+	}
+	if (entry->wants_text)
+		entry_fill_text(entry, cached->generation, source);
+}
+
+void
+statements_add(const StatementKey *key, const StatementDelta *delta,
+			   const StatementSource *source)
+{
+	CacheSlot  *cached = cache_slot(key);
+	StatementEntry *entry = cache_find(cached, key);
+	AddResult	result = ADD_STALE;
+
+	/* an entry may go between being found and being added to, not often */
+	for (int attempt = 0; result == ADD_STALE && attempt < 4; attempt++)
+	{
+		if (entry == NULL)
+		{
+			uint64		generation;
+
+			entry = entry_get(key, source, &generation);
+			if (entry == NULL)
+				break;
+			cache_put(cached, key, entry, generation);
+		}
+		result = entry_add(entry, cached->generation, delta, &cached->frequent);
+		if (result != ADD_DONE)
+			entry = result == ADD_STALE ? NULL : entry;
+	}
+	if (result == ADD_DONE)
+	{
+		if (entry->wants_text && source)
+			entry_fill_text(entry, cached->generation, source);
+	}
+	else if (delta->groups & GROUP_exec)
+		pg_atomic_add_fetch_u64(&statements_memory.shared->skipped,
+								delta->counters.calls);
+}
+
+/* The entry that takes what is evicted of a database; made when missing. */
+static StatementEntry *
+accumulator_get(Oid database_id, uint64 *generation)
+{
+	StatementsShared *shared = statements_memory.shared;
+	StatementKey key = {.database_id = database_id, .toplevel = true};
+	uint32		hash = statement_hash(&key);
+	StatementEntry *entry;
+	uint32		number;
+	bool		was_new;
+
+	LWLockAcquire(partition_lock(hash), LW_SHARED);
+	entry = chain_find(&key, hash);
+	if (entry)
+		*generation = pg_atomic_read_u64(&entry->generation);
+	LWLockRelease(partition_lock(hash));
+	if (entry)
+		return entry;
+
+	/* the last one is for all databases that have none of their own */
+	if (pg_atomic_add_fetch_u32(&shared->accumulators, 1) >= ACCUMULATORS &&
+		database_id != InvalidOid)
+	{
+		pg_atomic_sub_fetch_u32(&shared->accumulators, 1);
+		return accumulator_get(InvalidOid, generation);
+	}
+	number = pool_pop(&shared->slots, statements_memory.next_free);
+	if (number == 0)
+	{
+		pg_atomic_sub_fetch_u32(&shared->accumulators, 1);
+		return NULL;
+	}
+	entry_init(&statements_memory.entries[number - 1], &key, hash,
+			   GetCurrentTimestamp());
+	entry = entry_link(&statements_memory.entries[number - 1], generation,
+					   &was_new);
+	if (!was_new)
+		entry_release(&statements_memory.entries[number - 1], 0);
+	return entry;
+}
+
+/*
+ * Adds to counters of the evicted and to what the history has of them at one
+ * time: all who do so hold the lock of the partition, so no stripe is busy.
+ */
+static AddResult
+accumulate(StatementEntry *entry, uint64 generation,
+		   const StatementDelta *delta, const int64 *recorded)
+{
+	LWLock	   *lock = partition_lock(entry->hash);
+	AddResult	result;
+	bool		frequent;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	result = try_stripes(entry, generation, delta, 0, &frequent);
+	if (result == ADD_DONE && recorded)
+		recorded_add(entry, generation, recorded);
+	LWLockRelease(lock);
+	return result;
+}
+
+/*
+ * Adds the counters of an evicted entry to those of its database; `recorded`
+ * is what the history has of them, or NULL.
+ */
+void
+statements_accumulate(Oid database_id, const Counters *counters,
+					  const int64 *recorded)
+{
+	StatementDelta delta = {.groups = GROUP_ALL, .histogram_bucket = -1};
+	AddResult	result = ADD_STALE;
+
+	delta.counters = *counters;
+	for (int attempt = 0; result != ADD_DONE && attempt < 8; attempt++)
+	{
+		uint64		generation;
+		StatementEntry *entry = accumulator_get(database_id, &generation);
+
+		if (entry == NULL)
+			break;
+		result = accumulate(entry, generation, &delta, recorded);
+	}
+	if (result != ADD_DONE)
+		pg_atomic_add_fetch_u64(&statements_memory.shared->skipped,
+								counters->calls);
+}

@@ -1,0 +1,187 @@
+/*
+ * statements.h
+ *	  Statistics of statements: one entry for each user, database, query
+ *	  identifier and nesting (top level or not).
+ *
+ * What hooks and SQL functions call. The layout of the shared memory is in
+ * statements_shared.h.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_STATEMENTS_H
+#define TACHO_STATEMENTS_H
+
+#include "compat.h"
+#include "counters.h"
+
+/*
+ * Identity of an entry. Zero it before filling: it is compared as bytes. Query
+ * id 0 is of no statement: without a user what was evicted of the database,
+ * with one the errors that happened outside of statements.
+ */
+typedef struct StatementKey
+{
+	uint64		query_id;
+	Oid			user_id;
+	Oid			database_id;
+	uint32		toplevel;
+	uint32		unused;
+} StatementKey;
+
+/* What one planning or execution adds to an entry. */
+typedef struct StatementDelta
+{
+	uint32		groups;			/* groups of `counters` that are filled */
+	int32		histogram_bucket;	/* -1 = none */
+	int32		sqlstate;		/* of the error, 0 = none */
+	Counters	counters;		/* only members of `groups` are set */
+} StatementDelta;
+
+/* Where the text of a statement is, if an entry has to be made for it. */
+typedef struct StatementSource
+{
+	const char *string;			/* what the client sent, zero terminated */
+	int			location;		/* of the statement in it, -1 = unknown */
+	int			length;			/* 0 = the rest, as in PlannedStmt */
+	CompatJumble *jumble;	/* constants, or NULL: text is taken raw */
+} StatementSource;
+
+/*
+ * Copy of an entry, made by statements_read().
+ *
+ * restored: the entry was loaded when the server started (or made its memory
+ * anew after a crash). Its counters then began with numbers that were counted
+ * before, part of which is in the history: at first sight of such a
+ * (key, generation) they are the baseline of differences and no difference
+ * themselves. An entry that is not restored began with zero at stats_since.
+ * Both hold for the entries without query id, too. Generations are given out
+ * anew when memory is: (key, generation) is an identity only for as long as
+ * the process that compares it has been attached.
+ */
+typedef struct StatementCopy
+{
+	StatementKey key;
+	uint64		generation;
+	TimestampTz stats_since;
+	TimestampTz minmax_stats_since;
+	TimestampTz text_since;		/* 0 = there is no text */
+	TimestampTz last_error_at;
+	int32		last_sqlstate;
+	int32		encoding;
+	Counters	counters;
+	bool		restored;		/* see below */
+	bool		has_text;
+	char	   *text;			/* in StatementReader's buffer, or NULL */
+	int			text_length;
+} StatementCopy;
+
+/* Walks all entries. Zero it, set with_text, call until false. */
+typedef struct StatementReader
+{
+	uint32		slot;
+	bool		with_text;
+	TimestampTz texts_since;	/* only texts kept since, 0 = all */
+	int			waited;			/* ms, for writers stopped amid writing */
+	char	   *buffer;
+	Size		buffer_size;
+} StatementReader;
+
+typedef struct StatementsInfo
+{
+	int64		evicted;		/* entries that made room */
+	int64		skipped;		/* executions that could not be counted */
+	int64		entries;
+	int64		max;			/* in effect */
+	int64		reserved;
+	int64		text_bytes;
+	int64		text_bytes_max; /* in effect */
+	int64		texts_missing;	/* times a text did not fit */
+	int64		normalizations;
+	int64		promotions;		/* entries that got more stripes */
+	TimestampTz stats_reset;
+	TimestampTz last_eviction;	/* 0 = never */
+} StatementsInfo;
+
+/* At server start: hooks of shared memory, see hooks.c. */
+extern void statements_shmem_request(void);
+extern bool statements_shmem_startup(void);
+
+/* Whether entries are kept at all in this server. */
+extern bool statements_active(void);
+
+/*
+ * Adds `delta` to the entry `key`, which is made when it is missing. Never
+ * raises an error, never waits for another process longer than about a
+ * millisecond; what could not be added is counted as skipped. Without a
+ * source the entry has no text until a call with one follows.
+ */
+extern void statements_add(const StatementKey *key,
+						   const StatementDelta *delta,
+						   const StatementSource *source);
+
+/*
+ * Makes the entry `key` with its normalised text, or gives it the text it
+ * lacks. Does nothing when it has one. Never raises an error.
+ */
+extern void statements_remember(const StatementKey *key,
+								const StatementSource *source);
+
+/*
+ * Whether `query_id` was seen by this backend to be frequent and short, so
+ * that measuring each execution would cost more than it tells.
+ */
+extern bool statements_is_frequent(uint64 query_id, bool toplevel);
+
+/* Next entry into `copy`; false at the end. May raise errors (memory). */
+extern bool statements_read(StatementReader *reader, StatementCopy *copy);
+
+/*
+ * For the history, by the sampler only; never waits. What an entry has
+ * counted since it was recorded last.
+ */
+typedef struct StatementRow
+{
+	StatementKey key;
+	int64		values[HISTORY_COLUMNS];
+} StatementRow;
+
+/* Slots to ask for: 0 … n - 1. */
+extern uint32 statements_slots(void);
+
+/*
+ * Fills `row` and notes that it is recorded. False when the entry in the slot
+ * has not counted anything; also when somebody is at it, then it comes with
+ * the next record.
+ */
+extern bool statements_record(uint32 slot, StatementRow *row);
+
+/*
+ * Time of the last record, in any life of the sampler or when the server
+ * started, as clock_boot_us() tells it; 0 = what comes next is not to be
+ * recorded.
+ */
+extern int64 statements_recorded_at(void);
+extern void statements_set_recorded_at(int64 boot_us);
+
+/*
+ * Removes entries, or unsets their extremes only. Zero matches everything.
+ * Returns the one time that all touched entries carry. Waits for writers, can
+ * be cancelled.
+ */
+extern TimestampTz statements_reset(Oid user_id, Oid database_id,
+									uint64 query_id, bool minmax_only);
+
+extern void statements_info(StatementsInfo *info);
+
+/*
+ * Puts a saved entry back. Only in the postmaster while it starts. False when
+ * there is no room.
+ */
+extern bool statements_restore(const StatementCopy *copy);
+extern void statements_restore_info(int64 evicted, int64 skipped,
+									TimestampTz stats_reset);
+
+/* Raises the error that there are no statistics here. */
+extern void statements_require(const char *library);
+
+#endif							/* TACHO_STATEMENTS_H */

@@ -1,0 +1,173 @@
+/*
+ * statements_alias.c
+ *	  The settings of pg_stat_statements, in its place.
+ *
+ * A setting of pg_stat_statements that somebody has set overrides that of
+ * tacho; one at its default does not. Whether it is at its default, only the
+ * check hook is told; it hands that to the assign hook, and the server keeps
+ * it with the value for when the value comes back (end of transaction).
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/guc.h"
+#include "utils/varlena.h"
+
+#include "compat.h"
+#include "statements_alias.h"
+
+#define CONTRIB "pg_stat_statements"
+
+StatementsAlias statements_alias;
+
+/* the variables that the server writes; statements_alias has what counts */
+static int	max_value;
+static int	track_value;
+static bool utility_value;
+static bool planning_value;
+static bool save_value;
+
+static const struct config_enum_entry track_labels[] = {
+	{"none", STATEMENTS_TRACK_NONE, false},
+	{"top", STATEMENTS_TRACK_TOP, false},
+	{"all", STATEMENTS_TRACK_ALL, false},
+	{NULL, 0, false}
+};
+
+/* Leaves a non-null *extra behind for values that somebody has set. */
+static bool
+note_source(void **extra, GucSource source)
+{
+	if (source <= PGC_S_DYNAMIC_DEFAULT)
+		return true;
+	*extra = compat_guc_malloc(1);
+	return *extra != NULL;
+}
+
+static bool
+check_int(int *value, void **extra, GucSource source)
+{
+	return note_source(extra, source);
+}
+
+static bool
+check_bool(bool *value, void **extra, GucSource source)
+{
+	return note_source(extra, source);
+}
+
+#define ASSIGN(name, ctype, member) \
+static void \
+assign_##name(ctype value, void *extra) \
+{ \
+	statements_alias.member = value; \
+	statements_alias.name##_set = extra != NULL; \
+}
+
+ASSIGN(max, int, max)
+ASSIGN(track, int, track)
+ASSIGN(utility, bool, utility)
+ASSIGN(planning, bool, planning)
+ASSIGN(save, bool, save)
+
+/* Path of a library, as the server looks for it. */
+static void
+library_path(const char *name, char *path)
+{
+	const char *suffix = strstr(name, DLSUFFIX) ? "" : DLSUFFIX;
+
+	if (strncmp(name, "$libdir/", 8) == 0)
+		name += 8;
+	if (strchr(name, '/'))
+		snprintf(path, MAXPGPATH, "%s%s", name, suffix);
+	else
+		snprintf(path, MAXPGPATH, "%s/%s%s", pkglib_path, name, suffix);
+}
+
+bool
+statements_is_contrib(const char *name)
+{
+	char		path[MAXPGPATH];
+	const char *base = last_dir_separator(name) ? last_dir_separator(name) + 1 : name;
+	Size		length = strlen(CONTRIB);
+	struct stat it;
+	struct stat us;
+	Dl_info		info;
+
+	if (strncmp(base, CONTRIB, length) != 0 ||
+		(base[length] != '\0' && strcmp(base + length, DLSUFFIX) != 0))
+		return false;
+	library_path(name, path);
+	return !dladdr((void *) statements_alias_init, &info) ||
+		stat(info.dli_fname, &us) != 0 || stat(path, &it) != 0 ||
+		it.st_dev != us.st_dev || it.st_ino != us.st_ino;
+}
+
+bool
+statements_contrib_preloaded(void)
+{
+	char	   *names = pstrdup(shared_preload_libraries_string ?
+								shared_preload_libraries_string : "");
+	List	   *list = NIL;
+	ListCell   *cell;
+	bool		found = false;
+
+	if (SplitDirectoriesString(names, ',', &list))
+		foreach(cell, list)
+			found = found || statements_is_contrib(lfirst(cell));
+	list_free_deep(list);
+	pfree(names);
+	return found;
+}
+
+static void
+define_settings(void)
+{
+	DefineCustomIntVariable(CONTRIB ".max",
+							"Sets the maximum number of statements tracked by pg_stat_statements.",
+							"Another name of tacho.statements_max.",
+							&max_value, tacho_statements_max, 100, INT_MAX / 2,
+							PGC_POSTMASTER, 0, check_int, assign_max, NULL);
+	DefineCustomEnumVariable(CONTRIB ".track",
+							 "Selects which statements are tracked by pg_stat_statements.",
+							 "Another name of tacho.statements_track.",
+							 &track_value, STATEMENTS_TRACK_TOP, track_labels,
+							 PGC_SUSET, 0, check_int, assign_track, NULL);
+	DefineCustomBoolVariable(CONTRIB ".track_utility",
+							 "Selects whether utility commands are tracked by pg_stat_statements.",
+							 "Another name of tacho.statements_track_utility.",
+							 &utility_value, true,
+							 PGC_SUSET, 0, check_bool, assign_utility, NULL);
+	DefineCustomBoolVariable(CONTRIB ".track_planning",
+							 "Selects whether planning duration is tracked by pg_stat_statements.",
+							 "Another name of tacho.statements_track_planning.",
+							 &planning_value, false,
+							 PGC_SUSET, 0, check_bool, assign_planning, NULL);
+	DefineCustomBoolVariable(CONTRIB ".save",
+							 "Save pg_stat_statements statistics across server shutdowns.",
+							 "Another name of tacho.statements_save.",
+							 &save_value, true,
+							 PGC_SIGHUP, 0, check_bool, assign_save, NULL);
+	MarkGUCPrefixReserved(CONTRIB);
+}
+
+void
+statements_alias_init(void)
+{
+	if (!tacho_pg_stat_statements)
+		return;
+	if (statements_contrib_preloaded())
+		ereport(WARNING,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("tacho does not take the place of pg_stat_statements, which is preloaded as well"),
+				 errhint("Remove pg_stat_statements from \"shared_preload_libraries\".")));
+	else
+		define_settings();
+}

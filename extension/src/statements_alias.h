@@ -1,0 +1,81 @@
+/*
+ * statements_alias.h
+ *	  The settings of statements, which may come from those of
+ *	  pg_stat_statements.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_STATEMENTS_ALIAS_H
+#define TACHO_STATEMENTS_ALIAS_H
+
+#include "settings.h"
+
+/* Settings of pg_stat_statements; each one counts while it is set. */
+typedef struct StatementsAlias
+{
+	bool		max_set;
+	bool		track_set;
+	bool		utility_set;
+	bool		planning_set;
+	bool		save_set;
+	int			max;
+	int			track;
+	bool		utility;
+	bool		planning;
+	bool		save;
+} StatementsAlias;
+
+extern StatementsAlias statements_alias;
+
+static inline int
+setting_max(void)
+{
+	return statements_alias.max_set ? statements_alias.max
+		: tacho_statements_max;
+}
+
+static inline int
+setting_track(void)
+{
+	return statements_alias.track_set ? statements_alias.track
+		: tacho_statements_track;
+}
+
+static inline bool
+setting_track_utility(void)
+{
+	return statements_alias.utility_set ? statements_alias.utility
+		: tacho_statements_track_utility;
+}
+
+static inline bool
+setting_track_planning(void)
+{
+	return statements_alias.planning_set ? statements_alias.planning
+		: tacho_statements_track_planning;
+}
+
+static inline bool
+setting_save(void)
+{
+	return statements_alias.save_set ? statements_alias.save
+		: tacho_statements_save;
+}
+
+/*
+ * Defines the settings of pg_stat_statements, unless tacho.pg_stat_statements
+ * is off or contrib's library is preloaded as well. Only while libraries are
+ * preloaded, after settings_init().
+ */
+extern void statements_alias_init(void);
+
+/*
+ * Whether a library, as functions and settings name it, is contrib's own: a
+ * link of that name to this library is not.
+ */
+extern bool statements_is_contrib(const char *name);
+
+/* Whether contrib's own library is among the preloaded ones. */
+extern bool statements_contrib_preloaded(void);
+
+#endif							/* TACHO_STATEMENTS_ALIAS_H */

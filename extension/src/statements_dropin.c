@@ -1,0 +1,297 @@
+/*
+ * statements_dropin.c
+ *	  The functions of pg_stat_statements, over the statistics of tacho.
+ *
+ * SQL names and columns are those of contrib's versions 1.0 to 1.13; which
+ * version is asked for follows from the number of columns. The functions are
+ * found in the library under contrib's symbols, so that its SQL scripts work
+ * on this library.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/numeric.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+
+#include "statements.h"
+#include "statements_sql.h"
+
+#define LIBRARY "pg_stat_statements"
+
+PG_FUNCTION_INFO_V1(pg_stat_statements);
+PG_FUNCTION_INFO_V1(pg_stat_statements_1_2);
+PG_FUNCTION_INFO_V1(pg_stat_statements_1_3);
+PG_FUNCTION_INFO_V1(pg_stat_statements_1_8);
+PG_FUNCTION_INFO_V1(pg_stat_statements_1_9);
+PG_FUNCTION_INFO_V1(pg_stat_statements_1_10);
+PG_FUNCTION_INFO_V1(pg_stat_statements_1_11);
+PG_FUNCTION_INFO_V1(pg_stat_statements_1_12);
+PG_FUNCTION_INFO_V1(pg_stat_statements_1_13);
+PG_FUNCTION_INFO_V1(pg_stat_statements_info);
+PG_FUNCTION_INFO_V1(pg_stat_statements_reset);
+PG_FUNCTION_INFO_V1(pg_stat_statements_reset_1_7);
+PG_FUNCTION_INFO_V1(pg_stat_statements_reset_1_11);
+
+typedef struct Column
+{
+	int			since;			/* first version that has it: 100 is 1.0 */
+	const char *name;			/* of the counter in the catalog, or special */
+} Column;
+
+/* in the order of output; what is not a counter begins with an asterisk */
+static const Column columns[] = {
+	{100, "*userid"},
+	{100, "*dbid"},
+	{109, "*toplevel"},
+	{102, "*queryid"},
+	{100, "*query"},
+	{108, "plans"},
+	{108, "total_plan_time"},
+	{108, "min_plan_time"},
+	{108, "max_plan_time"},
+	{108, "mean_plan_time"},
+	{108, "stddev_plan_time"},
+	{100, "calls"},
+	{100, "total_exec_time"},
+	{103, "min_exec_time"},
+	{103, "max_exec_time"},
+	{103, "mean_exec_time"},
+	{103, "stddev_exec_time"},
+	{100, "rows"},
+	{100, "shared_blks_hit"},
+	{100, "shared_blks_read"},
+	{101, "shared_blks_dirtied"},
+	{100, "shared_blks_written"},
+	{100, "local_blks_hit"},
+	{100, "local_blks_read"},
+	{101, "local_blks_dirtied"},
+	{100, "local_blks_written"},
+	{100, "temp_blks_read"},
+	{100, "temp_blks_written"},
+	{101, "shared_blk_read_time"},
+	{101, "shared_blk_write_time"},
+	{111, "local_blk_read_time"},
+	{111, "local_blk_write_time"},
+	{110, "temp_blk_read_time"},
+	{110, "temp_blk_write_time"},
+	{108, "wal_records"},
+	{108, "wal_fpi"},
+	{108, "wal_bytes"},
+	{112, "wal_buffers_full"},
+	{110, "jit_functions"},
+	{110, "jit_generation_time"},
+	{110, "jit_inlining_count"},
+	{110, "jit_inlining_time"},
+	{110, "jit_optimization_count"},
+	{110, "jit_optimization_time"},
+	{110, "jit_emission_count"},
+	{110, "jit_emission_time"},
+	{111, "jit_deform_count"},
+	{111, "jit_deform_time"},
+	{112, "parallel_workers_to_launch"},
+	{112, "parallel_workers_launched"},
+	{113, "generic_plan_calls"},
+	{113, "custom_plan_calls"},
+	{111, "*stats_since"},
+	{111, "*minmax_stats_since"},
+};
+
+static const int versions[] = {100, 101, 102, 103, 108, 109, 110, 111, 112, 113};
+
+static int
+columns_of(int version)
+{
+	int			n = 0;
+
+	for (int i = 0; i < lengthof(columns); i++)
+		n += columns[i].since <= version;
+	return n;
+}
+
+/* The version whose result has so many columns. */
+static int
+version_of(int natts)
+{
+	for (int i = 0; i < lengthof(versions); i++)
+		if (columns_of(versions[i]) == natts)
+			return versions[i];
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
+			 errmsg("no version of pg_stat_statements has %d columns", natts)));
+}
+
+/* wal_bytes is numeric there. */
+static Datum
+int64_numeric(int64 value)
+{
+	return NumericGetDatum(int64_to_numeric(value));
+}
+
+static Datum
+special_datum(const StatementCopy *copy, const char *name, bool showtext,
+			  bool *isnull)
+{
+	bool		allowed = statements_may_see(copy->key.user_id);
+
+	*isnull = false;
+	if (strcmp(name, "*userid") == 0)
+		return ObjectIdGetDatum(copy->key.user_id);
+	if (strcmp(name, "*dbid") == 0)
+		return ObjectIdGetDatum(copy->key.database_id);
+	if (strcmp(name, "*toplevel") == 0)
+		return BoolGetDatum(copy->key.toplevel);
+	if (strcmp(name, "*stats_since") == 0)
+		return TimestampTzGetDatum(copy->stats_since);
+	if (strcmp(name, "*minmax_stats_since") == 0)
+		return TimestampTzGetDatum(copy->minmax_stats_since);
+	if (strcmp(name, "*queryid") == 0)
+	{
+		*isnull = !allowed;
+		return Int64GetDatum((int64) copy->key.query_id);
+	}
+	if (allowed)
+		return statements_text_datum(copy, isnull);
+	*isnull = !showtext;
+	return CStringGetTextDatum("<insufficient privilege>");
+}
+
+static void
+row_to_datums(const StatementCopy *copy, const CounterColumn *counters,
+			  int version, bool showtext, Datum *values, bool *nulls)
+{
+	int			n = 0;
+
+	for (int i = 0; i < lengthof(columns); i++)
+	{
+		const Column *column = &columns[i];
+
+		if (version < column->since)
+			continue;
+		nulls[n] = false;
+		if (column->name[0] == '*')
+			values[n] = special_datum(copy, column->name, showtext, &nulls[n]);
+		else if (strcmp(column->name, "wal_bytes") == 0)
+			values[n] = int64_numeric(copy->counters.wal_bytes);
+		else
+			values[n] = counters_column_datum(&copy->counters, &counters[i]);
+		n++;
+	}
+}
+
+static void
+find_counters(CounterColumn *counters)
+{
+	for (int i = 0; i < lengthof(columns); i++)
+		if (columns[i].name[0] != '*' &&
+			!counters_column(columns[i].name, &counters[i]))
+			elog(ERROR, "counter \"%s\" is not in the catalog", columns[i].name);
+}
+
+static Datum
+rows(FunctionCallInfo fcinfo, bool showtext)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	StatementReader reader = {.with_text = showtext};
+	StatementCopy copy;
+	CounterColumn counters[lengthof(columns)];
+	Datum		values[lengthof(columns)];
+	bool		nulls[lengthof(columns)];
+	MemoryContext row_context;
+	int			version;
+
+	statements_require(LIBRARY);
+	InitMaterializedSRF(fcinfo, 0);
+	version = version_of(result->setDesc->natts);
+	find_counters(counters);
+	row_context = AllocSetContextCreate(CurrentMemoryContext, "tacho row",
+										ALLOCSET_DEFAULT_SIZES);
+	while (statements_read(&reader, &copy))
+	{
+		MemoryContext caller;
+
+		CHECK_FOR_INTERRUPTS();
+		if (copy.key.query_id == 0 ||
+			copy.counters.plans + copy.counters.calls == 0)
+			continue;
+		caller = MemoryContextSwitchTo(row_context);
+		row_to_datums(&copy, counters, version, showtext, values, nulls);
+		MemoryContextSwitchTo(caller);
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		MemoryContextReset(row_context);
+	}
+	return (Datum) 0;
+}
+
+/* 1.0 and 1.1 had no argument and always the texts. */
+Datum
+pg_stat_statements(PG_FUNCTION_ARGS)
+{
+	return rows(fcinfo, true);
+}
+
+#define ROWS_FUNCTION(name) \
+Datum \
+name(PG_FUNCTION_ARGS) \
+{ \
+	return rows(fcinfo, PG_GETARG_BOOL(0)); \
+}
+
+ROWS_FUNCTION(pg_stat_statements_1_2)
+ROWS_FUNCTION(pg_stat_statements_1_3)
+ROWS_FUNCTION(pg_stat_statements_1_8)
+ROWS_FUNCTION(pg_stat_statements_1_9)
+ROWS_FUNCTION(pg_stat_statements_1_10)
+ROWS_FUNCTION(pg_stat_statements_1_11)
+ROWS_FUNCTION(pg_stat_statements_1_12)
+ROWS_FUNCTION(pg_stat_statements_1_13)
+
+Datum
+pg_stat_statements_info(PG_FUNCTION_ARGS)
+{
+	TupleDesc	descriptor;
+	StatementsInfo info;
+	Datum		values[2];
+	bool		nulls[2] = {false, false};
+
+	statements_require(LIBRARY);
+	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	statements_info(&info);
+	values[0] = Int64GetDatum(info.evicted);
+	values[1] = TimestampTzGetDatum(info.stats_reset);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor),
+													  values, nulls)));
+}
+
+Datum
+pg_stat_statements_reset(PG_FUNCTION_ARGS)
+{
+	statements_require(LIBRARY);
+	statements_reset(InvalidOid, InvalidOid, 0, false);
+	PG_RETURN_VOID();
+}
+
+Datum
+pg_stat_statements_reset_1_7(PG_FUNCTION_ARGS)
+{
+	statements_require(LIBRARY);
+	statements_reset(PG_GETARG_OID(0), PG_GETARG_OID(1),
+					 (uint64) PG_GETARG_INT64(2), false);
+	PG_RETURN_VOID();
+}
+
+Datum
+pg_stat_statements_reset_1_11(PG_FUNCTION_ARGS)
+{
+	statements_require(LIBRARY);
+	PG_RETURN_TIMESTAMPTZ(statements_reset(PG_GETARG_OID(0), PG_GETARG_OID(1),
+										   (uint64) PG_GETARG_INT64(2),
+										   PG_GETARG_BOOL(3)));
+}

@@ -1,0 +1,145 @@
+/*
+ * statements_evict.c
+ *	  Room for new entries: second-chance clock over the slab.
+ *
+ * The hand is one shared number; each backend that needs room takes the next
+ * batch of slots, and goes on in it the next time until it is through: slots
+ * left out would give others less time than theirs. Many backends sweep at a
+ * time, each other batches; a partition that is busy is passed by. Nobody
+ * waits.
+ *
+ * A new entry has one chance, and more come with being used again. A visit
+ * takes the last one, and then evicts; from an entry with more than one, only
+ * one visit of GENTLE_ONE_OF takes one: the hand comes round faster than many
+ * hot statements are executed when they leave little room for the others. While
+ * there is no room at all, every visit takes one.
+ *
+ * Sweeping begins at 95 percent of the limit, a few entries for each new one,
+ * so that it hardly ever has to be done while there is no room at all.
+ *
+ * Locking rules: statements_shared.h.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "utils/timestamp.h"
+
+#include "statements_shared.h"
+
+#define BATCH 16				/* slots a backend takes from the hand */
+#define SWEEP 64				/* slots it looks at for one new entry */
+#define VICTIMS 4				/* to evict for one new entry */
+#define GENTLE_ONE_OF 8			/* visits that cost a used entry a chance */
+#define ROTATIONS (USAGE_MAX + 2)	/* without success before giving up */
+
+/*
+ * Evicts an entry unless it has been used meanwhile or somebody is at it. Its
+ * counters go to the accumulator of its database.
+ */
+static bool
+evict(StatementEntry *entry)
+{
+	Counters	counters;
+	int64		recorded[HISTORY_COLUMNS] = {0};
+	const int64 *known;
+	uint32		hash = entry->hash;
+	Oid			database_id;
+	uint32		text;
+
+	if (!LWLockConditionalAcquire(partition_lock(hash), LW_EXCLUSIVE))
+		return false;
+	if (entry->hash != hash || pg_atomic_read_u64(&entry->generation) == 0 ||
+		entry->usage > 0 || is_accumulator(&entry->key) ||
+		!entry_lock_stripes(entry))
+	{
+		LWLockRelease(partition_lock(hash));
+		return false;
+	}
+	counters_init(&counters);
+	database_id = entry->key.database_id;
+	known = recorded_of(entry, pg_atomic_read_u64(&entry->generation));
+	if (known)
+		memcpy(recorded, known, sizeof(recorded));
+	entry_remove(entry, &counters, &text);
+	LWLockRelease(partition_lock(hash));
+
+	entry_release(entry, text);
+	if (counters.calls + counters.plans + counters.errors + counters.cancellations > 0)
+		statements_accumulate(database_id, &counters, known ? recorded : NULL);
+	pg_atomic_add_fetch_u64(&statements_memory.shared->evicted, 1);
+	pg_atomic_write_u64(&statements_memory.shared->last_eviction,
+						GetCurrentTimestamp());
+	return true;
+}
+
+/* The next slot that it is for this backend to look at. */
+static uint32
+next_slot(void)
+{
+	static uint32 at = 0;
+	static uint32 end = 0;
+	StatementsShared *shared = statements_memory.shared;
+
+	if (at == end)
+	{
+		at = pg_atomic_fetch_add_u32(&shared->hand, BATCH);
+		end = at + BATCH;
+	}
+	return at++ % pg_atomic_read_u32(&shared->slots.untouched);
+}
+
+/* True one time of GENTLE_ONE_OF, in no pattern that slots could have. */
+static bool
+one_of_many(void)
+{
+	static uint32 state = 1;
+
+	state = state * 1664525 + 1013904223;
+	return (state >> 16) % GENTLE_ONE_OF == 0;
+}
+
+/* Evicts up to `wanted` entries. `gently`: used ones keep most chances. */
+static void
+sweep(int wanted, bool gently)
+{
+	for (int i = 0; i < SWEEP && wanted > 0; i++)
+	{
+		StatementEntry *entry = &statements_memory.entries[next_slot()];
+
+		if (pg_atomic_read_u64(&entry->generation) == 0)
+			continue;
+		if (entry->usage > 1 && gently && !one_of_many())
+			continue;
+		if (entry->usage > 0)
+			entry->usage--;
+		else if (evict(entry))
+			wanted--;
+	}
+}
+
+bool
+statements_make_room(void)
+{
+	StatementsShared *shared = statements_memory.shared;
+	uint32		limit = statements_limit();
+	uint32		low = limit - limit / 20;
+	uint32		patience = ROTATIONS *
+		(pg_atomic_read_u32(&shared->slots.untouched) / SWEEP + 1);
+
+	for (;;)
+	{
+		uint32		entries = pg_atomic_add_fetch_u32(&shared->entries, 1);
+
+		if (entries <= limit)
+		{
+			if (entries > low)
+				sweep(VICTIMS, true);
+			return true;
+		}
+		pg_atomic_sub_fetch_u32(&shared->entries, 1);
+		if (patience-- == 0)
+			return false;
+		sweep(VICTIMS, false);
+	}
+}

@@ -1,0 +1,257 @@
+/*
+ * statements_memory.c
+ *	  Shared memory of the statistics of statements: layout, pools, index.
+ *
+ * Rules of locking: statements_shared.h.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "port/pg_bitutils.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+#include "utils/timestamp.h"
+
+#include "clocks.h"
+#include "statements_alias.h"
+#include "statements_shared.h"
+
+#define TRANCHE "tacho statements"
+
+StatementsMemory statements_memory;
+
+/* the postmaster only */
+static uint32 requested_slots = 0;
+static uint32 requested_chunks = 0;
+
+/* ---- memory ---- */
+
+bool
+statements_active(void)
+{
+	return statements_memory.shared != NULL;
+}
+
+/*
+ * Numbers of entries (accumulators included) and chunks to reserve. Fixed at
+ * server start: the settings may be others when the memory is made anew after
+ * a crash.
+ */
+static void
+reserve(uint32 *slots, uint32 *chunks)
+{
+	uint64		kb = Max(tacho_query_text_memory,
+						 tacho_query_text_memory_reserved);
+
+	*slots = Max(setting_max(), tacho_statements_max_reserved) +
+		ACCUMULATORS;
+	*chunks = Min(kb * 1024 / TEXT_CHUNK, (uint64) INT_MAX);
+}
+
+static uint32
+buckets_for(uint32 slots)
+{
+	return pg_nextpower2_32(Max(slots, STATEMENTS_PARTITIONS));
+}
+
+/*
+ * Carves the parts of the slab out of `base`, which may be NULL, and returns
+ * the number of bytes they take together.
+ */
+static Size
+lay_out(char *base, uint32 slots, uint32 chunks, StatementsMemory *memory)
+{
+	Size		at = 0;
+
+#define CARVE(member, type, n) \
+	do { \
+		memory->member = (type *) (base + at); \
+		at = add_size(at, TYPEALIGN(STATEMENTS_CACHE_LINE, \
+									mul_size(sizeof(type), n))); \
+	} while (0)
+	CARVE(entries, StatementEntry, slots);
+	CARVE(recorded, Recorded, slots);
+	CARVE(next_free, uint32, slots);
+	CARVE(buckets, uint32, buckets_for(slots));
+	CARVE(groups, StripeGroup, STRIPE_GROUPS);
+	CARVE(next_chunk, uint32, chunks);
+	CARVE(chunks, char, (Size) chunks * TEXT_CHUNK);
+#undef CARVE
+	return at + STATEMENTS_CACHE_LINE;
+}
+
+void
+statements_shmem_request(void)
+{
+	StatementsMemory unused;
+
+	reserve(&requested_slots, &requested_chunks);
+	RequestAddinShmemSpace(add_size(MAXALIGN(sizeof(StatementsShared)),
+									lay_out(NULL, requested_slots,
+											requested_chunks, &unused)));
+	RequestNamedLWLockTranche(TRANCHE, STATEMENTS_PARTITIONS);
+}
+
+static void
+shared_init(StatementsShared *shared)
+{
+	memset(shared, 0, sizeof(*shared));
+	shared->locks = GetNamedLWLockTranche(TRANCHE);
+	shared->reserved = requested_slots;
+	shared->buckets = buckets_for(requested_slots);
+	shared->chunks = requested_chunks;
+	shared->slots.size = shared->reserved;
+	shared->texts.size = shared->chunks;
+	pg_atomic_init_u64(&shared->stats_reset, GetCurrentTimestamp());
+	pg_atomic_init_u64(&shared->recorded_at, clock_boot_us());
+}
+
+/*
+ * Makes or attaches the memory. A new segment comes zeroed from the operating
+ * system, which is what an unused slab looks like; it is touched as it is
+ * used. Returns whether it was made.
+ */
+bool
+statements_shmem_startup(void)
+{
+	bool		found;
+	bool		slab_found;
+	char	   *base;
+	StatementsMemory memory;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	memory.shared = ShmemInitStruct(TRANCHE, sizeof(StatementsShared), &found);
+	if (!found)
+		shared_init(memory.shared);
+	base = ShmemInitStruct(TRANCHE " slab",
+						   lay_out(NULL, memory.shared->reserved,
+								   memory.shared->chunks, &memory),
+						   &slab_found);
+	lay_out((char *) TYPEALIGN(STATEMENTS_CACHE_LINE, base),
+			memory.shared->reserved, memory.shared->chunks, &memory);
+	memory.locks = memory.shared->locks;
+	statements_memory = memory;
+	LWLockRelease(AddinShmemInitLock);
+	return !found;
+}
+
+void
+statements_require(const char *library)
+{
+	if (!statements_active())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("%s must be loaded via \"shared_preload_libraries\"",
+						library),
+				 errhint("Add tacho to \"shared_preload_libraries\", leave \"tacho.statements\" on, and restart the server.")));
+}
+
+/* ---- pools ---- */
+
+/* A number from 1, or 0 when nothing is left. */
+uint32
+pool_pop(Pool *pool, uint32 *next)
+{
+	uint64		head = pg_atomic_read_u64(&pool->head);
+	uint32		number;
+
+	while ((number = (uint32) head) != 0)
+	{
+		uint32		after = ((volatile uint32 *) next)[number - 1];
+		uint64		wanted = (((head >> 32) + 1) << 32) | after;
+
+		if (pg_atomic_compare_exchange_u64(&pool->head, &head, wanted))
+			return number;
+	}
+
+	number = pg_atomic_read_u32(&pool->untouched);
+	while (number < pool->size)
+		if (pg_atomic_compare_exchange_u32(&pool->untouched, &number,
+										   number + 1))
+			return number + 1;
+	return 0;
+}
+
+void
+pool_push(Pool *pool, uint32 *next, uint32 number)
+{
+	uint64		head = pg_atomic_read_u64(&pool->head);
+	uint64		wanted;
+
+	do
+	{
+		next[number - 1] = (uint32) head;
+		pg_write_barrier();
+		wanted = (((head >> 32) + 1) << 32) | number;
+	} while (!pg_atomic_compare_exchange_u64(&pool->head, &head, wanted));
+}
+
+/* ---- index ---- */
+
+uint32
+statement_hash(const StatementKey *key)
+{
+	uint64		hash = key->query_id ^ ((uint64) key->user_id << 32) ^
+		((uint64) key->database_id << 8) ^ key->toplevel;
+
+	/* query ids are hashes already, the rest needs to be mixed in */
+	hash = (hash ^ (hash >> 32)) * UINT64CONST(0x9e3779b97f4a7c15);
+	return (uint32) (hash >> 32);
+}
+
+LWLock *
+partition_lock(uint32 hash)
+{
+	return &statements_memory.locks[hash % STATEMENTS_PARTITIONS].lock;
+}
+
+static inline uint32 *
+bucket_of(uint32 hash)
+{
+	return &statements_memory.buckets[hash & (statements_memory.shared->buckets - 1)];
+}
+
+StatementEntry *
+chain_find(const StatementKey *key, uint32 hash)
+{
+	uint32		at = *bucket_of(hash);
+
+	while (at != 0)
+	{
+		StatementEntry *entry = &statements_memory.entries[at - 1];
+
+		if (entry->hash == hash && same_key(&entry->key, key))
+			return entry;
+		at = entry->next;
+	}
+	return NULL;
+}
+
+void
+chain_insert(StatementEntry *entry)
+{
+	uint32	   *bucket = bucket_of(entry->hash);
+
+	entry->next = *bucket;
+	*bucket = entry - statements_memory.entries + 1;
+}
+
+void
+chain_remove(StatementEntry *entry)
+{
+	uint32	   *at = bucket_of(entry->hash);
+	uint32		number = entry - statements_memory.entries + 1;
+
+	while (*at != number)
+		at = &statements_memory.entries[*at - 1].next;
+	*at = entry->next;
+}
+
+/* Entries that may exist now: the setting, within what is reserved. */
+uint32
+statements_limit(void)
+{
+	return Min((uint32) setting_max(),
+			   statements_memory.shared->reserved - ACCUMULATORS);
+}

@@ -1,0 +1,362 @@
+/*
+ * statements_read.c
+ *	  Walking over the statistics, resetting and restoring them.
+ *
+ * Called from SQL functions (reading, resetting), the saver and, while no
+ * other process exists, the postmaster. Memory is taken before a lock, never
+ * under it. Reading does not hinder writers: stripes are copied without their
+ * lock and copied again when they moved meanwhile.
+ *
+ * Locking rules: statements_shared.h.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "statements_shared.h"
+
+#define COPY_ATTEMPTS 1000
+#define PATIENCE_MS 100			/* of one walk over all entries */
+#define TEXT_GROW 4096
+
+/* ---- reading ---- */
+
+/*
+ * Adds a stripe to `copy`. A writer that was stopped in between leaves the
+ * stripe locked; after many attempts the copy is taken as it is, with each
+ * counter right but not all of the same moment: false.
+ */
+static bool
+copy_stripe(Stripe *stripe, uint64 generation, StatementCopy *copy)
+{
+	Counters	counters;
+	int32		sqlstate;
+	TimestampTz error_at;
+	uint64		owner;
+	bool		whole = false;
+
+	for (int attempt = 0; attempt < COPY_ATTEMPTS && !whole; attempt++)
+	{
+		uint32		before = pg_atomic_read_u32(&stripe->change);
+
+		pg_read_barrier();
+		counters = stripe->counters;
+		sqlstate = stripe->last_sqlstate;
+		error_at = stripe->last_error_at;
+		owner = pg_atomic_read_u64(&stripe->generation);
+		pg_read_barrier();
+		whole = (before & 1) == 0 &&
+			pg_atomic_read_u32(&stripe->change) == before;
+	}
+	if (owner != generation)
+		return true;
+	counters_merge(&copy->counters, &counters, GROUP_ALL);
+	if (error_at > copy->last_error_at)
+	{
+		copy->last_error_at = error_at;
+		copy->last_sqlstate = sqlstate;
+	}
+	return whole;
+}
+
+/*
+ * Copies all but the text. Partition lock held. False if not all counters are
+ * of the same moment.
+ */
+bool
+entry_copy(StatementEntry *entry, uint64 generation, StatementCopy *copy)
+{
+	uint32		group = pg_atomic_read_u32(&entry->stripes);
+	bool		whole;
+
+	copy->key = entry->key;
+	copy->generation = generation;
+	copy->stats_since = entry->stats_since;
+	copy->minmax_stats_since = entry->minmax_stats_since;
+	copy->text_since = entry->text_first ? entry->text_since : 0;
+	copy->encoding = entry->encoding;
+	copy->restored = generation <= statements_memory.shared->restored;
+	copy->has_text = entry->text_first != 0;
+	copy->text = NULL;
+	copy->text_length = entry->text_length;
+	copy->last_error_at = 0;
+	copy->last_sqlstate = 0;
+	counters_init(&copy->counters);
+	whole = copy_stripe(&entry->stripe, generation, copy);
+	if (group != 0)
+		for (int i = 0; i < STRIPES_PER_GROUP; i++)
+			whole &= copy_stripe(&statements_memory.groups[group - 1].stripe[i],
+								 generation, copy);
+	return whole;
+}
+
+static bool
+wants_text(const StatementReader *reader, const StatementEntry *entry)
+{
+	return reader->with_text && entry->text_first != 0 &&
+		entry->text_since >= reader->texts_since;
+}
+
+/*
+ * The postmaster reads when no other process exists any more. One that was
+ * killed may have left a lock behind, and the postmaster cannot wait.
+ */
+static bool
+alone(void)
+{
+	return MyProc == NULL;
+}
+
+/*
+ * Copies the entry in a slot. False when there is none. *too_small: the text
+ * needs a larger buffer, nothing was copied. *whole: the counters are of one
+ * moment.
+ */
+static bool
+read_slot(StatementReader *reader, uint32 slot, StatementCopy *copy,
+		  Size *too_small, bool *whole)
+{
+	StatementEntry *entry = &statements_memory.entries[slot];
+	uint64		generation = pg_atomic_read_u64(&entry->generation);
+	LWLock	   *lock = partition_lock(entry->hash);
+	bool		found;
+
+	*too_small = 0;
+	*whole = true;
+	if (generation == 0)
+		return false;
+	if (!alone())
+		LWLockAcquire(lock, LW_SHARED);
+	found = pg_atomic_read_u64(&entry->generation) == generation &&
+		partition_lock(entry->hash) == lock;
+	if (found && wants_text(reader, entry) &&
+		entry->text_length + 1 > reader->buffer_size)
+		*too_small = entry->text_length + 1;
+	else if (found)
+	{
+		*whole = entry_copy(entry, generation, copy);
+		if (wants_text(reader, entry))
+		{
+			text_copy(entry->text_first, entry->text_length, reader->buffer);
+			reader->buffer[entry->text_length] = '\0';
+			copy->text = reader->buffer;
+		}
+	}
+	if (!alone())
+		LWLockRelease(lock);
+	return found;
+}
+
+bool
+statements_read(StatementReader *reader, StatementCopy *copy)
+{
+	while (reader->slot <
+		   pg_atomic_read_u32(&statements_memory.shared->slots.untouched))
+	{
+		Size		needed;
+		bool		whole;
+		bool		found = read_slot(reader, reader->slot, copy, &needed, &whole);
+
+		/* its writer will be back soon, unless somebody has stopped it */
+		if (!whole && !alone() && reader->waited < PATIENCE_MS)
+		{
+			reader->waited++;
+			pg_usleep(1000);
+			continue;
+		}
+
+		if (needed > 0)
+		{
+			if (reader->buffer)
+				pfree(reader->buffer);
+			reader->buffer = NULL;
+			reader->buffer_size = TYPEALIGN(TEXT_GROW, needed);
+			reader->buffer = MemoryContextAllocHuge(CurrentMemoryContext,
+													reader->buffer_size);
+			continue;
+		}
+		reader->slot++;
+		if (found)
+			return true;
+	}
+	return false;
+}
+
+void
+statements_info(StatementsInfo *info)
+{
+	StatementsShared *shared = statements_memory.shared;
+
+	info->evicted = pg_atomic_read_u64(&shared->evicted);
+	info->skipped = pg_atomic_read_u64(&shared->skipped);
+	info->entries = pg_atomic_read_u32(&shared->entries);
+	info->max = statements_limit();
+	info->reserved = shared->reserved - ACCUMULATORS;
+	info->text_bytes = (int64) pg_atomic_read_u32(&shared->chunks_used) * TEXT_CHUNK;
+	info->text_bytes_max = (int64) text_chunks_limit() * TEXT_CHUNK;
+	info->texts_missing = pg_atomic_read_u64(&shared->texts_missing);
+	info->normalizations = pg_atomic_read_u64(&shared->normalizations);
+	info->promotions = pg_atomic_read_u64(&shared->promotions);
+	info->last_eviction = pg_atomic_read_u64(&shared->last_eviction);
+	info->stats_reset = pg_atomic_read_u64(&shared->stats_reset);
+}
+
+/* ---- resetting ---- */
+
+/* Unsets the extremes of an entry. Partition lock held, stripes locked. */
+static void
+reset_extremes(StatementEntry *entry, TimestampTz now)
+{
+	uint32		group = pg_atomic_read_u32(&entry->stripes);
+
+	counters_reset_extremes(&entry->stripe.counters);
+	if (group != 0)
+		for (int i = 0; i < STRIPES_PER_GROUP; i++)
+			counters_reset_extremes(&statements_memory.groups[group - 1].stripe[i].counters);
+	entry->minmax_stats_since = now;
+	entry_unlock_stripes(entry);
+}
+
+typedef struct ResetFilter
+{
+	Oid			user_id;
+	Oid			database_id;
+	uint64		query_id;
+	bool		minmax_only;
+} ResetFilter;
+
+typedef enum
+{
+	RESET_NONE, RESET_DONE, RESET_BUSY
+} ResetResult;
+
+static bool
+matches(const StatementKey *key, const ResetFilter *filter)
+{
+	return (filter->user_id == InvalidOid || key->user_id == filter->user_id) &&
+		(filter->database_id == InvalidOid || key->database_id == filter->database_id) &&
+		(filter->query_id == 0 || key->query_id == filter->query_id);
+}
+
+/* Resets the entry in a slot if it matches. */
+static ResetResult
+reset_slot(uint32 slot, const ResetFilter *filter, TimestampTz now)
+{
+	StatementEntry *entry = &statements_memory.entries[slot];
+	uint64		generation = pg_atomic_read_u64(&entry->generation);
+	LWLock	   *lock = partition_lock(entry->hash);
+	ResetResult result = RESET_NONE;
+	uint32		text = 0;
+
+	if (generation == 0 || !matches(&entry->key, filter))
+		return RESET_NONE;
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	if (pg_atomic_read_u64(&entry->generation) != generation ||
+		partition_lock(entry->hash) != lock || !matches(&entry->key, filter))
+		result = RESET_NONE;
+	else if (!entry_lock_stripes(entry))
+		result = RESET_BUSY;
+	else if (filter->minmax_only)
+	{
+		reset_extremes(entry, now);
+		result = RESET_DONE;
+	}
+	else
+	{
+		entry_remove(entry, NULL, &text);
+		result = RESET_DONE;
+	}
+	LWLockRelease(lock);
+	if (result == RESET_DONE && !filter->minmax_only)
+		entry_release(entry, text);
+	return result;
+}
+
+TimestampTz
+statements_reset(Oid user_id, Oid database_id, uint64 query_id,
+				 bool minmax_only)
+{
+	StatementsShared *shared = statements_memory.shared;
+	ResetFilter filter = {user_id, database_id, query_id, minmax_only};
+	TimestampTz now = GetCurrentTimestamp();
+	uint32		slots = pg_atomic_read_u32(&shared->slots.untouched);
+	bool		everything = user_id == InvalidOid &&
+		database_id == InvalidOid && query_id == 0;
+
+	for (uint32 slot = 0; slot < slots; slot++)
+	{
+		while (reset_slot(slot, &filter, now) == RESET_BUSY)
+		{
+			CHECK_FOR_INTERRUPTS();
+			pg_usleep(100);
+		}
+	}
+	if (!minmax_only &&
+		(everything || pg_atomic_read_u32(&shared->entries) == 0))
+	{
+		pg_atomic_write_u64(&shared->evicted, 0);
+		pg_atomic_write_u64(&shared->skipped, 0);
+		pg_atomic_write_u64(&shared->stats_reset, now);
+	}
+	return now;
+}
+
+/* ---- restoring ---- */
+
+static uint32
+restore_text(StatementEntry *entry, const StatementCopy *copy)
+{
+	uint32		text = copy->text ? text_store(copy->text, copy->text_length) : 0;
+
+	entry->text_first = text;
+	entry->text_length = copy->text_length;
+	entry->text_since = copy->text_since;
+	entry->encoding = copy->encoding;
+	entry->wants_text = text == 0;
+	entry->wants_jumble = text == 0;
+	return text;
+}
+
+bool
+statements_restore(const StatementCopy *copy)
+{
+	StatementsShared *shared = statements_memory.shared;
+	bool		accumulator = is_accumulator(&copy->key);
+	pg_atomic_uint32 *count = accumulator ? &shared->accumulators : &shared->entries;
+	uint32		limit = accumulator ? ACCUMULATORS : statements_limit();
+	StatementEntry *entry;
+	uint32		number;
+
+	if (pg_atomic_read_u32(count) >= limit)
+		return false;
+	number = pool_pop(&shared->slots, statements_memory.next_free);
+	if (number == 0)
+		return false;
+	entry = &statements_memory.entries[number - 1];
+	entry_init(entry, &copy->key, statement_hash(&copy->key), copy->stats_since);
+	entry->minmax_stats_since = copy->minmax_stats_since;
+	entry->stripe.last_sqlstate = copy->last_sqlstate;
+	entry->stripe.last_error_at = copy->last_error_at;
+	entry->stripe.counters = copy->counters;
+	restore_text(entry, copy);
+	pg_atomic_add_fetch_u32(count, 1);
+	if (!entry_link_new(entry))
+		return false;
+	shared->restored = pg_atomic_read_u64(&entry->generation);
+	recorded_all(entry);
+	return true;
+}
+
+void
+statements_restore_info(int64 evicted, int64 skipped, TimestampTz stats_reset)
+{
+	StatementsShared *shared = statements_memory.shared;
+
+	pg_atomic_write_u64(&shared->evicted, evicted);
+	pg_atomic_write_u64(&shared->skipped, skipped);
+	pg_atomic_write_u64(&shared->stats_reset, stats_reset);
+}

@@ -1,0 +1,156 @@
+/*
+ * statements_record.c
+ *	  What the history has of each entry, and what it lacks.
+ *
+ * Counters only grow while an entry lives, so the history records what they
+ * have grown by. What it has of an entry stands in shared memory beside it, not
+ * in the sampler: a sampler that starts again goes on where the last one
+ * ended; values restored from a file count as recorded; and eviction, which
+ * moves counters to those of the database, moves with them what was recorded.
+ * So the sum of all rows is what was counted, whatever happens in between.
+ * Only a reset loses what was counted since the last record.
+ *
+ * A row is never negative: a value that is behind what was recorded (by the
+ * rounding of times that were added up in another order) waits until it has
+ * caught up.
+ *
+ * Locking rules: statements_shared.h. Nothing here waits or allocates.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "statements_shared.h"
+
+static Recorded *
+recorded_slot(const StatementEntry *entry)
+{
+	return &statements_memory.recorded[entry - statements_memory.entries];
+}
+
+/* What the history has of an entry; begins with nothing. */
+static Recorded *
+recorded_get(const StatementEntry *entry, uint64 generation)
+{
+	Recorded   *recorded = recorded_slot(entry);
+
+	if (recorded->generation != generation)
+	{
+		memset(recorded, 0, sizeof(*recorded));
+		recorded->generation = generation;
+	}
+	return recorded;
+}
+
+const int64 *
+recorded_of(const StatementEntry *entry, uint64 generation)
+{
+	const Recorded *recorded = recorded_slot(entry);
+
+	return recorded->generation == generation ? recorded->values : NULL;
+}
+
+void
+recorded_add(const StatementEntry *entry, uint64 generation,
+			 const int64 *values)
+{
+	Recorded   *recorded = recorded_get(entry, generation);
+
+	for (int i = 0; i < HISTORY_COLUMNS; i++)
+		recorded->values[i] += values[i];
+}
+
+void
+recorded_all(StatementEntry *entry)
+{
+	uint64		generation = pg_atomic_read_u64(&entry->generation);
+	StatementCopy copy;
+
+	entry_copy(entry, generation, &copy);
+	counters_to_history(&copy.counters,
+						recorded_get(entry, generation)->values);
+}
+
+uint32
+statements_slots(void)
+{
+	return pg_atomic_read_u32(&statements_memory.shared->slots.untouched);
+}
+
+int64
+statements_recorded_at(void)
+{
+	return pg_atomic_read_u64(&statements_memory.shared->recorded_at);
+}
+
+void
+statements_set_recorded_at(int64 boot_us)
+{
+	pg_atomic_write_u64(&statements_memory.shared->recorded_at, boot_us);
+}
+
+/* Moves on with every addition to the counters of the entry. */
+static uint64
+changes(StatementEntry *entry)
+{
+	uint32		group = pg_atomic_read_u32(&entry->stripes);
+	uint64		sum = ((uint64) group << 48) +
+		pg_atomic_read_u32(&entry->stripe.change);
+
+	if (group != 0)
+		for (int i = 0; i < STRIPES_PER_GROUP; i++)
+			sum += pg_atomic_read_u32(&statements_memory.groups[group - 1].stripe[i].change);
+	return sum;
+}
+
+/* What was added since the last record, which it becomes. True if any. */
+static bool
+advance(Recorded *recorded, const Counters *counters, int64 *added)
+{
+	int64		any = 0;
+
+	counters_to_history(counters, added);
+	for (int i = 0; i < HISTORY_COLUMNS; i++)
+	{
+		added[i] = Max(added[i] - recorded->values[i], 0);
+		recorded->values[i] += added[i];
+		any |= added[i];
+	}
+	return any != 0;
+}
+
+/* Partition lock held. */
+static bool
+record(StatementEntry *entry, uint64 generation, StatementRow *row)
+{
+	Recorded   *recorded = recorded_get(entry, generation);
+	StatementCopy copy;
+
+	/* first: what is added meanwhile comes with the next record */
+	recorded->change = changes(entry);
+	pg_read_barrier();
+	entry_copy(entry, generation, &copy);
+	row->key = copy.key;
+	return advance(recorded, &copy.counters, row->values);
+}
+
+bool
+statements_record(uint32 slot, StatementRow *row)
+{
+	StatementEntry *entry = &statements_memory.entries[slot];
+	const Recorded *recorded = &statements_memory.recorded[slot];
+	uint64		generation = pg_atomic_read_u64(&entry->generation);
+	LWLock	   *lock = partition_lock(entry->hash);
+	bool		any = false;
+
+	if (generation == 0 || (recorded->generation == generation &&
+							recorded->change == changes(entry)))
+		return false;
+	if (!LWLockConditionalAcquire(lock, LW_SHARED))
+		return false;
+	if (pg_atomic_read_u64(&entry->generation) == generation &&
+		partition_lock(entry->hash) == lock)
+		any = record(entry, generation, row);
+	LWLockRelease(lock);
+	return any;
+}

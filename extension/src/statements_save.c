@@ -1,0 +1,490 @@
+/*
+ * statements_save.c
+ *	  Statistics of statements across restarts.
+ *
+ * A clean shutdown writes pg_stat/tacho_statements.stat, in the postmaster
+ * when all other processes are gone; the next start loads and removes it. For
+ * crashes, a background worker writes pg_stat_tmp/tacho_statements.stat every
+ * tacho.statements_save_interval while something changed; that directory is
+ * not part of base backups. Both are written beside and renamed, so a reader
+ * sees a whole file or none.
+ *
+ * The loader runs in the postmaster: it raises no errors and trusts no length.
+ * The file carries the identity of cluster and data directory and a checksum;
+ * one that does not fit is renamed to ....rejected, with a warning.
+ *
+ * The only file of the extension that reads and writes files.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "access/xlog.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "port/pg_crc32c.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+
+#include "settings.h"
+#include "statements.h"
+#include "statements_alias.h"
+#include "statements_save.h"
+#include "tacho.h"
+
+#define DUMP_FILE	"pg_stat/tacho_statements.stat"
+#define SAVE_FILE	"pg_stat_tmp/tacho_statements.stat"
+#define MAGIC		0x3154534f48434154	/* "TACHOST1", little-endian */
+
+#define COUNTER_WORDS	(sizeof(Counters) / sizeof(uint64))
+#define MASK_WORDS		((COUNTER_WORDS + 63) / 64)
+
+typedef struct SavedHead
+{
+	uint64		magic;
+	uint32		major;			/* of PostgreSQL */
+	uint32		fingerprint;	/* of the counters */
+	uint64		system_identifier;
+	uint64		device;			/* of the data directory */
+	uint64		inode;
+	int64		evicted;
+	int64		skipped;
+	TimestampTz stats_reset;
+	TimestampTz saved_at;
+} SavedHead;
+
+/* Followed by the counters that `mask` names, and the text. */
+typedef struct SavedEntry
+{
+	StatementKey key;
+	TimestampTz stats_since;
+	TimestampTz minmax_stats_since;
+	TimestampTz text_since;
+	TimestampTz last_error_at;
+	int32		last_sqlstate;
+	int32		encoding;
+	int32		text_length;	/* -1 = no text */
+	int32		unused;
+	uint64		mask[MASK_WORDS];
+} SavedEntry;
+
+StaticAssertDecl(sizeof(SavedHead) == 72, "layout of saved files");
+StaticAssertDecl(sizeof(SavedEntry) == 72 + 8 * MASK_WORDS,
+				 "layout of saved files");
+
+/* identity of this cluster; taken while it can be asked for */
+static SavedHead identity;
+
+/* ---- writing ---- */
+
+typedef struct Output
+{
+	FILE	   *file;
+	pg_crc32c	crc;
+	bool		failed;
+} Output;
+
+static void
+put(Output *output, const void *bytes, Size size)
+{
+	COMP_CRC32C(output->crc, bytes, size);
+	if (fwrite(bytes, 1, size, output->file) != size)
+		output->failed = true;
+}
+
+static void
+put_entry(Output *output, const StatementCopy *copy)
+{
+	uint64		words[COUNTER_WORDS];
+	uint64		present[COUNTER_WORDS];
+	int			n = 0;
+	SavedEntry	saved = {
+		.key = copy->key,
+		.stats_since = copy->stats_since,
+		.minmax_stats_since = copy->minmax_stats_since,
+		.text_since = copy->text_since,
+		.last_error_at = copy->last_error_at,
+		.last_sqlstate = copy->last_sqlstate,
+		.encoding = copy->encoding,
+		.text_length = copy->text ? copy->text_length : -1,
+	};
+
+	memcpy(words, &copy->counters, sizeof(words));
+	for (int i = 0; i < COUNTER_WORDS; i++)
+	{
+		if (words[i] == 0)
+			continue;
+		saved.mask[i / 64] |= UINT64CONST(1) << (i % 64);
+		present[n++] = words[i];
+	}
+	put(output, &saved, sizeof(saved));
+	put(output, present, n * sizeof(uint64));
+	if (copy->text)
+		put(output, copy->text, copy->text_length);
+}
+
+/* Entries that never counted anything are left out. */
+static bool
+worth_saving(const StatementCopy *copy)
+{
+	return copy->counters.calls + copy->counters.plans +
+		copy->counters.errors + copy->counters.cancellations > 0;
+}
+
+static void
+put_all(Output *output)
+{
+	StatementReader reader = {.with_text = true};
+	StatementCopy copy;
+	StatementsInfo info;
+	SavedHead	head = identity;
+	uint64		entries = 0;
+	pg_crc32c	crc;
+
+	statements_info(&info);
+	head.evicted = info.evicted;
+	head.skipped = info.skipped;
+	head.stats_reset = info.stats_reset;
+	head.saved_at = GetCurrentTimestamp();
+	put(output, &head, sizeof(head));
+	while (!output->failed && statements_read(&reader, &copy))
+	{
+		if (!worth_saving(&copy))
+			continue;
+		put_entry(output, &copy);
+		entries++;
+	}
+	put(output, &entries, sizeof(entries));
+	crc = output->crc;
+	FIN_CRC32C(crc);
+	put(output, &crc, sizeof(crc));
+}
+
+/* Writes all statistics to `path`. A failure is logged. */
+static void
+write_file(const char *path, bool durable)
+{
+	char		draft[MAXPGPATH];
+	Output		output = {0};
+
+	snprintf(draft, sizeof(draft), "%s.new", path);
+	output.file = AllocateFile(draft, PG_BINARY_W);
+	if (output.file != NULL)
+	{
+		INIT_CRC32C(output.crc);
+		put_all(&output);
+		if (FreeFile(output.file) != 0)
+			output.failed = true;
+	}
+	if (output.file == NULL || output.failed ||
+		(durable ? durable_rename(draft, path, LOG) : rename(draft, path)) != 0)
+	{
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not write file \"%s\": %m", path)));
+		unlink(draft);
+	}
+}
+
+/* ---- reading ---- */
+
+typedef struct Input
+{
+	const char *at;
+	const char *end;
+} Input;
+
+/* Takes `size` bytes, or returns false when there are fewer. */
+static bool
+take(Input *input, void *to, Size size)
+{
+	if ((Size) (input->end - input->at) < size)
+		return false;
+	memcpy(to, input->at, size);
+	input->at += size;
+	return true;
+}
+
+static bool
+take_entry(Input *input, StatementCopy *copy)
+{
+	SavedEntry	saved;
+	uint64		words[COUNTER_WORDS] = {0};
+
+	if (!take(input, &saved, sizeof(saved)))
+		return false;
+	for (int i = 0; i < COUNTER_WORDS; i++)
+		if ((saved.mask[i / 64] >> (i % 64)) & 1)
+			if (!take(input, &words[i], sizeof(uint64)))
+				return false;
+	memset(copy, 0, sizeof(*copy));
+	if (saved.text_length >= 0)
+	{
+		if (input->end - input->at < saved.text_length)
+			return false;
+		copy->text = unconstify(char *, input->at);
+		copy->text_length = saved.text_length;
+		input->at += saved.text_length;
+	}
+	copy->key = saved.key;
+	copy->stats_since = saved.stats_since;
+	copy->minmax_stats_since = saved.minmax_stats_since;
+	copy->text_since = saved.text_since;
+	copy->last_error_at = saved.last_error_at;
+	copy->last_sqlstate = saved.last_sqlstate;
+	copy->encoding = saved.encoding;
+	memcpy(&copy->counters, words, sizeof(words));
+	return PG_VALID_ENCODING(saved.encoding);
+}
+
+/* What is wrong with a file of `size` bytes, or NULL. */
+static const char *
+find_fault(const char *bytes, Size size)
+{
+	SavedHead	head;
+	pg_crc32c	crc;
+	pg_crc32c	stored;
+
+	if (size < sizeof(head) + sizeof(uint64) + sizeof(crc))
+		return "It is too short.";
+	memcpy(&head, bytes, sizeof(head));
+	if (head.magic != MAGIC)
+		return "It is of another format.";
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, bytes, size - sizeof(crc));
+	FIN_CRC32C(crc);
+	memcpy(&stored, bytes + size - sizeof(crc), sizeof(crc));
+	if (!EQ_CRC32C(crc, stored))
+		return "Its checksum is wrong.";
+	if (head.major != identity.major || head.fingerprint != identity.fingerprint)
+		return "It was written by another version.";
+	if (head.system_identifier != identity.system_identifier)
+		return "It belongs to another database cluster.";
+	if (head.device != identity.device || head.inode != identity.inode)
+		return "It was copied from another data directory.";
+	return NULL;
+}
+
+/* Puts the entries of a checked file back. */
+static const char *
+restore(const char *bytes, Size size)
+{
+	Input		input = {bytes, bytes + size - sizeof(pg_crc32c) - sizeof(uint64)};
+	SavedHead	head;
+	StatementCopy copy;
+
+	take(&input, &head, sizeof(head));
+	while (input.at < input.end)
+	{
+		if (!take_entry(&input, &copy))
+			return "An entry is damaged.";
+		if (!statements_restore(&copy))
+			head.skipped += copy.counters.calls;
+	}
+	statements_restore_info(head.evicted, head.skipped, head.stats_reset);
+	return NULL;
+}
+
+/* Reads a file into memory of malloc(). NULL if there is none or no memory. */
+static char *
+read_file(const char *path, Size *size)
+{
+	FILE	   *file = AllocateFile(path, PG_BINARY_R);
+	struct stat status;
+	char	   *bytes = NULL;
+
+	if (file == NULL && errno == ENOENT)
+		return NULL;
+	if (file && fstat(fileno(file), &status) == 0)
+	{
+		*size = status.st_size;
+		bytes = malloc(*size + 1);
+		if (bytes && fread(bytes, 1, *size, file) != *size)
+		{
+			free(bytes);
+			bytes = NULL;
+		}
+	}
+	if (bytes == NULL)
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not read file \"%s\": %m", path)));
+	if (file)
+		FreeFile(file);
+	return bytes;
+}
+
+/* Loads a file. False if there is none to load. */
+static bool
+load_saved(const char *path)
+{
+	Size		size = 0;
+	char	   *bytes = read_file(path, &size);
+	const char *fault;
+	char		aside[MAXPGPATH];
+
+	if (bytes == NULL)
+		return false;
+	fault = find_fault(bytes, size);
+	if (fault == NULL)
+		fault = restore(bytes, size);
+	free(bytes);
+	if (fault == NULL)
+		return true;
+	snprintf(aside, sizeof(aside), "%s.rejected", path);
+	if (rename(path, aside) != 0)
+		unlink(path);
+	ereport(WARNING,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("statement statistics in file \"%s\" are not used", path),
+			 errdetail_internal("%s", fault)));
+	return false;
+}
+
+/* ---- postmaster ---- */
+
+static void
+find_identity(void)
+{
+	struct stat status = {0};
+
+	if (stat(DataDir, &status) != 0)
+		memset(&status, 0, sizeof(status));
+	identity = (SavedHead) {
+		.magic = MAGIC,
+		.major = COMPAT_MAJOR,
+		.fingerprint = counters_fingerprint(),
+		.system_identifier = GetSystemIdentifier(),
+		.device = status.st_dev,
+		.inode = status.st_ino,
+	};
+}
+
+/* At exit of the postmaster, or of a server in single-user mode. */
+static void
+on_exit_dump(int code, Datum arg)
+{
+	if (code != 0 || !statements_active() || !setting_save())
+		return;
+	write_file(DUMP_FILE, true);
+	unlink(SAVE_FILE);
+}
+
+void
+statements_save_startup(void)
+{
+	find_identity();
+	on_shmem_exit(on_exit_dump, (Datum) 0);
+	if (!setting_save())
+		return;
+	/* until the first save, what was loaded is what a crash falls back to */
+	if (load_saved(DUMP_FILE))
+	{
+		if (rename(DUMP_FILE, SAVE_FILE) != 0)
+			unlink(DUMP_FILE);
+	}
+	else
+		load_saved(SAVE_FILE);
+}
+
+/* ---- saver ---- */
+
+void
+statements_save_init(void)
+{
+	BackgroundWorker worker = {0};
+
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+	worker.bgw_start_time = BgWorkerStart_PostmasterStart;
+	worker.bgw_restart_time = 60;
+	strlcpy(worker.bgw_name, "tacho saver", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "tacho saver", BGW_MAXLEN);
+	strlcpy(worker.bgw_library_name, TACHO_PREFIX, BGW_MAXLEN);
+	strlcpy(worker.bgw_function_name, "statements_saver_main", BGW_MAXLEN);
+	RegisterBackgroundWorker(&worker);
+}
+
+/* A number that moves when a counter does. */
+static int64
+activity(void)
+{
+	StatementReader reader = {0};
+	StatementCopy copy;
+	StatementsInfo info;
+	int64		sum = 0;
+
+	statements_info(&info);
+	while (statements_read(&reader, &copy))
+		sum += copy.counters.calls + copy.counters.plans +
+			copy.counters.errors + copy.counters.cancellations +
+			(int64) copy.generation + copy.minmax_stats_since;
+	return sum + info.evicted + info.skipped;
+}
+
+/* Milliseconds to wait for the next save, -1 = until something happens. */
+static long
+until_next_save(TimestampTz last)
+{
+	long		elapsed;
+
+	if (!setting_save() || tacho_statements_save_interval == 0)
+		return -1;
+	elapsed = TimestampDifferenceMilliseconds(last, GetCurrentTimestamp());
+	return Max(tacho_statements_save_interval - elapsed, 0);
+}
+
+void
+statements_saver_main(Datum arg)
+{
+	MemoryContext context = AllocSetContextCreate(TopMemoryContext,
+												  "tacho saver",
+												  ALLOCSET_DEFAULT_SIZES);
+	TimestampTz last = GetCurrentTimestamp();
+	int64		saved = 0;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	BackgroundWorkerUnblockSignals();
+	find_identity();
+
+	while (!ShutdownRequestPending)
+	{
+		static uint32 wait_event = 0;
+		long		timeout = until_next_save(last);
+
+		if (timeout == 0)
+		{
+			int64		now = activity();
+
+			MemoryContextSwitchTo(context);
+			if (now != saved)
+				write_file(SAVE_FILE, false);
+			MemoryContextReset(context);
+			saved = now;
+			last = GetCurrentTimestamp();
+			continue;
+		}
+		WaitLatch(MyLatch,
+				  WL_LATCH_SET | WL_EXIT_ON_PM_DEATH |
+				  (timeout > 0 ? WL_TIMEOUT : 0),
+				  timeout, compat_wait_event(&wait_event, "TachoSaverMain"));
+		ResetLatch(MyLatch);
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+		CHECK_FOR_INTERRUPTS();
+	}
+	proc_exit(0);
+}

@@ -1,0 +1,256 @@
+/*
+ * statements_shared.h
+ *	  Shared memory of the statistics of statements.
+ *
+ * Slab. Entries live in an array that is never unmapped or reused for
+ * anything else, so that a stale slot number is always safe to look at. An
+ * entry is in use while its generation is not 0; generations are never given
+ * out twice. Slots are taken from the free list, then from the untouched end
+ * (zeroed by the operating system when the segment was made).
+ *
+ * Locks, in the order in which they may be nested:
+ * 1. Partition lock (LWLock, by hash): protects the chains of the index, and
+ *	  of each entry in them key, generation, times, text and the set of its
+ *	  stripes. Exclusively to create, evict, reset, promote; shared to find and
+ *	  to copy. Never two at a time. Nothing is allocated, raised or called
+ *	  under it except the functions of these files.
+ *	  Also what the history has of the entry (Recorded): the sampler changes it
+ *	  under the lock taken in shared mode, there is one sampler; all others
+ *	  take it exclusively.
+ * 2. Stripe lock (the low bit of `change`): protects the counters of the
+ *	  stripe. Only ever tried, never waited for while anything is held. Under
+ *	  it no function is called, so its holder cannot leave it behind. A stripe
+ *	  belongs to the entry whose generation it carries; a writer compares after
+ *	  locking. Whoever removes or empties an entry locks all its stripes first.
+ *	  Readers do not lock: they copy and compare `change`, which every unlock
+ *	  moves on.
+ *
+ * The pools (free slots, free chunks of text) are stacks changed by
+ * compare-and-exchange; their heads carry a count against reuse in between.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_STATEMENTS_SHARED_H
+#define TACHO_STATEMENTS_SHARED_H
+
+#include "port/atomics.h"
+#include "storage/lwlock.h"
+
+#include "statements.h"
+
+#ifdef PG_HAVE_ATOMIC_U64_SIMULATION
+#error "tacho needs 64-bit atomic operations"
+#endif
+
+#define STATEMENTS_PARTITIONS 64
+#define STATEMENTS_CACHE_LINE 128
+#define STRIPES_PER_GROUP 7		/* beyond the one in the entry */
+#define STRIPES_MAX (1 + STRIPES_PER_GROUP)
+#define STRIPE_GROUPS 64		/* entries that can have more stripes */
+#define ACCUMULATORS 64			/* slots for the counters of the evicted */
+#define USAGE_MAX 5				/* rotations a used entry survives */
+#define TEXT_CHUNK 256
+
+typedef struct Stripe
+{
+	pg_atomic_uint32 change;	/* odd = locked */
+	int32		last_sqlstate;
+	pg_atomic_uint64 generation;	/* of the owner, 0 = none */
+	TimestampTz last_error_at;
+	Counters	counters;
+} Stripe;
+
+typedef struct StatementEntry
+{
+	StatementKey key;
+	pg_atomic_uint64 generation;	/* 0 = not in use */
+	TimestampTz stats_since;
+	TimestampTz minmax_stats_since;
+	TimestampTz text_since;
+	uint32		hash;
+	uint32		next;			/* slot + 1 in the chain, 0 = end */
+	uint32		text_first;		/* chunk + 1, 0 = no text */
+	int32		text_length;	/* also that of a text that did not fit */
+	int32		encoding;
+	pg_atomic_uint32 stripes;	/* number of its group + 1, 0 = none */
+	bool		wants_text;		/* text did not fit; may come later */
+	bool		wants_jumble;	/* ... but only a normalised one */
+	volatile uint8 usage;		/* set without lock: a hint to the clock */
+	Stripe		stripe pg_attribute_aligned(STATEMENTS_CACHE_LINE);
+} StatementEntry;
+
+StaticAssertDecl(sizeof(StatementEntry) % STATEMENTS_CACHE_LINE == 0,
+				 "entries lie on cache lines");
+
+typedef struct StripeGroup
+{
+	/* alignment belongs to members: a typedef's would not change the size */
+	Stripe		stripe[STRIPES_PER_GROUP] pg_attribute_aligned(STATEMENTS_CACHE_LINE);
+	pg_atomic_uint32 taken;
+} StripeGroup;
+
+StaticAssertDecl(sizeof(StripeGroup) % STATEMENTS_CACHE_LINE == 0,
+				 "groups of stripes lie on cache lines");
+
+/*
+ * What the history has of the entry in a slot, see statements_record.c. One
+ * of another generation stands for zeros.
+ */
+typedef struct Recorded
+{
+	uint64		generation;
+	uint64		change;			/* of the stripes when it was recorded */
+	int64		values[HISTORY_COLUMNS];
+} Recorded;
+
+/* Stack of numbers; `head`: count << 32 | number + 1, 0 = empty. */
+typedef struct Pool
+{
+	pg_atomic_uint64 head;
+	pg_atomic_uint32 untouched; /* first number never given out */
+	uint32		size;
+} Pool;
+
+typedef struct StatementsShared
+{
+	/* kept here: only the postmaster can find them by name (EXEC_BACKEND) */
+	LWLockPadded *locks;
+
+	uint32		reserved;		/* entries */
+	uint32		buckets;		/* power of two */
+	uint32		chunks;			/* of text */
+	uint64		restored;		/* last generation that was loaded at start */
+	pg_atomic_uint64 generation;	/* last one given out */
+	pg_atomic_uint64 evicted;
+	pg_atomic_uint64 skipped;
+	pg_atomic_uint64 texts_missing;
+	pg_atomic_uint64 normalizations;
+	pg_atomic_uint64 promotions;
+	pg_atomic_uint64 last_eviction;	/* TimestampTz, 0 = never */
+	pg_atomic_uint64 stats_reset;	/* TimestampTz */
+	pg_atomic_uint64 recorded_at;	/* clock_boot_us(), 0 = long ago */
+	pg_atomic_uint32 entries;
+	pg_atomic_uint32 accumulators;
+	pg_atomic_uint32 chunks_used;
+	pg_atomic_uint32 hand;		/* of the clock */
+	Pool		slots pg_attribute_aligned(STATEMENTS_CACHE_LINE);
+	Pool		texts pg_attribute_aligned(STATEMENTS_CACHE_LINE);
+} StatementsShared;
+
+/* Addresses in this process; set by statements_shmem_startup(). */
+typedef struct StatementsMemory
+{
+	StatementsShared *shared;	/* NULL = no statistics */
+	StatementEntry *entries;
+	Recorded   *recorded;		/* by slot */
+	uint32	   *next_free;		/* of slots */
+	uint32	   *buckets;		/* slot + 1 */
+	StripeGroup *groups;
+	char	   *chunks;
+	uint32	   *next_chunk;		/* chunk + 1; in a text or in the pool */
+	LWLockPadded *locks;
+} StatementsMemory;
+
+extern StatementsMemory statements_memory;
+
+/*
+ * statements_memory.c. The functions of the index want the partition lock
+ * held, exclusively except for finding (NULL = there is none). A pool gives
+ * numbers from 1, or 0 when nothing is left.
+ */
+extern uint32 statement_hash(const StatementKey *key);
+extern LWLock *partition_lock(uint32 hash);
+extern uint32 statements_limit(void);
+extern StatementEntry *chain_find(const StatementKey *key, uint32 hash);
+extern void chain_insert(StatementEntry *entry);
+extern void chain_remove(StatementEntry *entry);
+extern uint32 pool_pop(Pool *pool, uint32 *next);
+extern void pool_push(Pool *pool, uint32 *next, uint32 number);
+
+/* statements.c; contracts are there. */
+extern bool entry_lock_stripes(StatementEntry *entry);
+extern void entry_unlock_stripes(StatementEntry *entry);
+extern void entry_remove(StatementEntry *entry, Counters *counters,
+						 uint32 *text);
+extern void entry_release(StatementEntry *entry, uint32 text);
+extern void entry_init(StatementEntry *entry, const StatementKey *key,
+					   uint32 hash, TimestampTz now);
+extern bool entry_link_new(StatementEntry *entry);
+extern void statements_accumulate(Oid database_id, const Counters *counters,
+								  const int64 *recorded);
+
+/*
+ * statements_read.c: all but the text. Partition lock held. False if not all
+ * counters are of the same moment.
+ */
+extern bool entry_copy(StatementEntry *entry, uint64 generation,
+					   StatementCopy *copy);
+
+/*
+ * statements_record.c. Partition lock held exclusively, or no other process
+ * there. What the history has of an entry, NULL = nothing; adding to it;
+ * making it all the entry has.
+ */
+extern const int64 *recorded_of(const StatementEntry *entry,
+								uint64 generation);
+extern void recorded_add(const StatementEntry *entry, uint64 generation,
+						 const int64 *values);
+extern void recorded_all(StatementEntry *entry);
+
+/*
+ * statements_evict.c: true if there is room for one more entry, which the
+ * number of entries includes then.
+ */
+extern bool statements_make_room(void);
+
+/* statements_text.c: chunk chains; 0 = none. Lock-free. */
+extern uint32 text_store(const char *text, int length);
+extern void text_free(uint32 first);
+extern void text_copy(uint32 first, int length, char *to);
+extern bool text_has_room(int length);
+extern uint32 text_chunks_limit(void);
+
+/*
+ * The normalised form of *length bytes of text that begin at byte `location`
+ * of the source; sets *length. In memory of the current context. NULL when
+ * that fails. Must not be called while an error is being handled.
+ */
+extern char *text_normalized(const StatementSource *source, const char *text,
+							 int location, int *length);
+
+static inline bool
+same_key(const StatementKey *a, const StatementKey *b)
+{
+	return a->query_id == b->query_id && a->user_id == b->user_id &&
+		a->database_id == b->database_id && a->toplevel == b->toplevel;
+}
+
+/* Entries for the counters of what was evicted of a database. */
+static inline bool
+is_accumulator(const StatementKey *key)
+{
+	return key->query_id == 0 && key->user_id == InvalidOid;
+}
+
+/*
+ * Stripe lock. Nothing may be called between a successful trylock and the
+ * unlock.
+ */
+static inline bool
+stripe_trylock(Stripe *stripe)
+{
+	uint32		change = pg_atomic_read_u32(&stripe->change);
+
+	return (change & 1) == 0 &&
+		pg_atomic_compare_exchange_u32(&stripe->change, &change, change + 1);
+}
+
+static inline void
+stripe_unlock(Stripe *stripe)
+{
+	pg_write_barrier();
+	pg_atomic_write_u32(&stripe->change,
+						pg_atomic_read_u32(&stripe->change) + 1);
+}
+
+#endif							/* TACHO_STATEMENTS_SHARED_H */

@@ -1,0 +1,18 @@
+/*
+ * statements_sql.h
+ *	  What the SQL functions over statements share.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_STATEMENTS_SQL_H
+#define TACHO_STATEMENTS_SQL_H
+
+#include "statements.h"
+
+/* Whether the current role may see query id and text of that role's. */
+extern bool statements_may_see(Oid user_id);
+
+/* The text in the encoding of the database; null if there is none. */
+extern Datum statements_text_datum(const StatementCopy *copy, bool *isnull);
+
+#endif							/* TACHO_STATEMENTS_SQL_H */

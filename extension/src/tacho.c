@@ -1,0 +1,40 @@
+/*
+ * tacho.c
+ *	  Entry point of the library: the ordered list of what is set up.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+
+#include "compat.h"
+#include "hooks.h"
+#include "query_text.h"
+#include "sampler.h"
+#include "settings.h"
+#include "shmem.h"
+
+PG_MODULE_MAGIC;
+
+void		_PG_init(void);
+
+/*
+ * Without shared memory there is nothing to record into: a library that was
+ * not preloaded only lends its functions, which say so.
+ */
+void
+_PG_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+
+	settings_init();
+	shmem_init();
+	EnableQueryId();
+	query_text_init();
+	/* before the saver of hooks_init(): history has the last slot of a worker */
+	sampler_init();
+	hooks_init();
+}

@@ -1,0 +1,567 @@
+/*
+ * writer.c
+ *	  Runs "tacho tape-writer" and feeds it frames through a pipe.
+ *
+ * The child is started by posix_spawn() with an argument vector, default
+ * signals and a process group of its own, so that signals to the server's
+ * processes do not reach it: it ends when its pipe is closed, after it has
+ * written what was in it.
+ *
+ * Locking: none. Memory: frames are allocated one by one in the context that
+ * was current at writer_init().
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/ilist.h"
+#include "miscadmin.h"
+#include "storage/fd.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "settings.h"
+#include "writer.h"
+
+#define BACKOFF_FIRST_MS	1000
+#define BACKOFF_LAST_MS		60000
+#define COMPLAIN_EVERY_MS	3600000
+#define SILENT_AFTER_MS		30000
+#define PIPE_BYTES			(1024 * 1024)
+#define ACK_BYTES			32
+#define MAX_DESCRIPTORS		65536
+
+/* exit codes and acknowledgement codes of the writer */
+#define EXIT_USAGE			2
+#define EXIT_LOCKED			5
+#define ACK_WRITTEN			0
+#define ACK_PAUSED			1
+
+static const uint8 ack_magic[4] = {0xF1, 0x54, 0x43, 0x41};
+
+extern char **environ;
+
+typedef struct QueuedFrame
+{
+	dlist_node	node;
+	uint64		sequence;
+	int			length;
+	char		bytes[FLEXIBLE_ARRAY_MEMBER];
+} QueuedFrame;
+
+static MemoryContext context;
+static WriterHello make_hello;
+static uint64 incarnation;
+
+/* child */
+static pid_t child = 0;			/* 0 = none */
+static int	to_child = -1;
+static int	from_child = -1;
+static TimestampTz child_started = 0;
+static int64 starts = 0;
+static int64 start_at_ms = 0;	/* not before */
+static int64 backoff_ms = BACKOFF_FIRST_MS;
+
+/* frames not acknowledged, oldest first */
+static dlist_head frames = DLIST_STATIC_INIT(frames);
+static int64 frame_bytes = 0;
+static uint64 next_sequence = 1;
+static int64 acknowledged = 0;
+static int64 bytes_made = 0;
+
+/* what is being sent: hello, then frames; `sending` is NULL when all went */
+static StringInfoData hello;
+static int	hello_sent = 0;
+static QueuedFrame *sending = NULL;
+static int	sent_of_it = 0;
+
+/* acknowledgements */
+static char ack[ACK_BYTES];
+static int	ack_filled = 0;
+static int	ack_code = ACK_WRITTEN;
+static int64 tape_bytes = 0;
+static int64 heard_ms = 0;		/* last acknowledgement, or nothing to say */
+
+/* trouble */
+static char trouble[STATUS_TEXT_SIZE] = "";	/* now; "" = none */
+static char last_trouble[STATUS_TEXT_SIZE] = "";
+static TimestampTz last_trouble_time = 0;
+static int64 complained_ms = 0;
+static int64 not_complained = 0;
+
+void
+writer_init(uint64 life, WriterHello hello_function)
+{
+	context = CurrentMemoryContext;
+	incarnation = life;
+	make_hello = hello_function;
+	initStringInfo(&hello);
+}
+
+/*
+ * Notes what is wrong, and logs it: at once when it is new, then once an hour
+ * with the number of times.
+ */
+static void
+complain(int64 now_ms, const char *text, const char *hint)
+{
+	bool		same = strcmp(text, last_trouble) == 0;
+
+	strlcpy(trouble, text, sizeof(trouble));
+	strlcpy(last_trouble, text, sizeof(last_trouble));
+	last_trouble_time = GetCurrentTimestamp();
+	if (same && complained_ms != 0 &&
+		now_ms - complained_ms < COMPLAIN_EVERY_MS)
+	{
+		not_complained++;
+		return;
+	}
+	/* a cancel must not become an error here */
+	HOLD_INTERRUPTS();
+	if (same && not_complained > 0)
+		ereport(WARNING,
+				(errmsg("history is not being written: %s", text),
+				 errdetail("This happened " INT64_FORMAT " more times since it was last reported.",
+						   not_complained),
+				 errhint("%s", hint)));
+	else
+		ereport(WARNING,
+				(errmsg("history is not being written: %s", text),
+				 errdetail("The server itself is not affected."),
+				 errhint("%s", hint)));
+	RESUME_INTERRUPTS();
+	complained_ms = now_ms;
+	not_complained = 0;
+}
+
+static void
+close_descriptor(int *descriptor)
+{
+	if (*descriptor < 0)
+		return;
+	close(*descriptor);
+	*descriptor = -1;
+	ReleaseExternalFD();
+}
+
+/* Everything that the child must not inherit gets closed when it starts. */
+static void
+close_descriptors_on_exec(void)
+{
+	struct rlimit limit;
+	int			count = MAX_DESCRIPTORS;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < count)
+		count = (int) limit.rlim_cur;
+	for (int i = 3; i < count; i++)
+		(void) fcntl(i, F_SETFD, FD_CLOEXEC);
+}
+
+/* Makes both pipes; [0] is the end to read from. */
+static bool
+make_pipes(int down[2], int up[2])
+{
+	if (pipe(down) != 0)
+		return false;
+	if (pipe(up) != 0)
+	{
+		close(down[0]);
+		close(down[1]);
+		return false;
+	}
+	(void) fcntl(down[1], F_SETFL, O_NONBLOCK);
+	(void) fcntl(up[0], F_SETFL, O_NONBLOCK);
+#ifdef F_SETPIPE_SZ
+	(void) fcntl(down[1], F_SETPIPE_SZ, PIPE_BYTES);
+#endif
+	return true;
+}
+
+/* Runs the program; returns 0 or an error number. */
+static int
+spawn(int in, int out)
+{
+	char	   *arguments[] = {
+		unconstify(char *, tacho_program_path()), "tape-writer",
+		"--directory", unconstify(char *, tacho_directory_path()), NULL
+	};
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t	all;
+	sigset_t	none;
+	int			result;
+
+	sigfillset(&all);
+	sigemptyset(&none);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF |
+							 POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+	posix_spawnattr_setsigdefault(&attributes, &all);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setpgroup(&attributes, 0);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+	close_descriptors_on_exec();
+	result = posix_spawn(&child, arguments[0], &actions, &attributes,
+						 arguments, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
+	if (result != 0)
+		child = 0;
+	return result;
+}
+
+static void
+plan_restart(int64 now_ms)
+{
+	start_at_ms = now_ms + backoff_ms;
+	backoff_ms = Min(backoff_ms * 2, BACKOFF_LAST_MS);
+}
+
+static void
+cannot_start(int64 now_ms, const char *what, int error)
+{
+	char		text[STATUS_TEXT_SIZE];
+
+	snprintf(text, sizeof(text), "could not %s \"%s\": %s", what,
+			 tacho_program_path(), strerror(error));
+	complain(now_ms, text,
+			 error == ENOENT ?
+			 "Install the tacho program there, or set \"tacho.program\"." :
+			 "The sampler tries again.");
+	plan_restart(now_ms);
+}
+
+/* A new writer gets a hello frame and everything not acknowledged. */
+static void
+begin_sending(void)
+{
+	uint64		first = next_sequence;
+
+	if (!dlist_is_empty(&frames))
+		first = dlist_head_element(QueuedFrame, node, &frames)->sequence;
+	make_hello(&hello, first, starts > 1);
+	hello_sent = 0;
+	sent_of_it = 0;
+	sending = dlist_is_empty(&frames) ? NULL :
+		dlist_head_element(QueuedFrame, node, &frames);
+	ack_filled = 0;
+	ack_code = ACK_WRITTEN;
+}
+
+static void
+start_child(int64 now_ms)
+{
+	int			down[2];
+	int			up[2];
+	int			error;
+
+	if (!make_pipes(down, up))
+	{
+		cannot_start(now_ms, "make pipes for", errno);
+		return;
+	}
+	error = spawn(down[0], up[1]);
+	close(down[0]);
+	close(up[1]);
+	if (error != 0)
+	{
+		close(down[1]);
+		close(up[0]);
+		cannot_start(now_ms, "run", error);
+		return;
+	}
+	ReserveExternalFD();
+	ReserveExternalFD();
+	to_child = down[1];
+	from_child = up[0];
+	starts++;
+	child_started = GetCurrentTimestamp();
+	heard_ms = now_ms;
+	begin_sending();
+}
+
+static void
+forget_child(void)
+{
+	child = 0;
+	close_descriptor(&to_child);
+	close_descriptor(&from_child);
+	sending = NULL;
+}
+
+/* Says how a writer ended that should not have. */
+static void
+report_end(int64 now_ms, int status)
+{
+	char		text[STATUS_TEXT_SIZE];
+	const char *hint = "See the messages of the tape writer in the server log.";
+
+	if (WIFSIGNALED(status))
+		snprintf(text, sizeof(text), "the tape writer was ended by signal %d",
+				 WTERMSIG(status));
+	else if (WEXITSTATUS(status) == EXIT_LOCKED)
+	{
+		snprintf(text, sizeof(text), "another tape writer uses directory \"%s\"",
+				 tacho_directory_path());
+		hint = "Give each server a directory of its own in \"tacho.directory\".";
+	}
+	else if (WEXITSTATUS(status) == EXIT_USAGE)
+	{
+		snprintf(text, sizeof(text),
+				 "program \"%s\" does not know how to write history",
+				 tacho_program_path());
+		hint = "Install a tacho program of the same version as the extension.";
+	}
+	else
+		snprintf(text, sizeof(text),
+				 "the tape writer of directory \"%s\" ended with exit code %d",
+				 tacho_directory_path(), WEXITSTATUS(status));
+	complain(now_ms, text, hint);
+}
+
+static void
+reap_child(int64 now_ms)
+{
+	int			status;
+	pid_t		reaped;
+
+	if (child == 0)
+		return;
+	reaped = waitpid(child, &status, WNOHANG);
+	if (reaped == 0 || (reaped < 0 && errno == EINTR))
+		return;
+	forget_child();
+	if (reaped > 0)
+		report_end(now_ms, status);
+	plan_restart(now_ms);
+}
+
+static void
+release_until(uint64 sequence)
+{
+	while (!dlist_is_empty(&frames))
+	{
+		QueuedFrame *frame = dlist_head_element(QueuedFrame, node, &frames);
+
+		/* what was not sent to this writer cannot be known to it */
+		if (frame->sequence > sequence || frame == sending)
+			break;
+		dlist_delete(&frame->node);
+		frame_bytes -= frame->length;
+		acknowledged++;
+		pfree(frame);
+	}
+}
+
+static uint64
+ack_number(int offset, int width)
+{
+	uint64		value = 0;
+
+	for (int i = width - 1; i >= 0; i--)
+		value = (value << 8) | (uint8) ack[offset + i];
+	return value;
+}
+
+static void
+take_ack(int64 now_ms)
+{
+	if (memcmp(ack, ack_magic, 4) != 0 || ack_number(8, 8) != incarnation)
+		return;
+	ack_code = (int) ack_number(4, 4);
+	tape_bytes = (int64) ack_number(24, 8);
+	heard_ms = now_ms;
+	release_until(ack_number(16, 8));
+	if (ack_code == ACK_WRITTEN)
+	{
+		backoff_ms = BACKOFF_FIRST_MS;
+		trouble[0] = '\0';
+	}
+	else if (ack_code == ACK_PAUSED)
+		complain(now_ms, "recording is paused for lack of space",
+				 "Make room, or see \"tacho.min_free_space\" and \"tacho.retention_size\".");
+	else
+		complain(now_ms, "the tape writer reports an error",
+				 "See its messages in the server log.");
+}
+
+static void
+read_acks(int64 now_ms)
+{
+	while (from_child >= 0)
+	{
+		ssize_t		got = read(from_child, ack + ack_filled,
+							   ACK_BYTES - ack_filled);
+
+		if (got <= 0)
+			return;				/* nothing now, or its end: reaped later */
+		ack_filled += got;
+		if (ack_filled == ACK_BYTES)
+		{
+			take_ack(now_ms);
+			ack_filled = 0;
+		}
+	}
+}
+
+/* Writes a piece; returns false when the pipe takes no more. */
+static bool
+send_piece(const char *bytes, int length, int *sent)
+{
+	while (*sent < length)
+	{
+		ssize_t		put = write(to_child, bytes + *sent, length - *sent);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put <= 0)
+			return false;
+		*sent += put;
+	}
+	return true;
+}
+
+static void
+send_frames(void)
+{
+	if (to_child < 0 || !send_piece(hello.data, hello.len, &hello_sent))
+		return;
+	while (sending != NULL &&
+		   send_piece(sending->bytes, sending->length, &sent_of_it))
+	{
+		sent_of_it = 0;
+		sending = dlist_has_next(&frames, &sending->node) ?
+			dlist_container(QueuedFrame, node,
+							dlist_next_node(&frames, &sending->node)) : NULL;
+	}
+}
+
+/* A writer that lives and says nothing is told apart from one that works. */
+static void
+watch_silence(int64 now_ms)
+{
+	char		text[STATUS_TEXT_SIZE];
+
+	if (child == 0 || dlist_is_empty(&frames))
+		heard_ms = now_ms;
+	if (now_ms - heard_ms < SILENT_AFTER_MS)
+		return;
+	snprintf(text, sizeof(text), "the tape writer (process %d) does not answer",
+			 (int) child);
+	complain(now_ms, text, "Frames are kept in memory until the buffer is full.");
+}
+
+/* CPU time of all children that have been waited for. */
+static int64
+past_cpu_us(void)
+{
+	struct rusage usage;
+
+	if (getrusage(RUSAGE_CHILDREN, &usage) != 0)
+		return 0;
+	return ((int64) usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+		usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+}
+
+static void
+report_status(TachoStatus *status)
+{
+	status->past_writers_cpu_us = past_cpu_us();
+	status->writer_pid = (int) child;
+	status->writer_starts = starts;
+	status->writer_started = child_started;
+	status->frames_made = (int64) next_sequence - 1;
+	status->frames_written = acknowledged;
+	status->bytes_made = bytes_made;
+	status->bytes_buffered = frame_bytes;
+	status->tape_bytes = tape_bytes;
+	strlcpy(status->reason, trouble, STATUS_TEXT_SIZE);
+	strlcpy(status->writer_error, last_trouble, STATUS_TEXT_SIZE);
+	status->writer_error_time = last_trouble_time;
+}
+
+void
+writer_turn(int64 now_ms, TachoStatus *status)
+{
+	read_acks(now_ms);
+	reap_child(now_ms);
+	if (child == 0 && now_ms >= start_at_ms)
+		start_child(now_ms);
+	send_frames();
+	watch_silence(now_ms);
+	report_status(status);
+}
+
+uint64
+writer_next_sequence(void)
+{
+	return next_sequence;
+}
+
+bool
+writer_has_room(void)
+{
+	return frame_bytes < WRITER_BUFFER_BYTES / 2;
+}
+
+bool
+writer_put(const char *bytes, int length)
+{
+	QueuedFrame *frame;
+
+	if (frame_bytes + length > WRITER_BUFFER_BYTES)
+		return false;
+	frame = MemoryContextAlloc(context, offsetof(QueuedFrame, bytes) + length);
+	frame->sequence = next_sequence++;
+	frame->length = length;
+	memcpy(frame->bytes, bytes, length);
+	dlist_push_tail(&frames, &frame->node);
+	frame_bytes += length;
+	bytes_made += length;
+	if (child != 0 && sending == NULL)
+	{
+		sending = frame;
+		sent_of_it = 0;
+	}
+	return true;
+}
+
+bool
+writer_is_behind(void)
+{
+	return child != 0 && (sending != NULL || hello_sent < hello.len);
+}
+
+int64
+writer_starts(void)
+{
+	return starts;
+}
+
+void
+writer_close(int patience_ms)
+{
+	for (int waited = 0; child != 0 && waited < patience_ms; waited += 5)
+	{
+		int			status;
+
+		read_acks(0);
+		send_frames();
+		if (!writer_is_behind())
+			close_descriptor(&to_child);
+		if (waitpid(child, &status, WNOHANG) != 0)
+			forget_child();
+		else
+			pg_usleep(5000L);
+	}
+	forget_child();
+}

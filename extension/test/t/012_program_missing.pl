@@ -1,0 +1,42 @@
+# Without the tacho program the server works, the status says why there is no
+# history, and history begins when the program appears.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use PostgreSQL::Test::Utils;
+use TachoStatus qw(metric wait_for_metric wait_until_written);
+use TachoTest qw(tacho_cluster);
+use Test::More;
+
+my $node = tacho_cluster('missing', start => 0);
+my $program = $node->basedir . '/tacho';
+
+$node->append_conf('postgresql.conf', "tacho.program = '$program'");
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION tacho');
+
+ok(wait_for_metric($node, 'recording', "value = 'off'"), 'recording is off');
+is( metric($node, 'reason'),
+	"could not run \"$program\": No such file or directory",
+	'the status says why');
+is(metric($node, 'writer_pid'), '', 'there is no writer');
+is($node->safe_psql('postgres', 'CREATE TABLE t AS SELECT 1 AS a; SELECT a FROM t'),
+	'1', 'the server works');
+ok(wait_for_metric($node, 'ticks_taken', 'value::bigint > 5'),
+	'sampling goes on');
+is(metric($node, 'frames_lost'), '0', 'into the buffer');
+
+symlink $ENV{TACHO_PROGRAM}, $program or die "symlink: $!";
+ok(wait_for_metric($node, 'recording', "value = 'on'"),
+	'history begins when the program is there');
+ok(wait_until_written($node), 'with all that waited');
+is(metric($node, 'sampler_starts'), '1', 'the sampler has never died');
+
+$node->stop;
+my $log = slurp_file($node->logfile);
+like($log,
+	qr/WARNING:  history is not being written: could not run "\Q$program\E": No such file or directory\n.*DETAIL:  The server itself is not affected.\n.*HINT:  Install the tacho program there, or set "tacho.program"./,
+	'the log says it with a hint');
+
+done_testing();

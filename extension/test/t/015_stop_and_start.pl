@@ -1,0 +1,54 @@
+# A server that stops marks it, leaves no process behind, and the ticks of the
+# next start continue the numbers.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use TachoStatus qw(metric wait_for_metric wait_until_written);
+use TachoTest qw(tacho_cluster wait_for_marker);
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $node = tacho_cluster('stop', interval => '50ms');
+my $kinds = q{SELECT string_agg(kind, ', ' ORDER BY marker_time, kind DESC)
+	FROM tacho.markers(since => '2000-01-01') WHERE kind IN ('start', 'stop')};
+
+my $last_tick = 'SELECT coalesce(max(tick), 0) FROM tacho.samples(n => 1)';
+
+# Waits for a tick behind another; the session that waits is what it sees.
+sub tick_after
+{
+	my ($tick) = @_;
+	return $node->poll_query_until('postgres',
+		"SELECT ($last_tick) > $tick FROM pg_sleep(0.2)");
+}
+
+ok(wait_for_metric($node, 'ticks_taken', 'value::bigint > 20'), 'ticks are taken');
+ok(wait_until_written($node), 'and written');
+ok(tick_after(0), 'and have numbers');
+
+for my $mode ('fast', 'immediate', 'smart')
+{
+	my $before = $node->safe_psql('postgres', $last_tick);
+	my $writer = metric($node, 'writer_pid');
+	$node->stop($mode);
+	for (1 .. 100) { last unless kill 0, $writer; usleep(100_000) }
+	ok(!kill(0, $writer), "no writer survives a $mode stop");
+	$node->start;
+	ok(wait_for_metric($node, 'ticks_taken', 'value::bigint > 20'),
+		'ticks are taken again');
+	ok(wait_until_written($node), 'and written');
+	ok(tick_after($before), 'their numbers go on');
+}
+ok(wait_for_marker($node, 'start', 4), 'starts are marked');
+is($node->safe_psql('postgres', $kinds),
+	'start, stop, start, start, stop, start',
+	'and stops, but for the immediate one');
+is( $node->safe_psql('postgres',
+		q{SELECT DISTINCT detail FROM tacho.markers(since => '2000-01-01')
+		WHERE kind = 'stop'}),
+	'server stopped',
+	'as stops of the server');
+$node->stop;
+
+done_testing();

@@ -1,0 +1,75 @@
+# A standby records its own history, also through its promotion.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use PostgreSQL::Test::Cluster;
+use Sys::Hostname;
+use TachoStatus qw(metric wait_for_metric wait_until_written);
+use TachoTest qw(tacho_cluster tacho_session wait_for_marker);
+use Test::More;
+
+my $primary = tacho_cluster('primary', init => { allows_streaming => 1 },
+	conf => "tacho.server_interval = 200ms\n");
+if ($primary->psql('postgres', q{LOAD 'libpqwalreceiver'}) != 0)
+{
+	$primary->stop;
+	plan skip_all => 'this installation cannot stream replication';
+}
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+my $backup = 'base';
+
+$primary->backup($backup);
+$standby->init_from_backup($primary, $backup, has_streaming => 1);
+$standby->append_conf('postgresql.conf',
+	"tacho.directory = '" . $standby->basedir . "/history'");
+$standby->start;
+$primary->wait_for_catchup($standby);
+
+is(metric($standby, 'recording'), 'on', 'the standby records');
+my $session = tacho_session($standby, app => 'reader');
+$session->send('SELECT pg_sleep(1000);');
+ok( $standby->poll_query_until('postgres',
+		q{SELECT count(*) >= 10 FROM tacho.samples(n => NULL, application => 'reader')}),
+	'its sessions are sampled');
+is( $standby->safe_psql('postgres',
+		q{SELECT DISTINCT category, state FROM tacho.samples(n => NULL, scope => 'all',
+			backend_type => 'startup') WHERE category <> 'background'}),
+	'',
+	'the startup process is background work');
+is( $primary->safe_psql('postgres',
+		q{SELECT DISTINCT category, state FROM tacho.samples(n => NULL, scope => 'all',
+			backend_type => 'walsender', application => 'standby')}),
+	'replication|active',
+	'the primary sees the walsender as replication');
+
+$standby->promote;
+ok(wait_for_marker($standby, 'promotion', 1), 'a promotion is marked');
+is( $standby->safe_psql('postgres',
+		q{SELECT detail FROM tacho.markers(since => '2000-01-01') WHERE kind = 'promotion'}),
+	'the standby has become a primary: ' . join(', ',
+		'PostgreSQL ' . $standby->safe_psql('postgres', 'SHOW server_version'),
+		'primary', 'timeline 2',
+		'system ' . $standby->safe_psql('postgres', 'SELECT system_identifier FROM pg_control_system()'),
+		'host ' . hostname()),
+	'with its new timeline');
+is( $standby->safe_psql('postgres',
+		q{SELECT count(*) FROM tacho.markers(since => '2000-01-01') WHERE kind = 'crash recovery'}),
+	'0', 'a base backup is no crash');
+is( $primary->safe_psql('postgres',
+		q{SELECT count(*) FROM tacho.server_history(metric => 'replica_replay_lag,replica_sent_lag', object => 'standby')}),
+	'2', 'the primary has measured its replica');
+is( $standby->safe_psql('postgres',
+		q{SELECT count(*) FROM tacho.server_history(metric => 'recovery_lag_bytes')}),
+	'1', 'and the standby how far it was behind');
+my $ticks = metric($standby, 'ticks_taken');
+ok(wait_for_metric($standby, 'ticks_taken', "value::bigint >= $ticks + 10"),
+	'ticks go on');
+is(metric($standby, 'sampler_starts'), '1', 'by the same sampler');
+$standby->safe_psql('postgres',
+	q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'reader'});
+$session->finish;
+$standby->stop;
+$primary->stop;
+
+done_testing();

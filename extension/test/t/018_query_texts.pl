@@ -1,0 +1,71 @@
+# Texts are recorded without their constants, whole or not at all.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use TachoStatus qw(metric wait_for_metric wait_until_written);
+use TachoTest qw(tacho_cluster tacho_session);
+use Test::More;
+
+my $node = tacho_cluster('texts', interval => '20ms');
+$node->safe_psql('postgres', 'CREATE TABLE t (a int, b text); CREATE ROLE r');
+
+my $count = 0;
+
+# Runs a statement that sleeps and returns the text that was recorded for it.
+sub recorded
+{
+	my ($sql, %opt) = @_;
+	my $app = 'text ' . ++$count;
+	my $session = tacho_session($node, app => $app, db => $opt{db} // 'postgres');
+
+	$session->send($opt{before}) if $opt{before};
+	$session->send("$sql;");
+	my $where = "application => '$app', wait_event => 'PgSleep', n => 1";
+	$node->poll_query_until('postgres',
+		"SELECT count(*) > 0 FROM tacho.samples($where) WHERE query_text IS NOT NULL")
+	  unless $opt{none};
+	$node->poll_query_until('postgres',
+		"SELECT count(*) > 0 FROM tacho.samples($where)") if $opt{none};
+	my $text = $node->safe_psql('postgres',
+		"SELECT query_text FROM tacho.samples($where)");
+	$node->safe_psql('postgres',
+		"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = '$app'");
+	$session->finish;
+	return $text;
+}
+
+is(recorded(q{SELECT 'geheim', 42, -7, 1.5e3, pg_sleep(1000)}),
+	'SELECT $1, $2, $3, $4, pg_sleep($5)', 'constants become parameters');
+is( recorded(q{SELECT /* why */ U&'\0061', E'a\'b', $q$it's$q$, B'01', 7::text, pg_sleep(1000) /* end */}),
+	'SELECT /* why */ $1, $2, $3, $4, $5::text, pg_sleep($6) /* end */',
+	'whatever their form; comments stay');
+is( recorded(q{BEGIN; ALTER ROLE r PASSWORD 'topsecret'; SELECT pg_sleep(999)}),
+	'SELECT pg_sleep($1)', 'one text per statement of a string');
+my $directory = $node->data_dir . '/tacho';
+wait_until_written($node);
+is(system("grep -rqa topsecret '$directory'"), 256,
+	'a password is nowhere in the history');
+is(system("grep -rqa geheim '$directory'"), 256, 'nor is a constant');
+
+my $long = 'SELECT ' . join(', ', map { "'x' AS column_with_a_long_name_$_" } 1 .. 1000);
+my $text = recorded("$long, pg_sleep(1000)");
+like($text, qr/^SELECT \$1 AS column_with_a_long_name_1, \$2 AS/, 'a long text is there');
+cmp_ok(length($text), '<=', 8300, 'and is cut');
+
+is(recorded('SELECT 17, pg_sleep(1000), 1',
+		before => q{SET tacho.query_text = raw;}),
+	'SELECT 17, pg_sleep(1000), 1', 'raw texts keep constants');
+is(recorded('SELECT 18, 18, pg_sleep(1000)', none => 1,
+		before => q{SET tacho.query_text = off;}),
+	'', 'and off records none');
+
+$node->safe_psql('postgres',
+	q{CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'});
+is(recorded(qq{SELECT pg_sleep(1000), 1 AS "gr\xc3\xbcn"}, db => 'latin',
+		before => q{SET client_encoding = 'UTF8';}),
+	qq{SELECT pg_sleep(\$1), \$2 AS "gr\xc3\xbcn"}, 'texts of another encoding are converted');
+is(metric($node, 'texts_over_limit'), '0', 'nothing is over the limit');
+$node->stop;
+
+done_testing();

@@ -1,0 +1,73 @@
+# Ten times the postmaster is killed. What was recorded before stays readable,
+# and each outage is marked with its exact bounds.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use PostgreSQL::Test::Utils;
+use TachoTest qw(at tacho_cluster wait_for_ticks wait_for_marker server_ms);
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $rounds = 10;
+my $node = tacho_cluster('killed', interval => '100ms');
+
+sub observed
+{
+	my ($since, $until) = @_;
+	return $node->safe_psql('postgres',
+		"SELECT ticks_observed FROM tacho.aas(since => $since, until => $until, bucket => '1 day')"
+	);
+}
+
+# A server starts when the last process of its predecessor has gone.
+sub start_again
+{
+	for (1 .. 100)
+	{
+		return if $node->start(fail_ok => 1);
+		$node->{_pid} = undef;
+		usleep(100_000);
+	}
+	die 'the server does not start';
+}
+
+my @kept;
+for my $round (1 .. $rounds)
+{
+	my $from = server_ms($node);
+	wait_for_ticks($node, 10, $from);
+	my $to = server_ms($node);
+	my ($since, $until) = map { at($_) } ($from, $to);
+	push @kept, [ $since, $until, observed($since, $until) ];
+	$node->kill9;
+	start_again();
+	wait_for_marker($node, 'gap', $round);
+}
+wait_for_ticks($node, 10, server_ms($node));
+
+is_deeply(
+	[ map { observed($_->[0], $_->[1]) } @kept ],
+	[ map { $_->[2] } @kept ],
+	'everything observed before a kill is still there');
+
+my @gaps = split /\n/, $node->safe_psql('postgres',
+	"SELECT quote_literal(period_start), quote_literal(period_end), detail FROM tacho.markers(since => '2000-01-01') WHERE kind = 'gap' ORDER BY period_start"
+);
+is(scalar(@gaps), $rounds, 'one gap for each kill');
+my $tick = "interval '100 ms'";
+for my $gap (@gaps)
+{
+	my ($since, $until, $detail) = split /\|/, $gap;
+
+	is(observed("$since\::timestamptz", "$until\::timestamptz"),
+		0, "nothing was observed from $since to $until");
+	is(observed("$since\::timestamptz - $tick", "$since\::timestamptz"),
+		1, 'the tick before the gap is there');
+	is(observed("$until\::timestamptz", "$until\::timestamptz + $tick"),
+		1, 'the tick after it too');
+	like($detail, qr/killed/, "the cause is named: $detail");
+}
+
+$node->stop;
+done_testing();

@@ -1,0 +1,107 @@
+# More statements than entries: hot ones stay, nothing is lost unaccounted.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use TachoStatements qw(statements_cluster pgbench_script run_pgbench);
+
+my $node = statements_cluster('churn', conf => q{
+tacho.statements_max = 500
+max_connections = 60
+tacho.query_text_memory = 1MB
+});
+
+# calls counted anywhere, with those of this question left out
+my $counted = q{
+	select sum(calls) + (select skipped from tacho.statements_info)
+		from tacho.statements
+		where queryid is null or query ~* '^with'};
+
+sub reset_all
+{
+	$node->safe_psql('postgres', 'select tacho.statements_reset()');
+}
+
+# 80 % of 100 hot statements, 20 % of many
+my $hot = pgbench_script($node, 'churn', <<'END');
+\set roll random(1, 100)
+\set hot random(1, 100)
+\set cold random(1, 1000000)
+\if :roll <= 80
+with hot:hot as (select 1) select from hot:hot;
+\else
+with cold:cold as (select 1) select from cold:cold;
+\endif
+END
+reset_all();
+my $executed = run_pgbench($node, $hot, '-c', 16, '-j', 2, '-t', 2500);
+is($executed, 40000, 'all transactions were done');
+# the reset itself and these questions are evicted as well, so they are known
+is($node->safe_psql('postgres', q{
+	select sum(calls) filter (where query ~ '^with')
+			+ sum(calls) filter (where queryid is null)
+			+ (select skipped from tacho.statements_info)
+			- (select 1 - count(*) from tacho.statements where query ~ 'statements_reset')
+		from tacho.statements}),
+	$executed, 'entries + evicted + skipped = executed');
+is($node->safe_psql('postgres', q{select count(*) from tacho.statements where query ~ '^with hot'}),
+	100, 'every hot statement has its entry');
+cmp_ok($node->safe_psql('postgres', 'select evicted from tacho.statements_info'),
+	'>', 5000, 'thousands were evicted');
+is($node->safe_psql('postgres', 'select entries <= max and max = 500 from tacho.statements_info'),
+	't', 'the limit is kept');
+is($node->safe_psql('postgres', q{
+	select count(*), count(queryid), count(userid), count(query), bool_and(calls > 0)
+		from tacho.statements where queryid is null}),
+	'1|0|0|0|t', 'what was evicted of the database is one row without query');
+
+# one statement more than fits, in turns: the newest is counted, too
+reset_all();
+my $queries = join "\n", map { "with q$_ as (select 1) select from q$_;" } 1 .. 501;
+$node->safe_psql('postgres', $queries) for 1 .. 3;
+is($node->safe_psql('postgres', q{select calls >= 1 from tacho.statements where query ~ '^with q501 '}),
+	't', 'the statement beyond the limit is counted');
+is($node->safe_psql('postgres', q{
+	select sum(calls) filter (where query ~ '^with' or queryid is null) + (select skipped from tacho.statements_info)
+			- (select 1 - count(*) from tacho.statements where query ~ 'statements_reset')
+		from tacho.statements}),
+	1503, 'entries + evicted + skipped = executed, in turns');
+
+# texts of evicted statements are given back
+reset_all();
+my $base = $node->safe_psql('postgres', 'select text_bytes from tacho.statements_info');
+run_pgbench($node, $hot, '-c', 8, '-j', 2, '-t', 2500);
+reset_all();
+is($node->safe_psql('postgres', "select text_bytes - $base from tacho.statements_info"),
+	256, 'after a reset no text is kept but that of the question before');
+is($node->safe_psql('postgres', 'select texts_missing from tacho.statements_info'),
+	0, 'no text was lost');
+
+# the limit moves by reload, down and up, under load
+my $bench = IPC::Run::start(
+	[
+		'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-f', $hot,
+		'-c', 4, '-t', 20000, 'postgres'
+	],
+	'>', \my $out, '2>', \my $err);
+$node->append_conf('postgresql.conf', 'tacho.statements_max = 100');
+$node->reload;
+ok($node->poll_query_until('postgres', 'select entries <= 100 and max = 100 from tacho.statements_info'),
+	'a lower limit is reached');
+$node->append_conf('postgresql.conf', 'tacho.statements_max = 2000');
+$node->reload;
+ok($node->poll_query_until('postgres', 'select entries > 1000 and max = 2000 from tacho.statements_info'),
+	'a higher limit is used');
+$bench->finish;
+is($node->safe_psql('postgres', q{
+	select sum(calls) filter (where query ~ '^with' or queryid is null) + (select skipped from tacho.statements_info)
+			>= 80000
+		from tacho.statements}), 't', 'nothing was lost while the limit moved');
+# beyond what is reserved
+$node->append_conf('postgresql.conf', 'tacho.statements_max = 1000000');
+$node->reload;
+ok($node->poll_query_until('postgres', 'select max = reserved from tacho.statements_info'),
+	'what is reserved bounds the limit');
+$node->stop;
+done_testing();

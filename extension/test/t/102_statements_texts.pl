@@ -1,0 +1,62 @@
+# Memory for texts: full, counters go on; raised, texts come and are normalised.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use TachoStatements qw(statements_cluster);
+
+my $node = statements_cluster('texts', conf => q{
+tacho.query_text_memory = 64kB
+tacho.query_text_memory_reserved = 4MB
+tacho.statements_max = 1000
+});
+
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+
+# 64 kB are 256 texts of up to 256 bytes
+my $state = 'select text_bytes <= 65536, text_bytes_max, texts_missing > 0 from tacho.statements_info';
+my $counted = q{select sum(calls) from tacho.statements where query is null or query ~ '^with t'};
+sql('select tacho.statements_reset()');
+sql($_) for $state, $counted;    # these have their texts
+sql(join "\n", map { "with t$_ as (select $_) select from t$_;" } 1 .. 400);
+is(sql($state), 't|65536|t', 'the limit is kept, and what did not fit is counted');
+is(sql($counted), 400, 'every statement is counted, with or without its text');
+my $missing = sql('select count(*) from tacho.statements where query is null');
+cmp_ok($missing, '>', 100, 'the later ones have no text');
+
+# raised by reload: the texts come with the next execution, normalised
+$node->append_conf('postgresql.conf', 'tacho.query_text_memory = 2MB');
+$node->reload;
+$node->poll_query_until('postgres', 'select text_bytes_max = 2097152 from tacho.statements_info');
+sql(join "\n", map { "with t$_ as (select -$_) select from t$_;" } 1 .. 400);
+is(sql(q{select count(*), sum(calls), min(calls), max(calls) from tacho.statements
+	where query ~ '^with t\d+ as \(select \$1\) select from t\d+$'}),
+	'400|800|2|2', 'texts are filled in, without constants, and counting went on');
+cmp_ok(sql(q{select count(*) from tacho.statements where text_since > stats_since and query ~ '^with t'}),
+	'>', 100, 'text_since tells that they came later');
+
+# a long text
+sql('select tacho.statements_reset()');
+sql('select ' . join(', ', map { "1 as column_$_" } 1 .. 1600));
+is(sql(q{select length(query) > 20000 from tacho.statements where query ~ 'column_1600'}),
+	't', 'a long text spans many chunks');
+
+# existing entries need no normalising
+sql('select 1 as warm');
+my $before = sql('select normalizations from tacho.statements_info');
+sql(join ";\n", map { "select $_ as warm" } 1 .. 50);
+is(sql("select normalizations - $before from tacho.statements_info"), 1,
+	'an entry that exists is not normalised again');
+
+# the memory comes back
+sql('select tacho.statements_reset()');
+is(sql('select text_bytes <= 512 from tacho.statements_info'), 't', 'a reset gives the memory back');
+
+# other encodings
+sql(q{create database latin encoding 'LATIN1' locale 'C' template template0});
+$node->safe_psql('latin', qq{set client_encoding = 'UTF8'; select 1 as "caf\x{c3}\x{a9}"});
+is($node->safe_psql('postgres', q{set client_encoding = 'UTF8'; select count(*) from tacho.statements s join pg_database d on d.oid = dbid where datname = 'latin' and query ~ U&'caf\00e9'}),
+	1, 'a text of a LATIN1 database is readable in a UTF8 one');
+$node->stop;
+done_testing();

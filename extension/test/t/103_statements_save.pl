@@ -1,0 +1,131 @@
+# Statistics across shutdown, crash and damage of the saved file.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use TachoStatements qw(statements_cluster);
+
+my $node = statements_cluster('save', conf => "tacho.statements_save_interval = 100ms\nrestart_after_crash = on\n");
+my $data = $node->data_dir;
+my $dump = "$data/pg_stat/tacho_statements.stat";
+my $save = "$data/pg_stat_tmp/tacho_statements.stat";
+my $all = q{select md5(string_agg((to_jsonb(s) - 'restored')::text, chr(10) order by queryid, toplevel)) from tacho.statements s where query ~ 'as known' and query !~ 'tacho'};
+my $calls = q{select string_agg(query || ':' || calls, ', ' order by query collate "C") from tacho.statements where query ~ 'as known' and query !~ 'tacho'};
+
+sub overwrite
+{
+	my ($path, $content) = @_;
+	open my $file, '>:raw', $path or die "$path: $!";
+	print $file $content;
+	close $file or die;
+}
+
+# a clean restart loses nothing, not a bit
+$node->safe_psql('postgres', 'select 1 as known; select 2 as known; select 1, 2 as known;');
+$node->psql('postgres', 'select 1 / 0 as known');
+my $before = $node->safe_psql('postgres', $all);
+my $info = $node->safe_psql('postgres', 'select stats_reset from tacho.statements_info');
+my $restored = q{select string_agg(query || ':' || restored, ', ' order by query collate "C") from tacho.statements where query ~ 'as (known|later)$' and query !~ 'tacho|/'};
+is($node->safe_psql('postgres', $restored), 'select $1 as known:false, select $1, $2 as known:false', 'what is counted here is not restored');
+$node->stop;
+ok(-e $dump, 'shutdown writes the dump');
+ok(!-e $save, '... and removes what was saved meanwhile');
+my $content = slurp_file($dump);
+$node->start;
+is($node->safe_psql('postgres', $all), $before, 'a clean restart keeps every counter and text');
+is($node->safe_psql('postgres', 'select stats_reset from tacho.statements_info'), $info, '... and the time of the last reset');
+ok(!-e $dump, 'the dump is removed when it is loaded');
+is($node->safe_psql('postgres', 'select 3 as known; ' . $calls),
+	"3\nselect \$1 / \$2 as known:0, select \$1 as known:3, select \$1, \$2 as known:1",
+	'counting goes on in the loaded entries');
+is($node->safe_psql('postgres', 'select 1, 2, 3 as later; ' . $restored),
+	"1|2|3\nselect \$1 as known:true, select \$1, \$2 as known:true, select \$1, \$2, \$3 as later:false",
+	'what was loaded is marked as such, what began afterwards is not');
+
+# a crash loses at most what came after the last save
+my $saved = $node->safe_psql('postgres', $calls);
+# two saves: the second has begun after this, and holds all there is
+for (1 .. 2)
+{
+	my $inode = (stat $save)[1] // 0;
+	$node->safe_psql('postgres', 'select now()');
+	for (1 .. 1800)
+	{
+		last if ((stat $save)[1] // 0) != $inode;
+		select undef, undef, undef, 0.1;
+	}
+}
+$node->stop('immediate');
+$node->start;
+is($node->safe_psql('postgres', $calls), $saved, 'after a crash of the server the last save is loaded');
+# a backend dies: shared memory is made anew without a restart
+my $pid = $node->safe_psql('postgres', 'select pid from pg_stat_activity where backend_type = \'checkpointer\'');
+kill 'KILL', $pid;
+$node->poll_query_until('postgres', "select count(*) = 1 from pg_stat_activity where backend_type = 'checkpointer' and pid <> $pid");
+is($node->safe_psql('postgres', $calls), $saved, 'after a crash of a process as well');
+is($node->safe_psql('postgres', $restored), 'select $1 as known:true, select $1, $2 as known:true, select $1, $2, $3 as later:true',
+	'... and marked as loaded');
+
+# files that cannot be used are set aside
+sub restart_with
+{
+	my ($bytes, $pattern, $name) = @_;
+	$node->stop;
+	unlink $save;
+	overwrite($dump, $bytes);
+	my $offset = -s $node->logfile;
+	$node->start;
+	is($node->safe_psql('postgres', $calls), '', "$name: not loaded");
+	like(slurp_file($node->logfile, $offset), $pattern, "$name: a warning says why");
+	ok(-e "$dump.rejected" && !-e $dump, "$name: set aside");
+	unlink "$dump.rejected";
+}
+restart_with(substr($content, 0, length($content) - 7), qr/checksum is wrong/, 'torn');
+restart_with('', qr/too short/, 'empty');
+my $flipped = $content;
+substr($flipped, 200, 1) = chr(ord(substr($flipped, 200, 1)) ^ 4);
+restart_with($flipped, qr/checksum is wrong/, 'flipped bit');
+restart_with('x' x 5000, qr/another format/, 'something else');
+
+# a dump of another data directory
+$node->safe_psql('postgres', 'select 1 as known');
+$node->stop;
+my $copy = PostgreSQL::Test::Cluster->new('copy');
+$copy->init;
+$copy->append_conf('postgresql.conf', "shared_preload_libraries = 'tacho'\ntacho.program = '/nonexistent'\n");
+overwrite($copy->data_dir . '/pg_stat/tacho_statements.stat', slurp_file($dump));
+$copy->start;
+$copy->safe_psql('postgres', 'create extension tacho');
+is($copy->safe_psql('postgres', $calls), '', 'a dump of another cluster is not loaded');
+like(slurp_file($copy->logfile), qr/belongs to another database cluster/, '... a warning says why');
+$copy->stop;
+system("cp -R '$data' '$data.copied'") == 0 or die;
+rename $data, "$data.original" or die;
+rename "$data.copied", $data or die;
+my $offset = -s $node->logfile;
+$node->start;
+is($node->safe_psql('postgres', $calls), '', 'a dump in a copied directory is not loaded');
+like(slurp_file($node->logfile, $offset), qr/copied from another data directory/, '... a warning says why');
+
+# nothing is saved when that is switched off
+$node->safe_psql('postgres', 'select 1 as known');
+$node->append_conf('postgresql.conf', 'tacho.statements_save = off');
+$node->reload;
+# a new session has the settings of the postmaster
+$node->poll_query_until('postgres', "select current_setting('tacho.statements_save') = 'off'");
+$node->stop;
+ok(!-e $dump, 'no dump with statements_save = off');
+$node->start;
+is($node->safe_psql('postgres', $calls), '', '... and nothing to load');
+
+# no memory for statements at all
+$node->append_conf('postgresql.conf', 'tacho.statements = off');
+$node->restart;
+is($node->safe_psql('postgres', q{select count(*) from pg_shmem_allocations where name like 'tacho statements%'}),
+	0, 'no memory is reserved with tacho.statements = off');
+my ($code, $out, $err) = $node->psql('postgres', 'select * from tacho.statements');
+like($err, qr/tacho must be loaded via "shared_preload_libraries"/, '... and the view says so');
+is($node->safe_psql('postgres', 'select 1 as known'), 1, '... while statements are executed');
+$node->stop;
+done_testing();

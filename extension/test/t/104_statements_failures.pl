@@ -1,0 +1,139 @@
+# Whatever a statement does, the nesting is right afterwards, and nothing of
+# tacho reaches the user.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use TachoStatements qw(statements_cluster);
+
+my $node = statements_cluster('failures', conf => q{
+tacho.statements_track = all
+max_stack_depth = 2MB
+max_prepared_transactions = 5
+});
+
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+
+sub row
+{
+	my ($pattern, $columns) = @_;
+	return sql("select $columns from tacho.statements where query ~ '$pattern' and query !~ 'tacho' order by toplevel");
+}
+
+sql(q{
+create table t (a int primary key, check (a < 100));
+create function fails(int) returns int language plpgsql as $$ begin return 1 / $1; end $$;
+create function deep(n int) returns int language plpgsql as $$ begin if n = 0 then return 0; end if; return deep(n - 1) + 1; end $$;
+create function catches() returns int language plpgsql as $$ begin perform fails(0); exception when others then return 1; end $$;
+create procedure commits() language plpgsql as $$ begin for i in 1..3 loop insert into t values (i); if i = 2 then rollback; else commit; end if; end loop; end $$;
+create procedure drops() language plpgsql as $$ begin execute 'create table gone (a int)'; rollback; perform 1; commit; end $$;
+create table trig (a int);
+create function on_trig() returns trigger language plpgsql as $$ begin if new.a < 0 then raise exception 'negative' using errcode = 'T0001'; end if; return new; end $$;
+create trigger later after insert on trig for each row execute function on_trig();
+});
+
+# after each failure a statement of the client is top level
+my %failures = (
+	'in the executor' => 'select fails(0)',
+	'in the planner' => 'select 1 / 0',
+	'while parsing' => 'select no_such_column',
+	'in a trigger' => 'insert into trig values (-1)',
+	'in ExecutorStart' => 'set role pg_monitor; select a from t',
+	'in a utility command' => 'create table t (a int)',
+	'in a nested utility command' => q{do $$ begin execute 'create table t (a int)'; end $$},
+	'of depth' => 'select deep(100000)',
+	'by cancel' => q{set statement_timeout = '20ms'; select pg_sleep(60)},
+	'in a cursor' => 'begin; declare c cursor for select 1 / (a - 2) from generate_series(1, 3) a; fetch all from c; rollback',
+	'inside an exception block' => 'select catches()',
+	'in COPY' => q{copy t from program 'echo 1000'},
+	'in EXPLAIN ANALYZE' => 'explain analyze select fails(0)',
+	'in a prepared statement' => 'prepare p as select fails($1); execute p(0)',);
+for my $name (sort keys %failures)
+{
+	my ($code, $out, $err) = $node->psql('postgres',
+		"$failures{$name};\nreset role; reset statement_timeout; rollback; select tacho.statements_reset() is null; select 41 + 1 as after;\nselect toplevel, calls from tacho.statements where query = 'select \$1 + \$2 as after'",
+		on_error_stop => 0);
+	like($out, qr/^t\|1$/m, "after a failure $name the next statement is top level");
+}
+
+sql('select tacho.statements_reset()');
+$node->psql('postgres', 'insert into trig values (-1)');
+is(row('^insert into trig', 'toplevel, calls, errors, last_sqlstate'), 't|0|1|T0001', 'a trigger fails its statement');
+$node->psql('postgres', 'set role pg_monitor; select a from t');
+is(row('^select a from t$', 'calls, errors, last_sqlstate'), '0|1|42501', 'a permission is missing');
+$node->psql('postgres', 'select 1 / 0');
+is(row('^select .1 / .2$', 'calls, errors, last_sqlstate'), '0|1|22012', 'planning fails');
+$node->psql('postgres', q{set statement_timeout = '20ms'; select pg_sleep(60)});
+is(row('^select pg_sleep', 'calls, errors, cancellations, last_sqlstate'), '0|0|1|57014', 'a cancelled statement is no error');
+sql('select catches()');
+is(row('^select catches', 'toplevel, calls, errors'), 't|1|0', 'a caught error is none of the caller');
+is(row('^SELECT fails\(0\)|^select fails|fails\(.1\)$', 'toplevel, calls, errors, last_sqlstate'), 'f|0|1|22012', '... but of the statement that failed');
+
+# errors outside of statements
+sub outside
+{
+	return sql(q{select r.rolname, d.datname, toplevel, queryid, query, calls, errors, last_sqlstate
+		from tacho.statements s join pg_database d on d.oid = dbid join pg_roles r on r.oid = userid where queryid is null
+		order by rolname collate "C"});
+}
+sql('create role other; create table deferred (a int unique deferrable initially deferred); select tacho.statements_reset()');
+$node->psql('postgres', 'selec 1', on_error_stop => 0);
+my $me = sql('select current_user');
+is(outside(), "$me|postgres||||0|1|42601", 'a syntax error is one of the user and the database');
+$node->psql('postgres', 'set role other; select 1 from nowhere', on_error_stop => 0);
+is((split /\n/, outside())[0], 'other|postgres||||0|1|42P01', 'so is a missing table');
+$node->psql('postgres', 'insert into deferred values (1), (1)');
+is((split /\n/, outside())[-1], "$me|postgres||||0|2|23505", 'and what fails at commit');
+is(row('^insert into deferred', 'calls, errors'), '1|0', '... which its statement did not');
+$node->psql('postgres', "$failures{$_}; rollback; reset role", on_error_stop => 0)
+  for grep { !/parsing/ } sort keys %failures;
+is((split /\n/, outside())[-1], "$me|postgres||||0|2|23505", 'errors of statements are none of these');
+sql(q{set tacho.statements_track = none; do $$ begin perform 1 / 0; exception when others then null; end $$});
+$node->psql('postgres', q{set tacho.statements_track_utility = off; do $$ begin perform 1 / 0; exception when others then null; end $$; selec 1}, on_error_stop => 0);
+is((split /\n/, outside())[-1], "$me|postgres||||0|3|42601", 'an error that was caught hides no later one');
+
+# depth
+sql('select tacho.statements_reset()');
+is(sql('select deep(200)'), 200, 'nesting far deeper than 64');
+is(row('^select deep', 'toplevel, calls'), 't|1', '... leaves the top statement alone');
+
+# procedures that end transactions free plans and portals under our feet
+sql('select tacho.statements_reset()');
+sql('call commits()') for 1;
+is(row('^call commits', 'toplevel, calls, errors'), 't|1|0', 'CALL with COMMIT and ROLLBACK is counted once');
+is(row('^insert into t values', 'toplevel, calls, rows'), 'f|3|3', '... and its statements each');
+sql('call drops()');
+is(row('^call drops', 'toplevel, calls, errors'), 't|1|0', 'CALL that rolls back its own DDL');
+
+# cursors that outlive a subtransaction, and many open ones
+sql(q{begin; savepoint s; declare a cursor for select 1; rollback to s; declare b cursor for select 2; fetch b; commit});
+sql('begin;' . join(';', map { "declare c$_ cursor for select $_ from t" } 1 .. 300) . '; fetch c150; fetch c1; fetch c300; commit');
+is(sql('select 1'), 1, 'hundreds of open cursors');
+sql(q{begin; insert into t values (50); prepare transaction 'x'; rollback prepared 'x'});
+
+# parallel workers count nothing of their own
+sql('create table big as select g from generate_series(1, 100000) g; analyze big; select tacho.statements_reset()');
+is(sql(q{set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0; set max_parallel_workers_per_gather = 2; select count(*) from big}), 100000, 'a parallel query');
+is(row('^select count\(\*\) from big', 'calls, rows, shared_blks_hit + shared_blks_read >= (select relpages from pg_class where relname = $$big$$)'),
+	'1|1|t', '... is one execution with the blocks of its workers');
+
+# the same work costs the same CPU time, whoever does it
+sub cpu_time
+{
+	my ($settings) = @_;
+	sql("select tacho.statements_reset(); set jit = off; $settings; select count(md5(md5(g::text))) from big");
+	return row('^select count.md5', 'calls, user_time + system_time');
+}
+my ($calls, $alone) = split /\|/, cpu_time('set max_parallel_workers_per_gather = 0');
+my ($calls2, $workers) = split /\|/, cpu_time('set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0; set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off');
+is("$calls $calls2", '1 1', 'one execution each');
+cmp_ok($workers, '>', $alone / 2, 'the CPU time of parallel workers is in their statement');
+
+# a reader in a parallel worker sees what all see
+my $force = sql('show server_version_num') >= 160000 ? 'debug_parallel_query' : 'force_parallel_mode';
+is(sql("set $force = regress; select sum(calls) from tacho.statements where query ~ '^select count.* from big'"),
+	1, 'the view inside a parallel worker');
+$node->stop;
+unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal/, 'no process died');
+done_testing();

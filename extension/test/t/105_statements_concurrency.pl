@@ -1,0 +1,66 @@
+# Many backends on few entries: nothing lost, nothing invented.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use TachoStatements qw(statements_cluster pgbench_script run_pgbench);
+
+my $node = statements_cluster('concurrency', conf => "max_connections = 100\n");
+
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+
+my $one = pgbench_script($node, 'one', "SELECT 1 AS hot;\n");
+my $counts = q{select calls, rows, (select sum(b) from unnest(histogram) b) from tacho.statements where query ~* '^select .1 as hot$'};
+
+# one statement, everybody; two sessions read meanwhile
+sql('select tacho.statements_reset()');
+my $read = pgbench_script($node, 'read', 'select max(calls) from tacho.statements; select tacho.statements_reset(0, 1, 0);');
+my $reader = IPC::Run::start(
+	[ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-f', $read, '-c', 2, '-t', 300, 'postgres' ],
+	'>', \my $out, '2>', \my $err);
+my $done = run_pgbench($node, $one, '-c', 32, '-j', 2, '-t', 2000);
+$reader->finish;
+my $skipped = sql('select skipped from tacho.statements_info');
+is(sql($counts), join('|', ($done - $skipped) x 3), 'calls, rows and histogram of 64,000 executions');
+cmp_ok($skipped, '<', $done / 1000, 'next to nothing was skipped');
+is(sql(q{select total_exec_time >= max_exec_time and min_exec_time > 0 and min_exec_time <= mean_exec_time
+	and abs(mean_exec_time - total_exec_time / calls) < 1e-9 from tacho.statements where query ~* '^select .1 as hot$'}),
+	't', 'times agree with each other');
+is(sql(q{select n_sampled > 100 and n_sampled < calls / 4 from tacho.statements where query ~* '^select .1 as hot$'}),
+	't', 'a frequent short statement has its CPU time sampled');
+
+# extremes reset under load: an old extreme must not come back
+sql('select pg_sleep(0.3) as slow') for 1 .. 2;
+my $mixed = pgbench_script($node, 'mixed', "select pg_sleep(0.0001) as slow;\n");
+my $bench = IPC::Run::start(
+	[ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-f', $mixed, '-c', 8, '-T', 5, 'postgres' ],
+	'>', \my $out2, '2>', \my $err2);
+$node->poll_query_until('postgres', q{select calls > 100 from tacho.statements where query ~ 'as slow$' and query !~ 'tacho'});
+my $before = sql(q{select max_exec_time >= 300 from tacho.statements where query ~ 'as slow$' and query !~ 'tacho'});
+is($before, 't', 'the slow execution is the maximum');
+sql('select tacho.statements_reset(0, 0, 0, true)');
+$node->poll_query_until('postgres', q{select calls > 500 from tacho.statements where query ~ 'as slow$' and query !~ 'tacho'});
+is(sql(q{select max_exec_time < 300 and min_exec_time > 0 and total_exec_time > 600 from tacho.statements where query ~ 'as slow$' and query !~ 'tacho'}),
+	't', 'after a reset under load it is gone, and the total is not');
+$bench->finish;
+
+# resets of everything while 16 backends count and evict
+$node->append_conf('postgresql.conf', 'tacho.statements_max = 100');
+$node->reload;
+my $storm = pgbench_script($node, 'storm', "select tacho.statements_reset();\n");
+my $churn = pgbench_script($node, 'churn', "\\set n random(1, 300)\nwith q:n as (select 1) select from q:n;\n");
+my $resets = IPC::Run::start(
+	[ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-f', $storm, '-c', 2, '-t', 500, 'postgres' ],
+	'>', \my $out3, '2>', \my $err3);
+run_pgbench($node, $churn, '-c', 16, '-j', 2, '-t', 1000);
+$resets->finish;
+sql('select tacho.statements_reset()');
+is(sql('select entries, evicted, skipped, text_bytes from tacho.statements_info'), '1|0|0|256',
+	'after a storm of resets nothing is left over');
+run_pgbench($node, $one, '-c', 8, '-j', 2, '-t', 500);
+is(sql(q{select calls from tacho.statements where query ~* '^select .1 as hot$'}), 4000, 'and counting is exact');
+
+$node->stop;
+unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal/, 'no process died');
+done_testing();

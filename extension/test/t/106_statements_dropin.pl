@@ -1,0 +1,66 @@
+# In the place of pg_stat_statements: settings, objects, and the way back.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use TachoStatements qw(statements_cluster);
+
+plan skip_all => 'pg_stat_statements is not installed'
+  unless -e PostgreSQL::Test::Cluster->new('probe')->config_data('--pkglibdir') . '/pg_stat_statements.so';
+
+my $node = statements_cluster('dropin', conf => q{
+tacho.pg_stat_statements = on
+pg_stat_statements.max = 321
+tacho.statements_track = all
+});
+
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+
+# settings: a set one overrides, an unset one does not
+is(sql('select max from tacho.statements_info'), 321, 'pg_stat_statements.max counts');
+sql(q{do 'begin perform 1; end'});
+is(sql(q{select count(*) from tacho.statements where not toplevel and query ~ '^SELECT .1$'}), 1,
+	'tacho.statements_track counts while pg_stat_statements.track is not set');
+is(sql(q{select tacho.statements_reset() is null; set pg_stat_statements.track = 'none'; select 1 as unseen; reset pg_stat_statements.track; select 2, 3 as seen;
+	select string_agg(query, ',') from tacho.statements where query ~ 'seen' and query !~ 'tacho'}),
+	"f\n1\n2|3\n" . 'select $1, $2 as seen', 'pg_stat_statements.track counts while it is set');
+
+# objects
+my $members = q{select count(*) from pg_depend d join pg_extension e on e.oid = d.refobjid where extname = 'pg_stat_statements' and deptype = 'e'};
+sql('create extension pg_stat_statements; grant select on pg_stat_statements to pg_monitor; create view mine as select query, calls from pg_stat_statements');
+my $count = sql($members);
+my ($code, $out, $err) = $node->psql('postgres', 'select * from pg_stat_statements');
+like($err, qr/must be loaded via/, 'its own library does not work here');
+my $state = q{select value from tacho.status() where metric = 'pg_stat_statements'};
+($code, $out, $err) = $node->psql('postgres', $state);
+is($out, 'its functions call their own library', 'status() says so');
+like($err, qr/WARNING:  \d functions of the extension "pg_stat_statements" call their own library instead of tacho\n.*HINT:  Call tacho.install_pg_stat_statements/s, '... and warns');
+like(sql('select tacho.install_pg_stat_statements()'), qr/^[23]$/, 'its functions are replaced');
+($code, $out, $err) = $node->psql('postgres', $state);
+is("$out|$err", 'replaced|', 'status() says so, without a warning');
+is(sql($members), $count, '... and remain members of the extension');
+sql('select 4, 5, 6 as shown');
+is(sql(q{select calls from mine where query = 'select $1, $2, $3 as shown'}), 1, 'a view over it shows what tacho counts');
+is(sql(q{select dealloc = (select evicted from tacho.statements_info) from pg_stat_statements_info}), 't', 'its state as well');
+sql('select pg_stat_statements_reset()');
+is(sql(q{select count(*) from mine where query ~ 'shown'}), 0, 'its reset resets');
+is(sql('select tacho.install_pg_stat_statements()'), 0, 'installing again changes nothing');
+is(sql('select count(*) from pg_stat_statements where queryid is null'), 0, 'what was evicted is not shown there');
+like(sql('select tacho.uninstall_pg_stat_statements()'), qr/^[23]$/, 'they go back');
+($code, $out, $err) = $node->psql('postgres', 'select * from pg_stat_statements');
+like($err, qr/must be loaded via/, '... to their own library');
+
+# contrib preloaded as well: it keeps its name
+for my $order ('tacho, pg_stat_statements', 'pg_stat_statements, tacho')
+{
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = '$order'");
+	my $offset = -s $node->logfile;
+	$node->restart;
+	like(slurp_file($node->logfile, $offset), qr/WARNING:  tacho does not take the place of pg_stat_statements/, "$order: a warning");
+	sql('select 1');
+	is(sql('select count(*) > 0 from pg_stat_statements'), 't', "$order: contrib's own works");
+	is(sql('select max from tacho.statements_info'), 10000, "$order: its settings are its own");
+}
+$node->stop;
+done_testing();

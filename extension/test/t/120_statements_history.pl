@@ -1,0 +1,194 @@
+# What statements have cost over time: the sums of the history are what was
+# executed, whatever happens to the statistics in between.
+use strict;
+use warnings;
+use JSON::PP;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use TachoStatements qw(pgbench_script);
+use TachoTest qw(at server_ms tacho_cluster wait_for_ticks);
+use Test::More;
+use Time::HiRes 'usleep';
+
+# the other count, where it is installed
+my $contrib = -e PostgreSQL::Test::Cluster->new('probe')->config_data('--pkglibdir')
+  . '/pg_stat_statements.so';
+my $libraries = $contrib ? 'tacho, pg_stat_statements' : 'tacho';
+my $node = tacho_cluster('history',
+	conf => qq{
+shared_preload_libraries = '$libraries'
+tacho.statements_interval = 500ms
+tacho.statements_max = 100
+tacho.statements_save_interval = 1s
+pg_stat_statements.track_planning = off
+jit = off
+});
+my $ever = "since => '2000-01-01', n => null";
+my $only = "$ever, database => 'app'";
+
+$node->safe_psql('postgres', 'CREATE DATABASE app');
+$node->safe_psql('postgres', 'CREATE EXTENSION pg_stat_statements') if $contrib;
+
+# Waits until all that was executed before is in the history.
+sub recorded
+{
+	for (1 .. 2)
+	{
+		my $now = server_ms($node);
+
+		$node->poll_query_until('postgres', "SELECT value::timestamptz > @{[at($now)]}
+			FROM tacho.status() WHERE metric = 'statements_recorded'")
+		  or die 'nothing is recorded';
+	}
+	wait_for_ticks($node, 12, server_ms($node));
+	return;
+}
+
+sub history
+{
+	my ($what) = @_;
+	return $node->safe_psql('postgres',
+		"SELECT $what FROM tacho.statements_history($only)");
+}
+
+# Transactions of pgbench by several clients; returns its own count.
+sub bench
+{
+	my ($script, $clients, $transactions) = @_;
+	my ($out, $err) = run_command(
+		[
+			'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-f',
+			$script, '-c', $clients, '-t', $transactions, 'app'
+		]);
+
+	$out =~ m{transactions actually processed: (\d+)} or die "pgbench: $out $err";
+	return $1;
+}
+
+sub start_again
+{
+	for (1 .. 100)
+	{
+		return if $node->start(fail_ok => 1);
+		$node->{_pid} = undef;
+		usleep(100_000);
+	}
+	die 'the server does not start';
+}
+
+# pgbench and pg_stat_statements count the same
+my $script = pgbench_script($node, 'known',
+	"SELECT count(*) FROM pg_class WHERE oid > 0;\n");
+my $executed = bench($script, 4, 75);
+
+recorded();
+is(history('sum(calls)'), $executed, "history has the $executed calls that pgbench made");
+my $columns = 'calls, rows, shared_blks_hit + shared_blks_read';
+SKIP:
+{
+	skip 'pg_stat_statements is not installed', 1 unless $contrib;
+	is( history("query_id, $columns"),
+		$node->safe_psql('postgres',
+			"SELECT queryid, $columns FROM pg_stat_statements s
+			 JOIN pg_database d ON d.oid = s.dbid WHERE datname = 'app'"),
+		'calls, rows and blocks are those of pg_stat_statements');
+}
+is( history('round(total_exec_time, 1) = round(calls * mean_exec_time, 1),
+	 p95_exec_time > 0, query_text, username = current_user'),
+	't|t|SELECT count(*) FROM pg_class WHERE oid > $1|t',
+	'times, percentile, text and user are there');
+for my $times ('total_exec_time', 'user_time + system_time')
+{
+	my $counted = $node->safe_psql('postgres', "SELECT $times FROM tacho.statements s
+		JOIN pg_database d ON d.oid = s.dbid WHERE datname = 'app'");
+
+	# each is kept to 10 us
+	cmp_ok(abs(history($times) - $counted), '<', 0.02, "$times is that of the statistics");
+}
+is( $node->safe_psql('postgres',
+		"SELECT sum(calls), min(calls) >= 0, count(*) > 1 FROM tacho.statements_history(
+		 since => now() - interval '10 minutes', bucket => '1 second', database => 'app')"),
+	"$executed|t|t", 'the buckets of a window add up to the window');
+
+# many more statements than there are entries
+my $statements = join '', map { 'SELECT ' . join(', ', (1) x $_) . ";\n" } 1 .. 400;
+for my $round (1 .. 3)
+{
+	$node->safe_psql('app', $statements);
+	$executed += 400;
+	recorded() if $round == 2;
+}
+recorded();
+is(history('sum(calls)'), $executed, 'evicted statements are in the sum, each once');
+is( history('sum(calls)'),
+	$node->safe_psql('postgres', "SELECT sum(calls) FROM tacho.statements s
+		JOIN pg_database d ON d.oid = s.dbid WHERE datname = 'app'"),
+	'which is that of the statistics');
+cmp_ok($node->safe_psql('postgres', 'SELECT evicted FROM tacho.statements_info'),
+	'>', 600, 'hundreds were evicted');
+cmp_ok(history("sum(calls) FILTER (WHERE key = '(evicted)')"),
+	'>', 0, 'and what nobody saw before is a row of its own');
+
+# a reset takes nothing back and gives nothing twice
+$executed += bench($script, 2, 25);
+recorded();
+$node->safe_psql('postgres', 'SELECT tacho.statements_reset()');
+$executed += bench($script, 2, 35);
+recorded();
+is(history('sum(calls)'), $executed, 'a reset is no difference');
+
+# a killed server: what a file brings back was recorded before
+$executed += bench($script, 2, 20);
+recorded();
+$node->poll_query_until('postgres',
+	"SELECT modification > now() - interval '5 seconds'
+	 FROM pg_stat_file('pg_stat_tmp/tacho_statements.stat')");
+$node->kill9;
+start_again();
+cmp_ok(
+	$node->safe_psql('postgres', "SELECT sum(calls) FROM tacho.statements s
+		JOIN pg_database d ON d.oid = s.dbid WHERE datname = 'app'"),
+	'>', 0, 'statistics came back');
+$executed += bench($script, 2, 15);
+recorded();
+is(history('sum(calls)'), $executed, 'statistics that came back are no difference');
+
+# a clean stop records what was not yet
+$executed += bench($script, 2, 12);
+$node->restart;
+recorded();
+is(history('sum(calls)'), $executed, 'a restart loses nothing');
+is( $node->safe_psql('postgres', "SELECT min(calls) >= 0 AND min(total_exec_time) >= 0
+	 AND min(shared_blks_hit) >= 0 FROM tacho.statements_history($only)"),
+	't', 'nothing is negative');
+
+# rights
+$node->safe_psql('postgres', q{
+CREATE ROLE guest LOGIN;
+GRANT EXECUTE ON FUNCTION tacho.statements_history TO guest;
+});
+$node->safe_psql('app', 'SELECT 1, 2, 3, 4', extra_params => [ '-U', 'guest' ]);
+recorded();
+$executed++;
+is( $node->safe_psql('postgres',
+		"SELECT username, calls FROM tacho.statements_history($only)",
+		extra_params => [ '-U', 'guest' ]),
+	'guest|1', 'a role without pg_read_all_stats sees its own statements');
+my (undef, undef, $error) = $node->psql('postgres',
+	"SELECT * FROM tacho.statements_history(order_by => 'beauty')");
+like($error, qr/invalid order_by "beauty".*HINT:  Available orders are time, /s,
+	'an order that does not exist is refused');
+
+# the files alone tell the same
+my $tape = $node->data_dir . '/tacho';
+$node->stop;
+my ($json) = run_command(
+	[
+		$ENV{TACHO_PROGRAM}, 'statements-history', '--tape', $tape, '--since',
+		'2000-01-01', '--n', 'all', '--database', 'app', '--json'
+	]);
+my $sum = 0;
+$sum += $_->{calls} for @{ decode_json($json) };
+is($sum, $executed, 'the command line finds the same without a server');
+
+done_testing();

@@ -1,0 +1,90 @@
+# Scripted lock waits: each sampled session names who blocks it, also when the
+# blocker is idle, when it is only ahead in the queue, and in a cycle.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use TachoLocks qw(blocked_pairs session settle wait_until_locked);
+use TachoTest qw(at tacho_cluster);
+use Test::More;
+
+my $node = tacho_cluster('locks', conf => q{
+deadlock_timeout = 600s
+max_prepared_transactions = 5
+});
+$node->safe_psql('postgres', q{
+	CREATE TABLE t(id int PRIMARY KEY, v int);
+	INSERT INTO t SELECT g, 0 FROM generate_series(1, 10) g});
+
+# a holds a row, b waits for a and holds another row, c waits for b.
+{
+	my ($a, $b, $c) = map { session($node, $_) } qw(a b c);
+
+	$a->run('BEGIN; UPDATE t SET v = 1 WHERE id = 1');
+	$b->run('BEGIN; UPDATE t SET v = 1 WHERE id = 2');
+	$b->send('UPDATE t SET v = 1 WHERE id = 1');
+	$c->send('UPDATE t SET v = 1 WHERE id = 2');
+	wait_until_locked($node, 'b', 'c');
+	is(blocked_pairs($node, settle($node)), 'b<a c<b', 'a chain of three');
+	$a->run('ROLLBACK');
+	$b->run('ROLLBACK');
+	$_->finish for $a, $b, $c;
+}
+
+# An idle session holds an advisory lock: it is recorded and not counted.
+{
+	my ($holder, $waiter) = map { session($node, $_) } qw(idler waiter);
+
+	$holder->run('SELECT pg_advisory_lock(7)');
+	$waiter->send('SELECT pg_advisory_lock(7)');
+	wait_until_locked($node, 'waiter');
+	my $since = settle($node);
+	is(blocked_pairs($node, $since), 'waiter<[idler]', 'an idle blocker');
+	is( $node->safe_psql('postgres', qq{
+			SELECT DISTINCT state, query_text FROM tacho.samples(
+			  since => @{[at($since)]}, scope => 'all', n => null, application => 'idler')}),
+		'idle|SELECT pg_advisory_lock($1)',
+		'its state and last statement');
+	is( $node->safe_psql('postgres', qq{
+			SELECT peak_sessions FROM tacho.aas(
+			  since => @{[at($since)]}, scope => 'all', application => 'idler')}),
+		'0', 'it is not counted');
+	$holder->run('SELECT pg_advisory_unlock(7)');
+	$_->finish for $holder, $waiter;
+}
+
+# ALTER TABLE waits for a reader; a second reader waits behind ALTER TABLE,
+# though nobody holds a lock in its way.
+{
+	my ($reader, $alter, $late) = map { session($node, $_) } qw(reader alter late);
+
+	$reader->run('BEGIN; SELECT count(*) FROM t');
+	$alter->send('ALTER TABLE t ADD COLUMN w int');
+	wait_until_locked($node, 'alter');
+	$late->send('SELECT count(*) FROM t');
+	wait_until_locked($node, 'alter', 'late');
+	is(blocked_pairs($node, settle($node)), 'alter<reader late<alter',
+		'queue order');
+	$reader->run('ROLLBACK');
+	$_->finish for $reader, $alter, $late;
+}
+
+# Two sessions wait for each other, and the server has not noticed yet.
+{
+	my ($one, $two) = map { session($node, $_) } qw(one two);
+
+	$one->run('BEGIN; UPDATE t SET v = 1 WHERE id = 1');
+	$two->run('BEGIN; UPDATE t SET v = 1 WHERE id = 2');
+	$one->send('UPDATE t SET v = 1 WHERE id = 2');
+	$two->send('UPDATE t SET v = 1 WHERE id = 1');
+	wait_until_locked($node, 'one', 'two');
+	is(blocked_pairs($node, settle($node)), 'one<two two<one', 'a cycle');
+	$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid)
+		FROM pg_stat_activity WHERE application_name = 'one'});
+	$one->{harness}->finish;
+	$two->run('ROLLBACK');
+	$two->finish;
+}
+
+$node->stop;
+done_testing();

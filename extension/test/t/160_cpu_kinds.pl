@@ -1,0 +1,107 @@
+# Sessions that are active without a wait event: four spinners share two CPUs,
+# whatever else runs there; the kernel's own counters say how much of their time
+# they ran and how much they queued, and so must the labels. A stopped process is neither on a
+# CPU nor in its queue; with the setting off nothing is told apart.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use PostgreSQL::Test::Utils;
+use TachoLocks qw(session settle);
+use TachoTest qw(at tacho_cluster wait_for_ticks server_ms);
+use Test::More;
+use Time::HiRes qw(usleep);
+
+plan skip_all => 'no /proc/self/schedstat' unless -r '/proc/self/schedstat';
+
+my $node = tacho_cluster('kinds');
+my @spinners = map { session($node, 'spinner') } 1 .. 4;
+
+$_->send('DO $$ BEGIN LOOP END LOOP; END $$') for @spinners;
+$node->poll_query_until('postgres',
+	"SELECT count(*) = 4 FROM pg_stat_activity WHERE application_name = 'spinner' AND query LIKE 'DO%'");
+
+my @pids = split /\n/, $node->safe_psql('postgres',
+	"SELECT pid FROM pg_stat_activity WHERE application_name = 'spinner'");
+
+system("taskset -cp 0,1 $_ >/dev/null 2>&1") for @pids;
+
+# Time on a CPU and in its queue of each spinner.
+sub cpu_times
+{
+	return map { [ split / /, slurp_file("/proc/$_/schedstat") ] } @pids;
+}
+
+# How many of the spinners queued on average between two readings.
+sub queued
+{
+	my ($before, $after) = @_;
+	my $sum = 0;
+
+	for my $i (0 .. $#pids)
+	{
+		my ($ran, $waited) = map { $after->[$i][$_] - $before->[$i][$_] } 0, 1;
+		$sum += $waited / ($ran + $waited) if $ran + $waited > 0;
+	}
+	return $sum;
+}
+
+# Kinds with the number of samples, of 4 spinners in at least 40 ticks.
+sub kinds
+{
+	my $since = server_ms($node) + 300;
+
+	usleep(300_000);
+	my @before = cpu_times();
+	wait_for_ticks($node, 40, $since);
+	my @after = cpu_times();
+	my %count = map { split /\|/ } split /\n/, $node->safe_psql('postgres', qq{
+		SELECT cpu, count(*) FROM tacho.samples(
+		  since => @{[at($since)]}, n => null, application => 'spinner') GROUP BY 1});
+	$count{ticks} = $node->safe_psql('postgres', qq{
+		SELECT count(DISTINCT tick) FROM tacho.samples(
+		  since => @{[at($since)]}, n => null, application => 'spinner')});
+	$count{queued} = queued(\@before, \@after);
+	return \%count;
+}
+
+my $kinds = kinds();
+note join ', ', map { "$_ $kinds->{$_}" } sort keys %$kinds;
+my $running = $kinds->{running} // 0;
+my $runnable = $kinds->{runnable} // 0;
+cmp_ok($running + $runnable, '>=', 3.8 * $kinds->{ticks},
+	'nearly every sample is running or runnable');
+cmp_ok(abs($runnable / $kinds->{ticks} - $kinds->{queued}), '<=', 0.25,
+	'as many are runnable as the kernel says');
+cmp_ok(abs($running / $kinds->{ticks} - (4 - $kinds->{queued})), '<=', 0.25,
+	'and as many running');
+cmp_ok($running, '<=', 2.25 * $kinds->{ticks}, 'no more than two at a time');
+cmp_ok($runnable, '>=', 1.75 * $kinds->{ticks}, 'two or more are in the queue');
+is($kinds->{uninstrumented} // 0, 0, 'none sleeps');
+
+# Every session has its share of both: no label sticks to a session.
+my $shares = $node->safe_psql('postgres', q{
+	SELECT count(DISTINCT pid) FROM tacho.samples(n => null, application => 'spinner', cpu => 'running')});
+is($shares, 4, 'each of them is seen running');
+cmp_ok(
+	$node->safe_psql('postgres', q{
+		SELECT sum(backend_seconds) FROM tacho.top('wait_event', application => 'spinner')
+		WHERE key IN ('CPU:running', 'CPU:runnable')}),
+	'>', 0, 'readers show them by kind');
+
+kill 'STOP', @pids;
+$kinds = kinds();
+note join ', ', map { "$_ $kinds->{$_}" } sort keys %$kinds;
+is($kinds->{uninstrumented}, 4 * $kinds->{ticks}, 'stopped: uninstrumented');
+kill 'CONT', @pids;
+
+$node->append_conf('postgresql.conf', 'tacho.cpu_kind = off');
+$node->reload;
+$kinds = kinds();
+is($kinds->{'CPU*'}, 4 * $kinds->{ticks}, 'cpu_kind off: CPU*');
+is( $node->safe_psql('postgres', q{
+		SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'tacho%'}),
+	1, 'the sampler lives');
+
+$node->stop('immediate');
+done_testing();

@@ -1,0 +1,131 @@
+# The server as a whole is measured: what is counted agrees with the server's
+# own views, a reset invents nothing and is marked.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use TachoStatus qw(metric wait_for_metric);
+use TachoTest qw(at server_ms tacho_cluster wait_for_marker);
+use Test::More;
+
+my $node = tacho_cluster('server_history',
+	init => { allows_streaming => 1 },
+	conf => "tacho.server_interval = 200ms\nstats_fetch_consistency = none\n");
+
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+
+# Waits until a reading that began after this call has been written.
+sub next_reading
+{
+	my $readings = metric($node, 'server_readings');
+
+	wait_for_metric($node, 'server_readings',
+		"value::bigint >= $readings + 2")
+	  or die 'no reading';
+	# it may be in the frame of the second that has not ended
+	my $made = metric($node, 'frames_made');
+	wait_for_metric($node, 'frames_written', "value::bigint > $made")
+	  or die 'not written';
+	return;
+}
+
+sub total
+{
+	my ($metric, $object, $since) = @_;
+	my $filter = defined $object ? "object => '$object'," : '';
+
+	return sql(
+		"SELECT coalesce(sum(total), 0)::bigint FROM tacho.server_history($filter metric => '$metric', since => $since)"
+	);
+}
+
+sql('CREATE DATABASE shop');
+next_reading();
+my $since = at(server_ms($node));
+
+# a session that ends has reported everything it counted
+$node->safe_psql('shop', q{
+CREATE TABLE item AS SELECT g AS id FROM generate_series(1, 1000) g;
+UPDATE item SET id = id + 1 WHERE id <= 10;
+DELETE FROM item WHERE id > 995;
+SET work_mem = '64kB';
+SELECT count(*) FROM (SELECT g FROM generate_series(1, 50000) g ORDER BY g DESC) s;
+BEGIN; SELECT 1; ROLLBACK;
+});
+my $lsn = sql('SELECT pg_current_wal_insert_lsn()');
+sql('CREATE TABLE filler AS SELECT repeat(md5(g::text), 10) FROM generate_series(1, 10000) g');
+sql('CHECKPOINT');
+my $written = sql("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '$lsn')::bigint");
+next_reading();
+
+# shop was made between two readings: all that its view shows has been seen
+for my $metric (qw(xact_commit xact_rollback tup_inserted tup_updated
+	tup_deleted temp_files temp_bytes deadlocks sessions))
+{
+	is( total($metric, 'shop', q{'2000-01-01'}),
+		sql("SELECT $metric FROM pg_stat_database WHERE datname = 'shop'"),
+		"$metric is what pg_stat_database says");
+}
+cmp_ok(total('wal_bytes', undef, $since), '>=', $written, 'log is counted');
+is(total('checkpoints_requested', undef, $since), 1, 'so is a checkpoint');
+is( sql("SELECT count(*) FROM tacho.server_history(since => $since, bucket => '1 s') WHERE total < 0 OR min < 0"),
+	0, 'nothing is negative');
+is( sql("SELECT DISTINCT max = min AND max * 100 = t.vcpus * 100
+		FROM tacho.server_history(metric => 'vcpus', since => $since) h,
+			(SELECT vcpus FROM tacho.aas(since => $since)) t"),
+	't', 'the CPUs are those beside the load');
+is( sql("SELECT string_agg(metric, ',' ORDER BY metric) FROM tacho.server_history(since => $since)
+		WHERE metric IN ('load_1', 'cpu_user', 'memory_total', 'oldest_xid_age')"),
+	'cpu_user,load_1,memory_total,oldest_xid_age', 'the host is measured');
+my $kb = (grep { /^MemTotal/ } split /\n/, PostgreSQL::Test::Utils::slurp_file('/proc/meminfo'))[0];
+$kb =~ s/\D//g;
+is( sql("SELECT max::bigint FROM tacho.server_history(metric => 'memory_total', since => $since)"),
+	$kb * 1024, 'its memory is what /proc says');
+
+# resets
+my $before = total('xact_commit', 'shop', q{'2000-01-01'});
+$node->safe_psql('shop', 'SELECT pg_stat_reset()');
+ok(wait_for_marker($node, 'statistics reset', 1), 'a reset is marked');
+$node->safe_psql('shop', 'SELECT 1') for 1 .. 3;
+next_reading();
+is( sql(q{SELECT detail, marker_time = (SELECT date_trunc('milliseconds', stats_reset)
+			FROM pg_stat_database WHERE datname = 'shop')
+		FROM tacho.markers(since => '2000-01-01') WHERE kind = 'statistics reset'}),
+	'statistics of database "shop" were reset|t',
+	'with its moment');
+is( total('xact_commit', 'shop', q{'2000-01-01'}) - $before,
+	sql("SELECT xact_commit FROM pg_stat_database WHERE datname = 'shop'"),
+	'what came after it is counted once');
+sql(q{SELECT pg_stat_reset_shared('wal'), pg_stat_reset_shared('archiver')});
+ok(wait_for_marker($node, 'statistics reset', 3), 'resets of the cluster too');
+is( sql(q{SELECT string_agg(detail, ', ' ORDER BY detail COLLATE "C") FROM tacho.markers(since => '2000-01-01')
+		WHERE kind = 'statistics reset' AND detail !~ 'database'}),
+	'statistics of the archiver were reset, statistics of write-ahead log were reset',
+	'by name');
+
+# slots
+sql(q{SELECT pg_create_physical_replication_slot('standby_gone', true)});
+$since = at(server_ms($node));
+next_reading();
+is( sql("SELECT metric, object, max FROM tacho.server_history(metric => 'slot_active', since => $since)"),
+	'slot_active|standby_gone|0.0000',
+	'a slot nobody uses');
+my $retained = sql(q{SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint FROM pg_replication_slots});
+is( sql("SELECT max::bigint <= $retained FROM tacho.server_history(metric => 'slot_retained', since => $since)"),
+	't', 'and the log kept for it');
+my ($ret, $out, $err) = $node->psql('postgres',
+	q{SELECT * FROM tacho.server_history(metric => 'wal')});
+like($err, qr/metric "wal" does not exist/, 'an unknown metric is an error');
+
+# off and on
+$node->append_conf('postgresql.conf', 'tacho.server_interval = 0');
+$node->reload;
+wait_for_marker($node, 'settings changed', 1);
+my $readings = metric($node, 'server_readings');
+my $ticks = metric($node, 'ticks_taken');
+wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 10");
+is(metric($node, 'server_readings'), $readings, '0 switches it off');
+is(metric($node, 'server_failed'), 0, 'no reading failed');
+$node->stop;
+
+done_testing();

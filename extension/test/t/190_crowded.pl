@@ -1,0 +1,126 @@
+# A server without room: a thousand connections, all of them taken, the lock
+# table full, the writer stopped, no slot for another background worker. The
+# server serves, the sampler samples, and nothing is lost.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use IPC::Run;
+use PostgreSQL::Test::Utils;
+use TachoStatements qw(pgbench_script);
+use TachoStatus qw(metric wait_for_metric wait_until_written);
+use TachoTest qw(at server_ms tacho_cluster tacho_session wait_for_marker wait_for_ticks);
+use Test::More;
+
+my $node = tacho_cluster('crowded', conf => q{
+max_connections = 1010
+superuser_reserved_connections = 3
+max_locks_per_transaction = 10
+max_prepared_transactions = 0
+max_worker_processes = 1
+max_logical_replication_workers = 0
+shared_buffers = 16MB
+max_parallel_workers = 0
+});
+
+ok(wait_for_metric($node, 'recording', "value = 'on'"), 'the sampler has the last slot');
+
+# The writer is stopped while all the rest happens.
+wait_for_metric($node, 'frames_written', 'value::bigint > 0');
+my $writer = metric($node, 'writer_pid');
+my $stopped = server_ms($node);
+kill 'STOP', $writer;
+
+# A thousand sessions, all active; an hour would be too short for no one.
+$node->safe_psql('postgres', 'CREATE ROLE crowd LOGIN');
+my $script = pgbench_script($node, 'sleep', 'SELECT pg_sleep(3600);');
+my ($in, $out) = ('', '');
+my $crowd = IPC::Run::start(
+	[ 'bash', '-c', 'ulimit -n 4096; exec pgbench -n -M simple -c 1000 -j 1 -T 3600 -f "$0" '
+		  . '-h "$1" -p "$2" -U crowd postgres', $script, $node->host, $node->port ],
+	'<', \$in, '>', \$out, '2>&1');
+my $all = q{SELECT count(*) = 1000 FROM pg_stat_activity
+	WHERE usename = 'crowd' AND wait_event = 'PgSleep'};
+ok($node->poll_query_until('postgres', $all), 'a thousand sessions are active')
+  or diag($out);
+my $crowded = server_ms($node);
+
+# Ticks go on: a thousand rows each. A session that is descheduled while it
+# changes its entry cannot be read; that is rare, and counted.
+my $rows = metric($node, 'rows_taken');
+ok(wait_for_metric($node, 'rows_taken', "value::bigint >= $rows + 10000"),
+	'ticks of a thousand rows are taken');
+cmp_ok(metric($node, 'rows_failed'), '<=', 20, 'nearly every row could be read');
+
+# All connections are taken.
+my @more = map { tacho_session($node, user => 'crowd', app => "more $_")->run('SELECT 1') } 1 .. 7;
+my $stderr;
+$node->psql('postgres', 'SELECT 1', stderr => \$stderr,
+	connstr => $node->connstr('postgres') . ' user=crowd');
+like($stderr, qr/FATAL:  (sorry, too many clients already|remaining connection slots are reserved for .*)/,
+	'nobody else gets in');
+my $ticks = metric($node, 'ticks_taken');
+ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 5"),
+	'the sampler goes on, and a superuser can see that');
+$_->finish for @more;
+
+# The lock table is full: nobody gets in who is not in already.
+my $locker = tacho_session($node, app => 'locker');
+my $sampler = metric($node, 'sampler_pid');
+$locker->run(q{DO $$ BEGIN FOR i IN 1 .. 1000000 LOOP PERFORM pg_advisory_lock(i);
+	END LOOP; END $$});
+like($locker->{out}, qr/ERROR:  out of shared memory/, 'the lock table is full');
+$node->psql('postgres', 'SELECT 1', stderr => \$stderr);
+like($stderr, qr/FATAL:  out of shared memory/, 'for everybody');
+$locker->run(q{DO $$ DECLARE now bigint; before bigint; BEGIN LOOP
+	SELECT value INTO now FROM tacho.status() WHERE metric = 'ticks_taken';
+	before := coalesce(before, now);
+	EXIT WHEN now >= before + 5;
+	PERFORM pg_sleep(0.05);
+	END LOOP; RAISE WARNING 'five more ticks'; END $$});
+like($locker->{out}, qr/five more ticks/, 'the sampler goes on');
+$locker->finish;
+
+# Meanwhile the writer has not answered for half a minute.
+ok(wait_for_metric($node, 'reason',
+		"value = 'the tape writer (process $writer) does not answer'"),
+	'the status says that the writer does not answer');
+is(metric($node, 'recording'), 'off', 'so nothing is recorded');
+$node->psql('postgres', 'SELECT count(*) FROM tacho.samples()', stderr => \$stderr);
+like($stderr, qr/NOTICE:  history is not being recorded: the tape writer \(process $writer\) does not answer/,
+	'whoever asks is told');
+kill 'CONT', $writer;
+ok(wait_for_metric($node, 'recording', "value = 'on'"), 'it goes on');
+ok(wait_until_written($node), 'and writes everything');
+is(metric($node, 'writer_pid'), $writer, 'the same process');
+is(metric($node, 'frames_lost'), '0', 'nothing is lost');
+is(metric($node, 'sampler_pid'), $sampler, 'the sampler has never ended');
+is(metric($node, 'sampler_starts'), '1', 'and was started once');
+
+# The history of that time is whole.
+is( $node->safe_psql('postgres', qq{
+		SELECT DISTINCT count(*) FROM tacho.samples(since => @{[at($crowded)]}, until => @{[at($crowded + 1000)]},
+			n => NULL, username => 'crowd', wait_event => 'PgSleep') GROUP BY tick}),
+	'1000', 'a thousand sessions in each tick');
+is( $node->safe_psql('postgres', qq{
+		SELECT count(*) FROM tacho.markers(since => @{[at($stopped)]}) WHERE kind IN ('gap', 'frames lost')}),
+	'0', 'without a gap');
+
+$crowd->kill_kill;
+$node->stop('immediate');
+
+# Somebody else takes it: the launcher of logical replication.
+$node->append_conf('postgresql.conf', 'max_logical_replication_workers = 4');
+$node->start;
+is($node->safe_psql('postgres', 'SELECT 1'), '1', 'a server without room for the sampler serves');
+is(metric($node, 'recording'), 'off', 'without recording');
+is( metric($node, 'reason'),
+	'the sampler has not started (does "max_worker_processes" leave room for it?)',
+	'and says what is missing');
+like(slurp_file($node->logfile), qr/LOG:  too many background workers/, 'so does the log');
+is( $node->safe_psql('postgres', qq{
+		SELECT count(*) > 0 FROM tacho.samples(since => @{[at($crowded)]}, until => @{[at($crowded + 1000)]}, username => 'crowd')}),
+	't', 'what was recorded can be read');
+$node->stop;
+
+done_testing();

@@ -1,0 +1,121 @@
+# Copies of a cluster: a base backup brings the history along, a clone records
+# beside its origin, a promoted standby goes on, pg_rewind takes over the other
+# side's history. Each copied directory is a node of its own, and none damages
+# another one. The cluster has group access, so the history has it, too.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use File::Basename;
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use TachoStatus qw(metric wait_for_metric wait_until_written);
+use TachoTest qw(at server_ms tacho_cluster wait_for_marker wait_for_ticks);
+use Test::More;
+
+my $origin = tacho_cluster('origin',
+	init => { allows_streaming => 1, extra => ['--allow-group-access'] },
+	conf => "wal_log_hints = on\nwal_keep_size = 64MB\n");
+if ($origin->psql('postgres', q{LOAD 'libpqwalreceiver'}) != 0)
+{
+	$origin->stop;
+	plan skip_all => 'this installation cannot stream replication';
+}
+
+# What the tape says about an hour before a moment, seen as a node.
+sub observed
+{
+	my ($node, $moment, $name) = @_;
+	my $of = $name ? ", node => '$name'" : '';
+
+	return $node->safe_psql('postgres',
+		"SELECT ticks_observed FROM tacho.aas(since => @{[at($moment)]} - interval '1 hour', until => @{[at($moment)]}, bucket => '1 day'$of)");
+}
+
+sub tape { return shift->data_dir . '/tacho' }
+
+sub is_sound
+{
+	my ($node) = @_;
+	my $output = '';
+
+	return ok(IPC::Run::run([ $ENV{TACHO_PROGRAM}, 'inspect', tape($node) ], '>&', \$output),
+		'nothing of the tape of ' . $node->name . ' is damaged') || diag($output);
+}
+
+# Group access.
+wait_for_ticks($origin, 10, server_ms($origin));
+my $tape = tape($origin);
+is(sprintf('%04o', (stat $tape)[2] & 07777), '0750', 'the group may enter the directory');
+is_deeply(
+	[ map { basename($_) . sprintf(' %04o', (stat)[2] & 07777) } sort glob "$tape/*" ],
+	[ map { basename($_) . ' 0640' } sort glob "$tape/*" ],
+	'and read every file');
+
+# A base backup has the history.
+$origin->backup('base');
+my $moment = server_ms($origin);
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($origin, 'base', has_streaming => 1);
+my $clone = PostgreSQL::Test::Cluster->new('clone');
+$clone->init_from_backup($origin, 'base');
+$clone->start;
+my %own = map { $_->name => metric($_, 'node') } ($origin, $clone);
+isnt($own{clone}, $own{origin}, 'a copied directory is a new node');
+wait_for_ticks($clone, 10, server_ms($clone));
+is(metric($clone, 'nodes'), '2', 'beside the one it was copied from');
+cmp_ok(observed($clone, $moment, $own{origin}), '>=', 5,
+	'whose history, as far as it was copied, can be asked for');
+is(observed($clone, $moment), '0', 'and is not taken for its own');
+my $late = server_ms($origin);
+wait_for_ticks($origin, 10, $late);
+is(metric($origin, 'node'), $own{origin}, 'the origin is what it was');
+is(metric($origin, 'nodes'), '1', 'and alone');
+is(metric($_, 'recording'), 'on', $_->name . ' records') for $origin, $clone;
+is($origin->safe_psql('postgres', q{SELECT count(*) FROM tacho.markers(since => '2000-01-01') WHERE kind = 'gap'}),
+	'0', 'without a gap');
+$clone->stop;
+is_sound($clone);
+
+# A standby is promoted; the old primary goes on, diverges, and is rewound.
+$standby->start;
+$origin->wait_for_catchup($standby);
+my $standby_node = metric($standby, 'node');
+isnt($standby_node, $own{origin}, 'a standby is a node of its own');
+$standby->promote;
+ok(wait_for_marker($standby, 'promotion', 1), 'its promotion is marked');
+$standby->safe_psql('postgres', 'CREATE TABLE one_way (); CHECKPOINT');
+$origin->safe_psql('postgres', 'CREATE TABLE other_way ()');
+wait_for_ticks($standby, 10, server_ms($standby));
+$moment = server_ms($standby);
+$origin->stop;
+is_sound($origin);
+my $rewind = `$ENV{PG_CONFIG} --bindir`;
+chomp $rewind;
+SKIP:
+{
+	skip 'this installation has no pg_rewind', 7 unless -x "$rewind/pg_rewind";
+	my ($out, $err) = run_command(
+		[ 'pg_rewind', '--source-server', $standby->connstr('postgres'),
+			'--target-pgdata', $origin->data_dir, '--no-sync' ]);
+	like($err, qr/Done!/, 'pg_rewind works');
+	$origin->append_conf('postgresql.conf', 'port = ' . $origin->port);
+	$origin->append_conf('postgresql.conf',
+		"primary_conninfo = '" . $standby->connstr . " application_name=origin'");
+	$origin->set_standby_mode;
+	$origin->start;
+	wait_for_ticks($origin, 10, server_ms($origin));
+	my $rewound = metric($origin, 'node');
+	is(metric($origin, 'recording'), 'on', 'a rewound server records');
+	ok($rewound ne $standby_node, 'as another node than the one it was rewound to');
+	cmp_ok(observed($origin, $moment, $standby_node), '>', 0,
+		'whose history it has received');
+	is(metric($standby, 'recording'), 'on', 'and which goes on');
+	$origin->stop;
+	is_sound($origin);
+}
+$standby->stop;
+is_sound($standby);
+
+done_testing();

@@ -1,0 +1,83 @@
+# A server in a small container: /proc is hidden, and the file system of its
+# history gets full. Kinds of CPU activity degrade and the status says so;
+# recording pauses, says so, and goes on when there is room again.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use PostgreSQL::Test::Utils;
+use TachoLocks qw(session);
+use TachoNamespace qw(namespaces_missing start_inside);
+use TachoStatus qw(metric wait_for_metric wait_until_written);
+use TachoTest qw(at server_ms tacho_cluster wait_for_marker wait_for_ticks);
+use Test::More;
+
+my $node = tacho_cluster('container', start => 0);
+my $missing = namespaces_missing($node);
+plan skip_all => $missing if $missing;
+my $small = $node->basedir . '/small';
+$node->append_conf('postgresql.conf', qq{
+tacho.directory = '$small/history'
+tacho.min_free_space = 1MB
+tacho.retention_size = 0
+});
+start_inside($node, '4m');
+$node->safe_psql('postgres', 'CREATE EXTENSION tacho');
+
+# /proc is hidden.
+my $spinner = session($node, 'spinner');
+$spinner->send('DO $$ BEGIN LOOP END LOOP; END $$');
+my $since = server_ms($node);
+ok(wait_for_ticks($node, 10, $since), 'ticks are taken without /proc');
+is( $node->safe_psql('postgres', qq{
+		SELECT DISTINCT cpu FROM tacho.samples(since => @{[at($since)]}, n => NULL, application => 'spinner')}),
+	'CPU*', 'what cannot be told apart is said to be so');
+like(metric($node, 'cpu_kind'), qr{^off: could not open file "/proc/\d+/schedstat": No such file or directory$},
+	'the status says why');
+$node->safe_psql('postgres',
+	q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'spinner'});
+$spinner->finish;
+
+# The disk gets full: the server writes into it, too, as others would.
+my $before = server_ms($node);
+wait_for_ticks($node, 10, $before);
+wait_until_written($node);
+my $kept = $node->safe_psql('postgres',
+	"SELECT ticks_observed FROM tacho.aas(until => @{[at($before)]}, bucket => '1 day')");
+$node->safe_psql('postgres', q{COPY (SELECT repeat('x', 1000) FROM generate_series(1, 3200))
+	TO PROGRAM 'cat > } . "$small/ballast'");
+ok(wait_for_metric($node, 'reason', q{value = 'recording is paused for lack of space'}),
+	'recording pauses when the disk is full');
+is(metric($node, 'recording'), 'off', 'and the status says so');
+is($node->safe_psql('postgres', 'SELECT 1'), '1', 'the server serves');
+my $ticks = metric($node, 'ticks_taken');
+ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 10"), 'the sampler goes on');
+my $stderr;
+$node->psql('postgres', 'SELECT count(*) FROM tacho.samples()', stderr => \$stderr);
+like($stderr, qr/NOTICE:  history is not being recorded: recording is paused for lack of space/,
+	'whoever asks is told');
+
+# Really full: not a byte is left, and then room again.
+$node->safe_psql('postgres', "COPY (SELECT 1) TO PROGRAM 'cat /dev/zero >> $small/ballast || true'");
+$ticks = metric($node, 'ticks_taken');
+ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 10"),
+	'not a byte is left: the sampler goes on');
+$node->safe_psql('postgres', "COPY (SELECT 1) TO PROGRAM 'rm $small/ballast'");
+ok(wait_for_metric($node, 'recording', "value = 'on'"), 'recording goes on when there is room');
+ok(wait_for_marker($node, 'recording resumed', 1), 'with a marker');
+is( $node->safe_psql('postgres',
+		q{SELECT string_agg(kind, ', ' ORDER BY marker_time) FROM tacho.markers(since => '2000-01-01') WHERE kind LIKE 'recording%'}),
+	'recording paused, recording resumed', 'between two');
+is( $node->safe_psql('postgres',
+		"SELECT ticks_observed FROM tacho.aas(until => @{[at($before)]}, bucket => '1 day')"),
+	$kept, 'what was recorded before is still there');
+my $after = server_ms($node);
+ok(wait_for_ticks($node, 10, $after), 'and new ticks are added');
+is(metric($node, 'sampler_starts'), '1', 'the sampler has never ended');
+
+$node->stop;
+like(slurp_file($node->logfile),
+	qr/WARNING:  history is not being written: recording is paused for lack of space\n.*DETAIL:  The server itself is not affected.\n.*HINT:  Make room, or see "tacho.min_free_space"/,
+	'the log says what to do');
+
+done_testing();

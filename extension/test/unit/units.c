@@ -1,0 +1,238 @@
+/*
+ * units.c
+ *	  Tests of the parts of the sampler that know no server: slot_clock.c,
+ *	  budget.c, host.c. Prints a line a test, "ok - name" or what differs.
+ *
+ * usage: units DIRECTORY, which holds machines as 181_units.pl makes them.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "budget.h"
+#include "host.h"
+#include "slot_clock.h"
+
+/* what the server's libraries would provide */
+#undef printf
+#undef snprintf
+#undef vsnprintf
+
+int
+pg_snprintf(char *text, size_t size, const char *format,...)
+{
+	va_list		arguments;
+	int			length;
+
+	va_start(arguments, format);
+	length = vsnprintf(text, size, format, arguments);
+	va_end(arguments);
+	return length;
+}
+
+#define SECOND	INT64CONST(1000000)
+
+static void
+is(int64 got, int64 expected, const char *name)
+{
+	if (got == expected)
+		printf("ok - %s\n", name);
+	else
+		printf("not ok - %s: got %lld, expected %lld\n", name,
+			   (long long) got, (long long) expected);
+}
+
+/* ---- slot_clock.c ---- */
+
+static void
+ticks_are_taken_once_a_slot(void)
+{
+	SlotClock	clock;
+	SlotTick	due;
+
+	slot_clock_init(&clock, SECOND, 10 * SECOND + 1, 0.5);
+	is(slot_clock_wait_us(&clock, 10 * SECOND + 1), 1498999,
+	   "the first tick stands in the next whole slot");
+	due = slot_clock_take(&clock, 11499000, 0, 0.0);
+	is(due.tick, 1, "ticks count from 1");
+	is(due.slot_time, 11000, "a slot is called by its begin");
+	is(due.elapsed_ms, 0, "the first tick has no predecessor");
+	is(slot_clock_wait_us(&clock, 11600000), 400000,
+	   "there is no second tick in a slot");
+	due = slot_clock_take(&clock, 12 * SECOND, 501000, 0.0);
+	is(due.tick, 2, "the next slot has the next number");
+	is(due.elapsed_ms, 501, "and the time since the tick before");
+	is(due.late, 0, "taken when planned it is not late");
+}
+
+static void
+missed_slots_leave_holes(void)
+{
+	SlotClock	clock;
+	SlotTick	due;
+
+	slot_clock_init(&clock, SECOND, 10 * SECOND, 0.0);
+	(void) slot_clock_take(&clock, 10 * SECOND, 0, 0.0);
+	due = slot_clock_take(&clock, 14 * SECOND, 4 * SECOND, 0.0);
+	is(due.tick, 5, "numbers of missed slots are left out");
+	is(due.missed, 3, "missed slots are counted");
+	is(due.late, 1, "a tick behind its slot is late");
+	is(due.step_us, 0, "time that passed is no step");
+}
+
+static void
+steps_of_the_clock_are_seen(void)
+{
+	SlotClock	clock;
+	SlotTick	due;
+
+	slot_clock_init(&clock, SECOND, 1000 * SECOND, 0.0);
+	(void) slot_clock_take(&clock, 1000 * SECOND, 0, 0.0);
+	due = slot_clock_take(&clock, 4601 * SECOND, SECOND, 0.0);
+	is(due.step_us, 3600 * SECOND, "a step forward has its length");
+	is(due.tick, 2, "and costs no number");
+	is(slot_clock_wait_us(&clock, 902 * SECOND), SECOND,
+	   "after a step back the next slot is the next by the new time");
+	due = slot_clock_take(&clock, 903 * SECOND, 2 * SECOND, 0.0);
+	is(due.step_us, -3699 * SECOND, "a step back is negative");
+	is(due.tick, 3, "and numbers go on");
+	due = slot_clock_take(&clock, 904 * SECOND + SECOND / 2, 3 * SECOND, 0.0);
+	is(due.step_us, 0, "half a second is no step");
+}
+
+static void
+another_interval_goes_on_counting(void)
+{
+	SlotClock	clock;
+	SlotTick	due;
+
+	slot_clock_init(&clock, SECOND, 10 * SECOND, 0.0);
+	(void) slot_clock_take(&clock, 10 * SECOND, 0, 0.0);
+	slot_clock_set_interval(&clock, SECOND / 10, 10 * SECOND + 250000, 0.0);
+	is(slot_clock_wait_us(&clock, 10 * SECOND + 250000), 50000,
+	   "a new interval begins with its next slot");
+	due = slot_clock_take(&clock, 10 * SECOND + 300000, 100000, 0.0);
+	is(due.tick, 2, "without a hole");
+	is(due.slot_time, 10300, "on the new grid");
+}
+
+/* ---- budget.c ---- */
+
+/* Lets seconds pass in which the sampler uses a share of a CPU. */
+static int
+spend(Budget *budget, int seconds, double percent, double limit, int64 *boot,
+	  int64 *cpu)
+{
+	int			changes = 0;
+
+	for (int i = 0; i < seconds; i++)
+	{
+		*boot += SECOND;
+		*cpu += (int64) (percent * SECOND / 100);
+		changes += budget_read(budget, *boot, *cpu, limit, 1000);
+	}
+	return changes;
+}
+
+static void
+a_budget_doubles_and_halves(void)
+{
+	Budget		budget;
+	int64		boot = SECOND;
+	int64		cpu = 0;
+
+	budget_init(&budget);
+	is(spend(&budget, 100, 2.0, 2.0, &boot, &cpu), 0,
+	   "at its limit the interval stays");
+	is(spend(&budget, 1, 4.0, 2.0, &boot, &cpu), 1, "above it it changes");
+	is(budget_interval_ms(&budget, 1000), 2000, "to twice as long");
+	is(spend(&budget, 59, 0.5, 2.0, &boot, &cpu), 0, "calm has to last");
+	is(spend(&budget, 1, 0.5, 2.0, &boot, &cpu), 1, "for a minute");
+	is(budget_interval_ms(&budget, 1000), 1000, "then it is as before");
+	(void) spend(&budget, 600, 50.0, 2.0, &boot, &cpu);
+	is(budget_interval_ms(&budget, 1000), 60000, "a minute is the longest");
+	is(spend(&budget, 1, 50.0, 0.0, &boot, &cpu), 1, "without a limit");
+	is(budget_interval_ms(&budget, 1000), 1000, "the setting counts");
+}
+
+/* ---- host.c ---- */
+
+static const char *directory;
+
+static const char *
+machine(const char *name)
+{
+	static char root[1024];
+
+	snprintf(root, sizeof(root), "%s/%s", directory, name);
+	return root;
+}
+
+static void
+quotas_of_cgroups_are_found(void)
+{
+	is(host_cpu_quota_x100(machine("v2")), 150, "cgroup 2: quota of the group");
+	is(host_cpu_quota_x100(machine("v2_parent")), 50,
+	   "cgroup 2: the least of it and those above");
+	is(host_cpu_quota_x100(machine("v2_none")), HOST_NOT_KNOWN,
+	   "cgroup 2: max is none");
+	is(host_cpu_quota_x100(machine("v1")), 250, "cgroup 1: quota of the group");
+	is(host_cpu_quota_x100(machine("v1_container")), 25,
+	   "cgroup 1: that of the mount in a container");
+	is(host_cpu_quota_x100(machine("v1_none")), HOST_NOT_KNOWN,
+	   "cgroup 1: -1 is none");
+	is(host_cpu_quota_x100(machine("nothing")), HOST_NOT_KNOWN,
+	   "no /proc, no quota");
+}
+
+static void
+the_host_is_read(void)
+{
+	int64		tick_ms = 1000 / sysconf(_SC_CLK_TCK);
+	Host		host;
+	HostProcess process;
+
+	host_read(machine("v2"), &host);
+	is(host.load_1, 150, "load of 1 minute");
+	is(host.load_15, 25, "load of 15 minutes");
+	is(host.tasks_runnable, 3, "runnable tasks");
+	is(host.cpu_user, 110 * tick_ms, "user and nice time");
+	is(host.cpu_system, 1023 * tick_ms, "system and interrupt time");
+	is(host.cpu_idle, 4000 * tick_ms, "idle time");
+	is(host.cpu_iowait, 500 * tick_ms, "time waiting for I/O");
+	is(host.cpu_steal, 9 * tick_ms, "stolen time");
+	is(host.memory_total, INT64CONST(8000) * 1024, "memory");
+	is(host.memory_available, INT64CONST(5000) * 1024, "available memory");
+	is(host.swap_used, INT64CONST(60) * 1024, "used swap");
+	is(host.pressure_cpu_some, 111, "CPU pressure");
+	is(host.pressure_memory_some, 222, "memory pressure of some");
+	is(host.pressure_memory_full, 333, "memory pressure of all");
+	is(host.pressure_io_full, HOST_NOT_KNOWN, "what has no file is not known");
+	is(host.cpu_throttled, 777, "cgroup 2: throttled time");
+	host_read(machine("v1"), &host);
+	is(host.cpu_throttled, 5, "cgroup 1: throttled time, from ns");
+	is(host.load_1, HOST_NOT_KNOWN, "a missing file is not known");
+	host_read_process(machine("v2"), 42, &process);
+	is(process.cpu_us, 70 * (SECOND / sysconf(_SC_CLK_TCK)),
+	   "CPU time of a process with a strange name");
+	is(process.memory, 10 * sysconf(_SC_PAGESIZE), "its memory");
+	is(process.written, 4096, "what it wrote");
+	host_read_process(machine("v2"), 43, &process);
+	is(process.cpu_us, HOST_NOT_KNOWN, "a process that is gone");
+}
+
+int
+main(int argc, char **argv)
+{
+	directory = argc > 1 ? argv[1] : ".";
+	ticks_are_taken_once_a_slot();
+	missed_slots_leave_holes();
+	steps_of_the_clock_are_seen();
+	another_interval_goes_on_counting();
+	a_budget_doubles_and_halves();
+	quotas_of_cgroups_are_found();
+	the_host_is_read();
+	return 0;
+}
