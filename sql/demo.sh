@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# usage: sql/demo.sh [--dsn | --stop]
+#
+# The demo with the SQL edition: a stock PostgreSQL (PG_CONFIG, default
+# pg_config) with pg_cron when its package is installed, the load of demo/, and
+# what tacho saw of it. Everything is in a directory under /var/tmp that
+# .demo-sql of this repository points to. The cluster stays up.
+#
+#   --dsn   print its connection string
+#   --stop  stop it and remove everything
+set -euo pipefail
+
+die() { printf 'error: %s\n' "$@" >&2; exit 1; }
+say() { printf '%s%s%s\n' "$bold" "$*" "$plain"; }
+bold='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\e[1m' plain=$'\e[0m'; fi
+
+repo=$(cd "$(dirname "$0")/.." && pwd -P)
+link=$repo/.demo-sql
+as_server=$repo/tools/as-server.sh
+bin=$("${PG_CONFIG:-pg_config}" --bindir)
+share=$("${PG_CONFIG:-pg_config}" --sharedir)/extension
+cd / # the server's user may not see where we are
+
+dsn() { printf "host='%s' port=5432 user=postgres dbname=shop" "$demo/run"; }
+sql() { "$bin/psql" -Xq -v ON_ERROR_STOP=1 "$(dsn)" "$@"; }
+
+stop() {
+	[ -e "$link" ] || return 0
+	demo=$(realpath "$link")
+	if [ -f "$demo/loop" ]; then kill "$(<"$demo/loop")" 2>/dev/null || true; fi
+	if [ -e "$demo/data/postmaster.pid" ]; then
+		"$as_server" "$bin/pg_ctl" -s -w -D "$demo/data" -m immediate stop || true
+	fi
+	rm -rf "$demo" "$link"
+}
+
+create() {
+	local preload='' name
+	for name in pg_stat_statements pg_cron; do
+		[ ! -e "$share/$name.control" ] || preload+=${preload:+,}$name
+	done
+	demo=$(mktemp -d /var/tmp/tacho-demo-sql.XXXXXX)
+	chmod 755 "$demo"
+	ln -s "$demo" "$link"
+	mkdir -m 700 "$demo/data" "$demo/run"
+	[ "$(id -u)" != 0 ] || chown "$("$as_server" --user)" "$demo/data" "$demo/run"
+	"$as_server" "$bin/initdb" -D "$demo/data" -U postgres -A trust -N -E UTF8 --locale=C >"$demo/initdb.log" 2>&1 ||
+		{ cat "$demo/initdb.log" >&2; die "initdb failed"; }
+	{
+		cat <<-END
+			listen_addresses = ''
+			unix_socket_directories = '$demo/run'
+			shared_preload_libraries = '$preload'
+			shared_buffers = 16MB
+			max_connections = 60
+			max_wal_size = 512MB
+			autovacuum_naptime = 10s
+			compute_query_id = on
+		END
+		if [[ $preload == *pg_cron* ]]; then
+			printf "cron.database_name = 'shop'\ncron.host = '%s'\n" "$demo/run"
+		fi
+	} | "$as_server" tee -a "$demo/data/postgresql.conf" >/dev/null
+	"$as_server" "$bin/pg_ctl" -s -w -D "$demo/data" -l "$demo/data/server.log" start ||
+		{ tail -n 20 "$demo/data/server.log" >&2; die "the server does not start"; }
+	"$bin/createdb" --maintenance-db="$(dsn | sed 's/dbname=.*/dbname=postgres/')" shop
+	for name in ${preload//,/ }; do sql -c "create extension $name"; done
+	sql -f "$repo/demo/load/shop.sql"
+	"$bin/pgbench" -i -q -s 5 "$(dsn)" >/dev/null 2>&1
+	sql -f "$repo/sql/tacho.sql"
+}
+
+# Starts recording and waits for the first tick.
+record() {
+	sql -c "select * from tacho.start()"
+	if [[ "$(sql -At -c "select tacho._cron()")" != t ]]; then
+		(while sql -c "call tacho.run_sampler()" >/dev/null 2>&1; do sleep 1; done) &
+		echo $! >"$demo/loop"
+	fi
+	while [ "$(sql -At -c "select count(*) from tacho.hot")" = 0 ]; do sleep 0.5; done
+}
+
+show() { # START STORM-BEGIN STORM-END END
+	local since="to_timestamp($1)" until="to_timestamp($4)" storm="to_timestamp($2), to_timestamp($3)"
+	say "What was recorded?" && sql -c "select * from tacho.status() where metric in ('recording', 'permission', 'pg_cron', 'last_tick', 'bytes')"
+	say "How loaded is it?" && sql -c "select period, avg_aas, peak_aas, peak_sessions, coverage_pct from tacho.periods()"
+	say "The minute, five seconds a line" &&
+		sql -c "select to_char(bucket_start, 'HH24:MI:SS') as at, aas, chart from tacho.chart($since, $until, bucket => '5 seconds')"
+	say "What did sessions wait for?" && sql -c "select key, avg_aas, peak_sessions, pct from tacho.top('wait_event', $since, $until, n => 8)"
+	say "Which queries were in the storm, and who blocked them?" &&
+		sql -c "select left(regexp_replace(query_text, '\s+', ' ', 'g'), 44) as query_text, avg_aas, peak_sessions from tacho.top('query_id', $storm, n => 3)" \
+			-c "select tree, application, state, xact_age, blocked_seconds, waiters from tacho.blocking(since => to_timestamp($2), until => to_timestamp($3), n => 3)"
+	say "What did each statement cost?" &&
+		sql -c "select left(regexp_replace(query_text, '\s+', ' ', 'g'), 44) as query_text, calls, total_exec_ms from tacho.statements_history($since, n => 5)"
+}
+
+case ${1:-} in
+--stop)
+	stop
+	exit
+	;;
+--dsn)
+	[ -e "$link" ] || die "there is no demo; make demo-sql starts one"
+	demo=$(realpath "$link")
+	dsn
+	echo
+	exit
+	;;
+'') ;;
+*)
+	sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2
+	exit 2
+	;;
+esac
+
+stop
+say "Starting a stock PostgreSQL with a shop of 230 MB"
+create
+record
+say "A minute of load: pgbench, reports, a forgotten transaction, a lock storm"
+mapfile -t moments < <("$repo/demo/load.sh" "$bin" "$(dsn)")
+[ ${#moments[@]} = 4 ] || die "the load has stopped early"
+sql -c "select * from tacho.maintain()" >/dev/null
+show "${moments[@]}"
+printf 'The cluster stays up:  psql "%s"\nStop and remove it:    sql/demo.sh --stop\n' "$(dsn)"

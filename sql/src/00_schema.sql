@@ -1,0 +1,265 @@
+/*
+ * 00_schema.sql - tables
+ *
+ * Ticks enter `hot`, one row a tick. Once a minute they are merged into `pack`,
+ * a ring of partitions that is emptied by TRUNCATE; `session` and `activity`
+ * are its dictionaries and rotate with it. Complete hours are summed up in
+ * hour_tick, hour_key and hour_pair before their partition is emptied.
+ *
+ * A row of hot and one of pack have the same columns, so that readers know one
+ * format: a pack is one tick or many. Each tick is in exactly one pack.
+ *
+ *   samples  are sorted by session and tick; their positions (session number *
+ *            n_ticks + tick number, both from 0, below 32,768) are kept as
+ *            ranges: run_lens[i] positions from run_ats[i] on;
+ *            sessions[session number + 1] is the id in `session`
+ *   what[i]  id in `activity` - 32769; NULL array when an id does not fit,
+ *            then `wide` has the ids themselves
+ *   arrays of ticks are NULL when all elements have the default: tick_offsets
+ *            0, 1, 2 …; time_offsets tick_offsets * interval_ms; intervals
+ *            interval_ms; statuses 1 (ok); 2 is late, 3 failed
+ *   times    ms since 1970 UTC; *_starts and *_changes are relative to start_ms
+ *
+ * In `activity` the empty string and 0 stand for null, so that a row can be
+ * found by an index.
+ *
+ * Locks: mutex_sampler is held by whoever adds ticks or switches the ring,
+ * mutex_maintenance by whoever packs, sums up or rotates; the latter is taken
+ * first. They are tables, not advisory locks, which anybody could hold.
+ */
+do $$
+begin
+	if current_setting('server_version_num')::integer < 150000 then
+		raise exception 'tacho needs PostgreSQL 15 or later'
+			using errcode = 'feature_not_supported';
+	end if;
+	if to_regnamespace('tacho') is not null then
+		raise exception 'schema "tacho" already exists'
+			using errcode = 'duplicate_schema',
+				hint = 'To install anew, call tacho.uninstall(''yes'') first; the history is lost then.';
+	end if;
+end
+$$;
+
+create schema tacho;
+comment on schema tacho is
+'tacho, SQL edition: what the sessions of this server did and waited for. Start with: select * from tacho.periods();';
+revoke all on schema tacho from public;
+
+create table tacho.setting (
+	only_row boolean primary key default true check (only_row),
+	version text not null default '0.1.0',
+	node text not null,
+	enabled boolean not null default false,
+	sample_interval interval not null default '1 second',
+	partitions integer not null default 4,
+	period interval not null default '1 day',
+	hour_retention interval not null default '400 days',
+	record_starts boolean not null default true,
+	dictionary_limit integer not null default 500000,
+	text_limit integer not null default 20000,
+	statements boolean not null default true,
+	statement_retention interval not null default '8 days',
+	vcpus numeric,
+	installed_at timestamptz not null default now()
+);
+comment on table tacho.setting is 'settings of tacho, one row; change them with tacho.configure()';
+insert into tacho.setting (node)
+values (substr(md5(gen_random_uuid()::text), 1, 16));
+
+create table tacho.mutex_sampler (nothing integer);
+comment on table tacho.mutex_sampler is 'empty; locked by whoever adds ticks';
+create table tacho.mutex_maintenance (nothing integer);
+comment on table tacho.mutex_maintenance is 'empty; locked by whoever packs, sums up or rotates';
+
+create table tacho.counter (
+	name text primary key,
+	value bigint not null
+);
+comment on table tacho.counter is 'how often something went wrong since the installation';
+
+create table tacho.ring (
+	slot smallint primary key,
+	is_current boolean not null default false,
+	since_ms bigint not null default 0,
+	generation bigint not null default 0
+);
+comment on table tacho.ring is 'partitions of the ring; since_ms is when one became the current one, generation counts rotations, 0 = never used';
+create sequence tacho.generation;
+comment on sequence tacho.generation is 'rotations; read by readers whose snapshot may be older than the ring';
+
+create table tacho.watermark (
+	name text primary key,
+	ms bigint not null
+);
+comment on table tacho.watermark is 'how far the history is packed and summed up: every tick before this time';
+insert into tacho.watermark (name, ms)
+values ('hour', 0), ('statements', 0), ('texts', 0);
+
+create table tacho.failure (
+	step text primary key,
+	failed_at timestamptz not null,
+	message text not null
+);
+comment on table tacho.failure is 'steps of the maintenance that failed and have not worked since';
+
+create table tacho.session (
+	slot smallint not null,
+	id integer not null,
+	pid integer not null,
+	leader integer not null,
+	backend_start timestamptz,
+	backend_type text,
+	category text,
+	database_oid oid,
+	database text,
+	user_oid oid,
+	username text,
+	application text,
+	client_addr text,
+	primary key (slot, id)
+) partition by list (slot);
+comment on table tacho.session is 'sessions: identity (pid, backend_start) and attributes; a change of an attribute is a new row';
+create index on tacho.session (slot, pid);
+
+create table tacho.activity (
+	slot smallint not null,
+	id integer not null,
+	marked smallint not null default 0,
+	query_id bigint not null default 0,
+	plan_id bigint not null default 0,
+	text_id integer not null default 0,
+	progress_relation bigint not null default 0,
+	wait_event_type text not null default '',
+	wait_event text not null default '',
+	state text not null default '',
+	cpu text not null default '',
+	progress_command text not null default '',
+	primary key (slot, id)
+) partition by list (slot);
+comment on table tacho.activity is 'distinct combinations of what a session did; marked: bit 0 = recorded only because it blocks others';
+create index on tacho.activity (slot, query_id, wait_event);
+
+create table tacho.pack (
+	first_tick bigint not null,
+	start_ms bigint not null,
+	last_ms bigint not null,
+	slot smallint not null,
+	n_ticks smallint not null,
+	interval_ms integer not null,
+	observed_ms integer not null,
+	failed_ms integer not null,
+	n_failed smallint not null,
+	tick_offsets integer[],
+	time_offsets integer[],
+	intervals integer[],
+	statuses smallint[],
+	reasons text[],
+	vcpus_x100 integer[],
+	connections smallint[],
+	sessions integer[] not null,
+	run_ats smallint[] not null,
+	run_lens smallint[] not null,
+	what smallint[],
+	wide integer[],
+	blocked_at integer[],
+	blockers integer[],
+	query_starts bigint[],
+	xact_starts bigint[],
+	state_changes bigint[],
+	xmin_ages integer[],
+	xid_ages integer[]
+) partition by list (slot);
+comment on table tacho.pack is 'session samples of up to a minute; see the head of 00_schema.sql';
+create index on tacho.pack (start_ms);
+
+create table tacho.hot (like tacho.pack);
+alter table tacho.hot add primary key (start_ms);
+comment on table tacho.hot is 'the same for ticks of the last minutes, one row each';
+
+create table tacho.text (
+	id integer generated always as identity primary key,
+	query_id bigint not null,
+	database text,
+	username text,
+	body text not null
+);
+comment on table tacho.text is 'query texts by query id and database, and of activity without a query id';
+create unique index on tacho.text (query_id, database, md5(body)) nulls not distinct;
+
+create table tacho.marker (
+	marker_time timestamptz not null,
+	kind text not null,
+	period_start timestamptz,
+	period_end timestamptz,
+	detail text
+);
+comment on table tacho.marker is 'events that explain the history';
+create index on tacho.marker (marker_time);
+
+create table tacho.word (
+	id integer generated always as identity primary key,
+	value text
+);
+comment on table tacho.word is 'keys of the hour rows';
+create unique index on tacho.word (value) nulls not distinct;
+
+create table tacho.hour_tick (
+	hour integer primary key,
+	last_ms bigint not null,
+	observed_ms integer[] not null,
+	failed_ms integer[] not null,
+	n_observed integer[] not null,
+	n_failed integer[] not null,
+	intervals_ms integer[] not null,
+	vcpus_x100 integer[]
+);
+comment on table tacho.hour_tick is 'what was observed by minute of an hour; hour counts from 1970 UTC';
+
+create table tacho.hour_key (
+	hour integer not null,
+	dimension smallint not null,
+	first_minute smallint not null,
+	key integer not null,
+	sessions integer not null,
+	sum_ms bigint not null,
+	unit_ms integer not null,
+	weights smallint[],
+	wide integer[],
+	peaks smallint[],
+	primary key (dimension, hour, key)
+);
+comment on table tacho.hour_key is 'load (scope load) by key and minute: weights[i] * unit_ms in minute first_minute + i - 1, in all sum_ms; sessions: most in one tick of the hour, peaks: of each minute';
+
+create table tacho.hour_pair (
+	hour integer not null,
+	query integer not null,
+	unit_ms integer not null,
+	waits integer[] not null,
+	sessions smallint[] not null,
+	weights integer[] not null,
+	primary key (query, hour)
+);
+comment on table tacho.hour_pair is 'load (scope load) by query id, wait event and hour: weights[i] * unit_ms for waits[i], at most sessions[i] in one tick';
+
+create procedure tacho._add_partitions(first_slot integer, last_slot integer)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_slot integer;
+	v_table text;
+begin
+	for v_slot in first_slot .. last_slot loop
+		foreach v_table in array array['session', 'activity', 'pack'] loop
+			execute format('create %4$s table tacho.%1$I partition of tacho.%2$I for values in (%3$s)',
+				v_table || '_' || v_slot, v_table, v_slot,
+				(select case k.relpersistence when 'u' then 'unlogged' else '' end from pg_class k where k.oid = 'tacho.hot'::regclass));
+		end loop;
+		insert into tacho.ring (slot, is_current, generation)
+		values (v_slot, v_slot = 0, case when v_slot = 0 then 1 else 0 end);
+	end loop;
+end
+$$;
+comment on procedure tacho._add_partitions is 'creates partitions of the ring';
+call tacho._add_partitions(0, 3);

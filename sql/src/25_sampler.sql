@@ -1,0 +1,249 @@
+/*
+ * 25_sampler.sql - reads the server and adds a tick
+ *
+ * pg_stat_activity is read once a tick, pg_locks once and only when somebody
+ * waits for a lock. take_sample() never raises: what goes wrong is a tick of
+ * status failed with its reason, so that it is seen in the coverage. A tick
+ * that cannot be stored is a hole between its neighbours.
+ *
+ * Recorded: sessions in any state but idle, processes without a state unless
+ * they wait for work (wait class Activity), and whoever blocks, whatever its
+ * state. Not recorded: this session.
+ */
+create function tacho._conflict(requested text, held text)
+returns boolean
+language sql immutable parallel safe
+return case requested
+	when 'AccessShareLock' then held = 'AccessExclusiveLock'
+	when 'RowShareLock' then held in ('ExclusiveLock', 'AccessExclusiveLock')
+	when 'RowExclusiveLock' then held in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+	when 'ShareUpdateExclusiveLock' then held in ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+	when 'ShareLock' then held in ('RowExclusiveLock', 'ShareUpdateExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+	when 'ShareRowExclusiveLock' then held in ('RowExclusiveLock', 'ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+	when 'ExclusiveLock' then held not in ('AccessShareLock', 'SIReadLock')
+	when 'AccessExclusiveLock' then held <> 'SIReadLock'
+	else false
+end;
+comment on function tacho._conflict is 'true when a lock mode cannot be had beside another';
+
+create function tacho._read_sessions(out connections integer, out hidden integer, out samples tacho.sampled[])
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+	with a as materialized (
+		select
+			a.*,
+			a.query = '<insufficient privilege>' and a.state is null as is_hidden
+		from pg_stat_activity a
+		where a.pid <> pg_backend_pid()
+	), locks as materialized (
+		select
+			l.pid,
+			l.mode,
+			l.granted,
+			l.waitstart,
+			row(l.locktype, l.database, l.relation, l.page, l.tuple, l.virtualxid, l.transactionid, l.classid,
+				l.objid, l.objsubid)::text as tag
+		from pg_locks l
+		where exists (select from a where a.wait_event_type = 'Lock')
+	), edges as (
+		-- who holds what somebody waits for; else who is ahead in the queue
+		select distinct on (w.pid) w.pid, h.pid as blocker
+		from locks w
+		join locks h on h.tag = w.tag and h.pid <> w.pid and tacho._conflict(w.mode, h.mode)
+		left join a wa on wa.pid = w.pid
+		left join a ha on ha.pid = h.pid
+		where not w.granted
+			and (h.granted or h.waitstart < w.waitstart)
+			and coalesce(wa.leader_pid, w.pid) <> coalesce(ha.leader_pid, h.pid)
+		order by w.pid, h.granted desc, h.pid
+	)
+	select
+		count(*) filter (where a.backend_type = 'client backend'),
+		count(*) filter (where a.is_hidden),
+		array_agg(row(
+			a.pid,
+			a.leader_pid,
+			a.backend_start,
+			a.backend_type,
+			tacho._category(a.backend_type),
+			a.datid,
+			a.datname,
+			a.usesysid,
+			a.usename,
+			a.application_name,
+			case when a.client_addr is not null then host(a.client_addr) when a.client_port = -1 then '[local]' end,
+			a.state,
+			a.wait_event_type,
+			a.wait_event,
+			case when a.wait_event is null and (a.state is null or a.state in ('active', 'fastpath function call')) then 'CPU*' end,
+			case when a.state = 'idle' or a.state is null and a.wait_event_type = 'Activity' then 1 else 0 end,
+			a.query_id,
+			null,
+			case when a.backend_type = 'autovacuum worker' then nullif(a.query, '') end,
+			a.query_start,
+			a.xact_start,
+			a.state_change,
+			age(a.backend_xmin),
+			age(a.backend_xid),
+			null,
+			null,
+			e.blocker
+		)::tacho.sampled) filter (where not a.is_hidden and (
+			case when a.state is null then a.wait_event_type is distinct from 'Activity' else a.state <> 'idle' end
+			or a.pid in (select blocker from edges)))
+	into connections, hidden, samples
+	from a
+	left join edges e on e.pid = a.pid;
+end
+$$;
+comment on function tacho._read_sessions is 'what the sessions of this server are doing: one read of pg_stat_activity';
+
+create function tacho._last_tick(out tick bigint, out slot_ms bigint, out interval_ms integer)
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+	select p.first_tick, p.last_ms, p.interval_ms
+	into tick, slot_ms, interval_ms
+	from tacho.hot p
+	order by p.start_ms desc
+	limit 1;
+	if not found then
+		select p.first_tick + coalesce(p.tick_offsets[p.n_ticks], p.n_ticks - 1), p.last_ms, p.interval_ms
+		into tick, slot_ms, interval_ms
+		from tacho.pack p
+		order by p.start_ms desc
+		limit 1;
+	end if;
+end
+$$;
+comment on function tacho._last_tick is 'the newest tick stored';
+
+-- Says what lies between two ticks when it is more than some missed slots.
+create function tacho._mark_gap(last_ms bigint, last_interval_ms integer, slot_ms bigint)
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_since timestamptz := tacho._time((last_ms + last_interval_ms) * 1000);
+	v_until timestamptz := tacho._time(slot_ms * 1000);
+begin
+	if v_until - v_since < greatest(interval '10 seconds', 10 * last_interval_ms * interval '1 millisecond') then
+		return;
+	end if;
+	perform tacho._mark(
+		'gap',
+		case
+			when exists (select from tacho.marker where kind = 'stop' and marker_time between v_since - interval '1 minute' and v_until)
+				then 'recording was off'
+			when pg_postmaster_start_time() > v_since then 'server was stopped'
+			else 'sampler did not run'
+		end,
+		v_since,
+		v_until
+	);
+end
+$$;
+comment on function tacho._mark_gap is 'adds a gap marker when at least ten ticks and ten seconds are missing';
+
+create function tacho._take_sample(slot_ms bigint, interval_ms integer)
+returns text
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_tick bigint;
+	v_last_ms bigint;
+	v_last_interval integer;
+	v_read record;
+	v_late boolean;
+begin
+	lock table tacho.mutex_sampler in exclusive mode nowait;
+	select tick, l.slot_ms, l.interval_ms into v_tick, v_last_ms, v_last_interval from tacho._last_tick() l;
+	if v_last_ms >= slot_ms then
+		if v_last_ms > slot_ms + 1000 + interval_ms then
+			perform tacho._count('ticks refused because the clock went back');
+		end if;
+		return 'taken';
+	end if;
+	if v_last_ms is not null then
+		perform tacho._mark_gap(v_last_ms, v_last_interval, slot_ms);
+	end if;
+	v_tick := coalesce(v_tick + greatest((slot_ms - v_last_ms) / interval_ms, 1), 1);
+
+	v_read := tacho._read_sessions();
+	v_late := tacho._ms(clock_timestamp()) >= slot_ms + interval_ms;
+	perform tacho._store_tick(
+		row(v_tick, slot_ms, interval_ms, case when v_late then 2 else 1 end, null,
+			(select round(vcpus * 100) from tacho.setting), least(v_read.connections, 32767))::tacho.tick,
+		v_read.samples);
+	if v_read.hidden > 0 then
+		perform tacho._count('sessions without permission to see them', v_read.hidden);
+	end if;
+	return case when v_late then 'late' else 'ok' end;
+end
+$$;
+comment on function tacho._take_sample is 'adds the tick of a slot';
+
+create function tacho._store_failure(slot_ms bigint, interval_ms integer, reason text)
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_last record;
+begin
+	lock table tacho.mutex_sampler in exclusive mode nowait;
+	select * into v_last from tacho._last_tick();
+	if v_last.slot_ms >= slot_ms then
+		return;
+	end if;
+	perform tacho._store_tick(
+		row(coalesce(v_last.tick + greatest((slot_ms - v_last.slot_ms) / interval_ms, 1), 1), slot_ms, interval_ms,
+			3, left(reason, 200), null, null)::tacho.tick,
+		null);
+exception when others then
+	raise warning 'could not store a failed tick: %', sqlerrm;
+end
+$$;
+comment on function tacho._store_failure is 'adds a failed tick';
+
+create function tacho.take_sample()
+returns text
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms'
+set jit = off
+as $$
+declare
+	v_enabled boolean;
+	v_interval_ms integer;
+	v_slot_ms bigint;
+begin
+	if pg_is_in_recovery() then
+		return 'standby';
+	end if;
+	select enabled, (extract(epoch from sample_interval) * 1000)::integer
+	into v_enabled, v_interval_ms
+	from tacho.setting;
+	if not v_enabled then
+		return 'off';
+	end if;
+	v_slot_ms := tacho._ms(clock_timestamp()) / v_interval_ms * v_interval_ms;
+	return tacho._take_sample(v_slot_ms, v_interval_ms);
+exception
+	when lock_not_available then
+		return 'busy';
+	when query_canceled then
+		perform tacho._store_failure(v_slot_ms, v_interval_ms, sqlerrm);
+		return 'canceled';
+	when others then
+		perform tacho._store_failure(v_slot_ms, v_interval_ms, sqlerrm);
+		return 'failed';
+end
+$$;
+comment on function tacho.take_sample is
+'Adds the tick of the present slot: ok, late, failed (with its reason in the history), canceled, taken (the slot has one already), busy (another session adds one), off, standby. Called once an interval, by tacho.run_sampler() or a scheduler of your own.';

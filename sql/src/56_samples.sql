@@ -1,0 +1,186 @@
+/*
+ * 56_samples.sql - the samples themselves, newest first
+ *
+ * Packs are decoded from the newest back, until there are n rows.
+ */
+create type tacho.sample as (
+	sample_time timestamptz,
+	tick bigint,
+	pid integer,
+	backend_start timestamptz,
+	leader integer,
+	backend_type text,
+	category text,
+	database text,
+	username text,
+	application text,
+	client_addr text,
+	state text,
+	wait_event_type text,
+	wait_event text,
+	cpu text,
+	query_id bigint,
+	plan_id bigint,
+	query_start timestamptz,
+	xact_start timestamptz,
+	state_change timestamptz,
+	xmin_age bigint,
+	xid_age bigint,
+	progress_command text,
+	progress_relation bigint,
+	blocked_by integer,
+	weight_ms bigint,
+	query_text text
+);
+comment on type tacho.sample is 'the columns of samples()';
+
+-- Decodes pack $1; $2 is the rows wanted.
+create function tacho._samples_sql(q tacho.question)
+returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_marked constant boolean := q.scope = 'all';
+	v_blockers text;
+begin
+	select string_agg(' and ' || tacho._accept_sql(
+		case f ->> 'dimension'
+			when 'blocked_by' then 'nullif(bs.pid, 0)::text'
+			else $e$case (tacho._roots($1.sessions, $1.blocked_at, $1.blockers, u.all_at, $1.n_ticks))[u.n]
+				when 0 then null when -1 then '(cycle)'
+				else (select r.pid::text from tacho.session r where r.slot = $1.slot
+					and r.id = (tacho._roots($1.sessions, $1.blocked_at, $1.blockers, u.all_at, $1.n_ticks))[u.n]) end$e$
+		end, f), '')
+	into v_blockers
+	from jsonb_array_elements(q.filters) f
+	where f ->> 'dimension' in ('blocked_by', 'root_blocker');
+	return format($sql$
+		select
+			tacho._time(t.ms * 1000),
+			$1.first_tick + coalesce($1.tick_offsets[t.i], t.i - 1),
+			s.pid,
+			s.backend_start,
+			nullif(s.leader, 0),
+			s.backend_type,
+			s.category,
+			s.database,
+			s.username,
+			s.application,
+			s.client_addr,
+			nullif(a.state, ''),
+			nullif(a.wait_event_type, ''),
+			nullif(a.wait_event, ''),
+			nullif(a.cpu, ''),
+			nullif(a.query_id, 0),
+			nullif(a.plan_id, 0),
+			tacho._time(($1.start_ms + $1.query_starts[u.n]) * 1000),
+			tacho._time(($1.start_ms + $1.xact_starts[u.n]) * 1000),
+			tacho._time(($1.start_ms + $1.state_changes[u.n]) * 1000),
+			$1.xmin_ages[u.n]::bigint,
+			$1.xid_ages[u.n]::bigint,
+			nullif(a.progress_command, ''),
+			nullif(a.progress_relation, 0),
+			nullif(bs.pid, 0),
+			case when a.marked & 1 = 0 then t.weight else 0 end,
+			case when a.query_id <> 0 then tacho._query_text(a.query_id::text, s.database)
+				else (select x.body from tacho.text x where x.id = a.text_id and a.text_id <> 0) end
+		from (
+			select
+				n,
+				p.at as all_at,
+				p.at[n] %% $1.n_ticks + 1 as i,
+				$1.sessions[p.at[n] / $1.n_ticks + 1] as session,
+				coalesce($1.what[n] + 32769, $1.wide[n]) as activity
+			from (%6$s) p, generate_series(1, cardinality(p.at)) n
+		) u
+		join (
+			select
+				i,
+				$1.start_ms + coalesce($1.time_offsets[i], coalesce($1.tick_offsets[i], i - 1) * $1.interval_ms) as ms,
+				coalesce($1.intervals[i], $1.interval_ms)::bigint as weight
+			from generate_series(1, $1.n_ticks) i
+			where coalesce($1.statuses[i], 1) <> 3
+		) t on t.i = u.i and t.ms >= %1$s and t.ms < %2$s
+		join (select * from tacho.session where slot = $1.slot and %3$s) s on s.id = u.session
+		join (select * from tacho.activity where slot = $1.slot and %4$s) a on a.id = u.activity
+		left join unnest($1.blocked_at, $1.blockers) b (n, id) on b.n = u.n
+		left join tacho.session bs on bs.slot = $1.slot and bs.id = b.id
+		where true %5$s
+		order by t.i desc, s.pid, u.n
+		limit $2$sql$,
+		ceil(q.since_us / 1000.0)::bigint,
+		ceil(q.until_us / 1000.0)::bigint,
+		tacho._side_sql(q, 'session', v_marked),
+		tacho._side_sql(q, 'activity', v_marked),
+		v_blockers,
+		tacho._positions_sql('$1'));
+end
+$$;
+comment on function tacho._samples_sql is 'SQL that decodes the samples of a pack';
+
+create function tacho._only_samples(q tacho.question)
+returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_first constant text := tacho._time_text(tacho._raw_first_us());
+begin
+	if q.since_us < tacho._raw_first_us() and exists (
+		select from tacho.hour_tick h
+		where h.last_ms >= q.since_us / 1000 and h.last_ms < tacho._raw_first_us() / 1000)
+	then
+		raise exception 'samples before % are not kept', v_first
+			using errcode = 'invalid_parameter_value',
+				hint = format('Ask with since => %L; timeline() and top() know what was before.', v_first);
+	end if;
+end
+$$;
+comment on function tacho._only_samples is 'refuses a window of which only hour rows are kept';
+
+create function tacho._samples(since timestamptz, until timestamptz, n bigint, filters jsonb, scope text, tz text, node text, by_leader boolean)
+returns setof tacho.sample
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	q tacho.question := tacho._ask(since, until, scope, tz, node, by_leader, filters);
+	v_left bigint := tacho._limit(n);
+	v_slots smallint[];
+	v_sql text;
+	v_pack tacho.pack;
+	v_count bigint;
+begin
+	q := tacho._select(q, node);
+	v_slots := tacho._lock_slots(q.since_us, q.until_us);
+	perform tacho._only_samples(q);
+	if v_slots = '{}' or q.since_us = q.until_us then
+		return;
+	end if;
+	v_sql := tacho._samples_sql(q);
+	for v_pack in
+		execute format('select * from (%s) p order by start_ms desc', tacho._packs_sql(q, v_slots, '*'))
+	loop
+		return query execute v_sql using v_pack, v_left;
+		get diagnostics v_count = row_count;
+		v_left := v_left - v_count;
+		exit when v_left = 0;
+	end loop;
+end
+$$;
+comment on function tacho._samples is 'samples() with its filters as JSON';
+
+call tacho._reader($decl$samples(
+	since timestamptz default null,
+	until timestamptz default null,
+	n integer default 100,
+	FILTERS
+	scope text default 'load',
+	tz text default null,
+	node text default null,
+	by_leader boolean default false
+)
+returns setof tacho.sample rows 100$decl$,
+'select * from tacho._samples(samples.since, samples.until, samples.n, {FILTERS}, samples.scope, samples.tz, samples.node, samples.by_leader)',
+'What each session was doing at each tick, newest first; n => null gives all rows of the window. Filters: {DIMENSIONS}. Example: select sample_time, pid, wait_event, query_text from tacho.samples(username => ''app'', n => 20);');

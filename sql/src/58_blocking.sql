@@ -1,0 +1,407 @@
+/*
+ * 58_blocking.sql - who blocked others
+ *
+ * At each tick sessions that wait are edges of a graph: waiter to blocker. A
+ * parallel worker stands for its leader. Ticks with the same edges are one
+ * graph, so that a queue that stood for an hour is walked once. The head of a
+ * queue is who waits for nobody; in a cycle its first member.
+ *
+ * What is locked and how, and since when somebody waits, is not recorded here:
+ * these columns are null.
+ */
+create type tacho.node as (
+	pid integer,
+	start_us bigint
+);
+comment on type tacho.node is 'a session: process id and when it began, 0 when that is not known';
+
+create type tacho.edge as (
+	graph bigint,
+	weight_ms bigint,
+	first_ms bigint,
+	last_ms bigint,
+	session bigint,
+	waiter tacho.node,
+	blocker tacho.node
+);
+comment on type tacho.edge is 'session, which stands for waiter, waits for blocker in all ticks of a graph; weight_ms is their weight';
+
+create type tacho.reach as (
+	graph bigint,
+	waiter tacho.node,
+	node tacho.node,
+	steps integer
+);
+comment on type tacho.reach is 'waiter stands behind node, so many steps away';
+
+create type tacho.head as (
+	node tacho.node,
+	is_cycle boolean,
+	blocked_ms bigint,
+	waiters bigint,
+	depth bigint,
+	first_ms bigint,
+	last_ms bigint
+);
+comment on type tacho.head is 'the head of queues, or one in a tree, and those behind it';
+
+create type tacho.blocker as (
+	tree text,
+	level integer,
+	kind text,
+	pid integer,
+	backend_start timestamptz,
+	prepared_xid bigint,
+	prepared_gid text,
+	database text,
+	username text,
+	application text,
+	state text,
+	xact_age interval,
+	query_id bigint,
+	query_text text,
+	blocked_seconds numeric,
+	waiters bigint,
+	depth bigint,
+	waited interval,
+	via text,
+	locktype text,
+	object text,
+	lock_database bigint,
+	lock_relation bigint,
+	relation text,
+	mode text,
+	mode_held text,
+	first_seen timestamptz,
+	last_seen timestamptz
+);
+comment on type tacho.blocker is 'the columns of blocking()';
+
+create function tacho._node(in_slot smallint, in_id integer)
+returns tacho.node
+language sql stable
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select row(
+		case when s.leader = 0 then s.pid else s.leader end,
+		coalesce(tacho._us(case when s.leader = 0 then s.backend_start else (
+			select max(l.backend_start)
+			from tacho.session l
+			where l.slot = s.slot
+				and l.pid = s.leader
+				and l.leader = 0
+				and l.backend_start <= s.backend_start) end), 0))::tacho.node
+	from tacho.session s
+	where s.slot = in_slot
+		and s.id = in_id;
+end;
+comment on function tacho._node is 'the node of a row of table session';
+
+create function tacho._edges(q tacho.question)
+returns setof tacho.edge
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_slots smallint[] := tacho._lock_slots(q.since_us, q.until_us);
+begin
+	if v_slots = '{}' then
+		return;
+	end if;
+	return query execute format($sql$
+		with ticks as (
+			select p.slot, x.ms, min(x.weight) as weight, array_agg(x.session order by x.session) as sessions,
+				array_agg(x.blocker order by x.session) as blockers
+			from (%1$s) p
+			cross join lateral (%2$s) a
+			cross join lateral (
+				select
+					p.start_ms + coalesce(p.time_offsets[y.i], coalesce(p.tick_offsets[y.i], y.i - 1) * p.interval_ms) as ms,
+					coalesce(p.intervals[y.i], p.interval_ms)::bigint as weight,
+					coalesce(p.statuses[y.i], 1) as status,
+					y.session,
+					y.blocker
+				from (
+					select a.at[b.n] %% p.n_ticks + 1 as i, p.sessions[a.at[b.n] / p.n_ticks + 1] as session, b.blocker
+					from unnest(p.blocked_at, p.blockers) b (n, blocker)
+				) y
+			) x
+			where p.blocked_at is not null
+				and x.ms >= %3$s
+				and x.ms < %4$s
+				and x.status <> 3
+			group by p.slot, x.ms
+		), graphs as (
+			select
+				row_number() over () as graph,
+				slot,
+				sessions,
+				blockers,
+				sum(weight)::bigint as weight,
+				min(ms) as first_ms,
+				max(ms) as last_ms
+			from ticks
+			group by slot, sessions, blockers
+		), edges as (
+			select g.graph, g.slot, g.weight, g.first_ms, g.last_ms, e.session, e.blocker
+			from graphs g, unnest(g.sessions, g.blockers) e (session, blocker)
+		), nodes as materialized (
+			select x.slot, x.id, tacho._node(x.slot, x.id) as node
+			from (select slot, session from edges union select slot, blocker from edges) x (slot, id)
+		)
+		select e.graph, e.weight, e.first_ms, e.last_ms, e.session::bigint, w.node, b.node
+		from edges e
+		join nodes w on w.slot = e.slot and w.id = e.session
+		join nodes b on b.slot = e.slot and b.id = e.blocker$sql$,
+		tacho._packs_sql(q, v_slots, 'slot, start_ms, n_ticks, interval_ms, tick_offsets, time_offsets, intervals, statuses, sessions, run_ats, run_lens, blocked_at, blockers'),
+		tacho._positions_sql('p'),
+		ceil(q.since_us / 1000.0)::bigint,
+		ceil(q.until_us / 1000.0)::bigint);
+end
+$$;
+comment on function tacho._edges is 'who waited for whom in a window';
+
+create function tacho._reach(edges tacho.edge[])
+returns setof tacho.reach
+language sql stable
+set search_path = pg_catalog, pg_temp
+begin atomic
+	with recursive e as materialized (
+		select distinct graph, waiter, blocker
+		from unnest(edges)
+		where waiter <> blocker
+	), walk as (
+		select graph, waiter, blocker as node, array[blocker] as path
+		from e
+		union all
+		select w.graph, w.waiter, e.blocker, w.path || e.blocker
+		from walk w
+		join e on e.graph = w.graph and e.waiter = w.node
+		where e.blocker <> all (w.path)
+	)
+	select graph, waiter, node, min(cardinality(path))
+	from walk
+	group by graph, waiter, node;
+end;
+comment on function tacho._reach is 'everybody each waiter stands behind, with the least number of steps';
+
+create function tacho._heads(edges tacho.edge[], reach tacho.reach[])
+returns setof tacho.head
+language sql stable
+set search_path = pg_catalog, pg_temp
+begin atomic
+	with r as materialized (
+		select * from unnest(reach)
+	), free as materialized (
+		select r.graph, r.waiter, r.node, r.steps, false as is_cycle
+		from r
+		where (r.graph, r.node) not in (select graph, waiter from r)
+	), heads as (
+		select * from free
+		union all (
+			select distinct on (r.graph, r.waiter) r.graph, r.waiter, r.node, r.steps, true
+			from r
+			where (r.graph, r.node) in (select graph, waiter from r where waiter = node)
+				and (r.graph, r.waiter) not in (select graph, waiter from free)
+			order by r.graph, r.waiter, r.node
+		)
+	)
+	select
+		x.node,
+		x.is_cycle,
+		sum(x.waiters * x.weight_ms)::bigint,
+		max(x.waiters),
+		max(x.steps)::bigint,
+		min(x.first_ms),
+		max(x.last_ms)
+	from (
+		select
+			e.graph, e.weight_ms, e.first_ms, e.last_ms, h.node, h.is_cycle,
+			count(distinct e.session) as waiters,
+			max(h.steps) as steps
+		from unnest(edges) e
+		join heads h on h.graph = e.graph and h.waiter = e.waiter
+		group by e.graph, e.weight_ms, e.first_ms, e.last_ms, h.node, h.is_cycle
+	) x
+	group by x.node, x.is_cycle;
+end;
+comment on function tacho._heads is 'the heads of all queues';
+
+-- What is known of a head, as seen at its last tick.
+create function tacho._blocker_rows(heads tacho.head[], levels integer[])
+returns setof tacho.blocker
+language sql volatile
+set search_path = pg_catalog, pg_temp
+begin atomic
+	with h as materialized (
+		select h.*, (h.node).pid as pid, levels[h.ordinality] as level,
+			case when (h.node).start_us <> 0 then tacho._time((h.node).start_us) end as backend_start
+		from unnest(heads) with ordinality h
+	), seen as materialized (
+		select t.last_ms, s.*
+		from (select last_ms, string_agg(pid::text, ',') as pids from h where pid <> 0 group by last_ms) t
+		cross join lateral tacho._samples(tacho._time(t.last_ms * 1000), tacho._time(t.last_ms * 1000 + 1), null,
+			jsonb_build_object('pid', t.pids), 'all', null, null, false) s
+	)
+	select
+		repeat('  ', least(h.level, 100)) || case when h.is_cycle then 'cycle of ' || h.pid when h.pid = 0 then '(lost)' else h.pid::text end,
+		h.level,
+		case when h.is_cycle then 'cycle' when h.pid = 0 then 'lost' else 'session' end,
+		nullif(h.pid, 0),
+		h.backend_start,
+		null::bigint,
+		null::text,
+		s.database,
+		s.username,
+		s.application,
+		s.state,
+		case when s.xact_start is not null then greatest(tacho._time(h.last_ms * 1000) - s.xact_start, '0') end,
+		s.query_id,
+		s.query_text,
+		tacho._round4(h.blocked_ms, 1000),
+		h.waiters,
+		h.depth,
+		null::interval, null::text, null::text, null::text, null::bigint, null::bigint, null::text, null::text, null::text,
+		tacho._time(h.first_ms * 1000),
+		tacho._time(h.last_ms * 1000)
+	from h
+	left join seen s on s.last_ms = h.last_ms and s.pid = h.pid and s.backend_start is not distinct from h.backend_start
+	order by h.ordinality;
+end;
+comment on function tacho._blocker_rows is 'the rows of blocking()';
+
+create function tacho._blocking_window(q tacho.question, n bigint)
+returns setof tacho.blocker
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_edges constant tacho.edge[] := array(select e from tacho._edges(q) e);
+	v_reach constant tacho.reach[] := array(select r from tacho._reach(v_edges) r);
+begin
+	return query
+		select b.*
+		from tacho._blocker_rows(
+			array(
+				select h
+				from tacho._heads(v_edges, v_reach) h
+				order by h.blocked_ms desc, h.node, h.is_cycle
+				limit n),
+			array_fill(0, array[cardinality(v_edges)])) b;
+end
+$$;
+comment on function tacho._blocking_window is 'the heads of the queues of a window';
+
+create function tacho._blocking_tree(edges tacho.edge[], n bigint)
+returns setof tacho.blocker
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_reach constant tacho.reach[] := array(select r from tacho._reach(edges) r);
+	v_people tacho.head[];
+	v_levels integer[];
+begin
+	with recursive behind as materialized (
+		select e.blocker, e.waiter, row_number() over (partition by e.blocker order by e.waiter) as rank
+		from (select distinct waiter, blocker from unnest(edges) where waiter <> blocker) e
+	), below as materialized (
+		select node, count(*) as waiters, max(steps)::bigint as depth
+		from unnest(v_reach)
+		group by node
+	), tree as (
+		select h.node, h.is_cycle, array[h.node] as path, 0 as level,
+			array[row_number() over (order by b.waiters desc, h.node, h.is_cycle)] as place
+		from tacho._heads(edges, v_reach) h
+		join below b on b.node = h.node
+		union all
+		select w.waiter, false, t.path || w.waiter, t.level + 1, t.place || w.rank
+		from tree t
+		join behind w on w.blocker = t.node
+		where w.waiter <> all (t.path)
+			and t.place[1] <= n
+	)
+	select
+		array_agg(row(t.node, t.is_cycle, null, coalesce(b.waiters, 0), coalesce(b.depth, 0),
+			edges[1].first_ms, edges[1].last_ms)::tacho.head order by t.place),
+		array_agg(t.level order by t.place)
+	into v_people, v_levels
+	from tree t
+	left join below b on b.node = t.node
+	where t.place[1] <= n;
+	return query select b.* from tacho._blocker_rows(v_people, v_levels) b;
+end
+$$;
+comment on function tacho._blocking_tree is 'heads and everybody behind them, at one tick';
+
+create function tacho._last_observed_ms(q tacho.question)
+returns bigint
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_slots constant smallint[] := tacho._lock_slots(q.since_us, q.until_us);
+	v_ms bigint;
+begin
+	execute format($sql$
+		select max(x.ms)
+		from (%1$s) p
+		cross join lateral (
+			select p.start_ms + coalesce(p.time_offsets[i], coalesce(p.tick_offsets[i], i - 1) * p.interval_ms) as ms
+			from generate_series(1, p.n_ticks) i
+			where coalesce(p.statuses[i], 1) <> 3
+		) x
+		where x.ms >= %2$s
+			and x.ms < %3$s$sql$,
+		tacho._packs_sql(q, v_slots, 'start_ms, n_ticks, interval_ms, tick_offsets, time_offsets, statuses'),
+		ceil(q.since_us / 1000.0)::bigint,
+		ceil(q.until_us / 1000.0)::bigint)
+	into v_ms;
+	return v_ms;
+end
+$$;
+comment on function tacho._last_observed_ms is 'the last tick of a window that did not fail';
+
+create function tacho._blocking(at timestamptz, since timestamptz, until timestamptz, n bigint, tz text, node text)
+returns setof tacho.blocker
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_n constant bigint := tacho._limit(n);
+	q tacho.question;
+	v_ms bigint;
+begin
+	if at is not null and (since is not null or until is not null) then
+		raise exception 'at cannot be combined with since or until'
+			using errcode = 'invalid_parameter_value',
+				hint = 'Give a moment, or a window.';
+	end if;
+	q := tacho._ask(coalesce(at - interval '60 seconds', since), coalesce(at + interval '1 microsecond', until), null, tz, node, false, null);
+	q := tacho._select(q, node);
+	perform tacho._only_samples(q);
+	if at is null then
+		return query select b.* from tacho._blocking_window(q, v_n) b;
+		return;
+	end if;
+	v_ms := tacho._last_observed_ms(q);
+	q.since_us := v_ms * 1000;
+	q.until_us := v_ms * 1000 + 1;
+	if v_ms is not null then
+		return query select b.* from tacho._blocking_tree(array(select e from tacho._edges(q) e), v_n) b;
+	end if;
+end
+$$;
+comment on function tacho._blocking is 'blocking() itself';
+
+call tacho._reader($decl$blocking(
+	at timestamptz default null,
+	since timestamptz default null,
+	until timestamptz default null,
+	n integer default 10,
+	tz text default null,
+	node text default null
+)
+returns setof tacho.blocker rows 10$decl$,
+'select * from tacho._blocking(blocking.at, blocking.since, blocking.until, blocking.n, blocking.tz, blocking.node)',
+'Who blocked others. For a window (the last hour by default) the n sessions at the heads of lock queues, by the seconds others waited behind them. With "at" the tree of that moment: heads, and everybody behind them. kind is session, cycle (a deadlock not yet noticed) or lost (the dictionary of sessions had no room). What is locked, how, and since when somebody waits is not recorded by the SQL edition: these columns are NULL. Example: select tree, state, xact_age, blocked_seconds, waiters, query_text from tacho.blocking(since => now() - interval ''15 minutes''); or: select tree, state, query_text from tacho.blocking(at => now());');

@@ -1,0 +1,130 @@
+/*
+ * 66_schedule.sql - start, stop, and the loop
+ *
+ * run_sampler() is one long call that takes a tick in every slot at a random
+ * moment, each in its own transaction: one connection, plans are kept, and the
+ * sampler goes on when all other connections are taken. pg_cron starts it
+ * again when it has ended (any version: no schedule in seconds is needed).
+ */
+create procedure tacho.run_sampler(duration interval default null)
+language plpgsql
+as $$
+declare
+	v_end constant timestamptz := pg_catalog.clock_timestamp() operator(pg_catalog.+) duration;
+	v_path constant text := pg_catalog.current_setting('search_path');
+	v_minute bigint;
+	v_interval_ms bigint;
+	v_result text;
+	v_wait double precision;
+begin
+	loop
+		perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+		v_result := tacho.take_sample();
+		commit;
+		perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+		if v_result in ('off', 'standby') then
+			raise notice 'the sampler ends: %', v_result;
+			return;
+		elsif v_result = 'canceled' then
+			raise exception 'canceling the sampler due to user request'
+				using errcode = 'query_canceled';
+		end if;
+		if v_minute is distinct from tacho._ms(clock_timestamp()) / 60000 then
+			v_minute := tacho._ms(clock_timestamp()) / 60000;
+			perform tacho.maintain();
+			commit;
+			perform set_config('search_path', 'pg_catalog, pg_temp', true);
+		end if;
+		exit when clock_timestamp() >= v_end;
+		select (extract(epoch from sample_interval) * 1000)::bigint into v_interval_ms from tacho.setting;
+		v_wait := v_interval_ms - tacho._ms(clock_timestamp()) % v_interval_ms + random() * 0.8 * v_interval_ms;
+		commit;
+		perform pg_catalog.pg_sleep(v_wait operator(pg_catalog./) 1000);
+	end loop;
+end
+$$;
+comment on procedure tacho.run_sampler is
+'Takes a tick in every slot and does the maintenance, for the time given or for ever; ends when recording is switched off. Without pg_cron: while true; do psql -c "call tacho.run_sampler()"; sleep 1; done';
+
+create function tacho._cron()
+returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select exists (select from pg_extension where extname = 'pg_cron')
+		and coalesce(has_function_privilege(to_regprocedure('cron.schedule(text, text, text)'), 'execute'), false)
+		and coalesce(has_schema_privilege('cron', 'usage'), false);
+end;
+comment on function tacho._cron is 'true when pg_cron is in this database and may be used';
+
+create function tacho.start(every interval default null)
+returns table (
+	step text,
+	result text
+)
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_job bigint;
+begin
+	if pg_is_in_recovery() then
+		return query select 'start', 'standby: nothing is recorded here; the history of the primary can be read';
+		return;
+	end if;
+	if every is not null then
+		perform tacho.configure('sample_interval', every::text);
+	end if;
+	if not (select enabled from tacho.setting) then
+		update tacho.setting set enabled = true;
+		perform tacho._mark('start', format('PostgreSQL %s, started %s', current_setting('server_version'),
+			tacho._time_text(tacho._us(pg_postmaster_start_time()))));
+	end if;
+	return query select 'recording', format('on, every %s', (select sample_interval from tacho.setting));
+	if not pg_has_role('pg_read_all_stats', 'usage') then
+		return query select 'permission', 'missing: grant pg_monitor to ' || quote_ident(current_user) || '; until then only its own sessions are seen';
+	end if;
+	if current_setting('track_activities')::boolean is false then
+		return query select 'track_activities', 'off: sessions show nothing';
+	end if;
+	if tacho._cron() then
+		execute 'select cron.schedule($1, $2, $3)'
+		into v_job
+		using 'tacho_sampler', '* * * * *', $c$call tacho.run_sampler('10 minutes')$c$;
+		return query select 'pg_cron', format('job %s runs the sampler; it begins within a minute', v_job);
+	else
+		return query select 'pg_cron', 'not available in this database; run: while true; do psql -c "call tacho.run_sampler()"; sleep 1; done';
+	end if;
+	if tacho._pgss() is null then
+		return query select 'pg_stat_statements', 'not available in this database: no query texts, no statement history';
+	end if;
+end
+$$;
+comment on function tacho.start is
+'Switches recording on, and lets pg_cron run the sampler when it is there; may be called again. Example: select * from tacho.start(every => ''1 second'');';
+
+create function tacho.stop()
+returns table (
+	step text,
+	result text
+)
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+	if pg_is_in_recovery() then
+		return query select 'stop', 'standby: nothing is recorded here';
+		return;
+	end if;
+	if (select enabled from tacho.setting) then
+		update tacho.setting set enabled = false;
+		perform tacho._mark('stop', 'stop() was called');
+	end if;
+	return query select 'recording', 'off';
+	if tacho._cron() then
+		execute $c$select cron.unschedule(jobid) from cron.job where jobname = 'tacho_sampler' and username = current_user$c$;
+		return query select 'pg_cron', 'job removed';
+	end if;
+end
+$$;
+comment on function tacho.stop is 'Switches recording off; a running sampler ends within a tick. The history stays.';

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Installed by a role that is no superuser; dumped and restored; on a standby.
+set -euo pipefail
+
+psql() { command psql -qAtX -v ON_ERROR_STOP=1 "$@"; }
+same() { [ "$1" = "$2" ] || { printf '%s\n     got: %s\nexpected: %s\n' "$3" "$1" "$2"; exit 1; }; }
+
+# an ordinary owner of a database with pg_monitor
+psql -c "create role plain_r login" -c "create database t_citizen owner plain_r" -c "create role busy_r login"
+export PGDATABASE=t_citizen
+psql -U plain_r -f sql/tacho.sql >/dev/null
+same "$(psql -U plain_r -c "select count(*) from tacho.start() where result like 'missing: grant pg_monitor to plain_r%'")" 1 "start says what is missing"
+same "$(psql -U plain_r -c "select value from tacho.status() where metric = 'permission'")" "sees only sessions of plain_r" "so does status"
+psql -c "grant pg_monitor to plain_r"
+command psql -qAtX -U busy_r -c "select pg_sleep(60)" -d postgres >/dev/null 2>&1 &
+busy=$!
+for ((i = 0; i < 100; i++)); do
+	[ "$(psql -c "select count(*) from pg_stat_activity where usename = 'busy_r' and state = 'active' and wait_event = 'PgSleep'")" = 0 ] || break
+	sleep 0.1
+done
+same "$(psql -U plain_r -c "select replace(tacho.take_sample(), 'late', 'ok')")" ok "a tick with pg_monitor alone"
+same "$(psql -U plain_r -c "select username || ' ' || wait_event from tacho.samples() where username = 'busy_r'")" "busy_r PgSleep" "other roles are seen"
+kill $busy
+
+# a failing installation leaves nothing
+createdb t_broken
+psql -d t_broken -c "create schema tacho"
+if command psql -qX -d t_broken -f sql/tacho.sql >/dev/null 2>broken.err; then echo "installed over a schema"; exit 1; fi
+same "$(psql -d t_broken -c "select count(*) from pg_class where relnamespace = 'tacho'::regnamespace")" 0 "transactional"
+
+# dump and restore keep it working
+psql -U plain_r >/dev/null <<-END
+	create temp table line as
+	select timestamptz '2026-03-01 20:00+00' + n * interval '10 seconds' as time, 1 as pid, 'IO' as wait_event_type, 'Read' as wait_event
+	from generate_series(0, 800) n;
+	delete from tacho.hot;
+	select tacho.import_sessions('line', '10 seconds');
+	select tacho._pack(tacho._ms('2026-03-01 22:10+00')), tacho._roll_up_hours(tacho._ms('2026-03-01 22:10+00'));
+	select tacho.rotate(true);
+END
+answers() {
+	psql -d "$1" -c "select * from tacho.top('wait_event', '2026-03-01 19:00+00', '2026-03-01 23:00+00')" \
+		-c "select * from tacho.samples('2026-03-01 19:00+00', '2026-03-01 23:00+00', n => 3)"
+}
+before=$(answers t_citizen)
+createdb t_restored
+pg_dump -d t_citizen | command psql -qX -d t_restored -v ON_ERROR_STOP=1 >/dev/null
+same "$(answers t_restored)" "$before" "restored"
+same "$(psql -d t_restored -c "update tacho.setting set enabled = true" -c "select replace(tacho.take_sample(), 'late', 'ok')" -c "select tacho.rotate(true)")" $'ok\nrotated' "and goes on"
+
+# a standby reads and does not write
+pg_basebackup -D standby -c fast -R -X stream >/dev/null
+cat >>standby/postgresql.conf <<-END
+	port = 5433
+END
+pg_ctl -D standby -l standby.log -w start >/dev/null
+trap 'pg_ctl -D standby -m immediate stop >/dev/null' EXIT
+export PGPORT=5433
+same "$(psql -c "select tacho.take_sample()")" standby "a tick on a standby"
+same "$(psql -c "select result from tacho.maintain()")" standby "maintenance on a standby"
+same "$(psql -c "select left(result, 7) from tacho.start()")" standby "start on a standby"
+same "$(psql -c "select value from tacho.status() where metric = 'recording'")" "standby: nothing is recorded here" "status on a standby"
+same "$(answers t_citizen)" "$before" "a standby answers alike"
+pg_ctl -D standby -w promote >/dev/null
+same "$(psql -c "select replace(tacho.take_sample(), 'late', 'ok')")" ok "promoted"

@@ -1,0 +1,37 @@
+-- Dictionaries are bounded: what has no room is counted, and no session is lost.
+update tacho.setting set dictionary_limit = 10;
+create table line as
+select t as time, 100 + s + 40 * n as pid, 'db' as database, 'IO' as wait_event_type, 'Read' || s % 2 as wait_event, s + 100 * n as query_id
+from generate_series(0, 5) n,
+	lateral (select timestamptz '2026-03-01 20:00+00' + n * interval '1 second') x (t),
+	generate_series(1, 8) s;
+select tacho.import_sessions('line');
+select test.equal((select backend_seconds::text from tacho.aas('2026-03-01 20:00+00', '2026-03-01 20:01+00')), '48.0000', 'every session counts');
+select test.equal((select peak_sessions::text from tacho.aas('2026-03-01 20:00+00', '2026-03-01 20:01+00')), '8', 'in its tick');
+select test.equal(test.rows($$select key, backend_seconds from tacho.top('wait_event', '2026-03-01 20:00+00', '2026-03-01 20:01+00')$$),
+	'(IO:Read0,24.0000) (IO:Read1,24.0000)', 'waits are kept');
+select test.equal((select string_agg(name || ' ' || value, ', ' order by name) from tacho.counter),
+	'activities without query 32, sessions without identity 38', 'what was left out is counted');
+select test.equal((select string_agg(metric || ' ' || value, ', ' order by metric) from tacho.status() where metric like '%without%'),
+	'activities without query 32, sessions without identity 38', 'and shown');
+select test.equal((select count(*)::text from tacho.session) || ' ' || (select count(*) from tacho.activity), '11 18', 'dictionaries stay small');
+
+-- ids that do not fit into two bytes
+update tacho.setting set dictionary_limit = 500000;
+insert into tacho.activity (slot, id, query_id) select 0, i, -i from generate_series(19, 70000) i;
+create table far as
+select timestamptz '2026-03-01 20:00:10+00' + n * interval '1 second' as time, s as pid, 'Lock' as wait_event_type, 'tuple' as wait_event, 5000 + s as query_id
+from generate_series(0, 2) n, generate_series(1, 2) s;
+select tacho.import_sessions('far');
+create view answers as
+select 'top' as q, test.rows($$select key, by_key, backend_seconds from tacho.top('query_id', '2026-03-01 20:00:10+00', '2026-03-01 20:01+00', by => 'wait_event')$$) as rows
+union all
+select 'samples', test.rows($$select tick, pid, query_id, wait_event from tacho.samples('2026-03-01 20:00:10+00', '2026-03-01 20:01+00')$$);
+create table before as select * from answers;
+select test.equal((select rows from before where q = 'top'), '(5001,Lock:tuple,3.0000) (5002,Lock:tuple,3.0000)', 'ids above 65,536');
+select tacho._pack(tacho._ms('2026-03-02'));
+select test.equal((select string_agg(case when wide is null then 'narrow' else 'wide' end, ' ' order by start_ms) from tacho.pack), 'wide', 'a wide pack');
+select test.equal((select string_agg(a::text, ' ') from answers a), (select string_agg(b::text, ' ') from before b), 'packed the same');
+
+-- a dropped database keeps its name
+select test.equal((select avg_aas::text from tacho.aas('2026-03-01 20:00+00', '2026-03-01 20:00:01+00', database => 'db')), '8.0000', 'the database "db" does not exist');
