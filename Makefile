@@ -1,0 +1,119 @@
+# tacho: the one entry for people and for CI. "make help" lists the targets.
+#
+# PG_CONFIG  the PostgreSQL to build for and to test (default: pg_config)
+# DESTDIR    staging directory of install, as usual
+
+PG_CONFIG ?= pg_config
+export PG_CONFIG
+# rustup puts cargo here, login shells put it into PATH
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+PROGRAM := $(or $(CARGO_TARGET_DIR),target)/release/tacho
+SHELL_SCRIPTS = .ci/run $(wildcard tools/*.sh demo/*.sh bench/*.sh \
+	sql/*.sh sql/test/*.sh sql/test/sh/*.sh extension/test/data/*.sh)
+
+.DEFAULT_GOAL := build
+.PHONY: help build program extension install demo demo-stop demo-dsn demo-sql \
+	test test-sql test-matrix test-contrib lint deny fuzz sanitize bench clean
+
+help: ## list the targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1	\2/p' Makefile | expand -t 14
+
+build: program extension ## build the program and the extension for PG_CONFIG
+
+program: ## build the program alone (Rust)
+	@tools/prereq.sh build
+	cargo build --release --locked --package tacho
+
+# PGXS does not notice when PG_CONFIG changes: objects of another major go
+extension: ## build the extension alone (C)
+	@tools/prereq.sh extension
+	@built="$$($(PG_CONFIG) --version --pkglibdir)"; \
+	if [ "$$built" != "$$(cat extension/.built-for 2>/dev/null)" ]; then \
+		$(MAKE) -s -C extension clean PG_CONFIG="$(PG_CONFIG)"; \
+		echo "$$built" > extension/.built-for; \
+	fi
+	$(MAKE) -C extension PG_CONFIG="$(PG_CONFIG)"
+
+# "sudo make install" after "make build" finds no cargo and needs none
+install: ## install both into the PostgreSQL that PG_CONFIG names
+	@command -v cargo >/dev/null || test -x $(PROGRAM) || tools/prereq.sh build
+	@if command -v cargo >/dev/null; then $(MAKE) program; fi
+	@$(MAKE) extension
+	$(MAKE) -C extension install PG_CONFIG="$(PG_CONFIG)" DESTDIR="$(DESTDIR)"
+	install -d "$(DESTDIR)$$($(PG_CONFIG) --bindir)"
+	install -m 755 $(PROGRAM) "$(DESTDIR)$$($(PG_CONFIG) --bindir)/tacho"
+
+demo: ## start a private cluster with load and show what tacho saw
+	@tools/prereq.sh build
+	@$(MAKE) -s program
+	@demo/run.sh
+
+demo-dsn: ## print the connection string of the demo's cluster
+	@demo/run.sh --dsn
+
+demo-stop: ## stop the demo's cluster and remove it
+	@demo/run.sh --stop
+
+demo-sql: ## the same on a stock server: the SQL edition (sql/demo.sh --stop ends it)
+	@tools/prereq.sh extension
+	@sql/demo.sh
+
+test-sql: ## run the tests of the SQL edition alone
+	@tools/prereq.sh extension
+	@sql/test/run.sh
+
+test: ## run all tests for the PostgreSQL that PG_CONFIG names
+	@tools/prereq.sh test
+	@$(MAKE) program
+	@tools/test.sh
+
+test-matrix: ## run the servers' tests on PostgreSQL 15 to 19 (MAJORS="17 18")
+	@tools/prereq.sh matrix
+	@$(MAKE) program
+	@tools/test-matrix.sh $(MAJORS)
+
+test-contrib: ## run contrib's suite of pg_stat_statements on tacho (PGSRC=source tree)
+	@test -n "$(PGSRC)" || { echo "error: set PGSRC to the source of PostgreSQL" >&2; exit 2; }
+	@tools/prereq.sh extension
+	@tools/test-contrib.sh "$(PGSRC)"
+
+lint: ## rustfmt, clippy, shellcheck, house rules
+	@tools/prereq.sh lint
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	shellcheck -x $(SHELL_SCRIPTS)
+	tools/check-house.sh
+
+# needs cargo-deny ("cargo install cargo-deny"); "cargo deny fetch" once makes
+# "cargo deny check" look at advisories too
+deny: ## licences, sources and duplicates of the Rust dependencies, without network
+	cargo deny --offline --all-features check bans licenses sources
+
+# Inputs with a new outcome are mutated further; coverage is not measured
+FUZZ_SECONDS ?= 60
+fuzz: ## mutate the input of every parser, FUZZ_SECONDS=60 for each
+	@tools/prereq.sh build
+	FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --workspace --locked --lib --bins fuzz_ -- --nocapture
+
+# The stable compiler has the sanitizer behind a switch for its own bootstrap;
+# the target keeps it from build scripts
+HOST_TARGET = $(shell rustc -vV | sed -n 's/^host: //p')
+sanitize: ## the tape's tests with the address sanitizer
+	@tools/prereq.sh build
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address cargo test --locked --lib \
+		--target $(HOST_TARGET) --package tacho-tape --features testing
+
+bench: program ## measure what tacho costs, refresh bench/results
+	mkdir -p bench/results
+	set -e; for each in overhead tick_cost locks instructions \
+		statements statements_costs sql_edition sizes; do \
+		bench/$$each.sh > bench/results/$$each.md.new; \
+		mv bench/results/$$each.md.new bench/results/$$each.md; \
+	done
+	bench/experiments.sh
+
+clean: ## remove what was built
+	cargo clean --quiet
+	$(MAKE) -C extension clean PG_CONFIG="$(PG_CONFIG)"
+	rm -f extension/.built-for

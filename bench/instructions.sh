@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Instructions of one `SELECT 1`, simple protocol: none, query identifiers
+# alone, tacho, pg_stat_statements, and with pg_stat_kcache and
+# pg_wait_sampling where they are packaged. Single-user server under callgrind, so no
+# other process disturbs, and the numbers repeat to a few instructions.
+#
+# usage: bench/instructions.sh [-n STATEMENTS]
+#
+# Per variant two runs, of n and of 3 n statements after equal preparation; the
+# difference divided by 2 n is the cost of one. Markdown on standard output.
+set -euo pipefail
+# shellcheck source=bench/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+n=1000
+while getopts n: option; do
+  case $option in
+    n) n=$OPTARG ;;
+    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  esac
+done
+command -v valgrind >/dev/null || { say "error: could not find valgrind"; exit 1; }
+trap bench_cleanup EXIT
+bench_install
+
+declare -A settings=(
+  [none]="compute_query_id=off"
+  [query_id]="compute_query_id=on"
+  [tacho]="shared_preload_libraries=tacho compute_query_id=on tacho.statements_cpu=sampled"
+  [tacho_cpu_off]="shared_preload_libraries=tacho compute_query_id=on tacho.statements_cpu=off"
+  [tacho_cpu_always]="shared_preload_libraries=tacho compute_query_id=on tacho.statements_cpu=always"
+  [tacho_off]="shared_preload_libraries=tacho compute_query_id=on tacho.statements=off"
+  [pg_stat_statements]="shared_preload_libraries=pg_stat_statements compute_query_id=on"
+)
+variants=(none query_id tacho_off tacho_cpu_off tacho tacho_cpu_always pg_stat_statements)
+if bench_package pg-stat-kcache; then
+  settings[with_kcache]="shared_preload_libraries=pg_stat_statements,pg_stat_kcache compute_query_id=on"
+  variants+=(with_kcache)
+fi
+if bench_package pg-wait-sampling; then
+  settings[with_wait_sampling]="shared_preload_libraries=pg_stat_statements,pg_stat_kcache,pg_wait_sampling compute_query_id=on"
+  variants+=(with_wait_sampling)
+fi
+
+# run VARIANT STATEMENTS: instructions of a whole run
+run() {
+  local options=() each out=$BENCH_DIR/callgrind.$1
+  for each in ${settings[$1]}; do options+=(-c "$each"); done
+  { yes "SELECT 1;" || true; } | head -n "$2" >"$BENCH_DIR/statements.sql"
+  (cd "$BENCH_DIR" && as_server valgrind --tool=callgrind --callgrind-out-file="$out" \
+    "$bin/postgres" --single -D "$BENCH_DIR/data" -c tacho.program=/nonexistent "${options[@]}" postgres \
+    <"$BENCH_DIR/statements.sql" >/dev/null 2>"$out.log")
+  sed -n 's/^summary: \([0-9]*\).*/\1/p;s/^totals: \([0-9]*\).*/\1/p' "$out" | head -1
+}
+
+bench_cluster data
+declare -A cost
+for v in "${variants[@]}"; do
+  few=$(run "$v" "$n")
+  many=$(run "$v" $((3 * n)))
+  cost[$v]=$(((many - few) / (2 * n)))
+  say "$v: ${cost[$v]}"
+done
+
+echo "# Instructions of a SELECT 1"
+echo
+environment
+echo
+echo "| variant | instructions | beyond query identifiers |"
+echo "|---|---|---|"
+for v in "${variants[@]}"; do
+  echo "| $v | ${cost[$v]} | $((cost[$v] - cost[query_id])) |"
+done

@@ -1,0 +1,89 @@
+# shellcheck shell=bash
+# Functions of the benchmark scripts; sourced, not run.
+#
+# Environment
+#   PG_CONFIG      installation to measure (default: pg_config in PATH)
+#   TACHO_PROGRAM  program to measure (default: target/release/tacho)
+#   BENCH_DIR      scratch directory (default: a new one under /var/tmp)
+#
+# As root the server runs as user postgres.
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+top=$(dirname "$here")
+TACHO_PROGRAM=${TACHO_PROGRAM:-$top/target/release/tacho}
+BENCH_DIR=${BENCH_DIR:-$(mktemp -d /var/tmp/tacho-bench.XXXXXX)}
+port=${BENCH_PORT:-5544}
+
+say() { printf '%s\n' "$*" >&2; }
+
+# what servers and clients are started with, to bind them to cores
+pin=()
+
+as_server() { HOME=$BENCH_DIR "$top/tools/as-server.sh" "${pin[@]}" "$@"; }
+
+# bench_install: a private installation with tacho in it; sets $bin.
+bench_install() {
+  [ -x "$TACHO_PROGRAM" ] || { say "error: no program \"$TACHO_PROGRAM\": make program, or set TACHO_PROGRAM"; exit 1; }
+  chmod 755 "$BENCH_DIR"
+  mkdir -p "$BENCH_DIR/run"
+  bin=$(TACHO_PROGRAM=$TACHO_PROGRAM "$top/tools/stage.sh" "$BENCH_DIR" 2>/dev/null)
+  bin=${bin%/*}
+  [ "$(id -u)" != 0 ] || chown -R "$("$top/tools/as-server.sh" --user)" "$BENCH_DIR"
+}
+
+# bench_package NAME: unpacks a Debian package of an extension for this server
+# into the private installation, nothing is installed. False if there is none.
+bench_package() {
+  local major dir=$BENCH_DIR/packages
+  major=$("$bin/pg_config" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
+  mkdir -p "$dir/$1"
+  (cd "$dir" && apt-get -qq download "postgresql-$major-$1" >/dev/null 2>&1) || return 1
+  dpkg-deb -x "$dir/postgresql-$major-$1"_*.deb "$dir/$1" || return 1
+  cp "$dir/$1"/usr/lib/postgresql/*/lib/*.so "$("$bin/pg_config" --pkglibdir)/"
+  cp "$dir/$1"/usr/share/postgresql/*/extension/* "$("$bin/pg_config" --sharedir)/extension/"
+}
+
+# bench_cluster NAME [SETTING…]: a new cluster with these settings.
+bench_cluster() {
+  local data="$BENCH_DIR/$1"
+  shift
+  as_server "$bin/initdb" -D "$data" -A trust -U postgres -N --locale=C >/dev/null
+  {
+    echo "port = $port"
+    echo "listen_addresses = ''"
+    echo "unix_socket_directories = '$BENCH_DIR/run'"
+    echo "max_connections = 1100"
+    echo "shared_buffers = 512MB"
+    echo "autovacuum = off"
+    echo "checkpoint_timeout = 1h"
+    echo "max_wal_size = 8GB"
+    printf '%s\n' "$@"
+  } >> "$data/postgresql.conf"
+}
+
+start() { as_server "$bin/pg_ctl" -D "$BENCH_DIR/$1" -l "$BENCH_DIR/$1.log" -w start >/dev/null; }
+stop() { as_server "$bin/pg_ctl" -D "$BENCH_DIR/$1" -m fast -w stop >/dev/null; }
+sql() { "$bin/psql" -XAtq -h "$BENCH_DIR/run" -p "$port" -U postgres "$@"; }
+bench_pgbench() { "${pin[@]}" "$bin/pgbench" -h "$BENCH_DIR/run" -p "$port" -U postgres "$@"; }
+
+with_tacho() {
+  printf '%s\n' "shared_preload_libraries = 'tacho'" \
+    "tacho.sample_interval = $1" "tacho.max_cpu = 0"
+}
+
+median() { sort -n | awk '{v[NR]=$1} END {print (NR%2) ? v[(NR+1)/2] : (v[NR/2]+v[NR/2+1])/2}'; }
+
+# What was measured on what: the head of every results page.
+environment() {
+  echo "- date: $(date -u +%F), commit $(git -C "$top" rev-parse --short HEAD)"
+  echo "- CPU: $(nproc) × $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)"
+  echo "- kernel $(uname -r), $("$bin/postgres" --version)"
+}
+
+bench_cleanup() {
+  local d
+  for d in "$BENCH_DIR"/*/postmaster.pid; do
+    [ -e "$d" ] && as_server "$bin/pg_ctl" -D "$(dirname "$d")" -m immediate stop >/dev/null 2>&1
+  done
+  rm -rf "$BENCH_DIR"
+}

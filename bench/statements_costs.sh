@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# What looking at the statistics costs, the memory they take, and the system
+# calls of an execution; beside pg_stat_statements.
+#
+# usage: bench/statements_costs.sh [-e ENTRIES] [-n READS]
+#
+#   -e  numbers of entries, default "5000 100000"
+#   -n  times each view is read, default 5; printed are medians
+#
+# Each statement of the load has its own entry and a text of 75 bytes. Memory is
+# what the server reserves in shared memory, and of pg_stat_statements not the
+# file of its texts. Markdown on standard output.
+set -euo pipefail
+# shellcheck source=bench/lib.sh
+source "$(dirname "$0")/lib.sh"
+# shellcheck source=bench/statements/lib.sh
+source "$here/statements/lib.sh"
+
+entries="5000 100000" reads=5
+while getopts e:n: option; do
+  case $option in
+    e) entries=$OPTARG ;;
+    n) reads=$OPTARG ;;
+    *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
+  esac
+done
+trap bench_cleanup EXIT
+bench_install
+variants="pgss kcache tacho"
+keep_available
+
+fill() { # VARIANT N: so many entries
+  seq "$2" | sed 's/.*/WITH statement_number_&_of_many AS (SELECT 1) SELECT FROM statement_number_&_of_many;/' |
+    sql postgres >/dev/null
+}
+
+read_ms() { # QUERY: median time of reading it all
+  for _ in $(seq "$reads"); do
+    sql postgres <<<"\\timing on
+\\o /dev/null
+$1;
+\\o" | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p' | tail -n 1
+  done | median
+}
+
+# Shared memory that the statistics and their texts take at most, in kB.
+reserved_kb() { # VARIANT
+  local names="'pg_stat_statements%'"
+  [ "$1" != tacho ] || names="'tacho statements%'"
+  sql -c "SELECT sum(allocated_size) / 1024 FROM pg_shmem_allocations WHERE name LIKE $names" postgres
+}
+
+# System calls of 1,000 executions of SELECT 1 beyond those of none.
+calls_of() { # VARIANT SETTING
+  local out=$BENCH_DIR/strace.$1 session count
+  coproc session_of { sql postgres; }
+  echo "$2 SELECT pg_backend_pid();" >&"${session_of[1]}"
+  read -r session <&"${session_of[0]}"
+  for _ in $(seq 200); do echo "SELECT 1;" >&"${session_of[1]}"; read -r _ <&"${session_of[0]}"; done
+  strace -qq -c -o "$out" -p "$session" 2>/dev/null &
+  until grep -q '^TracerPid:[^0-9]*[1-9]' "/proc/$session/status"; do sleep 0.1; done
+  for _ in $(seq 1000); do echo "SELECT 1;" >&"${session_of[1]}"; read -r _ <&"${session_of[0]}"; done
+  echo '\q' >&"${session_of[1]}"
+  wait %% 2>/dev/null || true
+  count=$(awk '$NF == "total" { print $4 }' "$out")
+  echo "${count:-0}"
+}
+
+echo "# What the statistics of statements cost to keep and to look at"
+echo
+environment
+echo "- command: \`bench/statements_costs.sh -e \"$entries\" -n $reads\`"
+printf '\n| entries | variant | query | ms (median) | memory reserved MiB |\n|--:|---|---|--:|--:|\n'
+for n in $entries; do
+  for v in pgss tacho; do
+    prepare "$v" $((n + n / 10 + 100))
+    [ "$v" != tacho ] || printf '%s\n' "tacho.query_text_memory_reserved = 128MB" \
+      "tacho.query_text_memory = 128MB" >>"$BENCH_DIR/$v/postgresql.conf"
+    start "$v"
+    fill "$v" "$n"
+    reserved=$(reserved_kb "$v")
+    if [ "$v" = tacho ]; then
+      queries=("TABLE tacho.statements" "SELECT * FROM tacho.statements(false)")
+    else
+      queries=("TABLE pg_stat_statements" "SELECT * FROM pg_stat_statements(false)")
+    fi
+    queries+=("SELECT count(*), sum(calls) FROM $(view "$v")")
+    for q in "${queries[@]}"; do
+      # shellcheck disable=SC2016 # Markdown
+      printf '| %d | %s | `%s` | %.1f | %.1f |\n' "$n" "$v" "$q" "$(read_ms "$q")" "$(awk -v kb="$reserved" 'BEGIN { print kb / 1024 }')"
+    done
+    stop "$v"
+    rm -rf "${BENCH_DIR:?}/$v"
+  done
+done
+
+command -v strace >/dev/null || { say "strace is not installed: no system calls counted"; exit 0; }
+printf '\n| variant | system calls of a SELECT 1 |\n|---|--:|\n'
+for v in none $variants; do
+  prepare "$v" 5000
+  start "$v"
+  printf '| %s | %.3f |\n' "$v" "$(calls_of "$v" "" | awk '{ print $1 / 1000 }')"
+  [ "$v" != tacho ] || printf '| tacho, every execution measured | %.3f |\n' \
+    "$(calls_of "$v" "SET tacho.statements_cpu = always;" | awk '{ print $1 / 1000 }')"
+  stop "$v"
+  rm -rf "${BENCH_DIR:?}/$v"
+done

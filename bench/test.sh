@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# usage: bench/test.sh
+#
+# Runs every scenario of `tacho bench` once, tiny, on a private copy of
+# PG_CONFIG's PostgreSQL, and what can go wrong: Ctrl-C, going on afterwards, a
+# missing extension, a foreign result, a full disk, bad arguments. The last
+# line counts: "15.20: N passed, N failed".
+set -euo pipefail
+
+repo=$(cd "$(dirname "$0")/.." && pwd -P)
+program=${TACHO_PROGRAM:-${CARGO_TARGET_DIR:-$repo/target}/release/tacho}
+dir=$(mktemp -d "${TMPDIR:-/tmp}/tacho-bench-test.XXXXXX")
+small=
+cleanup() {
+	[ -z "$small" ] || umount "$small" || true
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+chmod 755 "$dir"
+config=$(TACHO_PROGRAM=$program "$repo/tools/stage.sh" "$dir" 2>"$dir/stage.log") || { cat "$dir/stage.log"; exit 1; }
+bin=${config%/*}
+version=$("$config" --version | cut -d' ' -f2)
+[ "$(id -u)" != 0 ] || chown -R "$("$repo/tools/as-server.sh" --user)" "$dir/pg"
+passed=0 failed=0
+
+# check NAME COMMAND...: the command's exit code decides
+check() {
+	local name=$1
+	shift
+	if "$@" >"$dir/check.log" 2>&1; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		printf 'not ok %s\n' "$name"
+		sed 's/^/# /' "$dir/check.log"
+		[ ! -e "$dir/log" ] || sed 's/^/# > /' "$dir/log"
+	fi
+}
+
+# bench ARGUMENTS...: what it says goes to $dir/log
+bench() { "$program" bench "$@" --pg-bin "$bin" --scratch "${scratch:-$dir}" >"$dir/log" 2>&1 </dev/null; }
+said() { grep -qF -- "$1" "$dir/log"; }
+refused() { # MESSAGE ARGUMENTS...
+	local message=$1
+	shift
+	! bench "$@" && said "$message"
+}
+runs() { [ "$(wc -l <"$dir/$1/runs.jsonl")" = "$2" ]; }
+nobody_left() { ! pgrep -f "$dir/tacho-bench" && ! compgen -G "$dir/tacho-bench.*"; }
+whole() { # DIRECTORY: every kind of result is there and the report is complete
+	local file
+	for file in experiment.json runs.jsonl runs.csv summary.json report.md report.html; do
+		[ -s "$dir/$1/$file" ] || return 1
+	done
+	! grep -q INCOMPLETE "$dir/$1/report.md" && grep -q '<svg' "$dir/$1/report.html"
+}
+
+check "overhead runs" bench overhead --variants none,pg_stat_statements,tacho --clients 2 --seconds 1 \
+	--rounds 1 --scale 1 --output "$dir/overhead"
+check "overhead has a run for each variant" runs overhead 3
+check "overhead is reported" whole overhead
+check "churn runs" bench churn --variants none,tacho --workloads 100k --clients 4 --seconds 2 --rounds 1 \
+	--output "$dir/churn"
+check "churn counts every call" grep -q '| tacho | [0-9]* | [0-9]* | 1 |' "$dir/churn/report.md"
+check "analyze runs, io_method where there is one" bench analyze --rounds 1 --scale 1 --output "$dir/analyze"
+check "analyze is reported" whole analyze
+check "any setting can be measured" bench setting --name work_mem --values 64kB,64MB --scale 1 --rounds 2 \
+	--sql "select count(distinct aid) from pgbench_accounts" --output "$dir/setting"
+check "setting has a run for each value and round" runs setting 4
+check "two results are compared" bash -c "'$program' bench compare '$dir/setting' '$dir/setting' | grep -q 'B ÷ A'"
+
+# Ctrl-C after the first run, then the same again
+"$program" bench overhead --variants none,tacho --clients 1 --seconds 1 --rounds 2 --scale 1 \
+	--pg-bin "$bin" --scratch "$dir" --output "$dir/cut" >"$dir/log" 2>&1 </dev/null &
+pid=$!
+until [ "$(wc -l 2>/dev/null <"$dir/cut/runs.jsonl" || echo 0)" -ge 1 ] || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done
+kill -INT $pid
+status=0
+wait $pid || status=$?
+check "Ctrl-C ends with 130" [ $status = 130 ]
+check "Ctrl-C leaves no process and no data" nobody_left
+check "a partial result says so" grep -q INCOMPLETE "$dir/cut/report.md"
+check "an experiment goes on" bench overhead --variants none,tacho --clients 1 --seconds 1 \
+	--rounds 2 --scale 1 --output "$dir/cut"
+check "what was measured is not measured again" runs cut 4
+check "it is complete then" whole cut
+
+check "results of another experiment are not touched" refused "holds results of another experiment" \
+	overhead --variants none --output "$dir/cut"
+mv "$("$config" --pkglibdir)/pg_stat_statements.so" "$dir/"
+check "a missing extension is named" refused 'has no "pg_stat_statements"' overhead \
+	--variants none,pg_stat_statements --output "$dir/missing"
+check "or left out" bench overhead --variants none,pg_stat_statements --skip-missing --clients 1 --seconds 1 \
+	--rounds 1 --scale 1 --output "$dir/missing"
+check "and the report says so" grep -q 'left out: PostgreSQL .* has no "pg_stat_statements"' "$dir/missing/report.md"
+check "a directory without PostgreSQL is refused" refused 'there is no "postgres"' overhead --pg-bin "$dir"
+check "an unknown scenario is refused" refused 'unknown scenario "nothing"' nothing
+check "an unknown variant is refused" refused 'unknown variant "x"' overhead --variants x
+check "no rounds are refused" refused "rounds must be at least 1" overhead --rounds 0
+check "a server that does not start tells why" refused "could not start the server" overhead \
+	--variants none --set shared_buffers=x --output "$dir/broken"
+if [ "$(id -u)" = 0 ] && mkdir "$dir/small" && mount -t tmpfs -o size=8m none "$dir/small" 2>/dev/null; then
+	small=$dir/small
+	chmod 777 "$small"
+	scratch=$small
+	check "a full disk is an error, not a result" refused "could not create a data directory" overhead \
+		--variants none --output "$dir/full"
+	check "and leaves nothing there" [ -z "$(ls -A "$small")" ]
+fi
+check "nothing is left at the end" nobody_left
+
+echo "$version: $passed passed, $failed failed"
+[ $failed = 0 ]

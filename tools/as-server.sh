@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# usage: tools/as-server.sh COMMAND...
+#        tools/as-server.sh --user
+#
+# Runs COMMAND as a user that PostgreSQL servers may run as: the caller, or
+# for root the user "postgres" ("nobody" where there is none, or
+# TACHO_SERVER_USER). --user prints its name.
+set -euo pipefail
+
+[ $# -gt 0 ] || { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
+
+if [ "$(id -u)" != 0 ]; then
+	user=$(id -un)
+elif [ -n "${TACHO_SERVER_USER:-}" ]; then
+	user=$TACHO_SERVER_USER
+elif id -u postgres >/dev/null 2>&1; then
+	user=postgres
+else
+	user=nobody
+fi
+
+if [ "$1" = --user ]; then
+	echo "$user"
+elif [ "$(id -u)" != 0 ]; then
+	exec "$@"
+else
+	exec setpriv --reuid="$user" --regid="$(id -g "$user")" --init-groups \
+		env HOME=/tmp USER="$user" LOGNAME="$user" "$@"
+fi

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# House rules that no compiler checks.
+#
+# usage: tools/check-house.sh
+#
+# Prints each breach as FILE: rule; exit 1 when there is one.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+breaches=0
+breach() {
+  printf '%s\n' "$1" >&2
+  breaches=$((breaches + 1))
+}
+files() { git ls-files --cached --others --exclude-standard -- "$@"; }
+
+while read -r lines file; do
+  [ "$file" = total ] || [ "$lines" -le 800 ] || breach "$file: $lines lines, at most 800"
+done < <(files '*.c' '*.h' '*.rs' '*.sql' '*.pl' '*.pm' | xargs wc -l)
+
+while read -r lines file; do
+  [ "$file" = total ] || [ "$lines" -le 150 ] || breach "$file: $lines lines of shell, at most 150"
+done < <(files '*.sh' | xargs wc -l)
+
+while read -r file; do
+  breach "$file: tests PG_VERSION_NUM outside compat.h"
+done < <(files 'extension/*.c' 'extension/*.h' | grep -v '/compat\.h$' | xargs grep -l PG_VERSION_NUM || true)
+
+while read -r file; do
+  breach "$file: opens files in the server"
+done < <(files 'extension/src/*.c' | grep -v '/statements_save\.c$' | xargs grep -lE '\b(fopen|AllocateFile|OpenTransientFile|PathNameOpenFile)\(' || true)
+
+while read -r file; do
+  breach "$file: unsafe code in the tape"
+done < <(files 'tape/src/*.rs' | xargs grep -lE '\bunsafe (\{|fn|impl)' || true)
+
+while read -r file; do
+  breach "$file: no #[test] asserts durations"
+done < <(files 'tape/*.rs' 'cli/*.rs' | xargs grep -lE 'assert.*elapsed\(\)' || true)
+
+version=$(sed -n "s/^default_version *= *'\(.*\)'/\1/p" extension/tacho.control 2>/dev/null || true)
+workspace=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml | head -1)
+if [ -n "$version" ] && [ "${workspace%.*}" != "$version" ]; then
+  breach "Cargo.toml: version $workspace does not match $version of extension/tacho.control"
+fi
+
+[ "$breaches" = 0 ] || exit 1

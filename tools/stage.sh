@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# usage: tools/stage.sh DIR
+#
+# Builds tacho for PG_CONFIG into a private PostgreSQL and prints the path of
+# its pg_config. In DIR it makes src, a copy of the sources that the build and
+# the tests write to, and pg, the installation (tools/pg-tree.sh) with the
+# extension and the program. Nothing outside DIR is written, and objects of
+# another major are never taken for this one's.
+#
+# Environment
+#   PG_CONFIG      installation to start from (default: pg_config in PATH)
+#   TACHO_PROGRAM  tacho program to install (default: target/release/tacho);
+#                  without it the extension is installed alone
+#   TACHO_STRICT   not empty: warnings in our own files are errors
+set -euo pipefail
+
+[ $# -eq 1 ] || { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
+repo=$(cd "$(dirname "$0")/.." && pwd -P)
+umask 022
+mkdir -p "$1/src"
+dir=$(cd "$1" && pwd -P)
+program=${TACHO_PROGRAM:-${CARGO_TARGET_DIR:-$repo/target}/release/tacho}
+
+parts=(extension catalog tools)
+[ ! -d "$repo/conformance" ] || parts+=(conformance)
+tar -C "$repo" -cf - --exclude='*.o' --exclude='*.so' --exclude='*.bc' "${parts[@]}" |
+	tar -C "$dir/src" -xf - --no-same-owner --no-same-permissions
+config=$("$repo/tools/pg-tree.sh" "${PG_CONFIG:-pg_config}" "$dir/pg")
+arguments=()
+if [ -n "${TACHO_STRICT:-}" ]; then
+	# headers of PostgreSQL become system headers: their warnings are not ours
+	arguments=(WERROR=-Werror COPT="-isystem $("$config" --includedir-server)")
+fi
+make -s -C "$dir/src/extension" install PG_CONFIG="$config" with_llvm=no "${arguments[@]}" >&2
+[ ! -e "$program" ] || install -m 755 "$program" "${config%/*}/tacho"
+echo "$config"

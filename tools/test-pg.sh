@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# usage: tools/test-pg.sh [-k] [NAME]...
+#
+# Builds the extension for one PostgreSQL and runs its tests there: pg_regress
+# (extension/test/sql), isolation (test/specs), TAP (test/t). With NAMEs only
+# the tests whose names contain one of them. -k keeps the scratch directory.
+#
+# Everything happens on copies in a scratch directory, as a user that servers
+# may run as, with warnings as errors. The last line counts:
+# "15.20: N passed, N failed".
+#
+# Environment
+#   PG_CONFIG      installation to test (default: pg_config in PATH)
+#   TACHO_PROGRAM  tacho program to test (default: target/release/tacho)
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd -P)
+keep=0
+while getopts k option; do
+	case $option in
+	k) keep=1 ;;
+	*) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
+	esac
+done
+shift $((OPTIND - 1))
+
+# Stage everything in a scratch directory, then run this script once more from
+# there, as the other user.
+if [ -z "${TACHO_SCRATCH:-}" ]; then
+	scratch=$(mktemp -d "${TMPDIR:-/tmp}/tacho-test.XXXXXX")
+	if [ $keep = 1 ]; then echo "scratch directory: $scratch" >&2; else
+		trap 'rm -rf "$scratch"' EXIT
+	fi
+	mkdir "$scratch/out"
+	TACHO_STRICT=1 "$here/stage.sh" "$scratch" >"$scratch/pg_config" 2>"$scratch/out/build.log" ||
+		rm -f "$scratch/pg_config"
+	chmod -R go+rX "$scratch"
+	[ "$(id -u)" != 0 ] || chown -R "$("$here/as-server.sh" --user)" "$scratch"
+	cd "$scratch"
+	TACHO_SCRATCH=$scratch "$here/as-server.sh" src/tools/test-pg.sh "$@"
+	exit
+fi
+
+cd "$TACHO_SCRATCH"
+unset PGHOST PGPORT PGDATABASE PGUSER PGOPTIONS
+export PG_CONFIG=${PG_CONFIG:-pg_config} LC_ALL=C.UTF-8
+[ ! -e pg_config ] || PG_CONFIG=$(<pg_config)
+bin=$("$PG_CONFIG" --bindir)
+export TACHO_PROGRAM=$bin/tacho
+test=$(dirname "$("$PG_CONFIG" --pgxs)")/../test
+version=$("$PG_CONFIG" --version)
+version=${version#PostgreSQL } version=${version%% *}
+passed=0 failed=0
+
+wanted() { # NAME FILTER...
+	local name=$1 each
+	shift
+	[ $# -gt 0 ] || return 0
+	for each; do [[ "$name" != *"$each"* ]] || return 0; done
+	return 1
+}
+
+# result NAME PASSED FAILED LOG: a line, and the log's end if it is bad
+result() {
+	passed=$((passed + $2)) failed=$((failed + $3))
+	if [ "$3" = 0 ]; then
+		printf '%s: %-40s %4d passed\n' "$version" "$1" "$2"
+	else
+		printf '%s: %-40s %4d passed, %d FAILED\n' "$version" "$1" "$2" "$3"
+		tail -n "${TACHO_LOG_LINES:-60}" "$4" | sed 's/^/    /'
+	fi
+}
+
+# pg_regress and its sibling for isolation tests count alike
+regress() { # LABEL PROGRAM DIRECTORY SUFFIX FILTER...
+	local label=$1 program=$2 names=() each log ok bad
+	for each in extension/test/"$3"/*."$4"; do
+		each=$(basename "$each" ".$4")
+		[ ! -e "extension/test/$3/$each.$4" ] || ! wanted "$each" "${@:5}" || names+=("$each")
+	done
+	[ ${#names[@]} -gt 0 ] || return 0
+	log=$TACHO_SCRATCH/out/$label.log
+	mkdir -p "../out/$label"
+	(cd extension/test && "$program" --inputdir=. --outputdir="$TACHO_SCRATCH/out/$label" \
+		--bindir="$bin" --temp-instance="$TACHO_SCRATCH/out/$label/instance" \
+		--temp-config="$TACHO_SCRATCH/out/regress.conf" --dbname=contrib_regression \
+		"${names[@]}") >"$log" 2>&1 || true
+	# "test x ... ok" in 15, "ok 1 - x" since 16
+	ok=$(grep -cE '^(test .*\.\.\. +ok|ok [0-9]+ )' "$log" || true)
+	bad=$((${#names[@]} - ok))
+	[ ! -e "../out/$label/regression.diffs" ] || cat "../out/$label/regression.diffs" >>"$log"
+	result "$label" "$ok" "$bad" "$log"
+}
+
+tap() { # FILE: passed and failed assertions, and the script's own exit
+	local name log ok bad
+	name=$(basename "$1" .pl)
+	log=$TACHO_SCRATCH/out/$name.log
+	mkdir -p "../out/$name"
+	if (
+		cd "../out/$name"
+		export TESTDATADIR=$PWD/tmp_check TESTLOGDIR=$PWD/tmp_check/log TESTDIR=$PWD
+		export PG_REGRESS=$test/regress/pg_regress PATH=$bin:$PATH PGPORT=65432
+		prove -v -I "$test/perl" -I "$TACHO_SCRATCH/src/extension/test/perl" "$1"
+	) >"$log" 2>&1; then bad=0; else bad=1; fi
+	ok=$(grep -c '^ok ' "$log" || true)
+	if [ $bad = 1 ]; then
+		bad=$(grep -c '^not ok ' "$log" || true)
+		[ "$bad" -gt 0 ] || bad=1
+		# what was expected, and what the servers said beside the statements
+		{
+			find "../out/$name" -name 'regress_log_*' -exec cat {} + |
+				grep -E '^(\[[^]]+\]\([^)]+\) )?(not ok|# ?  |[a-zA-Z].* at .* line )' || true
+			find "../out/$name" -name '*.log' -exec grep -hv 'LOG:  statement:' {} + | tail -n 20
+		} >>"$log" || true
+	fi
+	result "$name" "$ok" "$bad" "$log"
+	rm -rf "../out/$name"
+}
+
+cd src
+if [ ! -e ../pg_config ]; then
+	result build 0 1 "$TACHO_SCRATCH/out/build.log"
+else
+	cat extension/test/regress.conf >../out/regress.conf 2>/dev/null ||
+		echo "shared_preload_libraries = 'tacho'" >../out/regress.conf
+	regress regress "$test/regress/pg_regress" sql sql "$@"
+	regress isolation "$test/isolation/pg_isolation_regress" specs spec "$@"
+	for each in "$PWD"/extension/test/t/*.pl; do
+		if [ -e "$each" ] && wanted "$(basename "$each" .pl)" "$@"; then tap "$each"; fi
+	done
+fi
+echo "$version: $passed passed, $failed failed"
+[ $failed = 0 ] && [ $passed -gt 0 ]
