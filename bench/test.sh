@@ -46,7 +46,14 @@ refused() { # MESSAGE ARGUMENTS...
 	! bench "$@" && said "$message"
 }
 runs() { [ "$(wc -l <"$dir/$1/runs.jsonl")" = "$2" ]; }
-nobody_left() { ! pgrep -f "$dir/tacho-bench" && ! compgen -G "$dir/tacho-bench.*"; }
+nobody_left() { # the writer of a server that was stopped at once follows it by itself
+	local _
+	for _ in {1..100}; do
+		! pgrep -f "$dir/tacho-bench" && ! compgen -G "$dir/tacho-bench.*" && return
+		sleep 0.1
+	done
+	return 1
+}
 whole() { # DIRECTORY: every kind of result is there and the report is complete
 	local file
 	for file in experiment.json runs.jsonl runs.csv summary.json report.md report.html; do
@@ -69,14 +76,23 @@ check "any setting can be measured" bench setting --name work_mem --values 64kB,
 check "setting has a run for each value and round" runs setting 4
 check "two results are compared" bash -c "'$program' bench compare '$dir/setting' '$dir/setting' | grep -q 'B ÷ A'"
 
-# Ctrl-C after the first run, then the same again
-"$program" bench overhead --variants none,tacho --clients 1 --seconds 1 --rounds 2 --scale 1 \
-	--pg-bin "$bin" --scratch "$dir" --output "$dir/cut" >"$dir/log" 2>&1 </dev/null &
-pid=$!
-until [ "$(wc -l 2>/dev/null <"$dir/cut/runs.jsonl" || echo 0)" -ge 1 ] || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done
-kill -INT $pid
-status=0
-wait $pid || status=$?
+# cut_off COMMAND...: Ctrl-C once the command succeeds; $status is how the experiment ended
+cut_off() {
+	local pid
+	"$program" bench overhead --variants none,tacho --clients 1 --seconds 1 --rounds 2 --scale 1 \
+		--pg-bin "$bin" --scratch "$dir" --output "$dir/cut" >"$dir/log" 2>&1 </dev/null &
+	pid=$!
+	until "$@" >"$dir/check.log" 2>&1 || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
+	kill -INT $pid || true
+	status=0
+	wait $pid || status=$?
+}
+one_run() { [ "$(wc -l <"$dir/cut/runs.jsonl")" -ge 1 ]; }
+
+cut_off pgrep -f "pg_ctl -D $dir/tacho-bench.* start"
+check "Ctrl-C while a server starts ends with 130" [ $status = 130 ]
+check "and leaves no server behind" nobody_left
+cut_off one_run # then the same again
 check "Ctrl-C ends with 130" [ $status = 130 ]
 check "Ctrl-C leaves no process and no data" nobody_left
 check "a partial result says so" grep -q INCOMPLETE "$dir/cut/report.md"

@@ -148,7 +148,8 @@ impl Cluster {
             .with_context(|| format!("\"{sql}\" returned \"{text}\", not a number"))
     }
 
-    /// Starts the server with settings, on the first `cores` cores.
+    /// Starts the server with settings, on the first `cores` cores. A stop
+    /// waits for the start's end: a server half started cannot be told to end.
     pub fn start(
         &self,
         settings: &BTreeMap<String, String>,
@@ -171,15 +172,18 @@ impl Cluster {
             .arg("-l")
             .arg(&log)
             .args(["-w", "start"]);
-        run(&mut start, stop)
+        run(&mut start, &Stop::default())
             .with_context(|| format!("could not start the server: {}", last_line(&log)))?;
+        let mut server = Server {
+            cluster: self,
+            pid: 0,
+            stopped: false,
+        };
+        stop.check()?;
         let pid = fs::read_to_string(self.data.join("postmaster.pid"))?;
         let pid = pid.lines().next().unwrap_or_default();
-        Ok(Server {
-            cluster: self,
-            pid: pid.parse().context("could not read postmaster.pid")?,
-            stopped: false,
-        })
+        server.pid = pid.parse().context("could not read postmaster.pid")?;
+        Ok(server)
     }
 
     /// The same command by `taskset`.
