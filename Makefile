@@ -86,8 +86,10 @@ lint: ## rustfmt, clippy, shellcheck, house rules
 	tools/check-house.sh
 
 # needs cargo-deny ("cargo install cargo-deny"); "cargo deny fetch" once makes
-# "cargo deny check" look at advisories too
-deny: ## licences, sources and duplicates of the Rust dependencies, without network
+# "cargo deny check" look at advisories too. A build fetches only what this
+# system needs; the licences of the rest are looked at as well
+deny: ## licences, sources and duplicates of the Rust dependencies
+	cargo fetch --locked --quiet
 	cargo deny --offline --all-features check bans licenses sources
 
 # Inputs with a new outcome are mutated further; coverage is not measured
