@@ -178,6 +178,8 @@ take_message(const char *line, int length, StringInfo other,
 	}
 }
 
+#define MEMORY_HINT "Ask for a shorter window or fewer rows."
+
 /*
  * The allocator of the program ends it when memory is refused; that is the
  * limit we set, or the system's.
@@ -187,6 +189,21 @@ ran_out_of_memory(int status, StringInfo other)
 {
 	return (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT &&
 			strstr(other->data, "memory allocation of") != NULL);
+}
+
+/*
+ * Refused memory may end a program by a signal, too: when the kernel cannot
+ * load it or extend its stack.
+ */
+static char *
+signal_hint(int signal)
+{
+	if (signal == SIGKILL)
+		return pstrdup("Someone killed it, or the system ran out of memory; the kernel log tells.");
+	if (signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT)
+		return psprintf("It may have been refused memory, of which it may use %d MB: " MEMORY_HINT,
+						READER_MEMORY_LIMIT_MB);
+	return NULL;
 }
 
 /* The failure of a child that ended badly without telling why. */
@@ -200,16 +217,13 @@ unexplained_end(const char *program, int status, StringInfo other,
 		reader_fail(failure, ERRCODE_OUT_OF_MEMORY,
 					pstrdup("tacho program ran out of memory"),
 					psprintf("It may use %d MB.", READER_MEMORY_LIMIT_MB),
-					pstrdup("Ask for a shorter window or fewer rows."));
+					pstrdup(MEMORY_HINT));
 	else if (WIFSIGNALED(status))
 		reader_fail(failure, ERRCODE_EXTERNAL_ROUTINE_EXCEPTION,
 					psprintf("program \"%s\" was terminated by signal %d: %s",
 							 program, WTERMSIG(status),
 							 pg_strsignal(WTERMSIG(status))),
-					detail,
-					WTERMSIG(status) == SIGKILL ?
-					pstrdup("Someone killed it, or the system ran out of memory; the kernel log tells.") :
-					NULL);
+					detail, signal_hint(WTERMSIG(status)));
 	else
 		reader_fail(failure, ERRCODE_EXTERNAL_ROUTINE_EXCEPTION,
 					psprintf("program \"%s\" failed with exit code %d",

@@ -170,7 +170,8 @@ is( messages(q{answer(); kill 'KILL', $$}),
 	  . 'HINT:  Someone killed it, or the system ran out of memory; the kernel log tells.',
 	'killed');
 is( messages(q{print "metric\tvalue\n"; kill 'SEGV', $$}),
-	qq{ERROR:  38000: program "$program" was terminated by signal 11: Segmentation fault},
+	qq{ERROR:  38000: program "$program" was terminated by signal 11: Segmentation fault\n}
+	  . 'HINT:  It may have been refused memory, of which it may use 1024 MB: Ask for a shorter window or fewer rows.',
 	'crashed');
 is( messages(q{print STDERR "memory allocation of 999 bytes failed\n"; kill 'ABRT', $$}),
 	"ERROR:  53200: tacho program ran out of memory\n"

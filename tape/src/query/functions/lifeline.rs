@@ -5,7 +5,7 @@
 pub type Gap = (i64, i64);
 
 /// Ticks in a row at which a session did the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Begin of its first tick.
     pub begin: i64,
@@ -15,8 +15,24 @@ pub struct Span {
     pub ticks: i64,
     /// What it did, by number.
     pub doing: usize,
+    /// Kinds of CPU activity, by number, each with its number of ticks.
+    pub cpu: Vec<(usize, i64)>,
     /// Start of query and transaction at the first tick, 0 = none.
     pub starts: [i64; 2],
+}
+
+impl Span {
+    /// Adds one that continues this one.
+    fn join(&mut self, next: Span) {
+        self.end = self.end.max(next.end);
+        self.ticks += next.ticks;
+        for (kind, ticks) in next.cpu {
+            match self.cpu.iter_mut().find(|known| known.0 == kind) {
+                Some(known) => known.1 += ticks,
+                None => self.cpu.push((kind, ticks)),
+            }
+        }
+    }
 }
 
 /// A piece of a life.
@@ -52,15 +68,12 @@ impl Clock {
 
 /// Spans of one session in order of time become its life: what continues is
 /// one span, and what lies between is told.
-pub fn life(spans: &[Span], gaps: &[Gap]) -> Vec<Piece> {
+pub fn life(spans: Vec<Span>, gaps: &[Gap]) -> Vec<Piece> {
     let mut joined: Vec<Span> = Vec::new();
     for span in spans {
         match joined.last_mut() {
-            Some(last) if last.doing == span.doing && last.end >= span.begin => {
-                last.end = last.end.max(span.end);
-                last.ticks += span.ticks;
-            }
-            _ => joined.push(*span),
+            Some(last) if last.doing == span.doing && last.end >= span.begin => last.join(span),
+            _ => joined.push(span),
         }
     }
     let mut life = Vec::new();
@@ -100,20 +113,35 @@ mod tests {
             end,
             ticks: (end - begin) / 10,
             doing,
+            cpu: Vec::new(),
             starts: [0, 0],
         }
     }
 
     #[test]
+    fn kinds_of_cpu_activity_are_added_up_within_a_span() {
+        let on_cpu = |begin, end, kind| Span {
+            cpu: vec![(kind, (end - begin) / 10)],
+            ..span(begin, end, 1)
+        };
+        let spans = vec![on_cpu(0, 10, 1), on_cpu(10, 30, 0), on_cpu(30, 40, 1)];
+        let joined = Span {
+            cpu: vec![(1, 2), (0, 2)],
+            ..span(0, 40, 1)
+        };
+        assert_eq!(life(spans, &[]), [Piece::Seen(joined)]);
+    }
+
+    #[test]
     fn what_continues_is_one_span_and_what_lies_between_is_told() {
-        let spans = [
+        let spans = vec![
             span(0, 20, 1),
             span(20, 30, 1),
             span(30, 40, 2),
             span(60, 70, 2),
             span(100, 110, 2),
         ];
-        let pieces = life(&spans, &[(80, 90)]);
+        let pieces = life(spans, &[(80, 90)]);
         let seen = |begin, end, doing| Piece::Seen(span(begin, end, doing));
         assert_eq!(
             pieces,

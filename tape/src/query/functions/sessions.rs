@@ -78,12 +78,12 @@ const NAMES: [&str; 5] = [
     "client_addr",
 ];
 
-/// What a session does at a tick.
+/// What a session does at a tick. Kinds of CPU activity are not part of it:
+/// they change from tick to tick while a query computes.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Doing {
     state: Option<String>,
     wait: [Option<String>; 2],
-    cpu: Option<String>,
     query_id: i64,
     plan_id: i64,
     blocked_by: i64,
@@ -138,6 +138,8 @@ struct Lives {
     clocks: HashMap<u64, Clock>,
     doings: Vec<Doing>,
     known: HashMap<Doing, usize>,
+    /// Kinds of CPU activity.
+    kinds: Vec<String>,
 }
 
 /// Who each entry of a part's dictionary of sessions is.
@@ -209,6 +211,7 @@ impl Lives {
             let row = runs.row(piece);
             self.name(&view, rank, entry)?;
             let doing = self.doing(&view, row)?;
+            let kind = self.kind(&view, row)?;
             let start = |column| -> QueryResult<i64> { Ok(view.part.ints(RUN, column)?[row]) };
             let starts = [start("query_start")?, start("xact_start")?];
             let (begin, end) = ticks.range(runs.first_tick(piece), runs.ticks(piece));
@@ -219,6 +222,7 @@ impl Lives {
                     end,
                     ticks,
                     doing,
+                    cpu: kind.map(|kind| (kind, ticks)).into_iter().collect(),
                     starts,
                 });
             });
@@ -262,7 +266,6 @@ impl Lives {
         let doing = Doing {
             state: view.key(RUN, pg::STATE, run(pg::STATE)?)?,
             wait: [wait(pg::WAIT_TYPE)?, wait(pg::WAIT_EVENT)?],
-            cpu: view.key(RUN, pg::CPU, run(pg::CPU)?)?,
             query_id,
             plan_id: of_statement("plan_id")?,
             blocked_by: view.pid(run(pg::BLOCKED_BY)?)?.unwrap_or(0),
@@ -274,6 +277,27 @@ impl Lives {
             self.doings.push(doing);
         }
         Ok(number)
+    }
+
+    /// The number of a row's kind of CPU activity.
+    fn kind(&mut self, view: &View, row: usize) -> QueryResult<Option<usize>> {
+        let value = view.part.ints(RUN, pg::CPU)?[row];
+        Ok(view.key(RUN, pg::CPU, value)?.map(|name| {
+            let known = self.kinds.iter().position(|kind| *kind == name);
+            known.unwrap_or_else(|| {
+                self.kinds.push(name);
+                self.kinds.len() - 1
+            })
+        }))
+    }
+
+    /// The kinds of CPU activity of a span, the most frequent first.
+    fn kinds(&self, span: &Span) -> Value {
+        let mut kinds: Vec<(i64, &str)> = Vec::new();
+        kinds.extend(span.cpu.iter().map(|c| (-c.1, self.kinds[c.0].as_str())));
+        kinds.sort_unstable();
+        let names: Vec<&str> = kinds.into_iter().map(|kind| kind.1).collect();
+        Value::text((!names.is_empty()).then(|| names.join(", ")))
     }
 
     fn print(
@@ -289,11 +313,11 @@ impl Lives {
         spans.sort_by_key(|span| span.begin);
         let names = person.names.iter().map(|name| Value::text(name.clone()));
         let names: Vec<Value> = names.collect();
-        for piece in life(&spans, gaps) {
+        for piece in life(spans, gaps) {
             let mut row = vec![Value::Int(who.1), some_time(who.2, 1)];
             row.extend(names.iter().cloned());
             let (begin, end, kind) = match piece {
-                Piece::Seen(span) => (span.begin, span.end, "sampled"),
+                Piece::Seen(ref span) => (span.begin, span.end, "sampled"),
                 Piece::Unseen(begin, end) if complete => (begin, end, "idle"),
                 Piece::Unseen(begin, end) => (begin, end, "no match"),
                 Piece::Gap(begin, end) => (begin, end, "gap"),
@@ -304,7 +328,8 @@ impl Lives {
             match piece {
                 Piece::Seen(span) => {
                     let database = person.names[1].as_deref();
-                    row.extend(self.doings[span.doing].values(&span, texts, database));
+                    let cpu = self.kinds(&span);
+                    row.extend(self.doings[span.doing].values(&span, cpu, texts, database));
                 }
                 _ => row.resize(FIELDS.len(), Value::Null),
             }
@@ -316,7 +341,13 @@ impl Lives {
 
 impl Doing {
     /// The columns from `ticks` on.
-    fn values(&self, span: &Span, texts: &Texts, database: Option<&str>) -> [Value; 11] {
+    fn values(
+        &self,
+        span: &Span,
+        cpu: Value,
+        texts: &Texts,
+        database: Option<&str>,
+    ) -> [Value; 11] {
         let some = |value: i64| Value::int((value != 0).then_some(value));
         let text = self.text.and_then(|key| texts.get(key, database));
         [
@@ -324,7 +355,7 @@ impl Doing {
             Value::text(self.state.clone()),
             Value::text(self.wait[0].clone()),
             Value::text(self.wait[1].clone()),
-            Value::text(self.cpu.clone()),
+            cpu,
             some(self.query_id),
             some(self.plan_id),
             some(self.blocked_by),
