@@ -33,12 +33,17 @@ set local search_path = pg_catalog;
 \ir src/46_measures.sql
 \ir src/50_readers.sql
 \ir src/52_timeline.sql
+\ir src/53_compare.sql
 \ir src/54_chart.sql
 \ir src/56_samples.sql
+\ir src/57_sessions.sql
 \ir src/58_blocking.sql
+\ir src/59_report.sql
+\ir src/59_compat.sql
 \ir src/60_rollup.sql
 \ir src/62_ring.sql
 \ir src/64_statements.sql
+\ir src/65_server.sql
 \ir src/66_schedule.sql
 \ir src/68_status.sql
 \ir src/90_rights.sql

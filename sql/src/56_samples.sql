@@ -34,8 +34,9 @@ create type tacho.sample as (
 );
 comment on type tacho.sample is 'the columns of samples()';
 
--- Decodes pack $1; $2 is the rows wanted.
-create function tacho._samples_sql(q tacho.question)
+-- Decodes pack $1. The parts: $1; u a sample, n its place; t its tick; s and a
+-- its rows in the dictionaries; bs the session that blocks it.
+create function tacho._decode_sql(q tacho.question, columns text, tail text, joined text default '')
 returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -56,35 +57,7 @@ begin
 	from jsonb_array_elements(q.filters) f
 	where f ->> 'dimension' in ('blocked_by', 'root_blocker');
 	return format($sql$
-		select
-			tacho._time(t.ms * 1000),
-			$1.first_tick + coalesce($1.tick_offsets[t.i], t.i - 1),
-			s.pid,
-			s.backend_start,
-			nullif(s.leader, 0),
-			s.backend_type,
-			s.category,
-			s.database,
-			s.username,
-			s.application,
-			s.client_addr,
-			nullif(a.state, ''),
-			nullif(a.wait_event_type, ''),
-			nullif(a.wait_event, ''),
-			nullif(a.cpu, ''),
-			nullif(a.query_id, 0),
-			nullif(a.plan_id, 0),
-			tacho._time(($1.start_ms + $1.query_starts[u.n]) * 1000),
-			tacho._time(($1.start_ms + $1.xact_starts[u.n]) * 1000),
-			tacho._time(($1.start_ms + $1.state_changes[u.n]) * 1000),
-			$1.xmin_ages[u.n]::bigint,
-			$1.xid_ages[u.n]::bigint,
-			nullif(a.progress_command, ''),
-			nullif(a.progress_relation, 0),
-			nullif(bs.pid, 0),
-			case when a.marked & 1 = 0 then t.weight else 0 end,
-			case when a.query_id <> 0 then tacho._query_text(a.query_id::text, s.database)
-				else (select x.body from tacho.text x where x.id = a.text_id and a.text_id <> 0) end
+		select %7$s
 		from (
 			select
 				n,
@@ -106,18 +79,58 @@ begin
 		join (select * from tacho.activity where slot = $1.slot and %4$s) a on a.id = u.activity
 		left join unnest($1.blocked_at, $1.blockers) b (n, id) on b.n = u.n
 		left join tacho.session bs on bs.slot = $1.slot and bs.id = b.id
+		%9$s
 		where true %5$s
-		order by t.i desc, s.pid, u.n
-		limit $2$sql$,
+		%8$s$sql$,
 		ceil(q.since_us / 1000.0)::bigint,
 		ceil(q.until_us / 1000.0)::bigint,
 		tacho._side_sql(q, 'session', v_marked),
 		tacho._side_sql(q, 'activity', v_marked),
 		v_blockers,
-		tacho._positions_sql('$1'));
+		tacho._positions_sql('$1'),
+		columns,
+		tail,
+		joined);
 end
 $$;
-comment on function tacho._samples_sql is 'SQL that decodes the samples of a pack';
+comment on function tacho._decode_sql is 'SQL that decodes the samples of a pack';
+
+-- $2 is the rows wanted.
+create function tacho._samples_sql(q tacho.question)
+returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+return tacho._decode_sql(q, $sql$
+	tacho._time(t.ms * 1000),
+	$1.first_tick + coalesce($1.tick_offsets[t.i], t.i - 1),
+	s.pid,
+	s.backend_start,
+	nullif(s.leader, 0),
+	s.backend_type,
+	s.category,
+	s.database,
+	s.username,
+	s.application,
+	s.client_addr,
+	nullif(a.state, ''),
+	nullif(a.wait_event_type, ''),
+	nullif(a.wait_event, ''),
+	nullif(a.cpu, ''),
+	nullif(a.query_id, 0),
+	nullif(a.plan_id, 0),
+	tacho._time(($1.start_ms + $1.query_starts[u.n]) * 1000),
+	tacho._time(($1.start_ms + $1.xact_starts[u.n]) * 1000),
+	tacho._time(($1.start_ms + $1.state_changes[u.n]) * 1000),
+	$1.xmin_ages[u.n]::bigint,
+	$1.xid_ages[u.n]::bigint,
+	nullif(a.progress_command, ''),
+	nullif(a.progress_relation, 0),
+	nullif(bs.pid, 0),
+	case when a.marked & 1 = 0 then t.weight else 0 end,
+	case when a.query_id <> 0 then tacho._query_text(a.query_id::text, s.database)
+		else (select x.body from tacho.text x where x.id = a.text_id and a.text_id <> 0) end$sql$,
+	'order by t.i desc, s.pid, u.n limit $2');
+comment on function tacho._samples_sql is 'SQL that gives the samples of a pack, newest first';
 
 create function tacho._only_samples(q tacho.question)
 returns void

@@ -142,6 +142,45 @@ begin
 			join (select wait_key as k, sum(weight_ms) as total from load group by 1) r on r.k is not distinct from c.k
 			order by c.b, r.total desc, c.k collate "C"$q$),
 		what || ': timeline');
+	-- compare() is top() twice
+	foreach v_known in array array['wait_event', 'application'] loop
+		perform test.equal(
+			test.rows(format($q$
+				select key, avg_delta, change, avg_aas_1, avg_aas_2, peak_aas_1, p99_aas_2, peak_sessions_2, pct_1, pct_2
+				from tacho.compare(%L, '2026-03-01 21:50:10+00', null, '2026-03-01 22:50+00', '2026-03-01 23:10+00', n => null)
+				order by key$q$, v_known)),
+			test.rows(format($q$
+				select
+					coalesce(a.key, b.key),
+					round(d.delta, 4),
+					case when a.key_text is null then 'new' when b.key_text is null then 'gone' when d.delta > 0 then 'up' when d.delta < 0 then 'down' else 'same' end,
+					coalesce(a.avg_aas, 0.0000), coalesce(b.avg_aas, 0.0000), coalesce(a.peak_aas, 0.0000),
+					coalesce(b.p99_aas, 0.0000), coalesce(b.peak_sessions, 0), coalesce(a.pct, 0.0000), coalesce(b.pct, 0.0000)
+				from (select coalesce(key, '(null)') as key_text, *
+					from tacho.top(%1$L, '2026-03-01 21:50:10+00', '2026-03-01 22:10:10+00', n => null)) a
+				full join (select coalesce(key, '(null)') as key_text, *
+					from tacho.top(%1$L, '2026-03-01 22:50+00', '2026-03-01 23:10+00', n => null)) b on b.key_text = a.key_text
+				cross join (select
+					sum(interval_ms) filter (where time >= '2026-03-01 21:50:10+00' and time < '2026-03-01 22:10:10+00') / 1000.0 as s_1,
+					sum(interval_ms) filter (where time >= '2026-03-01 22:50+00' and time < '2026-03-01 23:10+00') / 1000.0 as s_2
+					from t where not failed) o
+				cross join lateral (select coalesce(b.backend_seconds, 0) / o.s_2 - coalesce(a.backend_seconds, 0) / o.s_1 as delta) d
+				order by 1$q$, v_known)),
+			format('%s: compare %s', what, v_known));
+	end loop;
+	-- lives are the samples again, and have no holes
+	perform test.equal(
+		test.rows($q$select pid, state, wait_event, cpu, query_id, sum(seconds), sum(ticks)
+			from tacho.sessions('2026-03-01 21:50:10+00', '2026-03-02 00:10:40+00', n => null) where kind = 'sampled' group by 1, 2, 3, 4, 5 order by 1, 2, 3, 4, 5$q$),
+		test.rows($q$select pid, state, wait_event, cpu, query_id, round(sum(weight_ms) / 1000.0, 4), count(*)
+			from s where sample_time >= '2026-03-01 21:50:10+00' and sample_time < '2026-03-02 00:10:40+00' group by 1, 2, 3, 4, 5 order by 1, 2, 3, 4, 5$q$),
+		what || ': spans');
+	perform test.equal(
+		(select count(*)::text || ' ' || count(*) filter (where x.hole) from (
+			select span_start <> lag(span_end) over (partition by pid order by span_start) as hole
+			from tacho.sessions('2026-03-01 21:50:10+00', '2026-03-02 00:10:40+00', n => 2)) x),
+		(select count(*)::text || ' 0' from tacho.sessions('2026-03-01 21:50:10+00', '2026-03-02 00:10:40+00', n => 2)),
+		what || ': no holes in a life');
 end
 $$;
 

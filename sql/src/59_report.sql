@@ -1,0 +1,296 @@
+/*
+ * 59_report.sql - what the database was doing, in one document
+ *
+ * Every part is the answer of another function to the same window, so its
+ * figures are theirs to the last digit.
+ */
+create function tacho._json_time(at timestamptz)
+returns text
+language sql immutable parallel safe
+return to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS')
+	|| coalesce(nullif(rtrim(to_char(at at time zone 'UTC', '.US'), '0'), '.'), '') || 'Z';
+comment on function tacho._json_time is 'a time as documents have it';
+
+-- Numbers keep their digits, intervals are read by people.
+create function tacho._part(line jsonb, columns text[] default null)
+returns jsonb
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select jsonb_object_agg(e.key, case
+		when e.key ~ '_(start|end|seen|time)$' and jsonb_typeof(e.value) = 'string'
+			then to_jsonb(tacho._json_time((e.value #>> '{}')::timestamptz))
+		else e.value end)
+	from jsonb_each(line) e
+	where e.key = any (columns) or columns is null;
+end;
+comment on function tacho._part is 'columns of a row, all by default';
+
+create function tacho._report_widths()
+returns bigint[]
+language sql immutable parallel safe
+return array[1, 5, 10, 30, 60, 300, 900, 3600, 21600, 86400];
+comment on function tacho._report_widths is 'widths of a bar in seconds';
+
+-- The least width that holds a tick and leaves at most 120 bars.
+create function tacho._report_bucket(since timestamptz, until timestamptz, load jsonb)
+returns bigint
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select coalesce((
+		select min(w)
+		from unnest(tacho._report_widths()) w
+		where floor(x.length_us / (w * 1000000)) <= 120
+			and w * 100000000 >= x.interval_us * 99), 604800)
+	from (
+		select
+			tacho._us(until) - tacho._us(since) as length_us,
+			case when (load ->> 'ticks_observed')::numeric > 0
+				then div(div((tacho._us(until) - tacho._us(since))::numeric * (load ->> 'coverage_pct')::numeric * 10000, 1000000),
+					(load ->> 'ticks_observed')::numeric)
+				else 0 end as interval_us
+	) x;
+end;
+comment on function tacho._report_bucket is 'seconds of a bar of the picture';
+
+create function tacho._report_timeline(since timestamptz, until timestamptz, load jsonb, tz text, node text)
+returns jsonb
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_seconds constant bigint := tacho._report_bucket(since, until, load);
+	v_split jsonb[] := array(
+		select to_jsonb(t)
+		from tacho._timeline(since, until, v_seconds * interval '1 second', 'wait_event_type', 8, null, null, tz, node, false)
+			with ordinality t
+		order by t.ordinality);
+	v_whole jsonb[] := array(
+		select to_jsonb(t)
+		from tacho._timeline(since, until, v_seconds * interval '1 second', null, 8, null, null, tz, node, false)
+			with ordinality t
+		order by t.ordinality);
+	v_keys constant integer := cardinality(v_split) / greatest(cardinality(v_whole), 1);
+begin
+	return jsonb_build_object(
+		'bucket_seconds', v_seconds,
+		'keys', (select coalesce(jsonb_agg(k -> 'key' order by o), '[]') from unnest(v_split[:v_keys]) with ordinality u (k, o)),
+		'buckets', (
+			select coalesce(jsonb_agg(
+				tacho._part(w.b, array['bucket_start', 'avg_aas', 'peak_sessions', 'coverage_pct']) || jsonb_build_object('by', (
+					select coalesce(jsonb_agg(s -> 'avg_aas' order by i), '[]')
+					from unnest(v_split[(w.o - 1) * v_keys + 1:w.o * v_keys]) with ordinality u (s, i)))
+				order by w.o), '[]')
+			from unnest(v_whole) with ordinality w (b, o)));
+end
+$$;
+comment on function tacho._report_timeline is 'load by class of waits: keys once, then a number for each in a bucket';
+
+create function tacho._report_keys(since timestamptz, until timestamptz, n bigint, dimension text, columns text[], tz text, node text)
+returns jsonb
+language sql volatile
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select coalesce(jsonb_agg(tacho._part(to_jsonb(t), columns) order by t.ordinality), '[]')
+	from tacho._top(dimension, since, until, n, null, 'avg', null, null, null, tz, node, false) with ordinality t;
+end;
+comment on function tacho._report_keys is 'the n largest keys of a dimension';
+
+create function tacho._report_queries(since timestamptz, until timestamptz, n bigint, tz text, node text)
+returns jsonb
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_queries constant jsonb := tacho._report_keys(since, until, n, 'query_id',
+		array['key', 'query_text', 'avg_aas', 'peak_aas', 'peak_sessions', 'backend_seconds', 'pct'], tz, node);
+	v_waits constant jsonb := (
+		select coalesce(jsonb_agg(to_jsonb(t) order by t.ordinality), '[]')
+		from tacho._top('query_id', since, until, n, null, 'avg', 'wait_event', null, null, tz, node, false) with ordinality t);
+begin
+	return (
+		select coalesce(jsonb_agg(q.value || jsonb_build_object('waits', (
+			select coalesce(jsonb_agg(jsonb_build_object('key', w.value -> 'by_key', 'avg_aas', w.value -> 'avg_aas') order by w.ordinality), '[]')
+			from jsonb_array_elements(v_waits) with ordinality w
+			where w.value -> 'key' = q.value -> 'key')) order by q.ordinality), '[]')
+		from jsonb_array_elements(v_queries) with ordinality q);
+end
+$$;
+comment on function tacho._report_queries is 'the largest queries, each with its largest waits';
+
+create function tacho._report_blockers(at timestamptz, since timestamptz, until timestamptz, n bigint, columns text[], tz text, node text)
+returns jsonb
+language sql volatile
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select coalesce(jsonb_agg(tacho._part(to_jsonb(b), columns) order by b.ordinality), '[]')
+	from tacho._blocking(at, since, until, n, tz, node) with ordinality b;
+end;
+comment on function tacho._report_blockers is 'who blocked others';
+
+create function tacho._report_changes(before tstzrange, during tstzrange, n bigint, tz text, node text)
+returns jsonb
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_columns constant text[] := array['key', 'query_text', 'change', 'avg_delta', 'avg_aas_1', 'avg_aas_2'];
+	v_pair record;
+	v_rows jsonb[];
+	v_note jsonb := 'null';
+	v_changes jsonb := '{}';
+begin
+	for v_pair in select * from (values ('waits', 'wait_event'), ('queries', 'query_id')) p (name, dimension) loop
+		v_rows := array(
+			select to_jsonb(c)
+			from tacho._compare(v_pair.dimension, lower(before), upper(before), lower(during), upper(during), n, null, null,
+				null, tz, node, false) with ordinality c
+			order by c.ordinality);
+		v_note := coalesce(v_rows[1] -> 'note', v_note);
+		v_changes := v_changes || jsonb_build_object(v_pair.name, (
+			select coalesce(jsonb_agg(tacho._part(r, v_columns) order by o), '[]') from unnest(v_rows) with ordinality u (r, o)));
+	end loop;
+	return v_changes || jsonb_build_object('note', v_note);
+end
+$$;
+comment on function tacho._report_changes is 'what changed between two windows';
+
+create function tacho._report_gaps(since timestamptz, until timestamptz)
+returns jsonb
+language sql stable
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select coalesce(jsonb_agg(jsonb_build_object(
+		'since', tacho._json_time(g.since),
+		'until', tacho._json_time(g.until),
+		'cause', coalesce(g.detail, '')) order by g.until - g.since desc, g.since), '[]')
+	from (
+		select greatest(m.period_start, _report_gaps.since) as since, least(m.period_end, _report_gaps.until) as until, m.detail
+		from tacho.marker m
+		where m.kind = 'gap'
+	) g
+	where g.since < g.until;
+end;
+comment on function tacho._report_gaps is 'gaps that reach into a window, cut to it, the longest first';
+
+-- What a window is compared with: the same time the day before, or the time
+-- just before when that was not observed or its samples are gone.
+create function tacho._report_before(during tstzrange, tz text, node text, out before tstzrange, out how text, out load jsonb)
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_length constant interval := upper(during) - lower(during);
+begin
+	before := tstzrange(lower(during) - interval '24 hours', upper(during) - interval '24 hours', '[]');
+	how := 'the same time the day before';
+	if tacho._us(lower(before)) >= tacho._raw_first_us() then
+		load := (select to_jsonb(a) from tacho._aas(lower(before), upper(before), null, null, null, tz, node, false) a);
+		if load ->> 'source' <> 'none' then
+			return;
+		end if;
+	end if;
+	before := tstzrange(lower(during) - v_length, lower(during), '[]');
+	how := 'the time just before';
+	load := (select to_jsonb(a) from tacho._aas(lower(before), upper(before), null, null, null, tz, node, false) a);
+end
+$$;
+comment on function tacho._report_before is 'what a window is compared with, and its load';
+
+create function tacho._report_json(at timestamptz, during tstzrange, n bigint, tz text, node text)
+returns jsonb
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+set timezone = 'UTC'
+set intervalstyle = 'postgres'
+as $$
+declare
+	v_since constant timestamptz := lower(during);
+	v_until constant timestamptz := upper(during);
+	v_figures constant text[] := array['source', 'avg_aas', 'peak_aas', 'p99_aas', 'peak_sessions', 'backend_seconds', 'vcpus'];
+	v_measures constant text[] := array['key', 'avg_aas', 'peak_aas', 'peak_sessions', 'backend_seconds', 'pct'];
+	v_load constant jsonb := (select to_jsonb(a) from tacho._aas(v_since, v_until, null, null, null, tz, node, false) a);
+	v_before record;
+begin
+	select * into v_before from tacho._report_before(during, tz, node);
+	return jsonb_build_object(
+		'period', jsonb_build_object(
+			'at', tacho._json_time(at),
+			'period_start', tacho._json_time(v_since),
+			'period_end', tacho._json_time(v_until),
+			'before', v_before.how,
+			'before_start', tacho._json_time(lower(v_before.before)),
+			'before_end', tacho._json_time(upper(v_before.before))),
+		'load', tacho._part(v_load, v_figures),
+		'load_before', tacho._part(v_before.load, v_figures),
+		'coverage', tacho._part(v_load, array['ticks_expected', 'ticks_observed', 'ticks_failed', 'coverage_pct'])
+			|| jsonb_build_object('gaps', tacho._report_gaps(v_since, v_until)),
+		'timeline', tacho._report_timeline(v_since, v_until, v_load, tz, node),
+		'waits', tacho._report_keys(v_since, v_until, n, 'wait_event', v_measures, tz, node),
+		'queries', tacho._report_queries(v_since, v_until, n, tz, node),
+		'databases', tacho._report_keys(v_since, v_until, n, 'database', v_measures, tz, node),
+		'users', tacho._report_keys(v_since, v_until, n, 'username', v_measures, tz, node),
+		'applications', tacho._report_keys(v_since, v_until, n, 'application', v_measures, tz, node),
+		'blockers', tacho._report_blockers(null, v_since, v_until, n, array['kind', 'pid', 'backend_start', 'prepared_gid',
+			'database', 'username', 'application', 'state', 'xact_age', 'query_id', 'query_text', 'blocked_seconds', 'waiters',
+			'depth', 'object', 'lock_database', 'lock_relation', 'mode', 'mode_held', 'first_seen', 'last_seen'], tz, node),
+		'tree', case when at is not null then tacho._report_blockers(at, null, null, n, array['tree', 'level', 'kind', 'pid',
+			'state', 'xact_age', 'waited', 'via', 'object', 'mode', 'waiters', 'query_text'], tz, node) end,
+		'changes', tacho._report_changes(v_before.before, during, n, tz, node),
+		'markers', (select coalesce(jsonb_agg(tacho._part(to_jsonb(m)) order by m.marker_time, m.kind collate "C"), '[]')
+			from tacho._markers(v_since, v_until, node) m),
+		'compat', tacho._compat(v_since, v_until, n, tz, node));
+end
+$$;
+comment on function tacho._report_json is 'the document';
+
+create function tacho._report(at timestamptz, since timestamptz, until timestamptz, n bigint, tz text, node text)
+returns table (
+	period_start timestamptz,
+	period_end timestamptz,
+	report jsonb
+)
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	q tacho.question;
+begin
+	if at is not null and (since is not null or until is not null) then
+		raise exception 'at cannot be combined with since or until'
+			using errcode = 'invalid_parameter_value',
+				hint = 'Give a moment, or a window.';
+	end if;
+	q := tacho._ask(coalesce(at - interval '15 minutes', since), coalesce(at + interval '15 minutes', until), null, tz, node, false, null);
+	perform tacho._select(q, node);
+	period_start := tacho._time(q.since_us);
+	period_end := tacho._time(q.until_us);
+	report := tacho._report_json(at, tstzrange(period_start, period_end, '[]'), n, tz, node);
+	return next;
+end
+$$;
+comment on function tacho._report is 'report() with a full timestamp';
+
+call tacho._reader($decl$report(
+	at text default null,
+	since timestamptz default null,
+	until timestamptz default null,
+	n integer default 5,
+	tz text default null,
+	node text default null
+)
+returns table (
+	period_start timestamptz,
+	period_end timestamptz,
+	report jsonb
+) rows 1$decl$,
+$body$select * from tacho._report(
+	case
+		when report.at ~ '^ *[0-9]{1,2}:[0-9]{2}(:[0-9]{2})? *$' then (
+			select t.today - case when t.today > now() then interval '1 day' else interval '0' end
+			from (select (current_date + report.at::time)::timestamptz as today) t)
+		else report.at::timestamptz
+	end,
+	report.since, report.until, report.n, report.tz, report.node)$body$,
+'What was the database doing? One document about a window, or with "at" about half an hour around a moment ("03:12" is the last one): load against vCPUs, timeline by wait class, the n largest waits, queries (with texts and what they waited for), databases, users and applications, blockers, what changed against the same time the day before (or just before), markers, coverage and gaps; "compat" has the keys of pg_ash''s report. It needs samples, which are kept for as long as the ring is. Example: select jsonb_pretty(report -> ''queries'') from tacho.report(at => ''03:12'');');
