@@ -153,7 +153,8 @@ end
 $$;
 comment on function tacho._unobserved is 'gaps between observed ticks, in order';
 
--- Spans of a life, in order; what continues is one.
+-- Spans of a life, in order; what continues is one. Kinds of CPU activity do
+-- not end a span, they are listed, the most frequent first.
 create function tacho._spans(doings tacho.doing[])
 returns setof tacho.span
 language sql stable
@@ -169,21 +170,26 @@ begin atomic
 		from unnest(doings) x
 	), numbered as (
 		select d.*, count(*) filter (where d.last_end is null or d.last_end < d.ms
-			or ((d.span).state, (d.span).wait_event_type, (d.span).wait_event, (d.span).cpu, (d.span).query_id,
+			or ((d.span).state, (d.span).wait_event_type, (d.span).wait_event, (d.span).query_id,
 				(d.span).plan_id, (d.span).blocked_by, (d.span).query_text)
 				is distinct from
-				((d.last).state, (d.last).wait_event_type, (d.last).wait_event, (d.last).cpu, (d.last).query_id,
+				((d.last).state, (d.last).wait_event_type, (d.last).wait_event, (d.last).query_id,
 				(d.last).plan_id, (d.last).blocked_by, (d.last).query_text)) over (order by d.ms) as n
 		from d
 	), ends as (
 		select n, min(ms) as begin_ms, max(end_ms) as end_ms, count(*) as ticks
 		from numbered
 		group by n
+	), kinds as (
+		select k.n, string_agg(k.cpu, ', ' order by k.ticks desc, k.cpu collate "C") as cpu
+		from (select n, (span).cpu as cpu, count(*) as ticks from numbered where (span).cpu is not null group by n, (span).cpu) k
+		group by k.n
 	)
-	select e.begin_ms, e.end_ms, e.ticks, (f.span).state, (f.span).wait_event_type, (f.span).wait_event, (f.span).cpu,
+	select e.begin_ms, e.end_ms, e.ticks, (f.span).state, (f.span).wait_event_type, (f.span).wait_event, k.cpu,
 		(f.span).query_id, (f.span).plan_id, (f.span).blocked_by, (f.span).query_start, (f.span).xact_start, (f.span).query_text
 	from ends e
 	join numbered f on f.n = e.n and f.ms = e.begin_ms
+	left join kinds k on k.n = e.n
 	order by e.begin_ms;
 end;
 comment on function tacho._spans is 'spans of a life from what the session did at each tick';
@@ -317,4 +323,4 @@ call tacho._reader($decl$sessions(
 )
 returns setof tacho.life rows 100$decl$,
 'select * from tacho._sessions(sessions.since, sessions.until, sessions.n, {FILTERS}, sessions.scope, sessions.tz, sessions.node, sessions.by_leader)',
-'The lives of the n sessions seen for the longest time: spans in which state, wait, query and blocker stayed the same, in order of time. kind tells what a row is: sampled; idle (observed, not seen); no match (not seen among what scope and filters let through); gap (nothing was observed). query_start and xact_start are those at the begin of the span. Filters: {DIMENSIONS}. Example: select span_start, seconds, kind, state, wait_event, query_text from tacho.sessions(pid => ''4711'', since => now() - interval ''10 minutes'');');
+'The lives of the n sessions seen for the longest time: spans in which state, wait, query and blocker stayed the same, in order of time. cpu lists the kinds of CPU activity within a span, the most frequent first. kind tells what a row is: sampled; idle (observed, not seen); no match (not seen among what scope and filters let through); gap (nothing was observed). query_start and xact_start are those at the begin of the span. Filters: {DIMENSIONS}. Example: select span_start, seconds, kind, state, wait_event, query_text from tacho.sessions(pid => ''4711'', since => now() - interval ''10 minutes'');');
