@@ -56,11 +56,11 @@ demo-stop: ## stop the demo's cluster and remove it
 	@demo/run.sh --stop
 
 demo-sql: ## the same on a stock server: the SQL edition (sql/demo.sh --stop ends it)
-	@tools/prereq.sh extension
+	@tools/prereq.sh sql
 	@sql/demo.sh
 
 test-sql: ## run the tests of the SQL edition alone
-	@tools/prereq.sh extension
+	@tools/prereq.sh sql
 	@sql/test/run.sh
 
 test: ## run all tests for the PostgreSQL that PG_CONFIG names

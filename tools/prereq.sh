@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# usage: tools/prereq.sh [-n] extension|build|test|lint|matrix
+# usage: tools/prereq.sh [-n] extension|sql|build|test|lint|matrix
 #
 # Looks whether this system has what a make target needs, and installs what is
-# missing from its Debian or Ubuntu packages, as root or with sudo. It says what
-# it installs before it does; -n only says. Rust that is too old in apt comes
-# from apt's rustup; without that, the message says what to do.
+# missing from its Debian or Ubuntu packages, as root or with sudo, saying what;
+# -n only says. Rust that is too old in apt comes from apt's rustup.
 #
 #   extension   C compiler, make, PostgreSQL 15 or later with its headers
-#   build       and Rust, as new as Cargo.toml asks for
-#   test        and what the TAP tests need
+#   sql         and pg_cron, where apt has it
+#   build       extension, and Rust, as new as Cargo.toml asks for
+#   test        build, sql, and what the TAP tests need
 #   lint        and shellcheck
 #   matrix      and what provides the other majors
 #
@@ -22,7 +22,7 @@ dry=0
 if [ "${1:-}" = -n ]; then dry=1; shift; fi
 level=${1:-}
 case $level in
-extension | build | test | lint | matrix) ;;
+extension | sql | build | test | lint | matrix) ;;
 *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
 esac
 repo=$(cd "$(dirname "$0")/.." && pwd)
@@ -68,6 +68,12 @@ newest_server() { # of what apt offers, with headers
 		sed -E 's/^postgresql-server-dev-([0-9]+) .*/\1/' | sort -n | tail -n 1
 }
 
+look_for_cron() { # where the server is the distribution's
+	local share=/usr/share/postgresql/$found
+	[ "$("${PG_CONFIG:-pg_config}" --sharedir 2>/dev/null || echo "$share")" != "$share" ] ||
+		[ -e "$share/extension/pg_cron.control" ] || [ -z "$(candidate "postgresql-$found-cron")" ] || packages+=("postgresql-$found-cron")
+}
+
 look() {
 	packages=() rust=
 	have gcc || have cc || packages+=(gcc libc6-dev)
@@ -83,8 +89,8 @@ look() {
 		die "PostgreSQL $found is too old, tacho needs 15" \
 			"set PG_CONFIG to the pg_config of a newer one"
 	fi
-	[ "$level" != extension ] || return 0
-
+	case $level in sql | test | matrix) look_for_cron ;; esac
+	[[ $level != extension && $level != sql ]] || return 0
 	if ! have cargo || ! at_least "$wanted" "$(rustc --version 2>/dev/null | cut -d' ' -f2)"; then
 		choose_rust
 	elif [ "$level" = lint ] && ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then

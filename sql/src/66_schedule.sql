@@ -57,6 +57,27 @@ begin atomic
 end;
 comment on function tacho._cron is 'true when pg_cron is in this database and may be used';
 
+create function tacho._cron_state()
+returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_jobs text;
+begin
+	if not tacho._cron() then
+		return 'not available';
+	end if;
+	execute $c$
+		select string_agg(format('job %s, %s', jobid, case when active then 'active' else 'not active' end), '; ' order by jobid)
+		from cron.job
+		where jobname = 'tacho_sampler' and database = current_database()$c$
+	into v_jobs;
+	return coalesce(v_jobs, 'available, no job: select * from tacho.start()');
+end
+$$;
+comment on function tacho._cron_state is 'whether pg_cron runs the sampler, as far as this role may know';
+
 create function tacho.start(every interval default null)
 returns table (
 	step text,

@@ -41,7 +41,7 @@ begin
 			else 'on' end),
 		('permission', case when pg_has_role('pg_read_all_stats', 'usage') then 'sees all sessions'
 			else 'sees only sessions of ' || current_user end),
-		('pg_cron', case when tacho._cron() then 'available' else 'not available' end),
+		('pg_cron', tacho._cron_state()),
 		('pg_stat_statements', case when tacho._pgss() is not null then 'available' else 'not available' end),
 		('version', s.version),
 		('node', s.node),

@@ -4,8 +4,9 @@
 # Tests the SQL edition on a private server of PG_CONFIG: the conformance
 # cases (from hot rows, packed, summed up), test/sql/*.sql, each in a database
 # of its own with tacho installed, and test/sh/*.sh. With NAMEs only the tests
-# whose names contain one of them. -k keeps the scratch directory. The last
-# line counts: "15.20: N passed, N failed".
+# whose names contain one of them. -k keeps the scratch directory. Lines of a
+# test that begin with "# " are shown; one that ends with "skipped: why" does
+# not count. The last line counts: "15.20: N passed, N failed".
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd -P)
@@ -82,11 +83,14 @@ for file in sql/test/conformance.sh sql/test/sql/*.sql sql/test/sh/*.sh; do
 	*) if "$file" >"$name.log" 2>&1; then status=ok; else status=FAILED; fi ;;
 	esac
 	read -r ok bad < <(sed -nE 's/^([0-9]+) cases passed, ([0-9]+) failed$/\1 \2/p' "$name.log" | tail -n 1 | grep . || echo "1 0")
-	if [ $status = FAILED ] && [ "$bad" = 0 ]; then ok=0 bad=1; fi
+	if [ "$status" = FAILED ] && [ "$bad" = 0 ]; then ok=0 bad=1; fi
 	if [ "$bad" != 0 ]; then status=FAILED; fi
+	skipped=$(tail -n 1 "$name.log" | grep '^skipped: ' || true)
+	if [ "$status" = ok ] && [ -n "$skipped" ]; then status=$skipped ok=0; fi
 	passed=$((passed + ok)) failed=$((failed + bad))
 	printf '%-28s %s\n' "$name" "$status"
-	[ $status = ok ] || tail -n 30 "$name.log"
+	grep '^# ' "$name.log" || true
+	[ "$status" != FAILED ] || tail -n 30 "$name.log"
 done
 echo "$version: $passed passed, $failed failed"
 [ $failed = 0 ]
