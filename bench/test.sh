@@ -3,18 +3,21 @@
 #
 # Runs every scenario of `tacho bench` once, tiny, on a private copy of
 # PG_CONFIG's PostgreSQL, and what can go wrong: Ctrl-C, going on afterwards, a
-# missing extension, a foreign result, a full disk, bad arguments. The last
-# line counts: "15.20: N passed, N failed".
+# missing extension, a foreign result, a full disk, bad arguments; the same for
+# a server that runs already (--dsn). The last line counts: "15.20: N passed, N failed".
 set -euo pipefail
 
 repo=$(cd "$(dirname "$0")/.." && pwd -P)
 program=${TACHO_PROGRAM:-${CARGO_TARGET_DIR:-$repo/target}/release/tacho}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/tacho-bench-test.XXXXXX")
 small=
+given= # data directory of a server that runs already
 cleanup() {
+	[ -z "$given" ] || as_server "$bin/pg_ctl" -D "$given" -m immediate stop >/dev/null || true
 	[ -z "$small" ] || umount "$small" || true
 	rm -rf "$dir"
 }
+as_server() { "$repo/tools/as-server.sh" "$@"; }
 trap cleanup EXIT
 chmod 755 "$dir"
 config=$(TACHO_PROGRAM=$program "$repo/tools/stage.sh" "$dir" 2>"$dir/stage.log") || { cat "$dir/stage.log"; exit 1; }
@@ -48,7 +51,7 @@ refused() { # MESSAGE ARGUMENTS...
 runs() { [ "$(wc -l <"$dir/$1/runs.jsonl")" = "$2" ]; }
 nobody_left() { # the writer of a server that was stopped at once follows it by itself
 	local _
-	for _ in {1..100}; do
+	for _ in {1..600}; do
 		! pgrep -f "$dir/tacho-bench" && ! compgen -G "$dir/tacho-bench.*" && return
 		sleep 0.1
 	done
@@ -76,28 +79,28 @@ check "any setting can be measured" bench setting --name work_mem --values 64kB,
 check "setting has a run for each value and round" runs setting 4
 check "two results are compared" bash -c "'$program' bench compare '$dir/setting' '$dir/setting' | grep -q 'B ÷ A'"
 
-# cut_off COMMAND...: Ctrl-C once the command succeeds; $status is how the experiment ended
+# cut_off WHEN ARGUMENTS...: Ctrl-C once command WHEN succeeds; $status is how the experiment ended
 cut_off() {
-	local pid
-	"$program" bench overhead --variants none,tacho --clients 1 --seconds 1 --rounds 2 --scale 1 \
-		--pg-bin "$bin" --scratch "$dir" --output "$dir/cut" >"$dir/log" 2>&1 </dev/null &
+	local when=$1 pid
+	shift
+	"$program" bench "$@" --pg-bin "$bin" --scratch "$dir" >"$dir/log" 2>&1 </dev/null &
 	pid=$!
-	until "$@" >"$dir/check.log" 2>&1 || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
+	until $when >"$dir/check.log" 2>&1 || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done # or it ends by itself
 	kill -INT $pid || true
 	status=0
 	wait $pid || status=$?
 }
 one_run() { [ "$(wc -l <"$dir/cut/runs.jsonl")" -ge 1 ]; }
+small_overhead=(overhead --variants "none,tacho" --clients 1 --seconds 1 --rounds 2 --scale 1)
 
-cut_off pgrep -f "pg_ctl -D $dir/tacho-bench.* start"
+cut_off "pgrep -f $dir/tacho-bench.*-w.start" "${small_overhead[@]}" --output "$dir/cut"
 check "Ctrl-C while a server starts ends with 130" [ $status = 130 ]
 check "and leaves no server behind" nobody_left
-cut_off one_run # then the same again
+cut_off one_run "${small_overhead[@]}" --output "$dir/cut" # the same again
 check "Ctrl-C ends with 130" [ $status = 130 ]
 check "Ctrl-C leaves no process and no data" nobody_left
 check "a partial result says so" grep -q INCOMPLETE "$dir/cut/report.md"
-check "an experiment goes on" bench overhead --variants none,tacho --clients 1 --seconds 1 \
-	--rounds 2 --scale 1 --output "$dir/cut"
+check "an experiment goes on" bench "${small_overhead[@]}" --output "$dir/cut"
 check "what was measured is not measured again" runs cut 4
 check "it is complete then" whole cut
 
@@ -109,6 +112,7 @@ check "a missing extension is named" refused 'has no "pg_stat_statements"' overh
 check "or left out" bench overhead --variants none,pg_stat_statements --skip-missing --clients 1 --seconds 1 \
 	--rounds 1 --scale 1 --output "$dir/missing"
 check "and the report says so" grep -q 'left out: PostgreSQL .* has no "pg_stat_statements"' "$dir/missing/report.md"
+mv "$dir/pg_stat_statements.so" "$("$config" --pkglibdir)/"
 check "a directory without PostgreSQL is refused" refused 'there is no "postgres"' overhead --pg-bin "$dir"
 check "an unknown scenario is refused" refused 'unknown scenario "nothing"' nothing
 check "an unknown variant is refused" refused 'unknown variant "x"' overhead --variants x
@@ -124,6 +128,9 @@ if [ "$(id -u)" = 0 ] && mkdir "$dir/small" && mount -t tmpfs -o size=8m none "$
 	check "and leaves nothing there" [ -z "$(ls -A "$small")" ]
 fi
 check "nothing is left at the end" nobody_left
+
+# shellcheck source=bench/test_given.sh
+source "$repo/bench/test_given.sh"
 
 echo "$version: $passed passed, $failed failed"
 [ $failed = 0 ]

@@ -1,36 +1,27 @@
 //! A private server: one data directory for each installation, started anew for
 //! each run with the settings of its variant, reachable by a Unix socket only.
 
+use super::access::{Access, LOADED};
 use super::install::{Account, Installation};
-use super::process::{Running, Stop, as_account, run};
+use super::process::{Stop, as_account, run, telling};
 use super::scenario::Scenario;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-const PORT: &str = "5432";
-
-/// Database of the load. Everything else happens in another one, so that
-/// statistics of this one are those of the load alone.
-pub const LOADED: &str = "load";
-
-/// Name of the sessions that are no load.
-pub const SELF: &str = "tacho bench";
+use std::process::Command;
 
 /// A data directory and how to reach its server.
 #[derive(Debug)]
 pub struct Cluster {
-    /// Whose programs run it.
-    pub installation: Installation,
+    /// How its server is reached.
+    pub access: Access,
     account: Option<Account>,
     /// Data directory.
     pub data: PathBuf,
-    /// Directory of the socket and of files a run leaves.
-    pub scratch: PathBuf,
+    /// Directory of the socket.
+    scratch: PathBuf,
 }
 
 /// A started server; stopped when dropped.
@@ -59,7 +50,7 @@ impl Cluster {
         }
         let cluster = Self {
             data: scratch.join("data"),
-            installation,
+            access: Access::private(installation, account.clone(), &scratch),
             account,
             scratch,
         };
@@ -70,7 +61,7 @@ impl Cluster {
     }
 
     fn initialise(&self, scenario: &Scenario, stop: &Stop) -> Result<()> {
-        let mut initdb = self.command("initdb");
+        let mut initdb = self.access.program("initdb");
         initdb.arg("-D").arg(&self.data).args([
             "-A",
             "trust",
@@ -81,71 +72,11 @@ impl Cluster {
         ]);
         run(&mut initdb, stop).context("could not create a data directory")?;
         let server = self.start(&scenario.settings, None, stop)?;
-        self.sql(&format!("create database {LOADED}"), stop)?;
-        if scenario.scale > 0 {
-            let mut pgbench = self.client("pgbench");
-            pgbench.args(["-i", "-q", "-s", &scenario.scale.to_string()]);
-            run(&mut pgbench, stop).context("could not fill pgbench's tables")?;
-        }
-        for sql in &scenario.prepare {
-            run(self.psql(LOADED).args(["-c", sql]), stop)
-                .with_context(|| format!("could not run \"{sql}\""))?;
-        }
-        self.sql("checkpoint", stop)?;
+        self.access
+            .sql(&format!("create database {LOADED}"), stop)?;
+        self.access.fill(scenario, stop)?;
+        self.access.sql("checkpoint", stop)?;
         server.stop(stop)
-    }
-
-    /// A program run by the server's account.
-    fn command(&self, program: &str) -> Command {
-        let mut command = self.installation.program(program);
-        as_account(&mut command, self.account.as_ref());
-        command.current_dir(&self.scratch);
-        command
-    }
-
-    /// A program that connects to the database of the load.
-    pub fn client(&self, program: &str) -> Command {
-        let mut command = self.command(program);
-        command
-            .env("PGHOST", &self.scratch)
-            .env("PGPORT", PORT)
-            .env("PGUSER", "postgres")
-            .env("PGDATABASE", LOADED);
-        command
-    }
-
-    /// psql on a database, without anything around its rows.
-    pub fn psql(&self, database: &str) -> Command {
-        let mut command = self.client("psql");
-        command
-            .env("PGDATABASE", database)
-            .args(["-XAtq", "-v", "ON_ERROR_STOP=1"]);
-        command
-    }
-
-    /// Runs SQL beside the load and returns what it prints.
-    pub fn sql(&self, sql: &str, stop: &Stop) -> Result<String> {
-        let mut psql = self.psql("postgres");
-        psql.env("PGAPPNAME", SELF).args(["-c", sql]);
-        let text = run(&mut psql, stop).with_context(|| format!("could not run \"{sql}\""))?;
-        Ok(text.trim_end().to_owned())
-    }
-
-    /// Asks the same again and again beside the load, until it is ended.
-    pub fn watch(&self, sql: &str, seconds: f64) -> Result<Running> {
-        let mut psql = self.psql("postgres");
-        psql.env("PGAPPNAME", SELF).stdin(Stdio::piped());
-        let mut running = Running::start(&mut psql)?;
-        let mut input = running.input().context("psql has no input")?;
-        input.write_all(format!("{sql} \\watch {seconds}\n").as_bytes())?;
-        Ok(running)
-    }
-
-    /// Runs SQL that returns one number.
-    pub fn number(&self, sql: &str, stop: &Stop) -> Result<f64> {
-        let text = self.sql(sql, stop)?;
-        text.parse()
-            .with_context(|| format!("\"{sql}\" returned \"{text}\", not a number"))
     }
 
     /// Starts the server with settings, on the first `cores` cores. A stop
@@ -161,7 +92,7 @@ impl Cluster {
             self.data.join("postgresql.auto.conf"),
             self.configuration(settings),
         )?;
-        let mut start = self.command("pg_ctl");
+        let mut start = self.access.program("pg_ctl");
         if let Some(cores) = cores {
             let pg_ctl = start;
             start = self.pinned(&pg_ctl, cores);
@@ -200,7 +131,7 @@ impl Cluster {
     fn configuration(&self, settings: &BTreeMap<String, String>) -> String {
         let mut all = BTreeMap::from([
             ("listen_addresses".to_owned(), String::new()),
-            ("port".to_owned(), PORT.to_owned()),
+            ("port".to_owned(), "5432".to_owned()),
             (
                 "unix_socket_directories".to_owned(),
                 self.scratch.display().to_string(),
@@ -223,7 +154,7 @@ impl Server<'_> {
     }
 
     fn pg_ctl_stop(&self, mode: &str) -> Command {
-        let mut command = self.cluster.command("pg_ctl");
+        let mut command = self.cluster.access.program("pg_ctl");
         command
             .arg("-D")
             .arg(&self.cluster.data)
@@ -243,7 +174,5 @@ impl Drop for Server<'_> {
 
 fn last_line(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
-    let said = |line: &&str| line.contains("FATAL") || line.contains("ERROR");
-    let line = text.lines().rev().find(said).or(text.lines().last());
-    line.unwrap_or("no message").to_owned()
+    telling(&text).unwrap_or("no message").to_owned()
 }

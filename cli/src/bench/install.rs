@@ -95,16 +95,6 @@ impl Installation {
         Self::at(Path::new(bin.trim()), stop)
     }
 
-    /// Major version.
-    pub fn major(&self) -> u32 {
-        let digits: String = self
-            .version
-            .chars()
-            .take_while(char::is_ascii_digit)
-            .collect();
-        digits.parse().unwrap_or(0)
-    }
-
     /// Whether a library for shared_preload_libraries is there.
     pub fn has_library(&self, name: &str) -> bool {
         self.libraries.join(format!("{name}.so")).exists()

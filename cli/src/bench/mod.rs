@@ -5,13 +5,16 @@
 //! run at once, `summary` and `report` tell what they show. Whatever ends an
 //! experiment early, no process stays and what was measured is kept.
 
+mod access;
 mod cluster;
 pub mod compare;
 pub mod document;
+mod given;
 mod install;
 mod machine;
 mod metric;
 mod pgbench;
+mod place;
 mod plan;
 mod plot;
 pub mod process;
@@ -26,10 +29,13 @@ mod usage;
 mod usl;
 mod waits;
 
+use access::Access;
 use anyhow::{Context, Result, ensure};
-use cluster::{Cluster, Server};
+use cluster::Cluster;
+use given::Given;
 use install::{Account, Installation};
 use machine::Machine;
+use place::{Found, Place, Running};
 use plan::Job;
 use process::{Interrupted, Stop};
 use progress::Progress;
@@ -44,6 +50,8 @@ use store::{Experiment, Metrics, Results, Run, Store};
 pub struct Options {
     /// Directories of programs; none: that of `pg_config`.
     pub installations: Vec<PathBuf>,
+    /// Connection string of the server to measure; none: private servers.
+    pub dsn: Option<String>,
     /// Leave out variants whose extension is missing.
     pub skip_missing: bool,
     /// Directory of results.
@@ -57,15 +65,17 @@ pub struct Options {
 /// Everything a run needs.
 struct Bench<'a> {
     scenario: &'a Scenario,
-    clusters: Vec<Cluster>,
+    places: Vec<Place>,
+    versions: Vec<String>,
     stop: &'a Stop,
 }
 
 /// Runs a scenario and writes its results. After Ctrl-C what was measured is
 /// written too, and `Interrupted` returned.
 pub fn run(scenario: &Scenario, options: &Options, stop: &Stop) -> Result<()> {
-    let installations = installations(options, stop)?;
-    let missing = missing(scenario, &installations);
+    let scratch = Scratch::new(&options.scratch)?;
+    let found = find(scenario, options, &scratch, stop)?;
+    let missing = missing(scenario, &found);
     let lacking = missing
         .iter()
         .filter(|m| m.library)
@@ -76,9 +86,9 @@ pub fn run(scenario: &Scenario, options: &Options, stop: &Stop) -> Result<()> {
         "{}\nhint: Install it, or leave such variants out with --skip-missing.",
         lacking.join("\n")
     );
-    let experiment = experiment(scenario, &installations, &missing, options);
+    let experiment = experiment(scenario, &found, &missing, options);
     let (mut store, done) = Store::open(&options.output, &experiment)?;
-    let jobs = plan::jobs(scenario, installations.len(), |i, v| {
+    let jobs = plan::jobs(scenario, found.len(), |i, v| {
         !missing
             .iter()
             .any(|m| (m.installation, m.variant) == (i, v))
@@ -86,51 +96,49 @@ pub fn run(scenario: &Scenario, options: &Options, stop: &Stop) -> Result<()> {
     let jobs: Vec<Job> = jobs
         .into_iter()
         .filter(|job| {
-            let planned = planned(job, scenario, &installations);
+            let planned = planned(job, scenario, &experiment);
             !done.iter().any(|run| run.same(&planned))
         })
         .collect();
-    let ended = measure_all(scenario, installations, &jobs, &mut store, options, stop);
+    let ended = prepare(scenario, found, &scratch, &store.directory, stop).and_then(|places| {
+        let versions = experiment.versions;
+        let bench = Bench {
+            scenario,
+            places,
+            versions,
+            stop,
+        };
+        bench.measure_all(&jobs, &mut store)
+    });
     write_report(&store.directory)?;
     ended
 }
 
-fn measure_all(
+/// Makes ready what was found.
+fn prepare(
     scenario: &Scenario,
-    installations: Vec<Installation>,
-    jobs: &[Job],
-    store: &mut Store,
-    options: &Options,
+    found: Vec<Found>,
+    scratch: &Scratch,
+    results: &Path,
     stop: &Stop,
-) -> Result<()> {
-    let scratch = Scratch::new(&options.scratch)?;
-    let account = Account::of_servers()?;
-    let mut clusters = Vec::new();
-    for installation in installations {
-        eprintln!("PostgreSQL {}: making a cluster", installation.version);
-        let account = account.clone();
-        clusters.push(Cluster::create(
-            installation,
-            account,
-            &scratch.0,
-            scenario,
-            stop,
-        )?);
+) -> Result<Vec<Place>> {
+    let mut places = Vec::new();
+    for found in found {
+        places.push(match found {
+            Found::Given(given) => {
+                eprintln!("PostgreSQL {}: making a database", given.version);
+                given.prepare(scenario, results, stop)?;
+                Place::Given(given)
+            }
+            Found::Installed(installation) => {
+                eprintln!("PostgreSQL {}: making a cluster", installation.version);
+                let account = Account::of_servers()?;
+                let cluster = Cluster::create(installation, account, &scratch.0, scenario, stop);
+                Place::Private(Box::new(cluster?))
+            }
+        });
     }
-    let bench = Bench {
-        scenario,
-        clusters,
-        stop,
-    };
-    let mut progress = Progress::new(jobs.len());
-    for job in jobs {
-        stop.check()?;
-        let run = bench.measure(job);
-        let run = run.with_context(|| format!("while measuring {}", bench.name(job)))?;
-        store.add(&run)?;
-        progress.done(&bench.name(job), &run.metrics);
-    }
-    Ok(())
+    Ok(places)
 }
 
 /// A directory that goes when the experiment ends.
@@ -148,6 +156,26 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// Finds what is to be measured: the given server, or installations.
+fn find(
+    scenario: &Scenario,
+    options: &Options,
+    scratch: &Scratch,
+    stop: &Stop,
+) -> Result<Vec<Found>> {
+    let mut installations = installations(options, stop)?;
+    let Some(dsn) = &options.dsn else {
+        return Ok(installations.into_iter().map(Found::Installed).collect());
+    };
+    ensure!(
+        installations.len() == 1,
+        "--dsn takes the programs of one installation\nhint: Give one directory with --pg-bin."
+    );
+    let access = Access::given(installations.remove(0), dsn, &scratch.0);
+    let given = Given::connect(access, dsn, scenario, stop)?;
+    Ok(vec![Found::Given(Box::new(given))])
 }
 
 fn installations(options: &Options, stop: &Stop) -> Result<Vec<Installation>> {
@@ -173,11 +201,11 @@ struct Missing {
     library: bool,
 }
 
-fn missing(scenario: &Scenario, installations: &[Installation]) -> Vec<Missing> {
+fn missing(scenario: &Scenario, found: &[Found]) -> Vec<Missing> {
     let mut missing = Vec::new();
-    for (i, installation) in installations.iter().enumerate() {
+    for (i, server) in found.iter().enumerate() {
         for (v, variant) in scenario.variants.iter().enumerate() {
-            if let Some((reason, library)) = why_not(variant, installation) {
+            if let Some((reason, library)) = server.why_not(variant) {
                 missing.push(Missing {
                     installation: i,
                     variant: v,
@@ -190,42 +218,42 @@ fn missing(scenario: &Scenario, installations: &[Installation]) -> Vec<Missing> 
     missing
 }
 
-/// Why an installation cannot run a variant, and whether a library would help.
-fn why_not(variant: &Variant, installation: &Installation) -> Option<(String, bool)> {
-    let (name, version) = (&variant.name, &installation.version);
-    if !variant.majors.is_empty() && !variant.majors.contains(&installation.major()) {
-        let reason = format!("variant \"{name}\" is not for PostgreSQL {version}");
-        return Some((reason, false));
-    }
-    let library = variant
-        .preload
-        .iter()
-        .find(|l| !installation.has_library(l))?;
-    let reason = format!("PostgreSQL {version} has no \"{library}\" (variant \"{name}\")");
-    Some((reason, true))
-}
-
 fn experiment(
     scenario: &Scenario,
-    installations: &[Installation],
+    found: &[Found],
     missing: &[Missing],
     options: &Options,
 ) -> Experiment {
     let cold = scenario.statement.as_ref().is_some_and(|s| s.cold);
     Experiment {
         scenario: scenario.clone(),
-        versions: installations.iter().map(|i| i.version.clone()).collect(),
+        versions: found.iter().map(|f| f.version().to_owned()).collect(),
         left_out: missing.iter().map(|m| m.reason.clone()).collect(),
         caches: cold.then(|| statement::Emptied::here().text().to_owned()),
+        given: given(found, options),
         machine: Machine::here(),
         command: options.command.clone(),
     }
 }
 
+/// What the report says of a given server.
+fn given(found: &[Found], options: &Options) -> Option<String> {
+    let [Found::Given(given)] = found else {
+        return None;
+    };
+    let dsn = options.dsn.as_deref().unwrap_or_default();
+    let libraries = given.libraries.as_deref().unwrap_or("not visible");
+    Some(format!(
+        "the server is that of --dsn \"{dsn}\" (shared_preload_libraries: {libraries}); the \
+         machine is that of the clients, CPU and memory of the server are not measured, and \
+         WAL is that of the whole server"
+    ))
+}
+
 /// A run as it will be, without numbers.
-fn planned(job: &Job, scenario: &Scenario, installations: &[Installation]) -> Run {
+fn planned(job: &Job, scenario: &Scenario, experiment: &Experiment) -> Run {
     Run {
-        version: installations[job.installation].version.clone(),
+        version: experiment.versions[job.installation].clone(),
         variant: scenario.variants[job.variant].name.clone(),
         point: job.point.clone(),
         round: job.round,
@@ -240,26 +268,38 @@ impl Bench<'_> {
     }
 
     fn name(&self, job: &Job) -> String {
-        let version = &self.clusters[job.installation].installation.version;
+        let version = &self.versions[job.installation];
         let (variant, point) = (&self.variant(job).name, job.point.label());
         format!("{version} {variant}, {point}, round {}", job.round)
     }
 
-    /// Starts the server of a variant, measures, stops it.
+    fn measure_all(&self, jobs: &[Job], store: &mut Store) -> Result<()> {
+        let mut progress = Progress::new(jobs.len());
+        for job in jobs {
+            self.stop.check()?;
+            let run = self.measure(job);
+            let run = run.with_context(|| format!("while measuring {}", self.name(job)))?;
+            store.add(&run)?;
+            progress.done(&self.name(job), &run.metrics);
+        }
+        Ok(())
+    }
+
+    /// Provides the server of a variant and measures.
     fn measure(&self, job: &Job) -> Result<Run> {
-        let (cluster, variant) = (&self.clusters[job.installation], self.variant(job));
+        let (place, variant) = (&self.places[job.installation], self.variant(job));
         if self.scenario.statement.as_ref().is_some_and(|s| s.cold) {
-            statement::empty_caches(&cluster.data)?;
+            place.empty_caches()?;
         }
-        let server = cluster.start(&self.settings(variant), job.point.cores, self.stop)?;
+        let server = place.start(&self.settings(job), job.point.cores, self.stop)?;
         for sql in &variant.sql {
-            cluster.sql(sql, self.stop)?;
+            place.access().sql(sql, self.stop)?;
         }
-        let (mut metrics, waits) = self.load(job, cluster, &server)?;
-        self.ask(job, cluster, &mut metrics)?;
+        let (mut metrics, waits) = self.load(job, place.access(), &server)?;
+        self.ask(job, place.access(), &mut metrics)?;
         server.stop(self.stop)?;
         Ok(Run {
-            version: cluster.installation.version.clone(),
+            version: self.versions[job.installation].clone(),
             variant: variant.name.clone(),
             point: job.point.clone(),
             round: job.round,
@@ -268,41 +308,45 @@ impl Bench<'_> {
         })
     }
 
-    fn settings(&self, variant: &Variant) -> BTreeMap<String, String> {
+    fn settings(&self, job: &Job) -> BTreeMap<String, String> {
+        let variant = self.variant(job);
         let mut settings = self.scenario.settings.clone();
         if !variant.preload.is_empty() {
             settings.insert("shared_preload_libraries".into(), variant.preload.join(","));
         }
         settings.extend(variant.settings.clone());
+        if let (Some(statement), Some(value)) = (&self.scenario.statement, &job.point.value) {
+            settings.insert(statement.setting.clone(), value.clone());
+        }
         settings
     }
 
     fn load(
         &self,
         job: &Job,
-        cluster: &Cluster,
-        server: &Server,
+        access: &Access,
+        server: &Running,
     ) -> Result<(Metrics, waits::Profile)> {
         if let Some(statement) = &self.scenario.statement {
-            return statement::measure(cluster, server, statement, &job.point, self.stop);
+            return statement::measure(access, server.pid(), statement, self.stop);
         }
         let load = self.scenario.pgbench.as_ref().context("there is no load")?;
         let load = pgbench::Load {
-            cluster,
+            access,
             load,
             variant: self.variant(job),
             point: &job.point,
         };
-        load.measure(server, self.stop)
+        load.measure(server.pid(), self.stop)
     }
 
     /// Asks the server for the numbers of the scenario.
-    fn ask(&self, job: &Job, cluster: &Cluster, metrics: &mut Metrics) -> Result<()> {
+    fn ask(&self, job: &Job, access: &Access, metrics: &mut Metrics) -> Result<()> {
         let transactions = metrics.get("transactions").copied().unwrap_or(0.0);
         for asked in &self.scenario.metrics {
             if let Some(sql) = asked.sql.get(&self.variant(job).name) {
                 let sql = sql.replace(":transactions", &format!("{transactions:.0}"));
-                let number = cluster.number(&sql, self.stop)?;
+                let number = access.number(&sql, self.stop)?;
                 metrics.insert(asked.name.clone(), number);
             }
         }

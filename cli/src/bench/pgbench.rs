@@ -1,7 +1,7 @@
 //! A run of pgbench: throughput from what it prints, latencies from its log of
 //! single transactions.
 
-use super::cluster::{Cluster, Server};
+use super::access::Access;
 use super::plan::Point;
 use super::process::{Running, Stop};
 use super::scenario::{Pgbench, Variant, Workload};
@@ -16,8 +16,8 @@ use std::process::{Command, Stdio};
 
 /// A variant under a load.
 pub struct Load<'a> {
-    /// Whose server.
-    pub cluster: &'a Cluster,
+    /// To the server.
+    pub access: &'a Access,
     /// The load.
     pub load: &'a Pgbench,
     /// What is measured.
@@ -29,34 +29,33 @@ pub struct Load<'a> {
 impl Load<'_> {
     /// Warms up, measures, and returns numbers and waits. `transactions` counts
     /// both phases.
-    pub fn measure(&self, server: &Server, stop: &Stop) -> Result<(Metrics, Profile)> {
+    pub fn measure(&self, pid: Option<u32>, stop: &Stop) -> Result<(Metrics, Profile)> {
         let mut metrics = Metrics::new();
         let mut transactions = 0.0;
         if self.load.warmup > 0 {
             let text = self.run(self.load.warmup, None, stop)?;
             transactions += said(&text, "number of transactions actually processed: ")?;
         }
-        let logs = self.cluster.scratch.join("latency");
+        let logs = self.access.scratch.join("latency");
         remove_logs(&logs)?;
         let lsn = "select pg_current_wal_insert_lsn() - '0/0'";
-        let (cpu, wal) = (
-            usage::cpu_seconds(server.pid)?,
-            self.cluster.number(lsn, stop)?,
-        );
-        let waits = Waits::start(self.cluster)?;
+        let (cpu, wal) = (usage::Cpu::start(pid)?, self.access.number(lsn, stop)?);
+        let waits = Waits::start(self.access)?;
         let text = self.run(self.load.seconds, Some(&logs), stop)?;
         let profile = waits.end()?;
-        let cpu = usage::cpu_seconds(server.pid)? - cpu;
-        let wal = self.cluster.number(lsn, stop)? - wal;
+        let cpu = cpu.end()?;
+        let wal = self.access.number(lsn, stop)? - wal;
         let measured = said(&text, "number of transactions actually processed: ")?;
         transactions += measured;
 
         metrics.insert("tps".into(), said(&text, "tps = ")?);
         metrics.insert("transactions".into(), transactions);
-        metrics.insert("cpu_s".into(), cpu);
-        metrics.insert("cpu_us".into(), cpu * 1e6 / measured.max(1.0));
         metrics.insert("wal_kb".into(), wal / 1024.0);
-        if let Some(memory) = usage::memory_mb(server.pid)? {
+        if let Some(cpu) = cpu {
+            metrics.insert("cpu_s".into(), cpu);
+            metrics.insert("cpu_us".into(), cpu * 1e6 / measured.max(1.0));
+        }
+        if let Some(memory) = pid.map(usage::memory_mb).transpose()?.flatten() {
             metrics.insert("memory_mb".into(), memory);
         }
         add_latencies(&mut metrics, read_logs(&logs)?);
@@ -78,7 +77,7 @@ impl Load<'_> {
 
     fn command(&self, seconds: u32) -> Result<Command> {
         let clients = self.point.clients.unwrap_or(1);
-        let mut pgbench = self.cluster.client("pgbench");
+        let mut pgbench = self.access.pgbench();
         pgbench
             .args(["-n", "-c", &clients.to_string()])
             .args(["-j", &clients.min(threads()).to_string()])
@@ -90,7 +89,7 @@ impl Load<'_> {
         match (&workload.builtin, &workload.script) {
             (Some(builtin), _) => pgbench.args(["-b", builtin]),
             (None, script) => {
-                let file = self.cluster.scratch.join("workload.sql");
+                let file = self.access.scratch.join("workload.sql");
                 fs::write(&file, script.as_deref().unwrap_or_default())?;
                 pgbench.arg("-f").arg(file)
             }
@@ -109,7 +108,7 @@ impl Load<'_> {
     /// The collector that reads the variant's view beside the load.
     fn poll(&self) -> Result<Option<Running>> {
         let poll = self.variant.poll.as_ref();
-        poll.map(|sql| self.cluster.watch(sql, 5.0)).transpose()
+        poll.map(|sql| self.access.watch(sql, 5.0)).transpose()
     }
 }
 

@@ -135,11 +135,10 @@ impl Running {
             return Ok(());
         }
         let errors = read(&mut self.errors)?;
-        let message = errors.lines().rfind(|l| !l.trim().is_empty());
         bail!(
             "\"{}\" failed ({status}): {}",
             self.name,
-            message.unwrap_or("no message")
+            telling(&errors).unwrap_or("no message")
         )
     }
 
@@ -156,6 +155,17 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// The line of messages that says why: the last with an error, else the last.
+pub fn telling(text: &str) -> Option<&str> {
+    let said = |line: &&str| {
+        ["error:", "ERROR:", "FATAL:"]
+            .iter()
+            .any(|e| line.contains(e))
+    };
+    let last = || text.lines().rfind(|line| !line.trim().is_empty());
+    text.lines().rfind(said).or_else(last)
 }
 
 /// Runs a command to its end and returns what it printed.
@@ -191,6 +201,14 @@ mod tests {
         assert_eq!(run(&mut sh("echo yes"), &stop).expect("runs"), "yes\n");
         let error = run(&mut sh("echo a >&2; echo b >&2; exit 3"), &stop).expect_err("fails");
         assert_eq!(format!("{error}"), "\"sh\" failed (exit status: 3): b");
+    }
+
+    #[test]
+    fn the_telling_line_is_the_error_not_what_follows_it() {
+        let text = "NOTICE: a\npsql: error: connection failed: no\n\tIs the server running?\n";
+        assert_eq!(telling(text), Some("psql: error: connection failed: no"));
+        assert_eq!(telling("a\nb\n\n"), Some("b"));
+        assert_eq!(telling("\n"), None);
     }
 
     #[test]

@@ -56,6 +56,7 @@ fn head(results: &Results) -> Vec<Block> {
         ),
         format!("command: {}", experiment.command),
     ];
+    facts.extend(experiment.given.clone());
     facts.extend(experiment.caches.clone());
     facts.extend(experiment.left_out.iter().map(|v| format!("left out: {v}")));
     if results.runs.len() < expected {

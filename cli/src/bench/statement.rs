@@ -1,7 +1,6 @@
 //! A run of one statement, timed by psql, with empty caches if asked.
 
-use super::cluster::{Cluster, LOADED, Server};
-use super::plan::Point;
+use super::access::{Access, LOADED};
 use super::process::{Running, Stop};
 use super::scenario::Statement;
 use super::store::Metrics;
@@ -48,39 +47,34 @@ impl Emptied {
 
 /// Runs the statement and returns numbers and waits.
 pub fn measure(
-    cluster: &Cluster,
-    server: &Server,
+    access: &Access,
+    pid: Option<u32>,
     statement: &Statement,
-    point: &Point,
     stop: &Stop,
 ) -> Result<(Metrics, Profile)> {
     let blocks = format!("select blks_read from pg_stat_database where datname = '{LOADED}'");
-    let before = cluster.number(&blocks, stop)?;
-    let cpu = usage::cpu_seconds(server.pid)?;
-    let waits = Waits::start(cluster)?;
-    let text = run(cluster, statement, point, stop)?;
+    let before = access.number(&blocks, stop)?;
+    let cpu = usage::Cpu::start(pid)?;
+    let waits = Waits::start(access)?;
+    let text = run(access, statement, stop)?;
     let profile = waits.end()?;
-    let cpu = usage::cpu_seconds(server.pid)? - cpu;
+    let cpu = cpu.end()?;
     let seconds = milliseconds(&text)? / 1e3;
-    let blocks = cluster.number(&blocks, stop)? - before;
+    let blocks = access.number(&blocks, stop)? - before;
     let metrics = [
-        ("seconds", seconds),
+        ("seconds", Some(seconds)),
         ("cpu_s", cpu),
-        ("blocks", blocks),
-        ("blocks_per_s", blocks / seconds),
+        ("blocks", Some(blocks)),
+        ("blocks_per_s", Some(blocks / seconds)),
     ];
-    let named = metrics.map(|(name, value)| (name.to_owned(), value));
-    Ok((Metrics::from(named), profile))
+    let named = metrics.map(|(name, value)| Some((name.to_owned(), value?)));
+    Ok((named.into_iter().flatten().collect(), profile))
 }
 
-fn run(cluster: &Cluster, statement: &Statement, point: &Point, stop: &Stop) -> Result<String> {
-    let mut psql = cluster.psql(LOADED);
+fn run(access: &Access, statement: &Statement, stop: &Stop) -> Result<String> {
+    let mut psql = access.psql_loaded();
     let mut running = Running::start(psql.env("PGAPPNAME", "statement").stdin(Stdio::piped()))?;
-    let value = point.value.clone().unwrap_or_default().replace('\'', "''");
-    let script = format!(
-        "set {} = '{value}';\n\\timing on\n{};\n",
-        statement.setting, statement.sql
-    );
+    let script = format!("\\timing on\n{};\n", statement.sql);
     let mut input = running.input().context("psql has no input")?;
     input.write_all(script.as_bytes())?;
     drop(input);

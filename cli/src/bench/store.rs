@@ -27,6 +27,9 @@ pub struct Experiment {
     pub left_out: Vec<String>,
     /// How caches are emptied, where that matters.
     pub caches: Option<String>,
+    /// Of a server that was there before: what there is to say about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<String>,
     /// Where it runs.
     pub machine: Machine,
     /// The command that started it.
@@ -120,7 +123,8 @@ fn same_experiment(directory: &Path, experiment: &Experiment) -> Result<Vec<Run>
     let found = Results::read(directory)?;
     ensure!(
         found.experiment.scenario == experiment.scenario
-            && found.experiment.versions == experiment.versions,
+            && found.experiment.versions == experiment.versions
+            && found.experiment.given == experiment.given,
         "\"{}\" holds results of another experiment\nhint: Give another --output, or the \
          arguments of that one to go on with it:\n      {}",
         directory.display(),

@@ -202,6 +202,7 @@ pub mod tests {
                 versions: vec!["15.1".into()],
                 left_out: Vec::new(),
                 caches: None,
+                given: None,
                 machine: crate::bench::machine::Machine::default(),
                 command: "tacho bench t".into(),
             },

@@ -47,8 +47,26 @@ fn family(processes: &HashMap<u32, Stat>, root: u32) -> Vec<u32> {
     family
 }
 
+/// CPU time of a server over a while; unknown when it is on another machine.
+#[derive(Debug)]
+pub struct Cpu(Option<(u32, f64)>);
+
+impl Cpu {
+    /// Begins, with the process id of a postmaster on this machine.
+    pub fn start(postmaster: Option<u32>) -> Result<Self> {
+        let pid = postmaster.map(|pid| Ok::<_, anyhow::Error>((pid, cpu_seconds(pid)?)));
+        pid.transpose().map(Self)
+    }
+
+    /// Seconds since.
+    pub fn end(self) -> Result<Option<f64>> {
+        let seconds = self.0.map(|(pid, before)| Ok(cpu_seconds(pid)? - before));
+        seconds.transpose()
+    }
+}
+
 /// CPU seconds that a server has used since its start.
-pub fn cpu_seconds(postmaster: u32) -> Result<f64> {
+fn cpu_seconds(postmaster: u32) -> Result<f64> {
     let processes = processes()?;
     let family = family(&processes, postmaster);
     let ticks: u64 = family

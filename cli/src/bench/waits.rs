@@ -1,7 +1,7 @@
 //! Wait profile of a run: pg_stat_activity, read four times a second by a
 //! session of its own, the same for every variant.
 
-use super::cluster::{Cluster, SELF};
+use super::access::{Access, LOADED};
 use super::process::Running;
 use anyhow::Result;
 use std::collections::BTreeMap;
@@ -15,15 +15,15 @@ pub struct Waits(Running);
 
 impl Waits {
     /// Begins to read.
-    pub fn start(cluster: &Cluster) -> Result<Self> {
+    pub fn start(access: &Access) -> Result<Self> {
         let question = format!(
             "select coalesce(wait_event_type || ':' || wait_event, 'CPU*') \
              from pg_stat_activity where state = 'active' \
              and backend_type in ('client backend', 'parallel worker') \
-             and application_name <> '{SELF}' and wait_event_type is distinct from 'Client' \
+             and datname = '{LOADED}' and wait_event_type is distinct from 'Client' \
              union all select 'tick'"
         );
-        cluster.watch(&question, 0.25).map(Self)
+        access.watch(&question, 0.25).map(Self)
     }
 
     /// Ends and sums up.

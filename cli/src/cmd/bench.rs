@@ -82,6 +82,9 @@ struct Common {
     /// Directories of PostgreSQL's programs, separated by commas [default: that of pg_config]
     #[arg(long, value_name = "DIR", value_delimiter = ',')]
     pg_bin: Vec<PathBuf>,
+    /// Measure this running server instead, in a database of its own; PG… variables count
+    #[arg(long, value_name = "CONNECTION")]
+    dsn: Option<String>,
     /// Repetitions of everything
     #[arg(long)]
     rounds: Option<u32>,
@@ -170,6 +173,10 @@ fn side_by_side(a: &Path, b: &Path, page: Option<&Path>) -> Result<()> {
 fn experiment(mut scenario: Scenario, common: &Common) -> Result<()> {
     scenario.rounds = common.rounds.unwrap_or(scenario.rounds);
     scenario.scale = common.scale.unwrap_or(scenario.scale);
+    if common.dsn.is_some() {
+        // They make private servers alike; a given one is measured as it is.
+        scenario.settings.clear();
+    }
     for setting in &common.settings {
         let (name, value) = setting
             .split_once('=')
@@ -182,6 +189,7 @@ fn experiment(mut scenario: Scenario, common: &Common) -> Result<()> {
     let output = output.unwrap_or_else(|| PathBuf::from(format!("{}-{now}", scenario.name)));
     let options = Options {
         installations: common.pg_bin.clone(),
+        dsn: common.dsn.clone(),
         skip_missing: common.skip_missing,
         output: output.clone(),
         scratch: common.scratch.clone(),

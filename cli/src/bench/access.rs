@@ -1,0 +1,153 @@
+//! How programs reach the server of a run: a connection string and the user
+//! they run as, the same for a private server and for a given one.
+
+use super::install::{Account, Installation};
+use super::process::{Running, Stop, as_account, run};
+use super::scenario::Scenario;
+use anyhow::{Context, Result};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Database of the load. Everything else happens in another one, so that
+/// statistics of this one are those of the load alone.
+pub const LOADED: &str = "tacho_bench";
+
+/// Name of the sessions that are no load.
+pub const SELF: &str = "tacho bench";
+
+/// Programs and a server for them.
+#[derive(Debug)]
+pub struct Access {
+    programs: Installation,
+    account: Option<Account>,
+    dsn: String,
+    /// Whether the caller's PG… variables count.
+    environment: bool,
+    /// Directory of files a run leaves.
+    pub scratch: PathBuf,
+}
+
+impl Access {
+    /// To a server whose socket is in `scratch`.
+    pub fn private(programs: Installation, account: Option<Account>, scratch: &Path) -> Self {
+        Self {
+            programs,
+            account,
+            dsn: format!("host='{}' user=postgres dbname=postgres", scratch.display()),
+            environment: false,
+            scratch: scratch.to_owned(),
+        }
+    }
+
+    /// To the server of a connection string and the caller's environment.
+    pub fn given(programs: Installation, dsn: &str, scratch: &Path) -> Self {
+        Self {
+            programs,
+            account: None,
+            dsn: dsn.to_owned(),
+            environment: true,
+            scratch: scratch.to_owned(),
+        }
+    }
+
+    /// A program, run as the user of the server.
+    pub fn program(&self, name: &str) -> Command {
+        let mut command = self.programs.program(name);
+        if self.environment {
+            let set = std::env::vars_os();
+            command.envs(set.filter(|(name, _)| name.to_string_lossy().starts_with("PG")));
+            if std::env::var_os("PGCONNECT_TIMEOUT").is_none() {
+                command.env("PGCONNECT_TIMEOUT", "10");
+            }
+        }
+        as_account(&mut command, self.account.as_ref());
+        command.current_dir(&self.scratch);
+        command
+    }
+
+    /// pgbench on the database of the load.
+    pub fn pgbench(&self) -> Command {
+        let mut command = self.program("pgbench");
+        command.arg(on_database(&self.dsn, LOADED));
+        command
+    }
+
+    /// psql on the database of the load, without anything around its rows.
+    pub fn psql_loaded(&self) -> Command {
+        self.psql(&on_database(&self.dsn, LOADED))
+    }
+
+    fn psql(&self, dsn: &str) -> Command {
+        let mut command = self.program("psql");
+        command.args(["-XAtqw", "-v", "ON_ERROR_STOP=1", "-d", dsn]);
+        command
+    }
+
+    /// Runs SQL beside the load and returns what it prints.
+    pub fn sql(&self, sql: &str, stop: &Stop) -> Result<String> {
+        let mut psql = self.psql(&self.dsn);
+        psql.env("PGAPPNAME", SELF).args(["-c", sql]);
+        let text = run(&mut psql, stop).with_context(|| format!("could not run \"{sql}\""))?;
+        Ok(text.trim_end().to_owned())
+    }
+
+    /// Runs SQL that returns one number.
+    pub fn number(&self, sql: &str, stop: &Stop) -> Result<f64> {
+        let text = self.sql(sql, stop)?;
+        text.parse()
+            .with_context(|| format!("\"{sql}\" returned \"{text}\", not a number"))
+    }
+
+    /// Asks the same again and again beside the load, until it is ended.
+    pub fn watch(&self, sql: &str, seconds: f64) -> Result<Running> {
+        let mut psql = self.psql(&self.dsn);
+        psql.env("PGAPPNAME", SELF).stdin(Stdio::piped());
+        let mut running = Running::start(&mut psql)?;
+        let mut input = running.input().context("psql has no input")?;
+        input.write_all(format!("{sql} \\watch {seconds}\n").as_bytes())?;
+        Ok(running)
+    }
+
+    /// Fills the database of the load as the scenario says.
+    pub fn fill(&self, scenario: &Scenario, stop: &Stop) -> Result<()> {
+        if scenario.scale > 0 {
+            let mut pgbench = self.pgbench();
+            pgbench.args(["-i", "-q", "-s", &scenario.scale.to_string()]);
+            run(&mut pgbench, stop).context("could not fill pgbench's tables")?;
+        }
+        for sql in &scenario.prepare {
+            run(self.psql_loaded().args(["-c", sql]), stop)
+                .with_context(|| format!("could not run \"{sql}\""))?;
+        }
+        Ok(())
+    }
+}
+
+/// The same connection string for another database: what is said last counts.
+fn on_database(dsn: &str, database: &str) -> String {
+    match (dsn.contains("://"), dsn.contains('?')) {
+        (false, _) => format!("{dsn} dbname={database}"),
+        (true, false) => format!("{dsn}?dbname={database}"),
+        (true, true) => format!("{dsn}&dbname={database}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_kinds_of_connection_strings_lead_to_another_database() {
+        assert_eq!(
+            on_database("host=a dbname=b", "c"),
+            "host=a dbname=b dbname=c"
+        );
+        assert_eq!(
+            on_database("postgresql://a/b", "c"),
+            "postgresql://a/b?dbname=c"
+        );
+        let query = on_database("postgresql://a/b?port=1", "c");
+        assert_eq!(query, "postgresql://a/b?port=1&dbname=c");
+    }
+}

@@ -1,0 +1,117 @@
+//! Where runs take place: private servers of installations, or one that was
+//! there before.
+
+use super::access::Access;
+use super::cluster::{Cluster, Server};
+use super::given::Given;
+use super::install::Installation;
+use super::process::Stop;
+use super::scenario::Variant;
+use super::statement;
+use anyhow::Result;
+use std::collections::BTreeMap;
+
+/// What was found before anything was made.
+pub enum Found {
+    /// An installation.
+    Installed(Installation),
+    /// A server.
+    Given(Box<Given>),
+}
+
+/// Ready for runs.
+pub enum Place {
+    /// A data directory of our own.
+    Private(Box<Cluster>),
+    /// The given server.
+    Given(Box<Given>),
+}
+
+/// A server with the settings of a run.
+pub enum Running<'a> {
+    /// Started for it.
+    Private(Server<'a>),
+    /// It runs anyway.
+    Given,
+}
+
+impl Found {
+    /// Version of the server.
+    pub fn version(&self) -> &str {
+        match self {
+            Self::Installed(installation) => &installation.version,
+            Self::Given(given) => &given.version,
+        }
+    }
+
+    fn major(&self) -> u32 {
+        let digits = self.version().split(|c: char| !c.is_ascii_digit()).next();
+        digits.and_then(|d| d.parse().ok()).unwrap_or(0)
+    }
+
+    /// Why a variant cannot run here, and whether a library would help.
+    pub fn why_not(&self, variant: &Variant) -> Option<(String, bool)> {
+        let (name, version) = (&variant.name, self.version());
+        if !variant.majors.is_empty() && !variant.majors.contains(&self.major()) {
+            let reason = format!("variant \"{name}\" is not for PostgreSQL {version}");
+            return Some((reason, false));
+        }
+        // What a given server lacks was refused when it was found.
+        let Self::Installed(installation) = self else {
+            return None;
+        };
+        let mut libraries = variant.preload.iter();
+        let library = libraries.find(|l| !installation.has_library(l))?;
+        let reason = format!("PostgreSQL {version} has no \"{library}\" (variant \"{name}\")");
+        Some((reason, true))
+    }
+}
+
+impl Place {
+    /// How clients reach it.
+    pub fn access(&self) -> &Access {
+        match self {
+            Self::Private(cluster) => &cluster.access,
+            Self::Given(given) => &given.access,
+        }
+    }
+
+    /// Empties the caches of a stopped server.
+    pub fn empty_caches(&self) -> Result<()> {
+        match self {
+            Self::Private(cluster) => statement::empty_caches(&cluster.data),
+            Self::Given(_) => Ok(()), // refused before
+        }
+    }
+
+    /// Provides a server with these settings, on the first `cores` cores.
+    pub fn start(
+        &self,
+        settings: &BTreeMap<String, String>,
+        cores: Option<u32>,
+        stop: &Stop,
+    ) -> Result<Running<'_>> {
+        match self {
+            Self::Private(cluster) => cluster.start(settings, cores, stop).map(Running::Private),
+            Self::Given(given) => given.apply(settings, stop).map(|()| Running::Given),
+        }
+    }
+}
+
+impl Running<'_> {
+    /// Process id of a postmaster on this machine.
+    pub fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Private(server) => Some(server.pid),
+            Self::Given => None,
+        }
+    }
+
+    /// Ends the run in good order.
+    pub fn stop(self, stop: &Stop) -> Result<()> {
+        match self {
+            Self::Private(server) => server.stop(stop),
+            Self::Given => Ok(()),
+        }
+    }
+}
