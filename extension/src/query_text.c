@@ -5,9 +5,9 @@
  * A hook behind parse analysis sees each statement. One whose query id this
  * backend has met is left at the price of one comparison. Otherwise the set in
  * shared memory is asked, and only a text that is new there is normalised and
- * put into the ring. Both sets are direct-mapped: of two ids that meet in one
- * place the later stays, and a text may come twice. The sampler makes
- * everybody forget once a day, so that each day's history has its texts.
+ * put into the ring. Both sets have bounds: where ids meet in one place the
+ * later stays, and a text may come twice. The sampler makes everybody forget
+ * once a day, so that each day's history has its texts.
  *
  * Locking: the ring is written and emptied under the lock "tacho", which is
  * only ever taken conditionally: nobody waits. The set is atomics without a
@@ -32,7 +32,8 @@
 #include "settings.h"
 #include "shmem.h"
 
-#define LOCAL_TEXTS		1024	/* power of two */
+#define LOCAL_TEXTS		2048	/* power of two */
+#define TEXT_WAYS		8		/* places a key can have: half a cache line */
 
 /* more of a statement is not looked at */
 #define SCAN_LIMIT		(64 * 1024)
@@ -52,7 +53,7 @@ typedef struct RingEntry
 static post_parse_analyze_hook_type previous_hook = NULL;
 
 /* what this backend has met, and in which generation */
-static uint64 local_known[LOCAL_TEXTS];
+static pg_atomic_uint64 local_known[LOCAL_TEXTS] pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 static uint32 local_generation = 0;
 
 uint64
@@ -225,31 +226,63 @@ try_offer_text(const char *source, const Query *query, CompatJumble *jumble)
 	return done;
 }
 
+/*
+ * A set of keys is an array of small groups; a key can be anywhere in its
+ * group. 0 is a free place.
+ */
+static inline pg_atomic_uint64 *
+group_of(pg_atomic_uint64 *set, uint32 size, uint64 key)
+{
+	return set + (key % (size / TEXT_WAYS)) * TEXT_WAYS;
+}
+
+static inline bool
+group_has(pg_atomic_uint64 *group, uint64 key)
+{
+	for (int i = 0; i < TEXT_WAYS; i++)
+		if (pg_atomic_read_u64(&group[i]) == key)
+			return true;
+	return false;
+}
+
+/* Into a free place, or that of another key. */
+static void
+group_put(pg_atomic_uint64 *group, uint64 key)
+{
+	int			i = 0;
+
+	while (i < TEXT_WAYS && pg_atomic_read_u64(&group[i]) != 0)
+		i++;
+	if (i == TEXT_WAYS)
+		i = (key >> 32) % TEXT_WAYS;
+	pg_atomic_write_u64(&group[i], key);
+}
+
 /* Has this backend, or anybody, recorded the text? Forgets on request. */
 static bool
 is_known(uint64 key)
 {
 	uint32		generation = pg_atomic_read_u32(&tacho_shared->texts_generation);
-	uint64	   *local = &local_known[key & (LOCAL_TEXTS - 1)];
+	pg_atomic_uint64 *local = group_of(local_known, LOCAL_TEXTS, key);
 
-	if (local_generation != generation)
+	if (unlikely(local_generation != generation))
 	{
 		memset(local_known, 0, sizeof(local_known));
 		local_generation = generation;
 	}
-	if (*local == key)
+	if (group_has(local, key))
 		return true;
-	if (pg_atomic_read_u64(&tacho_shared->known[key & (KNOWN_TEXTS - 1)]) != key)
+	if (!group_has(group_of(tacho_shared->known, KNOWN_TEXTS, key), key))
 		return false;
-	*local = key;
+	group_put(local, key);
 	return true;
 }
 
 static void
 remember(uint64 key)
 {
-	pg_atomic_write_u64(&tacho_shared->known[key & (KNOWN_TEXTS - 1)], key);
-	local_known[key & (LOCAL_TEXTS - 1)] = key;
+	group_put(group_of(tacho_shared->known, KNOWN_TEXTS, key), key);
+	group_put(group_of(local_known, LOCAL_TEXTS, key), key);
 }
 
 static void

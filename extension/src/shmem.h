@@ -23,7 +23,7 @@
 
 #include "status.h"
 
-#define KNOWN_TEXTS		16384	/* power of two */
+#define KNOWN_TEXTS		131072	/* power of two */
 #define RING_BYTES		(1024 * 1024)	/* power of two */
 
 typedef struct TachoShared
@@ -50,13 +50,16 @@ typedef struct TachoShared
 	 */
 	pg_atomic_uint32 texts_wanted;
 	pg_atomic_uint32 texts_generation;
+
+	/*
+	 * Ring positions, ever growing; written under the lock "tacho". Not on the
+	 * cache line of what every statement looks at.
+	 */
+	pg_atomic_uint64 ring_head pg_attribute_aligned(PG_CACHE_LINE_SIZE);
+	pg_atomic_uint64 ring_tail;
 	pg_atomic_uint64 texts_dropped;
 
-	/* ring positions, ever growing; written under the lock "tacho" */
-	pg_atomic_uint64 ring_head;
-	pg_atomic_uint64 ring_tail;
-
-	pg_atomic_uint64 known[KNOWN_TEXTS];
+	pg_atomic_uint64 known[KNOWN_TEXTS] pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 	char		ring[RING_BYTES];
 } TachoShared;
 

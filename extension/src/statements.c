@@ -29,16 +29,22 @@
 
 #include "statements_shared.h"
 
-#define CACHE_SLOTS 1024		/* power of two */
+#define CACHE_SETS 512			/* power of two */
+#define CACHE_WAYS 4
 #define FREQUENT_CALLS 64		/* executions before one may be sampled */
 #define FREQUENT_MS 10.0		/* mean below which an execution is short */
 
-/* What this backend knows of an entry. */
+/*
+ * What this backend knows of an entry. Its database is the backend's. 32 bytes,
+ * so that the ways of a set are read at once.
+ */
 typedef struct CacheSlot
 {
-	StatementKey key;
+	uint64		query_id;
 	uint64		generation;		/* 0 = empty */
+	Oid			user_id;
 	uint32		slot;
+	bool		toplevel;
 	bool		frequent;
 } CacheSlot;
 
@@ -47,7 +53,7 @@ typedef enum
 	ADD_DONE, ADD_STALE, ADD_BUSY
 } AddResult;
 
-static CacheSlot cache[CACHE_SLOTS];
+static CacheSlot cache[CACHE_SETS][CACHE_WAYS] pg_attribute_aligned(STATEMENTS_CACHE_LINE);
 
 /* ---- stripes ---- */
 
@@ -208,6 +214,14 @@ stripe_add(Stripe *stripe, const StatementDelta *delta, TimestampTz now)
 	}
 }
 
+/* It has seen many short executions. */
+static inline bool
+stripe_is_frequent(const Stripe *stripe)
+{
+	return stripe->counters.calls > FREQUENT_CALLS &&
+		stripe->counters.total_exec_time < FREQUENT_MS * stripe->counters.calls;
+}
+
 /*
  * Tries each stripe of the entry once. *frequent: the stripe has seen many
  * short executions.
@@ -237,8 +251,7 @@ try_stripes(StatementEntry *entry, uint64 generation,
 		}
 		again = stripe->counters.calls > 0;
 		stripe_add(stripe, delta, now);
-		*frequent = stripe->counters.calls > FREQUENT_CALLS &&
-			stripe->counters.total_exec_time < FREQUENT_MS * stripe->counters.calls;
+		*frequent = stripe_is_frequent(stripe);
 		stripe_unlock(stripe);
 		if (again)
 			entry_touch(entry);
@@ -282,34 +295,76 @@ entry_add(StatementEntry *entry, uint64 generation,
 /* ---- cache of this backend ---- */
 
 static inline CacheSlot *
-cache_slot(const StatementKey *key)
+cache_set(const StatementKey *key)
 {
 	uint64		hash = key->query_id ^ ((uint64) key->user_id << 7) ^ key->toplevel;
 
-	return &cache[(hash ^ (hash >> 32)) & (CACHE_SLOTS - 1)];
+	return cache[(hash ^ (hash >> 32)) & (CACHE_SETS - 1)];
 }
 
-/* The entry that the cache names for `key` if it still exists, or NULL. */
+/* What is known of `key`, or NULL. The entry may be gone. */
+static inline CacheSlot *
+cache_find(const StatementKey *key)
+{
+	CacheSlot  *set = cache_set(key);
+
+	for (int i = 0; i < CACHE_WAYS; i++)
+		if (set[i].query_id == key->query_id && set[i].generation != 0 &&
+			set[i].user_id == key->user_id &&
+			set[i].toplevel == (key->toplevel != 0))
+			return &set[i];
+	return NULL;
+}
+
+/* The entry that the cache names if it still exists, or NULL. */
 static inline StatementEntry *
-cache_find(const CacheSlot *cached, const StatementKey *key)
+cache_entry(const CacheSlot *cached)
 {
 	StatementEntry *entry;
 
-	if (cached->generation == 0 || !same_key(&cached->key, key))
+	if (cached == NULL)
 		return NULL;
 	entry = &statements_memory.entries[cached->slot];
 	return pg_atomic_read_u64(&entry->generation) == cached->generation
 		? entry : NULL;
 }
 
-static inline void
-cache_put(CacheSlot *cached, const StatementKey *key,
-		  const StatementEntry *entry, uint64 generation)
+/*
+ * The place for `key`: its own, a free one, that of a statement that is not
+ * frequent; of four frequent ones, each in its turn.
+ */
+static CacheSlot *
+cache_place(const StatementKey *key)
 {
-	cached->key = *key;
-	cached->generation = generation;
-	cached->slot = entry - statements_memory.entries;
-	cached->frequent = false;
+	static uint32 turn = 0;
+	CacheSlot  *set = cache_set(key);
+	CacheSlot  *place = cache_find(key);
+
+	for (int i = 0; place == NULL && i < CACHE_WAYS; i++)
+		if (set[i].generation == 0)
+			place = &set[i];
+	for (int i = 0; place == NULL && i < CACHE_WAYS; i++)
+		if (!set[i].frequent)
+			place = &set[i];
+	return place ? place : &set[turn++ % CACHE_WAYS];
+}
+
+static CacheSlot *
+cache_put(const StatementKey *key, const StatementEntry *entry,
+		  uint64 generation)
+{
+	CacheSlot  *place = cache_place(key);
+
+	*place = (CacheSlot) {
+		.query_id = key->query_id,
+		.generation = generation,
+		.user_id = key->user_id,
+		.slot = entry - statements_memory.entries,
+		.toplevel = key->toplevel != 0,
+		/* not locked: a hint */
+		.frequent = stripe_is_frequent(&entry->stripe),
+	};
+	return place;
 }
 
 bool
@@ -320,9 +375,9 @@ statements_is_frequent(uint64 query_id, bool toplevel)
 		.user_id = GetUserId(),
 		.toplevel = toplevel,
 	};
-	const CacheSlot *cached = cache_slot(&key);
+	const CacheSlot *cached = cache_find(&key);
 
-	return cached->key.query_id == query_id && cached->frequent;
+	return cached != NULL && cached->frequent;
 }
 
 /* ---- creation ---- */
@@ -530,22 +585,28 @@ entry_fill_text(StatementEntry *entry, uint64 generation,
 
 /* ---- what hooks call ---- */
 
+/* The entry `key`, found or made, in the cache; NULL if there is no room. */
+static StatementEntry *
+entry_cached(const StatementKey *key, const StatementSource *source,
+			 CacheSlot **cached)
+{
+	uint64		generation;
+	StatementEntry *entry = entry_get(key, source, &generation);
+
+	if (entry != NULL)
+		*cached = cache_put(key, entry, generation);
+	return entry;
+}
+
 void
 statements_remember(const StatementKey *key, const StatementSource *source)
 {
-	CacheSlot  *cached = cache_slot(key);
-	StatementEntry *entry = cache_find(cached, key);
+	CacheSlot  *cached = cache_find(key);
+	StatementEntry *entry = cache_entry(cached);
 
 	if (entry == NULL)
-	{
-		uint64		generation;
-
-		entry = entry_get(key, source, &generation);
-		if (entry == NULL)
-			return;
-		cache_put(cached, key, entry, generation);
-	}
-	if (entry->wants_text)
+		entry = entry_cached(key, source, &cached);
+	if (entry != NULL && entry->wants_text)
 		entry_fill_text(entry, cached->generation, source);
 }
 
@@ -553,25 +614,20 @@ void
 statements_add(const StatementKey *key, const StatementDelta *delta,
 			   const StatementSource *source)
 {
-	CacheSlot  *cached = cache_slot(key);
-	StatementEntry *entry = cache_find(cached, key);
+	CacheSlot  *cached = cache_find(key);
+	StatementEntry *entry = cache_entry(cached);
 	AddResult	result = ADD_STALE;
 
 	/* an entry may go between being found and being added to, not often */
 	for (int attempt = 0; result == ADD_STALE && attempt < 4; attempt++)
 	{
 		if (entry == NULL)
-		{
-			uint64		generation;
-
-			entry = entry_get(key, source, &generation);
-			if (entry == NULL)
-				break;
-			cache_put(cached, key, entry, generation);
-		}
+			entry = entry_cached(key, source, &cached);
+		if (entry == NULL)
+			break;
 		result = entry_add(entry, cached->generation, delta, &cached->frequent);
-		if (result != ADD_DONE)
-			entry = result == ADD_STALE ? NULL : entry;
+		if (result == ADD_STALE)
+			entry = NULL;
 	}
 	if (result == ADD_DONE)
 	{
