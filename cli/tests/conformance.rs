@@ -49,16 +49,21 @@ fn case_files() -> Vec<Value> {
 }
 
 fn import(tape: &Path, file: &Value) {
-    let input = conformance()
-        .join("inputs")
-        .join(file["input"].as_str().unwrap());
-    let output = tacho(&[
+    let input = |name: &Value| {
+        let path = conformance().join("inputs").join(name.as_str().unwrap());
+        path.to_string_lossy().into_owned()
+    };
+    let mut args = vec![
         "import".into(),
         "sessions".into(),
-        input.to_string_lossy().into_owned(),
+        input(&file["input"]),
         format!("--tape={}", tape.display()),
         format!("--node={}", file["node"].as_str().unwrap()),
-    ]);
+    ];
+    let with = file.get("with").and_then(Value::as_object);
+    let with = with.into_iter().flatten();
+    args.extend(with.map(|(kind, name)| format!("--with={kind}={}", input(name))));
+    let output = tacho(&args);
     assert!(output.status.success(), "import: {output:?}");
 }
 
@@ -104,7 +109,7 @@ fn check_rows(case: &Value, mut args: Vec<String>) -> Result<(), String> {
     let function = case["function"].as_str().unwrap();
     let dimension = args.iter().position(|a| a.starts_with("--dimension="));
     let dimension = dimension.map(|i| args.remove(i)["--dimension=".len()..].to_string());
-    args.insert(0, function.to_string());
+    args.insert(0, function.replace('_', "-"));
     args.extend(dimension);
     if function == "report" {
         // the command for people writes a page
@@ -184,7 +189,16 @@ fn the_command_line_answers_every_case() {
 /// Exports a node and imports it into another directory.
 fn copy(node: &str, from: &Path, to: &Path) {
     let csv = |kind: &str| to.with_extension(format!("{kind}.csv"));
-    let kinds = ["sessions", "texts", "locks", "markers", "counts"];
+    let kinds = [
+        "sessions",
+        "texts",
+        "locks",
+        "markers",
+        "counts",
+        "server",
+        "server_database",
+        "server_slot",
+    ];
     for kind in kinds {
         let output = tacho(&[
             "export".into(),

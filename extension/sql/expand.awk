@@ -5,9 +5,10 @@
 #
 # Every dimension is a filter of every reader function. Dimensions are the
 # columns marked DIM in catalog/samples.h, in their order there, and
-# root_blocker, which readers derive. Two markers stand for them:
+# root_blocker, which readers derive. Three markers stand for them:
 #
 #   /* FILTERS */   a line of its own: one argument a line, indented like it
+#   /* FILTERS OF function */  the same: hands on the filters of that function
 #   {DIMENSIONS}    anywhere: their names, separated by commas
 #
 # The counters of catalog/counters.h are columns of tacho.statements, in their
@@ -71,6 +72,14 @@ FILENAME ~ /\.h$/ {
 	sub(/\/\*.*/, "", indent)
 	for (i = 1; i <= n; i++)
 		print indent dimension[i] " text default null,"
+	next
+}
+
+/^[ \t]*\/\* FILTERS OF [a-z_]+ \*\/[ \t]*$/ {
+	indent = $0
+	sub(/\/\*.*/, "", indent)
+	for (i = 1; i <= n; i++)
+		print indent dimension[i] " => " $4 "." dimension[i] ","
 	next
 }
 

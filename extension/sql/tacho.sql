@@ -396,13 +396,36 @@ comment on function tacho.summary is
 'A window in a few lines: load, coverage, longest gaps and their cause, top waits, top queries. Example: select * from tacho.summary(since => now() - interval ''15 minutes'');';
 
 
+-- A relation has a name here if the lock is one of this database, or of a
+-- relation that all databases share, and the relation still exists.
+create function tacho._relation(lock_database bigint, lock_relation bigint)
+returns text
+language sql stable parallel safe
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select c.oid::regclass::text
+		from pg_class c
+		where c.oid = lock_relation::oid
+			and lock_database in (
+				0,
+				(select d.oid::bigint from pg_database d where d.datname = current_database())
+			);
+end;
+
+comment on function tacho._relation is
+'The name of a locked relation, null when it is not one of this database. Example: select tacho._relation(0, 1262);';
+
+
 create function tacho._report(
 	at timestamptz default null,
 	since timestamptz default null,
 	until timestamptz default null,
 	n integer default 5,
+	/* FILTERS */
+	scope text default 'load',
 	tz text default null,
-	node text default null
+	node text default null,
+	by_leader boolean default false
 )
 returns table (
 	period_start timestamptz,
@@ -418,14 +441,48 @@ comment on function tacho._report is
 'What tacho.report() shows, at a full timestamp. Example: select * from tacho._report();';
 
 
+-- The locked relations of a part of the report get their names.
+create function tacho._with_relations(report jsonb, part text)
+returns jsonb
+language sql stable parallel safe
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select case jsonb_typeof(report -> part)
+		when 'array' then jsonb_set(report, array[part], coalesce(
+			(
+				select jsonb_agg(
+						e.value || jsonb_build_object(
+							'relation',
+							tacho._relation(
+								(e.value ->> 'lock_database')::bigint,
+								(e.value ->> 'lock_relation')::bigint
+							)
+						)
+						order by e.ordinality
+					)
+					from jsonb_array_elements(report -> part) with ordinality e
+			),
+			'[]'
+		))
+		else report
+	end;
+end;
+
+comment on function tacho._with_relations is
+'A part of a report, blockers or tree, with the names of locked relations. Example: select tacho._with_relations(report, ''blockers'') from tacho._report();';
+
+
 -- A time of day is the last one in the time zone of the session.
 create function tacho.report(
 	at text default null,
 	since timestamptz default null,
 	until timestamptz default null,
 	n integer default 5,
+	/* FILTERS */
+	scope text default 'load',
 	tz text default null,
-	node text default null
+	node text default null,
+	by_leader boolean default false
 )
 returns table (
 	period_start timestamptz,
@@ -436,7 +493,8 @@ language sql volatile parallel restricted
 cost 10000 rows 1
 set search_path = pg_catalog, pg_temp
 begin atomic
-	select r.period_start, r.period_end, r.report
+	select r.period_start, r.period_end,
+		tacho._with_relations(tacho._with_relations(r.report, 'blockers'), 'tree')
 	from tacho._report(
 		at => case
 			when report.at ~ '^ *[0-9]{1,2}:[0-9]{2}(:[0-9]{2})? *$' then (
@@ -448,13 +506,16 @@ begin atomic
 		since => report.since,
 		until => report.until,
 		n => report.n,
+		/* FILTERS OF report */
+		scope => report.scope,
 		tz => report.tz,
-		node => report.node
+		node => report.node,
+		by_leader => report.by_leader
 	) r;
 end;
 
 comment on function tacho.report is
-'What was the database doing? One document about a window, or with "at" about half an hour around a moment ("03:12" is the last one): load against vCPUs, timeline by wait class, the n largest waits, queries (with texts and what they waited for), databases, users and applications, blockers, what changed against the same time the day before (or just before), markers, coverage and gaps; "compat" has the keys of pg_ash''s report. The command tacho report makes a page of it. Example: select jsonb_pretty(report -> ''queries'') from tacho.report(at => ''03:12'');';
+'What was the database doing? One document about a window, or with "at" about half an hour around a moment ("03:12" is the last one): load against vCPUs, timeline by wait class, the n largest waits, queries (with texts and what they waited for), databases, users and applications, blockers (with names of locked relations of this database), what changed against the same time the day before (or just before), markers, coverage and gaps; "compat" has the keys of pg_ash''s report. Filters: {DIMENSIONS}; blockers and markers are those of the whole server. The command tacho report makes a page of it. Example: select jsonb_pretty(report -> ''queries'') from tacho.report(at => ''03:12'');';
 
 
 create function tacho._blocking(
@@ -503,8 +564,6 @@ comment on function tacho._blocking is
 'What tacho.blocking() shows, without names of relations. Example: select * from tacho._blocking();';
 
 
--- A relation has a name here if the lock is one of this database, or of a
--- relation that all databases share, and the relation still exists.
 create function tacho.blocking(
 	at timestamptz default null,
 	since timestamptz default null,
@@ -552,15 +611,7 @@ begin atomic
 		b.xact_age, b.query_id, b.query_text, b.blocked_seconds, b.waiters,
 		b.depth, b.waited, b.via, b.locktype, b.object,
 		b.lock_database, b.lock_relation,
-		(
-			select c.oid::regclass::text
-				from pg_class c
-				where c.oid = b.lock_relation::oid
-					and b.lock_database in (
-						0,
-						(select d.oid::bigint from pg_database d where d.datname = current_database())
-					)
-		),
+		tacho._relation(b.lock_database, b.lock_relation),
 		b.mode, b.mode_held, b.first_seen, b.last_seen
 	from tacho._blocking(
 		at => blocking.at,

@@ -246,7 +246,10 @@ fn blockers(part: Part, html: &mut String) {
             format!("<code>{}</code>", text(one, "query_text")),
         ]
     };
-    let rows: Vec<_> = part.list("tree").iter().map(row).collect();
+    let mut rows: Vec<_> = part.list("tree").iter().map(row).collect();
+    if let Some(left_out) = part.text("tree_left_out").filter(|n| n != "0") {
+        rows.push(vec![format!("and {left_out} more")]);
+    }
     let heads = ["who waits for whom", "state", "waited", "object", "query"];
     table(html, "At that moment", &heads, &rows);
 }

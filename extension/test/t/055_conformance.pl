@@ -44,8 +44,11 @@ ok(scalar(keys %file), 'there are cases');
 # Every input is a node of its own, imported before the server starts.
 for my $name (sort keys %file)
 {
+	my %with = %{ $file{$name}{with} // {} };
+
 	system_or_bail($ENV{TACHO_PROGRAM}, 'import', 'sessions',
 		"$data/inputs/$file{$name}{input}",
+		(map { "--with=$_=$data/inputs/$with{$_}" } sort keys %with),
 		'--tape', $tape, '--node', $file{$name}{node});
 }
 $node->start;

@@ -99,6 +99,16 @@ sub heads
 		SELECT string_agg(application || ' ' || relation || ' ' || waiters, ', ' ORDER BY application)
 		FROM tacho.blocking(since => @{[at($since)]})}),
 		'one public.t 2, two public.t 2', 'both are heads, with the name of the relation');
+	is($node->safe_psql('postgres', qq{
+		SELECT string_agg(e ->> 'application' || ' ' || (e ->> 'relation'), ', ' ORDER BY e ->> 'application')
+		FROM tacho.report(since => @{[at($since)]}, application => 'late') r,
+		  jsonb_array_elements(r.report -> 'blockers') e}),
+		'one public.t, two public.t', 'so are they in a report, which filters let through');
+	is($node->safe_psql('postgres', qq{
+		SELECT DISTINCT e ->> 'relation'
+		FROM tacho.report(at => (@{[at($since)]} + interval '200 ms')::text) r,
+		  jsonb_array_elements(r.report -> 'tree') e WHERE e ->> 'via' IS NOT NULL}),
+		'public.t', 'and in its tree');
 	$node->safe_psql('postgres', 'CREATE DATABASE other');
 	is($node->safe_psql('other', qq{
 		CREATE EXTENSION tacho;

@@ -46,23 +46,42 @@ pub enum Piece {
     Gap(i64, i64),
 }
 
-/// Finds stretches without observation from ticks in order of time.
+/// Finds stretches without observation from ticks in order of their numbers.
 #[derive(Default)]
 pub struct Clock {
-    end: Option<i64>,
-    /// What was not observed between the first and the last tick.
-    pub gaps: Vec<Gap>,
+    observed: Vec<(i64, i64)>,
 }
 
 impl Clock {
     /// A tick was observed; true when it continues the one before.
     pub fn tick(&mut self, begin: i64, end: i64) -> bool {
-        let continues = self.end.is_some_and(|last| last >= begin);
-        if let Some(last) = self.end.filter(|_| !continues) {
-            self.gaps.push((last, begin));
+        let last = self.observed.last_mut();
+        match last.filter(|last| (last.0..=last.1).contains(&begin)) {
+            Some(last) => {
+                last.1 = last.1.max(end);
+                true
+            }
+            None => {
+                self.observed.push((begin, end));
+                false
+            }
         }
-        self.end = self.end.max(Some(end));
-        continues
+    }
+
+    /// What was not observed between the first and the last tick, in order of
+    /// time: a clock that was set back makes ticks of an earlier time.
+    pub fn gaps(&self) -> Vec<Gap> {
+        let mut observed = self.observed.clone();
+        observed.sort_unstable();
+        let mut gaps = Vec::new();
+        let mut at = observed.first().map_or(0, |first| first.1);
+        for (begin, end) in observed {
+            if begin > at {
+                gaps.push((at, begin));
+            }
+            at = at.max(end);
+        }
+        gaps
     }
 }
 
@@ -164,6 +183,15 @@ mod tests {
         let ticks = [(0, 10), (10, 20), (40, 50), (45, 50), (50, 60)];
         let continues = ticks.map(|(begin, end)| clock.tick(begin, end));
         assert_eq!(continues, [false, true, false, true, true]);
-        assert_eq!(clock.gaps, [(20, 40)]);
+        assert_eq!(clock.gaps(), [(20, 40)]);
+    }
+
+    #[test]
+    fn a_clock_set_back_leaves_gaps_in_order_of_time() {
+        let mut clock = Clock::default();
+        let ticks = [(100, 110), (110, 120), (20, 30), (30, 40), (200, 210)];
+        let continues = ticks.map(|(begin, end)| clock.tick(begin, end));
+        assert_eq!(continues, [false, true, false, true, false]);
+        assert_eq!(clock.gaps(), [(40, 100), (120, 200)]);
     }
 }

@@ -27,6 +27,7 @@ pub const FUNCTION: Function = Function {
         Argument::Since,
         Argument::Until,
         Argument::N,
+        Argument::Filters,
         Argument::Zone,
     ],
     fields: FIELDS,
@@ -52,6 +53,8 @@ const WIDTHS: [i64; 10] = [
 ];
 /// Classes of waits in the picture.
 const CLASSES: i64 = 8;
+/// Most rows of the tree.
+const TREE_ROWS: usize = 50;
 
 fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let at = moment(call.spec)?;
@@ -147,6 +150,21 @@ impl Report<'_> {
         Ok(rows)
     }
 
+    /// The same of the whole server: who blocks those that filters let through
+    /// may be left out by them.
+    fn ask_all(
+        &self,
+        name: &str,
+        window: Window,
+        change: impl FnOnce(&mut Spec),
+    ) -> QueryResult<Rows> {
+        self.ask(name, window, |spec| {
+            spec.filters.clear();
+            (spec.scope, spec.by_leader) = (None, false);
+            change(spec);
+        })
+    }
+
     fn top(&self, dimension: &str, by: Option<&str>) -> QueryResult<Rows> {
         self.ask("top", self.window, |spec| {
             spec.dimension = Some(dimension.to_string());
@@ -202,14 +220,14 @@ impl Report<'_> {
         ] {
             report.put(name, &self.keys(dimension)?);
         }
+        let (tree, left_out) = self.tree()?;
+        let markers = self.ask_all("markers", self.window, |_| ())?;
         report
             .put("blockers", &self.blockers()?)
-            .put("tree", &self.tree()?)
+            .put("tree", &tree)
+            .put("tree_left_out", &left_out.to_string())
             .put("changes", &self.changes(before)?)
-            .put(
-                "markers",
-                &self.ask("markers", self.window, |_| ())?.json(&[]),
-            )
+            .put("markers", &markers.json(&[]))
             .put("compat", &compat(self.call, self.window)?);
         Ok(report.json())
     }
@@ -313,7 +331,8 @@ impl Report<'_> {
     }
 
     fn blockers(&self) -> QueryResult<String> {
-        Ok(self.ask("blocking", self.window, |_| ())?.json(&[
+        let blockers = self.ask_all("blocking", self.window, |_| ())?;
+        Ok(blockers.json(&[
             "kind",
             "pid",
             "backend_start",
@@ -338,16 +357,19 @@ impl Report<'_> {
         ]))
     }
 
-    /// Who waited for whom at the moment asked for.
-    fn tree(&self) -> QueryResult<String> {
+    /// Who waited for whom at the moment asked for, and how many rows of that
+    /// are left out.
+    fn tree(&self) -> QueryResult<(String, usize)> {
         let Some(at) = self.at else {
-            return Ok("null".to_string());
+            return Ok(("null".to_string(), 0));
         };
-        let tree = self.ask("blocking", self.window, |spec| {
+        let mut tree = self.ask_all("blocking", self.window, |spec| {
             (spec.since_us, spec.until_us) = (None, None);
             spec.at_us = Some(at);
         })?;
-        Ok(tree.json(&[
+        let left_out = tree.rows.len().saturating_sub(TREE_ROWS);
+        tree.rows.truncate(TREE_ROWS);
+        let json = tree.json(&[
             "tree",
             "level",
             "kind",
@@ -357,10 +379,13 @@ impl Report<'_> {
             "waited",
             "via",
             "object",
+            "lock_database",
+            "lock_relation",
             "mode",
             "waiters",
             "query_text",
-        ]))
+        ]);
+        Ok((json, left_out))
     }
 
     fn changes(&self, before: Window) -> QueryResult<String> {

@@ -116,9 +116,14 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let owner = call.spec.owner.as_deref();
     let texts = Texts::find(wanted, near.copied(), far.copied(), call.spec.decode, owner)?;
     let complete = is_complete(&scan);
+    let gaps = lives
+        .clocks
+        .iter()
+        .map(|(node, clock)| (*node, clock.gaps()));
+    let gaps: HashMap<u64, Vec<Gap>> = gaps.collect();
     for (who, person) in &lives.ranked {
         scan.check_cancel()?;
-        let gaps = lives.clocks.get(&who.0).map_or(&[][..], |c| &c.gaps);
+        let gaps = gaps.get(&who.0).map_or(&[][..], Vec::as_slice);
         lives.print(who, person, gaps, complete, &texts, sink)?;
     }
     Ok(())
