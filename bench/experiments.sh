@@ -33,6 +33,6 @@ experiment() {
 if [ $# -gt 0 ]; then
   experiment "$@"
 else
-  for each in overhead churn analyze; do experiment "$each"; done
+  for each in overhead churn analyze codec; do experiment "$each"; done
 fi
 say "results: $output"

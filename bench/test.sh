@@ -74,6 +74,12 @@ check "churn runs" bench churn --variants none,tacho --workloads 100k --clients 
 check "churn counts every call" grep -q '| tacho | [0-9]* | [0-9]* | 1 |' "$dir/churn/report.md"
 check "analyze runs, io_method where there is one" bench analyze --rounds 1 --scale 1 --output "$dir/analyze"
 check "analyze is reported" whole analyze
+# one database, the first layout and the last
+awk '/^databases/ {$3 = 1} /^\[\[codec.layout/ {n++} /^\[\[variant/ {n = 0} n < 2 || n == 9' \
+	"$repo/bench/scenarios/codec.toml" >"$dir/codec.toml"
+check "codec runs in every form and reads what it wrote" bench "$dir/codec.toml" --rounds 1 --output "$dir/codec"
+check "codec has a run for each form and layout" runs codec 6
+check "codec is reported" whole codec
 check "any setting can be measured" bench setting --name work_mem --values 64kB,64MB --scale 1 --rounds 2 \
 	--sql "select count(distinct aid) from pgbench_accounts" --output "$dir/setting"
 check "setting has a run for each value and round" runs setting 4

@@ -7,6 +7,7 @@
 
 mod access;
 mod cluster;
+mod codec;
 pub mod compare;
 pub mod document;
 mod given;
@@ -329,6 +330,13 @@ impl Bench<'_> {
     ) -> Result<(Metrics, waits::Profile)> {
         if let Some(statement) = &self.scenario.statement {
             return statement::measure(access, server.pid(), statement, self.stop);
+        }
+        if let Some(codec) = &self.scenario.codec {
+            let mut layouts = codec.layouts.iter();
+            let layout = layouts.find(|l| Some(&l.name) == job.point.value.as_ref());
+            let layout = layout.context("there is no such layout")?;
+            let form = self.variant(job).form.context("the variant has no form")?;
+            return codec::measure(access, codec, form, layout, self.stop);
         }
         let load = self.scenario.pgbench.as_ref().context("there is no load")?;
         let load = pgbench::Load {

@@ -1,7 +1,7 @@
 //! The order of runs: every variant on every point in each round, in an order
 //! that turns from round to round, so that drift of the machine meets all alike.
 
-use super::scenario::Scenario;
+use super::scenario::{Layout, Scenario};
 use serde::{Deserialize, Serialize};
 
 /// What is varied beside the variant.
@@ -16,7 +16,7 @@ pub struct Point {
     /// Number of cores of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
-    /// Value of the setting.
+    /// Value of the setting, or name of the layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
@@ -74,6 +74,13 @@ pub fn points(scenario: &Scenario) -> Vec<Point> {
             ..Point::default()
         };
         return statement.values.iter().map(point).collect();
+    }
+    if let Some(codec) = &scenario.codec {
+        let point = |layout: &Layout| Point {
+            value: Some(layout.name.clone()),
+            ..Point::default()
+        };
+        return codec.layouts.iter().map(point).collect();
     }
     let Some(load) = &scenario.pgbench else {
         return Vec::new();

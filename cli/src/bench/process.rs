@@ -89,10 +89,20 @@ impl Running {
     /// Starts a command in a group of its own. Its output goes to files, so
     /// that no pipe fills.
     pub fn start(command: &mut Command) -> Result<Self> {
+        let output = scratch()?;
+        command.stdout(output.try_clone()?);
+        Self::spawn(command, output)
+    }
+
+    /// Starts one whose output is read while it runs.
+    pub fn piped(command: &mut Command) -> Result<Self> {
+        Self::spawn(command.stdout(Stdio::piped()), scratch()?)
+    }
+
+    fn spawn(command: &mut Command, output: File) -> Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
-        let (output, errors) = (scratch()?, scratch()?);
+        let errors = scratch()?;
         let child = command
-            .stdout(output.try_clone()?)
             .stderr(errors.try_clone()?)
             .process_group(0)
             .spawn()
@@ -108,6 +118,11 @@ impl Running {
     /// Standard input of the child, if it was piped.
     pub fn input(&mut self) -> Option<std::process::ChildStdin> {
         self.child.stdin.take()
+    }
+
+    /// Output of the child, if it was piped.
+    pub fn output(&mut self) -> Option<std::process::ChildStdout> {
+        self.child.stdout.take()
     }
 
     /// Waits for its end and returns what it printed; a failure is an error

@@ -109,9 +109,9 @@ fn ratios(results: &Results, cells: &[Cell], main: &Metric) -> Table {
     let to = format!("ratio to {}", baseline.name());
     let mut table = Table::new(&["point", "server", "variant"], &[main.label, &to]);
     table.head.push(("shows".into(), false));
-    let tail = find("p99_ms").filter(|m| cells.iter().any(|c| c.values.contains_key(m.name)));
-    if tail.is_some() {
-        table.head.push(("p99 ratio".into(), true));
+    let more = beside(cells, main);
+    for (_, name) in &more {
+        table.head.push((format!("{name} ratio"), true));
     }
     for cell in cells {
         let mut row = names(cell);
@@ -120,16 +120,24 @@ fn ratios(results: &Results, cells: &[Cell], main: &Metric) -> Table {
         let ratio = cell.ratios.get(main.name);
         row.push(ratio.map_or_else(|| "1".to_owned(), interval));
         row.push(ratio.map_or("baseline", |r| words(main, r)).to_owned());
-        if let Some(tail) = tail {
-            row.push(
-                cell.ratios
-                    .get(tail.name)
-                    .map_or_else(|| "1".to_owned(), interval),
-            );
+        for (metric, _) in &more {
+            let ratio = cell.ratios.get(metric.name);
+            row.push(ratio.map_or_else(|| "1".to_owned(), interval));
         }
         table.rows.push(row);
     }
     table
+}
+
+/// What else of a run is worth a ratio and a plot, with a short name.
+fn beside(cells: &[Cell], main: &Metric) -> Vec<(&'static Metric, &'static str)> {
+    let names = [("p99_ms", "p99"), ("write_s", "write"), ("read_s", "read")];
+    let found = names.map(|(name, short)| Some((find(name)?, short)));
+    let measured = |m: &Metric| cells.iter().any(|c| c.values.contains_key(m.name));
+    let found = found.into_iter().flatten();
+    found
+        .filter(|(m, _)| m.name != main.name && measured(m))
+        .collect()
 }
 
 fn how_sure(results: &Results, cells: &[Cell], main: &Metric) -> String {
@@ -194,12 +202,13 @@ fn several_servers(cells: &[Cell]) -> bool {
 
 fn plots(cells: &[Cell], main: &Metric) -> Vec<Block> {
     let several = several_servers(cells);
-    let metrics = [Some(main), find("p99_ms").filter(|m| m.name != main.name)];
+    let mut metrics = vec![main];
+    metrics.extend(beside(cells, main).into_iter().map(|(metric, _)| metric));
     let mut blocks = Vec::new();
     for (group, members) in groups(cells) {
         let axis = unique(members.iter().map(|c| c.point.axis()));
         let subjects = unique(members.iter().map(|c| subject(c, several)));
-        for metric in metrics.into_iter().flatten() {
+        for metric in &metrics {
             let value = |name: &String, at: &String| {
                 let cell = members
                     .iter()

@@ -17,6 +17,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
         "analyze",
         include_str!("../../../bench/scenarios/analyze.toml"),
     ),
+    ("codec", include_str!("../../../bench/scenarios/codec.toml")),
 ];
 
 /// An experiment.
@@ -46,6 +47,9 @@ pub struct Scenario {
     /// Or one statement, timed.
     #[serde(default)]
     pub statement: Option<Statement>,
+    /// Or a history that is stored and read.
+    #[serde(default)]
+    pub codec: Option<Codec>,
     /// What is compared; the first is the baseline.
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
@@ -107,6 +111,47 @@ pub struct Statement {
     pub cold: bool,
 }
 
+/// A history of statements that is stored and read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Codec {
+    /// Number of databases.
+    pub databases: u32,
+    /// Days of each.
+    pub days: u32,
+    /// Layouts.
+    #[serde(rename = "layout")]
+    pub layouts: Vec<Layout>,
+}
+
+/// How rows of a history are put together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layout {
+    /// Its name in the report.
+    pub name: String,
+    /// Minutes of one database that make one row of a table.
+    pub bucket_minutes: u32,
+    /// Decimals that times in ms are rounded to; none: all.
+    #[serde(default)]
+    pub decimals: Option<u32>,
+    /// Or: times are kept as whole numbers of this part of a ms.
+    #[serde(default)]
+    pub multiply: Option<u32>,
+}
+
+/// A form of storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// Arrays in rows of a table.
+    Arrays,
+    /// Columns compressed by pco in rows of a table.
+    Pco,
+    /// Files of tacho.
+    Tape,
+}
+
 /// One of the things compared.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -125,6 +170,9 @@ pub struct Variant {
     /// SQL that runs every five seconds beside the load.
     #[serde(default)]
     pub poll: Option<String>,
+    /// Form of storage, where a history is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<Form>,
     /// Majors that have it; none: all.
     #[serde(default)]
     pub majors: Vec<u32>,
@@ -180,10 +228,18 @@ impl Scenario {
     pub fn check(&self) -> Result<()> {
         ensure!(self.rounds > 0, "rounds must be at least 1");
         ensure!(!self.variants.is_empty(), "there is no variant");
+        let loads = [
+            self.pgbench.is_some(),
+            self.statement.is_some(),
+            self.codec.is_some(),
+        ];
         ensure!(
-            self.pgbench.is_some() != self.statement.is_some(),
-            "one of pgbench and statement must be given"
+            loads.iter().filter(|given| **given).count() == 1,
+            "one of pgbench, statement and codec must be given"
         );
+        if let Some(codec) = &self.codec {
+            codec.check(&self.variants)?;
+        }
         if let Some(load) = &self.pgbench {
             load.check()?;
         }
@@ -195,6 +251,29 @@ impl Scenario {
             ensure!(!twice, "variant \"{}\" appears twice", variant.name);
         }
         Ok(())
+    }
+}
+
+impl Codec {
+    fn check(&self, variants: &[Variant]) -> Result<()> {
+        ensure!(
+            self.databases > 0 && self.days > 0,
+            "codec.databases and codec.days must be at least 1"
+        );
+        ensure!(!self.layouts.is_empty(), "there is no codec.layout");
+        for layout in &self.layouts {
+            ensure!(
+                layout.bucket_minutes > 0
+                    && (layout.decimals.is_none() || layout.multiply.is_none()),
+                "layout \"{}\" needs bucket_minutes and at most one of decimals and multiply",
+                layout.name
+            );
+        }
+        let formless = variants.iter().find(|v| v.form.is_none());
+        match formless {
+            Some(variant) => bail!("variant \"{}\" has no form", variant.name),
+            None => Ok(()),
+        }
     }
 }
 

@@ -272,6 +272,7 @@ impl Setting {
                 name: "default".into(),
                 ..Variant::default()
             }],
+            codec: None,
             metrics: Vec::new(),
         })
     }
