@@ -1,0 +1,79 @@
+# The operating system refuses memory to a session: what the statistics lack
+# it for is a text, what the user's statement lacks it for is the server's.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use TachoStatements qw(statements_cluster);
+
+my $mb = 1024 * 1024;
+my $node = statements_cluster('refused', conf => q{
+tacho.query_text_memory_reserved = 128MB
+tacho.query_text_memory = 128MB
+log_statement = none
+log_min_error_statement = panic
+log_min_messages = fatal
+});
+
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+
+# One constant, and a comment that makes the text long: to store its text
+# several times as much memory is needed as to execute it.
+sub statement
+{
+	my ($n) = @_;
+	return "with refused_$n as (select 1) select * /* " . 'x' x $mb . " */ from refused_$n";
+}
+
+# Runs one in a session that may grow by so many bytes only.
+sub limited
+{
+	my ($n, $room) = @_;
+	my ($stdout, $stderr);
+	my $script = <<'END' . statement($n) . ";\n" . <<'END';
+select pg_backend_pid() as pid \gset
+\setenv BACKEND :pid
+\! prlimit --pid $BACKEND --as=$(($(sed -n 's/^VmSize:[^0-9]*\([0-9]*\) kB/\1/p' /proc/$BACKEND/status) * 1024 + ROOM)):
+END
+\! prlimit --pid $BACKEND --as=unlimited:
+select 'the session lives';
+END
+	$script =~ s/ROOM/$room/;
+	$node->psql('postgres', $script, stdout => \$stdout, stderr => \$stderr,
+		on_error_stop => 0);
+	return ($stdout, $stderr);
+}
+
+sql('select tacho.statements_reset()');
+my $steps = 48;
+my ($executed, $refused, $alive, $foreign) = (0, 0, 0, '');
+for my $n (1 .. $steps)
+{
+	my ($stdout, $stderr) = limited($n, $n * $mb / 4);
+	$alive++ if $stdout =~ /the session lives/;
+	$executed++ if $stdout =~ /^1$/m;
+	$refused++ if $stderr =~ /ERROR:  out of memory/;
+	$foreign .= $stderr if $stderr =~ /tacho|ERROR:  (?!out of memory)/;
+}
+is($alive, $steps, 'every session lives on');
+is($executed + $refused, $steps, 'a statement is executed, or lacks memory for itself');
+cmp_ok($refused, '>', 0, '... as some did');
+is($foreign, '', 'no error is of tacho');
+
+my $none = sql(q{select count(*) from tacho.statements where query is null and queryid is not null});
+my $some = sql(q{select count(*) from tacho.statements where query ~ '^with refused'});
+is(sql('select texts_missing, skipped from tacho.statements_info'), '0|0', 'the memory for texts had room');
+cmp_ok($none, '>', 0, "some of $executed executed statements have no text");
+cmp_ok($some, '>', 0, '... and some have');
+is(sql(q{select sum(calls) from tacho.statements
+	where queryid is not null and (query is null or query ~ '^with refused')}),
+	$executed, 'each is counted');
+
+# the text comes with the next execution
+sql(statement($_)) for 1 .. $steps;
+is( sql(q{select count(*), sum(calls), count(*) filter (where query ~ '^with refused_\d+ as \(select .1\) select')
+	from tacho.statements where query ~ '^with refused'}),
+	join('|', $steps, $executed + $steps, $steps), 'with memory each gets its text');
+$node->stop;
+done_testing();
