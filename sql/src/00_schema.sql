@@ -249,12 +249,25 @@ as $$
 declare
 	v_slot integer;
 	v_table text;
+	v_reader name;
 begin
 	for v_slot in first_slot .. last_slot loop
 		foreach v_table in array array['session', 'activity', 'pack'] loop
 			execute format('create %4$s table tacho.%1$I partition of tacho.%2$I for values in (%3$s)',
 				v_table || '_' || v_slot, v_table, v_slot,
 				(select case k.relpersistence when 'u' then 'unlogged' else '' end from pg_class k where k.oid = 'tacho.hot'::regclass));
+			-- whoever reads the others
+			for v_reader in
+				select r.rolname
+				from pg_class k
+				cross join lateral aclexplode(k.relacl) a
+				join pg_roles r on r.oid = a.grantee
+				where k.oid = format('tacho.%I', v_table)::regclass
+					and a.privilege_type = 'SELECT'
+					and a.grantee <> k.relowner
+			loop
+				execute format('grant select on tacho.%I to %I', v_table || '_' || v_slot, v_reader);
+			end loop;
 		end loop;
 		insert into tacho.ring (slot, is_current, generation)
 		values (v_slot, v_slot = 0, case when v_slot = 0 then 1 else 0 end);

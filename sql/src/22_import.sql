@@ -45,6 +45,23 @@ end
 $$;
 comment on function tacho._imported is 'a line of imported history as a sample';
 
+-- Hours that are summed up are never added to; empty ones are opened again.
+create function tacho._open_hours(first_ms bigint)
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+	if exists (select from tacho.hour_tick h where h.hour >= first_ms / 3600000) then
+		raise exception 'time is in an hour that is summed up'
+			using errcode = 'invalid_parameter_value',
+				detail = format('Hours before %s are.', tacho._time((select ms * 1000 from tacho.watermark where name = 'hour')));
+	end if;
+	update tacho.watermark set ms = first_ms / 3600000 * 3600000 where name = 'hour' and ms > first_ms;
+end
+$$;
+comment on function tacho._open_hours is 'makes sure that ticks from a time on will be summed up';
+
 create function tacho.import_sessions(source regclass, sample_interval interval default '1 second')
 returns bigint
 language plpgsql volatile
@@ -60,6 +77,7 @@ declare
 	v_samples tacho.sampled[];
 	v_ticks bigint := 0;
 begin
+	lock table tacho.mutex_maintenance in exclusive mode;
 	lock table tacho.mutex_sampler in exclusive mode;
 	select * into v_last from tacho._last_tick();
 	v_tick.tick := v_last.tick;
@@ -85,6 +103,9 @@ begin
 			raise exception 'time is not later than the newest tick'
 				using errcode = 'invalid_parameter_value',
 					detail = format('The newest tick is of %s.', tacho._time(v_tick.slot_ms * 1000));
+		end if;
+		if v_ticks = 0 then
+			perform tacho._open_hours(v_slot_ms);
 		end if;
 		v_tick.tick := coalesce(v_tick.tick + greatest((v_slot_ms - v_tick.slot_ms) / v_tick.interval_ms, 1), 1);
 		v_tick.slot_ms := v_slot_ms;

@@ -161,10 +161,9 @@ declare
 	v_read record;
 	v_late boolean;
 begin
-	lock table tacho.mutex_sampler in exclusive mode nowait;
 	select tick, l.slot_ms, l.interval_ms into v_tick, v_last_ms, v_last_interval from tacho._last_tick() l;
-	if v_last_ms >= slot_ms then
-		if v_last_ms > slot_ms + 1000 + interval_ms then
+	if v_last_ms >= slot_ms or slot_ms < (select ms from tacho.watermark where name = 'hour') then
+		if coalesce(v_last_ms > slot_ms + 1000 + interval_ms, true) then
 			perform tacho._count('ticks refused because the clock went back');
 		end if;
 		return 'taken';
@@ -186,7 +185,7 @@ begin
 	return case when v_late then 'late' else 'ok' end;
 end
 $$;
-comment on function tacho._take_sample is 'adds the tick of a slot';
+comment on function tacho._take_sample is 'adds the tick of a slot; the caller holds mutex_sampler';
 
 create function tacho._store_failure(slot_ms bigint, interval_ms integer, reason text)
 returns void
@@ -211,6 +210,13 @@ end
 $$;
 comment on function tacho._store_failure is 'adds a failed tick';
 
+create function tacho._slot_ms(interval_ms integer)
+returns bigint
+language sql volatile
+set search_path = pg_catalog, pg_temp
+return tacho._ms(clock_timestamp()) / interval_ms * interval_ms;
+comment on function tacho._slot_ms is 'the present slot';
+
 create function tacho.take_sample()
 returns text
 language plpgsql volatile
@@ -232,7 +238,10 @@ begin
 	if not v_enabled then
 		return 'off';
 	end if;
-	v_slot_ms := tacho._ms(clock_timestamp()) / v_interval_ms * v_interval_ms;
+	v_slot_ms := tacho._slot_ms(v_interval_ms);
+	lock table tacho.mutex_sampler in exclusive mode;
+	-- the slot of now: who had the mutex before knows that no older one comes
+	v_slot_ms := tacho._slot_ms(v_interval_ms);
 	return tacho._take_sample(v_slot_ms, v_interval_ms);
 exception
 	when lock_not_available then
@@ -241,6 +250,9 @@ exception
 		perform tacho._store_failure(v_slot_ms, v_interval_ms, sqlerrm);
 		return 'canceled';
 	when others then
+		if to_regnamespace('tacho') is null then -- uninstalled meanwhile
+			return 'off';
+		end if;
 		perform tacho._store_failure(v_slot_ms, v_interval_ms, sqlerrm);
 		return 'failed';
 end

@@ -74,7 +74,9 @@ begin
 	end if;
 	if exists (
 		select from tacho.pack p
-		where p.slot = v_next.slot and p.last_ms >= (select ms from tacho.watermark where name = 'hour'))
+		where p.slot = v_next.slot and p.last_ms >= (select ms from tacho.watermark where name = 'hour')
+		union all
+		select from tacho.hot h where h.slot = v_next.slot)
 	then
 		perform tacho._count('rotations put off: not summed up');
 		return 'not summed up';
@@ -179,6 +181,22 @@ end
 $$;
 comment on function tacho._step is 'a step of maintenance; a failure is remembered and does not stop the others';
 
+-- Ticks of a slot before now are committed, or will never be.
+create function tacho._await_tick()
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+	lock table tacho.mutex_sampler in exclusive mode;
+	-- lets go of it
+	raise exception using errcode = 'no_data_found';
+exception when no_data_found then
+	null;
+end
+$$;
+comment on function tacho._await_tick is 'waits for the tick that is being added';
+
 create function tacho.maintain()
 returns table (
 	step text,
@@ -198,6 +216,7 @@ begin
 	end if;
 	begin
 		lock table tacho.mutex_maintenance in exclusive mode nowait;
+		perform tacho._await_tick();
 	exception when lock_not_available then
 		return query select 'maintain', 'busy';
 		return;

@@ -18,6 +18,10 @@ declare
 	v_wait double precision;
 begin
 	loop
+		if pg_catalog.to_regprocedure('tacho.take_sample()') is null then
+			raise notice 'the sampler ends: tacho was removed';
+			return;
+		end if;
 		perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 		v_result := tacho.take_sample();
 		commit;

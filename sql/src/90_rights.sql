@@ -75,7 +75,37 @@ end
 $$;
 comment on function tacho.revoke_reader is 'Takes back what grant_reader() gave.';
 
-create function tacho.uninstall(confirm text default null)
+-- Without waiting for a lock while it holds one: never part of a deadlock.
+create function tacho._lock_everything(patience interval)
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_end constant timestamptz := clock_timestamp() + patience;
+	v_tables constant text := (
+		select string_agg(k.oid::regclass::text, ', ' order by k.relname !~ '^mutex_', k.relname)
+		from pg_class k
+		where k.relnamespace = 'tacho'::regnamespace and k.relkind in ('r', 'p'));
+begin
+	loop
+		begin
+			execute format('lock table %s in access exclusive mode nowait', v_tables);
+			return;
+		exception when lock_not_available then
+			if clock_timestamp() >= v_end then
+				raise exception 'tacho is in use'
+					using errcode = 'lock_not_available',
+						hint = 'A reader or the sampler did not end in time; pg_locks knows who. Try again.';
+			end if;
+		end;
+		perform pg_sleep(0.01);
+	end loop;
+end
+$$;
+comment on function tacho._lock_everything is 'locks all tables';
+
+create function tacho.uninstall(confirm text default null, patience interval default '10 seconds')
 returns text
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -86,6 +116,7 @@ begin
 			using errcode = 'invalid_parameter_value',
 				hint = 'Call tacho.uninstall(''yes'') if you mean it.';
 	end if;
+	perform tacho._lock_everything(patience);
 	perform tacho.stop();
 	drop schema tacho cascade;
 	return 'removed';

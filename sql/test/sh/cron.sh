@@ -54,5 +54,6 @@ read -r expected observed coverage < <(psql -F ' ' -c "select a.ticks_expected, 
 same "$observed" "$(psql -c "select count(*) from tick")" "all ticks are observed ones"
 same "$expected" "$(psql -c "select max(tick) - min(tick) + 1 from tick")" "a tick a second is expected"
 same "$coverage" "$(psql -c "select round(100.0 * $observed / $expected, 4)")" "and the coverage says how many came"
+same "$(psql -c "select count(*) from cron.job_run_details")" 1 "one run, one row of pg_cron's log"
 [ $((expected - observed)) -ge 2 ] || { echo "three seconds without room for a tick, but $observed of $expected"; exit 1; }
 echo "# pg_cron $(psql -c "select extversion from pg_extension where extname = 'pg_cron'"): $expected slots of 1 s, $observed ticks, none twice; 3 s were blocked"

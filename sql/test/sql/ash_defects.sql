@@ -43,3 +43,66 @@ select test.equal(test.error($$select tacho.configure_ring(3)$$), '22023: the ri
 select test.equal((select avg_aas::text from tacho.aas('2026-03-01 20:00+00', '2026-03-01 20:02+00')), '1.0000', 'with all history');
 select tacho._pack(tacho._ms('2026-03-02'));
 select test.equal((select string_agg(tacho.rotate(true), ' ') from generate_series(1, 2)), 'rotated not due', 'rotation goes on');
+
+-- partitions that are added are read by those who read the others
+create role ash_reader_r;
+select tacho.grant_reader('ash_reader_r');
+select tacho.configure_ring(8);
+grant usage on schema test to ash_reader_r;
+set role ash_reader_r;
+select test.equal((select has_table_privilege('tacho.pack_7', 'select') and has_table_privilege('tacho.session_7', 'select')
+	and has_table_privilege('tacho.activity_7', 'select'))::text, 'true', 'readers of new partitions');
+select test.equal((select count(*)::text || ' ' || max(backend_seconds_1) from tacho.compare('wait_event', '2026-03-01 20:00+00', null, '2026-03-01 20:01+00', '2026-03-01 20:02+00')), '1 60.0000', 'a reader compares');
+select test.equal((select string_agg(kind || ' ' || seconds || ' ' || ticks, ', ') from tacho.sessions('2026-03-01 20:00+00', '2026-03-01 20:02+00')), 'sampled 120.0000 72', 'reads lives');
+select test.equal((select report #>> '{load,avg_aas}' from tacho.report(since => '2026-03-01 20:00+00', until => '2026-03-01 20:02+00')), '1.0000', 'and reports');
+select test.equal((select count(*)::text from tacho.server_history()), '0', 'what is not recorded is empty');
+select test.equal(test.error('select tacho.start()'), '42501: permission denied for function start', 'who reads does not start');
+select test.equal(test.error('select tacho.stop()'), '42501: permission denied for function stop', 'nor stop');
+reset role;
+select tacho.revoke_reader('ash_reader_r');
+revoke usage on schema test from ash_reader_r;
+drop role ash_reader_r;
+
+-- a tick that is cut off by a timeout is a failed one with its reason
+select tacho.configure('sample_interval', '10 milliseconds');
+alter function tacho._read_sessions() rename to _read_sessions_whole;
+create function tacho._read_sessions(out connections integer, out hidden integer, out samples tacho.sampled[]) language plpgsql as $$ begin perform pg_sleep(60); end $$;
+set statement_timeout = '200ms';
+select test.equal(tacho.take_sample(), 'canceled', 'a timeout');
+reset statement_timeout;
+select test.equal((select statuses::text || reasons::text from tacho.hot order by start_ms desc limit 1), '{3}{"canceling statement due to statement timeout"}', 'is seen');
+drop function tacho._read_sessions();
+alter function tacho._read_sessions_whole() rename to _read_sessions;
+
+-- what the hint of an error says to ask is answered
+create function test.hint(query text) returns text language plpgsql as $$
+declare v_hint text;
+begin
+	execute query;
+	return null;
+exception when others then
+	get stacked diagnostics v_hint = pg_exception_hint;
+	return v_hint;
+end $$;
+delete from tacho.hot;
+create table later (time timestamptz, pid integer, interval_ms integer);
+do $$
+begin
+	for i in 1..8 loop
+		insert into later select timestamptz '2026-03-02 20:00+00' + i * interval '1 hour', 2, 59000;
+		perform tacho.import_sessions('later');
+		truncate later;
+		perform tacho._pack(tacho._ms('2026-03-03 08:00+00')), tacho._roll_up_hours(tacho._ms('2026-03-03 08:00+00'));
+		perform tacho.rotate(true);
+	end loop;
+end $$;
+select test.equal(test.hint($$select * from tacho.aas('2026-03-01 20:00:30+00', '2026-03-03')$$),
+	format('Ask with since => %L, or with fewer filters, a wider bucket, or a window that begins at a full minute.', tacho._time_text(tacho._raw_first_us())), 'a hint');
+select test.equal(test.hint(format($$select * from tacho.aas(%L, '2026-03-03', pid => '2')$$, tacho._time_text(tacho._raw_first_us()))), null, 'that helps');
+select test.equal(test.hint($$select * from tacho.aas('2026-03-01 20:00+00', '2026-03-03')$$), null, 'also the other way');
+
+-- ticks of 59 s: a minute that has two does not read as two sessions
+create table slow as
+select timestamptz '2026-03-05 20:00+00' + i * interval '59 seconds' as time, 1 as pid, 59000 as interval_ms from generate_series(0, 119) i;
+select tacho.import_sessions('slow');
+select test.equal((select avg_aas || ' ' || peak_aas || ' ' || p99_aas from tacho.aas('2026-03-05 20:00+00', '2026-03-05 22:00+00')), '1.0000 1.0000 1.0000', 'slow ticks');
