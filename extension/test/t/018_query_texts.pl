@@ -3,6 +3,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/../perl";
+use PostgreSQL::Test::Utils;
 use TachoStatus qw(metric wait_for_metric wait_until_written);
 use TachoTest qw(tacho_cluster tacho_session);
 use Test::More;
@@ -66,6 +67,32 @@ is(recorded(qq{SELECT pg_sleep(1000), 1 AS "gr\xc3\xbcn"}, db => 'latin',
 		before => q{SET client_encoding = 'UTF8';}),
 	qq{SELECT pg_sleep(\$1), \$2 AS "gr\xc3\xbcn"}, 'texts of another encoding are converted');
 is(metric($node, 'texts_over_limit'), '0', 'nothing is over the limit');
+
+# The share of the day is used up: statements are recorded without texts, and
+# that is counted. With a higher limit the texts come.
+$node->append_conf('postgresql.conf', 'tacho.text_limit = 1');
+$node->reload;
+$node->poll_query_until('postgres', "SELECT current_setting('tacho.text_limit') = '1kB'");
+my $late = tacho_session($node, app => 'late');
+$late->send('SELECT 1, 2, 3, 4, 5, 6, 7, pg_sleep(1000)');
+ok(wait_for_metric($node, 'texts_over_limit', 'value::bigint > 0'), 'a text over the limit is counted');
+ok($node->poll_query_until('postgres',
+		"SELECT count(*) >= 10 FROM tacho.samples(application => 'late', n => null)"),
+	'its statement is recorded');
+my $texts = "SELECT count(query_text), count(query_id) > 0 FROM tacho.samples(application => 'late', n => null)";
+is($node->safe_psql('postgres', $texts), '0|t', 'by its identifier only');
+$node->append_conf('postgresql.conf', 'tacho.text_limit = 0');
+$node->reload;
+$node->poll_query_until('postgres', "SELECT current_setting('tacho.text_limit') = '0'");
+my $found = 0;
+for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+{
+	$node->safe_psql('postgres', 'SELECT 1, 2, 3, 4, 5, 6, 7, pg_sleep(0)');
+	last if $found = $node->safe_psql('postgres', q{
+		SELECT query_text = 'SELECT $1, $2, $3, $4, $5, $6, $7, pg_sleep($8)'
+		FROM tacho.samples(application => 'late', n => 1)}) eq 't';
+}
+ok($found, 'without a limit it comes with the next execution, also to the samples of before');
 $node->stop;
 
 done_testing();

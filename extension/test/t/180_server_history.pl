@@ -4,12 +4,13 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/../perl";
+use PostgreSQL::Test::Utils;
 use TachoStatus qw(metric wait_for_metric);
 use TachoTest qw(at server_ms tacho_cluster wait_for_marker);
 use Test::More;
 
 my $node = tacho_cluster('server_history',
-	init => { allows_streaming => 1 },
+	init => { allows_streaming => 'logical' },
 	conf => "tacho.server_interval = 200ms\nstats_fetch_consistency = none\n");
 
 sub sql { return $node->safe_psql('postgres', $_[0]) }
@@ -113,6 +114,24 @@ is( sql("SELECT metric, object, max FROM tacho.server_history(metric => 'slot_ac
 my $retained = sql(q{SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint FROM pg_replication_slots});
 is( sql("SELECT max::bigint <= $retained FROM tacho.server_history(metric => 'slot_retained', since => $since)"),
 	't', 'and the log kept for it');
+
+# one that holds back vacuum
+sql(q{SELECT pg_create_logical_replication_slot('decoder', 'pgoutput')});
+sql('DO $$ BEGIN FOR i IN 1 .. 50 LOOP PERFORM txid_current(); COMMIT; END LOOP; END $$');
+$since = at(server_ms($node));
+next_reading();
+is( sql("SELECT max::bigint FROM tacho.server_history(metric => 'slot_xmin_age', object => 'decoder', since => $since)"),
+	sql(q{SELECT age(catalog_xmin) FROM pg_replication_slots WHERE slot_name = 'decoder'}),
+	'the age of what a slot holds back vacuum for');
+{
+	my ($csv) = run_command([ $ENV{TACHO_PROGRAM}, 'export', 'sessions', '--tape',
+		$node->data_dir . '/tacho' ]);
+	my ($head, @lines) = split /\n/, $csv;
+	my %tick;
+	@tick{ split /,/, $head } = split /,/, $lines[-1], -1;
+	is("$tick{oldest_xmin_holder} $tick{oldest_xmin_name}", 'replication slot decoder',
+		'and each tick names it as the holder');
+}
 my ($ret, $out, $err) = $node->psql('postgres',
 	q{SELECT * FROM tacho.server_history(metric => 'wal')});
 like($err, qr/metric "wal" does not exist/, 'an unknown metric is an error');

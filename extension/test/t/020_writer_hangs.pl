@@ -1,0 +1,87 @@
+# A writer that hangs for so long that the buffer is full: the server and the
+# sampler go on, what found no room is counted and marked with exact bounds,
+# and a stop of the server does not wait for the writer.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use TachoStatus qw(metric wait_for_metric wait_until_written);
+use TachoTest qw(tacho_cluster tacho_session wait_for_marker);
+use Test::More;
+
+my $node = tacho_cluster('hangs', interval => '50ms', conf => "tacho.text_limit = 0\n");
+
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+
+# A session that is seen at every tick.
+my $seen = tacho_session($node, app => 'seen');
+$seen->send('SELECT pg_sleep(1000)');
+my $rows = metric($node, 'rows_taken');
+ok(wait_for_metric($node, 'rows_taken', "value::bigint >= $rows + 40"), 'a session is seen');
+ok(wait_until_written($node), 'the writer works');
+my $writer = metric($node, 'writer_pid');
+kill 'STOP', $writer;
+
+# Texts fill the buffer, each of 8 kB and of a shape of its own, until frames
+# are lost.
+sql(q{
+	SET tacho.query_text = raw;
+	DO $$ DECLARE n int := 0; lost bigint; BEGIN LOOP
+		n := n + 1;
+		EXECUTE format('SELECT /* %s %s */ 1%s WHERE 1 = 1%s', n, repeat('x', 7000),
+			repeat(', 1', n % 40), repeat(' AND 1 = 1', n / 40));
+		IF n % 40 = 0 THEN
+			PERFORM pg_sleep(0.05);
+			SELECT value INTO lost FROM tacho.status() WHERE metric = 'frames_lost';
+			EXIT WHEN lost >= 3;
+		END IF;
+	END LOOP; END $$});
+cmp_ok(metric($node, 'frames_lost'), '>=', 3, 'frames that find no room are counted');
+cmp_ok(metric($node, 'bytes_buffered'), '<=', 8 * 1024 * 1024, 'the buffer has its limit');
+my $ticks = metric($node, 'ticks_taken');
+ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 20"), 'ticks go on');
+
+kill 'CONT', $writer;
+ok(wait_until_written($node), 'what had found room is written');
+ok(wait_for_marker($node, 'frames lost', 1), 'the loss is marked');
+$ticks = metric($node, 'ticks_taken');
+ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 60"), 'and recording goes on');
+ok(wait_until_written($node), 'with the same writer');
+is(metric($node, 'writer_pid'), $writer, 'which was not replaced');
+is(metric($node, 'sampler_starts'), '1', 'nor was the sampler');
+
+is( sql(q{SELECT sum(substring(detail FROM '^(\d+) frames found no room in the buffer$')::int)
+		FROM tacho.markers(since => '2000-01-01') WHERE kind = 'frames lost'}),
+	metric($node, 'frames_lost'), 'markers count all frames that were lost');
+
+# From the tick before to the tick after each marker all slots are in it, but
+# for those in which no tick was taken.
+my $missed = metric($node, 'ticks_missed');
+is( sql(qq{
+		WITH seen AS MATERIALIZED (
+		  SELECT DISTINCT sample_time AS t
+		  FROM tacho.samples(since => '2000-01-01', application => 'seen', n => null)),
+		lost AS (
+		  SELECT period_start AS b, period_end AS e
+		  FROM tacho.markers(since => '2000-01-01') WHERE kind = 'frames lost'),
+		around AS (
+		  SELECT b, e, (SELECT max(t) FROM seen WHERE t < b) AS before,
+		    (SELECT min(t) FROM seen WHERE t > e) AS after,
+		    (SELECT count(*) FROM seen WHERE t BETWEEN b AND e) AS within
+		  FROM lost)
+		SELECT sum(within), bool_and(before < b AND after > e),
+		  sum(extract(epoch FROM (b - before) + (after - e)) / 0.05 - 2) <= $missed
+		FROM around}),
+	'0|t|t', 'with exact bounds');
+
+# A stop does not wait.
+kill 'STOP', $writer;
+$node->stop;
+is(kill(0, $writer), 1, 'the server has stopped beside a writer that hangs');
+kill 'CONT', $writer;
+$node->start;
+ok(wait_for_metric($node, 'recording', "value = 'on'"), 'the next start records');
+ok(wait_for_marker($node, 'frames lost', 1), 'the history is there');
+$node->stop;
+
+done_testing();
