@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Instructions of one `SELECT 1`, simple protocol: none, query identifiers
+# Instructions of one statement, simple protocol: none, query identifiers
 # alone, tacho, pg_stat_statements, and with pg_stat_kcache and
 # pg_wait_sampling where they are packaged. Single-user server under callgrind, so no
 # other process disturbs, and the numbers repeat to a few instructions.
 #
-# usage: bench/instructions.sh [-n STATEMENTS]
+# usage: bench/instructions.sh [-n STATEMENTS] [-w select1|new]
+#
+#   -w  select1, the default: `SELECT 1`. new: each statement is one that was
+#       never seen, and another one is evicted for it (of 500 at most)
 #
 # Per variant two runs, of n and of 3 n statements after equal preparation; the
 # difference divided by 2 n is the cost of one. Markdown on standard output.
@@ -12,13 +15,19 @@ set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-n=1000
-while getopts n: option; do
+n=1000 workload=select1
+while getopts n:w: option; do
   case $option in
     n) n=$OPTARG ;;
-    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    w) workload=$OPTARG ;;
+    *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
   esac
 done
+case $workload in
+  select1) title="a SELECT 1" limit=5000 ;;
+  new) title="a new statement" limit=500 ;;
+  *) say "error: no workload \"$workload\""; exit 2 ;;
+esac
 command -v valgrind >/dev/null || { say "error: could not find valgrind"; exit 1; }
 trap bench_cleanup EXIT
 bench_install
@@ -42,11 +51,20 @@ if bench_package pg-wait-sampling; then
   variants+=(with_wait_sampling)
 fi
 
+statements() { # N
+  case $workload in
+    select1) { yes "SELECT 1;" || true; } | head -n "$1" ;;
+    new) seq "$1" | sed 's/.*/WITH cold& AS (SELECT 1) SELECT FROM cold&;/' ;;
+  esac
+}
+
 # run VARIANT STATEMENTS: instructions of a whole run
 run() {
   local options=() each out=$BENCH_DIR/callgrind.$1
   for each in ${settings[$1]}; do options+=(-c "$each"); done
-  { yes "SELECT 1;" || true; } | head -n "$2" >"$BENCH_DIR/statements.sql"
+  [[ "${settings[$1]}" != *"=tacho "* ]] || options+=(-c "tacho.statements_max=$limit")
+  [[ "${settings[$1]}" != *"=pg_stat_statements"* ]] || options+=(-c "pg_stat_statements.max=$limit")
+  statements "$2" >"$BENCH_DIR/statements.sql"
   (cd "$BENCH_DIR" && as_server valgrind --tool=callgrind --callgrind-out-file="$out" \
     "$bin/postgres" --single -D "$BENCH_DIR/data" -c tacho.program=/nonexistent "${options[@]}" postgres \
     <"$BENCH_DIR/statements.sql" >/dev/null 2>"$out.log")
@@ -62,7 +80,7 @@ for v in "${variants[@]}"; do
   say "$v: ${cost[$v]}"
 done
 
-echo "# Instructions of a SELECT 1"
+echo "# Instructions of $title"
 echo
 environment
 echo

@@ -155,6 +155,9 @@ extern uint32 statements_slots(void);
  */
 extern bool statements_record(uint32 slot, StatementRow *row);
 
+/* A number that is another one when anything was counted, evicted or reset. */
+extern uint64 statements_state(void);
+
 /*
  * Time of the last record, in any life of the sampler or when the server
  * started, as clock_boot_us() tells it; 0 = what comes next is not to be

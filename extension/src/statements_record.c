@@ -103,6 +103,26 @@ changes(StatementEntry *entry)
 	return sum;
 }
 
+uint64
+statements_state(void)
+{
+	const uint64 odd = UINT64CONST(0x9e3779b97f4a7c15);
+	uint32		slots = statements_slots();
+	uint64		state = 0;
+
+	for (uint32 slot = 0; slot < slots; slot++)
+	{
+		StatementEntry *entry = &statements_memory.entries[slot];
+		uint64		generation = pg_atomic_read_u64(&entry->generation);
+
+		if (generation == 0)
+			continue;
+		state = (state ^ generation) * odd;
+		state = (state ^ changes(entry)) * odd;
+	}
+	return state + pg_atomic_read_u64(&statements_memory.shared->skipped);
+}
+
 /* What was added since the last record, which it becomes. True if any. */
 static bool
 advance(Recorded *recorded, const Counters *counters, int64 *added)

@@ -414,23 +414,6 @@ statements_save_init(void)
 	RegisterBackgroundWorker(&worker);
 }
 
-/* A number that moves when a counter does. */
-static int64
-activity(void)
-{
-	StatementReader reader = {0};
-	StatementCopy copy;
-	StatementsInfo info;
-	int64		sum = 0;
-
-	statements_info(&info);
-	while (statements_read(&reader, &copy))
-		sum += copy.counters.calls + copy.counters.plans +
-			copy.counters.errors + copy.counters.cancellations +
-			(int64) copy.generation + copy.minmax_stats_since;
-	return sum + info.evicted + info.skipped;
-}
-
 /* Milliseconds to wait for the next save, -1 = until something happens. */
 static long
 until_next_save(TimestampTz last)
@@ -450,7 +433,7 @@ statements_saver_main(Datum arg)
 												  "tacho saver",
 												  ALLOCSET_DEFAULT_SIZES);
 	TimestampTz last = GetCurrentTimestamp();
-	int64		saved = 0;
+	uint64		saved = 0;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
@@ -464,7 +447,7 @@ statements_saver_main(Datum arg)
 
 		if (timeout == 0)
 		{
-			int64		now = activity();
+			uint64		now = statements_state();
 
 			MemoryContextSwitchTo(context);
 			if (now != saved)
