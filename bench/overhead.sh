@@ -6,16 +6,17 @@
 # Variants: none; again (none once more: what differs here is noise); recording
 # alone at 1 s and at 10 ms; all of tacho at 1 s, statistics of statements
 # included; pg_wait_sampling at its 10 ms, if apt has it; pg_ash at 1 s,
-# if -a or ASH_SQL names its SQL. All live in one installation with a cluster each. Many
-# short rounds, in each every variant once and in turning order, after a
-# warm-up; printed are medians of the ratios to the round's own run without,
-# and the 95 % confidence interval of that median (order statistics, nothing
-# assumed about the noise). Markdown on standard output.
+# if -a or ASH_SQL names its SQL. All live in one installation with a running
+# server each. Many short rounds, in each every variant once and in turning
+# order, while the servers of the others are frozen (SIGSTOP); printed are
+# medians of the ratios to the round's own run without, and the 95 % confidence
+# interval of that median (order statistics, nothing assumed about the noise).
+# As called: 5 minutes. Markdown on standard output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-rounds=25 seconds=4 clients=8 ash=${ASH_SQL:-} variants=(none again 1s 10ms all pg_wait_sampling pg_ash)
+rounds=14 seconds=1 clients=8 ash=${ASH_SQL:-} variants=(none again 1s 10ms all pg_wait_sampling pg_ash)
 while getopts r:t:c:a:v: option; do
   case $option in
     r) rounds=$OPTARG ;;
@@ -23,10 +24,22 @@ while getopts r:t:c:a:v: option; do
     c) clients=$OPTARG ;;
     a) ash=$(realpath "$OPTARG") ;;
     v) read -ra variants <<<"none $OPTARG" ;;
-    *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
-trap 'jobs -p | xargs -r kill 2>/dev/null; bench_cleanup' EXIT
+trap 'thaw_all; jobs -p | xargs -r kill 2>/dev/null; bench_cleanup' EXIT
+
+# signal_server SIGNAL VARIANT: to its postmaster, all children, and their own
+signal_server() {
+  local postmaster children
+  postmaster=$(sed -n 1p "$BENCH_DIR/$2/postmaster.pid")
+  children=$(pgrep -d, -P "$postmaster") # some may end before they are told
+  { echo "$postmaster"; tr , '\n' <<<"$children"; pgrep -P "$children"; } | xargs kill -s "$1" 2>/dev/null || true
+}
+thaw_all() { for v in "${present[@]}"; do signal_server CONT "$v"; done; }
+
+# as_variant VARIANT COMMAND...: the functions of lib.sh for its server
+as_variant() { port=$((5544 + ${number[$1]})) "${@:2}"; }
 
 # settings VARIANT: its lines of postgresql.conf; fails if it cannot be had
 settings() {
@@ -45,12 +58,17 @@ settings() {
 prepare() {
   local lines
   lines=$(settings "$1") || { say "$1: not here, left out"; return 0; }
-  bench_cluster "$1" "$lines"
+  number[$1]=${#present[@]}
+  as_variant "$1" bench_cluster "$1" "$lines" "shared_buffers = 256MB"
   start "$1"
-  bench_pgbench -i -q -s 10 postgres >/dev/null 2>&1
-  [ "$1" != pg_ash ] || sql -f "$ash" postgres >/dev/null 2>&1
-  stop "$1"
   present+=("$1")
+  as_variant "$1" bench_pgbench -i -q -s 10 postgres >/dev/null 2>&1
+  if [ "$1" = pg_ash ]; then
+    as_variant "$1" sql -f "$ash" postgres >/dev/null 2>&1
+    as_variant "$1" sql -c 'DO $$ BEGIN LOOP PERFORM ash.take_sample(); COMMIT; PERFORM pg_sleep(1); END LOOP; END $$' postgres >/dev/null 2>&1 &
+  fi
+  as_variant "$1" load select-only 1 >/dev/null
+  signal_server STOP "$1"
 }
 
 # load SCRIPT SECONDS OPTION...
@@ -58,19 +76,13 @@ load() { bench_pgbench -n -b "$1" -c "$clients" -j 2 -T "$2" "${@:3}" postgres 2
 
 # run VARIANT SCRIPT: TPS and p99 latency in ms
 run() {
-  local log="$BENCH_DIR/log.$1" sampler=''
+  local log="$BENCH_DIR/log.$1"
   rm -f "$log".*
-  start "$1"
-  if [ "$1" = pg_ash ]; then
-    sql -c 'DO $$ BEGIN LOOP PERFORM ash.take_sample(); COMMIT; PERFORM pg_sleep(1); END LOOP; END $$' postgres >/dev/null 2>&1 &
-    sampler=$!
-  fi
-  load "$2" 1 >/dev/null
-  load "$2" "$seconds" -l --log-prefix="$log" | awk '/^tps/ {printf "%s ", $3}'
+  signal_server CONT "$1"
+  as_variant "$1" load "$2" "$seconds" -l --log-prefix="$log" | awk '/^tps/ {printf "%s ", $3}'
+  signal_server STOP "$1"
   cat "$log".* | awk '{print $3}' | sort -n |
     awk '{v[NR]=$1} END {printf "%.3f\n", v[int(NR*0.99)]/1000}'
-  [ -z "$sampler" ] || kill "$sampler" 2>/dev/null || true
-  stop "$1"
 }
 
 # ratios SCRIPT VARIANT COLUMN: to the same rounds without, sorted
@@ -106,6 +118,7 @@ budget() { # VARIANT COLUMN
 bench_install
 bench_package pg-wait-sampling || true
 present=()
+declare -A number=()
 for v in "${variants[@]}"; do prepare "$v"; done
 for script in select-only tpcb-like; do
   for round in $(seq "$rounds"); do

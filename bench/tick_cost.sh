@@ -10,19 +10,20 @@
 # apt has it; pg_ash, if -a or ASH_SQL names its SQL, in a loop, as pg_cron
 # would call it. Bytes written are write_bytes of /proc/PID/io, stored is the
 # directory after a restart has sealed it; calls of fdatasync are counted by
-# strace afterwards, if there is strace. Markdown on standard output.
+# strace afterwards, if there is strace. As called: 5 minutes. Markdown on
+# standard output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-seconds=60 ash=${ASH_SQL:-} intervals='1s 10ms' actives='50 500'
+seconds=25 ash=${ASH_SQL:-} intervals='1s 10ms' actives='50 500'
 while getopts t:a:i:n: option; do
   case $option in
     t) seconds=$OPTARG ;;
     a) ash=$(realpath "$OPTARG") ;;
     i) intervals=$OPTARG ;;
     n) actives=$OPTARG ;;
-    *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 trap 'jobs -p | xargs -r kill 2>/dev/null; bench_cleanup' EXIT
