@@ -145,7 +145,7 @@ const SMALL_BYTES: u32 = 1 << 18;
 /// The inverse of [`compress`].
 pub(crate) fn decompress(packed: &[u8], plain_bytes: u32) -> Result<Vec<u8>> {
     if plain_bytes <= SMALL_BYTES {
-        let plain = zstd::bulk::decompress(packed, plain_bytes as usize);
+        let plain = decompress_small(packed, plain_bytes as usize);
         let plain = plain.map_err(|_| broken("zstd"))?;
         return match plain.len() == plain_bytes as usize {
             true => Ok(plain),
@@ -161,6 +161,21 @@ pub(crate) fn decompress(packed: &[u8], plain_bytes: u32) -> Result<Vec<u8>> {
         Ok(n) if n == plain_bytes as usize => Ok(plain),
         _ => Err(broken("zstd")),
     }
+}
+
+/// With a context that is made once a thread: to make one costs more than the
+/// footer of a file.
+fn decompress_small(packed: &[u8], plain_bytes: usize) -> std::io::Result<Vec<u8>> {
+    thread_local! {
+        static CONTEXT: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+    }
+    CONTEXT.with_borrow_mut(|context| {
+        let context = match context {
+            Some(context) => context,
+            None => context.insert(zstd::bulk::Decompressor::new()?),
+        };
+        context.decompress(packed, plain_bytes)
+    })
 }
 
 /// The inverse of [`encode_strings`].
