@@ -10,7 +10,7 @@ mod model;
 mod naive;
 
 use model::{Answer, Asked, Tape, ask, catalog};
-use naive::{Naive, fraction};
+use naive::{Measures, Naive, fraction};
 use proptest::prelude::*;
 use tacho_tape::query::{Spec, Value};
 
@@ -63,24 +63,40 @@ fn check_top(tape: &Tape, asked: &Asked, naive: &Naive) {
     let want = naive.top(asked);
     assert_eq!(got.rows.len(), want.len(), "rows of top: {got:?}");
     for (row, want) in want.iter().enumerate() {
-        let key = want.key.clone().map_or(Value::Null, Value::Text);
-        assert_eq!(got.get(row, "key"), key);
-        for (column, value) in [
-            ("avg_aas", &want.avg),
-            ("peak_aas", &want.peak),
-            ("p99_aas", &want.p99),
-            ("backend_seconds", &want.seconds),
-            ("pct", &want.pct),
-        ] {
-            assert_eq!(
-                got.get(row, column),
-                fraction(*value),
-                "{column} of {key:?}"
-            );
-        }
-        let sessions = want.sessions.map_or(Value::Null, Value::Int);
-        assert_eq!(got.get(row, "peak_sessions"), sessions);
+        check_line(&got, row, "key", want);
     }
+    spec.by = Some(asked.by.to_string());
+    let got = ask("top", &spec, &tape.store(asked.sealed));
+    let want = naive.split(asked);
+    assert_eq!(got.rows.len(), want.len(), "rows of a split: {got:?}");
+    for (row, (key, part)) in want.iter().enumerate() {
+        assert_eq!(got.get(row, "key"), key_value(key));
+        check_line(&got, row, "by_key", part);
+    }
+}
+
+fn key_value(key: &Option<String>) -> Value {
+    key.clone().map_or(Value::Null, Value::Text)
+}
+
+fn check_line(got: &Answer, row: usize, named: &str, want: &Measures) {
+    let key = key_value(&want.key);
+    assert_eq!(got.get(row, named), key);
+    for (column, value) in [
+        ("avg_aas", &want.avg),
+        ("peak_aas", &want.peak),
+        ("p99_aas", &want.p99),
+        ("backend_seconds", &want.seconds),
+        ("pct", &want.pct),
+    ] {
+        assert_eq!(
+            got.get(row, column),
+            fraction(*value),
+            "{column} of {key:?}"
+        );
+    }
+    let sessions = want.sessions.map_or(Value::Null, Value::Int);
+    assert_eq!(got.get(row, "peak_sessions"), sessions);
 }
 
 fn check_timeline(tape: &Tape, asked: &Asked, naive: &Naive) {

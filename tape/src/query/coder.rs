@@ -6,11 +6,14 @@ use super::dimension::Keys;
 use super::error::QueryResult;
 use super::select::Selected;
 use crate::part::Part;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// The keys of up to two dimensions.
 pub type Key = (Option<String>, Option<String>);
+
+/// Stands for the id of a key that was not asked for.
+pub const UNWANTED: usize = usize::MAX;
 
 /// Numbers the keys that occur in a part from 0 on, in the order they are
 /// met. What keys they are is remembered for the file.
@@ -84,8 +87,14 @@ impl Coder {
         codes
     }
 
-    /// The ids of the keys that occur, by number; forgets the numbers.
-    pub fn ids(&mut self, cube: &mut Cube<Key>, dimensions: &[Rc<Keys>]) -> Vec<usize> {
+    /// The ids of the keys that occur, by number, or [`UNWANTED`]; forgets
+    /// the numbers.
+    pub fn ids(
+        &mut self,
+        cube: &mut Cube<Key>,
+        dimensions: &[Rc<Keys>],
+        wanted: Option<&HashSet<Key>>,
+    ) -> Vec<usize> {
         let codes = self.take_codes();
         let mut ids = Vec::with_capacity(codes.len());
         for code in codes {
@@ -95,7 +104,10 @@ impl Coder {
             }
             let id = match self.ids[at] {
                 Some(id) => id,
-                None => cube.id(self.key(code, dimensions)),
+                None => match self.key(code, dimensions) {
+                    key if wanted.is_none_or(|wanted| wanted.contains(&key)) => cube.id(key),
+                    _ => UNWANTED,
+                },
             };
             self.ids[at] = Some(id);
             ids.push(id);

@@ -2,9 +2,9 @@
 //! covers a block adds to its sum and its most sessions in one tick at once,
 //! whatever its length. Memory is bounded by keys × buckets that occur.
 
-use super::number::{Ratio, p99};
-use super::ticks::{BLOCK, NONE, Observed, Ticks};
-use std::collections::HashMap;
+use super::number::{self, Ratio};
+use super::ticks::{NONE, Observed, Ticks};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
 /// One key in one bucket.
@@ -82,48 +82,106 @@ impl Cells {
 
     /// AAS of each bucket with rows.
     pub fn loads(&self, observed: &Observed) -> Vec<Ratio> {
-        let mut coverage = observed.buckets().iter();
-        let loads = self.0.iter().filter_map(|cell| {
-            let (_, c) = coverage.find(|(bucket, _)| *bucket == cell.bucket)?;
-            Ratio::new(cell.sum_ms.into(), c.observed_ms.into())
-        });
-        loads.collect()
+        let loads = self.weighed(observed);
+        loads.filter_map(|(ms, of)| ratio(ms, of)).collect()
+    }
+
+    /// Σ weight of each bucket with rows, and of what was observed in it.
+    fn weighed<'a>(&'a self, observed: &'a Observed) -> impl Iterator<Item = (i64, i64)> + 'a {
+        let cells = self.0.iter();
+        let all = cells.map(|cell| (cell.sum_ms, observed.weight_ms(cell.bucket)));
+        all.filter(|(_, of)| *of > 0)
     }
 
     /// Highest AAS of a bucket.
     pub fn peak(&self, observed: &Observed) -> Ratio {
-        self.loads(observed)
-            .into_iter()
-            .max()
-            .unwrap_or(Ratio::ZERO)
+        let mut most = (0, 1);
+        for (ms, of) in self.weighed(observed) {
+            let is_more = match of == most.1 {
+                true => ms > most.0,
+                false => i128::from(ms) * i128::from(most.1) > i128::from(most.0) * i128::from(of),
+            };
+            if is_more {
+                most = (ms, of);
+            }
+        }
+        ratio(most.0, most.1).unwrap_or(Ratio::ZERO)
     }
 
     /// 99th percentile of the AAS of observed buckets.
     pub fn p99(&self, observed: &Observed) -> Ratio {
         let buckets = observed.observed_buckets();
-        p99(self.loads(observed), buckets).unwrap_or(Ratio::ZERO)
+        if number::p99_is_zero(self.0.len(), buckets) {
+            return Ratio::ZERO;
+        }
+        let mut weighed = self.weighed(observed).peekable();
+        let of = weighed.peek().map_or(1, |first| first.1);
+        let mut same = Vec::with_capacity(self.0.len());
+        same.extend(weighed.map_while(|(ms, own)| (own == of).then_some(ms)));
+        // Buckets of one weight, which is nearly all there are, compare as
+        // their sums do.
+        let found = if same.len() == self.0.len() {
+            let by = |ms: i64| ratio(ms, of).unwrap_or(Ratio::ZERO);
+            number::p99(same, buckets, by)
+        } else {
+            number::p99(self.loads(observed), buckets, |load| load)
+        };
+        found.unwrap_or(Ratio::ZERO)
     }
 
     /// The cells of several keys taken together, without the most rows in one
     /// tick, which does not follow from them.
     pub fn merged<'a>(all: impl IntoIterator<Item = &'a Cells>) -> Cells {
-        let mut sums: HashMap<u32, i64> = HashMap::new();
-        for cells in all {
-            for cell in &cells.0 {
+        let all: Vec<&[Cell]> = all.into_iter().map(|cells| &cells.0[..]).collect();
+        let first = all.iter().filter_map(|c| c.first()).map(|c| c.bucket).min();
+        let last = all.iter().filter_map(|c| c.last()).map(|c| c.bucket).max();
+        let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));
+        let count: usize = all.iter().map(|cells| cells.len()).sum();
+        let cells = all.iter().copied().flatten();
+        let found: Vec<(u32, i64)> = if ((last - first) as usize) < 8 * count + 1024 {
+            let mut sums: Vec<Option<i64>> = vec![None; (last - first) as usize + 1];
+            for cell in cells {
+                *sums[(cell.bucket - first) as usize].get_or_insert(0) += cell.sum_ms;
+            }
+            let some = (first..).zip(sums);
+            some.filter_map(|(bucket, sum)| Some((bucket, sum?)))
+                .collect()
+        } else {
+            let mut sums: BTreeMap<u32, i64> = BTreeMap::new();
+            for cell in cells {
                 *sums.entry(cell.bucket).or_default() += cell.sum_ms;
             }
-        }
-        let mut cells: Vec<Cell> = sums
-            .into_iter()
-            .map(|(bucket, sum_ms)| Cell {
-                bucket,
+            sums.into_iter().collect()
+        };
+        let cells = found.into_iter().map(|(bucket, sum_ms)| Cell {
+            bucket,
+            sessions: 0,
+            sum_ms,
+        });
+        Cells(cells.collect())
+    }
+
+    /// What is left without those of some of its parts, again without the
+    /// most rows in one tick.
+    pub fn without<'a>(&self, parts: impl IntoIterator<Item = &'a Cells>) -> Cells {
+        let mut parts = Cells::merged(parts).0.into_iter().peekable();
+        let left = self.0.iter().filter_map(|cell| {
+            while parts.next_if(|part| part.bucket < cell.bucket).is_some() {}
+            let part = parts.next_if(|part| part.bucket == cell.bucket);
+            let sum_ms = cell.sum_ms - part.map_or(0, |part| part.sum_ms);
+            let left = Cell {
+                bucket: cell.bucket,
                 sessions: 0,
                 sum_ms,
-            })
-            .collect();
-        cells.sort_unstable_by_key(|c| c.bucket);
-        Cells(cells)
+            };
+            (sum_ms != 0).then_some(left)
+        });
+        Cells(left.collect())
     }
+}
+
+fn ratio(ms: i64, of_ms: i64) -> Option<Ratio> {
+    Ratio::new(ms.into(), of_ms.into())
 }
 
 impl Cell {
@@ -150,13 +208,6 @@ impl<K> Default for Cube<K> {
 }
 
 impl<K: Hash + Eq> Cube<K> {
-    /// Adds the cells of a part: by code, whose key has this id.
-    pub fn add(&mut self, cells: &[(u32, Cell)], ids: &[usize]) {
-        for (code, cell) in cells {
-            self.cells[ids[*code as usize]].add(*cell);
-        }
-    }
-
     /// Adds a cell to the key with this id.
     #[inline]
     pub fn add_cell(&mut self, id: usize, cell: Cell) {
@@ -201,155 +252,171 @@ impl<K: Hash + Eq> Cube<K> {
 /// Adds up the pieces of a part. Its memory is used again for the next one.
 #[derive(Default)]
 pub struct Adder {
-    entries: Entries,
-    counts: Counts,
-    cells: Vec<(u32, Cell)>,
+    places: Places,
+    counts: Vec<Count>,
+    /// Codes that occur in the span.
+    codes: Vec<u32>,
 }
 
 impl Adder {
-    /// The cells of pieces, by code: `ranges` are the rows of their ticks
-    /// (begin, end), `codes` their keys, below `width`. They come ascending
-    /// by bucket; a bucket of many blocks has several for one code.
+    /// Calls `each` with the cells of pieces, by code: `ranges` are the rows
+    /// of their ticks (begin, end), `codes` their keys, below `width`. Cells
+    /// come ascending by bucket; a bucket whose ticks weigh differently has
+    /// several for one code.
     pub fn cells(
         &mut self,
         ticks: &Ticks,
         ranges: &[(u32, u32)],
         codes: &[u32],
         width: usize,
-    ) -> &[(u32, Cell)] {
-        self.entries.fill(ticks, ranges, codes);
-        self.counts.widen(width);
-        self.cells.clear();
+        mut each: impl FnMut(u32, Cell),
+    ) {
+        self.places.fill(ticks, ranges, codes);
+        if self.counts.len() < width {
+            self.counts.resize(width, Count::default());
+        }
+        let mut span = (NONE, 0);
         for (block, (begin, end)) in ticks.blocks().iter().enumerate() {
-            let bucket = ticks.bucket[*begin as usize];
-            if bucket == NONE {
-                continue;
+            let row = *begin as usize;
+            let next = (ticks.bucket[row], ticks.weight_ms[row]);
+            if next != span {
+                self.end(span, &mut each);
+                span = next;
             }
-            for entry in self.entries.of(block) {
-                self.counts.add(entry, (end - begin) as u8);
+            if span.0 != NONE {
+                self.block(block, *begin, *end);
             }
-            self.counts.take(|code, sum, sessions| {
-                let sum_ms = i64::from(sum) * ticks.weight_ms[*begin as usize];
-                let cell = Cell {
-                    bucket,
-                    sessions,
-                    sum_ms,
-                };
-                self.cells.push((code, cell));
-            });
         }
-        &self.cells
+        self.end(span, &mut each);
+    }
+
+    fn block(&mut self, block: usize, begin: u32, end: u32) {
+        let (counts, codes) = (&mut self.counts, &mut self.codes);
+        let whole = self.places.of(whole(begin, block));
+        for code in whole {
+            let count = &mut counts[*code as usize];
+            if count.sum == 0 {
+                codes.push(*code);
+            }
+            count.whole += 1;
+            count.most = count.most.max(count.whole);
+            count.sum += u64::from(end - begin);
+        }
+        for tick in begin..end {
+            for code in self.places.of(single(tick, block)) {
+                let count = &mut counts[*code as usize];
+                if count.sum == 0 {
+                    codes.push(*code);
+                }
+                if count.tick != tick + 1 {
+                    count.tick = tick + 1;
+                    count.now = count.whole;
+                }
+                count.now += 1;
+                count.most = count.most.max(count.now);
+                count.sum += 1;
+            }
+        }
+        for code in whole {
+            counts[*code as usize].whole = 0;
+        }
+    }
+
+    /// The cells of consecutive ticks of one bucket and weight.
+    fn end(&mut self, (bucket, weight_ms): (u32, i64), each: &mut impl FnMut(u32, Cell)) {
+        for code in self.codes.drain(..) {
+            let count = std::mem::take(&mut self.counts[code as usize]);
+            let cell = Cell {
+                bucket,
+                sessions: count.most,
+                sum_ms: count.sum as i64 * weight_ms,
+            };
+            each(code, cell);
+        }
     }
 }
 
-/// A piece within a block: its code, first tick and end.
-#[derive(Clone, Copy, Default)]
-struct Entry {
-    code: u32,
-    begin: u8,
-    end: u8,
-}
-
-/// Pieces cut at the blocks of ticks, by block (a counting sort).
-#[derive(Default)]
-struct Entries {
-    entries: Vec<Entry>,
-    /// End of each block's entries.
-    ends: Vec<u32>,
-}
-
-impl Entries {
-    fn fill(&mut self, ticks: &Ticks, ranges: &[(u32, u32)], codes: &[u32]) {
-        let blocks = ticks.blocks();
-        let Entries { entries, ends } = self;
-        ends.clear();
-        ends.resize(blocks.len() + 1, 0);
-        let some = |range: &&(u32, u32)| range.0 < range.1;
-        for (begin, end) in ranges.iter().filter(some) {
-            for block in ticks.block_of(*begin)..=ticks.block_of(end - 1) {
-                ends[block + 1] += 1;
-            }
-        }
-        for block in 0..blocks.len() {
-            ends[block + 1] += ends[block];
-        }
-        // What it held before is written over.
-        entries.resize(ends[blocks.len()] as usize, Entry::default());
-        for ((begin, end), code) in ranges.iter().zip(codes) {
-            if begin == end {
-                continue;
-            }
-            for block in ticks.block_of(*begin)..=ticks.block_of(end - 1) {
-                let (from, to) = blocks[block];
-                let place = &mut ends[block];
-                entries[*place as usize] = Entry {
-                    code: *code,
-                    begin: (begin.max(&from) - from) as u8,
-                    end: (end.min(&to) - from) as u8,
-                };
-                *place += 1;
-            }
-        }
-        ends.truncate(blocks.len());
-    }
-
-    fn of(&self, block: usize) -> &[Entry] {
-        let begin = block.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.entries[begin as usize..self.ends[block] as usize]
-    }
-}
-
-/// The rows of one code in a block.
+/// The rows of one code in a span.
 #[derive(Clone, Copy, Default)]
 struct Count {
     /// Rows of all ticks taken together.
-    sum: u32,
+    sum: u64,
+    /// Tick + 1 that `now` is about.
+    tick: u32,
+    /// Rows in it so far.
+    now: u32,
     /// Pieces that cover the whole block.
     whole: u32,
-    /// Most of the others in one tick.
+    /// Most rows in one tick.
     most: u32,
-    /// The others by tick.
-    ticks: [u32; BLOCK],
 }
 
-/// Rows by code in one block.
+/// The codes of pieces by where they are (a counting sort): a piece is at
+/// every block that it covers, and elsewhere at its ticks.
 #[derive(Default)]
-struct Counts {
-    by_code: Vec<Count>,
-    /// Codes that occur.
+struct Places {
     codes: Vec<u32>,
+    /// End of each place's codes.
+    ends: Vec<u32>,
 }
 
-impl Counts {
-    fn widen(&mut self, width: usize) {
-        if self.by_code.len() < width {
-            self.by_code.resize(width, Count::default());
+/// The place of pieces that cover a block, which stands before its ticks.
+#[inline]
+fn whole(begin: u32, block: usize) -> usize {
+    begin as usize + block
+}
+
+/// The place of others at a tick.
+#[inline]
+fn single(tick: u32, block: usize) -> usize {
+    tick as usize + block + 1
+}
+
+impl Places {
+    fn fill(&mut self, ticks: &Ticks, ranges: &[(u32, u32)], all: &[u32]) {
+        let places = ticks.len() + ticks.blocks().len();
+        let Places { codes, ends } = self;
+        // Shifted by one, so that ends are begins while they are filled.
+        ends.clear();
+        ends.resize(places + 1, 0);
+        for range in ranges {
+            for_each_place(ticks, *range, |place| ends[place + 1] += 1);
+        }
+        for place in 0..places {
+            ends[place + 1] += ends[place];
+        }
+        // What it held before is written over.
+        codes.resize(ends[places] as usize, 0);
+        for (range, code) in ranges.iter().zip(all) {
+            for_each_place(ticks, *range, |place| {
+                let end = &mut ends[place];
+                codes[*end as usize] = *code;
+                *end += 1;
+            });
         }
     }
 
-    #[inline]
-    fn add(&mut self, entry: &Entry, length: u8) {
-        let count = &mut self.by_code[entry.code as usize];
-        if count.sum == 0 {
-            self.codes.push(entry.code);
-        }
-        count.sum += u32::from(entry.end - entry.begin);
-        if entry.begin == 0 && entry.end == length {
-            count.whole += 1;
-            return;
-        }
-        for tick in &mut count.ticks[usize::from(entry.begin)..usize::from(entry.end)] {
-            *tick += 1;
-            count.most = count.most.max(*tick);
-        }
+    fn of(&self, place: usize) -> &[u32] {
+        let begin = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.codes[begin as usize..self.ends[place] as usize]
     }
+}
 
-    /// Calls `each` with code, rows and most rows in one tick, and clears.
-    fn take(&mut self, mut each: impl FnMut(u32, u32, u32)) {
-        for code in self.codes.drain(..) {
-            let count = &mut self.by_code[code as usize];
-            each(code, count.sum, count.whole + count.most);
-            *count = Count::default();
+#[inline]
+fn for_each_place(ticks: &Ticks, (begin, end): (u32, u32), mut each: impl FnMut(usize)) {
+    let mut at = begin;
+    while at < end {
+        let block = ticks.block_of(at);
+        let (from, to) = ticks.blocks()[block];
+        if at == from && to <= end {
+            each(whole(from, block));
+            at = to;
+            continue;
         }
+        let stop = to.min(end);
+        for tick in at..stop {
+            each(single(tick, block));
+        }
+        at = stop;
     }
 }

@@ -260,11 +260,22 @@ impl Codes {
         match self {
             Codes::Lookup { column, map } => {
                 let column = part.ints(RUN, column)?;
+                let column: &[i64] = &column;
                 over(runs, pieces, |piece, row| each(piece, at(map, column[row])));
             }
             Codes::Wait { wait_map, cpu_map } => {
                 let wait = part.ints(RUN, pg::WAIT)?;
+                let wait: &[i64] = &wait;
+                if part.bounds(RUN, pg::CPU) == Some((0, 0)) {
+                    let none = at(cpu_map, 0);
+                    over(runs, pieces, |piece, row| match wait[row] {
+                        0 => each(piece, none),
+                        wait => each(piece, at(wait_map, wait)),
+                    });
+                    return Ok(());
+                }
                 let cpu = part.ints(RUN, pg::CPU)?;
+                let cpu: &[i64] = &cpu;
                 over(runs, pieces, |piece, row| {
                     let code = match wait[row] {
                         0 => at(cpu_map, cpu[row]),
@@ -286,6 +297,7 @@ impl Codes {
 #[inline]
 fn over(runs: &Runs, pieces: Option<&[u32]>, mut each: impl FnMut(u32, usize)) {
     match pieces {
+        None if runs.rows().is_none() => (0..runs.len() as u32).for_each(|p| each(p, p as usize)),
         None => (0..runs.len() as u32).for_each(|p| each(p, runs.row(p as usize))),
         Some(pieces) => pieces.iter().for_each(|p| each(*p, runs.row(*p as usize))),
     }

@@ -125,14 +125,29 @@ impl Ord for Ratio {
 }
 
 /// The 99th percentile; see [`percentile`].
-pub fn p99(present: Vec<Ratio>, observed: usize) -> Option<Ratio> {
-    percentile(present, observed, 990)
+pub fn p99<T: Copy + Ord>(
+    present: Vec<T>,
+    observed: usize,
+    ratio: impl Fn(T) -> Ratio,
+) -> Option<Ratio> {
+    percentile(present, observed, 990, ratio)
+}
+
+/// The 99th percentile is zero for so many zeros.
+pub fn p99_is_zero(present: usize, observed: usize) -> bool {
+    let zeros = observed.saturating_sub(present);
+    observed == 0 || (990 * (observed as u128 - 1) / 1000) as usize + 1 < zeros
 }
 
 /// `percentile_cont(per_mille / 1000)` over `observed` values of which
-/// `present` are given and the others are zero. No value is negative. `None`
-/// when nothing was observed.
-pub fn percentile(mut present: Vec<Ratio>, observed: usize, per_mille: u128) -> Option<Ratio> {
+/// `present` are given, in an order that is that of their ratios, and the
+/// others are zero. No value is negative. `None` when nothing was observed.
+pub fn percentile<T: Copy + Ord>(
+    mut present: Vec<T>,
+    observed: usize,
+    per_mille: u128,
+    ratio: impl Fn(T) -> Ratio,
+) -> Option<Ratio> {
     if observed == 0 {
         return None;
     }
@@ -150,7 +165,7 @@ pub fn percentile(mut present: Vec<Ratio>, observed: usize, per_mille: u128) -> 
         present[below..].sort_unstable();
     }
     let at = |i: usize| match i.checked_sub(zeros) {
-        Some(i) => present.get(i).copied().unwrap_or(Ratio::ZERO),
+        Some(i) => present.get(i).map_or(Ratio::ZERO, |value| ratio(*value)),
         None => Ratio::ZERO,
     };
     Some(at(low).between(at((low + 1).min(observed - 1)), part))
@@ -188,18 +203,29 @@ mod tests {
     #[test]
     fn p99_interpolates_like_percentile_cont() {
         let values = (1..=5).map(|v| ratio(v, 1)).collect();
+        let same = |value| value;
         // position 0.99 * 4 = 3.96: 4 + 0.96
-        assert_eq!(p99(values, 5).map(Ratio::round4), Some(49_600));
-        assert_eq!(p99(vec![ratio(7, 2)], 1).map(Ratio::round4), Some(35_000));
+        assert_eq!(p99(values, 5, same).map(Ratio::round4), Some(49_600));
+        assert_eq!(
+            p99(vec![ratio(7, 2)], 1, same).map(Ratio::round4),
+            Some(35_000)
+        );
     }
 
     #[test]
     fn p99_counts_absent_buckets_as_zero() {
+        let same = |value: Ratio| value;
         // 60 buckets, 1 present: position 58.41 lies between 0 and 10
-        assert_eq!(p99(vec![ratio(10, 1)], 60).map(Ratio::round4), Some(41_000));
+        assert_eq!(
+            p99(vec![ratio(10, 1)], 60, same).map(Ratio::round4),
+            Some(41_000)
+        );
         // 200 buckets: position 197.01, both neighbours are zero
-        assert_eq!(p99(vec![ratio(10, 1)], 200).map(Ratio::round4), Some(0));
-        assert_eq!(p99(vec![], 3).map(Ratio::round4), Some(0));
-        assert_eq!(p99(vec![], 0), None);
+        assert_eq!(
+            p99(vec![ratio(10, 1)], 200, same).map(Ratio::round4),
+            Some(0)
+        );
+        assert_eq!(p99(vec![], 3, same).map(Ratio::round4), Some(0));
+        assert_eq!(p99(vec![], 0, same), None);
     }
 }

@@ -47,6 +47,16 @@ impl Runs {
         }
     }
 
+    /// The row of each piece; `None` when pieces are whole runs.
+    pub fn rows(&self) -> Option<&[u32]> {
+        self.rows.as_deref()
+    }
+
+    /// First tick and ticks of each piece.
+    pub fn first_and_ticks(&self) -> (&[i64], &[i64]) {
+        (&self.first_tick, &self.ticks)
+    }
+
     /// First tick of a piece.
     #[inline]
     pub fn first_tick(&self, piece: usize) -> i64 {

@@ -4,9 +4,9 @@
 //! out once for all its parts.
 
 use super::bucket::Buckets;
-use super::coder::Coder;
 pub use super::coder::Key;
-use super::cube::{Adder, Cube};
+use super::coder::{Coder, UNWANTED};
+use super::cube::{Adder, Cell, Cube};
 use super::dimension::{Dimension, Keys, View};
 use super::error::{QueryError, QueryResult};
 use super::plan::{Selection, Window, nodes};
@@ -19,6 +19,7 @@ use crate::part::Part;
 use crate::schema::RUN;
 use crate::store::Store;
 use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -87,16 +88,53 @@ impl<'a> Scan<'a> {
     /// Adds up the matching rows, once for each group of at most two
     /// dimensions.
     pub fn sums(&self, buckets: Buckets, groups: &[Vec<&Dimension>]) -> QueryResult<Scanned> {
+        self.pass(buckets, groups, &Detail::All)
+    }
+
+    /// The same in detail for what matters: the whole window is added up by
+    /// the last group, `choose` decides which of its keys get cells, and a
+    /// second pass makes them. Most keys of two dimensions are small and
+    /// have as many cells as rows.
+    pub fn chosen_sums(
+        &self,
+        buckets: Buckets,
+        groups: &[Vec<&Dimension>],
+        choose: impl FnOnce(Vec<(Key, i64)>) -> HashSet<Key>,
+    ) -> QueryResult<Scanned> {
+        let whole = Buckets::whole(self.window.since, self.window.until);
+        let last = &groups[groups.len() - 1..];
+        let mut sizes = self.pass(whole, last, &Detail::Weights)?;
+        let sizes = sizes
+            .cubes
+            .pop()
+            .unwrap_or_default()
+            .into_keys()
+            .into_iter();
+        let chosen = choose(sizes.map(|(key, cells)| (key, cells.sum_ms())).collect());
+        self.pass(buckets, groups, &Detail::Chosen(chosen))
+    }
+
+    fn pass(
+        &self,
+        buckets: Buckets,
+        groups: &[Vec<&Dimension>],
+        detail: &Detail,
+    ) -> QueryResult<Scanned> {
         let pieces = self.pieces(&buckets, groups);
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (before, all) = match detail {
+            Detail::All => (0, pieces.len()),
+            Detail::Weights => (0, 2 * pieces.len()),
+            Detail::Chosen(_) => (pieces.len(), 2 * pieces.len()),
+        };
         self.held.store(0, Ordering::Relaxed);
         let work = || -> QueryResult<Sums> {
-            let mut worker = Worker::new(self, &buckets, groups);
+            let mut worker = Worker::new(self, &buckets, groups, detail);
             while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
                 worker.add(piece)?;
                 worker.check_memory()?;
                 if let Some(progress) = self.spec.progress {
-                    progress(done.fetch_add(1, Ordering::Relaxed) + 1, pieces.len());
+                    progress(before + done.fetch_add(1, Ordering::Relaxed) + 1, all);
                 }
             }
             Ok(worker.sums)
@@ -106,6 +144,7 @@ impl<'a> Scan<'a> {
         if total.observed.bucket(0).last_interval_ms().is_none() {
             self.find_interval_before(&mut total.observed)?;
         }
+        total.observed.index();
         Ok(Scanned {
             buckets,
             observed: total.observed,
@@ -145,6 +184,16 @@ impl<'a> Scan<'a> {
         }
         Ok(())
     }
+}
+
+/// What is wanted of the rows.
+enum Detail {
+    /// All cells.
+    All,
+    /// Only Σ weight by key, in a window that is one bucket.
+    Weights,
+    /// All cells, of the last group only those of some keys.
+    Chosen(HashSet<Key>),
 }
 
 /// What a thread takes at a time.
@@ -194,6 +243,7 @@ struct Worker<'s> {
     scan: &'s Scan<'s>,
     buckets: &'s Buckets,
     groups: &'s [Vec<&'s Dimension>],
+    detail: &'s Detail,
     by_root: bool,
     sums: Sums,
     file: Option<FileState<'s>>,
@@ -213,12 +263,18 @@ struct FileState<'s> {
 }
 
 impl<'s> Worker<'s> {
-    fn new(scan: &'s Scan<'s>, buckets: &'s Buckets, groups: &'s [Vec<&'s Dimension>]) -> Self {
+    fn new(
+        scan: &'s Scan<'s>,
+        buckets: &'s Buckets,
+        groups: &'s [Vec<&'s Dimension>],
+        detail: &'s Detail,
+    ) -> Self {
         let mut dimensions = groups.iter().flatten();
         Worker {
             scan,
             buckets,
             groups,
+            detail,
             by_root: dimensions.any(|dimension| dimension.name == pg::ROOT_BLOCKER),
             sums: Sums {
                 observed: Observed::default(),
@@ -308,8 +364,9 @@ impl<'s> Worker<'s> {
             return Ok(());
         }
         selected.ranges(ticks, &mut self.ranges);
-        let groups = self.groups.iter().zip(&mut file.groups);
-        for (cube, (group, coder)) in self.sums.cubes.iter_mut().zip(groups) {
+        let last = self.groups.len() - 1;
+        let groups = self.groups.iter().zip(&mut file.groups).enumerate();
+        for (cube, (index, (group, coder))) in self.sums.cubes.iter_mut().zip(groups) {
             self.scan.check_cancel()?;
             let dimensions: Vec<Rc<Keys>> = group
                 .iter()
@@ -319,13 +376,58 @@ impl<'s> Worker<'s> {
                 *coder = Coder::default();
             }
             coder.numbers(view.part, &selected, &dimensions, &mut self.numbers)?;
-            let ids = coder.ids(cube, &dimensions);
+            let chosen = match self.detail {
+                Detail::Chosen(keys) if index == last => Some(keys),
+                _ => None,
+            };
+            let ids = coder.ids(cube, &dimensions, chosen);
+            if chosen.is_some() {
+                keep_wanted(&ids, &mut self.ranges, &mut self.numbers);
+            }
+            if let Detail::Weights = self.detail {
+                add_weights(cube, ticks, &self.ranges, &self.numbers, &ids);
+                continue;
+            }
+            let add = |number: u32, cell| cube.add_cell(ids[number as usize], cell);
             let adder = &mut self.adder;
-            cube.add(
-                adder.cells(ticks, &self.ranges, &self.numbers, ids.len()),
-                &ids,
-            );
+            adder.cells(ticks, &self.ranges, &self.numbers, ids.len(), add);
         }
         Ok(())
+    }
+}
+
+/// Drops the pieces of keys that were not asked for.
+fn keep_wanted(ids: &[usize], ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
+    let mut kept = 0;
+    for piece in 0..numbers.len() {
+        (ranges[kept], numbers[kept]) = (ranges[piece], numbers[piece]);
+        kept += usize::from(ids[numbers[piece] as usize] != UNWANTED);
+    }
+    ranges.truncate(kept);
+    numbers.truncate(kept);
+}
+
+/// Adds Σ weight of the pieces of each key.
+fn add_weights(
+    cube: &mut Cube<Key>,
+    ticks: &Ticks,
+    ranges: &[(u32, u32)],
+    numbers: &[u32],
+    ids: &[usize],
+) {
+    let before = ticks.before();
+    let mut sums = vec![(0, 0); ids.len()];
+    for ((begin, end), number) in ranges.iter().zip(numbers) {
+        let (begin, end) = (before[*begin as usize], before[*end as usize]);
+        let sum: &mut (u64, i64) = &mut sums[*number as usize];
+        *sum = (sum.0 + u64::from(end.0 - begin.0), sum.1 + end.1 - begin.1);
+    }
+    for (id, (_, sum_ms)) in ids.iter().zip(sums).filter(|(_, sum)| sum.0 > 0) {
+        let cell = Cell {
+            bucket: 0,
+            sessions: 0,
+            sum_ms,
+        };
+        cube.add_cell(*id, cell);
     }
 }

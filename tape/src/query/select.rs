@@ -70,9 +70,17 @@ impl Selected {
     /// The rows of the ticks of every piece that matches.
     pub fn ranges(&self, ticks: &Ticks, ranges: &mut Vec<(u32, u32)>) {
         ranges.clear();
-        self.for_each(|piece| {
-            ranges.push(ticks.range(self.runs.first_tick(piece), self.runs.ticks(piece)));
-        });
+        let (first, lengths) = self.runs.first_and_ticks();
+        match &self.pieces {
+            None => {
+                let all = first.iter().zip(lengths);
+                ranges.extend(all.map(|(first, length)| ticks.range(*first, *length)));
+            }
+            Some(pieces) => {
+                let pieces = pieces.iter().map(|piece| *piece as usize);
+                ranges.extend(pieces.map(|piece| ticks.range(first[piece], lengths[piece])));
+            }
+        }
     }
 
     /// Calls `each` with every piece that matches.
@@ -202,13 +210,19 @@ impl Tests {
         for (name, table) in &self.columns {
             let column = part.ints(RUN, name)?;
             let last = table.len() - 1;
-            let ok = |piece: u32| table[(column[runs.row(piece as usize)] as usize).min(last)];
-            match &mut selected {
-                Some(pieces) => pieces.retain(|piece| ok(*piece)),
-                None => {
-                    selected = Some((0..runs.len() as u32).filter(|piece| ok(*piece)).collect())
+            let column: &[i64] = &column;
+            let ok = |row: usize| table[(column[row] as usize).min(last)];
+            let found = match (selected, runs.rows()) {
+                (None, None) => matching(0..runs.len() as u32, |piece| ok(piece as usize)),
+                (None, Some(rows)) => {
+                    let ok = |piece: u32| ok(rows[piece as usize] as usize);
+                    matching(0..runs.len() as u32, ok)
                 }
-            }
+                (Some(pieces), _) => {
+                    matching(pieces.into_iter(), |piece| ok(runs.row(piece as usize)))
+                }
+            };
+            selected = Some(found);
         }
         for (keys, ok) in &self.others {
             let mut found = Vec::new();
@@ -222,6 +236,18 @@ impl Tests {
         }
         Ok(selected.filter(|found| found.len() < runs.len()))
     }
+}
+
+/// The pieces that pass a test, found without a branch.
+fn matching(pieces: impl ExactSizeIterator<Item = u32>, ok: impl Fn(u32) -> bool) -> Vec<u32> {
+    let mut found = vec![0; pieces.len()];
+    let mut count = 0;
+    for piece in pieces {
+        found[count] = piece;
+        count += usize::from(ok(piece));
+    }
+    found.truncate(count);
+    found
 }
 
 /// The entries of a table for the values between two bounds; the last stands

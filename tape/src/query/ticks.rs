@@ -25,8 +25,8 @@ pub struct Ticks {
     block_of: Vec<u32>,
 }
 
-/// Most ticks in a block.
-pub const BLOCK: usize = 32;
+/// Most ticks in a block: a run that covers it counts once for all of them.
+const BLOCK: usize = 8;
 
 impl Ticks {
     /// Reads the ticks of a part and adds what was observed.
@@ -128,6 +128,20 @@ impl Ticks {
         }
         let left = (self.numbers.len() - row as usize) as i64;
         (row, row + ticks.clamp(0, left) as u32)
+    }
+
+    /// Ticks that count before each row, and Σ of their weight.
+    pub fn before(&self) -> Vec<(u32, i64)> {
+        let mut before = Vec::with_capacity(self.len() + 1);
+        let mut sum = (0, 0);
+        for (bucket, weight_ms) in self.bucket.iter().zip(&self.weight_ms) {
+            before.push(sum);
+            if *bucket != NONE {
+                sum = (sum.0 + 1, sum.1 + weight_ms);
+            }
+        }
+        before.push(sum);
+        before
     }
 
     /// Calls `piece` with bucket and weight for each block in rows `a..b`.
@@ -249,6 +263,8 @@ fn later(a: Option<(i64, i64)>, b: Option<(i64, i64)>) -> Option<(i64, i64)> {
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     by_bucket: Vec<(u32, Coverage)>,
+    /// [`Observed::weight_ms`] from the first bucket on, once indexed.
+    weights_ms: Vec<i64>,
     /// Interval of the last tick before the window.
     pub interval_before: Option<(i64, i64)>,
 }
@@ -273,6 +289,7 @@ impl Observed {
 
     /// What was observed in a bucket, to add to it.
     pub fn at(&mut self, bucket: u32) -> &mut Coverage {
+        self.weights_ms.clear();
         let rows = &mut self.by_bucket;
         let row = match rows.last() {
             Some(last) if last.0 == bucket => rows.len() - 1,
@@ -318,6 +335,32 @@ impl Observed {
     pub fn bucket(&self, bucket: u32) -> Coverage {
         let row = self.by_bucket.binary_search_by_key(&bucket, |r| r.0);
         row.map_or_else(|_| Coverage::default(), |row| self.by_bucket[row].1)
+    }
+
+    /// Makes [`Observed::weight_ms`] a look-up, where buckets are dense.
+    pub fn index(&mut self) {
+        let (Some(first), Some(last)) = (self.by_bucket.first(), self.by_bucket.last()) else {
+            return;
+        };
+        let (first, range) = (first.0, (last.0 - first.0) as usize + 1);
+        if range > 8 * self.by_bucket.len() + 1024 {
+            return;
+        }
+        self.weights_ms = vec![0; range];
+        for (bucket, coverage) in &self.by_bucket {
+            self.weights_ms[(bucket - first) as usize] = coverage.observed_ms;
+        }
+    }
+
+    /// Σ weight of what was observed in a bucket.
+    #[inline]
+    pub fn weight_ms(&self, bucket: u32) -> i64 {
+        if self.weights_ms.is_empty() {
+            return self.bucket(bucket).observed_ms;
+        }
+        let first = self.by_bucket.first().map_or(0, |first| first.0);
+        let at = bucket.wrapping_sub(first) as usize;
+        self.weights_ms.get(at).copied().unwrap_or(0)
     }
 
     /// The whole window.

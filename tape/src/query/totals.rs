@@ -279,9 +279,8 @@ pub fn write(part: &Part, group: u32, tables: &mut [Table]) -> QueryResult<()> {
         coder.numbers(part, &selected, dimensions, &mut numbers)?;
         let codes = coder.take_codes();
         let mut found: Vec<(u32, Cells)> = codes.iter().map(|c| (*c, Cells::default())).collect();
-        for (number, cell) in adder.cells(&ticks, &ranges, &numbers, codes.len()) {
-            found[*number as usize].1.add(*cell);
-        }
+        let add = |number: u32, cell| found[number as usize].1.add(cell);
+        adder.cells(&ticks, &ranges, &numbers, codes.len(), add);
         Ok(found)
     };
     let whole = by_key(&[])?.pop().unwrap_or_default().1;

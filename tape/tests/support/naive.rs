@@ -192,10 +192,17 @@ impl Naive {
         buckets.collect()
     }
 
-    pub fn top(&self, asked: &Asked) -> Vec<Measures> {
+    /// The keys of a dimension with their rows, the largest first, and the
+    /// rows of those behind the n first.
+    fn ranked<'r>(
+        &self,
+        asked: &Asked,
+        dimension: &str,
+        rows: impl IntoIterator<Item = &'r Row>,
+    ) -> (Vec<(Measures, Vec<&'r Row>)>, Vec<&'r Row>) {
         let mut groups: BTreeMap<(bool, Option<String>), Vec<&Row>> = BTreeMap::new();
-        for row in &self.rows {
-            let key = row.keys[asked.dimension].clone();
+        for row in rows {
+            let key = row.keys[dimension].clone();
             groups.entry((key.is_none(), key)).or_default().push(row);
         }
         let mut all: Vec<(Measures, Vec<&Row>)> = groups
@@ -212,19 +219,37 @@ impl Naive {
             less(&by(&b.0), &by(&a.0))
         });
         let n = (asked.n as usize).min(all.len());
-        let rest: Vec<&Row> = all
-            .split_off(n)
-            .into_iter()
-            .flat_map(|(_, rows)| rows)
-            .collect();
-        let mut lines: Vec<Measures> = all.into_iter().map(|(m, _)| m).collect();
-        if asked.dimension == "query_id" {
-            let missing = lines.iter_mut().filter(|line| line.key.is_none());
-            missing.for_each(|line| line.key = Some("(no query id)".into()));
+        let rest = all.split_off(n).into_iter().flat_map(|(_, rows)| rows);
+        let rest = rest.collect();
+        for (line, _) in all.iter_mut().filter(|_| dimension == "query_id") {
+            line.key.get_or_insert("(no query id)".into());
         }
-        if !rest.is_empty() {
-            lines.push(self.measures(asked, Some("(other)".into()), &rest, false));
+        (all, rest)
+    }
+
+    fn other(&self, asked: &Asked, rest: &[&Row]) -> Option<Measures> {
+        let other = || self.measures(asked, Some("(other)".into()), rest, false);
+        (!rest.is_empty()).then(other)
+    }
+
+    pub fn top(&self, asked: &Asked) -> Vec<Measures> {
+        let (keys, rest) = self.ranked(asked, asked.dimension, &self.rows);
+        let lines = keys.into_iter().map(|(line, _)| line);
+        lines.chain(self.other(asked, &rest)).collect()
+    }
+
+    /// The lines of a split: key, and its part.
+    pub fn split(&self, asked: &Asked) -> Vec<(Option<String>, Measures)> {
+        let (keys, rest) = self.ranked(asked, asked.dimension, &self.rows);
+        let mut lines = Vec::new();
+        for (key, rows) in keys {
+            let (parts, left) = self.ranked(asked, asked.by, rows);
+            let parts = parts.into_iter().map(|(line, _)| line);
+            let parts = parts.chain(self.other(asked, &left));
+            lines.extend(parts.map(|part| (key.key.clone(), part)));
         }
+        let other = self.other(asked, &rest);
+        lines.extend(other.map(|line| (line.key.clone(), line)));
         lines
     }
 }

@@ -159,6 +159,7 @@ impl Compat {
             series.cells.loads(observed),
             observed.observed_buckets(),
             per_mille,
+            |load| load,
         )
     }
 

@@ -15,7 +15,7 @@ use crate::query::spec::{Field, Sink, Type, Value};
 use crate::query::text::Texts;
 use crate::query::vocabulary as pg;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const FIELDS: &[Field] = &[
     ("key", Type::Text),
@@ -132,14 +132,49 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let scan = Scan::new(spec, call.store, window, call.cancel)?;
     let mut groups = vec![vec![&shape.dimension]];
     groups.extend(shape.by.as_ref().map(|by| vec![&shape.dimension, by]));
-    let mut scanned = scan.sums(buckets, &groups)?;
-    let lines = lines(&shape, &mut scanned);
+    let mut left = HashSet::new();
+    let mut scanned = match (shape.by.is_some(), shape.order, spec.n) {
+        (true, Order::Avg, Some(_)) => {
+            let choose = |sizes| choose(shape.n, sizes, &mut left);
+            scan.chosen_sums(buckets, &groups, choose)?
+        }
+        _ => scan.sums(buckets, &groups)?,
+    };
+    let lines = lines(&shape, &mut scanned, &left);
     let texts = texts(&scan, &shape, &lines)?;
     print(&scan, &shape, &scanned, window, lines, &texts, sink)
 }
 
-/// Ranks and cuts.
-fn lines(shape: &Shape, scanned: &mut Scanned) -> Vec<Line> {
+/// A key with its size.
+type Sized = (Option<String>, i64);
+
+/// The `n` largest parts of the `n` largest keys; `left` gets the keys that
+/// have more.
+fn choose(n: usize, sizes: Vec<(Key, i64)>, left: &mut HashSet<Option<String>>) -> HashSet<Key> {
+    let mut keys: HashMap<Option<String>, (i64, Vec<Sized>)> = HashMap::new();
+    for ((key, by), size) in sizes {
+        let (sum, parts) = keys.entry(key).or_default();
+        *sum += size;
+        parts.push((by, size));
+    }
+    let largest = |a: &Sized, b: &Sized| b.1.cmp(&a.1).then_with(|| compare_keys(&a.0, &b.0));
+    let mut ranked: Vec<Sized> = keys.iter().map(|(key, all)| (key.clone(), all.0)).collect();
+    ranked.sort_by(largest);
+    let mut chosen = HashSet::new();
+    for (key, _) in ranked.into_iter().take(n) {
+        let mut parts = keys.remove(&key).unwrap_or_default().1;
+        parts.sort_by(largest);
+        if parts.len() > n {
+            left.insert(key.clone());
+        }
+        let parts = parts.into_iter().take(n);
+        chosen.extend(parts.map(|(by, _)| (key.clone(), by)));
+    }
+    chosen
+}
+
+/// Ranks and cuts. Keys in `left` have parts that were not chosen.
+fn lines(shape: &Shape, scanned: &mut Scanned, left: &HashSet<Option<String>>) -> Vec<Line> {
     let mut cubes = std::mem::take(&mut scanned.cubes).into_iter();
     let whole = cubes.next().unwrap_or_default().into_keys();
     let mut whole: Vec<(Option<String>, Cells)> = whole
@@ -159,9 +194,10 @@ fn lines(shape: &Shape, scanned: &mut Scanned) -> Vec<Line> {
         })),
         Some(cube) => {
             let mut parts = by_key(cube.into_keys());
-            for (key, _) in whole {
+            for (key, cells) in whole {
                 let parts = parts.remove(&key).unwrap_or_default();
-                split(shape, scanned, key, parts, &mut lines);
+                let rest = left.contains(&key).then_some(cells);
+                split(shape, scanned, key, parts, rest, &mut lines);
             }
         }
     }
@@ -187,16 +223,23 @@ fn by_key(cells: Vec<(Key, Cells)>) -> HashMap<Option<String>, Parts> {
     parts
 }
 
-/// The largest parts of one key and what is left.
+/// The largest parts of one key and what is left. With `whole`, the cells of
+/// the key, there are more parts than those given.
 fn split(
     shape: &Shape,
     scanned: &Scanned,
     key: Option<String>,
     mut parts: Parts,
+    whole: Option<Cells>,
     lines: &mut Vec<Line>,
 ) {
     shape.order.sort(&mut parts, scanned);
     let rest = parts.split_off(shape.n.min(parts.len()));
+    let rest = match whole {
+        Some(cells) => Some(cells.without(parts.iter().map(|part| &part.1))),
+        None if rest.is_empty() => None,
+        None => Some(Cells::merged(rest.iter().map(|r| &r.1))),
+    };
     lines.extend(parts.into_iter().map(|(by_key, cells)| Line {
         key: key.clone(),
         by_key,
@@ -204,13 +247,13 @@ fn split(
         other_by: false,
         cells,
     }));
-    if !rest.is_empty() {
+    if let Some(cells) = rest {
         lines.push(Line {
             key,
             by_key: None,
             other: false,
             other_by: true,
-            cells: Cells::merged(rest.iter().map(|r| &r.1)),
+            cells,
         });
     }
 }
