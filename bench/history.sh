@@ -34,12 +34,13 @@ data() {
 
 cool() { local f; for f in "$1"/*.tape; do dd if="$f" iflag=nocache count=0 status=none; done; }
 
-# ask TAPE WINDOW FUNCTION ARG…: the question as the server asks it.
+# ask TAPE WINDOW FUNCTION ARG…: the question as the server asks it, whose
+# default is ten keys.
 ask() {
   local tape=$1 seconds=${window[$2]}
   shift 2
   "$TACHO_PROGRAM" query "$1" --tape "$BENCH_DIR/$tape" --now $end --until $end \
-    --since "$(date -u -d "@$(($(date -d $end +%s) - seconds))" +%FT%TZ)" "${@:2}" >/dev/null
+    --since "$(date -u -d "@$(($(date -d $end +%s) - seconds))" +%FT%TZ)" --n=10 "${@:2}" >/dev/null
 }
 
 # timed COMMAND…: wall and CPU ms.
@@ -122,6 +123,7 @@ echo "|---|--:|--:|--:|--:|--:|--:|"
 serve uniform; questions uniform uniform; unserve uniform
 serve skewed; questions skewed skewed; unserve skewed
 serve many
+row "$days days, of these 1 h, top wait_event" many hour 5 top --dimension=wait_event
 row "$days days, top wait_event with peak and p99" many all $((300 * days / 365)) top --dimension=wait_event
 row "$days days, top wait_event of one session" many all $((8000 * days / 365)) top --dimension=wait_event --pid=1007
 unserve many
