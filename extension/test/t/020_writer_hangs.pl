@@ -74,11 +74,11 @@ is( sql(qq{
 		FROM around}),
 	'0|t|t', 'with exact bounds');
 
-# A stop does not wait.
+# A stop does not wait for it. (The kernel wakes it when the sampler is gone,
+# and it ends by itself.)
 kill 'STOP', $writer;
 $node->stop;
-is(kill(0, $writer), 1, 'the server has stopped beside a writer that hangs');
-kill 'CONT', $writer;
+ok(!-e $node->data_dir . '/postmaster.pid', 'the server stops beside a writer that hangs');
 $node->start;
 ok(wait_for_metric($node, 'recording', "value = 'on'"), 'the next start records');
 ok(wait_for_marker($node, 'frames lost', 1), 'the history is there');
