@@ -67,14 +67,20 @@ impl Coder {
 
     #[inline]
     fn number(&mut self, code: u32) -> u32 {
+        match self.numbers.get(code as usize) {
+            Some(number) if *number != 0 => number - 1,
+            _ => self.new_number(code),
+        }
+    }
+
+    #[cold]
+    fn new_number(&mut self, code: u32) -> u32 {
         let at = code as usize;
         if at >= self.numbers.len() {
             self.numbers.resize(at + 1, 0);
         }
-        if self.numbers[at] == 0 {
-            self.codes.push(code);
-            self.numbers[at] = self.codes.len() as u32;
-        }
+        self.codes.push(code);
+        self.numbers[at] = self.codes.len() as u32;
         self.numbers[at] - 1
     }
 
@@ -141,9 +147,18 @@ const MAX_TABLE: usize = 1 << 20;
 
 impl Pairs {
     /// The second codes are below `width`.
+    #[inline]
     fn code(&mut self, a: u32, b: u32, width: usize) -> u32 {
-        let next = self.found.len() as u32 + 1;
         let cell = a as usize * width + b as usize;
+        match self.table.get(cell) {
+            Some(known) if *known != 0 => known - 1,
+            _ => self.find_code(a, b, cell),
+        }
+    }
+
+    #[cold]
+    fn find_code(&mut self, a: u32, b: u32, cell: usize) -> u32 {
+        let next = self.found.len() as u32 + 1;
         if cell >= self.table.len() && cell < MAX_TABLE {
             self.table.resize((cell + 1).next_power_of_two(), 0);
         }

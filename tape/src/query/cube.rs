@@ -404,6 +404,11 @@ impl Places {
 
 #[inline]
 fn for_each_place(ticks: &Ticks, (begin, end): (u32, u32), mut each: impl FnMut(usize)) {
+    if end == begin + 1 {
+        // Most pieces. A block of one tick may count it either way.
+        each(single(begin, ticks.block_of(begin)));
+        return;
+    }
     let mut at = begin;
     while at < end {
         let block = ticks.block_of(at);
