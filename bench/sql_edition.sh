@@ -1,18 +1,23 @@
 #!/usr/bin/env bash
-# usage: bench/sql_edition.sh [HOURS]
+# usage: [ASH_SQL="ash-1.0.sql ash-install.sql"] bench/sql_edition.sh [HOURS]
 #
 # Measures the SQL edition on a private server of PG_CONFIG and prints a page:
 # bytes of the uniform day (HOURS of it, default 24: 50 sessions, 21 waits, 200
-# queries, every second, drawn independently), times of readers, time and WAL
-# of a tick beside 50, 250 and 1,000 active sessions.
+# queries, every second, drawn independently), times of readers, warm, cold and
+# five at once beside the sampler, and time and WAL of a tick beside 50, 250
+# and 1,000 active sessions. ASH_SQL names installation scripts of pg_ash
+# (github.com/NikolayS/pg_ash), which is measured beside it on ASH_HOURS (1) of
+# the same rows, each version in a database of its own, with its sums if any.
 set -euo pipefail
 
-hours=${1:-24}
+hours=${1:-24} ash_hours=${ASH_HOURS:-1}
 repo=$(cd "$(dirname "$0")/.." && pwd -P)
 if [ -z "${TACHO_SCRATCH:-}" ]; then
 	scratch=$(mktemp -d "${TMPDIR:-/var/tmp}/tacho-bench.XXXXXX")
 	trap 'rm -rf "$scratch"' EXIT
 	cp -R "$repo/sql" "$repo/bench" "$scratch"
+	mkdir "$scratch/ash"
+	for file in ${ASH_SQL:-}; do cp "$file" "$scratch/ash/$(basename "$file" .sql | tr -c 'a-z0-9\n' _).sql"; done
 	chmod -R go+rX "$scratch"
 	[ "$(id -u)" != 0 ] || chown -R "$("$repo/tools/as-server.sh" --user)" "$scratch"
 	cd "$scratch"
@@ -35,40 +40,27 @@ END
 pg_ctl -D data -l server.log -w start >/dev/null
 trap 'pg_ctl -D data -m immediate stop >/dev/null' EXIT
 createdb bench
-sql() { psql -qAtX -v ON_ERROR_STOP=1 "$@"; }
+# shellcheck source=bench/sql_edition.functions.sh
+source bench/sql_edition.functions.sh
 sql -f sql/tacho.sql -f bench/sql_edition.sql >/dev/null
-day="'2026-03-01 00:00+00'::timestamptz"
+day="date_trunc('hour', now()) - interval '$hours hours'"
+day="'$(sql -c "select $day")'::timestamptz"
+
+versions=()
+for file in ash/*.sql; do [ ! -e "$file" ] || versions+=("$(basename "$file" .sql)"); done
+(for version in "${versions[@]}"; do ash_of "$version"; done) &
 for ((hour = 0; hour < hours; hour++)); do
 	sql -c "set work_mem = '256MB'; call uniform_hour($day, $hour)" >/dev/null
 done
 packed=$(sql -c "select sum(pg_total_relation_size(c.oid)) from pg_class c where relnamespace = 'tacho'::regnamespace and relname ~ '^(pack|session|activity)_'")
-sql -c "select tacho._roll_up_hours(tacho._ms($day + interval '2 days'), 100)" -c "vacuum full tacho.hot" -c "vacuum analyze" >/dev/null
+sql -c "select tacho._roll_up_hours(tacho._ms($day + interval '$hours hours'), 100)" -c "vacuum full tacho.hot" -c "vacuum analyze" >/dev/null
 hourly=$(sql -c "select sum(pg_total_relation_size(c.oid)) from pg_class c where relnamespace = 'tacho'::regnamespace and relname ~ '^(hour|word)' and relkind = 'r'")
 samples=$((hours * 180000))
 
-coproc asker { exec 2>/dev/null; psql -qAtX; }
-exec 7<&"${asker[0]}" 8>&"${asker[1]}"
-ask() { # QUERY: one line
-	local line
-	echo "$1;" >&8
-	read -r line <&7
-	echo "$line"
-}
-backend=$(ask "select pg_backend_pid()")
-# median of 5 runs of a query: ms on the clock, and ms the backend was on a CPU
-median() {
-	local before after begun
-	for _ in 1 2 3 4 5; do
-		begun=$(date +%s%N) before=$(cut -d' ' -f1 "/proc/$backend/schedstat")
-		ask "select count(*) from $1" >/dev/null
-		after=$(cut -d' ' -f1 "/proc/$backend/schedstat")
-		echo "$(((after - before) / 1000)) $((($(date +%s%N) - begun) / 1000))"
-	done | sort -n | sed -n 3p
-}
-row() { # NAME QUERY BUDGET
-	median "$2" | awk -v name="$1" -v budget="$3" '{ printf "| %s | %.0f ms | %.0f ms | %s |\n", name, $1 / 1000, $2 / 1000, budget }'
-}
+wait
+connect
 end="$day + $hours * interval '1 hour'"
+recent="$end - interval '1 hour'"
 
 cat <<END
 # SQL edition
@@ -81,7 +73,11 @@ Data: uniform, $hours h, 50 sessions every second, $samples session-samples.
 | ring with dictionaries and indexes | $packed | $(awk "BEGIN { printf \"%.2f\", $packed / $samples }") |
 | hour rows with indexes | $hourly | $(awk "BEGIN { printf \"%.2f\", $hourly / $samples }") |
 
-pg_ash: 9.3 bytes without session identity. Budget: half of it.
+$(for version in "${versions[@]}"; do
+	bytes=$(psql -qAtX -d "$version" -c "select sum(pg_total_relation_size(c.oid)) from pg_class c where relnamespace = 'ash'::regnamespace and relname ~ '^(sample_0|query_map_0|wait_event_map|rollup_1.)$'")
+	echo "$version, $ash_hours h with sums: $bytes bytes, $(awk "BEGIN { printf \"%.2f\", $bytes / $ash_hours / 180000 }") per session-sample, without session identity."
+done)
+Budget: half of pg_ash's (9.3 in its own measurement).
 
 Medians of 5 runs, warm: time the backend was on a CPU, and on the clock.
 
@@ -97,29 +93,31 @@ $(row "$hours h timeline by wait_event, hours" "tacho.timeline($day, $end, '1 ho
 $(row "$hours h one query and wait, hours" "tacho.aas($day, $end, '1 hour', query_id => '7', wait_event => 'IO:Event0')" "20 ms")
 $(row "$hours h one query and wait, minutes" "tacho.aas($day, $end, query_id => '7', wait_event => 'IO:Event0')" "600 ms")
 $(row "$hours h top wait_event of one user" "tacho.top('wait_event', $day, $end, username => 'user1', application => 'app1')" "600 ms")
+$(for version in "${versions[@]}"; do
+	use "$version"
+	runs=1 row "1 h top wait_event, $version, one run" "$(in_ash)" ""
+done)
+
+| Cold: after a restart, files out of the cache | Clock, with connecting |
+|---|---|
+$(once "1 h top wait_event" "tacho.top('wait_event', $recent, $end)")
+$(once "$hours h top wait_event" "tacho.top('wait_event', $day, $end)")
+
+Five readers (1 h top wait_event from samples) for 10 s beside the sampler: $(together)
 
 | Tick beside | CPU | clock | WAL steady | WAL of the first behind a checkpoint |
 |---|---|---|---|---|
 END
 sql -c "delete from tacho.hot" -c "update tacho.setting set enabled = true, sample_interval = '10 milliseconds'" >/dev/null
-wal() { ask "select pg_current_wal_lsn() - '0/0'"; }
-tick() { ask "select tacho.take_sample() || pg_sleep(0.02)::text"; }
+connect
+echo "select pg_sleep(600)" >sleep.sql
 for clients in 50 250 1000; do
-	echo "select pg_sleep(600)" >sleep.sql
 	pgbench -n -c "$clients" -j 2 -T 600 -f sleep.sql postgres >/dev/null 2>&1 &
 	load=$!
+	use bench
 	until [ "$(ask "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and pid <> pg_backend_pid()")" = "$clients" ]; do sleep 0.2; done
-	for _ in {1..10}; do tick >/dev/null; done
-	sql -c "checkpoint"
-	begun=$(wal)
-	tick >/dev/null
-	first=$(($(wal) - begun))
-	for _ in {1..10}; do tick >/dev/null; done
-	begun=$(wal)
-	for _ in {1..51}; do tick >/dev/null; done
-	steady=$((($(wal) - begun) / 51))
-	printf '| %s active sessions | %s | %s bytes | %s bytes |\n' "$clients" \
-		"$(median "tacho.take_sample()" | awk '{ printf "%.1f ms | %.1f ms", $1 / 1000, $2 / 1000 }')" "$steady" "$first"
+	tick_of "$clients active sessions" bench "tacho.take_sample()"
+	for version in "${versions[@]}"; do tick_of "$clients, $version" "$version" "ash.take_sample()"; done
 	kill "$load"
 	wait "$load" 2>/dev/null || true
 	sql -c "select count(pg_terminate_backend(pid)) from pg_stat_activity where wait_event = 'PgSleep'" >/dev/null

@@ -331,13 +331,17 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-	v_slots smallint[] := tacho._lock_slots(q.since_us, q.until_us);
+	v_slots smallint[];
 	v_sides text[] := array['activity', 'session'];
 	v_extra text;
 	v_form text;
 	v_sql text;
 begin
-	if v_slots = '{}' or q.n_buckets = 0 then
+	if q.n_buckets = 0 then
+		return;
+	end if;
+	v_slots := tacho._lock_slots(q.since_us, q.until_us);
+	if v_slots = '{}' then
 		return;
 	end if;
 	for v_extra in select d.name from tacho.dimension d where d.side = 'blocker' order by d.position loop
@@ -414,9 +418,13 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-	v_slots smallint[] := tacho._lock_slots(q.since_us, q.until_us);
+	v_slots smallint[];
 begin
-	if v_slots = '{}' or q.n_buckets = 0 then
+	if q.n_buckets = 0 then
+		return;
+	end if;
+	v_slots := tacho._lock_slots(q.since_us, q.until_us);
+	if v_slots = '{}' then
 		return;
 	end if;
 	return query execute format($sql$

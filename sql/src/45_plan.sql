@@ -107,13 +107,19 @@ end
 $$;
 comment on function tacho._plan is 'decides which part of the window hour rows answer';
 
+create function tacho._only_hours(q tacho.question)
+returns boolean
+language sql immutable parallel safe
+return coalesce(q.hours_from_us = q.since_us and q.hours_to_us = q.until_us, false);
+comment on function tacho._only_hours is 'true when hour rows answer all of a question';
+
 create function tacho._source(q tacho.question, n_observed bigint)
 returns text
 language sql immutable parallel safe
 return case
 	when n_observed = 0 then 'none'
 	when q.hours_from_us is null then 'raw'
-	when q.hours_from_us = q.since_us and q.hours_to_us = q.until_us then 'hour'
+	when tacho._only_hours(q) then 'hour'
 	else 'raw, hour'
 end;
 comment on function tacho._source is 'where figures come from';
@@ -190,6 +196,9 @@ as $$
 begin
 	if q.hours_from_us is null then
 		return query select * from tacho._raw_observed(q);
+		return;
+	elsif tacho._only_hours(q) then
+		return query select * from tacho._hour_observed(q);
 		return;
 	end if;
 	return query
@@ -368,6 +377,8 @@ as $$
 begin
 	if q.hours_from_us is null then
 		return query select * from tacho._raw_cells(q, dimension, by);
+	elsif tacho._only_hours(q) and cardinality(tacho._names(q, dimension, by)) <= 1 then
+		return query select * from tacho._hour_cells(q, dimension, by, fine);
 	elsif q.width_us = 60000000 then
 		return query select * from tacho._pieces(q, dimension, by, fine);
 	else
@@ -379,6 +390,29 @@ begin
 end
 $$;
 comment on function tacho._cells is 'weight and most sessions in one tick by key and bucket';
+
+-- SQL for the cells of a ranking, with the question, the dimension and n as
+-- parameters $1, $7 and $6: few keys of hours are read at once.
+create function tacho._ranked_cells_sql(q tacho.question, dimension text, order_by text, n bigint)
+returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+	if q.hours_from_us is null or q.filters <> '[]' or order_by <> 'avg' then
+		return 'tacho._cells($1, null, $7)';
+	elsif tacho._only_hours(q) and (
+		select count(distinct h.key) / 4 <= n
+		from tacho.hour_key h
+		where h.dimension = (select d.position from tacho.dimension d where d.name = _ranked_cells_sql.dimension)
+			and h.hour between q.hours_from_us / 3600000000 and (q.hours_to_us - 1) / 3600000000)
+	then
+		return 'tacho._hour_cells($1, null, $7, false)';
+	end if;
+	return 'tacho._largest_cells($1, $7, $6)';
+end
+$$;
+comment on function tacho._ranked_cells_sql is 'SQL for the cells of the largest keys and the rest';
 
 -- What a day of 200 queries has by minute is read for n of them: the others are
 -- the whole load without these.

@@ -365,7 +365,7 @@ begin
 			from unnest($2)
 			where observed_ms > 0
 		), x as materialized (
-			select x.by_key as key, x.key is not null as is_rest, x.bucket, x.sum_ms, x.sessions, x.sum_ms * o.factor as score
+			select x.by_key collate "C" as key, x.key is not null as is_rest, x.bucket, x.sum_ms, x.sessions, x.sum_ms * o.factor as score
 			from %3$s x
 			join o on o.bucket = x.bucket
 		), k as (
@@ -399,8 +399,7 @@ begin
 		having count(*) > 0$sql$,
 		case when c.lcm / (select min(o.observed_ms) from unnest(observed) o where o.observed_ms > 0) < 10000 then 'bigint' else 'numeric' end,
 		case order_by when 'peak' then 'peak' when 'p99' then 'p99' when 'sessions' then 'sessions' else 'sum_ms' end,
-		case when q.hours_from_us is not null and q.filters = '[]' and order_by = 'avg' then 'tacho._largest_cells($1, $7, $6)'
-			else 'tacho._cells($1, null, $7)' end)
+		tacho._ranked_cells_sql(q, dimension, order_by, n))
 	using q, observed, c.lcm, (c.n_buckets - 99 * (c.n_buckets - 1) / 100)::integer, c.n_buckets, n, dimension;
 end
 $$;

@@ -1,0 +1,98 @@
+# sql_edition.functions.sh - what bench/sql_edition.sh calls; it sets hours,
+# ash_hours, day, end and recent. One session, which connect starts, answers ask.
+# shellcheck shell=bash disable=SC2154
+
+sql() { psql -qAtX -v ON_ERROR_STOP=1 "$@"; }
+
+# pg_ash: the last hours of the same rows
+ash_of() { # DATABASE
+	local hour
+	createdb "$1"
+	psql -qX -v ON_ERROR_STOP=1 -d "$1" -f "ash/$1.sql" -f bench/sql_edition.sql >"$1.log" 2>&1
+	for ((hour = hours - ash_hours; hour < hours; hour++)); do
+		psql -qX -v ON_ERROR_STOP=1 -d "$1" -c "set work_mem = '256MB'; call ash_hour($day, $hour)"
+	done >>"$1.log" 2>&1
+	if [ "$(psql -qAtX -d "$1" -c "select to_regclass('ash.rollup_1m') is not null")" = t ]; then
+		psql -qX -d "$1" -c "select ash.rollup_minute(100000)" -c "select ash.rollup_hour()" >>"$1.log" 2>&1
+	fi
+	psql -qX -d "$1" -c "vacuum analyze" >>"$1.log" 2>&1
+}
+
+connect() {
+	{ coproc asker { exec 2>/dev/null; psql -qAtX; }; } 2>/dev/null
+	exec 7<&"${asker[0]}" 8>&"${asker[1]}"
+	use bench
+}
+ask() { # QUERY: one line
+	local line
+	echo "$1;" >&8
+	read -r line <&7
+	echo "$line"
+}
+use() { # DATABASE
+	echo "\\c $1" >&8
+	backend=$(ask "select pg_backend_pid()")
+}
+# median of some runs of a query (5): us the backend was on a CPU, and on the clock
+median() {
+	local before after begun i
+	for ((i = 0; i < ${runs:-5}; i++)); do
+		begun=$(date +%s%N) before=$(cut -d' ' -f1 "/proc/$backend/schedstat")
+		ask "select count(*) from $1" >/dev/null
+		after=$(cut -d' ' -f1 "/proc/$backend/schedstat")
+		echo "$(((after - before) / 1000)) $((($(date +%s%N) - begun) / 1000))"
+	done | sort -n | sed -n "$((${runs:-5} / 2 + 1))p"
+}
+row() { # NAME QUERY BUDGET
+	median "$2" | awk -v name="$1" -v budget="$3" '{ printf "| %s | %.0f ms | %.0f ms | %s |\n", name, $1 / 1000, $2 / 1000, budget }'
+}
+in_ash() { # a query of 1 h, as this version writes it
+	if [ "$(ask "select to_regproc('ash.top_waits_at') is not null")" = t ]; then
+		echo "ash.top_waits_at($recent, $end)"
+	else
+		echo "ash.top('wait_event', $recent, $end)"
+	fi
+}
+# the server begins anew, and the system forgets its files
+cold() {
+	pg_ctl -D data -w restart -l server.log >/dev/null
+	find data/base -type f -size +64k -exec dd of={} oflag=nocache conv=notrunc,fdatasync count=0 status=none \;
+}
+once() { # NAME QUERY: the first time on the clock
+	local begun
+	cold
+	psql -qAtX -c "select 1" >/dev/null
+	begun=$(date +%s%N)
+	sql -c "select count(*) from $2" >/dev/null
+	echo "| $1 | $((($(date +%s%N) - begun) / 1000000)) ms |"
+}
+together() {
+	local report
+	sql -c "update tacho.setting set enabled = true, sample_interval = '1 second'" >/dev/null
+	sql -c "call tacho.run_sampler('10 seconds')" >/dev/null 2>&1 &
+	echo "select count(*) from tacho.top('wait_event', $recent, $end, backend_type => '(null)');" >readers.sql
+	report=$(pgbench -n -c 5 -j 1 -T 10 -f readers.sql | sed -n 's/^latency average = //p')
+	wait $!
+	sql -c "update tacho.setting set enabled = false" >/dev/null
+	echo "$report each; $(sql -c "select count(*) || ' ticks in ' || max(first_tick) - min(first_tick) + 1 || ' slots' from tacho.hot where start_ms >= tacho._ms($end)").$(sql -c "delete from tacho.hot")"
+}
+
+wal() { ask "select pg_current_wal_lsn() - '0/0'"; }
+ticks() { # COUNT FUNCTION
+	local i
+	for ((i = 0; i < $1; i++)); do ask "select $2::text || pg_sleep(0.02)::text" >/dev/null; done
+}
+tick_of() { # NAME DATABASE FUNCTION
+	local begun first
+	use "$2"
+	ticks 10 "$3"
+	sql -c "checkpoint"
+	begun=$(wal)
+	ticks 1 "$3"
+	first=$(($(wal) - begun))
+	ticks 10 "$3"
+	begun=$(wal)
+	ticks 51 "$3"
+	printf '| %s | %s | %s bytes | %s bytes |\n' "$1" \
+		"$(median "$3" | awk '{ printf "%.1f ms | %.1f ms", $1 / 1000, $2 / 1000 }')" "$((($(wal) - begun) / 51))" "$first"
+}
