@@ -49,6 +49,44 @@ typedef struct Normalizer
 	YYLTYPE		location;		/* of the current token */
 } Normalizer;
 
+/*
+ * The last short text. The statistics and the history ask for the same one,
+ * right after each other, and scanning is most of what a new statement costs.
+ */
+#define LAST_BYTES 1024
+
+static struct
+{
+	int			length;
+	int			offset;
+	int			constants;
+	int			result_length;
+	char		text[LAST_BYTES];
+	char		result[LAST_BYTES];
+} last;
+
+static bool
+is_last(const char *text, int length, const CompatJumble *jumble, int offset)
+{
+	return length == last.length && offset == last.offset &&
+		jumble->clocations_count == last.constants &&
+		memcmp(text, last.text, length) == 0;
+}
+
+static void
+keep_last(const char *text, int length, const CompatJumble *jumble,
+		  int offset, const char *result, int result_length)
+{
+	if (length > LAST_BYTES || result_length > LAST_BYTES)
+		return;
+	last.length = length;
+	last.offset = offset;
+	last.constants = jumble->clocations_count;
+	last.result_length = result_length;
+	memcpy(last.text, text, length);
+	memcpy(last.result, result, result_length);
+}
+
 static int
 next_token(Normalizer *n)
 {
@@ -185,8 +223,15 @@ normalize_text(StringInfo out, const char *text, int length,
 			   CompatJumble *jumble, int offset, int limit)
 {
 	Normalizer	n = {0};
+	int			begin = out->len;
 	int			rest;
 
+	if (jumble && is_last(text, length, jumble, offset) &&
+		last.result_length <= limit)
+	{
+		appendBinaryStringInfo(out, last.result, last.result_length);
+		return length;
+	}
 	n.out = out;
 	n.text = text;
 	n.length = length;
@@ -205,5 +250,8 @@ normalize_text(StringInfo out, const char *text, int length,
 		appendBinaryStringInfo(out, text + n.copied, rest);
 		n.copied += rest;
 	}
+	if (jumble && n.copied == length && !n.lost)
+		keep_last(text, length, jumble, offset, out->data + begin,
+				  out->len - begin);
 	return n.copied;
 }
