@@ -5,7 +5,7 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 use PostgreSQL::Test::Utils;
 use TachoStatus qw(metric wait_for_metric wait_until_written);
-use TachoTest qw(tacho_cluster tacho_session);
+use TachoTest qw(tacho_cluster tacho_session wait_for_marker);
 use Test::More;
 
 my $node = tacho_cluster('texts', interval => '20ms');
@@ -72,7 +72,7 @@ is(metric($node, 'texts_over_limit'), '0', 'nothing is over the limit');
 # that is counted. With a higher limit the texts come.
 $node->append_conf('postgresql.conf', 'tacho.text_limit = 1');
 $node->reload;
-$node->poll_query_until('postgres', "SELECT current_setting('tacho.text_limit') = '1kB'");
+wait_for_marker($node, 'settings changed', 1);
 my $late = tacho_session($node, app => 'late');
 $late->send('SELECT 1, 2, 3, 4, 5, 6, 7, pg_sleep(1000)');
 ok(wait_for_metric($node, 'texts_over_limit', 'value::bigint > 0'), 'a text over the limit is counted');
@@ -83,7 +83,7 @@ my $texts = "SELECT count(query_text), count(query_id) > 0 FROM tacho.samples(ap
 is($node->safe_psql('postgres', $texts), '0|t', 'by its identifier only');
 $node->append_conf('postgresql.conf', 'tacho.text_limit = 0');
 $node->reload;
-$node->poll_query_until('postgres', "SELECT current_setting('tacho.text_limit') = '0'");
+wait_for_marker($node, 'settings changed', 2);
 my $found = 0;
 for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 {

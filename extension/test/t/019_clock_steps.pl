@@ -135,7 +135,7 @@ for my $when ('as written', 'after a restart')
 			    application => 'seen', n => null))
 			SELECT count(*) = count(DISTINCT tick), sum(weight_ms) = 50 * count(*),
 			  max(tick) - min(tick) + 1 - count(*) BETWEEN 0 AND $missed,
-			  count(*) >= 130
+			  count(*) >= 110
 			FROM s}),
 		't|t|t|t', "no tick counts twice, none is left out, $when");
 	$node->restart if $when eq 'as written';
