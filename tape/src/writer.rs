@@ -378,7 +378,9 @@ impl Writer {
 
     /// Gives the log up after an error; the frame was not written.
     fn failed(&mut self, error: &Error, sequence: u64, now: Now) -> Code {
-        self.close_log(sequence);
+        if !self.remove_begun() {
+            self.close_log(sequence);
+        }
         if is_space(error) {
             self.pause(now);
             return Code::Paused;
@@ -387,6 +389,18 @@ impl Writer {
             self.messages.push(Message::Error(error.to_string()));
         }
         Code::Failed
+    }
+
+    /// A log that was begun and holds no frame goes: a disk that is full for
+    /// long would get a file for each attempt.
+    fn remove_begun(&mut self) -> bool {
+        let begun = self.log.as_ref().filter(|log| log.bytes == 0);
+        let name = begun.map(|log| file_name(log.number, Kind::Log));
+        let removed = name.is_some_and(|name| self.storage.remove(&name).is_ok());
+        if removed {
+            self.log = None;
+        }
+        removed
     }
 
     fn pause(&mut self, now: Now) {
