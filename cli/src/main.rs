@@ -6,6 +6,8 @@ mod bench;
 mod catalog;
 mod cmd;
 mod exchange;
+#[cfg(test)]
+mod exchange_tests;
 mod export;
 #[cfg(test)]
 mod fuzz_tests;
