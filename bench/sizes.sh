@@ -101,6 +101,9 @@ it says so. At 10 ms 99 of 100 do.
 | Process | Peak, KiB |
 |---|--:|
 TEXT
+"$target/examples/dataset" uniform --hours "$hours" > "$work/day.csv"
+echo "| import sessions, the uniform day | $(peak "$tacho" import sessions "$work/day.csv" --tape "$work/imported") |"
+rm -rf "$work/day.csv" "$work/imported"
 "$target/examples/frames" 50 7200 > "$work/frames.bin"
 echo "| writer, 50 sessions, two hours of frames at once | $(peak bash -c \
 	"exec '$tacho' tape-writer --directory '$work/writer' < '$work/frames.bin'") |"

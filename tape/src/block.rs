@@ -394,9 +394,12 @@ impl BlockWriter {
             ..Entry::default()
         };
         match &tables[t].columns[c] {
-            Data::Ints(values) if values.iter().any(|&v| v != 0) => {
-                entry.min = values.iter().copied().min().unwrap_or(0);
-                entry.max = values.iter().copied().max().unwrap_or(0);
+            Data::Ints(values) => {
+                let (min, max) = bounds(values);
+                if (min, max) == (0, 0) {
+                    return Ok(());
+                }
+                (entry.min, entry.max) = (min, max);
                 let coded = self.code(t, c, values, tables)?;
                 entry.coding = coded[0];
                 self.chunk(entry, &coded[1..])
@@ -457,6 +460,16 @@ impl BlockWriter {
     }
 }
 
+/// The least and the largest; zeros when there is none.
+fn bounds(values: &[i64]) -> (i64, i64) {
+    let Some((&first, rest)) = values.split_first() else {
+        return (0, 0);
+    };
+    rest.iter().fold((first, first), |(min, max), &value| {
+        (min.min(value), max.max(value))
+    })
+}
+
 /// A column rewritten against others, which makes smaller numbers.
 struct Derived {
     coding: u8,
@@ -487,15 +500,11 @@ fn derive(
     let rule = |r: &&(&str, &str, u8, &str, &str)| r.0 == def.name && r.1 == def.columns[c].name;
     let &(_, _, coding, base_table, base_column) = DERIVED.iter().find(rule)?;
     let (bt, bc) = schema.column(base_table, base_column)?;
-    let all = |t: usize, c: usize| -> Vec<i64> {
-        (0..tables[t].rows)
-            .map(|row| tables[t].get(c, row))
-            .collect()
-    };
+    let all = |t: usize, c: usize| tables[t].ints(c);
     let base = all(bt, bc);
     let values = match coding {
         codec::OFFSET => {
-            let pairs = values.iter().zip(&base);
+            let pairs = values.iter().zip(&*base);
             pairs.map(|(v, b)| v.wrapping_sub(*b)).collect()
         }
         codec::GAPS => {
@@ -510,7 +519,7 @@ fn derive(
             } else {
                 let first = all(t, def.index("first_tick")?);
                 let (_, number) = schema.column("tick", "tick")?;
-                at_ticks(&first, &all(bt, number), &base)
+                at_ticks(&first, &all(bt, number), &base).into()
             };
             codec::starts(values, &sessions, &base)?
         }
@@ -525,9 +534,16 @@ fn derive(
 /// For each of some ticks the value of a column of table `tick`; 0 for a tick
 /// that is not there. `numbers` ascend.
 pub(crate) fn at_ticks(ticks: &[i64], numbers: &[i64], values: &[i64]) -> Vec<i64> {
-    let value = |tick: &i64| match numbers.binary_search(tick) {
-        Ok(row) => values.get(row).copied().unwrap_or(0),
-        Err(_) => 0,
+    let mut next = 0;
+    let mut value = |tick: &i64| {
+        // A session's ticks mostly follow each other.
+        let row = match numbers.get(next) {
+            Some(number) if number == tick => Ok(next),
+            _ => numbers.binary_search(tick),
+        };
+        let row = row.ok()?;
+        next = row + 1;
+        values.get(row).copied()
     };
-    ticks.iter().map(value).collect()
+    ticks.iter().map(|t| value(t).unwrap_or(0)).collect()
 }

@@ -1,11 +1,11 @@
 //! Builds a part in memory from rows; `ingest.rs` does it from frames.
 
 use crate::error::{Error, Kind, Result};
+use crate::fast::FastMap;
 use crate::part::{Identity, Memory, Part, PartInfo};
 use crate::runs::RunBuilder;
 use crate::schema::{RUN, STATS, Schema};
 use crate::table::Table;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Builds a part row by row. Values are given as readers get them: REF and
@@ -17,8 +17,8 @@ pub struct PartBuilder {
     pub(crate) runs: RunBuilder,
     pub(crate) lost_definitions: u64,
     pub(crate) dropped_rows: u64,
-    names: HashMap<(i64, Vec<u8>), i64>,
-    rows: HashMap<(usize, Vec<i64>), i64>,
+    names: FastMap<(i64, Vec<u8>), i64>,
+    rows: FastMap<(usize, Vec<i64>), i64>,
 }
 
 impl PartBuilder {
@@ -36,8 +36,8 @@ impl PartBuilder {
             schema,
             lost_definitions: 0,
             dropped_rows: 0,
-            names: HashMap::new(),
-            rows: HashMap::new(),
+            names: FastMap::default(),
+            rows: FastMap::default(),
         })
     }
 

@@ -5,6 +5,7 @@
 
 use crate::build::PartBuilder;
 use crate::error::Result;
+use crate::fast::FastMap;
 use crate::part::{Identity, Part};
 use crate::schema::{ColumnType, RUN, Schema};
 use crate::section::{Section, from_stored};
@@ -22,6 +23,8 @@ pub struct Ingest {
     tick_columns: Option<TickColumns>,
     /// Ticks of the frame at hand, by their index in it.
     ticks: Vec<Tick>,
+    /// The sample at hand.
+    values: Vec<i64>,
     last_tick: i64,
     last_slot_ms: Option<i64>,
     sample_rows: u64,
@@ -32,7 +35,7 @@ pub struct Ingest {
 #[derive(Default)]
 struct Dictionary {
     /// Entries are referred to by id.
-    by_id: Option<HashMap<u64, i64>>,
+    by_id: Option<FastMap<u64, i64>>,
     by_content: HashMap<(Vec<i64>, Vec<u8>), i64>,
     /// Ids without a definition: how many rows refer to them.
     lost: HashMap<u64, u64>,
@@ -81,7 +84,7 @@ impl Ingest {
             let unique = schema.is_dictionary(t);
             let has_id = schema.tables[t].index("id").is_some();
             Dictionary {
-                by_id: (unique && has_id).then(HashMap::new),
+                by_id: (unique && has_id).then(FastMap::default),
                 unique,
                 ..Dictionary::default()
             }
@@ -92,6 +95,7 @@ impl Ingest {
             builder: PartBuilder::new(Arc::new(schema))?,
             tick_base,
             ticks: Vec::new(),
+            values: Vec::new(),
             last_tick: 0,
             last_slot_ms: None,
             sample_rows: 0,
@@ -356,18 +360,16 @@ impl Ingest {
             return;
         };
         self.sample_rows += rows.rows as u64;
+        if self.ticks.len() == 1 {
+            self.samples_of_one_tick(&rows, [at, gone, session]);
+            return;
+        }
         let mut order: Vec<usize> = (0..rows.rows).collect();
         order.sort_by_key(|&row| rows.get(at, row));
         let mut holding: HashMap<i64, usize> = HashMap::new();
         for row in order {
             if self.tick_at(rows.get(at, row)).is_none() || rows.get(session, row) == 0 {
                 self.dropped_rows += 1;
-                continue;
-            }
-            if self.ticks.len() == 1 {
-                if rows.get(gone, row) == 0 {
-                    self.hold(&rows, session, row, 0, 1);
-                }
                 continue;
             }
             let from = rows.get(at, row) as usize;
@@ -384,10 +386,24 @@ impl Ingest {
         }
     }
 
+    /// The same where nothing can hold any longer: `columns` are tick, gone,
+    /// session.
+    fn samples_of_one_tick(&mut self, rows: &Rows<'_>, [at, gone, session]: [usize; 3]) {
+        for row in 0..rows.rows {
+            if self.tick_at(rows.get(at, row)).is_none() || rows.get(session, row) == 0 {
+                self.dropped_rows += 1;
+            } else if rows.get(gone, row) == 0 {
+                self.hold(rows, session, row, 0, 1);
+            }
+        }
+    }
+
     /// Adds a sample for the ticks from..to of the frame that have samples.
     fn hold(&mut self, rows: &Rows<'_>, session: usize, row: usize, from: usize, to: usize) {
+        let mut values = std::mem::take(&mut self.values);
         let columns = self.builder.runs.columns();
-        let values: Vec<i64> = columns.iter().map(|&c| rows.get(c, row)).collect();
+        values.clear();
+        values.extend(columns.iter().map(|&c| rows.get(c, row)));
         let session = rows.get(session, row);
         for index in from..to {
             let tick = self.ticks[index];
@@ -398,6 +414,7 @@ impl Ingest {
                 self.dropped_rows += 1;
             }
         }
+        self.values = values;
     }
 
     /// Everything so far as a part in memory.

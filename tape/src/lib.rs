@@ -10,6 +10,7 @@ pub mod carry;
 mod codec;
 pub mod directory;
 pub mod error;
+pub mod fast;
 pub mod frame;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;

@@ -464,16 +464,21 @@ impl Merger {
         let order = self.builder.runs.columns().to_vec();
         let clock = Clock::read(part)?;
         let mut values = vec![0; order.len()];
+        let used = order.iter().enumerate();
+        let used: Vec<(usize, usize)> = used
+            .filter(|(_, c)| !columns[**c].is_empty())
+            .map(|(slot, c)| (slot, *c))
+            .collect();
         for row in 0..part.rows(RUN) {
             let (session, first) = (value(session, row), value(first, row));
             let shift = match starts[0].map_or(0, |c| value(c, row)) {
                 0 => 0,
                 start => self.shift(session, first, start, &clock),
             };
-            for (slot, &c) in values.iter_mut().zip(&order) {
-                *slot = value(c, row);
-                if *slot != 0 && starts.contains(&Some(c)) {
-                    *slot += shift;
+            for &(slot, c) in &used {
+                values[slot] = value(c, row);
+                if shift != 0 && values[slot] != 0 && starts.contains(&Some(c)) {
+                    values[slot] += shift;
                 }
             }
             let ticks = value(ticks, row);

@@ -89,11 +89,31 @@ impl RunBuilder {
     /// The runs, sorted by (session, first_tick).
     pub(crate) fn finish(mut self) -> Table {
         self.table.pad();
-        let mut order: Vec<u32> = (0..self.table.rows as u32).collect();
-        // Runs of a session were added in order of ticks; the sort is stable.
-        order.sort_by_key(|&row| self.table.get(self.session, row as usize));
+        let order = self.order();
         self.table.permute(&order);
         self.table
+    }
+
+    /// The rows by session; those of a session were added in order of ticks.
+    fn order(&self) -> Vec<u32> {
+        let sessions = self.table.ints(self.session);
+        // Where the rows of each session begin, then where its next one goes.
+        let mut next = vec![0_u32; self.newest.len() + 1];
+        for &session in &*sessions {
+            next[session as usize + 1] += 1;
+        }
+        let mut rows = 0;
+        for begin in &mut next {
+            rows += *begin;
+            *begin = rows;
+        }
+        let mut order = vec![0; sessions.len()];
+        for (row, &session) in sessions.iter().enumerate() {
+            let place = &mut next[session as usize];
+            order[*place as usize] = row as u32;
+            *place += 1;
+        }
+        order
     }
 }
 

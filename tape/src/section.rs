@@ -57,6 +57,19 @@ fn numbers(bytes: &[u8], width: usize) -> impl Iterator<Item = u64> {
     bytes.chunks_exact(width).map(number)
 }
 
+/// All numbers of one width.
+fn wide(bytes: &[u8], width: usize) -> Vec<u64> {
+    fn each<const N: usize>(bytes: &[u8], one: impl Fn([u8; N]) -> u64) -> Vec<u64> {
+        bytes.as_chunks().0.iter().map(|b| one(*b)).collect()
+    }
+    match width {
+        1 => bytes.iter().map(|b| u64::from(*b)).collect(),
+        2 => each(bytes, |b| u64::from(u16::from_le_bytes(b))),
+        4 => each(bytes, |b| u64::from(u32::from_le_bytes(b))),
+        _ => each(bytes, u64::from_le_bytes),
+    }
+}
+
 /// Iterator over the sections of a payload; ends after the first error.
 pub struct Sections<'a> {
     rest: &'a [u8],
@@ -209,7 +222,7 @@ impl<'a> RawColumn<'a> {
     /// The stored numbers, one per row of the section; zeros for strings.
     pub fn stored(&self, rows: usize) -> Vec<u64> {
         match self.coding {
-            Coding::Dense { width, numbers: n } => numbers(n, width).collect(),
+            Coding::Dense { width, numbers: n } => wide(n, width),
             Coding::Sparse {
                 width,
                 rows: r,

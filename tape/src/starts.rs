@@ -56,15 +56,12 @@ impl Starts {
             run.index("xact_start")?,
             run.index("state_change")?,
         ];
-        let all = |table: &Table, column: usize| -> Vec<i64> {
-            (0..table.rows).map(|row| table.get(column, row)).collect()
-        };
         let (ticks, number) = schema.column("tick", "tick")?;
         let ticks_of = &tables[ticks];
-        let numbers = all(ticks_of, number);
-        let taken = all(ticks_of, schema.tables[ticks].index("taken_at")?);
-        let interval = all(ticks_of, schema.tables[ticks].index("interval_ms")?);
-        let first = all(&tables[t], first);
+        let numbers = ticks_of.ints(number);
+        let taken = ticks_of.ints(schema.tables[ticks].index("taken_at")?);
+        let interval = ticks_of.ints(schema.tables[ticks].index("interval_ms")?);
+        let first = tables[t].ints(first);
         let taken = at_ticks(&first, &numbers, &taken);
         let interval = at_ticks(&first, &numbers, &interval);
         let table = &mut tables[t];

@@ -2,6 +2,7 @@
 //! in zeros (or empty strings): columns that are never set cost nothing.
 
 use crate::schema::{ColumnType, TableDef};
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -98,6 +99,7 @@ impl Table {
         self.rows - 1
     }
 
+    #[inline]
     pub(crate) fn get(&self, column: usize, row: usize) -> i64 {
         match self.columns.get(column) {
             Some(Data::Ints(v)) => v.get(row).copied().unwrap_or(0),
@@ -105,13 +107,24 @@ impl Table {
         }
     }
 
+    /// The numbers of a column, one a row; zeros for one of strings.
+    pub(crate) fn ints(&self, column: usize) -> Cow<'_, [i64]> {
+        match self.columns.get(column) {
+            Some(Data::Ints(v)) if v.len() == self.rows => Cow::Borrowed(v),
+            _ => Cow::Owned((0..self.rows).map(|row| self.get(column, row)).collect()),
+        }
+    }
+
     /// Sets a number of an existing row; a column of strings is left alone.
+    #[inline]
     pub(crate) fn set(&mut self, column: usize, row: usize, value: i64) {
         if let Some(Data::Ints(v)) = self.columns.get_mut(column) {
             if row < v.len() {
                 v[row] = value;
             } else if value != 0 {
-                v.resize(row, 0);
+                if v.len() < row {
+                    v.resize(row, 0);
+                }
                 v.push(value);
             }
         }

@@ -13,7 +13,7 @@ type Key = (i64, i64);
 /// How often the rows of a file refer to what has a text, by table and
 /// reference.
 #[derive(Default)]
-pub(crate) struct Usage(HashMap<(usize, i64), u64>);
+pub(crate) struct Usage(HashMap<usize, Vec<u64>>);
 
 /// Texts that were left out.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -34,27 +34,32 @@ impl Usage {
             let Some(target) = target else {
                 continue;
             };
+            let used = self.0.entry(target).or_default();
             for (row, &reference) in columns[c].iter().enumerate() {
                 let length = ticks.and_then(|ticks| columns[ticks].get(row).copied());
                 let weight = length.map_or(1, |n| u64::try_from(n).unwrap_or(0));
-                let known = self.0.entry((target, reference)).or_default();
-                *known = known.saturating_add(weight);
+                let reference = usize::try_from(reference).unwrap_or(0);
+                if used.len() <= reference {
+                    used.resize(reference + 1, 0);
+                }
+                used[reference] = used[reference].saturating_add(weight);
             }
         }
     }
 
     fn by_key(&self, schema: &Schema, tables: &[Table]) -> HashMap<Key, u64> {
         let mut used: HashMap<Key, u64> = HashMap::new();
-        for (&(t, reference), &weight) in self.0.iter().filter(|u| u.0.1 > 0) {
-            let row = reference as usize - 1;
-            let value = |name| {
-                schema.tables[t]
-                    .index(name)
-                    .map_or(0, |c| tables[t].get(c, row))
-            };
-            let known = used.entry(key(value("query_id"), value("text_key")));
-            let known = known.or_default();
-            *known = known.saturating_add(weight);
+        for (&t, weights) in &self.0 {
+            let index = |name| schema.tables[t].index(name);
+            let [query_id, text_key] = [index("query_id"), index("text_key")];
+            // Reference 0 is none.
+            let weights = weights.iter().skip(1).enumerate();
+            for (row, &weight) in weights.filter(|w| *w.1 > 0) {
+                let value = |c: Option<usize>| c.map_or(0, |c| tables[t].get(c, row));
+                let known = used.entry(key(value(query_id), value(text_key)));
+                let known = known.or_default();
+                *known = known.saturating_add(weight);
+            }
         }
         used
     }

@@ -1,6 +1,7 @@
 //! Imports history from text. Files are written in a directory of their own
 //! within the tape and renamed when all is read: a bad line leaves nothing.
 
+mod lines;
 mod others;
 mod part;
 mod sessions;
@@ -10,7 +11,7 @@ mod value;
 pub use sessions::Imported;
 
 use crate::{catalog, exchange};
-use csv::ByteRecord;
+use lines::{Lines, Record};
 use others::Others;
 use sessions::Importer;
 use std::fmt;
@@ -48,61 +49,29 @@ pub fn import(inputs: Vec<Input>, mut target: Target, interval_ms: i64) -> Impor
         read: Box::new(&b"time\n"[..]),
     });
     let Input { file, read, .. } = sessions;
-    let mut reader = csv_reader(read);
-    let mut record = ByteRecord::new();
-    read_record(&mut reader, &mut record).map_err(|e| e.file(&file))?;
+    let mut lines = Lines::new(read);
+    let mut record = Record::default();
+    read_header(&mut lines, &mut record).map_err(|e| e.file(&file))?;
     let run = schema.table("run");
     let known = run.map_or_else(Vec::new, |run| exchange::fields(&schema, run));
     let header = Header::parse(&record, &known, sessions::QUERY_TEXT);
     let header = header.map_err(|e| e.at(1).file(&file))?;
     let mut importer = Importer::new(header, others, schema, &mut target, interval_ms)?;
-    while reader
-        .read_byte_record(&mut record)
-        .map_err(|e| csv_error(&e).file(&file))?
-    {
-        let line = record.position().map_or(0, csv::Position::line);
-        importer.line(&record).map_err(|e| e.at(line).file(&file))?;
+    while lines.next(&mut record).map_err(|e| e.file(&file))? {
+        let taken = importer.line(&record);
+        taken.map_err(|e| e.at(record.line).file(&file))?;
     }
     let imported = importer.end()?;
     target.finish()?;
     Ok(imported)
 }
 
-fn csv_reader(read: Box<dyn Read>) -> csv::Reader<Box<dyn Read>> {
-    csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(false)
-        .buffer_capacity(1 << 18)
-        .from_reader(read)
-}
-
 /// Reads the first line.
-fn read_record(
-    reader: &mut csv::Reader<Box<dyn Read>>,
-    record: &mut ByteRecord,
-) -> ImportResult<()> {
-    match reader.read_byte_record(record) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(ImportError::new("the input is empty")
+fn read_header(lines: &mut Lines, record: &mut Record) -> ImportResult<()> {
+    match lines.next(record)? {
+        true => Ok(()),
+        false => Err(ImportError::new("the input is empty")
             .hint("The first line names the columns, such as time,pid,wait_event.")),
-        Err(error) => Err(csv_error(&error)),
-    }
-}
-
-fn csv_error(error: &csv::Error) -> ImportError {
-    let line = error.position().map(csv::Position::line);
-    let message = match error.kind() {
-        csv::ErrorKind::UnequalLengths {
-            expected_len, len, ..
-        } => {
-            format!("expected {expected_len} fields, found {len}")
-        }
-        csv::ErrorKind::Io(e) => format!("could not read input: {e}"),
-        _ => error.to_string(),
-    };
-    ImportError {
-        line,
-        ..ImportError::new(message)
     }
 }
 

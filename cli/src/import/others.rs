@@ -1,12 +1,11 @@
 //! Rows of any kind but samples: each waits for its tick, or for the first
 //! one that is not before its time.
 
+use super::lines::{Lines, Record};
 use super::part::{Fields, Part};
 use super::value::{Header, int, text, time_us};
-use super::{ImportError, ImportResult, Input, csv_error};
+use super::{ImportError, ImportResult, Input};
 use crate::exchange::{self, Field, Place};
-use csv::ByteRecord;
-use std::io::Read;
 use tacho_tape::schema::{ColumnType, Schema};
 
 /// A tick that was read.
@@ -23,8 +22,8 @@ pub struct Tick {
 /// The rows of a kind, in their order.
 pub struct Others {
     file: String,
-    reader: csv::Reader<Box<dyn Read>>,
-    record: ByteRecord,
+    lines: Lines,
+    record: Record,
     /// The record holds a row that waits.
     waiting: bool,
     table: String,
@@ -49,10 +48,10 @@ impl Others {
         let Input { kind, file, read } = input;
         let table = exchange::table_of(schema, &kind);
         let table = table.ok_or_else(|| unknown_kind(&kind, schema))?;
-        let mut reader = super::csv_reader(read);
-        let mut record = ByteRecord::new();
+        let mut lines = Lines::new(read);
+        let mut record = Record::default();
         let named = |e: ImportError| e.file(&file);
-        super::read_record(&mut reader, &mut record).map_err(named)?;
+        super::read_header(&mut lines, &mut record).map_err(named)?;
         let known = exchange::fields(schema, table);
         let header = Header::parse(&record, &known, "").map_err(|e| e.at(1).file(&file))?;
         let mut others = Others {
@@ -64,7 +63,7 @@ impl Others {
             text: None,
             references: Vec::new(),
             waiting: false,
-            reader,
+            lines,
             record,
             file,
         };
@@ -101,8 +100,8 @@ impl Others {
     }
 
     fn next(&mut self) -> ImportResult<()> {
-        let more = self.reader.read_byte_record(&mut self.record);
-        self.waiting = more.map_err(|e| csv_error(&e).file(&self.file))?;
+        let more = self.lines.next(&mut self.record);
+        self.waiting = more.map_err(|e| e.file(&self.file))?;
         Ok(())
     }
 
@@ -172,13 +171,12 @@ impl Others {
     }
 
     fn error(&self, error: ImportError) -> ImportError {
-        let line = self.record.position().map_or(0, csv::Position::line);
-        error.at(line).file(&self.file)
+        error.at(self.record.line).file(&self.file)
     }
 }
 
 /// A session that is named by process id and start.
-fn session(part: &mut Part, fields: &Fields, record: &ByteRecord) -> ImportResult<i64> {
+fn session(part: &mut Part, fields: &Fields, record: &Record) -> ImportResult<i64> {
     let values = part.values(fields, record)?;
     let value = |name| values.iter().find(|v| v.0 == name).map_or(0, |v| v.1);
     part.session_of(value("pid"), value("backend_start"))

@@ -1,11 +1,12 @@
 //! A file being built, with what was resolved in it.
 
 use super::ImportResult;
-use super::value::{FastMap, number, text};
+use super::lines::Record;
+use super::value::{number, text};
 use crate::exchange::Field;
-use csv::ByteRecord;
 use std::sync::Arc;
 use tacho_tape::PartBuilder;
+use tacho_tape::fast::FastMap;
 use tacho_tape::schema::{ColumnType, Schema};
 
 /// PostgreSQL's id of UTF-8.
@@ -63,7 +64,7 @@ impl Part {
     pub fn values<'f>(
         &mut self,
         fields: &'f Fields,
-        record: &ByteRecord,
+        record: &Record,
     ) -> ImportResult<Vec<(&'f str, i64)>> {
         let value = |(position, field): &'f (usize, Field)| {
             let value = self.value(field, text(record, Some(*position)))?;

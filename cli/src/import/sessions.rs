@@ -1,16 +1,17 @@
 //! Lines of sessions, one a session and tick, to files of a day with a group
 //! an hour.
 
+use super::lines::Record;
 use super::others::{Others, Tick};
 use super::part::{Fields, Part, UTF8};
 use super::target::Target;
-use super::value::{FastMap, Header, int, invalid, label, number, text, time_us};
+use super::value::{Header, int, invalid, label, number, text, time_us};
 use super::{ImportError, ImportResult};
 use crate::exchange::{Field, Place};
-use csv::ByteRecord;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use tacho_tape::Schema;
+use tacho_tape::fast::FastMap;
 use tacho_tape::schema::ColumnType;
 
 /// A group ends with the hour, or with this many runs.
@@ -181,7 +182,7 @@ impl<'a> Importer<'a> {
     }
 
     /// Takes a line.
-    pub fn line(&mut self, record: &ByteRecord) -> ImportResult<()> {
+    pub fn line(&mut self, record: &Record) -> ImportResult<()> {
         if !self.is_same_tick(record)? {
             self.begin_tick(record)?;
         }
@@ -197,7 +198,7 @@ impl<'a> Importer<'a> {
             .chain(self.plan.ticks.iter().map(|t| Some(t.0)))
     }
 
-    fn is_same_tick(&self, record: &ByteRecord) -> ImportResult<bool> {
+    fn is_same_tick(&self, record: &Record) -> ImportResult<bool> {
         let Some(tick) = self.tick else {
             return Ok(false);
         };
@@ -216,7 +217,7 @@ impl<'a> Importer<'a> {
     }
 
     /// Two lines of one tick must say the same of it.
-    fn compare_ticks(&self, record: &ByteRecord) -> ImportResult<()> {
+    fn compare_ticks(&self, record: &Record) -> ImportResult<()> {
         let known = self.tick_texts.iter().skip(2);
         for ((position, field), known) in self.plan.ticks.iter().zip(known) {
             let now = text(record, Some(*position));
@@ -234,11 +235,11 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    fn slot_ms(&self, record: &ByteRecord) -> ImportResult<i64> {
+    fn slot_ms(&self, record: &Record) -> ImportResult<i64> {
         Ok(time_us(text(record, self.plan.time), "time")?.div_euclid(1000))
     }
 
-    fn interval(&self, record: &ByteRecord) -> ImportResult<i64> {
+    fn interval(&self, record: &Record) -> ImportResult<i64> {
         let given = text(record, Plan::has(&self.plan.ticks, "interval_ms"));
         match int(given, "interval_ms")? {
             0 => Ok(self.interval_ms),
@@ -247,7 +248,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    fn begin_tick(&mut self, record: &ByteRecord) -> ImportResult<()> {
+    fn begin_tick(&mut self, record: &Record) -> ImportResult<()> {
         self.end_tick()?;
         let slot_ms = self.slot_ms(record)?;
         let interval = self.interval(record)?;
@@ -316,7 +317,7 @@ impl<'a> Importer<'a> {
     }
 
     /// The columns of the tick.
-    fn read_tick(&mut self, record: &ByteRecord, interval: i64) -> ImportResult<()> {
+    fn read_tick(&mut self, record: &Record, interval: i64) -> ImportResult<()> {
         let values = self.part.values(&self.plan.ticks, record)?.into_iter();
         let mut values: Vec<(String, i64)> = values.map(|v| (v.0.to_string(), v.1)).collect();
         let slot_ms = self.tick.map_or(0, |t| t.slot_ms);
@@ -339,7 +340,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    fn sample(&mut self, record: &ByteRecord, unknown: bool) -> ImportResult<()> {
+    fn sample(&mut self, record: &Record, unknown: bool) -> ImportResult<()> {
         if self.failed {
             return Err(ImportError::new("a failed tick has no sessions"));
         }
@@ -351,9 +352,14 @@ impl<'a> Importer<'a> {
             return Err(ImportError::new(message));
         }
         let values = self.lasting_values(record)?;
+        // A query often begins with its transaction.
+        let mut before: (&[u8], i64) = (b"", 0);
         for (position, field, _) in &self.plan.times {
-            let time = number(&self.schema, field, text(record, Some(*position)))?;
-            self.pending_times.push(time);
+            let text = text(record, Some(*position));
+            if text != before.0 {
+                before = (text, number(&self.schema, field, text)?);
+            }
+            self.pending_times.push(before.1);
         }
         let blocked_by = match text(record, self.plan.blocked_by) {
             b"" => (0, 0),
@@ -377,7 +383,7 @@ impl<'a> Importer<'a> {
 
     /// The session of a line. One of process 0 is not known: each of a tick
     /// is another.
-    fn session(&mut self, record: &ByteRecord, unknown: bool) -> ImportResult<Session> {
+    fn session(&mut self, record: &Record, unknown: bool) -> ImportResult<Session> {
         make_key(&mut self.key, record, &self.plan.session);
         if unknown {
             self.unknown = self.unknown.saturating_add(1);
@@ -414,7 +420,7 @@ impl<'a> Importer<'a> {
     }
 
     /// Index of the lasting values of a sample.
-    fn lasting_values(&mut self, record: &ByteRecord) -> ImportResult<usize> {
+    fn lasting_values(&mut self, record: &Record) -> ImportResult<usize> {
         make_key(&mut self.key, record, &self.plan.lasting);
         self.key
             .extend_from_slice(text(record, self.plan.query_text));
@@ -428,7 +434,7 @@ impl<'a> Importer<'a> {
         Ok(index)
     }
 
-    fn read_values(&mut self, record: &ByteRecord) -> ImportResult<Vec<i64>> {
+    fn read_values(&mut self, record: &Record) -> ImportResult<Vec<i64>> {
         let plan = Arc::clone(&self.plan);
         let mut named: Vec<(&str, i64)> = Vec::new();
         let mut wait: Vec<(&str, i64)> = Vec::new();
@@ -472,11 +478,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    fn statement(
-        &mut self,
-        mut values: Vec<(&str, i64)>,
-        record: &ByteRecord,
-    ) -> ImportResult<i64> {
+    fn statement(&mut self, mut values: Vec<(&str, i64)>, record: &Record) -> ImportResult<i64> {
         let query_text = text(record, self.plan.query_text);
         let value = |name| values.iter().find(|v| v.0 == name).map_or(0, |v| v.1);
         let query_id = value("query_id");
@@ -493,7 +495,7 @@ impl<'a> Importer<'a> {
     }
 
     /// Keeps a text once per file and database.
-    fn text(&mut self, query_id: i64, text_key: i64, record: &ByteRecord) -> ImportResult<()> {
+    fn text(&mut self, query_id: i64, text_key: i64, record: &Record) -> ImportResult<()> {
         let query_text = text(record, self.plan.query_text);
         let [database, username] =
             [self.plan.database, self.plan.username].map(|c| text(record, c));
@@ -600,7 +602,7 @@ fn after(slot_ms: i64, before: i64) -> ImportResult<i64> {
 }
 
 /// The columns of a line as one key.
-fn make_key(key: &mut Vec<u8>, record: &ByteRecord, columns: &Fields) {
+fn make_key(key: &mut Vec<u8>, record: &Record, columns: &Fields) {
     key.clear();
     for (position, _) in columns {
         let text = text(record, Some(*position));

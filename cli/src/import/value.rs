@@ -1,37 +1,11 @@
 //! Values of the input.
 
+use super::lines::Record;
 use super::{ImportError, ImportResult};
 use crate::exchange::Field;
 use crate::reader::time;
-use csv::ByteRecord;
 use jiff::tz::TimeZone;
-use std::hash::{BuildHasherDefault, Hasher};
 use tacho_tape::schema::{ColumnType, Schema};
-
-/// A hash map for keys that come by the million.
-pub type FastMap<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<Fold>>;
-
-/// Folds eight bytes at a time; the input is the importer's own.
-#[derive(Default)]
-pub struct Fold(u64);
-
-impl Hasher for Fold {
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 32)
-    }
-}
 
 /// Where the columns are in a line.
 pub struct Header {
@@ -44,7 +18,7 @@ pub struct Header {
 impl Header {
     /// Reads the first line. `known` are the columns that are stored, `extra`
     /// one more that is understood.
-    pub fn parse(record: &ByteRecord, known: &[Field], extra: &str) -> ImportResult<Header> {
+    pub fn parse(record: &Record, known: &[Field], extra: &str) -> ImportResult<Header> {
         let mut header = Header {
             fields: Vec::new(),
             extra: None,
@@ -83,7 +57,7 @@ impl Header {
 }
 
 /// A field of a line; empty when it is not there.
-pub fn text(record: &ByteRecord, position: Option<usize>) -> &[u8] {
+pub fn text(record: &Record, position: Option<usize>) -> &[u8] {
     position.and_then(|p| record.get(p)).unwrap_or_default()
 }
 
@@ -151,27 +125,32 @@ pub fn time_us(text: &[u8], name: &str) -> ImportResult<i64> {
 /// µs of `YYYY-MM-DD HH:MM:SS[.ffffff][Z|+00]`, the form that comes by the
 /// million; any other is left to [`time::moment`].
 fn plain_time(text: &[u8]) -> Option<i64> {
-    let digits = |at: std::ops::Range<usize>| -> Option<i64> {
-        let mut value = 0;
-        for byte in text.get(at)? {
-            value = value * 10 + i64::from(byte.is_ascii_digit().then(|| byte - b'0')?);
-        }
-        Some(value)
+    let head: &[u8; 19] = text.first_chunk()?;
+    let digit = |byte: u8| match byte.wrapping_sub(b'0') {
+        digit @ 0..=9 => Some(i64::from(digit)),
+        _ => None,
     };
-    let is = |at: usize, wanted: &[u8]| text.get(at).is_some_and(|b| wanted.contains(b));
-    let marks = is(4, b"-") && is(7, b"-") && is(10, b" T") && is(13, b":") && is(16, b":");
-    let (year, month, day) = (digits(0..4)?, digits(5..7)?, digits(8..10)?);
-    let (hour, minute, second) = (digits(11..13)?, digits(14..16)?, digits(17..19)?);
-    let mut at = 19;
+    let two = |at: usize| Some(digit(head[at])? * 10 + digit(head[at + 1])?);
+    let marks =
+        [head[4], head[7], head[13], head[16]] == *b"--::" && matches!(head[10], b' ' | b'T');
+    let (year, month, day) = (two(0)? * 100 + two(2)?, two(5)?, two(8)?);
+    let (hour, minute, second) = (two(11)?, two(14)?, two(17)?);
+    let mut rest = &text[19..];
     let mut us = 0;
-    if is(at, b".") {
-        let length = text[at + 1..].iter().take_while(|b| b.is_ascii_digit());
-        let length = length.count();
-        let scale = 10_i64.pow(6_u32.checked_sub(u32::try_from(length).ok()?)?);
-        us = digits(at + 1..at + 1 + length)? * scale;
-        at += 1 + length;
+    if let Some(fraction) = rest.strip_prefix(b".") {
+        rest = fraction;
+        let mut scale = 1_000_000;
+        while let Some(digit) = rest.first().and_then(|byte| digit(*byte)) {
+            scale /= 10;
+            us += digit * scale;
+            rest = &rest[1..];
+        }
+        // More than six digits, or none.
+        if scale == 0 || scale == 1_000_000 {
+            return None;
+        }
     }
-    let utc = matches!(text.get(at..)?, b"" | b"Z" | b"+00" | b"+00:00");
+    let utc = matches!(rest, b"" | b"Z" | b"+00" | b"+00:00");
     // The last day of February is for the thorough one.
     let longest = match month {
         2 => 28,
