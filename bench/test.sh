@@ -80,6 +80,11 @@ awk '/^databases/ {$3 = 1} /^\[\[codec.layout/ {n++} /^\[\[variant/ {n = 0} n < 
 check "codec runs in every form and reads what it wrote" bench "$dir/codec.toml" --rounds 1 --output "$dir/codec"
 check "codec has a run for each form and layout" runs codec 6
 check "codec is reported" whole codec
+sed 's/^hours = 6/hours = 1/' "$repo/bench/scenarios/history.toml" >"$dir/history.toml"
+check "history asks the tape; the edition is left out when it is not given" bench "$dir/history.toml" --rounds 1 \
+	--output "$dir/history"
+check "history has a run for each question" runs history 6
+check "and says what is left out" grep -q 'left out: --edition was not given' "$dir/history/report.md"
 check "any setting can be measured" bench setting --name work_mem --values 64kB,64MB --scale 1 --rounds 2 \
 	--sql "select count(distinct aid) from pgbench_accounts" --output "$dir/setting"
 check "setting has a run for each value and round" runs setting 4

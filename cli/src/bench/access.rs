@@ -6,6 +6,7 @@ use super::process::{Running, Stop, as_account, run};
 use super::scenario::Scenario;
 use anyhow::{Context, Result};
 use std::io::Write;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -76,6 +77,32 @@ impl Access {
     /// psql on the database of the load, without anything around its rows.
     pub fn psql_loaded(&self) -> Command {
         self.psql(&on_database(&self.dsn, LOADED))
+    }
+
+    /// The same on any database.
+    pub fn psql_on(&self, database: &str) -> Command {
+        self.psql(&on_database(&self.dsn, database))
+    }
+
+    /// The same, run by the caller, whose files it may read.
+    pub fn psql_as_caller(&self, database: &str) -> Command {
+        let mut psql = self.programs.program("psql");
+        let dsn = on_database(&self.dsn, database);
+        psql.args(["-XAtqw", "-v", "ON_ERROR_STOP=1", "-d", &dsn]);
+        psql
+    }
+
+    /// Gives a directory and the files in it to the user of the server.
+    pub fn own(&self, directory: &Path) -> Result<()> {
+        let Some(account) = &self.account else {
+            return Ok(());
+        };
+        let (uid, gid) = (Some(account.uid), Some(account.gid));
+        chown(directory, uid, gid)?;
+        for file in std::fs::read_dir(directory)? {
+            chown(file?.path(), uid, gid)?;
+        }
+        Ok(())
     }
 
     fn psql(&self, dsn: &str) -> Command {

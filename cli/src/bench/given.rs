@@ -245,6 +245,10 @@ fn check_scenario(scenario: &Scenario, libraries: Option<&str>) -> Result<()> {
         !cores,
         "a given server cannot be bound to cores\nhint: Leave out --cores."
     );
+    ensure!(
+        scenario.history.is_none(),
+        "a history is made on private servers only\nhint: Leave out --dsn."
+    );
     let there: Vec<&str> = libraries
         .unwrap_or_default()
         .split(',')

@@ -11,6 +11,7 @@ mod codec;
 pub mod compare;
 pub mod document;
 mod given;
+pub mod history;
 mod install;
 mod machine;
 mod metric;
@@ -53,6 +54,8 @@ pub struct Options {
     pub installations: Vec<PathBuf>,
     /// Connection string of the server to measure; none: private servers.
     pub dsn: Option<String>,
+    /// SQL of what is no library.
+    pub installers: history::Installers,
     /// Leave out variants whose extension is missing.
     pub skip_missing: bool,
     /// Directory of results.
@@ -76,7 +79,7 @@ struct Bench<'a> {
 pub fn run(scenario: &Scenario, options: &Options, stop: &Stop) -> Result<()> {
     let scratch = Scratch::new(&options.scratch)?;
     let found = find(scenario, options, &scratch, stop)?;
-    let missing = missing(scenario, &found);
+    let missing = missing(scenario, &found, &options.installers);
     let lacking = missing
         .iter()
         .filter(|m| m.library)
@@ -109,6 +112,7 @@ pub fn run(scenario: &Scenario, options: &Options, stop: &Stop) -> Result<()> {
             versions,
             stop,
         };
+        bench.fill(&jobs, &options.installers)?;
         bench.measure_all(&jobs, &mut store)
     });
     write_report(&store.directory)?;
@@ -202,11 +206,11 @@ struct Missing {
     library: bool,
 }
 
-fn missing(scenario: &Scenario, found: &[Found]) -> Vec<Missing> {
+fn missing(scenario: &Scenario, found: &[Found], installers: &history::Installers) -> Vec<Missing> {
     let mut missing = Vec::new();
     for (i, server) in found.iter().enumerate() {
         for (v, variant) in scenario.variants.iter().enumerate() {
-            if let Some((reason, library)) = server.why_not(variant) {
+            if let Some((reason, library)) = server.why_not(variant, installers) {
                 missing.push(Missing {
                     installation: i,
                     variant: v,
@@ -274,6 +278,26 @@ impl Bench<'_> {
         format!("{version} {variant}, {point}, round {}", job.round)
     }
 
+    /// Makes the histories that are asked about.
+    fn fill(&self, jobs: &[Job], installers: &history::Installers) -> Result<()> {
+        let Some(history) = &self.scenario.history else {
+            return Ok(());
+        };
+        for (p, place) in self.places.iter().enumerate() {
+            let server = place.start(&self.scenario.settings, None, self.stop)?;
+            for (v, variant) in self.scenario.variants.iter().enumerate() {
+                let asked = jobs.iter().any(|j| (j.installation, j.variant) == (p, v));
+                if let (true, Some(form)) = (asked, variant.form) {
+                    eprintln!("{}: making {} hours", variant.name, history.hours);
+                    history::fill(place.access(), history, form, installers, self.stop)
+                        .with_context(|| format!("variant \"{}\"", variant.name))?;
+                }
+            }
+            server.stop(self.stop)?;
+        }
+        Ok(())
+    }
+
     fn measure_all(&self, jobs: &[Job], store: &mut Store) -> Result<()> {
         let mut progress = Progress::new(jobs.len());
         for job in jobs {
@@ -316,6 +340,10 @@ impl Bench<'_> {
             settings.insert("shared_preload_libraries".into(), variant.preload.join(","));
         }
         settings.extend(variant.settings.clone());
+        if let (Some(_), Some(form)) = (&self.scenario.history, variant.form) {
+            let access = self.places[job.installation].access();
+            settings.extend(history::settings(access, form));
+        }
         if let (Some(statement), Some(value)) = (&self.scenario.statement, &job.point.value) {
             settings.insert(statement.setting.clone(), value.clone());
         }
@@ -337,6 +365,11 @@ impl Bench<'_> {
             let layout = layout.context("there is no such layout")?;
             let form = self.variant(job).form.context("the variant has no form")?;
             return codec::measure(access, codec, form, layout, self.stop);
+        }
+        if let Some(history) = &self.scenario.history {
+            let form = self.variant(job).form.context("the variant has no form")?;
+            let question = job.point.value.as_deref().unwrap_or_default();
+            return history::measure(access, history, form, question, self.stop);
         }
         let load = self.scenario.pgbench.as_ref().context("there is no load")?;
         let load = pgbench::Load {

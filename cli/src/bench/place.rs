@@ -4,6 +4,7 @@
 use super::access::Access;
 use super::cluster::{Cluster, Server};
 use super::given::Given;
+use super::history::Installers;
 use super::install::Installation;
 use super::process::Stop;
 use super::scenario::Variant;
@@ -50,10 +51,14 @@ impl Found {
     }
 
     /// Why a variant cannot run here, and whether a library would help.
-    pub fn why_not(&self, variant: &Variant) -> Option<(String, bool)> {
+    pub fn why_not(&self, variant: &Variant, installers: &Installers) -> Option<(String, bool)> {
         let (name, version) = (&variant.name, self.version());
         if !variant.majors.is_empty() && !variant.majors.contains(&self.major()) {
             let reason = format!("variant \"{name}\" is not for PostgreSQL {version}");
+            return Some((reason, false));
+        }
+        if let Some(option) = variant.form.and_then(|form| installers.lacks(form)) {
+            let reason = format!("{option} was not given (variant \"{name}\")");
             return Some((reason, false));
         }
         // What a given server lacks was refused when it was found.

@@ -1,7 +1,7 @@
 //! The order of runs: every variant on every point in each round, in an order
 //! that turns from round to round, so that drift of the machine meets all alike.
 
-use super::scenario::{Layout, Scenario};
+use super::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
 /// What is varied beside the variant.
@@ -16,7 +16,7 @@ pub struct Point {
     /// Number of cores of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
-    /// Value of the setting, or name of the layout.
+    /// Value of the setting, or name of the layout or question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
@@ -69,18 +69,13 @@ fn plural(n: u32, what: &str) -> String {
 /// Points of a scenario, in the order of the report.
 pub fn points(scenario: &Scenario) -> Vec<Point> {
     if let Some(statement) = &scenario.statement {
-        let point = |value: &String| Point {
-            value: Some(value.clone()),
-            ..Point::default()
-        };
-        return statement.values.iter().map(point).collect();
+        return named(statement.values.iter());
     }
     if let Some(codec) = &scenario.codec {
-        let point = |layout: &Layout| Point {
-            value: Some(layout.name.clone()),
-            ..Point::default()
-        };
-        return codec.layouts.iter().map(point).collect();
+        return named(codec.layouts.iter().map(|l| &l.name));
+    }
+    if let Some(history) = &scenario.history {
+        return named(history.questions.iter().map(|q| &q.name));
     }
     let Some(load) = &scenario.pgbench else {
         return Vec::new();
@@ -101,6 +96,14 @@ pub fn points(scenario: &Scenario) -> Vec<Point> {
         }
     }
     points
+}
+
+fn named<'a>(names: impl Iterator<Item = &'a String>) -> Vec<Point> {
+    let point = |name: &String| Point {
+        value: Some(name.clone()),
+        ..Point::default()
+    };
+    names.map(point).collect()
 }
 
 /// All jobs. `has` says whether an installation has a variant.

@@ -17,6 +17,10 @@ pub const BUILT_IN: &[(&str, &str)] = &[
         "analyze",
         include_str!("../../../bench/scenarios/analyze.toml"),
     ),
+    (
+        "history",
+        include_str!("../../../bench/scenarios/history.toml"),
+    ),
     ("codec", include_str!("../../../bench/scenarios/codec.toml")),
 ];
 
@@ -50,6 +54,9 @@ pub struct Scenario {
     /// Or a history that is stored and read.
     #[serde(default)]
     pub codec: Option<Codec>,
+    /// Or questions about samples.
+    #[serde(default)]
+    pub history: Option<History>,
     /// What is compared; the first is the baseline.
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
@@ -140,6 +147,27 @@ pub struct Layout {
     pub multiply: Option<u32>,
 }
 
+/// Questions about the samples of some hours.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct History {
+    /// How many, at most 24.
+    pub hours: u32,
+    /// Questions.
+    #[serde(rename = "question")]
+    pub questions: Vec<Question>,
+}
+
+/// A question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// Its name in the report.
+    pub name: String,
+    /// SQL; {hour}, {begin}, {end} and {node} are put in.
+    pub sql: String,
+}
+
 /// A form of storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -150,6 +178,8 @@ pub enum Form {
     Pco,
     /// Files of tacho.
     Tape,
+    /// Tables of the SQL edition.
+    Edition,
 }
 
 /// One of the things compared.
@@ -232,13 +262,22 @@ impl Scenario {
             self.pgbench.is_some(),
             self.statement.is_some(),
             self.codec.is_some(),
+            self.history.is_some(),
         ];
         ensure!(
             loads.iter().filter(|given| **given).count() == 1,
-            "one of pgbench, statement and codec must be given"
+            "one of pgbench, statement, codec and history must be given"
         );
         if let Some(codec) = &self.codec {
-            codec.check(&self.variants)?;
+            codec.check()?;
+        }
+        if let Some(history) = &self.history {
+            history.check()?;
+        }
+        if self.codec.is_some() || self.history.is_some() {
+            let formless = self.variants.iter().find(|v| v.form.is_none());
+            let name = formless.map(|v| &v.name);
+            ensure!(name.is_none(), "variant {name:?} has no form");
         }
         if let Some(load) = &self.pgbench {
             load.check()?;
@@ -255,7 +294,7 @@ impl Scenario {
 }
 
 impl Codec {
-    fn check(&self, variants: &[Variant]) -> Result<()> {
+    fn check(&self) -> Result<()> {
         ensure!(
             self.databases > 0 && self.days > 0,
             "codec.databases and codec.days must be at least 1"
@@ -269,11 +308,18 @@ impl Codec {
                 layout.name
             );
         }
-        let formless = variants.iter().find(|v| v.form.is_none());
-        match formless {
-            Some(variant) => bail!("variant \"{}\" has no form", variant.name),
-            None => Ok(()),
-        }
+        Ok(())
+    }
+}
+
+impl History {
+    fn check(&self) -> Result<()> {
+        ensure!(
+            (1..=24).contains(&self.hours),
+            "history.hours must be from 1 to 24"
+        );
+        ensure!(!self.questions.is_empty(), "there is no history.question");
+        Ok(())
     }
 }
 

@@ -82,7 +82,7 @@ fn run(access: &Access, statement: &Statement, stop: &Stop) -> Result<String> {
 }
 
 /// psql's `Time: 1234.567 ms (00:01.234)`.
-fn milliseconds(text: &str) -> Result<f64> {
+pub fn milliseconds(text: &str) -> Result<f64> {
     let line = text.lines().rev().find_map(|l| l.strip_prefix("Time: "));
     line.and_then(|l| l.split(' ').next()?.parse().ok())
         .context("psql did not say how long the statement took")

@@ -1,6 +1,7 @@
 //! `tacho bench`: experiments that anyone can repeat.
 
 use crate::bench::document::{html, markdown};
+use crate::bench::history::Installers;
 use crate::bench::process::Stop;
 use crate::bench::scenario::{BUILT_IN, Scenario, Statement, Variant};
 use crate::bench::store::Results;
@@ -94,6 +95,9 @@ struct Common {
     /// Setting of every server, as name=value; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
+    /// Installer of the SQL edition, for `history`
+    #[arg(long, value_name = "FILE")]
+    edition: Option<PathBuf>,
     /// Leave out variants whose extension is not installed
     #[arg(long)]
     skip_missing: bool,
@@ -190,6 +194,9 @@ fn experiment(mut scenario: Scenario, common: &Common) -> Result<()> {
     let options = Options {
         installations: common.pg_bin.clone(),
         dsn: common.dsn.clone(),
+        installers: Installers {
+            edition: common.edition.clone(),
+        },
         skip_missing: common.skip_missing,
         output: output.clone(),
         scratch: common.scratch.clone(),
@@ -273,6 +280,7 @@ impl Setting {
                 ..Variant::default()
             }],
             codec: None,
+            history: None,
             metrics: Vec::new(),
         })
     }

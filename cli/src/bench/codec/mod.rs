@@ -73,6 +73,7 @@ pub fn measure(
             stop,
         ),
         Form::Tape => files(access, codec, layout, [&mut given, &mut read], stop),
+        Form::Edition => anyhow::bail!("there is no such form of a codec"),
     }?;
     let profile = waits.end()?;
     ensure!(
@@ -167,7 +168,8 @@ fn files(
     })
 }
 
-fn size(directory: &Path) -> Result<f64> {
+/// Bytes of the files of a directory.
+pub fn size(directory: &Path) -> Result<f64> {
     let mut bytes = 0;
     for file in std::fs::read_dir(directory)? {
         bytes += file?.metadata()?.len();
