@@ -27,12 +27,13 @@ experiment() {
   say "== $1"
   "$TACHO_PROGRAM" bench "$@" --skip-missing --pg-bin "$bin" --scratch "$BENCH_DIR" --output "$output/$1"
   # the paths of this run mean nothing to a reader
-  sed "s|^- command: .*|- command: \`tacho bench $*\`|" "$output/$1/report.md" >"$here/results/bench-$1.md"
+  sed "s|^- command: .*|- command: \`tacho bench ${*//"$top/"/}\`|" "$output/$1/report.md" >"$here/results/bench-$1.md"
 }
 
 if [ $# -gt 0 ]; then
   experiment "$@"
 else
   for each in overhead churn analyze codec; do experiment "$each"; done
+  experiment history --edition "$top/sql/tacho.sql"
 fi
 say "results: $output"
