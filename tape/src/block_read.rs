@@ -76,10 +76,14 @@ fn damaged(what: impl Into<String>, path: &Path, offset: u64) -> Error {
     Error::damaged(what).at(path).offset(offset)
 }
 
-/// Readers take memory for the rows a group claims: as many as a file of this
+/// Readers take memory for the rows a table claims: as many as a file of this
 /// length may hold.
+fn most_rows(bytes: u64) -> u64 {
+    bytes.saturating_mul(ROWS_PER_BYTE).min(MAX_ROWS as u64)
+}
+
 fn check_groups(index: &Index, bytes: u64) -> Result<()> {
-    let most = bytes.saturating_mul(ROWS_PER_BYTE).min(MAX_ROWS as u64);
+    let most = most_rows(bytes);
     let mut rows = index.groups.iter().flat_map(|g| &g.1.rows);
     if rows.any(|r| u64::from(r.1) > most) {
         let what = "group with more rows than its file can hold";
@@ -94,8 +98,10 @@ fn check_groups(index: &Index, bytes: u64) -> Result<()> {
 }
 
 /// Rows of the dictionaries by what their columns say.
-fn dictionary_rows(entries: &[Entry]) -> Vec<(u8, u32)> {
+fn dictionary_rows(entries: &[Entry], bytes: u64) -> Vec<(u8, u32)> {
+    let most = most_rows(bytes);
     let shared = entries.iter().filter(|e| e.kind == COLUMN && e.group == 0);
+    let shared = shared.filter(|e| u64::from(e.rows) <= most);
     let mut rows: Vec<(u8, u32)> = shared.map(|e| (e.table, e.rows)).collect();
     rows.sort_unstable();
     rows.dedup_by_key(|r| r.0);
@@ -128,7 +134,7 @@ impl BlockFile {
         let shared_rows = index.groups.iter().find(|g| g.0 == 0);
         let rows = match shared_rows {
             Some((_, group)) => group.rows.clone(),
-            None => dictionary_rows(&index.entries),
+            None => dictionary_rows(&index.entries, bytes),
         };
         let shared = Shared {
             columns: OnceLock::new(),

@@ -77,7 +77,18 @@ impl Incoming {
         let columns = ["tick", "slot_time", "taken_at", "interval_ms", "elapsed_ms"];
         let [number, slot, taken, interval, elapsed] =
             columns.map(|name| column(schema, "tick", name, section, base_ms));
-        self.ticks.extend((0..section.rows).map(|row| Tick {
+        let def = schema.table("tick");
+        let sensible = |name, value| {
+            let column = def.and_then(|t| t.column(name));
+            column.is_none_or(|c| c.is_sensible(value))
+        };
+        // What sealing leaves out (`ingest.rs`) tells nothing about clocks.
+        let kept = (0..section.rows).filter(|&row| {
+            sensible("slot_time", slot[row])
+                && sensible("taken_at", taken[row])
+                && sensible("interval_ms", interval[row])
+        });
+        self.ticks.extend(kept.map(|row| Tick {
             number: number[row] as u64,
             slot_ms: slot[row],
             taken_ms: taken[row],
@@ -121,8 +132,8 @@ fn step(before_ms: i64, tick: &Tick) -> Option<i64> {
     if tick.elapsed_ms == 0 || tick.taken_ms == 0 || before_ms == 0 {
         return None;
     }
-    let step = tick.taken_ms - before_ms - tick.elapsed_ms;
-    (step.abs() > STEP_MS).then_some(step)
+    let step = (tick.taken_ms - before_ms).saturating_sub(tick.elapsed_ms);
+    (step.saturating_abs() > STEP_MS).then_some(step)
 }
 
 fn column(

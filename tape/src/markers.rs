@@ -31,12 +31,12 @@ impl Marker {
     }
 
     pub(crate) fn clock_step(slot_ms: i64, step_ms: i64) -> Self {
-        let seconds = step_ms.abs() / 1_000;
+        let seconds = step_ms.saturating_abs() / 1_000;
         let way = if step_ms > 0 { "forward" } else { "back" };
         Marker {
             kind: "clock step",
             time_ms: slot_ms,
-            since_ms: slot_ms - step_ms,
+            since_ms: slot_ms.saturating_sub(step_ms),
             until_ms: slot_ms,
             detail: format!("the clock was set {way} by {seconds} s"),
         }

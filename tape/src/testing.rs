@@ -274,8 +274,8 @@ impl Sampler {
 
     /// What a clock that nobody sets shows since the last tick.
     fn elapsed(&mut self, taken: i64) -> i64 {
-        let jump = self.slot_ms - self.expected_slot_ms;
-        let elapsed = taken - self.last_taken_ms - jump;
+        let jump = self.slot_ms.wrapping_sub(self.expected_slot_ms);
+        let elapsed = taken.wrapping_sub(self.last_taken_ms).wrapping_sub(jump);
         self.last_taken_ms = taken;
         elapsed
     }

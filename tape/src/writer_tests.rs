@@ -596,3 +596,15 @@ fn a_setting_that_arrives_later_is_obeyed() {
     assert_eq!(drive.writer.messages(), [message]);
     assert_eq!(drive.writer.written(), (16, 2));
 }
+
+#[test]
+fn a_tick_at_an_impossible_time_is_no_step_of_the_clock() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(6));
+    drive.send(10);
+    drive.sampler.slot_ms = i64::MIN + 3_600_000;
+    let sent = drive.make();
+    assert_eq!(drive.push(&sent.bytes), Code::Written);
+    assert_eq!(drive.files(Kind::Sealed), []);
+    assert_eq!(drive.markers(), []);
+}
