@@ -24,12 +24,15 @@ done
 trap bench_cleanup EXIT
 examples=$(dirname "$TACHO_PROGRAM")/examples
 end=2026-03-03T00:00:00Z
-declare -A window=([hour]=3600 [day]=86400 [all]=$((days * 86400)))
+declare -A window=([hour]=3600 [day]=86400 [all]=$((days * 86400))) node=()
 
-# data NAME SET [DAYS]: a tape of a made-up day, or of many.
+# data NAME SET [DAYS]: a tape of a made-up day, or of many. A server that reads
+# it adds a node of its own: questions name the one of the data.
 data() {
   "$examples/dataset" "$2" | "$TACHO_PROGRAM" import sessions - --tape "$BENCH_DIR/$1" >&2
   [ -z "${3:-}" ] || "$examples/year" "$BENCH_DIR/$1" "$3"
+  node[$1]=$("$TACHO_PROGRAM" status --json --tape "$BENCH_DIR/$1" |
+    sed -n 's/.*"metric": "node", "value": "\([^"]*\)".*/\1/p')
 }
 
 cool() { local f; for f in "$1"/*.tape; do dd if="$f" iflag=nocache count=0 status=none; done; }
@@ -39,7 +42,7 @@ cool() { local f; for f in "$1"/*.tape; do dd if="$f" iflag=nocache count=0 stat
 ask() {
   local tape=$1 seconds=${window[$2]}
   shift 2
-  "$TACHO_PROGRAM" query "$1" --tape "$BENCH_DIR/$tape" --now $end --until $end \
+  "$TACHO_PROGRAM" query "$1" --tape "$BENCH_DIR/$tape" --node="${node[$tape]}" --now $end --until $end \
     --since "$(date -u -d "@$(($(date -d $end +%s) - seconds))" +%FT%TZ)" --n=10 "${@:2}" >/dev/null
 }
 
@@ -73,7 +76,7 @@ statement() {
   local tape=$1 seconds=${window[$2]} function=$3 text arg
   shift 3
   text="SELECT count(*) FROM tacho.$function(until => '$end', since => timestamptz '$end' - interval '$seconds s'"
-  text+=", node => '$("$TACHO_PROGRAM" status --json --tape "$BENCH_DIR/$tape" | sed -n 's/.*"metric": "node", "value": "\([^"]*\)".*/\1/p')'"
+  text+=", node => '${node[$tape]}'"
   for arg in "$@"; do
     arg=${arg#--}
     text+=", $(tr - _ <<< "${arg%%=*}") => '${arg#*=}'"
@@ -94,7 +97,8 @@ unserve() { [ -z "$server" ] || stop "server-$1"; }
 
 questions() { # TAPE TITLE
   local id
-  id=$("$TACHO_PROGRAM" query top --dimension=query_id --n=1 --tape "$BENCH_DIR/$1" --now $end --until $end | sed -n 2p | cut -f1)
+  id=$("$TACHO_PROGRAM" query top --dimension=query_id --n=1 --tape "$BENCH_DIR/$1" --node="${node[$1]}" \
+    --now $end --until $end | sed -n 2p | cut -f1)
   row "$2, 1 h, top wait_event" "$1" hour 5 top --dimension=wait_event
   row "$2, 24 h, top wait_event" "$1" day 12 top --dimension=wait_event
   row "$2, 24 h, top query_id" "$1" day 12 top --dimension=query_id
