@@ -86,10 +86,10 @@ impl Access {
 
     /// The same, run by the caller, whose files it may read.
     pub fn psql_as_caller(&self, database: &str) -> Command {
-        let mut psql = self.programs.program("psql");
-        let dsn = on_database(&self.dsn, database);
-        psql.args(["-XAtqw", "-v", "ON_ERROR_STOP=1", "-d", &dsn]);
-        psql
+        plain_rows(
+            self.programs.program("psql"),
+            &on_database(&self.dsn, database),
+        )
     }
 
     /// Gives a directory and the files in it to the user of the server.
@@ -106,9 +106,7 @@ impl Access {
     }
 
     fn psql(&self, dsn: &str) -> Command {
-        let mut command = self.program("psql");
-        command.args(["-XAtqw", "-v", "ON_ERROR_STOP=1", "-d", dsn]);
-        command
+        plain_rows(self.program("psql"), dsn)
     }
 
     /// Runs SQL beside the load and returns what it prints.
@@ -149,6 +147,12 @@ impl Access {
         }
         Ok(())
     }
+}
+
+/// psql that prints rows without anything around them and ends at an error.
+fn plain_rows(mut psql: Command, dsn: &str) -> Command {
+    psql.args(["-XAtqw", "-v", "ON_ERROR_STOP=1", "-d", dsn]);
+    psql
 }
 
 /// The same connection string for another database: what is said last counts.

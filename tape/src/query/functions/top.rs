@@ -145,20 +145,20 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     print(&scan, &shape, &scanned, window, lines, &texts, sink)
 }
 
-/// A key with its size.
-type Sized = (Option<String>, i64);
+/// A key with its Σ weight.
+type Weighed = (Option<String>, i64);
 
 /// The `n` largest parts of the `n` largest keys; `left` gets the keys that
 /// have more.
 fn choose(n: usize, sizes: Vec<(Key, i64)>, left: &mut HashSet<Option<String>>) -> HashSet<Key> {
-    let mut keys: HashMap<Option<String>, (i64, Vec<Sized>)> = HashMap::new();
+    let mut keys: HashMap<Option<String>, (i64, Vec<Weighed>)> = HashMap::new();
     for ((key, by), size) in sizes {
         let (sum, parts) = keys.entry(key).or_default();
         *sum += size;
         parts.push((by, size));
     }
-    let largest = |a: &Sized, b: &Sized| b.1.cmp(&a.1).then_with(|| compare_keys(&a.0, &b.0));
-    let mut ranked: Vec<Sized> = keys.iter().map(|(key, all)| (key.clone(), all.0)).collect();
+    let largest = |a: &Weighed, b: &Weighed| b.1.cmp(&a.1).then_with(|| compare_keys(&a.0, &b.0));
+    let mut ranked: Vec<Weighed> = keys.iter().map(|(key, all)| (key.clone(), all.0)).collect();
     ranked.sort_by(largest);
     let mut chosen = HashSet::new();
     for (key, _) in ranked.into_iter().take(n) {
