@@ -139,20 +139,20 @@ begin atomic
 end;
 comment on function tacho._compat_keys is 'events and queries of the extreme minutes';
 
-create function tacho._compat(since timestamptz, until timestamptz, n bigint, tz text, node text)
+create function tacho._compat(during tstzrange, n bigint, s tacho.selection)
 returns jsonb
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-	q tacho.question := tacho._ask(since, until, null, tz, node, false, null);
+	q tacho.question := tacho._ask(lower(during), upper(during), s.scope, s.tz, s.node, s.by_leader, s.filters);
 	c tacho.coverage;
 	v_observed tacho.observed[];
 	v_events tacho.cell[];
 	v_queries tacho.cell[];
 	v_extremes tacho.compat_extreme[];
 begin
-	q := tacho._plan(tacho._select(tacho._buckets(q, interval '1 minute', tz, 3000000), node), 'wait_event_type', 'query_id', false);
+	q := tacho._plan(tacho._select(tacho._buckets(q, interval '1 minute', s.tz, 3000000), s.node), 'wait_event_type', 'query_id', false);
 	v_observed := array(select o from tacho._observed(q) o);
 	c := tacho._coverage(q, v_observed);
 	if c.observed_ms = 0 then
@@ -172,8 +172,8 @@ begin
 			from tacho._classes() l
 			cross join lateral (select sum(e.sum_ms) as sum_ms from unnest(v_events) e where e.key = l.class or l.class is null) x),
 		'coverage', jsonb_build_object(
-			'from', tacho._json_time(since),
-			'to', tacho._json_time(until),
+			'from', tacho._json_time(lower(during)),
+			'to', tacho._json_time(upper(during)),
 			'source', 'raw',
 			'minutes_expected', q.n_buckets,
 			'minutes_with_data', c.n_buckets,

@@ -1,9 +1,18 @@
 /*
  * 59_report.sql - what the database was doing, in one document
  *
- * Every part is the answer of another function to the same window, so its
- * figures are theirs to the last digit.
+ * Every part is the answer of another function to the same window and the same
+ * selection, so its figures are theirs to the last digit.
  */
+create type tacho.selection as (
+	filters jsonb,
+	scope text,
+	tz text,
+	node text,
+	by_leader boolean
+);
+comment on type tacho.selection is 'which samples a report is about, as it is handed on to every function';
+
 create function tacho._json_time(at timestamptz)
 returns text
 language sql immutable parallel safe
@@ -54,21 +63,23 @@ begin atomic
 end;
 comment on function tacho._report_bucket is 'seconds of a bar of the picture';
 
-create function tacho._report_timeline(since timestamptz, until timestamptz, load jsonb, tz text, node text)
+create function tacho._report_timeline(during tstzrange, load jsonb, s tacho.selection)
 returns jsonb
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-	v_seconds constant bigint := tacho._report_bucket(since, until, load);
+	v_seconds constant bigint := tacho._report_bucket(lower(during), upper(during), load);
 	v_split jsonb[] := array(
 		select to_jsonb(t)
-		from tacho._timeline(since, until, v_seconds * interval '1 second', 'wait_event_type', 8, null, null, tz, node, false)
+		from tacho._timeline(lower(during), upper(during), v_seconds * interval '1 second', 'wait_event_type', 8,
+			s.filters, s.scope, s.tz, s.node, s.by_leader)
 			with ordinality t
 		order by t.ordinality);
 	v_whole jsonb[] := array(
 		select to_jsonb(t)
-		from tacho._timeline(since, until, v_seconds * interval '1 second', null, 8, null, null, tz, node, false)
+		from tacho._timeline(lower(during), upper(during), v_seconds * interval '1 second', null, 8,
+			s.filters, s.scope, s.tz, s.node, s.by_leader)
 			with ordinality t
 		order by t.ordinality);
 	v_keys constant integer := cardinality(v_split) / greatest(cardinality(v_whole), 1);
@@ -79,35 +90,37 @@ begin
 		'buckets', (
 			select coalesce(jsonb_agg(
 				tacho._part(w.b, array['bucket_start', 'avg_aas', 'peak_sessions', 'coverage_pct']) || jsonb_build_object('by', (
-					select coalesce(jsonb_agg(s -> 'avg_aas' order by i), '[]')
-					from unnest(v_split[(w.o - 1) * v_keys + 1:w.o * v_keys]) with ordinality u (s, i)))
+					select coalesce(jsonb_agg(part -> 'avg_aas' order by i), '[]')
+					from unnest(v_split[(w.o - 1) * v_keys + 1:w.o * v_keys]) with ordinality u (part, i)))
 				order by w.o), '[]')
 			from unnest(v_whole) with ordinality w (b, o)));
 end
 $$;
 comment on function tacho._report_timeline is 'load by class of waits: keys once, then a number for each in a bucket';
 
-create function tacho._report_keys(since timestamptz, until timestamptz, n bigint, dimension text, columns text[], tz text, node text)
+create function tacho._report_keys(during tstzrange, n bigint, dimension text, columns text[], s tacho.selection)
 returns jsonb
 language sql volatile
 set search_path = pg_catalog, pg_temp
 begin atomic
 	select coalesce(jsonb_agg(tacho._part(to_jsonb(t), columns) order by t.ordinality), '[]')
-	from tacho._top(dimension, since, until, n, null, 'avg', null, null, null, tz, node, false) with ordinality t;
+	from tacho._top(dimension, lower(during), upper(during), n, null, 'avg', null,
+		(s).filters, (s).scope, (s).tz, (s).node, (s).by_leader) with ordinality t;
 end;
 comment on function tacho._report_keys is 'the n largest keys of a dimension';
 
-create function tacho._report_queries(since timestamptz, until timestamptz, n bigint, tz text, node text)
+create function tacho._report_queries(during tstzrange, n bigint, s tacho.selection)
 returns jsonb
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-	v_queries constant jsonb := tacho._report_keys(since, until, n, 'query_id',
-		array['key', 'query_text', 'avg_aas', 'peak_aas', 'peak_sessions', 'backend_seconds', 'pct'], tz, node);
+	v_queries constant jsonb := tacho._report_keys(during, n, 'query_id',
+		array['key', 'query_text', 'avg_aas', 'peak_aas', 'peak_sessions', 'backend_seconds', 'pct'], s);
 	v_waits constant jsonb := (
 		select coalesce(jsonb_agg(to_jsonb(t) order by t.ordinality), '[]')
-		from tacho._top('query_id', since, until, n, null, 'avg', 'wait_event', null, null, tz, node, false) with ordinality t);
+		from tacho._top('query_id', lower(during), upper(during), n, null, 'avg', 'wait_event',
+			s.filters, s.scope, s.tz, s.node, s.by_leader) with ordinality t);
 begin
 	return (
 		select coalesce(jsonb_agg(q.value || jsonb_build_object('waits', (
@@ -119,17 +132,36 @@ end
 $$;
 comment on function tacho._report_queries is 'the largest queries, each with its largest waits';
 
-create function tacho._report_blockers(at timestamptz, since timestamptz, until timestamptz, n bigint, columns text[], tz text, node text)
+-- Of the whole server: who blocks those that filters let through may be left
+-- out by them.
+create function tacho._report_blockers(during tstzrange, n bigint, tz text, node text)
 returns jsonb
 language sql volatile
 set search_path = pg_catalog, pg_temp
 begin atomic
-	select coalesce(jsonb_agg(tacho._part(to_jsonb(b), columns) order by b.ordinality), '[]')
-	from tacho._blocking(at, since, until, n, tz, node) with ordinality b;
+	select coalesce(jsonb_agg(tacho._part(to_jsonb(b), array['kind', 'pid', 'backend_start', 'prepared_gid',
+		'database', 'username', 'application', 'state', 'xact_age', 'query_id', 'query_text', 'blocked_seconds', 'waiters',
+		'depth', 'object', 'lock_database', 'lock_relation', 'mode', 'mode_held', 'first_seen', 'last_seen']) order by b.ordinality), '[]')
+	from tacho._blocking(null, lower(during), upper(during), n, tz, node) with ordinality b;
 end;
 comment on function tacho._report_blockers is 'who blocked others';
 
-create function tacho._report_changes(before tstzrange, during tstzrange, n bigint, tz text, node text)
+create function tacho._report_tree(at timestamptz, n bigint, tz text, node text)
+returns jsonb
+language sql volatile
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select jsonb_build_object(
+		'tree', case when at is not null then coalesce(jsonb_agg(tacho._part(to_jsonb(b), array['tree', 'level', 'kind', 'pid',
+			'state', 'xact_age', 'waited', 'via', 'object', 'lock_database', 'lock_relation', 'mode', 'waiters', 'query_text'])
+			order by b.ordinality) filter (where b.ordinality <= 50), '[]') end,
+		'tree_left_out', greatest(count(*) - 50, 0))
+	from tacho._blocking(at, null, null, n, tz, node) with ordinality b
+	where at is not null;
+end;
+comment on function tacho._report_tree is 'who waited for whom at a moment: 50 rows, and how many are left out';
+
+create function tacho._report_changes(before tstzrange, during tstzrange, n bigint, s tacho.selection)
 returns jsonb
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -144,8 +176,8 @@ begin
 	for v_pair in select * from (values ('waits', 'wait_event'), ('queries', 'query_id')) p (name, dimension) loop
 		v_rows := array(
 			select to_jsonb(c)
-			from tacho._compare(v_pair.dimension, lower(before), upper(before), lower(during), upper(during), n, null, null,
-				null, tz, node, false) with ordinality c
+			from tacho._compare(v_pair.dimension, lower(before), upper(before), lower(during), upper(during), n, null,
+				s.filters, s.scope, s.tz, s.node, s.by_leader) with ordinality c
 			order by c.ordinality);
 		v_note := coalesce(v_rows[1] -> 'note', v_note);
 		v_changes := v_changes || jsonb_build_object(v_pair.name, (
@@ -174,9 +206,19 @@ begin atomic
 end;
 comment on function tacho._report_gaps is 'gaps that reach into a window, cut to it, the longest first';
 
+create function tacho._selected_load(during tstzrange, s tacho.selection)
+returns setof tacho.load
+language sql volatile
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select a.*
+	from tacho._aas(lower(during), upper(during), null, (s).filters, (s).scope, (s).tz, (s).node, (s).by_leader) a;
+end;
+comment on function tacho._selected_load is 'the load of a window';
+
 -- What a window is compared with: the same time the day before, or the time
 -- just before when that was not observed or its samples are gone.
-create function tacho._report_before(during tstzrange, tz text, node text, out before tstzrange, out how text, out load jsonb)
+create function tacho._report_before(during tstzrange, s tacho.selection, out before tstzrange, out how text, out load jsonb)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
@@ -186,19 +228,19 @@ begin
 	before := tstzrange(lower(during) - interval '24 hours', upper(during) - interval '24 hours', '[]');
 	how := 'the same time the day before';
 	if tacho._us(lower(before)) >= tacho._raw_first_us() then
-		load := (select to_jsonb(a) from tacho._aas(lower(before), upper(before), null, null, null, tz, node, false) a);
+		load := (select to_jsonb(a) from tacho._selected_load(before, s) a);
 		if load ->> 'source' <> 'none' then
 			return;
 		end if;
 	end if;
 	before := tstzrange(lower(during) - v_length, lower(during), '[]');
 	how := 'the time just before';
-	load := (select to_jsonb(a) from tacho._aas(lower(before), upper(before), null, null, null, tz, node, false) a);
+	load := (select to_jsonb(a) from tacho._selected_load(before, s) a);
 end
 $$;
 comment on function tacho._report_before is 'what a window is compared with, and its load';
 
-create function tacho._report_json(at timestamptz, during tstzrange, n bigint, tz text, node text)
+create function tacho._report_json(at timestamptz, during tstzrange, n bigint, s tacho.selection)
 returns jsonb
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -210,10 +252,10 @@ declare
 	v_until constant timestamptz := upper(during);
 	v_figures constant text[] := array['source', 'avg_aas', 'peak_aas', 'p99_aas', 'peak_sessions', 'backend_seconds', 'vcpus'];
 	v_measures constant text[] := array['key', 'avg_aas', 'peak_aas', 'peak_sessions', 'backend_seconds', 'pct'];
-	v_load constant jsonb := (select to_jsonb(a) from tacho._aas(v_since, v_until, null, null, null, tz, node, false) a);
+	v_load constant jsonb := (select to_jsonb(a) from tacho._selected_load(during, s) a);
 	v_before record;
 begin
-	select * into v_before from tacho._report_before(during, tz, node);
+	select * into v_before from tacho._report_before(during, s);
 	return jsonb_build_object(
 		'period', jsonb_build_object(
 			'at', tacho._json_time(at),
@@ -226,26 +268,22 @@ begin
 		'load_before', tacho._part(v_before.load, v_figures),
 		'coverage', tacho._part(v_load, array['ticks_expected', 'ticks_observed', 'ticks_failed', 'coverage_pct'])
 			|| jsonb_build_object('gaps', tacho._report_gaps(v_since, v_until)),
-		'timeline', tacho._report_timeline(v_since, v_until, v_load, tz, node),
-		'waits', tacho._report_keys(v_since, v_until, n, 'wait_event', v_measures, tz, node),
-		'queries', tacho._report_queries(v_since, v_until, n, tz, node),
-		'databases', tacho._report_keys(v_since, v_until, n, 'database', v_measures, tz, node),
-		'users', tacho._report_keys(v_since, v_until, n, 'username', v_measures, tz, node),
-		'applications', tacho._report_keys(v_since, v_until, n, 'application', v_measures, tz, node),
-		'blockers', tacho._report_blockers(null, v_since, v_until, n, array['kind', 'pid', 'backend_start', 'prepared_gid',
-			'database', 'username', 'application', 'state', 'xact_age', 'query_id', 'query_text', 'blocked_seconds', 'waiters',
-			'depth', 'object', 'lock_database', 'lock_relation', 'mode', 'mode_held', 'first_seen', 'last_seen'], tz, node),
-		'tree', case when at is not null then tacho._report_blockers(at, null, null, n, array['tree', 'level', 'kind', 'pid',
-			'state', 'xact_age', 'waited', 'via', 'object', 'mode', 'waiters', 'query_text'], tz, node) end,
-		'changes', tacho._report_changes(v_before.before, during, n, tz, node),
+		'timeline', tacho._report_timeline(during, v_load, s),
+		'waits', tacho._report_keys(during, n, 'wait_event', v_measures, s),
+		'queries', tacho._report_queries(during, n, s),
+		'databases', tacho._report_keys(during, n, 'database', v_measures, s),
+		'users', tacho._report_keys(during, n, 'username', v_measures, s),
+		'applications', tacho._report_keys(during, n, 'application', v_measures, s),
+		'blockers', tacho._report_blockers(during, n, s.tz, s.node),
+		'changes', tacho._report_changes(v_before.before, during, n, s),
 		'markers', (select coalesce(jsonb_agg(tacho._part(to_jsonb(m)) order by m.marker_time, m.kind collate "C"), '[]')
-			from tacho._markers(v_since, v_until, node) m),
-		'compat', tacho._compat(v_since, v_until, n, tz, node));
+			from tacho._markers(v_since, v_until, s.node) m),
+		'compat', tacho._compat(during, n, s)) || tacho._report_tree(at, n, s.tz, s.node);
 end
 $$;
 comment on function tacho._report_json is 'the document';
 
-create function tacho._report(at timestamptz, since timestamptz, until timestamptz, n bigint, tz text, node text)
+create function tacho._report(at timestamptz, since timestamptz, until timestamptz, n bigint, s tacho.selection)
 returns table (
 	period_start timestamptz,
 	period_end timestamptz,
@@ -262,11 +300,11 @@ begin
 			using errcode = 'invalid_parameter_value',
 				hint = 'Give a moment, or a window.';
 	end if;
-	q := tacho._ask(coalesce(at - interval '15 minutes', since), coalesce(at + interval '15 minutes', until), null, tz, node, false, null);
-	perform tacho._select(q, node);
+	q := tacho._ask(coalesce(at - interval '15 minutes', since), coalesce(at + interval '15 minutes', until), s.scope, s.tz, s.node, s.by_leader, s.filters);
+	perform tacho._select(q, s.node);
 	period_start := tacho._time(q.since_us);
 	period_end := tacho._time(q.until_us);
-	report := tacho._report_json(at, tstzrange(period_start, period_end, '[]'), n, tz, node);
+	report := tacho._report_json(at, tstzrange(period_start, period_end, '[]'), n, s);
 	return next;
 end
 $$;
@@ -277,8 +315,11 @@ call tacho._reader($decl$report(
 	since timestamptz default null,
 	until timestamptz default null,
 	n integer default 5,
+	FILTERS
+	scope text default 'load',
 	tz text default null,
-	node text default null
+	node text default null,
+	by_leader boolean default false
 )
 returns table (
 	period_start timestamptz,
@@ -292,5 +333,6 @@ $body$select * from tacho._report(
 			from (select (current_date + report.at::time)::timestamptz as today) t)
 		else report.at::timestamptz
 	end,
-	report.since, report.until, report.n, report.tz, report.node)$body$,
-'What was the database doing? One document about a window, or with "at" about half an hour around a moment ("03:12" is the last one): load against vCPUs, timeline by wait class, the n largest waits, queries (with texts and what they waited for), databases, users and applications, blockers, what changed against the same time the day before (or just before), markers, coverage and gaps; "compat" has the keys of pg_ash''s report. It needs samples, which are kept for as long as the ring is. Example: select jsonb_pretty(report -> ''queries'') from tacho.report(at => ''03:12'');');
+	report.since, report.until, report.n,
+	row({FILTERS}, report.scope, report.tz, report.node, report.by_leader)::tacho.selection)$body$,
+'What was the database doing? One document about a window, or with "at" about half an hour around a moment ("03:12" is the last one): load against vCPUs, timeline by wait class, the n largest waits, queries (with texts and what they waited for), databases, users and applications, blockers, what changed against the same time the day before (or just before), markers, coverage and gaps; "compat" has the keys of pg_ash''s report. Blockers, the tree of a moment (50 rows, tree_left_out more) and markers are of the whole server, the rest is of what the filters let through. It needs samples, which are kept for as long as the ring is. Filters: {DIMENSIONS}. Example: select jsonb_pretty(report -> ''queries'') from tacho.report(at => ''03:12'');');
