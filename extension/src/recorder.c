@@ -462,6 +462,10 @@ put_tick(const SlotTick *due, int interval_ms, UnixMs taken_at,
 static void
 resolve_names(const SessionScan *scan)
 {
+	Oid			database = InvalidOid;
+	Oid			user = InvalidOid;
+	uint32		wait = 0;
+
 	names_begin();
 	for (int i = 0; i < scan->row_count; i++)
 	{
@@ -469,9 +473,13 @@ resolve_names(const SessionScan *scan)
 
 		if (row->failed)
 			continue;
-		names_want_database(row->database);
-		names_want_role(row->user);
-		names_want_wait(row->wait);
+		/* neighbours often have the same */
+		if (row->database != database)
+			names_want_database(database = row->database);
+		if (row->user != user)
+			names_want_role(user = row->user);
+		if (row->wait != wait)
+			names_want_wait(wait = row->wait);
 	}
 	names_resolve();
 }

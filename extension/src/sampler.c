@@ -56,7 +56,7 @@
 #define RESTART_S			5
 #define WRITER_TURN_US		200000
 #define STATEMENTS_TURN_US	10000
-#define LONGEST_SLEEP_US	1000000
+#define LONGEST_SLEEP_US	2000000	/* jittered ticks of 1 s: no more turns */
 #define CLOSE_PATIENCE_MS	100
 #define LOCK_TIMEOUT		"100ms"
 

@@ -27,10 +27,18 @@
 #define SCAN_TRIES		100
 
 /*
- * An idle slot is two cache lines, seldom in the cache of a process that looks
- * once a second: they are asked for this many slots ahead.
+ * What a scan reads is seldom in the cache of a process that looks once a
+ * second: it is asked for this many slots, or rows, ahead.
  */
-#define SCAN_AHEAD		8
+#define CACHE_LINE		64
+#define PEEK_AHEAD		16
+#define READ_AHEAD		4
+
+#if defined(__GNUC__) || defined(__clang__)
+#define ask_for(address)	__builtin_prefetch((const void *) (address))
+#else
+#define ask_for(address)	((void) 0)
+#endif
 
 /* activity strings of one scan */
 #define ACTIVITY_BYTES	(256 * 1024)
@@ -48,6 +56,8 @@ session_scan_create(void)
 
 	scan->slots = compat_status_slots();
 	scan->identities = palloc0(sizeof(SlotIdentity) * scan->slots);
+	scan->idle_at = palloc0(sizeof(int) * scan->slots);
+	scan->found = palloc0(sizeof(int) * scan->slots);
 	scan->rows = palloc0(sizeof(SessionRow) * scan->slots);
 	scan->idle = palloc0(sizeof(SessionIdle) * scan->slots);
 	scan->activity_size = Max(ACTIVITY_BYTES,
@@ -243,64 +253,132 @@ is_idle(const SessionRow *row)
 		(row->wait & 0xFF000000U) == PG_WAIT_ACTIVITY;
 }
 
-static inline void
-look_ahead(const SessionScan *scan, const volatile PgBackendStatus *entries,
-		   int slot)
+/*
+ * True when nobody or an idle client is there. Every change of an entry moves
+ * its changecount on, so an idle client that has done nothing since the last
+ * scan costs one cache line.
+ */
+static bool
+pass_by(SessionScan *scan, const volatile PgBackendStatus *entry, int slot)
 {
-#if defined(__GNUC__) || defined(__clang__)
-	if (slot + SCAN_AHEAD < scan->slots)
+	int			count = entry->st_changecount;
+
+	pg_read_barrier();
+	if (count == 0 || count != scan->idle_at[slot])
 	{
-		__builtin_prefetch((const void *) &entries[slot + SCAN_AHEAD].st_procpid);
-		__builtin_prefetch((const void *) &entries[slot + SCAN_AHEAD].st_state);
+		scan->idle_at[slot] = 0;
+		if (entry->st_procpid == 0)
+			return true;
+		if (entry->st_backendType != B_BACKEND)
+			return false;
+		if (entry->st_state != STATE_IDLE)
+		{
+			scan->clients++;
+			return false;
+		}
+		if ((count & 1) == 0)
+			scan->idle_at[slot] = count;
 	}
-#endif
+	scan->clients++;
+	scan->idle_clients++;
+	return true;
+}
+
+/* Finds the slots to read; counts idle clients. Returns their number. */
+static int
+peek(SessionScan *scan, const volatile PgBackendStatus *entries)
+{
+	int			own = compat_my_slot();
+	int			count = 0;
+
+	for (int slot = 0; slot < scan->slots; slot++)
+	{
+		if (slot + PEEK_AHEAD < scan->slots)
+			ask_for(&entries[slot + PEEK_AHEAD].st_changecount);
+		if (slot != own && !pass_by(scan, &entries[slot], slot))
+			scan->found[count++] = slot;
+	}
+	return count;
+}
+
+static void
+ask_for_entry(const SessionScan *scan, const volatile PgBackendStatus *entry,
+			  int slot)
+{
+	for (Size at = 0; at < sizeof(PgBackendStatus); at += CACHE_LINE)
+		ask_for((const char *) entry + at);
+	ask_for(&scan->identities[slot]);
+	ask_for(&scan->identities[slot].procno);
+}
+
+/* What an entry points to; the entry itself has been asked for before. */
+static void
+ask_for_rest(const SessionScan *scan, const volatile PgBackendStatus *entry,
+			 int slot)
+{
+	volatile PGPROC *proc = compat_slot_proc(slot);
+	int			procno = scan->identities[slot].procno;
+
+	ask_for(entry->st_appname);
+	if (proc == NULL && (procno < 0 || scan->identities[slot].pid == 0))
+		return;
+	if (proc == NULL)
+		proc = GetPGProcByNumber(procno);
+	ask_for(&proc->pid);
+	ask_for(&proc->wait_event_info);
+	ask_for(&proc->xid);
+	ask_for(&proc->statusFlags);
+	ask_for(&proc->lockGroupLeader);
+}
+
+/* Adds what is in a slot to the rows, or to what is idle. */
+static void
+take_slot(SessionScan *scan, const volatile PgBackendStatus *entry, int slot,
+		  bool raw_activity)
+{
+	SessionRow *row = &scan->rows[scan->row_count];
+
+	row->slot = slot;
+	if (!read_entry(scan, row, entry, raw_activity))
+		return;
+	if (!is_idle(row))
+	{
+		scan->row_count++;
+		scan->rows_failed += row->failed;
+		if (row->activity)
+			scan->activity_used += row->activity_length + 1;
+	}
+	else if (scan->identities[slot].type == B_BACKEND)
+		scan->idle_clients++;
+	else
+	{
+		SessionIdle *idle = &scan->idle[scan->idle_count++];
+
+		idle->slot = slot;
+		idle->state = row->state;
+	}
 }
 
 void
 session_scan_run(SessionScan *scan, bool raw_activity)
 {
 	const volatile PgBackendStatus *entries = status_array();
-	int			own = compat_my_slot();
+	int			count;
 
 	scan->row_count = scan->idle_count = 0;
 	scan->clients = scan->idle_clients = scan->rows_failed = 0;
 	scan->activity_used = 0;
-	for (int slot = 0; slot < scan->slots; slot++)
+	count = peek(scan, entries);
+	for (int i = 0; i < count; i++)
 	{
-		const volatile PgBackendStatus *entry = &entries[slot];
-		SessionRow *row = &scan->rows[scan->row_count];
-
-		look_ahead(scan, entries, slot);
-		if (entry->st_procpid == 0 || slot == own)
-			continue;
-		if (entry->st_backendType == B_BACKEND)
-		{
-			scan->clients++;
-			if (entry->st_state == STATE_IDLE)
-			{
-				scan->idle_clients++;
-				continue;
-			}
-		}
-		row->slot = slot;
-		if (!read_entry(scan, row, entry, raw_activity))
-			continue;
-		if (!is_idle(row))
-		{
-			scan->row_count++;
-			scan->rows_failed += row->failed;
-			if (row->activity)
-				scan->activity_used += row->activity_length + 1;
-		}
-		else if (scan->identities[slot].type == B_BACKEND)
-			scan->idle_clients++;
-		else
-		{
-			SessionIdle *idle = &scan->idle[scan->idle_count++];
-
-			idle->slot = slot;
-			idle->state = row->state;
-		}
+		if (i + 2 * READ_AHEAD < count)
+			ask_for_entry(scan, &entries[scan->found[i + 2 * READ_AHEAD]],
+						  scan->found[i + 2 * READ_AHEAD]);
+		if (i + READ_AHEAD < count)
+			ask_for_rest(scan, &entries[scan->found[i + READ_AHEAD]],
+						 scan->found[i + READ_AHEAD]);
+		take_slot(scan, &entries[scan->found[i]], scan->found[i],
+				  raw_activity);
 	}
 }
 

@@ -65,6 +65,9 @@ typedef struct SessionScan
 {
 	int			slots;
 	SlotIdentity *identities;	/* by slot */
+	int		   *idle_at;		/* by slot: st_changecount of an idle client,
+								 * 0 = none */
+	int		   *found;			/* slots that the peek could not pass by */
 	SessionRow *rows;			/* room for one per slot */
 	int			row_count;
 

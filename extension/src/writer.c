@@ -68,6 +68,7 @@ static TimestampTz child_started = 0;
 static int64 starts = 0;
 static int64 start_at_ms = 0;	/* not before */
 static int64 backoff_ms = BACKOFF_FIRST_MS;
+static int64 past_cpu_us = 0;	/* of children that have ended */
 
 /* frames not acknowledged, oldest first */
 static dlist_head frames = DLIST_STATIC_INIT(frames);
@@ -328,6 +329,18 @@ report_end(int64 now_ms, int status)
 	complain(now_ms, text, hint);
 }
 
+/* CPU time of all children that have been waited for. */
+static int64
+children_cpu_us(void)
+{
+	struct rusage usage;
+
+	if (getrusage(RUSAGE_CHILDREN, &usage) != 0)
+		return 0;
+	return ((int64) usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+		usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+}
+
 static void
 reap_child(int64 now_ms)
 {
@@ -340,6 +353,7 @@ reap_child(int64 now_ms)
 	if (reaped == 0 || (reaped < 0 && errno == EINTR))
 		return;
 	forget_child();
+	past_cpu_us = children_cpu_us();
 	if (reaped > 0)
 		report_end(now_ms, status);
 	plan_restart(now_ms);
@@ -460,22 +474,10 @@ watch_silence(int64 now_ms)
 	complain(now_ms, text, "Frames are kept in memory until the buffer is full.");
 }
 
-/* CPU time of all children that have been waited for. */
-static int64
-past_cpu_us(void)
-{
-	struct rusage usage;
-
-	if (getrusage(RUSAGE_CHILDREN, &usage) != 0)
-		return 0;
-	return ((int64) usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
-		usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
-}
-
 static void
 report_status(TachoStatus *status)
 {
-	status->past_writers_cpu_us = past_cpu_us();
+	status->past_writers_cpu_us = past_cpu_us;
 	status->writer_pid = (int) child;
 	status->writer_starts = starts;
 	status->writer_started = child_started;
