@@ -14,7 +14,8 @@ SHELL_SCRIPTS = .ci/run $(wildcard tools/*.sh demo/*.sh bench/*.sh \
 
 .DEFAULT_GOAL := build
 .PHONY: help build program extension install demo demo-stop demo-dsn demo-sql \
-	test test-sql test-matrix test-contrib lint deny fuzz sanitize bench clean
+	test test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
+	sanitize bench clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1	\2/p' Makefile | expand -t 14
@@ -72,6 +73,11 @@ test-matrix: ## run the servers' tests on PostgreSQL 15 to 19 (MAJORS="17 18")
 	@tools/prereq.sh matrix
 	@$(MAKE) program
 	@tools/test-matrix.sh $(MAJORS)
+
+test-exec-backend: ## run the server's tests where every process attaches anew
+	@tools/prereq.sh test
+	@$(MAKE) program
+	@config="$$(tools/pg-exec-backend.sh)" && PG_CONFIG="$$config" tools/test-pg.sh
 
 test-contrib: ## run contrib's suite of pg_stat_statements on tacho (PGSRC=source tree)
 	@test -n "$(PGSRC)" || { echo "error: set PGSRC to the source of PostgreSQL" >&2; exit 2; }
