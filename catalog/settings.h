@@ -24,7 +24,7 @@ ENUM_SETTING(query_text, tacho_query_text, QUERY_TEXT_NORMALIZED, query_text_opt
 OPTION(query_text_options, "normalized", QUERY_TEXT_NORMALIZED)
 OPTION(query_text_options, "raw", QUERY_TEXT_RAW)
 OPTION(query_text_options, "off", QUERY_TEXT_OFF)
-INT_SETTING(text_limit, tacho_text_limit, 16384, 0, 2147483647, KB, SIGHUP, "Largest amount of query texts recorded a day.", "What exceeds it is counted. 0 switches the limit off.")
+INT_SETTING(text_limit, tacho_text_limit, 16384, 0, 2147483647, KB, SIGHUP, "Largest amount of query texts recorded a day.", "The first text beyond it ends the texts of the day and is counted. 0 switches the limit off.")
 BOOL_SETTING(cpu_kind, tacho_cpu_kind, true, SIGHUP, "Tells running from runnable and uninstrumented sessions.", "Reads /proc for sessions that are active without a wait event.")
 REAL_SETTING(max_cpu, tacho_max_cpu, 2.0, 0.0, 100.0, SIGHUP, "Largest share of one CPU the sampler uses, in percent.", "Beyond it the sample interval is doubled and the history marks it. 0 switches the limit off.")
 INT_SETTING(server_interval, tacho_server_interval, 10000, 0, 3600000, MS, SIGHUP, "Time between two measurements of the server as a whole.", "0 switches them off.")

@@ -177,7 +177,11 @@ recorder_settings(void)
 	texts_lost |= text_status != NULL && text_status->texts_over_limit > 0;
 }
 
-/* A text that the history should have; repeats are the writer's business. */
+/*
+ * A text that the history should have; repeats are the writer's business. The
+ * first one that does not fit into the day's share is the last one that
+ * backends offer, until there is more room.
+ */
 static void
 put_text(uint64 key, int64 query_id, Oid database, Oid user, int encoding,
 		 const char *bytes, int length, int whole_length)
@@ -191,6 +195,7 @@ put_text(uint64 key, int64 query_id, Oid database, Oid user, int encoding,
 		text_bytes + length > (int64) tacho_text_limit * 1024)
 	{
 		text_status->texts_over_limit++;
+		query_text_want(false, false);
 		return;
 	}
 	text_bytes += length;

@@ -81,6 +81,18 @@ ok($node->poll_query_until('postgres',
 	'its statement is recorded');
 my $texts = "SELECT count(query_text), count(query_id) > 0 FROM tacho.samples(application => 'late', n => null)";
 is($node->safe_psql('postgres', $texts), '0|t', 'by its identifier only');
+
+# two ticks later nothing is on its way any more
+sub settled
+{
+	my $ticks = metric($node, 'ticks_taken') + 2;
+
+	wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks");
+	return metric($node, 'texts_over_limit');
+}
+my $over = settled();
+$node->safe_psql('postgres', 'SELECT ' . join(', ', 1 .. $_)) for 30 .. 35;
+is(settled(), $over, 'nor are more texts made that would find no room');
 $node->append_conf('postgresql.conf', 'tacho.text_limit = 0');
 $node->reload;
 wait_for_marker($node, 'settings changed', 2);
