@@ -8,6 +8,10 @@
 # files and, as lib/pg_stat_statements.so, a link to tacho.so. No test is left
 # out. The run fails unless tacho has counted the suite's own statements.
 #
+# Where the source of a major cannot be had, PGSRC may be that of an older one:
+# then the server's own pg_stat_statements answers the suite first, and tacho
+# must give the same answers to the letter.
+#
 # Environment
 #   PG_CONFIG  installation to test (default: pg_config in PATH)
 set -euo pipefail
@@ -17,19 +21,24 @@ die() { echo "error: $*" >&2; exit 1; }
 [ $# -eq 1 ] || { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd -P)
 source=$1/contrib/pg_stat_statements
+[ -e "$source/Makefile" ] || die "could not find contrib/pg_stat_statements in \"$1\""
+suite_major=$(sed -n "s/^PACKAGE_VERSION='\([0-9]*\).*/\1/p" "$1/configure")
 
 # Stage, then run this script once more as a user that servers may run as.
 if [ -z "${TACHO_SCRATCH:-}" ]; then
-	[ -e "$source/Makefile" ] || die "could not find contrib/pg_stat_statements in \"$1\""
 	scratch=$(mktemp -d "${TMPDIR:-/tmp}/tacho-contrib.XXXXXX")
 	trap 'rm -rf "$scratch"' EXIT
 	config=$("$here/stage.sh" "$scratch" 2>"$scratch/build.log") ||
 		{ tail -n 20 "$scratch/build.log" >&2; die "could not build tacho"; }
 	lib=$("$config" --pkglibdir)
+	if [[ "$("$config" --version)" = "PostgreSQL $suite_major"[^0-9]* ]]; then
+		rm -f "$("$config" --sharedir)"/extension/pg_stat_statements*
+		cp "$source"/*.control "$source"/*.sql "$("$config" --sharedir)/extension/"
+	else
+		cp -L "$lib/pg_stat_statements.so" "$scratch/contrib.so"
+	fi
 	rm -f "$lib/pg_stat_statements.so"
 	ln -s tacho.so "$lib/pg_stat_statements.so"
-	rm -f "$("$config" --sharedir)"/extension/pg_stat_statements*
-	cp "$source"/*.control "$source"/*.sql "$("$config" --sharedir)/extension/"
 	cp -R "$source" "$scratch/suite"
 	chmod -R u+w,go+rX "$scratch"
 	[ "$(id -u)" != 0 ] || chown -R "$("$here/as-server.sh" --user)" "$scratch"
@@ -44,8 +53,6 @@ export LC_ALL=C
 bin=$("$PG_CONFIG" --bindir)
 test=$(dirname "$("$PG_CONFIG" --pgxs)")/../test
 version=$("$PG_CONFIG" --version)
-[[ "$version" = "PostgreSQL $(sed -n "s/^PACKAGE_VERSION='\([0-9]*\).*/\1/p" "$1/configure")"* ]] ||
-	die "\"$1\" is not the source of $version"
 
 {
 	cat suite/pg_stat_statements.conf
@@ -78,10 +85,31 @@ SELECT count(*) > 0 AS counted FROM tacho.statements_info WHERE normalizations >
 DROP EXTENSION tacho CASCADE;
 END
 
+# suite CONFIGURATION NAME...
+suite() {
+	"$test/regress/pg_regress" --inputdir=suite --outputdir=suite --bindir="$bin" \
+		--temp-instance=suite/instance --temp-config="$1" \
+		--dbname=contrib_regression "${@:2}"
+}
+
+if [ -e contrib.so ]; then
+	lib=$("$PG_CONFIG" --pkglibdir)/pg_stat_statements.so
+	rm "$lib"
+	cp contrib.so "$lib"
+	suite suite/pg_stat_statements.conf "${names[@]}" >contrib.log 2>&1 || true
+	same=$(grep -cE '^ok [0-9]+ ' contrib.log || true)
+	for each in "${names[@]}"; do
+		[ -s "suite/results/$each.out" ] || die "the server's own module does not run test \"$each\""
+		mv "suite/results/$each.out" "suite/expected/$each.out"
+		rm -f "suite/expected/${each}"_[0-9].out
+	done
+	rm -rf suite/regression.* suite/instance
+	ln -sf tacho.so "$lib"
+	echo "suite of $suite_major on $version: its own module gives $same of ${#names[@]} expected answers; tacho is compared with what it gives"
+fi
+
 failed=0
-"$test/regress/pg_regress" --inputdir=suite --outputdir=suite --bindir="$bin" \
-	--temp-instance=suite/instance --temp-config=suite.conf \
-	--dbname=contrib_regression "${names[@]}" tacho_counted || failed=1
+suite suite.conf "${names[@]}" tacho_counted || failed=1
 [ ! -s suite/regression.diffs ] || cat suite/regression.diffs
 
 export PG_REGRESS=$test/regress/pg_regress PATH=$bin:$PATH PGPORT=65431
@@ -92,4 +120,4 @@ for each in suite/t/*.pl; do
 	prove -v -I "$test/perl" "$each" || failed=1
 done
 [ $failed = 0 ] || die "the suite of $version failed"
-echo "$version: suite of pg_stat_statements passed"
+echo "$version: suite of pg_stat_statements of $suite_major passed"
