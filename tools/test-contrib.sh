@@ -8,7 +8,7 @@
 # files and, as lib/pg_stat_statements.so, a link to tacho.so. No test is left
 # out. The run fails unless tacho has counted the suite's own statements.
 #
-# Where the source of a major cannot be had, PGSRC may be that of an older one:
+# Where the source of a major cannot be had, PGSRC may be that of another one:
 # then the server's own pg_stat_statements answers the suite first, and tacho
 # must give the same answers to the letter.
 #
@@ -35,6 +35,7 @@ if [ -z "${TACHO_SCRATCH:-}" ]; then
 		rm -f "$("$config" --sharedir)"/extension/pg_stat_statements*
 		cp "$source"/*.control "$source"/*.sql "$("$config" --sharedir)/extension/"
 	else
+		[ -e "$lib/pg_stat_statements.so" ] || die "the server has no pg_stat_statements to compare with"
 		cp -L "$lib/pg_stat_statements.so" "$scratch/contrib.so"
 	fi
 	rm -f "$lib/pg_stat_statements.so"

@@ -53,6 +53,12 @@ my $long = 'SELECT ' . join(', ', map { "'x' AS column_with_a_long_name_$_" } 1 
 my $text = recorded("$long, pg_sleep(1000)");
 like($text, qr/^SELECT \$1 AS column_with_a_long_name_1, \$2 AS/, 'a long text is there');
 cmp_ok(length($text), '<=', 8300, 'and is cut');
+# the limit within a character, and between two: the second text is odd
+for my $odd ('', 'true,')
+{
+	like(recorded("SELECT $odd/*" . "\xc3\xa9" x 5000 . '*/ true, pg_sleep(1000)'),
+		qr/^SELECT (\$1,)?\/\*(\xc3\xa9){4000,4100}(?!\xc3)/, 'between characters');
+}
 
 is(recorded('SELECT 17, pg_sleep(1000), 1',
 		before => q{SET tacho.query_text = raw;}),
