@@ -54,8 +54,8 @@ cat <<'END'
 
 5,000 statements executed by Zipf's law and a daily curve, so that in a minute
 half of them are; which half is by chance. Calls, times, CPU, rows, blocks, WAL,
-and the 24 buckets of the histogram of each minute vary by themselves: each row
-has 12 to 30 values that nothing foretells. Without texts, of which
+and the 24 buckets of the histogram of each minute vary by themselves, a dozen
+numbers a row and more. Without texts, of which
 `tacho.text_limit` allows 16 MiB a day before compression.
 
 The year is a sum, not a year of load: the same day is written as the writer
