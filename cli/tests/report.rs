@@ -86,6 +86,91 @@ fn the_page_loads_nothing_and_names_its_picture() {
     }
 }
 
+/// What is wrong with the tags of a page: it opens and closes each element in
+/// order, quotes attributes, and has no `<` and no bare `&` in a text.
+fn markup_trouble(page: &str) -> Option<String> {
+    const EMPTY: [&str; 6] = ["meta", "br", "hr", "col", "img", "link"];
+    let mut open: Vec<&str> = Vec::new();
+    let Some(mut rest) = page.strip_prefix("<!doctype html>") else {
+        return Some("no document type".to_string());
+    };
+    while let Some(at) = rest.find('<') {
+        let entity = |text: &&str| !text.split(' ').next().unwrap_or("").contains(';');
+        if let Some(bare) = rest[..at].split('&').skip(1).find(entity) {
+            return Some(format!("a bare & before {bare}"));
+        }
+        let Some(end) = rest[at..].find('>') else {
+            return Some(format!("an open tag at {}", &rest[at..]));
+        };
+        let tag = &rest[at + 1..at + end];
+        if tag.contains('<') || tag.matches('"').count() % 2 != 0 {
+            return Some(format!("no tag: <{tag}>"));
+        }
+        let name = tag.trim_start_matches('/').split([' ', '\n', '/']).next()?;
+        if tag.starts_with('/') {
+            if open.pop() != Some(name) {
+                return Some(format!("<{tag}> within {open:?}"));
+            }
+        } else if !tag.ends_with('/') && !EMPTY.contains(&name) {
+            open.push(name);
+        }
+        rest = &rest[at + end + 1..];
+    }
+    (!open.is_empty()).then(|| format!("not closed: {open:?}"))
+}
+
+#[test]
+fn the_page_is_well_formed() {
+    let scratch = Scratch::new("report-markup");
+    scratch.import();
+    assert_eq!(markup_trouble(&scratch.text(&ask(&["report"]))), None);
+    let moment = ["report", "--at=2026-01-01T00:00:01Z"];
+    assert_eq!(markup_trouble(&scratch.text(&moment)), None);
+    for bad in [
+        "<p>",
+        "<p><b></p></b>",
+        "x < y",
+        "a & b<br>",
+        "<a href=\"x>",
+    ] {
+        assert_ne!(
+            markup_trouble(&format!("<!doctype html>{bad}")),
+            None,
+            "{bad}"
+        );
+    }
+}
+
+/// A chart in the environment given.
+fn chart(scratch: &Scratch, environment: &[(&str, &str)]) -> String {
+    let tape = format!("--tape={}", scratch.0.join("tape").display());
+    let output = Command::new(env!("CARGO_BIN_EXE_tacho"))
+        .args(ask(&["chart", "--bucket=1s", &tape]))
+        .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR_FORCE")
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn charts_have_colours_when_asked_for_and_fit_into_80_columns() {
+    let scratch = Scratch::new("report-chart");
+    scratch.import();
+    let colour = "\u{1b}[";
+    assert!(!chart(&scratch, &[]).contains(colour), "not on a terminal");
+    assert!(chart(&scratch, &[("CLICOLOR_FORCE", "1")]).contains(colour));
+    let both = [("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")];
+    assert!(!chart(&scratch, &both).contains(colour), "NO_COLOR wins");
+    let plain = chart(&scratch, &[]);
+    assert_eq!(plain, chart(&scratch, &[("LC_ALL", "C")]), "in any locale");
+    for line in plain.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+}
+
 #[test]
 fn markdown_keeps_its_table_whatever_a_query_says() {
     let scratch = Scratch::new("report-markdown");
