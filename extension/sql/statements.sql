@@ -28,7 +28,7 @@ cost 100 rows 1000
 as 'MODULE_PATHNAME', 'tacho_statements_rows';
 
 comment on function tacho.statements is
-'What every statement has cost: a row for each user, database, query and nesting (top level or not). Without showtext no texts; with texts_since only texts kept since then. Rows without query hold what belongs to none: with a user the errors outside of statements (syntax, missing objects, at commit), without one what was evicted of a database. restored: loaded when the server started, so that counting began with what had been counted before; a collector of differences takes its first sight of such a row as the baseline.';
+'What every statement has cost: a row for each user, database, query and nesting (top level or not). Without showtext no texts; with texts_since only texts kept since then. Rows without query hold what belongs to none: with a user the errors outside of statements (syntax, missing objects, at commit), without one what was evicted of a database. restored: loaded when the server started, so that counting began with what had been counted before; a collector of differences takes its first sight of such a row as the baseline. Example: select query, calls from tacho.statements(true) order by calls desc limit 10;';
 
 create view tacho.statements as
 	select *
@@ -58,14 +58,14 @@ language c volatile strict parallel safe
 as 'MODULE_PATHNAME', 'tacho_statements_info';
 
 comment on function tacho.statements_info is
-'State of the statement statistics: how many entries and bytes of text are used, how many entries made room for others (evicted), how many executions could not be counted (skipped).';
+'State of the statement statistics: how many entries and bytes of text are used, how many entries made room for others (evicted), how many executions could not be counted (skipped). Example: select entries, text_bytes from tacho.statements_info();';
 
 create view tacho.statements_info as
 	select *
 		from tacho.statements_info();
 
 comment on view tacho.statements_info is
-'State of the statement statistics, see function tacho.statements_info.';
+'State of the statement statistics, see function tacho.statements_info. Example: select * from tacho.statements_info;';
 
 grant select on tacho.statements_info to public;
 
@@ -80,7 +80,7 @@ language c volatile strict parallel safe
 as 'MODULE_PATHNAME', 'tacho_statements_reset';
 
 comment on function tacho.statements_reset is
-'Forgets the statistics of statements, or only their extremes; 0 matches every user, database or query. Returns the time that the touched statistics count from.';
+'Forgets the statistics of statements, or only their extremes; 0 matches every user, database or query. Returns the time that the touched statistics count from. Example: select tacho.statements_reset();';
 
 revoke all on function tacho.statements_reset from public;
 

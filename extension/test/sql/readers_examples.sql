@@ -15,18 +15,34 @@ exception when others then
 end
 $$;
 
-create temp table example as
-select p.proname, m[1] as query
-	from pg_proc p
-	join pg_description d on d.objoid = p.oid and d.classoid = 'pg_proc'::regclass
-	cross join regexp_matches(d.description, '(select [^;]*;)', 'g') m
-	where p.pronamespace = 'tacho'::regnamespace
-		and d.description ~ 'Example: ';
+create temp view object as
+select 'pg_proc'::regclass as catalog, oid, proname as name,
+		proretset or proargmodes is not null as has_columns
+	from pg_proc
+	where pronamespace = 'tacho'::regnamespace
+union all
+select 'pg_class'::regclass, oid, relname, true
+	from pg_class
+	where relnamespace = 'tacho'::regnamespace and relkind in ('r', 'v');
 
-select count(*) > 15 as has_examples from example;
-select proname, pg_temp.run(query) as result
+create temp table example as
+select o.name, m[1] as query
+	from object o
+	join pg_description d on d.objoid = o.oid and d.classoid = o.catalog
+	cross join regexp_matches(d.description, '(select [^;]*;)', 'g') m
+	where d.description ~ 'Example: ';
+
+select count(*) > 20 as has_examples from example;
+select name, pg_temp.run(query) as result
 	from example
 	where pg_temp.run(query) <> 'ok'
-	order by proname;
+	order by name;
+
+-- what has columns and no example: none, but what is not called by people
+select catalog, name
+	from object
+	where has_columns and name !~ '^_'
+		and coalesce(obj_description(oid, catalog::text), '') !~ 'Example: select '
+	order by name;
 
 drop extension tacho;

@@ -1,7 +1,8 @@
 # Sessions that are active without a wait event: four spinners share two CPUs,
 # whatever else runs there; the kernel's own counters say how much of their time
 # they ran and how much they queued, and so must the labels. A stopped process is neither on a
-# CPU nor in its queue; with the setting off nothing is told apart.
+# CPU nor in its queue, nor is one that waits for a program; with the setting
+# off nothing is told apart.
 use strict;
 use warnings;
 use FindBin;
@@ -94,6 +95,26 @@ $kinds = kinds();
 note join ', ', map { "$_ $kinds->{$_}" } sort keys %$kinds;
 is($kinds->{uninstrumented}, 4 * $kinds->{ticks}, 'stopped: uninstrumented');
 kill 'CONT', @pids;
+
+# A backend that waits for a program sleeps, and reports no wait event.
+{
+	my $sleeper = session($node, 'sleeper');
+	my $fifo = $node->basedir . '/fifo';
+
+	system('mkfifo', $fifo) == 0 or die "mkfifo: $!";
+	$sleeper->send("COPY (SELECT 1) TO PROGRAM 'cat >$fifo'");
+	$node->poll_query_until('postgres', q{
+		SELECT count(*) = 1 FROM pg_stat_activity
+		WHERE application_name = 'sleeper' AND query LIKE 'COPY%' AND wait_event IS NULL});
+	my $since = server_ms($node) + 300;
+	wait_for_ticks($node, 10, $since);
+	is( $node->safe_psql('postgres', qq{
+			SELECT string_agg(DISTINCT cpu, ' ') FROM tacho.samples(
+			  since => @{[at($since)]}, n => null, application => 'sleeper')}),
+		'uninstrumented', 'a sleep that reports no wait: uninstrumented');
+	slurp_file($fifo);
+	$sleeper->finish;
+}
 
 $node->append_conf('postgresql.conf', 'tacho.cpu_kind = off');
 $node->reload;

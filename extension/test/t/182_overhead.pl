@@ -3,6 +3,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/../perl";
+use PostgreSQL::Test::Utils;
 use TachoStatus qw(metric wait_for_metric wait_until_written);
 use TachoTest qw(tacho_cluster);
 use Test::More;
@@ -50,6 +51,52 @@ for my $name (sort keys %relation)
 {
 	is( sql("WITH o AS MATERIALIZED (SELECT * FROM tacho.overhead()) SELECT $relation{$name} FROM o"),
 		't', $name);
+}
+
+# The kernel has the same figures: each lies between what it says before and
+# after. The sampler tells its own at the end of a tick.
+sub figure { return sql("SELECT value FROM tacho.overhead() WHERE metric = '$_[0]'") }
+
+sub ticks_pass
+{
+	my $ticks = metric($node, 'ticks_taken') + 2;
+	return wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks");
+}
+
+# Time on a CPU in microseconds.
+sub on_cpu { return int((split / /, slurp_file("/proc/$_[0]/schedstat"))[0] / 1000) }
+
+# User and system time in microseconds, in steps of the kernel's clock.
+sub used
+{
+	my @fields = split / /, slurp_file("/proc/$_[0]/stat") =~ s/^.*\) //sr;
+	chomp(my $ticks = `getconf CLK_TCK`);
+	return ($fields[11] + $fields[12]) * 1_000_000 / $ticks;
+}
+
+sub written { return slurp_file("/proc/$_[0]/io") =~ /^write_bytes: (\d+)/m ? $1 : undef }
+
+sub is_between
+{
+	my ($name, $what, $of) = @_;
+	my $before = $of->();
+	ticks_pass();
+	my $value = figure($name);
+	ticks_pass();
+	my $after = $of->();
+
+	note "$name: $before <= $value <= $after";
+	cmp_ok($value, '>=', $before, "$what: not less than before");
+	return cmp_ok($value, '<=', $after, "$what: not more than after");
+}
+
+SKIP:
+{
+	skip 'no /proc here', 6 unless -r '/proc/self/schedstat' && -r '/proc/self/io';
+	my ($sampler, $writer) = map { metric($node, $_) } qw(sampler_pid writer_pid);
+	is_between('sampler_cpu', 'CPU time of the sampler', sub { on_cpu($sampler) });
+	is_between('writer_cpu', 'CPU time of the writer', sub { used($writer) });
+	is_between('bytes_written', 'bytes the writer has written', sub { written($writer) });
 }
 sql('CREATE ROLE watcher; GRANT pg_read_all_stats TO watcher');
 is(sql('SET ROLE watcher; SELECT count(*) > 20 FROM tacho.overhead()'),
