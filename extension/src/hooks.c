@@ -216,6 +216,33 @@ execution_failed(const Execution *execution)
 					  query->plannedstmt->stmt_len);
 }
 
+/* A piece of an execution, which may be none: begins, fails, ends. */
+static inline void
+piece_begin(const Execution *execution, UsageStart *start)
+{
+	if (execution)
+		usage_begin(start, execution->draw);
+	level++;
+}
+
+/* Inside of PG_CATCH. */
+static inline void
+piece_failed(const Execution *execution)
+{
+	level--;
+	error_leaves();
+	if (execution)
+		execution_failed(execution);
+}
+
+static inline void
+piece_end(Execution *execution, const UsageStart *start)
+{
+	level--;
+	if (execution)
+		execution->ms += usage_end(start, &execution->delta);
+}
+
 /*
  * Whether ExecutorFinish has anything to do: rest of changes, and triggers. If
  * not, nothing can be executed or fail in it.
@@ -391,25 +418,18 @@ on_executor_run(COMPAT_RUN_PARAMS)
 		return;
 	}
 	execution = execution_find(queryDesc);
-	if (execution)
-		usage_begin(&start, execution->draw);
-	level++;
+	piece_begin(execution, &start);
 	PG_TRY();
 	{
 		call_run(COMPAT_RUN_ARGS);
 	}
 	PG_CATCH();
 	{
-		level--;
-		error_leaves();
-		if (execution)
-			execution_failed(execution);
+		piece_failed(execution);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	level--;
-	if (execution)
-		execution->ms += usage_end(&start, &execution->delta);
+	piece_end(execution, &start);
 }
 
 static void
@@ -433,25 +453,18 @@ on_executor_finish(QueryDesc *queryDesc)
 		return;
 	}
 	execution = execution_find(queryDesc);
-	if (execution)
-		usage_begin(&start, execution->draw);
-	level++;
+	piece_begin(execution, &start);
 	PG_TRY();
 	{
 		call_finish(queryDesc);
 	}
 	PG_CATCH();
 	{
-		level--;
-		error_leaves();
-		if (execution)
-			execution_failed(execution);
+		piece_failed(execution);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	level--;
-	if (execution)
-		execution->ms += usage_end(&start, &execution->delta);
+	piece_end(execution, &start);
 }
 
 static void
