@@ -8,7 +8,7 @@
 #   -n  times each view is read, default 5; printed are medians
 #
 # Each statement of the load has its own entry and a text of 75 bytes. Memory is
-# what the server reserves in shared memory, and of pg_stat_statements not the
+# what the server reserves in shared memory, of pg_stat_statements without the
 # file of its texts. Markdown on standard output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
@@ -43,16 +43,20 @@ $1;
   done | median
 }
 
-# Shared memory that the statistics and their texts take at most, in kB.
+# Shared memory of the names that match a pattern, in kB.
+shared_kb() { sql -c "SELECT (sum(allocated_size) / 1024)::bigint FROM pg_shmem_allocations WHERE name LIKE '$1'" postgres; }
+
+# Shared memory that the statistics and their texts take at most, in kB; that of
+# pg_stat_statements has no name of its own.
 reserved_kb() { # VARIANT
-  local names="'pg_stat_statements%'"
-  [ "$1" != tacho ] || names="'tacho statements%'"
-  sql -c "SELECT sum(allocated_size) / 1024 FROM pg_shmem_allocations WHERE name LIKE $names" postgres
+  if [ "$1" = tacho ]; then shared_kb 'tacho statements%'
+  else echo "$(($(shared_kb %) - without_kb))"; fi
 }
 
-# System calls of 1,000 executions of SELECT 1 beyond those of none.
+# System calls of 1,000 executions of SELECT 1, those of talking to the client
+# left out: how often that has to wait is chance.
 calls_of() { # VARIANT SETTING
-  local out=$BENCH_DIR/strace.$1 session count
+  local out=$BENCH_DIR/strace.$1 session
   coproc session_of { sql postgres; }
   echo "$2 SELECT pg_backend_pid();" >&"${session_of[1]}"
   read -r session <&"${session_of[0]}"
@@ -62,14 +66,18 @@ calls_of() { # VARIANT SETTING
   for _ in $(seq 1000); do echo "SELECT 1;" >&"${session_of[1]}"; read -r _ <&"${session_of[0]}"; done
   echo '\q' >&"${session_of[1]}"
   wait %% 2>/dev/null || true
-  count=$(awk '$NF == "total" { print $4 }' "$out")
-  echo "${count:-0}"
+  awk '$4 ~ /^[0-9]+$/ && $NF !~ /^(total|sendto|recvfrom|epoll_wait)$/ { n += $4 } END { print n + 0 }' "$out"
 }
 
 echo "# What the statistics of statements cost to keep and to look at"
 echo
 environment
 echo "- command: \`bench/statements_costs.sh -e \"$entries\" -n $reads\`"
+prepare none 100
+start none
+without_kb=$(shared_kb %)
+stop none
+rm -rf "${BENCH_DIR:?}/none"
 printf '\n| entries | variant | query | ms (median) | memory reserved MiB |\n|--:|---|---|--:|--:|\n'
 for n in $entries; do
   for v in pgss tacho; do
@@ -95,7 +103,7 @@ for n in $entries; do
 done
 
 command -v strace >/dev/null || { say "strace is not installed: no system calls counted"; exit 0; }
-printf '\n| variant | system calls of a SELECT 1 |\n|---|--:|\n'
+printf '\n| variant | system calls of a SELECT 1 beside the protocol |\n|---|--:|\n'
 for v in none $variants; do
   prepare "$v" 5000
   start "$v"
