@@ -11,7 +11,8 @@
  *
  * The old schema steps aside, this version is installed, and every table is
  * filled with the columns it has in both; a version that changes the meaning
- * of a column adds its statement at the end.
+ * of a column adds its statement at the end. Single ticks are packed before, so
+ * only the format of packs is carried over.
  */
 \set ON_ERROR_STOP on
 begin;
@@ -24,6 +25,7 @@ do $$ begin raise exception 'tacho is not installed here' using hint = 'Run sql/
 \endif
 lock table tacho.mutex_maintenance, tacho.mutex_sampler in exclusive mode;
 select version as old_version from tacho.setting \gset
+select tacho._pack(9223372036854775807) \g /dev/null
 alter schema tacho rename to tacho_old;
 
 \set upgrading
@@ -51,7 +53,7 @@ begin
 		where k.relnamespace = 'tacho'::regnamespace
 			and k.relkind in ('r', 'p')
 			and not k.relispartition
-			and k.relname <> 'dimension'
+			and k.relname not in ('dimension', 'hot')
 	loop
 		select string_agg(quote_ident(a.attname), ', ' order by a.attnum)
 		into v_columns
@@ -68,6 +70,7 @@ begin
 		end if;
 		execute format('insert into tacho.%1$I (%2$s) overriding system value select %2$s from tacho_old.%1$I', v_table, v_columns);
 	end loop;
+	insert into tacho.watermark (name, ms) values ('pack', 0) on conflict do nothing;
 	perform setval('tacho.word_id_seq', (select max(id) from tacho.word)),
 		setval('tacho.text_id_seq', (select max(id) from tacho.text)),
 		setval('tacho.statement_id_seq', (select max(id) from tacho.statement)),

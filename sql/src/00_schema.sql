@@ -6,8 +6,9 @@
  * are its dictionaries and rotate with it. Complete hours are summed up in
  * hour_tick, hour_key and hour_pair before their partition is emptied.
  *
- * A row of hot and one of pack have the same columns, so that readers know one
- * format: a pack is one tick or many. Each tick is in exactly one pack.
+ * Readers know one format, that of pack: a pack is one tick or many, and each
+ * tick is in exactly one pack. Ticks in hot are written more tightly, because
+ * each is a record of the log of its own; 15_hot.sql shows them as packs.
  *
  *   samples  are sorted by session and tick; their positions (session number *
  *            n_ticks + tick number, both from 0, below 32,768) are kept as
@@ -19,6 +20,8 @@
  *            0, 1, 2 …; time_offsets tick_offsets * interval_ms; intervals
  *            interval_ms; statuses 1 (ok); 2 is late, 3 failed
  *   times    ms since 1970 UTC; *_starts and *_changes are relative to start_ms
+ *            and stand once an execution: those of sample i are the last ones
+ *            whose start_at is not above i; start_at NULL is one of each sample
  *
  * In `activity` the empty string and 0 stand for null, so that a row can be
  * found by an index.
@@ -94,7 +97,7 @@ create table tacho.watermark (
 );
 comment on table tacho.watermark is 'how far the history is packed and summed up: every tick before this time';
 insert into tacho.watermark (name, ms)
-values ('hour', 0), ('statements', 0), ('texts', 0);
+values ('pack', 0), ('hour', 0), ('statements', 0), ('texts', 0);
 
 create table tacho.failure (
 	step text primary key,
@@ -164,6 +167,7 @@ create table tacho.pack (
 	wide integer[],
 	blocked_at integer[],
 	blockers integer[],
+	start_at integer[],
 	query_starts bigint[],
 	xact_starts bigint[],
 	state_changes bigint[],
@@ -173,9 +177,29 @@ create table tacho.pack (
 comment on table tacho.pack is 'session samples of up to a minute; see the head of 00_schema.sql';
 create index on tacho.pack (start_ms);
 
-create table tacho.hot (like tacho.pack);
-alter table tacho.hot add primary key (start_ms);
-comment on table tacho.hot is 'the same for ticks of the last minutes, one row each';
+create table tacho.hot (
+	start_ms bigint primary key,
+	tick bigint not null,
+	interval_ms integer not null,
+	slot smallint not null,
+	connections smallint,
+	session_base integer,
+	status smallint,
+	is_apart boolean,
+	vcpus_x100 integer,
+	samples integer[],
+	wide bigint[],
+	xmin_ages integer[],
+	xid_ages integer[],
+	start_at smallint[],
+	query_starts bigint[],
+	xact_starts bigint[],
+	state_changes bigint[],
+	blocked_at integer[],
+	blockers integer[],
+	reason text
+);
+comment on table tacho.hot is 'ticks of the last minutes, one row each; see the head of 15_hot.sql';
 
 create table tacho.text (
 	id integer generated always as identity primary key,

@@ -1,22 +1,25 @@
 /*
  * 10_settings.sql - settings, counters, times
+ *
+ * Times go through timestamp: what depends on the session's time zone is not
+ * immutable, and would be called for each row instead of being inlined.
  */
 create function tacho._ms(at timestamptz)
 returns bigint
 language sql immutable parallel safe
-return floor(extract(epoch from at) * 1000)::bigint;
+return floor(extract(epoch from at at time zone 'UTC') * 1000)::bigint;
 comment on function tacho._ms is 'ms since 1970 UTC, rounded down';
 
 create function tacho._us(at timestamptz)
 returns bigint
 language sql immutable parallel safe
-return (extract(epoch from at) * 1000000)::bigint;
+return (extract(epoch from at at time zone 'UTC') * 1000000)::bigint;
 comment on function tacho._us is 'microseconds since 1970 UTC';
 
 create function tacho._time(us bigint)
 returns timestamptz
 language sql immutable parallel safe
-return timestamptz 'epoch' + us / 1000000 * interval '1 second' + us % 1000000 * interval '1 microsecond';
+return (timestamp 'epoch' + us / 1000000 * interval '1 second' + us % 1000000 * interval '1 microsecond') at time zone 'UTC';
 comment on function tacho._time is 'the time of microseconds since 1970 UTC';
 
 create function tacho._count(name text, amount bigint default 1)

@@ -90,16 +90,24 @@ end
 $$;
 comment on function tacho._text_id is 'id of the text of an activity without a query id, 0 when it is not stored';
 
-create function tacho._store_sessions(in_slot smallint, samples tacho.sampled[], room integer)
-returns integer[]
+create function tacho._find(
+	in_slot smallint,
+	samples tacho.sampled[],
+	out sessions integer[],
+	out activities integer[],
+	out with_texts boolean,
+	out with_blockers boolean
+)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-	v_ids integer[];
-	v_last integer;
 begin
-	select array_agg(f.id order by s.ordinality) into v_ids
+	select
+		array_agg(x.id order by s.ordinality),
+		array_agg(a.id order by s.ordinality),
+		bool_or(s.query_text is not null),
+		bool_or(s.blocked_by <> 0)
+	into sessions, activities, with_texts, with_blockers
 	from unnest(samples) with ordinality s
 	left join lateral (
 		select x.id
@@ -111,11 +119,40 @@ begin
 				is not distinct from
 				(s.backend_start, s.backend_type, s.category, s.database, s.username, s.application, s.client_addr)
 		limit 1
-	) f on true;
+	) x on true
+	left join lateral (
+		select a.id
+		from tacho.activity a
+		where a.slot = in_slot
+			and a.query_id = coalesce(s.query_id, 0)
+			and a.wait_event = coalesce(s.wait_event, '')
+			and a.wait_event_type = coalesce(s.wait_event_type, '')
+			and a.state = coalesce(s.state, '')
+			and a.cpu = coalesce(s.cpu, '')
+			and a.marked = coalesce(s.marked, 0)
+			and a.plan_id = coalesce(s.plan_id, 0)
+			and a.progress_relation = coalesce(s.progress_relation, 0)
+			and a.progress_command = coalesce(s.progress_command, '')
+			and a.text_id = case when s.query_text is null or s.query_id <> 0 then 0
+				else tacho._text_id(s.query_id, s.database, s.query_text) end
+		limit 1
+	) a on true;
+end
+$$;
+comment on function tacho._find is 'ids of the sessions and activities of samples in the dictionaries, in their order; null = not there';
+
+create function tacho._store_sessions(in_slot smallint, samples tacho.sampled[], room integer, ids integer[])
+returns integer[]
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_ids integer[] := ids;
+	v_last integer;
+begin
 	if array_position(v_ids, null) is null then
 		return v_ids;
 	end if;
-
 	select coalesce(max(id), 0) into v_last from tacho.session where slot = in_slot;
 	insert into tacho.session (slot, id, pid, leader, backend_start, backend_type, category, database_oid,
 		database, user_oid, username, application, client_addr)
@@ -143,43 +180,14 @@ $$;
 comment on function tacho._store_sessions is
 'ids of the sessions of samples in table session, in their order; new ones are added, those without room share one row';
 
-create function tacho._find_activities(in_slot smallint, samples tacho.sampled[])
-returns integer[]
-language plpgsql volatile
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-	return (select array_agg(f.id order by s.ordinality)
-	from unnest(samples) with ordinality s
-	left join lateral (
-		select x.id
-		from tacho.activity x
-		where x.slot = in_slot
-			and x.query_id = coalesce(s.query_id, 0)
-			and x.wait_event = coalesce(s.wait_event, '')
-			and x.wait_event_type = coalesce(s.wait_event_type, '')
-			and x.state = coalesce(s.state, '')
-			and x.cpu = coalesce(s.cpu, '')
-			and x.marked = coalesce(s.marked, 0)
-			and x.plan_id = coalesce(s.plan_id, 0)
-			and x.progress_relation = coalesce(s.progress_relation, 0)
-			and x.progress_command = coalesce(s.progress_command, '')
-			and x.text_id = case when s.query_text is null or s.query_id <> 0 then 0
-				else tacho._text_id(s.query_id, s.database, s.query_text) end
-		limit 1
-	) f on true);
-end
-$$;
-comment on function tacho._find_activities is 'ids of the activities of samples in table activity, in their order; null = not there';
-
-create function tacho._store_activities(in_slot smallint, samples tacho.sampled[], room integer)
+create function tacho._store_activities(in_slot smallint, samples tacho.sampled[], room integer, ids integer[])
 returns integer[]
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
 	v_samples tacho.sampled[] := samples;
-	v_ids integer[] := tacho._find_activities(in_slot, samples);
+	v_ids integer[] := ids;
 	v_last integer;
 begin
 	if array_position(v_ids, null) is null then
@@ -197,7 +205,7 @@ begin
 				v_samples[v_sample].progress_relation := 0;
 			end if;
 		end loop;
-		v_ids := tacho._find_activities(in_slot, v_samples);
+		v_ids := (tacho._find(in_slot, v_samples)).activities;
 	end if;
 	insert into tacho.activity (slot, id, marked, query_id, plan_id, text_id, progress_relation,
 		wait_event_type, wait_event, state, cpu, progress_command)
@@ -218,7 +226,7 @@ begin
 		from unnest(v_samples) with ordinality s
 		where v_ids[s.ordinality] is null
 	) f;
-	return tacho._find_activities(in_slot, v_samples);
+	return (tacho._find(in_slot, v_samples)).activities;
 end
 $$;
 comment on function tacho._store_activities is
@@ -240,7 +248,7 @@ begin
 		select max(x.id) into v_id from tacho.session x where x.slot = in_slot and x.pid = v_pid;
 		if v_id is null then
 			v_sample.pid := v_pid;
-			v_id := (tacho._store_sessions(in_slot, array[v_sample], room))[1];
+			v_id := (tacho._store_sessions(in_slot, array[v_sample], room, array[null::integer]))[1];
 		end if;
 		v_ids := v_ids || v_id;
 	end loop;
@@ -249,7 +257,136 @@ end
 $$;
 comment on function tacho._store_absent is 'ids in table session of processes of which only the id is known';
 
-create function tacho._store_tick(t tacho.tick, samples tacho.sampled[])
+-- Sessions at the tick before, when what began earlier need not be told again.
+create function tacho._known_sessions(in_slot smallint, before_ms bigint, slot_ms bigint)
+returns integer[]
+language sql stable
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select p.sessions
+	from tacho.hot h
+	join tacho.hot_pack p on p.start_ms = h.start_ms
+	where h.start_ms = before_ms
+		and before_ms / 60000 = slot_ms / 60000
+		and h.slot = in_slot
+		and h.status is distinct from 3
+		and h.is_apart is null;
+end;
+comment on function tacho._known_sessions is 'sessions whose earlier starts are known from the tick before; null when there is none like that';
+
+-- `blockers` are ids of sessions by the place of what they block.
+create function tacho._insert_tick(
+	t tacho.tick,
+	in_slot smallint,
+	samples tacho.sampled[],
+	sessions integer[],
+	activities integer[],
+	blockers integer[],
+	known integer[],
+	before_ms bigint
+)
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+set enable_nestloop = off
+as $$
+declare
+	c_none constant bigint := -9223372036854775808;
+	v_base constant integer := (select min(x) from unnest(sessions) x);
+	v_wide constant boolean := (select max(x) from unnest(sessions) x) - v_base > 65535
+		or (select max(x) from unnest(activities) x) > 65536;
+	v_starts constant boolean := (select record_starts from tacho.setting);
+begin
+	insert into tacho.hot (start_ms, tick, interval_ms, slot, connections, session_base, status, vcpus_x100, reason,
+		samples, wide, xmin_ages, xid_ages, start_at, query_starts, xact_starts, state_changes, blocked_at, blockers)
+	select
+		t.slot_ms,
+		t.tick,
+		t.interval_ms,
+		in_slot,
+		t.connections,
+		v_base,
+		nullif(t.status, 1),
+		t.vcpus_x100,
+		t.reason,
+		array_agg((s.session - s.session_before - 32768) * 65536 + s.activity - 1) filter (where not v_wide),
+		array_agg(s.session::bigint << 32 | s.activity) filter (where v_wide),
+		case when max(s.xmin) > -1 then (array_agg(s.xmin))[:max(s.n) filter (where s.xmin is not null)] end,
+		case when max(s.xid) > -1 then (array_agg(s.xid))[:max(s.n) filter (where s.xid is not null)] end,
+		array_agg(s.n) filter (where s.is_told),
+		array_agg(s.query_start - t.slot_ms) filter (where s.is_told),
+		array_agg(case when s.xact_start is null and s.query_start is not null then c_none
+			else nullif(s.xact_start, s.query_start) - t.slot_ms end) filter (where s.is_told),
+		array_agg(case when s.state_change is null and s.query_start is not null then c_none
+			else nullif(s.state_change, s.query_start) - t.slot_ms end) filter (where s.is_told),
+		array_agg(s.n::integer) filter (where s.blocker is not null),
+		array_agg(s.blocker) filter (where s.blocker is not null)
+	from (
+		select
+			(row_number() over places)::smallint as n,
+			x.session,
+			lag(x.session, 1, v_base) over places as session_before,
+			x.activity,
+			x.blocker,
+			x.query_start,
+			x.xact_start,
+			x.state_change,
+			nullif(x.xmin, lag(x.xmin) over places) as xmin,
+			nullif(x.xid, lag(x.xid) over places) as xid,
+			v_starts and (k.session is null or x.state_change is null or x.xact_start is null or
+				greatest(x.query_start, x.xact_start, x.state_change) >= before_ms) as is_told
+		from (
+			select
+				s.ordinality,
+				sessions[s.ordinality] as session,
+				activities[s.ordinality] as activity,
+				blockers[s.ordinality] as blocker,
+				tacho._ms(s.query_start) as query_start,
+				tacho._ms(s.xact_start) as xact_start,
+				tacho._ms(s.state_change) as state_change,
+				case when v_starts then coalesce(s.xmin_age, -1) end as xmin,
+				case when v_starts then coalesce(s.xid_age, -1) end as xid
+			from unnest(samples) with ordinality s
+		) x
+		left join unnest(known) k (session) on k.session = x.session
+		window places as (order by x.session, x.ordinality)
+	) s;
+end
+$$;
+comment on function tacho._insert_tick is 'writes the row of a tick';
+
+-- Ids of the blockers of samples, by place.
+create function tacho._blocker_ids(in_slot smallint, samples tacho.sampled[], sessions integer[], room integer)
+returns integer[]
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_absent integer[];
+	v_absent_sessions integer[];
+begin
+	v_absent := array(
+		select distinct s.blocked_by from unnest(samples) s where s.blocked_by <> 0
+		except
+		select s.pid from unnest(samples) s);
+	if v_absent <> '{}' then
+		v_absent_sessions := tacho._store_absent(in_slot, v_absent, room);
+	end if;
+	return (
+		select array_agg(coalesce(sessions[b.n], v_absent_sessions[array_position(v_absent, s.blocked_by)]) order by s.ordinality)
+		from unnest(samples) with ordinality s
+		left join (
+			select x.pid, min(x.ordinality) as n
+			from unnest(samples) with ordinality x
+			group by x.pid
+		) b on b.pid = s.blocked_by);
+end
+$$;
+comment on function tacho._blocker_ids is 'ids in table session of who blocks the samples, in their order';
+
+-- before_ms is the slot of the tick before, of a sampler whose samples have
+-- starts as the server gives them.
+create function tacho._store_tick(t tacho.tick, samples tacho.sampled[], before_ms bigint default null)
 returns void
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -257,77 +394,35 @@ as $$
 declare
 	v_slot smallint;
 	v_room integer;
-	v_starts boolean;
+	v_found record;
 	v_sessions integer[];
-	v_activities integer[];
-	v_absent integer[];
-	v_absent_sessions integer[];
+	v_known integer[];
 begin
-	select r.slot, s.dictionary_limit, s.record_starts
-	into strict v_slot, v_room, v_starts
+	select r.slot, s.dictionary_limit
+	into strict v_slot, v_room
 	from tacho.ring r, tacho.setting s
 	where r.is_current;
-	if cardinality(samples) > 0 then
-		if exists (select from unnest(samples) s where s.query_text is not null) then
-			perform tacho._store_texts(samples);
-		end if;
-		v_sessions := tacho._store_sessions(v_slot, samples, v_room);
-		v_activities := tacho._store_activities(v_slot, samples, v_room);
-		v_absent := array(
-			select distinct s.blocked_by from unnest(samples) s where s.blocked_by <> 0
-			except
-			select s.pid from unnest(samples) s);
-		if v_absent <> '{}' then
-			v_absent_sessions := tacho._store_absent(v_slot, v_absent, v_room);
-		end if;
+	if coalesce(cardinality(samples), 0) = 0 then
+		perform tacho._insert_tick(t, v_slot, '{}', null, null, null, null, null);
+		return;
 	end if;
-	insert into tacho.hot (first_tick, start_ms, last_ms, slot, n_ticks, interval_ms, observed_ms, failed_ms,
-		n_failed, statuses, reasons, vcpus_x100, connections, sessions, run_ats, run_lens, what, wide, blocked_at, blockers,
-		query_starts, xact_starts, state_changes, xmin_ages, xid_ages)
-	select
-		t.tick,
-		t.slot_ms,
-		t.slot_ms,
+	v_found := tacho._find(v_slot, samples);
+	if v_found.with_texts then
+		perform tacho._store_texts(samples);
+	end if;
+	v_sessions := tacho._store_sessions(v_slot, samples, v_room, v_found.sessions);
+	v_known := tacho._known_sessions(v_slot, before_ms, t.slot_ms);
+	-- those without identity have one row, and none is known
+	v_known := array_remove(v_known, v_room + 1);
+	perform tacho._insert_tick(
+		t,
 		v_slot,
-		1,
-		t.interval_ms,
-		case when t.status = 3 then 0 else t.interval_ms end,
-		case when t.status = 3 then t.interval_ms else 0 end,
-		case when t.status = 3 then 1 else 0 end,
-		case when t.status <> 1 then array[t.status] end,
-		case when t.reason is not null then array[t.reason] end,
-		case when t.vcpus_x100 is not null then array[t.vcpus_x100] end,
-		case when t.connections is not null then array[t.connections] end,
-		coalesce(array_agg(s.session order by s.n), '{}'),
-		case when count(*) > 0 then array[0::smallint] else '{}' end,
-		case when count(*) > 0 then array[count(*)::smallint] else '{}' end,
-		case when coalesce(max(s.activity), 1) <= 65536 then coalesce(array_agg((s.activity - 32769)::smallint order by s.n) filter (where s.activity <= 65536), '{}') end,
-		case when max(s.activity) > 65536 then array_agg(s.activity order by s.n) end,
-		array_agg(s.n order by s.n) filter (where s.blocker is not null),
-		array_agg(s.blocker order by s.n) filter (where s.blocker is not null),
-		case when count(s.query_start) > 0 then array_agg(s.query_start - t.slot_ms order by s.n) end,
-		case when count(s.xact_start) > 0 then array_agg(s.xact_start - t.slot_ms order by s.n) end,
-		case when count(s.state_change) > 0 then array_agg(s.state_change - t.slot_ms order by s.n) end,
-		case when count(s.xmin_age) > 0 then array_agg(s.xmin_age order by s.n) end,
-		case when count(s.xid_age) > 0 then array_agg(s.xid_age order by s.n) end
-	from (
-		select
-			(row_number() over (order by v_sessions[s.ordinality], s.ordinality))::integer as n,
-			v_sessions[s.ordinality] as session,
-			v_activities[s.ordinality] as activity,
-			coalesce(v_sessions[b.n], v_absent_sessions[array_position(v_absent, s.blocked_by)]) as blocker,
-			case when v_starts then tacho._ms(s.query_start) end as query_start,
-			case when v_starts then tacho._ms(s.xact_start) end as xact_start,
-			case when v_starts then tacho._ms(s.state_change) end as state_change,
-			case when v_starts then s.xmin_age end as xmin_age,
-			case when v_starts then s.xid_age end as xid_age
-		from unnest(samples) with ordinality s
-		left join (
-			select x.pid, min(x.ordinality) as n
-			from unnest(samples) with ordinality x
-			group by x.pid
-		) b on b.pid = s.blocked_by
-	) s;
+		samples,
+		v_sessions,
+		tacho._store_activities(v_slot, samples, v_room, v_found.activities),
+		case when v_found.with_blockers then tacho._blocker_ids(v_slot, samples, v_sessions, v_room) end,
+		v_known,
+		before_ms);
 end
 $$;
 comment on function tacho._store_tick is 'adds a tick and its samples; the caller holds mutex_sampler';

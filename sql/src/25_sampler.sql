@@ -105,10 +105,10 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-	select p.first_tick, p.last_ms, p.interval_ms
+	select h.tick, h.start_ms, h.interval_ms
 	into tick, slot_ms, interval_ms
-	from tacho.hot p
-	order by p.start_ms desc
+	from tacho.hot h
+	order by h.start_ms desc
 	limit 1;
 	if not found then
 		select p.first_tick + coalesce(p.tick_offsets[p.n_ticks], p.n_ticks - 1), p.last_ms, p.interval_ms
@@ -149,6 +149,27 @@ end
 $$;
 comment on function tacho._mark_gap is 'adds a gap marker when at least ten ticks and ten seconds are missing';
 
+-- What is summed up stays; everything behind it is gone and was not idle.
+create function tacho._mark_loss(slot_ms bigint)
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_hour_ms constant bigint := (select ms from tacho.watermark where name = 'hour');
+begin
+	if not exists (select from tacho.watermark where name = 'pack' and ms > 0) then
+		return;
+	end if;
+	update tacho.watermark set ms = 0 where name = 'pack';
+	update tacho.ring set since_ms = slot_ms;
+	perform tacho._mark('gap', 'the samples were lost: the server crashed, and they are not in the WAL',
+		case when v_hour_ms > 0 then tacho._time(v_hour_ms * 1000) else (select installed_at from tacho.setting) end,
+		tacho._time(slot_ms * 1000));
+end
+$$;
+comment on function tacho._mark_loss is 'says that samples once packed are gone, when the first tick finds none';
+
 create function tacho._take_sample(slot_ms bigint, interval_ms integer)
 returns text
 language plpgsql volatile
@@ -158,11 +179,16 @@ declare
 	v_tick bigint;
 	v_last_ms bigint;
 	v_last_interval integer;
-	v_read record;
+	v_connections integer;
+	v_hidden integer;
+	v_samples tacho.sampled[];
 	v_late boolean;
 begin
 	select tick, l.slot_ms, l.interval_ms into v_tick, v_last_ms, v_last_interval from tacho._last_tick() l;
 	if v_last_ms >= slot_ms or slot_ms < (select ms from tacho.watermark where name = 'hour') then
+		if v_last_ms > slot_ms then
+			update tacho.hot h set is_apart = true where h.start_ms = v_last_ms and h.is_apart is null;
+		end if;
 		if coalesce(v_last_ms > slot_ms + 1000 + interval_ms, true) then
 			perform tacho._count('ticks refused because the clock went back');
 		end if;
@@ -170,17 +196,20 @@ begin
 	end if;
 	if v_last_ms is not null then
 		perform tacho._mark_gap(v_last_ms, v_last_interval, slot_ms);
+	else
+		perform tacho._mark_loss(slot_ms);
 	end if;
 	v_tick := coalesce(v_tick + greatest((slot_ms - v_last_ms) / interval_ms, 1), 1);
 
-	v_read := tacho._read_sessions();
+	select r.connections, r.hidden, r.samples into v_connections, v_hidden, v_samples from tacho._read_sessions() r;
 	v_late := tacho._ms(clock_timestamp()) >= slot_ms + interval_ms;
 	perform tacho._store_tick(
 		row(v_tick, slot_ms, interval_ms, case when v_late then 2 else 1 end, null,
-			(select round(vcpus * 100) from tacho.setting), least(v_read.connections, 32767))::tacho.tick,
-		v_read.samples);
-	if v_read.hidden > 0 then
-		perform tacho._count('sessions without permission to see them', v_read.hidden);
+			(select round(vcpus * 100) from tacho.setting), least(v_connections, 32767))::tacho.tick,
+		v_samples,
+		v_last_ms);
+	if v_hidden > 0 then
+		perform tacho._count('sessions without permission to see them', v_hidden);
 	end if;
 	return case when v_late then 'late' else 'ok' end;
 end

@@ -18,7 +18,7 @@ begin
 			h.*,
 			row_number() over (order by h.start_ms) - 1 as t,
 			count(*) over () as n,
-			first_value(h.first_tick) over (order by h.start_ms) as tick0,
+			first_value(h.tick) over (order by h.start_ms) as tick0,
 			first_value(h.start_ms) over (order by h.start_ms) as ms0
 		from tacho.hot h
 		where h.start_ms >= first_ms
@@ -28,49 +28,46 @@ begin
 		select
 			min(h.tick0) as first_tick,
 			min(h.ms0) as start_ms,
-			max(h.last_ms) as last_ms,
+			max(h.start_ms) as last_ms,
 			max(h.n) as n_ticks,
 			(array_agg(h.interval_ms order by h.t desc))[1] as interval_ms,
-			sum(h.observed_ms) as observed_ms,
-			sum(h.failed_ms) as failed_ms,
-			sum(h.n_failed) as n_failed,
-			case when bool_or(h.first_tick <> h.tick0 + h.t) then array_agg((h.first_tick - h.tick0)::integer order by h.t) end as tick_offsets,
-			case when bool_or(h.start_ms - h.ms0 <> (h.first_tick - h.tick0) * h.interval_ms) or count(distinct h.interval_ms) > 1
+			coalesce(sum(h.interval_ms) filter (where h.status is distinct from 3), 0) as observed_ms,
+			coalesce(sum(h.interval_ms) filter (where h.status = 3), 0) as failed_ms,
+			count(*) filter (where h.status = 3) as n_failed,
+			case when bool_or(h.tick <> h.tick0 + h.t) then array_agg((h.tick - h.tick0)::integer order by h.t) end as tick_offsets,
+			case when bool_or(h.start_ms - h.ms0 <> (h.tick - h.tick0) * h.interval_ms) or count(distinct h.interval_ms) > 1
 				then array_agg((h.start_ms - h.ms0)::integer order by h.t) end as time_offsets,
 			case when count(distinct h.interval_ms) > 1 then array_agg(h.interval_ms order by h.t) end as intervals,
-			case when count(h.statuses) > 0 then array_agg(coalesce(h.statuses[1], 1::smallint) order by h.t) end as statuses,
-			case when count(h.reasons) > 0 then array_agg(h.reasons[1] order by h.t) end as reasons,
-			case when count(h.vcpus_x100) > 0 then array_agg(h.vcpus_x100[1] order by h.t) end as vcpus_x100,
-			case when count(h.connections) > 0 then array_agg(h.connections[1] order by h.t) end as connections
+			case when count(h.status) > 0 then array_agg(coalesce(h.status, 1::smallint) order by h.t) end as statuses,
+			case when count(h.reason) > 0 then array_agg(h.reason order by h.t) end as reasons,
+			case when count(h.vcpus_x100) > 0 then array_agg(h.vcpus_x100 order by h.t) end as vcpus_x100,
+			case when count(h.connections) > 0 then array_agg(h.connections order by h.t) end as connections
 		from h
+	), x as materialized (
+		select x.*, h.t, h.n as n_ticks, h.ms0
+		from h
+		join tacho._hot_samples(first_ms, until_ms) x on x.start_ms = h.start_ms
 	), names as (
 		select d.session, row_number() over (order by d.session) - 1 as s
-		from (select distinct unnest(h.sessions) as session from h) d
+		from (select distinct session from x) d
 	), samples as (
 		select
-			row_number() over (order by m.s, x.t) as n,
+			row_number() over lives as n,
 			m.s * x.n_ticks + x.t as at,
-			x.*
-		from (
-			select
-				h.t,
-				h.n as n_ticks,
-				h.ms0,
-				h.start_ms,
-				unnest(h.sessions) as session,
-				unnest(coalesce(h.wide, array(select w + 32769 from unnest(h.what) w))) as activity,
-				unnest(case when h.blocked_at is not null then (
-					select array_agg(b.blocker order by i)
-					from generate_subscripts(h.sessions, 1) i
-					left join unnest(h.blocked_at, h.blockers) b (n, blocker) on b.n = i) end) as blocker,
-				unnest(h.query_starts) as query_start,
-				unnest(h.xact_starts) as xact_start,
-				unnest(h.state_changes) as state_change,
-				unnest(h.xmin_ages) as xmin_age,
-				unnest(h.xid_ages) as xid_age
-			from h
-		) x
+			x.activity,
+			x.blocker,
+			x.query_start - x.ms0 as query_start,
+			x.xact_start - x.ms0 as xact_start,
+			x.state_change - x.ms0 as state_change,
+			x.xmin_age,
+			x.xid_age,
+			x.session is distinct from lag(x.session) over lives
+				or x.query_start is distinct from lag(x.query_start) over lives
+				or x.xact_start is distinct from lag(x.xact_start) over lives
+				or x.state_change is distinct from lag(x.state_change) over lives as is_begin
+		from x
 		join names m on m.session = x.session
+		window lives as (order by m.s, x.t, x.n)
 	), merged as (
 		select
 			array_agg(s.at::integer order by s.n) as at,
@@ -79,16 +76,19 @@ begin
 			case when max(s.activity) > 65536 then array_agg(s.activity order by s.n) end as wide,
 			array_agg(s.n::integer order by s.n) filter (where s.blocker is not null) as blocked_at,
 			array_agg(s.blocker order by s.n) filter (where s.blocker is not null) as blockers,
-			case when count(s.query_start) > 0 then array_agg(s.query_start + s.start_ms - s.ms0 order by s.n) end as query_starts,
-			case when count(s.xact_start) > 0 then array_agg(s.xact_start + s.start_ms - s.ms0 order by s.n) end as xact_starts,
-			case when count(s.state_change) > 0 then array_agg(s.state_change + s.start_ms - s.ms0 order by s.n) end as state_changes,
+			array_agg(s.n::integer order by s.n) filter (where s.is_begin) as start_at,
+			array_agg(s.query_start order by s.n) filter (where s.is_begin) as query_starts,
+			array_agg(s.xact_start order by s.n) filter (where s.is_begin) as xact_starts,
+			array_agg(s.state_change order by s.n) filter (where s.is_begin) as state_changes,
+			count(s.query_start) + count(s.xact_start) + count(s.state_change) > 0 as has_starts,
 			case when count(s.xmin_age) > 0 then array_agg(s.xmin_age order by s.n) end as xmin_ages,
 			case when count(s.xid_age) > 0 then array_agg(s.xid_age order by s.n) end as xid_ages
 		from samples s
 	)
 	insert into tacho.pack (first_tick, start_ms, last_ms, slot, n_ticks, interval_ms, observed_ms, failed_ms,
 		n_failed, tick_offsets, time_offsets, intervals, statuses, reasons, vcpus_x100, connections, sessions,
-		run_ats, run_lens, what, wide, blocked_at, blockers, query_starts, xact_starts, state_changes, xmin_ages, xid_ages)
+		run_ats, run_lens, what, wide, blocked_at, blockers,
+		start_at, query_starts, xact_starts, state_changes, xmin_ages, xid_ages)
 	select
 		t.first_tick, t.start_ms, t.last_ms, in_slot, t.n_ticks, t.interval_ms, t.observed_ms, t.failed_ms,
 		t.n_failed, t.tick_offsets, t.time_offsets, t.intervals, t.statuses, t.reasons, t.vcpus_x100, t.connections,
@@ -96,7 +96,12 @@ begin
 		coalesce(r.ats, '{}'),
 		coalesce(r.lens, '{}'),
 		case when m.wide is null then coalesce(m.what, '{}') end,
-		m.wide, m.blocked_at, m.blockers, m.query_starts, m.xact_starts, m.state_changes, m.xmin_ages, m.xid_ages
+		m.wide, m.blocked_at, m.blockers,
+		case when m.has_starts then m.start_at end,
+		case when m.has_starts then m.query_starts end,
+		case when m.has_starts then m.xact_starts end,
+		case when m.has_starts then m.state_changes end,
+		m.xmin_ages, m.xid_ages
 	from ticks t, merged m
 	cross join lateral (
 		select array_agg(g.at order by g.at) as ats, array_agg(g.len order by g.at) as lens
@@ -129,6 +134,7 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 as $$
 declare
+	v_until_ms constant bigint := until_ms / 60000 * 60000;
 	v_minute record;
 	v_piece record;
 	v_packs integer := 0;
@@ -138,12 +144,12 @@ begin
 			g.slot,
 			g.minute,
 			(select count(distinct u.id)
-				from tacho.hot o, unnest(o.sessions) u (id)
+				from tacho.hot_pack o, unnest(o.sessions) u (id)
 				where o.slot = g.slot and o.start_ms / 60000 = g.minute) as sessions
 		from (
 			select distinct h.slot, h.start_ms / 60000 as minute
 			from tacho.hot h
-			where h.start_ms < _pack.until_ms
+			where h.start_ms < v_until_ms
 		) g
 		order by g.minute, g.slot
 	loop
@@ -158,12 +164,16 @@ begin
 					and h.start_ms / 60000 = v_minute.minute
 			) x
 			group by x.piece
-			order by x.piece
+			-- the last first: it may need the starts of those before
+			order by x.piece desc
 		loop
 			perform tacho._pack_ticks(v_piece.first_ms, v_piece.until_ms, v_minute.slot);
 			v_packs := v_packs + 1;
 		end loop;
 	end loop;
+	if v_packs > 0 then
+		update tacho.watermark set ms = v_until_ms where name = 'pack';
+	end if;
 	return v_packs;
 end
 $$;

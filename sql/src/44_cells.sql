@@ -246,11 +246,21 @@ create function tacho._packs_sql(q tacho.question, slots smallint[], columns tex
 returns text
 language sql immutable parallel safe
 return format($sql$
-	select %1$s from tacho.hot where start_ms < %2$s and last_ms >= %3$s and slot = any (%4$L)
+	select %1$s from tacho.hot_pack where start_ms < %2$s and start_ms >= %3$s and slot = any (%4$L)
 	union all
 	select %1$s from tacho.pack where start_ms < %2$s and start_ms >= %3$s - 3600000 and last_ms >= %3$s and slot = any (%4$L)$sql$,
 	columns, ceil(q.until_us / 1000.0)::bigint, ceil(q.since_us / 1000.0)::bigint, slots);
 comment on function tacho._packs_sql is 'SQL: hot and packed rows with ticks in the window';
+
+create function tacho._whole_packs_sql(q tacho.question, slots smallint[])
+returns text
+language sql immutable parallel safe
+return format($sql$
+	select * from tacho._hot_packs(%2$s, %1$s) where slot = any (%3$L)
+	union all
+	select * from tacho.pack where start_ms < %1$s and start_ms >= %2$s - 3600000 and last_ms >= %2$s and slot = any (%3$L)$sql$,
+	ceil(q.until_us / 1000.0)::bigint, ceil(q.since_us / 1000.0)::bigint, slots);
+comment on function tacho._whole_packs_sql is 'SQL: the same rows with all columns, starts and ages too';
 
 -- How samples of packs are found: all; pieces of the sessions that count; or
 -- hits, places of the few activities that count (a search for one of them in a
@@ -498,7 +508,7 @@ set search_path = pg_catalog, pg_temp
 begin atomic
 	select p.interval_ms
 	from (
-		(select start_ms, interval_ms, last_ms from tacho.hot where start_ms * 1000 < q.since_us order by start_ms desc limit 1)
+		(select start_ms, interval_ms, start_ms as last_ms from tacho.hot where start_ms * 1000 < q.since_us order by start_ms desc limit 1)
 		union all
 		(select start_ms, interval_ms, last_ms from tacho.pack where start_ms < (q.since_us + 999) / 1000 order by start_ms desc limit 1)
 		union all

@@ -34,7 +34,7 @@ create type tacho.sample as (
 );
 comment on type tacho.sample is 'the columns of samples()';
 
--- Decodes pack $1. The parts: $1; u a sample, n its place; t its tick; s and a
+-- Decodes pack $1. The parts: $1; u a sample, n its place, start that of its starts; t its tick; s and a
 -- its rows in the dictionaries; bs the session that blocks it.
 create function tacho._decode_sql(q tacho.question, columns text, tail text, joined text default '')
 returns text
@@ -64,7 +64,8 @@ begin
 				p.at as all_at,
 				p.at[n] %% $1.n_ticks + 1 as i,
 				$1.sessions[p.at[n] / $1.n_ticks + 1] as session,
-				coalesce($1.what[n] + 32769, $1.wide[n]) as activity
+				coalesce($1.what[n] + 32769, $1.wide[n]) as activity,
+				coalesce(width_bucket(n, $1.start_at), n) as start
 			from (%6$s) p, generate_series(1, cardinality(p.at)) n
 		) u
 		join (
@@ -118,9 +119,9 @@ return tacho._decode_sql(q, $sql$
 	nullif(a.cpu, ''),
 	nullif(a.query_id, 0),
 	nullif(a.plan_id, 0),
-	tacho._time(($1.start_ms + $1.query_starts[u.n]) * 1000),
-	tacho._time(($1.start_ms + $1.xact_starts[u.n]) * 1000),
-	tacho._time(($1.start_ms + $1.state_changes[u.n]) * 1000),
+	tacho._time(($1.start_ms + $1.query_starts[u.start]) * 1000),
+	tacho._time(($1.start_ms + $1.xact_starts[u.start]) * 1000),
+	tacho._time(($1.start_ms + $1.state_changes[u.start]) * 1000),
 	$1.xmin_ages[u.n]::bigint,
 	$1.xid_ages[u.n]::bigint,
 	nullif(a.progress_command, ''),
@@ -173,7 +174,7 @@ begin
 	end if;
 	v_sql := tacho._samples_sql(q);
 	for v_pack in
-		execute format('select * from (%s) p order by start_ms desc', tacho._packs_sql(q, v_slots, '*'))
+		execute format('select * from (%s) p order by start_ms desc', tacho._whole_packs_sql(q, v_slots))
 	loop
 		return query execute v_sql using v_pack, v_left;
 		get diagnostics v_count = row_count;

@@ -63,7 +63,7 @@ declare
 	v_sql constant text := tacho._decode_sql(q, 's.pid, s.backend_start, sum(t.weight)::bigint', 'group by s.pid, s.backend_start');
 	v_pack tacho.pack;
 begin
-	for v_pack in execute tacho._packs_sql(q, slots, '*') loop
+	for v_pack in execute tacho._whole_packs_sql(q, slots) loop
 		return query execute v_sql using v_pack;
 	end loop;
 end
@@ -108,11 +108,11 @@ begin
 		s.slot,
 		row(null, null, 1, nullif(a.state, ''), nullif(a.wait_event_type, ''), nullif(a.wait_event, ''), nullif(a.cpu, ''),
 			nullif(a.query_id, 0), nullif(a.plan_id, 0), nullif(bs.pid, 0),
-			tacho._time(($1.start_ms + $1.query_starts[u.n]) * 1000),
-			tacho._time(($1.start_ms + $1.xact_starts[u.n]) * 1000),
+			tacho._time(($1.start_ms + $1.query_starts[u.start]) * 1000),
+			tacho._time(($1.start_ms + $1.xact_starts[u.start]) * 1000),
 			case when a.query_id = 0 and a.text_id <> 0 then (select x.body from tacho.text x where x.id = a.text_id) end)::tacho.span$c$,
 		'', 'join unnest($2) w on w.pid = s.pid and w.backend_start is not distinct from s.backend_start');
-	for v_pack in execute tacho._packs_sql(q, slots, '*') loop
+	for v_pack in execute tacho._whole_packs_sql(q, slots) loop
 		return query execute v_sql using v_pack, people;
 	end loop;
 end

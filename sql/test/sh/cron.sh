@@ -31,7 +31,7 @@ psql -c "
 	create view tick as
 	select p.first_tick + coalesce(p.tick_offsets[i], i - 1) as tick,
 		p.start_ms + coalesce(p.time_offsets[i], coalesce(p.tick_offsets[i], i - 1) * p.interval_ms) as ms
-	from (select * from tacho.hot union all select * from tacho.pack) p, generate_series(1, p.n_ticks) i"
+	from (select * from tacho._hot_packs(0, 9223372036854775807) union all select * from tacho.pack) p, generate_series(1, p.n_ticks) i"
 until_at_least 17 "select count(*) from tick"
 same "$(status recording)" on "status: recording"
 # slots in which nothing can be stored

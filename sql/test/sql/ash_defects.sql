@@ -70,7 +70,7 @@ create function tacho._read_sessions(out connections integer, out hidden integer
 set statement_timeout = '200ms';
 select test.equal(tacho.take_sample(), 'canceled', 'a timeout');
 reset statement_timeout;
-select test.equal((select statuses::text || reasons::text from tacho.hot order by start_ms desc limit 1), '{3}{"canceling statement due to statement timeout"}', 'is seen');
+select test.equal((select status || ' ' || reason from tacho.hot order by start_ms desc limit 1), '3 canceling statement due to statement timeout', 'is seen');
 drop function tacho._read_sessions();
 alter function tacho._read_sessions_whole() rename to _read_sessions;
 

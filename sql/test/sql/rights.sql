@@ -26,6 +26,10 @@ select test.equal((select query_text from tacho.top('query_id', '2026-03-01 20:0
 select test.equal((select count(*)::text from tacho.timeline('2026-03-01 20:00+00', '2026-03-01 22:30+00', '1 hour', 'wait_event', tz => 'Europe/Berlin')), '3', 'timeline');
 select test.equal((select count(*)::text from tacho.chart('2026-03-01 20:00+00', '2026-03-01 22:30+00', '1 hour')), '4', 'chart');
 select test.equal((select count(*)::text from tacho.samples('2026-03-01 20:00+00', '2026-03-01 22:30+00', wait_event => '!ClientRead')), '100', 'samples');
+select test.equal((select count(*)::text from tacho.sessions(since => '2026-03-01 20:00+00', until => '2026-03-01 22:30+00')), '1', 'sessions');
+select test.equal((select count(*)::text from tacho.blocking(since => '2026-03-01 20:00+00', until => '2026-03-01 22:30+00')), '0', 'blocking');
+select test.equal((select count(*)::text from tacho.compare('query_id', '2026-03-01 20:00+00', '2026-03-01 21:00+00', '2026-03-01 21:00+00', '2026-03-01 22:00+00')), '1', 'compare');
+select test.equal((select report ->> 'tree_left_out' from tacho.report(at => '2026-03-01 22:00+00', query_id => '2')), '0', 'report');
 select test.equal((select count(*)::text from tacho.summary('2026-03-01 20:00+00', '2026-03-01 22:30+00')), '16', 'summary');
 select test.equal((select count(*)::text from tacho.markers('2026-03-01 20:00+00', '2026-03-01 22:30+00')), '0', 'markers');
 select test.equal((select count(*) > 15 from tacho.status())::text, 'true', 'status');

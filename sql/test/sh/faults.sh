@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# What happens to the server: all connections taken, a crash with samples
+# outside the WAL.
+set -euo pipefail
+
+psql() { command psql -qAtX -v ON_ERROR_STOP=1 "$@"; }
+same() { [ "$1" = "$2" ] || { printf '%s\n     got: %s\nexpected: %s\n' "$3" "$1" "$2"; exit 1; }; }
+export PGDATABASE=t_faults
+createdb "$PGDATABASE"
+psql -f sql/tacho.sql >/dev/null
+psql -c "update tacho.setting set enabled = true, sample_interval = '100 milliseconds'"
+
+# the sampler has its connection: it goes on when nobody can connect
+psql -c "call tacho.run_sampler('1 minute')" >/dev/null 2>&1 &
+sampler=$!
+for ((i = 0; i < 100; i++)); do [ "$(psql -c "select count(*) from tacho.hot")" = 0 ] || break; sleep 0.1; done
+mkfifo hold
+crowd=()
+for ((i = 0; i < 60; i++)); do
+	command psql -qAtX -c "select 1" -f hold >/dev/null 2>&1 &
+	crowd+=($!)
+done
+exec 9>hold
+for ((i = 0; i < 100; i++)); do ! command psql -qAtX -c "select" 2>nobody.err || { sleep 0.1; continue; }; break; done
+same "$(grep -c 'too many clients\|remaining connection slots' nobody.err)" 1 "nobody can connect"
+sleep 1
+exec 9>&-
+wait "${crowd[@]}" || true
+# the status of a backend ends a moment after its client
+for ((i = 0; i < 100; i++)); do ! command psql -qAtX -c "select" 2>/dev/null || break; sleep 0.1; done
+same "$(psql -c "select count(*) > 0 from tacho.hot where connections >= 47")" t "ticks were taken meanwhile"
+same "$(psql -c "select count(*) from tacho.marker where kind = 'gap'")" 0 "and none of them is missing for long"
+psql -c "select tacho.stop()" >/dev/null
+wait "$sampler" || true
+
+# a crash with an unlogged ring: hours stay, samples are gone and said to be
+psql >/dev/null <<-END
+	delete from tacho.hot;
+	select tacho.configure_ring(logged => false);
+	create temp table line as
+	select timestamptz '2026-03-01 20:00+00' + n * interval '10 seconds' as time, 1 as pid, 'IO' as wait_event_type, 'Read' as wait_event
+	from generate_series(0, 500) n;
+	select tacho.import_sessions('line', '10 seconds');
+	select tacho._pack(tacho._ms('2026-03-01 22:10+00')), tacho._roll_up_hours(tacho._ms('2026-03-01 21:00+00'));
+END
+pg_ctl -D data -m immediate stop >/dev/null
+pg_ctl -D data -l server.log -w start >/dev/null
+lost="'2026-03-01 21:00+00', '2026-03-01 21:20+00'"
+same "$(psql -c "select source, avg_aas from tacho.aas($lost)")" "none|" "what was lost is unknown, not idle"
+psql -c "update tacho.setting set enabled = true" -c "select tacho.take_sample()" >/dev/null
+same "$(psql -c "select count(*) from tacho.hot")" 1 "it goes on"
+same "$(psql -c "select detail || ' from ' || to_char(period_start at time zone 'UTC', 'HH24:MI') from tacho.markers('2026-03-01 21:00+00') where kind = 'gap'")" \
+	"the samples were lost: the server crashed, and they are not in the WAL from 21:00" "a marker says so"
+same "$(psql -c "select source, avg_aas from tacho.aas('2026-03-01 20:00+00', '2026-03-01 21:00+00')")" "hour|1.0000" "hours are kept"
+same "$(command psql -qAtX -c "select * from tacho.samples('2026-03-01 20:00+00', '2026-03-01 21:00+00')" 2>&1 | grep -c 'ERROR:  samples before .* are not kept')" 1 \
+	"an error names the boundary"
+same "$(psql -c "select count(*) from tacho.marker where kind = 'gap'")" 1 "once"
