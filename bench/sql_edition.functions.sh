@@ -4,7 +4,7 @@
 
 sql() { psql -qAtX -v ON_ERROR_STOP=1 "$@"; }
 
-# pg_ash: the last hours of the same rows
+# pg_ash: the last hours, of rows of the same kind
 ash_of() { # DATABASE
 	local hour
 	createdb "$1"
@@ -46,11 +46,13 @@ median() {
 row() { # NAME QUERY BUDGET
 	median "$2" | awk -v name="$1" -v budget="$3" '{ printf "| %s | %.0f ms | %.0f ms | %s |\n", name, $1 / 1000, $2 / 1000, budget }'
 }
-in_ash() { # a query of 1 h, as this version writes it
+# as this version writes it; the later one needs half a minute of CPU for an hour
+in_ash() { # VERSION
+	use "$1"
 	if [ "$(ask "select to_regproc('ash.top_waits_at') is not null")" = t ]; then
-		echo "ash.top_waits_at($recent, $end)"
+		runs=1 row "1 h top wait_event, $1, one run" "ash.top_waits_at($recent, $end)" ""
 	else
-		echo "ash.top('wait_event', $recent, $end)"
+		runs=1 row "5 min top wait_event, $1, one run" "ash.top('wait_event', $end - interval '5 minutes', $end)" ""
 	fi
 }
 # the server begins anew, and the system forgets its files
@@ -74,7 +76,22 @@ together() {
 	report=$(pgbench -n -c 5 -j 1 -T 10 -f readers.sql | sed -n 's/^latency average = //p')
 	wait $!
 	sql -c "update tacho.setting set enabled = false" >/dev/null
-	echo "$report each; $(sql -c "select count(*) || ' ticks in ' || max(first_tick) - min(first_tick) + 1 || ' slots' from tacho.hot where start_ms >= tacho._ms($end)").$(sql -c "delete from tacho.hot")"
+	echo "$report each; $(sql -c "select count(*) || ' ticks in ' || max(tick) - min(tick) + 1 || ' slots' from tacho.hot where start_ms >= tacho._ms($end)").$(sql -c "delete from tacho.hot")"
+}
+
+# the sampler of pg_cron for half a minute, while the data is made: both CPUs are busy
+cron() {
+	grep -q pg_cron data/postgresql.conf || { echo "pg_cron is not installed here."; return; }
+	createdb cron
+	local in_cron=(psql -qAtX -v ON_ERROR_STOP=1 -d cron)
+	"${in_cron[@]}" -c "create extension pg_cron" -f sql/tacho.sql -c "select tacho.start()" >/dev/null 2>&1
+	until [ "$("${in_cron[@]}" -c "select count(*) from tacho.hot where start_ms > tacho._ms(now()) - 2000")" -gt 0 ]; do sleep 0.5; done
+	sleep 30
+	echo "pg_cron $("${in_cron[@]}" -c "select extversion from pg_extension where extname = 'pg_cron'"), while the data was made: $(
+		"${in_cron[@]}" -c "select format('%s slots of 1 s, %s ticks, %s of them late', max(tick) - min(tick) + 1, count(*), count(*) filter (where status = 2))
+			from (select first_tick as tick, statuses[1] as status from tacho._hot_packs(0, 9223372036854775807)
+				union all select first_tick + coalesce(tick_offsets[i], i - 1), coalesce(statuses[i], 1) from tacho.pack, generate_series(1, n_ticks) i) t")."
+	"${in_cron[@]}" -c "select tacho.stop()" >/dev/null
 }
 
 wal() { ask "select pg_current_wal_lsn() - '0/0'"; }
@@ -95,4 +112,21 @@ tick_of() { # NAME DATABASE FUNCTION
 	ticks 51 "$3"
 	printf '| %s | %s | %s bytes | %s bytes |\n' "$1" \
 		"$(median "$3" | awk '{ printf "%.1f ms | %.1f ms", $1 / 1000, $2 / 1000 }')" "$((($(wal) - begun) / 51))" "$first"
+}
+# WAL of packing what tick_of left, for each of its ticks
+packing() {
+	local begun count
+	count=$(ask "select count(*) from tacho.hot")
+	begun=$(wal)
+	ask "select tacho._pack(tacho._ms(now()) + 60000)" >/dev/null
+	echo "$((($(wal) - begun) / count))"
+}
+beside_rotation() {
+	local report rotation
+	echo "select count(*) from tacho.top('wait_event', $recent, $end);" >readers.sql
+	(sleep 3; psql -qAtX -c '\timing on' -c "select tacho.rotate(true)") >rotation.txt &
+	rotation=$!
+	report=$(pgbench -n -c 5 -j 1 -T 10 -f readers.sql 2>&1 | sed -n 's/^latency average = //p; s/^number of failed transactions: /failed /p' | sort -n | paste -sd,)
+	wait "$rotation"
+	echo "$report; $(paste -sd' ' rotation.txt | sed 's/Time:/in/')."
 }

@@ -2,15 +2,19 @@
 # usage: [ASH_SQL="ash-1.0.sql ash-install.sql"] bench/sql_edition.sh [HOURS]
 #
 # Measures the SQL edition on a private server of PG_CONFIG and prints a page:
-# bytes of the uniform day (HOURS of it, default 24: 50 sessions, 21 waits, 200
-# queries, every second, drawn independently), times of readers, warm, cold and
-# five at once beside the sampler, and time and WAL of a tick beside 50, 250
-# and 1,000 active sessions. ASH_SQL names installation scripts of pg_ash
+# bytes of the uniform day (HOURS of it, default 24, a multiple of 4 when above:
+# 50 sessions, 21 waits, 200 queries, every second, drawn independently for up
+# to 4 hours, then those again), times of readers, warm, cold, five at once
+# beside the sampler and a rotation, time and WAL of a tick beside 50, 250
+# and 1,000 active sessions, and what comes of a second of pg_cron, if it is
+# installed. ASH_SQL names installation scripts of pg_ash
 # (github.com/NikolayS/pg_ash), which is measured beside it on ASH_HOURS (1) of
 # the same rows, each version in a database of its own, with its sums if any.
+# Takes about 8 minutes.
 set -euo pipefail
 
 hours=${1:-24} ash_hours=${ASH_HOURS:-1}
+drawn=$((hours < 4 ? hours : 4))
 repo=$(cd "$(dirname "$0")/.." && pwd -P)
 if [ -z "${TACHO_SCRATCH:-}" ]; then
 	scratch=$(mktemp -d "${TMPDIR:-/var/tmp}/tacho-bench.XXXXXX")
@@ -36,26 +40,33 @@ fsync = off
 shared_buffers = 256MB
 max_connections = 1100
 jit = off
+compute_query_id = on
 END
+if [ -e "$("${PG_CONFIG:-pg_config}" --sharedir)/extension/pg_cron.control" ]; then
+	printf "shared_preload_libraries = 'pg_cron'\ncron.host = '%s'\ncron.database_name = 'cron'\n" "$TACHO_SCRATCH" >>data/postgresql.conf
+fi
 pg_ctl -D data -l server.log -w start >/dev/null
 trap 'pg_ctl -D data -m immediate stop >/dev/null' EXIT
 createdb bench
 # shellcheck source=bench/sql_edition.functions.sh
 source bench/sql_edition.functions.sh
 sql -f sql/tacho.sql -f bench/sql_edition.sql >/dev/null
+cron >cron.txt &
 day="date_trunc('hour', now()) - interval '$hours hours'"
 day="'$(sql -c "select $day")'::timestamptz"
 
 versions=()
 for file in ash/*.sql; do [ ! -e "$file" ] || versions+=("$(basename "$file" .sql)"); done
 (for version in "${versions[@]}"; do ash_of "$version"; done) &
-for ((hour = 0; hour < hours; hour++)); do
+for ((hour = 0; hour < drawn; hour++)); do
 	sql -c "set work_mem = '256MB'; call uniform_hour($day, $hour)" >/dev/null
 done
+sql -c "call again($drawn, $((hours / drawn)))" >/dev/null
 packed=$(sql -c "select sum(pg_total_relation_size(c.oid)) from pg_class c where relnamespace = 'tacho'::regnamespace and relname ~ '^(pack|session|activity)_'")
 sql -c "select tacho._roll_up_hours(tacho._ms($day + interval '$hours hours'), 100)" -c "vacuum full tacho.hot" -c "vacuum analyze" >/dev/null
 hourly=$(sql -c "select sum(pg_total_relation_size(c.oid)) from pg_class c where relnamespace = 'tacho'::regnamespace and relname ~ '^(hour|word)' and relkind = 'r'")
 samples=$((hours * 180000))
+sql -c "call month($hours)" -c "vacuum analyze" >/dev/null
 
 wait
 connect
@@ -66,7 +77,8 @@ cat <<END
 # SQL edition
 
 $(sql -c "select split_part(version(), ' on ', 1)"), $(nproc) CPUs, load average $(cut -d' ' -f1 /proc/loadavg), $(date -u +%F). Command: \`bench/sql_edition.sh $hours\`.
-Data: uniform, $hours h, 50 sessions every second, $samples session-samples.
+Data: uniform, $hours h ($drawn h drawn, then those again), 50 sessions every second, $samples session-samples. The month is the hour rows of these hours, 30 times.
+Medians of 5; CPU is the time the backend was on one, which is what a busy machine leaves comparable.
 
 | Bytes | | per session-sample |
 |---|---|---|
@@ -78,8 +90,6 @@ $(for version in "${versions[@]}"; do
 	echo "$version, $ash_hours h with sums: $bytes bytes, $(awk "BEGIN { printf \"%.2f\", $bytes / $ash_hours / 180000 }") per session-sample, without session identity."
 done)
 Budget: half of pg_ash's (9.3 in its own measurement).
-
-Medians of 5 runs, warm: time the backend was on a CPU, and on the clock.
 
 | Question | CPU | Clock | Budget |
 |---|---|---|---|
@@ -93,10 +103,9 @@ $(row "$hours h timeline by wait_event, hours" "tacho.timeline($day, $end, '1 ho
 $(row "$hours h one query and wait, hours" "tacho.aas($day, $end, '1 hour', query_id => '7', wait_event => 'IO:Event0')" "20 ms")
 $(row "$hours h one query and wait, minutes" "tacho.aas($day, $end, query_id => '7', wait_event => 'IO:Event0')" "600 ms")
 $(row "$hours h top wait_event of one user" "tacho.top('wait_event', $day, $end, username => 'user1', application => 'app1')" "600 ms")
-$(for version in "${versions[@]}"; do
-	use "$version"
-	runs=1 row "1 h top wait_event, $version, one run" "$(in_ash)" ""
-done)
+$(row "month, avg, peak and p99 of the load" "tacho.aas($end - interval '30 days', $end)" "200 ms; p99 1 s")
+$(row "month, top wait_event: avg, peak and p99 of each" "tacho.top('wait_event', $end - interval '30 days', $end)" "1 s")
+$(for version in "${versions[@]}"; do in_ash "$version"; done)
 
 | Cold: after a restart, files out of the cache | Clock, with connecting |
 |---|---|
@@ -105,20 +114,32 @@ $(once "$hours h top wait_event" "tacho.top('wait_event', $day, $end)")
 
 Five readers (1 h top wait_event from samples) for 10 s beside the sampler: $(together)
 
+Ticks of 20 different statements that sleep; nothing begins between them, but the first of a minute tells all starts:
+
 | Tick beside | CPU | clock | WAL steady | WAL of the first behind a checkpoint |
 |---|---|---|---|---|
 END
 sql -c "delete from tacho.hot" -c "update tacho.setting set enabled = true, sample_interval = '10 milliseconds'" >/dev/null
 connect
-echo "select pg_sleep(600)" >sleep.sql
+load=()
+for ((i = 1; i <= 20; i++)); do
+	echo "select pg_sleep(600)$(printf ', 1%.0s' $(seq $i))" >"sleep$i.sql"
+	load+=(-f "sleep$i.sql")
+done
 for clients in 50 250 1000; do
-	pgbench -n -c "$clients" -j 2 -T 600 -f sleep.sql postgres >/dev/null 2>&1 &
-	load=$!
+	pgbench -n -c "$clients" -j 2 -T 600 "${load[@]}" postgres >/dev/null 2>&1 &
+	pid=$!
 	use bench
 	until [ "$(ask "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and pid <> pg_backend_pid()")" = "$clients" ]; do sleep 0.2; done
 	tick_of "$clients active sessions" bench "tacho.take_sample()"
+	packing=$(packing)
 	for version in "${versions[@]}"; do tick_of "$clients, $version" "$version" "ash.take_sample()"; done
-	kill "$load"
-	wait "$load" 2>/dev/null || true
+	echo "| $clients, packing in a tick's share | | | $packing bytes | |"
+	kill "$pid"
+	wait "$pid" 2>/dev/null || true
 	sql -c "select count(pg_terminate_backend(pid)) from pg_stat_activity where wait_event = 'PgSleep'" >/dev/null
 done
+echo
+echo "Five readers (1 h top wait_event) for 10 s beside a rotation: $(beside_rotation)"
+echo
+cat cron.txt

@@ -39,6 +39,40 @@ begin
 end
 $$;
 
+-- the hours drawn once more, as later ones
+create procedure again(drawn integer, times integer)
+language plpgsql
+as $$
+begin
+	for i in 1 .. times - 1 loop
+		insert into tacho.pack (first_tick, start_ms, last_ms, slot, n_ticks, interval_ms, observed_ms, failed_ms, n_failed, sessions, run_ats, run_lens, what)
+		select first_tick + i * drawn * 3600, start_ms + i * drawn * 3600000, last_ms + i * drawn * 3600000,
+			slot, n_ticks, interval_ms, observed_ms, failed_ms, n_failed, sessions, run_ats, run_lens, what
+		from tacho.pack p
+		where p.start_ms < (select min(start_ms) from tacho.pack) + drawn * 3600000;
+	end loop;
+end
+$$;
+
+-- the hour rows thirty times, as earlier ones
+create procedure month(hours integer)
+language plpgsql
+as $$
+begin
+	for i in 1 .. 30 * 24 / hours - 1 loop
+		insert into tacho.hour_tick
+		select hour - i * hours, last_ms - i * hours * 3600000::bigint, observed_ms, failed_ms, n_observed, n_failed, intervals_ms, vcpus_x100
+		from tacho.hour_tick where hour > (select max(hour) from tacho.hour_tick) - hours;
+		insert into tacho.hour_key
+		select hour - i * hours, dimension, first_minute, key, sessions, sum_ms, unit_ms, weights, wide, peaks
+		from tacho.hour_key where hour > (select max(hour) from tacho.hour_tick) - hours;
+		insert into tacho.hour_pair
+		select hour - i * hours, query, unit_ms, waits, sessions, weights
+		from tacho.hour_pair where hour > (select max(hour) from tacho.hour_tick) - hours;
+	end loop;
+end
+$$;
+
 create procedure ash_hour(day timestamptz, hour integer)
 language plpgsql
 as $$
