@@ -87,7 +87,7 @@ test-contrib: ## run contrib's suite of pg_stat_statements on tacho (PGSRC=sourc
 lint: ## rustfmt, clippy, shellcheck, house rules
 	@tools/prereq.sh lint
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	cargo clippy --workspace --all-targets --features tacho/parquet --locked --quiet -- -D warnings
 	shellcheck -x $(SHELL_SCRIPTS)
 	tools/check-house.sh
 
@@ -112,7 +112,9 @@ sanitize: ## the tape's tests with the address sanitizer
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address cargo test --locked --lib \
 		--target $(HOST_TARGET) --package tacho-tape --features testing
 
-bench: program ## measure what tacho costs, refresh bench/results
+bench: ## measure what tacho costs, refresh bench/results
+	@tools/prereq.sh build
+	cargo build --release --locked --package tacho --features parquet
 	mkdir -p bench/results
 	set -e; for each in overhead tick_cost locks instructions \
 		statements statements_costs sql_edition sizes; do \

@@ -66,12 +66,12 @@ whole() { # DIRECTORY: every kind of result is there and the report is complete
 }
 
 check "overhead runs" bench overhead --variants none,pg_stat_statements,tacho --clients 2 --seconds 1 \
-	--rounds 1 --scale 1 --output "$dir/overhead"
+	--rounds 1 --scale 1 --workloads select-only --output "$dir/overhead"
 check "overhead has a run for each variant" runs overhead 3
 check "overhead is reported" whole overhead
 check "churn runs" bench churn --variants none,tacho --workloads 100k --clients 4 --seconds 2 --rounds 1 \
 	--output "$dir/churn"
-check "churn counts every call" grep -q '| tacho | [0-9]* | [0-9]* | 1 |' "$dir/churn/report.md"
+check "churn counts every call" grep -Eq '\| tacho \|( [0-9.]+ \|)+ 1 \|$' "$dir/churn/report.md"
 check "analyze runs, io_method where there is one" bench analyze --rounds 1 --scale 1 --output "$dir/analyze"
 check "analyze is reported" whole analyze
 # one database, the first layout and the last
@@ -102,7 +102,7 @@ cut_off() {
 	wait $pid || status=$?
 }
 one_run() { [ "$(wc -l <"$dir/cut/runs.jsonl")" -ge 1 ]; }
-small_overhead=(overhead --variants "none,tacho" --clients 1 --seconds 1 --rounds 2 --scale 1)
+small_overhead=(overhead --workloads select-only --variants "none,tacho" --clients 1 --seconds 1 --rounds 2 --scale 1)
 
 cut_off "pgrep -f $dir/tacho-bench.*-w.start" "${small_overhead[@]}" --output "$dir/cut"
 check "Ctrl-C while a server starts ends with 130" [ $status = 130 ]
@@ -120,7 +120,7 @@ check "results of another experiment are not touched" refused "holds results of 
 mv "$("$config" --pkglibdir)/pg_stat_statements.so" "$dir/"
 check "a missing extension is named" refused 'has no "pg_stat_statements"' overhead \
 	--variants none,pg_stat_statements --output "$dir/missing"
-check "or left out" bench overhead --variants none,pg_stat_statements --skip-missing --clients 1 --seconds 1 \
+check "or left out" bench overhead --workloads select-only --variants none,pg_stat_statements --skip-missing --clients 1 --seconds 1 \
 	--rounds 1 --scale 1 --output "$dir/missing"
 check "and the report says so" grep -q 'left out: PostgreSQL .* has no "pg_stat_statements"' "$dir/missing/report.md"
 mv "$dir/pg_stat_statements.so" "$("$config" --pkglibdir)/"
@@ -140,6 +140,8 @@ if [ "$(id -u)" = 0 ] && mkdir "$dir/small" && mount -t tmpfs -o size=8m none "$
 fi
 check "nothing is left at the end" nobody_left
 
+# shellcheck source=bench/test_costs.sh
+source "$repo/bench/test_costs.sh"
 # shellcheck source=bench/test_given.sh
 source "$repo/bench/test_given.sh"
 

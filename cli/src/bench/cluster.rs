@@ -88,14 +88,11 @@ impl Cluster {
         stop: &Stop,
     ) -> Result<Server<'_>> {
         let log = self.scratch.join("server.log");
-        fs::write(
-            self.data.join("postgresql.auto.conf"),
-            self.configuration(settings),
-        )?;
+        self.configure(settings)?;
         let mut start = self.access.program("pg_ctl");
         if let Some(cores) = cores {
-            let pg_ctl = start;
-            start = self.pinned(&pg_ctl, cores);
+            let cores = format!("0-{}", cores - 1);
+            start = self.under(&["taskset", "-c", &cores], &start);
         }
         start
             .arg("-D")
@@ -117,15 +114,32 @@ impl Cluster {
         Ok(server)
     }
 
-    /// The same command by `taskset`.
-    fn pinned(&self, command: &Command, cores: u32) -> Command {
-        let mut pinned = Command::new("taskset");
-        as_account(&mut pinned, self.account.as_ref());
-        pinned
+    /// A server with settings that serves nobody but its standard input; under
+    /// another program, if one is named.
+    pub fn alone(&self, settings: &BTreeMap<String, String>, tool: &[&str]) -> Result<Command> {
+        self.configure(settings)?;
+        let mut server = self.access.program("postgres");
+        if !tool.is_empty() {
+            server = self.under(tool, &server);
+        }
+        server.arg("--single").arg("-D").arg(&self.data).arg(LOADED);
+        Ok(server)
+    }
+
+    fn configure(&self, settings: &BTreeMap<String, String>) -> Result<()> {
+        let file = self.data.join("postgresql.auto.conf");
+        Ok(fs::write(file, self.configuration(settings))?)
+    }
+
+    /// A program, without arguments yet, run by another one.
+    fn under(&self, tool: &[&str], command: &Command) -> Command {
+        let mut under = Command::new(tool[0]);
+        as_account(&mut under, self.account.as_ref());
+        under
             .current_dir(&self.scratch)
-            .args(["-c", &format!("0-{}", cores - 1)])
+            .args(&tool[1..])
             .arg(command.get_program());
-        pinned
+        under
     }
 
     fn configuration(&self, settings: &BTreeMap<String, String>) -> String {

@@ -1,46 +1,41 @@
-//! Questions about a day of samples, asked of tacho and of the SQL edition, each
-//! with the same load in it: 50 sessions active at every second,
+//! Questions about a day of samples, asked of tacho, of the SQL edition and of
+//! pg_ash, each with the same load in it: 50 sessions active at every second,
 //! each in any of 21 wait events and any of 200 queries, drawn independently.
 
 use super::access::Access;
 use super::process::{Running, Stop, run};
-use super::scenario::{Form, History};
+use super::scenario::{Form, History, Question, Variant};
 use super::statement::milliseconds;
 use super::stats::median;
 use super::store::Metrics;
 use super::waits::{Profile, Waits};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// 2026-03-01 00:00:00 UTC.
 const BEGIN: &str = "2026-03-01 00:00:00+00";
 const EDITION_DAY: &str = include_str!("../../../bench/sql_edition.sql");
 
-/// SQL of the installations that are no libraries.
-#[derive(Debug, Clone, Default)]
-pub struct Installers {
-    /// sql/tacho.sql.
-    pub edition: Option<PathBuf>,
-}
+/// Where pg_ash's history begins: it goes by the time of the server.
+const ASH_BEGIN: &str = "create table history_begin as \
+     select date_trunc('hour', now()) - interval '{hours} hours' as at";
 
-impl Installers {
-    /// The option that names what a form needs, when it was not given.
-    pub fn lacks(&self, form: Form) -> Option<&'static str> {
-        match form {
-            Form::Edition if self.edition.is_none() => Some("--edition"),
-            _ => None,
-        }
+/// Which pg_ash an installer is of, by the readers it makes.
+pub fn ash(installer: &str) -> Form {
+    match installer.contains("function ash.top_waits_at(") {
+        true => Form::Ash1,
+        false => Form::Ash2,
     }
 }
 
-/// Database that a form is asked in.
-fn database(form: Form) -> &'static str {
-    match form {
-        Form::Edition => "edition",
-        _ => "postgres",
+/// Database that a variant is asked in.
+fn database(variant: &Variant) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    match variant.form {
+        Some(Form::Tape) | None => "postgres".to_owned(),
+        _ => variant.name.to_lowercase().chars().map(plain).collect(),
     }
 }
 
@@ -61,43 +56,50 @@ pub fn settings(access: &Access, form: Form) -> BTreeMap<String, String> {
 }
 
 /// Puts the day into a form; the server runs.
-pub fn fill(
-    access: &Access,
-    history: &History,
-    form: Form,
-    installers: &Installers,
-    stop: &Stop,
-) -> Result<()> {
-    match form {
-        Form::Tape => import(access, history.hours, stop),
-        Form::Edition => {
-            install(
-                access,
-                form,
-                installers.edition.as_deref(),
-                EDITION_DAY,
-                stop,
-            )?;
+pub fn fill(access: &Access, history: &History, variant: &Variant, stop: &Stop) -> Result<()> {
+    match variant.form {
+        Some(Form::Tape) => import(access, history.hours, stop),
+        Some(Form::Edition) => {
+            install(access, variant, stop)?;
             for hour in 0..history.hours {
                 let sql = format!("set work_mem = '256MB'; call uniform_hour('{BEGIN}', {hour})");
-                ask(access, form, &[&sql], stop)?;
+                ask(access, variant, &[&sql], stop)?;
             }
             let packed = format!(
                 "select tacho._roll_up_hours(tacho._ms('{BEGIN}'::timestamptz + interval '2 days'), 100)"
             );
-            ask(
-                access,
-                form,
-                &[&packed, "vacuum full tacho.hot", "vacuum analyze"],
-                stop,
-            )
+            let whole = [&packed, "vacuum full tacho.hot", "vacuum analyze"];
+            ask(access, variant, &whole, stop)
         }
-        Form::Arrays | Form::Pco => Ok(()),
+        Some(Form::Ash1 | Form::Ash2) => fill_ash(access, history, variant, stop),
+        _ => bail!("there is no such form of samples"),
     }
 }
 
-fn ask(access: &Access, form: Form, sql: &[&str], stop: &Stop) -> Result<()> {
-    let mut psql = access.psql_on(database(form));
+fn fill_ash(access: &Access, history: &History, variant: &Variant, stop: &Stop) -> Result<()> {
+    install(access, variant, stop)?;
+    let begin = ASH_BEGIN.replace("{hours}", &history.hours.to_string());
+    ask(access, variant, &[&begin], stop)?;
+    for hour in 0..history.hours {
+        let sql = format!(
+            "set work_mem = '256MB'; do $$ declare day timestamptz := (select at from history_begin); \
+             begin call ash_hour(day, {hour}); end $$"
+        );
+        ask(access, variant, &[&sql], stop)?;
+    }
+    ask(access, variant, &["vacuum analyze"], stop)?;
+    if variant.form == Some(Form::Ash2) {
+        let sums = [
+            "select ash.rollup_minute(100000)",
+            "select ash.rollup_hour()",
+        ];
+        ask(access, variant, &sums, stop)?;
+    }
+    ask(access, variant, &["vacuum analyze"], stop)
+}
+
+fn ask(access: &Access, variant: &Variant, sql: &[&str], stop: &Stop) -> Result<()> {
+    let mut psql = access.psql_on(&database(variant));
     for sql in sql {
         psql.args(["-c", sql]);
     }
@@ -106,22 +108,20 @@ fn ask(access: &Access, form: Form, sql: &[&str], stop: &Stop) -> Result<()> {
         .context("could not make the history")
 }
 
-/// Makes the database and runs an installer in it, which may include files.
-fn install(
-    access: &Access,
-    form: Form,
-    installer: Option<&Path>,
-    more: &str,
-    stop: &Stop,
-) -> Result<()> {
+/// Makes the database of a variant and runs its installer there, which may
+/// include files.
+fn install(access: &Access, variant: &Variant, stop: &Stop) -> Result<()> {
+    let installer = variant.installer.as_ref();
     let installer = installer.context("no installer was given")?;
-    access.sql(&format!("create database {}", database(form)), stop)?;
-    let installer = installer.canonicalize();
-    let mut psql = access.psql_as_caller(database(form));
-    psql.arg("-f")
-        .arg(installer.context("could not find the installer")?);
+    let installer = installer
+        .canonicalize()
+        .with_context(|| format!("could not find \"{}\"", installer.display()))?;
+    let database = database(variant);
+    access.sql(&format!("create database {database}"), stop)?;
+    let mut psql = access.psql_as_caller(&database);
+    psql.arg("-f").arg(&installer);
     run(&mut psql, stop).context("could not install")?;
-    ask(access, form, &[more], stop)
+    ask(access, variant, &[EDITION_DAY], stop)
 }
 
 /// Imports the day with this program.
@@ -182,19 +182,17 @@ fn write_day(out: &mut impl Write, hours: u32) -> std::io::Result<()> {
 pub fn measure(
     access: &Access,
     history: &History,
-    form: Form,
+    variant: &Variant,
     question: &str,
     stop: &Stop,
 ) -> Result<(Metrics, Profile)> {
     let mut questions = history.questions.iter();
     let question = questions.find(|q| q.name == question);
-    let sql = statement(
-        &question.context("there is no such question")?.sql,
-        form,
-        history.hours,
-    );
+    let question = question.context("there is no such question")?;
+    let form = variant.form.context("the variant has no form")?;
+    let sql = statement(question, form, history.hours)?;
     let waits = Waits::start(access)?;
-    let mut psql = access.psql_on(database(form));
+    let mut psql = access.psql_on(&database(variant));
     psql.args(["-c", "set jit = off", "-c", &sql, "-c", "\\timing on"]);
     for _ in 0..5 {
         psql.args(["-c", &sql]);
@@ -204,29 +202,48 @@ pub fn measure(
     let ms = median(&times).context("psql did not say how long it took")?;
     let bytes = match form {
         Form::Tape => super::codec::size(&access.scratch.join("tape"))?,
-        _ => {
-            let sql = "select sum(pg_total_relation_size(oid)) from pg_class where relkind = 'r' \
-                       and relnamespace = 'tacho'::regnamespace";
-            let size = run(access.psql_on(database(form)).args(["-c", sql]), stop)?;
-            size.trim().parse().context("a size that is no number")?
-        }
+        Form::Ash1 | Form::Ash2 => tables(access, variant, "ash", stop)?,
+        _ => tables(access, variant, "tacho", stop)?,
     };
     let metrics = [("ms", ms), ("size_mib", bytes / f64::from(1 << 20))];
     let metrics = metrics.map(|(name, value)| (name.to_owned(), value));
     Ok((Metrics::from(metrics), waits.end()?))
 }
 
+/// Bytes of all tables of a schema, with indexes and TOAST.
+fn tables(access: &Access, variant: &Variant, schema: &str, stop: &Stop) -> Result<f64> {
+    let sql = format!(
+        "select sum(pg_total_relation_size(oid)) from pg_class where relkind = 'r' \
+         and relnamespace = '{schema}'::regnamespace"
+    );
+    let mut psql = access.psql_on(&database(variant));
+    let size = run(psql.args(["-c", &sql]), stop)?;
+    size.trim().parse().context("a size that is no number")
+}
+
 /// A question in the words of a form.
-fn statement(sql: &str, form: Form, hours: u32) -> String {
-    let at = |hour: u32| format!("timestamptz '{BEGIN}' + interval '{hour} hours'");
+fn statement(question: &Question, form: Form, hours: u32) -> Result<String> {
+    let sql = match form {
+        Form::Ash1 => question.ash1.as_ref(),
+        Form::Ash2 => question.ash2.as_ref(),
+        _ => Some(&question.sql),
+    };
+    let sql = sql.with_context(|| format!("question \"{}\" is not for pg_ash", question.name))?;
+    let at = |hour: u32| match form {
+        Form::Ash1 | Form::Ash2 => {
+            format!("(select at + interval '{hour} hours' from history_begin)")
+        }
+        _ => format!("timestamptz '{BEGIN}' + interval '{hour} hours'"),
+    };
     let node = match form {
         Form::Tape => ", node => '0000000000000001'",
         _ => "",
     };
-    sql.replace("{hour}", &at(hours.saturating_sub(1)))
+    Ok(sql
+        .replace("{hour}", &at(hours.saturating_sub(1)))
         .replace("{begin}", &at(0))
         .replace("{end}", &at(hours))
-        .replace("{node}", node)
+        .replace("{node}", node))
 }
 
 #[cfg(test)]
@@ -235,15 +252,43 @@ mod tests {
 
     #[test]
     fn a_question_is_asked_in_the_words_of_each_form() {
-        let sql = "tacho.top(since => {hour}, until => {end}{node})";
+        let question = Question {
+            name: "q".into(),
+            sql: "tacho.top(since => {hour}, until => {end}{node})".into(),
+            ash1: Some("ash.top_waits_at({hour}, {end})".into()),
+            ash2: None,
+        };
+        let ask = |form| statement(&question, form, 6);
         let since = "timestamptz '2026-03-01 00:00:00+00' + interval '5 hours'";
         let until = "timestamptz '2026-03-01 00:00:00+00' + interval '6 hours'";
         assert_eq!(
-            statement(sql, Form::Edition, 6),
+            ask(Form::Edition).expect("asked"),
             format!("tacho.top(since => {since}, until => {until})")
         );
-        let tape = statement(sql, Form::Tape, 6);
+        let tape = ask(Form::Tape).expect("asked");
         assert!(tape.ends_with(", node => '0000000000000001')"), "{tape}");
+        let at = |hour| format!("(select at + interval '{hour} hours' from history_begin)");
+        assert_eq!(
+            ask(Form::Ash1).expect("asked"),
+            format!("ash.top_waits_at({}, {})", at(5), at(6))
+        );
+        let error = ask(Form::Ash2).expect_err("no words");
+        assert_eq!(format!("{error}"), "question \"q\" is not for pg_ash");
+    }
+
+    #[test]
+    fn pg_ash_is_told_by_its_readers_and_has_a_database_of_its_own() {
+        assert_eq!(
+            ash("create or replace function ash.top_waits_at(\n"),
+            Form::Ash1
+        );
+        assert_eq!(ash("create or replace function ash.top(\n"), Form::Ash2);
+        let variant = Variant {
+            name: "pg_ash (ash-1.0)".into(),
+            form: Some(Form::Ash1),
+            ..Variant::default()
+        };
+        assert_eq!(database(&variant), "pg_ash__ash_1_0_");
     }
 
     #[test]

@@ -56,6 +56,9 @@ pub const METRICS: &[Metric] = &[
     metric("memory_mb", "memory, MB", Better::Less, 1),
     metric("blocks", "blocks read", Better::Less, 0),
     metric("blocks_per_s", "blocks read/s", Better::More, 0),
+    metric("cpu_ns", "CPU of a statement, ns", Better::Less, 0),
+    metric("instructions", "instructions", Better::Less, 0),
+    metric("syscalls", "system calls", Better::Less, 3),
 ];
 
 /// The metric of a name.

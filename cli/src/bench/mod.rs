@@ -9,6 +9,7 @@ mod access;
 mod cluster;
 mod codec;
 pub mod compare;
+mod cost;
 pub mod document;
 mod given;
 pub mod history;
@@ -21,6 +22,7 @@ mod plan;
 mod plot;
 pub mod process;
 mod progress;
+mod projection;
 mod report;
 pub mod scenario;
 mod statement;
@@ -32,7 +34,7 @@ mod usl;
 mod waits;
 
 use access::Access;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use cluster::Cluster;
 use given::Given;
 use install::{Account, Installation};
@@ -54,8 +56,6 @@ pub struct Options {
     pub installations: Vec<PathBuf>,
     /// Connection string of the server to measure; none: private servers.
     pub dsn: Option<String>,
-    /// SQL of what is no library.
-    pub installers: history::Installers,
     /// Leave out variants whose extension is missing.
     pub skip_missing: bool,
     /// Directory of results.
@@ -79,7 +79,7 @@ struct Bench<'a> {
 pub fn run(scenario: &Scenario, options: &Options, stop: &Stop) -> Result<()> {
     let scratch = Scratch::new(&options.scratch)?;
     let found = find(scenario, options, &scratch, stop)?;
-    let missing = missing(scenario, &found, &options.installers);
+    let missing = missing(scenario, &found);
     let lacking = missing
         .iter()
         .filter(|m| m.library)
@@ -112,7 +112,7 @@ pub fn run(scenario: &Scenario, options: &Options, stop: &Stop) -> Result<()> {
             versions,
             stop,
         };
-        bench.fill(&jobs, &options.installers)?;
+        bench.fill(&jobs)?;
         bench.measure_all(&jobs, &mut store)
     });
     write_report(&store.directory)?;
@@ -206,11 +206,11 @@ struct Missing {
     library: bool,
 }
 
-fn missing(scenario: &Scenario, found: &[Found], installers: &history::Installers) -> Vec<Missing> {
+fn missing(scenario: &Scenario, found: &[Found]) -> Vec<Missing> {
     let mut missing = Vec::new();
     for (i, server) in found.iter().enumerate() {
         for (v, variant) in scenario.variants.iter().enumerate() {
-            if let Some((reason, library)) = server.why_not(variant, installers) {
+            if let Some((reason, library)) = server.why_not(variant) {
                 missing.push(Missing {
                     installation: i,
                     variant: v,
@@ -235,6 +235,11 @@ fn experiment(
         versions: found.iter().map(|f| f.version().to_owned()).collect(),
         left_out: missing.iter().map(|m| m.reason.clone()).collect(),
         caches: cold.then(|| statement::Emptied::here().text().to_owned()),
+        uncounted: scenario
+            .cost
+            .iter()
+            .flat_map(|_| cost::uncounted())
+            .collect(),
         given: given(found, options),
         machine: Machine::here(),
         command: options.command.clone(),
@@ -279,7 +284,7 @@ impl Bench<'_> {
     }
 
     /// Makes the histories that are asked about.
-    fn fill(&self, jobs: &[Job], installers: &history::Installers) -> Result<()> {
+    fn fill(&self, jobs: &[Job]) -> Result<()> {
         let Some(history) = &self.scenario.history else {
             return Ok(());
         };
@@ -287,9 +292,9 @@ impl Bench<'_> {
             let server = place.start(&self.scenario.settings, None, self.stop)?;
             for (v, variant) in self.scenario.variants.iter().enumerate() {
                 let asked = jobs.iter().any(|j| (j.installation, j.variant) == (p, v));
-                if let (true, Some(form)) = (asked, variant.form) {
+                if asked {
                     eprintln!("{}: making {} hours", variant.name, history.hours);
-                    history::fill(place.access(), history, form, installers, self.stop)
+                    history::fill(place.access(), history, variant, self.stop)
                         .with_context(|| format!("variant \"{}\"", variant.name))?;
                 }
             }
@@ -312,6 +317,9 @@ impl Bench<'_> {
 
     /// Provides the server of a variant and measures.
     fn measure(&self, job: &Job) -> Result<Run> {
+        if let Some(metrics) = self.cost(job)? {
+            return Ok(self.run(job, metrics, waits::Profile::new()));
+        }
         let (place, variant) = (&self.places[job.installation], self.variant(job));
         if self.scenario.statement.as_ref().is_some_and(|s| s.cold) {
             place.empty_caches()?;
@@ -323,14 +331,38 @@ impl Bench<'_> {
         let (mut metrics, waits) = self.load(job, place.access(), &server)?;
         self.ask(job, place.access(), &mut metrics)?;
         server.stop(self.stop)?;
-        Ok(Run {
+        Ok(self.run(job, metrics, waits))
+    }
+
+    fn run(&self, job: &Job, metrics: Metrics, waits: waits::Profile) -> Run {
+        Run {
             version: self.versions[job.installation].clone(),
-            variant: variant.name.clone(),
+            variant: self.variant(job).name.clone(),
             point: job.point.clone(),
             round: job.round,
             metrics,
             waits,
-        })
+        }
+    }
+
+    /// Measures what a statement costs, if that is the job.
+    fn cost(&self, job: &Job) -> Result<Option<Metrics>> {
+        let cost = self.scenario.cost.as_ref();
+        let mut statements = cost.iter().flat_map(|cost| &cost.statements);
+        let statement = statements.find(|s| Some(&s.name) == job.point.value.as_ref());
+        let (Some(cost), Some(statement)) = (cost, statement) else {
+            return Ok(None);
+        };
+        let Place::Private(cluster) = &self.places[job.installation] else {
+            bail!("the cost of a statement is measured on private servers only");
+        };
+        let measurement = cost::Measurement {
+            cluster,
+            settings: self.settings(job),
+            cost,
+            statement,
+        };
+        measurement.measure(job.round == 1, self.stop).map(Some)
     }
 
     fn settings(&self, job: &Job) -> BTreeMap<String, String> {
@@ -367,9 +399,8 @@ impl Bench<'_> {
             return codec::measure(access, codec, form, layout, self.stop);
         }
         if let Some(history) = &self.scenario.history {
-            let form = self.variant(job).form.context("the variant has no form")?;
             let question = job.point.value.as_deref().unwrap_or_default();
-            return history::measure(access, history, form, question, self.stop);
+            return history::measure(access, history, self.variant(job), question, self.stop);
         }
         let load = self.scenario.pgbench.as_ref().context("there is no load")?;
         let load = pgbench::Load {

@@ -3,11 +3,11 @@
 
 use super::access::Access;
 use super::cluster::{Cluster, Server};
+use super::codec;
 use super::given::Given;
-use super::history::Installers;
 use super::install::Installation;
 use super::process::Stop;
-use super::scenario::Variant;
+use super::scenario::{Form, Variant};
 use super::statement;
 use anyhow::Result;
 use std::collections::BTreeMap;
@@ -51,15 +51,19 @@ impl Found {
     }
 
     /// Why a variant cannot run here, and whether a library would help.
-    pub fn why_not(&self, variant: &Variant, installers: &Installers) -> Option<(String, bool)> {
+    pub fn why_not(&self, variant: &Variant) -> Option<(String, bool)> {
         let (name, version) = (&variant.name, self.version());
         if !variant.majors.is_empty() && !variant.majors.contains(&self.major()) {
             let reason = format!("variant \"{name}\" is not for PostgreSQL {version}");
             return Some((reason, false));
         }
-        if let Some(option) = variant.form.and_then(|form| installers.lacks(form)) {
-            let reason = format!("{option} was not given (variant \"{name}\")");
-            return Some((reason, false));
+        let lacking = match variant.form {
+            Some(Form::Edition) if variant.installer.is_none() => "--edition was not given",
+            Some(Form::Parquet) if !codec::PARQUET => "this program was built without Parquet",
+            _ => "",
+        };
+        if !lacking.is_empty() {
+            return Some((format!("{lacking} (variant \"{name}\")"), false));
         }
         // What a given server lacks was refused when it was found.
         let Self::Installed(installation) = self else {

@@ -16,7 +16,8 @@ pub struct Point {
     /// Number of cores of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
-    /// Value of the setting, or name of the layout or question.
+    /// Value of the setting, or name of the layout, question, or statement
+    /// whose cost is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
@@ -95,6 +96,8 @@ pub fn points(scenario: &Scenario) -> Vec<Point> {
             }));
         }
     }
+    let costs = scenario.cost.iter().flat_map(|cost| &cost.statements);
+    points.extend(named(costs.map(|statement| &statement.name)));
     points
 }
 

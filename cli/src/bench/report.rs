@@ -5,35 +5,46 @@ use super::document::{Block, Table};
 use super::metric::{METRICS, Metric, find};
 use super::plan::points;
 use super::plot::{Series, lines, waits};
+use super::projection::projection;
 use super::stats::Estimate;
 use super::store::Results;
 use super::summary::{Baseline, Cell, cells, noise, words};
-use super::usl::Law;
 use super::waits::Profile;
 
-/// Cores that throughput is projected to.
-const PROJECTED: [f64; 5] = [16.0, 32.0, 64.0, 128.0, 256.0];
+/// Metrics of the cost of a statement, the first one always there.
+const COST: (&str, [&str; 2]) = ("cpu_ns", ["instructions", "syscalls"]);
 
 /// The whole report.
 pub fn report(results: &Results) -> Vec<Block> {
-    let cells = cells(results);
+    let costed = |cell: &Cell| cell.values.contains_key(COST.0);
+    let (costs, cells): (Vec<Cell>, Vec<Cell>) = cells(results).into_iter().partition(costed);
     let mut blocks = head(results);
-    if cells.is_empty() {
-        blocks.push(Block::Text("Nothing was measured.".into()));
-        return blocks;
+    match (cells.is_empty(), costs.is_empty()) {
+        (true, true) => blocks.push(Block::Text("Nothing was measured.".into())),
+        (true, false) => blocks.extend(cost(results, &costs)),
+        (false, _) => {
+            blocks.extend(load(results, &cells));
+            blocks.extend(cost(results, &costs));
+            blocks.extend(projection(results, &cells, &costs));
+        }
     }
-    let main = main_metric(&cells);
+    blocks
+}
+
+/// What the load has shown.
+fn load(results: &Results, cells: &[Cell]) -> Vec<Block> {
+    let main = main_metric(cells);
+    let mut blocks = Vec::new();
     blocks.push(Block::Heading(2, "Result".into()));
-    blocks.push(Block::Table(ratios(results, &cells, main)));
-    blocks.push(Block::Text(how_sure(results, &cells, main)));
-    blocks.extend(plots(&cells, main));
+    blocks.push(Block::Table(ratios(results, cells, main)));
+    blocks.push(Block::Text(how_sure(results, cells, main)));
+    blocks.extend(plots(cells, main));
     blocks.push(Block::Heading(2, "All numbers (medians)".into()));
-    blocks.push(Block::Table(numbers(&cells)));
-    blocks.extend(asked(results, &cells));
+    blocks.push(Block::Table(numbers(cells)));
+    blocks.extend(asked(results, cells));
     blocks.push(Block::Heading(2, "Waits (average active sessions)".into()));
-    blocks.extend(wait_pictures(&cells));
-    blocks.push(Block::Table(wait_table(&cells)));
-    blocks.extend(projection(&cells));
+    blocks.extend(wait_pictures(cells));
+    blocks.push(Block::Table(wait_table(cells)));
     blocks
 }
 
@@ -58,6 +69,7 @@ fn head(results: &Results) -> Vec<Block> {
     ];
     facts.extend(experiment.given.clone());
     facts.extend(experiment.caches.clone());
+    facts.extend(experiment.uncounted.clone());
     facts.extend(experiment.left_out.iter().map(|v| format!("left out: {v}")));
     if results.runs.len() < expected {
         facts.push(format!(
@@ -159,7 +171,7 @@ fn how_sure(results: &Results, cells: &[Cell], main: &Metric) -> String {
 }
 
 /// Groups of cells that belong into one picture.
-fn groups(cells: &[Cell]) -> Vec<(String, Vec<&Cell>)> {
+pub fn groups(cells: &[Cell]) -> Vec<(String, Vec<&Cell>)> {
     let mut groups: Vec<(String, Vec<&Cell>)> = Vec::new();
     for cell in cells {
         let name = cell.point.group();
@@ -171,7 +183,7 @@ fn groups(cells: &[Cell]) -> Vec<(String, Vec<&Cell>)> {
     groups
 }
 
-fn unique(names: impl Iterator<Item = String>) -> Vec<String> {
+pub fn unique(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut unique = Vec::new();
     for name in names {
         if !unique.contains(&name) {
@@ -189,7 +201,7 @@ fn titled(what: &str, group: &str) -> String {
 }
 
 /// Server and variant in one name; the server only where there are several.
-fn subject(cell: &Cell, several: bool) -> String {
+pub fn subject(cell: &Cell, several: bool) -> String {
     match several {
         true => format!("{} {}", cell.version, cell.variant),
         false => cell.variant.clone(),
@@ -282,6 +294,67 @@ fn asked(results: &Results, cells: &[Cell]) -> Vec<Block> {
     ]
 }
 
+/// What a statement costs, and how much of it the baseline does not.
+fn cost(results: &Results, costs: &[Cell]) -> Vec<Block> {
+    if costs.is_empty() {
+        return Vec::new();
+    }
+    let baseline = Baseline::of(results);
+    let counted = COST.1.iter().filter_map(|name| find(name));
+    let counted: Vec<&Metric> = counted
+        .filter(|m| costs.iter().any(|c| c.values.contains_key(m.name)))
+        .collect();
+    let mut table = Table::new(&["statement", "server", "variant"], &[]);
+    for metric in &counted {
+        table.head.push((metric.label.to_owned(), true));
+        table
+            .head
+            .push((format!("beyond {}", baseline.name()), true));
+    }
+    table.head.push(("CPU, ns".into(), true));
+    table
+        .head
+        .push((format!("ratio to {}", baseline.name()), true));
+    table.head.push(("shows".into(), false));
+    for cell in costs {
+        let mut row = names(cell);
+        for metric in &counted {
+            let value = cell.values.get(metric.name).map(|e| e.median);
+            let base = baseline.of_cell(costs, cell);
+            let base = base.and_then(|c| Some(c.values.get(metric.name)?.median));
+            let beyond = value.zip(base).map(|(value, base)| value - base);
+            let text = |value: Option<f64>| value.map_or_else(String::new, |v| number(metric, v));
+            row.extend([text(value), text(beyond)]);
+        }
+        row.extend(timed(cell));
+        table.rows.push(row);
+    }
+    vec![
+        Block::Heading(2, "Cost of a statement".into()),
+        Block::Text(
+            "On a server that serves nobody else and has no background processes (single-user \
+             mode): instructions by callgrind and system calls by strace, which repeat to a few \
+             in ten thousand and are counted in the first round; time on a CPU of each round."
+                .into(),
+        ),
+        Block::Table(table),
+    ]
+}
+
+/// Time of a statement, its ratio to the baseline, and what that shows.
+fn timed(cell: &Cell) -> Vec<String> {
+    let metric = find(COST.0);
+    let value = cell.values.get(COST.0).zip(metric);
+    let ratio = cell.ratios.get(COST.0).zip(metric);
+    vec![
+        value.map_or_else(String::new, |(e, m)| number(m, e.median)),
+        ratio.map_or_else(|| "1".to_owned(), |(e, _)| interval(e)),
+        ratio
+            .map_or("baseline", |(e, metric)| words(metric, e))
+            .to_owned(),
+    ]
+}
+
 fn wait_pictures(cells: &[Cell]) -> Vec<Block> {
     let several = several_servers(cells);
     let groups = groups(cells).into_iter();
@@ -313,53 +386,10 @@ fn wait_table(cells: &[Cell]) -> Table {
     table
 }
 
-/// Throughput of larger machines, where cores were varied.
-fn projection(cells: &[Cell]) -> Vec<Block> {
-    if cells.iter().all(|c| c.point.cores.is_none()) {
-        return Vec::new();
-    }
-    let heads = PROJECTED.map(|n| format!("{n:.0} cores"));
-    let mut labels = vec!["σ", "κ"];
-    labels.extend(heads.iter().map(String::as_str));
-    let mut table = Table::new(&["group", "variant"], &labels);
-    for (group, members) in groups(cells) {
-        for variant in unique(members.iter().map(|c| subject(c, true))) {
-            let points = members.iter().filter(|c| subject(c, true) == variant);
-            let points: Vec<(f64, f64)> = points
-                .filter_map(|c| Some((f64::from(c.point.cores?), c.values.get("tps")?.median)))
-                .collect();
-            if let Some(law) = Law::fit(&points) {
-                let mut row = vec![group.clone(), variant];
-                row.extend([format!("{:.4}", law.sigma), format!("{:.6}", law.kappa)]);
-                row.extend(PROJECTED.map(|n| format!("{:.0}", law.at(n))));
-                table.rows.push(row);
-            }
-        }
-    }
-    let text = match table.rows.is_empty() {
-        true => {
-            "No projection: it takes at least three numbers of cores, and throughput that \
-                 does not grow faster than they do."
-        }
-        false => {
-            "PROJECTION, not a measurement: transactions per second by the Universal \
-                  Scalability Law fitted to the cores measured here."
-        }
-    };
-    let mut blocks = vec![
-        Block::Heading(2, "Projection to more cores".into()),
-        Block::Text(text.into()),
-    ];
-    if !table.rows.is_empty() {
-        blocks.push(Block::Table(table));
-    }
-    blocks
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::document::{html, markdown};
-    use super::super::summary::tests::results;
+    use super::super::summary::tests::{costing, results};
     use super::*;
 
     #[test]
@@ -375,6 +405,25 @@ mod tests {
         assert!(!text.contains("INCOMPLETE"));
         let page = html("T", &report(&results));
         assert!(page.contains("<svg") && page.contains("load by wait event: w"));
+    }
+
+    #[test]
+    fn the_cost_of_a_statement_has_a_table_of_its_own() {
+        let text = markdown(&report(&costing()));
+        assert!(
+            text.contains(
+                "| statement | server | variant | instructions | beyond none | CPU, ns |"
+            ),
+            "{text}"
+        );
+        assert!(
+            text.contains("| s | 15.1 | slow | 1200 | 200 | 330 | 1.100 (1.100–1.100) | worse |")
+        );
+        assert!(text.contains("- system calls are not counted"));
+        assert!(
+            !text.contains("| s | 15.1 | slow |  |"),
+            "only there: {text}"
+        );
     }
 
     #[test]

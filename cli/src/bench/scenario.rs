@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Scenarios that come with the program: name, text.
 pub const BUILT_IN: &[(&str, &str)] = &[
@@ -48,6 +48,9 @@ pub struct Scenario {
     /// Load by pgbench.
     #[serde(default)]
     pub pgbench: Option<Pgbench>,
+    /// Beside it: what one statement costs, without a load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     /// Or one statement, timed.
     #[serde(default)]
     pub statement: Option<Statement>,
@@ -101,6 +104,31 @@ pub struct Workload {
     /// … or a script.
     #[serde(default)]
     pub script: Option<String>,
+}
+
+/// Statements that are executed again and again on a single-user server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cost {
+    /// How often to count instructions and system calls; for its time a
+    /// statement is executed twenty times as often.
+    pub repeat: u32,
+    /// Settings of that server beside those of scenario and variant.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// The statements.
+    #[serde(rename = "statement")]
+    pub statements: Vec<Costing>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Costing {
+    /// Its name in the report.
+    pub name: String,
+    /// SQL in one line; `{n}` is the number of the execution.
+    pub sql: String,
 }
 
 /// A statement that is timed.
@@ -166,6 +194,12 @@ pub struct Question {
     pub name: String,
     /// SQL; {hour}, {begin}, {end} and {node} are put in.
     pub sql: String,
+    /// The same in the words of pg_ash 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ash1: Option<String>,
+    /// … and of pg_ash 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ash2: Option<String>,
 }
 
 /// A form of storage.
@@ -178,8 +212,14 @@ pub enum Form {
     Pco,
     /// Files of tacho.
     Tape,
+    /// Parquet with zstd.
+    Parquet,
     /// Tables of the SQL edition.
     Edition,
+    /// Those of pg_ash 1.
+    Ash1,
+    /// Those of pg_ash 2.
+    Ash2,
 }
 
 /// One of the things compared.
@@ -203,6 +243,9 @@ pub struct Variant {
     /// Form of storage, where a history is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Form>,
+    /// SQL that installs what is no library.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installer: Option<PathBuf>,
     /// Majors that have it; none: all.
     #[serde(default)]
     pub majors: Vec<u32>,
@@ -281,6 +324,12 @@ impl Scenario {
         }
         if let Some(load) = &self.pgbench {
             load.check()?;
+            let measured = self.cost.is_some() || !load.workloads.is_empty();
+            ensure!(measured, "there is no pgbench.workload");
+        }
+        if let Some(cost) = &self.cost {
+            ensure!(self.pgbench.is_some(), "cost stands beside pgbench only");
+            cost.check()?;
         }
         if let Some(statement) = &self.statement {
             ensure!(!statement.values.is_empty(), "statement has no values");
@@ -288,6 +337,21 @@ impl Scenario {
         for (at, variant) in self.variants.iter().enumerate() {
             let twice = self.variants[..at].iter().any(|v| v.name == variant.name);
             ensure!(!twice, "variant \"{}\" appears twice", variant.name);
+        }
+        Ok(())
+    }
+}
+
+impl Cost {
+    fn check(&self) -> Result<()> {
+        ensure!(self.repeat > 0, "cost.repeat must be at least 1");
+        ensure!(!self.statements.is_empty(), "there is no cost.statement");
+        for statement in &self.statements {
+            let (name, sql) = (&statement.name, &statement.sql);
+            ensure!(
+                !sql.contains('\n'),
+                "cost.statement \"{name}\" has more than one line"
+            );
         }
         Ok(())
     }
@@ -331,7 +395,6 @@ impl Pgbench {
             !self.clients.contains(&0) && !self.cores.contains(&0),
             "clients and cores must be at least 1"
         );
-        ensure!(!self.workloads.is_empty(), "there is no pgbench.workload");
         for workload in &self.workloads {
             ensure!(
                 workload.builtin.is_some() != workload.script.is_some(),

@@ -27,6 +27,9 @@ pub struct Experiment {
     pub left_out: Vec<String>,
     /// How caches are emptied, where that matters.
     pub caches: Option<String>,
+    /// What cannot be counted here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncounted: Vec<String>,
     /// Of a server that was there before: what there is to say about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<String>,

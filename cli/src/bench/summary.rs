@@ -67,6 +67,15 @@ impl Baseline {
     fn is(&self, run: &Run) -> bool {
         self.serves(run, run)
     }
+
+    /// The cell of the baseline at the point of another, where it is a variant.
+    pub fn of_cell<'a>(&self, cells: &'a [Cell], cell: &Cell) -> Option<&'a Cell> {
+        let Self::Variant(name) = self else {
+            return None;
+        };
+        let mut cells = cells.iter();
+        cells.find(|c| c.version == cell.version && c.point == cell.point && c.variant == *name)
+    }
 }
 
 /// All cells, in the order of the plan.
@@ -163,7 +172,7 @@ pub fn noise(cells: &[Cell], baseline: &Baseline, metric: &str) -> Option<f64> {
 pub mod tests {
     use super::*;
     use crate::bench::metric::find;
-    use crate::bench::scenario::Scenario;
+    use crate::bench::scenario::{Cost, Costing, Scenario};
     use crate::bench::store::{Experiment, Metrics};
 
     /// Results with these throughputs of "none" and "slow" at one client.
@@ -202,12 +211,46 @@ pub mod tests {
                 versions: vec!["15.1".into()],
                 left_out: Vec::new(),
                 caches: None,
+                uncounted: Vec::new(),
                 given: None,
                 machine: crate::bench::machine::Machine::default(),
                 command: "tacho bench t".into(),
             },
             runs,
         }
+    }
+
+    /// The same at 20 µs of CPU, with the cost of statement "s": 1,000
+    /// instructions and 300 ns of "none", 1,200 and 330 of "slow".
+    pub fn costing() -> Results {
+        let mut results = results(&[100.0; 3], &[90.0; 3]);
+        for run in &mut results.runs {
+            run.metrics.insert("cpu_us".into(), 20.0);
+        }
+        let experiment = &mut results.experiment;
+        experiment.uncounted = vec!["system calls are not counted: x".into()];
+        experiment.scenario.cost = Some(Cost {
+            repeat: 1,
+            settings: BTreeMap::new(),
+            statements: vec![Costing {
+                name: "s".into(),
+                sql: "select 1".into(),
+            }],
+        });
+        let point = points(&experiment.scenario).pop().expect("a point");
+        for mut run in results.runs.clone() {
+            let (ns, instructions) = match run.variant.as_str() {
+                "none" => (300.0, 1_000.0),
+                _ => (330.0, 1_200.0),
+            };
+            run.metrics = Metrics::from([("cpu_ns".into(), ns)]);
+            if run.round == 1 {
+                run.metrics.insert("instructions".into(), instructions);
+            }
+            run.point = point.clone();
+            results.runs.push(run);
+        }
+        results
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! `tacho bench`: experiments that anyone can repeat.
 
 use crate::bench::document::{html, markdown};
-use crate::bench::history::Installers;
+use crate::bench::history::ash;
 use crate::bench::process::Stop;
-use crate::bench::scenario::{BUILT_IN, Scenario, Statement, Variant};
+use crate::bench::scenario::{BUILT_IN, Cost, Form, Pgbench, Scenario, Statement, Variant};
 use crate::bench::store::Results;
 use crate::bench::{Options, compare, interrupted, run as run_bench, write_report};
 use anyhow::{Context, Result, bail, ensure};
@@ -98,6 +98,9 @@ struct Common {
     /// Installer of the SQL edition, for `history`
     #[arg(long, value_name = "FILE")]
     edition: Option<PathBuf>,
+    /// Installer of pg_ash, for `history`; several with several options
+    #[arg(long, value_name = "FILE")]
+    pg_ash: Vec<PathBuf>,
     /// Leave out variants whose extension is not installed
     #[arg(long)]
     skip_missing: bool,
@@ -180,7 +183,9 @@ fn experiment(mut scenario: Scenario, common: &Common) -> Result<()> {
     if common.dsn.is_some() {
         // They make private servers alike; a given one is measured as it is.
         scenario.settings.clear();
+        scenario.cost = None;
     }
+    add_installers(&mut scenario, common)?;
     for setting in &common.settings {
         let (name, value) = setting
             .split_once('=')
@@ -194,9 +199,6 @@ fn experiment(mut scenario: Scenario, common: &Common) -> Result<()> {
     let options = Options {
         installations: common.pg_bin.clone(),
         dsn: common.dsn.clone(),
-        installers: Installers {
-            edition: common.edition.clone(),
-        },
         skip_missing: common.skip_missing,
         output: output.clone(),
         scratch: common.scratch.clone(),
@@ -210,6 +212,33 @@ fn experiment(mut scenario: Scenario, common: &Common) -> Result<()> {
     ended
 }
 
+/// Gives the SQL edition its installer, and pg_ash a variant for each.
+fn add_installers(scenario: &mut Scenario, common: &Common) -> Result<()> {
+    let variants = &mut scenario.variants;
+    for variant in variants
+        .iter_mut()
+        .filter(|v| v.form == Some(Form::Edition))
+    {
+        variant.installer.clone_from(&common.edition);
+    }
+    ensure!(
+        scenario.history.is_some() || common.pg_ash.is_empty(),
+        "--pg-ash is for questions about samples\nhint: See tacho bench history."
+    );
+    for installer in &common.pg_ash {
+        let text = std::fs::read_to_string(installer)
+            .with_context(|| format!("could not read \"{}\"", installer.display()))?;
+        let name = installer.file_stem().unwrap_or_default();
+        variants.push(Variant {
+            name: format!("pg_ash ({})", name.to_string_lossy()),
+            form: Some(ash(&text)),
+            installer: Some(installer.clone()),
+            ..Variant::default()
+        });
+    }
+    Ok(())
+}
+
 impl Choices {
     /// The scenario as chosen.
     fn scenario(&self, name: &str) -> Result<Scenario> {
@@ -218,9 +247,7 @@ impl Choices {
             &v.name
         })?;
         if let Some(load) = &mut scenario.pgbench {
-            select(&mut load.workloads, &self.workloads, "workload", |w| {
-                &w.name
-            })?;
+            choose_workloads(load, &mut scenario.cost, &self.workloads)?;
             load.seconds = self.seconds.unwrap_or(load.seconds);
             load.rate = self.rate.unwrap_or(load.rate);
             if !self.clients.is_empty() {
@@ -232,6 +259,28 @@ impl Choices {
         }
         Ok(scenario)
     }
+}
+
+/// Keeps what is named of the load, and of statements whose cost is measured.
+fn choose_workloads(load: &mut Pgbench, cost: &mut Option<Cost>, names: &[String]) -> Result<()> {
+    let costing = |name: &&String| {
+        let mut statements = cost.iter().flat_map(|cost| &cost.statements);
+        statements.any(|s| s.name == **name)
+    };
+    let (costs, loads): (Vec<&String>, Vec<&String>) = names.iter().partition(costing);
+    let [costs, loads] = [costs, loads].map(|names| names.into_iter().cloned().collect::<Vec<_>>());
+    if !names.is_empty() && loads.is_empty() {
+        load.workloads.clear();
+    }
+    select(&mut load.workloads, &loads, "workload", |w| &w.name)?;
+    match cost {
+        Some(cost) if !costs.is_empty() => {
+            select(&mut cost.statements, &costs, "workload", |s| &s.name)?;
+        }
+        Some(_) if !names.is_empty() => *cost = None,
+        _ => (),
+    }
+    Ok(())
 }
 
 /// Keeps what is named, in this order.
@@ -269,6 +318,7 @@ impl Setting {
             prepare: self.prepare.clone(),
             settings: std::collections::BTreeMap::new(),
             pgbench: None,
+            cost: None,
             statement: Some(Statement {
                 sql: self.sql.clone(),
                 setting: self.name.clone(),

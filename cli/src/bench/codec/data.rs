@@ -43,6 +43,14 @@ impl Values {
         }
     }
 
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Ints(v) => v.len(),
+            Self::Floats(v) => v.len(),
+        }
+    }
+
     fn slice(&self, from: usize, to: usize) -> Self {
         match self {
             Self::Ints(v) => Self::Ints(v[from..to].to_vec()),

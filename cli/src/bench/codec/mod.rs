@@ -3,6 +3,8 @@
 
 mod copy;
 mod data;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod tape;
 
 use super::access::Access;
@@ -14,7 +16,7 @@ use anyhow::{Context, Result, ensure};
 use copy::Cell;
 use data::{Values, days};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What all rows have in common, whatever their order: their number and a sum
 /// of each column.
@@ -30,12 +32,13 @@ impl Digest {
         for (sum, values) in self.sums.iter_mut().zip(columns) {
             *sum = sum.wrapping_add(values.sum());
         }
-        self.rows += match columns.first() {
-            Some(Values::Ints(v)) => v.len(),
-            _ => 0,
-        };
+        self.rows += columns.first().map_or(0, Values::len);
     }
 }
+
+/// Whether this program writes Parquet: the library it takes for that is as
+/// large as the rest, so a build has it on demand.
+pub const PARQUET: bool = cfg!(feature = "parquet");
 
 /// What a form has measured.
 struct Measured {
@@ -72,8 +75,35 @@ pub fn measure(
             [&mut given, &mut read],
             stop,
         ),
-        Form::Tape => files(access, codec, layout, [&mut given, &mut read], stop),
-        Form::Edition => anyhow::bail!("there is no such form of a codec"),
+        Form::Tape => {
+            // Whatever the layout is: the tape has one of its own.
+            let own = Layout {
+                decimals: None,
+                multiply: Some(100),
+                ..layout.clone()
+            };
+            files(
+                access,
+                codec,
+                Files::TAPE,
+                &own,
+                [&mut given, &mut read],
+                stop,
+            )
+        }
+        #[cfg(feature = "parquet")]
+        Form::Parquet => {
+            let parquet = Files::PARQUET;
+            files(
+                access,
+                codec,
+                parquet,
+                layout,
+                [&mut given, &mut read],
+                stop,
+            )
+        }
+        _ => anyhow::bail!("there is no such form of a codec"),
     }?;
     let profile = waits.end()?;
     ensure!(
@@ -137,30 +167,47 @@ fn table(
     })
 }
 
+/// Hands out the columns of all files of a directory.
+type Reader = fn(&Path, &mut dyn FnMut(&[Values])) -> Result<()>;
+
+/// How a day of all databases becomes a file, numbered from 1, and how the
+/// columns of all files are read.
+struct Files {
+    write: fn(&Path, u64, &[data::Day], &Layout) -> Result<Duration>,
+    read: Reader,
+}
+
+impl Files {
+    const TAPE: Self = Self {
+        write: tape::write,
+        read: tape::read,
+    };
+    #[cfg(feature = "parquet")]
+    const PARQUET: Self = Self {
+        write: parquet::write,
+        read: parquet::read,
+    };
+}
+
 fn files(
     access: &Access,
     codec: &Codec,
+    files: Files,
     layout: &Layout,
     [given, seen]: [&mut Digest; 2],
     stop: &Stop,
 ) -> Result<Measured> {
-    // Whatever the layout is: the tape has one of its own.
-    let layout = Layout {
-        decimals: None,
-        multiply: Some(100),
-        ..layout.clone()
-    };
     let directory = tempfile::tempdir_in(&access.scratch)?;
     let mut write_s = 0.0;
     for (number, days) in (1..).zip(days(codec)) {
         stop.check()?;
         for day in &days {
-            given.add(&day.columns(&layout));
+            given.add(&day.columns(layout));
         }
-        write_s += tape::write(directory.path(), number, &days, &layout)?.as_secs_f64();
+        write_s += (files.write)(directory.path(), number, &days, layout)?.as_secs_f64();
     }
     let begin = Instant::now();
-    tape::read(directory.path(), |columns| seen.add(columns))?;
+    (files.read)(directory.path(), &mut |columns| seen.add(columns))?;
     Ok(Measured {
         read_s: begin.elapsed().as_secs_f64(),
         bytes: size(directory.path())?,
@@ -196,7 +243,7 @@ mod tests {
         tape::write(directory.path(), 1, &days, &layout).expect("written");
         let (mut given, mut seen) = (Digest::default(), Digest::default());
         days.iter().for_each(|day| given.add(&day.columns(&layout)));
-        tape::read(directory.path(), |columns| seen.add(columns)).expect("read");
+        tape::read(directory.path(), &mut |columns| seen.add(columns)).expect("read");
         assert_eq!(seen, given);
         let raw = (given.rows * 8 * data::COLUMNS.len()) as f64;
         assert!(size(directory.path()).expect("size") < raw / 2.0);

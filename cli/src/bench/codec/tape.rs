@@ -85,7 +85,7 @@ fn fill(builder: &mut PartBuilder, database: i64, columns: &[Values]) -> Result<
 
 /// Reads all files back; hands out the columns of each group as they were
 /// given.
-pub fn read(directory: &Path, mut each: impl FnMut(&[Values])) -> Result<()> {
+pub fn read(directory: &Path, each: &mut dyn FnMut(&[Values])) -> Result<()> {
     let store = Store::open(directory)?;
     for node in store.nodes() {
         for part in store.parts(node.id) {

@@ -1,0 +1,192 @@
+//! What one statement costs, without a load: a single-user server executes it
+//! again and again, so that no other process disturbs. Instructions are those
+//! that callgrind counts and system calls those that strace counts, of runs of
+//! n and of 3 n executions: the difference divided by 2 n is the cost of one.
+//! Both repeat to a few in ten thousand, so they are counted once; time on a CPU
+//! is taken in every round.
+
+use super::cluster::Cluster;
+use super::process::{Running, Stop};
+use super::scenario::{Cost, Costing};
+use super::store::Metrics;
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs::{self, File};
+
+/// How many executions are timed for each that is counted.
+const TIMED: u32 = 20;
+
+/// Prints the time this server was on a CPU, in ns; what comes before it makes
+/// the kernel bring it up to date.
+const CLOCK: &str = "select pg_sleep(0.001)\n\
+                     select 'ns ' || split_part(pg_read_file('/proc/self/schedstat'), ' ', 1)\n";
+
+/// A program that counts.
+struct Counter {
+    program: &'static str,
+    metric: &'static str,
+    /// What it counts, in words.
+    counts: &'static str,
+    /// File of its result, in the scratch directory.
+    result: &'static str,
+    arguments: &'static [&'static str],
+    /// Takes the number from that file.
+    total: fn(&str) -> Option<f64>,
+}
+
+const COUNTERS: [Counter; 2] = [
+    Counter {
+        program: "valgrind",
+        metric: "instructions",
+        counts: "instructions",
+        result: "callgrind.out",
+        arguments: &["--tool=callgrind", "--callgrind-out-file=callgrind.out"],
+        total: instructions,
+    },
+    Counter {
+        program: "strace",
+        metric: "syscalls",
+        counts: "system calls",
+        result: "strace.out",
+        arguments: &["-qq", "-c", "-o", "strace.out"],
+        total: system_calls,
+    },
+];
+
+/// What cannot be counted here, in words.
+pub fn uncounted() -> Vec<String> {
+    let missing = COUNTERS.iter().filter(|c| !in_path(c.program));
+    missing
+        .map(|c| {
+            format!(
+                "{} are not counted: {} is not installed",
+                c.counts, c.program
+            )
+        })
+        .collect()
+}
+
+fn in_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
+/// A statement on a server with the settings of a variant.
+pub struct Measurement<'a> {
+    /// Whose data directory it uses; its server is stopped.
+    pub cluster: &'a Cluster,
+    /// Of scenario and variant.
+    pub settings: BTreeMap<String, String>,
+    /// How often.
+    pub cost: &'a Cost,
+    /// The statement.
+    pub statement: &'a Costing,
+}
+
+impl Measurement<'_> {
+    /// Measures; counts too, if asked.
+    pub fn measure(&self, counting: bool, stop: &Stop) -> Result<Metrics> {
+        let mut metrics = Metrics::from([("cpu_ns".to_owned(), self.time(stop)?)]);
+        let counters = COUNTERS.iter().filter(|c| counting && in_path(c.program));
+        for counter in counters {
+            let number = self
+                .count(counter, stop)
+                .with_context(|| format!("could not count {}", counter.counts))?;
+            metrics.insert(counter.metric.to_owned(), number);
+        }
+        Ok(metrics)
+    }
+
+    fn time(&self, stop: &Stop) -> Result<f64> {
+        let n = self.cost.repeat * TIMED;
+        let mut input = self.executions(0, self.cost.repeat) + CLOCK;
+        input += &(self.executions(self.cost.repeat, n) + CLOCK);
+        let said = self.run(&[], &input, stop)?;
+        let times: Vec<f64> = said.lines().filter_map(clock).collect();
+        match times[..] {
+            [begin, end] => Ok((end - begin) / f64::from(n)),
+            _ => anyhow::bail!("the server did not say how long it was on a CPU"),
+        }
+    }
+
+    fn count(&self, counter: &Counter, stop: &Stop) -> Result<f64> {
+        let tool = [&[counter.program], counter.arguments].concat();
+        let result = self.cluster.access.scratch.join(counter.result);
+        let n = self.cost.repeat;
+        let [few, many] = [n, 3 * n].map(|n| {
+            self.run(&tool, &self.executions(0, n), stop)?;
+            let text = fs::read_to_string(&result)?;
+            (counter.total)(&text).with_context(|| format!("{} said no number", counter.program))
+        });
+        Ok((many? - few?) / f64::from(2 * n))
+    }
+
+    /// The server's input that executes the statement so often.
+    fn executions(&self, from: u32, n: u32) -> String {
+        let mut lines = String::new();
+        for n in from..from + n {
+            let sql = self.statement.sql.replace("{n}", &n.to_string());
+            let _ = writeln!(lines, "{sql}");
+        }
+        lines
+    }
+
+    fn run(&self, tool: &[&str], input: &str, stop: &Stop) -> Result<String> {
+        let file = self.cluster.access.scratch.join("statements.sql");
+        fs::write(&file, input)?;
+        let mut settings = self.settings.clone();
+        settings.extend(self.cost.settings.clone());
+        let mut server = self.cluster.alone(&settings, tool)?;
+        server.stdin(File::open(&file)?);
+        Running::start(&mut server)?
+            .finish(stop)
+            .with_context(|| format!("a server for \"{}\" alone failed", self.statement.name))
+    }
+}
+
+/// Total of a file of callgrind.
+fn instructions(text: &str) -> Option<f64> {
+    let mut lines = text.lines();
+    let total = lines.find_map(|l| l.strip_prefix("totals: ").or(l.strip_prefix("summary: ")));
+    total?.trim().parse().ok()
+}
+
+/// Total of a table of strace: % time, seconds, µs a call, calls.
+fn system_calls(text: &str) -> Option<f64> {
+    let total = text.lines().find(|l| l.ends_with(" total"))?;
+    total.split_whitespace().nth(3)?.parse().ok()
+}
+
+/// What [`CLOCK`] made the server say: ` 1: ?column? = "ns 38525204" (…)`.
+fn clock(line: &str) -> Option<f64> {
+    let (_, value) = line.split_once("= \"ns ")?;
+    value.split('"').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_are_found_in_what_the_tools_write() {
+        assert_eq!(
+            instructions("events: Ir\nsummary: 65471602\n"),
+            Some(65_471_602.0)
+        );
+        assert_eq!(instructions("fn=(1)\n1 2\ntotals: 7\n"), Some(7.0));
+        assert_eq!(instructions("events: Ir\n"), None);
+        let table = "  0.00    0.000000           0         1           rseq\n\
+                     ------ ----------- ----------- --------- --------- ------\n\
+                     100.00    0.008841           6      1299        27 total\n";
+        assert_eq!(system_calls(table), Some(1299.0));
+        assert_eq!(system_calls("rseq\n"), None);
+    }
+
+    #[test]
+    fn the_clock_is_not_taken_for_the_result_of_a_statement() {
+        let line = "\t 1: ?column? = \"ns 161075905\"\t(typeid = 25, len = -1)";
+        assert_eq!(clock(line), Some(161_075_905.0));
+        assert_eq!(clock("\t 1: ?column? = \"1\"\t(typeid = 23)"), None);
+    }
+}
