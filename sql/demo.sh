@@ -82,17 +82,20 @@ record() {
 }
 
 show() { # START STORM-BEGIN STORM-END END
-	local since="to_timestamp($1)" until="to_timestamp($4)" storm="to_timestamp($2), to_timestamp($3)"
-	say "What was recorded?" && sql -c "select * from tacho.status() where metric in ('recording', 'permission', 'pg_cron', 'last_tick', 'bytes')"
-	say "How loaded is it?" && sql -c "select period, avg_aas, peak_aas, peak_sessions, coverage_pct from tacho.periods()"
-	say "The minute, five seconds a line" &&
-		sql -c "select to_char(bucket_start, 'HH24:MI:SS') as at, aas, chart from tacho.chart($since, $until, bucket => '5 seconds')"
-	say "What did sessions wait for?" && sql -c "select key, avg_aas, peak_sessions, pct from tacho.top('wait_event', $since, $until, n => 8)"
-	say "Which queries were in the storm, and who blocked them?" &&
-		sql -c "select left(regexp_replace(query_text, '\s+', ' ', 'g'), 44) as query_text, avg_aas, peak_sessions from tacho.top('query_id', $storm, n => 3)" \
-			-c "select tree, application, state, xact_age, blocked_seconds, waiters from tacho.blocking(since => to_timestamp($2), until => to_timestamp($3), n => 3)"
-	say "What did each statement cost?" &&
-		sql -c "select left(regexp_replace(query_text, '\s+', ' ', 'g'), 44) as query_text, calls, total_exec_ms from tacho.statements_history($since, n => 5)"
+	local psql=$bin/psql dsn color=false load storm recording
+	dsn=$(dsn)
+	[ -z "$bold" ] || color=true
+	load="since => to_timestamp($1), until => to_timestamp($4)"
+	storm="since => to_timestamp($2), until => to_timestamp($3)"
+	recording="'recording', 'permission', 'pg_cron', 'sample_interval', 'last_tick', 'coverage_last_hour_pct', 'bytes'"
+	# shellcheck source=demo/questions.sh
+	source "$repo/demo/questions.sh"
+	questions
+	ask "Who held them up?  tacho.blocking()" \
+		"select tree, application, state, blocked_seconds, waiters from tacho.blocking($storm, n => 3)"
+	ask "What did each statement cost?  tacho.statements_history()" \
+		"select left(regexp_replace(query_text, '\s+', ' ', 'g'), 44) as query_text, calls, total_exec_ms
+		   from tacho.statements_history(since => to_timestamp($1), n => 5)"
 }
 
 case ${1:-} in
