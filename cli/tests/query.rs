@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use tacho_tape::directory::Recorded;
 
 const WINDOW: [&str; 2] = [
     "--since=2026-01-01T00:00:00.000000Z",
@@ -138,8 +139,12 @@ fn the_server_means_its_own_node_and_a_person_the_newest() {
     };
     let node = |id: &str| format!("{id:0>16}");
     let record = |id: &str| {
-        let text = format!("node {}\ndevice 1\ninode 1\n", node(id));
-        std::fs::write(scratch.0.join("node"), text).unwrap();
+        let recorded = Recorded {
+            node: u64::from_str_radix(id, 16).unwrap(),
+            device: 1,
+            inode: 1,
+        };
+        std::fs::write(scratch.0.join("node"), recorded.text()).unwrap();
     };
 
     let _ = std::fs::remove_file(scratch.0.join("node"));

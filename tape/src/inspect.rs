@@ -1,7 +1,7 @@
 //! What a history file holds and what of it is damaged, every byte checked.
 
 use crate::block_read::{BlockFile, Schemas};
-use crate::directory::{Kind, parse_name};
+use crate::directory::{Kind, parse_name, recorded_node};
 use crate::error::{Error, Result};
 use crate::log::{LogDamage, LogHeader, read_log};
 use crate::part::{Identity, Part};
@@ -67,6 +67,14 @@ pub fn inspect(path: &Path) -> Result<FileReport> {
         report.parts = block.parts().collect();
     }
     Ok(report)
+}
+
+/// Checks the file `node` of a directory, if there is one.
+///
+/// # Errors
+/// It is damaged or could not be read.
+pub fn check_node(directory: &Path) -> Result<()> {
+    recorded_node(&OsStorage::new(directory)).map(drop)
 }
 
 /// The history files of a directory, oldest first.

@@ -345,8 +345,8 @@ fn a_file_is_thinned_when_it_is_old_enough_and_each_age_once() {
     assert_eq!(at(&day, begin + 101), None);
 }
 
-#[test]
-fn thinning_keeps_every_other_row_totals_and_the_sums() {
+/// A sealed file with half an hour of statistics of one statement.
+fn statements() -> MemoryStorage {
     use crate::schema::STATS;
     let storage = MemoryStorage::new();
     let mut builder = PartBuilder::new(Arc::new(crate::testing::stats_schema())).unwrap();
@@ -368,13 +368,23 @@ fn thinning_keeps_every_other_row_totals_and_the_sums() {
     };
     let frames = crate::block::FrameRange::default();
     crate::seal::write_sealed(&storage, 1, builder, identity, frames).unwrap();
+    storage
+}
+
+fn thin_job(thin_ms: u64) -> MergeJob {
+    MergeJob {
+        files: vec![Numbers::one(1)],
+        thin_ms: Some(thin_ms),
+        text_limit: u64::MAX,
+    }
+}
+
+#[test]
+fn thinning_keeps_every_other_row_totals_and_the_sums() {
+    use crate::schema::STATS;
+    let storage = statements();
     for (thin_ms, calls) in [(600_000, vec![55, 155, 255]), (3_600_000, vec![465])] {
-        let job = MergeJob {
-            files: vec![Numbers::one(1)],
-            thin_ms: Some(thin_ms),
-            text_limit: u64::MAX,
-        };
-        let merged = merge(&storage, &job, &AtomicBool::new(false)).unwrap();
+        let merged = merge(&storage, &thin_job(thin_ms), &AtomicBool::new(false)).unwrap();
         assert_eq!(merged.unwrap().statements_ms, Some(thin_ms));
         let store = Store::open_storage(&storage).unwrap();
         let parts: Vec<_> = store.parts(1).collect();
@@ -384,5 +394,40 @@ fn thinning_keeps_every_other_row_totals_and_the_sums() {
         assert!(parts[0].info().has_totals);
         assert_eq!(parts[0].ints("minute", "minute").unwrap()[..], [0]);
         assert_eq!(parts[0].ints(STATS, "calls").unwrap()[..], calls);
+    }
+}
+
+#[test]
+fn a_crash_or_a_failure_at_any_point_of_thinning_leaves_one_file_with_the_sums() {
+    use crate::schema::STATS;
+    let storage = statements();
+    let calls = |storage: &MemoryStorage| -> i64 {
+        let store = Store::open_storage(storage).unwrap();
+        assert_eq!(store.damage(), []);
+        let parts = store.parts(1);
+        let sums = parts.map(|p| p.ints(STATS, "calls").unwrap().iter().sum::<i64>());
+        sums.sum()
+    };
+    let go = |storage: &MemoryStorage| merge(storage, &thin_job(600_000), &AtomicBool::new(false));
+    let begin = storage.operations();
+    let whole = storage.after(Crash::Process);
+    go(&whole).unwrap().unwrap();
+    assert_eq!(calls(&whole), 465);
+    for operation in begin..=whole.operations() {
+        for crash in [Crash::Process, Crash::Machine, Crash::MachineHalf] {
+            let crashed = storage.after(Crash::Process);
+            crashed.stop_at(operation);
+            let _ = go(&crashed);
+            let after = crashed.after(crash);
+            assert_eq!(calls(&after), 465, "operation {operation}");
+            let found = look(&after, 1).unwrap();
+            assert_eq!(names(&after), ["0000000001.tape"]);
+            assert_eq!(found.stored.len(), 1);
+        }
+        let failing = storage.after(Crash::Process);
+        failing.fail_at(operation + 1, ErrorKind::StorageFull);
+        let _ = go(&failing);
+        assert_eq!(calls(&failing), 465, "operation {operation}");
+        assert!(!names(&failing).iter().any(|n| n.ends_with(".tmp")));
     }
 }

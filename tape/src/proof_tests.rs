@@ -24,7 +24,9 @@ fn check_subset(store: &Store, expected: &Rows) -> usize {
     let whole = store.parts(NODE).filter(|part| {
         let tables = part.schema().tables.iter();
         let mut columns = tables.flat_map(|t| t.columns.iter().map(|c| (&t.name, &c.name)));
-        columns.all(|(t, c)| part.ints(t, c).is_ok() && part.bytes(t, c).is_ok())
+        // Without definitions there is nothing to compare.
+        part.rows("session") > 0
+            && columns.all(|(t, c)| part.ints(t, c).is_ok() && part.bytes(t, c).is_ok())
     });
     let (ticks, rows) = read(whole);
     let was: Vec<(u64, i64)> = expected
@@ -62,7 +64,8 @@ fn a_failing_read_spares_the_rest_of_the_history() {
         // Nothing is wrong with the files.
         check(&failing, &expected);
     }
-    assert!(errors < calls / 2, "{errors} of {calls}");
+    // The two lists of the directory.
+    assert_eq!(errors, 2);
 }
 
 fn writer(storage: &MemoryStorage) -> crate::Result<Writer> {

@@ -125,7 +125,8 @@ pub fn look(storage: &dyn Storage, node: u64) -> Result<Found> {
         found.log(storage, node, file, &mut later);
     }
     // What cannot be read now may be readable later: no tick may come twice.
-    found.end.tick += found.unreadable.saturating_mul(FILE_TICKS);
+    let unread = found.unreadable.saturating_mul(FILE_TICKS);
+    found.end.tick = found.end.tick.saturating_add(unread);
     found.jobs.reverse();
     found.stored.sort_by_key(|s| s.numbers);
     Ok(found)

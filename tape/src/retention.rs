@@ -15,14 +15,14 @@ const DAY_MS: i64 = 86_400_000;
 pub fn reference_ms(stored: &[Stored]) -> Option<i64> {
     let times: Vec<(i64, i64)> = stored.iter().filter_map(|s| s.times).collect();
     let mut reference = times.last()?.1;
-    let mut behind = 0;
+    let mut behind: i64 = 0;
     for pair in times.windows(2).rev() {
         let [(_, before), (min, max)] = [pair[0], pair[1]];
-        behind += max - min;
+        behind = max.saturating_sub(min).saturating_add(behind);
         if behind >= DAY_MS {
             break;
         }
-        if min - before > JUMP_MS {
+        if min.saturating_sub(before) > JUMP_MS {
             reference = reference.min(before);
         }
     }
@@ -58,6 +58,14 @@ mod tests {
         assert_eq!(reference_ms(&stored(&times)), Some(hour));
         times.push((year + 23 * hour, year + 25 * hour));
         assert_eq!(reference_ms(&stored(&times)), Some(year + 25 * hour));
+    }
+
+    #[test]
+    fn times_at_the_ends_of_all_times_do_not_overflow() {
+        let ends = stored(&[(i64::MIN, 5), (i64::MIN, i64::MAX), (7, 9)]);
+        assert_eq!(reference_ms(&ends), Some(9));
+        let jump = stored(&[(i64::MIN, i64::MIN), (i64::MAX, i64::MAX)]);
+        assert_eq!(reference_ms(&jump), Some(i64::MIN));
     }
 
     #[test]

@@ -7,6 +7,8 @@ use crate::error::{self, Error, Result};
 use crate::log::{LogContents, LogDamage, LogHeader, read_log};
 use crate::part::{Part, PartInfo};
 use crate::storage::{OsStorage, ReadFile, Storage, read_all};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,20 +73,24 @@ impl Store {
     /// # Errors
     /// It could not be read.
     pub fn open_storage(storage: &dyn Storage) -> Result<Self> {
-        let own_node = directory::recorded_node(storage)?.map(|n| n.0);
+        let recorded = directory::recorded_node(storage);
         let mut attempt = 0;
         let (mut store, parts) = loop {
             attempt += 1;
             let opened = open_all(storage)?;
-            let mut store = Store {
-                own_node,
-                ..Store::default()
-            };
+            let mut store = Store::default();
             let (parts, vanished) = store.read(storage, &opened);
             if vanished == 0 || attempt == ATTEMPTS {
                 break (store, parts);
             }
         };
+        match recorded {
+            Ok(recorded) => store.own_node = recorded.map(|r| r.node),
+            Err(error) => {
+                let path = storage.directory().join(directory::NODE);
+                store.unreadable(&path, 0, &error);
+            }
+        }
         for part in drop_covered(parts) {
             store.parts.entry(part.node()).or_default().push(part);
         }
@@ -234,8 +240,8 @@ struct Opened {
     file: Arc<dyn ReadFile>,
 }
 
-/// Most sealed files held open, the newest ones; older ones are opened when
-/// they are read. Only retention removes them; the files of the last days,
+/// Most sealed files held open, the newest ones, if the process may have twice
+/// as many; older ones are opened when they are read. Only retention removes them; the files of the last days,
 /// which may be merged, are among the newest.
 const HELD_OPEN: usize = 700;
 
@@ -251,7 +257,7 @@ fn open_all(storage: &dyn Storage) -> Result<Vec<Opened>> {
         let mut listed = directory::list(storage)?;
         listed.retain(|f| f.kind != Kind::Temporary);
         let names: Vec<(Numbers, Kind)> = listed.iter().map(|f| (f.numbers, f.kind)).collect();
-        let newest = listed.len().saturating_sub(HELD_OPEN);
+        let newest = listed.len().saturating_sub(held_open());
         let mut opened = Vec::new();
         for (index, listed) in listed.into_iter().enumerate() {
             let held = index >= newest || listed.kind == Kind::Log;
@@ -288,8 +294,22 @@ fn open_one(
             Ok(Some(file))
         }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(Error::io("open file", &path, e)),
+        // The reader lacks something, not the file.
+        Err(e) if is_out_of_files(&e) => Err(Error::io("open file", &path, e)),
+        // Tried again when it is read; what fails then is damage of it alone.
+        Err(_) => Ok(Some(storage.open_later(&name))),
     }
+}
+
+fn held_open() -> usize {
+    let most = getrlimit(Resource::Nofile).current;
+    let half = most.and_then(|most| usize::try_from(most / 2).ok());
+    half.unwrap_or(HELD_OPEN).min(HELD_OPEN)
+}
+
+fn is_out_of_files(error: &std::io::Error) -> bool {
+    let lacks = [Errno::MFILE, Errno::NFILE, Errno::NOMEM].map(|e| Some(e.raw_os_error()));
+    lacks.contains(&error.raw_os_error())
 }
 
 /// First sequences by file and life of the sampler: frames that a later file

@@ -113,9 +113,10 @@ impl Writer {
     /// # Errors
     /// The directory could not be read or the file `node` not be written.
     pub fn open(storage: Arc<dyn Storage>, random: u64) -> Result<Self> {
-        let node = directory::claim_node(&*storage, random)?;
+        let (node, damage) = directory::claim_node(&*storage, random)?;
         let found = look(&*storage, node)?;
-        let messages = found.errors.iter().map(|e| Message::Error(e.to_string()));
+        let errors = damage.iter().chain(&found.errors);
+        let messages = errors.map(|e| Message::Error(e.to_string()));
         Ok(Writer {
             messages: messages.collect(),
             node,
@@ -231,7 +232,7 @@ impl Writer {
             return false;
         };
         let long = match (log.first_slot_ms, incoming.first_slot_ms()) {
-            (Some(first), Some(slot)) => slot - first >= LOG_MS,
+            (Some(first), Some(slot)) => slot.saturating_sub(first) >= LOG_MS,
             _ => false,
         };
         let space = self.storage.space().ok();

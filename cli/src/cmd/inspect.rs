@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tacho_tape::Part;
 use tacho_tape::directory::Kind;
-use tacho_tape::inspect::{FileReport, history_files, inspect};
+use tacho_tape::inspect::{FileReport, check_node, history_files, inspect};
 use tacho_tape::log::LogDamage;
 use tacho_tape::repair::{Outcome, Repaired, repair};
 use tacho_tape::storage::OsStorage;
@@ -40,8 +40,14 @@ pub fn run(args: &Args) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let whole = files.iter().filter(|file| show(file)).count();
-    match whole == files.len() {
+    let mut whole = files.iter().filter(|file| show(file)).count() == files.len();
+    if args.path.is_dir()
+        && let Err(error) = check_node(&args.path)
+    {
+        eprintln!("error: {error}");
+        whole = false;
+    }
+    match whole {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }
