@@ -129,7 +129,9 @@ struct Source<'a> {
     reference: Option<Column>,
     column: Column,
     form: Form<'a>,
-    is_pid: bool,
+    /// 0 is a value: an empty pid would be a tick with nobody, and a tick
+    /// without a time none.
+    is_never_null: bool,
 }
 
 /// What the rows of a part are made of.
@@ -208,7 +210,7 @@ impl<'a> Source<'a> {
                 _ => part.ints(&field.table, &column.name)?,
             },
             place: field.place.clone(),
-            is_pid: table.name == RUN && field.name == "pid",
+            is_never_null: table.name == RUN && ["pid", "time"].contains(&field.name.as_str()),
             reference,
             form,
         })
@@ -233,8 +235,7 @@ impl<'a> Source<'a> {
             return Ok(());
         }
         let value = self.column.get(row).copied().unwrap_or(0);
-        // An empty pid would be a tick with nobody.
-        if value == 0 && !self.is_pid {
+        if value == 0 && !self.is_never_null {
             return Ok(());
         }
         match &self.form {

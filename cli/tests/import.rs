@@ -140,6 +140,14 @@ fn a_bad_line_is_named_and_nothing_is_written() {
             "line 3: time is 500 ms after the time before it, less than the interval",
         ),
         (
+            "time,tick,pid\n2026-01-01T00:00:00Z,4611686018427387904,1\n",
+            "line 2: tick 4611686018427387904 is too large",
+        ),
+        (
+            "time,tick,pid\n2026-01-01T00:00:00Z,2,1\n2026-01-01T00:00:01Z,1,1\n",
+            "line 3: tick is not later than the tick before it",
+        ),
+        (
             "time,pid,state\n2026-01-01T00:00:00Z,1,bored\n",
             "line 2: invalid value \"bored\" for column \"state\"",
         ),
@@ -173,4 +181,116 @@ fn a_directory_in_use_is_refused() {
     lock.lock().unwrap();
     let output = import(scratch.tape(), &[], GOOD);
     assert!(stderr(&output).contains("is in use by another process"));
+}
+
+#[test]
+fn later_times_are_appended_up_to_the_largest_tick() {
+    let scratch = Scratch::new("import-last-tick");
+    let last = "time,tick,pid\n2026-01-01T00:00:00Z,4611686018427387902,1\n";
+    assert!(import(scratch.tape(), &[], last).status.success());
+    let next = "time,pid\n2026-01-01T00:00:01Z,1\n";
+    assert!(import(scratch.tape(), &["--append"], next).status.success());
+    assert_eq!(load(scratch.tape()), "1.0000 2");
+    for header in [
+        "time,pid\n2026-01-01T00:00:02Z,1\n",
+        "time,tick,pid\n2026-01-01T00:00:02Z,1,1\n",
+    ] {
+        let output = import(scratch.tape(), &["--append"], header);
+        let message = "error: line 2: tick 4611686018427387904 is too large\n\
+            hint: At most 4611686018427387903 is possible.\n";
+        assert_eq!(stderr(&output), message);
+    }
+    assert_eq!(load(scratch.tape()), "1.0000 2");
+}
+
+#[test]
+fn times_before_1970_at_its_begin_and_of_the_year_9999_are_times() {
+    for time in [
+        "0001-01-01T00:00:00Z",
+        "1969-12-31T23:59:59Z",
+        "1970-01-01T00:00:00Z",
+        "9999-12-30T00:00:00Z",
+    ] {
+        let scratch = Scratch::new("import-times");
+        let input = format!("time,pid\n{time},1\n");
+        assert!(
+            import(scratch.tape(), &[], &input).status.success(),
+            "{time}"
+        );
+        let window = ["--since=0001-01-01", "--until=9999-12-30T12:00:00Z"];
+        let exported = run(
+            &[&["export", "sessions"], &window[..]].concat(),
+            scratch.tape(),
+            "",
+        );
+        let text = String::from_utf8(exported.stdout).unwrap();
+        let row = text.lines().nth(1).unwrap();
+        assert!(row.starts_with(&format!("{time},1,")), "{row}");
+        let copy = Scratch::new("import-times-copy");
+        let again = import(copy.tape(), &[], &text);
+        assert!(again.status.success(), "{time}: {again:?}");
+        let exported = run(
+            &[&["export", "sessions"], &window[..]].concat(),
+            copy.tape(),
+            "",
+        );
+        assert_eq!(String::from_utf8(exported.stdout).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_header_may_name_any_columns_in_any_order() {
+    let scratch = Scratch::new("import-columns");
+    let input = "cpu,query_id,time,wait_event,pid,wait_event_type\n\
+        ,-5,2026-01-01T00:00:00Z,DataFileRead,1,IO\n\
+        running,,2026-01-01T00:00:00Z,,2,\n\
+        ,,2026-01-01T00:00:01Z,,,\n";
+    assert!(import(scratch.tape(), &[], input).status.success());
+    assert_eq!(load(scratch.tape()), "1.0000 2");
+    let window = ["--since=2026-01-01", "--until=2026-01-02", "--format=copy"];
+    let by = ["query", "top", "--dimension=wait_event", "--by=query_id"];
+    let output = run(&[&by, &window[..]].concat(), scratch.tape(), "");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let names: Vec<&str> = text.lines().next().unwrap().split('\t').collect();
+    let at = ["key", "by_key", "backend_seconds"]
+        .map(|name| names.iter().position(|n| *n == name).unwrap());
+    let rows: Vec<[&str; 3]> = text
+        .lines()
+        .skip(1)
+        .filter(|line| *line != "\\.")
+        .map(|line| at.map(|i| line.split('\t').nth(i).unwrap()))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ["CPU:running", "(no query id)", "1.0000"],
+            ["IO:DataFileRead", "-5", "1.0000"]
+        ]
+    );
+}
+
+#[test]
+fn what_a_killed_import_has_left_goes_with_the_next_one() {
+    let scratch = Scratch::new("import-left");
+    let left = scratch.tape().join("import-4242");
+    std::fs::create_dir_all(&left).unwrap();
+    std::fs::write(left.join("0000000001.tmp"), "half").unwrap();
+    std::fs::create_dir(scratch.tape().join("import-notes")).unwrap();
+    assert!(import(scratch.tape(), &[], GOOD).status.success());
+    assert_eq!(scratch.files(), ["0000000001.tape", "import-notes"]);
+}
+
+#[test]
+fn files_that_cannot_all_be_shown_are_not_shown_at_all() {
+    let scratch = Scratch::new("import-all");
+    // A directory in the way of the second day.
+    let way = scratch.tape().join("0000000002.tape");
+    std::fs::create_dir_all(way.join("full")).unwrap();
+    let days = "time,pid\n2026-01-01T00:00:00Z,1\n2026-01-02T00:00:00Z,1\n";
+    let output = import(scratch.tape(), &[], days);
+    assert!(
+        stderr(&output).contains("could not rename file"),
+        "{output:?}"
+    );
+    assert_eq!(scratch.files(), ["0000000002.tape"]);
 }

@@ -1,11 +1,12 @@
 //! Builds a part in memory from rows; `ingest.rs` does it from frames.
 
 use crate::error::{Error, Kind, Result};
-use crate::fast::FastMap;
+use crate::fast::{FastMap, Fold};
 use crate::part::{Identity, Memory, Part, PartInfo};
 use crate::runs::RunBuilder;
 use crate::schema::{RUN, STATS, Schema};
-use crate::table::Table;
+use crate::table::{Data, Table};
+use std::hash::Hasher;
 use std::sync::Arc;
 
 /// Builds a part row by row. Values are given as readers get them: REF and
@@ -17,8 +18,46 @@ pub struct PartBuilder {
     pub(crate) runs: RunBuilder,
     pub(crate) lost_definitions: u64,
     pub(crate) dropped_rows: u64,
-    names: FastMap<(i64, Vec<u8>), i64>,
-    rows: FastMap<(usize, Vec<i64>), i64>,
+    /// Table of names, its columns `encoding` and `bytes`.
+    name: Option<(usize, usize, usize)>,
+    /// Rows of dictionaries by index of the schema.
+    known: Vec<Known>,
+    /// The values of a row, zeros included.
+    key: Vec<i64>,
+}
+
+/// Where the values of a row go: a table and some of its columns, in the order
+/// in which the values are given.
+#[derive(Clone, Debug, Default)]
+pub struct RowPlan {
+    table: usize,
+    columns: Vec<usize>,
+}
+
+/// Rows of a table by the hash of what they hold; the values are in the table
+/// only.
+#[derive(Default)]
+struct Known(FastMap<u64, u32>);
+
+impl Known {
+    /// The row with this hash that is the same, or the place of a new one.
+    fn find(&self, hash: u64, same: impl Fn(usize) -> bool) -> std::result::Result<usize, u64> {
+        let mut place = hash;
+        loop {
+            match self.0.get(&place) {
+                None => return Err(place),
+                Some(&row) if same(row as usize) => return Ok(row as usize),
+                Some(_) => place = place.wrapping_add(1),
+            }
+        }
+    }
+
+    /// Notes the newest row of a table at a place that was found.
+    fn add(&mut self, place: u64, rows: usize) {
+        if let Ok(row) = u32::try_from(rows - 1) {
+            self.0.insert(place, row);
+        }
+    }
 }
 
 impl PartBuilder {
@@ -30,14 +69,19 @@ impl PartBuilder {
     pub fn new(schema: Arc<Schema>) -> Result<Self> {
         let runs = RunBuilder::new(&schema);
         let runs = runs.ok_or_else(|| Error::damaged("schema without table \"run\""))?;
+        let name = schema.column("name", "encoding");
+        let name = name.zip(schema.column("name", "bytes"));
+        let name = name.map(|((t, encoding), (_, bytes))| (t, encoding, bytes));
+        let known = schema.tables.iter().map(|_| Known::default()).collect();
         Ok(PartBuilder {
             tables: schema.tables.iter().map(Table::new).collect(),
             runs,
             schema,
             lost_definitions: 0,
             dropped_rows: 0,
-            names: FastMap::default(),
-            rows: FastMap::default(),
+            name,
+            known,
+            key: Vec::new(),
         })
     }
 
@@ -58,13 +102,27 @@ impl PartBuilder {
     /// # Errors
     /// The schema has no table `name`.
     pub fn name_bytes(&mut self, encoding: i64, name: &[u8]) -> Result<i64> {
-        let key = (encoding, name.to_vec());
-        if let Some(&known) = self.names.get(&key) {
-            return Ok(known);
+        let Some((t, encodings, strings)) = self.name else {
+            return Err(no_table("name"));
+        };
+        let mut hash = Fold::default();
+        hash.write_i64(encoding);
+        hash.write(name);
+        let table = &mut self.tables[t];
+        let same = |row: usize| match &table.columns[strings] {
+            Data::Bytes(s) => s.get(row) == name && table.get(encodings, row) == encoding,
+            Data::Ints(_) => false,
+        };
+        match self.known[t].find(hash.finish(), same) {
+            Ok(row) => Ok(row as i64 + 1),
+            Err(place) => {
+                let row = table.add_row();
+                table.set(encodings, row, encoding);
+                table.set_bytes(strings, name);
+                self.known[t].add(place, table.rows);
+                Ok(row as i64 + 1)
+            }
         }
-        let added = self.row_bytes("name", &[("encoding", encoding)], &[("bytes", name)])?;
-        self.names.insert(key, added);
-        Ok(added)
     }
 
     /// Reference to a dictionary row (`wait`, `statement`, `session`,
@@ -73,17 +131,58 @@ impl PartBuilder {
     /// # Errors
     /// The table or a column is not in the schema.
     pub fn intern(&mut self, table: &str, values: &[(&str, i64)]) -> Result<i64> {
-        let t = self.table_index(table)?;
-        let mut key = vec![0; self.tables[t].columns.len()];
-        for &(column, value) in values {
-            key[self.column_index(t, column)?] = value;
+        let plan = self.plan(table, values.iter().map(|v| v.0))?;
+        let values: Vec<i64> = values.iter().map(|v| v.1).collect();
+        Ok(self.intern_row(&plan, &values))
+    }
+
+    /// Where values of these columns go.
+    ///
+    /// # Errors
+    /// The table or a column is not in the schema.
+    pub fn plan<'a>(
+        &self,
+        table: &str,
+        columns: impl IntoIterator<Item = &'a str>,
+    ) -> Result<RowPlan> {
+        let table = self.table_index(table)?;
+        let columns = columns.into_iter().map(|c| self.column_index(table, c));
+        let columns = columns.collect::<Result<_>>()?;
+        Ok(RowPlan { table, columns })
+    }
+
+    /// As [`PartBuilder::intern`], with the columns looked up before.
+    pub fn intern_row(&mut self, plan: &RowPlan, values: &[i64]) -> i64 {
+        let (key, table) = (&mut self.key, &mut self.tables[plan.table]);
+        key.clear();
+        key.resize(table.columns.len(), 0);
+        for (&column, &value) in plan.columns.iter().zip(values) {
+            key[column] = value;
         }
-        if let Some(&known) = self.rows.get(&(t, key.clone())) {
-            return Ok(known);
+        let mut hash = Fold::default();
+        key.iter().for_each(|&value| hash.write_i64(value));
+        let same = |row| {
+            let mut values = key.iter().enumerate();
+            values.all(|(column, &value)| table.get(column, row) == value)
+        };
+        match self.known[plan.table].find(hash.finish(), same) {
+            Ok(row) => row as i64 + 1,
+            Err(place) => {
+                let added = self.add_row(plan, values);
+                self.known[plan.table].add(place, added as usize);
+                added
+            }
         }
-        let added = self.row(table, values)?;
-        self.rows.insert((t, key), added);
-        Ok(added)
+    }
+
+    /// As [`PartBuilder::row`], with the columns looked up before.
+    pub fn add_row(&mut self, plan: &RowPlan, values: &[i64]) -> i64 {
+        let table = &mut self.tables[plan.table];
+        let row = table.add_row();
+        for (&column, &value) in plan.columns.iter().zip(values) {
+            table.set(column, row, value);
+        }
+        row as i64 + 1
     }
 
     /// Adds a row to any table but `run`; returns its index + 1. Columns that
@@ -253,7 +352,7 @@ impl PartBuilder {
 
     fn table_index(&self, table: &str) -> Result<usize> {
         let index = self.schema.index(table);
-        index.ok_or_else(|| Error::new(Kind::NotFound, format!("no table \"{table}\"")))
+        index.ok_or_else(|| no_table(table))
     }
 
     fn column_index(&self, table: usize, column: &str) -> Result<usize> {
@@ -264,6 +363,10 @@ impl PartBuilder {
             Error::new(Kind::NotFound, message)
         })
     }
+}
+
+fn no_table(table: &str) -> Error {
+    Error::new(Kind::NotFound, format!("no table \"{table}\""))
 }
 
 /// Sorts the rows of a table by some columns: nearly constant ones.

@@ -4,6 +4,7 @@
 mod lines;
 mod others;
 mod part;
+mod plan;
 mod sessions;
 pub mod target;
 mod value;

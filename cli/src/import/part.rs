@@ -2,10 +2,12 @@
 
 use super::ImportResult;
 use super::lines::Record;
+use super::plan::RowFields;
 use super::value::{number, text};
 use crate::exchange::Field;
 use std::sync::Arc;
 use tacho_tape::PartBuilder;
+use tacho_tape::build::RowPlan;
 use tacho_tape::fast::FastMap;
 use tacho_tape::schema::{ColumnType, Schema};
 
@@ -22,6 +24,8 @@ struct Process {
     session: i64,
     /// Newest tick.
     tick: u64,
+    /// It is the newest process of its id.
+    is_newest: bool,
 }
 
 /// A file being built.
@@ -60,6 +64,29 @@ impl Part {
         }
     }
 
+    /// Values of a row; those that are derived are 0.
+    pub fn read(
+        &mut self,
+        row: &RowFields,
+        record: &Record,
+        values: &mut Vec<i64>,
+    ) -> ImportResult<()> {
+        values.clear();
+        for (position, field) in &row.fields {
+            values.push(self.value(field, text(record, Some(*position)))?);
+        }
+        values.resize(row.len(), 0);
+        Ok(())
+    }
+
+    /// Reference to the row with these values; null for zeros.
+    pub fn refer_row(&mut self, row: &RowPlan, values: &[i64]) -> i64 {
+        match values.iter().any(|&value| value != 0) {
+            true => self.builder.intern_row(row, values),
+            false => 0,
+        }
+    }
+
     /// Values by column of the fields of a line.
     pub fn values<'f>(
         &mut self,
@@ -89,6 +116,7 @@ impl Part {
             self.newest.push(Process {
                 session: 0,
                 tick: 0,
+                is_newest: false,
             });
         }
         process
@@ -97,11 +125,19 @@ impl Part {
     /// Notes the session entry of a process at a tick; false when it has one
     /// there already.
     pub fn seen(&mut self, pid: i64, process: usize, session: i64, tick: u64) -> bool {
-        let newest = &mut self.newest[process];
-        let first = newest.tick != tick;
-        *newest = Process { session, tick };
-        self.by_pid.insert(pid, process);
-        first
+        let known = self.newest[process];
+        self.newest[process] = Process {
+            session,
+            tick,
+            is_newest: true,
+        };
+        if !known.is_newest
+            && let Some(other) = self.by_pid.insert(pid, process)
+            && other != process
+        {
+            self.newest[other].is_newest = false;
+        }
+        known.tick != tick
     }
 
     /// The newest session entry of a process; `start` 0 means any. One that

@@ -3,11 +3,11 @@
 
 use super::lines::Record;
 use super::others::{Others, Tick};
-use super::part::{Fields, Part, UTF8};
+use super::part::{Part, UTF8};
+use super::plan::{Plan, RowFields};
 use super::target::Target;
-use super::value::{Header, int, invalid, label, number, text, time_us};
+use super::value::{Header, int, invalid, number, text, time_us};
 use super::{ImportError, ImportResult};
-use crate::exchange::{Field, Place};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use tacho_tape::Schema;
@@ -19,6 +19,10 @@ const MAX_RUNS: usize = 1_000_000;
 /// A file ends with the day, or with this many definitions.
 const MAX_DEFINITIONS: usize = 2_000_000;
 const HOUR_MS: i64 = 3_600_000;
+/// The largest number of a tick: behind it there is room for any run.
+const MOST_TICK: i64 = i64::MAX / 2;
+/// So many texts are kept with what they stand for; then it begins anew.
+const MOST_MET: usize = 1 << 16;
 /// A text instead of the hash that is stored.
 pub const QUERY_TEXT: &str = "query_text";
 
@@ -29,64 +33,6 @@ pub struct Imported {
     pub samples: u64,
     /// Ticks.
     pub ticks: u64,
-}
-
-/// Which columns of the input serve what.
-struct Plan {
-    time: Option<usize>,
-    tick: Option<usize>,
-    /// Other columns of the tick.
-    ticks: Vec<(usize, Field)>,
-    session: Vec<(usize, Field)>,
-    pid: Option<usize>,
-    /// Columns of a sample that seldom change, references included.
-    lasting: Vec<(usize, Field)>,
-    /// Times of a sample, and their places among its values.
-    times: Vec<(usize, Field, usize)>,
-    blocked_by: Option<usize>,
-    blocked_start: Option<usize>,
-    query_text: Option<usize>,
-    database: Option<usize>,
-    username: Option<usize>,
-}
-
-impl Plan {
-    fn new(header: Header, place: impl Fn(&str) -> Option<usize>) -> Plan {
-        let position = |name: &str| header.position(name);
-        let mut plan = Plan {
-            time: position("time"),
-            tick: position("tick"),
-            pid: position("pid"),
-            blocked_by: position("blocked_by"),
-            blocked_start: position("blocked_by_start"),
-            database: position("database"),
-            username: position("username"),
-            query_text: header.extra,
-            ticks: Vec::new(),
-            session: Vec::new(),
-            lasting: Vec::new(),
-            times: Vec::new(),
-        };
-        for (at, field) in header.fields {
-            match (&field.place, field.table.as_str()) {
-                _ if matches!(field.name.as_str(), "time" | "tick") => (),
-                (Place::Tick, _) => plan.ticks.push((at, field)),
-                (Place::Reference(column), _) if column == "blocked_by" => (),
-                (Place::Reference(_), "session") => plan.session.push((at, field)),
-                (Place::Own, _) if field.column.ty == ColumnType::Time => {
-                    if let Some(place) = place(&field.column.name) {
-                        plan.times.push((at, field, place));
-                    }
-                }
-                _ => plan.lasting.push((at, field)),
-            }
-        }
-        plan
-    }
-
-    fn has(fields: &Fields, name: &str) -> Option<usize> {
-        fields.iter().find(|f| f.1.name == name).map(|f| f.0)
-    }
 }
 
 /// A session entry and its process.
@@ -100,10 +46,32 @@ struct Session {
 /// A sample that waits for the end of its tick.
 struct Pending {
     session: i64,
+    wait: i64,
+    statement: i64,
     /// Index of its lasting values.
     values: usize,
     /// Process id and start of the one that blocks it.
     blocked_by: (i64, i64),
+}
+
+/// What texts of lines stand for.
+struct Met<T>(FastMap<Vec<u8>, T>);
+
+impl<T: Copy> Met<T> {
+    fn new() -> Self {
+        Met(FastMap::default())
+    }
+
+    fn get(&self, key: &[u8]) -> Option<T> {
+        self.0.get(key).copied()
+    }
+
+    fn keep(&mut self, key: &[u8], value: T) {
+        if self.0.len() >= MOST_MET {
+            self.0.clear();
+        }
+        self.0.insert(key.to_vec(), value);
+    }
 }
 
 /// Builds files from lines.
@@ -121,19 +89,22 @@ pub struct Importer<'a> {
     failed: bool,
     /// Added to the numbers of ticks that the input gives.
     shift: i64,
-    tick_values: Vec<(String, i64)>,
+    tick_values: Vec<i64>,
     pending: Vec<Pending>,
     /// The times of those, one after another.
     pending_times: Vec<i64>,
     /// Samples of the tick whose session is not known.
     unknown: u8,
-    sessions: FastMap<Vec<u8>, Session>,
-    samples: FastMap<Vec<u8>, usize>,
-    values: Vec<Vec<i64>>,
-    /// Position of a column of `run` among the values of a sample.
-    places: Vec<(String, usize)>,
+    sessions: Met<Session>,
+    waits: Met<i64>,
+    statements: Met<i64>,
+    lasting: Met<usize>,
+    /// The lasting values of samples, one after another.
+    values: Vec<i64>,
     texts: FastMap<u64, ()>,
     key: Vec<u8>,
+    /// Values of a row being read.
+    row: Vec<i64>,
     hour: i64,
     imported: Imported,
 }
@@ -148,14 +119,8 @@ impl<'a> Importer<'a> {
         interval_ms: i64,
     ) -> ImportResult<Self> {
         let part = Part::new(&schema)?;
-        let run = schema.table("run").map(|t| t.columns.as_slice());
-        let run = run.unwrap_or_default();
-        let places = part.builder.sample_columns().iter().enumerate();
-        let places: Vec<(String, usize)> = places
-            .map(|(place, column)| (run[*column].name.clone(), place))
-            .collect();
         Ok(Importer {
-            plan: Arc::new(Plan::new(header, |name| place_of(&places, name))),
+            plan: Arc::new(Plan::new(header, &part.builder)?),
             part,
             schema,
             others,
@@ -169,12 +134,14 @@ impl<'a> Importer<'a> {
             pending: Vec::new(),
             pending_times: Vec::new(),
             unknown: 0,
-            sessions: FastMap::default(),
-            samples: FastMap::default(),
+            sessions: Met::new(),
+            waits: Met::new(),
+            statements: Met::new(),
+            lasting: Met::new(),
             values: Vec::new(),
-            places,
             texts: FastMap::default(),
             key: Vec::new(),
+            row: Vec::new(),
             hour: i64::MIN,
             imported: Imported::default(),
             target,
@@ -195,7 +162,7 @@ impl<'a> Importer<'a> {
     fn tick_columns(&self) -> impl Iterator<Item = Option<usize>> {
         let own = [self.plan.time, self.plan.tick];
         own.into_iter()
-            .chain(self.plan.ticks.iter().map(|t| Some(t.0)))
+            .chain(self.plan.ticks.fields.iter().map(|t| Some(t.0)))
     }
 
     fn is_same_tick(&self, record: &Record) -> ImportResult<bool> {
@@ -219,7 +186,7 @@ impl<'a> Importer<'a> {
     /// Two lines of one tick must say the same of it.
     fn compare_ticks(&self, record: &Record) -> ImportResult<()> {
         let known = self.tick_texts.iter().skip(2);
-        for ((position, field), known) in self.plan.ticks.iter().zip(known) {
+        for ((position, field), known) in self.plan.ticks.fields.iter().zip(known) {
             let now = text(record, Some(*position));
             let differ = match field.column.ty {
                 ColumnType::Name => now != known,
@@ -240,7 +207,7 @@ impl<'a> Importer<'a> {
     }
 
     fn interval(&self, record: &Record) -> ImportResult<i64> {
-        let given = text(record, Plan::has(&self.plan.ticks, "interval_ms"));
+        let given = text(record, self.plan.ticks.has("interval_ms"));
         match int(given, "interval_ms")? {
             0 => Ok(self.interval_ms),
             interval if interval > 0 => Ok(interval),
@@ -296,7 +263,8 @@ impl<'a> Importer<'a> {
             return Err(ImportError::new(format!("time is {distance} {message}"))
                 .hint("Give the interval of the samples with --interval."));
         }
-        Ok(number + (distance / interval).max(1) as u64)
+        let steps = (distance / interval).max(1) as u64;
+        checked(number.saturating_add(steps))
     }
 
     /// A number that the input gives: it counts, also when the clock was set
@@ -311,31 +279,31 @@ impl<'a> Importer<'a> {
         }
         if let (None, Some((number, before))) = (known, self.target.last) {
             let distance = after(slot_ms, before)?;
-            self.shift = number as i64 + (distance / interval).max(1) - given;
+            let next = number.saturating_add((distance / interval).max(1) as u64);
+            self.shift = checked(next)? as i64 - given;
         }
-        Ok(given.saturating_add(self.shift) as u64)
+        checked(given.saturating_add(self.shift).unsigned_abs())
     }
 
     /// The columns of the tick.
     fn read_tick(&mut self, record: &Record, interval: i64) -> ImportResult<()> {
-        let values = self.part.values(&self.plan.ticks, record)?.into_iter();
-        let mut values: Vec<(String, i64)> = values.map(|v| (v.0.to_string(), v.1)).collect();
-        let slot_ms = self.tick.map_or(0, |t| t.slot_ms);
-        let ok = self.schema.value("tick_status", "ok").unwrap_or(0);
-        let defaults = [("status", ok), ("interval_ms", interval)];
-        for (column, default) in defaults {
-            match values.iter_mut().find(|v| v.0 == column) {
-                Some(value) if value.1 == 0 => value.1 = default,
-                Some(_) => (),
-                None => values.push((column.to_string(), default)),
+        let (plan, tick) = (Arc::clone(&self.plan), self.tick);
+        let (number, slot_ms) = tick.map_or((0, 0), |t| (t.number, t.slot_ms));
+        let mut values = std::mem::take(&mut self.tick_values);
+        self.part.read(&plan.ticks, record, &mut values)?;
+        let mut complete = |column: &str, value: i64, always: bool| {
+            let at = plan.ticks.position(column)?;
+            if always || values[at] == 0 {
+                values[at] = value;
             }
-        }
-        if !values.iter().any(|v| v.0 == "taken_at") {
-            values.push(("taken_at".to_string(), slot_ms));
-        }
-        let failed = self.schema.value("tick_status", "failed");
-        let status = values.iter().find(|v| v.0 == "status").map(|v| v.1);
-        self.failed = status == failed;
+            Some(values[at])
+        };
+        complete("tick", number as i64, true);
+        complete("slot_time", slot_ms, true);
+        complete("interval_ms", interval, false);
+        complete("taken_at", slot_ms, plan.ticks.has("taken_at").is_none());
+        let status = complete("status", plan.labels.ok, false);
+        self.failed = status.is_some() && status == plan.labels.failed;
         self.tick_values = values;
         Ok(())
     }
@@ -351,6 +319,8 @@ impl<'a> Importer<'a> {
             let message = format!("process {pid} occurs twice at one time");
             return Err(ImportError::new(message));
         }
+        let wait = self.wait(record)?;
+        let statement = self.statement(record)?;
         let values = self.lasting_values(record)?;
         // A query often begins with its transaction.
         let mut before: (&[u8], i64) = (b"", 0);
@@ -374,6 +344,8 @@ impl<'a> Importer<'a> {
         };
         self.pending.push(Pending {
             session: session.reference,
+            wait,
+            statement,
             values,
             blocked_by,
         });
@@ -384,30 +356,32 @@ impl<'a> Importer<'a> {
     /// The session of a line. One of process 0 is not known: each of a tick
     /// is another.
     fn session(&mut self, record: &Record, unknown: bool) -> ImportResult<Session> {
-        make_key(&mut self.key, record, &self.plan.session);
+        make_key(&mut self.key, record, positions(&self.plan.session));
         if unknown {
             self.unknown = self.unknown.saturating_add(1);
             self.key.push(self.unknown);
         }
         if let Some(session) = self.sessions.get(&self.key) {
-            return Ok(*session);
+            return Ok(session);
         }
         let plan = Arc::clone(&self.plan);
-        let mut values = self.part.values(&plan.session, record)?;
-        let value = |name: &str| values.iter().find(|v| v.0 == name).map_or(0, |v| v.1);
-        let (pid, start) = (value("pid"), value("backend_start"));
+        let own = &plan.session;
+        self.part.read(own, record, &mut self.row)?;
+        let value = |at: Option<usize>| at.map_or(0, |at| self.row[at]);
+        let (pid, start) = (value(plan.places.pid), value(plan.places.start));
         if pid < 0 || (pid == 0 && !unknown) {
             return Err(invalid(text(record, self.plan.pid), "pid"));
         }
-        if value("category") == 0 && !unknown {
-            let kind = text(record, Plan::has(&self.plan.session, "backend_type"));
-            let category = label(&self.schema, "category", category(kind), "category")?;
-            values.retain(|v| v.0 != "category");
-            values.push(("category", category));
+        if let Some(category) = plan.places.category.map(|at| &mut self.row[at])
+            && *category == 0
+            && !unknown
+        {
+            let backend_type = text(record, plan.backend_type);
+            *category = plan.labels.category(backend_type);
         }
         let reference = match unknown {
-            true => self.part.builder.row("session", &values)?,
-            false => self.part.builder.intern("session", &values)?,
+            true => self.part.builder.add_row(&own.row, &self.row),
+            false => self.part.builder.intern_row(&own.row, &self.row),
         };
         let process = self.part.process(pid, start);
         let session = Session {
@@ -415,83 +389,71 @@ impl<'a> Importer<'a> {
             pid,
             process,
         };
-        self.sessions.insert(self.key.clone(), session);
+        self.sessions.keep(&self.key, session);
         Ok(session)
+    }
+
+    fn wait(&mut self, record: &Record) -> ImportResult<i64> {
+        if self.plan.wait.fields.is_empty() {
+            return Ok(0);
+        }
+        make_key(&mut self.key, record, positions(&self.plan.wait));
+        if let Some(wait) = self.waits.get(&self.key) {
+            return Ok(wait);
+        }
+        let plan = Arc::clone(&self.plan);
+        self.part.read(&plan.wait, record, &mut self.row)?;
+        let wait = self.part.refer_row(&plan.wait.row, &self.row);
+        self.waits.keep(&self.key, wait);
+        Ok(wait)
     }
 
     /// Index of the lasting values of a sample.
     fn lasting_values(&mut self, record: &Record) -> ImportResult<usize> {
-        make_key(&mut self.key, record, &self.plan.lasting);
-        self.key
-            .extend_from_slice(text(record, self.plan.query_text));
-        if let Some(values) = self.samples.get(&self.key) {
-            return Ok(*values);
+        if self.plan.lasting.is_empty() {
+            return Ok(0);
         }
-        let values = self.read_values(record)?;
-        self.values.push(values);
-        let index = self.values.len() - 1;
-        self.samples.insert(self.key.clone(), index);
-        Ok(index)
-    }
-
-    fn read_values(&mut self, record: &Record) -> ImportResult<Vec<i64>> {
-        let plan = Arc::clone(&self.plan);
-        let mut named: Vec<(&str, i64)> = Vec::new();
-        let mut wait: Vec<(&str, i64)> = Vec::new();
-        let mut statement: Vec<(&str, i64)> = Vec::new();
-        for (position, field) in &plan.lasting {
+        let positions = self.plan.lasting.iter().map(|f| Some(f.0));
+        make_key(&mut self.key, record, positions);
+        if let Some(values) = self.lasting.get(&self.key) {
+            return Ok(values);
+        }
+        let begin = self.values.len();
+        for (position, field, _) in &self.plan.lasting {
             let value = self.part.value(field, text(record, Some(*position)))?;
-            let value = (field.column.name.as_str(), value);
-            match &field.place {
-                Place::Reference(column) if column == "wait" => wait.push(value),
-                Place::Reference(_) => statement.push(value),
-                _ => named.push(value),
-            }
+            self.values.push(value);
         }
-        named.push(("wait", self.part.refer("wait", &wait)?));
-        named.push(("statement", self.statement(statement, record)?));
-        let mut values = vec![0; self.places.len()];
-        for (column, value) in named {
-            if let Some(place) = place_of(&self.places, column) {
-                values[place] = value;
-            }
-        }
-        self.complete(&mut values)?;
-        Ok(values)
+        self.lasting.keep(&self.key, begin);
+        Ok(begin)
     }
 
-    /// The state, and the kind of activity, where the input has no such
-    /// column.
-    fn complete(&self, values: &mut [i64]) -> ImportResult<()> {
-        let value = |labels: &str, name: &str| label(&self.schema, labels, name.as_bytes(), labels);
-        let place = |name| place_of(&self.places, name).unwrap_or(0);
-        let has = |name| Plan::has(&self.plan.lasting, name).is_some();
-        let active = value("state", "active")?;
-        if !has("state") {
-            values[place("state")] = active;
+    fn statement(&mut self, record: &Record) -> ImportResult<i64> {
+        let plan = Arc::clone(&self.plan);
+        let more = match text(record, plan.query_text) {
+            b"" => [None; 3],
+            _ => [plan.query_text, plan.database, plan.username],
+        };
+        let columns = positions(&plan.statement).chain(more);
+        make_key(&mut self.key, record, columns);
+        if let Some(statement) = self.statements.get(&self.key) {
+            return Ok(statement);
         }
-        let busy = [active, value("state", "fastpath function call")?];
-        let runs = values[place("wait")] == 0 && busy.contains(&values[place("state")]);
-        if !has("cpu") && runs {
-            values[place("cpu")] = value("cpu", "CPU*")?;
-        }
-        Ok(())
-    }
-
-    fn statement(&mut self, mut values: Vec<(&str, i64)>, record: &Record) -> ImportResult<i64> {
-        let query_text = text(record, self.plan.query_text);
-        let value = |name| values.iter().find(|v| v.0 == name).map_or(0, |v| v.1);
-        let query_id = value("query_id");
-        let mut text_key = value("text_key");
-        if query_id == 0 && text_key == 0 && !query_text.is_empty() {
-            text_key = hash(query_text);
-            values.retain(|v| v.0 != "text_key");
-            values.push(("text_key", text_key));
-        }
-        if !query_text.is_empty() {
+        let own = &plan.statement;
+        self.part.read(own, record, &mut self.row)?;
+        let query_text = text(record, plan.query_text);
+        let query_id = own.position("query_id").map_or(0, |at| self.row[at]);
+        if let Some(text_key) = own.position("text_key").map(|at| &mut self.row[at])
+            && !query_text.is_empty()
+        {
+            if query_id == 0 && *text_key == 0 {
+                *text_key = hash(query_text);
+            }
+            let text_key = *text_key;
             self.text(query_id, text_key, record)?;
         }
-        self.part.refer("statement", &values)
+        let statement = self.part.refer_row(&own.row, &self.row);
+        self.statements.keep(&self.key, statement);
+        Ok(statement)
     }
 
     /// Keeps a text once per file and database.
@@ -528,26 +490,31 @@ impl<'a> Importer<'a> {
         let Some(tick) = self.tick else {
             return Ok(());
         };
-        let part = &mut self.part;
-        let own = [("tick", tick.number as i64), ("slot_time", tick.slot_ms)];
-        let more = self.tick_values.iter().map(|v| (v.0.as_str(), v.1));
-        let values: Vec<(&str, i64)> = own.into_iter().chain(more).collect();
-        part.builder.row("tick", &values)?;
+        let (plan, part) = (Arc::clone(&self.plan), &mut self.part);
+        part.builder.add_row(&plan.ticks.row, &self.tick_values);
         part.ticks += 1;
         self.imported.ticks += 1;
-        let blocked = place_of(&self.places, "blocked_by");
-        let mut row = vec![0; self.places.len()];
+        let mut row = vec![0; plan.places.count];
         let mut times = self.pending_times.drain(..);
         for sample in self.pending.drain(..) {
-            row.copy_from_slice(&self.values[sample.values]);
-            for (_, _, place) in &self.plan.times {
-                row[*place] = times.next().unwrap_or(0);
+            let lasting = self.values[sample.values..].iter().copied();
+            for ((_, _, place), value) in plan.lasting.iter().zip(lasting) {
+                row[*place] = value;
             }
-            if let (Some(place), (pid, start)) = (blocked, sample.blocked_by) {
-                row[place] = part.session_of(pid, start)?;
+            for ((_, _, place), value) in plan.times.iter().zip(&mut times) {
+                row[*place] = value;
+            }
+            set(&mut row, plan.places.wait, sample.wait);
+            set(&mut row, plan.places.statement, sample.statement);
+            plan.complete(&mut row, sample.wait);
+            if plan.places.blocked_by.is_some() {
+                let (pid, start) = sample.blocked_by;
+                let blocked_by = part.session_of(pid, start)?;
+                set(&mut row, plan.places.blocked_by, blocked_by);
             }
             part.builder.sample_row(tick.number, sample.session, &row)?;
         }
+        drop(times);
         self.unknown = 0;
         for others in &mut self.others {
             others.take(part, tick)?;
@@ -558,7 +525,7 @@ impl<'a> Importer<'a> {
     fn end_group(&mut self) -> ImportResult<()> {
         self.target.group(&mut self.part.builder)?;
         // Values of samples are seldom met again; definitions stay.
-        self.samples.clear();
+        self.lasting.0.clear();
         self.values.clear();
         self.part.ticks = 0;
         Ok(())
@@ -567,7 +534,9 @@ impl<'a> Importer<'a> {
     fn end_file(&mut self) -> ImportResult<()> {
         let next = Part::new(&self.schema)?;
         let done = std::mem::replace(&mut self.part, next);
-        self.sessions.clear();
+        self.sessions.0.clear();
+        self.waits.0.clear();
+        self.statements.0.clear();
         self.texts.clear();
         self.target.end_file(done.builder)
     }
@@ -586,8 +555,24 @@ impl<'a> Importer<'a> {
     }
 }
 
-fn place_of(places: &[(String, usize)], column: &str) -> Option<usize> {
-    places.iter().find(|p| p.0 == column).map(|p| p.1)
+/// Sets a value of a sample that has such a column.
+fn set(row: &mut [i64], place: Option<usize>, value: i64) {
+    if let Some(place) = place {
+        row[place] = value;
+    }
+}
+
+fn positions(row: &RowFields) -> impl Iterator<Item = Option<usize>> {
+    row.fields.iter().map(|f| Some(f.0))
+}
+
+/// A number of a tick that is not too large.
+fn checked(number: u64) -> ImportResult<u64> {
+    match number <= MOST_TICK as u64 {
+        true => Ok(number),
+        false => Err(ImportError::new(format!("tick {number} is too large"))
+            .hint(format!("At most {MOST_TICK} is possible."))),
+    }
 }
 
 /// ms from a time to a later one.
@@ -601,24 +586,13 @@ fn after(slot_ms: i64, before: i64) -> ImportResult<i64> {
     }
 }
 
-/// The columns of a line as one key.
-fn make_key(key: &mut Vec<u8>, record: &Record, columns: &Fields) {
+/// Columns of a line as one key.
+fn make_key(key: &mut Vec<u8>, record: &Record, columns: impl Iterator<Item = Option<usize>>) {
     key.clear();
-    for (position, _) in columns {
-        let text = text(record, Some(*position));
+    for position in columns {
+        let text = text(record, position);
         key.extend_from_slice(&(text.len() as u32).to_le_bytes());
         key.extend_from_slice(text);
-    }
-}
-
-/// The category of a type of process, when the input does not say.
-fn category(backend_type: &[u8]) -> &'static [u8] {
-    match backend_type {
-        b"" | b"client backend" | b"parallel worker" => b"foreground",
-        b"autovacuum worker" | b"autovacuum launcher" => b"maintenance",
-        b"walsender" | b"walreceiver" => b"replication",
-        other if other.starts_with(b"logical replication") => b"replication",
-        _ => b"background",
     }
 }
 

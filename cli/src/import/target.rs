@@ -13,6 +13,9 @@ use tacho_tape::seal::SealedFile;
 use tacho_tape::storage::OsStorage;
 use tacho_tape::{Identity, PartBuilder, Store};
 
+/// Where files are written aside: this and the number of the process.
+const ASIDE: &str = "import-";
+
 /// A tape being imported into. Dropped before [`Target::finish`] it leaves
 /// nothing.
 pub struct Target {
@@ -55,7 +58,8 @@ impl Target {
             identity.node = node.unwrap_or_else(random);
         }
         let files = list(&OsStorage::new(directory))?;
-        let aside = directory.join(format!("import-{}", std::process::id()));
+        remove_left_over(directory)?;
+        let aside = directory.join(format!("{ASIDE}{}", std::process::id()));
         fs::create_dir(&aside).map_err(|e| io("create directory", &aside, &e))?;
         let storage = OsStorage::new(&aside);
         Ok(Target {
@@ -98,12 +102,18 @@ impl Target {
         Ok(())
     }
 
-    /// Makes the files visible.
+    /// Makes the files visible: all or none.
     pub fn finish(self) -> ImportResult<()> {
         for number in self.first_number..self.first_number + self.files {
             let name = file_name(number, Kind::Sealed);
             let (from, to) = (self.aside.join(&name), self.directory.join(&name));
-            fs::rename(&from, &to).map_err(|e| io("rename file", &from, &e))?;
+            fs::rename(&from, &to).map_err(|e| {
+                for visible in self.first_number..number {
+                    let name = file_name(visible, Kind::Sealed);
+                    let _ = fs::remove_file(self.directory.join(name));
+                }
+                io("rename file", &from, &e)
+            })?;
         }
         let directory = File::open(&self.directory);
         directory
@@ -116,6 +126,21 @@ impl Drop for Target {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.aside);
     }
+}
+
+/// Removes what killed imports have left: the lock is held, so no other one
+/// is at work.
+fn remove_left_over(directory: &Path) -> ImportResult<()> {
+    let entries = fs::read_dir(directory).map_err(|e| io("read directory", directory, &e))?;
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(ASIDE));
+        if number.is_some_and(|n| n.parse::<u32>().is_ok()) {
+            let path = entry.path();
+            fs::remove_dir_all(&path).map_err(|e| io("remove directory", &path, &e))?;
+        }
+    }
+    Ok(())
 }
 
 /// The lock a recorder holds.

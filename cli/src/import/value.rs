@@ -76,13 +76,28 @@ pub fn number(schema: &Schema, field: &Field, text: &[u8]) -> ImportResult<i64> 
 
 /// A whole number; 0 when empty.
 pub fn int(text: &[u8], name: &str) -> ImportResult<i64> {
-    if text.is_empty() {
-        return Ok(0);
+    if let Some(number) = digits(text) {
+        return Ok(number);
     }
     let parsed = std::str::from_utf8(text)
         .ok()
         .and_then(|t| t.trim().parse().ok());
     parsed.ok_or_else(|| invalid(text, name))
+}
+
+/// The number of at most 18 digits, or of nothing at all: most are.
+fn digits(text: &[u8]) -> Option<i64> {
+    if text.len() > 18 {
+        return None;
+    }
+    let mut number = 0;
+    for byte in text {
+        match byte.wrapping_sub(b'0') {
+            digit @ 0..=9 => number = number * 10 + i64::from(digit),
+            _ => return None,
+        }
+    }
+    Some(number)
 }
 
 fn hundredths(text: &[u8], name: &str) -> ImportResult<i64> {
@@ -204,6 +219,25 @@ mod tests {
             let text = format!("2026-03-02T04:05:06{end}");
             assert!(plain_time(text.as_bytes()).is_some(), "{text}");
             assert_eq!(plain_time(text.as_bytes()), thorough(&text), "{text}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_are_read_whatever_their_length() {
+        let cases = [
+            ("", Some(0)),
+            ("007", Some(7)),
+            (" 12 ", Some(12)),
+            ("-5", Some(-5)),
+            ("999999999999999999", Some(999_999_999_999_999_999)),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("-9223372036854775808", Some(i64::MIN)),
+            ("9223372036854775808", None),
+            ("1.5", None),
+            ("1:", None),
+        ];
+        for (text, number) in cases {
+            assert_eq!(int(text.as_bytes(), "x").ok(), number, "{text}");
         }
     }
 

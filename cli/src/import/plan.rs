@@ -1,0 +1,253 @@
+//! Which columns of the lines of sessions serve what, looked up once.
+
+use super::ImportResult;
+use super::part::Fields;
+use super::value::Header;
+use crate::exchange::{Field, Place};
+use tacho_tape::Schema;
+use tacho_tape::build::{PartBuilder, RowPlan};
+use tacho_tape::schema::{ColumnType, RUN};
+
+/// Columns of the input that make a row, and columns that are derived, behind
+/// them.
+pub struct RowFields {
+    /// Those of the input.
+    pub fields: Vec<(usize, Field)>,
+    /// Where the values of all go.
+    pub row: RowPlan,
+    columns: Vec<String>,
+}
+
+impl RowFields {
+    fn new(
+        builder: &PartBuilder,
+        table: &str,
+        fields: Vec<(usize, Field)>,
+        derived: &[&str],
+    ) -> ImportResult<Self> {
+        let own = fields.iter().map(|f| f.1.column.name.as_str());
+        let mut columns: Vec<&str> = own.collect();
+        for name in derived {
+            if !columns.contains(name) {
+                columns.push(name);
+            }
+        }
+        let row = builder.plan(table, columns.iter().copied())?;
+        let columns = columns.into_iter().map(String::from).collect();
+        Ok(RowFields {
+            fields,
+            row,
+            columns,
+        })
+    }
+
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Where the value of a column is among them.
+    pub fn position(&self, column: &str) -> Option<usize> {
+        self.columns.iter().position(|c| c == column)
+    }
+
+    /// Position of a column in the line.
+    pub fn has(&self, name: &str) -> Option<usize> {
+        has(&self.fields, name)
+    }
+}
+
+fn has(fields: &Fields, name: &str) -> Option<usize> {
+    fields.iter().find(|f| f.1.name == name).map(|f| f.0)
+}
+
+/// A column of a sample: where it is in the line, what it is, and its place
+/// among the values of a sample.
+pub type SampleField = (usize, Field, usize);
+
+/// Places among the values of a session and of a sample.
+pub struct Places {
+    /// Of a session.
+    pub pid: Option<usize>,
+    /// Likewise.
+    pub start: Option<usize>,
+    /// Likewise.
+    pub category: Option<usize>,
+    /// How many there are of a sample.
+    pub count: usize,
+    /// References.
+    pub wait: Option<usize>,
+    /// Likewise.
+    pub statement: Option<usize>,
+    /// Likewise.
+    pub blocked_by: Option<usize>,
+    /// The state, and whether the input has it.
+    pub state: Option<(usize, bool)>,
+    /// The kind of activity where the input has no such column.
+    pub cpu: Option<usize>,
+}
+
+/// Values of labels.
+pub struct Labels {
+    /// States.
+    pub active: i64,
+    /// Likewise.
+    pub fastpath: i64,
+    /// Kind of activity when nothing more is known.
+    pub cpu: i64,
+    /// States of ticks.
+    pub ok: i64,
+    /// Likewise.
+    pub failed: Option<i64>,
+    foreground: i64,
+    maintenance: i64,
+    replication: i64,
+    background: i64,
+}
+
+impl Labels {
+    fn new(schema: &Schema) -> Labels {
+        let value = |labels, label| schema.value(labels, label).unwrap_or(0);
+        Labels {
+            active: value("state", "active"),
+            fastpath: value("state", "fastpath function call"),
+            cpu: value("cpu", "CPU*"),
+            ok: value("tick_status", "ok"),
+            failed: schema.value("tick_status", "failed"),
+            foreground: value("category", "foreground"),
+            maintenance: value("category", "maintenance"),
+            replication: value("category", "replication"),
+            background: value("category", "background"),
+        }
+    }
+
+    /// The category of a type of process, when the input does not say.
+    pub fn category(&self, backend_type: &[u8]) -> i64 {
+        match backend_type {
+            b"" | b"client backend" | b"parallel worker" => self.foreground,
+            b"autovacuum worker" | b"autovacuum launcher" => self.maintenance,
+            b"walsender" | b"walreceiver" => self.replication,
+            other if other.starts_with(b"logical replication") => self.replication,
+            _ => self.background,
+        }
+    }
+}
+
+/// Which columns of the input serve what.
+pub struct Plan {
+    /// Time of the tick.
+    pub time: Option<usize>,
+    /// Its number.
+    pub tick: Option<usize>,
+    /// Its other columns; number and slot time are derived.
+    pub ticks: RowFields,
+    /// The session.
+    pub session: RowFields,
+    /// Its process.
+    pub pid: Option<usize>,
+    /// Type of that.
+    pub backend_type: Option<usize>,
+    /// What it waits for.
+    pub wait: RowFields,
+    /// What it executes.
+    pub statement: RowFields,
+    /// Other columns of a sample that seldom change.
+    pub lasting: Vec<SampleField>,
+    /// Times of a sample.
+    pub times: Vec<SampleField>,
+    /// Who blocks it.
+    pub blocked_by: Option<usize>,
+    /// Likewise.
+    pub blocked_start: Option<usize>,
+    /// Text of its query, and whose it is.
+    pub query_text: Option<usize>,
+    /// Likewise.
+    pub database: Option<usize>,
+    /// Likewise.
+    pub username: Option<usize>,
+    /// Where its values go.
+    pub places: Places,
+    /// Values of labels.
+    pub labels: Labels,
+}
+
+impl Plan {
+    /// For lines with this header and builders like this one.
+    pub fn new(header: Header, builder: &PartBuilder) -> ImportResult<Plan> {
+        let schema = builder.schema();
+        let run = schema.table(RUN).map(|t| t.columns.as_slice());
+        let run = run.unwrap_or_default();
+        let columns = builder.sample_columns();
+        let place = |name: &str| columns.iter().position(|&c| run[c].name == name);
+        let position = |name: &str| header.position(name);
+        let [time, tick, pid] = ["time", "tick", "pid"].map(position);
+        let [blocked_by, blocked_start] = ["blocked_by", "blocked_by_start"].map(position);
+        let [database, username] = ["database", "username"].map(position);
+        let (has_state, has_cpu) = (position("state").is_some(), position("cpu").is_some());
+        let query_text = header.extra;
+        let [mut ticks, mut session, mut wait, mut statement] = [const { Vec::new() }; 4];
+        let (mut lasting, mut times) = (Vec::new(), Vec::new());
+        for (at, field) in header.fields {
+            match &field.place {
+                _ if matches!(field.name.as_str(), "time" | "tick") => (),
+                Place::Tick => ticks.push((at, field)),
+                Place::Reference(column) if column == "blocked_by" => (),
+                Place::Reference(column) if column == "wait" => wait.push((at, field)),
+                Place::Reference(_) if field.table == "session" => session.push((at, field)),
+                Place::Reference(_) => statement.push((at, field)),
+                Place::Own => {
+                    let is_time = field.column.ty == ColumnType::Time;
+                    let own = if is_time { &mut times } else { &mut lasting };
+                    own.extend(place(&field.column.name).map(|place| (at, field, place)));
+                }
+            }
+        }
+        let derived = ["tick", "slot_time", "status", "interval_ms", "taken_at"];
+        let session = RowFields::new(builder, "session", session, &["category"])?;
+        Ok(Plan {
+            time,
+            tick,
+            ticks: RowFields::new(builder, "tick", ticks, &derived)?,
+            pid,
+            backend_type: session.has("backend_type"),
+            wait: RowFields::new(builder, "wait", wait, &[])?,
+            statement: RowFields::new(builder, "statement", statement, &["text_key"])?,
+            lasting,
+            times,
+            blocked_by,
+            blocked_start,
+            query_text,
+            database,
+            username,
+            places: Places {
+                pid: session.position("pid"),
+                start: session.position("backend_start"),
+                category: session.position("category"),
+                count: columns.len(),
+                wait: place("wait"),
+                statement: place("statement"),
+                blocked_by: place("blocked_by"),
+                state: place("state").map(|place| (place, has_state)),
+                cpu: place("cpu").filter(|_| !has_cpu),
+            },
+            labels: Labels::new(&schema),
+            session,
+        })
+    }
+
+    /// The state, and the kind of activity, where the input has no such
+    /// column.
+    pub fn complete(&self, row: &mut [i64], wait: i64) {
+        let labels = &self.labels;
+        let Some((state, given)) = self.places.state else {
+            return;
+        };
+        if !given {
+            row[state] = labels.active;
+        }
+        if let Some(place) = self.places.cpu {
+            let busy = [labels.active, labels.fastpath].contains(&row[state]);
+            row[place] = if busy && wait == 0 { labels.cpu } else { 0 };
+        }
+    }
+}
