@@ -234,29 +234,71 @@ pub fn tape() -> impl Strategy<Value = Tape> {
     })
 }
 
+/// Values to ask for by dimension, some that never occur.
+const VALUES: [(&str, &[&str]); 16] = [
+    (
+        "wait_event_type",
+        &["IO", "Lock", "CPU", "Client", "(null)"],
+    ),
+    (
+        "wait_event",
+        &[
+            "IO:DataFileRead",
+            "DataFileRead",
+            "WALSync",
+            "Lock:tuple",
+            "Client:ClientRead",
+            "CPU*",
+            "CPU:running",
+            "(null)",
+        ],
+    ),
+    ("query_id", &["11", "-12", "13", "99", "(null)"]),
+    ("plan_id", &["7", "(null)"]),
+    ("pid", &["100", "101", "102", "7"]),
+    (
+        "backend_type",
+        &["client backend", "parallel worker", "walwriter", "(null)"],
+    ),
+    ("category", &["foreground", "maintenance", "replication"]),
+    ("database", &["shop", "crm", "gone", "(null)"]),
+    ("username", &["ann", "bob", "(null)"]),
+    ("application", &["web", "web2", "psql", "(null)"]),
+    ("client_addr", &["[local]", "10.0.0.1", "(null)"]),
+    ("leader", &["102", "(null)"]),
+    (
+        "state",
+        &["active", "idle", "idle in transaction", "(null)"],
+    ),
+    ("cpu", &["running", "CPU*", "(null)"]),
+    ("blocked_by", &["100", "102", "(null)"]),
+    ("root_blocker", &["100", "102", "(cycle)", "(null)"]),
+];
+
+/// One to three values of a dimension, each of them perhaps negated.
 fn filter() -> impl Strategy<Value = (String, String)> {
-    prop_oneof![
-        Just(("database", "shop")),
-        Just(("database", "!shop")),
-        Just(("database", "(null),crm")),
-        Just(("username", "ann,bob")),
-        Just(("application", "web")),
-        Just(("application", "!(null)")),
-        Just(("wait_event", "IO:DataFileRead,CPU*")),
-        Just(("wait_event", "DataFileRead")),
-        Just(("wait_event_type", "CPU")),
-        Just(("wait_event_type", "!IO,!Lock")),
-        Just(("query_id", "11")),
-        Just(("query_id", "(null),-12")),
-        Just(("pid", "100,101")),
-        Just(("leader", "(null)")),
-        Just(("cpu", "running")),
-        Just(("blocked_by", "!(null)")),
-        Just(("root_blocker", "100,(null)")),
-        Just(("state", "active")),
-        Just(("client_addr", "[local]")),
-    ]
-    .prop_map(|(name, text)| (name.to_string(), text.to_string()))
+    let item = (any::<prop::sample::Index>(), prop::bool::weighted(0.3));
+    let items = prop::collection::vec(item, 1..4);
+    (prop::sample::select(&VALUES[..]), items).prop_map(|((name, values), items)| {
+        let item = |(value, negated): &(prop::sample::Index, bool)| {
+            let sign = if *negated { "!" } else { "" };
+            format!("{sign}{}", value.get(values))
+        };
+        let items: Vec<String> = items.iter().map(item).collect();
+        (name.to_string(), items.join(","))
+    })
+}
+
+/// Asks for what a scope leaves out, which is refused.
+fn is_outside((name, text): &(String, String)) -> bool {
+    let inside = |item: &str| match name.as_str() {
+        "category" => item == "foreground",
+        "state" => item == "active",
+        "wait_event" => item != "Client:ClientRead",
+        _ => true,
+    };
+    text.split(',')
+        .any(|item| !item.starts_with('!') && !inside(item))
 }
 
 pub fn asked(dimensions: &'static [&'static str]) -> impl Strategy<Value = Asked> {
@@ -277,7 +319,10 @@ pub fn asked(dimensions: &'static [&'static str]) -> impl Strategy<Value = Asked
             since_us: (BEGIN_MS + since) * 1000 + half * 500,
             until_us: (BEGIN_MS + since + length) * 1000 + half * 500,
             bucket_us: bucket * 1000,
-            scope,
+            scope: match filters.iter().any(is_outside) {
+                true => "all",
+                false => scope,
+            },
             by_leader,
             filters,
             dimension: what.0,

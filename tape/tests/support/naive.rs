@@ -338,7 +338,10 @@ fn counts(row: &Row, asked: &Asked) -> bool {
 fn wanted(key: Option<&str>, dimension: &str, text: &str) -> bool {
     let is = |item: &str| match item {
         "(null)" => key.is_none(),
-        "DataFileRead" if dimension == "wait_event" => key == Some("IO:DataFileRead"),
+        // An event without its class.
+        "DataFileRead" | "WALSync" if dimension == "wait_event" => {
+            key.is_some_and(|key| key.ends_with(&format!(":{item}")))
+        }
         item => key == Some(item),
     };
     let (none, any): (Vec<&str>, Vec<&str>) = text.split(',').partition(|i| i.starts_with('!'));
