@@ -138,8 +138,26 @@ for my $when ('as written', 'after a restart')
 			  count(*) >= 110
 			FROM s}),
 		't|t|t|t', "no tick counts twice, none is left out, $when");
-	$node->restart if $when eq 'as written';
+	next if $when ne 'as written';
+
+	# Ahead by a year, which is as long as history is kept, and back: nothing
+	# is deleted.
+	for my $step (365 * 86400 - 3600, -3600)
+	{
+		set_clock($step);
+		my $ticks = metric($node, 'ticks_taken');
+		ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 30"),
+			"ticks go on with the clock at $step s");
+	}
+	ok(wait_until_written($node), 'all is written');
+	$node->restart;
 }
+is( $node->safe_psql('postgres', q{
+		SELECT round(m[1]::numeric / 3600, 2)
+		FROM tacho.markers(since => '2000-01-01'),
+		  regexp_match(detail, '^the wall clock went back by ([0-9.]+) s$') m
+		WHERE kind = 'clock step' AND m[1]::numeric > 86400}),
+	'8760.00', 'the way back is marked; the way ahead stands in a time to come');
 $node->stop;
 
 done_testing();
