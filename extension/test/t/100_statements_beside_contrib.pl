@@ -54,7 +54,7 @@ END
 # Both see the very same executions.
 sub compare
 {
-	my ($preload, $track) = @_;
+	my ($preload, $track, $conf) = @_;
 	my $node = statements_cluster(
 		'beside',
 		preload => $preload,
@@ -64,7 +64,7 @@ tacho.statements_track = $track
 pg_stat_statements.track_planning = on
 tacho.statements_track_planning = on
 track_io_timing = on
-});
+} . ($conf // q{}) . "\n");
 
 	$node->safe_psql('postgres', 'create extension pg_stat_statements');
 	$node->psql('postgres',
@@ -89,7 +89,7 @@ track_io_timing = on
 		select d.*, s.query from differ d left join pg_stat_statements s using (userid, dbid, toplevel, queryid)
 	});
 	$differences =~ s/^SET\n//mg;
-	is($differences, '', "$preload, track = $track: equal counters and texts");
+	is($differences, '', join(' ', "$preload, track = $track:", $conf // (), 'equal counters and texts'));
 
 	is($node->safe_psql('postgres', q{
 		select count(*) > 20, bool_and(o.total_exec_time > 0)
@@ -101,10 +101,14 @@ track_io_timing = on
 	$node->clean_node;
 }
 
-my $contrib = PostgreSQL::Test::Cluster->new('probe')->config_data('--pkglibdir');
+my $probe = PostgreSQL::Test::Cluster->new('probe');
+my $contrib = $probe->config_data('--pkglibdir');
 plan skip_all => 'pg_stat_statements is not installed'
   unless -e "$contrib/pg_stat_statements.so";
 compare('pg_stat_statements, tacho', 'top');
 compare('tacho, pg_stat_statements', 'all');
 compare('pg_stat_statements, tacho', 'all');
+# every plan that can be runs in a parallel worker
+my $force = $probe->config_data('--version') =~ / 15/ ? 'force_parallel_mode' : 'debug_parallel_query';
+compare('tacho, pg_stat_statements', 'top', "$force = regress");
 done_testing();
