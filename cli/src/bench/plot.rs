@@ -11,6 +11,8 @@ const LEFT: f64 = 70.0;
 const TOP: f64 = 60.0;
 const BOTTOM: f64 = 300.0;
 const COLORS: usize = 8;
+/// Width of a letter, nearly.
+const LETTER: f64 = 6.5;
 
 /// A line of a plot: a value at some of the positions.
 #[derive(Debug, Clone)]
@@ -39,11 +41,16 @@ pub fn lines(title: &str, axis: &[String], series: &[Series]) -> String {
         );
     }
     for (at, name) in axis.iter().enumerate() {
+        let row = if at % 2 == 1 && crowded(axis) {
+            1.0
+        } else {
+            0.0
+        };
         let _ = write!(
             svg,
             "<text class=\"soft\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
             position(at, axis.len()),
-            BOTTOM + 20.0,
+            BOTTOM + 18.0 + 16.0 * row,
             escape(name)
         );
     }
@@ -209,6 +216,13 @@ fn color(number: usize) -> String {
     format!("var(--c{})", number % COLORS)
 }
 
+/// Whether names are too long to stand in one row.
+fn crowded(axis: &[String]) -> bool {
+    let longest = axis.iter().map(|name| name.chars().count()).max();
+    let room = (WIDTH - LEFT) / axis.len().max(1) as f64;
+    longest.unwrap_or(0) as f64 * LETTER > room
+}
+
 fn position(at: usize, of: usize) -> f64 {
     LEFT + (WIDTH - LEFT) * (at as f64 + 0.5) / of.max(1) as f64
 }
@@ -253,6 +267,17 @@ mod tests {
         assert_eq!(round_up(31_200.0), 40_000.0);
         assert_eq!(round_up(8.1), 10.0);
         assert_eq!(round_up(0.03), 0.04);
+    }
+
+    #[test]
+    fn long_names_of_an_axis_stand_in_two_rows() {
+        let heights = |names: [&str; 9]| {
+            let svg = lines("T", &names.map(str::to_owned), &[]);
+            let rows = [18.0, 34.0].map(|y| format!("y=\"{:.1}\"", BOTTOM + y));
+            rows.map(|row| svg.matches(row.as_str()).count())
+        };
+        assert_eq!(heights(["1 day"; 9]), [9, 0]);
+        assert_eq!(heights(["1 day, rounded to 0"; 9]), [5, 4]);
     }
 
     #[test]
