@@ -513,7 +513,7 @@ impl GroupSource {
         let data = shared.data(entry)?;
         let values = self.decode(table, entry, &data, depth).map_err(at)?;
         let def = &shared.schema.tables[table].columns[column];
-        if !values.iter().all(|&v| def.is_sensible(v)) {
+        if !def.are_sensible(&values) {
             return Err(at(Error::damaged("column with impossible times")));
         }
         let column = Column(Arc::new(values));

@@ -3,6 +3,7 @@
 //! decoded, not with what a header claims.
 
 use crate::error::{Error, Result};
+use crate::frame::u32_at;
 use crate::table::{Column, Strings};
 use pco::standalone::{DecompressorItem, FileDecompressor};
 use std::cell::RefCell;
@@ -19,6 +20,8 @@ pub const STARTS: u8 = 3;
 pub const GAPS: u8 = 4;
 /// Difference to another column of the row.
 pub const OFFSET: u8 = 5;
+/// Spans of rows with one number each.
+pub const SPANS: u8 = 6;
 /// Strings in a zstd frame.
 pub const STRINGS: u8 = 16;
 
@@ -28,8 +31,20 @@ fn broken(what: &str) -> Error {
     Error::damaged(format!("column that is not valid {what}"))
 }
 
+/// Rows a span has at least, on average, where spans are written: they are as
+/// short as pco and cost next to nothing to read and to write.
+const SPAN_ROWS: usize = 16;
+
 /// Appends coding byte and data.
 pub(crate) fn encode_ints(out: &mut Vec<u8>, values: &[i64]) -> Result<()> {
+    let spans = 1 + values.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    match spans > 1 && spans * SPAN_ROWS <= values.len() {
+        true => encode_spans(out, values),
+        false => encode_flat(out, values),
+    }
+}
+
+fn encode_flat(out: &mut Vec<u8>, values: &[i64]) -> Result<()> {
     if let Some((&first, rest)) = values.split_first()
         && rest.iter().all(|&v| v == first)
     {
@@ -44,6 +59,19 @@ pub(crate) fn encode_ints(out: &mut Vec<u8>, values: &[i64]) -> Result<()> {
     Ok(())
 }
 
+fn encode_spans(out: &mut Vec<u8>, values: &[i64]) -> Result<()> {
+    let spans = values.chunk_by(|a, b| a == b);
+    let (lengths, values): (Vec<i64>, Vec<i64>) =
+        spans.map(|span| (span.len() as i64, span[0])).unzip();
+    let mut coded = Vec::new();
+    encode_flat(&mut coded, &lengths)?;
+    out.push(SPANS);
+    out.extend_from_slice(&(values.len() as u32).to_le_bytes());
+    out.extend_from_slice(&(coded.len() as u32).to_le_bytes());
+    out.extend_from_slice(&coded);
+    encode_flat(out, &values)
+}
+
 /// The inverse of [`encode_ints`] for a coding byte and data.
 pub(crate) fn decode_ints(coded: &[u8], rows: usize) -> Result<Vec<i64>> {
     let (&coding, data) = coded.split_first().ok_or_else(|| broken("coding"))?;
@@ -52,6 +80,13 @@ pub(crate) fn decode_ints(coded: &[u8], rows: usize) -> Result<Vec<i64>> {
 
 /// The same for a coding byte that stands elsewhere.
 pub(crate) fn decode_values(coding: u8, data: &[u8], rows: usize) -> Result<Vec<i64>> {
+    match coding {
+        SPANS => decode_spans(data, rows),
+        _ => decode_flat(coding, data, rows),
+    }
+}
+
+fn decode_flat(coding: u8, data: &[u8], rows: usize) -> Result<Vec<i64>> {
     match coding {
         CONSTANT => {
             let value = data.try_into().map_err(|_| broken("constant"))?;
@@ -62,6 +97,35 @@ pub(crate) fn decode_values(coding: u8, data: &[u8], rows: usize) -> Result<Vec<
         }
         PCO => decode_pco(data, rows),
         other => Err(Error::damaged(format!("column of coding {other}"))),
+    }
+}
+
+fn decode_spans(data: &[u8], rows: usize) -> Result<Vec<i64>> {
+    let short = || broken("spans");
+    let number = |at| u32_at(data, at).map(|n| n as usize).ok_or_else(short);
+    let (spans, bytes) = (number(0)?, number(4)?);
+    if spans > rows {
+        return Err(broken("spans: too many"));
+    }
+    let (lengths, values) = data[8..].split_at_checked(bytes).ok_or_else(short)?;
+    let flat = |coded: &[u8]| {
+        let (&coding, data) = coded.split_first().ok_or_else(short)?;
+        decode_flat(coding, data, spans)
+    };
+    let (lengths, values) = (flat(lengths)?, flat(values)?);
+    let mut all = spare_buffer();
+    all.clear();
+    for (&length, &value) in lengths.iter().zip(&values) {
+        let length = usize::try_from(length).ok();
+        let end = length.and_then(|length| all.len().checked_add(length));
+        let end = end.filter(|end| *end <= rows);
+        all.resize(end.ok_or_else(|| broken("spans: too many rows"))?, value);
+    }
+    keep_buffer(lengths);
+    keep_buffer(values);
+    match all.len() == rows {
+        true => Ok(all),
+        false => Err(broken("spans: too few rows")),
     }
 }
 
@@ -109,12 +173,16 @@ fn spare_buffer() -> Vec<i64> {
 /// this thread decodes.
 pub(crate) fn recycle(column: Column) {
     if let Ok(values) = Arc::try_unwrap(column.0) {
-        SPARE.with_borrow_mut(|spare| {
-            if spare.len() < SPARE_BUFFERS {
-                spare.push(values);
-            }
-        });
+        keep_buffer(values);
     }
+}
+
+fn keep_buffer(values: Vec<i64>) {
+    SPARE.with_borrow_mut(|spare| {
+        if spare.len() < SPARE_BUFFERS {
+            spare.push(values);
+        }
+    });
 }
 
 /// Strings: u32 lengths, then the bytes, in one zstd frame. Returns the data
@@ -307,6 +375,19 @@ mod tests {
         }
 
         #[test]
+        fn spans_survive(spans in prop::collection::vec((any::<i64>(), 16..90usize), 2..40)) {
+            let spans = spans.iter().map(|(value, rows)| vec![*value; *rows]);
+            let values = spans.collect::<Vec<_>>().concat();
+            let mut coded = Vec::new();
+            encode_ints(&mut coded, &values).unwrap();
+            prop_assert!(coded[0] == SPANS || coded[0] == CONSTANT);
+            prop_assert_eq!(decode_ints(&coded, values.len()).unwrap(), values.clone());
+            for rows in [1, values.len() - 1, values.len() + 1] {
+                prop_assert!(decode_ints(&coded, rows).is_err() || coded[0] == CONSTANT);
+            }
+        }
+
+        #[test]
         fn starts_and_gaps_survive(
             rows in prop::collection::vec((1..4i64, 0..6i64, 0..9i64), 0..50),
         ) {
@@ -323,20 +404,40 @@ mod tests {
         fn damaged_columns_do_not_panic(data in prop::collection::vec(any::<u8>(), 0..100), rows in 0..300usize) {
             let _ = decode_ints(&data, rows);
             let _ = decode_pco(&data, rows);
+            let _ = decode_spans(&data, rows);
             let _ = decode_strings(&data, 1_000, rows);
         }
     }
 
     #[test]
     fn flipped_bits_of_a_column_do_not_panic() {
-        let values: Vec<i64> = (0..600).map(|i| i * i % 91).collect();
+        let wild: Vec<i64> = (0..600).map(|i| i * i % 91).collect();
+        let calm: Vec<i64> = (0..600).map(|i| i / 40 % 7).collect();
+        for values in [wild, calm] {
+            let mut coded = Vec::new();
+            encode_ints(&mut coded, &values).unwrap();
+            for bit in 0..coded.len() * 8 {
+                let mut copy = coded.clone();
+                copy[bit / 8] ^= 1 << (bit % 8);
+                let _ = decode_ints(&copy, values.len());
+            }
+        }
+    }
+
+    #[test]
+    fn spans_are_stored_as_documented() {
+        let mut values = [vec![7; 20], vec![-1; 20]].concat();
         let mut coded = Vec::new();
         encode_ints(&mut coded, &values).unwrap();
-        for bit in 0..coded.len() * 8 {
-            let mut copy = coded.clone();
-            copy[bit / 8] ^= 1 << (bit % 8);
-            let _ = decode_ints(&copy, values.len());
-        }
+        let number = |n: i64| n.to_le_bytes();
+        let head = [&[SPANS, 2, 0, 0, 0, 9, 0, 0, 0, CONSTANT][..], &number(20)].concat();
+        assert_eq!(coded[..head.len()], head);
+        assert_eq!(coded[head.len()], PCO);
+        // Less than 16 rows a span.
+        values.truncate(31);
+        coded.clear();
+        encode_ints(&mut coded, &values).unwrap();
+        assert_eq!(coded[0], PCO);
     }
 
     #[test]

@@ -286,11 +286,18 @@ fn fuzz_column() {
         coded
     };
     let steps: Vec<i64> = (0..400).map(|i| i * i % 91).collect();
+    let spans: Vec<i64> = (0..400).map(|i| i / 60 % 4).collect();
     let wild: Vec<i64> = (0..50).map(|i| i64::MAX / (i + 1)).collect();
     let (strings, _) = codec::compress(b"\x01\0\0\0\x02\0\0\0abc").unwrap();
     let fuzz = Fuzz {
         name: "column",
-        seeds: vec![column(&steps), column(&wild), column(&[5; 9]), strings],
+        seeds: vec![
+            column(&steps),
+            column(&spans),
+            column(&wild),
+            column(&[5; 9]),
+            strings,
+        ],
         words: &[],
         mend: keep,
     };

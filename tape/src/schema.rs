@@ -113,9 +113,14 @@ pub(crate) const FAR_MS: u64 = 1 << 52;
 impl ColumnDef {
     /// A time or an interval that somebody may have measured.
     pub(crate) fn is_sensible(&self, value: i64) -> bool {
+        self.are_sensible(&[value])
+    }
+
+    /// The same of many at once.
+    pub(crate) fn are_sensible(&self, values: &[i64]) -> bool {
         match self.ty {
-            ColumnType::Time => value.unsigned_abs() < FAR_MS,
-            _ if self.name == "interval_ms" => (0..1 << 40).contains(&value),
+            ColumnType::Time => values.iter().all(|v| v.unsigned_abs() < FAR_MS),
+            _ if self.name == "interval_ms" => values.iter().all(|v| (0..1 << 40).contains(v)),
             _ => true,
         }
     }
