@@ -1,5 +1,5 @@
 //! A hash map for keys that come by the million. It resists nobody who
-//! chooses keys to collide: a slow import or seal is all that is won by it.
+//! chooses keys to collide: a slow import, seal or question is all that is won.
 
 use std::hash::{BuildHasherDefault, Hasher};
 

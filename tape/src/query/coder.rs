@@ -20,6 +20,8 @@ pub const UNWANTED: usize = usize::MAX;
 #[derive(Default)]
 pub struct Coder {
     pairs: Pairs,
+    /// Codes of the second dimension, while they are at hand.
+    seconds: Vec<u32>,
     /// Number + 1 by code; 0 between parts.
     numbers: Vec<u32>,
     /// Code by number.
@@ -45,21 +47,22 @@ impl Coder {
                 numbers.resize(selected.len(), 0);
             }
             [one] => {
-                let push = |_, code| numbers.push(self.number(code));
-                one.codes.for_each(part, &selected.runs, pieces, push)?;
+                one.codes.of_pieces(part, &selected.runs, pieces, numbers)?;
+                for number in numbers {
+                    *number = self.number(*number);
+                }
             }
             [first, second, ..] => {
-                let mut firsts = Vec::with_capacity(selected.len());
-                let push = |_, code| firsts.push(code);
-                first.codes.for_each(part, &selected.runs, pieces, push)?;
-                let mut firsts = firsts.into_iter();
+                let mut seconds = std::mem::take(&mut self.seconds);
+                let (own, runs) = (numbers, &selected.runs);
+                first.codes.of_pieces(part, runs, pieces, own)?;
+                second.codes.of_pieces(part, runs, pieces, &mut seconds)?;
                 let width = second.keys.len();
-                let push = |_, code| {
-                    let first = firsts.next().unwrap_or(0);
-                    let code = self.pairs.code(first, code, width);
-                    numbers.push(self.number(code));
-                };
-                second.codes.for_each(part, &selected.runs, pieces, push)?;
+                for (number, second) in own.iter_mut().zip(&seconds) {
+                    let code = self.pairs.code(*number, *second, width);
+                    *number = self.number(code);
+                }
+                self.seconds = seconds;
             }
         }
         Ok(())

@@ -4,7 +4,8 @@
 
 use super::number::{self, Ratio};
 use super::ticks::{NONE, Observed, Ticks};
-use std::collections::{BTreeMap, HashMap};
+use crate::fast::FastMap;
+use std::collections::BTreeMap;
 use std::hash::Hash;
 
 /// One key in one bucket.
@@ -194,14 +195,14 @@ impl Cell {
 /// Cells by key.
 #[derive(Debug)]
 pub struct Cube<K> {
-    ids: HashMap<K, usize>,
+    ids: FastMap<K, usize>,
     cells: Vec<Cells>,
 }
 
 impl<K> Default for Cube<K> {
     fn default() -> Self {
         Cube {
-            ids: HashMap::new(),
+            ids: FastMap::default(),
             cells: Vec::new(),
         }
     }
@@ -249,9 +250,16 @@ impl<K: Hash + Eq> Cube<K> {
     }
 }
 
+/// Most numbers of a [`Grid`] for each piece, without counting a few.
+const GRID_BY_PIECE: usize = 32;
+const GRID_LEAST: usize = 1 << 16;
+/// Most numbers of a [`Grid`].
+const GRID_MOST: usize = 1 << 22;
+
 /// Adds up the pieces of a part. Its memory is used again for the next one.
 #[derive(Default)]
 pub struct Adder {
+    grid: Grid,
     places: Places,
     counts: Vec<Count>,
     /// Codes that occur in the span.
@@ -271,6 +279,23 @@ impl Adder {
         width: usize,
         mut each: impl FnMut(u32, Cell),
     ) {
+        let numbers = width.saturating_mul(ticks.len());
+        let most = GRID_MOST.min(GRID_LEAST + GRID_BY_PIECE * ranges.len());
+        if numbers <= most && self.grid.fill(ticks.len(), ranges, codes, width) {
+            self.grid.cells(ticks, width, &mut each);
+        } else {
+            self.sorted_cells(ticks, ranges, codes, width, &mut each);
+        }
+    }
+
+    fn sorted_cells(
+        &mut self,
+        ticks: &Ticks,
+        ranges: &[(u32, u32)],
+        codes: &[u32],
+        width: usize,
+        each: &mut impl FnMut(u32, Cell),
+    ) {
         self.places.fill(ticks, ranges, codes);
         if self.counts.len() < width {
             self.counts.resize(width, Count::default());
@@ -280,14 +305,14 @@ impl Adder {
             let row = *begin as usize;
             let next = (ticks.bucket[row], ticks.weight_ms[row]);
             if next != span {
-                self.end(span, &mut each);
+                self.end(span, each);
                 span = next;
             }
             if span.0 != NONE {
                 self.block(block, *begin, *end);
             }
         }
-        self.end(span, &mut each);
+        self.end(span, each);
     }
 
     fn block(&mut self, block: usize, begin: u32, end: u32) {
@@ -332,6 +357,56 @@ impl Adder {
                 sum_ms: count.sum as i64 * weight_ms,
             };
             each(code, cell);
+        }
+    }
+}
+
+/// The rows of every code at every tick: the quickest as long as there are not
+/// many codes for the pieces.
+#[derive(Default)]
+struct Grid(Vec<u16>);
+
+impl Grid {
+    /// False when a number would be too large.
+    fn fill(&mut self, rows: usize, ranges: &[(u32, u32)], codes: &[u32], width: usize) -> bool {
+        self.0.clear();
+        self.0.resize(rows * width, 0);
+        let mut fits = true;
+        let mut add = |count: &mut u16| {
+            *count = count.wrapping_add(1);
+            fits &= *count != 0;
+        };
+        for ((begin, end), code) in ranges.iter().zip(codes) {
+            let at = *code as usize * rows;
+            let (begin, end) = (at + *begin as usize, at + *end as usize);
+            if end == begin + 1 {
+                add(&mut self.0[begin]);
+            } else {
+                self.0[begin..end].iter_mut().for_each(&mut add);
+            }
+        }
+        fits
+    }
+
+    fn cells(&self, ticks: &Ticks, width: usize, each: &mut impl FnMut(u32, Cell)) {
+        let spans = ticks.spans();
+        let rows = self.0.chunks_exact(ticks.len().max(1)).take(width);
+        for (code, counts) in rows.enumerate() {
+            for (begin, end) in &spans {
+                let row = *begin as usize;
+                let counts = &counts[row..*end as usize];
+                let most = counts.iter().fold(0, |most, count| most.max(*count));
+                if most == 0 {
+                    continue;
+                }
+                let sum: u32 = counts.iter().map(|count| u32::from(*count)).sum();
+                let cell = Cell {
+                    bucket: ticks.bucket[row],
+                    sessions: u32::from(most),
+                    sum_ms: i64::from(sum) * ticks.weight_ms[row],
+                };
+                each(code as u32, cell);
+            }
         }
     }
 }
@@ -423,5 +498,79 @@ fn for_each_place(ticks: &Ticks, (begin, end): (u32, u32), mut each: impl FnMut(
             each(single(tick, block));
         }
         at = stop;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Cells by code and bucket.
+    type Found = BTreeMap<(u32, u32), (u32, i64)>;
+
+    fn put(found: &mut Found, code: u32, cell: Cell) {
+        let sum = found.entry((code, cell.bucket)).or_default();
+        *sum = (sum.0.max(cell.sessions), sum.1 + cell.sum_ms);
+    }
+
+    fn naive(ticks: &Ticks, ranges: &[(u32, u32)], codes: &[u32]) -> Found {
+        let mut by_tick: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        for ((begin, end), code) in ranges.iter().zip(codes) {
+            (*begin..*end).for_each(|row| *by_tick.entry((*code, row)).or_default() += 1);
+        }
+        let mut found = Found::new();
+        for ((code, row), count) in by_tick {
+            let row = row as usize;
+            let cell = Cell {
+                bucket: ticks.bucket[row],
+                sessions: count,
+                sum_ms: i64::from(count) * ticks.weight_ms[row],
+            };
+            if cell.bucket != NONE {
+                put(&mut found, code, cell);
+            }
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn a_grid_a_sort_and_counting_tick_by_tick_agree(
+            rows in prop::collection::vec((0..4u32, 1..3i64), 1..60),
+            pieces in prop::collection::vec((0..60u32, 0..30u32, 0..5u32), 0..80),
+        ) {
+            let mut rows: Vec<(u32, i64)> = rows;
+            rows.sort_by_key(|row| row.0);
+            let rows = rows.iter().map(|(bucket, weight)| {
+                (if *bucket == 3 { NONE } else { *bucket }, 1_000 * weight)
+            });
+            let ticks = Ticks::of_rows(rows);
+            let all = ticks.len() as u32;
+            let range = |p: &(u32, u32, u32)| (p.0.min(all), (p.0 + p.1).min(all));
+            let ranges: Vec<(u32, u32)> = pieces.iter().map(range).collect();
+            let codes: Vec<u32> = pieces.iter().map(|p| p.2).collect();
+            let expected = naive(&ticks, &ranges, &codes);
+            let mut adder = Adder::default();
+            for _ in 0..2 {
+                let mut found = Found::new();
+                adder.cells(&ticks, &ranges, &codes, 5, |code, cell| put(&mut found, code, cell));
+                prop_assert_eq!(&found, &expected);
+                let mut found = Found::new();
+                let mut each = |code, cell| put(&mut found, code, cell);
+                adder.sorted_cells(&ticks, &ranges, &codes, 5, &mut each);
+                prop_assert_eq!(&found, &expected);
+            }
+        }
+    }
+
+    #[test]
+    fn more_sessions_in_a_tick_than_a_grid_can_count_are_counted() {
+        let ticks = Ticks::of_rows([(0, 1_000), (0, 1_000)].into_iter());
+        let ranges = vec![(1, 2); 70_000];
+        let mut found = Found::new();
+        let each = |code, cell| put(&mut found, code, cell);
+        Adder::default().cells(&ticks, &ranges, &vec![0; 70_000], 1, each);
+        assert_eq!(found, Found::from([((0, 0), (70_000, 70_000_000))]));
     }
 }

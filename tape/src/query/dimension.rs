@@ -249,57 +249,64 @@ impl Codes {
         }
     }
 
-    /// Calls `each` with every index of `pieces` (`None` is all) and its code.
-    pub fn for_each(
+    /// The code of every piece of `pieces` (`None` is all), in their order.
+    pub fn of_pieces(
         &self,
         part: &Part,
         runs: &Runs,
         pieces: Option<&[u32]>,
-        mut each: impl FnMut(u32, u32),
+        codes: &mut Vec<u32>,
     ) -> QueryResult<()> {
+        codes.clear();
         match self {
             Codes::Lookup { column, map } => {
                 let column = part.ints(RUN, column)?;
                 let column: &[i64] = &column;
-                over(runs, pieces, |piece, row| each(piece, at(map, column[row])));
+                over(runs, pieces, codes, |_, row| at(map, column[row]));
             }
             Codes::Wait { wait_map, cpu_map } => {
                 let wait = part.ints(RUN, pg::WAIT)?;
                 let wait: &[i64] = &wait;
                 if part.bounds(RUN, pg::CPU) == Some((0, 0)) {
                     let none = at(cpu_map, 0);
-                    over(runs, pieces, |piece, row| match wait[row] {
-                        0 => each(piece, none),
-                        wait => each(piece, at(wait_map, wait)),
+                    over(runs, pieces, codes, |_, row| match wait[row] {
+                        0 => none,
+                        wait => at(wait_map, wait),
                     });
                     return Ok(());
                 }
                 let cpu = part.ints(RUN, pg::CPU)?;
                 let cpu: &[i64] = &cpu;
-                over(runs, pieces, |piece, row| {
-                    let code = match wait[row] {
-                        0 => at(cpu_map, cpu[row]),
-                        wait => at(wait_map, wait),
-                    };
-                    each(piece, code);
+                over(runs, pieces, codes, |_, row| match wait[row] {
+                    0 => at(cpu_map, cpu[row]),
+                    wait => at(wait_map, wait),
                 });
             }
-            Codes::Rows(codes) => over(runs, pieces, |piece, row| each(piece, codes[row])),
-            Codes::Pieces(codes) => {
-                over(runs, pieces, |piece, _| each(piece, codes[piece as usize]));
-            }
+            Codes::Rows(own) => over(runs, pieces, codes, |_, row| own[row]),
+            Codes::Pieces(own) => over(runs, pieces, codes, |piece, _| own[piece]),
         }
         Ok(())
     }
 }
 
-/// Calls `each` with every piece and its row.
+/// Appends a code for every piece and its row.
 #[inline]
-fn over(runs: &Runs, pieces: Option<&[u32]>, mut each: impl FnMut(u32, usize)) {
-    match pieces {
-        None if runs.rows().is_none() => (0..runs.len() as u32).for_each(|p| each(p, p as usize)),
-        None => (0..runs.len() as u32).for_each(|p| each(p, runs.row(p as usize))),
-        Some(pieces) => pieces.iter().for_each(|p| each(*p, runs.row(*p as usize))),
+fn over(
+    runs: &Runs,
+    pieces: Option<&[u32]>,
+    codes: &mut Vec<u32>,
+    code: impl Fn(usize, usize) -> u32,
+) {
+    match (pieces, runs.rows()) {
+        (None, None) => codes.extend((0..runs.len()).map(|p| code(p, p))),
+        (None, Some(rows)) => {
+            let rows = rows.iter().enumerate();
+            codes.extend(rows.map(|(p, row)| code(p, *row as usize)));
+        }
+        (Some(pieces), _) => {
+            let pieces = pieces.iter().map(|p| *p as usize);
+            codes.extend(pieces.map(|p| code(p, runs.row(p))));
+        }
     }
 }
 

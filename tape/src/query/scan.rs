@@ -12,7 +12,7 @@ use super::error::{QueryError, QueryResult};
 use super::plan::{Selection, Window, nodes};
 use super::select::{Selected, Tests};
 use super::spec::Spec;
-use super::ticks::{Observed, Ticks};
+use super::ticks::{NONE, Observed, Ticks};
 use super::totals::{self, Totals};
 use super::vocabulary as pg;
 use crate::part::Part;
@@ -380,9 +380,9 @@ impl<'s> Worker<'s> {
                 Detail::Chosen(keys) if index == last => Some(keys),
                 _ => None,
             };
-            let ids = coder.ids(cube, &dimensions, chosen);
+            let mut ids = coder.ids(cube, &dimensions, chosen);
             if chosen.is_some() {
-                keep_wanted(&ids, &mut self.ranges, &mut self.numbers);
+                keep_wanted(&mut ids, &mut self.ranges, &mut self.numbers);
             }
             if let Detail::Weights = self.detail {
                 add_weights(cube, ticks, &self.ranges, &self.numbers, &ids);
@@ -396,12 +396,23 @@ impl<'s> Worker<'s> {
     }
 }
 
-/// Drops the pieces of keys that were not asked for.
-fn keep_wanted(ids: &[usize], ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
+/// Drops the pieces of keys that were not asked for, and the ids of these.
+fn keep_wanted(ids: &mut Vec<usize>, ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
+    let mut wanted = 0;
+    let of = |id: &usize| match *id {
+        UNWANTED => NONE,
+        _ => {
+            wanted += 1;
+            wanted - 1
+        }
+    };
+    let new: Vec<u32> = ids.iter().map(of).collect();
+    ids.retain(|id| *id != UNWANTED);
     let mut kept = 0;
     for piece in 0..numbers.len() {
-        (ranges[kept], numbers[kept]) = (ranges[piece], numbers[piece]);
-        kept += usize::from(ids[numbers[piece] as usize] != UNWANTED);
+        let number = new[numbers[piece] as usize];
+        (ranges[kept], numbers[kept]) = (ranges[piece], number);
+        kept += usize::from(number != NONE);
     }
     ranges.truncate(kept);
     numbers.truncate(kept);

@@ -225,28 +225,34 @@ impl Tests {
             selected = Some(found);
         }
         for (keys, ok) in &self.others {
-            let mut found = Vec::new();
-            keys.codes
-                .for_each(part, runs, selected.as_deref(), |piece, code| {
-                    if ok[code as usize] {
-                        found.push(piece);
-                    }
-                })?;
-            selected = Some(found);
+            let mut codes = Vec::new();
+            let pieces = selected.as_deref();
+            keys.codes.of_pieces(part, runs, pieces, &mut codes)?;
+            let pieces = selected.unwrap_or_else(|| (0..runs.len() as u32).collect());
+            let all = pieces.iter().zip(codes);
+            let found = all.filter(|(_, code)| ok[*code as usize]);
+            selected = Some(found.map(|(piece, _)| *piece).collect());
         }
         Ok(selected.filter(|found| found.len() < runs.len()))
     }
 }
 
+/// Pieces that are tested before those that pass are put down.
+const TESTED: usize = 256;
+
 /// The pieces that pass a test, found without a branch.
-fn matching(pieces: impl ExactSizeIterator<Item = u32>, ok: impl Fn(u32) -> bool) -> Vec<u32> {
-    let mut found = vec![0; pieces.len()];
-    let mut count = 0;
+fn matching(pieces: impl Iterator<Item = u32>, ok: impl Fn(u32) -> bool) -> Vec<u32> {
+    let mut found = Vec::new();
+    let (mut buffer, mut count) = ([0; TESTED], 0);
     for piece in pieces {
-        found[count] = piece;
+        buffer[count] = piece;
         count += usize::from(ok(piece));
+        if count == TESTED {
+            found.extend_from_slice(&buffer);
+            count = 0;
+        }
     }
-    found.truncate(count);
+    found.extend_from_slice(&buffer[..count]);
     found
 }
 

@@ -72,6 +72,23 @@ impl Ticks {
         Ok(ticks)
     }
 
+    /// Ticks of some buckets and weights.
+    #[cfg(test)]
+    pub fn of_rows(rows: impl Iterator<Item = (u32, i64)>) -> Ticks {
+        let (bucket, weight_ms): (Vec<u32>, Vec<i64>) = rows.unzip();
+        let mut ticks = Ticks {
+            numbers: (0..bucket.len() as i64).collect(),
+            rows: Vec::new(),
+            slot_ms: vec![0; bucket.len()],
+            weight_ms,
+            bucket,
+            blocks: Vec::new(),
+            block_of: Vec::new(),
+        };
+        ticks.index();
+        ticks
+    }
+
     fn index(&mut self) {
         for row in 0..self.bucket.len() {
             let belongs = |begin: usize| {
@@ -161,6 +178,27 @@ impl Ticks {
     /// one bucket and weight.
     pub fn blocks(&self) -> &[(u32, u32)] {
         &self.blocks
+    }
+
+    /// Rows that count, begin and end: consecutive ones of one bucket and
+    /// weight, at most 2^16 together.
+    pub fn spans(&self) -> Vec<(u32, u32)> {
+        let key = |row: u32| (self.bucket[row as usize], self.weight_ms[row as usize]);
+        let mut spans: Vec<(u32, u32)> = Vec::new();
+        let blocks = self.blocks.iter().filter(|(row, _)| key(*row).0 != NONE);
+        for (begin, end) in blocks {
+            match spans.last_mut() {
+                Some(last)
+                    if last.1 == *begin
+                        && key(last.0) == key(*begin)
+                        && end - last.0 <= 1 << 16 =>
+                {
+                    last.1 = *end;
+                }
+                _ => spans.push((*begin, *end)),
+            }
+        }
+        spans
     }
 
     /// The block of a row.
