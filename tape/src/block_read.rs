@@ -7,14 +7,14 @@ use crate::block::{
     HEAD_BYTES, HEAD_MAGIC, MAX_ROWS, SCHEMA, TAIL_BYTES, TAIL_MAGIC, VERSION, at_ticks,
     schema_frame,
 };
-use crate::codec;
+use crate::codec::{self, Span, Stretch};
 use crate::error::{Error, Kind, Result};
 use crate::frame::{Frame, crc32c, u32_at, u64_at};
 use crate::hello;
 use crate::log::{IDENTITY_BYTES, LogDamage, parse_identity};
 use crate::part::{Identity, Part, PartInfo, Source};
 use crate::query::totals;
-use crate::schema::{ColumnType, FAR_MS, Schema};
+use crate::schema::{ColumnType, FAR_MS, RUN, Schema};
 use crate::storage::{ReadFile, read_all};
 use crate::table::{BytesColumn, Column, Strings};
 use std::collections::HashMap;
@@ -23,6 +23,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Most rows of a table by the length of its file.
 const ROWS_PER_BYTE: u64 = 1 << 12;
+
+/// Codings of columns that are spans.
+const AS_SPANS: [u8; 2] = [codec::CONSTANT, codec::SPANS];
 
 /// How deep a column may be rewritten against another.
 const MAX_DEPTH: u8 = 4;
@@ -521,6 +524,20 @@ impl GroupSource {
         Ok(Some(column))
     }
 
+    /// Data and rows of a column of table `run` in one of some codings, with
+    /// the coding before it.
+    fn coded(&self, name: &str, codings: &[u8]) -> Option<(Vec<u8>, usize)> {
+        let (table, column) = self.shared.schema.column(RUN, name)?;
+        let entry = self.shared.column(self.key(table, column)?)?;
+        if !codings.contains(&entry.coding) {
+            return None;
+        }
+        self.check_rows(entry).ok()?;
+        let mut data = vec![entry.coding];
+        data.extend(self.shared.data(entry).ok()?);
+        Some((data, entry.rows as usize))
+    }
+
     fn check_rows(&self, entry: &Entry) -> Result<()> {
         let (_, rows) = self.place(entry.table);
         match entry.rows as usize == rows && rows <= MAX_ROWS {
@@ -540,6 +557,13 @@ impl GroupSource {
         Ok(found.unwrap_or_else(|| Column(Arc::new(vec![0; self.rows(table)]))))
     }
 
+    /// Table and column that data begins with.
+    fn base_place(&self, data: &[u8]) -> Option<(usize, usize)> {
+        let schema = &self.shared.schema;
+        let table = schema.index_of_id(*data.first()?)?;
+        Some((table, schema.tables[table].index_of_id(*data.get(1)?)?))
+    }
+
     fn decode(&self, table: usize, entry: &Entry, data: &[u8], depth: u8) -> Result<Vec<i64>> {
         let rows = entry.rows as usize;
         if !matches!(entry.coding, codec::STARTS | codec::GAPS | codec::OFFSET) {
@@ -547,11 +571,9 @@ impl GroupSource {
         }
         let broken = || Error::damaged("column that is rewritten against nothing");
         let schema = &self.shared.schema;
-        let base_table = data.first().and_then(|&id| schema.index_of_id(id));
-        let base_table = base_table.ok_or_else(broken)?;
+        let (base_table, base_column) = self.base_place(data).ok_or_else(broken)?;
         let base_def = &schema.tables[base_table];
-        let base_column = data.get(1).and_then(|&id| base_def.index_of_id(id));
-        let base = self.base(base_table, base_column.ok_or_else(broken)?, depth)?;
+        let base = self.base(base_table, base_column, depth)?;
         let mut coded = codec::decode_ints(data.get(2..).unwrap_or(&[]), rows)?;
         if entry.coding == codec::OFFSET {
             if base.len() != rows {
@@ -617,6 +639,25 @@ impl Source for GroupSource {
         let column = BytesColumn(Arc::new(strings));
         shared.cache().strings.insert(key, column.clone());
         Ok(Some(column))
+    }
+
+    fn spans(&self, column: &str) -> Option<Vec<Span>> {
+        let (coded, rows) = self.coded(column, &AS_SPANS)?;
+        codec::spans(&coded, rows)
+    }
+
+    fn stretches(&self) -> Option<Vec<Stretch>> {
+        let (sessions, ticks) = (self.spans("session")?, self.spans("ticks")?);
+        let (gaps, rows) = self.coded("first_tick", &[codec::GAPS])?;
+        let (table, column) = self.base_place(&gaps[1..])?;
+        let origin = self.base(table, column, 0).ok()?.first().copied();
+        let gaps = codec::spans(gaps.get(3..)?, rows)?;
+        Some(codec::stretches(
+            &gaps,
+            &sessions,
+            &ticks,
+            origin.unwrap_or(0),
+        ))
     }
 
     fn bounds(&self, table: usize, column: usize) -> Option<(i64, i64)> {

@@ -100,33 +100,65 @@ fn decode_flat(coding: u8, data: &[u8], rows: usize) -> Result<Vec<i64>> {
     }
 }
 
-fn decode_spans(data: &[u8], rows: usize) -> Result<Vec<i64>> {
+/// Rows with one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// How many.
+    pub rows: usize,
+    /// The number.
+    pub value: i64,
+}
+
+/// The spans of a coded column that is stored as such.
+pub(crate) fn spans(coded: &[u8], rows: usize) -> Option<Vec<Span>> {
+    let (&coding, data) = coded.split_first()?;
+    match coding {
+        CONSTANT => {
+            let value = i64::from_le_bytes(data.try_into().ok()?);
+            Some(vec![Span { rows, value }])
+        }
+        SPANS => read_spans(data, rows).ok(),
+        _ => None,
+    }
+}
+
+fn read_spans(data: &[u8], rows: usize) -> Result<Vec<Span>> {
     let short = || broken("spans");
     let number = |at| u32_at(data, at).map(|n| n as usize).ok_or_else(short);
-    let (spans, bytes) = (number(0)?, number(4)?);
-    if spans > rows {
+    let (count, bytes) = (number(0)?, number(4)?);
+    if count > rows {
         return Err(broken("spans: too many"));
     }
     let (lengths, values) = data[8..].split_at_checked(bytes).ok_or_else(short)?;
     let flat = |coded: &[u8]| {
         let (&coding, data) = coded.split_first().ok_or_else(short)?;
-        decode_flat(coding, data, spans)
+        decode_flat(coding, data, count)
     };
     let (lengths, values) = (flat(lengths)?, flat(values)?);
-    let mut all = spare_buffer();
-    all.clear();
+    let mut left = rows;
+    let mut spans = Vec::with_capacity(count);
     for (&length, &value) in lengths.iter().zip(&values) {
-        let length = usize::try_from(length).ok();
-        let end = length.and_then(|length| all.len().checked_add(length));
-        let end = end.filter(|end| *end <= rows);
-        all.resize(end.ok_or_else(|| broken("spans: too many rows"))?, value);
+        let rows = usize::try_from(length).ok().filter(|rows| *rows <= left);
+        let rows = rows.ok_or_else(|| broken("spans: too many rows"))?;
+        left -= rows;
+        spans.push(Span { rows, value });
     }
     keep_buffer(lengths);
     keep_buffer(values);
-    match all.len() == rows {
-        true => Ok(all),
+    match left == 0 {
+        true => Ok(spans),
         false => Err(broken("spans: too few rows")),
     }
+}
+
+fn decode_spans(data: &[u8], rows: usize) -> Result<Vec<i64>> {
+    let spans = read_spans(data, rows)?;
+    let mut all = spare_buffer();
+    all.clear();
+    for span in spans {
+        all.resize(all.len() + span.rows, span.value);
+    }
+    Ok(all)
 }
 
 fn decode_pco(data: &[u8], rows: usize) -> Result<Vec<i64>> {
@@ -354,6 +386,77 @@ pub(crate) fn from_gaps(coded: &mut [i64], sessions: &[i64], lengths: &[i64], or
     }
 }
 
+/// Runs of a session, from a row on, whose first ticks are equally far apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// The first row.
+    pub row: usize,
+    first_tick: i64,
+    step: i64,
+    ticks: i64,
+}
+
+impl Stretch {
+    /// First tick and ticks of one of its rows.
+    #[inline]
+    pub fn run(&self, row: usize) -> (i64, i64) {
+        let steps = row.wrapping_sub(self.row) as i64;
+        let first_tick = self.first_tick.wrapping_add(self.step.wrapping_mul(steps));
+        (first_tick, self.ticks)
+    }
+}
+
+/// The same as [`from_gaps`] for columns that are stored as spans.
+pub(crate) fn stretches(
+    gaps: &[Span],
+    sessions: &[Span],
+    lengths: &[Span],
+    origin: i64,
+) -> Vec<Stretch> {
+    let mut stretches = Vec::new();
+    let (mut row, mut session, mut end) = (0, None, origin);
+    let mut columns = [gaps, sessions, lengths].map(|spans| Cursor { spans, done: 0 });
+    while let [Some(gap), Some(own), Some(length)] = columns.each_mut().map(Cursor::span) {
+        if session != Some(own.value) {
+            (session, end) = (Some(own.value), origin);
+        }
+        let rows = gap.rows.min(own.rows).min(length.rows);
+        let step = gap.value.wrapping_add(length.value);
+        stretches.push(Stretch {
+            row,
+            first_tick: end.wrapping_add(gap.value),
+            step,
+            ticks: length.value,
+        });
+        end = end.wrapping_add(step.wrapping_mul(rows as i64));
+        row += rows;
+        columns.iter_mut().for_each(|column| column.done += rows);
+    }
+    stretches
+}
+
+/// The span at hand, of which some rows are done.
+struct Cursor<'s> {
+    spans: &'s [Span],
+    done: usize,
+}
+
+impl Cursor<'_> {
+    /// What is left of the span at hand.
+    fn span(&mut self) -> Option<Span> {
+        while let [first, rest @ ..] = self.spans
+            && first.rows <= self.done
+        {
+            (self.spans, self.done) = (rest, self.done - first.rows);
+        }
+        let first = self.spans.first()?;
+        Some(Span {
+            rows: first.rows - self.done,
+            value: first.value,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -398,6 +501,29 @@ mod tests {
             let mut decoded = coded;
             from_gaps(&mut decoded, &sessions, &base, 77);
             prop_assert_eq!(decoded, values);
+        }
+
+        #[test]
+        fn stretches_are_gaps(
+            spans in prop::array::uniform3(prop::collection::vec((0..30usize, 0..4i64), 1..9)),
+        ) {
+            let spans = spans.map(|spans| {
+                let of = |(rows, value)| Span { rows, value };
+                spans.into_iter().map(of).collect::<Vec<_>>()
+            });
+            let flat = |spans: &Vec<Span>| {
+                let rows = spans.iter().map(|s| vec![s.value; s.rows]);
+                rows.collect::<Vec<_>>().concat()
+            };
+            let [mut gaps, sessions, lengths] = spans.each_ref().map(flat);
+            let rows = gaps.len().min(sessions.len()).min(lengths.len());
+            gaps.truncate(rows);
+            from_gaps(&mut gaps, &sessions, &lengths, 77);
+            let found = stretches(&spans[0], &spans[1], &spans[2], 77);
+            for row in 0..rows {
+                let at = found.partition_point(|s| s.row <= row) - 1;
+                prop_assert_eq!(found[at].run(row), (gaps[row], lengths[row]));
+            }
         }
 
         #[test]

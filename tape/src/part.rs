@@ -10,6 +10,7 @@
 //! of `at` and `gone`, sorted by (session, first_tick). A run is a session's
 //! consecutive tick numbers with equal attributes.
 
+use crate::codec::{Span, Stretch};
 use crate::error::Result;
 use crate::schema::Schema;
 use crate::table::{BytesColumn, Column, Data, Strings, Table};
@@ -67,6 +68,15 @@ pub(crate) trait Source: Send + Sync {
     fn ints(&self, table: usize, column: usize) -> Result<Option<Column>>;
     /// `None` when the column is empty in every row.
     fn bytes(&self, table: usize, column: usize) -> Result<Option<BytesColumn>>;
+    /// The spans of a column of runs that is stored as such; `None` when it is
+    /// damaged, too.
+    fn spans(&self, _column: &str) -> Option<Vec<Span>> {
+        None
+    }
+    /// First tick and ticks of runs whose columns are stored as spans.
+    fn stretches(&self) -> Option<Vec<Stretch>> {
+        None
+    }
     /// Least and greatest value of a column of numbers, when they are known
     /// without decoding it.
     fn bounds(&self, _table: usize, _column: usize) -> Option<(i64, i64)> {
@@ -177,6 +187,17 @@ impl Part {
         Ok(Column(Arc::new(vec![0; self.rows(table)])))
     }
 
+    /// The spans of a column of `run`, where it is stored as such and whole.
+    pub(crate) fn spans(&self, column: &str) -> Option<Vec<Span>> {
+        self.source.spans(column)
+    }
+
+    /// First tick and ticks of the runs, where they are stored so that few
+    /// stretches hold them all, and whole.
+    pub(crate) fn stretches(&self) -> Option<Vec<Stretch>> {
+        self.source.stretches()
+    }
+
     /// Bounds of the numbers of a column: no value lies outside. `None` when
     /// they are not known without decoding it.
     pub fn bounds(&self, table: &str, column: &str) -> Option<(i64, i64)> {
@@ -276,6 +297,14 @@ impl Source for OneRole {
             true => None,
             false => self.source.bounds(table, column),
         }
+    }
+
+    fn spans(&self, column: &str) -> Option<Vec<Span>> {
+        self.source.spans(column)
+    }
+
+    fn stretches(&self) -> Option<Vec<Stretch>> {
+        self.source.stretches()
     }
 
     fn release(&self, shared: bool) {

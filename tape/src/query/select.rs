@@ -10,6 +10,7 @@ use super::root;
 use super::runs::Runs;
 use super::ticks::Ticks;
 use super::vocabulary::{self as pg, Scope};
+use crate::codec::Span;
 use crate::part::Part;
 use crate::schema::{RUN, Schema};
 use std::rc::Rc;
@@ -70,17 +71,10 @@ impl Selected {
     /// The rows of the ticks of every piece that matches.
     pub fn ranges(&self, ticks: &Ticks, ranges: &mut Vec<(u32, u32)>) {
         ranges.clear();
-        let (first, lengths) = self.runs.first_and_ticks();
-        match &self.pieces {
-            None => {
-                let all = first.iter().zip(lengths);
-                ranges.extend(all.map(|(first, length)| ticks.range(*first, *length)));
-            }
-            Some(pieces) => {
-                let pieces = pieces.iter().map(|piece| *piece as usize);
-                ranges.extend(pieces.map(|piece| ticks.range(first[piece], lengths[piece])));
-            }
-        }
+        ranges.reserve(self.len());
+        let pieces = self.pieces.as_deref();
+        let range = |first, length| ranges.push(ticks.range(first, length));
+        self.runs.for_each(pieces, range);
     }
 
     /// Calls `each` with every piece that matches.
@@ -208,10 +202,18 @@ impl Tests {
         }
         let mut selected: Option<Vec<u32>> = None;
         for (name, table) in &self.columns {
-            let column = part.ints(RUN, name)?;
             let last = table.len() - 1;
+            let passes = |value: i64| table[(value as usize).min(last)];
+            if selected.is_none()
+                && runs.rows().is_none()
+                && let Some(spans) = part.spans(name)
+            {
+                selected = Some(rows_of(&spans, passes));
+                continue;
+            }
+            let column = part.ints(RUN, name)?;
             let column: &[i64] = &column;
-            let ok = |row: usize| table[(column[row] as usize).min(last)];
+            let ok = |row: usize| passes(column[row]);
             let found = match (selected, runs.rows()) {
                 (None, None) => matching(0..runs.len() as u32, |piece| ok(piece as usize)),
                 (None, Some(rows)) => {
@@ -235,6 +237,19 @@ impl Tests {
         }
         Ok(selected.filter(|found| found.len() < runs.len()))
     }
+}
+
+/// The rows of spans that pass a test.
+fn rows_of(spans: &[Span], ok: impl Fn(i64) -> bool) -> Vec<u32> {
+    let (mut found, mut row) = (Vec::new(), 0);
+    for span in spans {
+        let end = row + span.rows as u32;
+        if ok(span.value) {
+            found.extend(row..end);
+        }
+        row = end;
+    }
+    found
 }
 
 /// Pieces that are tested before those that pass are put down.
