@@ -1,6 +1,7 @@
 //! Faults beside the writer and the reader: reads that fail at every call,
 //! merging and retention between any two reads, crashes during retention.
 
+use crate::block_read::{BlockFile, Schemas};
 use crate::directory::{Kind, Numbers};
 use crate::frame::Frame;
 use crate::memory::{Crash, MemoryStorage};
@@ -10,6 +11,7 @@ use crate::storage::Storage;
 use crate::store::Store;
 use crate::testing::{Load, Sampler, Seen, difference, read, rows_difference};
 use crate::writer::{Code, Now, Writer};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A merged file and two sealed ones.
@@ -66,6 +68,56 @@ fn a_failing_read_spares_the_rest_of_the_history() {
     }
     // The two lists of the directory.
     assert_eq!(errors, 2);
+}
+
+/// Reads every column: what is damaged is an error and no panic.
+fn read_columns(store: &Store) -> bool {
+    let mut whole = true;
+    for part in store.parts(NODE) {
+        for table in &part.schema().tables {
+            for column in &table.columns {
+                whole &= part.ints(&table.name, &column.name).is_ok();
+                whole &= part.bytes(&table.name, &column.name).is_ok();
+            }
+        }
+    }
+    whole
+}
+
+#[test]
+fn damage_of_a_merged_file_of_many_groups_is_told_and_spares_the_rest() {
+    let (storage, expected) = sealed_files(25, 6, 600);
+    go(&storage, 6).unwrap().unwrap();
+    let name = Numbers { first: 1, last: 6 }.name(Kind::Sealed);
+    let bytes = storage.bytes_of(&name).unwrap();
+    let groups = Store::open_storage(&storage).unwrap().parts(NODE).count();
+    assert!(groups > 1);
+    let all = expected.0.len();
+    let (mut spared, mut step) = (0, 0);
+    while step < bytes.len() {
+        for cut in [false, true] {
+            let damaged = MemoryStorage::new();
+            let mut copy = bytes.clone();
+            match cut {
+                true => copy.truncate(step),
+                false => copy[step] ^= 1 << (step % 8),
+            }
+            damaged.put(&name, &copy);
+            let store = Store::open_storage(&damaged).unwrap();
+            let whole = read_columns(&store);
+            let file = damaged.open(&name).unwrap();
+            let block = BlockFile::open(file, Path::new("x"), &mut Schemas::default());
+            let found = block.and_then(|b| b.verify()).map_or(1, |d| d.len());
+            let told = !whole || !store.damage().is_empty() || found > 0;
+            assert!(told, "offset {step}, cut {cut}");
+            // What is stored twice is read all the same.
+            let ticks = check_subset(&store, &expected);
+            spared += usize::from(ticks > 0);
+            assert!(!whole || cut || ticks == all || !store.damage().is_empty());
+        }
+        step += 1 + bytes.len() / 100;
+    }
+    assert!(spared > 60, "{spared}");
 }
 
 fn writer(storage: &MemoryStorage) -> crate::Result<Writer> {
