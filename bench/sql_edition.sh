@@ -143,3 +143,5 @@ echo
 echo "Five readers (1 h top wait_event) for 10 s beside a rotation: $(beside_rotation)"
 echo
 cat cron.txt
+echo
+cat bench/sql_edition.tried.md
