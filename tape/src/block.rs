@@ -220,6 +220,12 @@ pub(crate) fn schema_frame(schema: &Schema) -> Vec<u8> {
     frame.finish()
 }
 
+/// The checksum a schema's frame ends with, which tells schemas apart. That of
+/// the whole frame is the same for all.
+pub(crate) fn schema_crc(frame: &[u8]) -> u32 {
+    crc32c(&frame[..frame.len().saturating_sub(4)])
+}
+
 /// Why a sealed file was not written.
 pub type Written = Result<()>;
 
@@ -250,7 +256,7 @@ impl BlockWriter {
             offset: 0,
             entries: Vec::new(),
             groups: Vec::new(),
-            schema_crc: crc32c(&frame),
+            schema_crc: schema_crc(&frame),
         };
         writer.write(&head)?;
         let (data, plain_bytes) = codec::compress(&frame)?;

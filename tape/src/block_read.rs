@@ -5,7 +5,7 @@
 use crate::block::{
     CHUNK_BYTES, CHUNK_MAGIC, COLUMN, ENTRY_BYTES, Entry, FOOTER, FrameRange, GROUP, GroupInfo,
     HEAD_BYTES, HEAD_MAGIC, MAX_ROWS, SCHEMA, TAIL_BYTES, TAIL_MAGIC, VERSION, at_ticks,
-    schema_frame,
+    schema_crc, schema_frame,
 };
 use crate::codec::{self, Span, Stretch};
 use crate::error::{Error, Kind, Result};
@@ -70,7 +70,7 @@ pub struct Schemas(HashMap<u32, Arc<Schema>>);
 impl Schemas {
     /// Knows a schema, with table `run`, as if a file had it.
     pub(crate) fn learn(&mut self, schema: &Schema) {
-        let crc = crc32c(&schema_frame(schema));
+        let crc = schema_crc(&schema_frame(schema));
         self.0.insert(crc, Arc::new(schema.clone()));
     }
 }
@@ -421,7 +421,7 @@ fn read_schema(
     let plain = codec::decompress(data, entry.plain_bytes)?;
     let frame = Frame::parse(&plain)?.ok_or_else(|| damaged("incomplete schema", path, 0))?;
     let schema = Arc::new(hello::read_schema(&frame.all_sections()?)?);
-    schemas.0.insert(crc32c(&plain), schema.clone());
+    schemas.0.insert(schema_crc(&plain), schema.clone());
     Ok(schema)
 }
 

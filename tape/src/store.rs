@@ -387,10 +387,13 @@ fn node_info((&id, parts): (&u64, &Vec<Part>)) -> Option<NodeInfo> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::FrameRange;
+    use crate::build::PartBuilder;
     use crate::directory::file_name;
     use crate::memory::MemoryStorage;
     use crate::part::Identity;
-    use crate::seal::seal_log;
+    use crate::schema::Schema;
+    use crate::seal::{seal_log, write_sealed};
     use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
     use proptest::prelude::*;
 
@@ -642,5 +645,26 @@ mod tests {
         let store = Store::open_storage(&storage).unwrap();
         let (ticks, _) = read(store.parts(9));
         assert_eq!(difference(&ticks, &whole.0), None);
+    }
+
+    #[test]
+    fn each_file_is_read_by_its_own_schema() {
+        let storage = MemoryStorage::new();
+        let catalog = include_str!("../../catalog/samples.h");
+        for number in 1..=2 {
+            let mut schema = Schema::from_catalog(catalog).unwrap().with_runs();
+            schema.tables.retain(|t| number == 1 || t.name != "lock");
+            let mut builder = PartBuilder::new(Arc::new(schema)).unwrap();
+            let tick = number as i64;
+            let values = [("tick", tick), ("slot_time", 1_000 * tick)];
+            builder.row("tick", &values).unwrap();
+            let identity = header(1, 0, 1).identity;
+            let frames = FrameRange::default();
+            write_sealed(&storage, number, builder, identity, frames).unwrap();
+        }
+        let store = Store::open_storage(&storage).unwrap();
+        let has_locks = |part: &Part| part.schema().table("lock").is_some();
+        let parts: Vec<bool> = store.parts(9).map(has_locks).collect();
+        assert_eq!(parts, [true, false]);
     }
 }
