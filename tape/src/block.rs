@@ -12,7 +12,7 @@ use crate::frame::{FrameBuilder, HELLO, crc32c, u32_at, u64_at};
 use crate::hello;
 use crate::log::{IDENTITY_BYTES, encode_identity};
 use crate::part::{Identity, PartInfo};
-use crate::schema::{RUN, Schema};
+use crate::schema::{ColumnType, RUN, Schema};
 use crate::storage::AppendFile;
 use crate::table::{Data, Table};
 use std::path::PathBuf;
@@ -427,10 +427,18 @@ impl BlockWriter {
             coded.push(derived.coding);
             coded.extend_from_slice(&derived.base);
             codec::encode_ints(&mut coded, &derived.values)?;
+        } else if self.is_unsorted_reference(t, c) {
+            codec::encode_references(&mut coded, values)?;
         } else {
             codec::encode_ints(&mut coded, values)?;
         }
         Ok(coded)
+    }
+
+    /// Runs are sorted by session; their other references follow no order.
+    fn is_unsorted_reference(&self, t: usize, c: usize) -> bool {
+        let (table, column) = (&self.schema.tables[t], &self.schema.tables[t].columns[c]);
+        table.name == RUN && column.ty == ColumnType::Ref && column.name != "session"
     }
 
     pub(crate) fn chunk(&mut self, mut entry: Entry, data: &[u8]) -> Written {

@@ -26,6 +26,11 @@ pub const SPANS: u8 = 6;
 pub const STRINGS: u8 = 16;
 
 const ZSTD_LEVEL: i32 = 9;
+/// Up to 256 bins a column.
+const LEVEL: usize = pco::DEFAULT_COMPRESSION_LEVEL;
+/// Up to 128: of references in no order more bins take longer, and more bytes
+/// to describe than they save.
+const REFERENCES_LEVEL: usize = 7;
 
 fn broken(what: &str) -> Error {
     Error::damaged(format!("column that is not valid {what}"))
@@ -37,14 +42,23 @@ const SPAN_ROWS: usize = 16;
 
 /// Appends coding byte and data.
 pub(crate) fn encode_ints(out: &mut Vec<u8>, values: &[i64]) -> Result<()> {
+    encode_at(out, values, LEVEL)
+}
+
+/// The same for references in no order.
+pub(crate) fn encode_references(out: &mut Vec<u8>, values: &[i64]) -> Result<()> {
+    encode_at(out, values, REFERENCES_LEVEL)
+}
+
+fn encode_at(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<()> {
     let spans = 1 + values.windows(2).filter(|pair| pair[0] != pair[1]).count();
     match spans > 1 && spans * SPAN_ROWS <= values.len() {
-        true => encode_spans(out, values),
-        false => encode_flat(out, values),
+        true => encode_spans(out, values, level),
+        false => encode_flat(out, values, level),
     }
 }
 
-fn encode_flat(out: &mut Vec<u8>, values: &[i64]) -> Result<()> {
+fn encode_flat(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<()> {
     if let Some((&first, rest)) = values.split_first()
         && rest.iter().all(|&v| v == first)
     {
@@ -53,23 +67,23 @@ fn encode_flat(out: &mut Vec<u8>, values: &[i64]) -> Result<()> {
         return Ok(());
     }
     out.push(PCO);
-    let config = pco::ChunkConfig::default();
+    let config = pco::ChunkConfig::default().with_compression_level(level);
     let packed = pco::standalone::simple_compress(values, &config);
     out.extend_from_slice(&packed.map_err(|e| Error::damaged(e.to_string()))?);
     Ok(())
 }
 
-fn encode_spans(out: &mut Vec<u8>, values: &[i64]) -> Result<()> {
+fn encode_spans(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<()> {
     let spans = values.chunk_by(|a, b| a == b);
     let (lengths, values): (Vec<i64>, Vec<i64>) =
         spans.map(|span| (span.len() as i64, span[0])).unzip();
     let mut coded = Vec::new();
-    encode_flat(&mut coded, &lengths)?;
+    encode_flat(&mut coded, &lengths, LEVEL)?;
     out.push(SPANS);
     out.extend_from_slice(&(values.len() as u32).to_le_bytes());
     out.extend_from_slice(&(coded.len() as u32).to_le_bytes());
     out.extend_from_slice(&coded);
-    encode_flat(out, &values)
+    encode_flat(out, &values, level)
 }
 
 /// The inverse of [`encode_ints`] for a coding byte and data.

@@ -8,7 +8,7 @@ use crate::directory::{Kind, Numbers, file_name};
 use crate::error::{Error, Result};
 use crate::log::{LogContents, LogDamage, LogHeader, read_log};
 use crate::part::{Identity, PartInfo};
-use crate::query::totals;
+use crate::query::totals_write::Writer;
 use crate::schema::Schema;
 use crate::starts::Starts;
 use crate::storage::{Storage, read_all};
@@ -137,9 +137,9 @@ pub struct SealedFile {
     starts: Option<Starts>,
     thin_ms: Option<u64>,
     groups: u32,
-    /// Totals by index of the schema; `None` when those of a group could not
-    /// be made, because they are there for all groups or for none.
-    totals: Option<Vec<Table>>,
+    /// `None` when those of a group could not be made, because they are there
+    /// for all groups or for none.
+    totals: Option<Writer>,
 }
 
 impl SealedFile {
@@ -159,7 +159,7 @@ impl SealedFile {
         let file = storage.create(&name);
         let file = file.map_err(|e| Error::io("create file", &path, e))?;
         Ok(SealedFile {
-            totals: Some(schema.tables.iter().map(Table::new).collect()),
+            totals: Some(Writer::new(&schema)),
             block: BlockWriter::new(identity.clone(), schema, file, path)?,
             numbers,
             identity,
@@ -180,6 +180,14 @@ impl SealedFile {
     #[must_use]
     pub fn with_thin(mut self, thin_ms: Option<u64>) -> Self {
         self.thin_ms = thin_ms;
+        self
+    }
+
+    /// With totals of each minute of so many queries.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn with_minute_keys(mut self, keys: usize) -> Self {
+        self.totals = self.totals.map(|totals| totals.with_minute_keys(keys));
         self
     }
 
@@ -217,7 +225,7 @@ impl SealedFile {
         let group = self.groups;
         let (tables, written) = builder.as_part(info, tables, |part| {
             let totals = self.totals.as_mut();
-            totals.is_some_and(|totals| totals::write(part, group, totals).is_ok())
+            totals.is_some_and(|totals| totals.group(part, group).is_ok())
         });
         self.totals = self.totals.take().filter(|_| written);
         tables
@@ -231,7 +239,8 @@ impl SealedFile {
     pub fn finish(self, storage: &dyn Storage, builder: PartBuilder) -> Result<u64> {
         let schema = builder.schema();
         let mut tables = builder.into_dictionaries();
-        for (t, mut table) in self.totals.into_iter().flatten().enumerate() {
+        let totals = self.totals.and_then(|totals| totals.finish(&schema).ok());
+        for (t, mut table) in totals.into_iter().flatten().enumerate() {
             if schema.is_totals(t) {
                 table.pad();
                 tables[t] = table;

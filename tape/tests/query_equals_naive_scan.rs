@@ -1,6 +1,6 @@
 //! Over random tapes (gaps, failed ticks, mixed intervals, parts in memory and
-//! groups of sealed files, with their totals and without), filters and
-//! windows, `aas`, `periods`, `summary`, `timeline` and `top` equal sums over
+//! groups of sealed files, with their totals, a part of them and without),
+//! filters and windows, `aas`, `periods`, `summary`, `timeline` and `top` equal sums over
 //! the rows of `samples()`, and `samples()` equals the rows that were put in.
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -51,7 +51,7 @@ fn spec<'a>(asked: &Asked) -> Spec<'a> {
 fn all_samples(tape: &Tape, asked: &Asked) -> Answer {
     let mut spec = spec(asked);
     (spec.scope, spec.filters, spec.by_leader) = (Some("all".into()), vec![], false);
-    ask("samples", &spec, &tape.store(asked.sealed))
+    ask("samples", &spec, &tape.store(asked))
 }
 
 fn check_top(tape: &Tape, asked: &Asked, naive: &Naive) {
@@ -59,14 +59,14 @@ fn check_top(tape: &Tape, asked: &Asked, naive: &Naive) {
     spec.dimension = Some(asked.dimension.to_string());
     spec.order_by = Some(asked.order_by.to_string());
     spec.n = Some(asked.n);
-    let got = ask("top", &spec, &tape.store(asked.sealed));
+    let got = ask("top", &spec, &tape.store(asked));
     let want = naive.top(asked);
     assert_eq!(got.rows.len(), want.len(), "rows of top: {got:?}");
     for (row, want) in want.iter().enumerate() {
         check_line(&got, row, "key", want);
     }
     spec.by = Some(asked.by.to_string());
-    let got = ask("top", &spec, &tape.store(asked.sealed));
+    let got = ask("top", &spec, &tape.store(asked));
     let want = naive.split(asked);
     assert_eq!(got.rows.len(), want.len(), "rows of a split: {got:?}");
     for (row, (key, part)) in want.iter().enumerate() {
@@ -100,7 +100,7 @@ fn check_line(got: &Answer, row: usize, named: &str, want: &Measures) {
 }
 
 fn check_timeline(tape: &Tape, asked: &Asked, naive: &Naive) {
-    let got = ask("timeline", &spec(asked), &tape.store(asked.sealed));
+    let got = ask("timeline", &spec(asked), &tape.store(asked));
     let want = naive.timeline(asked);
     assert_eq!(got.rows.len(), want.len());
     for (row, want) in want.iter().enumerate() {
@@ -115,7 +115,7 @@ fn check_timeline(tape: &Tape, asked: &Asked, naive: &Naive) {
 }
 
 fn check_aas(tape: &Tape, asked: &Asked, naive: &Naive) {
-    let got = ask("aas", &spec(asked), &tape.store(asked.sealed));
+    let got = ask("aas", &spec(asked), &tape.store(asked));
     let want = naive.aas(asked);
     assert_eq!(got.rows.len(), 1);
     assert_eq!(got.get(0, "avg_aas"), fraction(want.avg));
@@ -130,7 +130,7 @@ fn check_aas(tape: &Tape, asked: &Asked, naive: &Naive) {
 fn check_periods(tape: &Tape, asked: &Asked) {
     let mut spec = spec(asked);
     spec.bucket_us = None;
-    let got = ask("periods", &spec, &tape.store(asked.sealed));
+    let got = ask("periods", &spec, &tape.store(asked));
     for (row, minutes) in [1, 5, 60].into_iter().enumerate() {
         let asked = Asked {
             since_us: asked.until_us - minutes * MINUTE,
@@ -154,7 +154,7 @@ fn check_summary(tape: &Tape, asked: &Asked) {
         n: 3,
         ..asked.clone()
     };
-    let got = ask("summary", &spec(&asked), &tape.store(asked.sealed));
+    let got = ask("summary", &spec(&asked), &tape.store(&asked));
     let metric = |name: &str| {
         let found = got.rows.iter().find(|r| r[0] == Value::Text(name.into()));
         found.map(|row| row[1].clone())
@@ -187,7 +187,7 @@ fn check_summary(tape: &Tape, asked: &Asked) {
 
 /// The parts of a split, and the keys, add up to the whole.
 fn check_sums(tape: &Tape, asked: &Asked) {
-    let store = tape.store(asked.sealed);
+    let store = tape.store(asked);
     let mut spec = spec(asked);
     let seconds = |answer: &Answer| -> i128 {
         let rows = 0..answer.rows.len();

@@ -27,6 +27,7 @@ mod stats;
 mod text;
 mod ticks;
 pub(crate) mod totals;
+pub(crate) mod totals_write;
 pub(crate) mod vocabulary;
 
 pub use bucket::Zone;

@@ -22,6 +22,7 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Parts and rows a question is about.
 pub struct Scan<'a> {
@@ -120,27 +121,23 @@ impl<'a> Scan<'a> {
         groups: &[Vec<&Dimension>],
         detail: &Detail,
     ) -> QueryResult<Scanned> {
-        let pieces = self.pieces(&buckets, groups);
-        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let (before, all) = match detail {
-            Detail::All => (0, pieces.len()),
-            Detail::Weights => (0, 2 * pieces.len()),
-            Detail::Chosen(_) => (pieces.len(), 2 * pieces.len()),
+        let chosen = match detail {
+            Detail::Chosen(keys) => Some(keys),
+            _ => None,
+        };
+        let totals = Totals::new(self.spec.totals, &self.selection, &buckets, groups, chosen);
+        let question = Question {
+            buckets: &buckets,
+            groups,
+            detail,
+            totals: &totals,
         };
         self.held.store(0, Ordering::Relaxed);
-        let work = || -> QueryResult<Sums> {
-            let mut worker = Worker::new(self, &buckets, groups, detail);
-            while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
-                worker.add(piece)?;
-                worker.check_memory()?;
-                if let Some(progress) = self.spec.progress {
-                    progress(before + done.fetch_add(1, Ordering::Relaxed) + 1, all);
-                }
-            }
-            Ok(worker.sums)
-        };
-        let threads = self.spec.threads.clamp(1, pieces.len().max(1));
-        let mut total = on_threads(threads, work)?;
+        let (mut total, left) = self.add(&question, &self.pieces(&totals))?;
+        if !left.is_empty() {
+            let pieces: Vec<Piece> = left.into_iter().map(Piece::Scan).collect();
+            total.merge(self.add(&question, &pieces)?.0);
+        }
         if total.observed.bucket(0).last_interval_ms().is_none() {
             self.find_interval_before(&mut total.observed)?;
         }
@@ -152,11 +149,50 @@ impl<'a> Scan<'a> {
         })
     }
 
+    /// Adds up pieces; returns the parts of them that totals did not answer.
+    fn add(&self, question: &Question, pieces: &[Piece<'a>]) -> QueryResult<(Sums, Vec<&'a Part>)> {
+        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (before, all) = match question.detail {
+            Detail::All => (0, pieces.len()),
+            Detail::Weights => (0, 2 * pieces.len()),
+            Detail::Chosen(_) => (pieces.len(), 2 * pieces.len()),
+        };
+        let left = Mutex::new(Vec::new());
+        let work = || -> QueryResult<Sums> {
+            let mut worker = Worker::new(self, question);
+            while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+                worker.add(piece)?;
+                worker.check_memory()?;
+                if let Some(progress) = self.spec.progress {
+                    progress(before + done.fetch_add(1, Ordering::Relaxed) + 1, all);
+                }
+            }
+            let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+            left.append(&mut worker.left);
+            Ok(worker.sums)
+        };
+        let threads = self.spec.threads.clamp(1, pieces.len().max(1));
+        let total = on_threads(threads, work)?;
+        Ok((
+            total,
+            left.into_inner().unwrap_or_else(PoisonError::into_inner),
+        ))
+    }
+
+    /// Totals by group rank the keys of a dimension for most of the window, so
+    /// that its largest keys are found without reading its runs.
+    pub fn ranks_by_totals(&self, dimension: &Dimension) -> bool {
+        let whole = Buckets::whole(self.window.since, self.window.until);
+        let groups = [vec![dimension]];
+        let totals = Totals::new(self.spec.totals, &self.selection, &whole, &groups, None);
+        let answered = self.parts.iter().filter(|part| totals.answer(part));
+        totals::is_by_group(dimension) && 2 * answered.count() > self.parts.len()
+    }
+
     /// The parts of the window in pieces that any thread may take: those of a
     /// file whose totals answer are one.
-    fn pieces(&self, buckets: &Buckets, groups: &[Vec<&Dimension>]) -> Vec<Piece<'a>> {
+    fn pieces(&self, totals: &Totals) -> Vec<Piece<'a>> {
         let mut pieces: Vec<Piece> = Vec::new();
-        let totals = Totals::new(self.spec.totals, &self.selection, buckets, groups);
         for part in self.parts.iter().copied() {
             if !totals.answer(part) {
                 pieces.push(Piece::Scan(part));
@@ -194,6 +230,14 @@ enum Detail {
     Weights,
     /// All cells, of the last group only those of some keys.
     Chosen(HashSet<Key>),
+}
+
+/// What is added up of all pieces.
+struct Question<'q> {
+    buckets: &'q Buckets,
+    groups: &'q [Vec<&'q Dimension>],
+    detail: &'q Detail,
+    totals: &'q Totals<'q>,
 }
 
 /// What a thread takes at a time.
@@ -239,14 +283,14 @@ impl Sums {
 }
 
 /// A thread that adds up parts.
-struct Worker<'s> {
-    scan: &'s Scan<'s>,
-    buckets: &'s Buckets,
-    groups: &'s [Vec<&'s Dimension>],
-    detail: &'s Detail,
+struct Worker<'s, 'p> {
+    scan: &'s Scan<'p>,
+    question: &'s Question<'s>,
     by_root: bool,
     sums: Sums,
-    file: Option<FileState<'s>>,
+    /// Parts that totals did not answer.
+    left: Vec<&'p Part>,
+    file: Option<FileState<'p>>,
     /// Bytes of the sums.
     held: usize,
     /// Rows of ticks and number of the key of each selected piece.
@@ -262,24 +306,19 @@ struct FileState<'s> {
     groups: Vec<Coder>,
 }
 
-impl<'s> Worker<'s> {
-    fn new(
-        scan: &'s Scan<'s>,
-        buckets: &'s Buckets,
-        groups: &'s [Vec<&'s Dimension>],
-        detail: &'s Detail,
-    ) -> Self {
+impl<'s, 'p> Worker<'s, 'p> {
+    fn new(scan: &'s Scan<'p>, question: &'s Question<'s>) -> Self {
+        let groups = question.groups;
         let mut dimensions = groups.iter().flatten();
         Worker {
             scan,
-            buckets,
-            groups,
-            detail,
+            question,
             by_root: dimensions.any(|dimension| dimension.name == pg::ROOT_BLOCKER),
             sums: Sums {
                 observed: Observed::default(),
                 cubes: groups.iter().map(|_| Cube::default()).collect(),
             },
+            left: Vec::new(),
             file: None,
             held: 0,
             ranges: Vec::new(),
@@ -303,29 +342,27 @@ impl<'s> Worker<'s> {
         }
     }
 
-    fn add(&mut self, piece: &Piece<'s>) -> QueryResult<()> {
-        match piece {
-            Piece::Scan(part) => self.add_part(part),
-            Piece::Totals(parts) => {
-                self.scan.check_cancel()?;
-                let file = self.turn_to(parts[0]);
-                let read = totals::read(&file.view, parts, self.groups);
-                self.file = Some(file);
-                match (read, &self.file) {
-                    (Ok(found), Some(file)) => {
-                        found.add(&file.view, self.buckets, self.groups, &mut self.sums)
-                    }
-                    // What is damaged can be added up again.
-                    _ => parts.iter().try_for_each(|part| self.add_part(part)),
-                }
-            }
+    fn add(&mut self, piece: &Piece<'p>) -> QueryResult<()> {
+        let parts = match piece {
+            Piece::Scan(part) => return self.add_part(part),
+            Piece::Totals(parts) => parts,
+        };
+        self.scan.check_cancel()?;
+        let file = self.turn_to(parts[0]);
+        let totals = self.question.totals;
+        match totals.add(&file.view, parts, &mut self.sums) {
+            Ok(left) => self.left.extend(left),
+            // What is damaged can be added up again.
+            Err(_) => self.left.extend(parts),
         }
+        self.file = Some(file);
+        Ok(())
     }
 
-    fn add_part(&mut self, part: &'s Part) -> QueryResult<()> {
+    fn add_part(&mut self, part: &'p Part) -> QueryResult<()> {
         self.scan.check_cancel()?;
-        let ticks = Ticks::read(part, self.buckets, &mut self.sums.observed)?;
-        if !ticks.is_idle() && part.rows(RUN) > 0 && !self.groups.is_empty() {
+        let ticks = Ticks::read(part, self.question.buckets, &mut self.sums.observed)?;
+        if !ticks.is_idle() && part.rows(RUN) > 0 && !self.question.groups.is_empty() {
             let mut file = self.turn_to(part);
             self.add_rows(&mut file, &ticks)?;
             self.file = Some(file);
@@ -335,7 +372,7 @@ impl<'s> Worker<'s> {
     }
 
     /// The state of a part's file: the one at hand, or a new one.
-    fn turn_to(&mut self, part: &'s Part) -> FileState<'s> {
+    fn turn_to(&mut self, part: &'p Part) -> FileState<'p> {
         if let Some(mut file) = self.file.take() {
             if file.view.turn_to(part) {
                 return file;
@@ -345,7 +382,12 @@ impl<'s> Worker<'s> {
         FileState {
             view: View::new(part, self.scan.spec.decode),
             tests: OnceCell::new(),
-            groups: self.groups.iter().map(|_| Coder::default()).collect(),
+            groups: self
+                .question
+                .groups
+                .iter()
+                .map(|_| Coder::default())
+                .collect(),
         }
     }
 
@@ -364,8 +406,13 @@ impl<'s> Worker<'s> {
             return Ok(());
         }
         selected.ranges(ticks, &mut self.ranges);
-        let last = self.groups.len() - 1;
-        let groups = self.groups.iter().zip(&mut file.groups).enumerate();
+        let last = self.question.groups.len() - 1;
+        let groups = self
+            .question
+            .groups
+            .iter()
+            .zip(&mut file.groups)
+            .enumerate();
         for (cube, (index, (group, coder))) in self.sums.cubes.iter_mut().zip(groups) {
             self.scan.check_cancel()?;
             let dimensions: Vec<Rc<Keys>> = group
@@ -376,7 +423,7 @@ impl<'s> Worker<'s> {
                 *coder = Coder::default();
             }
             coder.numbers(view.part, &selected, &dimensions, &mut self.numbers)?;
-            let chosen = match self.detail {
+            let chosen = match self.question.detail {
                 Detail::Chosen(keys) if index == last => Some(keys),
                 _ => None,
             };
@@ -384,7 +431,7 @@ impl<'s> Worker<'s> {
             if chosen.is_some() {
                 keep_wanted(&mut ids, &mut self.ranges, &mut self.numbers);
             }
-            if let Detail::Weights = self.detail {
+            if let Detail::Weights = self.question.detail {
                 add_weights(cube, ticks, &self.ranges, &self.numbers, &ids);
                 continue;
             }

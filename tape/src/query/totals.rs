@@ -1,36 +1,44 @@
 //! Totals: what each minute of a group observed and, of the samples that count
-//! as load, the sum and the most in one tick, whole and by some dimensions.
-//! Written with the group by the code that answers questions, so that both are
-//! the same by construction; used where they answer exactly: no filter, and
-//! buckets and a window that cut no minute of the group.
+//! as load, the sum and the most in one tick, whole and by some dimensions; by
+//! queries, of which there are many, for each group, and the sums of each
+//! minute for the largest of the file. Written by the code that answers
+//! questions (`totals_write.rs`), so that both are the same by construction;
+//! used where they answer exactly: no filter, and buckets and a window that
+//! cut no minute of a group, or for totals by group no group.
 
 use super::bucket::{Buckets, SECOND};
-use super::coder::{Coder, Key};
-use super::cube::{Adder, Cell, Cells, Cube};
+use super::coder::Key;
+use super::cube::{Cell, Cube};
 use super::dimension::{Dimension, Keys, View};
 use super::error::{QueryError, QueryResult};
-use super::plan::{MAX_BUCKETS, Selection};
+use super::plan::Selection;
 use super::scan::Sums;
-use super::select::{Selected, Tests};
-use super::ticks::{Coverage, NONE, Observed, Ticks};
+use super::select::Selected;
+use super::ticks::{Coverage, NONE};
 use super::vocabulary as pg;
 use crate::part::Part;
-use crate::schema::{Schema, TableDef};
-use crate::table::{Column, Table};
-use std::collections::HashMap;
-use std::rc::Rc;
+use crate::table::Column;
+use std::collections::{HashMap, HashSet};
 
-const MINUTE: i64 = 60 * SECOND;
+pub(super) const MINUTE: i64 = 60 * SECOND;
 /// What was observed, and the load.
-const WHOLE: &str = "minute";
+pub(super) const WHOLE: &str = "minute";
 /// Id of the first table of totals; those behind it are totals too.
 pub const FIRST_ID: u8 = 200;
-/// Dimensions there are totals by.
-const BY: [&str; 2] = [pg::WAIT_EVENT, pg::WAIT_TYPE];
-/// Columns of a table of totals by a dimension.
-const COLUMNS: [&str; 5] = ["group", "key", "minute", "sum_ms", "most"];
+/// Dimensions there are totals by for each minute.
+pub(super) const BY_MINUTE: [&str; 2] = [pg::WAIT_EVENT, pg::WAIT_TYPE];
+/// Dimensions there are totals by for each group, and the sums of each minute
+/// for the largest keys.
+pub(super) const BY_GROUP: [&str; 1] = [pg::QUERY_ID];
+/// Columns of a table of totals by minute.
+pub(super) const MINUTE_COLUMNS: [&str; 5] = ["group", "key", "minute", "sum_ms", "most"];
+/// Columns of a table of totals by group.
+pub(super) const GROUP_COLUMNS: [&str; 4] = ["group", "key", "sum_ms", "most"];
+/// Columns of the minutes of the largest keys: for each of them a row for
+/// every one of table `minute`.
+pub(super) const KEY_COLUMNS: [&str; 2] = ["key", "sum_ms"];
 /// Columns of `minute` between `minute` and `sum_ms`: [`Coverage::to_row`].
-const COVERAGE: [&str; 8] = [
+pub(super) const COVERAGE: [&str; 8] = [
     "observed_ms",
     "failed_ms",
     "ticks_observed",
@@ -41,172 +49,441 @@ const COVERAGE: [&str; 8] = [
     "vcpus_x100",
 ];
 
-/// The table of totals by a group of dimensions.
-fn table_name(group: &[&Dimension]) -> Option<String> {
+/// The table of totals by minute of a dimension.
+pub(super) fn minute_table(dimension: &str) -> String {
+    format!("{WHOLE}_{dimension}")
+}
+
+/// The table of totals by group of a dimension.
+pub(super) fn group_table(dimension: &str) -> String {
+    format!("group_{dimension}")
+}
+
+/// How a group of dimensions is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Table {
+    /// From table `minute` alone.
+    Whole,
+    /// From a table by minute, by name.
+    Minutes(String),
+    /// From a table by group and that of the largest keys' minutes, by name.
+    Groups(String, String),
+}
+
+/// The table of a group of dimensions.
+fn table_of(group: &[&Dimension]) -> Option<Table> {
     match group {
-        [] => Some(WHOLE.to_string()),
-        [one] => Some(format!("{WHOLE}_{}", one.name)),
+        [] => Some(Table::Whole),
+        [one] if is_by_group(one) => Some(Table::Groups(
+            group_table(&one.name),
+            minute_table(&one.name),
+        )),
+        [one] => Some(Table::Minutes(minute_table(&one.name))),
         _ => None,
     }
 }
 
-/// Decides which parts of a question are answered by totals.
-pub struct Totals {
-    tables: Option<Vec<String>>,
-    since: i64,
-    until: i64,
+/// There are totals by this dimension for each group.
+pub fn is_by_group(dimension: &Dimension) -> bool {
+    BY_GROUP.contains(&dimension.name.as_str())
 }
 
-impl Totals {
+/// Decides which parts of a question are answered by totals.
+pub struct Totals<'q> {
+    /// By group of dimensions; `None` when totals do not answer.
+    tables: Option<Vec<Table>>,
+    /// The keys that get cells, of the last group.
+    chosen: Option<&'q HashSet<Key>>,
+    buckets: &'q Buckets,
+    groups: &'q [Vec<&'q Dimension>],
+}
+
+/// A part that totals may answer.
+struct Wanted {
+    /// Least and greatest slot time, µs.
+    first: i64,
+    last: i64,
+    /// It lies in this bucket.
+    bucket: Option<u32>,
+}
+
+impl<'q> Totals<'q> {
     /// For a question.
     pub fn new(
         wanted: bool,
         selection: &Selection,
-        buckets: &Buckets,
-        groups: &[Vec<&Dimension>],
-    ) -> Totals {
-        let fits = wanted && selection.is_load() && buckets.are_multiples_of(MINUTE);
-        let names = groups.iter().map(|group| table_name(group)).collect();
+        buckets: &'q Buckets,
+        groups: &'q [Vec<&'q Dimension>],
+        chosen: Option<&'q HashSet<Key>>,
+    ) -> Totals<'q> {
+        let tables = groups.iter().map(|group| table_of(group)).collect();
         Totals {
-            tables: if fits { names } else { None },
-            since: buckets.since(),
-            until: buckets.until(),
+            tables: if wanted && selection.is_load() {
+                tables
+            } else {
+                None
+            },
+            chosen,
+            buckets,
+            groups,
         }
     }
 
-    /// The totals of a part have all that is asked for, and the window cuts
-    /// none of its minutes.
+    /// The totals of a part have all that is asked for, but perhaps the
+    /// minutes of some key: [`Totals::add`] leaves such parts out.
     pub fn answer(&self, part: &Part) -> bool {
         let Some(tables) = &self.tables else {
             return false;
         };
-        let info = part.info();
-        let begin = info.min_ms.saturating_mul(1000).div_euclid(MINUTE) * MINUTE;
-        let since_fits = self.since % MINUTE == 0 || self.since <= begin;
-        let until_fits = self.until % MINUTE == 0 || self.until > info.max_ms.saturating_mul(1000);
-        let known = |name: &String| part.schema().table(name).is_some();
-        since_fits && until_fits && info.has_totals && tables.iter().all(known)
+        let wanted = self.wanted(part);
+        let (since, until) = (self.buckets.since(), self.buckets.until());
+        let inside = since <= wanted.first && wanted.last < until;
+        let minutes = self.buckets.are_multiples_of(MINUTE)
+            && (since % MINUTE == 0 || since <= wanted.first)
+            && (until % MINUTE == 0 || wanted.last < until);
+        let has = |name: &String| part.schema().table(name).is_some();
+        let answers = |table: &Table| match table {
+            _ if wanted.bucket.is_none() && !minutes => false,
+            Table::Whole => has(&WHOLE.to_string()),
+            Table::Minutes(name) => has(name),
+            Table::Groups(groups, _) if wanted.bucket.is_some() => has(groups),
+            Table::Groups(groups, minutes) => {
+                inside && self.chosen.is_some() && has(groups) && has(minutes)
+            }
+        };
+        part.info().has_totals && tables.iter().all(answers)
+    }
+
+    fn wanted(&self, part: &Part) -> Wanted {
+        let first = part.min_ms().saturating_mul(1000);
+        let last = part.max_ms().saturating_mul(1000);
+        let bucket = self.buckets.index(first);
+        Wanted {
+            first,
+            last,
+            bucket: bucket
+                .filter(|_| bucket == self.buckets.index(last))
+                .map(|b| b as u32),
+        }
+    }
+
+    /// Adds the totals of parts of one file; returns the parts whose minutes
+    /// are not known for a key that was chosen.
+    pub fn add<'p>(
+        &self,
+        view: &View,
+        parts: &[&'p Part],
+        sums: &mut Sums,
+    ) -> QueryResult<Vec<&'p Part>> {
+        let tables = self.tables.as_deref().unwrap_or_default();
+        let mut file = FileTotals::read(self, view, parts, tables)?;
+        let mut left = Vec::new();
+        for part in parts {
+            let number = part.info().group;
+            if file.is_unknown(number) {
+                file.wanted.remove(&i64::from(number));
+                left.push(*part);
+            }
+        }
+        let places = file.add_minutes(self, sums);
+        for (index, columns) in file.columns.iter().enumerate() {
+            let cube = &mut sums.cubes[index];
+            match columns {
+                Columns::Whole => (),
+                Columns::Minutes(keys, columns) => {
+                    file.add_by_minute(keys, columns, &places, cube);
+                }
+                Columns::Groups(by_group) => by_group.add(&file, &places, cube),
+            }
+        }
+        Ok(left)
     }
 }
 
 /// The totals of some groups of a file.
-pub struct FileTotals {
+struct FileTotals {
     minutes: Vec<Column>,
-    by_group: Vec<Option<[Column; COLUMNS.len()]>>,
-    /// By number of the group: it is wanted.
-    wanted: Vec<bool>,
+    columns: Vec<Columns>,
+    wanted: HashMap<i64, Wanted>,
 }
 
-/// Reads the totals of parts of one file.
-pub fn read(view: &View, parts: &[&Part], groups: &[Vec<&Dimension>]) -> QueryResult<FileTotals> {
-    let most = parts.iter().map(|part| part.info().group).max();
-    let mut wanted = vec![false; most.unwrap_or(0) as usize + 1];
-    for part in parts {
-        wanted[part.info().group as usize] = true;
+/// The columns that answer a group of dimensions.
+enum Columns {
+    Whole,
+    Minutes(Lookup, [Column; MINUTE_COLUMNS.len()]),
+    Groups(ByGroup),
+}
+
+/// Keys by the references that stand for them.
+struct Lookup(std::rc::Rc<Keys>);
+
+impl Lookup {
+    fn of(view: &View, dimension: &Dimension) -> QueryResult<Lookup> {
+        let keys = dimension.resolve(view, &Selected::nothing().runs)?;
+        Ok(Lookup(keys))
     }
-    let column = |table: &str, column: &str| view.part.ints(table, column);
-    let names = ["group", "minute"].iter().chain(&COVERAGE);
-    let names = names.chain(&["sum_ms", "most"]);
-    let by_group = groups.iter().map(|group| -> QueryResult<_> {
-        let Some(table) = table_name(group).filter(|_| !group.is_empty()) else {
-            return Ok(None);
-        };
-        let [a, b, c, d, e] = COLUMNS.map(|name| column(&table, name));
-        Ok(Some([a?, b?, c?, d?, e?]))
-    });
-    Ok(FileTotals {
-        by_group: by_group.collect::<QueryResult<_>>()?,
-        minutes: names
-            .map(|name| column(WHOLE, name))
-            .collect::<crate::Result<_>>()?,
-        wanted,
-    })
+
+    /// The number of the key that a reference stands for.
+    fn code(&self, reference: i64) -> usize {
+        self.0.codes.of_reference(reference).unwrap_or(0) as usize
+    }
+
+    fn key(&self, code: usize) -> Key {
+        (self.0.keys[code].clone(), None)
+    }
+}
+
+/// Ids of a cube by code, found when they are needed.
+struct Ids<'k>(&'k Lookup, Vec<Option<usize>>);
+
+impl<'k> Ids<'k> {
+    fn new(keys: &'k Lookup) -> Self {
+        Ids(keys, vec![None; keys.0.keys.len()])
+    }
+
+    #[inline]
+    fn of(&mut self, code: usize, cube: &mut Cube<Key>) -> usize {
+        *self.1[code].get_or_insert_with(|| cube.id(self.0.key(code)))
+    }
+}
+
+/// Totals by group, and the minutes of the largest keys.
+struct ByGroup {
+    keys: Lookup,
+    columns: [Column; GROUP_COLUMNS.len()],
+    /// By code: its cells are asked for.
+    chosen: Vec<bool>,
+    /// By code: where its minutes begin.
+    begins: Vec<Option<usize>>,
+    minutes: Column,
+}
+
+/// Where totals belong.
+struct Places {
+    /// Bucket by row of `minute`, or [`NONE`].
+    rows: Vec<u32>,
+    by_minute: ByMinute,
 }
 
 impl FileTotals {
-    fn is_wanted(&self, group: i64) -> bool {
-        let group = usize::try_from(group).unwrap_or(0);
-        self.wanted.get(group).copied().unwrap_or(false)
-    }
-
-    /// Adds the totals of the groups that are wanted.
-    pub fn add(
-        &self,
+    fn read(
+        question: &Totals,
         view: &View,
-        buckets: &Buckets,
-        groups: &[Vec<&Dimension>],
-        sums: &mut Sums,
-    ) -> QueryResult<()> {
-        let by_minute = self.add_minutes(buckets, groups, sums);
-        for (index, columns) in self.by_group.iter().enumerate() {
-            if let Some(columns) = columns {
-                let keys = groups[index][0].resolve(view, &Selected::nothing().runs)?;
-                self.add_keys(&keys, columns, &by_minute, &mut sums.cubes[index]);
-            }
+        parts: &[&Part],
+        tables: &[Table],
+    ) -> QueryResult<FileTotals> {
+        let names = ["group", "minute"].iter().chain(&COVERAGE);
+        let names = names.chain(&["sum_ms", "most"]);
+        let minutes: Vec<Column> = names
+            .map(|name| view.part.ints(WHOLE, name))
+            .collect::<crate::Result<_>>()?;
+        let by_minute = parts.iter().any(|p| question.wanted(p).bucket.is_none());
+        let last = tables.len().saturating_sub(1);
+        let mut columns = Vec::with_capacity(tables.len());
+        for (index, table) in tables.iter().enumerate() {
+            let dimension = question.groups[index].first();
+            columns.push(match (table, dimension) {
+                (Table::Minutes(name), Some(dimension)) => Columns::Minutes(
+                    Lookup::of(view, dimension)?,
+                    read_columns(view, name, &MINUTE_COLUMNS)?,
+                ),
+                (Table::Groups(groups, minutes_of), Some(dimension)) => {
+                    let keys = Lookup::of(view, dimension)?;
+                    let mut found = ByGroup::read(view, keys, groups)?;
+                    if let Some(chosen) = question.chosen.filter(|_| index == last) {
+                        found.choose(chosen);
+                    }
+                    if by_minute {
+                        found.read_minutes(view, minutes_of, minutes[0].len())?;
+                    }
+                    Columns::Groups(found)
+                }
+                _ => Columns::Whole,
+            });
         }
-        Ok(())
+        let wanted = parts.iter();
+        let wanted = wanted.map(|p| (i64::from(p.info().group), question.wanted(p)));
+        Ok(FileTotals {
+            minutes,
+            columns,
+            wanted: wanted.collect(),
+        })
     }
 
-    /// Adds a table of totals by a dimension.
-    fn add_keys(
-        &self,
-        keys: &Keys,
-        columns: &[Column; COLUMNS.len()],
-        by_minute: &ByMinute,
-        cube: &mut Cube<Key>,
-    ) {
-        let [group, key, minute, sum_ms, most] = columns;
-        let mut ids: HashMap<i64, usize> = HashMap::new();
-        let mut newest: Option<(i64, usize)> = None;
-        for row in 0..group.len() {
-            let bucket = by_minute.bucket(minute[row]);
-            if bucket == NONE || !self.is_wanted(group[row]) {
-                continue;
-            }
-            let id = match newest {
-                Some((known, id)) if known == key[row] => id,
-                _ => *ids.entry(key[row]).or_insert_with(|| {
-                    let code = keys.codes.of_reference(key[row]).unwrap_or(0);
-                    cube.id((keys.keys[code as usize].clone(), None))
-                }),
-            };
-            newest = Some((key[row], id));
-            cube.add_cell(id, cell(bucket, sum_ms[row], most[row]));
-        }
+    /// A group has a chosen key whose minutes it needs and the file has not.
+    fn is_unknown(&self, group: u32) -> bool {
+        let group = i64::from(group);
+        let spans_buckets = self.wanted.get(&group).is_some_and(|w| w.bucket.is_none());
+        spans_buckets
+            && self.columns.iter().any(|columns| match columns {
+                Columns::Groups(by_group) => by_group.is_unknown(group),
+                _ => false,
+            })
     }
 
-    /// Adds the table `minute`; returns the bucket of each minute.
-    fn add_minutes(
-        &self,
-        buckets: &Buckets,
-        groups: &[Vec<&Dimension>],
-        sums: &mut Sums,
-    ) -> ByMinute {
+    /// Adds the table `minute`; returns where its minutes belong.
+    fn add_minutes(&self, question: &Totals, sums: &mut Sums) -> Places {
+        let buckets = question.buckets;
         let column = |c: usize, row: usize| self.minutes[c][row];
-        let rows = (0..self.minutes[0].len()).filter(|row| self.is_wanted(column(0, *row)));
-        let mut by_minute = ByMinute::default();
-        for row in rows {
+        let all = self.minutes[0].len();
+        let mut places = Places {
+            rows: vec![NONE; all],
+            by_minute: ByMinute::default(),
+        };
+        for row in 0..all {
+            let Some(wanted) = self.wanted.get(&column(0, row)) else {
+                continue;
+            };
             let minute = column(1, row);
             let coverage = Coverage::from_row(std::array::from_fn(|i| column(2 + i, row)));
-            let start = minute.saturating_mul(MINUTE);
-            let Some(bucket) = buckets.index(start) else {
-                if start < buckets.since() {
-                    sums.observed.minute_before(&coverage);
-                }
-                continue;
+            // The part may begin behind the begin of its first minute.
+            let start = minute.saturating_mul(MINUTE).max(wanted.first);
+            let bucket = match wanted.bucket {
+                Some(bucket) => bucket,
+                None => match buckets.index(start) {
+                    Some(bucket) => {
+                        places.by_minute.put(minute, bucket as u32);
+                        bucket as u32
+                    }
+                    None if start < buckets.since() => {
+                        sums.observed.minute_before(&coverage);
+                        continue;
+                    }
+                    None => continue,
+                },
             };
-            let bucket = bucket as u32;
-            by_minute.put(minute, bucket);
+            places.rows[row] = bucket;
             sums.observed.at(bucket).add(&coverage);
             let cell = cell(bucket, column(10, row), column(11, row));
-            for (index, _) in groups.iter().enumerate().filter(|group| group.1.is_empty()) {
-                if cell.sessions > 0 {
+            for (index, columns) in self.columns.iter().enumerate() {
+                if matches!(columns, Columns::Whole) && cell.sessions > 0 {
                     let id = sums.cubes[index].id((None, None));
                     sums.cubes[index].add_cell(id, cell);
                 }
             }
         }
-        by_minute
+        places
+    }
+
+    /// Adds a table of totals by minute.
+    fn add_by_minute(
+        &self,
+        keys: &Lookup,
+        columns: &[Column; MINUTE_COLUMNS.len()],
+        places: &Places,
+        cube: &mut Cube<Key>,
+    ) {
+        let [group, key, minute, sum_ms, most] = columns;
+        let mut ids = Ids::new(keys);
+        let mut row = 0;
+        while row < group.len() {
+            let begin = row;
+            let same = |row: &usize| (group[*row], key[*row]) == (group[begin], key[begin]);
+            row += (begin..group.len()).take_while(same).count();
+            let Some(wanted) = self.wanted.get(&group[begin]) else {
+                continue;
+            };
+            let code = keys.code(key[begin]);
+            for row in begin..row {
+                let bucket = match wanted.bucket {
+                    Some(bucket) => bucket,
+                    None => places.by_minute.bucket(minute[row]),
+                };
+                if bucket != NONE {
+                    let id = ids.of(code, cube);
+                    cube.add_cell(id, cell(bucket, sum_ms[row], most[row]));
+                }
+            }
+        }
+    }
+}
+
+fn read_columns<const N: usize>(
+    view: &View,
+    table: &str,
+    names: &[&str; N],
+) -> QueryResult<[Column; N]> {
+    let columns: Vec<Column> = names
+        .iter()
+        .map(|name| view.part.ints(table, name))
+        .collect::<crate::Result<_>>()?;
+    let columns: Result<[Column; N], _> = columns.try_into();
+    columns.map_err(|_| QueryError::new("XX000", "columns of totals are missing"))
+}
+
+impl ByGroup {
+    fn read(view: &View, keys: Lookup, table: &str) -> QueryResult<ByGroup> {
+        let width = keys.0.keys.len();
+        Ok(ByGroup {
+            keys,
+            columns: read_columns(view, table, &GROUP_COLUMNS)?,
+            chosen: vec![true; width],
+            begins: vec![None; width],
+            minutes: Column::default(),
+        })
+    }
+
+    /// Keeps to the keys that were chosen.
+    fn choose(&mut self, chosen: &HashSet<Key>) {
+        for (code, wanted) in self.chosen.iter_mut().enumerate() {
+            *wanted = chosen.contains(&self.keys.key(code));
+        }
+    }
+
+    /// Reads the minutes of the largest keys, so many of each.
+    fn read_minutes(&mut self, view: &View, table: &str, minutes: usize) -> QueryResult<()> {
+        let [key, sum_ms] = read_columns(view, table, &KEY_COLUMNS)?;
+        for begin in (0..key.len()).step_by(minutes.max(1)) {
+            if begin + minutes <= key.len() {
+                let code = self.keys.code(key[begin]);
+                self.begins[code] = Some(begin);
+            }
+        }
+        self.minutes = sum_ms;
+        Ok(())
+    }
+
+    fn is_unknown(&self, number: i64) -> bool {
+        let [group, key, ..] = &self.columns;
+        let first = group.partition_point(|g| *g < number);
+        let own = group[first..].iter().take_while(|g| **g == number).count();
+        let mut codes = key[first..first + own].iter().map(|k| self.keys.code(*k));
+        codes.any(|code| self.chosen[code] && self.begins[code].is_none())
+    }
+
+    /// Adds the groups that lie in one bucket whole, of the others the minutes
+    /// of the chosen keys. The most in one tick stands in any bucket of the
+    /// group: what is asked is that of the window.
+    fn add(&self, file: &FileTotals, places: &Places, cube: &mut Cube<Key>) {
+        let [group, key, sum_ms, most] = &self.columns;
+        let mut ids = Ids::new(&self.keys);
+        let mut rows: HashMap<i64, (usize, usize)> = HashMap::new();
+        for (row, group) in file.minutes[0].iter().enumerate() {
+            rows.entry(*group).or_insert((row, row)).1 = row + 1;
+        }
+        for row in 0..group.len() {
+            let code = self.keys.code(key[row]);
+            let Some(wanted) = file.wanted.get(&group[row]).filter(|_| self.chosen[code]) else {
+                continue;
+            };
+            let id = ids.of(code, cube);
+            if let Some(bucket) = wanted.bucket {
+                cube.add_cell(id, cell(bucket, sum_ms[row], most[row]));
+                continue;
+            }
+            let mut most = most[row];
+            let (first, end) = rows.get(&group[row]).copied().unwrap_or_default();
+            let Some(begin) = self.begins[code] else {
+                continue;
+            };
+            for minute in first..end {
+                let sum_ms = self.minutes[begin + minute];
+                if sum_ms != 0 && places.rows[minute] != NONE {
+                    cube.add_cell(id, cell(places.rows[minute], sum_ms, most));
+                    most = 0;
+                }
+            }
+        }
     }
 }
 
@@ -247,104 +524,4 @@ impl ByMinute {
         let at = minute.wrapping_sub(self.first) as usize;
         self.buckets.get(at).copied().unwrap_or(NONE)
     }
-}
-
-/// Dimensions that a schema has totals by.
-fn dimensions(schema: &Schema) -> QueryResult<Vec<(usize, Dimension)>> {
-    let tables = schema.tables.iter().enumerate();
-    let named = tables.filter_map(|(t, def)| Some((t, def.name.strip_prefix("minute_")?)));
-    named
-        .map(|(t, name)| Ok((t, Dimension::find(schema, "dimension", name)?)))
-        .collect()
-}
-
-/// Adds the totals of a group to the tables of its file, by index of the
-/// schema.
-pub fn write(part: &Part, group: u32, tables: &mut [Table]) -> QueryResult<()> {
-    let begin = part.min_ms().saturating_mul(1000).div_euclid(MINUTE) * MINUTE;
-    let end = part.max_ms().saturating_mul(1000).saturating_add(1);
-    let buckets = Buckets::new(begin, end, MINUTE, None, MAX_BUCKETS)?;
-    let mut observed = Observed::default();
-    let ticks = Ticks::read(part, &buckets, &mut observed)?;
-    let selection = Selection::load();
-    let schema = part.schema();
-    let view = View::new(part, super::text::decode);
-    let tests = Tests::of(&view, schema, &selection)?;
-    let selected = Selected::of(&view, &tests, &selection, false)?;
-    let (mut ranges, mut numbers) = (Vec::new(), Vec::new());
-    let mut adder = Adder::default();
-    selected.ranges(&ticks, &mut ranges);
-    let mut by_key = |dimensions: &[Rc<Keys>]| -> QueryResult<Vec<(u32, Cells)>> {
-        let mut coder = Coder::default();
-        coder.numbers(part, &selected, dimensions, &mut numbers)?;
-        let codes = coder.take_codes();
-        let mut found: Vec<(u32, Cells)> = codes.iter().map(|c| (*c, Cells::default())).collect();
-        let add = |number: u32, cell| found[number as usize].1.add(cell);
-        adder.cells(&ticks, &ranges, &numbers, codes.len(), add);
-        Ok(found)
-    };
-    let whole = by_key(&[])?.pop().unwrap_or_default().1;
-    let first = begin.div_euclid(MINUTE);
-    let minute = |bucket: u32| first + i64::from(bucket);
-    for (bucket, coverage) in observed.buckets() {
-        let cell = whole.bucket(*bucket);
-        let load = cell.map_or([0, 0], |c| [c.sum_ms, i64::from(c.sessions)]);
-        let row = [i64::from(group), minute(*bucket)];
-        let row = row.into_iter().chain(coverage.to_row()).chain(load);
-        put(schema, tables, WHOLE, row)?;
-    }
-    for (t, dimension) in dimensions(schema)? {
-        let keys = dimension.resolve(&view, &selected.runs)?;
-        let references = keys.codes.references(keys.keys.len()).unwrap_or_default();
-        let found = by_key(&[keys])?.into_iter();
-        let mut found: Vec<(i64, Cells)> = found
-            .map(|(code, cells)| (references[code as usize], cells))
-            .collect();
-        found.sort_by_key(|(reference, _)| *reference);
-        for (reference, cells) in &found {
-            for cell in &cells.0 {
-                let row = [
-                    i64::from(group),
-                    *reference,
-                    minute(cell.bucket),
-                    cell.sum_ms,
-                    i64::from(cell.sessions),
-                ];
-                put(schema, tables, &schema.tables[t].name, row)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Adds a row; its values are in the order of the columns.
-fn put(
-    schema: &Schema,
-    tables: &mut [Table],
-    name: &str,
-    row: impl IntoIterator<Item = i64>,
-) -> QueryResult<()> {
-    let missing = || QueryError::new("XX000", format!("no table \"{name}\""));
-    let t = schema.index(name).ok_or_else(missing)?;
-    let at = tables[t].add_row();
-    for (c, value) in row.into_iter().enumerate() {
-        tables[t].set(c, at, value);
-    }
-    Ok(())
-}
-
-/// The tables of totals, which every file has beside those it was sent.
-pub fn tables() -> Vec<TableDef> {
-    let whole = ["group", "minute"].iter().chain(&COVERAGE);
-    let whole: Vec<&str> = whole.chain(&["sum_ms", "most"]).copied().collect();
-    let mut tables = vec![TableDef::of_numbers(FIRST_ID, WHOLE, &whole)];
-    for (index, dimension) in BY.iter().enumerate() {
-        let name = format!("{WHOLE}_{dimension}");
-        tables.push(TableDef::of_numbers(
-            FIRST_ID + 1 + index as u8,
-            &name,
-            &COLUMNS,
-        ));
-    }
-    tables
 }

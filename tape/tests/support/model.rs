@@ -130,6 +130,16 @@ pub struct Asked {
     /// Read from sealed files, and with their totals.
     pub sealed: bool,
     pub totals: bool,
+    pub kept: Kept,
+}
+
+/// What totals sealed files have.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept {
+    /// Of how many queries by minute.
+    pub minute_keys: usize,
+    /// Every second file is of a version without totals by query.
+    pub mixed: bool,
 }
 
 impl Asked {
@@ -311,9 +321,16 @@ pub fn asked(dimensions: &'static [&'static str]) -> impl Strategy<Value = Asked
     let bucket = prop_oneof![Just(1000_i64), Just(7000), Just(60_000), Just(600_000)];
     let window = (-20_000..300_000_i64, 0..400_000_i64, 0..2_i64);
     let filters = prop::collection::vec(filter(), 0..3);
-    let summed = prop::sample::select(&["wait_event", "wait_event_type", "query_id"][..]);
+    let summed = ["wait_event", "wait_event_type", "query_id", "query_id"];
+    let summed = prop::sample::select(summed.to_vec());
     let what = (dimension(), dimension(), order, 1..6_i64);
-    let how = (1..4_usize, any::<bool>(), any::<bool>());
+    let how = (
+        1..4_usize,
+        any::<bool>(),
+        any::<bool>(),
+        0..5_usize,
+        prop::bool::weighted(0.2),
+    );
     let asked = (window, bucket, scope, any::<bool>(), filters, what, how).prop_map(
         |((since, length, half), bucket, scope, by_leader, filters, what, how)| Asked {
             since_us: (BEGIN_MS + since) * 1000 + half * 500,
@@ -332,6 +349,10 @@ pub fn asked(dimensions: &'static [&'static str]) -> impl Strategy<Value = Asked
             threads: how.0,
             sealed: how.1,
             totals: how.2,
+            kept: Kept {
+                minute_keys: how.3,
+                mixed: how.4,
+            },
         },
     );
     (asked, prop::option::of(summed)).prop_map(|(asked, summed)| match summed {
@@ -342,7 +363,7 @@ pub fn asked(dimensions: &'static [&'static str]) -> impl Strategy<Value = Asked
 
 impl Tape {
     /// The tape in memory, or in sealed files of three groups each.
-    pub fn store(&self, sealed: bool) -> Store {
+    pub fn store(&self, asked: &Asked) -> Store {
         let mut pieces: Vec<&[Tick]> = Vec::new();
         let mut begin = 0;
         for end in 1..=self.ticks.len() {
@@ -351,11 +372,11 @@ impl Tape {
                 begin = end;
             }
         }
-        if sealed {
-            return sealed_files(&pieces);
+        if asked.sealed {
+            return sealed_files(&pieces, asked.kept);
         }
         Store::from_parts(pieces.into_iter().map(|ticks| {
-            let mut b = builder();
+            let mut b = builder(true);
             fill(&mut b, ticks);
             b.finish(identity())
         }))
@@ -400,12 +421,13 @@ impl Tape {
     }
 }
 
-fn sealed_files(pieces: &[&[Tick]]) -> Store {
+fn sealed_files(pieces: &[&[Tick]], kept: Kept) -> Store {
     let storage = MemoryStorage::new();
     for (number, groups) in pieces.chunks(3).enumerate() {
-        let mut b = builder();
+        let mut b = builder(!kept.mixed || number % 2 == 0);
         let numbers = Numbers::one(number as u64 + 1);
-        let mut file = SealedFile::create(&storage, numbers, b.schema(), identity()).unwrap();
+        let file = SealedFile::create(&storage, numbers, b.schema(), identity()).unwrap();
+        let mut file = file.with_minute_keys(kept.minute_keys);
         for ticks in groups {
             fill(&mut b, ticks);
             file.group(&mut b, FrameRange::default()).unwrap();
@@ -417,8 +439,11 @@ fn sealed_files(pieces: &[&[Tick]]) -> Store {
     store
 }
 
-fn builder() -> PartBuilder {
-    PartBuilder::new(Arc::new(catalog().clone().with_runs())).unwrap()
+fn builder(by_query: bool) -> PartBuilder {
+    let mut schema = catalog().clone().with_runs();
+    let is_by_query = |name: &str| matches!(name, "group_query_id" | "minute_query_id");
+    schema.tables.retain(|t| by_query || !is_by_query(&t.name));
+    PartBuilder::new(Arc::new(schema)).unwrap()
 }
 
 fn identity() -> Identity {

@@ -5,6 +5,7 @@ use super::answer::{
     window_coverage,
 };
 use super::{Argument, Call, Function, aas};
+use crate::query::bucket::Buckets;
 use crate::query::cube::Cells;
 use crate::query::dimension::{Dimension, names};
 use crate::query::error::{QueryError, QueryResult};
@@ -14,7 +15,7 @@ use crate::query::scan::{Key, Scan, Scanned};
 use crate::query::spec::{Field, Sink, Type, Value};
 use crate::query::text::Texts;
 use crate::query::vocabulary as pg;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{HashMap, HashSet};
 
 const FIELDS: &[Field] = &[
@@ -130,19 +131,70 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let width = spec.bucket_us.unwrap_or(aas::MINUTE);
     let buckets = buckets(spec, window, width, MAX_BUCKETS)?;
     let scan = Scan::new(spec, call.store, window, call.cancel)?;
+    let by_avg = matches!(shape.order, Order::Avg) && spec.n.is_some();
+    let mut found = match &shape.by {
+        None if by_avg && scan.ranks_by_totals(&shape.dimension) => {
+            largest(&scan, &shape, buckets)?
+        }
+        _ => all(&scan, &shape, buckets, by_avg)?,
+    };
+    let lines = lines(&shape, &mut found);
+    let scanned = found.scanned;
+    let texts = texts(&scan, &shape, &lines)?;
+    print(&scan, &shape, &scanned, window, lines, &texts, sink)
+}
+
+/// What was found, and what of it has no cells of its own.
+struct Found {
+    scanned: Scanned,
+    /// Keys that have parts which were not chosen.
+    left: HashSet<Option<String>>,
+    /// Only the largest keys have cells; these are of all keys together.
+    whole: Option<Cells>,
+}
+
+/// Every key, and with `by` its parts: when `by_avg` only the largest.
+fn all(scan: &Scan, shape: &Shape, buckets: Buckets, by_avg: bool) -> QueryResult<Found> {
     let mut groups = vec![vec![&shape.dimension]];
     groups.extend(shape.by.as_ref().map(|by| vec![&shape.dimension, by]));
     let mut left = HashSet::new();
-    let mut scanned = match (shape.by.is_some(), shape.order, spec.n) {
-        (true, Order::Avg, Some(_)) => {
+    let scanned = match shape.by {
+        Some(_) if by_avg => {
             let choose = |sizes| choose(shape.n, sizes, &mut left);
             scan.chosen_sums(buckets, &groups, choose)?
         }
         _ => scan.sums(buckets, &groups)?,
     };
-    let lines = lines(&shape, &mut scanned, &left);
-    let texts = texts(&scan, &shape, &lines)?;
-    print(&scan, &shape, &scanned, window, lines, &texts, sink)
+    Ok(Found {
+        scanned,
+        left,
+        whole: None,
+    })
+}
+
+/// The largest keys, and all together.
+fn largest(scan: &Scan, shape: &Shape, buckets: Buckets) -> QueryResult<Found> {
+    let groups = [vec![], vec![&shape.dimension]];
+    let mut is_rest = false;
+    let choose = |sizes: Vec<(Key, i64)>| {
+        let mut sizes: Vec<Weighed> = sizes.into_iter().map(|(key, sum)| (key.0, sum)).collect();
+        sizes.sort_by(larger);
+        is_rest = sizes.len() > shape.n;
+        let chosen = sizes.into_iter().take(shape.n);
+        chosen.map(|(key, _)| (key, None)).collect()
+    };
+    let mut scanned = scan.chosen_sums(buckets, &groups, choose)?;
+    let whole = scanned.cubes.remove(0).into_keys().pop();
+    Ok(Found {
+        scanned,
+        left: HashSet::new(),
+        whole: whole.map(|key| key.1).filter(|_| is_rest),
+    })
+}
+
+/// Largest first, ties by key.
+fn larger(a: &Weighed, b: &Weighed) -> Ordering {
+    b.1.cmp(&a.1).then_with(|| compare_keys(&a.0, &b.0))
 }
 
 /// A key with its Σ weight.
@@ -157,13 +209,12 @@ fn choose(n: usize, sizes: Vec<(Key, i64)>, left: &mut HashSet<Option<String>>) 
         *sum += size;
         parts.push((by, size));
     }
-    let largest = |a: &Weighed, b: &Weighed| b.1.cmp(&a.1).then_with(|| compare_keys(&a.0, &b.0));
     let mut ranked: Vec<Weighed> = keys.iter().map(|(key, all)| (key.clone(), all.0)).collect();
-    ranked.sort_by(largest);
+    ranked.sort_by(larger);
     let mut chosen = HashSet::new();
     for (key, _) in ranked.into_iter().take(n) {
         let mut parts = keys.remove(&key).unwrap_or_default().1;
-        parts.sort_by(largest);
+        parts.sort_by(larger);
         if parts.len() > n {
             left.insert(key.clone());
         }
@@ -173,8 +224,9 @@ fn choose(n: usize, sizes: Vec<(Key, i64)>, left: &mut HashSet<Option<String>>) 
     chosen
 }
 
-/// Ranks and cuts. Keys in `left` have parts that were not chosen.
-fn lines(shape: &Shape, scanned: &mut Scanned, left: &HashSet<Option<String>>) -> Vec<Line> {
+/// Ranks and cuts.
+fn lines(shape: &Shape, found: &mut Found) -> Vec<Line> {
+    let Found { scanned, left, .. } = found;
     let mut cubes = std::mem::take(&mut scanned.cubes).into_iter();
     let whole = cubes.next().unwrap_or_default().into_keys();
     let mut whole: Vec<(Option<String>, Cells)> = whole
@@ -183,6 +235,11 @@ fn lines(shape: &Shape, scanned: &mut Scanned, left: &HashSet<Option<String>>) -
         .collect();
     shape.order.sort(&mut whole, scanned);
     let rest = whole.split_off(shape.n.min(whole.len()));
+    let rest = match &found.whole {
+        Some(all) => Some(all.without(whole.iter().map(|key| &key.1))),
+        None if rest.is_empty() => None,
+        None => Some(Cells::merged(rest.iter().map(|r| &r.1))),
+    };
     let mut lines = Vec::new();
     match cubes.next() {
         None => lines.extend(whole.into_iter().map(|(key, cells)| Line {
@@ -201,13 +258,13 @@ fn lines(shape: &Shape, scanned: &mut Scanned, left: &HashSet<Option<String>>) -
             }
         }
     }
-    if !rest.is_empty() {
+    if let Some(cells) = rest {
         lines.push(Line {
             key: None,
             by_key: None,
             other: true,
             other_by: shape.by.is_some(),
-            cells: Cells::merged(rest.iter().map(|r| &r.1)),
+            cells,
         });
     }
     lines
