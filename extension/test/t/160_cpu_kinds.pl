@@ -93,7 +93,11 @@ cmp_ok(
 kill 'STOP', @pids;
 $kinds = kinds();
 note join ', ', map { "$_ $kinds->{$_}" } sort keys %$kinds;
-is($kinds->{uninstrumented}, 4 * $kinds->{ticks}, 'stopped: uninstrumented');
+
+# a tick that was kept from the CPU may leave some kinds unread
+my $unread = $kinds->{'CPU*'} // 0;
+is($kinds->{uninstrumented} + $unread, 4 * $kinds->{ticks}, 'stopped: uninstrumented');
+cmp_ok($unread, '<=', $kinds->{ticks}, 'and seldom unread');
 kill 'CONT', @pids;
 
 # A backend that waits for a program sleeps, and reports no wait event.
