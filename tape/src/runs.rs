@@ -2,7 +2,7 @@
 //! become one row. Samples must come in ascending order of ticks; one that
 //! does not is refused, so that no two runs of a session overlap.
 
-use crate::schema::{RUN, Schema};
+use crate::schema::{ColumnType, RUN, Schema};
 use crate::table::Table;
 
 /// Builds the rows of table `run`. Values are given in the order of
@@ -20,12 +20,17 @@ pub struct RunBuilder {
 }
 
 impl RunBuilder {
-    /// `None` when the schema has no complete table `run`.
+    /// `None` when the schema has no complete table `run`, or its sessions are
+    /// not rows of a table, whose number bounds memory.
     pub fn new(schema: &Schema) -> Option<Self> {
         let def = schema.table(RUN)?;
         let first_tick = def.index("first_tick")?;
         let ticks = def.index("ticks")?;
         let session = def.index("session")?;
+        let target = &def.columns[session];
+        if target.ty != ColumnType::Ref || schema.index(&target.target).is_none() {
+            return None;
+        }
         let own = [first_tick, ticks, session];
         Some(RunBuilder {
             table: Table::new(def),
@@ -125,6 +130,20 @@ mod tests {
         Schema::from_catalog(include_str!("../../catalog/samples.h"))
             .unwrap()
             .with_runs()
+    }
+
+    #[test]
+    fn a_session_that_is_no_row_of_a_table_is_refused() {
+        let mut schema = schema();
+        let run = schema.index(RUN).unwrap();
+        let session = schema.tables[run].index("session").unwrap();
+        let as_recorded = schema.tables[run].columns[session].clone();
+        schema.tables[run].columns[session].ty = ColumnType::Int;
+        assert!(RunBuilder::new(&schema).is_none());
+        schema.tables[run].columns[session] = as_recorded;
+        assert!(RunBuilder::new(&schema).is_some());
+        schema.tables[run].columns[session].target = "nowhere".into();
+        assert!(RunBuilder::new(&schema).is_none());
     }
 
     #[test]
