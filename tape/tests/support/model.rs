@@ -151,6 +151,10 @@ impl Asked {
         self.until_us = self.until_us.max(self.since_us + minute);
         self.bucket_us = (self.bucket_us / minute).max(1) * minute;
         (self.scope, self.by_leader, self.filters) = ("load", false, Vec::new());
+        if self.dimension == "query_id" {
+            // Totals rank by averages alone.
+            (self.order_by, self.sealed, self.totals) = ("avg", true, true);
+        }
         self
     }
 }
