@@ -1,0 +1,101 @@
+# Stripes under contention: a writer that was stopped while it holds the lock of
+# a stripe costs nobody a wait and no execution its count, as long as there are
+# stripes left; then what is not counted is counted as skipped.
+
+use strict;
+use warnings;
+use FindBin;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use TachoStatements qw(statements_cluster pgbench_script run_pgbench);
+
+my $extension = "$FindBin::RealBin/../..";
+my $library = PostgreSQL::Test::Utils::tempdir() . '/stripes.so';
+
+sub config { chomp(my $value = `$ENV{PG_CONFIG} $_[0]`); return $value; }
+system("cc -O1 -g -fPIC -shared -Wl,-Bsymbolic -o $library"
+	  . " -I '" . config('--includedir-server') . "' -I '$extension/src' '$extension/test/unit/stripes.c'") == 0
+  or die 'could not build the library that holds stripes';
+
+my $node = statements_cluster('stripes', conf => "max_connections = 40\ntacho.statements_max = 300\n");
+
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+
+sql("create function stripes_lock(bigint, int) returns int strict language c as '$library'");
+sql("create function stripes_unlock(bigint) returns void strict language c as '$library'");
+sql("create function stripes_used(bigint) returns int strict language c as '$library'");
+
+sub query_id { return sql("select queryid from tacho.statements where query ~ '^with $_[0] '") }
+sub calls { return sql("select coalesce(sum(calls), 0) from tacho.statements where query ~ '^with $_[0] '") }
+sub info { return sql("select $_[0] from tacho.statements_info") }
+
+# Everybody executes the statement of that name.
+sub load
+{
+	my ($name, @options) = @_;
+	my $script = pgbench_script($node, $name . int(rand(1e9)), "with $name as (select 1) select from $name;\n");
+
+	return run_pgbench($node, $script, '-j', 2, @options);
+}
+
+# one writer stopped: the others get stripes of their own
+is(load('hot', '-c', 1, '-t', 100), 100, 'a statement without contention');
+my $hot = query_id('hot');
+is(sql("select stripes_lock($hot, 1)"), 1, 'has one stripe, whose lock is held now');
+is(load('hot', '-c', 16, '-t', 250), 4000, '16 clients execute it all the same');
+is(info('promotions || $$ $$ || skipped'), '1 0', 'it got more stripes, once, and no execution was skipped');
+is(calls('hot'), 4100, 'each was counted, as a reader sees while the lock is held');
+cmp_ok(sql("select stripes_used($hot)"), '>=', 4, '... on several stripes');
+sql("select stripes_unlock($hot)");
+load('hot', '-c', 16, '-t', 250);
+is(calls('hot'), 8100, 'with the first stripe back, too');
+is(sql(q{select calls = rows and calls = (select sum(b) from unnest(histogram) b)
+	and min_exec_time > 0 and max_exec_time <= total_exec_time from tacho.statements where query ~ '^with hot '}),
+	't', 'the other counters agree');
+
+# no stripe left: skipped, told, and nobody waits
+is(sql("select stripes_lock($hot, 8)"), 8, 'all eight held');
+load('hot', '-c', 4, '-t', 25);
+is(info('skipped'), 100, 'what cannot be counted is counted as skipped');
+is(calls('hot'), 8100, '... and nowhere else');
+sql("select stripes_unlock($hot)");
+
+# extremes and everything of it, over all stripes
+sql("select tacho.statements_reset(0, 0, $hot, true)");
+is(sql(q{select min_exec_time + max_exec_time from tacho.statements where query ~ '^with hot '}), 0,
+	'resetting extremes resets those of all stripes');
+$node->restart;
+is(calls('hot'), 8100, 'a restart keeps what all stripes have counted');
+load('hot', '-c', 2, '-t', 50);
+is(calls('hot'), 8200, '... and goes on');
+
+# more contended statements than groups of stripes
+my $before = info('skipped');
+my $each = join ';', map { "with many$_ as (select 1) select from many$_" } 1 .. 65;
+sql($each);
+my @many = split /\n/, query_id('many[0-9]+');
+is(scalar(@many), 65, '65 statements');
+sql(join ';', map { "select stripes_lock($_, 1)" } @many);
+sql($each);
+is(info('promotions'), 64, '64 statements have more stripes');
+is(info('skipped') - $before, 1, 'the 65th has none to get: skipped, not waited for');
+sql(join ';', map { "select stripes_unlock($_)" } @many);
+is(calls('many[0-9]+'), 65 + 64, 'all others were counted');
+
+# eviction takes the counters of all stripes along
+my $all = q{select sum(calls) + (select skipped from tacho.statements_info) from tacho.statements};
+sql('select tacho.statements_reset()');
+load('gone', '-c', 1, '-t', 10);
+my $gone = query_id('gone');
+sql("select stripes_lock($gone, 1)");
+load('gone', '-c', 8, '-t', 100);
+cmp_ok(sql("select stripes_used($gone)"), '>', 2, 'a group that was given back by a reset is used again');
+sql("select stripes_unlock($gone)");
+my $sum = sql($all);
+sql(join ';', map { "with other$_ as (select 1) select from other$_" } 1 .. 3000);
+is(sql("select count(*) from tacho.statements where queryid = $gone"), 0, 'a statement with eight stripes was evicted');
+is(sql($all), $sum + 1 + 3000 + 1, '... and nothing was lost: entries + evicted + skipped = executed');
+
+$node->stop;
+unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal/, 'no process died');
+done_testing();

@@ -1,0 +1,98 @@
+/*
+ * stripes.c
+ *	  Holds the locks of an entry's stripes, as a writer does that the operating
+ *	  system has stopped at the worst moment. For 109_statements_stripes.pl,
+ *	  which builds it; not part of the extension.
+ *
+ * A stripe's lock is a bit that belongs to no process, so one statement takes
+ * it and another one gives it back.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+
+/* the way into the shared memory, with settings that do not matter here */
+#include "statements_memory.c"
+
+PG_MODULE_MAGIC;
+PG_FUNCTION_INFO_V1(stripes_lock);
+PG_FUNCTION_INFO_V1(stripes_unlock);
+PG_FUNCTION_INFO_V1(stripes_used);
+
+int			tacho_statements_max = 100;
+int			tacho_statements_max_reserved = 0;
+int			tacho_query_text_memory = 0;
+int			tacho_query_text_memory_reserved = 0;
+StatementsAlias statements_alias;
+
+/* The entry of a query identifier, which there must be one of. */
+static StatementEntry *
+entry_of(int64 query_id)
+{
+	if (!statements_active())
+		statements_shmem_startup();
+	for (uint32 i = 0; i < pg_atomic_read_u32(&statements_memory.shared->slots.untouched); i++)
+	{
+		StatementEntry *entry = &statements_memory.entries[i];
+
+		if (pg_atomic_read_u64(&entry->generation) != 0 &&
+			entry->key.query_id == (uint64) query_id)
+			return entry;
+	}
+	elog(ERROR, "there is no entry of the query " INT64_FORMAT, query_id);
+	return NULL;
+}
+
+/* Stripe `i`, NULL if the entry has fewer. */
+static Stripe *
+stripe_of(StatementEntry *entry, int i)
+{
+	uint32		group = pg_atomic_read_u32(&entry->stripes);
+
+	if (i == 0)
+		return &entry->stripe;
+	return group == 0 || i >= STRIPES_MAX ? NULL
+		: &statements_memory.groups[group - 1].stripe[i - 1];
+}
+
+/* Locks the first `n` stripes of a query's entry; returns how many it has. */
+Datum
+stripes_lock(PG_FUNCTION_ARGS)
+{
+	StatementEntry *entry = entry_of(PG_GETARG_INT64(0));
+	Stripe	   *stripe;
+	int			i;
+
+	for (i = 0; (stripe = stripe_of(entry, i)) != NULL; i++)
+		while (i < PG_GETARG_INT32(1) && !stripe_trylock(stripe))
+			pg_spin_delay();
+	PG_RETURN_INT32(i);
+}
+
+/* Unlocks all that are locked; nobody else may be writing. */
+Datum
+stripes_unlock(PG_FUNCTION_ARGS)
+{
+	StatementEntry *entry = entry_of(PG_GETARG_INT64(0));
+	Stripe	   *stripe;
+
+	for (int i = 0; (stripe = stripe_of(entry, i)) != NULL; i++)
+		if (pg_atomic_read_u32(&stripe->change) & 1)
+			stripe_unlock(stripe);
+	PG_RETURN_VOID();
+}
+
+/* Number of the stripes that have counted executions. */
+Datum
+stripes_used(PG_FUNCTION_ARGS)
+{
+	StatementEntry *entry = entry_of(PG_GETARG_INT64(0));
+	Stripe	   *stripe;
+	int			n = 0;
+
+	for (int i = 0; (stripe = stripe_of(entry, i)) != NULL; i++)
+		n += stripe->counters.calls > 0;
+	PG_RETURN_INT32(n);
+}
