@@ -105,18 +105,15 @@ values_of_squares(const CounterDescriptor *descriptor, uint16 *calls,
 
 /*
  * Duration, in ms, that `share` of the executions did not exceed: linear
- * within the bucket, and within the extremes when they are set.
+ * within the bucket, and within the extremes when they are set. `n`: executions
+ * in the histogram.
  */
 static double
-percentile(const Counters *counters, double share)
+percentile(const Counters *counters, int64 n, double share)
 {
-	int64		n = 0;
-	double		rank;
+	double		rank = share * n;
 	double		ms = 0;
 
-	for (int b = 0; b < HISTOGRAM_BUCKETS; b++)
-		n += counters->histogram[b];
-	rank = share * n;
 	for (int b = 0; b < HISTOGRAM_BUCKETS; b++)
 	{
 		double		count = counters->histogram[b];
@@ -141,29 +138,42 @@ percentile(const Counters *counters, double share)
 	return ms;
 }
 
+/*
+ * The buckets as an array of SQL. construct_array() would ask the server for
+ * the same, number by number: a tenth of what reading the view costs.
+ */
+static Datum
+buckets_datum(const int64 *buckets)
+{
+	Size		size = ARR_OVERHEAD_NONULLS(1) + HISTOGRAM_BUCKETS * sizeof(int64);
+	ArrayType  *array = palloc0(size);
+
+	SET_VARSIZE(array, size);
+	array->ndim = 1;
+	array->elemtype = INT8OID;
+	ARR_DIMS(array)[0] = HISTOGRAM_BUCKETS;
+	ARR_LBOUND(array)[0] = 1;
+	memcpy(ARR_DATA_PTR(array), buckets, HISTOGRAM_BUCKETS * sizeof(int64));
+	return PointerGetDatum(array);
+}
+
 static int
 histogram_to_datums(const Counters *counters, Datum *values, bool *nulls)
 {
 	static const double shares[] = {0.50, 0.95, 0.99};
-	Datum		buckets[HISTOGRAM_BUCKETS];
 	int64		n = 0;
 	int			column = 0;
 
 	for (int b = 0; b < HISTOGRAM_BUCKETS; b++)
-	{
 		n += counters->histogram[b];
-		buckets[b] = Int64GetDatum(counters->histogram[b]);
-	}
 	for (; column < lengthof(shares); column++)
 	{
 		nulls[column] = n == 0;
-		values[column] = Float8GetDatum(percentile(counters, shares[column]));
+		values[column] = n == 0 ? (Datum) 0
+			: Float8GetDatum(percentile(counters, n, shares[column]));
 	}
 	nulls[column] = false;
-	values[column++] = PointerGetDatum(construct_array(buckets,
-													   HISTOGRAM_BUCKETS,
-													   INT8OID, 8,
-													   FLOAT8PASSBYVAL, 'd'));
+	values[column++] = buckets_datum(counters->histogram);
 	return column;
 }
 

@@ -39,19 +39,26 @@ PG_FUNCTION_INFO_V1(pg_stat_statements_reset);
 PG_FUNCTION_INFO_V1(pg_stat_statements_reset_1_7);
 PG_FUNCTION_INFO_V1(pg_stat_statements_reset_1_11);
 
+typedef enum
+{
+	COUNTER_COLUMN, USERID, DBID, TOPLEVEL, QUERYID, QUERY, STATS_SINCE,
+	MINMAX_STATS_SINCE, WAL_BYTES
+} ColumnKind;
+
 typedef struct Column
 {
 	int			since;			/* first version that has it: 100 is 1.0 */
-	const char *name;			/* of the counter in the catalog, or special */
+	const char *name;			/* of the counter in the catalog */
+	ColumnKind	kind;
 } Column;
 
-/* in the order of output; what is not a counter begins with an asterisk */
+/* in the order of output */
 static const Column columns[] = {
-	{100, "*userid"},
-	{100, "*dbid"},
-	{109, "*toplevel"},
-	{102, "*queryid"},
-	{100, "*query"},
+	{100, NULL, USERID},
+	{100, NULL, DBID},
+	{109, NULL, TOPLEVEL},
+	{102, NULL, QUERYID},
+	{100, NULL, QUERY},
 	{108, "plans"},
 	{108, "total_plan_time"},
 	{108, "min_plan_time"},
@@ -83,7 +90,7 @@ static const Column columns[] = {
 	{110, "temp_blk_write_time"},
 	{108, "wal_records"},
 	{108, "wal_fpi"},
-	{108, "wal_bytes"},
+	{108, NULL, WAL_BYTES},
 	{112, "wal_buffers_full"},
 	{110, "jit_functions"},
 	{110, "jit_generation_time"},
@@ -99,8 +106,8 @@ static const Column columns[] = {
 	{112, "parallel_workers_launched"},
 	{113, "generic_plan_calls"},
 	{113, "custom_plan_calls"},
-	{111, "*stats_since"},
-	{111, "*minmax_stats_since"},
+	{111, NULL, STATS_SINCE},
+	{111, NULL, MINMAX_STATS_SINCE},
 };
 
 static const int versions[] = {100, 101, 102, 103, 108, 109, 110, 111, 112, 113};
@@ -135,31 +142,44 @@ int64_numeric(int64 value)
 }
 
 static Datum
-special_datum(const StatementCopy *copy, const char *name, bool showtext,
-			  bool *isnull)
+query_datum(const StatementCopy *copy, bool allowed, bool showtext,
+			bool *isnull)
 {
-	bool		allowed = statements_may_see(copy->key.user_id);
-
-	*isnull = false;
-	if (strcmp(name, "*userid") == 0)
-		return ObjectIdGetDatum(copy->key.user_id);
-	if (strcmp(name, "*dbid") == 0)
-		return ObjectIdGetDatum(copy->key.database_id);
-	if (strcmp(name, "*toplevel") == 0)
-		return BoolGetDatum(copy->key.toplevel);
-	if (strcmp(name, "*stats_since") == 0)
-		return TimestampTzGetDatum(copy->stats_since);
-	if (strcmp(name, "*minmax_stats_since") == 0)
-		return TimestampTzGetDatum(copy->minmax_stats_since);
-	if (strcmp(name, "*queryid") == 0)
-	{
-		*isnull = !allowed;
-		return Int64GetDatum((int64) copy->key.query_id);
-	}
 	if (allowed)
 		return statements_text_datum(copy, isnull);
 	*isnull = !showtext;
 	return CStringGetTextDatum("<insufficient privilege>");
+}
+
+static Datum
+column_datum(const StatementCopy *copy, ColumnKind kind,
+			 const CounterColumn *counter, bool showtext, bool *isnull)
+{
+	*isnull = false;
+	switch (kind)
+	{
+		case USERID:
+			return ObjectIdGetDatum(copy->key.user_id);
+		case DBID:
+			return ObjectIdGetDatum(copy->key.database_id);
+		case TOPLEVEL:
+			return BoolGetDatum(copy->key.toplevel);
+		case QUERYID:
+			*isnull = !statements_may_see(copy->key.user_id);
+			return Int64GetDatum((int64) copy->key.query_id);
+		case QUERY:
+			return query_datum(copy, statements_may_see(copy->key.user_id),
+							   showtext, isnull);
+		case STATS_SINCE:
+			return TimestampTzGetDatum(copy->stats_since);
+		case MINMAX_STATS_SINCE:
+			return TimestampTzGetDatum(copy->minmax_stats_since);
+		case WAL_BYTES:
+			return int64_numeric(copy->counters.wal_bytes);
+		case COUNTER_COLUMN:
+			break;
+	}
+	return counters_column_datum(&copy->counters, counter);
 }
 
 static void
@@ -170,17 +190,10 @@ row_to_datums(const StatementCopy *copy, const CounterColumn *counters,
 
 	for (int i = 0; i < lengthof(columns); i++)
 	{
-		const Column *column = &columns[i];
-
-		if (version < column->since)
+		if (version < columns[i].since)
 			continue;
-		nulls[n] = false;
-		if (column->name[0] == '*')
-			values[n] = special_datum(copy, column->name, showtext, &nulls[n]);
-		else if (strcmp(column->name, "wal_bytes") == 0)
-			values[n] = int64_numeric(copy->counters.wal_bytes);
-		else
-			values[n] = counters_column_datum(&copy->counters, &counters[i]);
+		values[n] = column_datum(copy, columns[i].kind, &counters[i], showtext,
+								 &nulls[n]);
 		n++;
 	}
 }
@@ -189,7 +202,7 @@ static void
 find_counters(CounterColumn *counters)
 {
 	for (int i = 0; i < lengthof(columns); i++)
-		if (columns[i].name[0] != '*' &&
+		if (columns[i].kind == COUNTER_COLUMN &&
 			!counters_column(columns[i].name, &counters[i]))
 			elog(ERROR, "counter \"%s\" is not in the catalog", columns[i].name);
 }

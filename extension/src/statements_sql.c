@@ -94,7 +94,8 @@ static void
 tail_to_datums(const StatementCopy *copy, Datum *values, bool *nulls)
 {
 	nulls[0] = copy->last_sqlstate == 0;
-	values[0] = CStringGetTextDatum(unpack_sql_state(copy->last_sqlstate));
+	if (!nulls[0])
+		values[0] = CStringGetTextDatum(unpack_sql_state(copy->last_sqlstate));
 	values[1] = time_or_null(copy->last_error_at, &nulls[1]);
 	values[2] = time_or_null(copy->stats_since, &nulls[2]);
 	values[3] = time_or_null(copy->minmax_stats_since, &nulls[3]);
