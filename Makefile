@@ -121,6 +121,9 @@ bench: ## measure what tacho costs, refresh bench/results
 		bench/$$each.sh > bench/results/$$each.md.new; \
 		mv bench/results/$$each.md.new bench/results/$$each.md; \
 	done
+	bench/statements.sh -w churn -m "5000 100000" -R 55% -p 2 -r 2 -t 6 \
+		> bench/results/statements_latency.md.new
+	mv bench/results/statements_latency.md.new bench/results/statements_latency.md
 	bench/experiments.sh
 
 clean: ## remove what was built

@@ -34,13 +34,21 @@ fill() { # VARIANT N: so many entries
     sql postgres >/dev/null
 }
 
-read_ms() { # QUERY: median time of reading it all
+# Median times of reading it all, in ms: the backend's CPU time, and until the
+# client has it.
+read_ms() { # QUERY
   for _ in $(seq "$reads"); do
-    sql postgres <<<"\\timing on
+    sql postgres <<<"SELECT pg_backend_pid() AS pid \\gset
+\\setenv SESSION :pid
+\\! cut -d' ' -f1 /proc/\$SESSION/schedstat
+\\timing on
 \\o /dev/null
 $1;
-\\o" | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p' | tail -n 1
-  done | median
+\\o
+\\! cut -d' ' -f1 /proc/\$SESSION/schedstat" |
+      awk '/^Time/ { wall = $2; next } { cpu = $1 - before; before = $1 } END { print cpu / 1e6, wall }'
+  done >"$BENCH_DIR/read_ms"
+  for field in 1 2; do cut -d' ' -f$field "$BENCH_DIR/read_ms" | median; done | paste -sd' '
 }
 
 # Shared memory of the names that match a pattern, in kB.
@@ -49,8 +57,8 @@ shared_kb() { sql -c "SELECT (sum(allocated_size) / 1024)::bigint FROM pg_shmem_
 # Shared memory that the statistics and their texts take at most, in kB; that of
 # pg_stat_statements has no name of its own.
 reserved_kb() { # VARIANT
-  if [ "$1" = tacho ]; then shared_kb 'tacho statements%'
-  else echo "$(($(shared_kb %) - without_kb))"; fi
+  if [ "$1" = pgss ]; then echo "$(($(shared_kb %) - without_kb))"
+  else shared_kb 'tacho statements%'; fi
 }
 
 # System calls of 1,000 executions of SELECT 1, those of talking to the client
@@ -78,33 +86,29 @@ start none
 without_kb=$(shared_kb %)
 stop none
 rm -rf "${BENCH_DIR:?}/none"
-printf '\n| entries | variant | query | ms (median) | memory reserved MiB |\n|--:|---|---|--:|--:|\n'
+printf '\n| entries | variant | query | CPU ms (median) | ms at the client | memory reserved MiB |\n|--:|---|---|--:|--:|--:|\n'
 for n in $entries; do
-  for v in pgss tacho; do
+  for v in pgss dropin tacho; do
     prepare "$v" $((n + n / 10 + 100))
-    [ "$v" != tacho ] || printf '%s\n' "tacho.query_text_memory_reserved = 128MB" \
+    [ "$v" = pgss ] || printf '%s\n' "tacho.query_text_memory_reserved = 128MB" \
       "tacho.query_text_memory = 128MB" >>"$BENCH_DIR/$v/postgresql.conf"
     start "$v"
     fill "$v" "$n"
     reserved=$(reserved_kb "$v")
-    if [ "$v" = tacho ]; then
-      queries=("TABLE tacho.statements" "SELECT * FROM tacho.statements(false)")
-    else
-      queries=("TABLE pg_stat_statements" "SELECT * FROM pg_stat_statements(false)")
-    fi
-    queries+=("SELECT count(*), sum(calls) FROM $(view "$v")")
+    queries=("TABLE $(view "$v")" "SELECT * FROM $(view "$v")(false)" "SELECT count(*), sum(calls) FROM $(view "$v")")
     for q in "${queries[@]}"; do
+      read -r cpu wall < <(read_ms "$q")
       # shellcheck disable=SC2016 # Markdown
-      printf '| %d | %s | `%s` | %.1f | %.1f |\n' "$n" "$v" "$q" "$(read_ms "$q")" "$(awk -v kb="$reserved" 'BEGIN { print kb / 1024 }')"
+      printf '| %d | %s | `%s` | %.1f | %.1f | %.1f |\n' "$n" "$v" "$q" "$cpu" "$wall" "$(awk -v kb="$reserved" 'BEGIN { print kb / 1024 }')"
     done
     stop "$v"
     rm -rf "${BENCH_DIR:?}/$v"
   done
 done
 
-command -v strace >/dev/null || { say "strace is not installed: no system calls counted"; exit 0; }
-printf '\n| variant | system calls of a SELECT 1 beside the protocol |\n|---|--:|\n'
-for v in none $variants; do
+command -v strace >/dev/null || { say "strace is not installed: no system calls counted"; variants=; }
+[ -z "$variants" ] || printf '\n| variant | system calls of a SELECT 1 beside the protocol |\n|---|--:|\n'
+for v in ${variants:+none} $variants; do
   prepare "$v" 5000
   start "$v"
   printf '| %s | %.3f |\n' "$v" "$(calls_of "$v" "" | awk '{ print $1 / 1000 }')"
@@ -113,3 +117,4 @@ for v in none $variants; do
   stop "$v"
   rm -rf "${BENCH_DIR:?}/$v"
 done
+cat "$here/statements/costs.md"

@@ -13,6 +13,7 @@ settings() { # VARIANT MAX
     kcache) printf '%s\n' "shared_preload_libraries = 'pg_stat_statements, pg_stat_kcache'" "$contrib" ;;
     wait) printf '%s\n' "shared_preload_libraries = 'pg_stat_statements, pg_stat_kcache, pg_wait_sampling'" "$contrib" ;;
     tacho) with_tacho 1s; printf '%s\n' "tacho.statements_max = $2" "tacho.statements_max_reserved = $2" ;;
+    dropin) settings tacho "$2"; echo "tacho.pg_stat_statements = on" ;;
     *) say "error: no variant \"$1\""; exit 2 ;;
   esac
 }
@@ -25,8 +26,11 @@ prepare() { # VARIANT MAX: a cluster with the statistics' objects
   bench_cluster "$1" "${lines[@]}"
   [ "$1" != none ] || return 0
   start "$1"
-  if [ "$1" = tacho ]; then sql -c 'CREATE EXTENSION tacho' postgres
-  else sql -c 'CREATE EXTENSION pg_stat_statements' postgres; fi
+  case $1 in
+    tacho) sql -c 'CREATE EXTENSION tacho' postgres ;;
+    dropin) sql -c 'CREATE EXTENSION tacho' -c 'SELECT tacho.install_pg_stat_statements()' postgres >/dev/null ;;
+    *) sql -c 'CREATE EXTENSION pg_stat_statements' postgres ;;
+  esac
   stop "$1"
 }
 
@@ -42,6 +46,64 @@ account() { # VARIANT EXECUTED HOT
            round(100.0 * coalesce(sum(calls) FILTER (WHERE query ~ '^WITH hot'), 0) / $2, 2)
       FROM $v" |
     awk -v v="$1" -v executed="$2" -v hot="$3" '{ printf "| %s | %d | %d | %d | %d of %d | %s %% |\n", v, executed, $1, $2, $3, hot, $4 }'
+}
+
+# CPU time of the server's ended backends in us, when all have ended
+backends_us() { # VARIANT
+  local alone="SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+  until [ "$(PGOPTIONS='-c pg_stat_statements.track=none -c tacho.statements_track=none' \
+    sql -c "$alone" postgres)" = 1 ]; do sleep 0.1; done
+  awk -v hz="$(getconf CLK_TCK)" '{ printf "%d", ($16 + $17) * 1e6 / hz }' "/proc/$(head -n 1 "$BENCH_DIR/$1/postmaster.pid")/stat"
+}
+
+# measure VARIANT: runs $pgbench, at $tps if that is set. Transactions, TPS, us of
+# CPU a transaction; at a rate p99, p99.9 and worst latency in ms
+measure() {
+  local log="$BENCH_DIR/log.$1" out n before options=()
+  rm -f "$log".*
+  [ -z "$tps" ] || options=(-R "$tps" -l "--log-prefix=$log")
+  before=$(backends_us "$1")
+  out=$("${pgbench[@]}" "${options[@]}" postgres 2>/dev/null)
+  n=$(awk '/actually processed/ { print $6 }' <<<"$out")
+  awk -v n="$n" -v us=$(($(backends_us "$1") - before)) '/^tps/ { printf "%d %s %.2f", n, $3, us / n }' <<<"$out"
+  [ -z "$tps" ] || cat "$log".* | awk '{ print $3 }' | sort -n |
+    awk '{ v[NR] = $1 / 1000 } END { printf " %.3f %.3f %.3f", v[int(NR * 0.99)], v[int(NR * 0.999)], v[NR] }'
+  echo
+}
+
+# The same while a session reads all of the view every $poll seconds.
+measure_polled() { # VARIANT
+  local poller
+  (while sleep "$poll"; do
+    [ "$1" = none ] || sql -c "COPY (TABLE $(view "$1")) TO STDOUT" postgres >/dev/null
+  done) &
+  poller=$!
+  measure "$1"
+  kill "$poller" 2>/dev/null
+  wait "$poller" 2>/dev/null || true
+}
+
+# Transactions a second that are PERCENT of what is possible without statistics.
+share_of_possible() { # WORKLOAD CLIENTS PERCENT
+  local tps='' pgbench=(bench_pgbench -n -M simple -f "$here/statements/$1.sql" -c "$2" -j "$jobs" -T "$seconds")
+  [ -d "$BENCH_DIR/none" ] || prepare none 0
+  start none
+  measure none | awk -v percent="$3" '{ print int($2 * percent / 100) }'
+  stop none
+}
+
+latencies() { # VARIANT...: columns of results from 3 on: p99, p99.9, worst, twice
+  local v first
+  echo "| variant | p99 ms | p99.9 ms | worst ms | worst of all |${poll:+ polled: p99 ms | p99.9 ms | worst ms | worst of all |}"
+  echo "|---|--:|--:|--:|--:|${poll:+--:|--:|--:|--:|}"
+  for v; do
+    printf '| %s |' "$v"
+    for first in 3 ${poll:+8}; do
+      printf ' %.2f |' "$(column "$v" "$first" | median)" "$(column "$v" $((first + 1)) | median)" \
+        "$(column "$v" $((first + 2)) | median)" "$(column "$v" $((first + 2)) | sort -n | tail -n 1)"
+    done
+    echo
+  done
 }
 
 # Unpacks the peers that $variants asks for, and leaves out those there are no
