@@ -62,7 +62,7 @@ for ((hour = 0; hour < drawn; hour++)); do
 	sql -c "set work_mem = '256MB'; call uniform_hour($day, $hour)" >/dev/null
 done
 sql -c "call again($drawn, $((hours / drawn)))" >/dev/null
-packed=$(sql -c "select sum(pg_total_relation_size(c.oid)) from pg_class c where relnamespace = 'tacho'::regnamespace and relname ~ '^(pack|session|activity)_'")
+packed=$(sql -c "select sum(pg_total_relation_size(c.oid)) from pg_class c where relnamespace = 'tacho'::regnamespace and relname ~ '^(pack|session|activity|awaited)_'")
 sql -c "select tacho._roll_up_hours(tacho._ms($day + interval '$hours hours'), 100)" -c "vacuum full tacho.hot" -c "vacuum analyze" >/dev/null
 hourly=$(sql -c "select sum(pg_total_relation_size(c.oid)) from pg_class c where relnamespace = 'tacho'::regnamespace and relname ~ '^(hour|word)' and relkind = 'r'")
 samples=$((hours * 180000))

@@ -23,6 +23,7 @@ set local search_path = pg_catalog;
 \ir src/05_dimensions.sql
 \ir src/10_settings.sql
 \ir src/15_hot.sql
+\ir src/18_locks.sql
 \ir src/20_store.sql
 \ir src/22_import.sql
 \ir src/25_sampler.sql

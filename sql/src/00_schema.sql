@@ -2,8 +2,8 @@
  * 00_schema.sql - tables
  *
  * Ticks enter `hot`, one row a tick. Once a minute they are merged into `pack`,
- * a ring of partitions that is emptied by TRUNCATE; `session` and `activity`
- * are its dictionaries and rotate with it. Complete hours are summed up in
+ * a ring of partitions that is emptied by TRUNCATE; `session`, `activity` and
+ * `awaited` are its dictionaries and rotate with it. Complete hours are summed up in
  * hour_tick, hour_key and hour_pair before their partition is emptied.
  *
  * Readers know one format, that of pack: a pack is one tick or many, and each
@@ -19,6 +19,8 @@
  *   arrays of ticks are NULL when all elements have the default: tick_offsets
  *            0, 1, 2 …; time_offsets tick_offsets * interval_ms; intervals
  *            interval_ms; statuses 1 (ok); 2 is late, 3 failed
+ *   blockers[i] is the session that blocks sample blocked_at[i]; waits[i] what
+ *            it waits for, an id in `awaited`, null = not known
  *   times    ms since 1970 UTC; *_starts and *_changes are relative to start_ms
  *            and stand once an execution: those of sample i are the last ones
  *            whose start_at is not above i; start_at NULL is one of each sample
@@ -143,6 +145,24 @@ create table tacho.activity (
 comment on table tacho.activity is 'distinct combinations of what a session did; marked: bit 0 = recorded only because it blocks others';
 create index on tacho.activity (slot, query_id, wait_event);
 
+create table tacho.awaited (
+	slot smallint not null,
+	id integer not null,
+	is_hard boolean not null,
+	locktype text not null,
+	object text not null,
+	lock_database bigint,
+	lock_relation bigint,
+	mode text,
+	mode_held text,
+	wait_start timestamptz not null,
+	prepared_xid bigint,
+	prepared_gid text,
+	primary key (slot, id)
+) partition by list (slot);
+comment on table tacho.awaited is 'waits for locks: what is locked, how, and since when somebody waits; see the head of 18_locks.sql';
+create index on tacho.awaited (slot, wait_start);
+
 create table tacho.pack (
 	first_tick bigint not null,
 	start_ms bigint not null,
@@ -172,7 +192,8 @@ create table tacho.pack (
 	xact_starts bigint[],
 	state_changes bigint[],
 	xmin_ages integer[],
-	xid_ages integer[]
+	xid_ages integer[],
+	waits integer[]
 ) partition by list (slot);
 comment on table tacho.pack is 'session samples of up to a minute; see the head of 00_schema.sql';
 create index on tacho.pack (start_ms);
@@ -197,7 +218,8 @@ create table tacho.hot (
 	state_changes bigint[],
 	blocked_at integer[],
 	blockers integer[],
-	reason text
+	reason text,
+	waits integer[]
 );
 comment on table tacho.hot is 'ticks of the last minutes, one row each; see the head of 15_hot.sql';
 
@@ -276,7 +298,7 @@ declare
 	v_reader name;
 begin
 	for v_slot in first_slot .. last_slot loop
-		foreach v_table in array array['session', 'activity', 'pack'] loop
+		foreach v_table in array array['session', 'activity', 'awaited', 'pack'] loop
 			execute format('create %4$s table tacho.%1$I partition of tacho.%2$I for values in (%3$s)',
 				v_table || '_' || v_slot, v_table, v_slot,
 				(select case k.relpersistence when 'u' then 'unlogged' else '' end from pg_class k where k.oid = 'tacho.hot'::regclass));

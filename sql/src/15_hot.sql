@@ -46,7 +46,8 @@ select
 	case when h.wide is null then array(select ((s & 65535) - 32768)::smallint from unnest(h.samples) s) end as what,
 	case when h.wide is not null then array(select (w & 4294967295)::integer from unnest(h.wide) w) end as wide,
 	h.blocked_at,
-	h.blockers
+	h.blockers,
+	h.waits
 from tacho.hot h;
 comment on view tacho.hot_pack is 'hot rows in the format of pack, without starts and ages';
 
@@ -57,6 +58,7 @@ returns table (
 	session integer,
 	activity integer,
 	blocker integer,
+	wait integer,
 	query_start bigint,
 	xact_start bigint,
 	state_change bigint,
@@ -82,7 +84,7 @@ begin atomic
 			count(v.xid) over (partition by h.start_ms order by v.n) as xid_run
 		from h, unnest(h.samples, h.wide, h.xmin_ages, h.xid_ages) with ordinality v (s, w, xmin, xid, n)
 	), b as (
-		select h.start_ms, b.n, b.blocker from h, unnest(h.blocked_at, h.blockers) b (n, blocker)
+		select h.start_ms, b.n, b.blocker, b.wait from h, unnest(h.blocked_at, h.blockers, h.waits) b (n, blocker, wait)
 	), f as (
 		select
 			h.start_ms,
@@ -114,7 +116,7 @@ begin atomic
 		from runs r
 		window execution as (partition by r.slot, r.start_ms / 60000, r.session, r.run order by r.start_ms, r.n)
 	)
-	select w.start_ms, w.n, w.session, w.activity, b.blocker, w.query_start, w.xact_start, w.state_change,
+	select w.start_ms, w.n, w.session, w.activity, b.blocker, b.wait, w.query_start, w.xact_start, w.state_change,
 		nullif(w.xmin, -1), nullif(w.xid, -1)
 	from whole w
 	left join b on b.start_ms = w.start_ms and b.n = w.n
@@ -131,7 +133,7 @@ begin atomic
 		p.first_tick, p.start_ms, p.last_ms, p.slot, p.n_ticks, p.interval_ms, p.observed_ms, p.failed_ms, p.n_failed,
 		p.tick_offsets, p.time_offsets, p.intervals, p.statuses, p.reasons, p.vcpus_x100, p.connections,
 		p.sessions, p.run_ats, p.run_lens, p.what, p.wide, p.blocked_at, p.blockers, null::integer[],
-		s.query_starts, s.xact_starts, s.state_changes, s.xmin_ages, s.xid_ages
+		s.query_starts, s.xact_starts, s.state_changes, s.xmin_ages, s.xid_ages, p.waits
 	from tacho.hot_pack p
 	left join (
 		select

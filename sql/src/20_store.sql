@@ -32,9 +32,11 @@ create type tacho.sampled as (
 	xid_age integer,
 	progress_command text,
 	progress_relation bigint,
-	blocked_by integer
+	blocked_by integer,
+	lock tacho.waiting
 );
-comment on type tacho.sampled is 'a session at a tick, as it is read from the server; blocked_by is a process id';
+comment on type tacho.sampled is
+'a session at a tick, as it is read from the server; blocked_by is a process id; 0 or null with a lock: the blocker is no session';
 
 create type tacho.tick as (
 	tick bigint,
@@ -90,6 +92,22 @@ end
 $$;
 comment on function tacho._text_id is 'id of the text of an activity without a query id, 0 when it is not stored';
 
+create function tacho._wait_id(in_slot smallint, w tacho.waiting)
+returns integer
+language sql stable
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select x.id
+	from tacho.awaited x
+	where x.slot = in_slot
+		and x.wait_start = (w).wait_start
+		and x.object = (w).object
+		and (x.is_hard, x.mode, x.mode_held, x.prepared_xid) is not distinct from
+			((w).is_hard, (w).mode, (w).mode_held, (w).prepared_xid)
+	limit 1;
+end;
+comment on function tacho._wait_id is 'the row of a wait in table awaited';
+
 create function tacho._find(
 	in_slot smallint,
 	samples tacho.sampled[],
@@ -106,7 +124,7 @@ begin
 		array_agg(x.id order by s.ordinality),
 		array_agg(a.id order by s.ordinality),
 		bool_or(s.query_text is not null),
-		bool_or(s.blocked_by <> 0)
+		bool_or(s.blocked_by <> 0 or (s.lock).locktype is not null)
 	into sessions, activities, with_texts, with_blockers
 	from unnest(samples) with ordinality s
 	left join lateral (
@@ -232,7 +250,7 @@ $$;
 comment on function tacho._store_activities is
 'ids of the activities of samples in table activity, in their order; new ones are added, without their query when there is no room';
 
--- Blockers that are not among the samples (imported history only).
+-- Blockers that are not among the samples; process 0 is no session.
 create function tacho._store_absent(in_slot smallint, pids integer[], room integer)
 returns integer[]
 language plpgsql volatile
@@ -257,6 +275,36 @@ end
 $$;
 comment on function tacho._store_absent is 'ids in table session of processes of which only the id is known';
 
+-- What has no room is not kept, and counted.
+create function tacho._store_waits(in_slot smallint, samples tacho.sampled[], room integer)
+returns integer[]
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_last constant integer := (select coalesce(max(id), 0) from tacho.awaited where slot = in_slot);
+	v_ids integer[];
+begin
+	insert into tacho.awaited (slot, id, is_hard, locktype, object, lock_database, lock_relation, mode, mode_held,
+		wait_start, prepared_xid, prepared_gid)
+	select in_slot, x.id, (x.lock).*
+	from (
+		select y.lock, v_last + row_number() over () as id
+		from (select distinct s.lock from unnest(samples) s where (s.lock).locktype is not null) y
+		where tacho._wait_id(in_slot, y.lock) is null
+	) x
+	where x.id <= room;
+	v_ids := array(
+		select tacho._wait_id(in_slot, s.lock) from unnest(samples) with ordinality s order by s.ordinality);
+	perform tacho._count('lock waits without details', (
+		select count(*)::integer
+		from unnest(samples) with ordinality s
+		where (s.lock).locktype is not null and v_ids[s.ordinality] is null));
+	return nullif(v_ids, array_fill(null::integer, array[cardinality(v_ids)]));
+end
+$$;
+comment on function tacho._store_waits is 'ids in table awaited of what samples wait for, in their order; null when none waits';
+
 -- Sessions at the tick before, when what began earlier need not be told again.
 create function tacho._known_sessions(in_slot smallint, before_ms bigint, slot_ms bigint)
 returns integer[]
@@ -274,7 +322,8 @@ begin atomic
 end;
 comment on function tacho._known_sessions is 'sessions whose earlier starts are known from the tick before; null when there is none like that';
 
--- `blockers` are ids of sessions by the place of what they block.
+-- `blockers` are ids of sessions by the place of what they block, `waits` what
+-- these wait for.
 create function tacho._insert_tick(
 	t tacho.tick,
 	in_slot smallint,
@@ -282,6 +331,7 @@ create function tacho._insert_tick(
 	sessions integer[],
 	activities integer[],
 	blockers integer[],
+	waits integer[],
 	known integer[],
 	before_ms bigint
 )
@@ -298,7 +348,7 @@ declare
 	v_starts constant boolean := (select record_starts from tacho.setting);
 begin
 	insert into tacho.hot (start_ms, tick, interval_ms, slot, connections, session_base, status, vcpus_x100, reason,
-		samples, wide, xmin_ages, xid_ages, start_at, query_starts, xact_starts, state_changes, blocked_at, blockers)
+		samples, wide, xmin_ages, xid_ages, start_at, query_starts, xact_starts, state_changes, blocked_at, blockers, waits)
 	select
 		t.slot_ms,
 		t.tick,
@@ -320,7 +370,8 @@ begin
 		array_agg(case when s.state_change is null and s.query_start is not null then c_none
 			else nullif(s.state_change, s.query_start) - t.slot_ms end) filter (where s.is_told),
 		array_agg(s.n::integer) filter (where s.blocker is not null),
-		array_agg(s.blocker) filter (where s.blocker is not null)
+		array_agg(s.blocker) filter (where s.blocker is not null),
+		case when waits is not null then array_agg(s.wait) filter (where s.blocker is not null) end
 	from (
 		select
 			(row_number() over places)::smallint as n,
@@ -328,6 +379,7 @@ begin
 			lag(x.session, 1, v_base) over places as session_before,
 			x.activity,
 			x.blocker,
+			x.wait,
 			x.query_start,
 			x.xact_start,
 			x.state_change,
@@ -341,6 +393,7 @@ begin
 				sessions[s.ordinality] as session,
 				activities[s.ordinality] as activity,
 				blockers[s.ordinality] as blocker,
+				waits[s.ordinality] as wait,
 				tacho._ms(s.query_start) as query_start,
 				tacho._ms(s.xact_start) as xact_start,
 				tacho._ms(s.state_change) as state_change,
@@ -367,13 +420,16 @@ declare
 begin
 	v_absent := array(
 		select distinct s.blocked_by from unnest(samples) s where s.blocked_by <> 0
+		union
+		select 0 from unnest(samples) s where coalesce(s.blocked_by, 0) = 0 and (s.lock).locktype is not null
 		except
 		select s.pid from unnest(samples) s);
 	if v_absent <> '{}' then
 		v_absent_sessions := tacho._store_absent(in_slot, v_absent, room);
 	end if;
 	return (
-		select array_agg(coalesce(sessions[b.n], v_absent_sessions[array_position(v_absent, s.blocked_by)]) order by s.ordinality)
+		select array_agg(coalesce(sessions[b.n], v_absent_sessions[array_position(v_absent, s.blocked_by)],
+			case when (s.lock).locktype is not null then v_absent_sessions[array_position(v_absent, 0)] end) order by s.ordinality)
 		from unnest(samples) with ordinality s
 		left join (
 			select x.pid, min(x.ordinality) as n
@@ -403,7 +459,7 @@ begin
 	from tacho.ring r, tacho.setting s
 	where r.is_current;
 	if coalesce(cardinality(samples), 0) = 0 then
-		perform tacho._insert_tick(t, v_slot, '{}', null, null, null, null, null);
+		perform tacho._insert_tick(t, v_slot, '{}', null, null, null, null, null, null);
 		return;
 	end if;
 	v_found := tacho._find(v_slot, samples);
@@ -421,6 +477,7 @@ begin
 		v_sessions,
 		tacho._store_activities(v_slot, samples, v_room, v_found.activities),
 		case when v_found.with_blockers then tacho._blocker_ids(v_slot, samples, v_sessions, v_room) end,
+		case when v_found.with_blockers then tacho._store_waits(v_slot, samples, v_room) end,
 		v_known,
 		before_ms);
 end

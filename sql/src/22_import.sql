@@ -4,10 +4,35 @@
  * The columns of `tacho import sessions`: time, pid, backend_start, leader_pid,
  * backend_type, category, database, username, application, client_addr, state,
  * wait_event_type, wait_event, cpu, query_id, plan_id, query_start, xact_start,
- * state_change, blocked_by, marked, query_text, tick_status, vcpus, interval_ms.
- * All but time may be missing; a row without pid is a tick without sessions.
- * Without a column "state" sessions are active.
+ * state_change, blocked_by, marked, query_text, tick, tick_status, vcpus,
+ * interval_ms. All but time may be missing; a row without pid is a tick without
+ * sessions. Without a column "state" sessions are active. tick is the number of
+ * the tick, which tells its place also where the clock was set back.
  */
+-- Columns waiter, blocker, blocker_xid, blocker_gid, hard, locktype,
+-- lock_database, field1, field2, field3, modes_held (a bit each), mode_requested,
+-- wait_start.
+create function tacho._imported_lock(line jsonb)
+returns tacho.waiting
+language sql immutable
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select tacho._waiting(
+		coalesce(line ->> 'hard', '0') = '1',
+		line ->> 'locktype',
+		(line ->> 'lock_database')::bigint,
+		(line ->> 'field1')::bigint,
+		(line ->> 'field2')::bigint,
+		(line ->> 'field3')::bigint,
+		(tacho._lock_modes())[(line ->> 'mode_requested')::integer],
+		(select m.name from unnest(tacho._lock_modes()) with ordinality m (name, n)
+			where (line ->> 'modes_held')::integer >> m.n::integer & 1 = 1 order by m.n desc limit 1),
+		(line ->> 'wait_start')::timestamptz,
+		nullif((line ->> 'blocker_xid')::bigint, 0),
+		line ->> 'blocker_gid');
+end;
+comment on function tacho._imported_lock is 'a line of imported lock waits';
+
 create function tacho._imported(line jsonb)
 returns tacho.sampled
 language plpgsql stable
@@ -40,6 +65,10 @@ begin
 	s.xact_start := line ->> 'xact_start';
 	s.state_change := line ->> 'state_change';
 	s.blocked_by := line ->> 'blocked_by';
+	if line ? 'lock' then
+		s.blocked_by := line -> 'lock' ->> 'blocker';
+		s.lock := tacho._imported_lock(line -> 'lock');
+	end if;
 	return s;
 end
 $$;
@@ -62,7 +91,7 @@ end
 $$;
 comment on function tacho._open_hours is 'makes sure that ticks from a time on will be summed up';
 
-create function tacho.import_sessions(source regclass, sample_interval interval default '1 second')
+create function tacho.import_sessions(source regclass, sample_interval interval default '1 second', locks regclass default null)
 returns bigint
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -76,6 +105,18 @@ declare
 	v_line record;
 	v_samples tacho.sampled[];
 	v_ticks bigint := 0;
+	-- one blocker of each waiter, a holder if there is one
+	v_lock constant text := case when locks is not null then format($sql$
+		|| coalesce((
+			select jsonb_build_object('lock', (
+				select jsonb_object_agg(key, case when value <> '' then value end)
+				from jsonb_each_text(to_jsonb(l))))
+			from %s l
+			where l.time = t.time
+				and l.waiter = t.pid
+				and l.waiter_start = t.backend_start
+			order by l.hard desc nulls last, l.blocker
+			limit 1), '{}')$sql$, locks) end;
 begin
 	lock table tacho.mutex_maintenance in exclusive mode;
 	lock table tacho.mutex_sampler in exclusive mode;
@@ -88,12 +129,12 @@ begin
 			from (
 				select t.time, t.ctid, (
 					select jsonb_object_agg(key, case when value <> '' then value end)
-					from jsonb_each_text(to_jsonb(t))) as line
+					from jsonb_each_text(to_jsonb(t))) %s as line
 				from %s t
 			) x
 			group by 1
 			order by 1
-		$sql$, source)
+		$sql$, v_lock, source)
 	loop
 		v_slot_ms := tacho._ms(v_line.time);
 		v_tick.interval_ms := coalesce((v_line.lines[1] ->> 'interval_ms')::integer, v_interval_ms);
@@ -107,7 +148,7 @@ begin
 		if v_ticks = 0 then
 			perform tacho._open_hours(v_slot_ms);
 		end if;
-		v_tick.tick := coalesce(v_tick.tick + greatest((v_slot_ms - v_tick.slot_ms) / v_tick.interval_ms, 1), 1);
+		v_tick.tick := coalesce((v_line.lines[1] ->> 'tick')::bigint, v_tick.tick + greatest((v_slot_ms - v_tick.slot_ms) / v_tick.interval_ms, 1), 1);
 		v_tick.slot_ms := v_slot_ms;
 		v_samples := array(
 			select tacho._imported(l) from unnest(v_line.lines) l where l ->> 'pid' is not null);
@@ -122,4 +163,27 @@ begin
 end
 $$;
 comment on function tacho.import_sessions is
-'Adds history from a table with the columns of "tacho import sessions" (see the head of 22_import.sql), newer than what is there; returns the ticks added. Example: \copy my_table from sessions.csv csv header, then select tacho.import_sessions(''my_table'');';
+'Adds history from a table with the columns of "tacho import sessions" (see the head of 22_import.sql), newer than what is there; returns the ticks added. locks is a table of what they waited for, with the columns of "--with locks=FILE". Example: \copy my_table from sessions.csv csv header, then select tacho.import_sessions(''my_table'');';
+
+create function tacho.import_markers(source regclass)
+returns bigint
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+set timezone = 'UTC'
+as $$
+declare
+	v_count bigint;
+begin
+	execute format($sql$
+		insert into tacho.marker (marker_time, kind, period_start, period_end, detail)
+		select (l ->> 'time')::timestamptz, l ->> 'kind', (l ->> 'since')::timestamptz, (l ->> 'until')::timestamptz, l ->> 'detail'
+		from (
+			select (select jsonb_object_agg(key, nullif(value, '')) from jsonb_each_text(to_jsonb(t))) as l
+			from %s t
+		) x$sql$, source);
+	get diagnostics v_count = row_count;
+	return v_count;
+end
+$$;
+comment on function tacho.import_markers is
+'Adds markers from a table with the columns time, kind, since, until, detail of "tacho import sessions --with markers=FILE"; returns how many.';

@@ -43,21 +43,48 @@ begin
 			l.mode,
 			l.granted,
 			l.waitstart,
+			l.virtualtransaction,
+			l.locktype,
+			l.database::bigint as database,
+			coalesce(l.relation::bigint, l.transactionid::text::bigint, split_part(l.virtualxid, '/', 1)::bigint, l.classid::bigint) as a,
+			coalesce(l.page, split_part(l.virtualxid, '/', 2)::bigint, l.objid::bigint) as b,
+			coalesce(l.tuple, l.objsubid)::bigint as c,
 			row(l.locktype, l.database, l.relation, l.page, l.tuple, l.virtualxid, l.transactionid, l.classid,
 				l.objid, l.objsubid)::text as tag
 		from pg_locks l
 		where exists (select from a where a.wait_event_type = 'Lock')
-	), edges as (
+	), pairs as (
 		-- who holds what somebody waits for; else who is ahead in the queue
-		select distinct on (w.pid) w.pid, h.pid as blocker
+		select distinct on (w.pid)
+			w.pid, w.locktype, w.database, w.a, w.b, w.c, w.mode, w.waitstart,
+			h.pid as blocker, h.granted, h.mode as held, h.virtualtransaction
 		from locks w
-		join locks h on h.tag = w.tag and h.pid <> w.pid and tacho._conflict(w.mode, h.mode)
 		left join a wa on wa.pid = w.pid
-		left join a ha on ha.pid = h.pid
-		where not w.granted
+		left join (
+			select l.*, coalesce(a.leader_pid, l.pid) as leader
+			from locks l
+			left join a on a.pid = l.pid
+		) h on h.tag = w.tag
+			and h.leader is distinct from coalesce(wa.leader_pid, w.pid)
+			and tacho._conflict(w.mode, h.mode)
 			and (h.granted or h.waitstart < w.waitstart)
-			and coalesce(wa.leader_pid, w.pid) <> coalesce(ha.leader_pid, h.pid)
-		order by w.pid, h.granted desc, h.pid
+		where not w.granted
+		order by w.pid, h.granted desc nulls last, h.pid, array_position(tacho._lock_modes(), h.mode) desc
+	), edges as (
+		select
+			p.pid,
+			coalesce(p.blocker, 0) as blocker,
+			tacho._waiting(coalesce(p.granted, true), p.locktype, p.database, p.a, p.b, p.c, p.mode,
+				case when p.granted then p.held end, p.waitstart, x.transaction::text::bigint, x.gid) as lock
+		from pairs p
+		left join lateral (
+			-- it has a lock on its own xid
+			select x.transaction, x.gid
+			from pg_prepared_xacts x
+			join locks l on l.pid is null and l.locktype = 'transactionid' and l.a = x.transaction::text::bigint
+			where l.virtualtransaction = p.virtualtransaction
+			limit 1
+		) x on p.granted and p.blocker is null
 	)
 	select
 		count(*) filter (where a.backend_type = 'client backend'),
@@ -89,7 +116,8 @@ begin
 			age(a.backend_xid),
 			null,
 			null,
-			e.blocker
+			e.blocker,
+			e.lock
 		)::tacho.sampled) filter (where not a.is_hidden and (
 			case when a.state is null then a.wait_event_type is distinct from 'Activity' else a.state <> 'idle' end
 			or a.pid in (select blocker from edges)))
@@ -268,13 +296,15 @@ begin
 		return 'off';
 	end if;
 	v_slot_ms := tacho._slot_ms(v_interval_ms);
-	lock table tacho.mutex_sampler in exclusive mode;
+	begin
+		lock table tacho.mutex_sampler in exclusive mode;
+	exception when lock_not_available then
+		return 'busy';
+	end;
 	-- the slot of now: who had the mutex before knows that no older one comes
 	v_slot_ms := tacho._slot_ms(v_interval_ms);
 	return tacho._take_sample(v_slot_ms, v_interval_ms);
 exception
-	when lock_not_available then
-		return 'busy';
 	when query_canceled then
 		perform tacho._store_failure(v_slot_ms, v_interval_ms, sqlerrm);
 		return 'canceled';

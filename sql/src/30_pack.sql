@@ -56,6 +56,7 @@ begin
 			m.s * x.n_ticks + x.t as at,
 			x.activity,
 			x.blocker,
+			x.wait,
 			x.query_start - x.ms0 as query_start,
 			x.xact_start - x.ms0 as xact_start,
 			x.state_change - x.ms0 as state_change,
@@ -76,6 +77,7 @@ begin
 			case when max(s.activity) > 65536 then array_agg(s.activity order by s.n) end as wide,
 			array_agg(s.n::integer order by s.n) filter (where s.blocker is not null) as blocked_at,
 			array_agg(s.blocker order by s.n) filter (where s.blocker is not null) as blockers,
+			case when count(s.wait) > 0 then array_agg(s.wait order by s.n) filter (where s.blocker is not null) end as waits,
 			array_agg(s.n::integer order by s.n) filter (where s.is_begin) as start_at,
 			array_agg(s.query_start order by s.n) filter (where s.is_begin) as query_starts,
 			array_agg(s.xact_start order by s.n) filter (where s.is_begin) as xact_starts,
@@ -88,7 +90,7 @@ begin
 	insert into tacho.pack (first_tick, start_ms, last_ms, slot, n_ticks, interval_ms, observed_ms, failed_ms,
 		n_failed, tick_offsets, time_offsets, intervals, statuses, reasons, vcpus_x100, connections, sessions,
 		run_ats, run_lens, what, wide, blocked_at, blockers,
-		start_at, query_starts, xact_starts, state_changes, xmin_ages, xid_ages)
+		start_at, query_starts, xact_starts, state_changes, xmin_ages, xid_ages, waits)
 	select
 		t.first_tick, t.start_ms, t.last_ms, in_slot, t.n_ticks, t.interval_ms, t.observed_ms, t.failed_ms,
 		t.n_failed, t.tick_offsets, t.time_offsets, t.intervals, t.statuses, t.reasons, t.vcpus_x100, t.connections,
@@ -101,7 +103,7 @@ begin
 		case when m.has_starts then m.query_starts end,
 		case when m.has_starts then m.xact_starts end,
 		case when m.has_starts then m.state_changes end,
-		m.xmin_ages, m.xid_ages
+		m.xmin_ages, m.xid_ages, m.waits
 	from ticks t, merged m
 	cross join lateral (
 		select array_agg(g.at order by g.at) as ats, array_agg(g.len order by g.at) as lens

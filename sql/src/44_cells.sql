@@ -66,7 +66,7 @@ begin
 	loop
 		v_slots := array(select s.slot from tacho._slots(since_us / 1000, until_us / 1000 + 1) s order by s.slot);
 		exit when v_slots = '{}';
-		select string_agg(format('tacho.session_%1$s, tacho.activity_%1$s, tacho.pack_%1$s', s), ', ')
+		select string_agg(format('tacho.session_%1$s, tacho.activity_%1$s, tacho.awaited_%1$s, tacho.pack_%1$s', s), ', ')
 		into v_tables
 		from unnest(v_slots) s;
 		execute format('lock table %s in access share mode', v_tables);

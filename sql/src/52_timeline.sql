@@ -202,6 +202,27 @@ returns table (
 'select * from tacho._timeline(timeline.since, timeline.until, timeline.bucket, timeline.by, timeline.n, {FILTERS}, timeline.scope, timeline.tz, timeline.node, timeline.by_leader)',
 'Load over time, a row for each bucket, also for empty ones. With "by", a row for each bucket and each of the n largest keys of that dimension, and (other). Dimensions and filters: {DIMENSIONS}. Example: select * from tacho.timeline(bucket => ''5 minutes'', by => ''wait_event_type'');');
 
+create function tacho._gaps(since timestamptz, until timestamptz)
+returns table (
+	gap_start timestamptz,
+	gap_end timestamptz,
+	cause text
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select g.gap_start, g.gap_end, g.cause
+	from (
+		select greatest(m.period_start, _gaps.since) as gap_start, least(m.period_end, _gaps.until) as gap_end,
+			coalesce(m.detail, '') as cause
+		from tacho.marker m
+		where m.kind = 'gap'
+	) g
+	where g.gap_start < g.gap_end
+	order by g.gap_end - g.gap_start desc, g.gap_start;
+end;
+comment on function tacho._gaps is 'gaps that reach into a window, cut to it, the longest first';
+
 create function tacho._summary(since timestamptz, until timestamptz, node text)
 returns table (
 	metric text,
@@ -239,6 +260,13 @@ begin
 				from tacho._cells(tacho._plan(q, null, 'database', false), null, 'database') x));
 	return query
 		select
+			format('gap_%s', g.ordinality),
+			format('%s to %s: %s', tacho._time_text(tacho._us(g.gap_start)), tacho._time_text(tacho._us(g.gap_end)), g.cause)
+		from tacho._gaps(tacho._time(q.since_us), tacho._time(q.until_us)) with ordinality g
+		where g.ordinality <= 3
+		order by g.ordinality;
+	return query
+		select
 			format('top_%s_%s', s.kind, s.rank),
 			format('%s %s AAS, %s %%%s', s.name, tacho._round4(s.sum_ms, c.observed_ms), tacho._round4(100 * s.sum_ms, s.total), ': ' || s.body)
 		from (
@@ -269,4 +297,4 @@ returns table (
 	value text
 ) rows 20$decl$,
 'select * from tacho._summary(summary.since, summary.until, summary.node)',
-'A window in a few lines: load, coverage, top waits, top queries. Example: select * from tacho.summary(since => now() - interval ''15 minutes'');');
+'A window in a few lines: load, coverage, longest gaps, top waits, top queries. Example: select * from tacho.summary(since => now() - interval ''15 minutes'');');

@@ -6,14 +6,15 @@
  * graph, so that a queue that stood for an hour is walked once. The head of a
  * queue is who waits for nobody; in a cycle its first member.
  *
- * What is locked and how, and since when somebody waits, is not recorded here:
- * these columns are null.
+ * What is locked and how, and since when somebody waits, is known of sampled
+ * history, and of imported one that came with it; else these columns are null.
  */
 create type tacho.node as (
 	pid integer,
 	start_us bigint
 );
-comment on type tacho.node is 'a session: process id and when it began, 0 when that is not known';
+comment on type tacho.node is
+'a session: process id and when it began, 0 when that is not known; process 0 is a prepared transaction, start_us its xid less than 0, or one that was lost';
 
 create type tacho.edge as (
 	graph bigint,
@@ -22,7 +23,8 @@ create type tacho.edge as (
 	last_ms bigint,
 	session bigint,
 	waiter tacho.node,
-	blocker tacho.node
+	blocker tacho.node,
+	lock tacho.awaited
 );
 comment on type tacho.edge is 'session, which stands for waiter, waits for blocker in all ticks of a graph; weight_ms is their weight';
 
@@ -41,9 +43,11 @@ create type tacho.head as (
 	waiters bigint,
 	depth bigint,
 	first_ms bigint,
-	last_ms bigint
+	last_ms bigint,
+	lock tacho.awaited,
+	prepared_gid text
 );
-comment on type tacho.head is 'the head of queues, or one in a tree, and those behind it';
+comment on type tacho.head is 'the head of queues, or one in a tree, and those behind it; lock: what others wait for, in a tree what it waits for itself';
 
 create type tacho.blocker as (
 	tree text,
@@ -111,7 +115,8 @@ begin
 	return query execute format($sql$
 		with ticks as (
 			select p.slot, x.ms, min(x.weight) as weight, array_agg(x.session order by x.session) as sessions,
-				array_agg(x.blocker order by x.session) as blockers
+				array_agg(x.blocker order by x.session) as blockers,
+				array_agg(x.wait order by x.session) as waits
 			from (%1$s) p
 			cross join lateral (%2$s) a
 			cross join lateral (
@@ -120,10 +125,11 @@ begin
 					coalesce(p.intervals[y.i], p.interval_ms)::bigint as weight,
 					coalesce(p.statuses[y.i], 1) as status,
 					y.session,
-					y.blocker
+					y.blocker,
+					y.wait
 				from (
-					select a.at[b.n] %% p.n_ticks + 1 as i, p.sessions[a.at[b.n] / p.n_ticks + 1] as session, b.blocker
-					from unnest(p.blocked_at, p.blockers) b (n, blocker)
+					select a.at[b.n] %% p.n_ticks + 1 as i, p.sessions[a.at[b.n] / p.n_ticks + 1] as session, b.blocker, b.wait
+					from unnest(p.blocked_at, p.blockers, p.waits) b (n, blocker, wait)
 				) y
 			) x
 			where p.blocked_at is not null
@@ -137,23 +143,28 @@ begin
 				slot,
 				sessions,
 				blockers,
+				waits,
 				sum(weight)::bigint as weight,
 				min(ms) as first_ms,
 				max(ms) as last_ms
 			from ticks
-			group by slot, sessions, blockers
+			group by slot, sessions, blockers, waits
 		), edges as (
-			select g.graph, g.slot, g.weight, g.first_ms, g.last_ms, e.session, e.blocker
-			from graphs g, unnest(g.sessions, g.blockers) e (session, blocker)
+			select g.graph, g.slot, g.weight, g.first_ms, g.last_ms, e.session, e.blocker, l as lock
+			from graphs g
+			cross join lateral unnest(g.sessions, g.blockers, g.waits) e (session, blocker, wait)
+			left join tacho.awaited l on l.slot = g.slot and l.id = e.wait
 		), nodes as materialized (
 			select x.slot, x.id, tacho._node(x.slot, x.id) as node
 			from (select slot, session from edges union select slot, blocker from edges) x (slot, id)
 		)
-		select e.graph, e.weight, e.first_ms, e.last_ms, e.session::bigint, w.node, b.node
+		select e.graph, e.weight, e.first_ms, e.last_ms, e.session::bigint, w.node,
+			case when (e.lock).prepared_xid is not null then row(0, -(e.lock).prepared_xid)::tacho.node else b.node end,
+			e.lock
 		from edges e
 		join nodes w on w.slot = e.slot and w.id = e.session
 		join nodes b on b.slot = e.slot and b.id = e.blocker$sql$,
-		tacho._packs_sql(q, v_slots, 'slot, start_ms, n_ticks, interval_ms, tick_offsets, time_offsets, intervals, statuses, sessions, run_ats, run_lens, blocked_at, blockers'),
+		tacho._packs_sql(q, v_slots, 'slot, start_ms, n_ticks, interval_ms, tick_offsets, time_offsets, intervals, statuses, sessions, run_ats, run_lens, blocked_at, blockers, waits'),
 		tacho._positions_sql('p'),
 		ceil(q.since_us / 1000.0)::bigint,
 		ceil(q.until_us / 1000.0)::bigint);
@@ -213,7 +224,9 @@ begin atomic
 		max(x.waiters),
 		max(x.steps)::bigint,
 		min(x.first_ms),
-		max(x.last_ms)
+		max(x.last_ms),
+		null::tacho.awaited,
+		null::text
 	from (
 		select
 			e.graph, e.weight_ms, e.first_ms, e.last_ms, h.node, h.is_cycle,
@@ -227,6 +240,24 @@ begin atomic
 end;
 comment on function tacho._heads is 'the heads of all queues';
 
+create function tacho._waited_ms(lock tacho.awaited, at_ms bigint)
+returns bigint
+language sql immutable parallel safe
+return case when (lock).wait_start > '-infinity' then greatest(at_ms - tacho._ms((lock).wait_start), 0) end;
+comment on function tacho._waited_ms is 'for how long somebody waited at a time';
+
+create function tacho._relation_name(in_database bigint, relation bigint)
+returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select k.oid::regclass::text
+	from pg_class k
+	where k.oid = relation::oid
+		and in_database in (0, (select d.oid::bigint from pg_database d where d.datname = current_database()));
+end;
+comment on function tacho._relation_name is 'name of a relation of this database, as long as it exists';
+
 -- What is known of a head, as seen at its last tick.
 create function tacho._blocker_rows(heads tacho.head[], levels integer[])
 returns setof tacho.blocker
@@ -235,7 +266,8 @@ set search_path = pg_catalog, pg_temp
 begin atomic
 	with h as materialized (
 		select h.*, (h.node).pid as pid, levels[h.ordinality] as level,
-			case when (h.node).start_us <> 0 then tacho._time((h.node).start_us) end as backend_start
+			case when (h.node).start_us > 0 then tacho._time((h.node).start_us) end as backend_start,
+			case when (h.node).pid = 0 and (h.node).start_us < 0 then -(h.node).start_us end as xid
 		from unnest(heads) with ordinality h
 	), seen as materialized (
 		select t.last_ms, s.*
@@ -244,13 +276,17 @@ begin atomic
 			jsonb_build_object('pid', t.pids), 'all', null, null, false) s
 	)
 	select
-		repeat('  ', least(h.level, 100)) || case when h.is_cycle then 'cycle of ' || h.pid when h.pid = 0 then '(lost)' else h.pid::text end,
+		repeat('  ', least(h.level, 100)) || case
+			when h.is_cycle then 'cycle of ' || h.pid
+			when h.xid is not null then coalesce(format('prepared ''%s''', h.prepared_gid), 'prepared xid ' || h.xid)
+			when h.pid = 0 then '(lost)'
+			else h.pid::text end,
 		h.level,
-		case when h.is_cycle then 'cycle' when h.pid = 0 then 'lost' else 'session' end,
+		case when h.is_cycle then 'cycle' when h.xid is not null then 'prepared transaction' when h.pid = 0 then 'lost' else 'session' end,
 		nullif(h.pid, 0),
 		h.backend_start,
-		null::bigint,
-		null::text,
+		h.xid,
+		h.prepared_gid,
 		s.database,
 		s.username,
 		s.application,
@@ -261,7 +297,15 @@ begin atomic
 		tacho._round4(h.blocked_ms, 1000),
 		h.waiters,
 		h.depth,
-		null::interval, null::text, null::text, null::text, null::bigint, null::bigint, null::text, null::text, null::text,
+		case when h.level > 0 then tacho._waited_ms(h.lock, h.last_ms) * interval '1 millisecond' end,
+		case when h.level > 0 then case when (h.lock).is_hard then 'lock' when not (h.lock).is_hard then 'queue' end end,
+		(h.lock).locktype,
+		(h.lock).object,
+		(h.lock).lock_database,
+		(h.lock).lock_relation,
+		tacho._relation_name((h.lock).lock_database, (h.lock).lock_relation),
+		(h.lock).mode,
+		(h.lock).mode_held,
 		tacho._time(h.first_ms * 1000),
 		tacho._time(h.last_ms * 1000)
 	from h
@@ -283,9 +327,18 @@ begin
 		select b.*
 		from tacho._blocker_rows(
 			array(
-				select h
+				select row(h.node, h.is_cycle, h.blocked_ms, h.waiters, h.depth, h.first_ms, h.last_ms, l.lock, (l.lock).prepared_gid)::tacho.head
 				from tacho._heads(v_edges, v_reach) h
-				order by h.blocked_ms desc, h.node, h.is_cycle
+				left join lateral (
+					-- what others waited for longest
+					select (array_agg(e.lock))[1] as lock
+					from unnest(v_edges) e
+					where e.blocker = h.node and (e.lock).object is not null
+					group by (e.lock).object, (e.lock).mode, (e.lock).mode_held, (e.lock).is_hard
+					order by sum(e.weight_ms) desc, (e.lock).object desc
+					limit 1
+				) l on true
+				order by h.blocked_ms desc, (h.node).pid = 0, (h.node).start_us = 0, h.node, h.is_cycle
 				limit n),
 			array_fill(0, array[cardinality(v_edges)])) b;
 end
@@ -302,32 +355,43 @@ declare
 	v_people tacho.head[];
 	v_levels integer[];
 begin
-	with recursive behind as materialized (
-		select e.blocker, e.waiter, row_number() over (partition by e.blocker order by e.waiter) as rank
-		from (select distinct waiter, blocker from unnest(edges) where waiter <> blocker) e
+	with recursive pairs as materialized (
+		select distinct on (waiter, blocker) waiter, blocker, lock, tacho._waited_ms(lock, edges[1].last_ms) as waited_ms
+		from unnest(edges)
+		where waiter <> blocker
+		order by waiter, blocker, tacho._waited_ms(lock, edges[1].last_ms) desc nulls last
+	), behind as materialized (
+		select *, row_number() over (partition by blocker order by waited_ms desc nulls last, waiter) as rank
+		from pairs
+	), waits as materialized (
+		select waiter, max(waited_ms) as waited_ms from pairs group by waiter
 	), below as materialized (
-		select node, count(*) as waiters, max(steps)::bigint as depth
-		from unnest(v_reach)
-		group by node
+		select r.node, count(*) as waiters, max(r.steps)::bigint as depth, sum(w.waited_ms)::bigint as waited_ms
+		from unnest(v_reach) r
+		join waits w on w.waiter = r.waiter
+		group by r.node
+	), gids as materialized (
+		select blocker, max((lock).prepared_gid) as gid from unnest(edges) group by blocker
 	), tree as (
-		select h.node, h.is_cycle, array[h.node] as path, 0 as level,
-			array[row_number() over (order by b.waiters desc, h.node, h.is_cycle)] as place
+		select h.node, h.is_cycle, array[h.node] as path, 0 as level, null::tacho.awaited as lock,
+			array[row_number() over (order by b.waiters desc, (h.node).pid = 0, (h.node).start_us = 0, h.node, h.is_cycle)] as place
 		from tacho._heads(edges, v_reach) h
 		join below b on b.node = h.node
 		union all
-		select w.waiter, false, t.path || w.waiter, t.level + 1, t.place || w.rank
+		select w.waiter, false, t.path || w.waiter, t.level + 1, w.lock, t.place || w.rank
 		from tree t
 		join behind w on w.blocker = t.node
 		where w.waiter <> all (t.path)
 			and t.place[1] <= n
 	)
 	select
-		array_agg(row(t.node, t.is_cycle, null, coalesce(b.waiters, 0), coalesce(b.depth, 0),
-			edges[1].first_ms, edges[1].last_ms)::tacho.head order by t.place),
+		array_agg(row(t.node, t.is_cycle, b.waited_ms, coalesce(b.waiters, 0), coalesce(b.depth, 0),
+			edges[1].first_ms, edges[1].last_ms, t.lock, g.gid)::tacho.head order by t.place),
 		array_agg(t.level order by t.place)
 	into v_people, v_levels
 	from tree t
 	left join below b on b.node = t.node
+	left join gids g on g.blocker = t.node
 	where t.place[1] <= n;
 	return query select b.* from tacho._blocker_rows(v_people, v_levels) b;
 end
@@ -404,4 +468,4 @@ call tacho._reader($decl$blocking(
 )
 returns setof tacho.blocker rows 10$decl$,
 'select * from tacho._blocking(blocking.at, blocking.since, blocking.until, blocking.n, blocking.tz, blocking.node)',
-'Who blocked others. For a window (the last hour by default) the n sessions at the heads of lock queues, by the seconds others waited behind them. With "at" the tree of that moment: heads, and everybody behind them. kind is session, cycle (a deadlock not yet noticed) or lost (the dictionary of sessions had no room). What is locked, how, and since when somebody waits is not recorded by the SQL edition: these columns are NULL. Example: select tree, state, xact_age, blocked_seconds, waiters, query_text from tacho.blocking(since => now() - interval ''15 minutes''); or: select tree, state, query_text from tacho.blocking(at => now());');
+'Who blocked others. For a window (the last hour by default) the n sessions at the heads of lock queues, by the seconds others waited behind them. With "at" the tree of that moment: heads, and everybody behind them. kind is session, prepared transaction, cycle (a deadlock not yet noticed) or lost (gone meanwhile, or without room in a dictionary). object is what others wait for, in a tree what the session waits for, mode as it is wanted and mode_held as the blocker has it; via tells a holder (lock) from one only ahead in the queue. Example: select tree, state, xact_age, blocked_seconds, waiters, query_text from tacho.blocking(since => now() - interval ''15 minutes''); or: select tree, state, query_text from tacho.blocking(at => now());');

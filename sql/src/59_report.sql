@@ -141,7 +141,7 @@ set search_path = pg_catalog, pg_temp
 begin atomic
 	select coalesce(jsonb_agg(tacho._part(to_jsonb(b), array['kind', 'pid', 'backend_start', 'prepared_gid',
 		'database', 'username', 'application', 'state', 'xact_age', 'query_id', 'query_text', 'blocked_seconds', 'waiters',
-		'depth', 'object', 'lock_database', 'lock_relation', 'mode', 'mode_held', 'first_seen', 'last_seen']) order by b.ordinality), '[]')
+		'depth', 'object', 'lock_database', 'lock_relation', 'relation', 'mode', 'mode_held', 'first_seen', 'last_seen']) order by b.ordinality), '[]')
 	from tacho._blocking(null, lower(during), upper(during), n, tz, node) with ordinality b;
 end;
 comment on function tacho._report_blockers is 'who blocked others';
@@ -153,7 +153,7 @@ set search_path = pg_catalog, pg_temp
 begin atomic
 	select jsonb_build_object(
 		'tree', case when at is not null then coalesce(jsonb_agg(tacho._part(to_jsonb(b), array['tree', 'level', 'kind', 'pid',
-			'state', 'xact_age', 'waited', 'via', 'object', 'lock_database', 'lock_relation', 'mode', 'waiters', 'query_text'])
+			'state', 'xact_age', 'waited', 'via', 'object', 'lock_database', 'lock_relation', 'relation', 'mode', 'waiters', 'query_text'])
 			order by b.ordinality) filter (where b.ordinality <= 50), '[]') end,
 		'tree_left_out', greatest(count(*) - 50, 0))
 	from tacho._blocking(at, null, null, n, tz, node) with ordinality b
@@ -194,15 +194,10 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 begin atomic
 	select coalesce(jsonb_agg(jsonb_build_object(
-		'since', tacho._json_time(g.since),
-		'until', tacho._json_time(g.until),
-		'cause', coalesce(g.detail, '')) order by g.until - g.since desc, g.since), '[]')
-	from (
-		select greatest(m.period_start, _report_gaps.since) as since, least(m.period_end, _report_gaps.until) as until, m.detail
-		from tacho.marker m
-		where m.kind = 'gap'
-	) g
-	where g.since < g.until;
+		'since', tacho._json_time(g.gap_start),
+		'until', tacho._json_time(g.gap_end),
+		'cause', g.cause) order by g.ordinality), '[]')
+	from tacho._gaps(since, until) with ordinality g;
 end;
 comment on function tacho._report_gaps is 'gaps that reach into a window, cut to it, the longest first';
 

@@ -32,8 +32,8 @@ begin
 	loop
 		begin
 			lock table tacho.mutex_sampler in exclusive mode;
-			execute format('lock table tacho.session_%1$s, tacho.activity_%1$s, tacho.pack_%1$s in access exclusive mode nowait', in_slot);
-			execute format('truncate tacho.session_%1$s, tacho.activity_%1$s, tacho.pack_%1$s', in_slot);
+			execute format('lock table tacho.session_%1$s, tacho.activity_%1$s, tacho.awaited_%1$s, tacho.pack_%1$s in access exclusive mode nowait', in_slot);
+			execute format('truncate tacho.session_%1$s, tacho.activity_%1$s, tacho.awaited_%1$s, tacho.pack_%1$s', in_slot);
 			return true;
 		exception when lock_not_available then
 			if clock_timestamp() >= v_end then
@@ -124,7 +124,7 @@ begin
 			from pg_class k
 			where k.relnamespace = 'tacho'::regnamespace
 				and k.relkind = 'r'
-				and k.relname ~ '^(hot|(pack|session|activity)_[0-9]+)$'
+				and k.relname ~ '^(hot|(pack|session|activity|awaited)_[0-9]+)$'
 		loop
 			execute format('alter table %s set %s', v_table, case when logged then 'logged' else 'unlogged' end);
 		end loop;

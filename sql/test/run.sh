@@ -54,6 +54,7 @@ shared_preload_libraries = '$preload'
 $cron
 fsync = off
 max_connections = 50
+max_prepared_transactions = 5
 compute_query_id = on
 END
 pg_ctl -D data -l server.log -w start >/dev/null || { tail -n 20 server.log >&2; exit 1; }

@@ -93,7 +93,7 @@ select test.equal(tacho._take_sample(tacho._ms('2026-03-01 12:09:50+00'), 1000),
 select test.equal((select is_apart::text from tacho.hot), 'true', 'the last tick is no reference any more');
 with s as (
 	select row(101, null, timestamptz '2026-03-01 00:00+00', null, 'foreground', null, null, null, null, null, null, 'active', null, null, 'CPU*', 0, 1, null, null,
-		timestamptz '2026-03-01 12:09:52+00', null, timestamptz '2026-03-01 12:09:52+00', null, null, null, null, null)::tacho.sampled as x
+		timestamptz '2026-03-01 12:09:52+00', null, timestamptz '2026-03-01 12:09:52+00', null, null, null, null, null, null)::tacho.sampled as x
 )
 select tacho._store_tick(row(9999999, tacho._ms('2026-03-01 12:10:01+00'), 1000, 1, null, null, 1)::tacho.tick, array[x], tacho._ms('2026-03-01 12:10+00')) from s;
 select test.equal((select query_start::text from tacho.samples('2026-03-01 12:10:01+00', '2026-03-01 12:10:02+00')), timestamptz '2026-03-01 12:09:52+00'::text, 'its start');
