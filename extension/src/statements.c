@@ -196,8 +196,10 @@ entry_promote(StatementEntry *entry, uint64 generation)
 static inline void
 entry_touch(StatementEntry *entry)
 {
-	if (entry->usage < USAGE_MAX)
-		entry->usage++;
+	uint8		usage = entry->usage;
+
+	if (usage < USAGE_MAX)
+		entry->usage = usage + 1;
 }
 
 /* Lock of `stripe` held: no calls. */

@@ -15,7 +15,9 @@
  * there is no room at all, every visit takes one.
  *
  * Sweeping begins at 95 percent of the limit, a few entries for each new one,
- * so that it hardly ever has to be done while there is no room at all.
+ * so that it hardly ever has to be done while there is no room at all. After
+ * the limit was lowered by far, each new entry pays for one sweep and no more,
+ * within what is reserved, until the number of entries has come down.
  *
  * Locking rules: statements_shared.h.
  *
@@ -31,6 +33,7 @@
 #define SWEEP 64				/* slots it looks at for one new entry */
 #define VICTIMS 4				/* to evict for one new entry */
 #define GENTLE_ONE_OF 8			/* visits that cost a used entry a chance */
+#define FAR_BEYOND 1024			/* entries above a limit that was lowered */
 #define ROTATIONS (USAGE_MAX + 2)	/* without success before giving up */
 
 /*
@@ -73,7 +76,7 @@ evict(StatementEntry *entry)
 	return true;
 }
 
-/* The next slot that it is for this backend to look at. */
+/* The next slot that it is for this backend to look at; there may be none yet. */
 static uint32
 next_slot(void)
 {
@@ -86,7 +89,7 @@ next_slot(void)
 		at = pg_atomic_fetch_add_u32(&shared->hand, BATCH);
 		end = at + BATCH;
 	}
-	return at++ % pg_atomic_read_u32(&shared->slots.untouched);
+	return at++ % Max(pg_atomic_read_u32(&shared->slots.untouched), 1);
 }
 
 /* True one time of GENTLE_ONE_OF, in no pattern that slots could have. */
@@ -106,13 +109,14 @@ sweep(int wanted, bool gently)
 	for (int i = 0; i < SWEEP && wanted > 0; i++)
 	{
 		StatementEntry *entry = &statements_memory.entries[next_slot()];
+		uint8		usage = entry->usage;	/* others change it meanwhile */
 
 		if (pg_atomic_read_u64(&entry->generation) == 0)
 			continue;
-		if (entry->usage > 1 && gently && !one_of_many())
+		if (usage > 1 && gently && !one_of_many())
 			continue;
-		if (entry->usage > 0)
-			entry->usage--;
+		if (usage > 0)
+			entry->usage = usage - 1;
 		else if (evict(entry))
 			wanted--;
 	}
@@ -135,6 +139,12 @@ statements_make_room(void)
 		{
 			if (entries > low)
 				sweep(VICTIMS, true);
+			return true;
+		}
+		if (entries > limit + FAR_BEYOND &&
+			entries <= shared->reserved - ACCUMULATORS)
+		{
+			sweep(SWEEP, false);
 			return true;
 		}
 		pg_atomic_sub_fetch_u32(&shared->entries, 1);
