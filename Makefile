@@ -112,19 +112,10 @@ sanitize: ## the tape's tests with the address sanitizer
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address cargo test --locked --lib \
 		--target $(HOST_TARGET) --package tacho-tape --features testing
 
-bench: ## measure what tacho costs, refresh bench/results
+bench: ## measure what tacho costs, refresh bench/results (PARTS="churn locks")
 	@tools/prereq.sh build
 	cargo build --release --locked --package tacho --features parquet
-	mkdir -p bench/results
-	set -e; for each in overhead tick_cost locks instructions \
-		statements statements_costs sql_edition sizes; do \
-		bench/$$each.sh > bench/results/$$each.md.new; \
-		mv bench/results/$$each.md.new bench/results/$$each.md; \
-	done
-	bench/statements.sh -w churn -m "5000 100000" -R 55% -p 2 -r 2 -t 6 \
-		> bench/results/statements_latency.md.new
-	mv bench/results/statements_latency.md.new bench/results/statements_latency.md
-	bench/experiments.sh
+	bench/all.sh $(if $(RESULTS),-c "$(RESULTS)") $(PARTS)
 
 clean: ## remove what was built
 	cargo clean --quiet

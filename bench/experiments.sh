@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# usage: bench/experiments.sh [-o DIR] [SCENARIO [ARGUMENT]...]
+# usage: bench/experiments.sh [-o DIR] SCENARIO [ARGUMENT]...
 #
 # Runs `tacho bench SCENARIO ARGUMENT...` on a private copy of PG_CONFIG's
-# PostgreSQL with tacho in it; without a scenario all of them, small. What a
-# variant needs and apt does not have is left out and named; pg_ash takes part in
-# the history for each installer that ASH_SQL names. Reports go to
-# bench/results/bench-SCENARIO.md, all results to DIR (default: a new directory
-# under /var/tmp).
+# PostgreSQL with tacho in it. What a variant needs and apt does not have is
+# left out and named; the history is asked of the SQL edition too, and pg_ash
+# takes part for each installer that ASH_SQL names. The report goes to
+# bench/results/bench-SCENARIO.md, all results to DIR/SCENARIO (default: a new
+# directory under /var/tmp), which is continued if it is there.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -15,15 +15,14 @@ output=
 while getopts o: option; do
   case $option in
     o) output=$OPTARG ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 shift $((OPTIND - 1))
+[ $# -gt 0 ] || { echo "error: no scenario" >&2; exit 2; }
 trap bench_cleanup EXIT
 bench_install
-for package in pg-stat-kcache pg-wait-sampling; do
-  bench_package "$package" || say "$package is not packaged here"
-done
+bench_peers
 output=${output:-$(mktemp -d /var/tmp/tacho-results.XXXXXX)}
 
 # experiment SCENARIO [ARGUMENT...]
@@ -36,12 +35,15 @@ experiment() {
   sed "s|^- command: .*|- command: \`tacho bench ${arguments[*]}\`|" "$output/$1/report.md" >"$here/results/bench-$1.md"
 }
 
-if [ $# -gt 0 ]; then
-  experiment "$@"
-else
-  for each in overhead churn analyze codec; do experiment "$each"; done
-  peers=()
-  for file in ${ASH_SQL:-}; do peers+=(--pg-ash "$file"); done
-  experiment history --edition "$top/sql/tacho.sql" "${peers[@]}"
-fi
+peers=()
+case $1 in
+  history)
+    peers=(--edition "$top/sql/tacho.sql")
+    for file in ${ASH_SQL:-}; do peers+=(--pg-ash "$file"); done
+    ;;
+  recording)
+    for file in ${ASH_SQL:-}; do peers=(--pg-ash "$file"); done # the newest is named last
+    ;;
+esac
+experiment "$@" "${peers[@]}"
 say "results: $output"

@@ -5,12 +5,14 @@
 #   PG_CONFIG      installation to measure (default: pg_config in PATH)
 #   TACHO_PROGRAM  program to measure (default: target/release/tacho)
 #   BENCH_DIR      scratch directory (default: a new one under /var/tmp)
+#   BENCH_BIN      programs of a private installation with tacho in it (default:
+#                  one is made)
 #
 # As root the server runs as user postgres.
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(dirname "$here")
-TACHO_PROGRAM=${TACHO_PROGRAM:-$top/target/release/tacho}
+TACHO_PROGRAM=${TACHO_PROGRAM:-${CARGO_TARGET_DIR:-$top/target}/release/tacho}
 BENCH_DIR=${BENCH_DIR:-$(mktemp -d /var/tmp/tacho-bench.XXXXXX)}
 port=${BENCH_PORT:-5544}
 
@@ -26,7 +28,8 @@ bench_install() {
   [ -x "$TACHO_PROGRAM" ] || { say "error: no program \"$TACHO_PROGRAM\": make program, or set TACHO_PROGRAM"; exit 1; }
   chmod 755 "$BENCH_DIR"
   mkdir -p "$BENCH_DIR/run"
-  bin=$(TACHO_PROGRAM=$TACHO_PROGRAM "$top/tools/stage.sh" "$BENCH_DIR" 2>/dev/null)
+  bin=${BENCH_BIN:-}/pg_config
+  [ -x "$bin" ] || bin=$(TACHO_PROGRAM=$TACHO_PROGRAM "$top/tools/stage.sh" "$BENCH_DIR" 2>/dev/null)
   bin=${bin%/*}
   [ "$(id -u)" != 0 ] || chown -R "$("$top/tools/as-server.sh" --user)" "$BENCH_DIR"
 }
@@ -35,12 +38,21 @@ bench_install() {
 # into the private installation, nothing is installed. False if there is none.
 bench_package() {
   local major dir=$BENCH_DIR/packages
+  [ ! -e "$("$bin/pg_config" --pkglibdir)/${1//-/_}.so" ] || return 0
   major=$("$bin/pg_config" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
   mkdir -p "$dir/$1"
   (cd "$dir" && apt-get -qq download "postgresql-$major-$1" >/dev/null 2>&1) || return 1
   dpkg-deb -x "$dir/postgresql-$major-$1"_*.deb "$dir/$1" || return 1
   cp "$dir/$1"/usr/lib/postgresql/*/lib/*.so "$("$bin/pg_config" --pkglibdir)/"
   cp "$dir/$1"/usr/share/postgresql/*/extension/* "$("$bin/pg_config" --sharedir)/extension/"
+}
+
+# bench_peers: all that Debian has, said where it has not
+bench_peers() {
+  local package
+  for package in pg-stat-kcache pg-wait-sampling; do
+    bench_package "$package" || say "$package is not packaged here"
+  done
 }
 
 # bench_cluster NAME [SETTING…]: a new cluster with these settings.

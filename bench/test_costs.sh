@@ -32,6 +32,11 @@ awk '/^\[\[history.question/ {n++} /^\[\[variant/ {n = 0} n < 2' "$dir/history.t
 check "pg_ash is asked about the same hour" bench "$dir/ash.toml" --pg-ash "$dir/ash-small.sql" --rounds 1 \
 	--skip-missing --output "$dir/ash"
 check "in a variant of its own" grep -q '| pg_ash (ash-small) | 1 | ' "$dir/ash/report.md"
+sed 's/ language sql as \$\$/&select pg_sleep(20);/' "$dir/ash-small.sql" >"$dir/ash-slow.sql"
+sed -i 's/^limit_s = .*/limit_s = 1/' "$dir/ash.toml"
+check "an answer that takes too long is not waited for" bench "$dir/ash.toml" --pg-ash "$dir/ash-slow.sql" --rounds 1 \
+	--skip-missing --output "$dir/slow"
+check "and the report says so" grep -q '| pg_ash (ash-slow) | > 1000.00 | > ' "$dir/slow/report.md"
 check "an installer that is not there is named" refused "could not read \"$dir/none.sql\"" history --pg-ash "$dir/none.sql"
-check "pg_ash is no variant of anything else" refused "--pg-ash is for questions about samples" overhead \
+check "pg_ash is no variant of anything else" refused "--pg-ash is for scenarios with pg_ash in them" overhead \
 	--pg-ash "$dir/ash-small.sql"

@@ -17,6 +17,7 @@ set -euo pipefail
 source "$(dirname "$0")/lib.sh"
 
 seconds=25 ash=${ASH_SQL:-} intervals='1s 10ms' actives='50 500'
+ash=${ash##* } # of several the last, the newest
 while getopts t:a:i:n: option; do
   case $option in
     t) seconds=$OPTARG ;;

@@ -4,11 +4,12 @@
 use super::install::{Account, Installation};
 use super::process::{Running, Stop, as_account, run};
 use super::scenario::Scenario;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::io::Write;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Database of the load. Everything else happens in another one, so that
 /// statistics of this one are those of the load alone.
@@ -132,6 +133,32 @@ impl Access {
         let mut input = running.input().context("psql has no input")?;
         input.write_all(format!("{sql} \\watch {seconds}\n").as_bytes())?;
         Ok(running)
+    }
+
+    /// Reloads the configuration, and waits until new sessions see it.
+    pub fn reload(&self, stop: &Stop) -> Result<()> {
+        let loaded = "select pg_conf_load_time()";
+        let before = self.sql(loaded, stop)?;
+        self.sql("select pg_reload_conf()", &Stop::default())?;
+        self.wait(
+            &format!("select pg_conf_load_time() <> '{before}'"),
+            Duration::from_millis(10),
+            stop,
+        )
+        .context("the server did not reload its configuration")
+    }
+
+    /// Waits until SQL is true, at most 30 s.
+    pub fn wait(&self, sql: &str, pause: Duration, stop: &Stop) -> Result<()> {
+        let begin = Instant::now();
+        while self.sql(sql, stop)? != "t" {
+            ensure!(
+                begin.elapsed() < Duration::from_secs(30),
+                "\"{sql}\" was not true within 30 s"
+            );
+            stop.sleep(pause)?;
+        }
+        Ok(())
     }
 
     /// Fills the database of the load as the scenario says.

@@ -5,7 +5,7 @@ use super::access::{Access, LOADED};
 use super::install::{Account, Installation};
 use super::process::{Stop, as_account, run, telling};
 use super::scenario::Scenario;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -112,6 +112,21 @@ impl Cluster {
         let pid = pid.lines().next().unwrap_or_default();
         server.pid = pid.parse().context("could not read postmaster.pid")?;
         Ok(server)
+    }
+
+    /// Switches a running server to settings; those that take a restart are
+    /// refused.
+    pub fn reload(&self, settings: &BTreeMap<String, String>, stop: &Stop) -> Result<()> {
+        self.configure(settings)?;
+        self.access.reload(stop)?;
+        let pending = "select string_agg(name, ', ') from pg_settings where pending_restart";
+        let pending = self.access.sql(pending, stop)?;
+        ensure!(
+            pending.is_empty(),
+            "{pending} cannot be changed by a reload\nhint: Take reload out of the scenario, or \
+             give all variants the same."
+        );
+        Ok(())
     }
 
     /// A server with settings that serves nobody but its standard input; under

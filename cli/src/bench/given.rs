@@ -11,7 +11,6 @@ use anyhow::{Context, Result, bail, ensure};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 type Settings = BTreeMap<String, String>;
 
@@ -148,25 +147,11 @@ impl Given {
             self.command(&sql)?;
         }
         self.changed.replace(wanted);
-        self.reload(stop)
+        self.access.reload(stop)
     }
 
     fn command(&self, sql: &str) -> Result<()> {
         self.access.sql(sql, &Stop::default()).map(drop)
-    }
-
-    /// Reloads, and waits until new sessions see it.
-    fn reload(&self, stop: &Stop) -> Result<()> {
-        let loaded = "select pg_conf_load_time()";
-        let before = self.access.sql(loaded, stop)?;
-        self.command("select pg_reload_conf()")?;
-        for _ in 0..300 {
-            if self.access.sql(loaded, stop)? != before {
-                return Ok(());
-            }
-            stop.sleep(Duration::from_millis(100))?;
-        }
-        bail!("the server did not reload its configuration within 30 s")
     }
 
     /// What puts everything back.

@@ -7,15 +7,18 @@ use super::process::{Running, Stop, run};
 use super::scenario::{Form, History, Question, Variant};
 use super::statement::milliseconds;
 use super::stats::median;
-use super::store::Metrics;
+use super::store::{CUT_OFF, Metrics};
 use super::waits::{Profile, Waits};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// 2026-03-01 00:00:00 UTC.
 const BEGIN: &str = "2026-03-01 00:00:00+00";
+/// What a server says when the limit is reached; ours speak English.
+const TIMEOUT: &str = "canceling statement due to statement timeout";
 const EDITION_DAY: &str = include_str!("../../../bench/sql_edition.sql");
 
 /// Where pg_ash's history begins: it goes by the time of the server.
@@ -108,20 +111,24 @@ fn ask(access: &Access, variant: &Variant, sql: &[&str], stop: &Stop) -> Result<
         .context("could not make the history")
 }
 
-/// Makes the database of a variant and runs its installer there, which may
-/// include files.
+/// Makes the database of a variant and runs its installer there.
 fn install(access: &Access, variant: &Variant, stop: &Stop) -> Result<()> {
     let installer = variant.installer.as_ref();
     let installer = installer.context("no installer was given")?;
+    let database = database(variant);
+    access.sql(&format!("create database {database}"), stop)?;
+    run_installer(access, &database, installer, stop)?;
+    ask(access, variant, &[EDITION_DAY], stop)
+}
+
+/// Runs an installer, which may include files.
+pub fn run_installer(access: &Access, database: &str, installer: &Path, stop: &Stop) -> Result<()> {
     let installer = installer
         .canonicalize()
         .with_context(|| format!("could not find \"{}\"", installer.display()))?;
-    let database = database(variant);
-    access.sql(&format!("create database {database}"), stop)?;
-    let mut psql = access.psql_as_caller(&database);
+    let mut psql = access.psql_as_caller(database);
     psql.arg("-f").arg(&installer);
-    run(&mut psql, stop).context("could not install")?;
-    ask(access, variant, &[EDITION_DAY], stop)
+    run(&mut psql, stop).map(drop).context("could not install")
 }
 
 /// Imports the day with this program.
@@ -178,7 +185,9 @@ fn write_day(out: &mut impl Write, hours: u32) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Asks once to warm up, then five times.
+/// Asks once to warm up, then five times, or less often where that takes longer
+/// than the limit; an answer that takes longer by itself counts as long as the
+/// limit and says so.
 pub fn measure(
     access: &Access,
     history: &History,
@@ -191,23 +200,81 @@ pub fn measure(
     let question = question.context("there is no such question")?;
     let form = variant.form.context("the variant has no form")?;
     let sql = statement(question, form, history.hours)?;
-    let waits = Waits::start(access)?;
-    let mut psql = access.psql_on(&database(variant));
-    psql.args(["-c", "set jit = off", "-c", &sql, "-c", "\\timing on"]);
-    for _ in 0..5 {
-        psql.args(["-c", &sql]);
-    }
-    let text = run(&mut psql, stop).with_context(|| format!("could not run \"{sql}\""))?;
-    let times: Vec<f64> = text.lines().filter_map(|l| milliseconds(l).ok()).collect();
-    let ms = median(&times).context("psql did not say how long it took")?;
+    let waits = Waits::of(access, &database(variant))?;
+    let limit = history.limit_s.map(|s| f64::from(s) * 1e3);
+    let answered = timed(access, variant, &sql, limit, stop)?;
+    let cut_off = limit.filter(|_| answered.is_none());
+    let ms = answered.or(limit).context("there is no limit")?;
     let bytes = match form {
         Form::Tape => super::codec::size(&access.scratch.join("tape"))?,
         Form::Ash1 | Form::Ash2 => tables(access, variant, "ash", stop)?,
         _ => tables(access, variant, "tacho", stop)?,
     };
-    let metrics = [("ms", ms), ("size_mib", bytes / f64::from(1 << 20))];
-    let metrics = metrics.map(|(name, value)| (name.to_owned(), value));
-    Ok((Metrics::from(metrics), waits.end()?))
+    let metrics = [
+        ("ms", Some(ms)),
+        ("size_mib", Some(bytes / f64::from(1 << 20))),
+        (CUT_OFF, cut_off),
+    ];
+    let named = metrics.map(|(name, value)| Some((name.to_owned(), value?)));
+    Ok((named.into_iter().flatten().collect(), waits.end()?))
+}
+
+/// Median time of an answer in ms; none if one took longer than the limit.
+fn timed(
+    access: &Access,
+    variant: &Variant,
+    sql: &str,
+    limit: Option<f64>,
+    stop: &Stop,
+) -> Result<Option<f64>> {
+    let ask = |warm, times| executions(access, variant, sql, (warm, times, limit), stop);
+    let (warm, times) = match limit {
+        None => (1, 5),
+        Some(limit) => match ask(0, 1)?.as_deref() {
+            Some([once, ..]) => fitting(*once, limit),
+            _ => return Ok(None),
+        },
+    };
+    Ok(ask(warm, times)?.as_deref().and_then(median))
+}
+
+/// How often to ask to warm up, and for the time, when one answer takes so long:
+/// five times, less often where these would take longer than the limit together.
+fn fitting(once: f64, limit: f64) -> (usize, usize) {
+    match limit / once.max(f64::MIN_POSITIVE) {
+        fits if fits >= 6.0 => (1, 5),
+        fits => (0, (fits as usize).max(1)),
+    }
+}
+
+/// Times in ms of that many answers in one session, after some that do not
+/// count; none if one took longer than the limit.
+fn executions(
+    access: &Access,
+    variant: &Variant,
+    sql: &str,
+    (warm, times, limit): (usize, usize, Option<f64>),
+    stop: &Stop,
+) -> Result<Option<Vec<f64>>> {
+    let limit = format!("set statement_timeout = {}", limit.unwrap_or(0.0));
+    let mut psql = access.psql_on(&database(variant));
+    psql.args(["-c", "set jit = off", "-c", &limit]);
+    for n in 0..warm + times {
+        if n == warm {
+            psql.args(["-c", "\\timing on"]);
+        }
+        psql.args(["-c", sql]);
+    }
+    let text = match run(&mut psql, stop) {
+        Err(error) if format!("{error:#}").contains(TIMEOUT) => return Ok(None),
+        text => text.with_context(|| format!("could not run \"{sql}\""))?,
+    };
+    let answers: Vec<f64> = text.lines().filter_map(|l| milliseconds(l).ok()).collect();
+    ensure!(
+        answers.len() == times,
+        "psql did not say how long each answer took"
+    );
+    Ok(Some(answers))
 }
 
 /// Bytes of all tables of a schema, with indexes and TOAST.
@@ -249,6 +316,16 @@ fn statement(question: &Question, form: Form, hours: u32) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slow_answers_are_asked_for_less_often() {
+        assert_eq!(fitting(5.0, 5_000.0), (1, 5));
+        assert_eq!(fitting(833.0, 5_000.0), (1, 5));
+        assert_eq!(fitting(900.0, 5_000.0), (0, 5));
+        assert_eq!(fitting(2_100.0, 5_000.0), (0, 2));
+        assert_eq!(fitting(4_900.0, 5_000.0), (0, 1));
+        assert_eq!(fitting(0.0, 5_000.0), (1, 5));
+    }
 
     #[test]
     fn a_question_is_asked_in_the_words_of_each_form() {

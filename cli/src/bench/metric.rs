@@ -45,7 +45,7 @@ pub const METRICS: &[Metric] = &[
     metric("p99_ms", "latency p99, ms", Better::Less, 3),
     metric("p999_ms", "latency p99.9, ms", Better::Less, 3),
     metric("max_ms", "latency max, ms", Better::Less, 3),
-    metric("ms", "median of five, ms", Better::Less, 2),
+    metric("ms", "median time, ms", Better::Less, 2),
     metric("size_mib", "size, MiB", Better::Less, 2),
     metric("bytes_row", "bytes a row", Better::Less, 2),
     metric("write_s", "write, s", Better::Less, 2),

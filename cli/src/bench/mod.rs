@@ -6,6 +6,7 @@
 //! experiment early, no process stays and what was measured is kept.
 
 mod access;
+mod budget;
 mod cluster;
 mod codec;
 pub mod compare;
@@ -47,6 +48,7 @@ use scenario::{Scenario, Variant};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use store::{Experiment, Metrics, Results, Run, Store};
 
 /// What a caller asks for beside the scenario.
@@ -66,11 +68,16 @@ pub struct Options {
     pub command: String,
 }
 
+/// Between two looks at whether a variant is ready.
+const READY_PAUSE: Duration = Duration::from_millis(20);
+
 /// Everything a run needs.
 struct Bench<'a> {
     scenario: &'a Scenario,
     places: Vec<Place>,
     versions: Vec<String>,
+    /// Of all variants of an installation, where one server has them all.
+    libraries: Vec<String>,
     stop: &'a Stop,
 }
 
@@ -105,18 +112,40 @@ pub fn run(scenario: &Scenario, options: &Options, stop: &Stop) -> Result<()> {
         })
         .collect();
     let ended = prepare(scenario, found, &scratch, &store.directory, stop).and_then(|places| {
-        let versions = experiment.versions;
         let bench = Bench {
             scenario,
+            libraries: libraries(scenario, &places, &missing),
             places,
-            versions,
+            versions: experiment.versions,
             stop,
         };
+        bench.install(&jobs)?;
         bench.fill(&jobs)?;
         bench.measure_all(&jobs, &mut store)
     });
     write_report(&store.directory)?;
     ended
+}
+
+/// Libraries of all variants that an installation has, in their order.
+fn libraries(scenario: &Scenario, places: &[Place], missing: &[Missing]) -> Vec<String> {
+    let of = |place: usize| {
+        let mut libraries: Vec<&str> = Vec::new();
+        for (v, variant) in scenario.variants.iter().enumerate() {
+            let lacks = |m: &Missing| (m.installation, m.variant) == (place, v);
+            for library in variant
+                .preload
+                .iter()
+                .filter(|_| !missing.iter().any(lacks))
+            {
+                if !libraries.contains(&library.as_str()) {
+                    libraries.push(library);
+                }
+            }
+        }
+        libraries.join(",")
+    };
+    (0..places.len()).map(of).collect()
 }
 
 /// Makes ready what was found.
@@ -283,6 +312,23 @@ impl Bench<'_> {
         format!("{version} {variant}, {point}, round {}", job.round)
     }
 
+    /// Runs the installers of variants that share one database.
+    fn install(&self, jobs: &[Job]) -> Result<()> {
+        for (p, place) in self.places.iter().enumerate() {
+            let variants = self.scenario.variants.iter().enumerate();
+            for (v, variant) in variants.filter(|_| self.scenario.history.is_none()) {
+                let asked = jobs.iter().any(|j| (j.installation, j.variant) == (p, v));
+                if let (true, Some(file)) = (asked, &variant.installer) {
+                    let server = place.start(&self.scenario.settings, None, self.stop)?;
+                    history::run_installer(place.access(), "postgres", file, self.stop)
+                        .with_context(|| format!("variant \"{}\"", variant.name))?;
+                    server.stop(self.stop)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Makes the histories that are asked about.
     fn fill(&self, jobs: &[Job]) -> Result<()> {
         let Some(history) = &self.scenario.history else {
@@ -305,18 +351,21 @@ impl Bench<'_> {
 
     fn measure_all(&self, jobs: &[Job], store: &mut Store) -> Result<()> {
         let mut progress = Progress::new(jobs.len());
+        let mut running: Vec<Option<Running>> = self.places.iter().map(|_| None).collect();
         for job in jobs {
             self.stop.check()?;
-            let run = self.measure(job);
+            let run = self.measure(job, &mut running[job.installation]);
             let run = run.with_context(|| format!("while measuring {}", self.name(job)))?;
             store.add(&run)?;
             progress.done(&self.name(job), &run.metrics);
         }
-        Ok(())
+        let mut running = running.into_iter().flatten();
+        running.try_for_each(|server| server.stop(self.stop))
     }
 
-    /// Provides the server of a variant and measures.
-    fn measure(&self, job: &Job) -> Result<Run> {
+    /// Provides the server of a variant and measures. With reload the server
+    /// that runs already is switched, and kept.
+    fn measure<'s>(&'s self, job: &Job, kept: &mut Option<Running<'s>>) -> Result<Run> {
         if let Some(metrics) = self.cost(job)? {
             return Ok(self.run(job, metrics, waits::Profile::new()));
         }
@@ -324,13 +373,23 @@ impl Bench<'_> {
         if self.scenario.statement.as_ref().is_some_and(|s| s.cold) {
             place.empty_caches()?;
         }
-        let server = place.start(&self.settings(job), job.point.cores, self.stop)?;
+        let settings = self.settings(job);
+        let server = match kept.take() {
+            Some(server) => place.reload(&settings, self.stop).map(|()| server)?,
+            None => place.start(&settings, job.point.cores, self.stop)?,
+        };
         for sql in &variant.sql {
             place.access().sql(sql, self.stop)?;
         }
+        if let Some(ready) = &variant.ready {
+            place.access().wait(ready, READY_PAUSE, self.stop)?;
+        }
         let (mut metrics, waits) = self.load(job, place.access(), &server)?;
         self.ask(job, place.access(), &mut metrics)?;
-        server.stop(self.stop)?;
+        match self.scenario.reload {
+            true => *kept = Some(server),
+            false => server.stop(self.stop)?,
+        }
         Ok(self.run(job, metrics, waits))
     }
 
@@ -368,8 +427,12 @@ impl Bench<'_> {
     fn settings(&self, job: &Job) -> BTreeMap<String, String> {
         let variant = self.variant(job);
         let mut settings = self.scenario.settings.clone();
-        if !variant.preload.is_empty() {
-            settings.insert("shared_preload_libraries".into(), variant.preload.join(","));
+        let libraries = match self.scenario.reload {
+            true => self.libraries[job.installation].clone(),
+            false => variant.preload.join(","),
+        };
+        if !libraries.is_empty() {
+            settings.insert("shared_preload_libraries".into(), libraries);
         }
         settings.extend(variant.settings.clone());
         if let (Some(_), Some(form)) = (&self.scenario.history, variant.form) {
@@ -415,9 +478,18 @@ impl Bench<'_> {
     /// Asks the server for the numbers of the scenario.
     fn ask(&self, job: &Job, access: &Access, metrics: &mut Metrics) -> Result<()> {
         let transactions = metrics.get("transactions").copied().unwrap_or(0.0);
+        let mut workloads = self
+            .scenario
+            .pgbench
+            .iter()
+            .flat_map(|load| &load.workloads);
+        let workload = workloads.find(|w| Some(&w.name) == job.point.workload.as_ref());
+        let each = workload.map_or(1, |w| w.statements);
+        let statements = transactions * f64::from(each);
         for asked in &self.scenario.metrics {
             if let Some(sql) = asked.sql.get(&self.variant(job).name) {
                 let sql = sql.replace(":transactions", &format!("{transactions:.0}"));
+                let sql = sql.replace(":statements", &format!("{statements:.0}"));
                 let number = access.number(&sql, self.stop)?;
                 metrics.insert(asked.name.clone(), number);
             }

@@ -3,7 +3,7 @@
 
 use super::access::Access;
 use super::plan::Point;
-use super::process::{Running, Stop};
+use super::process::{Running, Stop, run};
 use super::scenario::{Pgbench, Variant, Workload};
 use super::stats::percentile;
 use super::store::Metrics;
@@ -32,6 +32,7 @@ impl Load<'_> {
     pub fn measure(&self, pid: Option<u32>, stop: &Stop) -> Result<(Metrics, Profile)> {
         let mut metrics = Metrics::new();
         let mut transactions = 0.0;
+        self.clean(stop)?;
         if self.load.warmup > 0 {
             let text = self.run(self.load.warmup, None, stop)?;
             transactions += said(&text, "number of transactions actually processed: ")?;
@@ -61,6 +62,21 @@ impl Load<'_> {
         add_latencies(&mut metrics, read_logs(&logs)?);
         remove_logs(&logs)?;
         Ok((metrics, profile))
+    }
+
+    /// pgbench's own scripts change the same few rows again and again: what the
+    /// run before left of these is cleaned away, as pgbench would do.
+    fn clean(&self, stop: &Stop) -> Result<()> {
+        if self
+            .workload()?
+            .builtin
+            .as_deref()
+            .is_none_or(|name| name == "select-only")
+        {
+            return Ok(());
+        }
+        let vacuum = "vacuum pgbench_branches, pgbench_tellers";
+        run(self.access.psql_loaded().args(["-c", vacuum]), stop).map(drop)
     }
 
     /// Runs pgbench; with `logs` it writes a line for each transaction.
@@ -108,7 +124,8 @@ impl Load<'_> {
     /// The collector that reads the variant's view beside the load.
     fn poll(&self) -> Result<Option<Running>> {
         let poll = self.variant.poll.as_ref();
-        poll.map(|sql| self.access.watch(sql, 5.0)).transpose()
+        let seconds = self.variant.poll_seconds.unwrap_or(5.0);
+        poll.map(|sql| self.access.watch(sql, seconds)).transpose()
     }
 }
 

@@ -59,6 +59,9 @@ impl Found {
         }
         let lacking = match variant.form {
             Some(Form::Edition) if variant.installer.is_none() => "--edition was not given",
+            Some(Form::Ash1 | Form::Ash2) if variant.installer.is_none() => {
+                "--pg-ash was not given"
+            }
             Some(Form::Parquet) if !codec::PARQUET => "this program was built without Parquet",
             _ => "",
         };
@@ -90,6 +93,14 @@ impl Place {
         match self {
             Self::Private(cluster) => statement::empty_caches(&cluster.data),
             Self::Given(_) => Ok(()), // refused before
+        }
+    }
+
+    /// Switches a server that runs to these settings.
+    pub fn reload(&self, settings: &BTreeMap<String, String>, stop: &Stop) -> Result<()> {
+        match self {
+            Self::Private(cluster) => cluster.reload(settings, stop),
+            Self::Given(given) => given.apply(settings, stop),
         }
     }
 

@@ -51,6 +51,15 @@ impl Point {
         self.value.clone().or(number).unwrap_or_default()
     }
 
+    /// What the numbers of that axis count.
+    pub fn counts(&self) -> &'static str {
+        match (&self.value, self.cores, self.clients) {
+            (None, Some(_), _) => "cores",
+            (None, None, Some(_)) => "clients",
+            _ => "",
+        }
+    }
+
     /// The part that is the title of a plot.
     pub fn group(&self) -> String {
         match (&self.workload, self.clients, self.cores) {
@@ -78,8 +87,10 @@ pub fn points(scenario: &Scenario) -> Vec<Point> {
     if let Some(history) = &scenario.history {
         return named(history.questions.iter().map(|q| &q.name));
     }
+    let costs = scenario.cost.iter().flat_map(|cost| &cost.statements);
+    let costs = named(costs.map(|statement| &statement.name));
     let Some(load) = &scenario.pgbench else {
-        return Vec::new();
+        return costs;
     };
     let cores: Vec<Option<u32>> = match load.cores.is_empty() {
         true => vec![None],
@@ -96,8 +107,7 @@ pub fn points(scenario: &Scenario) -> Vec<Point> {
             }));
         }
     }
-    let costs = scenario.cost.iter().flat_map(|cost| &cost.statements);
-    points.extend(named(costs.map(|statement| &statement.name)));
+    points.extend(costs);
     points
 }
 
@@ -190,5 +200,6 @@ mod tests {
             (points[1].axis(), points[1].group()),
             ("8".into(), "w".into())
         );
+        assert_eq!(points[1].counts(), "clients");
     }
 }

@@ -8,11 +8,11 @@ use std::fmt::Write;
 
 const WIDTH: f64 = 800.0;
 const LEFT: f64 = 70.0;
-const TOP: f64 = 60.0;
-const BOTTOM: f64 = 300.0;
+const TOP: f64 = 36.0;
+const BOTTOM: f64 = 276.0;
 const COLORS: usize = 8;
 /// Width of a letter, nearly.
-const LETTER: f64 = 6.5;
+const LETTER: f64 = 7.0;
 
 /// A line of a plot: a value at some of the positions.
 #[derive(Debug, Clone)]
@@ -27,7 +27,8 @@ pub struct Series {
 pub fn lines(title: &str, axis: &[String], series: &[Series]) -> String {
     let values = series.iter().flat_map(|s| s.values.iter().flatten());
     let top = round_up(values.map(|e| e.high).fold(0.0, f64::max));
-    let mut svg = open(title, BOTTOM + 40.0);
+    let (legend, bottom) = legend(series.iter().map(|s| s.name.as_str()), BOTTOM + 60.0);
+    let mut svg = open(title, bottom);
     for step in 0..=4 {
         let value = top * f64::from(step) / 4.0;
         let y = height(value, top);
@@ -37,7 +38,7 @@ pub fn lines(title: &str, axis: &[String], series: &[Series]) -> String {
              <text class=\"soft\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             LEFT - 8.0,
             y + 4.0,
-            short(value)
+            tick(value, top / 4.0)
         );
     }
     for (at, name) in axis.iter().enumerate() {
@@ -55,19 +56,36 @@ pub fn lines(title: &str, axis: &[String], series: &[Series]) -> String {
         );
     }
     for (number, one) in series.iter().enumerate() {
-        line(&mut svg, number, one, axis.len(), top);
+        // Alone, they stand side by side; else nearly at their position.
+        let apart = match axis.len() {
+            1 => (WIDTH - LEFT) / (series.len() + 1) as f64,
+            _ => 3.0,
+        };
+        let shift = (number as f64 - (series.len() as f64 - 1.0) / 2.0) * apart;
+        line(
+            &mut svg,
+            number,
+            one,
+            |at| position(at, axis.len()) + shift,
+            top,
+        );
     }
-    legend(&mut svg, series.iter().map(|s| s.name.as_str()));
-    svg + "</svg>"
+    svg + &legend + "</svg>"
 }
 
-fn line(svg: &mut String, number: usize, series: &Series, positions: usize, top: f64) {
+fn line(
+    svg: &mut String,
+    number: usize,
+    series: &Series,
+    position: impl Fn(usize) -> f64,
+    top: f64,
+) {
     let color = color(number);
     let mut path = String::new();
     let mut marks = String::new();
     for (at, value) in series.values.iter().enumerate() {
         let Some(e) = value else { continue };
-        let x = position(at, positions) + (number as f64 - 1.5) * 3.0;
+        let x = position(at);
         let (y, low, high) = (
             height(e.median, top),
             height(e.low, top),
@@ -134,34 +152,44 @@ pub fn waits(title: &str, bars: &[(String, Profile)]) -> String {
         .iter()
         .map(|(_, p)| p.values().sum::<f64>())
         .fold(0.0, f64::max);
-    let mut svg = open(title, TOP + 30.0 * bars.len() as f64 + 30.0);
-    for (row, (name, profile)) in bars.iter().enumerate() {
-        bar(&mut svg, row, name, profile, &names, longest);
-    }
     let rest = (total.len() > names.len()).then_some("(other)");
-    legend(&mut svg, names.iter().map(|n| n.as_str()).chain(rest));
-    svg + "</svg>"
+    let named = names.iter().map(|n| n.as_str()).chain(rest);
+    let (legend, bottom) = legend(named, TOP + 30.0 * bars.len() as f64 + 20.0);
+    let mut svg = open(title, bottom);
+    let widest = bars.iter().map(|(name, _)| name.chars().count()).max();
+    let left = (widest.unwrap_or(0) as f64 * LETTER + 20.0).min(WIDTH / 2.0);
+    let scale = (WIDTH - left - 60.0) / longest.max(f64::MIN_POSITIVE);
+    for (row, (name, profile)) in bars.iter().enumerate() {
+        let y = TOP + 30.0 * row as f64;
+        label(&mut svg, left, y, name);
+        bar(&mut svg, (left, y), scale, profile, &names);
+    }
+    svg + &legend + "</svg>"
 }
 
-fn bar(
-    svg: &mut String,
-    row: usize,
-    name: &str,
-    profile: &Profile,
-    waits: &[&String],
-    longest: f64,
-) {
-    let y = TOP + 30.0 * row as f64;
-    let left = 230.0;
-    let scale = (WIDTH - left - 60.0) / longest.max(f64::MIN_POSITIVE);
+/// The name of a bar; what would not fit ends with dots.
+fn label(svg: &mut String, left: f64, y: f64, name: &str) {
+    let room = ((left - 20.0) / LETTER) as usize;
+    let shown: String = match name.chars().count() > room {
+        true => name
+            .chars()
+            .take(room.saturating_sub(1))
+            .chain(['…'])
+            .collect(),
+        false => name.to_owned(),
+    };
     let _ = write!(
         svg,
-        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\"><title>{}</title>{}</text>",
         left - 8.0,
         y + 15.0,
-        escape(name)
+        escape(name),
+        escape(&shown)
     );
-    let whole: f64 = profile.values().sum();
+}
+
+fn bar(svg: &mut String, (left, y): (f64, f64), scale: f64, profile: &Profile, waits: &[&String]) {
+    let whole = profile.values().fold(0.0, |sum, load| sum + load);
     let named = waits
         .iter()
         .map(|w| (w.as_str(), profile.get(*w).copied().unwrap_or(0.0)));
@@ -197,19 +225,26 @@ fn open(title: &str, height: f64) -> String {
     )
 }
 
-/// Names of the series, from left to right below the title.
-fn legend<'a>(svg: &mut String, names: impl Iterator<Item = &'a str>) {
-    let mut x = 6.0;
+/// Names of the series from left to right, in as many rows as they take, and
+/// where the picture ends below them.
+fn legend<'a>(names: impl Iterator<Item = &'a str>, top: f64) -> (String, f64) {
+    let mut svg = String::new();
+    let (mut x, mut y) = (6.0, top);
     for (number, name) in names.enumerate() {
-        svg.push_str(&mark(number, x, 34.0, name));
+        let width = 30.0 + LETTER * name.chars().count() as f64;
+        if x > 6.0 && x + width > WIDTH {
+            (x, y) = (6.0, y + 20.0);
+        }
+        svg.push_str(&mark(number, x, y - 4.0, name));
         let _ = write!(
             svg,
-            "<text x=\"{:.1}\" y=\"38\">{}</text>",
+            "<text x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
             x + 10.0,
             escape(name)
         );
-        x += 30.0 + 6.6 * name.chars().count() as f64;
+        x += width;
     }
+    (svg, y + 12.0)
 }
 
 fn color(number: usize) -> String {
@@ -245,6 +280,24 @@ fn round_up(value: f64) -> f64 {
         .unwrap_or(10.0 * unit)
 }
 
+/// A number of an axis, as exact as its steps.
+fn tick(value: f64, step: f64) -> String {
+    let (unit, name) = match step {
+        s if s >= 1e6 => (1e6, "M"),
+        s if s >= 1e3 => (1e3, "k"),
+        _ => (1.0, ""),
+    };
+    let exact = |decimals: &usize| {
+        let shown: f64 = format!("{:.decimals$}", step / unit).parse().unwrap_or(0.0);
+        (shown - step / unit).abs() < step / unit * 1e-6
+    };
+    let decimals = (0..9).find(exact).unwrap_or(9);
+    match value == 0.0 {
+        true => "0".to_owned(),
+        false => format!("{:.decimals$}{name}", value / unit),
+    }
+}
+
 /// A number in a few characters.
 fn short(value: f64) -> String {
     match value.abs() {
@@ -267,6 +320,34 @@ mod tests {
         assert_eq!(round_up(31_200.0), 40_000.0);
         assert_eq!(round_up(8.1), 10.0);
         assert_eq!(round_up(0.03), 0.04);
+    }
+
+    #[test]
+    fn numbers_of_an_axis_are_as_exact_as_its_steps() {
+        let axis = |top: f64| [1.0, 2.0, 4.0].map(|n| tick(top * n / 4.0, top / 4.0));
+        assert_eq!(axis(200.0), ["50", "100", "200"]);
+        assert_eq!(axis(5.0), ["1.25", "2.50", "5.00"]);
+        assert_eq!(axis(10_000.0), ["2.5k", "5.0k", "10.0k"]);
+        assert_eq!(axis(0.008), ["0.002", "0.004", "0.008"]);
+        assert_eq!(tick(0.0, 1.0), "0");
+    }
+
+    #[test]
+    fn series_at_one_position_stand_side_by_side() {
+        let one = Estimate {
+            median: 1.0,
+            low: 1.0,
+            high: 1.0,
+            confidence: 0.9,
+        };
+        let series = ["a", "b", "c"].map(|name| Series {
+            name: name.into(),
+            values: vec![Some(one)],
+        });
+        let svg = lines("T", &["8".into()], &series);
+        let places = svg.split("class=\"whisker\"").skip(1);
+        let places = places.filter_map(|s| s.split("x1=\"").nth(1)?.split('"').next());
+        assert_eq!(places.collect::<Vec<_>>(), ["252.5", "435.0", "617.5"]);
     }
 
     #[test]
@@ -295,6 +376,26 @@ mod tests {
         let svg = lines("T", &["1".into(), "2".into(), "3".into()], &[series]);
         assert_eq!(svg.matches("class=\"whisker\"").count(), 2);
         assert!(svg.contains("a&lt;b") && !svg.contains("a<b"));
+    }
+
+    #[test]
+    fn names_of_series_stay_within_the_picture() {
+        let names = ["LWLock:pg_stat_statements"; 7];
+        let (svg, bottom) = legend(names.into_iter(), 100.0);
+        let places = svg.split("<text x=\"").skip(1);
+        let places = places.filter_map(|s| s.split('"').next()?.parse::<f64>().ok());
+        let ends: Vec<f64> = places.map(|x| x + LETTER * 25.0).collect();
+        assert_eq!(ends.len(), 7);
+        assert!(ends.iter().all(|end| *end <= WIDTH), "{ends:?}");
+        assert_eq!(bottom, 100.0 + 2.0 * 20.0 + 12.0);
+    }
+
+    #[test]
+    fn bars_of_long_names_begin_within_the_picture_and_nothing_is_not_negative() {
+        let name = "a question that is asked in very many words · SQL edition of them all";
+        let svg = waits("T", &[(name.into(), Profile::new())]);
+        assert!(svg.contains("…</text>") && svg.contains(&format!("<title>{name}</title>")));
+        assert!(svg.contains(">0.00</text>"), "{svg}");
     }
 
     #[test]

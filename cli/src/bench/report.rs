@@ -1,6 +1,7 @@
 //! The report of an experiment: what was measured on what, what it shows, how
 //! sure that is.
 
+use super::budget::budgets;
 use super::document::{Block, Table};
 use super::metric::{METRICS, Metric, find};
 use super::plan::points;
@@ -38,13 +39,16 @@ fn load(results: &Results, cells: &[Cell]) -> Vec<Block> {
     blocks.push(Block::Heading(2, "Result".into()));
     blocks.push(Block::Table(ratios(results, cells, main)));
     blocks.push(Block::Text(how_sure(results, cells, main)));
+    blocks.extend(budgets(results, cells));
     blocks.extend(plots(cells, main));
     blocks.push(Block::Heading(2, "All numbers (medians)".into()));
     blocks.push(Block::Table(numbers(cells)));
     blocks.extend(asked(results, cells));
-    blocks.push(Block::Heading(2, "Waits (average active sessions)".into()));
-    blocks.extend(wait_pictures(cells));
-    blocks.push(Block::Table(wait_table(cells)));
+    if cells.iter().any(|cell| !cell.waits.is_empty()) {
+        blocks.push(Block::Heading(2, "Waits (average active sessions)".into()));
+        blocks.extend(wait_pictures(cells));
+        blocks.push(Block::Table(wait_table(cells)));
+    }
     blocks
 }
 
@@ -127,23 +131,62 @@ fn ratios(results: &Results, cells: &[Cell], main: &Metric) -> Table {
     }
     for cell in cells {
         let mut row = names(cell);
-        let value = cell.values.get(main.name);
-        row.push(value.map_or_else(String::new, |e| number(main, e.median)));
-        let ratio = cell.ratios.get(main.name);
-        row.push(ratio.map_or_else(|| "1".to_owned(), interval));
-        row.push(ratio.map_or("baseline", |r| words(main, r)).to_owned());
-        for (metric, _) in &more {
-            let ratio = cell.ratios.get(metric.name);
-            row.push(ratio.map_or_else(|| "1".to_owned(), interval));
-        }
+        row.push(median(cell, main));
+        row.push(ratio(cell, &baseline, main));
+        row.push(shown(cell, &baseline, main).to_owned());
+        row.extend(
+            more.iter()
+                .map(|(metric, _)| ratio(cell, &baseline, metric)),
+        );
         table.rows.push(row);
     }
     table
 }
 
+/// Median of a metric; of what was not waited for, how long it was.
+fn median(cell: &Cell, metric: &Metric) -> String {
+    let over = over(cell, metric);
+    let value = cell.values.get(metric.name);
+    value.map_or_else(String::new, |e| {
+        format!("{over}{}", number(metric, e.median))
+    })
+}
+
+/// Ratio of a metric to the baseline.
+fn ratio(cell: &Cell, baseline: &Baseline, metric: &Metric) -> String {
+    let ratio = cell.ratios.get(metric.name);
+    match (ratio, baseline.is_cell(cell)) {
+        (Some(ratio), _) => format!("{}{}", over(cell, metric), interval(ratio)),
+        (None, true) => "1".to_owned(),
+        (None, false) => String::new(),
+    }
+}
+
+fn over(cell: &Cell, metric: &Metric) -> &'static str {
+    match metric.name == "ms" && cell.cut_off() {
+        true => "> ",
+        false => "",
+    }
+}
+
+/// What that ratio shows.
+fn shown(cell: &Cell, baseline: &Baseline, metric: &Metric) -> &'static str {
+    let ratio = cell.ratios.get(metric.name);
+    match (ratio, baseline.is_cell(cell)) {
+        (Some(ratio), _) => words(metric, ratio),
+        (None, true) => "baseline",
+        (None, false) => "no baseline to compare with",
+    }
+}
+
 /// What else of a run is worth a ratio and a plot, with a short name.
 fn beside(cells: &[Cell], main: &Metric) -> Vec<(&'static Metric, &'static str)> {
-    let names = [("p99_ms", "p99"), ("write_s", "write"), ("read_s", "read")];
+    let names = [
+        ("cpu_us", "CPU"),
+        ("p99_ms", "p99"),
+        ("write_s", "write"),
+        ("read_s", "read"),
+    ];
     let found = names.map(|(name, short)| Some((find(name)?, short)));
     let measured = |m: &Metric| cells.iter().any(|c| c.values.contains_key(m.name));
     let found = found.into_iter().flatten();
@@ -166,6 +209,9 @@ fn how_sure(results: &Results, cells: &[Cell], main: &Metric) -> String {
             " Repetitions of the baseline itself differ by {:.1} %.",
             noise * 100.0
         ));
+    }
+    if cells.iter().any(Cell::cut_off) {
+        text.push_str(" What took longer than the limit was not waited for: > says so.");
     }
     text
 }
@@ -235,11 +281,12 @@ fn plots(cells: &[Cell], main: &Metric) -> Vec<Block> {
                 })
                 .collect();
             if series.iter().any(|s| s.values.iter().any(Option::is_some)) {
-                blocks.push(Block::Picture(lines(
-                    &titled(metric.label, &group),
-                    &axis,
-                    &series,
-                )));
+                let what = match members[0].point.counts() {
+                    "" => metric.label.to_owned(),
+                    counts => format!("{} by {counts}", metric.label),
+                };
+                let picture = lines(&titled(&what, &group), &axis, &series);
+                blocks.push(Block::Picture(picture));
             }
         }
     }
@@ -257,10 +304,7 @@ fn numbers(cells: &[Cell]) -> Table {
     for cell in cells {
         let mut row = names(cell);
         row.push(cell.runs.to_string());
-        for metric in &measured {
-            let value = cell.values.get(metric.name);
-            row.push(value.map_or_else(String::new, |e| number(metric, e.median)));
-        }
+        row.extend(measured.iter().map(|metric| median(cell, metric)));
         table.rows.push(row);
     }
     table
@@ -326,7 +370,7 @@ fn cost(results: &Results, costs: &[Cell]) -> Vec<Block> {
             let text = |value: Option<f64>| value.map_or_else(String::new, |v| number(metric, v));
             row.extend([text(value), text(beyond)]);
         }
-        row.extend(timed(cell));
+        row.extend(timed(cell, &baseline));
         table.rows.push(row);
     }
     vec![
@@ -342,17 +386,15 @@ fn cost(results: &Results, costs: &[Cell]) -> Vec<Block> {
 }
 
 /// Time of a statement, its ratio to the baseline, and what that shows.
-fn timed(cell: &Cell) -> Vec<String> {
-    let metric = find(COST.0);
-    let value = cell.values.get(COST.0).zip(metric);
-    let ratio = cell.ratios.get(COST.0).zip(metric);
-    vec![
-        value.map_or_else(String::new, |(e, m)| number(m, e.median)),
-        ratio.map_or_else(|| "1".to_owned(), |(e, _)| interval(e)),
-        ratio
-            .map_or("baseline", |(e, metric)| words(metric, e))
-            .to_owned(),
-    ]
+fn timed(cell: &Cell, baseline: &Baseline) -> Vec<String> {
+    let columns = |metric| {
+        vec![
+            median(cell, metric),
+            ratio(cell, baseline, metric),
+            shown(cell, baseline, metric).to_owned(),
+        ]
+    };
+    find(COST.0).map(columns).unwrap_or_default()
 }
 
 fn wait_pictures(cells: &[Cell]) -> Vec<Block> {
@@ -361,7 +403,8 @@ fn wait_pictures(cells: &[Cell]) -> Vec<Block> {
     groups
         .map(|(group, members)| {
             let bar = |cell: &&Cell| {
-                let name = format!("{} · {}", cell.point.axis(), subject(cell, several));
+                let at = format!("{} {}", cell.point.axis(), cell.point.counts());
+                let name = format!("{} · {}", at.trim_end(), subject(cell, several));
                 (name, cell.waits.clone())
             };
             let bars: Vec<(String, Profile)> = members.iter().map(bar).collect();
@@ -389,6 +432,7 @@ fn wait_table(cells: &[Cell]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::super::document::{html, markdown};
+    use super::super::store::CUT_OFF;
     use super::super::summary::tests::{costing, results};
     use super::*;
 
@@ -427,9 +471,32 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_was_not_waited_for_took_longer() {
+        let mut results = results(&[100.0; 3], &[90.0; 3]);
+        for run in &mut results.runs {
+            let slow = run.variant == "slow";
+            run.metrics = [("ms".into(), if slow { 1e4 } else { 5.0 })].into();
+            if slow {
+                run.metrics.insert(CUT_OFF.into(), 1e4);
+            }
+        }
+        let text = markdown(&report(&results));
+        assert!(
+            text.contains("| slow | > 10000.00 | > 2000.000 ("),
+            "{text}"
+        );
+        assert!(text.contains("was not waited for: > says so"));
+    }
+
+    #[test]
     fn a_partial_result_is_marked_and_still_valid() {
         let text = markdown(&report(&results(&[100.0], &[90.0])));
         assert!(text.contains("INCOMPLETE: 2 of 6 runs"), "{text}");
+        let alone = markdown(&report(&results(&[], &[90.0])));
+        assert!(
+            alone.contains("| w, 1 client | 15.1 | slow | 90 |  | no baseline to compare with |"),
+            "{alone}"
+        );
         let nothing = markdown(&report(&results(&[], &[])));
         assert!(nothing.contains("Nothing was measured."));
     }

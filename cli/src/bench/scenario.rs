@@ -22,6 +22,14 @@ pub const BUILT_IN: &[(&str, &str)] = &[
         include_str!("../../../bench/scenarios/history.toml"),
     ),
     ("codec", include_str!("../../../bench/scenarios/codec.toml")),
+    (
+        "recording",
+        include_str!("../../../bench/scenarios/recording.toml"),
+    ),
+    (
+        "instructions",
+        include_str!("../../../bench/scenarios/instructions.toml"),
+    ),
 ];
 
 /// An experiment.
@@ -60,9 +68,16 @@ pub struct Scenario {
     /// Or questions about samples.
     #[serde(default)]
     pub history: Option<History>,
+    /// One server runs all the time, with the libraries of all variants, and a
+    /// reload switches between them. Else the server starts anew for each run.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub reload: bool,
     /// What is compared; the first is the baseline.
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
+    /// Ratios to the baseline that variants are to keep.
+    #[serde(default, rename = "budget", skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<Budget>,
     /// Numbers that are asked of the server after each run.
     #[serde(default, rename = "metric")]
     pub metrics: Vec<Asked>,
@@ -104,6 +119,9 @@ pub struct Workload {
     /// … or a script.
     #[serde(default)]
     pub script: Option<String>,
+    /// How many statements a transaction has, BEGIN and COMMIT among them.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub statements: u32,
 }
 
 /// Statements that are executed again and again on a single-user server.
@@ -181,6 +199,9 @@ pub struct Layout {
 pub struct History {
     /// How many, at most 24.
     pub hours: u32,
+    /// Seconds after which an answer is not waited for; none: as long as it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_s: Option<u32>,
     /// Questions.
     #[serde(rename = "question")]
     pub questions: Vec<Question>,
@@ -237,9 +258,15 @@ pub struct Variant {
     /// SQL that runs after each start.
     #[serde(default)]
     pub sql: Vec<String>,
-    /// SQL that runs every five seconds beside the load.
+    /// SQL that runs every five seconds beside the load …
     #[serde(default)]
     pub poll: Option<String>,
+    /// … or as often as this says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub poll_seconds: Option<f64>,
+    /// SQL that is true once the variant's settings count; the run waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<String>,
     /// Form of storage, where a history is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Form>,
@@ -249,6 +276,22 @@ pub struct Variant {
     /// Majors that have it; none: all.
     #[serde(default)]
     pub majors: Vec<u32>,
+}
+
+/// A ratio to the baseline that is to be kept: at most this one of what is
+/// better when it is less, at least this one of what is better when it is more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// Name of the metric in the results.
+    pub metric: String,
+    /// The ratio.
+    pub ratio: f64,
+    /// Variants it is for.
+    pub variants: Vec<String>,
+    /// Workloads it is for; none: all.
+    #[serde(default)]
+    pub workloads: Vec<String>,
 }
 
 /// A number that is asked of the server after a run.
@@ -261,8 +304,23 @@ pub struct Asked {
     #[serde(default)]
     pub unit: String,
     /// A query with one number for each variant that has it. `:transactions` is
-    /// what pgbench counted, its warm-up included.
+    /// what pgbench counted, its warm-up included; `:statements` is what these
+    /// executed.
     pub sql: BTreeMap<String, String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_one(value: &u32) -> bool {
+    *value == 1
 }
 
 fn simple() -> String {
@@ -307,8 +365,9 @@ impl Scenario {
             self.codec.is_some(),
             self.history.is_some(),
         ];
+        let loads = loads.iter().filter(|given| **given).count();
         ensure!(
-            loads.iter().filter(|given| **given).count() == 1,
+            loads == 1 || (loads == 0 && self.cost.is_some()),
             "one of pgbench, statement, codec and history must be given"
         );
         if let Some(codec) = &self.codec {
@@ -328,8 +387,15 @@ impl Scenario {
             ensure!(measured, "there is no pgbench.workload");
         }
         if let Some(cost) = &self.cost {
-            ensure!(self.pgbench.is_some(), "cost stands beside pgbench only");
+            ensure!(
+                self.pgbench.is_some() || loads == 0,
+                "cost stands alone or beside pgbench"
+            );
             cost.check()?;
+        }
+        self.check_reload()?;
+        for budget in &self.budgets {
+            budget.check()?;
         }
         if let Some(statement) = &self.statement {
             ensure!(!statement.values.is_empty(), "statement has no values");
@@ -338,6 +404,43 @@ impl Scenario {
             let twice = self.variants[..at].iter().any(|v| v.name == variant.name);
             ensure!(!twice, "variant \"{}\" appears twice", variant.name);
         }
+        Ok(())
+    }
+}
+
+impl Scenario {
+    /// Refuses what takes a stopped server.
+    fn check_reload(&self) -> Result<()> {
+        let stopped = [
+            (self.cost.is_some(), "cost"),
+            (self.codec.is_some(), "codec"),
+            (self.history.is_some(), "history"),
+            (
+                self.statement.as_ref().is_some_and(|s| s.cold),
+                "statement.cold",
+            ),
+            (
+                self.pgbench.as_ref().is_some_and(|p| !p.cores.is_empty()),
+                "pgbench.cores",
+            ),
+        ];
+        match stopped.iter().find(|(given, _)| self.reload && *given) {
+            Some((_, name)) => bail!("{name} needs a server that starts anew, not reload"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Budget {
+    /// Variants and workloads may have been left out by the caller.
+    fn check(&self) -> Result<()> {
+        let known = super::metric::find(&self.metric).is_some();
+        ensure!(known, "budget of an unknown metric \"{}\"", self.metric);
+        ensure!(
+            !self.variants.is_empty(),
+            "budget of \"{}\" is for no variant",
+            self.metric
+        );
         Ok(())
     }
 }
@@ -381,6 +484,10 @@ impl History {
         ensure!(
             (1..=24).contains(&self.hours),
             "history.hours must be from 1 to 24"
+        );
+        ensure!(
+            self.limit_s != Some(0),
+            "history.limit_s must be at least 1"
         );
         ensure!(!self.questions.is_empty(), "there is no history.question");
         Ok(())
@@ -503,6 +610,15 @@ mod tests {
         let names: Vec<&str> = load.workloads.iter().map(|w| w.name.as_str()).collect();
         assert_eq!(names, ["w", "v"]);
         assert_eq!(load.workloads[0].builtin.as_deref(), Some("tpcb-like"));
+    }
+
+    #[test]
+    fn what_takes_a_stopped_server_is_refused_beside_reload() {
+        let text = SMALL.replacen("rounds = 3", "rounds = 3\nreload = true", 1);
+        assert!(Scenario::parse(&text, false).expect("valid").reload);
+        let cores = text.replacen("clients = [1]", "clients = [1]\ncores = [1]", 1);
+        let error = Scenario::parse(&cores, false).expect_err("refused");
+        assert!(format!("{error}").starts_with("pgbench.cores needs a server that starts anew"));
     }
 
     #[test]

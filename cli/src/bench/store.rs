@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 /// Measured numbers by name.
 pub type Metrics = BTreeMap<String, f64>;
 
+/// Metric of a run that was not waited for: it took longer than this many ms.
+pub const CUT_OFF: &str = "cut_off_ms";
+
 /// What is measured on what.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {

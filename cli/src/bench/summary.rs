@@ -4,7 +4,7 @@
 use super::metric::{Better, Metric};
 use super::plan::{Point, points};
 use super::stats::{Estimate, Verdict, estimate, median};
-use super::store::{Results, Run};
+use super::store::{CUT_OFF, Results, Run};
 use super::waits::Profile;
 use std::collections::BTreeMap;
 
@@ -34,6 +34,15 @@ pub enum Baseline {
     Variant(String),
     /// The first point, for the same variant.
     Point(String),
+}
+
+impl Cell {
+    /// Whether the median is a run that was not waited for.
+    pub fn cut_off(&self) -> bool {
+        let limit = self.values.get(CUT_OFF).map(|e| e.median);
+        let ms = self.values.get("ms").map(|e| e.median);
+        limit.zip(ms).is_some_and(|(limit, ms)| ms >= limit)
+    }
 }
 
 impl Baseline {
@@ -66,6 +75,14 @@ impl Baseline {
 
     fn is(&self, run: &Run) -> bool {
         self.serves(run, run)
+    }
+
+    /// Whether a cell is one of the baseline.
+    pub fn is_cell(&self, cell: &Cell) -> bool {
+        match self {
+            Self::Variant(name) => cell.variant == *name,
+            Self::Point(label) => cell.point.label() == *label,
+        }
     }
 
     /// The cell of the baseline at the point of another, where it is a variant.
@@ -113,7 +130,10 @@ fn cell(runs: &[&Run], all: &[Run], baseline: &Baseline) -> Cell {
         if baseline.is(run) {
             continue;
         }
+        // Nothing is a known part of what was not waited for.
+        let whole = |base: &&Run| !base.metrics.contains_key(CUT_OFF);
         let base = all.iter().find(|base| baseline.serves(base, run));
+        let base = base.filter(whole);
         for (name, value) in base.iter().flat_map(|base| &base.metrics) {
             if let (Some(own), true) = (run.metrics.get(name), *value != 0.0) {
                 ratios.entry(name.clone()).or_default().push(own / value);
@@ -157,10 +177,7 @@ pub fn words(metric: &Metric, ratio: &Estimate) -> &'static str {
 pub fn noise(cells: &[Cell], baseline: &Baseline, metric: &str) -> Option<f64> {
     let spreads: Vec<f64> = cells
         .iter()
-        .filter(|cell| match baseline {
-            Baseline::Variant(name) => cell.variant == *name,
-            Baseline::Point(label) => cell.point.label() == *label,
-        })
+        .filter(|cell| baseline.is_cell(cell))
         .filter_map(|cell| cell.values.get(metric))
         .filter(|e| e.median != 0.0)
         .map(|e| (e.high - e.low) / e.median)
@@ -288,6 +305,21 @@ pub mod tests {
         let results = results(&[100.0], &[90.0, 10.0]);
         let cell = &cells(&results)[1];
         assert_eq!((cell.runs, cell.ratios["tps"].median), (2, 0.9));
+    }
+
+    #[test]
+    fn what_was_not_waited_for_is_no_baseline() {
+        let mut results = results(&[100.0; 3], &[90.0; 3]);
+        for run in &mut results.runs {
+            run.metrics.insert("ms".into(), 1_000.0);
+            if run.variant == "none" && run.round > 1 {
+                run.metrics.insert(CUT_OFF.into(), 1_000.0);
+            }
+        }
+        let cells = cells(&results);
+        let confidence = cells[1].ratios["ms"].confidence;
+        assert_eq!(confidence, 0.0, "one ratio, of round 1");
+        assert!(cells[0].cut_off() && !cells[1].cut_off());
     }
 
     #[test]

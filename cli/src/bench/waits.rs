@@ -16,11 +16,16 @@ pub struct Waits(Running);
 impl Waits {
     /// Begins to read.
     pub fn start(access: &Access) -> Result<Self> {
+        Self::of(access, LOADED)
+    }
+
+    /// The same of a database of one's own.
+    pub fn of(access: &Access, database: &str) -> Result<Self> {
         let question = format!(
             "select coalesce(wait_event_type || ':' || wait_event, 'CPU*') \
              from pg_stat_activity where state = 'active' \
              and backend_type in ('client backend', 'parallel worker') \
-             and datname = '{LOADED}' and wait_event_type is distinct from 'Client' \
+             and datname = '{database}' and pid <> pg_backend_pid() and wait_event_type is distinct from 'Client' \
              union all select 'tick'"
         );
         access.watch(&question, 0.25).map(Self)

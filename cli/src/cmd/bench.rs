@@ -98,7 +98,7 @@ struct Common {
     /// Installer of the SQL edition, for `history`
     #[arg(long, value_name = "FILE")]
     edition: Option<PathBuf>,
-    /// Installer of pg_ash, for `history`; several with several options
+    /// Installer of pg_ash, for `history` (several with several options) and `recording`
     #[arg(long, value_name = "FILE")]
     pg_ash: Vec<PathBuf>,
     /// Leave out variants whose extension is not installed
@@ -129,6 +129,9 @@ struct Setting {
     /// Empty caches before each run
     #[arg(long)]
     cold: bool,
+    /// Switch one running server by reloads instead of starting it anew
+    #[arg(long)]
+    reload: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -212,7 +215,7 @@ fn experiment(mut scenario: Scenario, common: &Common) -> Result<()> {
     ended
 }
 
-/// Gives the SQL edition its installer, and pg_ash a variant for each.
+/// Gives the SQL edition its installer, and pg_ash its own or a variant for each.
 fn add_installers(scenario: &mut Scenario, common: &Common) -> Result<()> {
     let variants = &mut scenario.variants;
     for variant in variants
@@ -221,9 +224,20 @@ fn add_installers(scenario: &mut Scenario, common: &Common) -> Result<()> {
     {
         variant.installer.clone_from(&common.edition);
     }
+    let sampler = |v: &&mut Variant| matches!(v.form, Some(Form::Ash1 | Form::Ash2));
+    if scenario.history.is_none()
+        && let Some(variant) = variants.iter_mut().find(sampler)
+    {
+        ensure!(
+            common.pg_ash.len() <= 1,
+            "--pg-ash is given more than once, and this scenario has one pg_ash"
+        );
+        variant.installer = common.pg_ash.first().cloned();
+        return Ok(());
+    }
     ensure!(
         scenario.history.is_some() || common.pg_ash.is_empty(),
-        "--pg-ash is for questions about samples\nhint: See tacho bench history."
+        "--pg-ash is for scenarios with pg_ash in them\nhint: See tacho bench history."
     );
     for installer in &common.pg_ash {
         let text = std::fs::read_to_string(installer)
@@ -246,6 +260,11 @@ impl Choices {
         select(&mut scenario.variants, &self.variants, "variant", |v| {
             &v.name
         })?;
+        if let (None, Some(cost)) = (&scenario.pgbench, &mut scenario.cost) {
+            select(&mut cost.statements, &self.workloads, "workload", |s| {
+                &s.name
+            })?;
+        }
         if let Some(load) = &mut scenario.pgbench {
             choose_workloads(load, &mut scenario.cost, &self.workloads)?;
             load.seconds = self.seconds.unwrap_or(load.seconds);
@@ -325,10 +344,12 @@ impl Setting {
                 values: self.values.clone(),
                 cold: self.cold,
             }),
+            reload: self.reload,
             variants: vec![Variant {
                 name: "default".into(),
                 ..Variant::default()
             }],
+            budgets: Vec::new(),
             codec: None,
             history: None,
             metrics: Vec::new(),
