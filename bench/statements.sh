@@ -56,7 +56,7 @@ keep_available
 run() {
   local reset warm n
   reset="$(view "$1" | sed 's/^tacho.*/tacho.statements/')_reset()"
-  pgbench=(bench_pgbench -n -M simple -f "$here/statements/$2.sql" -c "$3" -j "$jobs" -T "$seconds")
+  pgbench=(bench_pgbench -n -M simple -f "$(workload "$2")" -c "$3" -j "$jobs" -T "$seconds")
   [ "$1" = none ] || sql -c "SELECT $reset" postgres >/dev/null
   warm=$("${pgbench[@]}" postgres 2>/dev/null | awk '/actually processed/ { print $6 }')
   measure "$1" >"$BENCH_DIR/measured"

@@ -5,6 +5,18 @@
 # field WORKLOAD N: of the file of scenarios
 field() { awk -v name="$1" -v n="$2" '$1 == name { print $n }' "$scenarios"; }
 
+# workload NAME: its script, a file here or one of the scenario churn
+workload() {
+  local file=$here/statements/$1.sql
+  if [ ! -e "$file" ]; then
+    file=$BENCH_DIR/$1.sql
+    awk -v name="name = \"$(field "$1" 5)\"" '$0 == name { found = 1 } found && /^"""/ { exit }
+      inside { print } found && /^script = / { inside = 1 }' "$here/scenarios/churn.toml" |
+      sed 's/\\\\/\\/g' >"$file"
+  fi
+  echo "$file"
+}
+
 settings() { # VARIANT MAX
   local contrib="pg_stat_statements.max = $2"
   case $1 in
@@ -42,8 +54,8 @@ account() { # VARIANT EXECUTED HOT
   [ "$1" != tacho ] || other='(SELECT skipped FROM tacho.statements_info)'
   sql -F ' ' postgres -c "
     SELECT sum(calls) + $other - 1 - $2, $other,
-           count(*) FILTER (WHERE query ~ '^WITH hot'),
-           round(100.0 * coalesce(sum(calls) FILTER (WHERE query ~ '^WITH hot'), 0) / $2, 2)
+           count(*) FILTER (WHERE query ~* '^with hot'),
+           round(100.0 * coalesce(sum(calls) FILTER (WHERE query ~* '^with hot'), 0) / $2, 2)
       FROM $v" |
     awk -v v="$1" -v executed="$2" -v hot="$3" '{ printf "| %s | %d | %d | %d | %d of %d | %s %% |\n", v, executed, $1, $2, $3, hot, $4 }'
 }
@@ -85,7 +97,7 @@ measure_polled() { # VARIANT
 
 # Transactions a second that are PERCENT of what is possible without statistics.
 share_of_possible() { # WORKLOAD CLIENTS PERCENT
-  local tps='' pgbench=(bench_pgbench -n -M simple -f "$here/statements/$1.sql" -c "$2" -j "$jobs" -T "$seconds")
+  local tps='' pgbench=(bench_pgbench -n -M simple -f "$(workload "$1")" -c "$2" -j "$jobs" -T "$seconds")
   [ -d "$BENCH_DIR/none" ] || prepare none 0
   start none
   measure none | awk -v percent="$3" '{ print int($2 * percent / 100) }'
