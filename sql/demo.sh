@@ -92,7 +92,7 @@ show() { # START STORM-BEGIN STORM-END END
 	source "$repo/demo/questions.sh"
 	questions
 	ask "Who held them up?  tacho.blocking()" \
-		"select tree, application, state, blocked_seconds, waiters from tacho.blocking($storm, n => 3)"
+		"select tree, application, state, coalesce(relation, object) as waited_for, mode, blocked_seconds, waiters from tacho.blocking($storm, n => 3)"
 	ask "What did each statement cost?  tacho.statements_history()" \
 		"select left(regexp_replace(query_text, '\s+', ' ', 'g'), 44) as query_text, calls, total_exec_ms
 		   from tacho.statements_history(since => to_timestamp($1), n => 5)"

@@ -34,6 +34,7 @@ set local search_path = pg_catalog;
 \ir src/45_plan.sql
 \ir src/46_measures.sql
 \ir src/50_readers.sql
+\ir src/51_ranking.sql
 \ir src/52_timeline.sql
 \ir src/53_compare.sql
 \ir src/54_chart.sql

@@ -38,10 +38,20 @@ begin
 		raise exception 'tacho needs PostgreSQL 15 or later'
 			using errcode = 'feature_not_supported';
 	end if;
-	if to_regnamespace('tacho') is not null then
+	if to_regclass('tacho.setting') is not null then
+		raise exception 'tacho is installed already'
+			using errcode = 'duplicate_schema',
+				hint = 'Run sql/upgrade.sql, which keeps the history; tacho.uninstall(''yes'') removes it.';
+	elsif to_regnamespace('tacho') is not null then
 		raise exception 'schema "tacho" already exists'
 			using errcode = 'duplicate_schema',
-				hint = 'To install anew, call tacho.uninstall(''yes'') first; the history is lost then.';
+				detail = format('It is not of tacho, and belongs to role "%s".',
+					(select nspowner::regrole from pg_namespace where nspname = 'tacho')),
+				hint = 'Rename or drop it, or install into another database.';
+	elsif not has_database_privilege(current_database(), 'create') then
+		raise exception 'permission denied for database "%"', current_database()
+			using errcode = 'insufficient_privilege',
+				hint = format('Its owner may say: grant create on database %I to %I', current_database(), current_user);
 	end if;
 end
 $$;

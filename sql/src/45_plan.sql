@@ -149,7 +149,31 @@ returns setof tacho.observed
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+	v_minutes constant text := format($sql$
+		select %1$s as bucket, m.*
+		from (
+			select h.hour * 3600000::bigint + (i.o - 1) * 60000 as ms, i.*
+			from tacho.hour_tick h
+			cross join lateral unnest(h.observed_ms, h.failed_ms, h.n_observed, h.n_failed, h.intervals_ms, h.vcpus_x100)
+				with ordinality i (observed_ms, failed_ms, n_observed, n_failed, interval_ms, vcpus, o)
+			where h.hour between %2$s and %3$s
+				and i.interval_ms is not null
+			offset 0
+		) m
+		where m.ms >= %4$s
+			and m.ms < %5$s$sql$,
+		tacho._bucket_sql(q, 'm.ms'),
+		q.hours_from_us / 3600000000, (q.hours_to_us - 1) / 3600000000, q.hours_from_us / 1000, q.hours_to_us / 1000);
 begin
+	if q.width_us = 60000000 and q.edges_us is null then
+		-- a month has 43,200 of them
+		return query execute format($sql$
+			select bucket, observed_ms::bigint, failed_ms::bigint, n_observed::bigint, n_failed::bigint, ms, interval_ms,
+				case when vcpus > 0 then ms end, case when vcpus > 0 then vcpus end
+			from (%s) x$sql$, v_minutes);
+		return;
+	end if;
 	return query execute format($sql$
 		select
 			x.bucket,
@@ -157,32 +181,12 @@ begin
 			sum(x.failed_ms)::bigint,
 			sum(x.n_observed)::bigint,
 			sum(x.n_failed)::bigint,
-			max(x.ms) filter (where x.interval_ms is not null),
-			(array_agg(x.interval_ms order by x.ms desc) filter (where x.interval_ms is not null))[1],
+			max(x.ms),
+			(array_agg(x.interval_ms order by x.ms desc))[1],
 			max(x.ms) filter (where x.vcpus > 0),
 			(array_agg(x.vcpus order by x.ms desc) filter (where x.vcpus > 0))[1]
-		from (
-			select %1$s as bucket, m.*
-			from (
-				select
-					h.hour * 3600000::bigint + i * 60000 as ms,
-					h.observed_ms[i + 1] as observed_ms,
-					h.failed_ms[i + 1] as failed_ms,
-					h.n_observed[i + 1] as n_observed,
-					h.n_failed[i + 1] as n_failed,
-					h.intervals_ms[i + 1] as interval_ms,
-					h.vcpus_x100[i + 1] as vcpus
-				from tacho.hour_tick h, generate_series(0, 59) i
-				where h.hour between %2$s and %3$s
-				offset 0
-			) m
-			where m.ms >= %4$s
-				and m.ms < %5$s
-				and m.interval_ms is not null
-		) x
-		group by x.bucket$sql$,
-		tacho._bucket_sql(q, 'm.ms'),
-		q.hours_from_us / 3600000000, (q.hours_to_us - 1) / 3600000000, q.hours_from_us / 1000, q.hours_to_us / 1000)
+		from (%s) x
+		group by x.bucket$sql$, v_minutes)
 	using q.edges_us;
 end
 $$;
@@ -390,80 +394,3 @@ begin
 end
 $$;
 comment on function tacho._cells is 'weight and most sessions in one tick by key and bucket';
-
--- SQL for the cells of a ranking, with the question, the dimension and n as
--- parameters $1, $7 and $6: few keys of hours are read at once.
-create function tacho._ranked_cells_sql(q tacho.question, dimension text, order_by text, n bigint)
-returns text
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-	if q.hours_from_us is null or q.filters <> '[]' or order_by <> 'avg' then
-		return 'tacho._cells($1, null, $7)';
-	elsif tacho._only_hours(q) and (
-		select count(distinct h.key) / 4 <= n
-		from tacho.hour_key h
-		where h.dimension = (select d.position from tacho.dimension d where d.name = _ranked_cells_sql.dimension)
-			and h.hour between q.hours_from_us / 3600000000 and (q.hours_to_us - 1) / 3600000000)
-	then
-		return 'tacho._hour_cells($1, null, $7, false)';
-	end if;
-	return 'tacho._largest_cells($1, $7, $6)';
-end
-$$;
-comment on function tacho._ranked_cells_sql is 'SQL for the cells of the largest keys and the rest';
-
--- What a day of 200 queries has by minute is read for n of them: the others are
--- the whole load without these.
-create function tacho._largest_cells(q tacho.question, dimension text, n bigint)
-returns setof tacho.cell
-language plpgsql volatile
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-	v_edges constant tacho.cell[] := array(
-		select c from tacho._raw_cells(tacho._edge(q, -1), null, dimension) c
-		union all
-		select c from tacho._raw_cells(tacho._edge(q, 1), null, dimension) c);
-	v_sums constant tacho.cell[] := array(
-		select row(null, c.by_key, null, sum(c.sum_ms), null)::tacho.cell
-		from (select * from unnest(v_edges) union all select * from tacho._hour_sums(q, dimension)) c
-		group by c.by_key
-		order by sum(c.sum_ms) desc, c.by_key collate "C" nulls last);
-	v_cells tacho.cell[];
-	v_chosen tacho.question := q;
-begin
-	-- few keys are read at once
-	if cardinality(v_sums) / 4 <= n then
-		return query select * from tacho._cells(q, null, dimension);
-		return;
-	end if;
-	v_chosen.filters := jsonb_build_array(jsonb_build_object(
-		'dimension', dimension,
-		'any', (select coalesce(jsonb_agg(s.by_key), '[]') from unnest(v_sums[:n]) s),
-		'none', '[]'::jsonb));
-	v_cells := array(
-		select row(null, p.by_key, p.bucket, sum(p.sum_ms), case when count(*) = count(p.sessions) then max(p.sessions) end)::tacho.cell
-		from (
-			select e.* from unnest(v_edges) e join unnest(v_sums[:n]) s on s.by_key is not distinct from e.by_key
-			union all
-			select * from tacho._hour_cells(v_chosen, null, dimension, false)
-		) p
-		group by p.by_key, p.bucket);
-	return query select * from unnest(v_cells);
-	return query
-		select '(other)', null::text, p.bucket, sum(p.sum_ms)::bigint, null::bigint
-		from (
-			select e.bucket, e.sum_ms from unnest(v_edges) e
-			union all
-			select h.bucket, h.sum_ms from tacho._hour_cells(q, null, null, false) h
-			union all
-			select c.bucket, -c.sum_ms from unnest(v_cells) c
-		) p
-		group by p.bucket
-		having sum(p.sum_ms) > 0;
-end
-$$;
-comment on function tacho._largest_cells is
-'cells of the n keys (by_key) with the largest sums, and of all others together as key "(other)"; for a question without filters that hours answer';

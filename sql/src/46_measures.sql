@@ -58,6 +58,18 @@ begin atomic
 end;
 comment on function tacho._coverage is 'what was observed in a window';
 
+-- Scores that fit are added up and sorted as bigint.
+create function tacho._score_type(observed tacho.observed[], c tacho.coverage)
+returns text
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select case when (c).lcm / min(o.observed_ms) < 10000 then 'bigint' else 'numeric' end
+	from unnest(observed) o
+	where o.observed_ms > 0;
+end;
+comment on function tacho._score_type is 'type of scores';
+
 create function tacho._ticks_expected(c tacho.coverage, length_us bigint)
 returns bigint
 language sql immutable parallel safe

@@ -60,18 +60,20 @@ begin
 	q := tacho._plan(q, null, null, false);
 	v_observed := array(select o from tacho._observed(q) o);
 	c := tacho._coverage(q, v_observed);
-	select
-		coalesce(sum(x.sum_ms), 0) as sum_ms,
-		case when count(*) = count(x.sessions) then coalesce(max(x.sessions), 0) end as sessions,
-		coalesce(max(x.sum_ms * o.factor), 0) as peak,
-		tacho._p99(array_agg(x.sum_ms * o.factor order by x.sum_ms * o.factor desc), c.n_buckets) as p99
+	execute format($sql$
+		select
+			coalesce(sum(x.sum_ms), 0) as sum_ms,
+			case when count(*) = count(x.sessions) then coalesce(max(x.sessions), 0) end as sessions,
+			coalesce(max(x.sum_ms * o.factor), 0)::numeric as peak,
+			tacho._p99((array_agg(x.sum_ms * o.factor order by x.sum_ms * o.factor desc))[1:$5], $4) as p99
+		from tacho._cells($1, null, null) x
+		join (
+			select bucket, div($3, observed_ms)::%s as factor
+			from unnest($2)
+			where observed_ms > 0
+		) o on o.bucket = x.bucket$sql$, tacho._score_type(v_observed, c))
 	into r
-	from tacho._cells(q, null, null) x
-	join (
-		select bucket, div(c.lcm, observed_ms) as factor
-		from unnest(v_observed)
-		where observed_ms > 0
-	) o on o.bucket = x.bucket;
+	using q, v_observed, c.lcm, c.n_buckets, (c.n_buckets - 99 * (c.n_buckets - 1) / 100)::integer;
 	return row(
 		tacho._time(q.since_us),
 		tacho._time(q.until_us),
@@ -210,7 +212,6 @@ set search_path = pg_catalog, pg_temp
 set enable_nestloop = off
 as $$
 begin
-	-- scores that fit are added up and sorted as bigint
 	return query execute format($sql$
 		select
 			0::bigint,
@@ -237,7 +238,7 @@ begin
 			group by x.key, x.by_key
 			offset 0
 		) g$sql$,
-		case when c.lcm / (select min(o.observed_ms) from unnest(observed) o where o.observed_ms > 0) < 10000 then 'bigint' else 'numeric' end)
+		tacho._score_type(observed, c))
 	using cells, observed, (c.n_buckets - 99 * (c.n_buckets - 1) / 100)::integer, c.n_buckets, c.lcm;
 end
 $$;
@@ -344,7 +345,7 @@ create type tacho.top_row as (
 comment on type tacho.top_row is 'the columns of top()';
 
 -- The same for the cells of a dimension, which do not become an array: a day
--- of 200 queries has 288,000. By average only the largest are read.
+-- of 200 queries has 288,000.
 create function tacho._top_keys(
 	q tacho.question,
 	dimension text,
@@ -359,14 +360,18 @@ set search_path = pg_catalog, pg_temp
 set enable_nestloop = off
 as $$
 begin
+	if tacho._ranks_hours(q, order_by) then
+		return query select * from tacho._rank_hours(q, dimension, observed, c, n);
+		return;
+	end if;
 	return query execute format($sql$
 		with o as materialized (
 			select bucket, div($3, observed_ms)::%1$s as factor
 			from unnest($2)
 			where observed_ms > 0
 		), x as materialized (
-			select x.by_key collate "C" as key, x.key is not null as is_rest, x.bucket, x.sum_ms, x.sessions, x.sum_ms * o.factor as score
-			from %3$s x
+			select x.by_key collate "C" as key, x.bucket, x.sum_ms, x.sessions, x.sum_ms * o.factor as score
+			from tacho._cells($1, null, $7) x
 			join o on o.bucket = x.bucket
 		), k as (
 			select
@@ -375,7 +380,6 @@ begin
 				case when count(*) = count(sessions) then max(sessions) end as sessions,
 				array_agg(score order by score desc) as scores
 			from x
-			where not is_rest
 			group by key
 		), m as (
 			select key, sum_ms, sessions, scores[1]::numeric as peak, tacho._p99(scores[1:$4], $5) as p99
@@ -387,7 +391,7 @@ begin
 			select x.bucket, sum(x.score) as score, sum(x.sum_ms) as sum_ms
 			from x
 			left join r on r.key = x.key
-			where x.is_rest or coalesce(r.rank, (select rank from r where key is null)) > $6
+			where coalesce(r.rank, (select rank from r where key is null)) > $6
 			group by x.bucket
 		)
 		select 0::bigint, rank, null::text, key, sum_ms, sessions, peak, p99
@@ -397,9 +401,8 @@ begin
 		select 0, 0, null, null, sum(sum_ms), null, max(score), tacho._p99(array_agg(score order by score desc), $5)
 		from rest
 		having count(*) > 0$sql$,
-		case when c.lcm / (select min(o.observed_ms) from unnest(observed) o where o.observed_ms > 0) < 10000 then 'bigint' else 'numeric' end,
-		case order_by when 'peak' then 'peak' when 'p99' then 'p99' when 'sessions' then 'sessions' else 'sum_ms' end,
-		tacho._ranked_cells_sql(q, dimension, order_by, n))
+		tacho._score_type(observed, c),
+		case order_by when 'peak' then 'peak' when 'p99' then 'p99' when 'sessions' then 'sessions' else 'sum_ms' end)
 	using q, observed, c.lcm, (c.n_buckets - 99 * (c.n_buckets - 1) / 100)::integer, c.n_buckets, n, dimension;
 end
 $$;

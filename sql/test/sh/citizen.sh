@@ -22,10 +22,16 @@ same "$(psql -U plain_r -c "select replace(tacho.take_sample(), 'late', 'ok')")"
 same "$(psql -U plain_r -c "select username || ' ' || wait_event from tacho.samples() where username = 'busy_r'")" "busy_r PgSleep" "other roles are seen"
 kill $busy
 
-# a failing installation leaves nothing
+# a failing installation leaves nothing, says why, and stops also where psql would go on
 createdb t_broken
-psql -d t_broken -c "create schema tacho"
-if command psql -qX -d t_broken -f sql/tacho.sql >/dev/null 2>broken.err; then echo "installed over a schema"; exit 1; fi
+refused() { # ROLE MESSAGE WHAT
+	echo '\i sql/tacho.sql' | PGOPTIONS='-c search_path=nowhere' command psql -qX -U "$1" -d "${4:-t_broken}" -v ON_ERROR_STOP=0 >/dev/null 2>broken.err || true
+	same "$(sed -nE 's/.*(ERROR|DETAIL|HINT): +//p' broken.err | paste -sd' ')" "$2" "$3"
+}
+refused plain_r 'permission denied for database "t_broken" Its owner may say: grant create on database t_broken to plain_r' "no CREATE"
+refused plain_r "tacho is installed already Run sql/upgrade.sql, which keeps the history; tacho.uninstall('yes') removes it." twice t_citizen
+psql -d t_broken -c "create schema tacho authorization busy_r"
+refused postgres 'schema "tacho" already exists It is not of tacho, and belongs to role "busy_r". Rename or drop it, or install into another database.' "a schema of somebody else"
 same "$(psql -d t_broken -c "select count(*) from pg_class where relnamespace = 'tacho'::regnamespace")" 0 "transactional"
 
 # dump and restore keep it working
