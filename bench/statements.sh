@@ -5,7 +5,7 @@
 # usage: bench/statements.sh [-w WORKLOADS] [-v VARIANTS] [-c CLIENTS]
 #          [-k CORES] [-m MAX] [-r ROUNDS] [-t SECONDS] [-R RATE [-p SECONDS]]
 #
-#   -w  workloads, default "churn select1"; all: those of the file
+#   -w  workloads, default "churn churn_20 select1"; all: those of the file
 #   -v  variants, default "none pgss kcache wait tacho": nothing,
 #       pg_stat_statements, with pg_stat_kcache, with pg_wait_sampling as well,
 #       all of tacho
@@ -28,7 +28,7 @@ source "$(dirname "$0")/lib.sh"
 # shellcheck source=bench/statements/lib.sh
 source "$here/statements/lib.sh"
 
-workloads="churn select1" variants="none pgss kcache wait tacho" clients=32
+workloads="churn churn_20 select1" variants="none pgss kcache wait tacho" clients=32
 cores=$(nproc) max='' rounds=5 seconds=10 rate='' poll=''
 command="bench/statements.sh $(printf '%s\n' "$@" | sed 's/.* .*/"&"/' | paste -sd' ')"
 while getopts w:v:c:k:m:r:t:R:p: option; do
@@ -124,3 +124,4 @@ for w in $workloads; do
   done
 done
 cat "$here/statements/reading.md"
+[ -n "$rate" ] || cat "$here/statements/tried.md"
