@@ -216,6 +216,10 @@ begin
 	if v_last_ms >= slot_ms or slot_ms < (select ms from tacho.watermark where name = 'hour') then
 		if v_last_ms > slot_ms then
 			update tacho.hot h set is_apart = true where h.start_ms = v_last_ms and h.is_apart is null;
+			if found and v_last_ms > slot_ms + 1000 + interval_ms then
+				perform tacho._mark('clock step', format('the clock was set back by %s s', (v_last_ms - slot_ms) / 1000),
+					tacho._time(slot_ms * 1000), tacho._time((v_last_ms + v_last_interval) * 1000));
+			end if;
 		end if;
 		if coalesce(v_last_ms > slot_ms + 1000 + interval_ms, true) then
 			perform tacho._count('ticks refused because the clock went back');

@@ -25,6 +25,9 @@ select test.equal((select count(*)::text from tacho.marker where kind = 'gap'), 
 update tacho.hot set start_ms = start_ms + 3600000;
 select test.equal(tacho.take_sample(), 'taken', 'slots that have a tick keep it');
 select test.equal((select value::text from tacho.counter where name like '%clock%'), '1', 'and it is counted');
+select test.equal(tacho.take_sample(), 'taken', 'the next one, too');
+select test.equal((select string_agg(regexp_replace(detail, '\d+', 'N') || ' ' || (period_end - period_start between '58 minutes' and '62 minutes')::text, ' ') from tacho.markers(until => 'infinity', since => now() - interval '1 day') where kind = 'clock step'),
+	'the clock was set back by N s true', 'a marker says so once, and until when its slots are taken');
 update tacho.hot set start_ms = start_ms - 7200000;
 select test.equal(tacho.take_sample(), 'ok', 'an hour later');
 select test.equal((select (period_end - period_start)::text from tacho.marker where kind = 'gap'), '00:59:00', 'a gap has exact bounds');
