@@ -170,8 +170,8 @@ put_all(Output *output)
 	put(output, &crc, sizeof(crc));
 }
 
-/* Writes all statistics to `path`. A failure is logged. */
-static void
+/* Writes all statistics to `path`. A failure is logged, and false. */
+static bool
 write_file(const char *path, bool durable)
 {
 	char		draft[MAXPGPATH];
@@ -193,7 +193,9 @@ write_file(const char *path, bool durable)
 				(errcode_for_file_access(),
 				 errmsg("could not write file \"%s\": %m", path)));
 		unlink(draft);
+		return false;
 	}
+	return true;
 }
 
 /* ---- reading ---- */
@@ -376,8 +378,9 @@ on_exit_dump(int code, Datum arg)
 {
 	if (code != 0 || !statements_active() || !setting_save())
 		return;
-	write_file(DUMP_FILE, true);
-	unlink(SAVE_FILE);
+	/* without a dump the next start falls back to the last save */
+	if (write_file(DUMP_FILE, true))
+		unlink(SAVE_FILE);
 }
 
 void

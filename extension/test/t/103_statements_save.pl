@@ -67,6 +67,15 @@ is($node->safe_psql('postgres', $calls), $saved, 'after a crash of a process as 
 is($node->safe_psql('postgres', $restored), 'select $1 as known:true, select $1, $2 as known:true, select $1, $2, $3 as later:true',
 	'... and marked as loaded');
 
+# a shutdown that cannot write its dump leaves what was saved last
+mkdir "$dump.new" or die;
+my $end = -s $node->logfile;
+$node->stop;
+rmdir "$dump.new" or die;
+like(slurp_file($node->logfile, $end), qr{could not write file "pg_stat/tacho_statements.stat"}, 'a dump that cannot be written is told');
+$node->start;
+is($node->safe_psql('postgres', $calls), $saved, '... and the last save is loaded instead');
+
 # files that cannot be used are set aside
 sub restart_with
 {
