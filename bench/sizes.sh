@@ -17,9 +17,9 @@ target=${CARGO_TARGET_DIR:-$top/target}/release
 work=$(mktemp -d "${1:-${TMPDIR:-/tmp}}/tacho-sizes.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$top"
-cargo build --release --locked --quiet --package tacho >&2
+[ -n "${TACHO_PROGRAM:-}" ] || cargo build --release --locked --quiet --package tacho >&2
 cargo build --release --locked --quiet --package tacho-tape --features testing --examples >&2
-tacho=$target/tacho
+tacho=${TACHO_PROGRAM:-$target/tacho}
 hours=${HOURS:-24}
 
 # cpu COMMAND...: its standard error and, last, its CPU seconds.

@@ -1,7 +1,16 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # variables and functions of test.sh
 # The parts of bench/test.sh about the cost of a statement and about peers that
 # an installer makes. Sourced, not run.
-scratch= # the full disk is behind us
+scratch= # the full disk is behind us, as that of servers
+
+if [ -n "$small" ]; then
+	head -c 16M /dev/zero >"$small/fill" 2>/dev/null || true
+	results=(setting --name work_mem --values "1MB,2MB" --scale 0 --rounds 1 --sql "select 1" --output "$small/results")
+	check "a full disk of results is an error" refused "could not write \"$small/results/experiment.json\"" "${results[@]}"
+	rm "$small/fill"
+	check "and none when there is room again" bench "${results[@]}"
+	check "with a whole result" grep -q '^| 2MB |' "$small/results/report.md"
+fi
 
 check "the cost of a statement is measured without a load" bench overhead --variants none,tacho \
 	--workloads "SELECT 1" --rounds 1 --scale 1 --output "$dir/cost"

@@ -509,9 +509,7 @@ pub fn write_report(directory: &Path) -> Result<()> {
         ("runs.csv", results.csv()?),
         ("summary.json", summary_json(&results)?),
     ] {
-        let path = directory.join(name);
-        fs::write(&path, text)
-            .with_context(|| format!("could not write \"{}\"", path.display()))?;
+        store::write_whole(&directory.join(name), &text)?;
     }
     Ok(())
 }

@@ -95,7 +95,7 @@ impl Store {
             true => same_experiment(directory, experiment)?,
             false => {
                 let text = serde_json::to_string_pretty(experiment)?;
-                fs::write(directory.join("experiment.json"), text)?;
+                write_whole(&directory.join("experiment.json"), &text)?;
                 Vec::new()
             }
         };
@@ -122,7 +122,17 @@ fn rewrite(path: &Path, runs: &[Run]) -> Result<()> {
     for run in runs {
         text.push_str(&(serde_json::to_string(run)? + "\n"));
     }
-    fs::write(path, text).with_context(|| format!("could not write \"{}\"", path.display()))
+    write_whole(path, &text)
+}
+
+/// Writes a file that is there whole or as before, on a full disk too.
+pub fn write_whole(path: &Path, text: &str) -> Result<()> {
+    let new = path.with_extension("new");
+    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    written.with_context(|| format!("could not write \"{}\"", path.display()))
 }
 
 fn same_experiment(directory: &Path, experiment: &Experiment) -> Result<Vec<Run>> {
