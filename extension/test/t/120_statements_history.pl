@@ -112,6 +112,16 @@ is( $node->safe_psql('postgres',
 		 since => now() - interval '10 minutes', bucket => '1 second', database => 'app')"),
 	"$executed|t|t", 'the buckets of a window add up to the window');
 
+# what a statement has cost, beside what its sessions were seen to wait for
+$node->safe_psql('app', 'SELECT pg_sleep(1.5)');
+$executed++;
+recorded();
+is( $node->safe_psql('postgres', "SELECT t.avg_aas > 0, t.query_text, calls, rows, mean_exec_time >= 1500
+		FROM tacho.top('query_id', database => 'app') t
+		JOIN tacho.statements_history($only) h USING (key)
+		WHERE h.query_text ~ 'pg_sleep'"),
+	't|SELECT pg_sleep($1)|1|1|t', 'top by query joins the history of statements');
+
 # many more statements than there are entries
 my $statements = join '', map { 'SELECT ' . join(', ', (1) x $_) . ";\n" } 1 .. 400;
 for my $round (1 .. 3)
