@@ -108,10 +108,17 @@ tick_of() { # NAME DATABASE FUNCTION
 	ticks 1 "$3"
 	first=$(($(wal) - begun))
 	ticks 10 "$3"
-	begun=$(wal)
-	ticks 51 "$3"
 	printf '| %s | %s | %s bytes | %s bytes |\n' "$1" \
-		"$(median "$3" | awk '{ printf "%.1f ms | %.1f ms", $1 / 1000, $2 / 1000 }')" "$((($(wal) - begun) / 51))" "$first"
+		"$(median "$3" | awk '{ printf "%.1f ms | %.1f ms", $1 / 1000, $2 / 1000 }')" "$(wal_of "$3")" "$first"
+}
+# median of the WAL of 51 ticks
+wal_of() { # FUNCTION
+	local begun i
+	for ((i = 0; i < 51; i++)); do
+		begun=$(wal)
+		ticks 1 "$1"
+		echo "$(($(wal) - begun))"
+	done | sort -n | sed -n 26p
 }
 # WAL of packing what tick_of left, for each of its ticks
 packing() {

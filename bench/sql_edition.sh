@@ -115,13 +115,13 @@ $(once "$hours h top wait_event" "tacho.top('wait_event', $day, $end)")
 Five readers (1 h top wait_event from samples) for 10 s beside the sampler: $(together)
 
 Ticks of 20 different statements that sleep; nothing begins between them, but the first of a minute tells all starts.
-Steady is without images of pages. Budget: at most pg_ash's.
+Steady is the median of 51, without autovacuum. Budget: at most pg_ash's.
 
 | Tick beside | CPU | clock | WAL steady | WAL of the first behind a checkpoint |
 |---|---|---|---|---|
 END
-# pages of hot that are used again have an image behind a checkpoint: not in the steady ticks
-sql -c "truncate tacho.hot" -c "alter table tacho.hot set (autovacuum_enabled = off)" \
+# what autovacuum writes is no part of a tick
+sql -c "alter system set autovacuum = off" -c "select pg_reload_conf()" -c "truncate tacho.hot" \
 	-c "update tacho.setting set enabled = true, sample_interval = '10 milliseconds'" >/dev/null
 connect
 load=()

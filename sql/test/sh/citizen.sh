@@ -21,6 +21,8 @@ done
 same "$(psql -U plain_r -c "select replace(tacho.take_sample(), 'late', 'ok')")" ok "a tick with pg_monitor alone"
 same "$(psql -U plain_r -c "select username || ' ' || wait_event from tacho.samples() where username = 'busy_r'")" "busy_r PgSleep" "other roles are seen"
 kill $busy
+same "$(command psql -qAtX -U plain_r -c "select count(*) from tacho.server_history()" 2>&1 | sed 's/.*NOTICE: *//' | head -n 1)" \
+	"the SQL edition does not record the server and its host" "a notice for what needs the host"
 
 # a failing installation leaves nothing, says why, and stops also where psql would go on
 createdb t_broken

@@ -35,3 +35,16 @@ select test.equal((select string_agg(a::text, ' ') from answers a), (select stri
 
 -- a dropped database keeps its name
 select test.equal((select avg_aas::text from tacho.aas('2026-03-01 20:00+00', '2026-03-01 20:00:01+00', database => 'db')), '8.0000', 'the database "db" does not exist');
+
+-- lock waits without room keep who blocks whom, not what for
+create function test.store_waits()
+returns text
+language sql
+return array_length(array_remove(tacho._store_waits((select slot from tacho.ring where is_current), array(
+	select jsonb_populate_record(null::tacho.sampled, jsonb_build_object('pid', n, 'lock', jsonb_build_object(
+		'is_hard', true, 'locktype', 'relation', 'object', 'relation 5/' || n, 'wait_start', '2026-03-01 20:00+00')))
+	from generate_series(1, 5) n), 3), null), 1)::text;
+select test.equal(test.store_waits(), '3', 'waits with room');
+select test.equal(test.store_waits(), '3', 'and the same ones again');
+select test.equal((select format('%s %s', count(*), max(id)) from tacho.awaited), '3 3', 'a wait is one row');
+select test.equal((select value::text from tacho.counter where name = 'lock waits without details'), '4', 'the others are counted');
