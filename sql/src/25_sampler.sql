@@ -61,15 +61,19 @@ begin
 		from locks w
 		left join a wa on wa.pid = w.pid
 		left join (
-			select l.*, coalesce(a.leader_pid, l.pid) as leader
+			-- of many in one mode the first ten are enough: groups that do not block themselves are smaller
+			select l.*, coalesce(a.leader_pid, l.pid) as leader,
+				row_number() over (partition by l.tag, l.mode, l.granted order by l.waitstart, l.pid) as place
 			from locks l
 			left join a on a.pid = l.pid
+			where l.tag in (select w.tag from locks w where not w.granted)
 		) h on h.tag = w.tag
 			and h.leader is distinct from coalesce(wa.leader_pid, w.pid)
 			and tacho._conflict(w.mode, h.mode)
 			and (h.granted or h.waitstart < w.waitstart)
+			and h.place <= 10
 		where not w.granted
-		order by w.pid, h.granted desc nulls last, h.pid, array_position(tacho._lock_modes(), h.mode) desc
+		order by w.pid, h.granted desc nulls last, h.waitstart nulls first, h.pid, array_position(tacho._lock_modes(), h.mode) desc
 	), edges as (
 		select
 			p.pid,
@@ -82,9 +86,11 @@ begin
 			select x.transaction, x.gid
 			from pg_prepared_xacts x
 			join locks l on l.pid is null and l.locktype = 'transactionid' and l.a = x.transaction::text::bigint
-			where l.virtualtransaction = p.virtualtransaction
+			where p.granted
+				and p.blocker is null
+				and l.virtualtransaction = p.virtualtransaction
 			limit 1
-		) x on p.granted and p.blocker is null
+		) x on true
 	)
 	select
 		count(*) filter (where a.backend_type = 'client backend'),
