@@ -1,30 +1,32 @@
 #!/usr/bin/env bash
 # How long questions about the history take, from an hour to a year.
 #
-# usage: bench/history.sh [-d DAYS] [-s]   (build first: cargo build --release -p tacho,
+# usage: bench/history.sh [-d DAYS]... [-s]   (build first: cargo build --release -p tacho,
 #        cargo build --release -p tacho-tape --features testing --examples)
 #
-# Makes the uniform and the skewed day and DAYS uniform days (default 30; 365 are
-# the budget's year and take 2.4 GB) and asks on the command line: median wall
-# time of 5, best CPU time, warm; once cold, that is with the files dropped from
-# the page cache. With -s also through SQL on a server of PG_CONFIG, clock of
-# psql. Markdown on standard output.
+# Makes the uniform and the skewed day and, for each -d, DAYS uniform days
+# (default 30; 365 are the budget's year and take 2.4 GB) and asks on the command
+# line: median wall time of 5, best CPU time, warm; once cold, that is with the
+# files dropped from the page cache; and the most memory the reader had. With -s
+# also through SQL on a server of PG_CONFIG, clock of psql. Markdown on standard
+# output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-days=30 server=''
+days=() server=''
 while getopts d:s option; do
   case $option in
-    d) days=$OPTARG ;;
+    d) days+=("$OPTARG") ;;
     s) server=1 ;;
-    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 trap bench_cleanup EXIT
 examples=$(dirname "$TACHO_PROGRAM")/examples
 end=2026-03-03T00:00:00Z
-declare -A window=([hour]=3600 [day]=86400 [all]=$((days * 86400))) node=()
+[ ${#days[@]} -gt 0 ] || days=(30)
+declare -A window=([hour]=3600 [day]=86400) node=()
 
 # data NAME SET [DAYS]: a tape of a made-up day, or of many. A server that reads
 # it adds a node of its own: questions name the one of the data.
@@ -42,8 +44,20 @@ cool() { local f; for f in "$1"/*.tape; do dd if="$f" iflag=nocache count=0 stat
 ask() {
   local tape=$1 seconds=${window[$2]}
   shift 2
-  "$TACHO_PROGRAM" query "$1" --tape "$BENCH_DIR/$tape" --node="${node[$tape]}" --now $end --until $end \
+  ${launch:-} "$TACHO_PROGRAM" query "$1" --tape "$BENCH_DIR/$tape" --node="${node[$tape]}" --now $end --until $end \
     --since "$(date -u -d "@$(($(date -d $end +%s) - seconds))" +%FT%TZ)" --n=10 "${@:2}" >/dev/null
+}
+
+# peak TAPE WINDOW FUNCTION ARG…: KiB of memory at its highest, looked at every
+# 2 ms (a lower bound where an answer takes no longer).
+peak() {
+  local pid kib='' now
+  (launch='exec'; ask "$@") & pid=$!
+  while now=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$pid/status" 2>/dev/null) && [ -n "$now" ]; do
+    kib=$now; sleep 0.002
+  done
+  wait "$pid" || true
+  echo "$kib"
 }
 
 # timed COMMAND…: wall and CPU ms.
@@ -67,8 +81,8 @@ row() {
   for _ in 1 2 3 4 5; do timed ask "$tape" "$name" "$@"; done > "$BENCH_DIR/runs"
   wall=$(cut -d' ' -f1 "$BENCH_DIR/runs" | median) cpu=$(cut -d' ' -f2 "$BENCH_DIR/runs" | sort -n | head -1)
   [ -z "$server" ] || in_sql=$(sql_ms "$(statement "$tape" "$name" "$@")")
-  printf '| %s | %s | %s | %s | %s | %s | %s |\n' "$title" "$cold" "$wall" "$cpu" "${in_sql:--}" "$budget" \
-    "$(awk -v t="${in_sql:-$wall}" -v b="$budget" 'BEGIN {printf "%.2f", t / b}')"
+  printf '| %s | %s | %s | %s | %s | %s | %s | %s |\n' "$title" "$cold" "$wall" "$cpu" "${in_sql:--}" "$budget" \
+    "$(awk -v t="${in_sql:-$wall}" -v b="$budget" 'BEGIN {printf "%.2f", t / b}')" "$(peak "$tape" "$name" "$@")"
 }
 
 # statement TAPE WINDOW FUNCTION --ARG=VALUE…: the same in SQL.
@@ -115,19 +129,22 @@ chmod 755 "$BENCH_DIR"
 bin=${bin:-$("${PG_CONFIG:-pg_config}" --bindir)}
 data uniform uniform
 data skewed skewed
-data many uniform "$days"
+for d in "${days[@]}"; do window[$d]=$((d * 86400)); data "many$d" uniform "$d"; done
 echo "# Reading the history"
 echo
 environment
-echo "- load average $(cut -d' ' -f1 /proc/loadavg); command: \`bench/history.sh -d $days${server:+ -s}\`"
-echo "- uniform, skewed: the days of [sizes.md](sizes.md); many: $days uniform days, $(du -sm "$BENCH_DIR/many" | cut -f1) MiB"
+echo "- load average $(cut -d' ' -f1 /proc/loadavg); command: \`bench/history.sh$(printf ' -d %s' "${days[@]}")${server:+ -s}\`"
+echo "- uniform, skewed: the days of [sizes.md](sizes.md); days: uniform ones,$(
+  for d in "${days[@]}"; do printf ' %s of %s MiB' "$d" "$(du -sm "$BENCH_DIR/many$d" | cut -f1)"; done)"
 echo
-echo "| Question | cold ms | warm ms | CPU ms | SQL ms | budget ms | ratio |"
-echo "|---|--:|--:|--:|--:|--:|--:|"
+echo "| Question | cold ms | warm ms | CPU ms | SQL ms | budget ms | ratio | peak KiB |"
+echo "|---|--:|--:|--:|--:|--:|--:|--:|"
 serve uniform; questions uniform uniform; unserve uniform
 serve skewed; questions skewed skewed; unserve skewed
-serve many
-row "$days days, of these 1 h, top wait_event" many hour 5 top --dimension=wait_event
-row "$days days, top wait_event with peak and p99" many all $((300 * days / 365)) top --dimension=wait_event
-row "$days days, top wait_event of one session" many all $((8000 * days / 365)) top --dimension=wait_event --pid=1007
-unserve many
+for d in "${days[@]}"; do
+  serve "many$d"
+  row "$d days, of these 1 h, top wait_event" "many$d" hour 5 top --dimension=wait_event
+  row "$d days, top wait_event with peak and p99" "many$d" "$d" $((300 * d / 365)) top --dimension=wait_event
+  row "$d days, top wait_event of one session" "many$d" "$d" $((8000 * d / 365)) top --dimension=wait_event --pid=1007
+  unserve "many$d"
+done

@@ -21,18 +21,31 @@ pub fn schema() -> &'static Schema {
 pub fn dimensions() -> &'static [(&'static str, &'static str)] {
     static DIMENSIONS: OnceLock<Vec<(&'static str, &'static str)>> = OnceLock::new();
     DIMENSIONS.get_or_init(|| {
+        let documented: Vec<_> = TEXT.lines().filter_map(documented).collect();
+        let doc = |name: &str| {
+            let found = documented.iter().find(|column| column.0 == name);
+            found.map_or(ROOT_BLOCKER, |column| column.1)
+        };
         let names = dimension_names(schema());
         names.into_iter().map(|name| (name, doc(name))).collect()
     })
 }
 
-fn doc(name: &str) -> &'static str {
-    let column = TEXT.lines().find(|line| {
-        let mut words = line.splitn(7, ", ");
-        line.starts_with("COLUMN(") && words.nth(2) == Some(name) && words.nth(2) == Some("DIM")
-    });
-    let text = column.and_then(|line| line.split_once(" \"")?.1.strip_suffix("\")"));
-    text.unwrap_or("session at the head of the queue this one waits in")
+/// The dimension that is no column.
+const ROOT_BLOCKER: &str = "session at the head of the queue this one waits in";
+
+/// Name and documentation of a line about a column that is a dimension.
+fn documented(line: &'static str) -> Option<(&'static str, &'static str)> {
+    let mut words = line
+        .strip_prefix("COLUMN(")?
+        .split(',')
+        .map(str::trim_start);
+    let name = words.nth(2)?;
+    if words.nth(2)? != "DIM" {
+        return None;
+    }
+    let text = line.split_once('"')?.1.strip_suffix("\")")?;
+    Some((name, text))
 }
 
 #[cfg(test)]

@@ -47,8 +47,8 @@ struct Shared {
     /// Chunks of columns by group, table, column, ascending; made when one is
     /// asked for.
     columns: OnceLock<Vec<(Key, Entry)>>,
-    /// All chunks but the footer.
-    entries: Vec<Entry>,
+    /// All chunks but the footer; read again when they were forgotten.
+    entries: OnceLock<Vec<Entry>>,
     /// Rows of the dictionaries and totals by id of the table.
     rows: Vec<(u8, u32)>,
     cache: Mutex<Cache>,
@@ -141,7 +141,7 @@ impl BlockFile {
         };
         let shared = Shared {
             columns: OnceLock::new(),
-            entries: index.entries,
+            entries: OnceLock::from(index.entries),
             rows,
             file,
             path: path.to_path_buf(),
@@ -154,6 +154,16 @@ impl BlockFile {
             identity: index.identity,
             damage: index.damage,
         })
+    }
+
+    /// Gives back the memory of what the footer says of columns, which is read
+    /// again when it is needed. A file without a valid footer keeps it.
+    pub fn forget_entries(&mut self) {
+        if let Some(shared) = Arc::get_mut(&mut self.shared)
+            && self.damage.is_empty()
+        {
+            shared.entries.take();
+        }
     }
 
     /// Who wrote it.
@@ -195,7 +205,7 @@ impl BlockFile {
     /// All chunks but the footer, in the order of the file.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn chunks(&self) -> impl Iterator<Item = Result<(Entry, Vec<u8>)>> {
-        let entries = self.shared.entries.iter();
+        let entries = self.shared.entries().unwrap_or_default().iter();
         entries.map(|entry| Ok((*entry, self.shared.data(entry)?)))
     }
 
@@ -205,7 +215,7 @@ impl BlockFile {
     /// The file could not be read.
     pub fn verify(&self) -> Result<Vec<LogDamage>> {
         let mut found = self.damage.clone();
-        for entry in &self.shared.entries {
+        for entry in self.shared.entries()? {
             match self.shared.data(entry) {
                 Err(error) if error.kind == Kind::Damaged => {
                     found.push(self.damage_of_chunk(entry, &error));
@@ -430,18 +440,29 @@ impl Shared {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn entries(&self) -> Result<&[Entry]> {
+        if let Some(known) = self.entries.get() {
+            return Ok(known);
+        }
+        let bytes = self.file.bytes();
+        let bytes = bytes.map_err(|e| Error::io("read file", &self.path, e))?;
+        let index = read_footer(&*self.file, &self.path, bytes)?;
+        Ok(self.entries.get_or_init(|| index.entries))
+    }
+
     /// The chunk of a column; of several the last counts.
-    fn column(&self, key: Key) -> Option<&Entry> {
+    fn column(&self, key: Key) -> Result<Option<&Entry>> {
+        let entries = self.entries()?;
         let columns = self.columns.get_or_init(|| {
-            let columns = self.entries.iter().filter(|e| e.kind == COLUMN);
+            let columns = entries.iter().filter(|e| e.kind == COLUMN);
             let columns = columns.map(|e| ((e.group, e.table, e.column), *e));
             let mut columns: Vec<(Key, Entry)> = columns.collect();
             columns.sort_by_key(|c| c.0);
             columns
         });
         let end = columns.partition_point(|c| c.0 <= key);
-        let found = columns.get(end.checked_sub(1)?)?;
-        (found.0 == key).then_some(&found.1)
+        let found = columns[..end].last().filter(|found| found.0 == key);
+        Ok(found.map(|found| &found.1))
     }
 
     /// Data of a chunk whose checksum is right and which is what it should be.
@@ -504,7 +525,7 @@ impl GroupSource {
         if let Some(known) = shared.cache().ints.get(&key) {
             return Ok(Some(known.clone()));
         }
-        let Some(entry) = shared.column(key) else {
+        let Some(entry) = shared.column(key)? else {
             return Ok(None);
         };
         let at = |mut error: Error| {
@@ -528,7 +549,7 @@ impl GroupSource {
     /// the coding before it.
     fn coded(&self, name: &str, codings: &[u8]) -> Option<(Vec<u8>, usize)> {
         let (table, column) = self.shared.schema.column(RUN, name)?;
-        let entry = self.shared.column(self.key(table, column)?)?;
+        let entry = self.shared.column(self.key(table, column)?).ok()??;
         if !codings.contains(&entry.coding) {
             return None;
         }
@@ -626,7 +647,7 @@ impl Source for GroupSource {
         if let Some(known) = shared.cache().strings.get(&key) {
             return Ok(Some(known.clone()));
         }
-        let Some(entry) = shared.column(key) else {
+        let Some(entry) = shared.column(key)? else {
             return Ok(None);
         };
         if entry.coding != codec::STRINGS {
@@ -661,7 +682,7 @@ impl Source for GroupSource {
     }
 
     fn bounds(&self, table: usize, column: usize) -> Option<(i64, i64)> {
-        let entry = self.shared.column(self.key(table, column)?);
+        let entry = self.shared.column(self.key(table, column)?).ok()?;
         let bounds = entry.map_or((0, 0), |entry| (entry.min, entry.max));
         (bounds != (i64::MIN, i64::MAX)).then_some(bounds)
     }

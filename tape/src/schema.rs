@@ -309,8 +309,8 @@ impl Schema {
     }
 
     fn catalog_table(&mut self, rest: &str) -> Option<()> {
-        let (id, rest) = rest.split_once(", ")?;
-        let (name, _) = rest.split_once(", ")?;
+        let mut words = words(rest, 3);
+        let (id, name) = (words.next()?, words.next()?);
         self.tables.push(TableDef {
             id: id.parse().ok()?,
             name: name.into(),
@@ -320,7 +320,7 @@ impl Schema {
     }
 
     fn catalog_column(&mut self, rest: &str) -> Option<()> {
-        let mut words = rest.splitn(7, ", ");
+        let mut words = words(rest, 7);
         let table = words.next()?;
         let table = self.tables.iter_mut().find(|t| t.name == table)?;
         let id = words.next()?.parse().ok()?;
@@ -341,7 +341,7 @@ impl Schema {
 
     /// Extremes are not stored: a difference of extremes means nothing.
     fn catalog_counter(&mut self, rest: &str) -> Option<()> {
-        let words: Vec<&str> = rest.splitn(6, ", ").collect();
+        let words: Vec<&str> = words(rest, 6).collect();
         let [id, name, _, unit, kind, _] = words.try_into().ok()?;
         let id: u8 = id.parse().ok()?;
         let ty = match (kind, unit) {
@@ -369,9 +369,9 @@ impl Schema {
     }
 
     fn catalog_label(&mut self, rest: &str) -> Option<()> {
-        let (enumeration, rest) = rest.split_once(", ")?;
-        let (value, rest) = rest.split_once(", ")?;
-        let label = rest.strip_prefix('"')?.strip_suffix("\")")?;
+        let mut words = words(rest, 3);
+        let (enumeration, value) = (words.next()?, words.next()?);
+        let label = words.next()?.strip_prefix('"')?.strip_suffix("\")")?;
         self.labels.push(Label {
             enumeration: enumeration.into(),
             value: value.parse().ok()?,
@@ -379,6 +379,12 @@ impl Schema {
         });
         Some(())
     }
+}
+
+/// What commas separate, the last with all that is left. Every start of a
+/// reader goes through the catalog, so they are not looked for with the space.
+fn words(text: &str, count: usize) -> impl Iterator<Item = &str> {
+    text.splitn(count, ',').map(str::trim_start)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::part::{Part, PartInfo};
 use crate::storage::{OsStorage, ReadFile, Storage, read_all};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ impl Store {
         let mut schemas = Schemas::default();
         let mut parts: Vec<Part> = Vec::new();
         let mut later = Repeats::default();
-        let mut valid: Vec<Numbers> = Vec::new();
+        let (mut valid, mut replacing) = (HashSet::new(), Vec::<Numbers>::new());
         let mut vanished = 0;
         // Merged files first: a valid one replaces those it was made of.
         let merged = |f: &&Opened| f.listed.numbers.is_merged();
@@ -117,17 +117,22 @@ impl Store {
             .filter(sealed)
         {
             let numbers = file.listed.numbers;
-            if valid.iter().any(|v| v.replaces(numbers)) {
+            if replacing.iter().any(|r| r.replaces(numbers)) {
                 continue;
             }
             let path = storage.directory().join(file.listed.name());
             match BlockFile::open(file.file.clone(), &path, &mut schemas) {
-                Ok(block) => {
+                Ok(mut block) => {
                     self.report(&path, &block.damage);
+                    if opened.len() > FILES_KNOWN {
+                        block.forget_entries();
+                    }
                     parts.extend(block.parts());
                     later.sealed(numbers.first, &block);
-                    if block.damage.is_empty() || !numbers.is_merged() {
-                        valid.push(numbers);
+                    if !numbers.is_merged() {
+                        valid.insert(numbers);
+                    } else if block.damage.is_empty() {
+                        replacing.push(numbers);
                     }
                 }
                 // Merged or removed meanwhile.
@@ -135,7 +140,7 @@ impl Store {
                 Err(error) => self.unreadable(&path, file.listed.bytes, &error),
             }
         }
-        let sealed = |n: Numbers| valid.iter().any(|v| *v == n || v.replaces(n));
+        let sealed = |n: Numbers| valid.contains(&n) || replacing.iter().any(|r| r.replaces(n));
         let logs = single.iter().filter(|f| f.listed.kind == Kind::Log);
         for file in logs.rev().filter(|f| !sealed(f.listed.numbers)) {
             let path = storage.directory().join(file.listed.name());
@@ -244,6 +249,10 @@ struct Opened {
 /// as many; older ones are opened when they are read. Only retention removes them; the files of the last days,
 /// which may be merged, are among the newest.
 const HELD_OPEN: usize = 700;
+
+/// With more files than these, what their footers say of columns, 100 KiB a
+/// day, is forgotten until it is needed.
+const FILES_KNOWN: usize = 64;
 
 /// Opens all files before any is read: the writer seals and removes files at
 /// any time, and what is open stays readable. When one is gone, or the list
@@ -578,6 +587,31 @@ mod tests {
             read_everything(&store);
             assert!(!store.damage().is_empty(), "end {end}");
         }
+    }
+
+    #[test]
+    fn among_many_files_what_footers_say_is_read_again() {
+        let storage = MemoryStorage::new();
+        let mut expected = Rows::default();
+        for number in 1..=FILES_KNOWN as u64 + 1 {
+            let mut sampler = sampler(number, Load::default());
+            sampler.tick_base = 1_000 * number;
+            let (ticks, rows) = put_log(&storage, number, &mut sampler, 2);
+            seal_log(&storage, number, u64::MAX).unwrap();
+            expected.0.extend(ticks);
+            expected.1.extend(rows);
+        }
+        expected.1.sort();
+        let store = check(&storage, &expected);
+        assert_eq!(store.damage(), &[]);
+        // One that cannot be read again is an error of its part alone.
+        let store = Store::open_storage(&storage).unwrap();
+        storage.fail_read_at(storage.reads() + 1);
+        let failed = store
+            .parts(9)
+            .map(|part| part.ints("tick", "tick").is_err());
+        let failed: Vec<bool> = failed.collect();
+        assert!(failed[0] && !failed[1..].contains(&true), "{failed:?}");
     }
 
     #[test]

@@ -2,10 +2,9 @@
 //! stay small however large the dictionaries are.
 
 use super::cube::Cube;
-use super::dimension::Keys;
+use super::dimension::{Keys, View};
 use super::error::QueryResult;
 use super::select::Selected;
-use crate::part::Part;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -34,11 +33,12 @@ impl Coder {
     /// The number of the key of each selected piece.
     pub fn numbers(
         &mut self,
-        part: &Part,
+        view: &View,
         selected: &Selected,
         dimensions: &[Rc<Keys>],
         numbers: &mut Vec<u32>,
     ) -> QueryResult<()> {
+        let part = view.part;
         numbers.clear();
         let pieces = selected.pieces.as_deref();
         match dimensions {
@@ -56,6 +56,7 @@ impl Coder {
                 let mut seconds = std::mem::take(&mut self.seconds);
                 let (own, runs) = (numbers, &selected.runs);
                 first.codes.of_pieces(part, runs, pieces, own)?;
+                view.check_cancel()?;
                 second.codes.of_pieces(part, runs, pieces, &mut seconds)?;
                 let width = second.keys.len();
                 for (number, second) in own.iter_mut().zip(&seconds) {

@@ -41,6 +41,28 @@ impl Cells {
         }
     }
 
+    /// Adds cells that mostly ascend.
+    pub fn extend(&mut self, cells: impl Iterator<Item = Cell>) {
+        self.0.reserve(cells.size_hint().1.unwrap_or(0));
+        let mut last = self.0.last().map(|c| c.bucket);
+        for cell in cells {
+            if last.is_none_or(|last| last < cell.bucket) {
+                last = Some(cell.bucket);
+                self.0.push(cell);
+            } else {
+                self.add(cell);
+            }
+        }
+    }
+
+    /// Adds cells that ascend from this bucket on.
+    pub fn append(&mut self, first: u32, cells: impl ExactSizeIterator<Item = Cell>) {
+        match self.0.last() {
+            Some(last) if last.bucket >= first => self.extend(cells),
+            _ => self.0.extend(cells),
+        }
+    }
+
     /// Σ weight of all buckets.
     pub fn sum_ms(&self) -> i64 {
         self.0.iter().map(|c| c.sum_ms).sum()
@@ -67,18 +89,28 @@ impl Cells {
             self.0.extend(other.0);
             return;
         }
-        let (own, mut other) = (std::mem::take(&mut self.0), other.0.into_iter().peekable());
+        let own = std::mem::take(&mut self.0);
+        let (mut own, mut other) = (&own[..], &other.0[..]);
         self.0.reserve(own.len() + other.len());
-        for cell in own {
-            while let Some(before) = other.next_if(|o| o.bucket < cell.bucket) {
-                self.0.push(before);
+        // Threads take turns of many buckets, so these are copied in stretches.
+        while let (Some(first), Some(second)) = (own.first(), other.first()) {
+            if first.bucket == second.bucket {
+                self.0.push(*first);
+                self.add(*second);
+                (own, other) = (&own[1..], &other[1..]);
+                continue;
             }
-            self.0.push(cell);
-            while let Some(same) = other.next_if(|o| o.bucket == cell.bucket) {
-                self.add(same);
-            }
+            let behind = match first.bucket < second.bucket {
+                true => (&mut own, second.bucket),
+                false => (&mut other, first.bucket),
+            };
+            let (rest, until) = behind;
+            let (before, after) = rest.split_at(rest.partition_point(|c| c.bucket < until));
+            self.0.extend_from_slice(before);
+            *rest = after;
         }
-        self.0.extend(other);
+        self.0.extend_from_slice(own);
+        self.0.extend_from_slice(other);
     }
 
     /// AAS of each bucket with rows.
@@ -115,19 +147,35 @@ impl Cells {
         if number::p99_is_zero(self.0.len(), buckets) {
             return Ratio::ZERO;
         }
-        let mut weighed = self.weighed(observed).peekable();
-        let of = weighed.peek().map_or(1, |first| first.1);
-        let mut same = Vec::with_capacity(self.0.len());
-        same.extend(weighed.map_while(|(ms, own)| (own == of).then_some(ms)));
-        // Buckets of one weight, which is nearly all there are, compare as
-        // their sums do.
-        let found = if same.len() == self.0.len() {
-            let by = |ms: i64| ratio(ms, of).unwrap_or(Ratio::ZERO);
-            number::p99(same, buckets, by)
-        } else {
-            number::p99(self.loads(observed), buckets, |load| load)
+        // Buckets whose weights divide a number compare as their sums
+        // times the quotient do.
+        let found = match self.scaled(observed) {
+            Some((loads, of)) => {
+                let by = |ms: i64| ratio(ms, of).unwrap_or(Ratio::ZERO);
+                number::p99(loads, buckets, by)
+            }
+            None => number::p99(self.loads(observed), buckets, |load| load),
         };
         found.unwrap_or(Ratio::ZERO)
+    }
+
+    /// AAS of each bucket with rows as numerators of one denominator; `None`
+    /// when there is no such number or it is too large.
+    fn scaled(&self, observed: &Observed) -> Option<(Vec<i64>, i64)> {
+        let of = observed.common_ms()?;
+        let mut loads = Vec::with_capacity(self.0.len());
+        let (mut weight_ms, mut times) = (of, 1);
+        for cell in &self.0 {
+            let own = observed.weight_ms(cell.bucket);
+            if own != weight_ms {
+                if own <= 0 {
+                    continue;
+                }
+                (weight_ms, times) = (own, of / own);
+            }
+            loads.push(cell.sum_ms.checked_mul(times)?);
+        }
+        Some((loads, of))
     }
 
     /// The cells of several keys taken together, without the most rows in one
@@ -208,11 +256,32 @@ impl<K> Default for Cube<K> {
     }
 }
 
+impl<K: Clone + Default> Cube<K> {
+    /// Keys by id.
+    pub fn keys(&self) -> Vec<K> {
+        let mut keys = vec![K::default(); self.cells.len()];
+        for (key, id) in &self.ids {
+            keys[*id] = key.clone();
+        }
+        keys
+    }
+}
+
 impl<K: Hash + Eq> Cube<K> {
     /// Adds a cell to the key with this id.
     #[inline]
     pub fn add_cell(&mut self, id: usize, cell: Cell) {
         self.cells[id].add(cell);
+    }
+
+    /// Adds cells, which mostly ascend, to the key with this id.
+    pub fn extend(&mut self, id: usize, cells: impl Iterator<Item = Cell>) {
+        self.cells[id].extend(cells);
+    }
+
+    /// Adds cells that ascend from a bucket on to the key with this id.
+    pub fn append(&mut self, id: usize, first: u32, cells: impl ExactSizeIterator<Item = Cell>) {
+        self.cells[id].append(first, cells);
     }
 
     /// The id of a key.
@@ -562,6 +631,67 @@ mod tests {
                 prop_assert_eq!(&found, &expected);
             }
         }
+    }
+
+    fn cells(found: &[(u32, u32)]) -> Cells {
+        let mut cells = Cells::default();
+        for (bucket, sum) in found {
+            cells.add(Cell {
+                bucket: *bucket,
+                sessions: sum % 7,
+                sum_ms: i64::from(*sum),
+            });
+        }
+        cells
+    }
+
+    fn observed(weights_ms: &[i64]) -> Observed {
+        let mut observed = Observed::default();
+        for (bucket, weight_ms) in weights_ms.iter().enumerate() {
+            observed.at(bucket as u32).observed_ms = *weight_ms;
+        }
+        observed.index();
+        observed
+    }
+
+    proptest! {
+        #[test]
+        fn merged_or_extended_is_as_added_one_by_one(
+            a in prop::collection::vec((0..90u32, 1..50u32), 0..60),
+            b in prop::collection::vec((0..90u32, 1..50u32), 0..60),
+        ) {
+            let expected = cells(&[&a[..], &b[..]].concat());
+            let mut merged = cells(&a);
+            merged.merge(cells(&b));
+            prop_assert_eq!(&merged.0, &expected.0);
+            let mut extended = cells(&a);
+            extended.extend(cells(&b).0.into_iter());
+            prop_assert_eq!(&extended.0, &expected.0);
+        }
+
+        #[test]
+        fn a_percentile_of_scaled_sums_is_that_of_their_ratios(
+            weights_ms in prop::collection::vec(prop::sample::select(vec![0, 1, 59_000, 60_000]), 1..300),
+            sums in prop::collection::vec((0..300u32, 1..5_000_000u32), 0..300),
+        ) {
+            let observed = observed(&weights_ms);
+            let seen = |found: &&(u32, u32)| (found.0 as usize) < weights_ms.len();
+            let sums: Vec<(u32, u32)> = sums.iter().filter(seen).copied().collect();
+            let cells = cells(&sums);
+            prop_assert!(cells.scaled(&observed).is_some());
+            let buckets = observed.observed_buckets();
+            let expected = number::p99(cells.loads(&observed), buckets, |load| load);
+            prop_assert_eq!(cells.p99(&observed), expected.unwrap_or(Ratio::ZERO));
+        }
+    }
+
+    #[test]
+    fn weights_without_a_small_common_multiple_are_compared_as_ratios() {
+        let observed = observed(&[(1 << 40) + 1, 1 << 39, 3]);
+        let cells = cells(&[(0, 10), (1, 7), (2, 1)]);
+        assert!(cells.scaled(&observed).is_none());
+        assert_eq!(cells.peak(&observed), ratio(1, 3).unwrap());
+        assert!(cells.p99(&observed) > ratio(32, 100).unwrap());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::table::{BytesColumn, Column};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A dimension of the catalog, or one derived from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -261,15 +262,14 @@ impl Codes {
         match self {
             Codes::Lookup { column, map } => {
                 let column = part.ints(RUN, column)?;
-                let column: &[i64] = &column;
-                over(runs, pieces, codes, |_, row| at(map, column[row]));
+                over_column(runs, pieces, &column, codes, |value| at(map, value));
             }
             Codes::Wait { wait_map, cpu_map } => {
                 let wait = part.ints(RUN, pg::WAIT)?;
                 let wait: &[i64] = &wait;
                 if part.bounds(RUN, pg::CPU) == Some((0, 0)) {
                     let none = at(cpu_map, 0);
-                    over(runs, pieces, codes, |_, row| match wait[row] {
+                    over_column(runs, pieces, wait, codes, |wait| match wait {
                         0 => none,
                         wait => at(wait_map, wait),
                     });
@@ -307,6 +307,21 @@ fn over(
             let pieces = pieces.iter().map(|p| *p as usize);
             codes.extend(pieces.map(|p| code(p, runs.row(p))));
         }
+    }
+}
+
+/// The same for a code that follows from the value of a column of `run`.
+#[inline]
+fn over_column(
+    runs: &Runs,
+    pieces: Option<&[u32]>,
+    column: &[i64],
+    codes: &mut Vec<u32>,
+    code: impl Fn(i64) -> u32,
+) {
+    match (pieces, runs.rows()) {
+        (None, None) => codes.extend(column.iter().map(|value| code(*value))),
+        _ => over(runs, pieces, codes, |_, row| code(column[row])),
     }
 }
 
@@ -356,6 +371,7 @@ pub struct View<'a> {
     decode: fn(i64, &[u8]) -> String,
     names: OnceCell<(Column, BytesColumn)>,
     keys: RefCell<HashMap<String, Rc<Keys>>>,
+    cancel: Option<&'a AtomicBool>,
 }
 
 impl<'a> View<'a> {
@@ -366,6 +382,24 @@ impl<'a> View<'a> {
             decode,
             names: OnceCell::new(),
             keys: RefCell::default(),
+            cancel: None,
+        }
+    }
+
+    /// The same view, whose [`View::check_cancel`] asks this.
+    pub fn canceled_by(self, cancel: &'a AtomicBool) -> Self {
+        View {
+            cancel: Some(cancel),
+            ..self
+        }
+    }
+
+    /// Ends the query when that was asked for: to be called before each
+    /// column that is decoded.
+    pub fn check_cancel(&self) -> QueryResult<()> {
+        match self.cancel {
+            Some(cancel) if cancel.load(Ordering::Relaxed) => Err(QueryError::canceled()),
+            _ => Ok(()),
         }
     }
 

@@ -9,6 +9,8 @@
 
 mod blockers;
 pub mod bucket;
+#[cfg(test)]
+mod cancel_tests;
 mod coder;
 mod cube;
 mod dimension;
@@ -16,6 +18,7 @@ mod error;
 pub mod filter;
 mod functions;
 pub mod json;
+mod kept;
 mod number;
 mod plan;
 mod root;

@@ -2,6 +2,7 @@
 //! run (the head of a lock queue).
 
 use super::error::QueryResult;
+use super::ticks::Ticks;
 use crate::codec::Stretch;
 use crate::part::Part;
 use crate::schema::RUN;
@@ -48,6 +49,11 @@ impl Runs {
                 ticks: Column(Arc::new(ticks)),
             },
         }
+    }
+
+    /// First tick and ticks follow from few numbers.
+    pub fn are_computed(&self) -> bool {
+        matches!(self.places, Places::Stretches(_))
     }
 
     /// Number of pieces.
@@ -99,6 +105,28 @@ impl Runs {
                     let (first, ticks) = all[at].run(piece);
                     each(first, ticks);
                 }
+            }
+        }
+    }
+
+    /// Appends the rows of the ticks of some pieces, which ascend; `None` is
+    /// all.
+    pub fn ranges(&self, pieces: Option<&[u32]>, ticks: &Ticks, ranges: &mut Vec<(u32, u32)>) {
+        let (Places::Stretches(all), None) = (&self.places, pieces) else {
+            self.for_each(pieces, |first, length| {
+                ranges.push(ticks.range(first, length))
+            });
+            return;
+        };
+        for (index, stretch) in all.iter().enumerate() {
+            let end = all.get(index + 1).map_or(self.len, |next| next.row);
+            let rows = stretch.row..end.max(stretch.row);
+            match ticks.ranges(stretch, rows.len()) {
+                Some(found) => ranges.extend(found),
+                None => ranges.extend(rows.map(|row| {
+                    let (first, length) = stretch.run(row);
+                    ticks.range(first, length)
+                })),
             }
         }
     }

@@ -9,6 +9,7 @@ use super::coder::{Coder, UNWANTED};
 use super::cube::{Adder, Cell, Cube};
 use super::dimension::{Dimension, Keys, View};
 use super::error::{QueryError, QueryResult};
+use super::kept::{Kept, Known, Pieces};
 use super::plan::{Selection, Window, nodes};
 use super::select::{Selected, Tests};
 use super::spec::Spec;
@@ -104,7 +105,8 @@ impl<'a> Scan<'a> {
     ) -> QueryResult<Scanned> {
         let whole = Buckets::whole(self.window.since, self.window.until);
         let last = &groups[groups.len() - 1..];
-        let mut sizes = self.pass(whole, last, &Detail::Weights)?;
+        let detail = Detail::Weights(Kept::new(self.spec.memory_bytes));
+        let mut sizes = self.pass(whole, last, &detail)?;
         let sizes = sizes
             .cubes
             .pop()
@@ -112,7 +114,11 @@ impl<'a> Scan<'a> {
             .into_keys()
             .into_iter();
         let chosen = choose(sizes.map(|(key, cells)| (key, cells.sum_ms())).collect());
-        self.pass(buckets, groups, &Detail::Chosen(chosen))
+        let known = match detail {
+            Detail::Weights(kept) => Some(kept.numbered(groups, &chosen)),
+            _ => None,
+        };
+        self.pass(buckets, groups, &Detail::Chosen(chosen, known))
     }
 
     fn pass(
@@ -122,7 +128,7 @@ impl<'a> Scan<'a> {
         detail: &Detail,
     ) -> QueryResult<Scanned> {
         let chosen = match detail {
-            Detail::Chosen(keys) => Some(keys),
+            Detail::Chosen(keys, _) => Some(keys),
             _ => None,
         };
         let totals = Totals::new(self.spec.totals, &self.selection, &buckets, groups, chosen);
@@ -154,8 +160,8 @@ impl<'a> Scan<'a> {
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let (before, all) = match question.detail {
             Detail::All => (0, pieces.len()),
-            Detail::Weights => (0, 2 * pieces.len()),
-            Detail::Chosen(_) => (pieces.len(), 2 * pieces.len()),
+            Detail::Weights(_) => (0, 2 * pieces.len()),
+            Detail::Chosen(..) => (pieces.len(), 2 * pieces.len()),
         };
         let left = Mutex::new(Vec::new());
         let work = || -> QueryResult<Sums> {
@@ -167,6 +173,7 @@ impl<'a> Scan<'a> {
                     progress(before + done.fetch_add(1, Ordering::Relaxed) + 1, all);
                 }
             }
+            worker.end();
             let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
             left.append(&mut worker.left);
             Ok(worker.sums)
@@ -226,10 +233,12 @@ impl<'a> Scan<'a> {
 enum Detail {
     /// All cells.
     All,
-    /// Only Σ weight by key, in a window that is one bucket.
-    Weights,
-    /// All cells, of the last group only those of some keys.
-    Chosen(HashSet<Key>),
+    /// Only Σ weight by key of one group, in a window that is one bucket.
+    Weights(Kept),
+    /// All cells, of the last group only those of some keys. What is known of
+    /// them follows from the weights of the last group, with which the others
+    /// begin.
+    Chosen(HashSet<Key>, Option<Known>),
 }
 
 /// What is added up of all pieces.
@@ -297,6 +306,8 @@ struct Worker<'s, 'p> {
     ranges: Vec<(u32, u32)>,
     numbers: Vec<u32>,
     adder: Adder,
+    /// The list of keys that this thread makes.
+    list: usize,
 }
 
 /// What is known of the file whose parts are being added.
@@ -324,6 +335,17 @@ impl<'s, 'p> Worker<'s, 'p> {
             ranges: Vec::new(),
             numbers: Vec::new(),
             adder: Adder::default(),
+            list: match question.detail {
+                Detail::Weights(kept) => kept.new_list(),
+                _ => 0,
+            },
+        }
+    }
+
+    /// To be called when all pieces are added.
+    fn end(&self) {
+        if let Detail::Weights(kept) = self.question.detail {
+            kept.set_list(self.list, self.sums.cubes[0].keys());
         }
     }
 
@@ -380,7 +402,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             file.view.part.release_shared();
         }
         FileState {
-            view: View::new(part, self.scan.spec.decode),
+            view: View::new(part, self.scan.spec.decode).canceled_by(self.scan.cancel),
             tests: OnceCell::new(),
             groups: self
                 .question
@@ -393,6 +415,11 @@ impl<'s, 'p> Worker<'s, 'p> {
 
     fn add_rows(&mut self, file: &mut FileState, ticks: &Ticks) -> QueryResult<()> {
         let view = &file.view;
+        if let Detail::Chosen(_, Some(known)) = self.question.detail
+            && let Some(pieces) = known.pieces_with_ranges(view.part, &mut self.ranges)
+        {
+            return self.add_known(known, pieces, ticks);
+        }
         let selection = &self.scan.selection;
         let tests = match file.tests.get() {
             Some(tests) => tests,
@@ -405,7 +432,13 @@ impl<'s, 'p> Worker<'s, 'p> {
         if selected.len() == 0 {
             return Ok(());
         }
+        self.scan.check_cancel()?;
         selected.ranges(ticks, &mut self.ranges);
+        if let Detail::Chosen(_, Some(known)) = self.question.detail
+            && let Some(pieces) = known.pieces(view.part, selected.len())
+        {
+            return self.add_known(known, pieces, ticks);
+        }
         let last = self.question.groups.len() - 1;
         let groups = self
             .question
@@ -422,19 +455,39 @@ impl<'s, 'p> Worker<'s, 'p> {
             if !group.iter().all(|dimension| dimension.is_shared(view.part)) {
                 *coder = Coder::default();
             }
-            coder.numbers(view.part, &selected, &dimensions, &mut self.numbers)?;
+            coder.numbers(view, &selected, &dimensions, &mut self.numbers)?;
+            self.scan.check_cancel()?;
             let chosen = match self.question.detail {
-                Detail::Chosen(keys) if index == last => Some(keys),
+                Detail::Chosen(keys, _) if index == last => Some(keys),
                 _ => None,
             };
             let mut ids = coder.ids(cube, &dimensions, chosen);
             if chosen.is_some() {
                 keep_wanted(&mut ids, &mut self.ranges, &mut self.numbers);
             }
-            if let Detail::Weights = self.question.detail {
+            if let Detail::Weights(kept) = self.question.detail {
+                let ranges = (!selected.runs.are_computed()).then_some(&self.ranges[..]);
+                kept.put(view.part, &self.numbers, ranges, (&ids, self.list));
                 add_weights(cube, ticks, &self.ranges, &self.numbers, &ids);
                 continue;
             }
+            let add = |number: u32, cell| cube.add_cell(ids[number as usize], cell);
+            let adder = &mut self.adder;
+            adder.cells(ticks, &self.ranges, &self.numbers, ids.len(), add);
+        }
+        Ok(())
+    }
+}
+
+impl Worker<'_, '_> {
+    /// Adds the pieces of a part whose keys are known; their ranges are at
+    /// hand.
+    fn add_known(&mut self, known: &Known, pieces: &Pieces, ticks: &Ticks) -> QueryResult<()> {
+        for (group, cube) in self.sums.cubes.iter_mut().enumerate() {
+            self.scan.check_cancel()?;
+            known.numbers(group, pieces, &mut self.ranges, &mut self.numbers);
+            let keys = known.keys(group);
+            let ids: Vec<usize> = keys.iter().map(|key| cube.id(key.clone())).collect();
             let add = |number: u32, cell| cube.add_cell(ids[number as usize], cell);
             let adder = &mut self.adder;
             adder.cells(ticks, &self.ranges, &self.numbers, ids.len(), add);

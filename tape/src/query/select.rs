@@ -41,6 +41,7 @@ impl Selected {
         }
         let own: Vec<_> = own_filters(view, selection).collect();
         let is_root = |d: &Dimension| d.name == pg::ROOT_BLOCKER;
+        view.check_cancel()?;
         let runs = if by_root || own.iter().any(|(d, _)| is_root(d)) {
             root::split(view)?
         } else {
@@ -50,7 +51,7 @@ impl Selected {
             let keys = dimension.resolve(view, &runs)?;
             tests.add(&keys, |key| filter.accepts(key));
         }
-        let pieces = tests.apply(view.part, &runs)?;
+        let pieces = tests.apply(view, &runs)?;
         Ok(Selected { runs, pieces })
     }
 
@@ -73,8 +74,7 @@ impl Selected {
         ranges.clear();
         ranges.reserve(self.len());
         let pieces = self.pieces.as_deref();
-        let range = |first, length| ranges.push(ticks.range(first, length));
-        self.runs.for_each(pieces, range);
+        self.runs.ranges(pieces, ticks, ranges);
     }
 
     /// Calls `each` with every piece that matches.
@@ -196,12 +196,14 @@ impl Tests {
         }
     }
 
-    fn apply(&self, part: &Part, runs: &Runs) -> QueryResult<Option<Vec<u32>>> {
+    fn apply(&self, view: &View, runs: &Runs) -> QueryResult<Option<Vec<u32>>> {
+        let part = view.part;
         if self.never {
             return Ok(Some(Vec::new()));
         }
         let mut selected: Option<Vec<u32>> = None;
         for (name, table) in &self.columns {
+            view.check_cancel()?;
             let last = table.len() - 1;
             let passes = |value: i64| table[(value as usize).min(last)];
             if selected.is_none()
@@ -227,13 +229,16 @@ impl Tests {
             selected = Some(found);
         }
         for (keys, ok) in &self.others {
+            view.check_cancel()?;
             let mut codes = Vec::new();
-            let pieces = selected.as_deref();
-            keys.codes.of_pieces(part, runs, pieces, &mut codes)?;
-            let pieces = selected.unwrap_or_else(|| (0..runs.len() as u32).collect());
-            let all = pieces.iter().zip(codes);
-            let found = all.filter(|(_, code)| ok[*code as usize]);
-            selected = Some(found.map(|(piece, _)| *piece).collect());
+            keys.codes
+                .of_pieces(part, runs, selected.as_deref(), &mut codes)?;
+            let mut codes = codes.iter().map(|code| ok[*code as usize]);
+            let passes = |_| codes.next().unwrap_or(false);
+            selected = Some(match selected {
+                None => matching(0..runs.len() as u32, passes),
+                Some(pieces) => matching(pieces.into_iter(), passes),
+            });
         }
         Ok(selected.filter(|found| found.len() < runs.len()))
     }
@@ -256,7 +261,7 @@ fn rows_of(spans: &[Span], ok: impl Fn(i64) -> bool) -> Vec<u32> {
 const TESTED: usize = 256;
 
 /// The pieces that pass a test, found without a branch.
-fn matching(pieces: impl Iterator<Item = u32>, ok: impl Fn(u32) -> bool) -> Vec<u32> {
+fn matching(pieces: impl Iterator<Item = u32>, mut ok: impl FnMut(u32) -> bool) -> Vec<u32> {
     let mut found = Vec::new();
     let (mut buffer, mut count) = ([0; TESTED], 0);
     for piece in pieces {

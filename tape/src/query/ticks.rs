@@ -3,6 +3,7 @@
 use super::bucket::Buckets;
 use super::error::QueryResult;
 use super::number::Ratio;
+use crate::codec::Stretch;
 use crate::part::Part;
 
 /// Bucket of a tick that does not count: failed, or outside the window.
@@ -13,6 +14,8 @@ pub struct Ticks {
     numbers: Vec<i64>,
     /// Row by number − first number, where numbers are dense enough.
     rows: Vec<u32>,
+    /// No number is left out.
+    are_contiguous: bool,
     /// Slot time in ms.
     pub slot_ms: Vec<i64>,
     /// Nominal interval: the weight.
@@ -44,6 +47,7 @@ impl Ticks {
         let mut ticks = Ticks {
             numbers: order.iter().map(|row| number[*row]).collect(),
             rows: Vec::new(),
+            are_contiguous: false,
             slot_ms: order.iter().map(|row| slot[*row]).collect(),
             weight_ms: order.iter().map(|row| weight[*row].max(0)).collect(),
             bucket: Vec::with_capacity(order.len()),
@@ -79,6 +83,7 @@ impl Ticks {
         let mut ticks = Ticks {
             numbers: (0..bucket.len() as i64).collect(),
             rows: Vec::new(),
+            are_contiguous: false,
             slot_ms: vec![0; bucket.len()],
             weight_ms,
             bucket,
@@ -105,6 +110,8 @@ impl Ticks {
         let (Some(first), Some(last)) = (self.numbers.first(), self.numbers.last()) else {
             return;
         };
+        let mut pairs = self.numbers.windows(2);
+        self.are_contiguous = pairs.all(|pair| pair[0].checked_add(1) == Some(pair[1]));
         let range = last.wrapping_sub(*first) as u64;
         if range < 4 * self.numbers.len() as u64 + 1024 {
             self.rows = vec![NONE; range as usize + 1];
@@ -145,6 +152,39 @@ impl Ticks {
         }
         let left = (self.numbers.len() - row as usize) as i64;
         (row, row + ticks.clamp(0, left) as u32)
+    }
+
+    /// The rows of so many runs of a stretch; `None` when a tick of theirs or
+    /// between them is not stored.
+    pub fn ranges(
+        &self,
+        stretch: &Stretch,
+        runs: usize,
+    ) -> Option<impl ExactSizeIterator<Item = (u32, u32)>> {
+        let (first, length) = stretch.run(stretch.row);
+        let step = stretch.run(stretch.row + 1).0.checked_sub(first)?;
+        let steps = i64::try_from(runs).ok()?.checked_sub(1)?;
+        let end = step
+            .checked_mul(steps)?
+            .checked_add(first)?
+            .checked_add(length)?;
+        let origin = *self.numbers.first()?;
+        let are_stored = self.are_contiguous
+            && step >= 0
+            && length >= 0
+            && origin <= first
+            && end.checked_sub(origin)? <= self.numbers.len() as i64;
+        // Rows are numbers less the first one.
+        let (begin, step, length) = (
+            (first.checked_sub(origin)?) as u32,
+            step as u32,
+            length as u32,
+        );
+        let range = move |run| {
+            let begin = begin + run * step;
+            (begin, begin + length)
+        };
+        are_stored.then(|| (0..runs as u32).map(range))
     }
 
     /// Ticks that count before each row, and Σ of their weight.
@@ -290,6 +330,29 @@ impl Coverage {
     }
 }
 
+/// Weights of a bucket beyond this are not put in one common multiple.
+const MOST_COMMON_MS: i64 = 1 << 40;
+
+/// The least number that all positive ones divide, if it is not large.
+fn common_multiple(numbers: impl Iterator<Item = i64>) -> Option<i64> {
+    let (mut common, mut last) = (1, 1);
+    for number in numbers {
+        if number <= 0 || number == last {
+            continue;
+        }
+        let (mut a, mut b) = (common, number);
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        common = number.checked_mul(common / a)?;
+        if common > MOST_COMMON_MS {
+            return None;
+        }
+        last = number;
+    }
+    Some(common)
+}
+
 fn later(a: Option<(i64, i64)>, b: Option<(i64, i64)>) -> Option<(i64, i64)> {
     match (a, b) {
         (Some(x), Some(y)) => Some(if y.0 >= x.0 { y } else { x }),
@@ -303,6 +366,8 @@ pub struct Observed {
     by_bucket: Vec<(u32, Coverage)>,
     /// [`Observed::weight_ms`] from the first bucket on, once indexed.
     weights_ms: Vec<i64>,
+    /// What the weights of all buckets divide, once indexed.
+    common_ms: Option<i64>,
     /// Interval of the last tick before the window.
     pub interval_before: Option<(i64, i64)>,
 }
@@ -328,6 +393,7 @@ impl Observed {
     /// What was observed in a bucket, to add to it.
     pub fn at(&mut self, bucket: u32) -> &mut Coverage {
         self.weights_ms.clear();
+        self.common_ms = None;
         let rows = &mut self.by_bucket;
         let row = match rows.last() {
             Some(last) if last.0 == bucket => rows.len() - 1,
@@ -381,6 +447,8 @@ impl Observed {
             return;
         };
         let (first, range) = (first.0, (last.0 - first.0) as usize + 1);
+        let weights = self.by_bucket.iter().map(|b| b.1.observed_ms);
+        self.common_ms = common_multiple(weights);
         if range > 8 * self.by_bucket.len() + 1024 {
             return;
         }
@@ -388,6 +456,12 @@ impl Observed {
         for (bucket, coverage) in &self.by_bucket {
             self.weights_ms[(bucket - first) as usize] = coverage.observed_ms;
         }
+    }
+
+    /// A number that the weights of all buckets divide; `None` when it would be
+    /// large, or [`Observed::index`] was not called.
+    pub fn common_ms(&self) -> Option<i64> {
+        self.common_ms
     }
 
     /// Σ weight of what was observed in a bucket.

@@ -281,6 +281,7 @@ impl FileTotals {
         let last = tables.len().saturating_sub(1);
         let mut columns = Vec::with_capacity(tables.len());
         for (index, table) in tables.iter().enumerate() {
+            view.check_cancel()?;
             let dimension = question.groups[index].first();
             columns.push(match (table, dimension) {
                 (Table::Minutes(name), Some(dimension)) => Columns::Minutes(
@@ -324,41 +325,45 @@ impl FileTotals {
     /// Adds the table `minute`; returns where its minutes belong.
     fn add_minutes(&self, question: &Totals, sums: &mut Sums) -> Places {
         let buckets = question.buckets;
-        let column = |c: usize, row: usize| self.minutes[c][row];
-        let all = self.minutes[0].len();
+        let columns: Vec<&[i64]> = self.minutes.iter().map(|column| &column[..]).collect();
         let mut places = Places {
-            rows: vec![NONE; all],
+            rows: vec![NONE; columns[0].len()],
             by_minute: ByMinute::default(),
         };
-        for row in 0..all {
-            let Some(wanted) = self.wanted.get(&column(0, row)) else {
+        let mut row = 0;
+        for rows in columns[0].chunk_by(|a, b| a == b) {
+            let begin = row;
+            row += rows.len();
+            let Some(wanted) = self.wanted.get(&rows[0]) else {
                 continue;
             };
-            let minute = column(1, row);
-            let coverage = Coverage::from_row(std::array::from_fn(|i| column(2 + i, row)));
-            // The part may begin behind the begin of its first minute.
-            let start = minute.saturating_mul(MINUTE).max(wanted.first);
-            let bucket = match wanted.bucket {
-                Some(bucket) => bucket,
-                None => match buckets.index(start) {
-                    Some(bucket) => {
-                        places.by_minute.put(minute, bucket as u32);
-                        bucket as u32
+            for row in begin..row {
+                let minute = columns[1][row];
+                let coverage = Coverage::from_row(std::array::from_fn(|i| columns[2 + i][row]));
+                // The part may begin behind the begin of its first minute.
+                let start = minute.saturating_mul(MINUTE).max(wanted.first);
+                let bucket = match wanted.bucket {
+                    Some(bucket) => bucket,
+                    None => match buckets.index(start) {
+                        Some(bucket) => {
+                            places.by_minute.put(minute, bucket as u32);
+                            bucket as u32
+                        }
+                        None if start < buckets.since() => {
+                            sums.observed.minute_before(&coverage);
+                            continue;
+                        }
+                        None => continue,
+                    },
+                };
+                places.rows[row] = bucket;
+                sums.observed.at(bucket).add(&coverage);
+                let cell = cell(bucket, columns[10][row], columns[11][row]);
+                for (index, columns) in self.columns.iter().enumerate() {
+                    if matches!(columns, Columns::Whole) && cell.sessions > 0 {
+                        let id = sums.cubes[index].id((None, None));
+                        sums.cubes[index].add_cell(id, cell);
                     }
-                    None if start < buckets.since() => {
-                        sums.observed.minute_before(&coverage);
-                        continue;
-                    }
-                    None => continue,
-                },
-            };
-            places.rows[row] = bucket;
-            sums.observed.at(bucket).add(&coverage);
-            let cell = cell(bucket, column(10, row), column(11, row));
-            for (index, columns) in self.columns.iter().enumerate() {
-                if matches!(columns, Columns::Whole) && cell.sessions > 0 {
-                    let id = sums.cubes[index].id((None, None));
-                    sums.cubes[index].add_cell(id, cell);
                 }
             }
         }
@@ -373,25 +378,33 @@ impl FileTotals {
         places: &Places,
         cube: &mut Cube<Key>,
     ) {
-        let [group, key, minute, sum_ms, most] = columns;
+        let [group, key, minute, sum_ms, most] = columns.each_ref().map(|column| &column[..]);
         let mut ids = Ids::new(keys);
-        let mut row = 0;
-        while row < group.len() {
-            let begin = row;
-            let same = |row: &usize| (group[*row], key[*row]) == (group[begin], key[begin]);
-            row += (begin..group.len()).take_while(same).count();
+        let mut end = 0;
+        while end < group.len() {
+            let begin = end;
+            let pairs = group[begin..].iter().zip(&key[begin..]);
+            let same = |pair: &(&i64, &i64)| (*pair.0, *pair.1) == (group[begin], key[begin]);
+            end += pairs.take_while(same).count();
             let Some(wanted) = self.wanted.get(&group[begin]) else {
                 continue;
             };
-            let code = keys.code(key[begin]);
-            for row in begin..row {
-                let bucket = match wanted.bucket {
-                    Some(bucket) => bucket,
-                    None => places.by_minute.bucket(minute[row]),
-                };
-                if bucket != NONE {
-                    let id = ids.of(code, cube);
-                    cube.add_cell(id, cell(bucket, sum_ms[row], most[row]));
+            let id = ids.of(keys.code(key[begin]), cube);
+            let sums = sum_ms[begin..end].iter().zip(&most[begin..end]);
+            match wanted.bucket {
+                Some(bucket) => cube.extend(id, sums.map(|(sum, most)| cell(bucket, *sum, *most))),
+                None => {
+                    let minutes = &minute[begin..end];
+                    let cells = minutes.iter().zip(sums);
+                    if let Some((first, ahead)) = places.by_minute.steady(minutes) {
+                        let at = |minute: &i64| minute.wrapping_sub(ahead) as u32;
+                        let cells = cells.map(|(m, (sum, most))| cell(at(m), *sum, *most));
+                        cube.append(id, first, cells);
+                        continue;
+                    }
+                    let at = |minute: &i64| places.by_minute.bucket(*minute);
+                    let all = cells.map(|(m, (sum, most))| cell(at(m), *sum, *most));
+                    cube.extend(id, all.filter(|cell| cell.bucket != NONE));
                 }
             }
         }
@@ -517,6 +530,20 @@ impl ByMinute {
             self.buckets.resize(at + 1, NONE);
         }
         self.buckets[at] = bucket;
+    }
+
+    /// Of minutes that ascend and whose buckets are as far apart as they: the
+    /// first bucket, and the number of minutes they are ahead of the buckets.
+    fn steady(&self, minutes: &[i64]) -> Option<(u32, i64)> {
+        let (first, last) = (*minutes.first()?, *minutes.last()?);
+        let bucket = self.bucket(first);
+        let ends = (bucket, self.bucket(last));
+        let apart = i64::from(ends.1) - i64::from(ends.0);
+        let are_steady = bucket != NONE
+            && ends.1 != NONE
+            && apart == last - first
+            && minutes.is_sorted_by(|a, b| a < b);
+        are_steady.then(|| (bucket, first - i64::from(bucket)))
     }
 
     #[inline]

@@ -236,7 +236,7 @@ impl Group<'_> {
     fn cells(&self, dimensions: &[Rc<Keys>]) -> QueryResult<Vec<(u32, Cells)>> {
         let mut coder = Coder::default();
         let mut numbers = Vec::new();
-        coder.numbers(self.view.part, &self.selected, dimensions, &mut numbers)?;
+        coder.numbers(&self.view, &self.selected, dimensions, &mut numbers)?;
         let codes = coder.take_codes();
         let mut found: Vec<(u32, Cells)> = codes.iter().map(|c| (*c, Cells::default())).collect();
         let add = |number: u32, cell| found[number as usize].1.add(cell);

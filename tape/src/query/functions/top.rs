@@ -341,6 +341,7 @@ fn print(
     let database = only_database(scan).map(str::to_string);
     sink.begin(FIELDS)?;
     for line in lines {
+        scan.check_cancel()?;
         let other = || Value::Text(pg::OTHER.to_string());
         let text = match &shape.by {
             _ if shape.dimension.name == pg::QUERY_ID => {
