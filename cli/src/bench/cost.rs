@@ -31,6 +31,9 @@ struct Counter {
     /// File of its result, in the scratch directory.
     result: &'static str,
     arguments: &'static [&'static str],
+    /// How often to count; the least counts. A library may do something at its
+    /// start for as long as a clock takes to tick, as pg_stat_kcache does.
+    times: u32,
     /// Takes the number from that file.
     total: fn(&str) -> Option<f64>,
 }
@@ -42,6 +45,7 @@ const COUNTERS: [Counter; 2] = [
         counts: "instructions",
         result: "callgrind.out",
         arguments: &["--tool=callgrind", "--callgrind-out-file=callgrind.out"],
+        times: 1, // a second one would double minutes
         total: instructions,
     },
     Counter {
@@ -50,6 +54,7 @@ const COUNTERS: [Counter; 2] = [
         counts: "system calls",
         result: "strace.out",
         arguments: &["-qq", "-c", "-o", "strace.out"],
+        times: 5,
         total: system_calls,
     },
 ];
@@ -115,11 +120,15 @@ impl Measurement<'_> {
         let result = self.cluster.access.scratch.join(counter.result);
         let n = self.cost.repeat;
         let [few, many] = [n, 3 * n].map(|executions| {
-            // What the server before saved is read by this one: always the same.
-            self.run(&[], &self.executions(0, n), stop)?;
-            self.run(&tool, &self.executions(0, executions), stop)?;
-            let text = fs::read_to_string(&result)?;
-            (counter.total)(&text).with_context(|| format!("{} said no number", counter.program))
+            let mut least = f64::INFINITY;
+            for _ in 0..counter.times {
+                // What the server before saved is read by this one: always the same.
+                self.run(&[], &self.executions(0, n), stop)?;
+                self.run(&tool, &self.executions(0, executions), stop)?;
+                let total = (counter.total)(&fs::read_to_string(&result)?);
+                least = least.min(total.context(format!("{} said no number", counter.program))?);
+            }
+            Ok::<f64, anyhow::Error>(least)
         });
         Ok((many? - few?) / f64::from(2 * n))
     }
