@@ -250,8 +250,8 @@ struct Opened {
 /// which may be merged, are among the newest.
 const HELD_OPEN: usize = 700;
 
-/// With more files than these, what their footers say of columns, 100 KiB a
-/// day, is forgotten until it is needed.
+/// With more files than these, what their footers say of columns is forgotten
+/// until it is needed.
 const FILES_KNOWN: usize = 64;
 
 /// Opens all files before any is read: the writer seals and removes files at
