@@ -48,6 +48,14 @@ impl From<io::Error> for Failed {
     }
 }
 
+/// What the system said, which tells a reader that went away from a full disk.
+fn system_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
 /// Writes the rows of a kind in the order of ticks. Returns what could not be
 /// read; the rest was written.
 pub fn export(
@@ -66,7 +74,7 @@ pub fn export(
         window,
     };
     let names = fields.iter().map(|f| f.name.as_str());
-    rows.out.write_record(names).map_err(io::Error::from)?;
+    rows.out.write_record(names).map_err(system_error)?;
     let mut damage = Vec::new();
     let mut texts_of: Option<PathBuf> = None;
     for part in parts.iter().filter(|p| window.meets(p)) {
@@ -278,10 +286,9 @@ impl<W: Write> Rows<W> {
             if let Some(row) = source.row(tick, row) {
                 source.write(&mut self.text, &values.names, row)?;
             }
-            self.out.write_field(&self.text)?;
+            self.out.write_field(&self.text).map_err(system_error)?;
         }
-        self.out.write_record(None::<&[u8]>)?;
-        Ok(())
+        self.out.write_record(None::<&[u8]>).map_err(system_error)
     }
 
     /// A row for each sample, and one for each tick without.

@@ -1,9 +1,10 @@
 //! `tacho import sessions`: all or nothing, lines named by number.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use std::io::Write;
+mod common;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 struct Scratch(PathBuf);
 
@@ -37,20 +38,8 @@ impl Drop for Scratch {
 }
 
 fn run(args: &[&str], tape: &Path, input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tacho"))
-        .args(args)
-        .arg("--tape")
-        .arg(tape)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    // A child that refuses the input early closes the pipe.
-    let _ = stdin.write_all(input.as_bytes());
-    drop(stdin);
-    child.wait_with_output().unwrap()
+    let tape = tape.to_str().unwrap();
+    common::tacho(&[args, &["--tape", tape]].concat(), input.as_bytes())
 }
 
 fn import(tape: &Path, more: &[&str], input: &str) -> Output {

@@ -2,13 +2,15 @@
 //! `inspect` leave them alone.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod common;
+
+use common::tacho;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use tacho_tape::Store;
 use tacho_tape::testing::{Load, Sampler, difference, read, rows_difference};
 
@@ -37,20 +39,6 @@ fn odd_directory() -> Scratch {
     fs::write(path.join("0000000007.open"), "").unwrap();
     fs::write(path.join("notes.tape"), "x").unwrap();
     Scratch(path)
-}
-
-fn tacho(args: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tacho"))
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let _ = stdin.write_all(input);
-    drop(stdin);
-    child.wait_with_output().unwrap()
 }
 
 fn names(path: &Path) -> Vec<Vec<u8>> {

@@ -1,5 +1,6 @@
 //! `tacho export`: history as CSV, every stored column.
 
+use super::say;
 use crate::catalog;
 use crate::exchange;
 use crate::export::{Failed, Window, export};
@@ -40,14 +41,16 @@ pub fn run(args: &Args) -> ExitCode {
     match args.export() {
         Ok(damage) => {
             for error in &damage {
-                eprintln!("warning: left out what cannot be read: {error}");
+                say(format_args!(
+                    "warning: left out what cannot be read: {error}"
+                ));
             }
             ExitCode::from(u8::from(!damage.is_empty()))
         }
         Err((error, hint)) => {
-            eprintln!("error: {error}");
+            say(format_args!("error: {error}"));
             if let Some(hint) = hint {
-                eprintln!("hint: {hint}");
+                say(format_args!("hint: {hint}"));
             }
             ExitCode::FAILURE
         }

@@ -1,5 +1,6 @@
 //! `tacho import`: history from text files.
 
+use super::say;
 use crate::import::target::Target;
 use crate::import::{ImportError, ImportResult, Input, import};
 use crate::reader::time;
@@ -44,9 +45,9 @@ pub fn run(args: &Args) -> ExitCode {
     match args.import() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            say(format_args!("error: {error}"));
             if let Some(hint) = &error.hint {
-                eprintln!("hint: {hint}");
+                say(format_args!("hint: {hint}"));
             }
             ExitCode::FAILURE
         }
@@ -66,10 +67,10 @@ impl Args {
         let inputs = self.inputs()?;
         let target = Target::open(&self.tape, node, self.append)?;
         let imported = import(inputs, target, interval_us / 1000)?;
-        eprintln!(
+        say(format_args!(
             "imported {} samples in {} ticks",
             imported.samples, imported.ticks
-        );
+        ));
         Ok(())
     }
 

@@ -1,8 +1,10 @@
 //! `tacho inspect`: what history files hold, every byte checked. Exit code 1
 //! when anything is damaged.
 
+use super::say;
 use crate::catalog;
-use std::io::ErrorKind;
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tacho_tape::Part;
@@ -26,35 +28,69 @@ pub struct Args {
 
 /// Prints what the files hold, or repairs them.
 pub fn run(args: &Args) -> ExitCode {
-    if let Some(to) = &args.repair {
-        return repair_to(&args.path, to);
-    }
-    let files = match args.path.is_dir() {
-        true => history_files(&args.path),
-        false => Ok(vec![args.path.clone()]),
+    let mut out = Lines::default();
+    let whole = match &args.repair {
+        Some(to) => repair_to(&args.path, to, &mut out),
+        None => show_all(&args.path, &mut out),
     };
-    let files = match files {
-        Ok(files) => files,
-        Err(error) => {
-            eprintln!("error: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let mut whole = files.iter().filter(|file| show(file)).count() == files.len();
-    if args.path.is_dir()
-        && let Err(error) = check_node(&args.path)
-    {
-        eprintln!("error: {error}");
-        whole = false;
-    }
-    match whole {
+    let written = out.end();
+    match whole && written {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }
 }
 
-/// Repairs into a new directory.
-fn repair_to(path: &Path, to: &Path) -> ExitCode {
+/// Standard output. What is found decides the exit code, whoever reads it.
+#[derive(Default)]
+struct Lines {
+    failed: Option<io::Error>,
+}
+
+impl Lines {
+    fn line(&mut self, line: impl Display) {
+        if self.failed.is_none() {
+            self.failed = writeln!(io::stdout(), "{line}").err();
+        }
+    }
+
+    /// False when lines are missing for another reason than a reader that
+    /// went away.
+    fn end(self) -> bool {
+        match self.failed {
+            Some(error) if error.kind() != ErrorKind::BrokenPipe => {
+                say(format_args!("error: could not write output: {error}"));
+                false
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Prints all files; false when something is damaged.
+fn show_all(path: &Path, out: &mut Lines) -> bool {
+    let files = match path.is_dir() {
+        true => history_files(path),
+        false => Ok(vec![path.to_path_buf()]),
+    };
+    let files = match files {
+        Ok(files) => files,
+        Err(error) => {
+            say(format_args!("error: {error}"));
+            return false;
+        }
+    };
+    let whole = files.iter().filter(|file| show(file, out)).count() == files.len();
+    if path.is_dir()
+        && let Err(error) = check_node(path)
+    {
+        say(format_args!("error: {error}"));
+        return false;
+    }
+    whole
+}
+
+/// Repairs into a new directory; false when something was damaged.
+fn repair_to(path: &Path, to: &Path, out: &mut Lines) -> bool {
     let (directory, only) = match path.is_dir() {
         true => (path, None),
         false => {
@@ -68,117 +104,129 @@ fn repair_to(path: &Path, to: &Path) -> ExitCode {
         false => OsStorage::create_directory(to),
     };
     if let Err(error) = created {
-        eprintln!(
-            "error: could not create directory \"{}\": {error}",
-            to.display()
-        );
-        eprintln!("hint: Give a directory that does not exist yet.");
-        return ExitCode::FAILURE;
+        let to = to.display();
+        say(format_args!(
+            "error: could not create directory \"{to}\": {error}"
+        ));
+        say("hint: Give a directory that does not exist yet.");
+        return false;
     }
     let (from, target) = (OsStorage::new(directory), OsStorage::new(to));
     let known = catalog::schema().clone().with_runs();
     match repair(&from, &target, only, &known) {
         Ok(done) if done.is_empty() => {
-            eprintln!("error: no history file at \"{}\"", path.display());
-            ExitCode::FAILURE
+            let path = path.display();
+            say(format_args!("error: no history file at \"{path}\""));
+            false
         }
         Ok(done) => {
-            let whole = done.iter().filter(|file| show_repaired(file)).count();
-            ExitCode::from(u8::from(whole < done.len()))
+            let whole = done.iter().filter(|file| show_repaired(file, out));
+            whole.count() == done.len()
         }
         Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
+            say(format_args!("error: {error}"));
+            false
         }
     }
 }
 
 /// Prints what became of a file; false when it was damaged.
-fn show_repaired(file: &Repaired) -> bool {
+fn show_repaired(file: &Repaired, out: &mut Lines) -> bool {
     match &file.outcome {
-        Outcome::Copied => println!("{} copied", file.name),
-        Outcome::Lost(reason) => println!("{} lost: {reason}", file.name),
+        Outcome::Copied => out.line(format_args!("{} copied", file.name)),
+        Outcome::Lost(reason) => out.line(format_args!("{} lost: {reason}", file.name)),
         Outcome::Repaired { damage, lost } => {
-            println!("{} repaired", file.name);
-            damage.iter().for_each(print_damage);
-            lost.iter().for_each(|lost| println!("  {lost}"));
+            out.line(format_args!("{} repaired", file.name));
+            damage.iter().for_each(|damage| print_damage(damage, out));
+            lost.iter()
+                .for_each(|lost| out.line(format_args!("  {lost}")));
         }
     }
     file.outcome == Outcome::Copied
 }
 
 /// Prints one file; false when it is damaged.
-fn show(path: &Path) -> bool {
+fn show(path: &Path, out: &mut Lines) -> bool {
     match inspect(path) {
         Ok(report) => {
-            print(&report);
+            print(&report, out);
             report.damage.is_empty()
         }
         Err(error) => {
-            eprintln!("error: {error}");
+            say(format_args!("error: {error}"));
             false
         }
     }
 }
 
-fn print(report: &FileReport) {
+fn print(report: &FileReport, out: &mut Lines) {
     let kind = match report.kind {
         Kind::Log => "log",
         _ => "sealed",
     };
     let identity = &report.identity;
-    println!("{} {kind} {} bytes", report.name, report.bytes);
-    println!(
+    out.line(format_args!(
+        "{} {kind} {} bytes",
+        report.name, report.bytes
+    ));
+    out.line(format_args!(
         "  node {:016x} system {} timeline {}",
         identity.node, identity.system_identifier, identity.timeline
-    );
+    ));
     for (number, part) in report.parts.iter().enumerate() {
-        print_part(number + 1, part);
+        print_part(number + 1, part, out);
     }
     if report.torn_bytes > 0 {
-        println!("  {} bytes of a frame that was cut off", report.torn_bytes);
+        out.line(format_args!(
+            "  {} bytes of a frame that was cut off",
+            report.torn_bytes
+        ));
     }
-    report.damage.iter().for_each(print_damage);
+    let damage = report.damage.iter();
+    damage.for_each(|damage| print_damage(damage, out));
 }
 
-fn print_damage(damage: &LogDamage) {
+fn print_damage(damage: &LogDamage, out: &mut Lines) {
     let (offset, bytes) = (damage.offset, damage.bytes);
     let between = match (damage.since_ms, damage.until_ms) {
         (None, None) => String::new(),
         (since, until) => format!(", between {} and {}", time(since), time(until)),
     };
-    println!(
+    out.line(format_args!(
         "  damage at offset {offset}, {bytes} bytes{between}: {}",
         damage.reason
-    );
+    ));
 }
 
-fn print_part(number: usize, part: &Part) {
+fn print_part(number: usize, part: &Part, out: &mut Lines) {
     let info = part.info();
     match info.first_tick <= info.last_tick {
-        true => println!(
+        true => out.line(format_args!(
             "  group {number} ticks {} to {}, {} to {}",
             info.first_tick,
             info.last_tick,
             time(Some(info.min_ms)),
             time(Some(info.max_ms))
-        ),
-        false => println!("  group {number} without ticks"),
+        )),
+        false => out.line(format_args!("  group {number} without ticks")),
     }
     let tables = part.schema().tables.iter();
     let rows = tables.map(|t| (&t.name, part.rows(&t.name)));
     let rows = rows
         .filter(|r| r.1 > 0)
         .map(|(name, rows)| format!("{name} {rows}"));
-    println!("    rows: {}", rows.collect::<Vec<_>>().join(", "));
+    out.line(format_args!(
+        "    rows: {}",
+        rows.collect::<Vec<_>>().join(", ")
+    ));
     if info.lost_definitions > 0 {
-        println!(
+        out.line(format_args!(
             "    {} rows refer to a lost definition",
             info.lost_definitions
-        );
+        ));
     }
     if info.dropped_rows > 0 {
-        println!("    {} rows were left out", info.dropped_rows);
+        out.line(format_args!("    {} rows were left out", info.dropped_rows));
     }
 }
 

@@ -23,6 +23,8 @@ mod timeline;
 mod top;
 
 use clap::Subcommand;
+use std::fmt::Display;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// What to do.
@@ -99,4 +101,9 @@ pub fn run(command: Command) -> ExitCode {
         Command::Query(args) => query::run(&args),
         Command::TapeWriter(args) => tape_writer::run(&args),
     }
+}
+
+/// Prints a line to standard error. One that nobody takes changes nothing.
+fn say(line: impl Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
