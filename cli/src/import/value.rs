@@ -68,7 +68,10 @@ pub fn number(schema: &Schema, field: &Field, text: &[u8]) -> ImportResult<i64> 
         ColumnType::Time => Ok(time_us(text, &field.name)?.div_euclid(1000)),
         ColumnType::TimeUs => time_us(text, &field.name),
         ColumnType::Enum => label(schema, &field.column.target, text, &field.name),
-        _ if field.is_measured() => Ok(int(text, &field.name)?.saturating_add(1)),
+        _ if field.is_measured() => {
+            let stored = int(text, &field.name)?.checked_add(1);
+            stored.ok_or_else(|| invalid(text, &field.name))
+        }
         _ if field.is_fraction() => hundredths(text, &field.name),
         _ => int(text, &field.name),
     }
