@@ -176,6 +176,11 @@ impl BlockFile {
         self.groups.iter().map(|g| g.1.frames)
     }
 
+    /// Its tables and columns.
+    pub fn schema(&self) -> Arc<Schema> {
+        self.shared.schema.clone()
+    }
+
     /// The groups as parts.
     pub fn parts(&self) -> impl Iterator<Item = Part> {
         self.groups.iter().map(|(number, group)| {

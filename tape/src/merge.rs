@@ -5,7 +5,7 @@
 //! valid file of several numbers replaces every file of numbers among them.
 //!
 //! Only files of one recorder and one start of the server are merged, and
-//! only undamaged ones. One source group is in memory at a time, and one hour.
+//! only undamaged ones; tables and columns may be more in some than in others. One source group is in memory at a time, and one hour.
 
 use crate::block::{FrameRange, at_ticks};
 use crate::block_read::{BlockFile, Schemas};
@@ -20,6 +20,7 @@ use crate::storage::Storage;
 use crate::table::Data;
 use crate::texts::{self, LeftOut, Usage};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -193,13 +194,10 @@ fn write_merged(
     stop: &AtomicBool,
 ) -> Result<Option<Merged>> {
     let mut schemas = Schemas::default();
+    let schema = common_schema(storage, job, &mut schemas)?;
     let mut merger: Option<Merger> = None;
     for numbers in &job.files {
-        let name = numbers.name(Kind::Sealed);
-        let path = storage.directory().join(&name);
-        let file = storage.open(&name);
-        let file = file.map_err(|e| Error::io("open file", &path, e))?;
-        let block = BlockFile::open(file, &path, &mut schemas)?;
+        let (block, path) = open(storage, *numbers, &mut schemas)?;
         if let Some(damage) = block.damage.first() {
             return Err(Error::damaged(damage.reason.clone())
                 .at(&path)
@@ -211,7 +209,10 @@ fn write_merged(
             }
             let merger = match &mut merger {
                 Some(merger) => merger,
-                None => merger.insert(Merger::create(storage, job, &part)?),
+                None => {
+                    let identity = part.info().identity.clone();
+                    merger.insert(Merger::create(storage, job, schema.clone(), identity)?)
+                }
             };
             merger.add(&part, frames).map_err(|e| e.at(&path))?;
         }
@@ -221,6 +222,41 @@ fn write_merged(
     };
     merger.limit_texts(job.text_limit)?;
     merger.finish(storage).map(Some)
+}
+
+fn open(
+    storage: &dyn Storage,
+    numbers: Numbers,
+    schemas: &mut Schemas,
+) -> Result<(BlockFile, PathBuf)> {
+    let name = numbers.name(Kind::Sealed);
+    let path = storage.directory().join(&name);
+    let file = storage.open(&name);
+    let file = file.map_err(|e| Error::io("open file", &path, e))?;
+    Ok((BlockFile::open(file, &path, schemas)?, path))
+}
+
+/// All that the files have: a program that was replaced while the server ran
+/// writes tables that the one before did not know.
+fn common_schema(
+    storage: &dyn Storage,
+    job: &MergeJob,
+    schemas: &mut Schemas,
+) -> Result<Arc<Schema>> {
+    let mut common: Option<Arc<Schema>> = None;
+    for numbers in &job.files {
+        let (block, path) = open(storage, *numbers, schemas)?;
+        let own = block.schema();
+        let both = match &common {
+            None => own.clone(),
+            Some(known) if **known == *own => continue,
+            Some(known) => Arc::new(known.with_all_of(&own).ok_or_else(|| {
+                Error::damaged("file whose columns are others than those before it").at(&path)
+            })?),
+        };
+        common = Some(both);
+    }
+    common.ok_or_else(|| Error::damaged("nothing to merge"))
 }
 
 /// Writes groups as one file, each reference as it is needed there.
@@ -240,7 +276,9 @@ pub(crate) fn rewrite(
             thin_ms: None,
             text_limit: u64::MAX,
         };
-        let mut merger = Merger::create(storage, &job, first)?;
+        let schema = Arc::new(first.schema().clone());
+        let identity = first.info().identity.clone();
+        let mut merger = Merger::create(storage, &job, schema, identity)?;
         for (part, frames) in parts {
             merger.add(part, *frames)?;
         }
@@ -277,9 +315,12 @@ struct Newest {
 }
 
 impl Merger {
-    fn create(storage: &dyn Storage, job: &MergeJob, part: &Part) -> Result<Self> {
-        let schema = Arc::new(part.schema().clone());
-        let identity = part.info().identity.clone();
+    fn create(
+        storage: &dyn Storage,
+        job: &MergeJob,
+        schema: Arc<Schema>,
+        identity: Identity,
+    ) -> Result<Self> {
         let numbers = job.numbers();
         let file = SealedFile::create(storage, numbers, schema.clone(), identity.clone())?;
         Ok(Merger {
@@ -297,8 +338,8 @@ impl Merger {
     }
 
     fn add(&mut self, part: &Part, frames: FrameRange) -> Result<()> {
-        if part.info().identity != self.identity || *part.schema() != *self.schema {
-            return Err(Error::damaged("file of another server or version"));
+        if part.info().identity != self.identity {
+            return Err(Error::damaged("file of another server"));
         }
         let ticks = part.first_tick() <= part.last_tick();
         let hour = ticks.then(|| part.min_ms().div_euclid(HOUR_MS));

@@ -2,14 +2,15 @@
 //! operation, failures of every operation, readers and retention beside it.
 
 use crate::PartBuilder;
-use crate::block::{CHUNK_BYTES, CHUNK_MAGIC, COLUMN};
+use crate::block::{CHUNK_BYTES, CHUNK_MAGIC, COLUMN, FrameRange};
 use crate::directory::{Kind, Numbers, file_name};
 use crate::log::LogHeader;
 use crate::memory::{Crash, MemoryStorage};
 use crate::merge::{MergeJob, merge, plan, plan_thin};
 use crate::part::Identity;
 use crate::recover::{Stored, look};
-use crate::seal::seal_log;
+use crate::schema::Schema;
+use crate::seal::{seal_log, write_sealed};
 use crate::storage::Storage;
 use crate::store::Store;
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
@@ -321,6 +322,87 @@ fn files_of_another_recorder_or_server_are_not_merged() {
     assert_eq!(planned(&files, 100, &[]), Some(vec![1, 2]));
 }
 
+/// The sealed files 1 and 2, each of a tick with a sample, with these schemas.
+fn two_files(schemas: [&Schema; 2]) -> MemoryStorage {
+    let storage = MemoryStorage::new();
+    for (number, schema) in (1..).zip(schemas) {
+        let mut b = PartBuilder::new(Arc::new(schema.clone())).unwrap();
+        let application = b.name("web").unwrap();
+        let process = [("pid", 70 + number), ("category", 1)];
+        let session = [&process[..], &[("application", application)]].concat();
+        let session = b.intern("session", &session).unwrap();
+        let statement = b.intern("statement", &[("query_id", 5)]).unwrap();
+        let tick = [("tick", number), ("slot_time", 1_000 * number)];
+        let tick = [tick, [("interval_ms", 1_000), ("status", 1)]].concat();
+        b.row("tick", &tick).unwrap();
+        let mut values = vec![("state", 1), ("statement", statement)];
+        // What an older schema does not have is not given either.
+        if schema.column("run", "xid").is_some() {
+            values.push(("xid", 9));
+        }
+        b.sample(number as u64, session, &values).unwrap();
+        write_sealed(
+            &storage,
+            number as u64,
+            b,
+            identity(),
+            FrameRange::default(),
+        )
+        .unwrap();
+    }
+    storage
+}
+
+fn whole_schema() -> Schema {
+    let catalog = include_str!("../../catalog/samples.h");
+    Schema::from_catalog(catalog).unwrap().with_runs()
+}
+
+#[test]
+fn files_of_a_program_that_knew_less_are_merged_with_those_of_the_next_one() {
+    let new = whole_schema();
+    let mut old = new.clone();
+    let by_query = |name: &str| matches!(name, "group_query_id" | "minute_query_id");
+    old.tables.retain(|t| !by_query(&t.name));
+    let run = old.index("run").unwrap();
+    old.tables[run].columns.retain(|c| c.name != "xid");
+    for (schemas, xids) in [([&old, &new], [0, 9]), ([&new, &old], [9, 0])] {
+        let storage = two_files(schemas);
+        go(&storage, 2).unwrap().unwrap();
+        assert_eq!(names(&storage), ["0000000001-0000000002.tape"]);
+        let store = Store::open_storage(&storage).unwrap();
+        assert_eq!(store.damage(), []);
+        let parts: Vec<_> = store.parts(NODE).collect();
+        let [part] = parts[..] else {
+            panic!("{} groups", parts.len());
+        };
+        let ints = |table, column| part.ints(table, column).unwrap().to_vec();
+        assert_eq!(ints("tick", "tick"), [1, 2]);
+        assert_eq!(ints("run", "first_tick"), [1, 2]);
+        assert_eq!(ints("run", "xid"), xids);
+        assert_eq!(ints("session", "pid"), [71, 72]);
+        assert_eq!(ints("session", "application"), [1, 1]);
+        assert_eq!(ints("statement", "query_id"), [5]);
+        // Totals are made for both.
+        assert_eq!(ints("group_query_id", "sum_ms"), [2_000]);
+    }
+}
+
+#[test]
+fn files_that_contradict_each_other_are_left_as_they_are() {
+    let (one, mut other) = (whole_schema(), whole_schema());
+    let run = other.index("run").unwrap();
+    let state = other.tables[run].index("state").unwrap();
+    other.tables[run].columns[state].role = crate::schema::Role::Counter;
+    let storage = two_files([&one, &other]);
+    let error = go(&storage, 2).unwrap_err().to_string();
+    assert!(error.contains("others than those before it"), "{error}");
+    assert_eq!(names(&storage), ["0000000001.tape", "0000000002.tape"]);
+    let store = Store::open_storage(&storage).unwrap();
+    let ticks = store.parts(NODE).map(|p| p.rows("tick")).sum::<usize>();
+    assert_eq!(ticks, 2);
+}
+
 #[test]
 fn a_file_is_thinned_when_it_is_old_enough_and_each_age_once() {
     let tiers = [(600_000, 100), (3_600_000, 500)];
@@ -366,8 +448,8 @@ fn statements() -> MemoryStorage {
         node: 1,
         ..Identity::default()
     };
-    let frames = crate::block::FrameRange::default();
-    crate::seal::write_sealed(&storage, 1, builder, identity, frames).unwrap();
+    let frames = FrameRange::default();
+    write_sealed(&storage, 1, builder, identity, frames).unwrap();
     storage
 }
 

@@ -168,6 +168,22 @@ impl TableDef {
     pub fn column(&self, column: &str) -> Option<&ColumnDef> {
         self.columns.iter().find(|c| c.name == column)
     }
+
+    /// Adds the columns that only the other one has; `None` when one is
+    /// another here.
+    fn add_columns(&mut self, other: &TableDef) -> Option<()> {
+        for column in &other.columns {
+            match (self.index(&column.name), self.index_of_id(column.id)) {
+                (Some(own), Some(_)) if self.columns[own] == *column => (),
+                (None, None) => {
+                    let place = self.columns.partition_point(|c| c.id < column.id);
+                    self.columns.insert(place, column.clone());
+                }
+                _ => return None,
+            }
+        }
+        Some(())
+    }
 }
 
 /// One label of an enumeration.
@@ -283,6 +299,43 @@ impl Schema {
             self.tables.extend(totals_write::tables());
         }
         self
+    }
+
+    /// This schema with what only the other one has; `None` when a name or a
+    /// number means one thing here and another there.
+    pub fn with_all_of(&self, other: &Schema) -> Option<Schema> {
+        let mut all = self.clone();
+        for table in &other.tables {
+            match (all.index(&table.name), all.index_of_id(table.id)) {
+                (Some(own), Some(same)) if own == same => all.tables[own].add_columns(table)?,
+                (None, None) => {
+                    let place = all.tables.partition_point(|t| t.id < table.id);
+                    all.tables.insert(place, table.clone());
+                }
+                _ => return None,
+            }
+        }
+        for label in &other.labels {
+            let Label { enumeration, .. } = label;
+            let known = all.value(enumeration, &label.label);
+            match (known, all.label(enumeration, label.value)) {
+                (Some(value), Some(_)) if value == label.value => (),
+                (None, None) => {
+                    let before = |l: &Label| l.enumeration == *enumeration && l.value < label.value;
+                    let place = all.labels.iter().rposition(before);
+                    let first = || {
+                        all.labels
+                            .iter()
+                            .position(|l| l.enumeration == *enumeration)
+                    };
+                    let place = place.map(|last| last + 1).or_else(first);
+                    all.labels
+                        .insert(place.unwrap_or(all.labels.len()), label.clone());
+                }
+                _ => return None,
+            }
+        }
+        Some(all)
     }
 
     /// Reads the text of `catalog/samples.h`, and behind it that of
@@ -418,6 +471,36 @@ mod tests {
         assert_eq!(column("square_exec_time"), Some((25, ColumnType::Uint)));
         assert_eq!(column("histogram_23"), Some((96, ColumnType::Uint)));
         assert_eq!(stats.columns.len(), 3 + 51 + 2 + HISTOGRAM_BUCKETS);
+    }
+
+    #[test]
+    fn two_schemas_make_one_unless_they_contradict() {
+        let whole = Schema::from_catalog(CATALOG).unwrap().with_runs();
+        let column = |schema: &mut Schema, table: &str| {
+            let t = schema.index(table).unwrap();
+            schema.tables[t].columns.remove(2)
+        };
+        let (mut old, mut new) = (whole.clone(), whole.clone());
+        column(&mut old, "tick");
+        old.tables.pop();
+        let first = old.labels.iter().position(|l| l.enumeration == "state");
+        old.labels.remove(first.unwrap());
+        column(&mut new, "wait");
+        new.labels.pop();
+        for (a, b) in [(&old, &new), (&new, &old), (&old, &whole), (&whole, &new)] {
+            assert_eq!(a.with_all_of(b).as_ref(), Some(&whole));
+        }
+        let contradicts = |change: &dyn Fn(&mut Schema)| {
+            let mut other = whole.clone();
+            change(&mut other);
+            assert_eq!(whole.with_all_of(&other), None);
+        };
+        contradicts(&|s| s.tables[0].name = "other".into());
+        contradicts(&|s| s.tables[0].id = 100);
+        contradicts(&|s| s.tables[0].columns[0].name = "other".into());
+        contradicts(&|s| s.tables[0].columns[1].ty = ColumnType::Bytes);
+        contradicts(&|s| s.labels[0].label = "other".into());
+        contradicts(&|s| s.labels[0].value = 1_000);
     }
 
     #[test]
