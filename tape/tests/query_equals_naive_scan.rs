@@ -1,6 +1,6 @@
 //! Over random tapes (gaps, failed ticks, mixed intervals, parts in memory and
 //! groups of sealed files, with their totals, a part of them and without),
-//! filters and windows, `aas`, `periods`, `summary`, `timeline` and `top` equal sums over
+//! filters, windows and time zones whose clocks change within them, `aas`, `periods`, `summary`, `timeline` and `top` equal sums over
 //! the rows of `samples()`, and `samples()` equals the rows that were put in.
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -15,6 +15,9 @@ use proptest::prelude::*;
 use tacho_tape::query::{Spec, Value};
 
 const MINUTE: i64 = 60_000_000;
+
+/// Lengths of the periods in minutes.
+const PERIODS: [i64; 6] = [1, 5, 60, 1_440, 7 * 1_440, 30 * 1_440];
 
 const DIMENSIONS: [&str; 16] = [
     "wait_event_type",
@@ -35,11 +38,12 @@ const DIMENSIONS: [&str; 16] = [
     "root_blocker",
 ];
 
-fn spec<'a>(asked: &Asked) -> Spec<'a> {
+fn spec(asked: &Asked) -> Spec<'_> {
     let mut spec = Spec::new(catalog(), model::NOW_US);
     spec.since_us = Some(asked.since_us);
     spec.until_us = Some(asked.until_us);
     spec.bucket_us = Some(asked.bucket_us);
+    spec.zone = asked.clocks.as_ref().map(|clocks| clocks as _);
     spec.scope = Some(asked.scope.to_string());
     spec.by_leader = asked.by_leader;
     spec.filters = asked.filters.clone();
@@ -126,22 +130,28 @@ fn check_aas(tape: &Tape, asked: &Asked, naive: &Naive) {
     assert_eq!(got.get(0, "peak_sessions"), sessions);
 }
 
-/// The periods that a naive scan goes through quickly.
+/// All periods; peaks of those that a naive scan goes through quickly.
 fn check_periods(tape: &Tape, asked: &Asked) {
     let mut spec = spec(asked);
     spec.bucket_us = None;
     let got = ask("periods", &spec, &tape.store(asked));
-    for (row, minutes) in [1, 5, 60].into_iter().enumerate() {
+    for (row, minutes) in PERIODS.into_iter().enumerate() {
+        let length = minutes * MINUTE;
+        let is_short = minutes <= 60;
         let asked = Asked {
-            since_us: asked.until_us - minutes * MINUTE,
-            bucket_us: MINUTE,
+            since_us: asked.until_us - length,
+            bucket_us: if is_short { MINUTE } else { length },
+            clocks: asked.clocks.filter(|_| is_short),
             ..asked.clone()
         };
         let naive = Naive::new(tape, &all_samples(tape, &asked), &asked);
         let want = naive.aas(&asked);
         assert_eq!(got.get(row, "avg_aas"), fraction(want.avg), "{minutes} min");
-        assert_eq!(got.get(row, "peak_aas"), fraction(want.peak));
-        assert_eq!(got.get(row, "p99_aas"), fraction(want.p99));
+        assert_eq!(got.get(row, "backend_seconds"), fraction(want.seconds));
+        if is_short {
+            assert_eq!(got.get(row, "peak_aas"), fraction(want.peak));
+            assert_eq!(got.get(row, "p99_aas"), fraction(want.p99));
+        }
     }
 }
 

@@ -169,6 +169,10 @@ fn too_many(count: i128, limit: usize) -> QueryError {
 fn zone_edges(since: i64, until: i64, width: i64, zone: &dyn Zone) -> Vec<i64> {
     let days = if width % DAY == 0 { width / DAY } else { 1 };
     let mut day = zone.day(since).div_euclid(days) * days;
+    // Clocks that were put forward over its midnight begin the day later.
+    if zone.instant(day, 0) > since {
+        day -= days;
+    }
     let mut edges = Vec::new();
     loop {
         let midnight = zone.instant(day, 0);

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tacho_tape::block::FrameRange;
 use tacho_tape::directory::Numbers;
 use tacho_tape::memory::MemoryStorage;
+use tacho_tape::query::bucket::{DAY, HOUR, Zone};
 use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
 use tacho_tape::seal::SealedFile;
 use tacho_tape::{Identity, PartBuilder, Schema, Store};
@@ -119,6 +120,7 @@ pub struct Asked {
     pub since_us: i64,
     pub until_us: i64,
     pub bucket_us: i64,
+    pub clocks: Option<Clocks>,
     pub scope: &'static str,
     pub by_leader: bool,
     pub filters: Vec<(String, String)>,
@@ -131,6 +133,43 @@ pub struct Asked {
     pub sealed: bool,
     pub totals: bool,
     pub kept: Kept,
+}
+
+/// A time zone whose clocks are changed once, by an hour.
+#[derive(Clone, Copy, Debug)]
+pub struct Clocks {
+    /// Local time without UTC until the change.
+    offset_us: i64,
+    change_us: i64,
+    by_us: i64,
+}
+
+impl Zone for Clocks {
+    fn day(&self, at_us: i64) -> i64 {
+        let changed = at_us >= self.change_us;
+        let offset = self.offset_us + if changed { self.by_us } else { 0 };
+        (at_us + offset).div_euclid(DAY)
+    }
+
+    fn instant(&self, day: i64, time_us: i64) -> i64 {
+        let before = day * DAY + time_us - self.offset_us;
+        let after = before - self.by_us;
+        match before < self.change_us || after < self.change_us {
+            true => before,
+            false => after,
+        }
+    }
+}
+
+/// Midnight, and a change of the clocks, within the tape.
+fn clocks() -> impl Strategy<Value = Clocks> {
+    let midnight = prop_oneof![(0..6_i64).prop_map(|m| m * 60_000), 0..300_000_i64];
+    let by = prop_oneof![Just(HOUR), Just(-HOUR), Just(0)];
+    (midnight, 0..300_000_i64, by).prop_map(|(midnight, change, by_us)| Clocks {
+        offset_us: -((BEGIN_MS + midnight) * 1000).rem_euclid(DAY),
+        change_us: (BEGIN_MS + change) * 1000,
+        by_us,
+    })
 }
 
 /// What totals sealed files have.
@@ -322,7 +361,13 @@ pub fn asked(dimensions: &'static [&'static str]) -> impl Strategy<Value = Asked
     };
     let scope = prop_oneof![Just("load"), Just("foreground"), Just("all")];
     let order = prop_oneof![Just("avg"), Just("peak"), Just("p99"), Just("sessions")];
-    let bucket = prop_oneof![Just(1000_i64), Just(7000), Just(60_000), Just(600_000)];
+    let bucket = prop_oneof![
+        Just(1000_i64),
+        Just(7000),
+        Just(60_000),
+        Just(600_000),
+        Just(7_200_000)
+    ];
     let window = (-20_000..300_000_i64, 0..400_000_i64, 0..2_i64);
     let filters = prop::collection::vec(filter(), 0..3);
     let summed = ["wait_event", "wait_event_type", "query_id", "query_id"];
@@ -334,12 +379,14 @@ pub fn asked(dimensions: &'static [&'static str]) -> impl Strategy<Value = Asked
         any::<bool>(),
         0..5_usize,
         prop::bool::weighted(0.2),
+        prop::option::weighted(0.4, clocks()),
     );
     let asked = (window, bucket, scope, any::<bool>(), filters, what, how).prop_map(
         |((since, length, half), bucket, scope, by_leader, filters, what, how)| Asked {
             since_us: (BEGIN_MS + since) * 1000 + half * 500,
             until_us: (BEGIN_MS + since + length) * 1000 + half * 500,
             bucket_us: bucket * 1000,
+            clocks: how.5,
             scope: match filters.iter().any(is_outside) {
                 true => "all",
                 false => scope,

@@ -3,6 +3,7 @@
 use crate::model::{Answer, Asked, Tape, Tick};
 use std::collections::{BTreeMap, HashMap};
 use tacho_tape::query::Value;
+use tacho_tape::query::bucket::{DAY, HOUR, Zone};
 
 /// A fraction that is not reduced; small enough for cross products.
 pub type Fraction = (i128, i128);
@@ -101,17 +102,14 @@ impl Naive {
         ticks.map(|t| i128::from(t.interval_ms)).sum()
     }
 
+    /// Begin of each bucket, and the part of it within the window.
     fn buckets(&self, asked: &Asked) -> Vec<(i64, i64, i64)> {
-        let width = asked.bucket_us;
-        let mut start = asked.since_us.div_euclid(width) * width;
         let mut buckets = Vec::new();
-        while start < asked.until_us {
-            let clipped = (
-                start.max(asked.since_us),
-                (start + width).min(asked.until_us),
-            );
-            buckets.push((start, clipped.0, clipped.1));
-            start += width;
+        let mut at = asked.since_us;
+        while at < asked.until_us {
+            let (begin, end) = bucket(asked, at);
+            buckets.push((begin, at, end.min(asked.until_us)));
+            at = end;
         }
         buckets
     }
@@ -251,6 +249,28 @@ impl Naive {
         let other = self.other(asked, &rest);
         lines.extend(other.map(|line| (line.key.clone(), line)));
         lines
+    }
+}
+
+/// Begin and end of the bucket of an instant.
+fn bucket(asked: &Asked, at: i64) -> (i64, i64) {
+    let width = asked.bucket_us;
+    let begin_from = |origin: i64| origin + (at - origin).div_euclid(width) * width;
+    let Some(clocks) = &asked.clocks else {
+        let begin = begin_from(0);
+        return (begin, begin + width);
+    };
+    // Long buckets begin at local times, the others are counted from midnight.
+    let is_long = width > HOUR;
+    let a_day = if is_long { DAY / width } else { 1 };
+    let day = clocks.day(at);
+    let edges = (day - 2..=day + 2).flat_map(|day| (0..a_day).map(move |k| (day, k * width)));
+    let edges: Vec<i64> = edges.map(|(day, time)| clocks.instant(day, time)).collect();
+    let begin = *edges.iter().filter(|edge| **edge <= at).max().unwrap();
+    let end = *edges.iter().filter(|edge| **edge > at).min().unwrap();
+    match is_long {
+        true => (begin, end),
+        false => (begin_from(begin), (begin_from(begin) + width).min(end)),
     }
 }
 
