@@ -6,10 +6,13 @@
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use tacho_tape::directory::{Kind, Numbers};
 use tacho_tape::log::LogHeader;
+use tacho_tape::merge::{MergeJob, merge};
 use tacho_tape::schema::ColumnType;
 use tacho_tape::seal::seal_log;
-use tacho_tape::storage::OsStorage;
+use tacho_tape::storage::{OsStorage, Storage};
 use tacho_tape::testing::{Load, Sampler, log_bytes};
 use tacho_tape::{Part, Store};
 
@@ -62,7 +65,8 @@ fn answer(directory: &Path) -> String {
     out
 }
 
-/// A sealed file and a log, some minutes of three sessions.
+/// A sealed file, a log, and a merged file with thinned statistics: some
+/// minutes of three sessions.
 fn write(directory: &Path) {
     let load = Load {
         sessions: 3,
@@ -71,7 +75,7 @@ fn write(directory: &Path) {
         ..Load::default()
     };
     let mut sampler = Sampler::new(1, load);
-    for number in 1..=2 {
+    for number in 1..=4 {
         let mut header = LogHeader {
             incarnation: 5,
             first_sequence: sampler.sequence,
@@ -85,9 +89,19 @@ fn write(directory: &Path) {
         let log = directory.join(format!("{number:010}.open"));
         std::fs::write(log, log_bytes(&header, &frames)).unwrap();
     }
-    let sealed = directory.join("0000000001.tape");
-    let _ = std::fs::remove_file(sealed);
-    seal_log(&OsStorage::new(directory), 1, u64::MAX).unwrap();
+    let storage = OsStorage::new(directory);
+    let job = MergeJob {
+        files: vec![Numbers::one(3), Numbers::one(4)],
+        thin_ms: Some(600_000),
+        text_limit: u64::MAX,
+    };
+    for numbers in [Numbers::one(1), job.numbers()] {
+        let _ = storage.remove(&numbers.name(Kind::Sealed));
+    }
+    for number in [1, 3, 4] {
+        seal_log(&storage, number, u64::MAX).unwrap();
+    }
+    merge(&storage, &job, &AtomicBool::new(false)).unwrap();
 }
 
 #[test]

@@ -317,9 +317,11 @@ impl Coverage {
     /// Ticks a window of `window_us` should have; `interval_ms` is that of the
     /// last tick at or before its end.
     pub fn ticks_expected(&self, window_us: i64, interval_ms: Option<i64>) -> i64 {
-        let interval_us = interval_ms.filter(|i| *i > 0).unwrap_or(1000) * 1000;
-        let rest = window_us - (self.observed_ms + self.failed_ms) * 1000;
-        self.ticks_observed + self.ticks_failed + rest.max(0) / interval_us
+        let interval_ms = interval_ms.filter(|i| *i > 0).unwrap_or(1000);
+        let seen_ms = i128::from(self.observed_ms) + i128::from(self.failed_ms);
+        let rest = (i128::from(window_us) - seen_ms * 1000).max(0);
+        let rest = i64::try_from(rest / (i128::from(interval_ms) * 1000));
+        self.ticks_observed + self.ticks_failed + rest.unwrap_or(0)
     }
 
     /// Percentage of a window that was observed, at most 100.

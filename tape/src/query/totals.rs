@@ -17,6 +17,7 @@ use super::select::Selected;
 use super::ticks::{Coverage, NONE};
 use super::vocabulary as pg;
 use crate::part::Part;
+use crate::schema::FAR_MS;
 use crate::table::Column;
 use std::collections::{HashMap, HashSet};
 
@@ -420,6 +421,15 @@ fn read_columns<const N: usize>(
         .iter()
         .map(|name| view.part.ints(table, name))
         .collect::<crate::Result<_>>()?;
+    // They are added up and multiplied.
+    let bits = |column: &Column| {
+        column
+            .iter()
+            .fold(0, |all, value| all | value.unsigned_abs())
+    };
+    if columns.iter().any(|column| bits(column) >= FAR_MS) {
+        return Err(crate::Error::damaged("totals with impossible values").into());
+    }
     let columns: Result<[Column; N], _> = columns.try_into();
     columns.map_err(|_| QueryError::new("XX000", "columns of totals are missing"))
 }
