@@ -6,7 +6,9 @@
 #
 # Environment
 #   RECORDED  history directory to measure beside the made-up days, such as
-#             that of an hour of the demo's load
+#             that of an hour of the demo's load:
+#             TACHO_DEMO_SECONDS=3600 TACHO_DEMO_INTERVAL=1s demo/run.sh
+#             RECORDED=.demo/data/tacho bench/sizes.sh
 #   HOURS     length of the made-up days (default 24)
 #
 # Builds what it needs. A size depends on the data alone; speed is CPU time.
@@ -87,6 +89,22 @@ cat <<'TEXT'
   hour, 200 applications.
 - **--ages**: start of query, transaction and state of every sample.
 
+Import of **churn** stays below a million rows a second: each row is a process
+of its own, so each takes a definition of eight columns, a place among 864,000
+processes that is in no cache, and 5 bytes of a file instead of 1.5. Tried, CPU
+seconds of the day, each beside the one before in turns on a busy machine
+(where the first row of this list is 1.4 times what an idle one takes):
+
+| Tried | CPU, s |
+|---|--:|
+| texts of sessions kept in a hash table of vectors; numbers of queries turned into text for the totals of each group | 5.0 |
+| texts in one piece of memory, the first entry of a process beside the process instead of in a second table, no table by process id where no line names one, codes of queries carried on from group to group | 2.3 |
+| a table of texts that passes most others without a look | 2.2 |
+
+Of what is left a seventh is the search for the texts of a line, a tenth the
+table of processes, an eighth sealing. To seal in a thread beside would not
+lessen it.
+
 ## Logs, blocks, merged files
 
 TEXT
@@ -95,6 +113,11 @@ cat <<'TEXT'
 
 Rows are session-samples; half of the samples equal the one before unless
 it says so. At 10 ms 99 of 100 do.
+
+A file takes 5 ms to seal whatever is in it: 600 ticks and some 70 columns,
+each with bins of its own. Ten minutes of 10 sessions are 4,500 rows and 7 ms,
+of 50 sessions 22,500 and 15 ms, of 200 90,000 and 31 ms; from 100 sessions on
+it is more than two million rows a second.
 
 ## Memory
 

@@ -175,6 +175,14 @@ impl PartBuilder {
         }
     }
 
+    /// Does a row, by its reference, have these values?
+    pub fn is_row(&self, plan: &RowPlan, reference: i64, values: &[i64]) -> bool {
+        let table = &self.tables[plan.table];
+        let row = usize::try_from(reference - 1).unwrap_or(usize::MAX);
+        let mut pairs = plan.columns.iter().zip(values);
+        pairs.all(|(&column, &value)| table.get(column, row) == value)
+    }
+
     /// As [`PartBuilder::row`], with the columns looked up before.
     pub fn add_row(&mut self, plan: &RowPlan, values: &[i64]) -> i64 {
         let table = &mut self.tables[plan.table];

@@ -2,6 +2,7 @@
 //! within the tape and renamed when all is read: a bad line leaves nothing.
 
 mod lines;
+mod met;
 mod others;
 mod part;
 mod plan;

@@ -20,7 +20,9 @@ pub type Fields = [(usize, Field)];
 /// A process as it was met last.
 #[derive(Clone, Copy)]
 struct Process {
-    /// Newest session entry.
+    /// Its first session entry.
+    first: i64,
+    /// The one it was met with last.
     session: i64,
     /// Newest tick.
     tick: u64,
@@ -34,6 +36,8 @@ pub struct Part {
     pub builder: PartBuilder,
     /// Ticks of the group at hand.
     pub ticks: u64,
+    /// Rows name processes by id alone.
+    pub names_pids: bool,
     schema: Arc<Schema>,
     /// By process id and start.
     processes: FastMap<(i64, i64), usize>,
@@ -48,6 +52,7 @@ impl Part {
         Ok(Part {
             builder: PartBuilder::new(Arc::clone(schema))?,
             ticks: 0,
+            names_pids: false,
             schema: Arc::clone(schema),
             processes: FastMap::default(),
             by_pid: FastMap::default(),
@@ -114,6 +119,7 @@ impl Part {
         let process = *self.processes.entry((pid, start)).or_insert(next);
         if process == next {
             self.newest.push(Process {
+                first: 0,
                 session: 0,
                 tick: 0,
                 is_newest: false,
@@ -122,36 +128,56 @@ impl Part {
         process
     }
 
+    /// Reference to the session entry of a process with these values. Most
+    /// processes have one, which is known without a search.
+    pub fn define(&mut self, process: usize, row: &RowPlan, values: &[i64]) -> i64 {
+        match self.newest[process].first {
+            0 => {
+                let first = self.builder.add_row(row, values);
+                self.newest[process].first = first;
+                first
+            }
+            first if self.builder.is_row(row, first, values) => first,
+            _ => self.builder.intern_row(row, values),
+        }
+    }
+
     /// Notes the session entry of a process at a tick; false when it has one
     /// there already.
     pub fn seen(&mut self, pid: i64, process: usize, session: i64, tick: u64) -> bool {
-        let known = self.newest[process];
-        self.newest[process] = Process {
-            session,
-            tick,
-            is_newest: true,
-        };
-        if !known.is_newest
+        let known = &mut self.newest[process];
+        let is_new = known.tick != tick;
+        let was_newest = std::mem::replace(&mut known.is_newest, true);
+        (known.session, known.tick) = (session, tick);
+        if self.names_pids
+            && !was_newest
             && let Some(other) = self.by_pid.insert(pid, process)
             && other != process
         {
             self.newest[other].is_newest = false;
         }
-        known.tick != tick
+        is_new
     }
 
     /// The newest session entry of a process; `start` 0 means any. One that
     /// was never met is defined.
     pub fn session_of(&mut self, pid: i64, start: i64) -> ImportResult<i64> {
-        let process = match start {
-            _ if pid == 0 => return Ok(0),
-            0 => self.by_pid.get(&pid),
-            start => self.processes.get(&(pid, start)),
+        if pid == 0 {
+            return Ok(0);
+        }
+        let process = match self.by_pid.get(&pid) {
+            Some(&newest) if start == 0 => newest,
+            _ => self.process(pid, start),
         };
-        let known = process.map(|&p| self.newest[p].session);
-        match known.filter(|&session| session != 0) {
-            Some(session) => Ok(session),
-            None => self.refer("session", &[("pid", pid), ("backend_start", start)]),
+        let known = self.newest[process];
+        match known.session {
+            0 if known.first == 0 => {
+                let columns = ["pid", "backend_start"];
+                let row = self.builder.plan("session", columns)?;
+                Ok(self.define(process, &row, &[pid, start]))
+            }
+            0 => Ok(known.first),
+            session => Ok(session),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! an hour.
 
 use super::lines::Record;
+use super::met::Met;
 use super::others::{Others, Tick};
 use super::part::{Part, UTF8};
 use super::plan::{Plan, RowFields};
@@ -21,8 +22,6 @@ const MAX_DEFINITIONS: usize = 2_000_000;
 const HOUR_MS: i64 = 3_600_000;
 /// The largest number of a tick: behind it there is room for any run.
 const MOST_TICK: i64 = i64::MAX / 2;
-/// So many texts are kept with what they stand for; then it begins anew.
-const MOST_MET: usize = 1 << 16;
 /// A text instead of the hash that is stored.
 pub const QUERY_TEXT: &str = "query_text";
 
@@ -54,26 +53,6 @@ struct Pending {
     blocked_by: (i64, i64),
 }
 
-/// What texts of lines stand for.
-struct Met<T>(FastMap<Vec<u8>, T>);
-
-impl<T: Copy> Met<T> {
-    fn new() -> Self {
-        Met(FastMap::default())
-    }
-
-    fn get(&self, key: &[u8]) -> Option<T> {
-        self.0.get(key).copied()
-    }
-
-    fn keep(&mut self, key: &[u8], value: T) {
-        if self.0.len() >= MOST_MET {
-            self.0.clear();
-        }
-        self.0.insert(key.to_vec(), value);
-    }
-}
-
 /// Builds files from lines.
 pub struct Importer<'a> {
     target: &'a mut Target,
@@ -81,6 +60,8 @@ pub struct Importer<'a> {
     plan: Arc<Plan>,
     others: Vec<Others>,
     part: Part,
+    /// Lines name processes by id alone.
+    names_pids: bool,
     interval_ms: i64,
     /// Texts of the columns of the tick at hand: time, tick, the others.
     tick_texts: Vec<Vec<u8>>,
@@ -118,9 +99,13 @@ impl<'a> Importer<'a> {
         target: &'a mut Target,
         interval_ms: i64,
     ) -> ImportResult<Self> {
-        let part = Part::new(&schema)?;
+        let mut part = Part::new(&schema)?;
+        let plan = Plan::new(header, &part.builder)?;
+        let names_pids = plan.blocked_by.is_some() || !others.is_empty();
+        part.names_pids = names_pids;
         Ok(Importer {
-            plan: Arc::new(Plan::new(header, &part.builder)?),
+            plan: Arc::new(plan),
+            names_pids,
             part,
             schema,
             others,
@@ -134,10 +119,10 @@ impl<'a> Importer<'a> {
             pending: Vec::new(),
             pending_times: Vec::new(),
             unknown: 0,
-            sessions: Met::new(),
-            waits: Met::new(),
-            statements: Met::new(),
-            lasting: Met::new(),
+            sessions: Met::new(1 << 12),
+            waits: Met::new(1 << 14),
+            statements: Met::new(1 << 14),
+            lasting: Met::new(1 << 14),
             values: Vec::new(),
             texts: FastMap::default(),
             key: Vec::new(),
@@ -379,11 +364,11 @@ impl<'a> Importer<'a> {
             let backend_type = text(record, plan.backend_type);
             *category = plan.labels.category(backend_type);
         }
+        let process = self.part.process(pid, start);
         let reference = match unknown {
             true => self.part.builder.add_row(&own.row, &self.row),
-            false => self.part.builder.intern_row(&own.row, &self.row),
+            false => self.part.define(process, &own.row, &self.row),
         };
-        let process = self.part.process(pid, start);
         let session = Session {
             reference,
             pid,
@@ -525,18 +510,19 @@ impl<'a> Importer<'a> {
     fn end_group(&mut self) -> ImportResult<()> {
         self.target.group(&mut self.part.builder)?;
         // Values of samples are seldom met again; definitions stay.
-        self.lasting.0.clear();
+        self.lasting.clear();
         self.values.clear();
         self.part.ticks = 0;
         Ok(())
     }
 
     fn end_file(&mut self) -> ImportResult<()> {
-        let next = Part::new(&self.schema)?;
+        let mut next = Part::new(&self.schema)?;
+        next.names_pids = self.names_pids;
         let done = std::mem::replace(&mut self.part, next);
-        self.sessions.0.clear();
-        self.waits.0.clear();
-        self.statements.0.clear();
+        self.sessions.clear();
+        self.waits.clear();
+        self.statements.clear();
         self.texts.clear();
         self.target.end_file(done.builder)
     }

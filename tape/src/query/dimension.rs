@@ -5,6 +5,7 @@ use super::error::{QueryError, QueryResult};
 use super::root;
 use super::runs::Runs;
 use super::vocabulary as pg;
+use crate::fast::FastMap;
 use crate::part::Part;
 use crate::schema::{ColumnType, RUN, Role, SAMPLE, Schema};
 use crate::table::{BytesColumn, Column};
@@ -123,6 +124,17 @@ impl Dimension {
         Ok(keys)
     }
 
+    /// The column of `run` that refers to its dictionary, and the numbers
+    /// there by row; `None` when its keys are no numbers of a dictionary.
+    pub fn numbers(&self, part: &Part) -> QueryResult<Option<(String, Column)>> {
+        match &self.place {
+            Place::Dictionary { table, column } if self.is_number(part.schema()) => {
+                Ok(Some((reference_to(part, table), part.ints(table, column)?)))
+            }
+            _ => Ok(None),
+        }
+    }
+
     fn find_keys(&self, view: &View, runs: &Runs) -> QueryResult<Keys> {
         match &self.place {
             Place::WaitEvent => wait_keys(view, pg::wait_key, pg::cpu_key),
@@ -210,7 +222,7 @@ pub enum Codes {
 }
 
 /// Stands for a reference without a definition; no dictionary is that long.
-const LOST_REFERENCE: i64 = i32::MAX as i64;
+pub(super) const LOST_REFERENCE: i64 = i32::MAX as i64;
 
 impl Codes {
     /// For each code below `width` something in the dictionaries that has it: a
@@ -339,7 +351,7 @@ const LOST: &str = "?";
 #[derive(Default)]
 pub struct KeySet {
     keys: Vec<Option<String>>,
-    codes: HashMap<Option<String>, u32>,
+    codes: FastMap<Option<String>, u32>,
 }
 
 impl KeySet {
@@ -470,7 +482,7 @@ impl<'a> View<'a> {
     /// null, the last one a reference without a definition.
     fn column_codes(&self, table: &str, column: &str, keys: &mut KeySet) -> QueryResult<Vec<u32>> {
         let values = self.part.ints(table, column)?;
-        let mut known: HashMap<i64, u32> = HashMap::new();
+        let mut known: FastMap<i64, u32> = FastMap::default();
         let mut map = Vec::with_capacity(values.len() + 2);
         map.push(keys.code(None));
         for &value in values.iter() {
@@ -546,7 +558,7 @@ fn run_keys(view: &View, name: &str) -> QueryResult<Keys> {
         }
         _ => {
             let values = view.part.ints(RUN, name)?;
-            let mut known = HashMap::new();
+            let mut known: FastMap<i64, u32> = FastMap::default();
             let mut codes = Vec::with_capacity(values.len());
             for &value in values.iter() {
                 let code = match known.get(&value) {

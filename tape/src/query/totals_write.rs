@@ -4,7 +4,7 @@
 use super::bucket::Buckets;
 use super::coder::Coder;
 use super::cube::{Adder, Cells};
-use super::dimension::{Dimension, Keys, View};
+use super::dimension::{Codes, Dimension, Keys, LOST_REFERENCE, View};
 use super::error::{QueryError, QueryResult};
 use super::plan::{MAX_BUCKETS, Selection};
 use super::select::{Selected, Tests};
@@ -13,6 +13,7 @@ use super::totals::{
     BY_GROUP, BY_MINUTE, COVERAGE, FIRST_ID, GROUP_COLUMNS, KEY_COLUMNS, MINUTE, MINUTE_COLUMNS,
     WHOLE, group_table, minute_table,
 };
+use crate::fast::FastMap;
 use crate::part::Part;
 use crate::schema::{Schema, TableDef};
 use crate::table::Table;
@@ -34,6 +35,48 @@ pub struct Writer {
     minute_keys: usize,
     /// By key: in how many groups it was kept, rows of `minute` and their sums.
     minutes: HashMap<i64, (u32, Vec<(u32, i64)>)>,
+    /// By name of a dimension.
+    numbers: [Numbers; BY_GROUP.len()],
+}
+
+/// Codes of the numbers of a dictionary, which grows from group to group: 0
+/// for null, 1 for a reference without a definition.
+struct Numbers {
+    known: FastMap<i64, u32>,
+    /// By reference.
+    codes: Vec<u32>,
+    /// By code: something that has it.
+    references: Vec<i64>,
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Numbers {
+            known: [(0, 0)].into_iter().collect(),
+            codes: vec![0],
+            references: vec![0, LOST_REFERENCE],
+        }
+    }
+}
+
+impl Numbers {
+    /// Codes for the runs of a group; no answer shows the keys themselves.
+    fn keys(&mut self, column: String, values: &[i64]) -> Keys {
+        for &value in values.get(self.codes.len() - 1..).unwrap_or_default() {
+            let next = self.references.len() as u32;
+            let code = *self.known.entry(value).or_insert(next);
+            if code == next {
+                self.references.push(self.codes.len() as i64);
+            }
+            self.codes.push(code);
+        }
+        let mut map = self.codes.clone();
+        map.push(1);
+        Keys {
+            keys: Vec::new(),
+            codes: Codes::Lookup { column, map },
+        }
+    }
 }
 
 /// What a key has in a group.
@@ -46,6 +89,7 @@ impl Writer {
             tables: schema.tables.iter().map(Table::new).collect(),
             minute_keys: MINUTE_KEYS,
             minutes: HashMap::new(),
+            numbers: Default::default(),
         }
     }
 
@@ -81,12 +125,24 @@ impl Writer {
         group.selected.ranges(&group.ticks, &mut group.ranges);
         self.whole(&group, &observed)?;
         for name in BY_MINUTE {
-            if let Some(found) = group.found(schema, &minute_table(name), name)? {
-                self.by_minute(&group, &minute_table(name), &found)?;
+            let table = minute_table(name);
+            if schema.index(&table).is_some() {
+                let dimension = Dimension::find(schema, "dimension", name)?;
+                let keys = dimension.resolve(&group.view, &group.selected.runs)?;
+                let references = keys.codes.references(keys.keys.len());
+                let found = group.found(keys, &references.unwrap_or_default())?;
+                self.by_minute(&group, &table, &found)?;
             }
         }
-        for name in BY_GROUP {
-            if let Some(found) = group.found(schema, &group_table(name), name)? {
+        for (index, name) in BY_GROUP.into_iter().enumerate() {
+            if schema.index(&group_table(name)).is_none() {
+                continue;
+            }
+            let dimension = Dimension::find(schema, "dimension", name)?;
+            if let Some((column, values)) = dimension.numbers(part)? {
+                let own = &mut self.numbers[index];
+                let keys = Rc::new(own.keys(column, &values));
+                let found = group.found(keys, &own.references)?;
                 self.by_group(&group, name, found, &observed)?;
             }
         }
@@ -214,22 +270,15 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// The cells of each key by its reference, ascending; `None` when the
-    /// schema has no such table.
-    fn found(&self, schema: &Schema, table: &str, name: &str) -> QueryResult<Option<Found>> {
-        if schema.index(table).is_none() {
-            return Ok(None);
-        }
-        let dimension = Dimension::find(schema, "dimension", name)?;
-        let keys = dimension.resolve(&self.view, &self.selected.runs)?;
-        let references = keys.codes.references(keys.keys.len()).unwrap_or_default();
+    /// The cells of each key by its reference, ascending.
+    fn found(&self, keys: Rc<Keys>, references: &[i64]) -> QueryResult<Found> {
         let found = self.cells(&[keys])?.into_iter();
         let mut found: Found = found
             .map(|(code, cells)| (references[code as usize], cells))
             .filter(|(_, cells)| !cells.0.is_empty())
             .collect();
         found.sort_by_key(|(reference, _)| *reference);
-        Ok(Some(found))
+        Ok(found)
     }
 
     /// The cells of each code.

@@ -1,0 +1,132 @@
+//! What texts of lines stand for. Texts come by the million and most come
+//! again soon, so a few are kept, one after another in one piece of memory.
+
+use std::hash::Hasher;
+use tacho_tape::fast::Fold;
+
+const MOST_BYTES: usize = 1 << 22;
+/// The bits of an index in a place.
+const INDEX: u64 = u32::MAX as u64;
+
+/// Values by text.
+pub struct Met<T> {
+    /// By hash: its upper half, and behind that the index of an entry + 1; 0
+    /// is none. Most entries that are others are passed without a look.
+    places: Vec<u64>,
+    entries: Vec<Entry<T>>,
+    texts: Vec<u8>,
+    most: usize,
+}
+
+struct Entry<T> {
+    /// Of its text in `texts`.
+    begin: usize,
+    end: usize,
+    value: T,
+}
+
+impl<T: Copy> Met<T> {
+    /// So many texts are kept, a power of two; then it begins anew. More than
+    /// fit into a cache of the processor are slower than what they save.
+    pub fn new(most: usize) -> Self {
+        Met {
+            places: vec![0; 4 * most],
+            entries: Vec::new(),
+            texts: Vec::new(),
+            most,
+        }
+    }
+
+    /// What a text stands for.
+    pub fn get(&self, text: &[u8]) -> Option<T> {
+        self.find(text, hash(text)).ok()
+    }
+
+    /// Keeps what a text stands for that is not known.
+    pub fn keep(&mut self, text: &[u8], value: T) {
+        if self.entries.len() == self.most || self.texts.len() + text.len() > MOST_BYTES {
+            self.clear();
+        }
+        let hash = hash(text);
+        let Err(place) = self.find(text, hash) else {
+            return;
+        };
+        let begin = self.texts.len();
+        self.texts.extend_from_slice(text);
+        self.entries.push(Entry {
+            begin,
+            end: self.texts.len(),
+            value,
+        });
+        self.places[place] = hash & !INDEX | self.entries.len() as u64;
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.places.fill(0);
+        self.entries.clear();
+        self.texts.clear();
+    }
+
+    /// Its value, or the place for it.
+    fn find(&self, text: &[u8], hash: u64) -> Result<T, usize> {
+        let last = self.places.len() - 1;
+        let mut place = hash as usize & last;
+        loop {
+            let known = self.places[place];
+            if known == 0 {
+                return Err(place);
+            }
+            if (known ^ hash) & !INDEX == 0 {
+                let entry = &self.entries[(known & INDEX) as usize - 1];
+                if self.texts[entry.begin..entry.end] == *text {
+                    return Ok(entry.value);
+                }
+            }
+            place = (place + 1) & last;
+        }
+    }
+}
+
+fn hash(text: &[u8]) -> u64 {
+    let mut hash = Fold::default();
+    hash.write(text);
+    hash.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_found_and_nothing_else() {
+        let mut met = Met::new(1 << 14);
+        let mut forgotten = 0;
+        for number in 0..40_000_u32 {
+            let text = number.to_le_bytes();
+            assert_eq!(met.get(&text), None);
+            met.keep(&text, number);
+            assert_eq!(met.get(&text), Some(number));
+            let earlier = number / 2;
+            match met.get(&earlier.to_le_bytes()) {
+                Some(found) => assert_eq!(found, earlier),
+                None => forgotten += 1,
+            }
+        }
+        assert!((1_000..39_000).contains(&forgotten), "{forgotten}");
+        met.clear();
+        assert_eq!(met.get(&39_999_u32.to_le_bytes()), None);
+    }
+
+    #[test]
+    fn texts_that_begin_alike_and_long_ones_are_told_apart() {
+        let mut met = Met::new(1 << 14);
+        let long = vec![b'x'; MOST_BYTES + 1];
+        for (value, length) in [0, 1, 7, 8, 9, 4_096, long.len()].into_iter().enumerate() {
+            met.keep(&long[..length], value);
+            assert_eq!(met.get(&long[..length]), Some(value));
+            let other = [&long[..length], b"y"].concat();
+            assert_eq!(met.get(&other), None);
+        }
+    }
+}
