@@ -246,8 +246,8 @@ struct Opened {
 }
 
 /// Most sealed files held open, the newest ones, if the process may have twice
-/// as many; older ones are opened when they are read. Only retention removes them; the files of the last days,
-/// which may be merged, are among the newest.
+/// as many; older ones are opened when they are read. Only retention removes
+/// them; the files of the last days, which may be merged, are among the newest.
 const HELD_OPEN: usize = 700;
 
 /// With more files than these, what their footers say of columns is forgotten

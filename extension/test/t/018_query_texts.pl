@@ -53,6 +53,7 @@ my $long = 'SELECT ' . join(', ', map { "'x' AS column_with_a_long_name_$_" } 1 
 my $text = recorded("$long, pg_sleep(1000)");
 like($text, qr/^SELECT \$1 AS column_with_a_long_name_1, \$2 AS/, 'a long text is there');
 cmp_ok(length($text), '<=', 8300, 'and is cut');
+like($text, qr/\xe2\x80\xa6$/, 'visibly');
 # the limit within a character, and between two: the second text is odd
 for my $odd ('', 'true,')
 {
