@@ -30,6 +30,8 @@ mod stats;
 mod text;
 mod ticks;
 pub(crate) mod totals;
+#[cfg(test)]
+mod totals_tests;
 pub(crate) mod totals_write;
 pub(crate) mod vocabulary;
 

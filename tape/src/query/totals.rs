@@ -38,8 +38,10 @@ pub(super) const GROUP_COLUMNS: [&str; 4] = ["group", "key", "sum_ms", "most"];
 /// Columns of the minutes of the largest keys: for each of them a row for
 /// every one of table `minute`.
 pub(super) const KEY_COLUMNS: [&str; 2] = ["key", "sum_ms"];
-/// Columns of `minute` between `minute` and `sum_ms`: [`Coverage::to_row`].
-pub(super) const COVERAGE: [&str; 8] = [
+/// Columns of [`WHOLE`]; what stands between is [`Coverage::to_row`].
+pub(super) const WHOLE_COLUMNS: [&str; 12] = [
+    "group",
+    "minute",
     "observed_ms",
     "failed_ms",
     "ticks_observed",
@@ -48,6 +50,16 @@ pub(super) const COVERAGE: [&str; 8] = [
     "last_interval_ms",
     "vcpus_slot_ms",
     "vcpus_x100",
+    "sum_ms",
+    "most",
+];
+/// Columns that are added up.
+const SUMMED: [&str; 5] = [
+    "observed_ms",
+    "failed_ms",
+    "ticks_observed",
+    "ticks_failed",
+    "sum_ms",
 ];
 
 /// The table of totals by minute of a dimension.
@@ -106,6 +118,13 @@ struct Wanted {
     last: i64,
     /// It lies in this bucket.
     bucket: Option<u32>,
+}
+
+impl Wanted {
+    /// It may have ticks in a minute.
+    fn may_have(&self, minute: i64) -> bool {
+        (self.first.div_euclid(MINUTE)..=self.last.div_euclid(MINUTE)).contains(&minute)
+    }
 }
 
 impl<'q> Totals<'q> {
@@ -203,7 +222,7 @@ impl<'q> Totals<'q> {
 
 /// The totals of some groups of a file.
 struct FileTotals {
-    minutes: Vec<Column>,
+    minutes: [Column; WHOLE_COLUMNS.len()],
     columns: Vec<Columns>,
     wanted: HashMap<i64, Wanted>,
 }
@@ -273,16 +292,18 @@ impl FileTotals {
         parts: &[&Part],
         tables: &[Table],
     ) -> QueryResult<FileTotals> {
-        let names = ["group", "minute"].iter().chain(&COVERAGE);
-        let names = names.chain(&["sum_ms", "most"]);
-        let minutes: Vec<Column> = names
-            .map(|name| view.part.ints(WHOLE, name))
-            .collect::<crate::Result<_>>()?;
+        let minutes = read_columns(view, WHOLE, &WHOLE_COLUMNS)?;
+        let wanted = parts.iter();
+        let wanted = wanted.map(|p| (i64::from(p.info().group), question.wanted(p)));
+        let wanted: HashMap<i64, Wanted> = wanted.collect();
+        let mut rows = minutes[0].iter().zip(minutes[1].iter());
+        if rows.any(|(group, minute)| wanted.get(group).is_some_and(|w| !w.may_have(*minute))) {
+            return Err(impossible());
+        }
         let by_minute = parts.iter().any(|p| question.wanted(p).bucket.is_none());
         let last = tables.len().saturating_sub(1);
         let mut columns = Vec::with_capacity(tables.len());
         for (index, table) in tables.iter().enumerate() {
-            view.check_cancel()?;
             let dimension = question.groups[index].first();
             columns.push(match (table, dimension) {
                 (Table::Minutes(name), Some(dimension)) => Columns::Minutes(
@@ -303,12 +324,10 @@ impl FileTotals {
                 _ => Columns::Whole,
             });
         }
-        let wanted = parts.iter();
-        let wanted = wanted.map(|p| (i64::from(p.info().group), question.wanted(p)));
         Ok(FileTotals {
             minutes,
             columns,
-            wanted: wanted.collect(),
+            wanted,
         })
     }
 
@@ -417,21 +436,33 @@ fn read_columns<const N: usize>(
     table: &str,
     names: &[&str; N],
 ) -> QueryResult<[Column; N]> {
-    let columns: Vec<Column> = names
-        .iter()
-        .map(|name| view.part.ints(table, name))
-        .collect::<crate::Result<_>>()?;
-    // They are added up and multiplied.
-    let bits = |column: &Column| {
-        column
-            .iter()
-            .fold(0, |all, value| all | value.unsigned_abs())
-    };
-    if columns.iter().any(|column| bits(column) >= FAR_MS) {
-        return Err(crate::Error::damaged("totals with impossible values").into());
+    let mut columns = Vec::with_capacity(N);
+    for name in names {
+        view.check_cancel()?;
+        let column = view.part.ints(table, name)?;
+        if !are_possible(name, &column) {
+            return Err(impossible());
+        }
+        columns.push(column);
     }
     let columns: Result<[Column; N], _> = columns.try_into();
     columns.map_err(|_| QueryError::new("XX000", "columns of totals are missing"))
+}
+
+fn impossible() -> QueryError {
+    crate::Error::damaged("totals with impossible values").into()
+}
+
+/// The values of a column may be added up and multiplied: each, and where they
+/// are added up their sum, is nearer to 0 than [`FAR_MS`].
+fn are_possible(name: &str, values: &[i64]) -> bool {
+    let together = match SUMMED.contains(&name) {
+        true => values.iter().fold(0u64, |sum, value| {
+            sum.saturating_add(u64::try_from(*value).unwrap_or(u64::MAX))
+        }),
+        false => values.iter().fold(0, |all, v| all | v.unsigned_abs()),
+    };
+    together < FAR_MS
 }
 
 impl ByGroup {

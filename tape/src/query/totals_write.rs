@@ -10,8 +10,8 @@ use super::plan::{MAX_BUCKETS, Selection};
 use super::select::{Selected, Tests};
 use super::ticks::{Observed, Ticks};
 use super::totals::{
-    BY_GROUP, BY_MINUTE, COVERAGE, FIRST_ID, GROUP_COLUMNS, KEY_COLUMNS, MINUTE, MINUTE_COLUMNS,
-    WHOLE, group_table, minute_table,
+    BY_GROUP, BY_MINUTE, FIRST_ID, GROUP_COLUMNS, KEY_COLUMNS, MINUTE, MINUTE_COLUMNS, WHOLE,
+    WHOLE_COLUMNS, group_table, minute_table,
 };
 use crate::fast::FastMap;
 use crate::part::Part;
@@ -296,8 +296,6 @@ impl Group<'_> {
 
 /// The tables of totals, which every file has beside those it was sent.
 pub fn tables() -> Vec<TableDef> {
-    let whole = ["group", "minute"].iter().chain(&COVERAGE);
-    let whole: Vec<&str> = whole.chain(&["sum_ms", "most"]).copied().collect();
     let by_minute = BY_MINUTE
         .iter()
         .map(|name| (minute_table(name), &MINUTE_COLUMNS[..]));
@@ -305,7 +303,7 @@ pub fn tables() -> Vec<TableDef> {
         let groups = (group_table(name), &GROUP_COLUMNS[..]);
         [groups, (minute_table(name), &KEY_COLUMNS[..])]
     });
-    let all = [(WHOLE.to_string(), &whole[..])].into_iter();
+    let all = [(WHOLE.to_string(), &WHOLE_COLUMNS[..])].into_iter();
     let all = (FIRST_ID..).zip(all.chain(by_minute).chain(by_group));
     all.map(|(id, (name, columns))| TableDef::of_numbers(id, &name, columns))
         .collect()
