@@ -5,7 +5,8 @@
 //! valid file of several numbers replaces every file of numbers among them.
 //!
 //! Only files of one recorder and one start of the server are merged, and
-//! only undamaged ones; tables and columns may be more in some than in others. One source group is in memory at a time, and one hour.
+//! only undamaged ones; tables and columns may be more in some than in others.
+//! One source group is in memory at a time, and one hour.
 
 use crate::block::{FrameRange, at_ticks};
 use crate::block_read::{BlockFile, Schemas};
@@ -194,7 +195,9 @@ fn write_merged(
     stop: &AtomicBool,
 ) -> Result<Option<Merged>> {
     let mut schemas = Schemas::default();
-    let schema = common_schema(storage, job, &mut schemas)?;
+    let Some(schema) = common_schema(storage, job, &mut schemas, stop)? else {
+        return Ok(None);
+    };
     let mut merger: Option<Merger> = None;
     for numbers in &job.files {
         let (block, path) = open(storage, *numbers, &mut schemas)?;
@@ -237,14 +240,18 @@ fn open(
 }
 
 /// All that the files have: a program that was replaced while the server ran
-/// writes tables that the one before did not know.
+/// writes tables that the one before did not know. `None` when it was stopped.
 fn common_schema(
     storage: &dyn Storage,
     job: &MergeJob,
     schemas: &mut Schemas,
-) -> Result<Arc<Schema>> {
+    stop: &AtomicBool,
+) -> Result<Option<Arc<Schema>>> {
     let mut common: Option<Arc<Schema>> = None;
     for numbers in &job.files {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         let (block, path) = open(storage, *numbers, schemas)?;
         let own = block.schema();
         let both = match &common {
@@ -256,7 +263,9 @@ fn common_schema(
         };
         common = Some(both);
     }
-    common.ok_or_else(|| Error::damaged("nothing to merge"))
+    common
+        .ok_or_else(|| Error::damaged("nothing to merge"))
+        .map(Some)
 }
 
 /// Writes groups as one file, each reference as it is needed there.

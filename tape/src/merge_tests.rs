@@ -513,3 +513,13 @@ fn a_crash_or_a_failure_at_any_point_of_thinning_leaves_one_file_with_the_sums()
         assert!(!names(&failing).iter().any(|n| n.ends_with(".tmp")));
     }
 }
+
+#[test]
+fn a_merge_that_is_stopped_at_once_reads_no_file() {
+    let (storage, _) = sealed_files(3, 3, 5);
+    let before = storage.reads();
+    let merged = merge(&storage, &job(3), &AtomicBool::new(true)).unwrap();
+    assert!(merged.is_none());
+    // The list of files.
+    assert_eq!(storage.reads(), before + 1);
+}

@@ -1,7 +1,8 @@
 //! Over random tapes (gaps, failed ticks, mixed intervals, parts in memory and
 //! groups of sealed files, with their totals, a part of them and without),
-//! filters, windows and time zones whose clocks change within them, `aas`, `periods`, `summary`, `timeline` and `top` equal sums over
-//! the rows of `samples()`, and `samples()` equals the rows that were put in.
+//! filters, windows and time zones whose clocks change within them, `aas`,
+//! `periods`, `summary`, `timeline` and `top` equal sums over the rows of
+//! `samples()`, and `samples()` equals the rows that were put in.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "support/model.rs"]

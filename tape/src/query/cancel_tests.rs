@@ -1,5 +1,5 @@
-//! How soon a cancelled question ends, in columns that are still read: a column
-//! is the most that is done between two looks at the flag.
+//! How soon a cancelled question ends, in columns of samples that are still
+//! read: one is the most that is done between two looks at the flag.
 
 use super::{CANCELED, Field, QueryResult, Sink, Spec, Value, run};
 use crate::build::PartBuilder;

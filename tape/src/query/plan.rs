@@ -9,6 +9,7 @@ use super::vocabulary::{self as pg, Scope};
 use crate::part::Part;
 use crate::store::Store;
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 
 /// Most buckets where each is a row of the answer.
 pub const MAX_ROWS: usize = 100_000;
@@ -137,6 +138,7 @@ impl Selection {
         &mut self,
         spec: &Spec,
         parts: impl IntoIterator<Item = &'a Part>,
+        cancel: &AtomicBool,
     ) -> QueryResult<()> {
         let bare = |item: &Option<String>| item.as_ref().is_some_and(|v| !v.contains(':'));
         let waits = self
@@ -153,7 +155,9 @@ impl Selection {
             known.insert(pg::cpu_key(&label.label));
         }
         for part in parts {
-            for (class, event) in wait_events(&View::new(part, spec.decode))? {
+            let view = View::new(part, spec.decode).canceled_by(cancel);
+            view.check_cancel()?;
+            for (class, event) in wait_events(&view)? {
                 known.extend(pg::wait_key(class.as_deref(), event.as_deref()));
             }
         }

@@ -67,7 +67,7 @@ impl<'a> Scan<'a> {
         let nodes = nodes(spec, store)?;
         let all = nodes.iter().flat_map(|node| store.parts(*node));
         let (parts, others): (Vec<&Part>, Vec<&Part>) = all.partition(|part| window.meets(part));
-        selection.qualify_waits(spec, parts.iter().copied())?;
+        selection.qualify_waits(spec, parts.iter().copied(), cancel)?;
         Ok(Scan {
             spec,
             selection,

@@ -48,6 +48,7 @@ impl Selected {
             Runs::whole(view.part)?
         };
         for (dimension, filter) in own {
+            view.check_cancel()?;
             let keys = dimension.resolve(view, &runs)?;
             tests.add(&keys, |key| filter.accepts(key));
         }
