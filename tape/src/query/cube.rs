@@ -5,7 +5,7 @@
 use super::number::{self, Ratio};
 use super::ticks::{NONE, Observed, Ticks};
 use crate::fast::FastMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
 
 /// One key in one bucket.
@@ -256,12 +256,12 @@ impl<K> Default for Cube<K> {
     }
 }
 
-impl<K: Clone + Default> Cube<K> {
-    /// Keys by id.
-    pub fn keys(&self) -> Vec<K> {
-        let mut keys = vec![K::default(); self.cells.len()];
-        for (key, id) in &self.ids {
-            keys[*id] = key.clone();
+impl<K: Clone> Cube<K> {
+    /// Keys by id, of the ids that are wanted.
+    pub fn keys(&self, wanted: &HashSet<usize>) -> Vec<Option<K>> {
+        let mut keys = vec![None; wanted.iter().max().map_or(0, |last| last + 1)];
+        for (key, id) in self.ids.iter().filter(|(_, id)| wanted.contains(id)) {
+            keys[*id] = Some(key.clone());
         }
         keys
     }

@@ -4,6 +4,7 @@
 //! as all of them take little memory.
 
 use super::coder::Key;
+use super::cube::Cube;
 use super::dimension::Dimension;
 use super::ticks::NONE;
 use crate::fast::FastMap;
@@ -33,8 +34,8 @@ pub struct Pieces {
 struct Found {
     /// By address of the part, which is only compared.
     parts: HashMap<usize, Pieces>,
-    /// Keys by id, of each thread.
-    lists: Vec<Vec<Key>>,
+    /// Keys by id, of each thread; those that no piece has are left out.
+    lists: Vec<Vec<Option<Key>>>,
 }
 
 /// What the first pass keeps.
@@ -66,9 +67,25 @@ impl Kept {
         lists.len() - 1
     }
 
-    /// Completes a list: keys by id.
-    pub fn set_list(&self, list: usize, keys: Vec<Key>) {
-        self.found().lists[list] = keys;
+    /// Completes a list from the keys by id of its thread. When they take too
+    /// much memory, its pieces go, too.
+    pub fn set_list(&self, list: usize, cube: &Cube<Key>) {
+        let mut found = self.found();
+        let own = found.parts.values().filter(|pieces| pieces.list == list);
+        let wanted: HashSet<usize> = own.flat_map(|p| p.ids.iter().copied()).collect();
+        let keys = cube.keys(&wanted);
+        if self.take(keys.iter().map(bytes_of).sum()) {
+            found.lists[list] = keys;
+        } else {
+            found.parts.retain(|_, pieces| pieces.list != list);
+        }
+    }
+
+    /// Takes so many of the bytes that are left, or none.
+    fn take(&self, bytes: usize) -> bool {
+        let sum = |held: usize| Some(held + bytes).filter(|sum| *sum <= self.most);
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.bytes.fetch_update(set, fetch, sum).is_ok()
     }
 
     /// Keeps the pieces of a part: the number of the key of each and, unless
@@ -85,8 +102,7 @@ impl Kept {
         let bytes = size_of_val(ids)
             + numbers.len() * size_of::<u16>()
             + ranges.len() * size_of::<(u16, u16)>();
-        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        if ids.len() > 1 << 16 || before + bytes > self.most {
+        if ids.len() > 1 << 16 || !self.take(bytes) {
             return;
         }
         let ranges = ranges.map(|(begin, end)| Some((small(*begin)?, small(*end)?)));
@@ -112,10 +128,10 @@ impl Kept {
             let is_last = index + 1 == groups.len();
             let mut numbers: FastMap<Key, u32> = FastMap::default();
             let mut keys = Vec::new();
-            let mut number = |key: &Key| {
-                if is_last && !chosen.contains(key) {
+            let mut number = |key: &Option<Key>| {
+                let Some(key) = key.as_ref().filter(|k| !is_last || chosen.contains(*k)) else {
                     return NONE;
-                }
+                };
                 let key = beginning(key, group.len());
                 *numbers.entry(key).or_insert_with_key(|key| {
                     keys.push(key.clone());
@@ -129,6 +145,11 @@ impl Kept {
         }
         known
     }
+}
+
+fn bytes_of(key: &Option<Key>) -> usize {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    size_of::<Option<Key>>() + key.as_ref().map_or(0, |key| text(&key.0) + text(&key.1))
 }
 
 fn address(part: &Part) -> usize {
@@ -207,5 +228,103 @@ impl Known {
         }
         ranges.truncate(kept);
         numbers.truncate(kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::PartBuilder;
+    use crate::part::Identity;
+    use crate::testing::schema;
+    use std::sync::Arc;
+
+    fn parts<const N: usize>() -> [Part; N] {
+        std::array::from_fn(|_| {
+            let builder = PartBuilder::new(Arc::new(schema().with_runs()));
+            builder.unwrap().finish(Identity::default())
+        })
+    }
+
+    fn key(text: &str) -> Key {
+        (Some(text.to_string()), None)
+    }
+
+    fn cube(texts: &[&str]) -> Cube<Key> {
+        let mut cube = Cube::default();
+        texts.iter().for_each(|text| _ = cube.id(key(text)));
+        cube
+    }
+
+    fn limited(most: usize) -> Kept {
+        Kept {
+            most,
+            ..Kept::new(None)
+        }
+    }
+
+    /// What is known when all keys are chosen; one group without dimensions
+    /// and one of the keys.
+    fn known(kept: Kept, chosen: &[&str]) -> Known {
+        let dimension = Dimension::find(&schema(), "dimension", "pid").unwrap();
+        let chosen = chosen.iter().map(|text| key(text)).collect();
+        kept.numbered(&[vec![], vec![&dimension]], &chosen)
+    }
+
+    #[test]
+    fn a_part_that_is_too_large_leaves_room_for_the_next() {
+        let [small, large, next] = parts();
+        let kept = limited(1_000);
+        let list = kept.new_list();
+        kept.put(&small, &[0, 1, 0], None, (&[0, 2], list));
+        kept.put(&large, &[0; 1_000], None, (&[1], list));
+        kept.put(&next, &[0, 1], Some(&[(3, 4), (5, 9)]), (&[2, 0], list));
+        kept.set_list(list, &cube(&["a", "b", "c"]));
+        let known = known(kept, &["c"]);
+        assert!(known.pieces(&large, 1_000).is_none());
+        assert!(
+            known.pieces(&small, 2).is_none(),
+            "another number of pieces"
+        );
+        assert!(known.pieces(&small, 3).is_some());
+        let (mut ranges, mut numbers) = (Vec::new(), Vec::new());
+        assert!(known.pieces_with_ranges(&small, &mut ranges).is_none());
+        let pieces = known.pieces_with_ranges(&next, &mut ranges).unwrap();
+        known.numbers(0, pieces, &mut ranges, &mut numbers);
+        assert_eq!((&numbers[..], ranges.len()), (&[0, 0][..], 2));
+        known.numbers(1, pieces, &mut ranges, &mut numbers);
+        assert_eq!((&numbers[..], &ranges[..]), (&[0][..], &[(3, 4)][..]));
+        assert_eq!(known.keys(1), [key("c")]);
+    }
+
+    #[test]
+    fn what_two_bytes_cannot_hold_is_not_kept() {
+        let [keys, rows] = parts();
+        let kept = limited(usize::MAX);
+        let list = kept.new_list();
+        kept.put(&keys, &[65_536], None, (&[0; 65_537], list));
+        kept.put(&rows, &[0], Some(&[(65_535, 65_536)]), (&[0], list));
+        kept.set_list(list, &cube(&["a"]));
+        let known = known(kept, &["a"]);
+        assert!(known.pieces(&keys, 1).is_none());
+        let mut ranges = Vec::new();
+        assert!(known.pieces_with_ranges(&rows, &mut ranges).is_none());
+        assert!(known.pieces(&rows, 1).is_some());
+    }
+
+    #[test]
+    fn pieces_whose_keys_are_too_long_are_not_kept() {
+        let [long, short] = parts();
+        let kept = limited(1_000);
+        let lists = [kept.new_list(), kept.new_list()];
+        kept.put(&long, &[0], None, (&[0], lists[0]));
+        kept.put(&short, &[0], None, (&[1], lists[1]));
+        kept.set_list(lists[0], &cube(&[&"x".repeat(1_000)]));
+        // A key that no piece has counts nothing.
+        kept.set_list(lists[1], &cube(&[&"x".repeat(1_000), "b"]));
+        let known = known(kept, &["b"]);
+        assert!(known.pieces(&long, 1).is_none());
+        assert!(known.pieces(&short, 1).is_some());
+        assert_eq!(known.keys(1), [key("b")]);
     }
 }

@@ -105,8 +105,8 @@ impl<'a> Scan<'a> {
     ) -> QueryResult<Scanned> {
         let whole = Buckets::whole(self.window.since, self.window.until);
         let last = &groups[groups.len() - 1..];
-        let detail = Detail::Weights(Kept::new(self.spec.memory_bytes));
-        let mut sizes = self.pass(whole, last, &detail)?;
+        let kept = Kept::new(self.spec.memory_bytes);
+        let mut sizes = self.pass(whole, last, &Detail::Weights(&kept))?;
         let sizes = sizes
             .cubes
             .pop()
@@ -114,10 +114,7 @@ impl<'a> Scan<'a> {
             .into_keys()
             .into_iter();
         let chosen = choose(sizes.map(|(key, cells)| (key, cells.sum_ms())).collect());
-        let known = match detail {
-            Detail::Weights(kept) => Some(kept.numbered(groups, &chosen)),
-            _ => None,
-        };
+        let known = kept.numbered(groups, &chosen);
         self.pass(buckets, groups, &Detail::Chosen(chosen, known))
     }
 
@@ -230,22 +227,22 @@ impl<'a> Scan<'a> {
 }
 
 /// What is wanted of the rows.
-enum Detail {
+enum Detail<'k> {
     /// All cells.
     All,
     /// Only Σ weight by key of one group, in a window that is one bucket.
-    Weights(Kept),
+    Weights(&'k Kept),
     /// All cells, of the last group only those of some keys. What is known of
     /// them follows from the weights of the last group, with which the others
     /// begin.
-    Chosen(HashSet<Key>, Option<Known>),
+    Chosen(HashSet<Key>, Known),
 }
 
 /// What is added up of all pieces.
 struct Question<'q> {
     buckets: &'q Buckets,
     groups: &'q [Vec<&'q Dimension>],
-    detail: &'q Detail,
+    detail: &'q Detail<'q>,
     totals: &'q Totals<'q>,
 }
 
@@ -308,6 +305,9 @@ struct Worker<'s, 'p> {
     adder: Adder,
     /// The list of keys that this thread makes.
     list: usize,
+    /// Ids of the keys that are known, by group of dimensions and number, once
+    /// they were met.
+    known: Vec<Vec<Option<usize>>>,
 }
 
 /// What is known of the file whose parts are being added.
@@ -339,13 +339,14 @@ impl<'s, 'p> Worker<'s, 'p> {
                 Detail::Weights(kept) => kept.new_list(),
                 _ => 0,
             },
+            known: vec![Vec::new(); groups.len()],
         }
     }
 
     /// To be called when all pieces are added.
     fn end(&self) {
         if let Detail::Weights(kept) = self.question.detail {
-            kept.set_list(self.list, self.sums.cubes[0].keys());
+            kept.set_list(self.list, &self.sums.cubes[0]);
         }
     }
 
@@ -415,7 +416,7 @@ impl<'s, 'p> Worker<'s, 'p> {
 
     fn add_rows(&mut self, file: &mut FileState, ticks: &Ticks) -> QueryResult<()> {
         let view = &file.view;
-        if let Detail::Chosen(_, Some(known)) = self.question.detail
+        if let Detail::Chosen(_, known) = self.question.detail
             && let Some(pieces) = known.pieces_with_ranges(view.part, &mut self.ranges)
         {
             return self.add_known(known, pieces, ticks);
@@ -434,7 +435,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
         self.scan.check_cancel()?;
         selected.ranges(ticks, &mut self.ranges);
-        if let Detail::Chosen(_, Some(known)) = self.question.detail
+        if let Detail::Chosen(_, known) = self.question.detail
             && let Some(pieces) = known.pieces(view.part, selected.len())
         {
             return self.add_known(known, pieces, ticks);
@@ -487,10 +488,15 @@ impl Worker<'_, '_> {
             self.scan.check_cancel()?;
             known.numbers(group, pieces, &mut self.ranges, &mut self.numbers);
             let keys = known.keys(group);
-            let ids: Vec<usize> = keys.iter().map(|key| cube.id(key.clone())).collect();
-            let add = |number: u32, cell| cube.add_cell(ids[number as usize], cell);
+            let ids = &mut self.known[group];
+            ids.resize(keys.len(), None);
+            let add = |number: u32, cell| {
+                let number = number as usize;
+                let id = ids[number].get_or_insert_with(|| cube.id(keys[number].clone()));
+                cube.add_cell(*id, cell);
+            };
             let adder = &mut self.adder;
-            adder.cells(ticks, &self.ranges, &self.numbers, ids.len(), add);
+            adder.cells(ticks, &self.ranges, &self.numbers, keys.len(), add);
         }
         Ok(())
     }
