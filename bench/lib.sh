@@ -89,7 +89,7 @@ median() { sort -n | awk '{v[NR]=$1} END {print (NR%2) ? v[(NR+1)/2] : (v[NR/2]+
 environment() {
   echo "- date: $(date -u +%F), commit $(git -C "$top" rev-parse --short HEAD)"
   echo "- CPU: $(nproc) × $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)"
-  echo "- kernel $(uname -r), $("$bin/postgres" --version)"
+  echo "- kernel $(uname -r | grep -o '^[0-9.]*[0-9]'), $("$bin/postgres" --version)"
 }
 
 bench_cleanup() {

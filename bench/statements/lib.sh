@@ -86,12 +86,17 @@ measure() {
 # The same while a session reads all of the view every $poll seconds.
 measure_polled() { # VARIANT
   local poller
-  (while sleep "$poll"; do
-    [ "$1" = none ] || sql -c "COPY (TABLE $(view "$1")) TO STDOUT" postgres >/dev/null
-  done) &
+  if [ "$1" = none ]; then measure "$1"; return; fi
+  # psql itself is what is ended; then nobody reads what the loop writes
+  "$bin/psql" -XAtq -v ON_ERROR_STOP=1 -h "$BENCH_DIR/run" -p "$port" -U postgres postgres \
+    < <(while sleep "$poll"; do echo "COPY (TABLE $(view "$1")) TO STDOUT;"; done) \
+    >/dev/null 2>"$BENCH_DIR/poller" &
   poller=$!
   measure "$1"
-  kill "$poller" 2>/dev/null
+  if ! kill "$poller" 2>/dev/null; then
+    say "error: $1: reading the view ended early: $(<"$BENCH_DIR/poller")"
+    exit 1
+  fi
   wait "$poller" 2>/dev/null || true
 }
 

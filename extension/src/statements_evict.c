@@ -16,7 +16,7 @@
  *
  * Sweeping begins at 95 percent of the limit, a few entries for each new one,
  * so that it hardly ever has to be done while there is no room at all. After
- * the limit was lowered by far, each new entry pays for one sweep and no more,
+ * the limit was lowered, each new entry pays for looking at SWEEP entries or so,
  * within what is reserved, until the number of entries has come down.
  *
  * Locking rules: statements_shared.h.
@@ -33,7 +33,6 @@
 #define SWEEP 64				/* slots it looks at for one new entry */
 #define VICTIMS 4				/* to evict for one new entry */
 #define GENTLE_ONE_OF 8			/* visits that cost a used entry a chance */
-#define FAR_BEYOND 1024			/* entries above a limit that was lowered */
 #define ROTATIONS (USAGE_MAX + 2)	/* without success before giving up */
 
 /*
@@ -102,11 +101,16 @@ one_of_many(void)
 	return (state >> 16) % GENTLE_ONE_OF == 0;
 }
 
-/* Evicts up to `wanted` entries. `gently`: used ones keep most chances. */
-static void
+/*
+ * Evicts up to `wanted` entries and returns how many it has. `gently`: used
+ * ones keep most chances.
+ */
+static int
 sweep(int wanted, bool gently)
 {
-	for (int i = 0; i < SWEEP && wanted > 0; i++)
+	int			evicted = 0;
+
+	for (int i = 0; i < SWEEP && evicted < wanted; i++)
 	{
 		StatementEntry *entry = &statements_memory.entries[next_slot()];
 		uint8		usage = entry->usage;	/* others change it meanwhile */
@@ -118,8 +122,24 @@ sweep(int wanted, bool gently)
 		if (usage > 0)
 			entry->usage = usage - 1;
 		else if (evict(entry))
-			wanted--;
+			evicted++;
 	}
+	return evicted;
+}
+
+/*
+ * One sweep for a new entry beyond a limit that was lowered. Where few of the
+ * slots are in use, as many sweeps as SWEEP of `entries` take, until more have
+ * gone than come.
+ */
+static void
+sweep_beyond(uint32 entries)
+{
+	uint32		slots = pg_atomic_read_u32(&statements_memory.shared->slots.untouched);
+	int			evicted = sweep(SWEEP, false);
+
+	for (uint32 n = slots / entries; n > 1 && evicted < 2; n--)
+		evicted += sweep(SWEEP - evicted, false);
 }
 
 bool
@@ -141,10 +161,11 @@ statements_make_room(void)
 				sweep(VICTIMS, true);
 			return true;
 		}
-		if (entries > limit + FAR_BEYOND &&
+		/* up to SWEEP more may be other backends that come and go here */
+		if (entries > limit + SWEEP &&
 			entries <= shared->reserved - ACCUMULATORS)
 		{
-			sweep(SWEEP, false);
+			sweep_beyond(entries);
 			return true;
 		}
 		pg_atomic_sub_fetch_u32(&shared->entries, 1);

@@ -78,26 +78,38 @@ is($node->safe_psql('postgres', "select text_bytes - $base from tacho.statements
 is($node->safe_psql('postgres', 'select texts_missing from tacho.statements_info'),
 	0, 'no text was lost');
 
-# a limit that was lowered by far costs no statement more than one sweep
+# a limit that was lowered costs no statement more than a sweep, however far
+# and however empty what was touched of the slab has become
+sub limit_is
+{
+	my ($max) = @_;
+	$node->append_conf('postgresql.conf', "tacho.statements_max = $max");
+	$node->reload;
+	$node->poll_query_until('postgres', "select max = $max from tacho.statements_info");
+}
 my $evicted = 'select evicted from tacho.statements_info';
 my $is_low = 'select max = 100 from tacho.statements_info';
-$node->append_conf('postgresql.conf', 'tacho.statements_max = 4000');
-$node->reload;
-$node->poll_query_until('postgres', 'select max = 4000 from tacho.statements_info');
-reset_all();
-$node->safe_psql('postgres', join "\n", map { "with many$_ as (select 1) select from many$_;" } 1 .. 3000);
-$node->safe_psql('postgres', $_) for $evicted, $is_low;
-$node->append_conf('postgresql.conf', 'tacho.statements_max = 100');
-$node->reload;
-$node->poll_query_until('postgres', $is_low);
-is($node->safe_psql('postgres', $evicted), 0, 'nothing goes before something comes');
-$node->safe_psql('postgres', "with next$_ as (select 1) select from next$_") for 1 .. 40;
-cmp_ok($node->safe_psql('postgres', $evicted), '<=', 40 * 64, 'each new statement has evicted 64 at most');
-$node->safe_psql('postgres', join "\n", map { "with then$_ as (select 1) select from then$_;" } 1 .. 200);
-cmp_ok($node->safe_psql('postgres', 'select entries from tacho.statements_info'), '<=', 100, 'soon the limit is reached');
-is($node->safe_psql('postgres', q{
-	select sum(calls) filter (where query ~ '^with' or queryid is null) + (select skipped from tacho.statements_info) >= 3240
-		from tacho.statements}), 't', '... and nothing was lost');
+for my $n (1000, 3000)
+{
+	limit_is($n * 1.1);
+	reset_all();
+	$node->safe_psql('postgres', join "\n", map { "with many$_ as (select 1) select from many$_;" } 1 .. $n);
+	$node->safe_psql('postgres', $_) for $evicted, $is_low;
+	limit_is(100);
+	my @known = split /\n/, $node->safe_psql('postgres', join "\n", "$evicted;",
+		map { "with next$_ as (select 1) select from next$_; $evicted;" } 1 .. 300);
+	is($known[0], 0, "$n to 100: nothing goes before something comes");
+	my @each = sort { $a <=> $b } map { $known[$_] - $known[ $_ - 1 ] } 1 .. $#known;
+	# the statement and, if it was evicted, the question
+	cmp_ok($each[-1], '<=', 2 * 72, "... no statement evicts more than a sweep does");
+	cmp_ok($node->safe_psql('postgres', 'select entries from tacho.statements_info'),
+		'<=', 100, '... soon the limit is reached');
+	is($node->safe_psql('postgres', 'select skipped from tacho.statements_info'),
+		0, '... no execution is left out');
+	is($node->safe_psql('postgres', qq{
+		select sum(calls) filter (where query ~ '^with' or queryid is null) >= $n + 300
+			from tacho.statements}), 't', '... and nothing was lost');
+}
 
 # the limit moves by reload, down and up, under load
 my $bench = IPC::Run::start(

@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "miscadmin.h"
 
 /* the way into the shared memory, with settings that do not matter here */
 #include "statements_memory.c"
@@ -57,6 +58,20 @@ stripe_of(StatementEntry *entry, int i)
 		: &statements_memory.groups[group - 1].stripe[i - 1];
 }
 
+/* Locks a stripe that others write to; raises if nobody unlocks it for 30 s. */
+static void
+lock_soon(Stripe *stripe)
+{
+	for (int i = 0; i < 30000; i++)
+	{
+		if (stripe_trylock(stripe))
+			return;
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(1000);
+	}
+	elog(ERROR, "a stripe stays locked");
+}
+
 /* Locks the first `n` stripes of a query's entry; returns how many it has. */
 Datum
 stripes_lock(PG_FUNCTION_ARGS)
@@ -66,8 +81,8 @@ stripes_lock(PG_FUNCTION_ARGS)
 	int			i;
 
 	for (i = 0; (stripe = stripe_of(entry, i)) != NULL; i++)
-		while (i < PG_GETARG_INT32(1) && !stripe_trylock(stripe))
-			pg_spin_delay();
+		if (i < PG_GETARG_INT32(1))
+			lock_soon(stripe);
 	PG_RETURN_INT32(i);
 }
 
