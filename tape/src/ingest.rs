@@ -160,12 +160,13 @@ impl Ingest {
 
     fn decode<'a>(&mut self, table: usize, section: &Section<'a>, base_ms: i64) -> Rows<'a> {
         let schema = self.builder.schema.clone();
+        let columns = &schema.tables[table].columns;
         let mut rows = Rows {
             rows: section.rows,
-            ints: Vec::new(),
-            strings: Vec::new(),
+            ints: Vec::with_capacity(columns.len()),
+            strings: Vec::with_capacity(columns.len()),
         };
-        for def in &schema.tables[table].columns {
+        for def in columns {
             let column = section.column(def.id);
             let mut ints = Vec::new();
             let mut strings = None;
@@ -179,15 +180,12 @@ impl Ingest {
                         ColumnType::Name => schema.index("name"),
                         _ => schema.index(&def.target),
                     };
-                    let stored = c.stored(section.rows);
-                    ints = stored.iter().map(|&id| self.resolve(target, id)).collect();
+                    let stored = c.stored(section.rows).into_iter();
+                    ints = stored.map(|id| self.resolve(target, id)).collect();
                 }
                 (ty, Some(c)) => {
-                    let stored = c.stored(section.rows);
-                    ints = stored
-                        .iter()
-                        .map(|&v| from_stored(ty, v, base_ms))
-                        .collect();
+                    let stored = c.stored(section.rows).into_iter();
+                    ints = stored.map(|v| from_stored(ty, v, base_ms)).collect();
                 }
             }
             rows.ints.push(ints);

@@ -127,7 +127,7 @@ fn parse_section<'a>(rest: &mut &'a [u8]) -> Result<Section<'a>> {
             "section of {rows} rows in {before} bytes"
         )));
     }
-    let mut columns = Vec::new();
+    let mut columns = Vec::with_capacity(usize::from(head[1]));
     for _ in 0..head[1] {
         columns.push(parse_column(rest, rows)?);
     }
