@@ -169,7 +169,9 @@ fn exported(directory: &Path, kind: &str) -> String {
         since: i64::MIN,
         until: i64::MAX,
     };
-    assert!(export(kind, &parts, window, &mut out).unwrap().is_empty());
+    let mut damage = Vec::new();
+    export(kind, &parts, window, &mut out, &mut damage).unwrap();
+    assert!(damage.is_empty());
     String::from_utf8(out).unwrap()
 }
 

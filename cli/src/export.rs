@@ -63,7 +63,8 @@ pub fn export(
     parts: &[&Part],
     window: Window,
     out: impl Write,
-) -> Result<Vec<tacho_tape::Error>, Failed> {
+    damage: &mut Vec<tacho_tape::Error>,
+) -> Result<(), Failed> {
     let fields = all_fields(kind, parts);
     if fields.is_empty() {
         return Err(Failed::Kind);
@@ -75,7 +76,6 @@ pub fn export(
     };
     let names = fields.iter().map(|f| f.name.as_str());
     rows.out.write_record(names).map_err(system_error)?;
-    let mut damage = Vec::new();
     let mut texts_of: Option<PathBuf> = None;
     for part in parts.iter().filter(|p| window.meets(p)) {
         let Some(table) = exchange::table_of(part.schema(), kind) else {
@@ -92,8 +92,7 @@ pub fn export(
         }
         part.release();
     }
-    rows.out.flush()?;
-    Ok(damage)
+    Ok(rows.out.flush()?)
 }
 
 /// The columns of a kind in any of the parts, those of the first ones first.

@@ -76,10 +76,12 @@ fn damage_is_told_by_the_exit_code_whoever_reads() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&file, bytes).unwrap();
-    let (reader, writer) = pipe().unwrap();
-    drop(reader);
-    let status = scratch.tacho("inspect {}/tape").stdout(writer).status();
-    assert_eq!(status.unwrap().code(), Some(1));
+    for words in ["inspect {}/tape", "export sessions --tape {}/tape"] {
+        let (reader, writer) = pipe().unwrap();
+        drop(reader);
+        let status = scratch.tacho(words).stdout(writer).status();
+        assert_eq!(status.unwrap().code(), Some(1), "{words}");
+    }
 }
 
 #[test]
@@ -103,6 +105,9 @@ fn messages_that_nobody_takes_change_nothing() {
     assert_eq!(first.code(), Some(0));
     let second = scratch.tacho(import).stderr(full()).status().unwrap();
     assert_eq!(second.code(), Some(1));
+    let mut list = scratch.tacho("bench list");
+    let list = list.stdout(full()).stderr(full()).status();
+    assert_eq!(list.unwrap().code(), Some(1));
     let missing = scratch.tacho("inspect {}/none").stderr(full()).status();
     assert_eq!(missing.unwrap().code(), Some(1));
 }

@@ -75,13 +75,14 @@ impl Args {
             return Err((message, None));
         }
         let out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
-        let mut damage = match export(&self.kind, &parts, window, out) {
+        let mut damage = Vec::new();
+        match export(&self.kind, &parts, window, out, &mut damage) {
             // A reader that went away is no failure.
-            Err(Failed::Output(e)) if e.kind() == ErrorKind::BrokenPipe => Vec::new(),
+            Err(Failed::Output(e)) if e.kind() == ErrorKind::BrokenPipe => (),
             Err(Failed::Output(e)) => return Err((format!("could not write output: {e}"), None)),
             Err(Failed::Kind) => return Err(unknown()),
-            Ok(damage) => damage,
-        };
+            Ok(()) => (),
+        }
         damage.extend(store.damage().iter().map(|found| {
             tacho_tape::Error::damaged(found.reason.clone())
                 .at(&found.file)

@@ -210,7 +210,10 @@ impl Lines {
                     Lines::check_length(bytes, record.line)?;
                     record.text.resize(record.text.len() * 2, 0);
                 }
-                ReadRecordResult::OutputEndsFull => record.ends.resize(record.ends.len() * 2, 0),
+                ReadRecordResult::OutputEndsFull => {
+                    Lines::check_length(fields * size_of::<usize>(), record.line)?;
+                    record.ends.resize(record.ends.len() * 2, 0);
+                }
                 ReadRecordResult::Record | ReadRecordResult::End => {
                     record.text.truncate(bytes);
                     record.ends.truncate(fields);
@@ -321,8 +324,13 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_refused_before_it_fills_memory() {
-        for begin in ["time\n", "time\n\"", "time\n1\n2,\""] {
-            let endless = std::io::Cursor::new(begin).chain(std::io::repeat(b'x'));
+        for (begin, rest) in [
+            ("time\n", b'x'),
+            ("time\n\"", b'x'),
+            ("time\n1\n2,\"", b'x'),
+            ("time\n\"\",", b','),
+        ] {
+            let endless = std::io::Cursor::new(begin).chain(std::io::repeat(rest));
             let mut lines = Lines::new(Box::new(endless));
             let mut record = Record::default();
             let error = loop {
