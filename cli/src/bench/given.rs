@@ -246,6 +246,11 @@ fn check_scenario(scenario: &Scenario, libraries: Option<&str>) -> Result<()> {
             "variant \"{name}\" runs SQL after each start, and a given server is not started\n\
              hint: Choose others with --variants."
         );
+        ensure!(
+            variant.installer.is_none(),
+            "variant \"{name}\" has an installer, and nothing is installed in a given server\n\
+             hint: Choose others with --variants."
+        );
         let lacking = variant
             .preload
             .iter()

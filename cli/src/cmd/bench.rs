@@ -1,5 +1,6 @@
 //! `tacho bench`: experiments that anyone can repeat.
 
+use super::say;
 use crate::bench::document::{html, markdown};
 use crate::bench::history::ash;
 use crate::bench::process::Stop;
@@ -7,6 +8,7 @@ use crate::bench::scenario::{BUILT_IN, Cost, Form, Pgbench, Scenario, Statement,
 use crate::bench::store::Results;
 use crate::bench::{Options, compare, interrupted, run as run_bench, write_report};
 use anyhow::{Context, Result, bail, ensure};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -141,11 +143,11 @@ pub fn run(args: &Args) -> ExitCode {
     match execute(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if interrupted(&error) => {
-            eprintln!("interrupted: what was measured is in the report");
+            say("interrupted: what was measured is in the report");
             ExitCode::from(130)
         }
         Err(error) => {
-            eprintln!("error: {error:#}");
+            say(format_args!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -164,15 +166,26 @@ fn execute(args: &Args) -> Result<()> {
 
 fn list() -> Result<()> {
     for (name, _) in BUILT_IN {
-        println!("{name:10} {}", Scenario::load(name, false)?.title);
+        print(&format!(
+            "{name:10} {}\n",
+            Scenario::load(name, false)?.title
+        ))?;
     }
     Ok(())
+}
+
+/// Standard output. A reader that went away is no failure.
+fn print(text: &str) -> Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => bail!("could not write output: {e}"),
+        _ => Ok(()),
+    }
 }
 
 fn side_by_side(a: &Path, b: &Path, page: Option<&Path>) -> Result<()> {
     let blocks = compare::compare(&Results::read(a)?, &Results::read(b)?)?;
     match page {
-        None => print!("{}", markdown(&blocks)),
+        None => print(&markdown(&blocks))?,
         Some(path) => std::fs::write(path, html("Comparison", &blocks))
             .with_context(|| format!("could not write \"{}\"", path.display()))?,
     }
@@ -210,7 +223,8 @@ fn experiment(mut scenario: Scenario, common: &Common) -> Result<()> {
     let stop = Stop::on_signals()?;
     let ended = run_bench(&scenario, &options, &stop);
     if output.join("report.md").exists() {
-        eprintln!("report: {}", output.join("report.html").display());
+        let page = output.join("report.html");
+        say(format_args!("report: {}", page.display()));
     }
     ended
 }
