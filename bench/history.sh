@@ -49,11 +49,13 @@ ask() {
 }
 
 # peak TAPE WINDOW FUNCTION ARG…: KiB of memory at its highest, looked at every
-# 2 ms (a lower bound where an answer takes no longer).
+# 2 ms (a lower bound where an answer takes no longer), the shell before it
+# left out.
 peak() {
   local pid kib='' now
   (launch='exec'; ask "$@") & pid=$!
-  while now=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$pid/status" 2>/dev/null) && [ -n "$now" ]; do
+  while now=$(awk -v program="${TACHO_PROGRAM##*/}" '/^Name:/ { its = $2 == program }
+    /^VmHWM:/ { print its ? $2 : 0 }' "/proc/$pid/status" 2>/dev/null) && [ -n "$now" ]; do
     kib=$now; sleep 0.002
   done
   wait "$pid" || true
