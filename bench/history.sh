@@ -6,10 +6,9 @@
 #
 # Makes the uniform and the skewed day and, for each -d, DAYS uniform days
 # (default 30; 365 are the budget's year and take 2.4 GB) and asks on the command
-# line: median wall time of 5, best CPU time, warm; once cold, that is with the
-# files dropped from the page cache; and the most memory the reader had. With -s
-# also through SQL on a server of PG_CONFIG, clock of psql. Markdown on standard
-# output.
+# line: median wall time of 5, best CPU time, warm; once cold, with the files
+# dropped from the page cache; and the most memory the reader had. With -s also
+# through SQL on a server of PG_CONFIG, clock of psql. Markdown on standard output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -48,9 +47,8 @@ ask() {
     --since "$(date -u -d "@$(($(date -d $end +%s) - seconds))" +%FT%TZ)" --n=10 "${@:2}" >/dev/null
 }
 
-# peak TAPE WINDOW FUNCTION ARG…: KiB of memory at its highest, looked at every
-# 2 ms (a lower bound where an answer takes no longer), the shell before it
-# left out.
+# peak TAPE WINDOW FUNCTION ARG…: KiB at its highest, looked at every 2 ms (a
+# lower bound where an answer takes no longer), without the shell before it.
 peak() {
   local pid kib='' now
   (launch='exec'; ask "$@") & pid=$!
