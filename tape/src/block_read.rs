@@ -49,6 +49,9 @@ struct Shared {
     columns: OnceLock<Vec<(Key, Entry)>>,
     /// All chunks but the footer; read again when they were forgotten.
     entries: OnceLock<Vec<Entry>>,
+    /// Checksum of the footer, which must be the same then: a file that is
+    /// opened by name may be another one.
+    footer_crc: u32,
     /// Rows of the dictionaries and totals by id of the table.
     rows: Vec<(u8, u32)>,
     cache: Mutex<Cache>,
@@ -115,6 +118,8 @@ fn dictionary_rows(entries: &[Entry], bytes: u64) -> Vec<(u8, u32)> {
 struct Index {
     identity: Identity,
     schema_crc: u32,
+    /// 0 without a footer.
+    footer_crc: u32,
     groups: Vec<(u32, GroupInfo)>,
     entries: Vec<Entry>,
     damage: Vec<LogDamage>,
@@ -142,6 +147,7 @@ impl BlockFile {
         let shared = Shared {
             columns: OnceLock::new(),
             entries: OnceLock::from(index.entries),
+            footer_crc: index.footer_crc,
             rows,
             file,
             path: path.to_path_buf(),
@@ -355,6 +361,7 @@ fn parse_footer(footer: &[u8]) -> Option<Index> {
     Some(Index {
         identity: parse_identity(footer)?,
         schema_crc: u32_at(footer, IDENTITY_BYTES)?,
+        footer_crc: crc32c(footer),
         groups,
         entries: entries.map(Entry::parse).collect::<Option<_>>()?,
         damage: Vec::new(),
@@ -371,6 +378,7 @@ fn rebuild(file: &dyn ReadFile, path: &Path, reason: &Error) -> Result<Index> {
     let mut index = Index {
         identity: identity.unwrap_or_default(),
         schema_crc: 0,
+        footer_crc: 0,
         groups: Vec::new(),
         entries: Vec::new(),
         damage: Vec::new(),
@@ -452,6 +460,10 @@ impl Shared {
         let bytes = self.file.bytes();
         let bytes = bytes.map_err(|e| Error::io("read file", &self.path, e))?;
         let index = read_footer(&*self.file, &self.path, bytes)?;
+        if index.footer_crc != self.footer_crc {
+            let what = "file that was written anew while it was read";
+            return Err(damaged(what, &self.path, 0));
+        }
         Ok(self.entries.get_or_init(|| index.entries))
     }
 

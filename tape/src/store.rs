@@ -614,6 +614,39 @@ mod tests {
         assert!(failed[0] && !failed[1..].contains(&true), "{failed:?}");
     }
 
+    /// A file that is opened by name for each read.
+    struct Named(std::sync::Mutex<Vec<u8>>);
+
+    impl ReadFile for Named {
+        fn bytes(&self) -> std::io::Result<u64> {
+            Ok(self.0.lock().unwrap().len() as u64)
+        }
+
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let bytes = self.0.lock().unwrap();
+            let bytes = &bytes[offset as usize..][..buffer.len()];
+            buffer.copy_from_slice(bytes);
+            Ok(buffer.len())
+        }
+    }
+
+    #[test]
+    fn a_footer_is_not_read_again_from_another_file() {
+        let named = Arc::new(Named(sealed_bytes(6).0.into()));
+        let path = Path::new("0000000001.tape");
+        let open = || {
+            let mut block = BlockFile::open(named.clone(), path, &mut Schemas::default()).unwrap();
+            block.forget_entries();
+            block.parts().next().unwrap()
+        };
+        assert!(open().ints("tick", "tick").is_ok());
+        let part = open();
+        *named.0.lock().unwrap() = sealed_bytes(7).0;
+        let error = part.ints("tick", "tick").unwrap_err();
+        assert_eq!(error.kind, error::Kind::Damaged);
+        assert!(open().ints("tick", "tick").is_ok());
+    }
+
     #[test]
     fn a_lost_footer_is_rebuilt_from_the_chunks() {
         let (mut bytes, expected) = sealed_bytes(6);
