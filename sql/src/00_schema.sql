@@ -171,7 +171,7 @@ create table tacho.awaited (
 	primary key (slot, id)
 ) partition by list (slot);
 comment on table tacho.awaited is 'waits for locks: what is locked, how, and since when somebody waits; see the head of 18_locks.sql';
-create index on tacho.awaited (slot, wait_start);
+create index on tacho.awaited (slot, wait_start, object);
 
 create table tacho.pack (
 	first_tick bigint not null,

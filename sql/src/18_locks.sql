@@ -3,6 +3,9 @@
  *
  * Rows of `awaited`, by slot of the ring: a wait is one row for as long as it
  * lasts. Objects are written as by the extension: the type, then its numbers.
+ * Where the dictionary is full, waits are stored without since when, those for
+ * one object in one row, and when these are too many, without the object: then
+ * `object` is the type alone.
  */
 create type tacho.waiting as (
 	is_hard boolean,
@@ -59,3 +62,14 @@ return row(
 	prepared_xid,
 	prepared_gid)::tacho.waiting;
 comment on function tacho._waiting is 'a wait from the numbers of what is locked; wait_start -infinity is not known';
+
+create function tacho._coarser(w tacho.waiting, level integer)
+returns tacho.waiting
+language sql immutable parallel safe
+return case level
+	when 0 then w
+	when 1 then row((w).is_hard, (w).locktype, (w).object, (w).lock_database, (w).lock_relation, (w).mode, (w).mode_held,
+		'-infinity', (w).prepared_xid, (w).prepared_gid)::tacho.waiting
+	else row((w).is_hard, (w).locktype, (w).locktype, null, null, (w).mode, (w).mode_held, '-infinity', null, null)::tacho.waiting
+end;
+comment on function tacho._coarser is 'a wait without (1) since when, (2) the object, too';

@@ -275,31 +275,44 @@ end
 $$;
 comment on function tacho._store_absent is 'ids in table session of processes of which only the id is known';
 
--- What has no room is not kept, and counted.
+-- Without room for a wait it is stored without its start; a tenth more rows are
+-- for these, and what has no room there has one row for each mode.
 create function tacho._store_waits(in_slot smallint, samples tacho.sampled[], room integer)
 returns integer[]
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-	v_last constant integer := (select coalesce(max(id), 0) from tacho.awaited where slot = in_slot);
-	v_ids integer[];
+	c_parts constant text[] := '{start, object}';
+	v_ids integer[] := array_fill(null::integer, array[cardinality(samples)]);
+	v_last integer;
+	v_left integer;
 begin
-	insert into tacho.awaited (slot, id, is_hard, locktype, object, lock_database, lock_relation, mode, mode_held,
-		wait_start, prepared_xid, prepared_gid)
-	select in_slot, x.id, (x.lock).*
-	from (
-		select y.lock, v_last + row_number() over () as id
-		from (select distinct s.lock from unnest(samples) s where (s.lock).locktype is not null) y
-		where tacho._wait_id(in_slot, y.lock) is null
-	) x
-	where x.id <= room;
-	v_ids := array(
-		select tacho._wait_id(in_slot, s.lock) from unnest(samples) with ordinality s order by s.ordinality);
-	perform tacho._count('lock waits without details', (
-		select count(*)::integer
-		from unnest(samples) with ordinality s
-		where (s.lock).locktype is not null and v_ids[s.ordinality] is null));
+	for v_level in 0 .. 2 loop
+		select coalesce(max(id), 0) into v_last from tacho.awaited where slot = in_slot;
+		insert into tacho.awaited (slot, id, is_hard, locktype, object, lock_database, lock_relation, mode, mode_held,
+			wait_start, prepared_xid, prepared_gid)
+		select in_slot, x.id, (x.lock).*
+		from (
+			select y.lock, v_last + row_number() over () as id
+			from (
+				select distinct tacho._coarser(s.lock, v_level) as lock
+				from unnest(samples) with ordinality s
+				where (s.lock).locktype is not null and v_ids[s.ordinality] is null
+			) y
+			where tacho._wait_id(in_slot, y.lock) is null
+		) x
+		where v_level = 2 or x.id <= room + v_level * (room / 10)::bigint;
+		v_ids := array(
+			select coalesce(v_ids[s.ordinality], tacho._wait_id(in_slot, tacho._coarser(s.lock, v_level)))
+			from unnest(samples) with ordinality s
+			order by s.ordinality);
+		v_left := (
+			select count(*) from unnest(samples) with ordinality s
+			where (s.lock).locktype is not null and v_ids[s.ordinality] is null);
+		exit when v_left = 0;
+		perform tacho._count('lock waits without ' || c_parts[v_level + 1], v_left);
+	end loop;
 	return nullif(v_ids, array_fill(null::integer, array[cardinality(v_ids)]));
 end
 $$;

@@ -57,6 +57,7 @@ begin
 		('current_partition', (select slot::text from tacho.ring where is_current)),
 		('sessions_in_partition', (select max(id)::text from tacho.session x join tacho.ring r using (slot) where r.is_current)),
 		('activities_in_partition', (select max(id)::text from tacho.activity x join tacho.ring r using (slot) where r.is_current)),
+		('waits_in_partition', (select max(id)::text from tacho.awaited x join tacho.ring r using (slot) where r.is_current)),
 		('texts', (select count(*)::text from tacho.text)),
 		('bytes', (select sum(pg_total_relation_size(k.oid))::text from pg_class k
 			where k.relnamespace = 'tacho'::regnamespace and k.relkind = 'r'));

@@ -36,15 +36,30 @@ select test.equal((select string_agg(a::text, ' ') from answers a), (select stri
 -- a dropped database keeps its name
 select test.equal((select avg_aas::text from tacho.aas('2026-03-01 20:00+00', '2026-03-01 20:00:01+00', database => 'db')), '8.0000', 'the database "db" does not exist');
 
--- lock waits without room keep who blocks whom, not what for
-create function test.store_waits()
-returns text
+-- lock waits without room lose since when, then the object; each has its row
+truncate tacho.counter;
+create function test.store_waits(first integer, last integer, relations integer, room integer)
+returns integer
 language sql
-return array_length(array_remove(tacho._store_waits((select slot from tacho.ring where is_current), array(
+return cardinality(array_remove(tacho._store_waits((select slot from tacho.ring where is_current), array(
 	select jsonb_populate_record(null::tacho.sampled, jsonb_build_object('pid', n, 'lock', jsonb_build_object(
-		'is_hard', true, 'locktype', 'relation', 'object', 'relation 5/' || n, 'wait_start', '2026-03-01 20:00+00')))
-	from generate_series(1, 5) n), 3), null), 1)::text;
-select test.equal(test.store_waits(), '3', 'waits with room');
-select test.equal(test.store_waits(), '3', 'and the same ones again');
-select test.equal((select format('%s %s', count(*), max(id)) from tacho.awaited), '3 3', 'a wait is one row');
-select test.equal((select value::text from tacho.counter where name = 'lock waits without details'), '4', 'the others are counted');
+		'is_hard', true, 'locktype', 'relation', 'object', 'relation 5/' || n % relations, 'lock_relation', n % relations,
+		'mode', 'ShareLock', 'wait_start', timestamptz '2026-03-01 20:00+00' + n * interval '1 second')))
+	from generate_series(first, last) n), room), null));
+create view waits as
+select count(*) filter (where wait_start > '-infinity') as whole, count(*) filter (where wait_start = '-infinity' and object ~ '/') as no_start,
+	string_agg(concat_ws(' ', object, lock_relation, mode, wait_start), ', ') filter (where object !~ '/') as no_object
+from tacho.awaited;
+create view wait_counters as
+select string_agg(name || ' ' || value, ', ' order by name) as counters from tacho.counter where name like '%waits%';
+select test.equal(test.store_waits(1, 20, 2, 20)::text, '20', 'waits with room');
+select test.equal(test.store_waits(1, 20, 2, 20)::text, '20', 'and the same ones again');
+select test.equal((select waits::text from waits), '(20,0,)', 'a wait is one row');
+select test.equal((select counters from wait_counters), null, 'nothing was left out');
+select test.equal(test.store_waits(21, 520, 2, 20)::text, '500', 'fresh waiters for the same without room');
+select test.equal((select waits::text from waits), '(20,2,)', 'share a row of the object');
+select test.equal((select counters from wait_counters), 'lock waits without start 500', 'and are counted');
+select test.equal(test.store_waits(521, 1020, 500, 20)::text, '500', 'too many objects');
+select test.equal((select waits::text from waits), '(20,2,"relation ShareLock -infinity")', 'share a row of the mode');
+select test.equal((select counters from wait_counters), 'lock waits without object 498, lock waits without start 1000', 'and are counted, too');
+select test.equal((select value from tacho.status() where metric = 'waits_in_partition'), (select max(id)::text from tacho.awaited), 'status() says how many');
