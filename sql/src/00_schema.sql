@@ -38,7 +38,8 @@ begin
 		raise exception 'tacho needs PostgreSQL 15 or later'
 			using errcode = 'feature_not_supported';
 	end if;
-	if to_regclass('tacho.setting') is not null then
+	-- to_regclass() needs the right to use the schema
+	if exists (select from pg_class where relname = 'setting' and relnamespace = to_regnamespace('tacho')) then
 		raise exception 'tacho is installed already'
 			using errcode = 'duplicate_schema',
 				hint = 'Run sql/upgrade.sql, which keeps the history; tacho.uninstall(''yes'') removes it.';
