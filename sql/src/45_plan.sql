@@ -297,33 +297,6 @@ end
 $$;
 comment on function tacho._hour_cells is 'weight and most sessions by key and bucket, from hour rows of one dimension';
 
--- Sum by key, without going through the minutes of full hours.
-create function tacho._hour_sums(q tacho.question, dimension text)
-returns setof tacho.cell
-language sql stable
-set search_path = pg_catalog, pg_temp
-begin atomic
-	select
-		null::text,
-		w.value,
-		null::integer,
-		sum(case
-			when h.hour * 3600000000 >= q.hours_from_us and (h.hour + 1) * 3600000000 <= q.hours_to_us then h.sum_ms
-			else (
-				select sum(coalesce(m.weight, m.wide) * h.unit_ms::bigint)
-				from unnest(h.weights, h.wide) with ordinality m (weight, wide, o)
-				where (h.hour * 60 + h.first_minute + m.o - 1) * 60000000 >= q.hours_from_us
-					and (h.hour * 60 + h.first_minute + m.o - 1) * 60000000 < q.hours_to_us)
-			end)::bigint,
-		null::bigint
-	from tacho.hour_key h
-	join tacho.word w on w.id = h.key
-	where h.dimension = (select d.position from tacho.dimension d where d.name = _hour_sums.dimension)
-		and h.hour between q.hours_from_us / 3600000000 and (q.hours_to_us - 1) / 3600000000
-	group by w.value;
-end;
-comment on function tacho._hour_sums is 'weight of each key (by_key) in the hours of a question without filters';
-
 create function tacho._pair_cells(q tacho.question, dimension text, by text)
 returns setof tacho.cell
 language plpgsql stable
