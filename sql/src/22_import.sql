@@ -91,6 +91,48 @@ end
 $$;
 comment on function tacho._open_hours is 'makes sure that ticks from a time on will be summed up';
 
+-- Columns may be of the type they are meant for, or texts; '' is null.
+create function tacho._lines_sql(source regclass)
+returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+return format($sql$
+	select (l.line ->> 'time')::timestamptz as time, l.n, l.line
+	from (
+		select t.ctid as n, (select jsonb_object_agg(key, nullif(value, '')) from jsonb_each_text(to_jsonb(t))) as line
+		from %s t
+	) l$sql$, source);
+comment on function tacho._lines_sql is 'a query for the rows of a table: time, place and line';
+
+-- Each waiter has one blocker, a holder if there is one.
+create function tacho._imported_lines_sql(source regclass, locks regclass)
+returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+return case when locks is null then
+	format('select time, array_agg(line order by n) as lines from (%s) s group by time order by time', tacho._lines_sql(source))
+else
+	format($sql$
+		with waits as materialized (
+			select distinct on (w.time, w.pid, w.start) w.*
+			from (
+				select l.time, l.line, (l.line ->> 'waiter')::integer as pid,
+					coalesce((l.line ->> 'waiter_start')::timestamptz, '-infinity') as start
+				from (%2$s) l
+			) w
+			order by w.time, w.pid, w.start, coalesce(w.line ->> 'hard', '0') = '1' desc, (w.line ->> 'blocker')::integer
+		)
+		select s.time, array_agg(case when w.line is null then s.line
+			else s.line || jsonb_build_object('lock', w.line) end order by s.n) as lines
+		from (%1$s) s
+		left join waits w on w.time = s.time
+			and w.pid = (s.line ->> 'pid')::integer
+			and w.start = coalesce((s.line ->> 'backend_start')::timestamptz, '-infinity')
+		group by s.time
+		order by s.time$sql$, tacho._lines_sql(source), tacho._lines_sql(locks))
+end;
+comment on function tacho._imported_lines_sql is 'a query for the ticks of a table: time and lines, with what they wait for';
+
 create function tacho.import_sessions(source regclass, sample_interval interval default '1 second', locks regclass default null)
 returns bigint
 language plpgsql volatile
@@ -105,18 +147,7 @@ declare
 	v_line record;
 	v_samples tacho.sampled[];
 	v_ticks bigint := 0;
-	-- one blocker of each waiter, a holder if there is one
-	v_lock constant text := case when locks is not null then format($sql$
-		|| coalesce((
-			select jsonb_build_object('lock', (
-				select jsonb_object_agg(key, case when value <> '' then value end)
-				from jsonb_each_text(to_jsonb(l))))
-			from %s l
-			where l.time = t.time
-				and l.waiter = t.pid
-				and l.waiter_start = t.backend_start
-			order by l.hard desc nulls last, l.blocker
-			limit 1), '{}')$sql$, locks) end;
+	v_lines constant text := tacho._imported_lines_sql(source, locks);
 begin
 	lock table tacho.mutex_maintenance in exclusive mode;
 	lock table tacho.mutex_sampler in exclusive mode;
@@ -124,17 +155,7 @@ begin
 	v_tick.tick := v_last.tick;
 	v_tick.slot_ms := v_last.slot_ms;
 	for v_line in
-		execute format($sql$
-			select time::text::timestamptz as time, array_agg(line order by ctid) as lines
-			from (
-				select t.time, t.ctid, (
-					select jsonb_object_agg(key, case when value <> '' then value end)
-					from jsonb_each_text(to_jsonb(t))) %s as line
-				from %s t
-			) x
-			group by 1
-			order by 1
-		$sql$, v_lock, source)
+		execute v_lines
 	loop
 		v_slot_ms := tacho._ms(v_line.time);
 		v_tick.interval_ms := coalesce((v_line.lines[1] ->> 'interval_ms')::integer, v_interval_ms);

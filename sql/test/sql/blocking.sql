@@ -52,3 +52,17 @@ reset role;
 select tacho.revoke_reader('blocking_reader');
 drop owned by blocking_reader;
 drop role blocking_reader;
+
+-- lock waits of a table of texts: times are compared as times, blockers as numbers, holders come first
+create table texts (time text, pid text, backend_start text, wait_event_type text);
+insert into texts select '2026-03-02T10:00:00Z', pid::text, '2026-03-02T09:00:00Z', 'Lock' from generate_series(1, 10) pid;
+insert into texts values ('2026-03-02T10:00:00Z', '11', '', 'Lock');
+create table lock_texts (time text, waiter text, waiter_start text, blocker text, hard text, locktype text, lock_database text, field1 text, mode_requested text);
+insert into lock_texts
+select '2026-03-02 10:00:00.000+00', x.waiter, x.start, x.blocker, x.hard, 'relation', '5', '16400', '8'
+from (values ('1', '2026-03-02 09:00+00', '10', '1'), ('1', '2026-03-02 10:00+01', '9', '1'),
+	('2', '2026-03-02 09:00+00', '3', ''), ('2', '2026-03-02 09:00+00', '4', '1'),
+	('3', '2026-03-02 08:00+00', '4', '1'), ('11', '', '4', '1')) x (waiter, start, blocker, hard);
+select test.equal(tacho.import_sessions('texts', locks => 'lock_texts')::text, '1', 'a tick with lock waits as texts');
+select test.equal(test.rows($$select tree, via, mode from tacho.blocking(at => '2026-03-02 10:00+00')$$),
+	'(4,,) ("  2",lock,AccessExclusiveLock) ("  11",lock,AccessExclusiveLock) (9,,) ("  1",lock,AccessExclusiveLock)', 'one blocker each');
