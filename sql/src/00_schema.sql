@@ -159,7 +159,7 @@ create index on tacho.activity (slot, query_id, wait_event);
 create table tacho.awaited (
 	slot smallint not null,
 	id integer not null,
-	is_hard boolean not null,
+	is_hard boolean,
 	locktype text not null,
 	object text not null,
 	lock_database bigint,
@@ -169,6 +169,7 @@ create table tacho.awaited (
 	wait_start timestamptz not null,
 	prepared_xid bigint,
 	prepared_gid text,
+	is_imported boolean,
 	primary key (slot, id)
 ) partition by list (slot);
 comment on table tacho.awaited is 'waits for locks: what is locked, how, and since when somebody waits; see the head of 18_locks.sql';

@@ -17,10 +17,11 @@ create type tacho.waiting as (
 	mode_held text,
 	wait_start timestamptz,
 	prepared_xid bigint,
-	prepared_gid text
+	prepared_gid text,
+	is_imported boolean
 );
 comment on type tacho.waiting is
-'what a session waits for; is_hard: the blocker holds it, else it is only ahead in the queue; prepared_*: the blocker is a prepared transaction';
+'what a session waits for; is_hard: the blocker holds it, false: it is only ahead in the queue, null: nobody was seen; prepared_*: the blocker is a prepared transaction; is_imported: its numbers may be of another server, null = not';
 
 -- From the weakest to the strongest.
 create function tacho._lock_modes()
@@ -47,7 +48,7 @@ end;
 comment on function tacho._lock_object is 'a locked object as text, from its numbers';
 
 create function tacho._waiting(is_hard boolean, locktype text, database bigint, a bigint, b bigint, c bigint,
-	mode text, mode_held text, wait_start timestamptz, prepared_xid bigint, prepared_gid text)
+	mode text, mode_held text, wait_start timestamptz, prepared_xid bigint, prepared_gid text, is_imported boolean default null)
 returns tacho.waiting
 language sql immutable parallel safe
 return row(
@@ -60,7 +61,8 @@ return row(
 	mode_held,
 	coalesce(wait_start, '-infinity'),
 	prepared_xid,
-	prepared_gid)::tacho.waiting;
+	prepared_gid,
+	is_imported)::tacho.waiting;
 comment on function tacho._waiting is 'a wait from the numbers of what is locked; wait_start -infinity is not known';
 
 create function tacho._coarser(w tacho.waiting, level integer)
@@ -69,7 +71,7 @@ language sql immutable parallel safe
 return case level
 	when 0 then w
 	when 1 then row((w).is_hard, (w).locktype, (w).object, (w).lock_database, (w).lock_relation, (w).mode, (w).mode_held,
-		'-infinity', (w).prepared_xid, (w).prepared_gid)::tacho.waiting
-	else row((w).is_hard, (w).locktype, (w).locktype, null, null, (w).mode, (w).mode_held, '-infinity', null, null)::tacho.waiting
+		'-infinity', (w).prepared_xid, (w).prepared_gid, (w).is_imported)::tacho.waiting
+	else row((w).is_hard, (w).locktype, (w).locktype, null, null, (w).mode, (w).mode_held, '-infinity', null, null, (w).is_imported)::tacho.waiting
 end;
 comment on function tacho._coarser is 'a wait without (1) since when, (2) the object, too';

@@ -102,8 +102,8 @@ begin atomic
 	where x.slot = in_slot
 		and x.wait_start = (w).wait_start
 		and x.object = (w).object
-		and (x.is_hard, x.mode, x.mode_held, x.prepared_xid) is not distinct from
-			((w).is_hard, (w).mode, (w).mode_held, (w).prepared_xid)
+		and (x.is_hard, x.mode, x.mode_held, x.prepared_xid, x.is_imported) is not distinct from
+			((w).is_hard, (w).mode, (w).mode_held, (w).prepared_xid, (w).is_imported)
 	limit 1;
 end;
 comment on function tacho._wait_id is 'the row of a wait in table awaited';
@@ -291,7 +291,7 @@ begin
 	for v_level in 0 .. 2 loop
 		select coalesce(max(id), 0) into v_last from tacho.awaited where slot = in_slot;
 		insert into tacho.awaited (slot, id, is_hard, locktype, object, lock_database, lock_relation, mode, mode_held,
-			wait_start, prepared_xid, prepared_gid)
+			wait_start, prepared_xid, prepared_gid, is_imported)
 		select in_slot, x.id, (x.lock).*
 		from (
 			select y.lock, v_last + row_number() over () as id

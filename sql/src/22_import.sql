@@ -29,7 +29,8 @@ begin atomic
 			where (line ->> 'modes_held')::integer >> m.n::integer & 1 = 1 order by m.n desc limit 1),
 		(line ->> 'wait_start')::timestamptz,
 		nullif((line ->> 'blocker_xid')::bigint, 0),
-		line ->> 'blocker_gid');
+		line ->> 'blocker_gid',
+		true);
 end;
 comment on function tacho._imported_lock is 'a line of imported lock waits';
 

@@ -78,7 +78,7 @@ begin
 		select
 			p.pid,
 			coalesce(p.blocker, 0) as blocker,
-			tacho._waiting(coalesce(p.granted, true), p.locktype, p.database, p.a, p.b, p.c, p.mode,
+			tacho._waiting(p.granted, p.locktype, p.database, p.a, p.b, p.c, p.mode,
 				case when p.granted then p.held end, p.waitstart, x.transaction::text::bigint, x.gid) as lock
 		from pairs p
 		left join lateral (
@@ -183,6 +183,23 @@ end
 $$;
 comment on function tacho._mark_gap is 'adds a gap marker when at least ten ticks and ten seconds are missing';
 
+-- A step has one marker: until its slots are over time only goes on.
+create function tacho._mark_step(slot_ms bigint, last_ms bigint, last_interval_ms integer)
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_since constant timestamptz := tacho._time(slot_ms * 1000);
+	v_until constant timestamptz := tacho._time((last_ms + last_interval_ms) * 1000);
+begin
+	if not exists (select from tacho.marker m where m.kind = 'clock step' and m.period_end = v_until and m.period_start <= v_since) then
+		perform tacho._mark('clock step', format('the clock was set back by %s s', (last_ms - slot_ms) / 1000), v_since, v_until);
+	end if;
+end
+$$;
+comment on function tacho._mark_step is 'adds a marker when the clock was set back behind the newest tick';
+
 -- What is summed up stays; everything behind it is gone and was not idle.
 create function tacho._mark_loss(slot_ms bigint)
 returns void
@@ -222,9 +239,8 @@ begin
 	if v_last_ms >= slot_ms or slot_ms < (select ms from tacho.watermark where name = 'hour') then
 		if v_last_ms > slot_ms then
 			update tacho.hot h set is_apart = true where h.start_ms = v_last_ms and h.is_apart is null;
-			if found and v_last_ms > slot_ms + 1000 + interval_ms then
-				perform tacho._mark('clock step', format('the clock was set back by %s s', (v_last_ms - slot_ms) / 1000),
-					tacho._time(slot_ms * 1000), tacho._time((v_last_ms + v_last_interval) * 1000));
+			if v_last_ms > slot_ms + 1000 + interval_ms then
+				perform tacho._mark_step(slot_ms, v_last_ms, v_last_interval);
 			end if;
 		end if;
 		if coalesce(v_last_ms > slot_ms + 1000 + interval_ms, true) then

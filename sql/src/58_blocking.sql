@@ -246,17 +246,18 @@ language sql immutable parallel safe
 return case when (lock).wait_start > '-infinity' then greatest(at_ms - tacho._ms((lock).wait_start), 0) end;
 comment on function tacho._waited_ms is 'for how long somebody waited at a time';
 
-create function tacho._relation_name(in_database bigint, relation bigint)
+create function tacho._relation_name(lock tacho.awaited)
 returns text
 language sql stable
 set search_path = pg_catalog, pg_temp
 begin atomic
 	select k.oid::regclass::text
 	from pg_class k
-	where k.oid = relation::oid
-		and in_database in (0, (select d.oid::bigint from pg_database d where d.datname = current_database()));
+	where k.oid = (lock).lock_relation::oid
+		and (lock).is_imported is null
+		and (lock).lock_database in (0, (select d.oid::bigint from pg_database d where d.datname = current_database()));
 end;
-comment on function tacho._relation_name is 'name of a relation of this database, as long as it exists';
+comment on function tacho._relation_name is 'name of a relation of this database that was recorded here, as long as it exists';
 
 -- What is known of a head, as seen at its last tick.
 create function tacho._blocker_rows(heads tacho.head[], levels integer[])
@@ -303,7 +304,7 @@ begin atomic
 		(h.lock).object,
 		(h.lock).lock_database,
 		(h.lock).lock_relation,
-		tacho._relation_name((h.lock).lock_database, (h.lock).lock_relation),
+		tacho._relation_name(h.lock),
 		(h.lock).mode,
 		(h.lock).mode_held,
 		tacho._time(h.first_ms * 1000),

@@ -52,6 +52,16 @@ same "$(psql -F ' ' -c "select kind, prepared_gid, locktype, mode_held, waiters 
 	"prepared transaction paid 4711 transactionid ExclusiveLock 1" "the head of a window"
 await ok "select replace(tacho.take_sample(), 'late', 'ok')"
 same "$(psql -c "select count(*) from tacho.awaited")" 4 "a wait is one row for as long as it lasts"
+psql -c "alter function tacho._conflict rename to _conflict_whole" \
+	-c "create function tacho._conflict(requested text, held text) returns boolean language sql return false"
+await ok "select replace(tacho.take_sample(), 'late', 'ok')"
+same "$(psql -F ' ' -c "select level, coalesce(application, tree), kind, via, object is not null from tacho.blocking(at => now()) order by 1, 2")" \
+	"0 (lost) lost  f
+1 advised session  t
+1 alter session  t
+1 paid session  t
+1 reader session  t" "nobody is seen who holds it, nor ahead in the queue"
+psql -c "drop function tacho._conflict" -c "alter function tacho._conflict_whole rename to _conflict"
 release() { psql -c "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()" >/dev/null; }
 release
 psql -c "rollback prepared 'paid 4711'"

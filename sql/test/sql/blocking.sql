@@ -66,3 +66,18 @@ from (values ('1', '2026-03-02 09:00+00', '10', '1'), ('1', '2026-03-02 10:00+01
 select test.equal(tacho.import_sessions('texts', locks => 'lock_texts')::text, '1', 'a tick with lock waits as texts');
 select test.equal(test.rows($$select tree, via, mode from tacho.blocking(at => '2026-03-02 10:00+00')$$),
 	'(4,,) ("  2",lock,AccessExclusiveLock) ("  11",lock,AccessExclusiveLock) (9,,) ("  1",lock,AccessExclusiveLock)', 'one blocker each');
+
+-- numbers of another server name no relation of this one; those recorded here do
+insert into texts (time, pid, wait_event_type) values ('2026-03-02T10:00:10Z', '1', 'Lock');
+insert into lock_texts
+select '2026-03-02T10:00:10Z', '1', '', '9', '1', 'relation', d.oid::text, 'line'::regclass::oid::text, '8'
+from pg_database d where d.datname = current_database();
+delete from texts where time < '2026-03-02T10:00:10Z';
+select test.equal(tacho.import_sessions('texts', locks => 'lock_texts')::text, '1', 'a lock on a number known here');
+create view locked as
+select h.relation, h.lock_relation = 'line'::regclass::oid as same, h.lock_database = d.oid as here
+from tacho.blocking(since => '2026-03-02 10:00:10+00', until => '2026-03-02 10:00:11+00') h
+join pg_database d on d.datname = current_database();
+select test.equal((select locked::text from locked), '(,t,t)', 'an imported lock has its numbers, and no name');
+update tacho.awaited set is_imported = null;
+select test.equal((select locked::text from locked), '(public.line,t,t)', 'one recorded here has its name');

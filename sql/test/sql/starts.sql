@@ -89,7 +89,23 @@ select test.equal((select count(*) > 0 from tacho.sessions(since => '2026-03-01'
 -- a clock set back: what begins then has an earlier start, and is told
 call test.live(tacho._ms('2026-03-01 12:10+00'), 1);
 update tacho.setting set enabled = true;
-select test.equal(tacho._take_sample(tacho._ms('2026-03-01 12:09:50+00'), 1000), 'taken', 'a slot of the past');
+create function test.steps(slot timestamptz)
+returns text
+language plpgsql
+as $$
+declare
+	v_result constant text := tacho._take_sample(tacho._ms(slot), 1000);
+begin
+	return (
+		select concat_ws(' ', v_result, count(*), (array_agg(period_start::time || '-' || period_end::time order by period_start))[1])
+		from tacho.marker
+		where kind = 'clock step');
+end
+$$;
+select test.equal(test.steps('2026-03-01 12:09:59+00'), 'taken 0', 'a second back is not worth a marker');
+select test.equal(test.steps('2026-03-01 12:09:50+00'), 'taken 1 12:09:50-12:10:01', 'a slot of the past');
+select test.equal(test.steps('2026-03-01 12:09:51+00'), 'taken 1 12:09:50-12:10:01', 'a marker a step');
+select test.equal(test.steps('2026-03-01 12:09:40+00'), 'taken 2 12:09:40-12:10:01', 'back once more, without a tick between');
 select test.equal((select is_apart::text from tacho.hot), 'true', 'the last tick is no reference any more');
 with s as (
 	select row(101, null, timestamptz '2026-03-01 00:00+00', null, 'foreground', null, null, null, null, null, null, 'active', null, null, 'CPU*', 0, 1, null, null,
@@ -97,3 +113,5 @@ with s as (
 )
 select tacho._store_tick(row(9999999, tacho._ms('2026-03-01 12:10:01+00'), 1000, 1, null, null, 1)::tacho.tick, array[x], tacho._ms('2026-03-01 12:10+00')) from s;
 select test.equal((select query_start::text from tacho.samples('2026-03-01 12:10:01+00', '2026-03-01 12:10:02+00')), timestamptz '2026-03-01 12:09:52+00'::text, 'its start');
+select tacho._pack(tacho._ms('2026-03-02'));
+select test.equal(test.steps('2026-03-01 12:09:30+00'), 'taken 3 12:09:30-12:10:02', 'back behind a tick that is packed');
