@@ -57,7 +57,7 @@ peak() {
     kib=$now; sleep 0.002
   done
   wait "$pid" || true
-  echo "$kib"
+  echo "${kib/#0/–}"
 }
 
 # timed COMMAND…: wall and CPU ms.
