@@ -66,18 +66,20 @@ is(sql(q{select min_exec_time + max_exec_time from tacho.statements where query 
 	'resetting extremes resets those of all stripes');
 $node->restart;
 is(calls('hot'), 8100, 'a restart keeps what all stripes have counted');
-load('hot', '-c', 2, '-t', 50);
+load('hot', '-c', 1, '-t', 100);
 is(calls('hot'), 8200, '... and goes on');
 
-# more contended statements than groups of stripes
+# more contended statements than groups of stripes, of which none is taken
+sql('select tacho.statements_reset()');
 my $before = info('skipped');
+my $promotions = info('promotions');
 my $each = join ';', map { "with many$_ as (select 1) select from many$_" } 1 .. 65;
 sql($each);
 my @many = split /\n/, query_id('many[0-9]+');
 is(scalar(@many), 65, '65 statements');
 sql(join ';', map { "select stripes_lock($_, 1)" } @many);
 sql($each);
-is(info('promotions'), 64, '64 statements have more stripes');
+is(info('promotions') - $promotions, 64, '64 statements have more stripes');
 is(info('skipped') - $before, 1, 'the 65th has none to get: skipped, not waited for');
 sql(join ';', map { "select stripes_unlock($_)" } @many);
 is(calls('many[0-9]+'), 65 + 64, 'all others were counted');
