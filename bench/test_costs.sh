@@ -49,3 +49,10 @@ check "and the report says so" grep -q '| pg_ash (ash-slow) | > 1000.00 | > ' "$
 check "an installer that is not there is named" refused "could not read \"$dir/none.sql\"" history --pg-ash "$dir/none.sql"
 check "pg_ash is no variant of anything else" refused "--pg-ash is for scenarios with pg_ash in them" overhead \
 	--pg-ash "$dir/ash-small.sql"
+
+polled() { # by the script of its own, which stops reading by itself
+	BENCH_DIR=$(mktemp -d "$dir/polled.XXXXXX") BENCH_BIN=$bin timeout 120 "$repo/bench/statements.sh" -w churn \
+		-v "none tacho" -c 4 -R 55% -p 1 -r 1 -t 2 >"$dir/polled.md"
+}
+check "latencies are measured while the view is read, too" polled
+check "and reported for both" grep -Eq '^\| tacho \|( [0-9]+\.[0-9]+ \|){8}$' "$dir/polled.md"

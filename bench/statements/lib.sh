@@ -60,9 +60,11 @@ account() { # VARIANT EXECUTED HOT
     awk -v v="$1" -v executed="$2" -v hot="$3" '{ printf "| %s | %d | %d | %d | %d of %d | %s %% |\n", v, executed, $1, $2, $3, hot, $4 }'
 }
 
-# CPU time of the server's ended backends in us, when all have ended
+# CPU time of the server's ended backends in us, when all but one that reads the
+# view have ended
 backends_us() { # VARIANT
-  local alone="SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+  local alone="SELECT count(*) FROM pg_stat_activity
+                WHERE backend_type = 'client backend' AND application_name <> 'poller'"
   until [ "$(PGOPTIONS='-c pg_stat_statements.track=none -c tacho.statements_track=none' \
     sql -c "$alone" postgres)" = 1 ]; do sleep 0.1; done
   awk -v hz="$(getconf CLK_TCK)" '{ printf "%d", ($16 + $17) * 1e6 / hz }' "/proc/$(head -n 1 "$BENCH_DIR/$1/postmaster.pid")/stat"
@@ -88,7 +90,7 @@ measure_polled() { # VARIANT
   local poller
   if [ "$1" = none ]; then measure "$1"; return; fi
   # psql itself is what is ended; then nobody reads what the loop writes
-  "$bin/psql" -XAtq -v ON_ERROR_STOP=1 -h "$BENCH_DIR/run" -p "$port" -U postgres postgres \
+  PGAPPNAME=poller "$bin/psql" -XAtq -v ON_ERROR_STOP=1 -h "$BENCH_DIR/run" -p "$port" -U postgres postgres \
     < <(while sleep "$poll"; do echo "COPY (TABLE $(view "$1")) TO STDOUT;"; done) \
     >/dev/null 2>"$BENCH_DIR/poller" &
   poller=$!
