@@ -104,6 +104,8 @@ impl Store {
     fn read(&mut self, storage: &dyn Storage, opened: &[Opened]) -> (Vec<Part>, usize) {
         let mut schemas = Schemas::default();
         let mut parts: Vec<Part> = Vec::new();
+        // Of merged files that are damaged.
+        let mut doubtful: Vec<Part> = Vec::new();
         let mut later = Repeats::default();
         let (mut valid, mut replacing) = (HashSet::new(), Vec::<Numbers>::new());
         let mut vanished = 0;
@@ -127,13 +129,16 @@ impl Store {
                     if opened.len() > FILES_KNOWN {
                         block.forget_entries();
                     }
-                    parts.extend(block.parts());
                     later.sealed(numbers.first, &block);
                     if !numbers.is_merged() {
                         valid.insert(numbers);
                     } else if block.damage.is_empty() {
                         replacing.push(numbers);
+                    } else {
+                        doubtful.extend(block.parts());
+                        continue;
                     }
+                    parts.extend(block.parts());
                 }
                 // Merged or removed meanwhile.
                 Err(error) if error.kind == error::Kind::NotFound => vanished += 1,
@@ -154,6 +159,9 @@ impl Store {
                 Err(error) => self.unreadable(&path, file.listed.bytes, &error),
             }
         }
+        // Those whose parents are all there.
+        doubtful.retain(|part| !is_covered_by(part, &parts));
+        parts.extend(doubtful);
         (parts, vanished)
     }
 
@@ -358,6 +366,14 @@ fn part_of(contents: LogContents, path: PathBuf) -> Option<Part> {
         .has_rows()
         .then(|| builder.finish(contents.header.identity))?;
     Some(part.of_file(path, true))
+}
+
+/// Others begin and end where the part does: the writer removes what it has
+/// merged in order.
+fn is_covered_by(part: &Part, others: &[Part]) -> bool {
+    let mut of_node = others.iter().filter(|o| o.node() == part.node());
+    of_node.clone().any(|o| o.first_tick() == part.first_tick())
+        && of_node.any(|o| o.last_tick() == part.last_tick())
 }
 
 /// Leaves out parts whose ticks lie within those of another part of the node,
