@@ -7,6 +7,7 @@ use crate::reader::time;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use tacho_tape::schema::{ColumnType, RUN, Schema, TableDef};
 use tacho_tape::{BytesColumn, Column, Part};
 
@@ -76,7 +77,7 @@ pub fn export(
     };
     let names = fields.iter().map(|f| f.name.as_str());
     rows.out.write_record(names).map_err(system_error)?;
-    let mut texts_of: Option<PathBuf> = None;
+    let mut texts_of: Option<Arc<PathBuf>> = None;
     for part in parts.iter().filter(|p| window.meets(p)) {
         let Some(table) = exchange::table_of(part.schema(), kind) else {
             continue;

@@ -1,7 +1,8 @@
 //! Sealed files: a head, chunks, a footer, a tail. A chunk is the schema, a
 //! group's bounds, or one column of one table of a group; group 0 holds the
-//! dictionaries that all groups share. Every chunk says what it is and has a
-//! checksum, so the footer can be rebuilt by going through the chunks.
+//! dictionaries that all groups share. The footer says where its chunks are,
+//! the index before it those of the other groups. Every chunk says what it is
+//! and has a checksum, so both can be rebuilt by going through the chunks.
 //!
 //! A sealed file of the writer has one group; a file of many groups differs
 //! in nothing else.
@@ -21,7 +22,8 @@ use std::sync::Arc;
 pub(crate) const HEAD_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x54];
 pub(crate) const CHUNK_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x4B];
 pub(crate) const TAIL_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x45];
-pub(crate) const VERSION: u8 = 1;
+/// That is written; all from 1 on are read.
+pub(crate) const VERSION: u8 = 2;
 /// Bytes of the head.
 pub(crate) const HEAD_BYTES: usize = 44;
 /// Bytes of the tail.
@@ -37,6 +39,7 @@ pub(crate) const SCHEMA: u8 = 1;
 pub(crate) const GROUP: u8 = 2;
 pub(crate) const COLUMN: u8 = 3;
 pub(crate) const FOOTER: u8 = 4;
+pub(crate) const INDEX: u8 = 5;
 
 /// What a chunk is, and in the footer where it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -147,6 +150,8 @@ pub struct FrameRange {
 }
 
 const GROUP_FIELDS: usize = 11;
+/// Bytes of what a group says, at least.
+pub(crate) const GROUP_BYTES: usize = GROUP_FIELDS * 8;
 
 impl GroupInfo {
     fn encode(&self) -> Vec<u8> {
@@ -176,8 +181,11 @@ impl GroupInfo {
 
     pub(crate) fn parse(bytes: &[u8]) -> Option<GroupInfo> {
         let field = |i: usize| u64_at(bytes, i * 8);
-        let tables = bytes.get(GROUP_FIELDS * 8..)?.chunks_exact(5);
-        let rows = tables.map(|t| Some((t[0], u32_at(t, 1)?)));
+        let tables = bytes.get(GROUP_BYTES..)?.chunks_exact(5);
+        let mut rows = Vec::with_capacity(tables.len());
+        for table in tables {
+            rows.push((table[0], u32_at(table, 1)?));
+        }
         Some(GroupInfo {
             first_tick: field(0)?,
             last_tick: field(1)?,
@@ -192,7 +200,7 @@ impl GroupInfo {
                 last: field(8)?,
                 tick_base: field(9)?,
             },
-            rows: rows.collect::<Option<_>>()?,
+            rows,
         })
     }
 }
@@ -259,14 +267,19 @@ impl BlockWriter {
             schema_crc: schema_crc(&frame),
         };
         writer.write(&head)?;
-        let (data, plain_bytes) = codec::compress(&frame)?;
+        writer.packed(SCHEMA, &frame)?;
+        Ok(writer)
+    }
+
+    /// Writes a chunk of group 0 that is no column, in zstd.
+    fn packed(&mut self, kind: u8, plain: &[u8]) -> Written {
+        let (data, plain_bytes) = codec::compress(plain)?;
         let entry = Entry {
-            kind: SCHEMA,
+            kind,
             plain_bytes,
             ..Entry::default()
         };
-        writer.chunk(entry, &data)?;
-        Ok(writer)
+        self.chunk(entry, &data)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Written {
@@ -312,8 +325,8 @@ impl BlockWriter {
         self.group_info(number, &group)
     }
 
-    /// Writes the dictionaries and totals, footer and tail and synchronises
-    /// the file; returns its length.
+    /// Writes the dictionaries and totals, index, footer and tail and
+    /// synchronises the file; returns its length.
     ///
     /// # Errors
     /// The bytes could not be written.
@@ -329,17 +342,23 @@ impl BlockWriter {
         self.end()
     }
 
-    /// Writes footer and tail and synchronises the file; returns its length.
+    /// Writes index, footer and tail and synchronises the file; returns its
+    /// length.
     pub(crate) fn end(mut self) -> Result<u64> {
+        let of_groups = self.entries.extract_if(.., |e| e.group != 0);
+        let mut index = Vec::new();
+        of_groups.for_each(|entry| entry.encode(&mut index));
+        if !index.is_empty() {
+            self.packed(INDEX, &index)?;
+        }
         let footer = self.footer();
-        let (data, plain_bytes) = codec::compress(&footer)?;
+        let at = self.offset;
+        // As it is: who opens many files would be kept by zstd.
         let entry = Entry {
             kind: FOOTER,
-            plain_bytes,
             ..Entry::default()
         };
-        let at = self.offset;
-        self.chunk(entry, &data)?;
+        self.chunk(entry, &footer)?;
         let mut tail = TAIL_MAGIC.to_vec();
         tail.extend_from_slice(&((self.offset - at) as u32).to_le_bytes());
         tail.extend_from_slice(&at.to_le_bytes());

@@ -1,28 +1,22 @@
-//! Reads sealed files. Opening reads tail and footer; when they are damaged,
-//! the chunks are gone through instead. Columns are read and decoded when
-//! they are asked for, and kept.
+//! Reads sealed files. Opening reads tail and footer (`footer.rs`). Where the
+//! columns of groups are is read when one is asked for; columns are decoded
+//! then, and kept.
 
-use crate::block::{
-    CHUNK_BYTES, CHUNK_MAGIC, COLUMN, ENTRY_BYTES, Entry, FOOTER, FrameRange, GROUP, GroupInfo,
-    HEAD_BYTES, HEAD_MAGIC, MAX_ROWS, SCHEMA, TAIL_BYTES, TAIL_MAGIC, VERSION, at_ticks,
-    schema_crc, schema_frame,
-};
+use crate::block::{COLUMN, Entry, FrameRange, GroupInfo, MAX_ROWS, at_ticks};
 use crate::codec::{self, Span, Stretch};
 use crate::error::{Error, Kind, Result};
-use crate::frame::{Frame, crc32c, u32_at, u64_at};
-use crate::hello;
-use crate::log::{IDENTITY_BYTES, LogDamage, parse_identity};
+use crate::footer::{Bytes, Footer, damage_of, index_entry};
+use crate::log::LogDamage;
 use crate::part::{Identity, Part, PartInfo, Source};
 use crate::query::totals;
-use crate::schema::{ColumnType, FAR_MS, RUN, Schema};
-use crate::storage::{ReadFile, read_all};
+use crate::schema::{ColumnType, RUN, Schema};
+use crate::storage::ReadFile;
 use crate::table::{BytesColumn, Column, Strings};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Most rows of a table by the length of its file.
-const ROWS_PER_BYTE: u64 = 1 << 12;
+pub use crate::footer::Schemas;
 
 /// Codings of columns that are spans.
 const AS_SPANS: [u8; 2] = [codec::CONSTANT, codec::SPANS];
@@ -33,28 +27,37 @@ const MAX_DEPTH: u8 = 4;
 /// An open sealed file.
 pub struct BlockFile {
     shared: Arc<Shared>,
-    groups: Vec<(u32, GroupInfo)>,
-    identity: Identity,
     /// What was damaged when it was opened; columns say so when they are read.
     pub damage: Vec<LogDamage>,
 }
 
 /// What all groups of a file share.
 struct Shared {
-    file: Arc<dyn ReadFile>,
-    path: PathBuf,
+    bytes: Bytes,
     schema: Arc<Schema>,
-    /// Chunks of columns by group, table, column, ascending; made when one is
-    /// asked for.
-    columns: OnceLock<Vec<(Key, Entry)>>,
-    /// All chunks but the footer; read again when they were forgotten.
-    entries: OnceLock<Vec<Entry>>,
-    /// Checksum of the footer, which must be the same then: a file that is
-    /// opened by name may be another one.
-    footer_crc: u32,
+    identity: Identity,
+    /// But for group 0.
+    groups: Vec<(u32, GroupInfo)>,
     /// Rows of the dictionaries and totals by id of the table.
     rows: Vec<(u8, u32)>,
+    /// Checksum of the footer, which must be the same when it is read again: a
+    /// file that is opened by name may be another one.
+    footer_crc: u32,
+    /// What the footer says of chunks, read again when it is needed: among
+    /// many files most are not asked.
+    entries: OnceLock<Vec<Entry>>,
+    index: OnceLock<Box<Index>>,
     cache: Mutex<Cache>,
+}
+
+/// What the index says of chunks.
+#[derive(Default)]
+struct Index {
+    entries: Vec<Entry>,
+    /// It is damaged.
+    damage: Option<LogDamage>,
+    /// It is damaged, and something beside it, which may be a column.
+    lost: Option<LogDamage>,
 }
 
 /// Group, table, column.
@@ -66,120 +69,64 @@ struct Cache {
     strings: HashMap<Key, BytesColumn>,
 }
 
-/// Schemas that were read, by checksum: most files have the same.
-#[derive(Default)]
-pub struct Schemas(HashMap<u32, Arc<Schema>>);
-
-impl Schemas {
-    /// Knows a schema, with table `run`, as if a file had it.
-    pub(crate) fn learn(&mut self, schema: &Schema) {
-        let crc = schema_crc(&schema_frame(schema));
-        self.0.insert(crc, Arc::new(schema.clone()));
-    }
-}
-
-fn damaged(what: impl Into<String>, path: &Path, offset: u64) -> Error {
-    Error::damaged(what).at(path).offset(offset)
-}
-
-/// Readers take memory for the rows a table claims: as many as a file of this
-/// length may hold.
-fn most_rows(bytes: u64) -> u64 {
-    bytes.saturating_mul(ROWS_PER_BYTE).min(MAX_ROWS as u64)
-}
-
-fn check_groups(index: &Index, bytes: u64) -> Result<()> {
-    let most = most_rows(bytes);
-    let mut rows = index.groups.iter().flat_map(|g| &g.1.rows);
-    if rows.any(|r| u64::from(r.1) > most) {
-        let what = "group with more rows than its file can hold";
-        return Err(Error::damaged(what));
-    }
-    let far = |ms: i64| ms.unsigned_abs() >= FAR_MS;
-    let mut ticks = index.groups.iter().filter(|g| g.1.min_ms <= g.1.max_ms);
-    match ticks.any(|g| far(g.1.min_ms) || far(g.1.max_ms)) {
-        true => Err(Error::damaged("group with impossible times")),
-        false => Ok(()),
-    }
-}
-
-/// Rows of the dictionaries by what their columns say.
-fn dictionary_rows(entries: &[Entry], bytes: u64) -> Vec<(u8, u32)> {
-    let most = most_rows(bytes);
-    let shared = entries.iter().filter(|e| e.kind == COLUMN && e.group == 0);
-    let shared = shared.filter(|e| u64::from(e.rows) <= most);
-    let mut rows: Vec<(u8, u32)> = shared.map(|e| (e.table, e.rows)).collect();
-    rows.sort_unstable();
-    rows.dedup_by_key(|r| r.0);
-    rows
-}
-
-/// What is known of a file before its columns.
-struct Index {
-    identity: Identity,
-    schema_crc: u32,
-    /// 0 without a footer.
-    footer_crc: u32,
-    groups: Vec<(u32, GroupInfo)>,
-    entries: Vec<Entry>,
-    damage: Vec<LogDamage>,
-}
-
 impl BlockFile {
     /// Opens a sealed file.
     ///
     /// # Errors
     /// It could not be read, is of a later version, or nothing of it is valid.
     pub fn open(file: Arc<dyn ReadFile>, path: &Path, schemas: &mut Schemas) -> Result<BlockFile> {
-        let bytes = file.bytes().map_err(|e| Error::io("read file", path, e))?;
-        let index = match read_footer(&*file, path, bytes) {
-            Ok(index) => index,
-            Err(error) if matches!(error.kind, Kind::Io | Kind::Version) => return Err(error),
-            Err(error) => rebuild(&*file, path, &error)?,
-        };
-        check_groups(&index, bytes).map_err(|e| e.at(path))?;
-        let schema = read_schema(&*file, path, &index, schemas)?;
-        let shared_rows = index.groups.iter().find(|g| g.0 == 0);
-        let rows = match shared_rows {
-            Some((_, group)) => group.rows.clone(),
-            None => dictionary_rows(&index.entries, bytes),
-        };
+        let bytes = Bytes::new(file, Arc::new(path.to_path_buf()))?;
+        let footer = Footer::read(&bytes)?;
+        BlockFile::new(bytes, footer, schemas)
+    }
+
+    /// The same for somebody who reads all of it and must know what is damaged
+    /// before: its index is read, too.
+    ///
+    /// # Errors
+    /// As of [`BlockFile::open`].
+    pub fn open_whole(
+        file: Arc<dyn ReadFile>,
+        path: &Path,
+        schemas: &mut Schemas,
+    ) -> Result<BlockFile> {
+        let bytes = Bytes::new(file, Arc::new(path.to_path_buf()))?;
+        let footer = Footer::read(&bytes)?.with_index(&bytes)?;
+        BlockFile::new(bytes, footer, schemas)
+    }
+
+    /// A file whose footer was read.
+    pub(crate) fn new(bytes: Bytes, footer: Footer, schemas: &mut Schemas) -> Result<BlockFile> {
+        let schema = schemas.of(&bytes, &footer)?;
+        let entries = OnceLock::new();
+        if !footer.damage.is_empty() {
+            let _ = entries.set(sorted(footer.entries));
+        }
         let shared = Shared {
-            columns: OnceLock::new(),
-            entries: OnceLock::from(index.entries),
-            footer_crc: index.footer_crc,
-            rows,
-            file,
-            path: path.to_path_buf(),
+            bytes,
             schema,
+            identity: footer.identity,
+            groups: footer.groups,
+            rows: footer.rows,
+            footer_crc: footer.crc,
+            entries,
+            index: OnceLock::new(),
             cache: Mutex::default(),
         };
         Ok(BlockFile {
             shared: Arc::new(shared),
-            groups: index.groups.into_iter().filter(|g| g.0 != 0).collect(),
-            identity: index.identity,
-            damage: index.damage,
+            damage: footer.damage,
         })
-    }
-
-    /// Gives back the memory of what the footer says of columns, which is read
-    /// again when it is needed. A file without a valid footer keeps it.
-    pub fn forget_entries(&mut self) {
-        if let Some(shared) = Arc::get_mut(&mut self.shared)
-            && self.damage.is_empty()
-        {
-            shared.entries.take();
-        }
     }
 
     /// Who wrote it.
     pub fn identity(&self) -> &Identity {
-        &self.identity
+        &self.shared.identity
     }
 
     /// The frames it was made of, by group.
     pub fn frames(&self) -> impl Iterator<Item = FrameRange> {
-        self.groups.iter().map(|g| g.1.frames)
+        self.shared.groups.iter().map(|g| g.1.frames)
     }
 
     /// Its tables and columns.
@@ -189,12 +136,14 @@ impl BlockFile {
 
     /// The groups as parts.
     pub fn parts(&self) -> impl Iterator<Item = Part> {
-        self.groups.iter().map(|(number, group)| {
+        let has_totals = rows_of(&self.shared.rows, totals::FIRST_ID).is_some();
+        let groups = self.shared.groups.iter().enumerate();
+        groups.map(move |(index, (number, group))| {
             let info = PartInfo {
-                identity: self.identity.clone(),
-                file: self.shared.path.clone(),
+                identity: self.shared.identity.clone(),
+                file: self.shared.bytes.path().clone(),
                 group: *number,
-                has_totals: rows_of(&self.shared.rows, totals::FIRST_ID).is_some(),
+                has_totals,
                 open: false,
                 first_tick: group.first_tick,
                 last_tick: group.last_tick,
@@ -206,8 +155,7 @@ impl BlockFile {
             };
             let source = GroupSource {
                 shared: self.shared.clone(),
-                group: *number,
-                rows: group.rows.clone(),
+                index,
             };
             Part::new(info, self.shared.schema.clone(), Arc::new(source))
         })
@@ -216,8 +164,8 @@ impl BlockFile {
     /// All chunks but the footer, in the order of the file.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn chunks(&self) -> impl Iterator<Item = Result<(Entry, Vec<u8>)>> {
-        let entries = self.shared.entries().unwrap_or_default().iter();
-        entries.map(|entry| Ok((*entry, self.shared.data(entry)?)))
+        let entries = self.shared.all().unwrap_or_default().into_iter();
+        entries.map(|entry| Ok((entry, self.shared.bytes.data(&entry)?)))
     }
 
     /// Reads every chunk; returns those that are damaged.
@@ -226,10 +174,10 @@ impl BlockFile {
     /// The file could not be read.
     pub fn verify(&self) -> Result<Vec<LogDamage>> {
         let mut found = self.damage.clone();
-        for entry in self.shared.entries()? {
-            match self.shared.data(entry) {
+        for entry in self.shared.all()? {
+            match self.shared.bytes.data(&entry) {
                 Err(error) if error.kind == Kind::Damaged => {
-                    found.push(self.damage_of_chunk(entry, &error));
+                    found.push(self.damage_of_chunk(&entry, &error));
                 }
                 Err(error) => return Err(error),
                 Ok(_) => (),
@@ -252,7 +200,7 @@ impl BlockFile {
             ),
             _ => error.message.clone(),
         };
-        let group = self.groups.iter().find(|g| g.0 == entry.group);
+        let group = self.shared.groups.iter().find(|g| g.0 == entry.group);
         let ticks = group.filter(|(_, g)| g.min_ms <= g.max_ms);
         LogDamage {
             since_ms: ticks.map(|g| g.1.min_ms),
@@ -262,256 +210,101 @@ impl BlockFile {
     }
 }
 
-fn damage_of(offset: u64, bytes: u64, reason: String) -> LogDamage {
-    LogDamage {
-        offset,
-        bytes,
-        since_ms: None,
-        until_ms: None,
-        reason,
-    }
-}
-
-fn read_exactly(file: &dyn ReadFile, path: &Path, offset: u64, bytes: usize) -> Result<Vec<u8>> {
-    let length = file.bytes().map_err(|e| Error::io("read file", path, e))?;
-    let end = offset.checked_add(bytes as u64);
-    if end.is_none_or(|end| end > length) {
-        return Err(damaged("file that ends too early", path, length));
-    }
-    let mut buffer = vec![0; bytes];
-    let read = file.read_at(offset, &mut buffer);
-    match read.map_err(|e| Error::io("read file", path, e))? {
-        n if n == bytes => Ok(buffer),
-        _ => Err(damaged("file that ends too early", path, length)),
-    }
-}
-
-fn read_footer(file: &dyn ReadFile, path: &Path, bytes: u64) -> Result<Index> {
-    let head = read_exactly(file, path, 0, HEAD_BYTES)?;
-    let head_error = parse_head(&head, path).err();
-    if let Some(error) = head_error.filter(|e| e.kind == Kind::Version) {
-        return Err(error);
-    }
-    let at = bytes.saturating_sub(TAIL_BYTES as u64);
-    let tail = read_exactly(file, path, at, TAIL_BYTES)?;
-    let (crc, rest) = (u32_at(&tail, 16), &tail[..16]);
-    if tail[..4] != TAIL_MAGIC || crc != Some(crc32c(rest)) {
-        return Err(damaged("damaged tail of a sealed file", path, at));
-    }
-    let length = u32_at(&tail, 4).unwrap_or(0) as usize;
-    let offset = u64_at(&tail, 8).unwrap_or(0);
-    let chunk = read_exactly(file, path, offset, length)?;
-    let (entry, data) = parse_chunk(&chunk, offset, path)?;
-    if entry.kind != FOOTER {
-        return Err(damaged(
-            "tail that does not lead to the footer",
-            path,
-            offset,
-        ));
-    }
-    let footer = codec::decompress(data, entry.plain_bytes)?;
-    let mut index = parse_footer(&footer);
-    if let Some(index) = &mut index
-        && parse_head(&head, path).is_err()
-    {
-        let what = "damaged head of a sealed file".to_string();
-        index.damage.push(damage_of(0, HEAD_BYTES as u64, what));
-    }
-    index.ok_or_else(|| damaged("footer that is not valid", path, offset))
-}
-
-fn parse_head(head: &[u8], path: &Path) -> Result<Identity> {
-    let crc_at = HEAD_BYTES - 4;
-    let crc = head.get(..crc_at).map(crc32c);
-    if crc.is_none() || crc != u32_at(head, crc_at) || head[..4] != HEAD_MAGIC {
-        return Err(damaged("damaged head of a sealed file", path, 0));
-    }
-    if head[4] != VERSION {
-        let message = format!("sealed file of version {}", head[4]);
-        return Err(Error::new(Kind::Version, message).at(path));
-    }
-    parse_identity(&head[8..]).ok_or_else(|| damaged("head without an identity", path, 0))
-}
-
-/// Checks a chunk's checksum; returns what it is and its data.
-fn parse_chunk<'a>(chunk: &'a [u8], offset: u64, path: &Path) -> Result<(Entry, &'a [u8])> {
-    let broken = || damaged("damaged chunk", path, offset);
-    let entry = Entry::parse_head(chunk, offset).ok_or_else(broken)?;
-    let end = CHUNK_BYTES + entry.data_bytes as usize;
-    let data = chunk.get(CHUNK_BYTES..end).ok_or_else(broken)?;
-    match u32_at(chunk, end) {
-        Some(crc) if crc == crc32c(&chunk[..end]) => Ok((entry, data)),
-        _ => Err(broken()),
-    }
-}
-
-fn parse_footer(footer: &[u8]) -> Option<Index> {
-    let mut at = IDENTITY_BYTES + 8;
-    let mut groups = Vec::new();
-    for _ in 0..u32_at(footer, IDENTITY_BYTES + 4)? {
-        let length = u32_at(footer, at + 4)? as usize;
-        let data = footer.get(at + 8..(at + 8).checked_add(length)?)?;
-        groups.push((u32_at(footer, at)?, GroupInfo::parse(data)?));
-        at += 8 + length;
-    }
-    let entries = footer.get(at + 4..)?.chunks_exact(ENTRY_BYTES);
-    if entries.len() != u32_at(footer, at)? as usize {
-        return None;
-    }
-    Some(Index {
-        identity: parse_identity(footer)?,
-        schema_crc: u32_at(footer, IDENTITY_BYTES)?,
-        footer_crc: crc32c(footer),
-        groups,
-        entries: entries.map(Entry::parse).collect::<Option<_>>()?,
-        damage: Vec::new(),
-    })
-}
-
-/// Goes through the chunks of a file whose tail, footer or both are damaged.
-fn rebuild(file: &dyn ReadFile, path: &Path, reason: &Error) -> Result<Index> {
-    let bytes = read_all(file).map_err(|e| Error::io("read file", path, e))?;
-    let identity = parse_head(&bytes, path);
-    if let Some(version) = identity.as_ref().err().filter(|e| e.kind == Kind::Version) {
-        return Err(Error::new(Kind::Version, version.message.clone()).at(path));
-    }
-    let mut index = Index {
-        identity: identity.unwrap_or_default(),
-        schema_crc: 0,
-        footer_crc: 0,
-        groups: Vec::new(),
-        entries: Vec::new(),
-        damage: Vec::new(),
-    };
-    let mut at = HEAD_BYTES.min(bytes.len());
-    let mut good_until = at;
-    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-        let Some(skip) = rest.windows(4).position(|w| w == CHUNK_MAGIC) else {
-            break;
-        };
-        at += skip;
-        let Ok((entry, data)) = parse_chunk(&bytes[at..], at as u64, path) else {
-            at += 1;
-            continue;
-        };
-        if at > good_until {
-            index.damage.push(gap(good_until, at));
-        }
-        at += entry.chunk_bytes() as usize;
-        good_until = at;
-        if entry.kind == GROUP {
-            index
-                .groups
-                .extend(GroupInfo::parse(data).map(|g| (entry.group, g)));
-        }
-        if entry.kind != FOOTER {
-            index.entries.push(entry);
-        }
-    }
-    if index.groups.is_empty() {
-        return Err(damaged(
-            reason.message.clone(),
-            path,
-            reason.offset.unwrap_or(0),
-        ));
-    }
-    let end = bytes.len().max(good_until + 1);
-    index.damage.push(LogDamage {
-        reason: reason.message.clone(),
-        ..gap(good_until.min(bytes.len()), end)
-    });
-    Ok(index)
-}
-
-fn gap(from: usize, to: usize) -> LogDamage {
-    let what = "damaged chunk".to_string();
-    damage_of(from as u64, (to - from) as u64, what)
-}
-
-fn read_schema(
-    file: &dyn ReadFile,
-    path: &Path,
-    index: &Index,
-    schemas: &mut Schemas,
-) -> Result<Arc<Schema>> {
-    if let Some(known) = schemas.0.get(&index.schema_crc) {
-        return Ok(known.clone());
-    }
-    let entry = index.entries.iter().find(|e| e.kind == SCHEMA);
-    let entry = entry.ok_or_else(|| damaged("sealed file without a schema", path, 0))?;
-    let chunk = read_exactly(file, path, entry.offset, entry.chunk_bytes() as usize)?;
-    let (entry, data) = parse_chunk(&chunk, entry.offset, path)?;
-    let plain = codec::decompress(data, entry.plain_bytes)?;
-    let frame = Frame::parse(&plain)?.ok_or_else(|| damaged("incomplete schema", path, 0))?;
-    let schema = Arc::new(hello::read_schema(&frame.all_sections()?)?);
-    schemas.0.insert(schema_crc(&plain), schema.clone());
-    Ok(schema)
-}
-
 impl Shared {
     fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What the footer says of chunks.
     fn entries(&self) -> Result<&[Entry]> {
         if let Some(known) = self.entries.get() {
             return Ok(known);
         }
-        let bytes = self.file.bytes();
-        let bytes = bytes.map_err(|e| Error::io("read file", &self.path, e))?;
-        let index = read_footer(&*self.file, &self.path, bytes)?;
-        if index.footer_crc != self.footer_crc {
-            let what = "file that was written anew while it was read";
-            return Err(damaged(what, &self.path, 0));
+        let entries = sorted(self.footer_again()?.entries);
+        Ok(self.entries.get_or_init(|| entries))
+    }
+
+    fn footer_again(&self) -> Result<Footer> {
+        let footer = Footer::from_tail(&self.bytes.again()?)?;
+        match footer.crc == self.footer_crc {
+            true => Ok(footer),
+            false => {
+                let what = "file that was written anew while it was read";
+                Err(self.bytes.damaged(what, 0))
+            }
         }
-        Ok(self.entries.get_or_init(|| index.entries))
+    }
+
+    /// What the index says of chunks; nothing where there is none.
+    fn index(&self) -> Result<&Index> {
+        if let Some(known) = self.index.get() {
+            return Ok(known);
+        }
+        let mut index = Index::default();
+        if let Some(entry) = index_entry(self.entries()?) {
+            match self.bytes.index(entry) {
+                Err(error) if error.kind == Kind::Damaged => {
+                    self.footer_again()?;
+                    let (found, damage) = self.bytes.without_index(entry, error)?;
+                    let end = entry.offset.saturating_add(entry.chunk_bytes());
+                    let own = |d: &LogDamage| d.offset >= entry.offset && d.offset + d.bytes <= end;
+                    let (own, lost): (Vec<_>, Vec<_>) = damage.into_iter().partition(own);
+                    index.entries = found;
+                    index.entries.retain(|e| e.group != 0);
+                    index.damage = own.into_iter().next();
+                    index.lost = lost.into_iter().next();
+                }
+                read => index.entries = read?,
+            }
+        }
+        index.entries = sorted(index.entries);
+        Ok(self.index.get_or_init(|| Box::new(index)))
+    }
+
+    /// What is known of all chunks but the footer, in the order of the file.
+    fn all(&self) -> Result<Vec<Entry>> {
+        let mut all = self.entries()?.to_vec();
+        all.extend(&self.index()?.entries);
+        all.sort_by_key(|e| e.offset);
+        Ok(all)
     }
 
     /// The chunk of a column; of several the last counts.
     fn column(&self, key: Key) -> Result<Option<&Entry>> {
-        let entries = self.entries()?;
-        let columns = self.columns.get_or_init(|| {
-            let columns = entries.iter().filter(|e| e.kind == COLUMN);
-            let columns = columns.map(|e| ((e.group, e.table, e.column), *e));
-            let mut columns: Vec<(Key, Entry)> = columns.collect();
-            columns.sort_by_key(|c| c.0);
-            columns
-        });
-        let end = columns.partition_point(|c| c.0 <= key);
-        let found = columns[..end].last().filter(|found| found.0 == key);
-        Ok(found.map(|found| &found.1))
-    }
-
-    /// Data of a chunk whose checksum is right and which is what it should be.
-    fn data(&self, entry: &Entry) -> Result<Vec<u8>> {
-        let bytes = usize::try_from(entry.chunk_bytes());
-        let bytes =
-            bytes.map_err(|_| damaged("chunk that is too long", &self.path, entry.offset))?;
-        let mut chunk = read_exactly(&*self.file, &self.path, entry.offset, bytes)?;
-        let (found, _) = parse_chunk(&chunk, entry.offset, &self.path)?;
-        let same = Entry {
-            min: entry.min,
-            max: entry.max,
-            ..found
+        let find = |entries: &'_ [Entry]| {
+            let end = entries.partition_point(|e| place(e) <= (COLUMN, key));
+            let last = end.checked_sub(1)?;
+            (place(&entries[last]) == (COLUMN, key)).then_some(last)
         };
-        if same != *entry {
-            return Err(damaged(
-                "chunk that is not the one in the footer",
-                &self.path,
-                entry.offset,
-            ));
+        let own = self.entries()?;
+        if let Some(found) = find(own) {
+            return Ok(Some(&own[found]));
         }
-        chunk.truncate(bytes - 4);
-        chunk.drain(..CHUNK_BYTES);
-        Ok(chunk)
+        if key.0 == 0 {
+            return Ok(None);
+        }
+        let index = self.index()?;
+        match (find(&index.entries), &index.lost) {
+            (None, Some(lost)) => Err(self.bytes.damaged(lost.reason.clone(), lost.offset)),
+            (found, _) => Ok(found.map(|found| &index.entries[found])),
+        }
     }
+}
+
+fn place(entry: &Entry) -> (u8, Key) {
+    (entry.kind, (entry.group, entry.table, entry.column))
+}
+
+fn sorted(mut entries: Vec<Entry>) -> Vec<Entry> {
+    entries.sort_by_key(place);
+    entries
 }
 
 /// The columns of a group and of the dictionaries.
 struct GroupSource {
     shared: Arc<Shared>,
-    group: u32,
-    rows: Vec<(u8, u32)>,
+    /// Of the group.
+    index: usize,
 }
 
 fn rows_of(rows: &[(u8, u32)], table: u8) -> Option<usize> {
@@ -520,10 +313,15 @@ fn rows_of(rows: &[(u8, u32)], table: u8) -> Option<usize> {
 }
 
 impl GroupSource {
+    fn group(&self) -> &(u32, GroupInfo) {
+        &self.shared.groups[self.index]
+    }
+
     /// Group that holds a table, and its rows.
     fn place(&self, id: u8) -> (u32, usize) {
-        match rows_of(&self.rows, id) {
-            Some(rows) => (self.group, rows),
+        let (number, group) = self.group();
+        match rows_of(&group.rows, id) {
+            Some(rows) => (*number, rows),
             None => (0, rows_of(&self.shared.rows, id).unwrap_or(0)),
         }
     }
@@ -546,12 +344,14 @@ impl GroupSource {
             return Ok(None);
         };
         let at = |mut error: Error| {
-            error.path.get_or_insert_with(|| shared.path.clone());
+            error
+                .path
+                .get_or_insert_with(|| shared.bytes.path().to_path_buf());
             error.offset.get_or_insert(entry.offset);
             error
         };
         self.check_rows(entry).map_err(at)?;
-        let data = shared.data(entry)?;
+        let data = shared.bytes.data(entry)?;
         let values = self.decode(table, entry, &data, depth).map_err(at)?;
         let def = &shared.schema.tables[table].columns[column];
         if !def.are_sensible(&values) {
@@ -572,7 +372,7 @@ impl GroupSource {
         }
         self.check_rows(entry).ok()?;
         let mut data = vec![entry.coding];
-        data.extend(self.shared.data(entry).ok()?);
+        data.extend(self.shared.bytes.data(entry).ok()?);
         Some((data, entry.rows as usize))
     }
 
@@ -671,7 +471,7 @@ impl Source for GroupSource {
             return Ok(None);
         }
         self.check_rows(entry)?;
-        let data = shared.data(entry)?;
+        let data = shared.bytes.data(entry)?;
         let strings: Strings =
             codec::decode_strings(&data, entry.plain_bytes, entry.rows as usize)?;
         let column = BytesColumn(Arc::new(strings));
@@ -704,8 +504,12 @@ impl Source for GroupSource {
         (bounds != (i64::MIN, i64::MAX)).then_some(bounds)
     }
 
+    fn damage(&self) -> Option<LogDamage> {
+        self.shared.index.get()?.damage.clone()
+    }
+
     fn release(&self, shared: bool) {
-        let group = if shared { 0 } else { self.group };
+        let group = if shared { 0 } else { self.group().0 };
         let mut cache = self.shared.cache();
         let released = cache.ints.extract_if(|key, _| key.0 == group);
         released.for_each(|(_, column)| codec::recycle(column));

@@ -133,6 +133,18 @@ pub fn list(storage: &dyn Storage) -> Result<Vec<HistoryFile>> {
     Ok(files)
 }
 
+/// Numbers and kinds of the history files, in this order.
+///
+/// # Errors
+/// The directory could not be read.
+pub fn names(storage: &dyn Storage) -> Result<Vec<(Numbers, Kind)>> {
+    let names = storage.names();
+    let names = names.map_err(|e| Error::io("read directory", storage.directory(), e))?;
+    let mut files: Vec<_> = names.iter().filter_map(|name| parse_name(name)).collect();
+    files.sort_unstable();
+    Ok(files)
+}
+
 /// What the file `node` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {

@@ -1,6 +1,7 @@
 //! Every parser of bytes on mutated inputs, see `fuzz.rs`: no panic, no
 //! endless loop, no memory that the input has not paid for.
 
+use crate::block::{FOOTER, INDEX};
 use crate::block_read::{BlockFile, Schemas};
 use crate::codec;
 use crate::directory::{Kind, Numbers, file_name};
@@ -238,48 +239,95 @@ fn fuzz_sealed() {
     });
 }
 
-/// The plain bytes of a footer, and the file before it.
-fn footer(file: &[u8]) -> (Vec<u8>, Vec<u8>) {
+fn number(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+/// The plain bytes of a chunk in zstd.
+fn plain(file: &[u8], at: usize) -> Vec<u8> {
+    let data = at + 24..at + 24 + number(file, at + 16) as usize;
+    codec::decompress(&file[data], number(file, at + 20)).unwrap()
+}
+
+/// Where the footer is, and its bytes.
+fn footer(file: &[u8]) -> (usize, Vec<u8>) {
     let tail = &file[file.len() - 20..];
     let at = u64::from_le_bytes(tail[8..16].try_into().unwrap()) as usize;
-    let number = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
-    let data = at + 24..at + 24 + number(at + 16) as usize;
-    let plain = codec::decompress(&file[data], number(at + 20)).unwrap();
-    (plain, file[..at].to_vec())
+    assert_eq!(number(file, at + 20), 0);
+    (at, file[at + 24..file.len() - 24].to_vec())
+}
+
+/// Adds a chunk whose checksum is not right yet, by its bytes and those before
+/// zstd.
+fn add_chunk(file: &mut Vec<u8>, kind: u8, data: &[u8], plain_bytes: u32) {
+    file.extend_from_slice(&[0xF1, 0x54, 0x43, 0x4B, kind, 0, 0, 0]);
+    for field in [0, 0, data.len() as u32, plain_bytes] {
+        file.extend_from_slice(&field.to_le_bytes());
+    }
+    file.extend_from_slice(data);
+    file.extend_from_slice(&[0; 4]);
+}
+
+/// Adds footer and tail, makes checksums right, and reads all.
+fn read_with_footer(mut file: Vec<u8>, footer: &[u8], catalog: &Schema) -> String {
+    let at = file.len();
+    add_chunk(&mut file, FOOTER, footer, 0);
+    let length = (file.len() - at) as u32;
+    file.extend_from_slice(&[0xF1, 0x54, 0x43, 0x45]);
+    file.extend_from_slice(&length.to_le_bytes());
+    file.extend_from_slice(&(at as u64).to_le_bytes());
+    file.extend_from_slice(&[0; 4]);
+    mend_sealed(&mut file);
+    let storage = MemoryStorage::new();
+    storage.put(TAPE, &file);
+    let open = [BlockFile::open, BlockFile::open_whole];
+    for open in open {
+        let opened = storage.open(TAPE).unwrap();
+        if let Ok(block) = open(opened, Path::new(TAPE), &mut Schemas::default()) {
+            block.verify().unwrap();
+        }
+    }
+    read_all(&Store::open_storage(&storage).unwrap(), catalog)
 }
 
 #[test]
 fn fuzz_footer() {
     let catalog = schema();
-    let (plain, before) = footer(&sealed()[1]);
+    let file = sealed().swap_remove(1);
+    let (at, before) = footer(&file);
     let fuzz = Fuzz {
         name: "footer",
-        seeds: vec![plain],
+        seeds: vec![before],
+        words: &[],
+        mend: keep,
+    };
+    fuzz.run(|footer| read_with_footer(file[..at].to_vec(), footer, &catalog));
+}
+
+#[test]
+fn fuzz_index() {
+    let catalog = schema();
+    let file = sealed().swap_remove(1);
+    let (_, before) = footer(&file);
+    // Its entry is the last: the chunk stands before the footer.
+    let entry = before.len() - 44;
+    assert_eq!(before[entry], INDEX);
+    let at = number(&before, entry + 20) as usize;
+    let fuzz = Fuzz {
+        name: "index",
+        seeds: vec![plain(&file, at)],
         words: &[],
         mend: keep,
     };
     fuzz.run(|plain| {
+        let mut footer = before.clone();
+        let mut file = file[..at].to_vec();
         let (packed, plain_bytes) = codec::compress(plain).unwrap();
-        let mut file = before.clone();
-        file.extend_from_slice(&[0xF1, 0x54, 0x43, 0x4B, 4, 0, 0, 0]);
-        for field in [0, 0, packed.len() as u32, plain_bytes] {
-            file.extend_from_slice(&field.to_le_bytes());
-        }
-        file.extend_from_slice(&packed);
-        let length = file.len() + 4 - before.len();
-        file.extend_from_slice(&[0; 4]);
-        file.extend_from_slice(&[0xF1, 0x54, 0x43, 0x45]);
-        file.extend_from_slice(&(length as u32).to_le_bytes());
-        file.extend_from_slice(&(before.len() as u64).to_le_bytes());
-        file.extend_from_slice(&[0; 4]);
-        mend_sealed(&mut file);
-        let storage = MemoryStorage::new();
-        storage.put(TAPE, &file);
-        let opened = storage.open(TAPE).unwrap();
-        if let Ok(block) = BlockFile::open(opened, Path::new(TAPE), &mut Schemas::default()) {
-            block.verify().unwrap();
-        }
-        read_all(&Store::open_storage(&storage).unwrap(), &catalog)
+        add_chunk(&mut file, INDEX, &packed, plain_bytes);
+        let bytes = packed.len() as u32;
+        footer[entry + 12..entry + 16].copy_from_slice(&bytes.to_le_bytes());
+        footer[entry + 16..entry + 20].copy_from_slice(&plain_bytes.to_le_bytes());
+        read_with_footer(file, &footer, &catalog)
     });
 }
 

@@ -61,7 +61,7 @@ pub fn inspect(path: &Path) -> Result<FileReport> {
             .parts
             .extend(contents.ingest.map(|i| i.finish(header.identity)));
     } else {
-        let block = BlockFile::open(file, path, &mut Schemas::default())?;
+        let block = BlockFile::open_whole(file, path, &mut Schemas::default())?;
         report.identity = block.identity().clone();
         report.damage = block.verify()?;
         report.parts = block.parts().collect();

@@ -11,6 +11,9 @@ mod codec;
 pub mod directory;
 pub mod error;
 pub mod fast;
+mod footer;
+#[cfg(test)]
+mod footer_tests;
 pub mod frame;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;

@@ -236,7 +236,7 @@ fn open(
     let path = storage.directory().join(&name);
     let file = storage.open(&name);
     let file = file.map_err(|e| Error::io("open file", &path, e))?;
-    Ok((BlockFile::open(file, &path, schemas)?, path))
+    Ok((BlockFile::open_whole(file, &path, schemas)?, path))
 }
 
 /// All that the files have: a program that was replaced while the server ran

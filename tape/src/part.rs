@@ -12,6 +12,7 @@
 
 use crate::codec::{Span, Stretch};
 use crate::error::Result;
+use crate::log::LogDamage;
 use crate::schema::Schema;
 use crate::table::{BytesColumn, Column, Data, Strings, Table};
 use std::path::PathBuf;
@@ -36,7 +37,7 @@ pub struct PartInfo {
     /// Who wrote it.
     pub identity: Identity,
     /// The file; empty for a part made in memory.
-    pub file: PathBuf,
+    pub file: Arc<PathBuf>,
     /// Number of the group in a sealed file, else 0.
     pub group: u32,
     /// The file has totals of all its groups.
@@ -82,6 +83,10 @@ pub(crate) trait Source: Send + Sync {
     fn bounds(&self, _table: usize, _column: usize) -> Option<(i64, i64)> {
         None
     }
+    /// Damage that columns were read in spite of.
+    fn damage(&self) -> Option<LogDamage> {
+        None
+    }
     /// Forgets decoded columns that can be decoded again; `shared` ones are
     /// those that all groups of a file have in common.
     fn release(&self, _shared: bool) {}
@@ -106,26 +111,26 @@ impl Part {
 
     /// The same part with the file it was read from.
     pub(crate) fn of_file(mut self, file: PathBuf, open: bool) -> Self {
-        self.info.file = file;
+        self.info.file = Arc::new(file);
         self.info.open = open;
         self
     }
 
-    /// The same part without the names of roles that have another OID.
-    pub(crate) fn without_other_roles(&self, oid: i64) -> Part {
-        let tables = self.schema.tables.iter().enumerate();
-        let columns = tables.filter_map(|(t, def)| {
-            let oids = def.index("user_oid")?;
-            Some((t, def.index("username")?, oids))
-        });
+    /// The same part without the names of roles that have another OID, in these
+    /// columns of its schema.
+    pub(crate) fn without_other_roles(&self, oid: i64, columns: Arc<[RoleColumn]>) -> Part {
         Part {
             source: Arc::new(OneRole {
                 source: self.source.clone(),
                 oid,
-                columns: columns.collect(),
+                columns,
             }),
             ..self.clone()
         }
+    }
+
+    pub(crate) fn shared_schema(&self) -> &Arc<Schema> {
+        &self.schema
     }
 
     /// Identity, ticks, times.
@@ -229,6 +234,12 @@ impl Part {
         self.info.group != 0 && other.info.group != 0 && self.info.file == other.info.file
     }
 
+    /// Damage of its file that was found when a column was asked for, and that
+    /// took nothing away.
+    pub(crate) fn damage(&self) -> Option<LogDamage> {
+        self.source.damage()
+    }
+
     /// Gives back the memory of decoded columns of the group; the next call
     /// decodes them again. Columns handed out stay valid.
     pub fn release(&self) {
@@ -258,12 +269,24 @@ impl Part {
     }
 }
 
+/// A table, its `username` and its `user_oid`.
+pub(crate) type RoleColumn = (usize, usize, usize);
+
+/// The columns with names of roles.
+pub(crate) fn role_columns(schema: &Schema) -> Vec<RoleColumn> {
+    let tables = schema.tables.iter().enumerate();
+    let columns = tables.filter_map(|(t, def)| {
+        let oids = def.index("user_oid")?;
+        Some((t, def.index("username")?, oids))
+    });
+    columns.collect()
+}
+
 /// A part whose columns `username` are null where `user_oid` is another's.
 struct OneRole {
     source: Arc<dyn Source>,
     oid: i64,
-    /// Table, its `username` and its `user_oid`.
-    columns: Vec<(usize, usize, usize)>,
+    columns: Arc<[RoleColumn]>,
 }
 
 impl Source for OneRole {
@@ -273,7 +296,7 @@ impl Source for OneRole {
 
     fn ints(&self, table: usize, column: usize) -> Result<Option<Column>> {
         let values = self.source.ints(table, column)?;
-        let named = |c: &&(usize, usize, usize)| (c.0, c.1) == (table, column);
+        let named = |c: &&RoleColumn| (c.0, c.1) == (table, column);
         let (Some(names), Some(place)) = (&values, self.columns.iter().find(named)) else {
             return Ok(values);
         };
@@ -305,6 +328,10 @@ impl Source for OneRole {
 
     fn stretches(&self) -> Option<Vec<Stretch>> {
         self.source.stretches()
+    }
+
+    fn damage(&self) -> Option<LogDamage> {
+        self.source.damage()
     }
 
     fn release(&self, shared: bool) {

@@ -122,7 +122,7 @@ impl Repair<'_> {
         let path = self.from.directory().join(file.name());
         let opened = self.from.open(&file.name());
         let opened = opened.map_err(|e| Error::io("open file", &path, e))?;
-        BlockFile::open(opened, &path, &mut self.schemas)
+        BlockFile::open_whole(opened, &path, &mut self.schemas)
     }
 
     fn file(&mut self, file: &HistoryFile) -> Result<Outcome> {

@@ -1,7 +1,7 @@
 //! A day again and again, for benchmarks: chunks are copied, and only what
 //! names a tick or a time is written anew.
 
-use crate::block::{BlockWriter, COLUMN, Entry, GROUP, GroupInfo, SCHEMA};
+use crate::block::{BlockWriter, COLUMN, Entry, GROUP, GroupInfo, INDEX, SCHEMA};
 use crate::block_read::{BlockFile, Schemas};
 use crate::codec::{self, GAPS, OFFSET, STARTS};
 use crate::directory::{Kind, Numbers};
@@ -29,7 +29,7 @@ pub fn repeat_day(storage: &dyn Storage, number: u64, days: u64) -> Result<()> {
     let path = storage.directory().join(&name);
     let file = storage.open(&name);
     let file = file.map_err(|e| Error::io("open file", &path, e))?;
-    let block = BlockFile::open(file, &path, &mut Schemas::default())?;
+    let block = BlockFile::open_whole(file, &path, &mut Schemas::default())?;
     let parts: Vec<Part> = block.parts().collect();
     let first = parts.iter().map(Part::first_tick).min().unwrap_or(0);
     let last = parts.iter().map(Part::last_tick).max().unwrap_or(0);
@@ -65,7 +65,7 @@ fn copy(
         let (entry, data) = chunk?;
         let part = parts.iter().find(|p| p.info().group == entry.group);
         match entry.kind {
-            SCHEMA => (),
+            SCHEMA | INDEX => (),
             GROUP => {
                 let info = GroupInfo::parse(&data);
                 let info = info.ok_or_else(|| Error::damaged("damaged chunk"))?;

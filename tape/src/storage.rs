@@ -68,6 +68,13 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// The operating system refuses.
     fn list(&self) -> io::Result<Vec<Entry>>;
+    /// The names of all files, which costs less than their lengths.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    fn names(&self) -> io::Result<Vec<String>> {
+        Ok(self.list()?.into_iter().map(|entry| entry.name).collect())
+    }
     /// Opens a file for reading.
     ///
     /// # Errors
@@ -212,6 +219,17 @@ impl Storage for OsStorage {
         Ok(entries)
     }
 
+    fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            // A file may be gone since the directory was read.
+            let is_file = entry.file_type().is_ok_and(|t| t.is_file());
+            names.extend(entry.file_name().into_string().ok().filter(|_| is_file));
+        }
+        Ok(names)
+    }
+
     fn open(&self, name: &str) -> io::Result<Arc<dyn ReadFile>> {
         Ok(Arc::new(OsFile(File::open(self.path(name))?)))
     }
@@ -314,6 +332,10 @@ mod tests {
         names.sort_by(|a, b| a.name.cmp(&b.name));
         assert_eq!(names.len(), 3);
         assert_eq!((names[0].name.as_str(), names[0].bytes), ("a", 1));
+        std::fs::create_dir(storage.path("c")).unwrap();
+        let mut names = storage.names().unwrap();
+        names.sort();
+        assert_eq!(names, ["a", "b", NODE]);
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

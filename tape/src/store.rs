@@ -2,16 +2,19 @@
 //! ticks, and what is damaged.
 
 use crate::block_read::{BlockFile, Schemas};
-use crate::directory::{self, HistoryFile, Kind, Numbers};
+use crate::directory::{self, Kind, Numbers};
 use crate::error::{self, Error, Result};
+use crate::footer::{Bytes, Footer};
 use crate::log::{LogContents, LogDamage, LogHeader, read_log};
-use crate::part::{Part, PartInfo};
+use crate::part::{Part, PartInfo, RoleColumn, role_columns};
+use crate::schema::Schema;
 use crate::storage::{OsStorage, ReadFile, Storage, read_all};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 /// A node: one recorder's own sequence of ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,12 +94,7 @@ impl Store {
                 store.unreadable(&path, 0, &error);
             }
         }
-        for part in drop_covered(parts) {
-            store.parts.entry(part.node()).or_default().push(part);
-        }
-        for parts in store.parts.values_mut() {
-            parts.sort_by_key(Part::first_tick);
-        }
+        store.take(drop_covered(parts));
         Ok(store)
     }
 
@@ -109,54 +107,51 @@ impl Store {
         let mut later = Repeats::default();
         let (mut valid, mut replacing) = (HashSet::new(), Vec::<Numbers>::new());
         let mut vanished = 0;
-        // Merged files first: a valid one replaces those it was made of.
-        let merged = |f: &&Opened| f.listed.numbers.is_merged();
+        let merged = |f: &&Opened| f.numbers.is_merged();
         let (merged, single): (Vec<&Opened>, Vec<&Opened>) = opened.iter().partition(merged);
-        let sealed = |f: &&Opened| f.listed.kind == Kind::Sealed;
-        for file in merged
-            .into_iter()
-            .chain(single.iter().copied())
-            .filter(sealed)
-        {
-            let numbers = file.listed.numbers;
-            if replacing.iter().any(|r| r.replaces(numbers)) {
-                continue;
-            }
-            let path = storage.directory().join(file.listed.name());
-            match BlockFile::open(file.file.clone(), &path, &mut schemas) {
-                Ok(mut block) => {
-                    self.report(&path, &block.damage);
-                    if opened.len() > FILES_KNOWN {
-                        block.forget_entries();
-                    }
-                    later.sealed(numbers.first, &block);
-                    if !numbers.is_merged() {
-                        valid.insert(numbers);
-                    } else if block.damage.is_empty() {
-                        replacing.push(numbers);
-                    } else {
-                        doubtful.extend(block.parts());
-                        continue;
-                    }
-                    parts.extend(block.parts());
+        // Merged files first: a valid one replaces those it was made of.
+        for mut files in [merged, single.clone()] {
+            let replaced = |f: &Opened| replacing.iter().any(|r| r.replaces(f.numbers));
+            files.retain(|f| f.kind == Kind::Sealed && !replaced(f));
+            let footers = files.chunks(BATCH).flat_map(|b| read_footers(storage, b));
+            for (file, footer) in files.iter().zip(footers) {
+                let numbers = file.numbers;
+                if replacing.iter().any(|r| r.replaces(numbers)) {
+                    continue;
                 }
-                // Merged or removed meanwhile.
-                Err(error) if error.kind == error::Kind::NotFound => vanished += 1,
-                Err(error) => self.unreadable(&path, file.listed.bytes, &error),
+                let path = file.path(storage);
+                match footer.and_then(|(bytes, f)| BlockFile::new(bytes, f, &mut schemas)) {
+                    Ok(block) => {
+                        self.report(&path, &block.damage);
+                        later.sealed(numbers.first, &block);
+                        if !numbers.is_merged() {
+                            valid.insert(numbers);
+                        } else if block.damage.is_empty() {
+                            replacing.push(numbers);
+                        } else {
+                            doubtful.extend(block.parts());
+                            continue;
+                        }
+                        parts.extend(block.parts());
+                    }
+                    // Merged or removed meanwhile.
+                    Err(error) if error.kind == error::Kind::NotFound => vanished += 1,
+                    Err(error) => self.unreadable(&path, file.length(), &error),
+                }
             }
         }
         let sealed = |n: Numbers| valid.contains(&n) || replacing.iter().any(|r| r.replaces(n));
-        let logs = single.iter().filter(|f| f.listed.kind == Kind::Log);
-        for file in logs.rev().filter(|f| !sealed(f.listed.numbers)) {
-            let path = storage.directory().join(file.listed.name());
+        let logs = single.iter().filter(|f| f.kind == Kind::Log);
+        for file in logs.rev().filter(|f| !sealed(f.numbers)) {
+            let path = file.path(storage);
             match read_open(file, &path, &mut later) {
                 Ok(contents) => {
                     self.report(&path, &contents.damage);
                     parts.extend(part_of(contents, path));
                 }
                 // A log whose header is not written yet.
-                Err(_) if file.listed.bytes < crate::log::FRAMES_AT as u64 => (),
-                Err(error) => self.unreadable(&path, file.listed.bytes, &error),
+                Err(_) if file.length() < crate::log::FRAMES_AT as u64 => (),
+                Err(error) => self.unreadable(&path, file.length(), &error),
             }
         }
         // Those whose parents are all there.
@@ -166,14 +161,7 @@ impl Store {
     }
 
     fn report(&mut self, path: &Path, damage: &[LogDamage]) {
-        let found = damage.iter().map(|d| Damage {
-            file: path.to_path_buf(),
-            offset: d.offset,
-            bytes: d.bytes,
-            since_ms: d.since_ms,
-            until_ms: d.until_ms,
-            reason: d.reason.clone(),
-        });
+        let found = damage.iter().map(|found| Damage::of_file(path, found));
         self.damage.extend(found);
     }
 
@@ -191,13 +179,21 @@ impl Store {
     /// A store of parts that are in memory.
     pub fn from_parts(parts: impl IntoIterator<Item = Part>) -> Self {
         let mut store = Store::default();
-        for part in parts {
-            store.parts.entry(part.node()).or_default().push(part);
-        }
-        for parts in store.parts.values_mut() {
-            parts.sort_by_key(Part::first_tick);
-        }
+        store.take(parts.into_iter().collect());
         store
+    }
+
+    fn take(&mut self, mut parts: Vec<Part>) {
+        parts.sort_by_key(|part| (part.node(), part.first_tick()));
+        // Mostly there is one node: its parts are not moved.
+        while let Some(node) = parts.last().map(Part::node) {
+            let first = parts.partition_point(|part| part.node() < node);
+            let of_node = match first {
+                0 => std::mem::take(&mut parts),
+                first => parts.split_off(first),
+            };
+            self.parts.insert(node, of_node);
+        }
     }
 
     /// The nodes, the one with the newest tick first.
@@ -216,8 +212,17 @@ impl Store {
     /// does not see what a dropped one of its name did. Rows without an OID
     /// keep theirs.
     pub fn hide_other_roles(&mut self, oid: i64) {
+        let mut known: Option<(Arc<Schema>, Arc<[RoleColumn]>)> = None;
         for part in self.parts.values_mut().flatten() {
-            *part = part.without_other_roles(oid);
+            let schema = part.shared_schema();
+            let columns = match &known {
+                Some((last, columns)) if Arc::ptr_eq(last, schema) => columns.clone(),
+                _ => {
+                    let columns: Arc<[RoleColumn]> = role_columns(schema).into();
+                    known.insert((schema.clone(), columns)).1.clone()
+                }
+            };
+            *part = part.without_other_roles(oid, columns);
         }
     }
 
@@ -226,18 +231,43 @@ impl Store {
         self.parts.get(&node).into_iter().flatten()
     }
 
-    /// What could not be read.
+    /// What could not be read when the history was opened.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
+    }
+
+    /// What was found since then, when columns were asked for, and took nothing
+    /// away.
+    pub fn later_damage(&self) -> Vec<Damage> {
+        let parts = self.parts.values().flatten();
+        let found = parts.filter_map(|p| Some(Damage::of_file(&p.info().file, &p.damage()?)));
+        let mut found: Vec<Damage> = found.collect();
+        // All groups of a file tell the same.
+        found.dedup();
+        found
     }
 }
 
 impl Damage {
+    fn of_file(path: &Path, found: &LogDamage) -> Self {
+        Damage {
+            file: path.to_path_buf(),
+            offset: found.offset,
+            bytes: found.bytes,
+            since_ms: found.since_ms,
+            until_ms: found.until_ms,
+            reason: found.reason.clone(),
+        }
+    }
+
     /// The damage that an error of reading a part's column stands for.
     pub fn of_part(part: &Part, error: &Error) -> Self {
         let info = part.info();
         Damage {
-            file: error.path.clone().unwrap_or_else(|| info.file.clone()),
+            file: error
+                .path
+                .clone()
+                .unwrap_or_else(|| info.file.to_path_buf()),
             offset: error.offset.unwrap_or(0),
             bytes: 0,
             since_ms: Some(info.min_ms),
@@ -249,8 +279,20 @@ impl Damage {
 
 /// An open history file.
 struct Opened {
-    listed: HistoryFile,
+    numbers: Numbers,
+    kind: Kind,
     file: Arc<dyn ReadFile>,
+}
+
+impl Opened {
+    fn path(&self, storage: &dyn Storage) -> PathBuf {
+        storage.directory().join(self.numbers.name(self.kind))
+    }
+
+    /// Its length, for messages.
+    fn length(&self) -> u64 {
+        self.file.bytes().unwrap_or(0)
+    }
 }
 
 /// Most sealed files held open, the newest ones, if the process may have twice
@@ -258,9 +300,45 @@ struct Opened {
 /// them; the files of the last days, which may be merged, are among the newest.
 const HELD_OPEN: usize = 700;
 
-/// With more files than these, what their footers say of columns is forgotten
-/// until it is needed.
-const FILES_KNOWN: usize = 64;
+/// With more files than these, several threads read their footers.
+const FILES_ALONE: usize = 16;
+/// Most of these threads.
+const THREADS: usize = 4;
+/// Footers that are read before what they say is taken over: what is held for
+/// the others in between takes memory.
+const BATCH: usize = 4_096;
+
+/// Reads the footers of sealed files, in their order.
+fn read_footers(storage: &dyn Storage, files: &[&Opened]) -> Vec<Result<(Bytes, Footer)>> {
+    let read = |files: &[&Opened]| -> Vec<Result<(Bytes, Footer)>> {
+        let footers = files.iter().map(|file| {
+            let bytes = Bytes::new(file.file.clone(), Arc::new(file.path(storage)))?;
+            let footer = Footer::read(&bytes)?.without_entries();
+            Ok((bytes, footer))
+        });
+        footers.collect()
+    };
+    let threads = match files.len() > FILES_ALONE {
+        true => thread::available_parallelism().map_or(1, usize::from),
+        false => 1,
+    };
+    let mut shares = files.chunks(files.len().div_ceil(threads.min(THREADS)).max(1));
+    thread::scope(|scope| {
+        let own = shares.next().unwrap_or_default();
+        let start = |share| {
+            let started = thread::Builder::new().spawn_scoped(scope, move || read(share));
+            (share, started)
+        };
+        let others: Vec<_> = shares.map(start).collect();
+        let mut footers = read(own);
+        for (share, started) in others {
+            let done = started.ok().and_then(|thread| thread.join().ok());
+            // What no thread could do is done here.
+            footers.extend(done.unwrap_or_else(|| read(share)));
+        }
+        footers
+    })
+}
 
 /// Opens all files before any is read: the writer seals and removes files at
 /// any time, and what is open stays readable. When one is gone, or the list
@@ -271,15 +349,18 @@ fn open_all(storage: &dyn Storage) -> Result<Vec<Opened>> {
     let mut attempt = 0;
     loop {
         attempt += 1;
-        let mut listed = directory::list(storage)?;
-        listed.retain(|f| f.kind != Kind::Temporary);
-        let names: Vec<(Numbers, Kind)> = listed.iter().map(|f| (f.numbers, f.kind)).collect();
-        let newest = listed.len().saturating_sub(held_open());
-        let mut opened = Vec::new();
-        for (index, listed) in listed.into_iter().enumerate() {
-            let held = index >= newest || listed.kind == Kind::Log;
-            let file = open_one(storage, &listed, held, &mut known)?;
-            opened.extend(file.map(|file| Opened { listed, file }));
+        let mut names = directory::names(storage)?;
+        names.retain(|name| name.1 != Kind::Temporary);
+        let newest = names.len().saturating_sub(held_open());
+        let mut opened = Vec::with_capacity(names.len());
+        for (index, &(numbers, kind)) in names.iter().enumerate() {
+            let held = index >= newest || kind == Kind::Log;
+            let file = open_one(storage, (numbers, kind), held, &mut known)?;
+            opened.extend(file.map(|file| Opened {
+                numbers,
+                kind,
+                file,
+            }));
         }
         let same = names == before && opened.len() == names.len();
         if same || attempt == ATTEMPTS {
@@ -292,15 +373,14 @@ fn open_all(storage: &dyn Storage) -> Result<Vec<Opened>> {
 /// `None` when the file is gone.
 fn open_one(
     storage: &dyn Storage,
-    listed: &HistoryFile,
+    key: (Numbers, Kind),
     held: bool,
     known: &mut HashMap<(Numbers, Kind), Arc<dyn ReadFile>>,
 ) -> Result<Option<Arc<dyn ReadFile>>> {
-    let key = (listed.numbers, listed.kind);
     if let Some(file) = known.get(&key) {
         return Ok(Some(file.clone()));
     }
-    let name = listed.name();
+    let name = key.0.name(key.1);
     if !held {
         return Ok(Some(storage.open_later(&name)));
     }
@@ -356,7 +436,7 @@ impl Repeats {
 fn read_open(file: &Opened, path: &Path, later: &mut Repeats) -> Result<LogContents> {
     let bytes = read_all(&*file.file).map_err(|e| Error::io("read file", path, e))?;
     let header = LogHeader::parse(&bytes)?;
-    let until = later.log(file.listed.numbers.first, &header);
+    let until = later.log(file.numbers.first, &header);
     read_log(&bytes, until)
 }
 
@@ -410,19 +490,18 @@ fn node_info((&id, parts): (&u64, &Vec<Part>)) -> Option<NodeInfo> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::block::FrameRange;
     use crate::build::PartBuilder;
     use crate::directory::file_name;
     use crate::memory::MemoryStorage;
     use crate::part::Identity;
-    use crate::schema::Schema;
     use crate::seal::{seal_log, write_sealed};
     use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
     use proptest::prelude::*;
 
-    type Rows = (Vec<(u64, i64)>, Vec<Seen>);
+    pub(crate) type Rows = (Vec<(u64, i64)>, Vec<Seen>);
 
     fn header(incarnation: u64, tick_base: u64, first_sequence: u64) -> LogHeader {
         LogHeader {
@@ -438,7 +517,12 @@ mod tests {
     }
 
     /// Puts a log of some frames; returns what must be seen of it.
-    fn put_log(storage: &MemoryStorage, number: u64, sampler: &mut Sampler, frames: usize) -> Rows {
+    pub(crate) fn put_log(
+        storage: &MemoryStorage,
+        number: u64,
+        sampler: &mut Sampler,
+        frames: usize,
+    ) -> Rows {
         let header = header(sampler.incarnation, sampler.tick_base, sampler.sequence);
         let mut bytes = vec![sampler.hello(&[])];
         let (mut ticks, mut seen) = (Vec::new(), Vec::new());
@@ -453,13 +537,13 @@ mod tests {
         (ticks, seen)
     }
 
-    fn sampler(seed: u64, load: Load) -> Sampler {
+    pub(crate) fn sampler(seed: u64, load: Load) -> Sampler {
         let mut sampler = Sampler::new(seed, load);
         sampler.tick_base = 1_000;
         sampler
     }
 
-    fn check(storage: &MemoryStorage, expected: &Rows) -> Store {
+    pub(crate) fn check(storage: &MemoryStorage, expected: &Rows) -> Store {
         let store = Store::open_storage(storage).unwrap();
         let (ticks, rows) = read(store.parts(9));
         assert_eq!(difference(&ticks, &expected.0), None);
@@ -541,75 +625,11 @@ mod tests {
         }
     }
 
-    fn sealed_bytes(seed: u64) -> (Vec<u8>, Rows) {
-        let storage = MemoryStorage::new();
-        let load = Load {
-            sessions: 3,
-            queries: 3,
-            ..Load::default()
-        };
-        let expected = put_log(&storage, 1, &mut sampler(seed, load), 12);
-        seal_log(&storage, 1, u64::MAX).unwrap();
-        (storage.bytes_of("0000000001.tape").unwrap(), expected)
-    }
-
-    /// Reads every column; what is damaged is an error and not a panic.
-    fn read_everything(store: &Store) -> bool {
-        let mut whole = true;
-        for part in store.parts(9) {
-            for table in &part.schema().tables {
-                for column in &table.columns {
-                    whole &= part.ints(&table.name, &column.name).is_ok();
-                    whole &= part.bytes(&table.name, &column.name).is_ok();
-                }
-            }
-        }
-        whole
-    }
-
-    fn verify(storage: &MemoryStorage) -> usize {
-        let file = storage.open("0000000001.tape").unwrap();
-        let block = BlockFile::open(file, Path::new("x"), &mut Schemas::default());
-        block.unwrap().verify().unwrap().len()
-    }
-
-    #[test]
-    fn every_flipped_bit_of_a_sealed_file_is_found_and_spares_the_rest() {
-        let (bytes, expected) = sealed_bytes(4);
-        for bit in (0..bytes.len() * 8).step_by(3) {
-            let mut copy = bytes.clone();
-            copy[bit / 8] ^= 1 << (bit % 8);
-            let storage = MemoryStorage::new();
-            storage.put("0000000001.tape", &copy);
-            let store = Store::open_storage(&storage).unwrap();
-            let whole = read_everything(&store);
-            // What is stored twice hurts nobody until somebody verifies.
-            let found = !whole || !store.damage().is_empty() || verify(&storage) > 0;
-            assert!(found, "bit {bit}");
-            if whole && store.nodes().len() == 1 {
-                let (_, rows) = read(store.parts(9));
-                assert_eq!(rows_difference(&rows, &expected.1), None, "bit {bit}");
-            }
-        }
-    }
-
-    #[test]
-    fn every_prefix_of_a_sealed_file_is_damage_and_no_panic() {
-        let (bytes, _) = sealed_bytes(5);
-        for end in 0..bytes.len() {
-            let storage = MemoryStorage::new();
-            storage.put("0000000001.tape", &bytes[..end]);
-            let store = Store::open_storage(&storage).unwrap();
-            read_everything(&store);
-            assert!(!store.damage().is_empty(), "end {end}");
-        }
-    }
-
-    #[test]
-    fn among_many_files_what_footers_say_is_read_again() {
+    /// A directory of as many sealed files as several threads read.
+    fn many_files() -> (MemoryStorage, Rows) {
         let storage = MemoryStorage::new();
         let mut expected = Rows::default();
-        for number in 1..=FILES_KNOWN as u64 + 1 {
+        for number in 1..=2 * FILES_ALONE as u64 {
             let mut sampler = sampler(number, Load::default());
             sampler.tick_base = 1_000 * number;
             let (ticks, rows) = put_log(&storage, number, &mut sampler, 2);
@@ -618,6 +638,12 @@ mod tests {
             expected.1.extend(rows);
         }
         expected.1.sort();
+        (storage, expected)
+    }
+
+    #[test]
+    fn what_footers_say_is_read_again() {
+        let (storage, expected) = many_files();
         let store = check(&storage, &expected);
         assert_eq!(store.damage(), &[]);
         // One that cannot be read again is an error of its part alone.
@@ -630,48 +656,29 @@ mod tests {
         assert!(failed[0] && !failed[1..].contains(&true), "{failed:?}");
     }
 
-    /// A file that is opened by name for each read.
-    struct Named(std::sync::Mutex<Vec<u8>>);
-
-    impl ReadFile for Named {
-        fn bytes(&self) -> std::io::Result<u64> {
-            Ok(self.0.lock().unwrap().len() as u64)
-        }
-
-        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
-            let bytes = self.0.lock().unwrap();
-            let bytes = &bytes[offset as usize..][..buffer.len()];
-            buffer.copy_from_slice(bytes);
-            Ok(buffer.len())
-        }
-    }
-
     #[test]
-    fn a_footer_is_not_read_again_from_another_file() {
-        let named = Arc::new(Named(sealed_bytes(6).0.into()));
-        let path = Path::new("0000000001.tape");
-        let open = || {
-            let mut block = BlockFile::open(named.clone(), path, &mut Schemas::default()).unwrap();
-            block.forget_entries();
-            block.parts().next().unwrap()
-        };
-        assert!(open().ints("tick", "tick").is_ok());
-        let part = open();
-        *named.0.lock().unwrap() = sealed_bytes(7).0;
-        let error = part.ints("tick", "tick").unwrap_err();
-        assert_eq!(error.kind, error::Kind::Damaged);
-        assert!(open().ints("tick", "tick").is_ok());
-    }
-
-    #[test]
-    fn a_lost_footer_is_rebuilt_from_the_chunks() {
-        let (mut bytes, expected) = sealed_bytes(6);
-        let end = bytes.len();
-        bytes[end - 10] ^= 1;
-        let storage = MemoryStorage::new();
-        storage.put("0000000001.tape", &bytes);
-        let store = check(&storage, &expected);
-        assert_eq!(store.damage().len(), 1);
+    fn several_threads_tell_damage_in_the_order_of_the_files() {
+        let (storage, _) = many_files();
+        let (mut told, mut lost) = (Vec::new(), 0);
+        for number in (1..=2 * FILES_ALONE as u64).rev().step_by(3) {
+            let name = file_name(number, Kind::Sealed);
+            let mut bytes = storage.bytes_of(&name).unwrap();
+            let end = bytes.len();
+            match number % 2 {
+                0 => bytes[end - 1] ^= 1,
+                _ => {
+                    bytes.truncate(50);
+                    lost += 1;
+                }
+            }
+            storage.put(&name, &bytes);
+            told.insert(0, storage.directory().join(name));
+        }
+        let store = Store::open_storage(&storage).unwrap();
+        let files: Vec<_> = store.damage().iter().map(|d| d.file.clone()).collect();
+        assert_eq!(files, told);
+        // What a damaged tail leads to is read all the same.
+        assert_eq!(store.parts(9).count(), 2 * FILES_ALONE - lost);
     }
 
     #[test]

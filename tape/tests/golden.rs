@@ -1,7 +1,7 @@
-//! Files of every released version of the format, and what they say. Today's
-//! reader must say the same. Until the first release there is one version,
-//! the present one: `TACHO_GOLDEN=write cargo test -p tacho-tape --features
-//! testing --test golden` makes its files anew when the bytes change.
+//! Files of every version of the format of sealed files, and what they say.
+//! Today's reader must say the same. Until the present version is released,
+//! `TACHO_GOLDEN=write cargo test -p tacho-tape --features testing --test
+//! golden` makes its files anew when the bytes change.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fmt::Write;

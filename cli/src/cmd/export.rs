@@ -83,7 +83,8 @@ impl Args {
             Err(Failed::Kind) => return Err(unknown()),
             Ok(()) => (),
         }
-        damage.extend(store.damage().iter().map(|found| {
+        let later = store.later_damage();
+        damage.extend(store.damage().iter().chain(&later).map(|found| {
             tacho_tape::Error::damaged(found.reason.clone())
                 .at(&found.file)
                 .offset(found.offset)

@@ -1,0 +1,424 @@
+//! What a sealed file says of itself: read from tail, footer and index, or
+//! gathered from its chunks where these are damaged.
+
+use crate::block::{
+    CHUNK_BYTES, CHUNK_MAGIC, COLUMN, ENTRY_BYTES, Entry, FOOTER, GROUP, GROUP_BYTES, GroupInfo,
+    HEAD_BYTES, HEAD_MAGIC, INDEX, MAX_ROWS, SCHEMA, TAIL_BYTES, TAIL_MAGIC, VERSION, schema_crc,
+    schema_frame,
+};
+use crate::codec;
+use crate::error::{Error, Kind, Result};
+use crate::frame::{Frame, crc32c, u32_at, u64_at};
+use crate::hello;
+use crate::log::{IDENTITY_BYTES, LogDamage, parse_identity};
+use crate::part::Identity;
+use crate::schema::{FAR_MS, Schema};
+use crate::storage::{ReadFile, read_all};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Most rows of a table by the length of its file.
+const ROWS_PER_BYTE: u64 = 1 << 12;
+
+/// Bytes at the end of a file that are read at once: most footers are smaller.
+const END_BYTES: usize = 1 << 13;
+
+/// The bytes of a sealed file.
+#[derive(Clone)]
+pub(crate) struct Bytes {
+    file: Arc<dyn ReadFile>,
+    path: Arc<PathBuf>,
+    length: u64,
+}
+
+/// What is known of a file before its columns.
+pub(crate) struct Footer {
+    pub(crate) identity: Identity,
+    pub(crate) schema_crc: u32,
+    /// Its checksum, 0 without a footer.
+    pub(crate) crc: u32,
+    /// In the end without group 0.
+    pub(crate) groups: Vec<(u32, GroupInfo)>,
+    /// Rows of the dictionaries and totals by id of the table.
+    pub(crate) rows: Vec<(u8, u32)>,
+    /// What it says of chunks: of those of group 0, and all of a file of
+    /// version 1 or without a footer.
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) damage: Vec<LogDamage>,
+}
+
+/// Schemas that were read, by checksum: most files have the same.
+#[derive(Default)]
+pub struct Schemas(HashMap<u32, Arc<Schema>>);
+
+impl Schemas {
+    /// Knows a schema, with table `run`, as if a file had it.
+    pub(crate) fn learn(&mut self, schema: &Schema) {
+        let crc = schema_crc(&schema_frame(schema));
+        self.0.insert(crc, Arc::new(schema.clone()));
+    }
+
+    /// The schema of a file.
+    pub(crate) fn of(&mut self, bytes: &Bytes, footer: &Footer) -> Result<Arc<Schema>> {
+        if let Some(known) = self.0.get(&footer.schema_crc) {
+            return Ok(known.clone());
+        }
+        let entry = footer.entries.iter().find(|e| e.kind == SCHEMA);
+        let entry = entry.ok_or_else(|| bytes.damaged("sealed file without a schema", 0))?;
+        let chunk = bytes.read(entry.offset, bytes.chunk_bytes(entry)?)?;
+        let (entry, data) = bytes.parse_chunk(&chunk, entry.offset)?;
+        let plain = codec::decompress(data, entry.plain_bytes)?;
+        let frame = Frame::parse(&plain)?.ok_or_else(|| bytes.damaged("incomplete schema", 0))?;
+        let schema = Arc::new(hello::read_schema(&frame.all_sections()?)?);
+        self.0.insert(schema_crc(&plain), schema.clone());
+        Ok(schema)
+    }
+}
+
+impl Bytes {
+    pub(crate) fn new(file: Arc<dyn ReadFile>, path: Arc<PathBuf>) -> Result<Self> {
+        let length = file.bytes().map_err(|e| Error::io("read file", &path, e))?;
+        Ok(Bytes { file, path, length })
+    }
+
+    /// The same file with the length it has now.
+    pub(crate) fn again(&self) -> Result<Self> {
+        Bytes::new(self.file.clone(), self.path.clone())
+    }
+
+    pub(crate) fn path(&self) -> &Arc<PathBuf> {
+        &self.path
+    }
+
+    pub(crate) fn damaged(&self, what: impl Into<String>, offset: u64) -> Error {
+        Error::damaged(what).at(&self.path).offset(offset)
+    }
+
+    fn read(&self, offset: u64, bytes: usize) -> Result<Vec<u8>> {
+        let short = || self.damaged("file that ends too early", self.length);
+        let end = offset.checked_add(bytes as u64);
+        end.filter(|end| *end <= self.length).ok_or_else(short)?;
+        let mut buffer = vec![0; bytes];
+        let read = self.file.read_at(offset, &mut buffer);
+        match read.map_err(|e| Error::io("read file", &self.path, e))? {
+            n if n == bytes => Ok(buffer),
+            _ => Err(short()),
+        }
+    }
+
+    fn chunk_bytes(&self, entry: &Entry) -> Result<usize> {
+        let bytes = usize::try_from(entry.chunk_bytes());
+        bytes.map_err(|_| self.damaged("chunk that is too long", entry.offset))
+    }
+
+    /// Data of a chunk whose checksum is right and which is what it should be.
+    pub(crate) fn data(&self, entry: &Entry) -> Result<Vec<u8>> {
+        let bytes = self.chunk_bytes(entry)?;
+        let mut chunk = self.read(entry.offset, bytes)?;
+        let (found, _) = self.parse_chunk(&chunk, entry.offset)?;
+        let same = Entry {
+            min: entry.min,
+            max: entry.max,
+            ..found
+        };
+        if same != *entry {
+            let what = "chunk that is not the one in the footer";
+            return Err(self.damaged(what, entry.offset));
+        }
+        chunk.truncate(bytes - 4);
+        chunk.drain(..CHUNK_BYTES);
+        Ok(chunk)
+    }
+
+    /// Checks a chunk's checksum; returns what it is and its data.
+    fn parse_chunk<'a>(&self, chunk: &'a [u8], offset: u64) -> Result<(Entry, &'a [u8])> {
+        let broken = || self.damaged("damaged chunk", offset);
+        let entry = Entry::parse_head(chunk, offset).ok_or_else(broken)?;
+        let end = CHUNK_BYTES + entry.data_bytes as usize;
+        let data = chunk.get(CHUNK_BYTES..end).ok_or_else(broken)?;
+        match u32_at(chunk, end) {
+            Some(crc) if crc == crc32c(&chunk[..end]) => Ok((entry, data)),
+            _ => Err(broken()),
+        }
+    }
+
+    /// What the index says of the chunks of groups.
+    pub(crate) fn index(&self, entry: &Entry) -> Result<Vec<Entry>> {
+        let plain = codec::decompress(&self.data(entry)?, entry.plain_bytes)?;
+        parse_entries(&plain).ok_or_else(|| self.damaged("index that is not valid", entry.offset))
+    }
+
+    fn parse_head(&self, head: &[u8]) -> Result<Identity> {
+        let crc_at = HEAD_BYTES - 4;
+        let crc = head.get(..crc_at).map(crc32c);
+        if crc.is_none() || crc != u32_at(head, crc_at) || head[..4] != HEAD_MAGIC {
+            return Err(self.damaged("damaged head of a sealed file", 0));
+        }
+        if !(1..=VERSION).contains(&head[4]) {
+            let message = format!("sealed file of version {}", head[4]);
+            return Err(Error::new(Kind::Version, message).at(&self.path));
+        }
+        parse_identity(&head[8..]).ok_or_else(|| self.damaged("head without an identity", 0))
+    }
+
+    /// The footer chunk and where it is, as the tail says.
+    fn footer_chunk(&self) -> Result<(Vec<u8>, u64)> {
+        let from = self.length.saturating_sub(END_BYTES as u64);
+        let mut end = self.read(from, (self.length - from) as usize)?;
+        let at = self.length.saturating_sub(TAIL_BYTES as u64);
+        let broken = || self.damaged("damaged tail of a sealed file", at);
+        let tail = end.len().checked_sub(TAIL_BYTES).ok_or_else(broken)?;
+        let tail = end.split_off(tail);
+        let (crc, rest) = (u32_at(&tail, 16), &tail[..16]);
+        if tail[..4] != TAIL_MAGIC || crc != Some(crc32c(rest)) {
+            return Err(broken());
+        }
+        let length = u32_at(&tail, 4).unwrap_or(0) as usize;
+        let offset = u64_at(&tail, 8).unwrap_or(0);
+        match offset.checked_sub(from) {
+            Some(skip) if offset.checked_add(length as u64) == Some(at) => {
+                end.drain(..skip as usize);
+                Ok((end, offset))
+            }
+            _ => Ok((self.read(offset, length)?, offset)),
+        }
+    }
+}
+
+impl Footer {
+    /// Reads the footer, or goes through the chunks where it is damaged.
+    ///
+    /// # Errors
+    /// The file could not be read, is of a later version, or nothing of it is
+    /// valid.
+    pub(crate) fn read(bytes: &Bytes) -> Result<Footer> {
+        let mut footer = match Footer::from_tail(bytes) {
+            Err(error) if error.kind == Kind::Damaged => Footer::from_chunks(bytes, error)?,
+            read => read?,
+        };
+        footer.check_groups(bytes)?;
+        footer.rows = footer.shared_rows(bytes);
+        footer.groups.retain(|g| g.0 != 0);
+        Ok(footer)
+    }
+
+    /// What is needed to know the groups; of a damaged file all is kept.
+    pub(crate) fn without_entries(mut self) -> Footer {
+        if self.damage.is_empty() {
+            let schema = self.entries.iter().find(|e| e.kind == SCHEMA);
+            self.entries = schema.copied().into_iter().collect();
+        }
+        self
+    }
+
+    pub(crate) fn from_tail(bytes: &Bytes) -> Result<Footer> {
+        let head = bytes.read(0, HEAD_BYTES)?;
+        let head_error = match bytes.parse_head(&head) {
+            Err(error) if error.kind == Kind::Version => return Err(error),
+            head => head.err(),
+        };
+        let (chunk, offset) = bytes.footer_chunk()?;
+        let (entry, data) = bytes.parse_chunk(&chunk, offset)?;
+        if entry.kind != FOOTER {
+            return Err(bytes.damaged("tail that does not lead to the footer", offset));
+        }
+        let footer = match entry.plain_bytes {
+            0 => parse_footer(data),
+            plain_bytes => parse_footer(&codec::decompress(data, plain_bytes)?),
+        };
+        let mut footer = footer.ok_or_else(|| bytes.damaged("footer that is not valid", offset))?;
+        if let Some(error) = head_error {
+            let damage = damage_of(0, HEAD_BYTES as u64, error.message);
+            footer.damage.push(damage);
+        }
+        Ok(footer)
+    }
+
+    /// Of a file whose tail, footer or both are damaged.
+    fn from_chunks(bytes: &Bytes, reason: Error) -> Result<Footer> {
+        let (mut footer, end) = gather(bytes)?;
+        if footer.groups.is_empty() {
+            let offset = reason.offset.unwrap_or(0);
+            return Err(bytes.damaged(reason.message, offset));
+        }
+        let length = bytes.length.saturating_sub(end).max(1);
+        footer.damage.push(damage_of(end, length, reason.message));
+        Ok(footer)
+    }
+
+    /// The entry that leads to the index.
+    pub(crate) fn index(&self) -> Option<&Entry> {
+        index_entry(&self.entries)
+    }
+
+    /// Reads what the index says, too. Where that is damaged the chunks are
+    /// gone through.
+    ///
+    /// # Errors
+    /// The file could not be read.
+    pub(crate) fn with_index(mut self, bytes: &Bytes) -> Result<Footer> {
+        let Some(entry) = self.index() else {
+            return Ok(self);
+        };
+        match bytes.index(entry) {
+            Err(error) if error.kind == Kind::Damaged => {
+                let (found, damage) = bytes.without_index(entry, error)?;
+                self.entries = found;
+                self.damage.extend(damage);
+            }
+            read => drop(read?),
+        }
+        Ok(self)
+    }
+
+    fn shared_rows(&self, bytes: &Bytes) -> Vec<(u8, u32)> {
+        let shared = self.groups.iter().find(|g| g.0 == 0);
+        match shared {
+            Some((_, group)) => group.rows.clone(),
+            None => dictionary_rows(&self.entries, bytes.length),
+        }
+    }
+
+    fn check_groups(&self, bytes: &Bytes) -> Result<()> {
+        let damaged = |what: &str| Err(Error::damaged(what).at(&bytes.path));
+        let most = most_rows(bytes.length);
+        let mut rows = self.groups.iter().flat_map(|g| &g.1.rows);
+        if rows.any(|r| u64::from(r.1) > most) {
+            return damaged("group with more rows than its file can hold");
+        }
+        let far = |ms: i64| ms.unsigned_abs() >= FAR_MS;
+        let mut ticks = self.groups.iter().filter(|g| g.1.min_ms <= g.1.max_ms);
+        match ticks.any(|g| far(g.1.min_ms) || far(g.1.max_ms)) {
+            true => damaged("group with impossible times"),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Bytes {
+    /// The chunks of a file whose index is damaged, and what is damaged.
+    pub(crate) fn without_index(
+        &self,
+        index: &Entry,
+        reason: Error,
+    ) -> Result<(Vec<Entry>, Vec<LogDamage>)> {
+        let (mut found, _) = gather(self)?;
+        if found.damage.is_empty() {
+            let damage = damage_of(index.offset, index.chunk_bytes(), reason.message);
+            found.damage.push(damage);
+        }
+        Ok((found.entries, found.damage))
+    }
+}
+
+/// The entry that leads to the index, among those of a footer.
+pub(crate) fn index_entry(entries: &[Entry]) -> Option<&Entry> {
+    entries.iter().find(|e| e.kind == INDEX)
+}
+
+/// Readers take memory for the rows a table claims: as many as a file of this
+/// length may hold.
+fn most_rows(bytes: u64) -> u64 {
+    bytes.saturating_mul(ROWS_PER_BYTE).min(MAX_ROWS as u64)
+}
+
+/// Rows of the dictionaries by what their columns say.
+fn dictionary_rows(entries: &[Entry], bytes: u64) -> Vec<(u8, u32)> {
+    let most = most_rows(bytes);
+    let shared = entries.iter().filter(|e| e.kind == COLUMN && e.group == 0);
+    let shared = shared.filter(|e| u64::from(e.rows) <= most);
+    let mut rows: Vec<(u8, u32)> = shared.map(|e| (e.table, e.rows)).collect();
+    rows.sort_unstable();
+    rows.dedup_by_key(|r| r.0);
+    rows
+}
+
+fn parse_footer(footer: &[u8]) -> Option<Footer> {
+    let mut at = IDENTITY_BYTES + 8;
+    let count = u32_at(footer, IDENTITY_BYTES + 4)? as usize;
+    let mut groups = Vec::with_capacity(count.min(footer.len() / GROUP_BYTES));
+    for _ in 0..count {
+        let length = u32_at(footer, at + 4)? as usize;
+        let data = footer.get(at + 8..(at + 8).checked_add(length)?)?;
+        groups.push((u32_at(footer, at)?, GroupInfo::parse(data)?));
+        at += 8 + length;
+    }
+    let entries = footer.get(at + 4..)?;
+    if entries.len() / ENTRY_BYTES != u32_at(footer, at)? as usize {
+        return None;
+    }
+    Some(Footer {
+        identity: parse_identity(footer)?,
+        schema_crc: u32_at(footer, IDENTITY_BYTES)?,
+        crc: crc32c(footer),
+        groups,
+        rows: Vec::new(),
+        entries: parse_entries(entries)?,
+        damage: Vec::new(),
+    })
+}
+
+fn parse_entries(bytes: &[u8]) -> Option<Vec<Entry>> {
+    let mut entries = Vec::with_capacity(bytes.len() / ENTRY_BYTES);
+    for entry in bytes.chunks(ENTRY_BYTES) {
+        entries.push(Entry::parse(entry)?);
+    }
+    Some(entries)
+}
+
+/// Goes through the chunks of a file; returns what they say and where the
+/// last ends.
+fn gather(bytes: &Bytes) -> Result<(Footer, u64)> {
+    let all = read_all(&*bytes.file).map_err(|e| Error::io("read file", &bytes.path, e))?;
+    let identity = match bytes.parse_head(&all) {
+        Err(error) if error.kind == Kind::Version => return Err(error),
+        identity => identity.unwrap_or_default(),
+    };
+    let mut footer = Footer {
+        identity,
+        schema_crc: 0,
+        crc: 0,
+        groups: Vec::new(),
+        rows: Vec::new(),
+        entries: Vec::new(),
+        damage: Vec::new(),
+    };
+    let mut at = HEAD_BYTES.min(all.len());
+    let mut good_until = at;
+    while let Some(rest) = all.get(at..).filter(|rest| !rest.is_empty()) {
+        let Some(skip) = rest.windows(4).position(|w| w == CHUNK_MAGIC) else {
+            break;
+        };
+        at += skip;
+        let Ok((entry, data)) = bytes.parse_chunk(&all[at..], at as u64) else {
+            at += 1;
+            continue;
+        };
+        if at > good_until {
+            let gap = (at - good_until) as u64;
+            let what = "damaged chunk".to_string();
+            footer.damage.push(damage_of(good_until as u64, gap, what));
+        }
+        at += entry.chunk_bytes() as usize;
+        good_until = at;
+        if entry.kind == GROUP {
+            let group = GroupInfo::parse(data).map(|g| (entry.group, g));
+            footer.groups.extend(group);
+        }
+        if entry.kind != FOOTER && entry.kind != INDEX {
+            footer.entries.push(entry);
+        }
+    }
+    Ok((footer, good_until as u64))
+}
+
+pub(crate) fn damage_of(offset: u64, bytes: u64, reason: String) -> LogDamage {
+    LogDamage {
+        offset,
+        bytes,
+        since_ms: None,
+        until_ms: None,
+        reason,
+    }
+}
