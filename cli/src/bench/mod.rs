@@ -130,17 +130,16 @@ pub fn run(scenario: &Scenario, options: &Options, stop: &Stop) -> Result<()> {
 /// Libraries of all variants that an installation has, in their order.
 fn libraries(scenario: &Scenario, places: &[Place], missing: &[Missing]) -> Vec<String> {
     let of = |place: usize| {
-        let mut libraries: Vec<&str> = Vec::new();
-        for (v, variant) in scenario.variants.iter().enumerate() {
+        let lacks = |v: usize| {
             let lacks = |m: &Missing| (m.installation, m.variant) == (place, v);
-            for library in variant
-                .preload
-                .iter()
-                .filter(|_| !missing.iter().any(lacks))
-            {
-                if !libraries.contains(&library.as_str()) {
-                    libraries.push(library);
-                }
+            missing.iter().any(lacks)
+        };
+        let variants = scenario.variants.iter().enumerate();
+        let variants = variants.filter(|(v, _)| !lacks(*v));
+        let mut libraries: Vec<&str> = Vec::new();
+        for library in variants.flat_map(|(_, variant)| &variant.preload) {
+            if !libraries.contains(&library.as_str()) {
+                libraries.push(library);
             }
         }
         libraries.join(",")
