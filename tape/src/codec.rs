@@ -22,6 +22,8 @@ pub const GAPS: u8 = 4;
 pub const OFFSET: u8 = 5;
 /// Spans of rows with one number each.
 pub const SPANS: u8 = 6;
+/// A number and spans of rows that differ from the row before by one number.
+pub const STEPS: u8 = 7;
 /// Strings in a zstd frame.
 pub const STRINGS: u8 = 16;
 
@@ -52,8 +54,13 @@ pub(crate) fn encode_references(out: &mut Vec<u8>, values: &[i64]) -> Result<()>
 
 fn encode_at(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<()> {
     let spans = 1 + values.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    match spans > 1 && spans * SPAN_ROWS <= values.len() {
-        true => encode_spans(out, values, level),
+    if spans > 1 && spans * SPAN_ROWS <= values.len() {
+        return encode_spans(out, values, level);
+    }
+    let step = |pair: &[i64]| pair[1].wrapping_sub(pair[0]);
+    let changes = values.windows(3).filter(|v| step(&v[..2]) != step(&v[1..]));
+    match spans > 1 && (2 + changes.count()) * SPAN_ROWS <= values.len() {
+        true => encode_steps(out, values, level),
         false => encode_flat(out, values, level),
     }
 }
@@ -86,6 +93,13 @@ fn encode_spans(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<()> {
     encode_flat(out, &values, level)
 }
 
+fn encode_steps(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<()> {
+    let steps = values.windows(2).map(|pair| pair[1].wrapping_sub(pair[0]));
+    out.push(STEPS);
+    out.extend_from_slice(&values[0].to_le_bytes());
+    encode_spans(out, &steps.collect::<Vec<i64>>(), level)
+}
+
 /// The inverse of [`encode_ints`] for a coding byte and data.
 pub(crate) fn decode_ints(coded: &[u8], rows: usize) -> Result<Vec<i64>> {
     let (&coding, data) = coded.split_first().ok_or_else(|| broken("coding"))?;
@@ -96,6 +110,7 @@ pub(crate) fn decode_ints(coded: &[u8], rows: usize) -> Result<Vec<i64>> {
 pub(crate) fn decode_values(coding: u8, data: &[u8], rows: usize) -> Result<Vec<i64>> {
     match coding {
         SPANS => decode_spans(data, rows),
+        STEPS => decode_steps(data, rows),
         _ => decode_flat(coding, data, rows),
     }
 }
@@ -171,6 +186,24 @@ fn decode_spans(data: &[u8], rows: usize) -> Result<Vec<i64>> {
     all.clear();
     for span in spans {
         all.resize(all.len() + span.rows, span.value);
+    }
+    Ok(all)
+}
+
+fn decode_steps(data: &[u8], rows: usize) -> Result<Vec<i64>> {
+    let (first, steps) = data.split_at_checked(9).ok_or_else(|| broken("steps"))?;
+    let (first, coding) = first.split_first_chunk().ok_or_else(|| broken("steps"))?;
+    let left = rows.checked_sub(1).filter(|_| coding == [SPANS]);
+    let left = left.ok_or_else(|| broken("steps"))?;
+    let mut last = i64::from_le_bytes(*first);
+    let mut all = spare_buffer();
+    all.clear();
+    all.push(last);
+    for span in read_spans(steps, left)? {
+        all.extend((0..span.rows).map(|_| {
+            last = last.wrapping_add(span.value);
+            last
+        }));
     }
     Ok(all)
 }
@@ -505,6 +538,26 @@ mod tests {
         }
 
         #[test]
+        fn steps_survive(
+            first in any::<i64>(),
+            spans in prop::collection::vec((any::<i64>(), 34..90usize), 1..40),
+        ) {
+            let steps = spans.iter().flat_map(|(step, rows)| std::iter::repeat_n(*step, *rows));
+            let mut values = vec![first];
+            values.extend(steps.scan(first, |last, step| {
+                *last = last.wrapping_add(step);
+                Some(*last)
+            }));
+            let mut coded = Vec::new();
+            encode_ints(&mut coded, &values).unwrap();
+            prop_assert!(coded[0] == STEPS || coded[0] == CONSTANT);
+            prop_assert_eq!(decode_ints(&coded, values.len()).unwrap(), values.clone());
+            for rows in [0, 1, values.len() - 1, values.len() + 1] {
+                prop_assert!(decode_ints(&coded, rows).is_err() || coded[0] == CONSTANT);
+            }
+        }
+
+        #[test]
         fn starts_and_gaps_survive(
             rows in prop::collection::vec((1..4i64, 0..6i64, 0..9i64), 0..50),
         ) {
@@ -545,6 +598,7 @@ mod tests {
             let _ = decode_ints(&data, rows);
             let _ = decode_pco(&data, rows);
             let _ = decode_spans(&data, rows);
+            let _ = decode_steps(&data, rows);
             let _ = decode_strings(&data, 1_000, rows);
         }
     }

@@ -340,6 +340,7 @@ fn fuzz_column() {
     };
     let steps: Vec<i64> = (0..400).map(|i| i * i % 91).collect();
     let spans: Vec<i64> = (0..400).map(|i| i / 60 % 4).collect();
+    let minutes: Vec<i64> = (0..400).map(|i| i % 60).collect();
     let wild: Vec<i64> = (0..50).map(|i| i64::MAX / (i + 1)).collect();
     let (strings, _) = codec::compress(b"\x01\0\0\0\x02\0\0\0abc").unwrap();
     let fuzz = Fuzz {
@@ -347,6 +348,7 @@ fn fuzz_column() {
         seeds: vec![
             column(&steps),
             column(&spans),
+            column(&minutes),
             column(&wild),
             column(&[5; 9]),
             strings,

@@ -2,243 +2,11 @@
 //! covers a block adds to its sum and its most sessions in one tick at once,
 //! whatever its length. Memory is bounded by keys × buckets that occur.
 
-use super::number::{self, Ratio};
-use super::ticks::{NONE, Observed, Ticks};
+use super::cells::{Cell, Cells};
+use super::ticks::{NONE, Ticks};
 use crate::fast::FastMap;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::hash::Hash;
-
-/// One key in one bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cell {
-    /// The bucket.
-    pub bucket: u32,
-    /// Most rows in one tick.
-    pub sessions: u32,
-    /// Σ weight.
-    pub sum_ms: i64,
-}
-
-/// The cells of a key, ascending by bucket.
-#[derive(Clone, Debug, Default)]
-pub struct Cells(pub Vec<Cell>);
-
-impl Cells {
-    /// Adds a cell.
-    pub fn add(&mut self, cell: Cell) {
-        let rows = &mut self.0;
-        match rows.last_mut() {
-            Some(last) if last.bucket == cell.bucket => last.add(&cell),
-            Some(last) if last.bucket > cell.bucket => {
-                let row = rows.partition_point(|r| r.bucket < cell.bucket);
-                if rows[row].bucket == cell.bucket {
-                    rows[row].add(&cell);
-                } else {
-                    rows.insert(row, cell);
-                }
-            }
-            _ => rows.push(cell),
-        }
-    }
-
-    /// Adds cells that mostly ascend.
-    pub fn extend(&mut self, cells: impl Iterator<Item = Cell>) {
-        self.0.reserve(cells.size_hint().1.unwrap_or(0));
-        let mut last = self.0.last().map(|c| c.bucket);
-        for cell in cells {
-            if last.is_none_or(|last| last < cell.bucket) {
-                last = Some(cell.bucket);
-                self.0.push(cell);
-            } else {
-                self.add(cell);
-            }
-        }
-    }
-
-    /// Adds cells that ascend from this bucket on.
-    pub fn append(&mut self, first: u32, cells: impl ExactSizeIterator<Item = Cell>) {
-        match self.0.last() {
-            Some(last) if last.bucket >= first => self.extend(cells),
-            _ => self.0.extend(cells),
-        }
-    }
-
-    /// Σ weight of all buckets.
-    pub fn sum_ms(&self) -> i64 {
-        self.0.iter().map(|c| c.sum_ms).sum()
-    }
-
-    /// Most rows in one tick.
-    pub fn sessions(&self) -> i64 {
-        self.0
-            .iter()
-            .map(|c| i64::from(c.sessions))
-            .max()
-            .unwrap_or(0)
-    }
-
-    /// A bucket's cell.
-    pub fn bucket(&self, bucket: u32) -> Option<&Cell> {
-        let row = self.0.binary_search_by_key(&bucket, |c| c.bucket).ok()?;
-        self.0.get(row)
-    }
-
-    /// Adds the cells of other parts.
-    pub fn merge(&mut self, other: Cells) {
-        if self.0.last().map(|c| c.bucket) < other.0.first().map(|c| c.bucket) {
-            self.0.extend(other.0);
-            return;
-        }
-        let own = std::mem::take(&mut self.0);
-        let (mut own, mut other) = (&own[..], &other.0[..]);
-        self.0.reserve(own.len() + other.len());
-        // Threads take turns of many buckets, so these are copied in stretches.
-        while let (Some(first), Some(second)) = (own.first(), other.first()) {
-            if first.bucket == second.bucket {
-                self.0.push(*first);
-                self.add(*second);
-                (own, other) = (&own[1..], &other[1..]);
-                continue;
-            }
-            let behind = match first.bucket < second.bucket {
-                true => (&mut own, second.bucket),
-                false => (&mut other, first.bucket),
-            };
-            let (rest, until) = behind;
-            let (before, after) = rest.split_at(rest.partition_point(|c| c.bucket < until));
-            self.0.extend_from_slice(before);
-            *rest = after;
-        }
-        self.0.extend_from_slice(own);
-        self.0.extend_from_slice(other);
-    }
-
-    /// AAS of each bucket with rows.
-    pub fn loads(&self, observed: &Observed) -> Vec<Ratio> {
-        let loads = self.weighed(observed);
-        loads.filter_map(|(ms, of)| ratio(ms, of)).collect()
-    }
-
-    /// Σ weight of each bucket with rows, and of what was observed in it.
-    fn weighed<'a>(&'a self, observed: &'a Observed) -> impl Iterator<Item = (i64, i64)> + 'a {
-        let cells = self.0.iter();
-        let all = cells.map(|cell| (cell.sum_ms, observed.weight_ms(cell.bucket)));
-        all.filter(|(_, of)| *of > 0)
-    }
-
-    /// Highest AAS of a bucket.
-    pub fn peak(&self, observed: &Observed) -> Ratio {
-        let mut most = (0, 1);
-        for (ms, of) in self.weighed(observed) {
-            let is_more = match of == most.1 {
-                true => ms > most.0,
-                false => i128::from(ms) * i128::from(most.1) > i128::from(most.0) * i128::from(of),
-            };
-            if is_more {
-                most = (ms, of);
-            }
-        }
-        ratio(most.0, most.1).unwrap_or(Ratio::ZERO)
-    }
-
-    /// 99th percentile of the AAS of observed buckets.
-    pub fn p99(&self, observed: &Observed) -> Ratio {
-        let buckets = observed.observed_buckets();
-        if number::p99_is_zero(self.0.len(), buckets) {
-            return Ratio::ZERO;
-        }
-        // Buckets whose weights divide a number compare as their sums
-        // times the quotient do.
-        let found = match self.scaled(observed) {
-            Some((loads, of)) => {
-                let by = |ms: i64| ratio(ms, of).unwrap_or(Ratio::ZERO);
-                number::p99(loads, buckets, by)
-            }
-            None => number::p99(self.loads(observed), buckets, |load| load),
-        };
-        found.unwrap_or(Ratio::ZERO)
-    }
-
-    /// AAS of each bucket with rows as numerators of one denominator; `None`
-    /// when there is no such number or it is too large.
-    fn scaled(&self, observed: &Observed) -> Option<(Vec<i64>, i64)> {
-        let of = observed.common_ms()?;
-        let mut loads = Vec::with_capacity(self.0.len());
-        let (mut weight_ms, mut times) = (of, 1);
-        for cell in &self.0 {
-            let own = observed.weight_ms(cell.bucket);
-            if own != weight_ms {
-                if own <= 0 {
-                    continue;
-                }
-                (weight_ms, times) = (own, of / own);
-            }
-            loads.push(cell.sum_ms.checked_mul(times)?);
-        }
-        Some((loads, of))
-    }
-
-    /// The cells of several keys taken together, without the most rows in one
-    /// tick, which does not follow from them.
-    pub fn merged<'a>(all: impl IntoIterator<Item = &'a Cells>) -> Cells {
-        let all: Vec<&[Cell]> = all.into_iter().map(|cells| &cells.0[..]).collect();
-        let first = all.iter().filter_map(|c| c.first()).map(|c| c.bucket).min();
-        let last = all.iter().filter_map(|c| c.last()).map(|c| c.bucket).max();
-        let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));
-        let count: usize = all.iter().map(|cells| cells.len()).sum();
-        let cells = all.iter().copied().flatten();
-        let found: Vec<(u32, i64)> = if ((last - first) as usize) < 8 * count + 1024 {
-            let mut sums: Vec<Option<i64>> = vec![None; (last - first) as usize + 1];
-            for cell in cells {
-                *sums[(cell.bucket - first) as usize].get_or_insert(0) += cell.sum_ms;
-            }
-            let some = (first..).zip(sums);
-            some.filter_map(|(bucket, sum)| Some((bucket, sum?)))
-                .collect()
-        } else {
-            let mut sums: BTreeMap<u32, i64> = BTreeMap::new();
-            for cell in cells {
-                *sums.entry(cell.bucket).or_default() += cell.sum_ms;
-            }
-            sums.into_iter().collect()
-        };
-        let cells = found.into_iter().map(|(bucket, sum_ms)| Cell {
-            bucket,
-            sessions: 0,
-            sum_ms,
-        });
-        Cells(cells.collect())
-    }
-
-    /// What is left without those of some of its parts, again without the
-    /// most rows in one tick.
-    pub fn without<'a>(&self, parts: impl IntoIterator<Item = &'a Cells>) -> Cells {
-        let mut parts = Cells::merged(parts).0.into_iter().peekable();
-        let left = self.0.iter().filter_map(|cell| {
-            while parts.next_if(|part| part.bucket < cell.bucket).is_some() {}
-            let part = parts.next_if(|part| part.bucket == cell.bucket);
-            let sum_ms = cell.sum_ms - part.map_or(0, |part| part.sum_ms);
-            let left = Cell {
-                bucket: cell.bucket,
-                sessions: 0,
-                sum_ms,
-            };
-            (sum_ms != 0).then_some(left)
-        });
-        Cells(left.collect())
-    }
-}
-
-fn ratio(ms: i64, of_ms: i64) -> Option<Ratio> {
-    Ratio::new(ms.into(), of_ms.into())
-}
-
-impl Cell {
-    fn add(&mut self, other: &Cell) {
-        self.sum_ms += other.sum_ms;
-        self.sessions = self.sessions.max(other.sessions);
-    }
-}
 
 /// Cells by key.
 #[derive(Debug)]
@@ -302,9 +70,14 @@ impl<K: Hash + Eq> Cube<K> {
         }
     }
 
+    /// The cells of each key.
+    pub fn all(&mut self) -> impl Iterator<Item = &mut Cells> {
+        self.cells.iter_mut()
+    }
+
     /// Bytes that the cells take.
     pub fn bytes(&self) -> usize {
-        let cells = self.cells.iter().map(|cells| cells.0.capacity());
+        let cells = self.cells.iter().map(|cells| cells.rows.capacity());
         cells.sum::<usize>() * size_of::<Cell>()
     }
 
@@ -313,7 +86,7 @@ impl<K: Hash + Eq> Cube<K> {
         let mut cells: Vec<Option<Cells>> = self.cells.into_iter().map(Some).collect();
         let keys = self.ids.into_iter().filter_map(|(key, id)| {
             let cells = cells[id].take()?;
-            (!cells.0.is_empty()).then_some((key, cells))
+            (!cells.is_empty()).then_some((key, cells))
         });
         keys.collect()
     }
@@ -574,6 +347,7 @@ fn for_each_place(ticks: &Ticks, (begin, end): (u32, u32), mut each: impl FnMut(
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     /// Cells by code and bucket.
     type Found = BTreeMap<(u32, u32), (u32, i64)>;
@@ -631,67 +405,6 @@ mod tests {
                 prop_assert_eq!(&found, &expected);
             }
         }
-    }
-
-    fn cells(found: &[(u32, u32)]) -> Cells {
-        let mut cells = Cells::default();
-        for (bucket, sum) in found {
-            cells.add(Cell {
-                bucket: *bucket,
-                sessions: sum % 7,
-                sum_ms: i64::from(*sum),
-            });
-        }
-        cells
-    }
-
-    fn observed(weights_ms: &[i64]) -> Observed {
-        let mut observed = Observed::default();
-        for (bucket, weight_ms) in weights_ms.iter().enumerate() {
-            observed.at(bucket as u32).observed_ms = *weight_ms;
-        }
-        observed.index();
-        observed
-    }
-
-    proptest! {
-        #[test]
-        fn merged_or_extended_is_as_added_one_by_one(
-            a in prop::collection::vec((0..90u32, 1..50u32), 0..60),
-            b in prop::collection::vec((0..90u32, 1..50u32), 0..60),
-        ) {
-            let expected = cells(&[&a[..], &b[..]].concat());
-            let mut merged = cells(&a);
-            merged.merge(cells(&b));
-            prop_assert_eq!(&merged.0, &expected.0);
-            let mut extended = cells(&a);
-            extended.extend(cells(&b).0.into_iter());
-            prop_assert_eq!(&extended.0, &expected.0);
-        }
-
-        #[test]
-        fn a_percentile_of_scaled_sums_is_that_of_their_ratios(
-            weights_ms in prop::collection::vec(prop::sample::select(vec![0, 1, 59_000, 60_000]), 1..300),
-            sums in prop::collection::vec((0..300u32, 1..5_000_000u32), 0..300),
-        ) {
-            let observed = observed(&weights_ms);
-            let seen = |found: &&(u32, u32)| (found.0 as usize) < weights_ms.len();
-            let sums: Vec<(u32, u32)> = sums.iter().filter(seen).copied().collect();
-            let cells = cells(&sums);
-            prop_assert!(cells.scaled(&observed).is_some());
-            let buckets = observed.observed_buckets();
-            let expected = number::p99(cells.loads(&observed), buckets, |load| load);
-            prop_assert_eq!(cells.p99(&observed), expected.unwrap_or(Ratio::ZERO));
-        }
-    }
-
-    #[test]
-    fn weights_without_a_small_common_multiple_are_compared_as_ratios() {
-        let observed = observed(&[(1 << 40) + 1, 1 << 39, 3]);
-        let cells = cells(&[(0, 10), (1, 7), (2, 1)]);
-        assert!(cells.scaled(&observed).is_none());
-        assert_eq!(cells.peak(&observed), ratio(1, 3).unwrap());
-        assert!(cells.p99(&observed) > ratio(32, 100).unwrap());
     }
 
     #[test]

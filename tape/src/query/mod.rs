@@ -11,11 +11,13 @@ mod blockers;
 pub mod bucket;
 #[cfg(test)]
 mod cancel_tests;
+mod cells;
 mod coder;
 mod cube;
 mod dimension;
 mod error;
 pub mod filter;
+mod finished;
 mod functions;
 pub mod json;
 mod kept;

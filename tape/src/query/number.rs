@@ -136,7 +136,33 @@ pub fn p99<T: Copy + Ord>(
 /// The 99th percentile is zero for so many zeros.
 pub fn p99_is_zero(present: usize, observed: usize) -> bool {
     let zeros = observed.saturating_sub(present);
-    observed == 0 || (990 * (observed as u128 - 1) / 1000) as usize + 1 < zeros
+    position(observed, 990).is_none_or(|(low, _)| low + 1 < zeros)
+}
+
+/// Of so many observed buckets the 99th percentile needs no more than these,
+/// the greatest.
+pub fn p99_needs(observed: usize) -> usize {
+    observed / 100 + 2
+}
+
+/// The same as [`p99`] of `present` values of which the greatest are given, as
+/// many as [`p99_needs`] or all.
+pub fn p99_of_greatest(mut greatest: Vec<Ratio>, present: usize, observed: usize) -> Option<Ratio> {
+    let (low, part) = position(observed, 990)?;
+    let zeros = observed.saturating_sub(present);
+    greatest.sort_unstable_by(|a, b| b.cmp(a));
+    let at = |i: usize| match i < zeros {
+        true => Ratio::ZERO,
+        false => *greatest.get(observed - 1 - i).unwrap_or(&Ratio::ZERO),
+    };
+    Some(at(low).between(at((low + 1).min(observed - 1)), part))
+}
+
+/// The lower neighbour of a percentile, and how far it is from it to the next
+/// in thousandths.
+fn position(observed: usize, per_mille: u128) -> Option<(usize, i128)> {
+    let position = per_mille * (observed as u128).checked_sub(1)?;
+    Some(((position / 1000) as usize, (position % 1000) as i128))
 }
 
 /// `percentile_cont(per_mille / 1000)` over `observed` values of which
@@ -148,13 +174,8 @@ pub fn percentile<T: Copy + Ord>(
     per_mille: u128,
     ratio: impl Fn(T) -> Ratio,
 ) -> Option<Ratio> {
-    if observed == 0 {
-        return None;
-    }
+    let (low, part) = position(observed, per_mille)?;
     let zeros = observed.saturating_sub(present.len());
-    let position = per_mille * (observed as u128 - 1);
-    let low = (position / 1000) as usize;
-    let part = (position % 1000) as i128;
     if low + 1 < zeros {
         return Some(Ratio::ZERO);
     }

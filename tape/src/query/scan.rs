@@ -4,11 +4,13 @@
 //! out once for all its parts.
 
 use super::bucket::Buckets;
+use super::cells::Cell;
 pub use super::coder::Key;
 use super::coder::{Coder, UNWANTED};
-use super::cube::{Adder, Cell, Cube};
+use super::cube::{Adder, Cube};
 use super::dimension::{Dimension, Keys, View};
 use super::error::{QueryError, QueryResult};
+use super::finished::Finished;
 use super::kept::{Kept, Known, Pieces};
 use super::plan::{Selection, Window, nodes};
 use super::select::{Selected, Tests};
@@ -21,6 +23,7 @@ use crate::schema::RUN;
 use crate::store::Store;
 use std::cell::OnceCell;
 use std::collections::HashSet;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -53,6 +56,8 @@ pub struct Scanned {
     pub observed: Observed,
     /// Sums for each group of dimensions asked for.
     pub cubes: Vec<Cube<Key>>,
+    /// What finished buckets have that is not of a chosen key.
+    pub rest: Finished,
 }
 
 impl<'a> Scan<'a> {
@@ -118,6 +123,18 @@ impl<'a> Scan<'a> {
         self.pass(buckets, groups, &Detail::Chosen(chosen, known))
     }
 
+    /// The same for one dimension and all keys together, which come first.
+    /// Buckets that one file has all of are finished: of them
+    /// [`Scanned::rest`] has what is not of a chosen key.
+    pub fn largest_sums(
+        &self,
+        buckets: Buckets,
+        dimension: &Dimension,
+        choose: impl FnOnce(Vec<(Key, i64)>) -> HashSet<Key>,
+    ) -> QueryResult<Scanned> {
+        self.chosen_sums(buckets, &[vec![], vec![dimension]], choose)
+    }
+
     fn pass(
         &self,
         buckets: Buckets,
@@ -128,7 +145,9 @@ impl<'a> Scan<'a> {
             Detail::Chosen(keys, _) => Some(keys),
             _ => None,
         };
+        let only_sums = matches!(detail, Detail::Weights(_));
         let totals = Totals::new(self.spec.totals, &self.selection, &buckets, groups, chosen);
+        let totals = totals.only_sums(only_sums);
         let question = Question {
             buckets: &buckets,
             groups,
@@ -136,12 +155,16 @@ impl<'a> Scan<'a> {
             totals: &totals,
         };
         self.held.store(0, Ordering::Relaxed);
-        let (mut total, left) = self.add(&question, &self.pieces(&totals))?;
+        let mut pieces = self.pieces(&totals);
+        if question.has_rest() {
+            set_alone(&mut pieces, question.buckets);
+        }
+        let (mut total, left) = self.add(&question, &pieces)?;
         if !left.is_empty() {
             let pieces: Vec<Piece> = left.into_iter().map(Piece::Scan).collect();
             total.merge(self.add(&question, &pieces)?.0);
         }
-        if total.observed.bucket(0).last_interval_ms().is_none() {
+        if !only_sums && total.observed.bucket(0).last_interval_ms().is_none() {
             self.find_interval_before(&mut total.observed)?;
         }
         total.observed.index();
@@ -149,6 +172,7 @@ impl<'a> Scan<'a> {
             buckets,
             observed: total.observed,
             cubes: total.cubes,
+            rest: total.rest,
         })
     }
 
@@ -203,8 +227,8 @@ impl<'a> Scan<'a> {
                 continue;
             }
             match pieces.last_mut() {
-                Some(Piece::Totals(parts)) if parts[0].is_of_same_file(part) => parts.push(part),
-                _ => pieces.push(Piece::Totals(vec![part])),
+                Some(Piece::Totals(parts, _)) if parts[0].is_of_same_file(part) => parts.push(part),
+                _ => pieces.push(Piece::Totals(vec![part], 0..0)),
             }
         }
         pieces
@@ -246,12 +270,55 @@ struct Question<'q> {
     totals: &'q Totals<'q>,
 }
 
+impl Question<'_> {
+    /// Asked are all keys together and some of them: what is left is the rest.
+    fn has_rest(&self) -> bool {
+        let of_some = matches!(self.detail, Detail::Chosen(..));
+        of_some && self.groups.len() == 2 && self.groups[0].is_empty()
+    }
+}
+
 /// What a thread takes at a time.
 enum Piece<'a> {
     /// A part whose runs are read.
     Scan(&'a Part),
-    /// Parts of one file whose totals are enough.
-    Totals(Vec<&'a Part>),
+    /// Parts of one file whose totals are enough, and the buckets that no other
+    /// piece has ticks in and that can be finished.
+    Totals(Vec<&'a Part>, Range<u32>),
+}
+
+impl Piece<'_> {
+    /// The first and the last bucket it has ticks in.
+    fn buckets(&self, buckets: &Buckets) -> Option<(u32, u32)> {
+        let parts = match self {
+            Piece::Scan(part) => std::slice::from_ref(part),
+            Piece::Totals(parts, _) => parts,
+        };
+        let first = parts.iter().map(|part| part.min_ms()).min()?;
+        let last = parts.iter().map(|part| part.max_ms()).max()?;
+        let first = first.saturating_mul(1000).max(buckets.since());
+        let last = last.saturating_mul(1000).min(buckets.until() - 1);
+        Some((buckets.index(first)? as u32, buckets.index(last)? as u32))
+    }
+}
+
+/// Finds the buckets that only one piece has ticks in. The first one stays: it
+/// tells whether there is a tick before.
+fn set_alone(pieces: &mut [Piece], buckets: &Buckets) {
+    let spans = pieces.iter().enumerate();
+    let spans = spans.filter_map(|(at, piece)| Some((piece.buckets(buckets)?, at)));
+    let mut spans: Vec<((u32, u32), usize)> = spans.collect();
+    spans.sort_unstable();
+    let mut begin = 1;
+    for (index, ((first, last), at)) in spans.iter().enumerate() {
+        let end = spans.get(index + 1).map_or(NONE, |next| next.0.0);
+        let end = end.min(last + 1);
+        begin = begin.max(*first);
+        if let Piece::Totals(_, alone) = &mut pieces[*at] {
+            *alone = begin..end.max(begin);
+        }
+        begin = begin.max(last + 1);
+    }
 }
 
 /// Runs the same work on several threads and adds up what they found.
@@ -277,13 +344,49 @@ pub struct Sums {
     pub observed: Observed,
     /// Sums for each group of dimensions.
     pub cubes: Vec<Cube<Key>>,
+    /// Of finished buckets what the keys of the last group do not have.
+    rest: Finished,
 }
 
 impl Sums {
     fn merge(&mut self, other: Sums) {
         self.observed.merge(&other.observed);
+        self.rest.merge(other.rest);
         for (cube, other) in self.cubes.iter_mut().zip(other.cubes) {
             cube.merge(other);
+        }
+    }
+
+    /// Keeps of some buckets only what is known of finished ones; `observed`
+    /// buckets there are at most.
+    fn finish(&mut self, buckets: Range<u32>, observed: usize) {
+        if buckets.is_empty() {
+            return;
+        }
+        let weights_ms = self.observed.finish(buckets.clone());
+        let at = |cell: &Cell| (cell.bucket - buckets.start) as usize;
+        let [whole, keys] = &mut self.cubes[..] else {
+            return;
+        };
+        let mut rest_ms = vec![0; weights_ms.len()];
+        for cell in whole.all().flat_map(|cells| cells.take(buckets.clone())) {
+            rest_ms[at(&cell)] += cell.sum_ms;
+        }
+        for cells in keys.all() {
+            cells.finish(buckets.clone(), observed, |cell| {
+                rest_ms[at(cell)] -= cell.sum_ms;
+                weights_ms[at(cell)]
+            });
+        }
+        for (sum_ms, weight_ms) in rest_ms.into_iter().zip(weights_ms) {
+            if sum_ms != 0 {
+                let cell = Cell {
+                    bucket: 0,
+                    sessions: 0,
+                    sum_ms,
+                };
+                self.rest.add(&cell, weight_ms);
+            }
         }
     }
 }
@@ -328,6 +431,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             sums: Sums {
                 observed: Observed::default(),
                 cubes: groups.iter().map(|_| Cube::default()).collect(),
+                rest: Finished::of(question.buckets.len()),
             },
             left: Vec::new(),
             file: None,
@@ -366,14 +470,18 @@ impl<'s, 'p> Worker<'s, 'p> {
     }
 
     fn add(&mut self, piece: &Piece<'p>) -> QueryResult<()> {
-        let parts = match piece {
+        let (parts, alone) = match piece {
             Piece::Scan(part) => return self.add_part(part),
-            Piece::Totals(parts) => parts,
+            Piece::Totals(parts, alone) => (parts, alone),
         };
         self.scan.check_cancel()?;
         let file = self.turn_to(parts[0]);
         let totals = self.question.totals;
         match totals.add(&file.view, parts, &mut self.sums) {
+            Ok(left) if left.is_empty() => {
+                let observed = self.question.buckets.len();
+                self.sums.finish(alone.clone(), observed);
+            }
             Ok(left) => self.left.extend(left),
             // What is damaged can be added up again.
             Err(_) => self.left.extend(parts),

@@ -5,6 +5,7 @@ use super::error::QueryResult;
 use super::number::Ratio;
 use crate::codec::Stretch;
 use crate::part::Part;
+use std::ops::Range;
 
 /// Bucket of a tick that does not count: failed, or outside the window.
 pub const NONE: u32 = u32::MAX;
@@ -370,6 +371,9 @@ pub struct Observed {
     weights_ms: Vec<i64>,
     /// What the weights of all buckets divide, once indexed.
     common_ms: Option<i64>,
+    /// All of the buckets that are finished, and in how many of them something
+    /// was observed.
+    finished: (Coverage, usize),
     /// Interval of the last tick before the window.
     pub interval_before: Option<(i64, i64)>,
 }
@@ -419,7 +423,23 @@ impl Observed {
         } {
             self.at(*bucket).add(coverage);
         }
+        self.finished.0.add(&other.finished.0);
+        self.finished.1 += other.finished.1;
         self.interval_before = later(self.interval_before, other.interval_before);
+    }
+
+    /// Adds up buckets that nothing will be added to any more; returns the
+    /// weight of each.
+    pub fn finish(&mut self, buckets: Range<u32>) -> Vec<i64> {
+        let begin = self.by_bucket.partition_point(|b| b.0 < buckets.start);
+        let end = self.by_bucket.partition_point(|b| b.0 < buckets.end);
+        let mut weights = vec![0; buckets.len()];
+        for (bucket, coverage) in self.by_bucket.drain(begin..end) {
+            weights[(bucket - buckets.start) as usize] = coverage.observed_ms;
+            self.finished.0.add(&coverage);
+            self.finished.1 += usize::from(coverage.observed_ms > 0);
+        }
+        weights
     }
 
     /// Remembers the last tick of a minute before the window.
@@ -432,7 +452,7 @@ impl Observed {
         self.interval_before = later(self.interval_before, Some((slot_ms, interval_ms)));
     }
 
-    /// Buckets with ticks, ascending.
+    /// Buckets with ticks that are not finished, ascending.
     pub fn buckets(&self) -> &[(u32, Coverage)] {
         &self.by_bucket
     }
@@ -479,7 +499,7 @@ impl Observed {
 
     /// The whole window.
     pub fn total(&self) -> Coverage {
-        let mut total = Coverage::default();
+        let mut total = self.finished.0;
         for (_, coverage) in &self.by_bucket {
             total.add(coverage);
         }
@@ -489,6 +509,6 @@ impl Observed {
     /// Buckets where something was observed.
     pub fn observed_buckets(&self) -> usize {
         let some = self.by_bucket.iter().filter(|b| b.1.observed_ms > 0);
-        some.count()
+        some.count() + self.finished.1
     }
 }

@@ -7,8 +7,9 @@
 //! cut no minute of a group, or for totals by group no group.
 
 use super::bucket::{Buckets, SECOND};
+use super::cells::Cell;
 use super::coder::Key;
-use super::cube::{Cell, Cube};
+use super::cube::Cube;
 use super::dimension::{Dimension, Keys, View};
 use super::error::{QueryError, QueryResult};
 use super::plan::Selection;
@@ -16,20 +17,21 @@ use super::scan::Sums;
 use super::select::Selected;
 use super::ticks::{Coverage, NONE};
 use super::vocabulary as pg;
+use crate::fast::FastMap;
 use crate::part::Part;
 use crate::schema::FAR_MS;
 use crate::table::Column;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 pub(super) const MINUTE: i64 = 60 * SECOND;
 /// What was observed, and the load.
 pub(super) const WHOLE: &str = "minute";
 /// Id of the first table of totals; those behind it are totals too.
 pub const FIRST_ID: u8 = 200;
-/// Dimensions there are totals by for each minute.
+/// Dimensions there are totals by for each minute and for each group.
 pub(super) const BY_MINUTE: [&str; 2] = [pg::WAIT_EVENT, pg::WAIT_TYPE];
-/// Dimensions there are totals by for each group, and the sums of each minute
-/// for the largest keys.
+/// Dimensions of many keys: there are totals by them for each group, and the
+/// sums of each minute for the largest keys.
 pub(super) const BY_GROUP: [&str; 1] = [pg::QUERY_ID];
 /// Columns of a table of totals by minute.
 pub(super) const MINUTE_COLUMNS: [&str; 5] = ["group", "key", "minute", "sum_ms", "most"];
@@ -77,8 +79,9 @@ pub(super) fn group_table(dimension: &str) -> String {
 enum Table {
     /// From table `minute` alone.
     Whole,
-    /// From a table by minute, by name.
-    Minutes(String),
+    /// From a table by minute, or by group where one is there and enough, by
+    /// name.
+    Minutes(String, String),
     /// From a table by group and that of the largest keys' minutes, by name.
     Groups(String, String),
 }
@@ -87,18 +90,21 @@ enum Table {
 fn table_of(group: &[&Dimension]) -> Option<Table> {
     match group {
         [] => Some(Table::Whole),
-        [one] if is_by_group(one) => Some(Table::Groups(
-            group_table(&one.name),
-            minute_table(&one.name),
-        )),
-        [one] => Some(Table::Minutes(minute_table(&one.name))),
+        [one] => {
+            let (groups, minutes) = (group_table(&one.name), minute_table(&one.name));
+            Some(match BY_GROUP.contains(&one.name.as_str()) {
+                true => Table::Groups(groups, minutes),
+                false => Table::Minutes(minutes, groups),
+            })
+        }
         _ => None,
     }
 }
 
 /// There are totals by this dimension for each group.
 pub fn is_by_group(dimension: &Dimension) -> bool {
-    BY_GROUP.contains(&dimension.name.as_str())
+    let name = dimension.name.as_str();
+    BY_GROUP.contains(&name) || BY_MINUTE.contains(&name)
 }
 
 /// Decides which parts of a question are answered by totals.
@@ -107,6 +113,8 @@ pub struct Totals<'q> {
     tables: Option<Vec<Table>>,
     /// The keys that get cells, of the last group.
     chosen: Option<&'q HashSet<Key>>,
+    /// What was observed is not asked for.
+    only_sums: bool,
     buckets: &'q Buckets,
     groups: &'q [Vec<&'q Dimension>],
 }
@@ -144,8 +152,18 @@ impl<'q> Totals<'q> {
                 None
             },
             chosen,
+            only_sums: false,
             buckets,
             groups,
+        }
+    }
+
+    /// Without what was observed.
+    pub fn only_sums(self, only_sums: bool) -> Totals<'q> {
+        let by_keys = self.groups.iter().all(|group| !group.is_empty());
+        Totals {
+            only_sums: only_sums && by_keys,
+            ..self
         }
     }
 
@@ -165,7 +183,7 @@ impl<'q> Totals<'q> {
         let answers = |table: &Table| match table {
             _ if wanted.bucket.is_none() && !minutes => false,
             Table::Whole => has(&WHOLE.to_string()),
-            Table::Minutes(name) => has(name),
+            Table::Minutes(minutes, _) => has(minutes),
             Table::Groups(groups, _) if wanted.bucket.is_some() => has(groups),
             Table::Groups(groups, minutes) => {
                 inside && self.chosen.is_some() && has(groups) && has(minutes)
@@ -224,7 +242,7 @@ impl<'q> Totals<'q> {
 struct FileTotals {
     minutes: [Column; WHOLE_COLUMNS.len()],
     columns: Vec<Columns>,
-    wanted: HashMap<i64, Wanted>,
+    wanted: FastMap<i64, Wanted>,
 }
 
 /// The columns that answer a group of dimensions.
@@ -235,21 +253,34 @@ enum Columns {
 }
 
 /// Keys by the references that stand for them.
-struct Lookup(std::rc::Rc<Keys>);
+struct Lookup {
+    keys: std::rc::Rc<Keys>,
+    /// By code: its cells are asked for.
+    chosen: Vec<bool>,
+}
 
 impl Lookup {
-    fn of(view: &View, dimension: &Dimension) -> QueryResult<Lookup> {
+    /// Of all keys, or those that were chosen.
+    fn of(
+        view: &View,
+        dimension: &Dimension,
+        chosen: Option<&HashSet<Key>>,
+    ) -> QueryResult<Lookup> {
         let keys = dimension.resolve(view, &Selected::nothing().runs)?;
-        Ok(Lookup(keys))
+        let is_chosen = |key: &Option<String>| {
+            chosen.is_none_or(|chosen| chosen.contains(&(key.clone(), None)))
+        };
+        let chosen = keys.keys.iter().map(is_chosen).collect();
+        Ok(Lookup { keys, chosen })
     }
 
     /// The number of the key that a reference stands for.
     fn code(&self, reference: i64) -> usize {
-        self.0.codes.of_reference(reference).unwrap_or(0) as usize
+        self.keys.codes.of_reference(reference).unwrap_or(0) as usize
     }
 
     fn key(&self, code: usize) -> Key {
-        (self.0.keys[code].clone(), None)
+        (self.keys.keys[code].clone(), None)
     }
 }
 
@@ -258,7 +289,7 @@ struct Ids<'k>(&'k Lookup, Vec<Option<usize>>);
 
 impl<'k> Ids<'k> {
     fn new(keys: &'k Lookup) -> Self {
-        Ids(keys, vec![None; keys.0.keys.len()])
+        Ids(keys, vec![None; keys.chosen.len()])
     }
 
     #[inline]
@@ -271,8 +302,6 @@ impl<'k> Ids<'k> {
 struct ByGroup {
     keys: Lookup,
     columns: [Column; GROUP_COLUMNS.len()],
-    /// By code: its cells are asked for.
-    chosen: Vec<bool>,
     /// By code: where its minutes begin.
     begins: Vec<Option<usize>>,
     minutes: Column,
@@ -292,36 +321,52 @@ impl FileTotals {
         parts: &[&Part],
         tables: &[Table],
     ) -> QueryResult<FileTotals> {
-        let minutes = read_columns(view, WHOLE, &WHOLE_COLUMNS)?;
+        let minutes = match question.only_sums {
+            true => {
+                let [group, minute] = read_columns(view, WHOLE, &["group", "minute"])?;
+                let mut columns = std::array::from_fn(|_| Column::default());
+                (columns[0], columns[1]) = (group, minute);
+                columns
+            }
+            false => read_columns(view, WHOLE, &WHOLE_COLUMNS)?,
+        };
         let wanted = parts.iter();
         let wanted = wanted.map(|p| (i64::from(p.info().group), question.wanted(p)));
-        let wanted: HashMap<i64, Wanted> = wanted.collect();
-        let mut rows = minutes[0].iter().zip(minutes[1].iter());
-        if rows.any(|(group, minute)| wanted.get(group).is_some_and(|w| !w.may_have(*minute))) {
-            return Err(impossible());
+        let wanted: FastMap<i64, Wanted> = wanted.collect();
+        let mut row = 0;
+        for group in minutes[0].chunk_by(|a, b| a == b) {
+            let own = &minutes[1][row..row + group.len()];
+            row += group.len();
+            let wanted = wanted.get(&group[0]);
+            if wanted.is_some_and(|w| !own.iter().all(|minute| w.may_have(*minute))) {
+                return Err(impossible());
+            }
         }
         let by_minute = parts.iter().any(|p| question.wanted(p).bucket.is_none());
         let last = tables.len().saturating_sub(1);
         let mut columns = Vec::with_capacity(tables.len());
         for (index, table) in tables.iter().enumerate() {
-            let dimension = question.groups[index].first();
-            columns.push(match (table, dimension) {
-                (Table::Minutes(name), Some(dimension)) => Columns::Minutes(
-                    Lookup::of(view, dimension)?,
-                    read_columns(view, name, &MINUTE_COLUMNS)?,
-                ),
-                (Table::Groups(groups, minutes_of), Some(dimension)) => {
-                    let keys = Lookup::of(view, dimension)?;
+            let Some(dimension) = question.groups[index].first() else {
+                columns.push(Columns::Whole);
+                continue;
+            };
+            let chosen = question.chosen.filter(|_| index == last);
+            let keys = Lookup::of(view, dimension, chosen)?;
+            columns.push(match table {
+                Table::Whole => Columns::Whole,
+                Table::Minutes(_, groups) if !by_minute && view.part.rows(groups) > 0 => {
+                    Columns::Groups(ByGroup::read(view, keys, groups)?)
+                }
+                Table::Minutes(minutes, _) => {
+                    Columns::Minutes(keys, read_columns(view, minutes, &MINUTE_COLUMNS)?)
+                }
+                Table::Groups(groups, minutes_of) => {
                     let mut found = ByGroup::read(view, keys, groups)?;
-                    if let Some(chosen) = question.chosen.filter(|_| index == last) {
-                        found.choose(chosen);
-                    }
                     if by_minute {
                         found.read_minutes(view, minutes_of, minutes[0].len())?;
                     }
                     Columns::Groups(found)
                 }
-                _ => Columns::Whole,
             });
         }
         Ok(FileTotals {
@@ -345,7 +390,7 @@ impl FileTotals {
     /// Adds the table `minute`; returns where its minutes belong.
     fn add_minutes(&self, question: &Totals, sums: &mut Sums) -> Places {
         let buckets = question.buckets;
-        let columns: Vec<&[i64]> = self.minutes.iter().map(|column| &column[..]).collect();
+        let columns = &self.minutes;
         let mut places = Places {
             rows: vec![NONE; columns[0].len()],
             by_minute: ByMinute::default(),
@@ -357,37 +402,46 @@ impl FileTotals {
             let Some(wanted) = self.wanted.get(&rows[0]) else {
                 continue;
             };
-            for row in begin..row {
-                let minute = columns[1][row];
-                let coverage = Coverage::from_row(std::array::from_fn(|i| columns[2 + i][row]));
+            for (row, &minute) in (begin..row).zip(&columns[1][begin..row]) {
                 // The part may begin behind the begin of its first minute.
                 let start = minute.saturating_mul(MINUTE).max(wanted.first);
                 let bucket = match wanted.bucket {
-                    Some(bucket) => bucket,
-                    None => match buckets.index(start) {
-                        Some(bucket) => {
-                            places.by_minute.put(minute, bucket as u32);
-                            bucket as u32
-                        }
-                        None if start < buckets.since() => {
-                            sums.observed.minute_before(&coverage);
-                            continue;
-                        }
-                        None => continue,
-                    },
+                    None => buckets.index(start).map(|bucket| bucket as u32),
+                    bucket => bucket,
                 };
-                places.rows[row] = bucket;
-                sums.observed.at(bucket).add(&coverage);
-                let cell = cell(bucket, columns[10][row], columns[11][row]);
-                for (index, columns) in self.columns.iter().enumerate() {
-                    if matches!(columns, Columns::Whole) && cell.sessions > 0 {
-                        let id = sums.cubes[index].id((None, None));
-                        sums.cubes[index].add_cell(id, cell);
+                if let Some(bucket) = bucket {
+                    places.rows[row] = bucket;
+                    if wanted.bucket.is_none() {
+                        places.by_minute.put(minute, bucket);
                     }
+                }
+                if !question.only_sums {
+                    let is_before = start < buckets.since();
+                    self.add_minute(row, bucket, is_before, sums);
                 }
             }
         }
         places
+    }
+
+    /// Adds a row of the table `minute` to its bucket, if it has one.
+    fn add_minute(&self, row: usize, bucket: Option<u32>, is_before: bool, sums: &mut Sums) {
+        let columns = &self.minutes;
+        let coverage = Coverage::from_row(std::array::from_fn(|i| columns[2 + i][row]));
+        let Some(bucket) = bucket else {
+            if is_before {
+                sums.observed.minute_before(&coverage);
+            }
+            return;
+        };
+        sums.observed.at(bucket).add(&coverage);
+        let cell = cell(bucket, columns[10][row], columns[11][row]);
+        for (index, columns) in self.columns.iter().enumerate() {
+            if matches!(columns, Columns::Whole) && cell.sessions > 0 {
+                let id = sums.cubes[index].id((None, None));
+                sums.cubes[index].add_cell(id, cell);
+            }
+        }
     }
 
     /// Adds a table of totals by minute.
@@ -409,7 +463,11 @@ impl FileTotals {
             let Some(wanted) = self.wanted.get(&group[begin]) else {
                 continue;
             };
-            let id = ids.of(keys.code(key[begin]), cube);
+            let code = keys.code(key[begin]);
+            if !keys.chosen[code] {
+                continue;
+            }
+            let id = ids.of(code, cube);
             let sums = sum_ms[begin..end].iter().zip(&most[begin..end]);
             match wanted.bucket {
                 Some(bucket) => cube.extend(id, sums.map(|(sum, most)| cell(bucket, *sum, *most))),
@@ -467,21 +525,13 @@ fn are_possible(name: &str, values: &[i64]) -> bool {
 
 impl ByGroup {
     fn read(view: &View, keys: Lookup, table: &str) -> QueryResult<ByGroup> {
-        let width = keys.0.keys.len();
+        let begins = vec![None; keys.chosen.len()];
         Ok(ByGroup {
             keys,
             columns: read_columns(view, table, &GROUP_COLUMNS)?,
-            chosen: vec![true; width],
-            begins: vec![None; width],
+            begins,
             minutes: Column::default(),
         })
-    }
-
-    /// Keeps to the keys that were chosen.
-    fn choose(&mut self, chosen: &HashSet<Key>) {
-        for (code, wanted) in self.chosen.iter_mut().enumerate() {
-            *wanted = chosen.contains(&self.keys.key(code));
-        }
     }
 
     /// Reads the minutes of the largest keys, so many of each.
@@ -502,7 +552,7 @@ impl ByGroup {
         let first = group.partition_point(|g| *g < number);
         let own = group[first..].iter().take_while(|g| **g == number).count();
         let mut codes = key[first..first + own].iter().map(|k| self.keys.code(*k));
-        codes.any(|code| self.chosen[code] && self.begins[code].is_none())
+        codes.any(|code| self.keys.chosen[code] && self.begins[code].is_none())
     }
 
     /// Adds the groups that lie in one bucket whole, of the others the minutes
@@ -511,13 +561,19 @@ impl ByGroup {
     fn add(&self, file: &FileTotals, places: &Places, cube: &mut Cube<Key>) {
         let [group, key, sum_ms, most] = &self.columns;
         let mut ids = Ids::new(&self.keys);
-        let mut rows: HashMap<i64, (usize, usize)> = HashMap::new();
-        for (row, group) in file.minutes[0].iter().enumerate() {
-            rows.entry(*group).or_insert((row, row)).1 = row + 1;
+        let mut rows: FastMap<i64, (usize, usize)> = FastMap::default();
+        let mut begin = 0;
+        for group in file.minutes[0].chunk_by(|a, b| a == b) {
+            rows.insert(group[0], (begin, begin + group.len()));
+            begin += group.len();
         }
         for row in 0..group.len() {
             let code = self.keys.code(key[row]);
-            let Some(wanted) = file.wanted.get(&group[row]).filter(|_| self.chosen[code]) else {
+            let Some(wanted) = file
+                .wanted
+                .get(&group[row])
+                .filter(|_| self.keys.chosen[code])
+            else {
                 continue;
             };
             let id = ids.of(code, cube);

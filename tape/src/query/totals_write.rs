@@ -2,8 +2,9 @@
 //! questions; those of the largest queries by minute when the file is complete.
 
 use super::bucket::Buckets;
+use super::cells::Cells;
 use super::coder::Coder;
-use super::cube::{Adder, Cells};
+use super::cube::Adder;
 use super::dimension::{Codes, Dimension, Keys, LOST_REFERENCE, View};
 use super::error::{QueryError, QueryResult};
 use super::plan::{MAX_BUCKETS, Selection};
@@ -125,13 +126,13 @@ impl Writer {
         group.selected.ranges(&group.ticks, &mut group.ranges);
         self.whole(&group, &observed)?;
         for name in BY_MINUTE {
-            let table = minute_table(name);
-            if schema.index(&table).is_some() {
+            if schema.index(&minute_table(name)).is_some() {
                 let dimension = Dimension::find(schema, "dimension", name)?;
                 let keys = dimension.resolve(&group.view, &group.selected.runs)?;
                 let references = keys.codes.references(keys.keys.len());
                 let found = group.found(keys, &references.unwrap_or_default())?;
-                self.by_minute(&group, &table, &found)?;
+                self.by_minute(&group, &minute_table(name), &found)?;
+                self.whole_group(&group, name, &found)?;
             }
         }
         for (index, name) in BY_GROUP.into_iter().enumerate() {
@@ -163,12 +164,22 @@ impl Writer {
 
     fn by_minute(&mut self, group: &Group, table: &str, found: &Found) -> QueryResult<()> {
         for (key, cells) in found {
-            for cell in &cells.0 {
+            for cell in &cells.rows {
                 let minute = group.first + i64::from(cell.bucket);
                 let most = i64::from(cell.sessions);
                 let row = [group.number, *key, minute, cell.sum_ms, most];
                 self.put(group.view.part.schema(), table, row)?;
             }
+        }
+        Ok(())
+    }
+
+    /// What each key has in the group.
+    fn whole_group(&mut self, group: &Group, name: &str, found: &Found) -> QueryResult<()> {
+        let (schema, table) = (group.view.part.schema(), group_table(name));
+        for (key, cells) in found.iter().filter(|_| schema.index(&table).is_some()) {
+            let row = [group.number, *key, cells.sum_ms(), cells.sessions()];
+            self.put(schema, &table, row)?;
         }
         Ok(())
     }
@@ -181,10 +192,7 @@ impl Writer {
         observed: &Observed,
     ) -> QueryResult<()> {
         let schema = group.view.part.schema();
-        for (key, cells) in &found {
-            let row = [group.number, *key, cells.sum_ms(), cells.sessions()];
-            self.put(schema, &group_table(name), row)?;
-        }
+        self.whole_group(group, name, &found)?;
         if schema.index(&minute_table(name)).is_none() {
             return Ok(());
         }
@@ -197,7 +205,10 @@ impl Writer {
         for (key, cells) in found {
             let kept = self.minutes.entry(key).or_default();
             kept.0 += 1;
-            let sums = cells.0.iter().map(|c| (row_of(c.bucket) as u32, c.sum_ms));
+            let sums = cells
+                .rows
+                .iter()
+                .map(|c| (row_of(c.bucket) as u32, c.sum_ms));
             kept.1.extend(sums);
         }
         Ok(())
@@ -275,7 +286,7 @@ impl Group<'_> {
         let found = self.cells(&[keys])?.into_iter();
         let mut found: Found = found
             .map(|(code, cells)| (references[code as usize], cells))
-            .filter(|(_, cells)| !cells.0.is_empty())
+            .filter(|(_, cells)| !cells.rows.is_empty())
             .collect();
         found.sort_by_key(|(reference, _)| *reference);
         Ok(found)
@@ -304,7 +315,10 @@ pub fn tables() -> Vec<TableDef> {
         [groups, (minute_table(name), &KEY_COLUMNS[..])]
     });
     let all = [(WHOLE.to_string(), &WHOLE_COLUMNS[..])].into_iter();
-    let all = (FIRST_ID..).zip(all.chain(by_minute).chain(by_group));
+    let whole_groups = BY_MINUTE
+        .iter()
+        .map(|name| (group_table(name), &GROUP_COLUMNS[..]));
+    let all = (FIRST_ID..).zip(all.chain(by_minute).chain(by_group).chain(whole_groups));
     all.map(|(id, (name, columns))| TableDef::of_numbers(id, &name, columns))
         .collect()
 }

@@ -3,7 +3,7 @@
 use super::answer::{measures, source, window_coverage};
 use super::{Argument, Call, Function};
 use crate::query::bucket::SECOND;
-use crate::query::cube::Cells;
+use crate::query::cells::Cells;
 use crate::query::error::QueryResult;
 use crate::query::plan::{MAX_BUCKETS, Window, buckets};
 use crate::query::scan::Scan;

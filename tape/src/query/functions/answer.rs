@@ -1,7 +1,8 @@
 //! Columns that several functions have, and the measures of a key.
 
 use crate::query::bucket::{DAY, SECOND};
-use crate::query::cube::{Cells, Cube};
+use crate::query::cells::Cells;
+use crate::query::cube::Cube;
 use crate::query::error::QueryResult;
 use crate::query::filter::Filter;
 use crate::query::number::Ratio;

@@ -131,7 +131,7 @@ fn with_default_split<'a>(spec: &Spec<'a>) -> Spec<'a> {
 fn choose(ranked: Ranked, n: usize) -> (Ranked, Ranked) {
     let mut best: std::collections::HashMap<u32, (i64, usize)> = std::collections::HashMap::new();
     for (rank, (_, cells)) in ranked.iter().enumerate() {
-        for cell in &cells.0 {
+        for cell in &cells.rows {
             let entry = best.entry(cell.bucket).or_insert((cell.sum_ms, rank));
             if cell.sum_ms > entry.0 {
                 *entry = (cell.sum_ms, rank);

@@ -7,7 +7,7 @@ use super::answer::{
 };
 use super::{Argument, Call, Function, aas};
 use crate::query::bucket::DAY;
-use crate::query::cube::Cells;
+use crate::query::cells::Cells;
 use crate::query::dimension::Dimension;
 use crate::query::error::QueryResult;
 use crate::query::number::Ratio;

@@ -3,7 +3,7 @@
 //! summed minutes; events and queries are those of the extreme minutes.
 
 use super::{Call, aas};
-use crate::query::cube::Cells;
+use crate::query::cells::Cells;
 use crate::query::dimension::Dimension;
 use crate::query::error::QueryResult;
 use crate::query::json::{Object, array, quote, value};
@@ -169,7 +169,7 @@ impl Compat {
             return Vec::new();
         };
         let observed = &self.scanned.observed;
-        let minutes = series.cells.0.iter().filter(|cell| {
+        let minutes = series.cells.rows.iter().filter(|cell| {
             let covered = observed.bucket(cell.bucket).observed_ms;
             let load = Ratio::new(cell.sum_ms.into(), covered.into()).unwrap_or(Ratio::ZERO);
             load >= least && load > Ratio::ZERO

@@ -5,7 +5,7 @@ use super::answer::{
     measures, numeric, query_text, query_texts, ranked, source, time_text, window_coverage,
 };
 use super::{Argument, Call, Function, aas, markers};
-use crate::query::cube::Cells;
+use crate::query::cells::Cells;
 use crate::query::dimension::Dimension;
 use crate::query::error::QueryResult;
 use crate::query::number::Ratio;

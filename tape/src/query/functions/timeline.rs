@@ -3,7 +3,7 @@
 use super::answer::{Ranked, coverage, key_text, numeric, ranked, seconds, source};
 use super::{Argument, Call, Function, aas};
 use crate::query::bucket::{DAY, HOUR};
-use crate::query::cube::Cells;
+use crate::query::cells::Cells;
 use crate::query::dimension::Dimension;
 use crate::query::error::QueryResult;
 use crate::query::number::Ratio;

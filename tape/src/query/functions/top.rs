@@ -6,7 +6,7 @@ use super::answer::{
 };
 use super::{Argument, Call, Function, aas};
 use crate::query::bucket::Buckets;
-use crate::query::cube::Cells;
+use crate::query::cells::Cells;
 use crate::query::dimension::{Dimension, names};
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::number::Ratio;
@@ -174,7 +174,6 @@ fn all(scan: &Scan, shape: &Shape, buckets: Buckets, by_avg: bool) -> QueryResul
 
 /// The largest keys, and all together.
 fn largest(scan: &Scan, shape: &Shape, buckets: Buckets) -> QueryResult<Found> {
-    let groups = [vec![], vec![&shape.dimension]];
     let mut is_rest = false;
     let choose = |sizes: Vec<(Key, i64)>| {
         let mut sizes: Vec<Weighed> = sizes.into_iter().map(|(key, sum)| (key.0, sum)).collect();
@@ -183,12 +182,13 @@ fn largest(scan: &Scan, shape: &Shape, buckets: Buckets) -> QueryResult<Found> {
         let chosen = sizes.into_iter().take(shape.n);
         chosen.map(|(key, _)| (key, None)).collect()
     };
-    let mut scanned = scan.chosen_sums(buckets, &groups, choose)?;
+    let mut scanned = scan.largest_sums(buckets, &shape.dimension, choose)?;
     let whole = scanned.cubes.remove(0).into_keys().pop();
+    let whole = whole.map_or(Cells::default(), |key| key.1);
     Ok(Found {
         scanned,
         left: HashSet::new(),
-        whole: whole.map(|key| key.1).filter(|_| is_rest),
+        whole: is_rest.then_some(whole),
     })
 }
 
@@ -236,7 +236,10 @@ fn lines(shape: &Shape, found: &mut Found) -> Vec<Line> {
     shape.order.sort(&mut whole, scanned);
     let rest = whole.split_off(shape.n.min(whole.len()));
     let rest = match &found.whole {
-        Some(all) => Some(all.without(whole.iter().map(|key| &key.1))),
+        Some(all) => {
+            let rest = all.without(whole.iter().map(|key| &key.1));
+            Some(rest.with_finished(std::mem::take(&mut scanned.rest)))
+        }
         None if rest.is_empty() => None,
         None => Some(Cells::merged(rest.iter().map(|r| &r.1))),
     };
