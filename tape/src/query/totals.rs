@@ -457,9 +457,8 @@ impl FileTotals {
         let mut end = 0;
         while end < group.len() {
             let begin = end;
-            let pairs = group[begin..].iter().zip(&key[begin..]);
-            let same = |pair: &(&i64, &i64)| (*pair.0, *pair.1) == (group[begin], key[begin]);
-            end += pairs.take_while(same).count();
+            let rows = equal_rows(&key[begin..]);
+            end += equal_rows(&group[begin..begin + rows]);
             let Some(wanted) = self.wanted.get(&group[begin]) else {
                 continue;
             };
@@ -489,6 +488,12 @@ impl FileTotals {
     }
 }
 
+/// How many rows have the value of the first.
+fn equal_rows(values: &[i64]) -> usize {
+    let other = values.iter().position(|value| *value != values[0]);
+    other.unwrap_or(values.len())
+}
+
 fn read_columns<const N: usize>(
     view: &View,
     table: &str,
@@ -514,13 +519,18 @@ fn impossible() -> QueryError {
 /// The values of a column may be added up and multiplied: each, and where they
 /// are added up their sum, is nearer to 0 than [`FAR_MS`].
 fn are_possible(name: &str, values: &[i64]) -> bool {
-    let together = match SUMMED.contains(&name) {
-        true => values.iter().fold(0u64, |sum, value| {
-            sum.saturating_add(u64::try_from(*value).unwrap_or(u64::MAX))
-        }),
-        false => values.iter().fold(0, |all, v| all | v.unsigned_abs()),
+    // None is larger than all of them taken bit by bit, unless some are negative.
+    let most = values.iter().fold(0, |all, v| all | *v as u64);
+    if !SUMMED.contains(&name) {
+        let most_abs = || values.iter().fold(0, |all, v| all | v.unsigned_abs());
+        return most < FAR_MS || most_abs() < FAR_MS;
+    }
+    let at_most = most.saturating_mul(values.len() as u64);
+    let sum = || {
+        let values = values.iter().map(|v| u64::try_from(*v).unwrap_or(u64::MAX));
+        values.fold(0, u64::saturating_add)
     };
-    together < FAR_MS
+    at_most < FAR_MS || sum() < FAR_MS
 }
 
 impl ByGroup {
