@@ -93,6 +93,12 @@ impl Cells {
         self.rows.is_empty() && self.finished.is_none()
     }
 
+    /// Bytes that they take.
+    pub fn bytes(&self) -> usize {
+        let finished = self.finished.as_ref().map_or(0, |f| f.bytes());
+        self.rows.capacity() * size_of::<Cell>() + finished
+    }
+
     /// The cells of some buckets, which it has no more.
     pub fn take(&mut self, buckets: Range<u32>) -> impl Iterator<Item = Cell> {
         let begin = self.rows.partition_point(|c| c.bucket < buckets.start);

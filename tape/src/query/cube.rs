@@ -77,8 +77,7 @@ impl<K: Hash + Eq> Cube<K> {
 
     /// Bytes that the cells take.
     pub fn bytes(&self) -> usize {
-        let cells = self.cells.iter().map(|cells| cells.rows.capacity());
-        cells.sum::<usize>() * size_of::<Cell>()
+        self.cells.iter().map(Cells::bytes).sum()
     }
 
     /// Keys that occur, with their cells.

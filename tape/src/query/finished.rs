@@ -51,6 +51,11 @@ impl Finished {
         }
     }
 
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        size_of::<Finished>() + self.greatest.loads.capacity() * size_of::<Load>()
+    }
+
     /// Highest AAS of a bucket.
     pub fn peak(&self) -> Ratio {
         let most = self.greatest.loads.iter().max();
@@ -155,6 +160,7 @@ mod tests {
             let expected = number::p99(all, observed, |load| load).unwrap_or(Ratio::ZERO);
             prop_assert_eq!(found.p99(open, observed), expected);
             prop_assert!(found.greatest.loads.len() <= 2 * found.greatest.keep);
+            prop_assert!(found.bytes() >= size_of::<Load>() * found.greatest.loads.len());
         }
     }
 }

@@ -108,6 +108,16 @@ impl<'a> Scan<'a> {
         groups: &[Vec<&Dimension>],
         choose: impl FnOnce(Vec<(Key, i64)>) -> HashSet<Key>,
     ) -> QueryResult<Scanned> {
+        self.two_passes(buckets, groups, choose, false)
+    }
+
+    fn two_passes(
+        &self,
+        buckets: Buckets,
+        groups: &[Vec<&Dimension>],
+        choose: impl FnOnce(Vec<(Key, i64)>) -> HashSet<Key>,
+        has_rest: bool,
+    ) -> QueryResult<Scanned> {
         let whole = Buckets::whole(self.window.since, self.window.until);
         let last = &groups[groups.len() - 1..];
         let kept = Kept::new(self.spec.memory_bytes);
@@ -118,9 +128,14 @@ impl<'a> Scan<'a> {
             .unwrap_or_default()
             .into_keys()
             .into_iter();
-        let chosen = choose(sizes.map(|(key, cells)| (key, cells.sum_ms())).collect());
-        let known = kept.numbered(groups, &chosen);
-        self.pass(buckets, groups, &Detail::Chosen(chosen, known))
+        let keys = choose(sizes.map(|(key, cells)| (key, cells.sum_ms())).collect());
+        let known = kept.numbered(groups, &keys);
+        let chosen = Chosen {
+            keys,
+            known,
+            has_rest,
+        };
+        self.pass(buckets, groups, &Detail::Chosen(chosen))
     }
 
     /// The same for one dimension and all keys together, which come first.
@@ -132,7 +147,7 @@ impl<'a> Scan<'a> {
         dimension: &Dimension,
         choose: impl FnOnce(Vec<(Key, i64)>) -> HashSet<Key>,
     ) -> QueryResult<Scanned> {
-        self.chosen_sums(buckets, &[vec![], vec![dimension]], choose)
+        self.two_passes(buckets, &[vec![], vec![dimension]], choose, true)
     }
 
     fn pass(
@@ -142,7 +157,7 @@ impl<'a> Scan<'a> {
         detail: &Detail,
     ) -> QueryResult<Scanned> {
         let chosen = match detail {
-            Detail::Chosen(keys, _) => Some(keys),
+            Detail::Chosen(chosen) => Some(&chosen.keys),
             _ => None,
         };
         let only_sums = matches!(detail, Detail::Weights(_));
@@ -156,7 +171,7 @@ impl<'a> Scan<'a> {
         };
         self.held.store(0, Ordering::Relaxed);
         let mut pieces = self.pieces(&totals);
-        if question.has_rest() {
+        if matches!(detail, Detail::Chosen(chosen) if chosen.has_rest) {
             set_alone(&mut pieces, question.buckets);
         }
         let (mut total, left) = self.add(&question, &pieces)?;
@@ -256,10 +271,18 @@ enum Detail<'k> {
     All,
     /// Only Σ weight by key of one group, in a window that is one bucket.
     Weights(&'k Kept),
-    /// All cells, of the last group only those of some keys. What is known of
-    /// them follows from the weights of the last group, with which the others
-    /// begin.
-    Chosen(HashSet<Key>, Known),
+    /// All cells, of the last group only those of some keys.
+    Chosen(Chosen),
+}
+
+struct Chosen {
+    keys: HashSet<Key>,
+    /// What is known of them: it follows from the weights of the last group,
+    /// with which the others begin.
+    known: Known,
+    /// The groups are all keys together and some of them: buckets may be
+    /// finished.
+    has_rest: bool,
 }
 
 /// What is added up of all pieces.
@@ -268,14 +291,6 @@ struct Question<'q> {
     groups: &'q [Vec<&'q Dimension>],
     detail: &'q Detail<'q>,
     totals: &'q Totals<'q>,
-}
-
-impl Question<'_> {
-    /// Asked are all keys together and some of them: what is left is the rest.
-    fn has_rest(&self) -> bool {
-        let of_some = matches!(self.detail, Detail::Chosen(..));
-        of_some && self.groups.len() == 2 && self.groups[0].is_empty()
-    }
 }
 
 /// What a thread takes at a time.
@@ -524,7 +539,7 @@ impl<'s, 'p> Worker<'s, 'p> {
 
     fn add_rows(&mut self, file: &mut FileState, ticks: &Ticks) -> QueryResult<()> {
         let view = &file.view;
-        if let Detail::Chosen(_, known) = self.question.detail
+        if let Detail::Chosen(Chosen { known, .. }) = self.question.detail
             && let Some(pieces) = known.pieces_with_ranges(view.part, &mut self.ranges)
         {
             return self.add_known(known, pieces, ticks);
@@ -543,7 +558,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
         self.scan.check_cancel()?;
         selected.ranges(ticks, &mut self.ranges);
-        if let Detail::Chosen(_, known) = self.question.detail
+        if let Detail::Chosen(Chosen { known, .. }) = self.question.detail
             && let Some(pieces) = known.pieces(view.part, selected.len())
         {
             return self.add_known(known, pieces, ticks);
@@ -567,7 +582,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             coder.numbers(view, &selected, &dimensions, &mut self.numbers)?;
             self.scan.check_cancel()?;
             let chosen = match self.question.detail {
-                Detail::Chosen(keys, _) if index == last => Some(keys),
+                Detail::Chosen(chosen) if index == last => Some(&chosen.keys),
                 _ => None,
             };
             let mut ids = coder.ids(cube, &dimensions, chosen);
