@@ -5,13 +5,14 @@
 use crate::block::{COLUMN, Entry, FrameRange, GroupInfo, MAX_ROWS, at_ticks};
 use crate::codec::{self, Span, Stretch};
 use crate::error::{Error, Kind, Result};
-use crate::footer::{Bytes, Footer, damage_of, index_entry};
+use crate::footer::{Bytes, Footer, Gap, damage_of, index_entry};
 use crate::log::LogDamage;
 use crate::part::{Identity, Part, PartInfo, Source};
 use crate::query::totals;
 use crate::schema::{ColumnType, RUN, Schema};
 use crate::storage::ReadFile;
 use crate::table::{BytesColumn, Column, Strings};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -46,6 +47,8 @@ struct Shared {
     /// What the footer says of chunks, read again when it is needed: among
     /// many files most are not asked.
     entries: OnceLock<Vec<Entry>>,
+    /// Between the chunks of a file without a footer.
+    gaps: Vec<Gap>,
     index: OnceLock<Box<Index>>,
     cache: Mutex<Cache>,
 }
@@ -56,8 +59,8 @@ struct Index {
     entries: Vec<Entry>,
     /// It is damaged.
     damage: Option<LogDamage>,
-    /// It is damaged, and something beside it, which may be a column.
-    lost: Option<LogDamage>,
+    /// Between the chunks of the file then.
+    gaps: Vec<Gap>,
 }
 
 /// Group, table, column.
@@ -90,9 +93,9 @@ impl BlockFile {
         path: &Path,
         schemas: &mut Schemas,
     ) -> Result<BlockFile> {
-        let bytes = Bytes::new(file, Arc::new(path.to_path_buf()))?;
-        let footer = Footer::read(&bytes)?.with_index(&bytes)?;
-        BlockFile::new(bytes, footer, schemas)
+        let mut block = BlockFile::open(file, path, schemas)?;
+        block.damage = block.damage_with_index()?;
+        Ok(block)
     }
 
     /// A file whose footer was read.
@@ -110,6 +113,7 @@ impl BlockFile {
             rows: footer.rows,
             footer_crc: footer.crc,
             entries,
+            gaps: footer.gaps,
             index: OnceLock::new(),
             cache: Mutex::default(),
         };
@@ -173,7 +177,7 @@ impl BlockFile {
     /// # Errors
     /// The file could not be read.
     pub fn verify(&self) -> Result<Vec<LogDamage>> {
-        let mut found = self.damage.clone();
+        let mut found = Vec::new();
         for entry in self.shared.all()? {
             match self.shared.bytes.data(&entry) {
                 Err(error) if error.kind == Kind::Damaged => {
@@ -183,11 +187,34 @@ impl BlockFile {
                 Ok(_) => (),
             }
         }
-        Ok(found)
+        found.extend(self.damage_with_index()?);
+        Ok(told_once(found))
     }
 }
 
+/// Damage by offset without what lies within other damage.
+fn told_once(mut damage: Vec<LogDamage>) -> Vec<LogDamage> {
+    let end = |d: &LogDamage| d.offset.saturating_add(d.bytes);
+    damage.sort_by_key(|d| (d.offset, Reverse(end(d))));
+    let mut told = None;
+    damage.retain(|d| {
+        let is_new = told < Some(end(d));
+        told = told.max(Some(end(d)));
+        is_new
+    });
+    damage
+}
+
 impl BlockFile {
+    /// What was damaged when it was opened, and what its index tells.
+    fn damage_with_index(&self) -> Result<Vec<LogDamage>> {
+        let mut found = self.damage.clone();
+        let index = self.shared.index()?;
+        let gaps = index.gaps.iter().map(|gap| &gap.damage);
+        found.extend(gaps.chain(&index.damage).cloned());
+        Ok(told_once(found))
+    }
+
     /// What a damaged chunk held, and of which time.
     fn damage_of_chunk(&self, entry: &Entry, error: &Error) -> LogDamage {
         let schema = &self.shared.schema;
@@ -245,14 +272,9 @@ impl Shared {
             match self.bytes.index(entry) {
                 Err(error) if error.kind == Kind::Damaged => {
                     self.footer_again()?;
-                    let (found, damage) = self.bytes.without_index(entry, error)?;
-                    let end = entry.offset.saturating_add(entry.chunk_bytes());
-                    let own = |d: &LogDamage| d.offset >= entry.offset && d.offset + d.bytes <= end;
-                    let (own, lost): (Vec<_>, Vec<_>) = damage.into_iter().partition(own);
-                    index.entries = found;
-                    index.entries.retain(|e| e.group != 0);
-                    index.damage = own.into_iter().next();
-                    index.lost = lost.into_iter().next();
+                    (index.entries, index.gaps) = self.bytes.without_index()?;
+                    let damage = damage_of(entry.offset, entry.chunk_bytes(), error.message);
+                    index.damage = Some(damage);
                 }
                 read => index.entries = read?,
             }
@@ -269,7 +291,8 @@ impl Shared {
         Ok(all)
     }
 
-    /// The chunk of a column; of several the last counts.
+    /// The chunk of a column; of several the last counts. One that is not
+    /// there is left out or lost.
     fn column(&self, key: Key) -> Result<Option<&Entry>> {
         let find = |entries: &'_ [Entry]| {
             let end = entries.partition_point(|e| place(e) <= (COLUMN, key));
@@ -280,13 +303,29 @@ impl Shared {
         if let Some(found) = find(own) {
             return Ok(Some(&own[found]));
         }
-        if key.0 == 0 {
+        let mut gaps = &self.gaps;
+        if key.0 != 0 {
+            let index = self.index()?;
+            if let Some(found) = find(&index.entries) {
+                return Ok(Some(&index.entries[found]));
+            }
+            if index.damage.is_some() {
+                gaps = &index.gaps;
+            }
+        } else if rows_of(&self.rows, key.1).is_none() {
             return Ok(None);
         }
-        let index = self.index()?;
-        match (find(&index.entries), &index.lost) {
-            (None, Some(lost)) => Err(self.bytes.damaged(lost.reason.clone(), lost.offset)),
-            (found, _) => Ok(found.map(|found| &index.entries[found])),
+        let column = Entry {
+            kind: COLUMN,
+            group: key.0,
+            table: key.1,
+            column: key.2,
+            ..Entry::default()
+        };
+        let lost = gaps.iter().find(|g| g.may_hold(&self.schema, &column));
+        match lost.map(|gap| &gap.damage) {
+            Some(damage) => Err(self.bytes.damaged(damage.reason.clone(), damage.offset)),
+            None => Ok(None),
         }
     }
 }

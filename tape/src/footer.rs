@@ -45,7 +45,41 @@ pub(crate) struct Footer {
     /// What it says of chunks: of those of group 0, and all of a file of
     /// version 1 or without a footer.
     pub(crate) entries: Vec<Entry>,
+    /// Between the chunks of a file without a footer.
+    pub(crate) gaps: Vec<Gap>,
     pub(crate) damage: Vec<LogDamage>,
+}
+
+/// Bytes that are no valid chunk.
+pub(crate) struct Gap {
+    pub(crate) damage: LogDamage,
+    /// The chunks around it.
+    before: Option<Entry>,
+    after: Option<Entry>,
+}
+
+impl Gap {
+    /// Whether a column may have stood there.
+    pub(crate) fn may_hold(&self, schema: &Schema, column: &Entry) -> bool {
+        let column = order(schema, column);
+        let before = self.before.as_ref().and_then(|e| order(schema, e));
+        let is_before = |after: &Entry| column < order(schema, after);
+        before < column && self.after.as_ref().is_none_or(is_before)
+    }
+}
+
+/// How chunks follow each other in a file; `None` comes first.
+fn order(schema: &Schema, chunk: &Entry) -> Option<(u32, usize, usize)> {
+    // Group 0 is the last.
+    let group = chunk.group.wrapping_sub(1);
+    let last = (group, usize::MAX, usize::MAX);
+    let table = schema.index_of_id(chunk.table);
+    let column = table.and_then(|t| schema.tables[t].index_of_id(chunk.column));
+    match (chunk.kind, table, column) {
+        (SCHEMA, ..) => None,
+        (COLUMN, Some(table), Some(column)) => Some((group, table, column)),
+        _ => Some(last),
+    }
 }
 
 /// Schemas that were read, by checksum: most files have the same.
@@ -145,8 +179,18 @@ impl Bytes {
 
     /// What the index says of the chunks of groups.
     pub(crate) fn index(&self, entry: &Entry) -> Result<Vec<Entry>> {
-        let plain = codec::decompress(&self.data(entry)?, entry.plain_bytes)?;
+        let plain = self.plain(entry, &self.data(entry)?)?;
         parse_entries(&plain).ok_or_else(|| self.damaged("index that is not valid", entry.offset))
+    }
+
+    /// Data in zstd that says of each chunk no more than an entry.
+    fn plain(&self, entry: &Entry, data: &[u8]) -> Result<Vec<u8>> {
+        let most = self.length / (CHUNK_BYTES + 4) as u64;
+        if u64::from(entry.plain_bytes) > most * ENTRY_BYTES as u64 {
+            let what = "index of more chunks than its file can hold";
+            return Err(self.damaged(what, entry.offset));
+        }
+        codec::decompress(data, entry.plain_bytes)
     }
 
     fn parse_head(&self, head: &[u8]) -> Result<Identity> {
@@ -225,7 +269,7 @@ impl Footer {
         }
         let footer = match entry.plain_bytes {
             0 => parse_footer(data),
-            plain_bytes => parse_footer(&codec::decompress(data, plain_bytes)?),
+            _ => parse_footer(&bytes.plain(&entry, data)?),
         };
         let mut footer = footer.ok_or_else(|| bytes.damaged("footer that is not valid", offset))?;
         if let Some(error) = head_error {
@@ -242,34 +286,15 @@ impl Footer {
             let offset = reason.offset.unwrap_or(0);
             return Err(bytes.damaged(reason.message, offset));
         }
-        let length = bytes.length.saturating_sub(end).max(1);
-        footer.damage.push(damage_of(end, length, reason.message));
+        let length = bytes.length.saturating_sub(end.offset).max(1);
+        footer.gaps.push(Gap {
+            damage: damage_of(end.offset, length, reason.message),
+            before: end.last,
+            after: None,
+        });
+        let damage = footer.gaps.iter().map(|gap| gap.damage.clone());
+        footer.damage.extend(damage);
         Ok(footer)
-    }
-
-    /// The entry that leads to the index.
-    pub(crate) fn index(&self) -> Option<&Entry> {
-        index_entry(&self.entries)
-    }
-
-    /// Reads what the index says, too. Where that is damaged the chunks are
-    /// gone through.
-    ///
-    /// # Errors
-    /// The file could not be read.
-    pub(crate) fn with_index(mut self, bytes: &Bytes) -> Result<Footer> {
-        let Some(entry) = self.index() else {
-            return Ok(self);
-        };
-        match bytes.index(entry) {
-            Err(error) if error.kind == Kind::Damaged => {
-                let (found, damage) = bytes.without_index(entry, error)?;
-                self.entries = found;
-                self.damage.extend(damage);
-            }
-            read => drop(read?),
-        }
-        Ok(self)
     }
 
     fn shared_rows(&self, bytes: &Bytes) -> Vec<(u8, u32)> {
@@ -297,18 +322,12 @@ impl Footer {
 }
 
 impl Bytes {
-    /// The chunks of a file whose index is damaged, and what is damaged.
-    pub(crate) fn without_index(
-        &self,
-        index: &Entry,
-        reason: Error,
-    ) -> Result<(Vec<Entry>, Vec<LogDamage>)> {
+    /// The chunks of groups of a file whose index is damaged, and what is
+    /// between chunks.
+    pub(crate) fn without_index(&self) -> Result<(Vec<Entry>, Vec<Gap>)> {
         let (mut found, _) = gather(self)?;
-        if found.damage.is_empty() {
-            let damage = damage_of(index.offset, index.chunk_bytes(), reason.message);
-            found.damage.push(damage);
-        }
-        Ok((found.entries, found.damage))
+        found.entries.retain(|e| e.group != 0);
+        Ok((found.entries, found.gaps))
     }
 }
 
@@ -355,6 +374,7 @@ fn parse_footer(footer: &[u8]) -> Option<Footer> {
         groups,
         rows: Vec::new(),
         entries: parse_entries(entries)?,
+        gaps: Vec::new(),
         damage: Vec::new(),
     })
 }
@@ -367,9 +387,14 @@ fn parse_entries(bytes: &[u8]) -> Option<Vec<Entry>> {
     Some(entries)
 }
 
-/// Goes through the chunks of a file; returns what they say and where the
-/// last ends.
-fn gather(bytes: &Bytes) -> Result<(Footer, u64)> {
+/// The end of the last chunk of a file.
+struct End {
+    offset: u64,
+    last: Option<Entry>,
+}
+
+/// Goes through the chunks of a file; returns what they say and where they end.
+fn gather(bytes: &Bytes) -> Result<(Footer, End)> {
     let all = read_all(&*bytes.file).map_err(|e| Error::io("read file", &bytes.path, e))?;
     let identity = match bytes.parse_head(&all) {
         Err(error) if error.kind == Kind::Version => return Err(error),
@@ -382,10 +407,14 @@ fn gather(bytes: &Bytes) -> Result<(Footer, u64)> {
         groups: Vec::new(),
         rows: Vec::new(),
         entries: Vec::new(),
+        gaps: Vec::new(),
         damage: Vec::new(),
     };
     let mut at = HEAD_BYTES.min(all.len());
-    let mut good_until = at;
+    let mut end = End {
+        offset: at as u64,
+        last: None,
+    };
     while let Some(rest) = all.get(at..).filter(|rest| !rest.is_empty()) {
         let Some(skip) = rest.windows(4).position(|w| w == CHUNK_MAGIC) else {
             break;
@@ -395,13 +424,19 @@ fn gather(bytes: &Bytes) -> Result<(Footer, u64)> {
             at += 1;
             continue;
         };
-        if at > good_until {
-            let gap = (at - good_until) as u64;
-            let what = "damaged chunk".to_string();
-            footer.damage.push(damage_of(good_until as u64, gap, what));
+        if at as u64 > end.offset {
+            let length = at as u64 - end.offset;
+            footer.gaps.push(Gap {
+                damage: damage_of(end.offset, length, "damaged chunk".to_string()),
+                before: end.last,
+                after: Some(entry),
+            });
         }
         at += entry.chunk_bytes() as usize;
-        good_until = at;
+        end = End {
+            offset: at as u64,
+            last: Some(entry),
+        };
         if entry.kind == GROUP {
             let group = GroupInfo::parse(data).map(|g| (entry.group, g));
             footer.groups.extend(group);
@@ -410,7 +445,7 @@ fn gather(bytes: &Bytes) -> Result<(Footer, u64)> {
             footer.entries.push(entry);
         }
     }
-    Ok((footer, good_until as u64))
+    Ok((footer, end))
 }
 
 pub(crate) fn damage_of(offset: u64, bytes: u64, reason: String) -> LogDamage {

@@ -1,12 +1,17 @@
 //! Sealed files whose tail, footer, index or chunks are damaged, and footers
 //! that are read again.
 
-use crate::block::{INDEX, TAIL_BYTES};
+use crate::block::{COLUMN, GROUP, INDEX, TAIL_BYTES};
 use crate::block_read::{BlockFile, Schemas};
+use crate::codec;
+use crate::directory::{Kind, Numbers};
 use crate::error;
 use crate::frame::u32_at;
 use crate::fuzz::mend_sealed;
+use crate::fuzz_tests::{add_footer, footer, plain, with_index};
 use crate::memory::MemoryStorage;
+use crate::merge::{MergeJob, merge};
+use crate::part::Part;
 use crate::repair::{Outcome, repair};
 use crate::schema::RUN;
 use crate::seal::seal_log;
@@ -14,8 +19,9 @@ use crate::storage::{ReadFile, Storage};
 use crate::store::Store;
 use crate::store::tests::{Rows, check, put_log, sampler};
 use crate::testing::{Load, read, rows_difference, schema};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 const NAME: &str = "0000000001.tape";
 
@@ -137,7 +143,7 @@ fn chunks(bytes: &[u8]) -> Vec<(usize, u8)> {
     found
 }
 
-fn index_of(bytes: &[u8]) -> usize {
+pub(crate) fn index_of(bytes: &[u8]) -> usize {
     let index: Vec<_> = chunks(bytes).into_iter().filter(|c| c.1 == INDEX).collect();
     assert_eq!(index.len(), 1);
     index[0].0
@@ -184,30 +190,173 @@ fn check_whole(storage: &MemoryStorage) -> Store {
     Store::open_storage(storage).unwrap()
 }
 
+/// Where the chunk of a column of runs is.
+fn run_column(bytes: &[u8], column: &str) -> Option<usize> {
+    let runs = schema().with_runs();
+    let (table, column) = runs.column(RUN, column).unwrap();
+    let ids = [runs.tables[table].id, runs.tables[table].columns[column].id];
+    let mut chunks = chunks(bytes).into_iter();
+    let found = chunks.find(|(at, kind)| *kind == COLUMN && bytes[at + 6..at + 8] == ids);
+    found.map(|f| f.0)
+}
+
+/// Columns of runs that cannot be read.
+fn lost_columns(part: &Part) -> Vec<String> {
+    let columns = part.schema().table(RUN).unwrap().columns.iter();
+    let lost = columns.filter(|c| part.ints(RUN, &c.name).is_err());
+    lost.map(|c| c.name.clone()).collect()
+}
+
 #[test]
 fn what_may_be_lost_with_the_index_does_not_read_as_zeros() {
-    let (mut bytes, _) = sealed_bytes(9);
-    let index = index_of(&bytes);
-    let runs = schema().with_runs();
-    let (table, column) = runs.column(RUN, "state").unwrap();
-    let ids = [runs.tables[table].id, runs.tables[table].columns[column].id];
-    let state = chunks(&bytes)
-        .into_iter()
-        .find(|(at, _)| bytes[at + 6..at + 8] == ids);
-    let state = state.unwrap().0;
-    for at in [index, state] {
+    let (whole, _) = sealed_bytes(9);
+    let (index, state) = (index_of(&whole), run_column(&whole, "state").unwrap());
+    // With the index the column, and with the tail.
+    for (other, at_open, later) in [(index + 24, 0, 1), (whole.len() - 10, 2, 0)] {
+        let mut bytes = whole.clone();
+        bytes[other] ^= 1;
+        bytes[state + 24] ^= 1;
+        let storage = stored(&bytes);
+        let store = Store::open_storage(&storage).unwrap();
+        let part = store.parts(9).next().unwrap();
+        let error = part.ints(RUN, "state").unwrap_err();
+        assert_eq!(error.kind, error::Kind::Damaged);
+        assert_eq!(error.offset, Some(state as u64));
+        assert!(part.ints("session", "pid").is_ok());
+        // Others that are left out are lost only where they may have stood.
+        let lost = lost_columns(part);
+        assert!(lost.contains(&"state".to_string()), "{lost:?}");
+        let columns = part.schema().table(RUN).unwrap().columns.iter();
+        let left_out = columns.filter(|c| run_column(&whole, &c.name).is_none());
+        assert!(left_out.count() > lost.len(), "{lost:?}");
+        let later_damage = store.later_damage();
+        assert_eq!((store.damage().len(), later_damage.len()), (at_open, later));
+        assert!(later_damage.iter().all(|d| d.offset == index as u64));
+        assert_eq!(verify(&storage), 2);
+        let to = MemoryStorage::new();
+        let done = repair(&storage, &to, None, &schema().with_runs()).unwrap();
+        let Outcome::Repaired { damage, lost } = &done[0].outcome else {
+            panic!("{done:?}");
+        };
+        assert_eq!(damage.len(), 2);
+        let is_state = |lost: &String| lost.starts_with("column state of ");
+        assert!(lost.iter().any(is_state), "{lost:?}");
+        // Runs without a state mean nothing: none are kept.
+        let store = check_whole(&to);
+        let part = store.parts(9).next().unwrap();
+        assert_eq!(part.rows(RUN), 0);
+        assert!(part.rows("marker") > 0);
+    }
+}
+
+/// All that can be read: of each column its values, or none.
+fn columns_of(bytes: &[u8]) -> Vec<Option<Vec<i64>>> {
+    let store = Store::open_storage(&stored(bytes)).unwrap();
+    let part = store.parts(9).next().unwrap();
+    let read = part.schema().tables.iter().flat_map(|table| {
+        let columns = table.columns.iter();
+        columns.map(|c| Some(part.ints(&table.name, &c.name).ok()?.to_vec()))
+    });
+    read.collect()
+}
+
+#[test]
+fn no_column_reads_as_another_one_beside_a_damaged_index_or_tail() {
+    let (whole, _) = sealed_bytes(11);
+    let expected = columns_of(&whole);
+    let columns = chunks(&whole).into_iter().filter(|c| c.1 == COLUMN);
+    for (at, _) in columns {
+        for other in [index_of(&whole) + 24, whole.len() - 10] {
+            let mut bytes = whole.clone();
+            bytes[at + 24] ^= 1;
+            bytes[other] ^= 1;
+            let found = columns_of(&bytes);
+            let pairs = found.iter().zip(&expected);
+            let wrong = pairs.filter(|(found, was)| found.is_some() && found != was);
+            assert_eq!(wrong.count(), 0, "offset {at}");
+        }
+    }
+}
+
+#[test]
+fn what_the_footer_has_too_is_not_lost_with_the_index() {
+    let (whole, expected) = sealed_bytes(12);
+    let index = index_of(&whole);
+    // The chunk before it: the rows of the dictionaries.
+    let before = chunks(&whole).into_iter().rfind(|c| c.0 < index).unwrap();
+    assert_eq!(before.1, GROUP);
+    let mut bytes = whole.clone();
+    for at in [before.0, index] {
         bytes[at + 24] ^= 1;
     }
-    let storage = stored(&bytes);
+    let store = check(&stored(&bytes), &expected);
+    assert_eq!(columns_of(&bytes), columns_of(&whole));
+    let later: Vec<u64> = store.later_damage().iter().map(|d| d.offset).collect();
+    assert_eq!(later, [index as u64]);
+    assert_eq!(verify(&stored(&bytes)), 1);
+}
+
+#[test]
+fn an_index_or_footer_of_more_chunks_than_its_file_can_hold_is_not_unpacked() {
+    let (whole, expected) = sealed_bytes(13);
+    let entries = (whole.len() / 28 + 1) as u32;
+    let more = vec![0; entries as usize * 44];
+    let what = "index of more chunks than its file can hold";
+    let index = plain(&whole, index_of(&whole));
+    let store = check(&stored(&with_index(&whole, &index)), &expected);
+    assert_eq!(store.later_damage(), []);
+    let store = check(&stored(&with_index(&whole, &more)), &expected);
+    assert_eq!(store.later_damage()[0].reason, what);
+    // The footer of version 1 is in zstd.
+    let (at, mut footer) = footer(&whole);
+    let mut count = 40;
+    for _ in 0..u32_at(&footer, 36).unwrap() {
+        count += 8 + u32_at(&footer, count + 4).unwrap() as usize;
+    }
+    let all = u32_at(&footer, count).unwrap() + entries;
+    footer[count..count + 4].copy_from_slice(&all.to_le_bytes());
+    footer.extend(more);
+    let (packed, plain_bytes) = codec::compress(&footer).unwrap();
+    let bytes = add_footer(whole[..at].to_vec(), &packed, plain_bytes);
+    let store = check(&stored(&bytes), &expected);
+    assert_eq!(store.damage()[0].reason, what);
+}
+
+#[test]
+fn files_whose_groups_interleave_tell_their_damage_once() {
+    let storage = MemoryStorage::new();
+    for (number, tick_base) in [(1, 1_000), (2, 20_000), (3, 10_000)] {
+        let mut sampler = sampler(number, Load::default());
+        sampler.slot_ms += tick_base * 1_000;
+        sampler.tick_base = tick_base as u64;
+        put_log(&storage, number, &mut sampler, 4);
+        seal_log(&storage, number, u64::MAX).unwrap();
+    }
+    let job = MergeJob {
+        files: (1..=2).map(Numbers::one).collect(),
+        thin_ms: None,
+        text_limit: u64::MAX,
+    };
+    merge(&storage, &job, &AtomicBool::new(false)).unwrap();
+    let mut files = Vec::new();
+    for numbers in [job.numbers(), Numbers::one(3)] {
+        let name = numbers.name(Kind::Sealed);
+        let mut bytes = storage.bytes_of(&name).unwrap();
+        let at = index_of(&bytes);
+        bytes[at + 24] ^= 1;
+        storage.put(&name, &bytes);
+        files.push(storage.directory().join(name));
+    }
     let store = Store::open_storage(&storage).unwrap();
-    let part = store.parts(9).next().unwrap();
-    let error = part.ints(RUN, "state").unwrap_err();
-    assert_eq!(error.kind, error::Kind::Damaged);
-    assert_eq!(error.offset, Some(state as u64));
-    assert!(part.ints(RUN, "session").is_ok());
-    assert!(part.ints("session", "pid").is_ok());
-    assert_eq!(store.later_damage()[0].offset, index as u64);
-    assert_eq!(verify(&storage), 2);
+    let of: Vec<_> = store
+        .parts(9)
+        .map(|p| p.info().file.to_path_buf())
+        .collect();
+    assert_eq!(of, [&files[0], &files[1], &files[0]].map(PathBuf::clone));
+    assert!(store.parts(9).all(|p| p.ints(RUN, "state").is_ok()));
+    let later = store.later_damage();
+    let told: Vec<_> = later.iter().map(|d| d.file.clone()).collect();
+    assert_eq!(told, files);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::block::{FOOTER, INDEX};
 use crate::block_read::{BlockFile, Schemas};
 use crate::codec;
 use crate::directory::{Kind, Numbers, file_name};
+use crate::footer_tests::index_of;
 use crate::frame::{Frame, FrameBuilder, HELLO, crc32c};
 use crate::fuzz::{Fuzz, keep, mend_frames, mend_log, mend_sealed};
 use crate::hello;
@@ -244,13 +245,13 @@ fn number(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// The plain bytes of a chunk in zstd.
-fn plain(file: &[u8], at: usize) -> Vec<u8> {
+pub(crate) fn plain(file: &[u8], at: usize) -> Vec<u8> {
     let data = at + 24..at + 24 + number(file, at + 16) as usize;
     codec::decompress(&file[data], number(file, at + 20)).unwrap()
 }
 
 /// Where the footer is, and its bytes.
-fn footer(file: &[u8]) -> (usize, Vec<u8>) {
+pub(crate) fn footer(file: &[u8]) -> (usize, Vec<u8>) {
     let tail = &file[file.len() - 20..];
     let at = u64::from_le_bytes(tail[8..16].try_into().unwrap()) as usize;
     assert_eq!(number(file, at + 20), 0);
@@ -268,18 +269,39 @@ fn add_chunk(file: &mut Vec<u8>, kind: u8, data: &[u8], plain_bytes: u32) {
     file.extend_from_slice(&[0; 4]);
 }
 
-/// Adds footer and tail, makes checksums right, and reads all.
-fn read_with_footer(mut file: Vec<u8>, footer: &[u8], catalog: &Schema) -> String {
+/// Adds footer and tail and makes checksums right.
+pub(crate) fn add_footer(mut file: Vec<u8>, footer: &[u8], plain_bytes: u32) -> Vec<u8> {
     let at = file.len();
-    add_chunk(&mut file, FOOTER, footer, 0);
+    add_chunk(&mut file, FOOTER, footer, plain_bytes);
     let length = (file.len() - at) as u32;
     file.extend_from_slice(&[0xF1, 0x54, 0x43, 0x45]);
     file.extend_from_slice(&length.to_le_bytes());
     file.extend_from_slice(&(at as u64).to_le_bytes());
     file.extend_from_slice(&[0; 4]);
     mend_sealed(&mut file);
+    file
+}
+
+/// A file with other bytes in its index.
+pub(crate) fn with_index(file: &[u8], plain: &[u8]) -> Vec<u8> {
+    let (_, mut footer) = footer(file);
+    // Its entry is the last: the chunk stands before the footer.
+    let entry = footer.len() - 44;
+    assert_eq!(footer[entry], INDEX);
+    let at = number(&footer, entry + 20) as usize;
+    let mut file = file[..at].to_vec();
+    let (packed, plain_bytes) = codec::compress(plain).unwrap();
+    add_chunk(&mut file, INDEX, &packed, plain_bytes);
+    let bytes = packed.len() as u32;
+    footer[entry + 12..entry + 16].copy_from_slice(&bytes.to_le_bytes());
+    footer[entry + 16..entry + 20].copy_from_slice(&plain_bytes.to_le_bytes());
+    add_footer(file, &footer, 0)
+}
+
+/// Reads all of a file.
+fn read_file(file: &[u8], catalog: &Schema) -> String {
     let storage = MemoryStorage::new();
-    storage.put(TAPE, &file);
+    storage.put(TAPE, file);
     let open = [BlockFile::open, BlockFile::open_whole];
     for open in open {
         let opened = storage.open(TAPE).unwrap();
@@ -301,34 +323,22 @@ fn fuzz_footer() {
         words: &[],
         mend: keep,
     };
-    fuzz.run(|footer| read_with_footer(file[..at].to_vec(), footer, &catalog));
+    fuzz.run(|footer| read_file(&add_footer(file[..at].to_vec(), footer, 0), &catalog));
 }
 
 #[test]
 fn fuzz_index() {
     let catalog = schema();
     let file = sealed().swap_remove(1);
-    let (_, before) = footer(&file);
-    // Its entry is the last: the chunk stands before the footer.
-    let entry = before.len() - 44;
-    assert_eq!(before[entry], INDEX);
-    let at = number(&before, entry + 20) as usize;
+    let index = plain(&file, index_of(&file));
     let fuzz = Fuzz {
         name: "index",
-        seeds: vec![plain(&file, at)],
+        // The second says more than its file has paid for.
+        seeds: vec![index, vec![0; 1 << 20]],
         words: &[],
         mend: keep,
     };
-    fuzz.run(|plain| {
-        let mut footer = before.clone();
-        let mut file = file[..at].to_vec();
-        let (packed, plain_bytes) = codec::compress(plain).unwrap();
-        add_chunk(&mut file, INDEX, &packed, plain_bytes);
-        let bytes = packed.len() as u32;
-        footer[entry + 12..entry + 16].copy_from_slice(&bytes.to_le_bytes());
-        footer[entry + 16..entry + 20].copy_from_slice(&plain_bytes.to_le_bytes());
-        read_with_footer(file, &footer, &catalog)
-    });
+    fuzz.run(|plain| read_file(&with_index(&file, plain), &catalog));
 }
 
 #[test]

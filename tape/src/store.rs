@@ -242,7 +242,8 @@ impl Store {
         let parts = self.parts.values().flatten();
         let found = parts.filter_map(|p| Some(Damage::of_file(&p.info().file, &p.damage()?)));
         let mut found: Vec<Damage> = found.collect();
-        // All groups of a file tell the same.
+        // All groups of a file tell the same; those of another may lie between.
+        found.sort_by(|a, b| (&a.file, a.offset).cmp(&(&b.file, b.offset)));
         found.dedup();
         found
     }
