@@ -4,7 +4,7 @@
 # usage: bench/history.sh [-d DAYS]... [-s]   (build first: cargo build --release -p tacho,
 #        cargo build --release -p tacho-tape --features testing --examples)
 #
-# Makes the uniform and the skewed day and, for each -d, DAYS uniform days
+# Makes the uniform, the skewed and the churn day and, for each -d, DAYS uniform days
 # (default 30; 365 are the budget's year and take 2.4 GB) and asks on the command
 # line: median wall time of 5, best CPU time, warm; once cold, with the files
 # dropped from the page cache; and the most memory the reader had. With -s also
@@ -109,38 +109,36 @@ serve() {
 }
 unserve() { [ -z "$server" ] || stop "server-$1"; }
 
-questions() { # TAPE TITLE
+questions() { # TAPE
   local id
   id=$("$TACHO_PROGRAM" query top --dimension=query_id --n=1 --tape "$BENCH_DIR/$1" --node="${node[$1]}" \
     --now $end --until $end | sed -n 2p | cut -f1)
-  row "$2, 1 h, top wait_event" "$1" hour 5 top --dimension=wait_event
-  row "$2, 24 h, top wait_event" "$1" day 12 top --dimension=wait_event
-  row "$2, 24 h, top query_id" "$1" day 12 top --dimension=query_id
-  row "$2, 24 h, top wait_event_type" "$1" day 12 top --dimension=wait_event_type
-  row "$2, 24 h, top wait_event of a query" "$1" day 40 top --dimension=wait_event --query-id="$id"
-  row "$2, 24 h, top query_id of a wait" "$1" day 40 top --dimension=query_id --wait-event=IO:DataFileRead
-  row "$2, 24 h, top pid" "$1" day 40 top --dimension=pid
-  row "$2, 24 h, top wait_event by query_id" "$1" day 40 top --dimension=wait_event --by=query_id
+  row "$1, 1 h, top wait_event" "$1" hour 5 top --dimension=wait_event
+  row "$1, 24 h, top wait_event" "$1" day 12 top --dimension=wait_event
+  row "$1, 24 h, top query_id" "$1" day 12 top --dimension=query_id
+  row "$1, 24 h, top wait_event_type" "$1" day 12 top --dimension=wait_event_type
+  row "$1, 24 h, top wait_event of a query" "$1" day 40 top --dimension=wait_event --query-id="$id"
+  row "$1, 24 h, top query_id of a wait" "$1" day 40 top --dimension=query_id --wait-event=IO:DataFileRead
+  row "$1, 24 h, top pid" "$1" day 40 top --dimension=pid
+  row "$1, 24 h, top wait_event by query_id" "$1" day 40 top --dimension=wait_event --by=query_id
 }
 
 [ -z "$server" ] || bench_install
 mkdir -p "$BENCH_DIR"
 chmod 755 "$BENCH_DIR"
 bin=${bin:-$("${PG_CONFIG:-pg_config}" --bindir)}
-data uniform uniform
-data skewed skewed
+for set in uniform skewed churn; do data "$set" "$set"; done
 for d in "${days[@]}"; do window[$d]=$((d * 86400)); data "many$d" uniform "$d"; done
 echo "# Reading the history"
 echo
 environment
 echo "- load average $(cut -d' ' -f1 /proc/loadavg); command: \`bench/history.sh$(printf ' -d %s' "${days[@]}")${server:+ -s}\`"
-echo "- uniform, skewed: the days of [sizes.md](sizes.md); days: uniform ones,$(
+echo "- uniform, skewed, churn: the days of [sizes.md](sizes.md); days: uniform ones,$(
   for d in "${days[@]}"; do printf ' %s of %s MiB' "$d" "$(du -sm "$BENCH_DIR/many$d" | cut -f1)"; done)"
 echo
 echo "| Question | cold ms | warm ms | CPU ms | SQL ms | budget ms | ratio | peak KiB |"
 echo "|---|--:|--:|--:|--:|--:|--:|--:|"
-serve uniform; questions uniform uniform; unserve uniform
-serve skewed; questions skewed skewed; unserve skewed
+for set in uniform skewed churn; do serve "$set"; questions "$set"; unserve "$set"; done
 for d in "${days[@]}"; do
   serve "many$d"
   row "$d days, of these 1 h, top wait_event" "many$d" hour 5 top --dimension=wait_event
