@@ -22,6 +22,7 @@ use crate::part::Part;
 use crate::schema::FAR_MS;
 use crate::table::Column;
 use std::collections::HashSet;
+use std::ops::Range;
 
 pub(super) const MINUTE: i64 = 60 * SECOND;
 /// What was observed, and the load.
@@ -333,12 +334,10 @@ impl FileTotals {
         let wanted = parts.iter();
         let wanted = wanted.map(|p| (i64::from(p.info().group), question.wanted(p)));
         let wanted: FastMap<i64, Wanted> = wanted.collect();
-        let mut row = 0;
-        for group in minutes[0].chunk_by(|a, b| a == b) {
-            let own = &minutes[1][row..row + group.len()];
-            row += group.len();
-            let wanted = wanted.get(&group[0]);
-            if wanted.is_some_and(|w| !own.iter().all(|minute| w.may_have(*minute))) {
+        for (group, rows) in rows_by_group(&minutes[0]) {
+            let mut own = minutes[1][rows].iter();
+            let wanted = wanted.get(&group);
+            if wanted.is_some_and(|w| !own.all(|minute| w.may_have(*minute))) {
                 return Err(impossible());
             }
         }
@@ -395,14 +394,11 @@ impl FileTotals {
             rows: vec![NONE; columns[0].len()],
             by_minute: ByMinute::default(),
         };
-        let mut row = 0;
-        for rows in columns[0].chunk_by(|a, b| a == b) {
-            let begin = row;
-            row += rows.len();
-            let Some(wanted) = self.wanted.get(&rows[0]) else {
+        for (group, rows) in rows_by_group(&columns[0]) {
+            let Some(wanted) = self.wanted.get(&group) else {
                 continue;
             };
-            for (row, &minute) in (begin..row).zip(&columns[1][begin..row]) {
+            for (row, &minute) in rows.clone().zip(&columns[1][rows]) {
                 // The part may begin behind the begin of its first minute.
                 let start = minute.saturating_mul(MINUTE).max(wanted.first);
                 let bucket = match wanted.bucket {
@@ -488,6 +484,16 @@ impl FileTotals {
     }
 }
 
+/// The groups of consecutive rows, with these.
+fn rows_by_group(groups: &[i64]) -> impl Iterator<Item = (i64, Range<usize>)> {
+    let mut begin = 0;
+    groups.chunk_by(|a, b| a == b).map(move |rows| {
+        let own = begin..begin + rows.len();
+        begin = own.end;
+        (rows[0], own)
+    })
+}
+
 /// How many rows have the value of the first.
 fn equal_rows(values: &[i64]) -> usize {
     let other = values.iter().position(|value| *value != values[0]);
@@ -571,12 +577,7 @@ impl ByGroup {
     fn add(&self, file: &FileTotals, places: &Places, cube: &mut Cube<Key>) {
         let [group, key, sum_ms, most] = &self.columns;
         let mut ids = Ids::new(&self.keys);
-        let mut rows: FastMap<i64, (usize, usize)> = FastMap::default();
-        let mut begin = 0;
-        for group in file.minutes[0].chunk_by(|a, b| a == b) {
-            rows.insert(group[0], (begin, begin + group.len()));
-            begin += group.len();
-        }
+        let rows: FastMap<i64, Range<usize>> = rows_by_group(&file.minutes[0]).collect();
         for row in 0..group.len() {
             let code = self.keys.code(key[row]);
             let Some(wanted) = file
@@ -592,11 +593,10 @@ impl ByGroup {
                 continue;
             }
             let mut most = most[row];
-            let (first, end) = rows.get(&group[row]).copied().unwrap_or_default();
             let Some(begin) = self.begins[code] else {
                 continue;
             };
-            for minute in first..end {
+            for minute in rows.get(&group[row]).cloned().unwrap_or_default() {
                 let sum_ms = self.minutes[begin + minute];
                 if sum_ms != 0 && places.rows[minute] != NONE {
                     cube.add_cell(id, cell(places.rows[minute], sum_ms, most));
