@@ -13,7 +13,8 @@ use Test::More;
 our @EXPORT_OK = qw(at tacho_cluster tacho_session server_ms wait_for_marker
   wait_for_ticks);
 
-# A started cluster that records into its own directory.
+# A started cluster that records into its own directory, at its interval also
+# on a machine so busy that a sample takes long.
 # Options: conf => extra lines, interval => '100ms', extension => 0 to leave
 # CREATE EXTENSION out, start => 0 to leave it stopped.
 sub tacho_cluster
@@ -30,6 +31,7 @@ shared_preload_libraries = 'tacho'
 tacho.program = '$program'
 tacho.sample_interval = $interval
 tacho.flush_interval = 1s
+tacho.max_cpu = 0
 autovacuum = off
 });
 	$node->append_conf('postgresql.conf', $opt{conf}) if $opt{conf};
