@@ -79,10 +79,9 @@ test-exec-backend: ## run the server's tests where every process attaches anew
 	@$(MAKE) program
 	@config="$$(tools/pg-exec-backend.sh)" && PG_CONFIG="$$config" tools/test-pg.sh
 
-test-contrib: ## run contrib's suite of pg_stat_statements on tacho (PGSRC=source tree)
-	@test -n "$(PGSRC)" || { echo "error: set PGSRC to the source of PostgreSQL" >&2; exit 2; }
-	@tools/prereq.sh extension
-	@tools/test-contrib.sh "$(PGSRC)"
+test-contrib: ## contrib's suite of pg_stat_statements on tacho (PGSRC=tree, or all majors)
+	@tools/prereq.sh $(if $(PGSRC),extension,matrix)
+	@$(if $(PGSRC),tools/test-contrib.sh "$(PGSRC)",tools/test-contrib-matrix.sh $(MAJORS))
 
 lint: ## rustfmt, clippy, shellcheck, house rules
 	@tools/prereq.sh lint

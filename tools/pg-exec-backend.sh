@@ -7,10 +7,9 @@
 #
 #   PG_CONFIG=$(tools/pg-exec-backend.sh) tools/test-pg.sh
 #
-# SOURCE is a source tree (of any major); without it the source package of
-# Debian 12 is downloaded from a mirror that answers for bookworm
-# (tools/debian-mirror.sh). About five minutes of two CPUs, once: the result is kept in
-# $TACHO_PG_CACHE (default /var/cache/tacho/pg) as exec-backend.
+# SOURCE is a source tree (of any major); without it that of 15 is downloaded
+# (tools/pg-source.sh). About five minutes of two CPUs, once: the result is kept
+# in $TACHO_PG_CACHE (default /var/cache/tacho/pg) as exec-backend.
 set -euo pipefail
 
 die() { echo "error: $*" >&2; exit 1; }
@@ -28,28 +27,10 @@ flock 9
 work=$(mktemp -d "$cache/build.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# download: the source package into $work/source, with lists of its own
-download() {
-	local apt mirror
-	mirror=$("$here/debian-mirror.sh") || true
-	[ -n "$mirror" ] ||
-		die "apt names no Debian mirror here; set TACHO_DEBIAN_MIRROR or name a source tree"
-	mkdir -p "$work"/{lists,cache/archives}/partial
-	echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror bookworm main" >"$work/sources.list"
-	apt=(apt-get -qq -o "Dir::Etc::sourcelist=$work/sources.list" -o Dir::Etc::sourceparts=-
-		-o "Dir::State::lists=$work/lists" -o "Dir::Cache=$work/cache"
-		-o Acquire::Check-Valid-Until=false -o APT::Sandbox::User=root -o Acquire::Languages=none)
-	(cd "$work" && "${apt[@]}" update && "${apt[@]}" source --download-only postgresql-15) >&2 ||
-		die "could not download the source of postgresql-15; name a source tree instead"
-	mkdir "$work/source"
-	tar -xf "$work"/postgresql-15_*.orig.tar.* -C "$work/source" --strip-components=1
-}
-
 if [ $# -gt 0 ]; then
 	source=$(realpath -e "$1")
 else
-	download
-	source=$work/source
+	source=$("$here/pg-source.sh" 15)
 fi
 [ -x "$source/configure" ] || die "\"$source\" is no source tree of PostgreSQL"
 mkdir "$work/build"
