@@ -14,7 +14,8 @@ our @EXPORT_OK = qw(at tacho_cluster tacho_session server_ms wait_for_marker
   wait_for_ticks);
 
 # A started cluster that records into its own directory, at its interval also
-# on a machine so busy that a sample takes long.
+# on a machine so busy that a sample takes long. Its sampler has begun: what
+# status() says of it is there.
 # Options: conf => extra lines, interval => '100ms', extension => 0 to leave
 # CREATE EXTENSION out, start => 0 to leave it stopped.
 sub tacho_cluster
@@ -37,8 +38,11 @@ autovacuum = off
 	$node->append_conf('postgresql.conf', $opt{conf}) if $opt{conf};
 	return $node if defined $opt{start} && !$opt{start};
 	$node->start;
-	$node->safe_psql('postgres', 'CREATE EXTENSION tacho')
-	  unless defined $opt{extension} && !$opt{extension};
+	return $node if defined $opt{extension} && !$opt{extension};
+	$node->safe_psql('postgres', 'CREATE EXTENSION tacho');
+	$node->poll_query_until('postgres',
+		"SELECT value IS NOT NULL FROM tacho.status() WHERE metric = 'sampler_pid'")
+	  or die 'the sampler has not started';
 	return $node;
 }
 

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/../perl";
+use PostgreSQL::Test::Utils;
 use TachoStatus qw(metric wait_for_metric wait_until_written);
 use TachoTest qw(tacho_cluster wait_for_marker);
 use Test::More;
@@ -32,7 +33,11 @@ for my $mode ('fast', 'immediate', 'smart')
 	my $before = $node->safe_psql('postgres', $last_tick);
 	my $writer = metric($node, 'writer_pid');
 	$node->stop($mode);
-	for (1 .. 100) { last unless kill 0, $writer; usleep(100_000) }
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		last unless kill 0, $writer;
+		usleep(100_000);
+	}
 	ok(!kill(0, $writer), "no writer survives a $mode stop");
 	$node->start;
 	ok(wait_for_metric($node, 'ticks_taken', 'value::bigint > 20'),

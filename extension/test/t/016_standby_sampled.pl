@@ -26,7 +26,7 @@ $standby->append_conf('postgresql.conf',
 $standby->start;
 $primary->wait_for_catchup($standby);
 
-is(metric($standby, 'recording'), 'on', 'the standby records');
+ok(wait_for_metric($standby, 'recording', "value = 'on'"), 'the standby records');
 my $session = tacho_session($standby, app => 'reader');
 $session->send('SELECT pg_sleep(1000);');
 ok( $standby->poll_query_until('postgres',
