@@ -67,7 +67,7 @@ sub bench
 
 sub start_again
 {
-	for (1 .. 100)
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 	{
 		return if $node->start(fail_ok => 1);
 		$node->{_pid} = undef;

@@ -44,13 +44,20 @@ unix_socket_directories = '$base'
 });
 system_or_bail("$old_bin/pg_ctl", '-w', '-D', $old, '-l', "$base/old.log", 'start');
 old_sql('CREATE EXTENSION tacho');
-for (1 .. 600)
+for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 {
 	last if old_sql(q{SELECT count(*) FROM tacho.samples(scope => 'all', n => NULL)}) > 20;
 	old_sql('SELECT pg_sleep(0.1)');
 }
 my $moment = old_sql('SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint');
-my $ticks = "SELECT ticks_observed FROM tacho.aas(since => @{[at($moment)]} - interval '1 hour', until => @{[at($moment)]} - interval '1 s', bucket => '1 day'";
+my $ticks = "SELECT ticks_observed FROM tacho.aas(since => @{[at($moment)]} - interval '1 hour', until => @{[at($moment)]}, bucket => '1 day'";
+# what was observed by then is complete when something later is there
+for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+{
+	last if old_sql("SELECT coalesce(max(sample_time) >= @{[at($moment)]}, false)
+		FROM tacho.samples(scope => 'all', n => 1)") eq 't';
+	old_sql('SELECT pg_sleep(0.1)');
+}
 my $kept = old_sql("$ticks)");
 my $old_node = old_sql(q{SELECT value FROM tacho.status() WHERE metric = 'node'});
 cmp_ok($kept, '>', 0, 'the old cluster records');
