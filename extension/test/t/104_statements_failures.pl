@@ -43,7 +43,7 @@ my %failures = (
 	'in a utility command' => 'create table t (a int)',
 	'in a nested utility command' => q{do $$ begin execute 'create table t (a int)'; end $$},
 	'of depth' => 'select deep(100000)',
-	'by cancel' => q{set statement_timeout = '20ms'; select pg_sleep(60)},
+	'by cancel' => q{set statement_timeout = '1s'; select pg_sleep(60)},
 	'in a cursor' => 'begin; declare c cursor for select 1 / (a - 2) from generate_series(1, 3) a; fetch all from c; rollback',
 	'inside an exception block' => 'select catches()',
 	'in COPY' => q{copy t from program 'echo 1000'},
@@ -64,7 +64,7 @@ $node->psql('postgres', 'set role pg_monitor; select a from t');
 is(row('^select a from t$', 'calls, errors, last_sqlstate'), '0|1|42501', 'a permission is missing');
 $node->psql('postgres', 'select 1 / 0');
 is(row('^select .1 / .2$', 'calls, errors, last_sqlstate'), '0|1|22012', 'planning fails');
-$node->psql('postgres', q{set statement_timeout = '20ms'; select pg_sleep(60)});
+$node->psql('postgres', q{set statement_timeout = '1s'; select pg_sleep(60)});
 is(row('^select pg_sleep', 'calls, errors, cancellations, last_sqlstate'), '0|0|1|57014', 'a cancelled statement is no error');
 sql('select catches()');
 is(row('^select catches', 'toplevel, calls, errors'), 't|1|0', 'a caught error is none of the caller');

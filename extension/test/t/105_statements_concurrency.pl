@@ -34,16 +34,17 @@ is(sql(q{select n_sampled > 100 and n_sampled < calls / 4 from tacho.statements 
 sql('select pg_sleep(0.3) as slow') for 1 .. 2;
 my $mixed = pgbench_script($node, 'mixed', "select pg_sleep(0.0001) as slow;\n");
 my $bench = IPC::Run::start(
-	[ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-f', $mixed, '-c', 8, '-T', 5, 'postgres' ],
+	[ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-f', $mixed, '-c', 8, '-T', 3600, 'postgres' ],
 	'>', \my $out2, '2>', \my $err2);
 $node->poll_query_until('postgres', q{select calls > 100 from tacho.statements where query ~ 'as slow$' and query !~ 'tacho'});
-my $before = sql(q{select max_exec_time >= 300 from tacho.statements where query ~ 'as slow$' and query !~ 'tacho'});
-is($before, 't', 'the slow execution is the maximum');
+my ($before, $slow) = split /\|/, sql(q{select calls, max_exec_time from tacho.statements where query ~ 'as slow$' and query !~ 'tacho'});
+cmp_ok($slow, '>=', 300, 'a slow execution is the maximum');
 sql('select tacho.statements_reset(0, 0, 0, true)');
-$node->poll_query_until('postgres', q{select calls > 500 from tacho.statements where query ~ 'as slow$' and query !~ 'tacho'});
-is(sql(q{select max_exec_time < 300 and min_exec_time > 0 and total_exec_time > 600 from tacho.statements where query ~ 'as slow$' and query !~ 'tacho'}),
+$node->poll_query_until('postgres', qq{select calls > $before + 500 from tacho.statements where query ~ 'as slow\$' and query !~ 'tacho'});
+# on a busy machine another one may be slow, but not as slow to the last digit
+is(sql(qq{select max_exec_time <> $slow and min_exec_time > 0 and total_exec_time > 600 from tacho.statements where query ~ 'as slow\$' and query !~ 'tacho'}),
 	't', 'after a reset under load it is gone, and the total is not');
-$bench->finish;
+$bench->kill_kill;
 
 # resets of everything while 16 backends count and evict
 $node->append_conf('postgresql.conf', 'tacho.statements_max = 100');
