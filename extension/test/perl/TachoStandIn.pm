@@ -18,7 +18,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use TachoTest qw(tacho_cluster);
 
-our @EXPORT_OK = qw(behave stand_in_cluster wait_for_file);
+our @EXPORT_OK = qw(behave has_file stand_in_cluster wait_for_file);
 
 sub stand_in_cluster
 {
@@ -68,6 +68,13 @@ sub behave
 
 	write_file(directory($node) . '/behaviour.pl', "$code;\n1;\n");
 	return;
+}
+
+# Whether the stand-in has written a file.
+sub has_file
+{
+	my ($node, $name) = @_;
+	return -s directory($node) . "/$name";
 }
 
 # Waits until the stand-in has written a file into $dir; returns its content.
