@@ -9,7 +9,7 @@ use TachoTest qw(at tacho_cluster tacho_session server_ms wait_for_ticks);
 use Test::More;
 use Time::HiRes qw(usleep time);
 
-my $node = tacho_cluster('known', interval => '50ms');
+my $node = tacho_cluster('known', interval => '50ms', conf => "deadlock_timeout = 600s\n");
 $node->safe_psql('postgres', q{
 CREATE ROLE alice LOGIN; CREATE ROLE bob LOGIN;
 CREATE DATABASE shop;

@@ -90,6 +90,7 @@ END
 sql('select tacho.statements_reset(); select 1 as stopped');
 my $load = pgbench_start($paced, '-c', 4, '-t', 500);
 my $stops = 0;
+$node->poll_query_until('postgres', q{select count(*) > 0 from pg_stat_activity where query ~ '^SELECT 1 AS stopped'});
 for (1 .. 10)
 {
 	my $pid = sql(q{select max(pid) from pg_stat_activity where query ~ '^SELECT 1 AS stopped'});
