@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 use tacho_tape::Schema;
-use tacho_tape::query::dimension_names;
+use tacho_tape::query;
 
 const TEXT: &str = concat!(
     include_str!("../../catalog/samples.h"),
@@ -16,8 +16,14 @@ pub fn schema() -> &'static Schema {
     SCHEMA.get_or_init(|| Schema::from_catalog(TEXT).unwrap_or_default())
 }
 
+/// The names of the dimensions.
+pub fn dimension_names() -> &'static [&'static str] {
+    static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
+    NAMES.get_or_init(|| query::dimension_names(schema()))
+}
+
 /// Name and one line of documentation of every dimension. Found once: every
-/// reader command asks for them at each start of the program.
+/// reader command for people asks for them at each start of the program.
 pub fn dimensions() -> &'static [(&'static str, &'static str)] {
     static DIMENSIONS: OnceLock<Vec<(&'static str, &'static str)>> = OnceLock::new();
     DIMENSIONS.get_or_init(|| {
@@ -26,8 +32,8 @@ pub fn dimensions() -> &'static [(&'static str, &'static str)] {
             let found = documented.iter().find(|column| column.0 == name);
             found.map_or(ROOT_BLOCKER, |column| column.1)
         };
-        let names = dimension_names(schema());
-        names.into_iter().map(|name| (name, doc(name))).collect()
+        let names = dimension_names().iter();
+        names.map(|name| (*name, doc(name))).collect()
     })
 }
 

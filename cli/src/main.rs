@@ -36,5 +36,8 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    cmd::run(Cli::parse().command)
+    match cmd::query::of_server(std::env::args_os().skip(1)) {
+        Some(question) => cmd::query::run(&question),
+        None => cmd::run(Cli::parse().command),
+    }
 }

@@ -448,6 +448,8 @@ impl BlockWriter {
             codec::encode_ints(&mut coded, &derived.values)?;
         } else if self.is_unsorted_reference(t, c) {
             codec::encode_references(&mut coded, values)?;
+        } else if self.schema.is_totals(t) {
+            codec::encode_paged(&mut coded, values)?;
         } else {
             codec::encode_ints(&mut coded, values)?;
         }

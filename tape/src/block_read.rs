@@ -14,6 +14,7 @@ use crate::storage::ReadFile;
 use crate::table::{BytesColumn, Column, Strings};
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -21,6 +22,9 @@ pub use crate::footer::Schemas;
 
 /// Codings of columns that are spans.
 const AS_SPANS: [u8; 2] = [codec::CONSTANT, codec::SPANS];
+
+/// Codings of columns that are stored against others.
+const REWRITTEN: [u8; 3] = [codec::STARTS, codec::GAPS, codec::OFFSET];
 
 /// How deep a column may be rewritten against another.
 const MAX_DEPTH: u8 = 4;
@@ -371,6 +375,12 @@ impl GroupSource {
         Some((group, def.id, def.columns.get(column)?.id))
     }
 
+    fn has_numbers(&self, table: usize, column: usize) -> bool {
+        let def = self.shared.schema.tables.get(table);
+        let column = def.and_then(|d| d.columns.get(column));
+        column.is_some_and(|c| c.ty != ColumnType::Bytes)
+    }
+
     fn column(&self, table: usize, column: usize, depth: u8) -> Result<Option<Column>> {
         let Some(key) = self.key(table, column) else {
             return Ok(None);
@@ -382,6 +392,41 @@ impl GroupSource {
         let Some(entry) = shared.column(key)? else {
             return Ok(None);
         };
+        let decode = |data: &[u8]| self.decode(table, entry, data, depth);
+        let column = self.read((table, column), entry, decode)?;
+        shared.cache().ints.insert(key, column.clone());
+        Ok(Some(column))
+    }
+
+    /// Some rows of a column that is not kept.
+    fn some(&self, table: usize, column: usize, rows: Range<usize>) -> Result<Option<Column>> {
+        let Some(key) = self.key(table, column) else {
+            return Ok(None);
+        };
+        let known = self.shared.cache().ints.get(&key).cloned();
+        if let Some(known) = known {
+            return Ok(Some(known.some(rows)));
+        }
+        let Some(entry) = self.shared.column(key)? else {
+            return Ok(None);
+        };
+        if REWRITTEN.contains(&entry.coding) {
+            let all = self.column(table, column, 0)?;
+            return Ok(all.map(|all| all.some(rows)));
+        }
+        let (coding, all) = (entry.coding, entry.rows as usize);
+        let decode = |data: &[u8]| codec::decode_rows(coding, data, all, rows);
+        self.read((table, column), entry, decode).map(Some)
+    }
+
+    /// Reads a column that the file has; errors tell where it is.
+    fn read(
+        &self,
+        (table, column): (usize, usize),
+        entry: &Entry,
+        decode: impl FnOnce(&[u8]) -> Result<Vec<i64>>,
+    ) -> Result<Column> {
+        let shared = &self.shared;
         let at = |mut error: Error| {
             error
                 .path
@@ -390,21 +435,17 @@ impl GroupSource {
             error
         };
         self.check_rows(entry).map_err(at)?;
-        let data = shared.bytes.data(entry)?;
-        let values = self.decode(table, entry, &data, depth).map_err(at)?;
+        let values = decode(&shared.bytes.data(entry)?).map_err(at)?;
         let def = &shared.schema.tables[table].columns[column];
-        if !def.are_sensible(&values) {
-            return Err(at(Error::damaged("column with impossible times")));
+        match def.are_sensible(&values) {
+            true => Ok(Column(Arc::new(values))),
+            false => Err(at(Error::damaged("column with impossible times"))),
         }
-        let column = Column(Arc::new(values));
-        shared.cache().ints.insert(key, column.clone());
-        Ok(Some(column))
     }
 
-    /// Data and rows of a column of table `run` in one of some codings, with
-    /// the coding before it.
-    fn coded(&self, name: &str, codings: &[u8]) -> Option<(Vec<u8>, usize)> {
-        let (table, column) = self.shared.schema.column(RUN, name)?;
+    /// Data and rows of a column in one of some codings, with the coding before
+    /// it.
+    fn coded(&self, table: usize, column: usize, codings: &[u8]) -> Option<(Vec<u8>, usize)> {
         let entry = self.shared.column(self.key(table, column)?).ok()??;
         if !codings.contains(&entry.coding) {
             return None;
@@ -443,7 +484,7 @@ impl GroupSource {
 
     fn decode(&self, table: usize, entry: &Entry, data: &[u8], depth: u8) -> Result<Vec<i64>> {
         let rows = entry.rows as usize;
-        if !matches!(entry.coding, codec::STARTS | codec::GAPS | codec::OFFSET) {
+        if !REWRITTEN.contains(&entry.coding) {
             return codec::decode_values(entry.coding, data, rows);
         }
         let broken = || Error::damaged("column that is rewritten against nothing");
@@ -487,11 +528,16 @@ impl Source for GroupSource {
     }
 
     fn ints(&self, table: usize, column: usize) -> Result<Option<Column>> {
-        let def = self.shared.schema.tables.get(table);
-        let ty = def.and_then(|d| d.columns.get(column)).map(|c| c.ty);
-        match ty {
-            Some(ColumnType::Bytes) | None => Ok(None),
-            Some(_) => self.column(table, column, 0),
+        match self.has_numbers(table, column) {
+            true => self.column(table, column, 0),
+            false => Ok(None),
+        }
+    }
+
+    fn ints_of(&self, table: usize, column: usize, rows: Range<usize>) -> Result<Option<Column>> {
+        match self.has_numbers(table, column) {
+            true => self.some(table, column, rows),
+            false => Ok(None),
         }
     }
 
@@ -518,14 +564,19 @@ impl Source for GroupSource {
         Ok(Some(column))
     }
 
-    fn spans(&self, column: &str) -> Option<Vec<Span>> {
-        let (coded, rows) = self.coded(column, &AS_SPANS)?;
+    fn spans(&self, table: usize, column: usize) -> Option<Vec<Span>> {
+        let (coded, rows) = self.coded(table, column, &AS_SPANS)?;
         codec::spans(&coded, rows)
     }
 
     fn stretches(&self) -> Option<Vec<Stretch>> {
-        let (sessions, ticks) = (self.spans("session")?, self.spans("ticks")?);
-        let (gaps, rows) = self.coded("first_tick", &[codec::GAPS])?;
+        let spans = |name| {
+            let (table, column) = self.shared.schema.column(RUN, name)?;
+            self.spans(table, column)
+        };
+        let (sessions, ticks) = (spans("session")?, spans("ticks")?);
+        let (table, column) = self.shared.schema.column(RUN, "first_tick")?;
+        let (gaps, rows) = self.coded(table, column, &[codec::GAPS])?;
         let (table, column) = self.base_place(&gaps[1..])?;
         let origin = self.base(table, column, 0).ok()?.first().copied();
         let gaps = codec::spans(gaps.get(3..)?, rows)?;

@@ -4,10 +4,13 @@
 
 use crate::error::{Error, Result};
 use crate::frame::u32_at;
+use crate::pages;
 use crate::table::{Column, Strings};
+use pco::errors::PcoError;
 use pco::standalone::{DecompressorItem, FileDecompressor};
 use std::cell::RefCell;
 use std::io::Read;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// One number for all rows.
@@ -24,6 +27,8 @@ pub const OFFSET: u8 = 5;
 pub const SPANS: u8 = 6;
 /// A number and spans of rows that differ from the row before by one number.
 pub const STEPS: u8 = 7;
+/// pco in pages of which each can be read alone.
+pub const PAGES: u8 = 8;
 /// Strings in a zstd frame.
 pub const STRINGS: u8 = 16;
 
@@ -34,7 +39,7 @@ const LEVEL: usize = pco::DEFAULT_COMPRESSION_LEVEL;
 /// to describe than they save.
 const REFERENCES_LEVEL: usize = 7;
 
-fn broken(what: &str) -> Error {
+pub(crate) fn broken(what: &str) -> Error {
     Error::damaged(format!("column that is not valid {what}"))
 }
 
@@ -52,17 +57,40 @@ pub(crate) fn encode_references(out: &mut Vec<u8>, values: &[i64]) -> Result<()>
     encode_at(out, values, REFERENCES_LEVEL)
 }
 
+/// The same so that some rows can be read without most of the others.
+pub(crate) fn encode_paged(out: &mut Vec<u8>, values: &[i64]) -> Result<()> {
+    if encode_regular(out, values, LEVEL)? {
+        return Ok(());
+    }
+    let is_constant = values.windows(2).all(|pair| pair[0] == pair[1]);
+    if is_constant || !pages::ROWS.contains(&values.len()) {
+        return encode_flat(out, values, LEVEL);
+    }
+    out.push(PAGES);
+    pages::encode(out, values, LEVEL)
+}
+
 fn encode_at(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<()> {
+    match encode_regular(out, values, level)? {
+        true => Ok(()),
+        false => encode_flat(out, values, level),
+    }
+}
+
+/// As spans or steps, if that is what they are.
+fn encode_regular(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<bool> {
     let spans = 1 + values.windows(2).filter(|pair| pair[0] != pair[1]).count();
     if spans > 1 && spans * SPAN_ROWS <= values.len() {
-        return encode_spans(out, values, level);
+        encode_spans(out, values, level)?;
+        return Ok(true);
     }
     let step = |pair: &[i64]| pair[1].wrapping_sub(pair[0]);
     let changes = values.windows(3).filter(|v| step(&v[..2]) != step(&v[1..]));
-    match spans > 1 && (2 + changes.count()) * SPAN_ROWS <= values.len() {
-        true => encode_steps(out, values, level),
-        false => encode_flat(out, values, level),
+    let are_steps = spans > 1 && (2 + changes.count()) * SPAN_ROWS <= values.len();
+    if are_steps {
+        encode_steps(out, values, level)?;
     }
+    Ok(are_steps)
 }
 
 fn encode_flat(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<()> {
@@ -76,8 +104,12 @@ fn encode_flat(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<()> {
     out.push(PCO);
     let config = pco::ChunkConfig::default().with_compression_level(level);
     let packed = pco::standalone::simple_compress(values, &config);
-    out.extend_from_slice(&packed.map_err(|e| Error::damaged(e.to_string()))?);
+    out.extend_from_slice(&packed.map_err(not_packed)?);
     Ok(())
+}
+
+pub(crate) fn not_packed(error: PcoError) -> Error {
+    Error::damaged(error.to_string())
 }
 
 fn encode_spans(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<()> {
@@ -110,8 +142,30 @@ pub(crate) fn decode_ints(coded: &[u8], rows: usize) -> Result<Vec<i64>> {
 pub(crate) fn decode_values(coding: u8, data: &[u8], rows: usize) -> Result<Vec<i64>> {
     match coding {
         SPANS => decode_spans(data, rows),
-        STEPS => decode_steps(data, rows),
+        STEPS => decode_steps(data, rows, 0..rows),
+        PAGES => pages::decode(data, rows, 0..rows),
         _ => decode_flat(coding, data, rows),
+    }
+}
+
+/// Some of the rows: no more than needed is decoded where the coding lets it be.
+pub(crate) fn decode_rows(
+    coding: u8,
+    data: &[u8],
+    rows: usize,
+    wanted: Range<usize>,
+) -> Result<Vec<i64>> {
+    match coding {
+        CONSTANT => decode_flat(coding, data, wanted.len()),
+        SPANS => Ok(of_spans(read_spans(data, rows)?, wanted)),
+        STEPS => decode_steps(data, rows, wanted),
+        PAGES => pages::decode(data, rows, wanted),
+        _ => {
+            let mut all = decode_flat(coding, data, rows)?;
+            all.truncate(wanted.end);
+            all.drain(..wanted.start.min(all.len()));
+            Ok(all)
+        }
     }
 }
 
@@ -181,31 +235,53 @@ fn read_spans(data: &[u8], rows: usize) -> Result<Vec<Span>> {
 }
 
 fn decode_spans(data: &[u8], rows: usize) -> Result<Vec<i64>> {
-    let spans = read_spans(data, rows)?;
-    let mut all = spare_buffer();
-    all.clear();
-    for span in spans {
-        all.resize(all.len() + span.rows, span.value);
-    }
-    Ok(all)
+    Ok(of_spans(read_spans(data, rows)?, 0..rows))
 }
 
-fn decode_steps(data: &[u8], rows: usize) -> Result<Vec<i64>> {
+/// Some of the rows that spans have.
+fn of_spans(spans: Vec<Span>, wanted: Range<usize>) -> Vec<i64> {
+    let mut some = spare_buffer();
+    some.clear();
+    for (begin, span) in placed(spans) {
+        let own = overlap(begin, span.rows, &wanted);
+        some.resize(some.len() + own.len(), span.value);
+    }
+    some
+}
+
+/// Spans with the row each begins at.
+fn placed(spans: Vec<Span>) -> impl Iterator<Item = (usize, Span)> {
+    spans.into_iter().scan(0, |next, span| {
+        let begin = *next;
+        *next += span.rows;
+        Some((begin, span))
+    })
+}
+
+/// Of some rows from `begin` on those that are wanted, counted from `begin`.
+pub(crate) fn overlap(begin: usize, rows: usize, wanted: &Range<usize>) -> Range<usize> {
+    let first = wanted.start.saturating_sub(begin);
+    first..wanted.end.saturating_sub(begin).min(rows).max(first)
+}
+
+fn decode_steps(data: &[u8], rows: usize, wanted: Range<usize>) -> Result<Vec<i64>> {
     let (first, steps) = data.split_at_checked(9).ok_or_else(|| broken("steps"))?;
     let (first, coding) = first.split_first_chunk().ok_or_else(|| broken("steps"))?;
     let left = rows.checked_sub(1).filter(|_| coding == [SPANS]);
     let left = left.ok_or_else(|| broken("steps"))?;
     let mut last = i64::from_le_bytes(*first);
-    let mut all = spare_buffer();
-    all.clear();
-    all.push(last);
-    for span in read_spans(steps, left)? {
-        all.extend((0..span.rows).map(|_| {
-            last = last.wrapping_add(span.value);
-            last
-        }));
+    let mut some = spare_buffer();
+    some.clear();
+    if wanted.contains(&0) {
+        some.push(last);
     }
-    Ok(all)
+    for (begin, span) in placed(read_spans(steps, left)?) {
+        let own = overlap(begin + 1, span.rows, &wanted);
+        let at = |row: usize| last.wrapping_add(span.value.wrapping_mul(row as i64 + 1));
+        some.extend(own.map(at));
+        last = last.wrapping_add(span.value.wrapping_mul(span.rows as i64));
+    }
+    Ok(some)
 }
 
 fn decode_pco(data: &[u8], rows: usize) -> Result<Vec<i64>> {
@@ -244,7 +320,7 @@ thread_local! {
     static SPARE: RefCell<Vec<Vec<i64>>> = const { RefCell::new(Vec::new()) };
 }
 
-fn spare_buffer() -> Vec<i64> {
+pub(crate) fn spare_buffer() -> Vec<i64> {
     SPARE.with_borrow_mut(|spare| spare.pop().unwrap_or_default())
 }
 
@@ -598,7 +674,7 @@ mod tests {
             let _ = decode_ints(&data, rows);
             let _ = decode_pco(&data, rows);
             let _ = decode_spans(&data, rows);
-            let _ = decode_steps(&data, rows);
+            let _ = decode_steps(&data, rows, 0..rows);
             let _ = decode_strings(&data, 1_000, rows);
         }
     }
@@ -607,13 +683,39 @@ mod tests {
     fn flipped_bits_of_a_column_do_not_panic() {
         let wild: Vec<i64> = (0..600).map(|i| i * i % 91).collect();
         let calm: Vec<i64> = (0..600).map(|i| i / 40 % 7).collect();
-        for values in [wild, calm] {
+        let paged: Vec<i64> = (0..4_200).map(|i| i * i % 5).collect();
+        for values in [wild, calm, paged] {
             let mut coded = Vec::new();
-            encode_ints(&mut coded, &values).unwrap();
+            encode_paged(&mut coded, &values).unwrap();
             for bit in 0..coded.len() * 8 {
                 let mut copy = coded.clone();
                 copy[bit / 8] ^= 1 << (bit % 8);
                 let _ = decode_ints(&copy, values.len());
+                let _ = decode_rows(copy[0], &copy[1..], values.len(), 30..50);
+            }
+        }
+    }
+
+    #[test]
+    fn some_rows_are_those_of_all() {
+        let wild: Vec<i64> = (0..5_000).map(|i| i * i % 977).collect();
+        let spans: Vec<i64> = (0..5_000).map(|i| i / 60 % 4).collect();
+        let steps: Vec<i64> = (0..5_000).map(|i| i % 60).collect();
+        let constant = vec![7; 5_000];
+        let few = wild[..900].to_vec();
+        let codings = [PAGES, SPANS, STEPS, CONSTANT, PCO];
+        for (values, coding) in [wild, spans, steps, constant, few].iter().zip(codings) {
+            let mut coded = Vec::new();
+            encode_paged(&mut coded, values).unwrap();
+            assert_eq!(coded[0], coding);
+            let rows = values.len();
+            assert_eq!(decode_ints(&coded, rows).unwrap(), *values);
+            let ends = [0, 1, 59, 60, 61, 899, 900, 1_024, 2_047, 4_999, 5_000];
+            for begin in ends.into_iter().filter(|begin| *begin <= rows) {
+                for end in ends.into_iter().filter(|end| (begin..=rows).contains(end)) {
+                    let some = decode_rows(coding, &coded[1..], rows, begin..end).unwrap();
+                    assert_eq!(some, values[begin..end], "{coding}: {begin}..{end}");
+                }
             }
         }
     }

@@ -345,9 +345,10 @@ fn fuzz_index() {
 fn fuzz_column() {
     let column = |values: &[i64]| {
         let mut coded = Vec::new();
-        codec::encode_ints(&mut coded, values).unwrap();
+        codec::encode_paged(&mut coded, values).unwrap();
         coded
     };
+    let paged: Vec<i64> = (0..4_200).map(|i| i * i % 5).collect();
     let steps: Vec<i64> = (0..400).map(|i| i * i % 91).collect();
     let spans: Vec<i64> = (0..400).map(|i| i / 60 % 4).collect();
     let minutes: Vec<i64> = (0..400).map(|i| i % 60).collect();
@@ -361,6 +362,7 @@ fn fuzz_column() {
             column(&minutes),
             column(&wild),
             column(&[5; 9]),
+            column(&paged),
             strings,
         ],
         words: &[],
@@ -368,8 +370,12 @@ fn fuzz_column() {
     };
     fuzz.run(|bytes| {
         let mut outcome = String::new();
-        for rows in [2, 9, 50, 400] {
+        for rows in [2, 9, 50, 400, 4_200] {
             let ints = codec::decode_ints(bytes, rows).map(|v| v.len());
+            if let Some((coding, data)) = bytes.split_first() {
+                let some = codec::decode_rows(*coding, data, rows, 1..rows / 2);
+                assert!(some.is_err() || some.is_ok_and(|some| some.len() == rows / 2 - 1));
+            }
             let strings = codec::decode_strings(bytes, 11, rows).map(|s| s.ends.len());
             for read in [ints, strings] {
                 outcome.push_str(&read.map_or_else(|e| e.message, |n| n.to_string()));

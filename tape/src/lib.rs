@@ -30,6 +30,7 @@ pub mod memory;
 pub mod merge;
 #[cfg(test)]
 mod merge_tests;
+mod pages;
 pub mod part;
 pub mod pipe;
 #[cfg(test)]

@@ -13,8 +13,9 @@
 use crate::codec::{Span, Stretch};
 use crate::error::Result;
 use crate::log::LogDamage;
-use crate::schema::Schema;
+use crate::schema::{RUN, Schema};
 use crate::table::{BytesColumn, Column, Data, Strings, Table};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -67,11 +68,16 @@ pub(crate) trait Source: Send + Sync {
     fn rows(&self, table: usize) -> usize;
     /// `None` when the column is zero in every row.
     fn ints(&self, table: usize, column: usize) -> Result<Option<Column>>;
+    /// The same for some rows, which are there.
+    fn ints_of(&self, table: usize, column: usize, rows: Range<usize>) -> Result<Option<Column>> {
+        let all = self.ints(table, column)?;
+        Ok(all.map(|all| all.some(rows)))
+    }
     /// `None` when the column is empty in every row.
     fn bytes(&self, table: usize, column: usize) -> Result<Option<BytesColumn>>;
-    /// The spans of a column of runs that is stored as such; `None` when it is
-    /// damaged, too.
-    fn spans(&self, _column: &str) -> Option<Vec<Span>> {
+    /// The spans of a column that is stored as such; `None` when it is damaged,
+    /// too.
+    fn spans(&self, _table: usize, _column: usize) -> Option<Vec<Span>> {
         None
     }
     /// First tick and ticks of runs whose columns are stored as spans.
@@ -192,9 +198,55 @@ impl Part {
         Ok(Column(Arc::new(vec![0; self.rows(table)])))
     }
 
+    /// The same for some rows of the table, without keeping them: no more is
+    /// decoded than need be.
+    pub(crate) fn ints_of(&self, table: &str, column: &str, rows: Range<usize>) -> Result<Column> {
+        if rows == (0..self.rows(table)) {
+            return self.ints(table, column);
+        }
+        if let Some((t, c)) = self.schema.column(table, column)
+            && let Some(found) = self.source.ints_of(t, c, rows.clone())?
+        {
+            return Ok(found);
+        }
+        Ok(Column(Arc::new(vec![0; rows.len()])))
+    }
+
+    /// The rows of a table between the first and the last one that has a wanted
+    /// number in a column, these included.
+    pub(crate) fn rows_with(
+        &self,
+        table: &str,
+        column: &str,
+        is_wanted: impl Fn(i64) -> bool,
+    ) -> Result<Range<usize>> {
+        let place = self.schema.column(table, column);
+        let spans = match place.and_then(|(t, c)| self.source.spans(t, c)) {
+            Some(spans) => spans,
+            None => {
+                let values = self.ints(table, column)?;
+                let span = |value: &i64| Span {
+                    rows: 1,
+                    value: *value,
+                };
+                values.iter().map(span).collect()
+            }
+        };
+        let (mut found, mut end) = (None, 0);
+        for span in spans {
+            let begin = end;
+            end += span.rows;
+            if is_wanted(span.value) {
+                found.get_or_insert(begin..end).end = end;
+            }
+        }
+        Ok(found.unwrap_or_default())
+    }
+
     /// The spans of a column of `run`, where it is stored as such and whole.
     pub(crate) fn spans(&self, column: &str) -> Option<Vec<Span>> {
-        self.source.spans(column)
+        let (table, column) = self.schema.column(RUN, column)?;
+        self.source.spans(table, column)
     }
 
     /// First tick and ticks of the runs, where they are stored so that few
@@ -311,6 +363,16 @@ impl Source for OneRole {
         Ok(Some(Column(Arc::new(names))))
     }
 
+    fn ints_of(&self, table: usize, column: usize, rows: Range<usize>) -> Result<Option<Column>> {
+        match self.columns.iter().any(|c| (c.0, c.1) == (table, column)) {
+            true => {
+                let all = self.ints(table, column)?;
+                Ok(all.map(|all| all.some(rows)))
+            }
+            false => self.source.ints_of(table, column, rows),
+        }
+    }
+
     fn bytes(&self, table: usize, column: usize) -> Result<Option<BytesColumn>> {
         self.source.bytes(table, column)
     }
@@ -322,8 +384,8 @@ impl Source for OneRole {
         }
     }
 
-    fn spans(&self, column: &str) -> Option<Vec<Span>> {
-        self.source.spans(column)
+    fn spans(&self, table: usize, column: usize) -> Option<Vec<Span>> {
+        self.source.spans(table, column)
     }
 
     fn stretches(&self) -> Option<Vec<Stretch>> {

@@ -346,15 +346,16 @@ impl Schema {
     pub fn from_catalog(text: &str) -> Result<Self> {
         let mut schema = Schema::default();
         for line in text.lines() {
-            let Some((macro_name, rest)) = line.split_once('(') else {
+            let done = if let Some(rest) = line.strip_prefix("COLUMN(") {
+                schema.catalog_column(rest)
+            } else if let Some(rest) = line.strip_prefix("COUNTER(") {
+                schema.catalog_counter(rest)
+            } else if let Some(rest) = line.strip_prefix("LABEL(") {
+                schema.catalog_label(rest)
+            } else if let Some(rest) = line.strip_prefix("TABLE(") {
+                schema.catalog_table(rest)
+            } else {
                 continue;
-            };
-            let done = match macro_name {
-                "TABLE" => schema.catalog_table(rest),
-                "COLUMN" => schema.catalog_column(rest),
-                "LABEL" => schema.catalog_label(rest),
-                "COUNTER" => schema.catalog_counter(rest),
-                _ => continue,
             };
             done.ok_or_else(|| Error::damaged(format!("invalid catalog line: {line}")))?;
         }
@@ -434,10 +435,22 @@ impl Schema {
     }
 }
 
-/// What commas separate, the last with all that is left. Every start of a
-/// reader goes through the catalog, so they are not looked for with the space.
+/// The first words of a line, the last one with what is left. A byte is looked
+/// at once: every reader does this to the whole catalog.
 fn words(text: &str, count: usize) -> impl Iterator<Item = &str> {
-    text.splitn(count, ',').map(str::trim_start)
+    let mut rest = Some(text);
+    (1..=count).map_while(move |number| {
+        let text = rest.take()?;
+        let comma = text.bytes().position(|byte| byte == b',');
+        let word = match comma.filter(|_| number < count) {
+            Some(at) => {
+                rest = text.get(at + 1..);
+                &text[..at]
+            }
+            None => text,
+        };
+        Some(word.trim_start_matches(' '))
+    })
 }
 
 #[cfg(test)]

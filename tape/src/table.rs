@@ -3,12 +3,19 @@
 
 use crate::schema::{ColumnType, TableDef};
 use std::borrow::Cow;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// The numbers of a column, one per row of its table. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Column(pub(crate) Arc<Vec<i64>>);
+
+impl Column {
+    /// Some rows, which are there.
+    pub(crate) fn some(&self, rows: Range<usize>) -> Column {
+        Column(Arc::new(self[rows].to_vec()))
+    }
+}
 
 impl Deref for Column {
     type Target = [i64];

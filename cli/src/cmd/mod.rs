@@ -10,7 +10,7 @@ mod import;
 mod inspect;
 mod markers;
 mod periods;
-mod query;
+pub mod query;
 mod report;
 mod samples;
 mod server_history;

@@ -1,6 +1,7 @@
 //! `tacho query`: a reader function as the server calls it.
 
 use crate::reader::server;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Arguments of `tacho query`.
@@ -15,7 +16,45 @@ pub struct Args {
     rest: Vec<String>,
 }
 
+/// The question that a command line without the program's name asks, if it is
+/// one. Every question of the server starts a program: to describe the commands
+/// for people first would take as long as a short answer.
+pub fn of_server(words: impl Iterator<Item = OsString>) -> Option<Args> {
+    let mut words = words.map(OsString::into_string);
+    let is_question = words.next()?.ok()? == "query";
+    let function = words.next()?.ok().filter(|word| !word.starts_with('-'));
+    let rest: Vec<String> = words.collect::<Result<_, _>>().ok()?;
+    let asks_help = rest.iter().any(|word| word == "--help" || word == "-?");
+    (is_question && !asks_help).then_some(Args {
+        function: function?,
+        rest,
+    })
+}
+
 /// Prints the answer in the format of COPY.
 pub fn run(args: &Args) -> ExitCode {
     server::run(&args.function, &args.rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Option<(String, Vec<String>)> {
+        let question = of_server(line.split(' ').map(OsString::from))?;
+        Some((question.function, question.rest))
+    }
+
+    #[test]
+    fn a_question_of_the_server_is_told_from_commands_of_people() {
+        let rest = ["--n=10", "--tape", "x"].map(String::from).to_vec();
+        assert_eq!(of("query top --n=10 --tape x"), Some(("top".into(), rest)));
+        let others = ["top --n=10", "query", "query --help", "query top --help"];
+        for line in others
+            .into_iter()
+            .chain(["query top -?", "query -- top", ""])
+        {
+            assert_eq!(of(line), None, "{line}");
+        }
+    }
 }

@@ -106,8 +106,10 @@ fn add(command: Command, argument: Argument, function: &str, caller: Caller) -> 
                 .arg(option("object", "FILTER", "Databases, replicas or slots"));
         }
         Argument::Windows => return add_windows(command),
-        Argument::Filters => return add_filters(command, function),
-        Argument::StatementFilters => return add_named(command, &STATEMENT_FILTERS),
+        Argument::Filters => return add_filters(command, function, caller),
+        Argument::StatementFilters => {
+            return add_named(command, STATEMENT_FILTERS.into_iter());
+        }
     };
     command.arg(arg)
 }
@@ -168,7 +170,7 @@ fn add_windows(command: Command) -> Command {
     command.args(helps.map(|(name, help)| option(name, "TIME", help)))
 }
 
-fn add_filters(command: Command, function: &str) -> Command {
+fn add_filters(command: Command, function: &str, caller: Caller) -> Command {
     let scope = match function {
         "sessions" => "load, foreground or all [default: all]",
         _ => "load, foreground or all [default: load]",
@@ -176,11 +178,18 @@ fn add_filters(command: Command, function: &str) -> Command {
     let command = command
         .arg(option("scope", "SCOPE", scope))
         .arg(switch("by-leader", "Leave parallel workers out"));
-    add_named(command, catalog::dimensions())
+    match caller {
+        Caller::Person => add_named(command, catalog::dimensions().iter().copied()),
+        // It reads no help.
+        Caller::Server => add_named(command, catalog::dimension_names().iter().map(|n| (*n, ""))),
+    }
 }
 
-fn add_named(mut command: Command, filters: &[(&'static str, &'static str)]) -> Command {
-    for &(name, doc) in filters {
+fn add_named(
+    mut command: Command,
+    filters: impl Iterator<Item = (&'static str, &'static str)>,
+) -> Command {
+    for (name, doc) in filters {
         let arg = Arg::new(name)
             .long(name.replace('_', "-"))
             .value_name("FILTER")
@@ -286,7 +295,7 @@ impl Parsed {
         spec.threads = threads(self.caller);
         let megabytes = self.text("memory-limit-mb").and_then(|mb| mb.parse().ok());
         spec.memory_bytes = megabytes.map(|mb: u64| mb.saturating_mul(1 << 20));
-        for &(name, _) in self.filters() {
+        for name in self.filters() {
             if let Some(filter) = self.owned(name) {
                 spec.filters.push((name.to_string(), filter));
             }
@@ -311,12 +320,12 @@ impl Parsed {
     }
 
     /// The filters that the function takes.
-    fn filters(&self) -> &'static [(&'static str, &'static str)] {
+    fn filters(&self) -> Vec<&'static str> {
         let takes = |argument| self.function.arguments.contains(&argument);
         match (takes(Argument::Filters), takes(Argument::StatementFilters)) {
-            (true, _) => catalog::dimensions(),
-            (_, true) => &STATEMENT_FILTERS,
-            _ => &[],
+            (true, _) => catalog::dimension_names().to_vec(),
+            (_, true) => STATEMENT_FILTERS.map(|(name, _)| name).to_vec(),
+            _ => Vec::new(),
         }
     }
 

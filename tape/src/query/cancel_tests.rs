@@ -1,5 +1,5 @@
-//! How soon a cancelled question ends, in columns of samples that are still
-//! read: one is the most that is done between two looks at the flag.
+//! How soon a cancelled question ends, in columns of ticks and samples that are
+//! still read: one is the most that is done between two looks at the flag.
 
 use super::{CANCELED, Field, QueryResult, Sink, Spec, Value, run};
 use crate::build::PartBuilder;
@@ -12,7 +12,7 @@ use crate::testing::schema;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Columns of runs that were read; cancels at one of them.
+/// Columns of ticks and runs that were read; cancels at one of them.
 #[derive(Default)]
 struct Reads {
     count: AtomicUsize,
@@ -33,7 +33,8 @@ impl Source for Watched {
     fn ints(&self, table: usize, column: usize) -> Result<Option<Column>> {
         let table = &self.part.schema().tables[table];
         let count = &self.reads.count;
-        if table.name == RUN && count.fetch_add(1, Ordering::Relaxed) + 1 == self.reads.cancel_at {
+        let counts = [RUN, "tick"].contains(&table.name.as_str());
+        if counts && count.fetch_add(1, Ordering::Relaxed) + 1 == self.reads.cancel_at {
             self.reads.cancel.store(true, Ordering::Relaxed);
         }
         let values = self.part.ints(&table.name, &table.columns[column].name);

@@ -506,8 +506,9 @@ impl<'s, 'p> Worker<'s, 'p> {
     }
 
     fn add_part(&mut self, part: &'p Part) -> QueryResult<()> {
-        self.scan.check_cancel()?;
-        let ticks = Ticks::read(part, self.question.buckets, &mut self.sums.observed)?;
+        let check = || self.scan.check_cancel();
+        let observed = &mut self.sums.observed;
+        let ticks = Ticks::read_unless(part, self.question.buckets, observed, check)?;
         if !ticks.is_idle() && part.rows(RUN) > 0 && !self.question.groups.is_empty() {
             let mut file = self.turn_to(part);
             self.add_rows(&mut file, &ticks)?;

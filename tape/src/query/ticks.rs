@@ -1,7 +1,7 @@
 //! The ticks of a part within a window, and what was observed per bucket.
 
 use super::bucket::Buckets;
-use super::error::QueryResult;
+use super::error::{QueryError, QueryResult};
 use super::number::Ratio;
 use crate::codec::Stretch;
 use crate::part::Part;
@@ -35,11 +35,23 @@ const BLOCK: usize = 8;
 impl Ticks {
     /// Reads the ticks of a part and adds what was observed.
     pub fn read(part: &Part, buckets: &Buckets, observed: &mut Observed) -> QueryResult<Ticks> {
-        let number = part.ints("tick", "tick")?;
-        let slot = part.ints("tick", "slot_time")?;
-        let weight = part.ints("tick", "interval_ms")?;
-        let status = part.ints("tick", "status")?;
-        let vcpus = part.ints("tick", "vcpus_x100")?;
+        Ticks::read_unless(part, buckets, observed, || Ok(()))
+    }
+
+    /// The same, but asks before each column whether to go on.
+    pub fn read_unless(
+        part: &Part,
+        buckets: &Buckets,
+        observed: &mut Observed,
+        check_cancel: impl Fn() -> QueryResult<()>,
+    ) -> QueryResult<Ticks> {
+        let read = |name| {
+            check_cancel()?;
+            Ok::<_, QueryError>(part.ints("tick", name)?)
+        };
+        let (number, slot) = (read("tick")?, read("slot_time")?);
+        let (weight, status) = (read("interval_ms")?, read("status")?);
+        let vcpus = read("vcpus_x100")?;
         let failed = part.schema().value("tick_status", "failed");
         let mut order: Vec<usize> = (0..number.len()).collect();
         if !number.is_sorted() {

@@ -220,7 +220,7 @@ impl<'q> Totals<'q> {
         for part in parts {
             let number = part.info().group;
             if file.is_unknown(number) {
-                file.wanted.remove(&i64::from(number));
+                file.wanted.0.remove(&i64::from(number));
                 left.push(*part);
             }
         }
@@ -241,9 +241,29 @@ impl<'q> Totals<'q> {
 
 /// The totals of some groups of a file.
 struct FileTotals {
+    /// The rows of `minute` that are read.
+    rows: Range<usize>,
     minutes: [Column; WHOLE_COLUMNS.len()],
     columns: Vec<Columns>,
-    wanted: FastMap<i64, Wanted>,
+    wanted: Groups,
+}
+
+/// The groups of a file that totals may answer, by number.
+struct Groups(FastMap<i64, Wanted>);
+
+impl Groups {
+    /// The rows of a table of totals from the first to the last of them.
+    fn rows(&self, view: &View, table: &str) -> QueryResult<Range<usize>> {
+        if let Some((first, last)) = view.part.bounds(table, "group") {
+            let groups = last.saturating_sub(first);
+            let are_few = usize::try_from(groups).is_ok_and(|n| n < self.0.len());
+            if are_few && (first..=last).all(|group| self.0.contains_key(&group)) {
+                return Ok(0..view.part.rows(table));
+            }
+        }
+        let is_wanted = |group| self.0.contains_key(&group);
+        Ok(view.part.rows_with(table, "group", is_wanted)?)
+    }
 }
 
 /// The columns that answer a group of dimensions.
@@ -322,21 +342,23 @@ impl FileTotals {
         parts: &[&Part],
         tables: &[Table],
     ) -> QueryResult<FileTotals> {
+        let wanted = parts.iter();
+        let wanted = wanted.map(|p| (i64::from(p.info().group), question.wanted(p)));
+        let wanted = Groups(wanted.collect());
+        let own = wanted.rows(view, WHOLE)?;
         let minutes = match question.only_sums {
             true => {
-                let [group, minute] = read_columns(view, WHOLE, &["group", "minute"])?;
+                let names = ["group", "minute"];
+                let [group, minute] = read_columns(view, WHOLE, &names, own.clone())?;
                 let mut columns = std::array::from_fn(|_| Column::default());
                 (columns[0], columns[1]) = (group, minute);
                 columns
             }
-            false => read_columns(view, WHOLE, &WHOLE_COLUMNS)?,
+            false => read_columns(view, WHOLE, &WHOLE_COLUMNS, own.clone())?,
         };
-        let wanted = parts.iter();
-        let wanted = wanted.map(|p| (i64::from(p.info().group), question.wanted(p)));
-        let wanted: FastMap<i64, Wanted> = wanted.collect();
         for (group, rows) in rows_by_group(&minutes[0]) {
             let mut own = minutes[1][rows].iter();
-            let wanted = wanted.get(&group);
+            let wanted = wanted.0.get(&group);
             if wanted.is_some_and(|w| !own.all(|minute| w.may_have(*minute))) {
                 return Err(impossible());
             }
@@ -354,21 +376,23 @@ impl FileTotals {
             columns.push(match table {
                 Table::Whole => Columns::Whole,
                 Table::Minutes(_, groups) if !by_minute && view.part.rows(groups) > 0 => {
-                    Columns::Groups(ByGroup::read(view, keys, groups)?)
+                    Columns::Groups(ByGroup::read(view, keys, groups, &wanted)?)
                 }
                 Table::Minutes(minutes, _) => {
-                    Columns::Minutes(keys, read_columns(view, minutes, &MINUTE_COLUMNS)?)
+                    let rows = wanted.rows(view, minutes)?;
+                    Columns::Minutes(keys, read_columns(view, minutes, &MINUTE_COLUMNS, rows)?)
                 }
                 Table::Groups(groups, minutes_of) => {
-                    let mut found = ByGroup::read(view, keys, groups)?;
+                    let mut found = ByGroup::read(view, keys, groups, &wanted)?;
                     if by_minute {
-                        found.read_minutes(view, minutes_of, minutes[0].len())?;
+                        found.read_minutes(view, minutes_of)?;
                     }
                     Columns::Groups(found)
                 }
             });
         }
         Ok(FileTotals {
+            rows: own,
             minutes,
             columns,
             wanted,
@@ -378,7 +402,11 @@ impl FileTotals {
     /// A group has a chosen key whose minutes it needs and the file has not.
     fn is_unknown(&self, group: u32) -> bool {
         let group = i64::from(group);
-        let spans_buckets = self.wanted.get(&group).is_some_and(|w| w.bucket.is_none());
+        let spans_buckets = self
+            .wanted
+            .0
+            .get(&group)
+            .is_some_and(|w| w.bucket.is_none());
         spans_buckets
             && self.columns.iter().any(|columns| match columns {
                 Columns::Groups(by_group) => by_group.is_unknown(group),
@@ -395,7 +423,7 @@ impl FileTotals {
             by_minute: ByMinute::default(),
         };
         for (group, rows) in rows_by_group(&columns[0]) {
-            let Some(wanted) = self.wanted.get(&group) else {
+            let Some(wanted) = self.wanted.0.get(&group) else {
                 continue;
             };
             for (row, &minute) in rows.clone().zip(&columns[1][rows]) {
@@ -455,7 +483,7 @@ impl FileTotals {
             let begin = end;
             let rows = equal_rows(&key[begin..]);
             end += equal_rows(&group[begin..begin + rows]);
-            let Some(wanted) = self.wanted.get(&group[begin]) else {
+            let Some(wanted) = self.wanted.0.get(&group[begin]) else {
                 continue;
             };
             let code = keys.code(key[begin]);
@@ -504,11 +532,12 @@ fn read_columns<const N: usize>(
     view: &View,
     table: &str,
     names: &[&str; N],
+    rows: Range<usize>,
 ) -> QueryResult<[Column; N]> {
     let mut columns = Vec::with_capacity(N);
     for name in names {
         view.check_cancel()?;
-        let column = view.part.ints(table, name)?;
+        let column = view.part.ints_of(table, name, rows.clone())?;
         if !are_possible(name, &column) {
             return Err(impossible());
         }
@@ -540,19 +569,22 @@ fn are_possible(name: &str, values: &[i64]) -> bool {
 }
 
 impl ByGroup {
-    fn read(view: &View, keys: Lookup, table: &str) -> QueryResult<ByGroup> {
+    fn read(view: &View, keys: Lookup, table: &str, wanted: &Groups) -> QueryResult<ByGroup> {
         let begins = vec![None; keys.chosen.len()];
+        let rows = wanted.rows(view, table)?;
         Ok(ByGroup {
             keys,
-            columns: read_columns(view, table, &GROUP_COLUMNS)?,
+            columns: read_columns(view, table, &GROUP_COLUMNS, rows)?,
             begins,
             minutes: Column::default(),
         })
     }
 
-    /// Reads the minutes of the largest keys, so many of each.
-    fn read_minutes(&mut self, view: &View, table: &str, minutes: usize) -> QueryResult<()> {
-        let [key, sum_ms] = read_columns(view, table, &KEY_COLUMNS)?;
+    /// Reads the minutes of the largest keys.
+    fn read_minutes(&mut self, view: &View, table: &str) -> QueryResult<()> {
+        let minutes = view.part.rows(WHOLE);
+        let all = 0..view.part.rows(table);
+        let [key, sum_ms] = read_columns(view, table, &KEY_COLUMNS, all)?;
         for begin in (0..key.len()).step_by(minutes.max(1)) {
             if begin + minutes <= key.len() {
                 let code = self.keys.code(key[begin]);
@@ -582,6 +614,7 @@ impl ByGroup {
             let code = self.keys.code(key[row]);
             let Some(wanted) = file
                 .wanted
+                .0
                 .get(&group[row])
                 .filter(|_| self.keys.chosen[code])
             else {
@@ -597,7 +630,7 @@ impl ByGroup {
                 continue;
             };
             for minute in rows.get(&group[row]).cloned().unwrap_or_default() {
-                let sum_ms = self.minutes[begin + minute];
+                let sum_ms = self.minutes[begin + file.rows.start + minute];
                 if sum_ms != 0 && places.rows[minute] != NONE {
                     cube.add_cell(id, cell(places.rows[minute], sum_ms, most));
                     most = 0;
