@@ -53,6 +53,7 @@ listen_addresses = ''
 shared_preload_libraries = '$preload'
 $cron
 fsync = off
+autovacuum = off
 max_connections = 50
 max_prepared_transactions = 5
 compute_query_id = on

@@ -12,15 +12,16 @@ psql -U plain_r -f sql/tacho.sql >/dev/null
 same "$(psql -U plain_r -c "select count(*) from tacho.start() where result like 'missing: grant pg_monitor to plain_r%'")" 1 "start says what is missing"
 same "$(psql -U plain_r -c "select value from tacho.status() where metric = 'permission'")" "sees only sessions of plain_r" "so does status"
 psql -c "grant pg_monitor to plain_r"
-command psql -qAtX -U busy_r -c "select pg_sleep(60)" -d postgres >/dev/null 2>&1 &
+command psql -qAtX -U busy_r -c "select pg_sleep(3600)" -d postgres >/dev/null 2>&1 &
 busy=$!
-for ((i = 0; i < 100; i++)); do
+for ((i = 0; i < 600; i++)); do
 	[ "$(psql -c "select count(*) from pg_stat_activity where usename = 'busy_r' and state = 'active' and wait_event = 'PgSleep'")" = 0 ] || break
 	sleep 0.1
 done
 same "$(psql -U plain_r -c "select replace(tacho.take_sample(), 'late', 'ok')")" ok "a tick with pg_monitor alone"
 same "$(psql -U plain_r -c "select username || ' ' || wait_event from tacho.samples() where username = 'busy_r'")" "busy_r PgSleep" "other roles are seen"
-kill $busy
+psql -c "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'busy_r'" >/dev/null
+wait $busy || true
 same "$(command psql -qAtX -U plain_r -c "select count(*) from tacho.server_history()" 2>&1 | sed 's/.*NOTICE: *//' | head -n 1)" \
 	"the SQL edition does not record the server and its host" "a notice for what needs the host"
 

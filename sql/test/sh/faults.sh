@@ -13,7 +13,9 @@ psql -c "update tacho.setting set enabled = true, sample_interval = '100 millise
 # the sampler has its connection: it goes on when nobody can connect
 psql -c "call tacho.run_sampler('1 minute')" >/dev/null 2>&1 &
 sampler=$!
-for ((i = 0; i < 100; i++)); do [ "$(psql -c "select count(*) from tacho.hot")" = 0 ] || break; sleep 0.1; done
+for ((i = 0; i < 600; i++)); do [ "$(psql -c "select count(*) from tacho.hot")" = 0 ] || break; sleep 0.1; done
+coproc inside { exec 2>&1; command psql -qAtX; } # it has its connection, too
+exec 7<&"${inside[0]}" 8>&"${inside[1]}"
 mkfifo hold
 crowd=()
 for ((i = 0; i < 60; i++)); do
@@ -21,14 +23,21 @@ for ((i = 0; i < 60; i++)); do
 	crowd+=($!)
 done
 exec 9>hold
-for ((i = 0; i < 100; i++)); do ! command psql -qAtX -c "select" 2>nobody.err || { sleep 0.1; continue; }; break; done
+for ((i = 0; i < 600; i++)); do ! command psql -qAtX -c "select" 2>nobody.err || { sleep 0.1; continue; }; break; done
 same "$(grep -c 'too many clients\|remaining connection slots' nobody.err)" 1 "nobody can connect"
-sleep 1
+seen=f
+for ((i = 0; i < 600; i++)); do
+	echo "select count(*) > 0 from tacho.hot where connections >= 47;" >&8
+	read -r -t 120 seen <&7
+	[ "$seen" != t ] || break
+	sleep 0.1
+done
+same "$seen" t "ticks are taken meanwhile"
 exec 9>&-
 wait "${crowd[@]}" || true
+echo "\\q" >&8
 # the status of a backend ends a moment after its client
-for ((i = 0; i < 100; i++)); do ! command psql -qAtX -c "select" 2>/dev/null || break; sleep 0.1; done
-same "$(psql -c "select count(*) > 0 from tacho.hot where connections >= 47")" t "ticks were taken meanwhile"
+for ((i = 0; i < 600; i++)); do ! command psql -qAtX -c "select" 2>/dev/null || break; sleep 0.1; done
 same "$(psql -c "select count(*) from tacho.marker where kind = 'gap'")" 0 "and none of them is missing for long"
 psql -c "select tacho.stop()" >/dev/null
 wait "$sampler" || true

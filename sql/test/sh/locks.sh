@@ -15,7 +15,7 @@ hold() { # NAME SQL: a session that runs it and stays
 	echo "$2" >&"$fd"
 }
 await() { # COUNT QUERY
-	for ((i = 0; i < 200; i++)); do [ "$(psql -c "$2")" != "$1" ] || return 0; sleep 0.05; done
+	for ((i = 0; i < 2000; i++)); do [ "$(psql -c "$2")" != "$1" ] || return 0; sleep 0.05; done
 	echo "never $1: $2"
 	exit 1
 }
@@ -69,7 +69,7 @@ await 0 "$waiting"
 
 # a table of tacho is locked while a tick is being added: that tick fails, and says why
 hold lock "begin; lock table tacho.session in access exclusive mode; select 'locked';"
-for ((i = 0; i < 200; i++)); do ! grep -q locked lock.out || break; sleep 0.05; done
+for ((i = 0; i < 2000; i++)); do ! grep -q locked lock.out || break; sleep 0.05; done
 await failed "select tacho.take_sample()"
 same "$(psql -c "select status, reason from tacho.hot order by start_ms desc limit 1")" "3|canceling statement due to lock timeout" "its reason"
 release
