@@ -19,7 +19,8 @@ trap 'rm -rf "$scratch"' EXIT
 PG_CONFIG=$config "$here/stage.sh" "$scratch/staged" >"$scratch/pg_config"
 cp -rL "$scratch/staged/pg" "$scratch/pg"
 mkdir "$scratch/libraries"
-root=$("$here/pg-major.sh" "$new" | head -1)
+root=$("$here/pg-major.sh" "$new")
+root=${root%%$'\n'*}
 for program in "$scratch"/pg/lib/postgresql/"$old"/bin/{postgres,pg_ctl,pg_dump,pg_resetwal} \
 	"$scratch"/pg/lib/postgresql/"$old"/lib/dict_snowball.so; do
 	ldd "$program" | awk '$3 ~ /^\// { print $3 }'
