@@ -51,8 +51,9 @@ my @seconds = split /\n/, $node->safe_psql('postgres',
 	"SELECT avg_aas FROM tacho.timeline(bucket => '1 second',
 	   since => @{[at($since)]}, until => @{[at($until)]}, $window)");
 
-# The seconds in which the load began and ended say nothing of how even it was.
-@seconds = @seconds[2 .. $#seconds - 2];
+# The seconds in which the load began and ended say nothing of how even it was,
+# nor do those without a tick.
+@seconds = grep { $_ ne '' } @seconds[2 .. $#seconds - 2];
 my $mean = sum(@seconds) / @seconds;
 my $error = sqrt(sum(map { ($_ - $mean)**2 } @seconds) / (@seconds - 1) / @seconds);
 

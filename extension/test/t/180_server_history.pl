@@ -30,6 +30,19 @@ sub next_reading
 	return;
 }
 
+# Sessions of shop. One that has ended has reported everything it counted,
+# which may be a while after its client has gone.
+sub shop
+{
+	my ($statements) = @_;
+
+	$node->safe_psql('shop', $statements);
+	$node->poll_query_until('postgres',
+		q{SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = 'shop'})
+	  or die 'a session of shop does not end';
+	return;
+}
+
 sub total
 {
 	my ($metric, $object, $since) = @_;
@@ -44,8 +57,7 @@ sql('CREATE DATABASE shop');
 next_reading();
 my $since = at(server_ms($node));
 
-# a session that ends has reported everything it counted
-$node->safe_psql('shop', q{
+shop(q{
 CREATE TABLE item AS SELECT g AS id FROM generate_series(1, 1000) g;
 UPDATE item SET id = id + 1 WHERE id <= 10;
 DELETE FROM item WHERE id > 995;
@@ -85,9 +97,9 @@ is( sql("SELECT max::bigint FROM tacho.server_history(metric => 'memory_total', 
 
 # resets
 my $before = total('xact_commit', 'shop', q{'2000-01-01'});
-$node->safe_psql('shop', 'SELECT pg_stat_reset()');
+shop('SELECT pg_stat_reset()');
 ok(wait_for_marker($node, 'statistics reset', 1), 'a reset is marked');
-$node->safe_psql('shop', 'SELECT 1') for 1 .. 3;
+shop('SELECT 1') for 1 .. 3;
 next_reading();
 is( sql(q{SELECT detail, marker_time = (SELECT date_trunc('milliseconds', stats_reset)
 			FROM pg_stat_database WHERE datname = 'shop')
