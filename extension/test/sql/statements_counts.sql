@@ -43,7 +43,7 @@ select tacho.statements_reset() is not null as reset;
 select 1 / (n - 1) from numbers where n = 1;
 select n / 0 from numbers where n = 2;
 select n / 0 from numbers where n = 1;
-set statement_timeout = '10ms';
+set statement_timeout = '1s';
 select pg_sleep(10);
 reset statement_timeout;
 lock table absent;

@@ -67,7 +67,7 @@ drop role ash_reader_r;
 select tacho.configure('sample_interval', '10 milliseconds');
 alter function tacho._read_sessions() rename to _read_sessions_whole;
 create function tacho._read_sessions(out connections integer, out hidden integer, out samples tacho.sampled[]) language plpgsql as $$ begin perform pg_sleep(60); end $$;
-set statement_timeout = '200ms';
+set statement_timeout = '1s';
 select test.equal(tacho.take_sample(), 'canceled', 'a timeout');
 reset statement_timeout;
 select test.equal((select status || ' ' || reason from tacho.hot order by start_ms desc limit 1), '3 canceling statement due to statement timeout', 'is seen');
