@@ -25,6 +25,8 @@ pub struct Ingest {
     ticks: Vec<Tick>,
     /// The sample at hand.
     values: Vec<i64>,
+    /// Columns of sections that were taken, for their memory.
+    spare: Vec<Vec<i64>>,
     last_tick: i64,
     last_slot_ms: Option<i64>,
     sample_rows: u64,
@@ -36,7 +38,7 @@ pub struct Ingest {
 struct Dictionary {
     /// Entries are referred to by id.
     by_id: Option<FastMap<u64, i64>>,
-    by_content: HashMap<(Vec<i64>, Vec<u8>), i64>,
+    by_content: FastMap<(Vec<i64>, Vec<u8>), i64>,
     /// Ids without a definition: how many rows refer to them.
     lost: HashMap<u64, u64>,
     /// Rows with equal contents are one.
@@ -96,6 +98,7 @@ impl Ingest {
             tick_base,
             ticks: Vec::new(),
             values: Vec::new(),
+            spare: Vec::new(),
             last_tick: 0,
             last_slot_ms: None,
             sample_rows: 0,
@@ -141,10 +144,11 @@ impl Ingest {
             } else if self.tick_columns.is_some_and(|c| c.table == t) {
                 self.take_ticks(&rows);
             } else if schema.tables[t].name == RUN {
-                self.samples(t, rows);
+                self.samples(t, &rows);
             } else {
-                self.plain(t, rows);
+                self.plain(t, &rows);
             }
+            self.spare.extend(rows.ints);
         }
     }
 
@@ -168,7 +172,8 @@ impl Ingest {
         };
         for def in columns {
             let column = section.column(def.id);
-            let mut ints = Vec::new();
+            let mut ints = self.spare.pop().unwrap_or_default();
+            ints.clear();
             let mut strings = None;
             match (def.ty, column) {
                 (_, None) => (),
@@ -180,12 +185,10 @@ impl Ingest {
                         ColumnType::Name => schema.index("name"),
                         _ => schema.index(&def.target),
                     };
-                    let stored = c.stored(section.rows).into_iter();
-                    ints = stored.map(|id| self.resolve(target, id)).collect();
+                    c.decode(section.rows, &mut ints, |id| self.resolve(target, id));
                 }
                 (ty, Some(c)) => {
-                    let stored = c.stored(section.rows).into_iter();
-                    ints = stored.map(|v| from_stored(ty, v, base_ms)).collect();
+                    c.decode(section.rows, &mut ints, |v| from_stored(ty, v, base_ms));
                 }
             }
             rows.ints.push(ints);
@@ -251,7 +254,7 @@ impl Ingest {
             self.dropped_rows += 1;
             return;
         }
-        if dictionary.lost.remove(&id).is_some() {
+        if !dictionary.lost.is_empty() && dictionary.lost.remove(&id).is_some() {
             let by_id = dictionary.by_id.as_ref();
             let reference = by_id.and_then(|m| m.get(&id)).copied().unwrap_or(0);
             let row = (reference - 1) as usize;
@@ -325,7 +328,7 @@ impl Ingest {
         self.ticks.get(index)?.number
     }
 
-    fn plain(&mut self, t: usize, rows: Rows<'_>) {
+    fn plain(&mut self, t: usize, rows: &Rows<'_>) {
         let at = self.builder.schema.tables[t].index("at");
         for row in 0..rows.rows {
             let tick = at.map(|c| self.tick_at(rows.get(c, row)));
@@ -349,7 +352,7 @@ impl Ingest {
 
     /// A row holds from its tick to the next row of its session or the end
     /// of the frame.
-    fn samples(&mut self, t: usize, rows: Rows<'_>) {
+    fn samples(&mut self, t: usize, rows: &Rows<'_>) {
         let def = &self.builder.schema.tables[t];
         let index = |name| def.index(name);
         let (Some(at), Some(gone), Some(session)) =
@@ -359,7 +362,7 @@ impl Ingest {
         };
         self.sample_rows += rows.rows as u64;
         if self.ticks.len() == 1 {
-            self.samples_of_one_tick(&rows, [at, gone, session]);
+            self.samples_of_one_tick(rows, [at, gone, session]);
             return;
         }
         let mut order: Vec<usize> = (0..rows.rows).collect();
@@ -372,7 +375,7 @@ impl Ingest {
             }
             let from = rows.get(at, row) as usize;
             if let Some(before) = holding.remove(&rows.get(session, row)) {
-                self.hold(&rows, session, before, rows.get(at, before) as usize, from);
+                self.hold(rows, session, before, rows.get(at, before) as usize, from);
             }
             if rows.get(gone, row) == 0 {
                 holding.insert(rows.get(session, row), row);
@@ -380,7 +383,7 @@ impl Ingest {
         }
         for row in holding.into_values() {
             let from = rows.get(at, row) as usize;
-            self.hold(&rows, session, row, from, self.ticks.len());
+            self.hold(rows, session, row, from, self.ticks.len());
         }
     }
 

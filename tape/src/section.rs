@@ -57,16 +57,31 @@ fn numbers(bytes: &[u8], width: usize) -> impl Iterator<Item = u64> {
     bytes.chunks_exact(width).map(number)
 }
 
-/// All numbers of one width.
-fn wide(bytes: &[u8], width: usize) -> Vec<u64> {
-    fn each<const N: usize>(bytes: &[u8], one: impl Fn([u8; N]) -> u64) -> Vec<u64> {
-        bytes.as_chunks().0.iter().map(|b| one(*b)).collect()
-    }
+/// Appends what all numbers of one width stand for.
+fn wide<T>(bytes: &[u8], width: usize, out: &mut Vec<T>, mut of: impl FnMut(u64) -> T) {
     match width {
-        1 => bytes.iter().map(|b| u64::from(*b)).collect(),
-        2 => each(bytes, |b| u64::from(u16::from_le_bytes(b))),
-        4 => each(bytes, |b| u64::from(u32::from_le_bytes(b))),
-        _ => each(bytes, u64::from_le_bytes),
+        1 => out.extend(bytes.iter().map(|b| of(u64::from(*b)))),
+        2 => out.extend(
+            bytes
+                .as_chunks()
+                .0
+                .iter()
+                .map(|b| of(u16::from_le_bytes(*b).into())),
+        ),
+        4 => out.extend(
+            bytes
+                .as_chunks()
+                .0
+                .iter()
+                .map(|b| of(u32::from_le_bytes(*b).into())),
+        ),
+        _ => out.extend(
+            bytes
+                .as_chunks()
+                .0
+                .iter()
+                .map(|b| of(u64::from_le_bytes(*b))),
+        ),
     }
 }
 
@@ -221,20 +236,33 @@ impl<'a> RawColumn<'a> {
 
     /// The stored numbers, one per row of the section; zeros for strings.
     pub fn stored(&self, rows: usize) -> Vec<u64> {
+        let mut all = Vec::new();
+        self.decode(rows, &mut all, |number| number);
+        all
+    }
+
+    /// Appends what the stored numbers stand for, one per row of the section; 0
+    /// stands for itself.
+    pub(crate) fn decode<T: Copy + Default>(
+        &self,
+        rows: usize,
+        out: &mut Vec<T>,
+        mut of: impl FnMut(u64) -> T,
+    ) {
         match self.coding {
-            Coding::Dense { width, numbers: n } => wide(n, width),
+            Coding::Dense { width, numbers } => wide(numbers, width, out, of),
             Coding::Sparse {
                 width,
                 rows: r,
                 numbers: n,
             } => {
-                let mut all = vec![0; rows];
+                let begin = out.len();
+                out.resize(begin + rows, T::default());
                 for (row, value) in numbers(r, 4).zip(numbers(n, width)) {
-                    all[row as usize] = value;
+                    out[begin + row as usize] = of(value);
                 }
-                all
             }
-            Coding::Strings { .. } => vec![0; rows],
+            Coding::Strings { .. } => out.resize(out.len() + rows, T::default()),
         }
     }
 
