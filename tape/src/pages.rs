@@ -41,21 +41,19 @@ pub(crate) fn decode(data: &[u8], rows: usize, wanted: Range<usize>) -> Result<V
     let number = |at| u32_at(data, at).map(|n| n as usize).ok_or_else(short);
     let (of_page, head) = (number(0)?.max(1), number(4)?);
     let pages = rows.div_ceil(of_page);
-    let mut rest = pages.checked_add(2).and_then(|n| n.checked_mul(4));
-    let mut rest = rest
-        .take()
-        .and_then(|at| data.get(at..))
-        .ok_or_else(short)?;
+    let lengths = pages.checked_add(2).and_then(|n| n.checked_mul(4));
+    let mut rest = lengths.and_then(|at| data.get(at..)).ok_or_else(short)?;
+    // Not cut where the piece ends: pco copies what is near an end.
     let mut next = |length: usize| {
-        let (piece, after) = rest.split_at_checked(length).ok_or_else(short)?;
-        rest = after;
+        let piece = rest;
+        rest = rest.get(length..).ok_or_else(short)?;
         Ok::<_, Error>(piece)
     };
     let not_pco = |_| broken("pco");
     let (file, head) = FileDecompressor::new(next(head)?).map_err(not_pco)?;
     let (mut chunk, _) = file.chunk_decompressor::<i64, _>(head).map_err(not_pco)?;
-    let mut some = spare_buffer();
-    some.clear();
+    // What a buffer held before is written over.
+    let (mut some, mut done) = (spare_buffer(), 0);
     for page in 0..pages {
         let piece = next(number(8 + 4 * page)?)?;
         let (begin, count) = (page * of_page, of_page.min(rows - page * of_page));
@@ -63,13 +61,21 @@ pub(crate) fn decode(data: &[u8], rows: usize, wanted: Range<usize>) -> Result<V
         if own.is_empty() {
             continue;
         }
-        let done = some.len();
+        if some.len() < done + count {
+            some.resize(done + count, 0);
+        }
         let mut page = chunk.page_decompressor(piece, count).map_err(not_pco)?;
-        some.resize(done + count, 0);
-        page.read(&mut some[done..]).map_err(not_pco)?;
-        some.truncate(done + own.end);
-        some.drain(done..done + own.start);
+        let all = &mut some[done..done + count];
+        let progress = page.read(all).map_err(not_pco)?;
+        if !progress.finished {
+            return Err(broken("pco: too few rows"));
+        }
+        if own.start > 0 {
+            all.copy_within(own.clone(), 0);
+        }
+        done += own.len();
     }
+    some.truncate(done);
     Ok(some)
 }
 
