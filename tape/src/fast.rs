@@ -6,6 +6,9 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A hash map with [`Fold`].
 pub type FastMap<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<Fold>>;
 
+/// A set with [`Fold`].
+pub type FastSet<K> = std::collections::HashSet<K, BuildHasherDefault<Fold>>;
+
 /// Folds eight bytes at a time.
 #[derive(Default)]
 pub struct Fold(u64);
@@ -26,6 +29,11 @@ impl Hasher for Fold {
     #[inline]
     fn write_u64(&mut self, word: u64) {
         self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    #[inline]
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
     }
 
     #[inline]

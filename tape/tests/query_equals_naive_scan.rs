@@ -1,6 +1,6 @@
 //! Over random tapes (gaps, failed ticks, mixed intervals, parts in memory and
-//! groups of sealed files, with their totals, a part of them and without),
-//! filters, windows and time zones whose clocks change within them, `aas`,
+//! groups of sealed files, with their totals, a part of them and without; few
+//! keys and more than are printed, in one pass and in two), filters, windows and time zones whose clocks change within them, `aas`,
 //! `periods`, `summary`, `timeline` and `top` equal sums over the rows of
 //! `samples()`, and `samples()` equals the rows that were put in.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -50,6 +50,7 @@ fn spec(asked: &Asked) -> Spec<'_> {
     spec.filters = asked.filters.clone();
     spec.threads = asked.threads;
     spec.totals = asked.totals;
+    spec.few_keys = asked.few_keys;
     spec
 }
 

@@ -1,5 +1,6 @@
 //! The cells of a key: its load by bucket, and what answers need of it.
 
+use super::cube::Bin;
 use super::finished::Finished;
 use super::number::{self, Ratio};
 use super::ticks::Observed;
@@ -35,9 +36,8 @@ impl From<Vec<Cell>> for Cells {
     }
 }
 
-impl Cells {
-    /// Adds a cell.
-    pub fn add(&mut self, cell: Cell) {
+impl Bin for Cells {
+    fn add(&mut self, cell: Cell) {
         let rows = &mut self.rows;
         match rows.last_mut() {
             Some(last) if last.bucket == cell.bucket => last.add(&cell),
@@ -53,8 +53,7 @@ impl Cells {
         }
     }
 
-    /// Adds cells that mostly ascend.
-    pub fn extend(&mut self, cells: impl Iterator<Item = Cell>) {
+    fn extend(&mut self, cells: impl Iterator<Item = Cell>) {
         self.rows.reserve(cells.size_hint().1.unwrap_or(0));
         let mut last = self.rows.last().map(|c| c.bucket);
         for cell in cells {
@@ -67,14 +66,48 @@ impl Cells {
         }
     }
 
-    /// Adds cells that ascend from this bucket on.
-    pub fn append(&mut self, first: u32, cells: impl ExactSizeIterator<Item = Cell>) {
+    fn append(&mut self, first: u32, cells: impl ExactSizeIterator<Item = Cell>) {
         match self.rows.last() {
             Some(last) if last.bucket >= first => self.extend(cells),
             _ => self.rows.extend(cells),
         }
     }
 
+    fn merge(&mut self, other: Cells) {
+        match (&mut self.finished, other.finished) {
+            (Some(own), Some(finished)) => own.merge(*finished),
+            (own, finished) => *own = own.take().or(finished),
+        }
+        if self.rows.last().map(|c| c.bucket) < other.rows.first().map(|c| c.bucket) {
+            self.rows.extend(other.rows);
+            return;
+        }
+        let own = std::mem::take(&mut self.rows);
+        let (mut own, mut other) = (&own[..], &other.rows[..]);
+        self.rows.reserve(own.len() + other.len());
+        // Threads take turns of many buckets, so these are copied in stretches.
+        while let (Some(first), Some(second)) = (own.first(), other.first()) {
+            if first.bucket == second.bucket {
+                self.rows.push(*first);
+                self.add(*second);
+                (own, other) = (&own[1..], &other[1..]);
+                continue;
+            }
+            let behind = match first.bucket < second.bucket {
+                true => (&mut own, second.bucket),
+                false => (&mut other, first.bucket),
+            };
+            let (rest, until) = behind;
+            let (before, after) = rest.split_at(rest.partition_point(|c| c.bucket < until));
+            self.rows.extend_from_slice(before);
+            *rest = after;
+        }
+        self.rows.extend_from_slice(own);
+        self.rows.extend_from_slice(other);
+    }
+}
+
+impl Cells {
     /// Σ weight of all buckets.
     pub fn sum_ms(&self) -> i64 {
         let sum: i64 = self.rows.iter().map(|c| c.sum_ms).sum();
@@ -133,40 +166,6 @@ impl Cells {
     pub fn bucket(&self, bucket: u32) -> Option<&Cell> {
         let row = self.rows.binary_search_by_key(&bucket, |c| c.bucket).ok()?;
         self.rows.get(row)
-    }
-
-    /// Adds the cells of other parts.
-    pub fn merge(&mut self, other: Cells) {
-        match (&mut self.finished, other.finished) {
-            (Some(own), Some(finished)) => own.merge(*finished),
-            (own, finished) => *own = own.take().or(finished),
-        }
-        if self.rows.last().map(|c| c.bucket) < other.rows.first().map(|c| c.bucket) {
-            self.rows.extend(other.rows);
-            return;
-        }
-        let own = std::mem::take(&mut self.rows);
-        let (mut own, mut other) = (&own[..], &other.rows[..]);
-        self.rows.reserve(own.len() + other.len());
-        // Threads take turns of many buckets, so these are copied in stretches.
-        while let (Some(first), Some(second)) = (own.first(), other.first()) {
-            if first.bucket == second.bucket {
-                self.rows.push(*first);
-                self.add(*second);
-                (own, other) = (&own[1..], &other[1..]);
-                continue;
-            }
-            let behind = match first.bucket < second.bucket {
-                true => (&mut own, second.bucket),
-                false => (&mut other, first.bucket),
-            };
-            let (rest, until) = behind;
-            let (before, after) = rest.split_at(rest.partition_point(|c| c.bucket < until));
-            self.rows.extend_from_slice(before);
-            *rest = after;
-        }
-        self.rows.extend_from_slice(own);
-        self.rows.extend_from_slice(other);
     }
 
     /// AAS of each bucket with a cell.

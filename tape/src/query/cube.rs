@@ -3,91 +3,139 @@
 //! whatever its length. Memory is bounded by keys × buckets that occur.
 
 use super::cells::{Cell, Cells};
+use super::kept::Choice;
+use super::register::Key;
 use super::ticks::{NONE, Ticks};
 use crate::fast::FastMap;
-use std::collections::HashSet;
-use std::hash::Hash;
 
-/// Cells by key.
+/// What is known of each key: its cells, or their sum.
 #[derive(Debug)]
-pub struct Cube<K> {
-    ids: FastMap<K, usize>,
-    cells: Vec<Cells>,
+pub struct Cube<B> {
+    ids: FastMap<Key, u32>,
+    all: Vec<B>,
 }
 
-impl<K> Default for Cube<K> {
+/// What cells are added to.
+pub trait Bin: Default {
+    /// Adds a cell.
+    fn add(&mut self, cell: Cell);
+
+    /// Adds cells, which mostly ascend.
+    fn extend(&mut self, cells: impl Iterator<Item = Cell>);
+
+    /// Adds cells that ascend from a bucket on.
+    fn append(&mut self, first: u32, cells: impl ExactSizeIterator<Item = Cell>);
+
+    /// Adds what other parts have.
+    fn merge(&mut self, other: Self);
+}
+
+/// Σ weight of cells, where there are any; nothing else is known of them.
+pub type Sum = Option<i64>;
+
+impl Bin for Sum {
+    #[inline]
+    fn add(&mut self, cell: Cell) {
+        *self.get_or_insert(0) += cell.sum_ms;
+    }
+
+    fn extend(&mut self, cells: impl Iterator<Item = Cell>) {
+        cells.for_each(|cell| self.add(cell));
+    }
+
+    fn append(&mut self, _: u32, cells: impl ExactSizeIterator<Item = Cell>) {
+        self.extend(cells);
+    }
+
+    fn merge(&mut self, other: Sum) {
+        *self = self.map_or(other, |own| Some(own + other.unwrap_or(0)));
+    }
+}
+
+impl<B> Default for Cube<B> {
     fn default() -> Self {
         Cube {
             ids: FastMap::default(),
-            cells: Vec::new(),
+            all: Vec::new(),
         }
     }
 }
 
-impl<K: Clone> Cube<K> {
-    /// Keys by id, of the ids that are wanted.
-    pub fn keys(&self, wanted: &HashSet<usize>) -> Vec<Option<K>> {
-        let mut keys = vec![None; wanted.iter().max().map_or(0, |last| last + 1)];
-        for (key, id) in self.ids.iter().filter(|(_, id)| wanted.contains(id)) {
-            keys[*id] = Some(key.clone());
-        }
-        keys
-    }
-}
-
-impl<K: Hash + Eq> Cube<K> {
-    /// Adds a cell to the key with this id.
+impl<B: Bin> Cube<B> {
+    /// What the key with this number has.
     #[inline]
-    pub fn add_cell(&mut self, id: usize, cell: Cell) {
-        self.cells[id].add(cell);
+    pub fn at(&mut self, number: u32) -> &mut B {
+        &mut self.all[number as usize]
     }
 
-    /// Adds cells, which mostly ascend, to the key with this id.
-    pub fn extend(&mut self, id: usize, cells: impl Iterator<Item = Cell>) {
-        self.cells[id].extend(cells);
-    }
-
-    /// Adds cells that ascend from a bucket on to the key with this id.
-    pub fn append(&mut self, id: usize, first: u32, cells: impl ExactSizeIterator<Item = Cell>) {
-        self.cells[id].append(first, cells);
-    }
-
-    /// The id of a key.
-    pub fn id(&mut self, key: K) -> usize {
-        let next = self.cells.len();
-        let id = *self.ids.entry(key).or_insert(next);
-        if id == next {
-            self.cells.push(Cells::default());
+    /// The number of a key; new ones are numbered from 0 on.
+    pub fn number(&mut self, key: Key) -> u32 {
+        let next = self.all.len() as u32;
+        let number = *self.ids.entry(key).or_insert(next);
+        if number == next {
+            self.all.push(B::default());
         }
-        id
+        number
     }
 
-    /// Adds the cells of other parts.
-    pub fn merge(&mut self, other: Cube<K>) {
-        for (key, cells) in other.into_keys() {
-            let id = self.id(key);
-            self.cells[id].merge(cells);
+    /// Adds what other parts have.
+    pub fn merge(&mut self, other: Cube<B>) {
+        if self.all.is_empty() {
+            *self = other;
+            return;
+        }
+        for (key, bin) in other.into_keys() {
+            let number = self.number(key);
+            self.at(number).merge(bin);
         }
     }
 
-    /// The cells of each key.
-    pub fn all(&mut self) -> impl Iterator<Item = &mut Cells> {
-        self.cells.iter_mut()
+    /// Keys that have a number.
+    pub fn len(&self) -> usize {
+        self.all.len()
     }
 
-    /// Bytes that the cells take.
+    /// Bytes that keys and bins take.
     pub fn bytes(&self) -> usize {
-        self.cells.iter().map(Cells::bytes).sum()
+        self.ids.capacity() * size_of::<(Key, u32)>() + self.all.capacity() * size_of::<B>()
+    }
+
+    /// What each key has.
+    pub fn all(&mut self) -> impl Iterator<Item = &mut B> {
+        self.all.iter_mut()
+    }
+
+    /// Keys with what they have.
+    pub fn into_keys(mut self) -> impl Iterator<Item = (Key, B)> {
+        let keys = self.ids.into_iter();
+        keys.map(move |(key, number)| (key, std::mem::take(&mut self.all[number as usize])))
+    }
+}
+
+impl Cube<Sum> {
+    /// Keys that occur, with their sums.
+    pub fn sums(&self) -> impl Iterator<Item = (Key, i64)> {
+        let keys = self.ids.iter();
+        keys.filter_map(|(key, number)| Some((*key, self.all[*number as usize]?)))
+    }
+}
+
+impl Cube<Cells> {
+    /// With the numbers of a choice.
+    pub fn of(choice: &Choice) -> Cube<Cells> {
+        let mut cube = Cube::default();
+        choice.keys().iter().for_each(|key| _ = cube.number(*key));
+        cube
+    }
+
+    /// Bytes that it takes with its cells.
+    pub fn cell_bytes(&self) -> usize {
+        self.bytes() + self.all.iter().map(Cells::bytes).sum::<usize>()
     }
 
     /// Keys that occur, with their cells.
-    pub fn into_keys(self) -> Vec<(K, Cells)> {
-        let mut cells: Vec<Option<Cells>> = self.cells.into_iter().map(Some).collect();
-        let keys = self.ids.into_iter().filter_map(|(key, id)| {
-            let cells = cells[id].take()?;
-            (!cells.is_empty()).then_some((key, cells))
-        });
-        keys.collect()
+    pub fn into_cells(self) -> impl Iterator<Item = (Key, Cells)> {
+        self.into_keys().filter(|(_, cells)| !cells.is_empty())
     }
 }
 

@@ -2,6 +2,7 @@
 //! per part on the rows of its dictionary; a run then costs a table lookup.
 
 use super::error::{QueryError, QueryResult};
+use super::register::{Atom, Id, Register};
 use super::root;
 use super::runs::Runs;
 use super::vocabulary as pg;
@@ -11,6 +12,7 @@ use crate::schema::{ColumnType, RUN, Role, SAMPLE, Schema};
 use crate::table::{BytesColumn, Column};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -111,6 +113,23 @@ impl Dimension {
         }
     }
 
+    /// Most keys that a part can have, as far as its dictionaries tell.
+    pub fn rows(&self, part: &Part) -> usize {
+        match &self.place {
+            Place::Dictionary { table, .. } => part.rows(table),
+            Place::WaitEvent | Place::WaitType => part.rows(pg::WAIT),
+            Place::Run { column } => {
+                let def = part.schema().table(RUN).and_then(|t| t.column(column));
+                match def.map(|d| d.ty) {
+                    Some(ColumnType::Enum) => 0,
+                    Some(ColumnType::Ref) => part.rows("session"),
+                    _ => part.rows(RUN),
+                }
+            }
+            Place::Root => part.rows("session"),
+        }
+    }
+
     /// The key of every run of a part. Shared ones are made once for a view.
     pub fn resolve(&self, view: &View, runs: &Runs) -> QueryResult<Rc<Keys>> {
         if let Some(known) = view.keys.borrow().get(&self.name) {
@@ -144,10 +163,7 @@ impl Dimension {
                 |_| pg::CPU_CLASS.to_string(),
             ),
             Place::Dictionary { table, column } => {
-                let mut keys = KeySet::default();
-                let map = view.column_codes(table, column, &mut keys)?;
-                let column = reference_to(view.part, table);
-                Ok(keys.with(Codes::Lookup { column, map }))
+                view.references(table, column, reference_to(view.part, table))
             }
             Place::Run { column } => run_keys(view, column),
             Place::Root => root::keys(view, runs),
@@ -190,17 +206,174 @@ fn reference_to(part: &Part, table: &str) -> String {
     found.map_or_else(|| table.to_string(), |c| c.name.clone())
 }
 
-/// Distinct keys of a part and the key of each run.
+/// The keys of a part by code, and the code of each run.
 pub struct Keys {
-    /// The keys; each occurs once.
-    pub keys: Vec<Option<String>>,
-    /// Index into `keys` by run.
+    source: Source,
+    /// How codes are found.
     pub codes: Codes,
+    /// Id by code, or [`UNKNOWN`].
+    ids: RefCell<Vec<Id>>,
+}
+
+/// Where keys come from.
+enum Source {
+    /// By code; each occurs once.
+    Atoms(Vec<Atom>),
+    /// Codes are references to a dictionary of which this is a column. They
+    /// become keys when they are met: several may have the same.
+    Column(DictionaryColumn),
+    /// So many codes, of keys that no answer shows.
+    Codes(usize),
+}
+
+/// A column of a dictionary.
+struct DictionaryColumn {
+    table: String,
+    column: String,
+    values: Column,
+    /// Values but 0 that are in this range are shown in decimal.
+    numbers: RangeInclusive<i64>,
+    /// What others are, once they were met.
+    others: RefCell<FastMap<i64, Atom>>,
+}
+
+/// Stands for an id that was not asked for yet.
+const UNKNOWN: Id = Id::MAX;
+
+impl Keys {
+    fn new(source: Source, codes: Codes) -> Keys {
+        Keys {
+            source,
+            codes,
+            ids: RefCell::default(),
+        }
+    }
+
+    /// So many keys of which only the codes matter.
+    pub fn of_codes(width: usize, codes: Codes) -> Keys {
+        Keys::new(Source::Codes(width), codes)
+    }
+
+    /// Codes are below this.
+    pub fn width(&self) -> usize {
+        match &self.source {
+            Source::Atoms(atoms) => atoms.len(),
+            Source::Column(column) => column.values.len() + 2,
+            Source::Codes(width) => *width,
+        }
+    }
+
+    /// No two codes have the same key.
+    pub fn are_distinct(&self) -> bool {
+        !matches!(self.source, Source::Column(_))
+    }
+
+    /// The key of a code.
+    fn atom(&self, view: &View, code: u32) -> QueryResult<Atom> {
+        match &self.source {
+            Source::Atoms(atoms) => Ok(atoms[code as usize]),
+            Source::Column(column) => column.atom(view, code),
+            Source::Codes(_) => Ok(Atom::Text(code)),
+        }
+    }
+
+    /// The keys of some codes.
+    pub fn ids(&self, view: &View, codes: &[u32]) -> QueryResult<Vec<Id>> {
+        let mut ids = self.ids.borrow_mut();
+        let mut new = Vec::new();
+        for code in codes {
+            let at = *code as usize;
+            if at >= ids.len() {
+                ids.resize(at + 1, UNKNOWN);
+            }
+            if ids[at] == UNKNOWN {
+                new.push((at, self.atom(view, *code)?));
+            }
+        }
+        if !new.is_empty() {
+            let mut known = view.register.ids();
+            new.iter().for_each(|(at, atom)| ids[*at] = known.of(*atom));
+        }
+        Ok(codes.iter().map(|code| ids[*code as usize]).collect())
+    }
+
+    /// Whether a test accepts the key of each code.
+    pub fn test(&self, view: &View, accepts: impl Fn(Atom) -> bool) -> QueryResult<Vec<bool>> {
+        match &self.source {
+            Source::Atoms(atoms) => Ok(atoms.iter().map(|atom| accepts(*atom)).collect()),
+            Source::Column(column) => column.test(view, accepts),
+            Source::Codes(width) => Ok(vec![true; *width]),
+        }
+    }
+}
+
+impl DictionaryColumn {
+    /// Whether a test accepts what each code stands for.
+    fn test(&self, view: &View, accepts: impl Fn(Atom) -> bool) -> QueryResult<Vec<bool>> {
+        let mut ok = Vec::with_capacity(self.values.len() + 2);
+        let mut known: FastMap<i64, bool> = FastMap::default();
+        // Neighbours are often equal.
+        let mut last = (0, accepts(Atom::Null));
+        ok.push(last.1);
+        for value in self.values.iter() {
+            if *value != last.0 {
+                let found = match known.get(value) {
+                    Some(found) => *found,
+                    None => match self.of_value(view, *value)? {
+                        number @ Atom::Number(_) => accepts(number),
+                        other => *known.entry(*value).or_insert_with(|| accepts(other)),
+                    },
+                };
+                last = (*value, found);
+            }
+            ok.push(last.1);
+        }
+        ok.push(accepts(view.register.atom(Some(LOST))));
+        Ok(ok)
+    }
+
+    #[inline]
+    fn atom(&self, view: &View, code: u32) -> QueryResult<Atom> {
+        let Some(row) = (code as usize).checked_sub(1) else {
+            return Ok(Atom::Null);
+        };
+        match self.values.get(row) {
+            None => Ok(view.register.atom(Some(LOST))),
+            Some(value) => self.of_value(view, *value),
+        }
+    }
+
+    #[inline]
+    fn of_value(&self, view: &View, value: i64) -> QueryResult<Atom> {
+        match value {
+            0 => Ok(Atom::Null),
+            number if self.numbers.contains(&number) => Ok(Atom::Number(number)),
+            value => self.other(view, value),
+        }
+    }
+
+    fn other(&self, view: &View, value: i64) -> QueryResult<Atom> {
+        if let Some(atom) = self.others.borrow().get(&value) {
+            return Ok(*atom);
+        }
+        let key = view.key(&self.table, &self.column, value)?;
+        let atom = view.register.atom(key.as_deref());
+        self.others.borrow_mut().insert(value, atom);
+        Ok(atom)
+    }
 }
 
 /// How the code of a run is found. Columns are named and not held: one that
 /// decides nothing is never decoded.
+#[derive(Clone)]
 pub enum Codes {
+    /// The value of a column of `run`.
+    Reference {
+        /// The column.
+        column: String,
+        /// The greatest code, which stands for values beyond it.
+        last: u32,
+    },
     /// By the value of a column of `run`.
     Lookup {
         /// The column.
@@ -255,6 +428,7 @@ impl Codes {
     /// The code of something found by [`Codes::references`].
     pub fn of_reference(&self, reference: i64) -> Option<u32> {
         match self {
+            Codes::Reference { last, .. } => Some(within(reference, *last)),
             Codes::Lookup { map, .. } => Some(at(map, reference)),
             Codes::Wait { wait_map, .. } if reference > 0 => Some(at(wait_map, reference)),
             Codes::Wait { cpu_map, .. } => Some(at(cpu_map, -reference)),
@@ -272,6 +446,10 @@ impl Codes {
     ) -> QueryResult<()> {
         codes.clear();
         match self {
+            Codes::Reference { column, last } => {
+                let column = part.ints(RUN, column)?;
+                over_column(runs, pieces, &column, codes, |value| within(value, *last));
+            }
             Codes::Lookup { column, map } => {
                 let column = part.ints(RUN, column)?;
                 over_column(runs, pieces, &column, codes, |value| at(map, value));
@@ -344,34 +522,36 @@ fn at(map: &[u32], value: i64) -> u32 {
     map[(value as usize).min(last)]
 }
 
+/// The same for values that are codes themselves.
+#[inline]
+fn within(value: i64, last: u32) -> u32 {
+    u32::try_from(value).map_or(last, |value| value.min(last))
+}
+
 /// Key of a reference whose definition is missing.
 const LOST: &str = "?";
 
 /// Collects distinct keys.
 #[derive(Default)]
 pub struct KeySet {
-    keys: Vec<Option<String>>,
-    codes: FastMap<Option<String>, u32>,
+    atoms: Vec<Atom>,
+    codes: FastMap<Atom, u32>,
 }
 
 impl KeySet {
     /// The code of a key.
-    pub fn code(&mut self, key: Option<String>) -> u32 {
-        if let Some(code) = self.codes.get(&key) {
-            return *code;
+    pub fn code(&mut self, atom: Atom) -> u32 {
+        let next = self.atoms.len() as u32;
+        let code = *self.codes.entry(atom).or_insert(next);
+        if code == next {
+            self.atoms.push(atom);
         }
-        let code = self.keys.len() as u32;
-        self.keys.push(key.clone());
-        self.codes.insert(key, code);
         code
     }
 
     /// The keys with the codes of the runs.
     pub fn with(self, codes: Codes) -> Keys {
-        Keys {
-            keys: self.keys,
-            codes,
-        }
+        Keys::new(Source::Atoms(self.atoms), codes)
     }
 }
 
@@ -383,6 +563,8 @@ pub struct View<'a> {
     decode: fn(i64, &[u8]) -> String,
     names: OnceCell<(Column, BytesColumn)>,
     keys: RefCell<HashMap<String, Rc<Keys>>>,
+    /// Where its keys are looked up.
+    pub register: Register,
     cancel: Option<&'a AtomicBool>,
 }
 
@@ -394,6 +576,7 @@ impl<'a> View<'a> {
             decode,
             names: OnceCell::new(),
             keys: RefCell::default(),
+            register: Register::default(),
             cancel: None,
         }
     }
@@ -402,6 +585,14 @@ impl<'a> View<'a> {
     pub fn canceled_by(self, cancel: &'a AtomicBool) -> Self {
         View {
             cancel: Some(cancel),
+            ..self
+        }
+    }
+
+    /// The same view, whose keys are those of a question.
+    pub fn registered(self, register: &Register) -> Self {
+        View {
+            register: register.clone(),
             ..self
         }
     }
@@ -478,26 +669,27 @@ impl<'a> View<'a> {
         Ok(row.and_then(|row| pids.get(row).copied()))
     }
 
-    /// Code of every value of a dictionary's column by reference: entry 0 is
-    /// null, the last one a reference without a definition.
-    fn column_codes(&self, table: &str, column: &str, keys: &mut KeySet) -> QueryResult<Vec<u32>> {
+    /// Keys of a column of a dictionary that a column of `run` refers to.
+    fn references(&self, table: &str, column: &str, reference: String) -> QueryResult<Keys> {
         let values = self.part.ints(table, column)?;
-        let mut known: FastMap<i64, u32> = FastMap::default();
-        let mut map = Vec::with_capacity(values.len() + 2);
-        map.push(keys.code(None));
-        for &value in values.iter() {
-            let code = match known.get(&value) {
-                Some(code) => *code,
-                None => {
-                    let code = keys.code(self.key(table, column, value)?);
-                    known.insert(value, code);
-                    code
-                }
-            };
-            map.push(code);
-        }
-        map.push(keys.code(Some(LOST.to_string())));
-        Ok(map)
+        let table_def = self.part.schema().table(table);
+        let numbers = match table_def.and_then(|t| t.column(column)).map(|c| c.ty) {
+            Some(ColumnType::Uint) => 0..=i64::MAX,
+            Some(ColumnType::Int | ColumnType::Time | ColumnType::TimeUs | ColumnType::Span) => {
+                i64::MIN..=i64::MAX
+            }
+            _ => RangeInclusive::new(1, 0),
+        };
+        let last = values.len() as u32 + 1;
+        let source = Source::Column(DictionaryColumn {
+            table: table.to_string(),
+            column: column.to_string(),
+            values,
+            numbers,
+            others: RefCell::default(),
+        });
+        let column = reference;
+        Ok(Keys::new(source, Codes::Reference { column, last }))
     }
 }
 
@@ -507,18 +699,19 @@ fn wait_keys(
     wait_key: impl Fn(Option<&str>, Option<&str>) -> Option<String>,
     cpu_key: impl Fn(&str) -> String,
 ) -> QueryResult<Keys> {
-    let mut keys = KeySet::default();
-    let mut wait_map = vec![keys.code(None)];
+    let (mut keys, register) = (KeySet::default(), &view.register);
+    let mut wait_map = vec![keys.code(Atom::Null)];
     for (class, event) in wait_events(view)? {
-        wait_map.push(keys.code(wait_key(class.as_deref(), event.as_deref())));
+        let key = wait_key(class.as_deref(), event.as_deref());
+        wait_map.push(keys.code(register.atom(key.as_deref())));
     }
-    let lost = keys.code(Some(LOST.to_string()));
+    let lost = keys.code(register.atom(Some(LOST)));
     wait_map.push(lost);
-    let mut cpu_map = vec![keys.code(None)];
+    let mut cpu_map = vec![keys.code(Atom::Null)];
     for label in view.part.schema().labels(pg::CPU) {
         let value = usize::try_from(label.value).unwrap_or(0);
         cpu_map.resize(cpu_map.len().max(value + 1), lost);
-        cpu_map[value] = keys.code(Some(cpu_key(&label.label)));
+        cpu_map[value] = keys.code(register.atom(Some(&cpu_key(&label.label))));
     }
     cpu_map.push(lost);
     Ok(keys.with(Codes::Wait { wait_map, cpu_map }))
@@ -537,21 +730,18 @@ pub fn wait_events(view: &View) -> QueryResult<Vec<(Option<String>, Option<Strin
 /// Keys of a column of `run` itself.
 fn run_keys(view: &View, name: &str) -> QueryResult<Keys> {
     let def = view.part.schema().table(RUN).and_then(|t| t.column(name));
-    let mut keys = KeySet::default();
+    let (mut keys, register) = (KeySet::default(), &view.register);
     let column = name.to_string();
     match def.map(|d| d.ty) {
-        Some(ColumnType::Ref) => {
-            let map = view.column_codes("session", "pid", &mut keys)?;
-            Ok(keys.with(Codes::Lookup { column, map }))
-        }
+        Some(ColumnType::Ref) => view.references("session", "pid", column),
         Some(ColumnType::Enum) => {
             let target = def.map_or("", |d| d.target.as_str());
-            let lost = keys.code(Some(LOST.to_string()));
-            let mut map = vec![keys.code(None)];
+            let lost = keys.code(register.atom(Some(LOST)));
+            let mut map = vec![keys.code(Atom::Null)];
             for label in view.part.schema().labels(target) {
                 let value = usize::try_from(label.value).unwrap_or(0);
                 map.resize(map.len().max(value + 1), lost);
-                map[value] = keys.code(Some(label.label.clone()));
+                map[value] = keys.code(register.atom(Some(&label.label)));
             }
             map.push(lost);
             Ok(keys.with(Codes::Lookup { column, map }))
@@ -564,7 +754,8 @@ fn run_keys(view: &View, name: &str) -> QueryResult<Keys> {
                 let code = match known.get(&value) {
                     Some(code) => *code,
                     None => {
-                        let code = keys.code(view.key(RUN, name, value)?);
+                        let key = view.key(RUN, name, value)?;
+                        let code = keys.code(register.atom(key.as_deref()));
                         known.insert(value, code);
                         code
                     }

@@ -3,13 +3,13 @@
 //! bytes a piece, and four for their ticks where these are not computed, as long
 //! as all of them take little memory.
 
-use super::coder::Key;
-use super::cube::Cube;
+use super::cube::{Cube, Sum};
 use super::dimension::Dimension;
+use super::register::{Key, NULL};
 use super::ticks::NONE;
 use crate::fast::FastMap;
 use crate::part::Part;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -24,23 +24,16 @@ pub struct Pieces {
     numbers: Vec<u16>,
     /// The rows of its ticks, begin and end; empty where they are not kept.
     ranges: Vec<(u16, u16)>,
-    /// Id in a list of keys by number.
-    ids: Vec<usize>,
-    /// The list.
-    list: usize,
-}
-
-#[derive(Default)]
-struct Found {
-    /// By address of the part, which is only compared.
-    parts: HashMap<usize, Pieces>,
-    /// Keys by id, of each thread; those that no piece has are left out.
-    lists: Vec<Vec<Option<Key>>>,
+    /// By number.
+    keys: Vec<Key>,
 }
 
 /// What the first pass keeps.
 pub struct Kept {
-    found: Mutex<Found>,
+    /// By address of the part, which is only compared.
+    parts: Mutex<HashMap<usize, Pieces>>,
+    /// Σ weight by key.
+    weights: Mutex<Cube<Sum>>,
     bytes: AtomicUsize,
     most: usize,
 }
@@ -50,34 +43,10 @@ impl Kept {
     pub fn new(memory_bytes: Option<u64>) -> Kept {
         let share = memory_bytes.and_then(|bytes| usize::try_from(bytes / MEMORY_SHARE).ok());
         Kept {
-            found: Mutex::default(),
+            parts: Mutex::default(),
+            weights: Mutex::default(),
             bytes: AtomicUsize::new(0),
             most: share.unwrap_or(MOST_BYTES).min(MOST_BYTES),
-        }
-    }
-
-    fn found(&self) -> MutexGuard<'_, Found> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The number of a list of keys that a thread will make.
-    pub fn new_list(&self) -> usize {
-        let lists = &mut self.found().lists;
-        lists.push(Vec::new());
-        lists.len() - 1
-    }
-
-    /// Completes a list from the keys by id of its thread. When they take too
-    /// much memory, its pieces go, too.
-    pub fn set_list(&self, list: usize, cube: &Cube<Key>) {
-        let mut found = self.found();
-        let own = found.parts.values().filter(|pieces| pieces.list == list);
-        let wanted: HashSet<usize> = own.flat_map(|p| p.ids.iter().copied()).collect();
-        let keys = cube.keys(&wanted);
-        if self.take(keys.iter().map(bytes_of).sum()) {
-            found.lists[list] = keys;
-        } else {
-            found.parts.retain(|_, pieces| pieces.list != list);
         }
     }
 
@@ -89,106 +58,136 @@ impl Kept {
     }
 
     /// Keeps the pieces of a part: the number of the key of each and, unless
-    /// they are computed, its ticks; and the id in a list by number.
-    pub fn put(
-        &self,
-        part: &Part,
-        numbers: &[u32],
-        ranges: Option<&[(u32, u32)]>,
-        (ids, list): (&[usize], usize),
-    ) {
+    /// they are computed, its ticks; and the keys by number.
+    pub fn put(&self, part: &Part, numbers: &[u32], ranges: Option<&[(u32, u32)]>, keys: Vec<Key>) {
         let small = |rows: u32| u16::try_from(rows).ok();
         let ranges = ranges.unwrap_or_default().iter();
-        let bytes = size_of_val(ids)
+        let bytes = keys.len() * size_of::<Key>()
             + numbers.len() * size_of::<u16>()
             + ranges.len() * size_of::<(u16, u16)>();
-        if ids.len() > 1 << 16 || !self.take(bytes) {
+        if keys.len() > 1 << 16 || !self.take(bytes) {
             return;
         }
         let ranges = ranges.map(|(begin, end)| Some((small(*begin)?, small(*end)?)));
         let pieces = Pieces {
             numbers: numbers.iter().map(|number| *number as u16).collect(),
             ranges: ranges.collect::<Option<_>>().unwrap_or_default(),
-            ids: ids.to_vec(),
-            list,
+            keys,
         };
-        self.found().parts.insert(address(part), pieces);
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.insert(address(part), pieces);
     }
 
-    /// What was kept in the numbers of a second pass: of the last group of
-    /// dimensions only chosen keys have one, those before begin like it.
-    pub fn numbered(self, groups: &[Vec<&Dimension>], chosen: &HashSet<Key>) -> Known {
-        let found = self.found.into_inner();
-        let Found { parts, lists } = found.unwrap_or_else(PoisonError::into_inner);
-        let mut known = Known {
-            parts,
-            groups: Vec::with_capacity(groups.len()),
-        };
-        for (index, group) in groups.iter().enumerate() {
-            let is_last = index + 1 == groups.len();
-            let mut numbers: FastMap<Key, u32> = FastMap::default();
-            let mut keys = Vec::new();
-            let mut number = |key: &Option<Key>| {
-                let Some(key) = key.as_ref().filter(|k| !is_last || chosen.contains(*k)) else {
-                    return NONE;
-                };
-                let key = beginning(key, group.len());
-                *numbers.entry(key).or_insert_with_key(|key| {
-                    keys.push(key.clone());
-                    keys.len() as u32 - 1
-                })
-            };
-            let lists = lists.iter();
-            let lists = lists.map(|list| list.iter().map(&mut number).collect());
-            let lists = lists.collect();
-            known.groups.push(Group { keys, lists });
-        }
-        known
+    /// What was added up; threads that add to it wait for each other.
+    pub fn weights(&self) -> MutexGuard<'_, Cube<Sum>> {
+        self.weights.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-fn bytes_of(key: &Option<Key>) -> usize {
-    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-    size_of::<Option<Key>>() + key.as_ref().map_or(0, |key| text(&key.0) + text(&key.1))
+    /// What was kept of the pieces.
+    pub fn into_known(self) -> Known {
+        let parts = self.parts.into_inner();
+        Known(parts.unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 fn address(part: &Part) -> usize {
     std::ptr::from_ref(part).addr()
 }
 
+/// Stands for the keys of a [`Choice`] that were not chosen.
+pub const REST: Key = (u32::MAX, u32::MAX);
+
+/// The keys of a group of dimensions that get cells, numbered from 0 on.
+#[derive(Default)]
+pub struct Choice {
+    dimensions: usize,
+    numbers: FastMap<Key, u32>,
+    /// By number.
+    keys: Vec<Key>,
+    /// Number of the others, which are put together or left out.
+    rest: Option<u32>,
+}
+
+impl Choice {
+    /// Some keys of a group; others are left out.
+    pub fn of(group: &[&Dimension], keys: impl IntoIterator<Item = Key>) -> Choice {
+        let mut choice = Choice {
+            dimensions: group.len(),
+            ..Choice::default()
+        };
+        for key in keys {
+            let next = choice.keys.len() as u32;
+            if *choice.numbers.entry(key).or_insert(next) == next {
+                choice.keys.push(key);
+            }
+        }
+        choice
+    }
+
+    /// The same, where the others are put together as [`REST`].
+    pub fn with_rest(mut self) -> Choice {
+        self.rest = Some(self.keys.len() as u32);
+        self.keys.push(REST);
+        self
+    }
+
+    /// The others are put together.
+    pub fn has_rest(&self) -> bool {
+        self.rest.is_some()
+    }
+
+    /// The keys by number.
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    /// The key has cells of its own.
+    pub fn has(&self, key: Key) -> bool {
+        self.numbers.contains_key(&key)
+    }
+
+    /// Puts the numbers of chosen keys in the place of those of all, of which
+    /// `keys` are the keys; drops the pieces, and their ranges, that have none.
+    /// Keys may be of more dimensions than the group.
+    pub fn apply(&self, keys: &[Key], ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
+        let number = |key: &Key| {
+            let found = self.numbers.get(&beginning(*key, self.dimensions));
+            found.copied().or(self.rest).unwrap_or(NONE)
+        };
+        let by_number: Vec<u32> = keys.iter().map(number).collect();
+        let mut kept = 0;
+        for piece in 0..numbers.len() {
+            let number = by_number[numbers[piece] as usize];
+            (ranges[kept], numbers[kept]) = (ranges[piece], number);
+            kept += usize::from(number != NONE);
+        }
+        ranges.truncate(kept);
+        numbers.truncate(kept);
+    }
+}
+
 /// The key of the first dimensions.
-fn beginning(key: &Key, dimensions: usize) -> Key {
+fn beginning(key: Key, dimensions: usize) -> Key {
     match dimensions {
-        0 => (None, None),
-        1 => (key.0.clone(), None),
-        _ => key.clone(),
+        0 => (NULL, NULL),
+        1 => (key.0, NULL),
+        _ => key,
     }
 }
 
 /// What is known of the keys of pieces before they are read again.
-pub struct Known {
-    parts: HashMap<usize, Pieces>,
-    groups: Vec<Group>,
-}
-
-/// The keys of a group of dimensions.
-struct Group {
-    /// By number.
-    keys: Vec<Key>,
-    /// Number, or [`NONE`], by list and id.
-    lists: Vec<Vec<u32>>,
-}
+pub struct Known(HashMap<usize, Pieces>);
 
 impl Known {
     /// The pieces of a part, which has so many.
     pub fn pieces(&self, part: &Part, count: usize) -> Option<&Pieces> {
-        let found = self.parts.get(&address(part));
+        let found = self.0.get(&address(part));
         found.filter(|pieces| pieces.numbers.len() == count)
     }
 
     /// The same when the ticks of each are known, which are put in `ranges`.
     pub fn pieces_with_ranges(&self, part: &Part, ranges: &mut Vec<(u32, u32)>) -> Option<&Pieces> {
-        let found = self.parts.get(&address(part))?;
+        let found = self.0.get(&address(part))?;
         let known = &found.ranges;
         if known.is_empty() || known.len() != found.numbers.len() {
             return None;
@@ -201,33 +200,14 @@ impl Known {
         );
         Some(found)
     }
+}
 
-    /// The keys of a group of dimensions by number.
-    pub fn keys(&self, group: usize) -> &[Key] {
-        &self.groups[group].keys
-    }
-
-    /// The number of each piece's key in a group of dimensions; drops the
-    /// pieces, and their ranges, that have none.
-    pub fn numbers(
-        &self,
-        group: usize,
-        pieces: &Pieces,
-        ranges: &mut Vec<(u32, u32)>,
-        numbers: &mut Vec<u32>,
-    ) {
-        let list = &self.groups[group].lists[pieces.list];
-        let by_number: Vec<u32> = pieces.ids.iter().map(|id| list[*id]).collect();
+impl Pieces {
+    /// The keys by number, and the number of each piece's key.
+    pub fn numbers(&self, numbers: &mut Vec<u32>) -> &[Key] {
         numbers.clear();
-        numbers.resize(ranges.len(), 0);
-        let mut kept = 0;
-        for (piece, number) in pieces.numbers.iter().enumerate() {
-            let number = by_number[usize::from(*number)];
-            (ranges[kept], numbers[kept]) = (ranges[piece], number);
-            kept += usize::from(number != NONE);
-        }
-        ranges.truncate(kept);
-        numbers.truncate(kept);
+        numbers.extend(self.numbers.iter().map(|number| u32::from(*number)));
+        &self.keys
     }
 }
 
@@ -246,16 +226,6 @@ mod tests {
         })
     }
 
-    fn key(text: &str) -> Key {
-        (Some(text.to_string()), None)
-    }
-
-    fn cube(texts: &[&str]) -> Cube<Key> {
-        let mut cube = Cube::default();
-        texts.iter().for_each(|text| _ = cube.id(key(text)));
-        cube
-    }
-
     fn limited(most: usize) -> Kept {
         Kept {
             most,
@@ -263,24 +233,19 @@ mod tests {
         }
     }
 
-    /// What is known when all keys are chosen; one group without dimensions
-    /// and one of the keys.
-    fn known(kept: Kept, chosen: &[&str]) -> Known {
-        let dimension = Dimension::find(&schema(), "dimension", "pid").unwrap();
-        let chosen = chosen.iter().map(|text| key(text)).collect();
-        kept.numbered(&[vec![], vec![&dimension]], &chosen)
-    }
-
     #[test]
     fn a_part_that_is_too_large_leaves_room_for_the_next() {
         let [small, large, next] = parts();
         let kept = limited(1_000);
-        let list = kept.new_list();
-        kept.put(&small, &[0, 1, 0], None, (&[0, 2], list));
-        kept.put(&large, &[0; 1_000], None, (&[1], list));
-        kept.put(&next, &[0, 1], Some(&[(3, 4), (5, 9)]), (&[2, 0], list));
-        kept.set_list(list, &cube(&["a", "b", "c"]));
-        let known = known(kept, &["c"]);
+        kept.put(&small, &[0, 1, 0], None, vec![(1, 0), (3, 0)]);
+        kept.put(&large, &[0; 1_000], None, vec![(2, 0)]);
+        kept.put(
+            &next,
+            &[0, 1],
+            Some(&[(3, 4), (5, 9)]),
+            vec![(3, 0), (1, 0)],
+        );
+        let known = kept.into_known();
         assert!(known.pieces(&large, 1_000).is_none());
         assert!(
             known.pieces(&small, 2).is_none(),
@@ -290,41 +255,40 @@ mod tests {
         let (mut ranges, mut numbers) = (Vec::new(), Vec::new());
         assert!(known.pieces_with_ranges(&small, &mut ranges).is_none());
         let pieces = known.pieces_with_ranges(&next, &mut ranges).unwrap();
-        known.numbers(0, pieces, &mut ranges, &mut numbers);
-        assert_eq!((&numbers[..], ranges.len()), (&[0, 0][..], 2));
-        known.numbers(1, pieces, &mut ranges, &mut numbers);
-        assert_eq!((&numbers[..], &ranges[..]), (&[0][..], &[(3, 4)][..]));
-        assert_eq!(known.keys(1), [key("c")]);
+        assert_eq!(pieces.numbers(&mut numbers), [(3, 0), (1, 0)]);
+        assert_eq!((&numbers[..], ranges.len()), (&[0, 1][..], 2));
+    }
+
+    #[test]
+    fn keys_that_are_not_chosen_are_left_out_or_put_together() {
+        let catalog = schema();
+        let dimension = Dimension::find(&catalog, "dimension", "pid").unwrap();
+        let keys = [(5, 1), (6, 1), (5, 2), (7, 1)];
+        let pieces = || (vec![(3, 4), (5, 9), (2, 6), (1, 2)], vec![2, 1, 3, 0]);
+        let applied = |choice: &Choice| {
+            let (mut ranges, mut numbers) = pieces();
+            choice.apply(&keys, &mut ranges, &mut numbers);
+            (ranges, numbers)
+        };
+        let choice = Choice::of(&[&dimension, &dimension], [(6, 1), (5, 1)]);
+        assert_eq!(applied(&choice), (vec![(5, 9), (1, 2)], vec![0, 1]));
+        let choice = Choice::of(&[&dimension], [(7, NULL), (5, NULL)]).with_rest();
+        assert_eq!(choice.keys(), [(7, NULL), (5, NULL), REST]);
+        assert_eq!(applied(&choice), (pieces().0, vec![1, 2, 0, 1]));
+        let choice = Choice::of(&[], [(NULL, NULL)]);
+        assert_eq!(applied(&choice), (pieces().0, vec![0; 4]));
     }
 
     #[test]
     fn what_two_bytes_cannot_hold_is_not_kept() {
         let [keys, rows] = parts();
         let kept = limited(usize::MAX);
-        let list = kept.new_list();
-        kept.put(&keys, &[65_536], None, (&[0; 65_537], list));
-        kept.put(&rows, &[0], Some(&[(65_535, 65_536)]), (&[0], list));
-        kept.set_list(list, &cube(&["a"]));
-        let known = known(kept, &["a"]);
+        kept.put(&keys, &[65_536], None, vec![(1, 0); 65_537]);
+        kept.put(&rows, &[0], Some(&[(65_535, 65_536)]), vec![(1, 0)]);
+        let known = kept.into_known();
         assert!(known.pieces(&keys, 1).is_none());
         let mut ranges = Vec::new();
         assert!(known.pieces_with_ranges(&rows, &mut ranges).is_none());
         assert!(known.pieces(&rows, 1).is_some());
-    }
-
-    #[test]
-    fn pieces_whose_keys_are_too_long_are_not_kept() {
-        let [long, short] = parts();
-        let kept = limited(1_000);
-        let lists = [kept.new_list(), kept.new_list()];
-        kept.put(&long, &[0], None, (&[0], lists[0]));
-        kept.put(&short, &[0], None, (&[1], lists[1]));
-        kept.set_list(lists[0], &cube(&[&"x".repeat(1_000)]));
-        // A key that no piece has counts nothing.
-        kept.set_list(lists[1], &cube(&[&"x".repeat(1_000), "b"]));
-        let known = known(kept, &["b"]);
-        assert!(known.pieces(&long, 1).is_none());
-        assert!(known.pieces(&short, 1).is_some());
-        assert_eq!(known.keys(1), [key("b")]);
     }
 }

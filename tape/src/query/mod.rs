@@ -23,6 +23,7 @@ pub mod json;
 mod kept;
 mod number;
 mod plan;
+mod register;
 mod root;
 mod runs;
 mod scan;

@@ -4,6 +4,7 @@
 
 use super::dimension::{Codes, KeySet, Keys, View};
 use super::error::QueryResult;
+use super::register::Atom;
 use super::runs::Runs;
 use super::vocabulary as pg;
 use crate::schema::RUN;
@@ -43,7 +44,8 @@ pub fn keys(view: &View, runs: &Runs) -> QueryResult<Keys> {
     let chains = Chains::read(view, &whole)?;
     let pids = view.part.ints("session", "pid")?;
     let mut keys = KeySet::default();
-    let none = keys.code(None);
+    let none = keys.code(Atom::Null);
+    let cycle = keys.code(view.register.atom(Some(pg::CYCLE)));
     let mut codes = Vec::with_capacity(runs.len());
     for piece in 0..runs.len() {
         let row = runs.row(piece);
@@ -53,9 +55,9 @@ pub fn keys(view: &View, runs: &Runs) -> QueryResult<Keys> {
                 Some(root) => {
                     let pid = chains.example[root as usize - 1].checked_sub(1);
                     let pid = pid.and_then(|row| pids.get(row)).copied().unwrap_or(0);
-                    keys.code(Some(pid.to_string()))
+                    keys.code(Atom::Number(pid))
                 }
-                None => keys.code(Some(pg::CYCLE.to_string())),
+                None => cycle,
             },
         });
     }

@@ -4,15 +4,15 @@
 //! out once for all its parts.
 
 use super::bucket::Buckets;
-use super::cells::Cell;
-pub use super::coder::Key;
-use super::coder::{Coder, UNWANTED};
-use super::cube::{Adder, Cube};
+use super::cells::{Cell, Cells};
+use super::coder::Coder;
+use super::cube::{Adder, Bin, Cube, Sum};
 use super::dimension::{Dimension, Keys, View};
 use super::error::{QueryError, QueryResult};
 use super::finished::Finished;
-use super::kept::{Kept, Known, Pieces};
+use super::kept::{Choice, Kept, Known, Pieces};
 use super::plan::{Selection, Window, nodes};
+use super::register::{Key, Register};
 use super::select::{Selected, Tests};
 use super::spec::Spec;
 use super::ticks::{NONE, Observed, Ticks};
@@ -22,7 +22,6 @@ use crate::part::Part;
 use crate::schema::RUN;
 use crate::store::Store;
 use std::cell::OnceCell;
-use std::collections::HashSet;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -38,6 +37,8 @@ pub struct Scan<'a> {
     pub parts: Vec<&'a Part>,
     /// Parts of the nodes outside the window.
     pub others: Vec<&'a Part>,
+    /// The keys of its answers.
+    pub register: Register,
     window: Window,
     cancel: &'a AtomicBool,
     /// Bytes of the sums of all threads.
@@ -55,7 +56,7 @@ pub struct Scanned {
     /// What was observed in them.
     pub observed: Observed,
     /// Sums for each group of dimensions asked for.
-    pub cubes: Vec<Cube<Key>>,
+    pub cubes: Vec<Cube<Cells>>,
     /// What finished buckets have that is not of a chosen key.
     pub rest: Finished,
 }
@@ -78,6 +79,7 @@ impl<'a> Scan<'a> {
             selection,
             parts,
             others,
+            register: Register::default(),
             window,
             cancel,
             held: AtomicUsize::new(0),
@@ -95,18 +97,17 @@ impl<'a> Scan<'a> {
     /// Adds up the matching rows, once for each group of at most two
     /// dimensions.
     pub fn sums(&self, buckets: Buckets, groups: &[Vec<&Dimension>]) -> QueryResult<Scanned> {
-        self.pass(buckets, groups, &Detail::All)
+        self.scanned(buckets, groups, &Detail::All)
     }
 
     /// The same in detail for what matters: the whole window is added up by
-    /// the last group, `choose` decides which of its keys get cells, and a
-    /// second pass makes them. Most keys of two dimensions are small and
-    /// have as many cells as rows.
+    /// the last group, `choose` decides which keys of each group get cells, and
+    /// a second pass makes them. Only of the last group may keys be left out.
     pub fn chosen_sums(
         &self,
         buckets: Buckets,
         groups: &[Vec<&Dimension>],
-        choose: impl FnOnce(Vec<(Key, i64)>) -> HashSet<Key>,
+        choose: impl FnOnce(&Cube<Sum>) -> Vec<Choice>,
     ) -> QueryResult<Scanned> {
         self.two_passes(buckets, groups, choose, false)
     }
@@ -115,27 +116,23 @@ impl<'a> Scan<'a> {
         &self,
         buckets: Buckets,
         groups: &[Vec<&Dimension>],
-        choose: impl FnOnce(Vec<(Key, i64)>) -> HashSet<Key>,
+        choose: impl FnOnce(&Cube<Sum>) -> Vec<Choice>,
         has_rest: bool,
     ) -> QueryResult<Scanned> {
         let whole = Buckets::whole(self.window.since, self.window.until);
         let last = &groups[groups.len() - 1..];
         let kept = Kept::new(self.spec.memory_bytes);
-        let mut sizes = self.pass(whole, last, &Detail::Weights(&kept))?;
-        let sizes = sizes
-            .cubes
-            .pop()
-            .unwrap_or_default()
-            .into_keys()
-            .into_iter();
-        let keys = choose(sizes.map(|(key, cells)| (key, cells.sum_ms())).collect());
-        let known = kept.numbered(groups, &keys);
+        let totals = self.pass(&whole, last, &Detail::Weights(&kept))?.weights;
+        let mut weights = std::mem::take(&mut *kept.weights());
+        weights.merge(totals);
+        let choices = choose(&weights);
+        drop(weights);
         let chosen = Chosen {
-            keys,
-            known,
+            choices,
+            known: kept.into_known(),
             has_rest,
         };
-        self.pass(buckets, groups, &Detail::Chosen(chosen))
+        self.scanned(buckets, groups, &Detail::Chosen(chosen))
     }
 
     /// The same for one dimension and all keys together, which come first.
@@ -145,26 +142,45 @@ impl<'a> Scan<'a> {
         &self,
         buckets: Buckets,
         dimension: &Dimension,
-        choose: impl FnOnce(Vec<(Key, i64)>) -> HashSet<Key>,
+        choose: impl FnOnce(&Cube<Sum>) -> Vec<Choice>,
     ) -> QueryResult<Scanned> {
         self.two_passes(buckets, &[vec![], vec![dimension]], choose, true)
     }
 
-    fn pass(
+    fn scanned(
         &self,
         buckets: Buckets,
         groups: &[Vec<&Dimension>],
         detail: &Detail,
     ) -> QueryResult<Scanned> {
-        let chosen = match detail {
-            Detail::Chosen(chosen) => Some(&chosen.keys),
-            _ => None,
+        let mut total = self.pass(&buckets, groups, detail)?;
+        if total.observed.bucket(0).last_interval_ms().is_none() {
+            self.find_interval_before(&mut total.observed)?;
+        }
+        total.observed.index();
+        Ok(Scanned {
+            buckets,
+            observed: total.observed,
+            cubes: total.cubes,
+            rest: total.rest,
+        })
+    }
+
+    fn pass(
+        &self,
+        buckets: &Buckets,
+        groups: &[Vec<&Dimension>],
+        detail: &Detail,
+    ) -> QueryResult<Sums> {
+        let choices = match detail {
+            Detail::Chosen(chosen) => &chosen.choices[..],
+            _ => &[],
         };
-        let only_sums = matches!(detail, Detail::Weights(_));
-        let totals = Totals::new(self.spec.totals, &self.selection, &buckets, groups, chosen);
-        let totals = totals.only_sums(only_sums);
+        let wanted = self.spec.totals && !choices.iter().any(Choice::has_rest);
+        let totals = Totals::new(wanted, &self.selection, buckets, groups, choices.last());
+        let totals = totals.only_sums(matches!(detail, Detail::Weights(_)));
         let question = Question {
-            buckets: &buckets,
+            buckets,
             groups,
             detail,
             totals: &totals,
@@ -179,16 +195,7 @@ impl<'a> Scan<'a> {
             let pieces: Vec<Piece> = left.into_iter().map(Piece::Scan).collect();
             total.merge(self.add(&question, &pieces)?.0);
         }
-        if !only_sums && total.observed.bucket(0).last_interval_ms().is_none() {
-            self.find_interval_before(&mut total.observed)?;
-        }
-        total.observed.index();
-        Ok(Scanned {
-            buckets,
-            observed: total.observed,
-            cubes: total.cubes,
-            rest: total.rest,
-        })
+        Ok(total)
     }
 
     /// Adds up pieces; returns the parts of them that totals did not answer.
@@ -209,7 +216,6 @@ impl<'a> Scan<'a> {
                     progress(before + done.fetch_add(1, Ordering::Relaxed) + 1, all);
                 }
             }
-            worker.end();
             let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
             left.append(&mut worker.left);
             Ok(worker.sums)
@@ -230,6 +236,13 @@ impl<'a> Scan<'a> {
         let totals = Totals::new(self.spec.totals, &self.selection, &whole, &groups, None);
         let answered = self.parts.iter().filter(|part| totals.answer(part));
         totals::is_by_group(dimension) && 2 * answered.count() > self.parts.len()
+    }
+
+    /// The keys of a dimension may be so many that cells of all of them cost
+    /// more than another pass.
+    pub fn may_have_many(&self, dimension: &Dimension) -> bool {
+        let rows = self.parts.iter().map(|part| dimension.rows(part));
+        rows.max().is_some_and(|rows| rows > self.spec.few_keys)
     }
 
     /// The parts of the window in pieces that any thread may take: those of a
@@ -271,14 +284,14 @@ enum Detail<'k> {
     All,
     /// Only Σ weight by key of one group, in a window that is one bucket.
     Weights(&'k Kept),
-    /// All cells, of the last group only those of some keys.
+    /// The cells of some keys.
     Chosen(Chosen),
 }
 
 struct Chosen {
-    keys: HashSet<Key>,
-    /// What is known of them: it follows from the weights of the last group,
-    /// with which the others begin.
+    /// By group.
+    choices: Vec<Choice>,
+    /// The keys of pieces in the last group, with which the others begin.
     known: Known,
     /// The groups are all keys together and some of them: buckets may be
     /// finished.
@@ -358,7 +371,9 @@ pub struct Sums {
     /// What was observed.
     pub observed: Observed,
     /// Sums for each group of dimensions.
-    pub cubes: Vec<Cube<Key>>,
+    pub cubes: Vec<Cube<Cells>>,
+    /// Sums of the window by totals, where only these are asked for.
+    pub weights: Cube<Sum>,
     /// Of finished buckets what the keys of the last group do not have.
     rest: Finished,
 }
@@ -367,6 +382,7 @@ impl Sums {
     fn merge(&mut self, other: Sums) {
         self.observed.merge(&other.observed);
         self.rest.merge(other.rest);
+        self.weights.merge(other.weights);
         for (cube, other) in self.cubes.iter_mut().zip(other.cubes) {
             cube.merge(other);
         }
@@ -421,11 +437,6 @@ struct Worker<'s, 'p> {
     ranges: Vec<(u32, u32)>,
     numbers: Vec<u32>,
     adder: Adder,
-    /// The list of keys that this thread makes.
-    list: usize,
-    /// Ids of the keys that are known, by group of dimensions and number, once
-    /// they were met.
-    known: Vec<Vec<Option<usize>>>,
 }
 
 /// What is known of the file whose parts are being added.
@@ -445,7 +456,11 @@ impl<'s, 'p> Worker<'s, 'p> {
             by_root: dimensions.any(|dimension| dimension.name == pg::ROOT_BLOCKER),
             sums: Sums {
                 observed: Observed::default(),
-                cubes: groups.iter().map(|_| Cube::default()).collect(),
+                cubes: match question.detail {
+                    Detail::Chosen(chosen) => chosen.choices.iter().map(Cube::of).collect(),
+                    _ => groups.iter().map(|_| Cube::default()).collect(),
+                },
+                weights: Cube::default(),
                 rest: Finished::of(question.buckets.len()),
             },
             left: Vec::new(),
@@ -454,18 +469,6 @@ impl<'s, 'p> Worker<'s, 'p> {
             ranges: Vec::new(),
             numbers: Vec::new(),
             adder: Adder::default(),
-            list: match question.detail {
-                Detail::Weights(kept) => kept.new_list(),
-                _ => 0,
-            },
-            known: vec![Vec::new(); groups.len()],
-        }
-    }
-
-    /// To be called when all pieces are added.
-    fn end(&self) {
-        if let Detail::Weights(kept) = self.question.detail {
-            kept.set_list(self.list, &self.sums.cubes[0]);
         }
     }
 
@@ -474,7 +477,8 @@ impl<'s, 'p> Worker<'s, 'p> {
         let Some(limit) = self.scan.spec.memory_bytes else {
             return Ok(());
         };
-        let held: usize = self.sums.cubes.iter().map(Cube::bytes).sum();
+        let cells: usize = self.sums.cubes.iter().map(Cube::cell_bytes).sum();
+        let held = cells + self.sums.weights.bytes();
         let more = held.saturating_sub(self.held);
         self.held = held;
         let all = self.scan.held.fetch_add(more, Ordering::Relaxed) + more;
@@ -527,7 +531,9 @@ impl<'s, 'p> Worker<'s, 'p> {
             file.view.part.release_shared();
         }
         FileState {
-            view: View::new(part, self.scan.spec.decode).canceled_by(self.scan.cancel),
+            view: View::new(part, self.scan.spec.decode)
+                .canceled_by(self.scan.cancel)
+                .registered(&self.scan.register),
             tests: OnceCell::new(),
             groups: self
                 .question
@@ -540,10 +546,10 @@ impl<'s, 'p> Worker<'s, 'p> {
 
     fn add_rows(&mut self, file: &mut FileState, ticks: &Ticks) -> QueryResult<()> {
         let view = &file.view;
-        if let Detail::Chosen(Chosen { known, .. }) = self.question.detail
-            && let Some(pieces) = known.pieces_with_ranges(view.part, &mut self.ranges)
+        if let Detail::Chosen(chosen) = self.question.detail
+            && let Some(pieces) = chosen.known.pieces_with_ranges(view.part, &mut self.ranges)
         {
-            return self.add_known(known, pieces, ticks);
+            return self.add_known(chosen, pieces, ticks);
         }
         let selection = &self.scan.selection;
         let tests = match file.tests.get() {
@@ -559,19 +565,13 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
         self.scan.check_cancel()?;
         selected.ranges(ticks, &mut self.ranges);
-        if let Detail::Chosen(Chosen { known, .. }) = self.question.detail
-            && let Some(pieces) = known.pieces(view.part, selected.len())
+        if let Detail::Chosen(chosen) = self.question.detail
+            && let Some(pieces) = chosen.known.pieces(view.part, selected.len())
         {
-            return self.add_known(known, pieces, ticks);
+            return self.add_known(chosen, pieces, ticks);
         }
-        let last = self.question.groups.len() - 1;
-        let groups = self
-            .question
-            .groups
-            .iter()
-            .zip(&mut file.groups)
-            .enumerate();
-        for (cube, (index, (group, coder))) in self.sums.cubes.iter_mut().zip(groups) {
+        let groups = self.question.groups.iter().zip(&mut file.groups);
+        for (index, (group, coder)) in groups.enumerate() {
             self.scan.check_cancel()?;
             let dimensions: Vec<Rc<Keys>> = group
                 .iter()
@@ -580,25 +580,29 @@ impl<'s, 'p> Worker<'s, 'p> {
             if !group.iter().all(|dimension| dimension.is_shared(view.part)) {
                 *coder = Coder::default();
             }
-            coder.numbers(view, &selected, &dimensions, &mut self.numbers)?;
+            let keys = coder.numbers(view, &selected, &dimensions, &mut self.numbers)?;
             self.scan.check_cancel()?;
-            let chosen = match self.question.detail {
-                Detail::Chosen(chosen) if index == last => Some(&chosen.keys),
-                _ => None,
-            };
-            let mut ids = coder.ids(cube, &dimensions, chosen);
-            if chosen.is_some() {
-                keep_wanted(&mut ids, &mut self.ranges, &mut self.numbers);
+            match self.question.detail {
+                Detail::Weights(kept) => {
+                    let ranges = (!selected.runs.are_computed()).then_some(&self.ranges[..]);
+                    let sums = sums(ticks, &self.ranges, &self.numbers, keys.len());
+                    let mut weights = kept.weights();
+                    let held = weights.bytes();
+                    for (key, sum_ms) in sums {
+                        let number = weights.number(keys[key]);
+                        *weights.at(number).get_or_insert(0) += sum_ms;
+                    }
+                    let more = weights.bytes() - held;
+                    drop(weights);
+                    self.scan.held.fetch_add(more, Ordering::Relaxed);
+                    kept.put(view.part, &self.numbers, ranges, keys);
+                }
+                Detail::Chosen(chosen) => {
+                    chosen.choices[index].apply(&keys, &mut self.ranges, &mut self.numbers);
+                    self.add_numbered(index, ticks, None);
+                }
+                Detail::All => self.add_numbered(index, ticks, Some(&keys)),
             }
-            if let Detail::Weights(kept) = self.question.detail {
-                let ranges = (!selected.runs.are_computed()).then_some(&self.ranges[..]);
-                kept.put(view.part, &self.numbers, ranges, (&ids, self.list));
-                add_weights(cube, ticks, &self.ranges, &self.numbers, &ids);
-                continue;
-            }
-            let add = |number: u32, cell| cube.add_cell(ids[number as usize], cell);
-            let adder = &mut self.adder;
-            adder.cells(ticks, &self.ranges, &self.numbers, ids.len(), add);
         }
         Ok(())
     }
@@ -607,68 +611,46 @@ impl<'s, 'p> Worker<'s, 'p> {
 impl Worker<'_, '_> {
     /// Adds the pieces of a part whose keys are known; their ranges are at
     /// hand.
-    fn add_known(&mut self, known: &Known, pieces: &Pieces, ticks: &Ticks) -> QueryResult<()> {
-        for (group, cube) in self.sums.cubes.iter_mut().enumerate() {
+    fn add_known(&mut self, chosen: &Chosen, pieces: &Pieces, ticks: &Ticks) -> QueryResult<()> {
+        for (group, choice) in chosen.choices.iter().enumerate() {
             self.scan.check_cancel()?;
-            known.numbers(group, pieces, &mut self.ranges, &mut self.numbers);
-            let keys = known.keys(group);
-            let ids = &mut self.known[group];
-            ids.resize(keys.len(), None);
-            let add = |number: u32, cell| {
-                let number = number as usize;
-                let id = ids[number].get_or_insert_with(|| cube.id(keys[number].clone()));
-                cube.add_cell(*id, cell);
-            };
-            let adder = &mut self.adder;
-            adder.cells(ticks, &self.ranges, &self.numbers, keys.len(), add);
+            let keys = pieces.numbers(&mut self.numbers);
+            choice.apply(keys, &mut self.ranges, &mut self.numbers);
+            self.add_numbered(group, ticks, None);
         }
         Ok(())
     }
-}
 
-/// Drops the pieces of keys that were not asked for, and the ids of these.
-fn keep_wanted(ids: &mut Vec<usize>, ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
-    let mut wanted = 0;
-    let of = |id: &usize| match *id {
-        UNWANTED => NONE,
-        _ => {
-            wanted += 1;
-            wanted - 1
-        }
-    };
-    let new: Vec<u32> = ids.iter().map(of).collect();
-    ids.retain(|id| *id != UNWANTED);
-    let mut kept = 0;
-    for piece in 0..numbers.len() {
-        let number = new[numbers[piece] as usize];
-        (ranges[kept], numbers[kept]) = (ranges[piece], number);
-        kept += usize::from(number != NONE);
+    /// Adds cells of pieces whose numbers and ranges are at hand, with keys by
+    /// number unless numbers are those of the cube.
+    fn add_numbered(&mut self, group: usize, ticks: &Ticks, keys: Option<&[Key]>) {
+        let cube = &mut self.sums.cubes[group];
+        let numbers = keys.map(|keys| keys.iter().map(|key| cube.number(*key)));
+        let numbers: Option<Vec<u32>> = numbers.map(Iterator::collect);
+        let width = numbers.as_ref().map_or(cube.len(), Vec::len);
+        let add = |number: u32, cell| {
+            let number = numbers.as_ref().map_or(number, |all| all[number as usize]);
+            cube.at(number).add(cell);
+        };
+        let adder = &mut self.adder;
+        adder.cells(ticks, &self.ranges, &self.numbers, width, add);
     }
-    ranges.truncate(kept);
-    numbers.truncate(kept);
 }
 
-/// Adds Σ weight of the pieces of each key.
-fn add_weights(
-    cube: &mut Cube<Key>,
+/// Σ weight of the pieces by number of their key, of those that have ticks.
+fn sums(
     ticks: &Ticks,
     ranges: &[(u32, u32)],
     numbers: &[u32],
-    ids: &[usize],
-) {
+    width: usize,
+) -> impl Iterator<Item = (usize, i64)> {
     let before = ticks.before();
-    let mut sums = vec![(0, 0); ids.len()];
+    let mut sums = vec![(0, 0); width];
     for ((begin, end), number) in ranges.iter().zip(numbers) {
         let (begin, end) = (before[*begin as usize], before[*end as usize]);
         let sum: &mut (u64, i64) = &mut sums[*number as usize];
         *sum = (sum.0 + u64::from(end.0 - begin.0), sum.1 + end.1 - begin.1);
     }
-    for (id, (_, sum_ms)) in ids.iter().zip(sums).filter(|(_, sum)| sum.0 > 0) {
-        let cell = Cell {
-            bucket: 0,
-            sessions: 0,
-            sum_ms,
-        };
-        cube.add_cell(*id, cell);
-    }
+    let sums = sums.into_iter().enumerate();
+    sums.filter_map(|(number, (count, sum_ms))| (count > 0).then_some((number, sum_ms)))
 }

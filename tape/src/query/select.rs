@@ -5,7 +5,9 @@
 
 use super::dimension::{Codes, Dimension, Keys, View};
 use super::error::QueryResult;
+use super::filter::Filter;
 use super::plan::Selection;
+use super::register::Atom;
 use super::root;
 use super::runs::Runs;
 use super::ticks::Ticks;
@@ -50,7 +52,7 @@ impl Selected {
         for (dimension, filter) in own {
             view.check_cancel()?;
             let keys = dimension.resolve(view, &runs)?;
-            tests.add(&keys, |key| filter.accepts(key));
+            tests.add(view, &keys, wanted(view, filter))?;
         }
         let pieces = tests.apply(view, &runs)?;
         Ok(Selected { runs, pieces })
@@ -96,9 +98,28 @@ impl Selected {
 fn own_filters<'s>(
     view: &View,
     selection: &'s Selection,
-) -> impl Iterator<Item = &'s (Dimension, super::filter::Filter)> {
+) -> impl Iterator<Item = &'s (Dimension, Filter)> {
     let filters = selection.filters.iter();
     filters.filter(|(dimension, _)| !dimension.is_shared(view.part))
+}
+
+/// A filter by keys as dictionaries have them: a number stands as such in some
+/// and as text in others.
+fn wanted(view: &View, filter: &Filter) -> impl Fn(Atom) -> bool + use<> {
+    let atoms = |items: &[Option<String>]| -> Vec<Atom> {
+        let number = |text: &String| {
+            let number = text.parse::<i64>().ok();
+            number.filter(|number| number.to_string() == *text)
+        };
+        let both = |item: &Option<String>| {
+            let text = view.register.atom(item.as_deref());
+            let number = item.as_ref().and_then(number);
+            [Some(text), number.map(Atom::Number)]
+        };
+        items.iter().flat_map(both).flatten().collect()
+    };
+    let (any, none) = (atoms(&filter.any), atoms(&filter.none));
+    move |key| (any.is_empty() || any.contains(&key)) && !none.contains(&key)
 }
 
 /// What the rows of a part must pass.
@@ -118,19 +139,25 @@ impl Tests {
         let none = Selected::nothing().runs;
         if selection.by_leader {
             let leader = Dimension::find(catalog, "dimension", pg::LEADER)?;
-            tests.add(&leader.resolve(view, &none)?, |key| key.is_none());
+            let keys = leader.resolve(view, &none)?;
+            tests.add(view, &keys, |key| key == Atom::Null)?;
         }
         if selection.scope != Scope::All {
             for name in [pg::CATEGORY, pg::STATE, pg::WAIT_EVENT] {
                 let dimension = Dimension::find(catalog, "dimension", name)?;
                 let keys = dimension.resolve(view, &none)?;
-                tests.add(&keys, |key| selection.scope.has(name, key));
+                let has = |key| {
+                    selection
+                        .scope
+                        .has(name, view.register.shown(key).as_deref())
+                };
+                tests.add(view, &keys, has)?;
             }
         }
         for (dimension, filter) in &selection.filters {
             if dimension.is_shared(view.part) {
                 let keys = dimension.resolve(view, &none)?;
-                tests.add(&keys, |key| filter.accepts(key));
+                tests.add(view, &keys, wanted(view, filter))?;
             }
         }
         Ok(tests)
@@ -174,17 +201,28 @@ impl Tests {
     }
 
     /// Adds a test of the key of a dimension.
-    fn add(&mut self, keys: &Rc<Keys>, accepts: impl Fn(Option<&str>) -> bool) {
-        let ok: Vec<bool> = keys.keys.iter().map(|k| accepts(k.as_deref())).collect();
+    fn add(
+        &mut self,
+        view: &View,
+        keys: &Rc<Keys>,
+        accepts: impl Fn(Atom) -> bool,
+    ) -> QueryResult<()> {
+        let ok = keys.test(view, accepts)?;
         if ok.iter().all(|ok| *ok) {
-            return;
+            return Ok(());
         }
         self.never |= ok.iter().all(|ok| !ok);
-        let Codes::Lookup { column, map } = &keys.codes else {
-            self.others.push((keys.clone(), Rc::new(ok)));
-            return;
+        let (column, table) = match &keys.codes {
+            Codes::Reference { column, .. } => (column, ok),
+            Codes::Lookup { column, map } => {
+                let table = map.iter().map(|code| ok[*code as usize]);
+                (column, table.collect())
+            }
+            _ => {
+                self.others.push((keys.clone(), Rc::new(ok)));
+                return Ok(());
+            }
         };
-        let table: Vec<bool> = map.iter().map(|code| ok[*code as usize]).collect();
         let same =
             |test: &&mut (String, Rc<Vec<bool>>)| test.0 == *column && test.1.len() == table.len();
         match self.columns.iter_mut().find(same) {
@@ -195,6 +233,7 @@ impl Tests {
             }
             None => self.columns.push((column.clone(), Rc::new(table))),
         }
+        Ok(())
     }
 
     fn apply(&self, view: &View, runs: &Runs) -> QueryResult<Option<Vec<u32>>> {

@@ -56,6 +56,9 @@ pub struct Spec<'a> {
     pub owner: Option<String>,
     /// Totals of files are used where they answer; off to prove them.
     pub totals: bool,
+    /// Keys of dictionaries of at most so many entries all get cells in one
+    /// pass; of others those that are printed, in a second one.
+    pub few_keys: usize,
     /// Bytes of memory the process may use.
     pub memory_bytes: Option<u64>,
     /// Told how many pieces of how many are read; by any thread.
@@ -65,6 +68,9 @@ pub struct Spec<'a> {
     /// Turns bytes in an encoding (PostgreSQL id) into text.
     pub decode: fn(i64, &[u8]) -> String,
 }
+
+/// Cells of so many keys are quicker than another pass.
+const FEW_KEYS: usize = 256;
 
 impl<'a> Spec<'a> {
     /// A question with every default.
@@ -94,6 +100,7 @@ impl<'a> Spec<'a> {
             ascii: false,
             owner: None,
             totals: true,
+            few_keys: FEW_KEYS,
             memory_bytes: None,
             progress: None,
             threads: 1,

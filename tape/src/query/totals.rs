@@ -8,11 +8,12 @@
 
 use super::bucket::{Buckets, SECOND};
 use super::cells::Cell;
-use super::coder::Key;
-use super::cube::Cube;
+use super::cube::{Bin, Cube};
 use super::dimension::{Dimension, Keys, View};
 use super::error::{QueryError, QueryResult};
+use super::kept::Choice;
 use super::plan::Selection;
+use super::register::{Id, NULL};
 use super::scan::Sums;
 use super::select::Selected;
 use super::ticks::{Coverage, NONE};
@@ -21,8 +22,8 @@ use crate::fast::FastMap;
 use crate::part::Part;
 use crate::schema::FAR_MS;
 use crate::table::Column;
-use std::collections::HashSet;
 use std::ops::Range;
+use std::rc::Rc;
 
 pub(super) const MINUTE: i64 = 60 * SECOND;
 /// What was observed, and the load.
@@ -113,7 +114,7 @@ pub struct Totals<'q> {
     /// By group of dimensions; `None` when totals do not answer.
     tables: Option<Vec<Table>>,
     /// The keys that get cells, of the last group.
-    chosen: Option<&'q HashSet<Key>>,
+    chosen: Option<&'q Choice>,
     /// What was observed is not asked for.
     only_sums: bool,
     buckets: &'q Buckets,
@@ -143,7 +144,7 @@ impl<'q> Totals<'q> {
         selection: &Selection,
         buckets: &'q Buckets,
         groups: &'q [Vec<&'q Dimension>],
-        chosen: Option<&'q HashSet<Key>>,
+        chosen: Option<&'q Choice>,
     ) -> Totals<'q> {
         let tables = groups.iter().map(|group| table_of(group)).collect();
         Totals {
@@ -226,13 +227,9 @@ impl<'q> Totals<'q> {
         }
         let places = file.add_minutes(self, sums);
         for (index, columns) in file.columns.iter().enumerate() {
-            let cube = &mut sums.cubes[index];
-            match columns {
-                Columns::Whole => (),
-                Columns::Minutes(keys, columns) => {
-                    file.add_by_minute(keys, columns, &places, cube);
-                }
-                Columns::Groups(by_group) => by_group.add(&file, &places, cube),
+            match self.only_sums {
+                true => file.add(columns, &places, &mut sums.weights),
+                false => file.add(columns, &places, &mut sums.cubes[index]),
             }
         }
         Ok(left)
@@ -275,24 +272,37 @@ enum Columns {
 
 /// Keys by the references that stand for them.
 struct Lookup {
-    keys: std::rc::Rc<Keys>,
-    /// By code: its cells are asked for.
-    chosen: Vec<bool>,
+    keys: Rc<Keys>,
+    /// By code: the key, where cells of it are asked for.
+    ids: Vec<Option<Id>>,
 }
 
 impl Lookup {
-    /// Of all keys, or those that were chosen.
-    fn of(
+    /// Of some references: all keys, or those that were chosen.
+    fn of<'r>(
         view: &View,
         dimension: &Dimension,
-        chosen: Option<&HashSet<Key>>,
+        chosen: Option<&Choice>,
+        references: impl Iterator<Item = &'r i64>,
     ) -> QueryResult<Lookup> {
         let keys = dimension.resolve(view, &Selected::nothing().runs)?;
-        let is_chosen = |key: &Option<String>| {
-            chosen.is_none_or(|chosen| chosen.contains(&(key.clone(), None)))
+        let mut lookup = Lookup {
+            ids: vec![None; keys.width()],
+            keys,
         };
-        let chosen = keys.keys.iter().map(is_chosen).collect();
-        Ok(Lookup { keys, chosen })
+        let mut codes = Vec::new();
+        for reference in references {
+            let code = lookup.code(*reference);
+            if lookup.ids[code].is_none() {
+                lookup.ids[code] = Some(NULL);
+                codes.push(code as u32);
+            }
+        }
+        let is_asked = |id: &Id| chosen.is_none_or(|chosen| chosen.has((*id, NULL)));
+        for (code, id) in codes.iter().zip(lookup.keys.ids(view, &codes)?) {
+            lookup.ids[*code as usize] = Some(id).filter(is_asked);
+        }
+        Ok(lookup)
     }
 
     /// The number of the key that a reference stands for.
@@ -300,22 +310,26 @@ impl Lookup {
         self.keys.codes.of_reference(reference).unwrap_or(0) as usize
     }
 
-    fn key(&self, code: usize) -> Key {
-        (self.keys.keys[code].clone(), None)
+    /// The key itself, if it is asked for.
+    fn id(&self, reference: i64) -> Option<Id> {
+        self.ids[self.code(reference)]
     }
 }
 
-/// Ids of a cube by code, found when they are needed.
-struct Ids<'k>(&'k Lookup, Vec<Option<usize>>);
+/// Numbers in a cube by code, found when they are needed.
+struct Numbers<'k>(&'k Lookup, Vec<Option<u32>>);
 
-impl<'k> Ids<'k> {
+impl<'k> Numbers<'k> {
     fn new(keys: &'k Lookup) -> Self {
-        Ids(keys, vec![None; keys.chosen.len()])
+        Numbers(keys, vec![None; keys.ids.len()])
     }
 
+    /// The number of the key of a reference, if it is asked for.
     #[inline]
-    fn of(&mut self, code: usize, cube: &mut Cube<Key>) -> usize {
-        *self.1[code].get_or_insert_with(|| cube.id(self.0.key(code)))
+    fn of(&mut self, reference: i64, cube: &mut Cube<impl Bin>) -> Option<u32> {
+        let code = self.0.code(reference);
+        let id = self.0.ids[code]?;
+        Some(*self.1[code].get_or_insert_with(|| cube.number((id, NULL))))
     }
 }
 
@@ -323,8 +337,8 @@ impl<'k> Ids<'k> {
 struct ByGroup {
     keys: Lookup,
     columns: [Column; GROUP_COLUMNS.len()],
-    /// By code: where its minutes begin.
-    begins: Vec<Option<usize>>,
+    /// Where the minutes of a key begin.
+    begins: FastMap<Id, usize>,
     minutes: Column,
 }
 
@@ -372,18 +386,25 @@ impl FileTotals {
                 continue;
             };
             let chosen = question.chosen.filter(|_| index == last);
-            let keys = Lookup::of(view, dimension, chosen)?;
+            let lookup = |columns: &[Column]| {
+                let rows = columns[0].iter().zip(columns[1].iter());
+                let own = rows.filter(|(group, _)| wanted.0.contains_key(group));
+                Lookup::of(view, dimension, chosen, own.map(|(_, key)| key))
+            };
             columns.push(match table {
                 Table::Whole => Columns::Whole,
                 Table::Minutes(_, groups) if !by_minute && view.part.rows(groups) > 0 => {
-                    Columns::Groups(ByGroup::read(view, keys, groups, &wanted)?)
+                    let rows = wanted.rows(view, groups)?;
+                    Columns::Groups(ByGroup::read(view, groups, rows, lookup)?)
                 }
                 Table::Minutes(minutes, _) => {
                     let rows = wanted.rows(view, minutes)?;
-                    Columns::Minutes(keys, read_columns(view, minutes, &MINUTE_COLUMNS, rows)?)
+                    let columns = read_columns(view, minutes, &MINUTE_COLUMNS, rows)?;
+                    Columns::Minutes(lookup(&columns)?, columns)
                 }
                 Table::Groups(groups, minutes_of) => {
-                    let mut found = ByGroup::read(view, keys, groups, &wanted)?;
+                    let rows = wanted.rows(view, groups)?;
+                    let mut found = ByGroup::read(view, groups, rows, lookup)?;
                     if by_minute {
                         found.read_minutes(view, minutes_of)?;
                     }
@@ -462,9 +483,18 @@ impl FileTotals {
         let cell = cell(bucket, columns[10][row], columns[11][row]);
         for (index, columns) in self.columns.iter().enumerate() {
             if matches!(columns, Columns::Whole) && cell.sessions > 0 {
-                let id = sums.cubes[index].id((None, None));
-                sums.cubes[index].add_cell(id, cell);
+                let number = sums.cubes[index].number((NULL, NULL));
+                sums.cubes[index].at(number).add(cell);
             }
+        }
+    }
+
+    /// Adds what answers a group of dimensions, but the table `minute`.
+    fn add(&self, columns: &Columns, places: &Places, cube: &mut Cube<impl Bin>) {
+        match columns {
+            Columns::Whole => (),
+            Columns::Minutes(keys, columns) => self.add_by_minute(keys, columns, places, cube),
+            Columns::Groups(by_group) => by_group.add(self, places, cube),
         }
     }
 
@@ -474,10 +504,10 @@ impl FileTotals {
         keys: &Lookup,
         columns: &[Column; MINUTE_COLUMNS.len()],
         places: &Places,
-        cube: &mut Cube<Key>,
+        cube: &mut Cube<impl Bin>,
     ) {
         let [group, key, minute, sum_ms, most] = columns.each_ref().map(|column| &column[..]);
-        let mut ids = Ids::new(keys);
+        let mut numbers = Numbers::new(keys);
         let mut end = 0;
         while end < group.len() {
             let begin = end;
@@ -486,26 +516,25 @@ impl FileTotals {
             let Some(wanted) = self.wanted.0.get(&group[begin]) else {
                 continue;
             };
-            let code = keys.code(key[begin]);
-            if !keys.chosen[code] {
+            let Some(number) = numbers.of(key[begin], cube) else {
                 continue;
-            }
-            let id = ids.of(code, cube);
+            };
+            let own = cube.at(number);
             let sums = sum_ms[begin..end].iter().zip(&most[begin..end]);
             match wanted.bucket {
-                Some(bucket) => cube.extend(id, sums.map(|(sum, most)| cell(bucket, *sum, *most))),
+                Some(bucket) => own.extend(sums.map(|(sum, most)| cell(bucket, *sum, *most))),
                 None => {
                     let minutes = &minute[begin..end];
                     let cells = minutes.iter().zip(sums);
                     if let Some((first, ahead)) = places.by_minute.steady(minutes) {
                         let at = |minute: &i64| minute.wrapping_sub(ahead) as u32;
                         let cells = cells.map(|(m, (sum, most))| cell(at(m), *sum, *most));
-                        cube.append(id, first, cells);
+                        own.append(first, cells);
                         continue;
                     }
                     let at = |minute: &i64| places.by_minute.bucket(*minute);
                     let all = cells.map(|(m, (sum, most))| cell(at(m), *sum, *most));
-                    cube.extend(id, all.filter(|cell| cell.bucket != NONE));
+                    own.extend(all.filter(|cell| cell.bucket != NONE));
                 }
             }
         }
@@ -569,13 +598,17 @@ fn are_possible(name: &str, values: &[i64]) -> bool {
 }
 
 impl ByGroup {
-    fn read(view: &View, keys: Lookup, table: &str, wanted: &Groups) -> QueryResult<ByGroup> {
-        let begins = vec![None; keys.chosen.len()];
-        let rows = wanted.rows(view, table)?;
+    fn read(
+        view: &View,
+        table: &str,
+        rows: Range<usize>,
+        lookup: impl Fn(&[Column]) -> QueryResult<Lookup>,
+    ) -> QueryResult<ByGroup> {
+        let columns = read_columns(view, table, &GROUP_COLUMNS, rows)?;
         Ok(ByGroup {
-            keys,
-            columns: read_columns(view, table, &GROUP_COLUMNS, rows)?,
-            begins,
+            keys: lookup(&columns)?,
+            columns,
+            begins: FastMap::default(),
             minutes: Column::default(),
         })
     }
@@ -587,8 +620,8 @@ impl ByGroup {
         let [key, sum_ms] = read_columns(view, table, &KEY_COLUMNS, all)?;
         for begin in (0..key.len()).step_by(minutes.max(1)) {
             if begin + minutes <= key.len() {
-                let code = self.keys.code(key[begin]);
-                self.begins[code] = Some(begin);
+                let id = self.keys.id(key[begin]);
+                id.map(|id| self.begins.insert(id, begin));
             }
         }
         self.minutes = sum_ms;
@@ -599,40 +632,39 @@ impl ByGroup {
         let [group, key, ..] = &self.columns;
         let first = group.partition_point(|g| *g < number);
         let own = group[first..].iter().take_while(|g| **g == number).count();
-        let mut codes = key[first..first + own].iter().map(|k| self.keys.code(*k));
-        codes.any(|code| self.keys.chosen[code] && self.begins[code].is_none())
+        let own = key[first..first + own].iter();
+        let mut ids = own.filter_map(|key| self.keys.id(*key));
+        ids.any(|id| !self.begins.contains_key(&id))
     }
 
     /// Adds the groups that lie in one bucket whole, of the others the minutes
     /// of the chosen keys. The most in one tick stands in any bucket of the
     /// group: what is asked is that of the window.
-    fn add(&self, file: &FileTotals, places: &Places, cube: &mut Cube<Key>) {
+    fn add(&self, file: &FileTotals, places: &Places, cube: &mut Cube<impl Bin>) {
         let [group, key, sum_ms, most] = &self.columns;
-        let mut ids = Ids::new(&self.keys);
+        let mut numbers = Numbers::new(&self.keys);
         let rows: FastMap<i64, Range<usize>> = rows_by_group(&file.minutes[0]).collect();
         for row in 0..group.len() {
-            let code = self.keys.code(key[row]);
-            let Some(wanted) = file
-                .wanted
-                .0
-                .get(&group[row])
-                .filter(|_| self.keys.chosen[code])
-            else {
+            let Some(wanted) = file.wanted.0.get(&group[row]) else {
                 continue;
             };
-            let id = ids.of(code, cube);
+            let Some(number) = numbers.of(key[row], cube) else {
+                continue;
+            };
             if let Some(bucket) = wanted.bucket {
-                cube.add_cell(id, cell(bucket, sum_ms[row], most[row]));
+                let own = cell(bucket, sum_ms[row], most[row]);
+                cube.at(number).add(own);
                 continue;
             }
             let mut most = most[row];
-            let Some(begin) = self.begins[code] else {
+            let id = self.keys.id(key[row]);
+            let Some(begin) = id.and_then(|id| self.begins.get(&id)) else {
                 continue;
             };
             for minute in rows.get(&group[row]).cloned().unwrap_or_default() {
                 let sum_ms = self.minutes[begin + file.rows.start + minute];
                 if sum_ms != 0 && places.rows[minute] != NONE {
-                    cube.add_cell(id, cell(places.rows[minute], sum_ms, most));
+                    cube.at(number).add(cell(places.rows[minute], sum_ms, most));
                     most = 0;
                 }
             }

@@ -4,7 +4,7 @@
 use super::bucket::Buckets;
 use super::cells::Cells;
 use super::coder::Coder;
-use super::cube::Adder;
+use super::cube::{Adder, Bin};
 use super::dimension::{Codes, Dimension, Keys, LOST_REFERENCE, View};
 use super::error::{QueryError, QueryResult};
 use super::plan::{MAX_BUCKETS, Selection};
@@ -73,10 +73,7 @@ impl Numbers {
         }
         let mut map = self.codes.clone();
         map.push(1);
-        Keys {
-            keys: Vec::new(),
-            codes: Codes::Lookup { column, map },
-        }
+        Keys::of_codes(self.references.len(), Codes::Lookup { column, map })
     }
 }
 
@@ -129,8 +126,9 @@ impl Writer {
             if schema.index(&minute_table(name)).is_some() {
                 let dimension = Dimension::find(schema, "dimension", name)?;
                 let keys = dimension.resolve(&group.view, &group.selected.runs)?;
-                let references = keys.codes.references(keys.keys.len());
-                let found = group.found(keys, &references.unwrap_or_default())?;
+                let references = keys.codes.references(keys.width());
+                let codes = Rc::new(Keys::of_codes(keys.width(), keys.codes.clone()));
+                let found = group.found(codes, &references.unwrap_or_default())?;
                 self.by_minute(&group, &minute_table(name), &found)?;
                 self.whole_group(&group, name, &found)?;
             }
@@ -294,13 +292,11 @@ impl Group<'_> {
 
     /// The cells of each code.
     fn cells(&self, dimensions: &[Rc<Keys>]) -> QueryResult<Vec<(u32, Cells)>> {
-        let mut coder = Coder::default();
-        let mut numbers = Vec::new();
-        coder.numbers(&self.view, &self.selected, dimensions, &mut numbers)?;
-        let codes = coder.take_codes();
-        let mut found: Vec<(u32, Cells)> = codes.iter().map(|c| (*c, Cells::default())).collect();
+        let (mut coder, mut numbers) = (Coder::default(), Vec::new());
+        let keys = coder.numbers(&self.view, &self.selected, dimensions, &mut numbers)?;
+        let mut found: Vec<(u32, Cells)> = keys.iter().map(|k| (k.0, Cells::default())).collect();
         let add = |number: u32, cell| found[number as usize].1.add(cell);
-        Adder::default().cells(&self.ticks, &self.ranges, &numbers, codes.len(), add);
+        Adder::default().cells(&self.ticks, &self.ranges, &numbers, keys.len(), add);
         Ok(found)
     }
 }

@@ -132,6 +132,8 @@ pub struct Asked {
     /// Read from sealed files, and with their totals.
     pub sealed: bool,
     pub totals: bool,
+    /// Larger dictionaries are of many keys.
+    pub few_keys: usize,
     pub kept: Kept,
 }
 
@@ -199,13 +201,14 @@ impl Asked {
 }
 
 fn sample() -> impl Strategy<Value = Sample> {
+    let query = prop_oneof![3 => 0..4_i64, 1 => 4..2 * QUERIES];
     let marked = prop_oneof![6 => Just(0), 1 => Just(1), 1 => Just(2)];
     (
         0..8_usize,
         0..8_i64,
         0..6_usize,
         0..5_i64,
-        0..4_i64,
+        query,
         marked,
         0..9_usize,
     )
@@ -380,6 +383,7 @@ pub fn asked(dimensions: &'static [&'static str]) -> impl Strategy<Value = Asked
         0..5_usize,
         prop::bool::weighted(0.2),
         prop::option::weighted(0.4, clocks()),
+        prop::sample::select(vec![0, 3, 256]),
     );
     let asked = (window, bucket, scope, any::<bool>(), filters, what, how).prop_map(
         |((since, length, half), bucket, scope, by_leader, filters, what, how)| Asked {
@@ -400,6 +404,7 @@ pub fn asked(dimensions: &'static [&'static str]) -> impl Strategy<Value = Asked
             threads: how.0,
             sealed: how.1,
             totals: how.2,
+            few_keys: how.6,
             kept: Kept {
                 minute_keys: how.3,
                 mixed: how.4,
@@ -563,13 +568,19 @@ fn wait(b: &mut PartBuilder, index: usize) -> i64 {
     b.intern("wait", &values).unwrap()
 }
 
-/// Query ids 11, -12, 13.
+/// Queries; as many again are the same with another plan.
+const QUERIES: i64 = 120;
+
+/// Query ids 11, -12, 13, -14 …
 fn statement(b: &mut PartBuilder, query: i64) -> i64 {
-    if query == 0 {
+    let number = query % QUERIES;
+    if number == 0 {
         return 0;
     }
-    let id = if query == 2 { -12 } else { 10 + query };
-    b.intern("statement", &[("query_id", id)]).unwrap()
+    let id = (10 + number) * if number % 2 == 0 { -1 } else { 1 };
+    let plan = if query > QUERIES { 7 } else { 0 };
+    b.intern("statement", &[("query_id", id), ("plan_id", plan)])
+        .unwrap()
 }
 
 /// The rows of an answer.

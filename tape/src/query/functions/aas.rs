@@ -57,7 +57,7 @@ pub fn row(call: &Call, window: Window) -> QueryResult<Vec<Value>> {
     let scan = Scan::new(call.spec, call.store, window, call.cancel)?;
     let mut scanned = scan.sums(buckets, &[vec![]])?;
     let cube = scanned.cubes.pop().unwrap_or_default();
-    let cells = cube.into_keys().pop().map_or(Cells::default(), |k| k.1);
+    let cells = cube.into_cells().next().map_or(Cells::default(), |k| k.1);
     let total = scanned.observed.total();
     let mut row = vec![
         Value::Time(window.since),

@@ -7,12 +7,12 @@ use crate::query::error::QueryResult;
 use crate::query::filter::Filter;
 use crate::query::number::Ratio;
 use crate::query::plan::Window;
-use crate::query::scan::{Key, Scan, Scanned};
+use crate::query::register::{Id, Register};
+use crate::query::scan::{Scan, Scanned};
 use crate::query::spec::Value;
 use crate::query::text::{TextKey, Texts};
 use crate::query::ticks::Coverage;
 use crate::query::vocabulary as pg;
-use std::cmp::Ordering;
 
 /// Rounded, or null.
 pub fn numeric(ratio: Option<Ratio>) -> Value {
@@ -75,28 +75,26 @@ pub fn window_coverage(scanned: &Scanned, total: &Coverage, window: Window) -> [
 }
 
 /// Keys with their cells.
-pub type Ranked = Vec<(Option<String>, Cells)>;
+pub type Ranked = Vec<(Id, Cells)>;
 
 /// The keys of a group of one dimension, the largest first, ties by key.
-pub fn ranked(cube: Cube<Key>) -> Ranked {
-    let keys = cube.into_keys().into_iter();
-    let mut ranked: Ranked = keys.map(|(key, cells)| (key.0, cells)).collect();
-    ranked.sort_by(|a, b| {
-        let order = b.1.sum_ms().cmp(&a.1.sum_ms());
-        order.then_with(|| compare_keys(&a.0, &b.0))
-    });
+pub fn ranked(register: &Register, cube: Cube<Cells>) -> Ranked {
+    let keys = cube.into_cells();
+    let mut ranked: Vec<_> = keys
+        .map(|(key, cells)| (cells.sum_ms(), key.0, cells))
+        .collect();
+    let ids = register.ids();
+    ranked.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| ids.compare(a.1, b.1)));
     ranked
+        .into_iter()
+        .map(|(_, key, cells)| (key, cells))
+        .collect()
 }
 
 /// A key as it is shown.
-pub fn key_text(dimension: &str, key: &Option<String>) -> Value {
+pub fn key_text(register: &Register, dimension: &str, key: Id) -> Value {
     let null = || pg::null_label(dimension).map(str::to_string);
-    Value::text(key.clone().or_else(null))
-}
-
-/// Keys ascending, null last.
-pub fn compare_keys(a: &Option<String>, b: &Option<String>) -> Ordering {
-    (a.is_none(), a).cmp(&(b.is_none(), b))
+    Value::text(register.text(key).or_else(null))
 }
 
 /// The only database a filter lets through, if it is one.
@@ -111,14 +109,8 @@ pub fn only_database<'s>(scan: &'s Scan) -> Option<&'s str> {
 }
 
 /// Texts of query ids given as keys.
-pub fn query_texts<'k>(
-    scan: &Scan,
-    keys: impl IntoIterator<Item = &'k Option<String>>,
-) -> QueryResult<Texts> {
-    let ids = keys
-        .into_iter()
-        .flatten()
-        .filter_map(|key| key.parse().ok());
+pub fn query_texts(scan: &Scan, keys: impl IntoIterator<Item = Id>) -> QueryResult<Texts> {
+    let ids = keys.into_iter().filter_map(|key| query_id(scan, key));
     Texts::find(
         ids.map(TextKey::Query),
         scan.parts.iter().copied(),
@@ -129,9 +121,13 @@ pub fn query_texts<'k>(
 }
 
 /// The text of a query id given as key.
-pub fn query_text(texts: &Texts, key: &Option<String>, database: Option<&str>) -> Value {
-    let id = key.as_ref().and_then(|key| key.parse().ok());
+pub fn query_text(scan: &Scan, texts: &Texts, key: Id, database: Option<&str>) -> Value {
+    let id = query_id(scan, key);
     Value::text(id.and_then(|id| texts.get(TextKey::Query(id), database)))
+}
+
+fn query_id(scan: &Scan, key: Id) -> Option<i64> {
+    scan.register.text(key)?.parse().ok()
 }
 
 /// `2026-11-21 03:12:00+00`; fractions of a second are left out.

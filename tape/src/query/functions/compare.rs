@@ -1,24 +1,22 @@
 //! `compare`: two windows, whole or by the keys of a dimension. The first is
 //! the one before, so a delta above zero is more load than then.
 
-use super::answer::{
-    compare_keys, key_text, measures, numeric, only_database, query_text, query_texts, ranked,
-    source,
-};
+use super::answer::{key_text, measures, numeric, only_database, query_text, query_texts, source};
 use super::{Argument, Call, Function, aas};
+use crate::fast::FastMap;
 use crate::query::bucket::DAY;
 use crate::query::cells::Cells;
 use crate::query::dimension::Dimension;
 use crate::query::error::QueryResult;
 use crate::query::number::Ratio;
 use crate::query::plan::{MAX_BUCKETS, Window, buckets, limit};
+use crate::query::register::{Id, NULL, Register};
 use crate::query::scan::{Scan, Scanned};
 use crate::query::spec::{Field, Sink, Spec, Type, Value};
 use crate::query::text::Texts;
 use crate::query::ticks::Coverage;
 use crate::query::vocabulary as pg;
 use std::cmp::{Ordering, Reverse};
-use std::collections::HashMap;
 
 const FIELDS: &[Field] = &[
     ("key", Type::Text),
@@ -75,17 +73,18 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let dimension = spec.dimension.as_deref().map(find).transpose()?;
     let n = limit(spec.n)?;
     let [first, second] = windows(spec)?;
+    let register = Register::default();
     let mut sides = [
-        Side::read(call, first, dimension.as_ref())?,
-        Side::read(call, second, dimension.as_ref())?,
+        Side::read(call, first, dimension.as_ref(), &register)?,
+        Side::read(call, second, dimension.as_ref(), &register)?,
     ];
     if dimension.is_none() {
-        sides[1].keys.entry(None).or_default();
+        sides[1].keys.entry(NULL).or_default();
     }
-    let lines = lines(&mut sides, n);
+    let lines = lines(&mut sides, &register, n);
     let texts = match &dimension {
         Some(d) if d.name == pg::QUERY_ID => {
-            query_texts(&sides[1].scan, lines.iter().map(|line| &line.key))?
+            query_texts(&sides[1].scan, lines.iter().map(|line| line.key))?
         }
         _ => Texts::default(),
     };
@@ -95,9 +94,10 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
         let key = match (&dimension, line.other) {
             (None, _) => Value::Null,
             (_, true) => Value::Text(pg::OTHER.to_string()),
-            (Some(dimension), _) => key_text(&dimension.name, &line.key),
+            (Some(dimension), _) => key_text(&register, &dimension.name, line.key),
         };
-        let text = query_text(&texts, &line.key, only_database(&sides[1].scan));
+        let scan = &sides[1].scan;
+        let text = query_text(scan, &texts, line.key, only_database(scan));
         sink.row(row(&sides, &line, [key, text], note.as_deref()))?;
     }
     Ok(())
@@ -128,7 +128,7 @@ struct Side<'a> {
     window: Window,
     scanned: Scanned,
     total: Coverage,
-    keys: HashMap<Option<String>, Cells>,
+    keys: FastMap<Id, Cells>,
     all_ms: i64,
 }
 
@@ -137,18 +137,21 @@ impl<'a> Side<'a> {
         call: &Call<'a>,
         window: Window,
         dimension: Option<&Dimension>,
+        register: &Register,
     ) -> QueryResult<Side<'a>> {
         let width = call.spec.bucket_us.unwrap_or(aas::MINUTE);
         let buckets = buckets(call.spec, window, width, MAX_BUCKETS)?;
-        let scan = Scan::new(call.spec, call.store, window, call.cancel)?;
+        let mut scan = Scan::new(call.spec, call.store, window, call.cancel)?;
+        scan.register = register.clone();
         let mut scanned = scan.sums(buckets, &[dimension.into_iter().collect()])?;
-        let ranked = ranked(scanned.cubes.pop().unwrap_or_default());
+        let cube = scanned.cubes.pop().unwrap_or_default().into_cells();
+        let keys: FastMap<Id, Cells> = cube.map(|(key, cells)| (key.0, cells)).collect();
         Ok(Side {
             scan,
             window,
             total: scanned.observed.total(),
-            all_ms: ranked.iter().map(|(_, cells)| cells.sum_ms()).sum(),
-            keys: ranked.into_iter().collect(),
+            all_ms: keys.values().map(Cells::sum_ms).sum(),
+            keys,
             scanned,
         })
     }
@@ -161,15 +164,16 @@ impl<'a> Side<'a> {
 }
 
 struct Line {
-    key: Option<String>,
+    key: Id,
     other: bool,
     cells: [Cells; 2],
 }
 
 /// Ranks by the size of the change, ties by key, and cuts.
-fn lines(sides: &mut [Side; 2], n: usize) -> Vec<Line> {
-    let mut keys: Vec<Option<String>> = sides.iter().flat_map(|s| s.keys.keys().cloned()).collect();
-    keys.sort_by(compare_keys);
+fn lines(sides: &mut [Side; 2], register: &Register, n: usize) -> Vec<Line> {
+    let mut keys: Vec<Id> = sides.iter().flat_map(|s| s.keys.keys().copied()).collect();
+    let ids = register.ids();
+    keys.sort_unstable_by(|a, b| ids.compare(*a, *b));
     keys.dedup();
     let mut lines: Vec<(Ratio, Line)> = Vec::new();
     for key in keys {
@@ -183,7 +187,7 @@ fn lines(sides: &mut [Side; 2], n: usize) -> Vec<Line> {
     let rest = lines.split_off(n.min(lines.len()));
     if !rest.is_empty() {
         lines.push(Line {
-            key: None,
+            key: NULL,
             other: true,
             cells: [0, 1].map(|i| Cells::merged(rest.iter().map(|line| &line.cells[i]))),
         });

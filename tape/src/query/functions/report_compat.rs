@@ -9,7 +9,7 @@ use crate::query::error::QueryResult;
 use crate::query::json::{Object, array, quote, value};
 use crate::query::number::{Ratio, percentile};
 use crate::query::plan::{MAX_BUCKETS, Window, buckets};
-use crate::query::scan::{Key, Scan, Scanned};
+use crate::query::scan::{Scan, Scanned};
 use crate::query::spec::Value;
 use crate::query::vocabulary as pg;
 use std::collections::BTreeMap;
@@ -26,6 +26,7 @@ const CLASSES: [(&str, &str); 5] = [
 /// Names of the extremes and their percentiles in thousandths.
 const EXTREMES: [(&str, u128); 3] = [("worst1m", 1000), ("p99", 990), ("p999", 999)];
 
+type Key = (Option<String>, Option<String>);
 type Keys = Vec<(Key, Cells)>;
 
 /// The part, or `null` when nothing was observed.
@@ -41,7 +42,12 @@ pub fn compat(call: &Call, window: Window) -> QueryResult<String> {
     let scan = Scan::new(spec, call.store, window, call.cancel)?;
     let mut scanned = scan.sums(buckets, &[vec![&class, &event], vec![&class, &query]])?;
     let mut cubes = std::mem::take(&mut scanned.cubes).into_iter();
-    let mut keys = || cubes.next().unwrap_or_default().into_keys();
+    let text = |key| scan.register.text(key);
+    let texts = |((class, key), cells)| ((text(class), text(key)), cells);
+    let mut keys = || -> Keys {
+        let cells = cubes.next().unwrap_or_default().into_cells();
+        cells.map(texts).collect()
+    };
     let (events, queries) = (keys(), keys());
     if scanned.observed.total().observed_ms == 0 {
         return Ok("null".to_string());

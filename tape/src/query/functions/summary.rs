@@ -10,6 +10,7 @@ use crate::query::dimension::Dimension;
 use crate::query::error::QueryResult;
 use crate::query::number::Ratio;
 use crate::query::plan::{MAX_BUCKETS, Window, buckets};
+use crate::query::register::NULL;
 use crate::query::scan::{Scan, Scanned};
 use crate::query::spec::{Field, Sink, Type, Value};
 use crate::query::vocabulary as pg;
@@ -44,7 +45,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let groups = [vec![], vec![&wait], vec![&query], vec![&database]];
     let mut scanned = scan.sums(buckets, &groups)?;
     let mut cubes = std::mem::take(&mut scanned.cubes).into_iter();
-    let mut next = || ranked(cubes.next().unwrap_or_default());
+    let mut next = || ranked(&scan.register, cubes.next().unwrap_or_default());
     let (whole, waits, queries, databases) = (next(), next(), next(), next());
     let cells = whole.into_iter().next().map_or(Cells::default(), |k| k.1);
 
@@ -55,7 +56,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
         put(metric.to_string(), value)?;
     }
     let gaps = markers::gaps(call, window)?;
-    let active = databases.iter().filter(|d| d.0.is_some()).count();
+    let active = databases.iter().filter(|d| d.0 != NULL).count();
     put("databases_active".to_string(), Value::Int(active as i64))?;
     for (rank, (since, until, cause)) in gaps.iter().take(SHOWN).enumerate() {
         let line = format!("{} to {}: {cause}", time_text(*since), time_text(*until));
@@ -63,18 +64,19 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     }
     let all_ms = cells.sum_ms();
     for (rank, (key, cells)) in waits.iter().take(SHOWN).enumerate() {
-        let name = key.as_deref().unwrap_or("(null)");
+        let name = scan
+            .register
+            .text(*key)
+            .unwrap_or_else(|| "(null)".to_string());
         let line = format!("{name} {}", share(cells, &scanned, all_ms));
         put(format!("top_wait_{}", rank + 1), Value::Text(line))?;
     }
-    let texts = query_texts(&scan, queries.iter().take(SHOWN).map(|q| &q.0))?;
+    let texts = query_texts(&scan, queries.iter().take(SHOWN).map(|q| q.0))?;
     for (rank, (key, cells)) in queries.iter().take(SHOWN).enumerate() {
-        let name = key
-            .as_deref()
-            .or(pg::null_label(pg::QUERY_ID))
-            .unwrap_or("");
+        let null = || pg::null_label(pg::QUERY_ID).unwrap_or("").to_string();
+        let name = scan.register.text(*key).unwrap_or_else(null);
         let mut line = format!("{name} {}", share(cells, &scanned, all_ms));
-        if let Value::Text(text) = query_text(&texts, key, None) {
+        if let Value::Text(text) = query_text(&scan, &texts, *key, None) {
             line.push_str(": ");
             line.push_str(&text);
         }

@@ -113,7 +113,7 @@ pub fn series(
     let Some(by) = &spec.by else {
         let mut scanned = scan.sums(buckets, &[vec![]])?;
         let cube = scanned.cubes.pop().unwrap_or_default();
-        let cells = cube.into_keys().pop().map_or(Cells::default(), |k| k.1);
+        let cells = cube.into_cells().next().map_or(Cells::default(), |k| k.1);
         let all = Series {
             key: Value::Null,
             cells,
@@ -123,12 +123,12 @@ pub fn series(
     };
     let by = Dimension::find(spec.catalog, "dimension", by)?;
     let mut scanned = scan.sums(buckets, &[vec![&by]])?;
-    let ranked = ranked(scanned.cubes.pop().unwrap_or_default());
+    let ranked = ranked(&scan.register, scanned.cubes.pop().unwrap_or_default());
     let (own, rest) = split(ranked);
     let mut lines: Vec<Series> = own
         .into_iter()
         .map(|(key, cells)| Series {
-            key: key_text(&by.name, &key),
+            key: key_text(&scan.register, &by.name, key),
             cells,
             sessions: true,
         })

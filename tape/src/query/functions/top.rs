@@ -1,22 +1,24 @@
 //! `top`: the largest keys of a dimension, each whole or split by another.
 
 use super::answer::{
-    compare_keys, key_text, measures, numeric, only_database, query_text, query_texts, source,
+    Ranked, key_text, measures, numeric, only_database, query_text, query_texts, source,
     window_coverage,
 };
 use super::{Argument, Call, Function, aas};
+use crate::fast::{FastMap, FastSet};
 use crate::query::bucket::Buckets;
 use crate::query::cells::Cells;
+use crate::query::cube::{Cube, Sum};
 use crate::query::dimension::{Dimension, names};
 use crate::query::error::{QueryError, QueryResult};
+use crate::query::kept::{Choice, REST};
 use crate::query::number::Ratio;
 use crate::query::plan::{MAX_BUCKETS, Window, buckets, limit};
-use crate::query::scan::{Key, Scan, Scanned};
+use crate::query::register::{Id, Ids, Key, NULL, first_of};
+use crate::query::scan::{Scan, Scanned};
 use crate::query::spec::{Field, Sink, Type, Value};
 use crate::query::text::Texts;
 use crate::query::vocabulary as pg;
-use std::cmp::{Ordering, Reverse};
-use std::collections::{HashMap, HashSet};
 
 const FIELDS: &[Field] = &[
     ("key", Type::Text),
@@ -77,28 +79,30 @@ impl Order {
         }
     }
 
-    /// Largest first, ties by key, null last.
-    fn sort(self, rows: &mut Vec<(Option<String>, Cells)>, scanned: &Scanned) {
-        let observed = &scanned.observed;
+    /// The `n` largest first, ties by key, null last; and the others.
+    fn largest(self, rows: Ranked, n: usize, found: &Found, ids: &Ids) -> (Ranked, Ranked) {
+        let observed = &found.scanned.observed;
         let measure = |cells: &Cells| match self {
             Order::Avg => Ratio::new(cells.sum_ms().into(), 1).unwrap_or(Ratio::ZERO),
             Order::Peak => cells.peak(observed),
             Order::P99 => cells.p99(observed),
             Order::Sessions => Ratio::new(cells.sessions().into(), 1).unwrap_or(Ratio::ZERO),
         };
-        let mut measured: Vec<_> = std::mem::take(rows)
-            .into_iter()
-            .map(|row| (Reverse(measure(&row.1)), row))
-            .collect();
-        measured.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| compare_keys(&a.1.0, &b.1.0)));
-        rows.extend(measured.into_iter().map(|m| m.1));
+        let measured = rows.iter().enumerate();
+        let measured = measured.map(|(at, (key, cells))| (measure(cells), *key, at));
+        let first = first_of(measured, n, |a, b| {
+            b.0.cmp(&a.0).then_with(|| ids.compare(a.1, b.1))
+        });
+        let mut rows: Vec<Option<(Id, Cells)>> = rows.into_iter().map(Some).collect();
+        let own = first.into_iter().filter_map(|(_, _, at)| rows[at].take());
+        (own.collect(), rows.into_iter().flatten().collect())
     }
 }
 
 /// A line of the answer before it is printed.
 struct Line {
-    key: Option<String>,
-    by_key: Option<String>,
+    key: Id,
+    by_key: Id,
     /// `key` or `by_key` stand for what is left.
     other: bool,
     other_by: bool,
@@ -138,7 +142,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
         }
         _ => all(&scan, &shape, buckets, by_avg)?,
     };
-    let lines = lines(&shape, &mut found);
+    let lines = lines(&shape, &mut found, &scan.register.ids());
     let scanned = found.scanned;
     let texts = texts(&scan, &shape, &lines)?;
     print(&scan, &shape, &scanned, window, lines, &texts, sink)
@@ -148,7 +152,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
 struct Found {
     scanned: Scanned,
     /// Keys that have parts which were not chosen.
-    left: HashSet<Option<String>>,
+    left: FastSet<Id>,
     /// Only the largest keys have cells; these are of all keys together.
     whole: Option<Cells>,
 }
@@ -157,11 +161,18 @@ struct Found {
 fn all(scan: &Scan, shape: &Shape, buckets: Buckets, by_avg: bool) -> QueryResult<Found> {
     let mut groups = vec![vec![&shape.dimension]];
     groups.extend(shape.by.as_ref().map(|by| vec![&shape.dimension, by]));
-    let mut left = HashSet::new();
+    let mut left = FastSet::default();
+    let ids = || scan.register.ids();
     let scanned = match shape.by {
-        Some(_) if by_avg => {
-            let choose = |sizes| choose(shape.n, sizes, &mut left);
-            scan.chosen_sums(buckets, &groups, choose)?
+        Some(_) if by_avg => scan.chosen_sums(buckets, &groups, |sizes| {
+            choose_parts(shape.n, sizes, &groups, &mut left, &ids())
+        })?,
+        None if by_avg && scan.may_have_many(&shape.dimension) => {
+            scan.chosen_sums(buckets, &groups, |sizes| {
+                let keys = largest_of(shape.n, sizes.sums(), &ids());
+                let keys = keys.into_iter().map(|(key, _)| key);
+                vec![Choice::of(&groups[0], keys).with_rest()]
+            })?
         }
         _ => scan.sums(buckets, &groups)?,
     };
@@ -175,96 +186,110 @@ fn all(scan: &Scan, shape: &Shape, buckets: Buckets, by_avg: bool) -> QueryResul
 /// The largest keys, and all together.
 fn largest(scan: &Scan, shape: &Shape, buckets: Buckets) -> QueryResult<Found> {
     let mut is_rest = false;
-    let choose = |sizes: Vec<(Key, i64)>| {
-        let mut sizes: Vec<Weighed> = sizes.into_iter().map(|(key, sum)| (key.0, sum)).collect();
-        sizes.sort_by(larger);
-        is_rest = sizes.len() > shape.n;
-        let chosen = sizes.into_iter().take(shape.n);
-        chosen.map(|(key, _)| (key, None)).collect()
-    };
-    let mut scanned = scan.largest_sums(buckets, &shape.dimension, choose)?;
-    let whole = scanned.cubes.remove(0).into_keys().pop();
+    let mut scanned = scan.largest_sums(buckets, &shape.dimension, |sizes| {
+        is_rest = sizes.sums().nth(shape.n).is_some();
+        let keys = largest_of(shape.n, sizes.sums(), &scan.register.ids());
+        let keys = keys.into_iter().map(|(key, _)| key);
+        let all = Choice::of(&[], [(NULL, NULL)]);
+        vec![all, Choice::of(&[&shape.dimension], keys)]
+    })?;
+    let whole = scanned.cubes.remove(0).into_cells().next();
     let whole = whole.map_or(Cells::default(), |key| key.1);
     Ok(Found {
         scanned,
-        left: HashSet::new(),
+        left: FastSet::default(),
         whole: is_rest.then_some(whole),
     })
 }
 
-/// Largest first, ties by key.
-fn larger(a: &Weighed, b: &Weighed) -> Ordering {
-    b.1.cmp(&a.1).then_with(|| compare_keys(&a.0, &b.0))
-}
-
 /// A key with its Σ weight.
-type Weighed = (Option<String>, i64);
+type Weighed = (Key, i64);
+
+/// The `n` largest first, ties by the last of their dimensions.
+fn largest_of(n: usize, sizes: impl IntoIterator<Item = Weighed>, ids: &Ids) -> Vec<Weighed> {
+    first_of(sizes.into_iter(), n, |(a, a_ms), (b, b_ms)| {
+        let by_text = || ids.compare(a.0, b.0).then_with(|| ids.compare(a.1, b.1));
+        b_ms.cmp(a_ms).then_with(by_text)
+    })
+}
 
 /// The `n` largest parts of the `n` largest keys; `left` gets the keys that
 /// have more.
-fn choose(n: usize, sizes: Vec<(Key, i64)>, left: &mut HashSet<Option<String>>) -> HashSet<Key> {
-    let mut keys: HashMap<Option<String>, (i64, Vec<Weighed>)> = HashMap::new();
-    for ((key, by), size) in sizes {
-        let (sum, parts) = keys.entry(key).or_default();
-        *sum += size;
-        parts.push((by, size));
+fn choose_parts(
+    n: usize,
+    sizes: &Cube<Sum>,
+    groups: &[Vec<&Dimension>],
+    left: &mut FastSet<Id>,
+    ids: &Ids,
+) -> Vec<Choice> {
+    let mut keys: FastMap<Id, i64> = FastMap::default();
+    for ((key, _), sum_ms) in sizes.sums() {
+        *keys.entry(key).or_default() += sum_ms;
     }
-    let mut ranked: Vec<Weighed> = keys.iter().map(|(key, all)| (key.clone(), all.0)).collect();
-    ranked.sort_by(larger);
-    let mut chosen = HashSet::new();
-    for (key, _) in ranked.into_iter().take(n) {
-        let mut parts = keys.remove(&key).unwrap_or_default().1;
-        parts.sort_by(larger);
-        if parts.len() > n {
-            left.insert(key.clone());
+    let keys = keys.into_iter().map(|(key, sum_ms)| ((key, NULL), sum_ms));
+    let keys = largest_of(n, keys, ids);
+    let mut parts: FastMap<Id, Vec<Weighed>> =
+        keys.iter().map(|(key, _)| (key.0, Vec::new())).collect();
+    for part in sizes.sums() {
+        if let Some(parts) = parts.get_mut(&part.0.0) {
+            parts.push(part);
         }
-        let parts = parts.into_iter().take(n);
-        chosen.extend(parts.map(|(by, _)| (key.clone(), by)));
     }
-    chosen
+    let mut chosen = Vec::new();
+    for (key, parts) in parts {
+        if parts.len() > n {
+            left.insert(key);
+        }
+        chosen.extend(largest_of(n, parts, ids).into_iter().map(|(part, _)| part));
+    }
+    let keys = keys.into_iter().map(|(key, _)| key);
+    let keys = Choice::of(&groups[0], keys).with_rest();
+    vec![keys, Choice::of(&groups[1], chosen)]
 }
 
 /// Ranks and cuts.
-fn lines(shape: &Shape, found: &mut Found) -> Vec<Line> {
-    let Found { scanned, left, .. } = found;
-    let mut cubes = std::mem::take(&mut scanned.cubes).into_iter();
-    let whole = cubes.next().unwrap_or_default().into_keys();
-    let mut whole: Vec<(Option<String>, Cells)> = whole
-        .into_iter()
-        .map(|(key, cells)| (key.0, cells))
-        .collect();
-    shape.order.sort(&mut whole, scanned);
-    let rest = whole.split_off(shape.n.min(whole.len()));
+fn lines(shape: &Shape, found: &mut Found, ids: &Ids) -> Vec<Line> {
+    let mut cubes = std::mem::take(&mut found.scanned.cubes).into_iter();
+    let (mut keys, mut rest): (Ranked, Ranked) = (Vec::new(), Vec::new());
+    for (key, cells) in cubes.next().unwrap_or_default().into_cells() {
+        match key {
+            REST => rest.push((NULL, cells)),
+            (key, _) => keys.push((key, cells)),
+        }
+    }
+    let (whole, left) = shape.order.largest(keys, shape.n, found, ids);
+    rest.extend(left);
     let rest = match &found.whole {
         Some(all) => {
             let rest = all.without(whole.iter().map(|key| &key.1));
-            Some(rest.with_finished(std::mem::take(&mut scanned.rest)))
+            Some(rest.with_finished(std::mem::take(&mut found.scanned.rest)))
         }
-        None if rest.is_empty() => None,
-        None => Some(Cells::merged(rest.iter().map(|r| &r.1))),
+        None => merged(&rest),
     };
     let mut lines = Vec::new();
     match cubes.next() {
         None => lines.extend(whole.into_iter().map(|(key, cells)| Line {
             key,
-            by_key: None,
+            by_key: NULL,
             other: false,
             other_by: false,
             cells,
         })),
         Some(cube) => {
-            let mut parts = by_key(cube.into_keys());
+            let mut parts: FastMap<Id, Ranked> = FastMap::default();
+            for ((key, by), cells) in cube.into_cells() {
+                parts.entry(key).or_default().push((by, cells));
+            }
             for (key, cells) in whole {
                 let parts = parts.remove(&key).unwrap_or_default();
-                let rest = left.contains(&key).then_some(cells);
-                split(shape, scanned, key, parts, rest, &mut lines);
+                split(shape, found, (key, cells), parts, ids, &mut lines);
             }
         }
     }
     if let Some(cells) = rest {
         lines.push(Line {
-            key: None,
-            by_key: None,
+            key: NULL,
+            by_key: NULL,
             other: true,
             other_by: shape.by.is_some(),
             cells,
@@ -273,35 +298,28 @@ fn lines(shape: &Shape, found: &mut Found) -> Vec<Line> {
     lines
 }
 
-type Parts = Vec<(Option<String>, Cells)>;
-
-fn by_key(cells: Vec<(Key, Cells)>) -> HashMap<Option<String>, Parts> {
-    let mut parts: HashMap<Option<String>, Parts> = HashMap::new();
-    for ((key, by), cells) in cells {
-        parts.entry(key).or_default().push((by, cells));
-    }
-    parts
+/// What is left, if anything is.
+fn merged(rest: &Ranked) -> Option<Cells> {
+    (!rest.is_empty()).then(|| Cells::merged(rest.iter().map(|r| &r.1)))
 }
 
-/// The largest parts of one key and what is left. With `whole`, the cells of
-/// the key, there are more parts than those given.
+/// The largest parts of one key and what is left, which may be more than the
+/// parts given.
 fn split(
     shape: &Shape,
-    scanned: &Scanned,
-    key: Option<String>,
-    mut parts: Parts,
-    whole: Option<Cells>,
+    found: &Found,
+    (key, whole): (Id, Cells),
+    parts: Ranked,
+    ids: &Ids,
     lines: &mut Vec<Line>,
 ) {
-    shape.order.sort(&mut parts, scanned);
-    let rest = parts.split_off(shape.n.min(parts.len()));
-    let rest = match whole {
-        Some(cells) => Some(cells.without(parts.iter().map(|part| &part.1))),
-        None if rest.is_empty() => None,
-        None => Some(Cells::merged(rest.iter().map(|r| &r.1))),
+    let (parts, rest) = shape.order.largest(parts, shape.n, found, ids);
+    let rest = match found.left.contains(&key) {
+        true => Some(whole.without(parts.iter().map(|part| &part.1))),
+        false => merged(&rest),
     };
     lines.extend(parts.into_iter().map(|(by_key, cells)| Line {
-        key: key.clone(),
+        key,
         by_key,
         other: false,
         other_by: false,
@@ -310,7 +328,7 @@ fn split(
     if let Some(cells) = rest {
         lines.push(Line {
             key,
-            by_key: None,
+            by_key: NULL,
             other: false,
             other_by: true,
             cells,
@@ -322,9 +340,9 @@ fn split(
 fn texts(scan: &Scan, shape: &Shape, lines: &[Line]) -> QueryResult<Texts> {
     let by_is_query = shape.by.as_ref().is_some_and(|by| by.name == pg::QUERY_ID);
     if shape.dimension.name == pg::QUERY_ID {
-        query_texts(scan, lines.iter().map(|line| &line.key))
+        query_texts(scan, lines.iter().map(|line| line.key))
     } else if by_is_query {
-        query_texts(scan, lines.iter().map(|line| &line.by_key))
+        query_texts(scan, lines.iter().map(|line| line.by_key))
     } else {
         Ok(Texts::default())
     }
@@ -349,16 +367,17 @@ fn print(
         let text = match &shape.by {
             _ if shape.dimension.name == pg::QUERY_ID => {
                 let by_database = shape.by.as_ref().is_some_and(|by| by.name == "database");
-                let same = line.by_key.clone().filter(|_| by_database);
-                query_text(texts, &line.key, same.or(database.clone()).as_deref())
+                let same = scan.register.text(line.by_key).filter(|_| by_database);
+                query_text(scan, texts, line.key, same.or(database.clone()).as_deref())
             }
             Some(by) if by.name == pg::QUERY_ID => {
-                query_text(texts, &line.by_key, database.as_deref())
+                query_text(scan, texts, line.by_key, database.as_deref())
             }
             _ => Value::Null,
         };
-        let key = key_text(&shape.dimension.name, &line.key);
-        let by_key = shape.by.as_ref().map(|by| key_text(&by.name, &line.by_key));
+        let text_of = |dimension: &Dimension, key| key_text(&scan.register, &dimension.name, key);
+        let key = text_of(&shape.dimension, line.key);
+        let by_key = shape.by.as_ref().map(|by| text_of(by, line.by_key));
         let mut row = vec![
             if line.other { other() } else { key },
             if line.other_by {

@@ -1,0 +1,228 @@
+//! The keys of a question as numbers. A key is looked up once for each entry of
+//! a dictionary that the question meets; everything behind that compares and
+//! adds up numbers. Texts are made of the keys that are printed, and ties are
+//! broken by what their texts would be.
+
+use crate::fast::FastMap;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A key: within a question equal ones have the same id.
+pub type Id = u32;
+
+/// The id of null.
+pub const NULL: Id = 0;
+
+/// The keys of up to two dimensions.
+pub type Key = (Id, Id);
+
+/// A key as a dictionary has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Atom {
+    /// No key.
+    Null,
+    /// What is shown in decimal.
+    Number(i64),
+    /// A text that is known.
+    Text(Id),
+}
+
+/// The keys of a question, which threads share.
+#[derive(Clone, Default)]
+pub struct Register(Arc<Mutex<Ids>>);
+
+/// The keys by id and the other way round.
+pub struct Ids {
+    /// By id: the number; 0 for null and texts.
+    values: Vec<i64>,
+    numbers: FastMap<i64, Id>,
+    texts: FastMap<Id, Arc<str>>,
+    by_text: HashMap<Arc<str>, Id>,
+}
+
+impl Default for Ids {
+    fn default() -> Ids {
+        Ids {
+            values: vec![0],
+            numbers: FastMap::default(),
+            texts: FastMap::default(),
+            by_text: HashMap::new(),
+        }
+    }
+}
+
+impl Register {
+    /// The ids; who holds them keeps other threads from finding any.
+    pub fn ids(&self) -> MutexGuard<'_, Ids> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The key of a text.
+    pub fn atom(&self, text: Option<&str>) -> Atom {
+        text.map_or(Atom::Null, |text| Atom::Text(self.ids().of_text(text)))
+    }
+
+    /// The text of a key.
+    pub fn text(&self, id: Id) -> Option<String> {
+        self.ids().text(id)
+    }
+
+    /// The same for one that has no id.
+    pub fn shown(&self, atom: Atom) -> Option<String> {
+        match atom {
+            Atom::Null => None,
+            Atom::Number(number) => Some(number.to_string()),
+            Atom::Text(id) => self.text(id),
+        }
+    }
+}
+
+impl Ids {
+    /// The id of a key.
+    #[inline]
+    pub fn of(&mut self, atom: Atom) -> Id {
+        match atom {
+            Atom::Null => NULL,
+            Atom::Text(id) => id,
+            Atom::Number(number) => {
+                let next = self.values.len() as Id;
+                let id = *self.numbers.entry(number).or_insert(next);
+                if id == next {
+                    self.values.push(number);
+                }
+                id
+            }
+        }
+    }
+
+    fn of_text(&mut self, text: &str) -> Id {
+        if let Some(id) = self.by_text.get(text) {
+            return *id;
+        }
+        let (id, text) = (self.values.len() as Id, Arc::<str>::from(text));
+        self.values.push(0);
+        self.texts.insert(id, text.clone());
+        self.by_text.insert(text, id);
+        id
+    }
+
+    /// The text of a key.
+    pub fn text(&self, id: Id) -> Option<String> {
+        match self.texts.get(&id) {
+            _ if id == NULL => None,
+            Some(text) => Some(text.to_string()),
+            None => Some(self.values[id as usize].to_string()),
+        }
+    }
+
+    /// In the order of their texts, null last.
+    pub fn compare(&self, a: Id, b: Id) -> Ordering {
+        let value = |id: Id| self.values[id as usize];
+        if a == NULL || b == NULL {
+            return (a == NULL).cmp(&(b == NULL));
+        }
+        if value(a) != 0 && value(b) != 0 {
+            return compare_decimals(value(a), value(b));
+        }
+        match (self.texts.get(&a), self.texts.get(&b)) {
+            (Some(a), Some(b)) => a.cmp(b),
+            _ => self.text(a).cmp(&self.text(b)),
+        }
+    }
+}
+
+/// The order of two numbers as texts.
+fn compare_decimals(a: i64, b: i64) -> Ordering {
+    if (a < 0) != (b < 0) {
+        return a.cmp(&b);
+    }
+    let (a, b) = (a.unsigned_abs(), b.unsigned_abs());
+    let digits = |size: u64| size.checked_ilog10().unwrap_or(0);
+    let (a_digits, b_digits) = (digits(a), digits(b));
+    // The shorter one with zeros behind it, and before what is equal then; none
+    // has more than 19 digits.
+    match a_digits.cmp(&b_digits) {
+        Ordering::Equal => a.cmp(&b),
+        Ordering::Less => (a * 10_u64.pow(b_digits - a_digits))
+            .cmp(&b)
+            .then(Ordering::Less),
+        Ordering::Greater => a
+            .cmp(&(b * 10_u64.pow(a_digits - b_digits)))
+            .then(Ordering::Greater),
+    }
+}
+
+/// The first `n` of some things by an order in which no two are equal, in that
+/// order. No more than twice as many are held.
+pub fn first_of<T: Copy>(
+    all: impl Iterator<Item = T>,
+    n: usize,
+    order: impl Fn(&T, &T) -> Ordering,
+) -> Vec<T> {
+    let mut first: Vec<T> = Vec::new();
+    let mut last: Option<T> = None;
+    for one in all {
+        if last.is_some_and(|last| order(&last, &one).is_le()) {
+            continue;
+        }
+        first.push(one);
+        if first.len() >= n.saturating_mul(2).max(64) {
+            first.select_nth_unstable_by(n - 1, &order);
+            first.truncate(n);
+            last = first.last().copied();
+        }
+    }
+    first.sort_unstable_by(&order);
+    first.truncate(n);
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn number() -> impl Strategy<Value = i64> {
+        let near = (0..19_u32, -3..=3_i64).prop_map(|(p, d)| 10_i64.pow(p) + d);
+        let signed = (near, any::<bool>()).prop_map(|(n, minus)| if minus { -n } else { n });
+        prop_oneof![any::<i64>(), -200..200_i64, signed]
+    }
+
+    fn key() -> impl Strategy<Value = Option<String>> {
+        let word = prop::sample::select(vec!["?", "(cycle)", "", "12a", "é"]);
+        let number = number().prop_map(|n| Some(n.to_string()));
+        prop_oneof![4 => number, 1 => word.prop_map(|w| Some(w.into())), 1 => Just(None)]
+    }
+
+    proptest! {
+        #[test]
+        fn keys_are_in_the_order_of_their_texts(keys in prop::collection::vec(key(), 1..40)) {
+            let register = Register::default();
+            let id = |key: &Option<String>| {
+                let number = key.as_ref().and_then(|key| key.parse().ok());
+                let atom = number.map_or_else(|| register.atom(key.as_deref()), Atom::Number);
+                register.ids().of(atom)
+            };
+            let mut found: Vec<Id> = keys.iter().map(id).collect();
+            let ids = register.ids();
+            found.sort_by(|a, b| ids.compare(*a, *b));
+            let mut expected = keys.clone();
+            expected.sort_by_key(|key| (key.is_none(), key.clone()));
+            let found: Vec<Option<String>> = found.iter().map(|id| ids.text(*id)).collect();
+            prop_assert_eq!(found, expected);
+        }
+
+        #[test]
+        fn the_first_are_those_of_all_in_order(
+            mut all in prop::collection::hash_set(0..2_000_u32, 0..600),
+            n in 1..40_usize,
+        ) {
+            let mut expected: Vec<u32> = all.iter().copied().collect();
+            let found = first_of(all.drain(), n, |a, b| b.cmp(a));
+            expected.sort_by(|a, b| b.cmp(a));
+            expected.truncate(n);
+            prop_assert_eq!(found, expected);
+        }
+    }
+}
