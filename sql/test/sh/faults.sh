@@ -33,8 +33,10 @@ for ((i = 0; i < 600; i++)); do
 	sleep 0.1
 done
 same "$seen" t "ticks are taken meanwhile"
-exec 9>&-
+# also those that have not come to open the pipe, who would wait for ever
+kill "${crowd[@]}" 2>/dev/null || true
 wait "${crowd[@]}" || true
+exec 9>&-
 echo "\\q" >&8
 # the status of a backend ends a moment after its client
 for ((i = 0; i < 600; i++)); do ! command psql -qAtX -c "select" 2>/dev/null || break; sleep 0.1; done
