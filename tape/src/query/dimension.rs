@@ -1,5 +1,6 @@
-//! Dimensions: what rows are filtered and grouped by. Each is resolved once
-//! per part on the rows of its dictionary; a run then costs a table lookup.
+//! Dimensions: what rows are filtered and grouped by. A run has a code, mostly
+//! its reference to a dictionary; the key of a code is looked up once a file,
+//! when a run of the window has it.
 
 use super::error::{QueryError, QueryResult};
 use super::register::{Atom, Id, Register};

@@ -1,7 +1,7 @@
-//! Keys of pieces that the first of two passes over a window has found, kept
-//! for the second, which then decodes and numbers no column of keys again: two
-//! bytes a piece, and four for their ticks where these are not computed, as long
-//! as all of them take little memory.
+//! What the first of two passes over a window has found: Σ weight of its keys,
+//! and the keys of its pieces, kept for the second pass, which then decodes and
+//! numbers no column of keys again: two bytes a piece, and four for their ticks
+//! where these are not computed, as long as all of them take little memory.
 
 use super::cube::{Cube, Sum};
 use super::dimension::Dimension;
