@@ -14,6 +14,7 @@ use crate::log::{IDENTITY_BYTES, LogDamage, parse_identity};
 use crate::part::Identity;
 use crate::schema::{FAR_MS, Schema};
 use crate::storage::{ReadFile, read_all};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -130,15 +131,30 @@ impl Bytes {
     }
 
     fn read(&self, offset: u64, bytes: usize) -> Result<Vec<u8>> {
-        let short = || self.damaged("file that ends too early", self.length);
-        let end = offset.checked_add(bytes as u64);
-        end.filter(|end| *end <= self.length).ok_or_else(short)?;
+        self.check_end(offset, bytes)?;
         let mut buffer = vec![0; bytes];
-        let read = self.file.read_at(offset, &mut buffer);
+        self.read_to(offset, &mut buffer)?;
+        Ok(buffer)
+    }
+
+    fn read_to(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.check_end(offset, buffer.len())?;
+        let read = self.file.read_at(offset, buffer);
         match read.map_err(|e| Error::io("read file", &self.path, e))? {
-            n if n == bytes => Ok(buffer),
-            _ => Err(short()),
+            n if n == buffer.len() => Ok(()),
+            _ => Err(self.short()),
         }
+    }
+
+    /// No memory is taken for what the file has not.
+    fn check_end(&self, offset: u64, bytes: usize) -> Result<()> {
+        let end = offset.checked_add(bytes as u64);
+        let end = end.filter(|end| *end <= self.length);
+        end.map(|_| ()).ok_or_else(|| self.short())
+    }
+
+    fn short(&self) -> Error {
+        self.damaged("file that ends too early", self.length)
     }
 
     fn chunk_bytes(&self, entry: &Entry) -> Result<usize> {
@@ -206,27 +222,35 @@ impl Bytes {
         parse_identity(&head[8..]).ok_or_else(|| self.damaged("head without an identity", 0))
     }
 
-    /// The footer chunk and where it is, as the tail says.
-    fn footer_chunk(&self) -> Result<(Vec<u8>, u64)> {
+    /// Parses the footer chunk, of which the tail says where it is. The end of
+    /// the file is read into memory that a thread keeps: to take and clear it
+    /// for each of many files costs as much as all they say.
+    fn with_footer_chunk<T>(&self, parse: impl Fn(&[u8], u64) -> Result<T>) -> Result<T> {
+        thread_local! {
+            static END: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        }
         let from = self.length.saturating_sub(END_BYTES as u64);
-        let mut end = self.read(from, (self.length - from) as usize)?;
         let at = self.length.saturating_sub(TAIL_BYTES as u64);
         let broken = || self.damaged("damaged tail of a sealed file", at);
-        let tail = end.len().checked_sub(TAIL_BYTES).ok_or_else(broken)?;
-        let tail = end.split_off(tail);
-        let (crc, rest) = (u32_at(&tail, 16), &tail[..16]);
+        let mut buffer = END.take();
+        buffer.resize((self.length - from) as usize, 0);
+        self.read_to(from, &mut buffer)?;
+        let before = buffer.len().checked_sub(TAIL_BYTES).ok_or_else(broken)?;
+        let (end, tail) = buffer.split_at(before);
+        let (crc, rest) = (u32_at(tail, 16), &tail[..16]);
         if tail[..4] != TAIL_MAGIC || crc != Some(crc32c(rest)) {
             return Err(broken());
         }
-        let length = u32_at(&tail, 4).unwrap_or(0) as usize;
-        let offset = u64_at(&tail, 8).unwrap_or(0);
-        match offset.checked_sub(from) {
+        let length = u32_at(tail, 4).unwrap_or(0) as usize;
+        let offset = u64_at(tail, 8).unwrap_or(0);
+        let parsed = match offset.checked_sub(from) {
             Some(skip) if offset.checked_add(length as u64) == Some(at) => {
-                end.drain(..skip as usize);
-                Ok((end, offset))
+                parse(&end[skip as usize..], offset)
             }
-            _ => Ok((self.read(offset, length)?, offset)),
-        }
+            _ => parse(&self.read(offset, length)?, offset),
+        };
+        END.set(buffer);
+        parsed
     }
 }
 
@@ -257,21 +281,23 @@ impl Footer {
     }
 
     pub(crate) fn from_tail(bytes: &Bytes) -> Result<Footer> {
-        let head = bytes.read(0, HEAD_BYTES)?;
+        let mut head = [0; HEAD_BYTES];
+        bytes.read_to(0, &mut head)?;
         let head_error = match bytes.parse_head(&head) {
             Err(error) if error.kind == Kind::Version => return Err(error),
             head => head.err(),
         };
-        let (chunk, offset) = bytes.footer_chunk()?;
-        let (entry, data) = bytes.parse_chunk(&chunk, offset)?;
-        if entry.kind != FOOTER {
-            return Err(bytes.damaged("tail that does not lead to the footer", offset));
-        }
-        let footer = match entry.plain_bytes {
-            0 => parse_footer(data),
-            _ => parse_footer(&bytes.plain(&entry, data)?),
-        };
-        let mut footer = footer.ok_or_else(|| bytes.damaged("footer that is not valid", offset))?;
+        let mut footer = bytes.with_footer_chunk(|chunk, offset| {
+            let (entry, data) = bytes.parse_chunk(chunk, offset)?;
+            if entry.kind != FOOTER {
+                return Err(bytes.damaged("tail that does not lead to the footer", offset));
+            }
+            let footer = match entry.plain_bytes {
+                0 => parse_footer(data),
+                _ => parse_footer(&bytes.plain(&entry, data)?),
+            };
+            footer.ok_or_else(|| bytes.damaged("footer that is not valid", offset))
+        })?;
         if let Some(error) = head_error {
             let damage = damage_of(0, HEAD_BYTES as u64, error.message);
             footer.damage.push(damage);
