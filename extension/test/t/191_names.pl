@@ -20,14 +20,16 @@ my %text = (
 	sql_ascii => "\xef\xbf\xbd\xef\xbf\xbdt\xc3\xa9");
 
 # The attributes of the only session of an application, each once, or those of
-# its newest sample.
+# its newest sample. A statement that is still being analysed has no identifier
+# yet, and no text.
 sub seen
 {
 	my ($application, $columns, %opt) = @_;
 	my $n = $opt{newest} ? 1 : 'NULL';
 
 	return $node->safe_psql($opt{db} // 'postgres',
-		"SELECT DISTINCT $columns FROM tacho.samples(n => $n, application => '$application') ORDER BY 1");
+		"SELECT DISTINCT $columns FROM tacho.samples(n => $n, application => '$application')
+		  WHERE query_id IS NOT NULL ORDER BY 1");
 }
 
 # Waits until what seen() returns is this.
