@@ -352,6 +352,7 @@ mod tests {
             let cells = cells(&sums);
             prop_assert!(cells.scaled(&observed).is_some());
             let buckets = observed.observed_buckets();
+            prop_assert_eq!(buckets, weights_ms.iter().filter(|ms| **ms > 0).count());
             let expected = number::p99(cells.loads(&observed), buckets, |load| load);
             prop_assert_eq!(cells.p99(&observed), expected.unwrap_or(Ratio::ZERO));
         }

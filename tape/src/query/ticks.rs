@@ -383,6 +383,8 @@ pub struct Observed {
     weights_ms: Vec<i64>,
     /// What the weights of all buckets divide, once indexed.
     common_ms: Option<i64>,
+    /// In how many of them something was observed, once indexed.
+    observed_buckets: Option<usize>,
     /// All of the buckets that are finished, and in how many of them something
     /// was observed.
     finished: (Coverage, usize),
@@ -483,6 +485,7 @@ impl Observed {
         let (first, range) = (first.0, (last.0 - first.0) as usize + 1);
         let weights = self.by_bucket.iter().map(|b| b.1.observed_ms);
         self.common_ms = common_multiple(weights);
+        self.observed_buckets = Some(self.count_observed());
         if range > 8 * self.by_bucket.len() + 1024 {
             return;
         }
@@ -520,7 +523,13 @@ impl Observed {
 
     /// Buckets where something was observed.
     pub fn observed_buckets(&self) -> usize {
+        // Asked for each key.
+        let known = self.observed_buckets;
+        known.unwrap_or_else(|| self.count_observed()) + self.finished.1
+    }
+
+    fn count_observed(&self) -> usize {
         let some = self.by_bucket.iter().filter(|b| b.1.observed_ms > 0);
-        some.count() + self.finished.1
+        some.count()
     }
 }
