@@ -29,7 +29,8 @@ fn catalog() -> Schema {
 
 fn part(number: u64) -> Part {
     let mut b = PartBuilder::new(Arc::new(catalog().with_runs())).unwrap();
-    let session = [("pid", 7), ("category", 1)];
+    let application = b.name(&number.to_string().repeat(2_000)).unwrap();
+    let session = [("pid", 7), ("category", 1), ("application", application)];
     let session = b.intern("session", &session).unwrap();
     for tick in number * TICKS..(number + 1) * TICKS {
         let time = 1_000 * tick as i64;
@@ -46,6 +47,7 @@ fn part(number: u64) -> Part {
 
 #[derive(Default)]
 struct How<'a> {
+    dimension: Option<&'a str>,
     progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
     bucket_us: Option<i64>,
     memory_bytes: Option<u64>,
@@ -57,7 +59,7 @@ fn ask(how: &How, cancel: &AtomicBool) -> Result<(), QueryError> {
     let end = (PARTS * TICKS) as i64 * 1_000_000;
     let mut spec = Spec::new(&catalog, end);
     spec.since_us = Some(0);
-    spec.dimension = Some("pid".into());
+    spec.dimension = Some(how.dimension.unwrap_or("pid").into());
     spec.progress = how.progress;
     spec.bucket_us = how.bucket_us;
     spec.memory_bytes = how.memory_bytes;
@@ -96,6 +98,19 @@ fn every_part_is_told_once() {
     };
     ask(&how, &AtomicBool::new(false)).unwrap();
     assert_eq!(told.load(Ordering::Relaxed) as u64, PARTS);
+}
+
+#[test]
+fn keys_that_do_not_fit_into_memory_are_an_error() {
+    let with = |dimension| How {
+        dimension: Some(dimension),
+        memory_bytes: Some(1 << 17),
+        ..How::default()
+    };
+    let never = AtomicBool::new(false);
+    ask(&with("pid"), &never).unwrap();
+    let error = ask(&with("application"), &never).unwrap_err();
+    assert_eq!(error.sqlstate, "53200");
 }
 
 #[test]

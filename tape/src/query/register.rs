@@ -39,6 +39,8 @@ pub struct Ids {
     numbers: FastMap<i64, Id>,
     texts: FastMap<Id, Arc<str>>,
     by_text: HashMap<Arc<str>, Id>,
+    /// Bytes of all texts.
+    text_bytes: usize,
 }
 
 impl Default for Ids {
@@ -48,6 +50,7 @@ impl Default for Ids {
             numbers: FastMap::default(),
             texts: FastMap::default(),
             by_text: HashMap::new(),
+            text_bytes: 0,
         }
     }
 }
@@ -102,9 +105,18 @@ impl Ids {
         }
         let (id, text) = (self.values.len() as Id, Arc::<str>::from(text));
         self.values.push(0);
+        self.text_bytes += text.len();
         self.texts.insert(id, text.clone());
         self.by_text.insert(text, id);
         id
+    }
+
+    /// Bytes that the keys take.
+    pub fn bytes(&self) -> usize {
+        self.values.capacity() * size_of::<i64>()
+            + self.numbers.capacity() * size_of::<(i64, Id)>()
+            + (self.texts.capacity() + self.by_text.capacity()) * size_of::<(Arc<str>, Id)>()
+            + self.text_bytes
     }
 
     /// The text of a key.

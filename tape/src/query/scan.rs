@@ -45,8 +45,8 @@ pub struct Scan<'a> {
     held: AtomicUsize,
 }
 
-/// The share of the memory limit that sums may take: what is added to them
-/// and the columns at hand need the rest.
+/// The share of the memory limit that sums and their keys may take: what is
+/// added to them and the columns at hand need the rest.
 const MEMORY_SHARE: u64 = 2;
 
 /// What a scan found.
@@ -482,6 +482,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let more = held.saturating_sub(self.held);
         self.held = held;
         let all = self.scan.held.fetch_add(more, Ordering::Relaxed) + more;
+        let all = all + self.scan.register.ids().bytes();
         match all as u64 <= limit / MEMORY_SHARE {
             true => Ok(()),
             false => Err(QueryError::out_of_memory(limit)),
@@ -577,9 +578,6 @@ impl<'s, 'p> Worker<'s, 'p> {
                 .iter()
                 .map(|dimension| dimension.resolve(view, &selected.runs))
                 .collect::<QueryResult<_>>()?;
-            if !group.iter().all(|dimension| dimension.is_shared(view.part)) {
-                *coder = Coder::default();
-            }
             let keys = coder.numbers(view, &selected, &dimensions, &mut self.numbers)?;
             self.scan.check_cancel()?;
             match self.question.detail {
