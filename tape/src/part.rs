@@ -221,16 +221,11 @@ impl Part {
         is_wanted: impl Fn(i64) -> bool,
     ) -> Result<Range<usize>> {
         let place = self.schema.column(table, column);
-        let spans = match place.and_then(|(t, c)| self.source.spans(t, c)) {
-            Some(spans) => spans,
-            None => {
-                let values = self.ints(table, column)?;
-                let span = |value: &i64| Span {
-                    rows: 1,
-                    value: *value,
-                };
-                values.iter().map(span).collect()
-            }
+        let Some(spans) = place.and_then(|(t, c)| self.source.spans(t, c)) else {
+            let values = self.ints(table, column)?;
+            let first = values.iter().position(|value| is_wanted(*value));
+            let last = values.iter().rposition(|value| is_wanted(*value));
+            return Ok(first.unwrap_or(0)..last.map_or(0, |last| last + 1));
         };
         let (mut found, mut end) = (None, 0);
         for span in spans {

@@ -25,7 +25,8 @@ pub fn of_server(words: impl Iterator<Item = OsString>) -> Option<Args> {
     let function = words.next()?.ok().filter(|word| !word.starts_with('-'));
     let rest: Vec<String> = words.collect::<Result<_, _>>().ok()?;
     let asks_help = rest.iter().any(|word| word == "--help" || word == "-?");
-    (is_question && !asks_help).then_some(Args {
+    let is_plain = !asks_help && rest.first().is_none_or(|word| word != "--");
+    (is_question && is_plain).then_some(Args {
         function: function?,
         rest,
     })
@@ -49,11 +50,17 @@ mod tests {
     fn a_question_of_the_server_is_told_from_commands_of_people() {
         let rest = ["--n=10", "--tape", "x"].map(String::from).to_vec();
         assert_eq!(of("query top --n=10 --tape x"), Some(("top".into(), rest)));
-        let others = ["top --n=10", "query", "query --help", "query top --help"];
-        for line in others
-            .into_iter()
-            .chain(["query top -?", "query -- top", ""])
-        {
+        let others = [
+            "",
+            "top --n=10",
+            "query",
+            "query --help",
+            "query top --help",
+            "query top -?",
+            "query -- top",
+            "query top -- --n=1",
+        ];
+        for line in others {
             assert_eq!(of(line), None, "{line}");
         }
     }
