@@ -8,10 +8,11 @@ use warnings;
 use Exporter 'import';
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT_OK = qw(at tacho_cluster tacho_session server_ms wait_for_marker
-  wait_for_ticks);
+our @EXPORT_OK = qw(at refusal tacho_cluster tacho_session server_ms
+  wait_for_marker wait_for_ticks);
 
 # A started cluster that records into its own directory, at its interval also
 # on a machine so busy that a sample takes long. Its sampler has begun: what
@@ -62,6 +63,17 @@ sub tacho_session
 		[ psql_path(), '-XAtq', '-d', $conninfo ],
 		'<', \$self->{in}, '>', \$self->{out}, '2>&1');
 	return bless $self, 'TachoTest::Session';
+}
+
+# What a client is told that is not let in. It is given no statement to read,
+# which it could leave behind.
+sub refusal
+{
+	my ($node, $user) = @_;
+	my $conninfo = $node->connstr('postgres') . ($user ? " user=$user" : '');
+	my ($out, $error) =
+	  run_command([ psql_path(), '-Xq', '-d', $conninfo, '-c', 'SELECT 1' ]);
+	return $error;
 }
 
 # The server's clock in milliseconds.

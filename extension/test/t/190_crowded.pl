@@ -9,7 +9,7 @@ use IPC::Run;
 use PostgreSQL::Test::Utils;
 use TachoStatements qw(pgbench_script);
 use TachoStatus qw(metric wait_for_metric wait_until_written);
-use TachoTest qw(at server_ms tacho_cluster tacho_session wait_for_marker wait_for_ticks);
+use TachoTest qw(at refusal server_ms tacho_cluster tacho_session wait_for_marker wait_for_ticks);
 use Test::More;
 
 my $node = tacho_cluster('crowded', conf => q{
@@ -59,10 +59,8 @@ $watcher->run(q{DO $$ BEGIN WHILE 1001 < (SELECT count(*) FROM pg_stat_activity
 	WHERE backend_type = 'client backend') LOOP
 	PERFORM pg_sleep(0.05), pg_stat_clear_snapshot(); END LOOP; END $$});
 my @more = map { tacho_session($node, user => 'crowd', app => "more $_")->run('SELECT 1') } 1 .. 6;
-my $stderr;
-$node->psql('postgres', 'SELECT 1', stderr => \$stderr,
-	connstr => $node->connstr('postgres') . ' user=crowd');
-like($stderr, qr/FATAL:  (sorry, too many clients already|remaining connection slots are reserved for .*)/,
+like(refusal($node, 'crowd'),
+	qr/FATAL:  (sorry, too many clients already|remaining connection slots are reserved for .*)/,
 	'nobody else gets in');
 my $ticks = metric($node, 'ticks_taken');
 ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 5"),
@@ -75,8 +73,7 @@ my $sampler = metric($node, 'sampler_pid');
 $locker->run(q{DO $$ BEGIN FOR i IN 1 .. 1000000 LOOP PERFORM pg_advisory_lock(i);
 	END LOOP; END $$});
 like($locker->{out}, qr/ERROR:  out of shared memory/, 'the lock table is full');
-$node->psql('postgres', 'SELECT 1', stderr => \$stderr);
-like($stderr, qr/FATAL:  out of shared memory/, 'for everybody');
+like(refusal($node), qr/FATAL:  out of shared memory/, 'for everybody');
 $locker->run(q{DO $$ DECLARE now bigint; before bigint; BEGIN LOOP
 	SELECT value INTO now FROM tacho.status() WHERE metric = 'ticks_taken';
 	before := coalesce(before, now);
@@ -91,6 +88,7 @@ ok(wait_for_metric($node, 'reason',
 		"value = 'the tape writer (process $writer) does not answer'"),
 	'the status says that the writer does not answer');
 is(metric($node, 'recording'), 'off', 'so nothing is recorded');
+my $stderr;
 $node->psql('postgres', 'SELECT count(*) FROM tacho.samples()', stderr => \$stderr);
 like($stderr, qr/NOTICE:  history is not being recorded: the tape writer \(process $writer\) does not answer/,
 	'whoever asks is told');
