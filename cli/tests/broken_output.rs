@@ -2,6 +2,7 @@
 //! found.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::{Read, pipe};
 use std::path::PathBuf;
@@ -82,6 +83,28 @@ fn damage_is_told_by_the_exit_code_whoever_reads() {
         drop(reader);
         let status = scratch.tacho(words).stdout(writer).status();
         assert_eq!(status.unwrap().code(), Some(1), "{words}");
+    }
+}
+
+#[test]
+fn a_signal_ends_who_waits_for_its_reader() {
+    let scratch = Scratch::new("slow-reader");
+    for format in ["", " --json"] {
+        let words = format!("samples --n 100000 {WINDOW}{format}");
+        let mut command = scratch.tacho(&words);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut begin = [0; 1];
+        let mut answer = child.stdout.take().unwrap();
+        answer.read_exact(&mut begin).unwrap();
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let expected = "error: canceling query due to user request\n";
+        assert_eq!(stderr(&output), expected, "{words}");
+        assert_eq!(output.status.code(), Some(1), "{words}");
     }
 }
 

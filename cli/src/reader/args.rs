@@ -207,10 +207,11 @@ pub struct Parsed {
     pub tape: PathBuf,
     /// Zone of times without an offset, and of times shown.
     pub zone: TimeZone,
+    /// Who asks.
+    pub caller: Caller,
     matches: ArgMatches,
     calendar: Option<time::Calendar>,
     now_us: i64,
-    caller: Caller,
     function: &'static Function,
 }
 

@@ -3,6 +3,7 @@
 
 pub mod args;
 pub mod encoding;
+mod interrupt;
 pub mod output;
 mod progress;
 pub mod server;
@@ -16,10 +17,12 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::marker::PhantomData;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use table::{Layout, Table};
 use tacho_tape::Store;
-use tacho_tape::query::{self, Function, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Sink};
+use tacho_tape::query::{
+    self, CANCELED, Function, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Sink,
+};
 
 /// A reader command for people.
 pub trait Reader {
@@ -107,12 +110,12 @@ pub fn execute(
     color: bool,
     sink: &mut dyn Sink,
 ) -> QueryResult<()> {
-    let cancel = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // Without the handler the signal ends the process, which is as good.
-        let _ = signal_hook::flag::register(signal, Arc::clone(&cancel));
-    }
-    let progress = Progress::new();
+    let progress = Arc::new(Progress::new());
+    let cancel = match parsed.caller {
+        Caller::Person => interrupt::on_signal(&progress),
+        // It kills the process.
+        Caller::Server => Arc::default(),
+    };
     let show = |done, all| progress.show(done, all);
     let mut spec = parsed.spec()?;
     spec.color |= color;
@@ -138,10 +141,15 @@ fn exit_code(error: &QueryError) -> ExitCode {
     }
 }
 
-/// Prints an error in three lines. A reader that went away is no failure.
+/// Prints an error in three lines. A reader that went away is no failure; that
+/// a signal ended the question is told once.
 pub fn report(error: &QueryError) -> ExitCode {
+    static CANCEL_IS_TOLD: AtomicBool = AtomicBool::new(false);
     if is_broken_pipe(error) {
         return ExitCode::SUCCESS;
+    }
+    if error.sqlstate == CANCELED && CANCEL_IS_TOLD.swap(true, Ordering::Relaxed) {
+        return exit_code(error);
     }
     let mut text = format!("error: {}\n", error.message);
     if let Some(detail) = &error.detail {

@@ -1,0 +1,36 @@
+//! Signals that end a question.
+
+use super::progress::Progress;
+use super::report;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::process::exit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+use tacho_tape::query::QueryError;
+
+/// How long a question has to end by itself. It looks at the flag between
+/// pieces of work, and not while it puts many keys in order or waits for whoever
+/// reads its answer.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// The flag that a signal sets; it ends the process when that does not help.
+pub fn on_signal(progress: &Arc<Progress>) -> Arc<AtomicBool> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    // Without the handler the signal ends the process, which is as good.
+    if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) {
+        let (cancel, progress) = (Arc::clone(&cancel), Arc::clone(progress));
+        thread::spawn(move || {
+            if signals.forever().next().is_some() {
+                cancel.store(true, Ordering::Relaxed);
+                thread::sleep(PATIENCE);
+                progress.clear();
+                report(&QueryError::canceled());
+                exit(1);
+            }
+        });
+    }
+    cancel
+}
