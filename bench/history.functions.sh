@@ -27,7 +27,7 @@ ask() {
 # peak TAPE FUNCTION ARG…: KiB at its highest, looked at every 2 ms (a
 # lower bound where an answer takes no longer), without the shell before it.
 peak() {
-  local pid kib='' now
+  local pid kib=0 now
   (launch='exec'; ask "$@") & pid=$!
   while now=$(awk -v program="${TACHO_PROGRAM##*/}" '/^Name:/ { its = $2 == program }
     /^VmHWM:/ { print its ? $2 : 0 }' "/proc/$pid/status" 2>/dev/null) && [ -n "$now" ]; do
