@@ -140,12 +140,7 @@ pub(crate) fn decode_ints(coded: &[u8], rows: usize) -> Result<Vec<i64>> {
 
 /// The same for a coding byte that stands elsewhere.
 pub(crate) fn decode_values(coding: u8, data: &[u8], rows: usize) -> Result<Vec<i64>> {
-    match coding {
-        SPANS => decode_spans(data, rows),
-        STEPS => decode_steps(data, rows, 0..rows),
-        PAGES => pages::decode(data, rows, 0..rows),
-        _ => decode_flat(coding, data, rows),
-    }
+    decode_rows(coding, data, rows, 0..rows)
 }
 
 /// Some of the rows: no more than needed is decoded where the coding lets it be.
@@ -232,10 +227,6 @@ fn read_spans(data: &[u8], rows: usize) -> Result<Vec<Span>> {
         true => Ok(spans),
         false => Err(broken("spans: too few rows")),
     }
-}
-
-fn decode_spans(data: &[u8], rows: usize) -> Result<Vec<i64>> {
-    Ok(of_spans(read_spans(data, rows)?, 0..rows))
 }
 
 /// Some of the rows that spans have.
@@ -673,7 +664,7 @@ mod tests {
         fn damaged_columns_do_not_panic(data in prop::collection::vec(any::<u8>(), 0..100), rows in 0..300usize) {
             let _ = decode_ints(&data, rows);
             let _ = decode_pco(&data, rows);
-            let _ = decode_spans(&data, rows);
+            let _ = decode_values(SPANS, &data, rows);
             let _ = decode_steps(&data, rows, 0..rows);
             let _ = decode_strings(&data, 1_000, rows);
         }
