@@ -1,7 +1,8 @@
-# expand.awk - makes tacho--VERSION.sql from tacho.sql
+# expand.awk - makes tacho--VERSION.sql from its parts
 #
 # usage: awk -f expand.awk ../catalog/samples.h ../catalog/counters.h
-#            sql/tacho.sql sql/statements.sql >tacho--0.1.sql
+#            sql/tacho.sql sql/readers/*.sql sql/grants.sql sql/statements.sql
+#            >tacho--0.1.sql
 #
 # Every dimension is a filter of every reader function. Dimensions are the
 # columns marked DIM in catalog/samples.h, in their order there, and
@@ -61,6 +62,10 @@ FILENAME ~ /\.h$/ {
 	dimension[++n] = "root_blocker"
 	for (i = 1; i <= n; i++)
 		list = list (i > 1 ? ", " : "") dimension[i]
+}
+
+FNR == 1 && parts++ {
+	print "\n"
 }
 
 /[^ -~\t]/ {

@@ -1,0 +1,51 @@
+create function tacho.compare(
+	dimension text default null,
+	since_1 timestamptz default null,
+	until_1 timestamptz default null,
+	since_2 timestamptz default null,
+	until_2 timestamptz default null,
+	n integer default 10,
+	bucket interval default '1 minute',
+	/* FILTERS */
+	scope text default 'load',
+	tz text default null,
+	node text default null,
+	by_leader boolean default false
+)
+returns table (
+	key text,
+	query_text text,
+	change text,
+	avg_delta numeric,
+	avg_aas_1 numeric,
+	avg_aas_2 numeric,
+	peak_aas_1 numeric,
+	peak_aas_2 numeric,
+	p99_aas_1 numeric,
+	p99_aas_2 numeric,
+	peak_sessions_1 bigint,
+	peak_sessions_2 bigint,
+	backend_seconds_1 numeric,
+	backend_seconds_2 numeric,
+	pct_1 numeric,
+	pct_2 numeric,
+	vcpus_1 numeric,
+	vcpus_2 numeric,
+	source_1 text,
+	source_2 text,
+	grain interval,
+	period_start_1 timestamptz,
+	period_end_1 timestamptz,
+	period_start_2 timestamptz,
+	period_end_2 timestamptz,
+	coverage_pct_1 numeric,
+	coverage_pct_2 numeric,
+	note text
+)
+language c volatile parallel restricted
+cost 10000 rows 11
+set search_path = pg_catalog, pg_temp
+as 'MODULE_PATHNAME', 'tacho_reader';
+
+comment on function tacho.compare is
+'Two windows side by side: the load of each, and with a dimension the n keys that changed most (avg_delta = second minus first, in sessions), with (other) for the rest; change is new, gone, up, down or same. Without arguments the last hour against the same hour yesterday; with one bound of window 1, that window is as long as window 2. A window that was not observed reads NULL; note says so, and when coverage differs. Dimensions and filters: {DIMENSIONS}. Example: select key, query_text, change, avg_delta, avg_aas_1, avg_aas_2, note from tacho.compare(''query_id'', since_1 => now() - interval ''2 hours'');';

@@ -1,0 +1,35 @@
+create function tacho._overhead(
+	out metric text,
+	out value numeric,
+	out unit text
+)
+returns setof record
+language c volatile parallel restricted
+rows 30
+set search_path = pg_catalog, pg_temp
+as 'MODULE_PATHNAME', 'tacho_overhead';
+
+comment on function tacho._overhead is
+'What overhead() shows, without shared memory.';
+
+
+create function tacho.overhead()
+returns table (
+	metric text,
+	value numeric,
+	unit text
+)
+language sql volatile parallel restricted
+rows 30
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select o.metric, o.value, o.unit
+		from tacho._overhead() o
+	union all
+	select 'shared_memory: ' || a.name, a.allocated_size, 'bytes'
+		from pg_catalog.pg_shmem_allocations a
+		where a.name like 'tacho%';
+end;
+
+comment on function tacho.overhead is
+'What tacho itself costs at the moment: CPU of the sampler and the writer since the sampler started and at that pace in an hour, CPU of a tick (quantiles to a fifth), memory, bytes sent to the writer, bytes it wrote to disk, bytes kept. NULL is not known. Example: select * from tacho.overhead();';

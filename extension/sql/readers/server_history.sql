@@ -1,0 +1,28 @@
+create function tacho.server_history(
+	since timestamptz default null,
+	until timestamptz default null,
+	bucket interval default null,
+	metric text default null,
+	object text default null,
+	tz text default null,
+	node text default null
+)
+returns table (
+	period_start timestamptz,
+	period_end timestamptz,
+	metric text,
+	object text,
+	unit text,
+	avg numeric,
+	min numeric,
+	max numeric,
+	total numeric,
+	readings bigint
+)
+language c volatile parallel restricted
+cost 10000 rows 100
+set search_path = pg_catalog, pg_temp
+as 'MODULE_PATHNAME', 'tacho_reader';
+
+comment on function tacho.server_history is
+'Measurements of the server and its host, read every tacho.server_interval: one row a metric and object (database, replica, slot; null = the server) for the window, the last hour by default, or for each bucket of it. What is counted (transactions, blocks, bytes of log, CPU time) has the total in its unit, and avg, min and max per second; of what is a state (load, memory, lag) they are values. A reading belongs to the bucket it was taken in. Filters metric and object: a value, a list a,b, or !value. Example: select * from tacho.server_history(since => now() - interval ''10 minutes'', bucket => ''1 minute'', metric => ''xact_commit,wal_bytes'');';

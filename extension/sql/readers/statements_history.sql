@@ -1,0 +1,40 @@
+create function tacho.statements_history(
+	since timestamptz default null,
+	until timestamptz default null,
+	bucket interval default null,
+	n integer default 10,
+	order_by text default 'time',
+	query_id text default null,
+	database text default null,
+	username text default null,
+	toplevel text default null,
+	tz text default null,
+	node text default null
+)
+returns table (
+	period_start timestamptz,
+	period_end timestamptz,
+	key text,
+	query_id bigint,
+	database text,
+	username text,
+	toplevel boolean,
+	query_text text,
+	grain interval,
+	coverage_pct numeric,
+	pct numeric,
+	calls_per_second numeric,
+	mean_exec_time numeric,
+	stddev_exec_time numeric,
+	p50_exec_time numeric,
+	p95_exec_time numeric,
+	p99_exec_time numeric,
+	/* SUMS */
+)
+language c volatile parallel restricted
+cost 10000 rows 10
+set search_path = pg_catalog, pg_temp
+as 'MODULE_PATHNAME', 'tacho_reader';
+
+comment on function tacho.statements_history is
+'What statements have cost in a window (the last hour by default), or in each bucket of it: a row for each of the n largest by order_by (time, mean, p95, p99, cpu, blocks, or a counter such as calls), and (other) for the rest; (evicted) is what made room for other statements. Counters are those of tacho.statements, times in ms, as counted in the period; pct is the share of execution time. NULL means nothing was recorded, 0 means it did not run. grain is the longest interval of the record, coverage_pct how much of the period it covers. key joins tacho.top(''query_id''). Filters: query_id, database, username, toplevel. Example: select period_start, calls_per_second, mean_exec_time, p95_exec_time from tacho.statements_history(since => now() - interval ''1 day'', bucket => ''10 minutes'', query_id => ''-5736284362818247'');';
