@@ -19,7 +19,7 @@ BOOL_SETTING(sample_jitter, tacho_sample_jitter, true, SIGHUP, "Takes each sampl
 INT_SETTING(flush_interval, tacho_flush_interval, 5000, 100, 600000, MS, SIGHUP, "Time between two synchronisations of the history file to disk.", "A crash of the operating system loses at most this much history; a crash of the server loses nothing.")
 INT_SETTING(retention_age, tacho_retention_age, 31622400, 0, 2147483647, S, SIGHUP, "Age after which history is deleted.", "0 keeps history until the size limit is reached.")
 INT_SETTING(retention_size, tacho_retention_size, -1, -1, 2147483647, MB, SIGHUP, "Largest size of the history directory.", "-1 means 4GB or 5 percent of the file system, whichever is smaller. 0 switches the limit off.")
-INT_SETTING(min_free_space, tacho_min_free_space, -1, -1, 2147483647, MB, SIGHUP, "Free space of the file system below which the oldest history is deleted and then recording pauses.", "-1 means 1GB or 5 percent of the file system, whichever is larger. 0 switches the limit off.")
+INT_SETTING(min_free_space, tacho_min_free_space, 1024, -1, 2147483647, MB, SIGHUP, "Free space of the file system below which the oldest history is deleted if that makes the room, else recording pauses.", "At most half of the history is deleted within a day. 0 switches the limit off, -1 means 1GB.")
 ENUM_SETTING(query_text, tacho_query_text, QUERY_TEXT_NORMALIZED, query_text_options, SUSET, "Which texts of queries are recorded.", "normalized records texts with constants replaced by $1, $2, …; raw records them as sent; off records none.")
 OPTION(query_text_options, "normalized", QUERY_TEXT_NORMALIZED)
 OPTION(query_text_options, "raw", QUERY_TEXT_RAW)

@@ -48,6 +48,7 @@ pub mod schema;
 pub mod seal;
 pub mod section;
 pub mod settings;
+mod space;
 mod starts;
 pub mod storage;
 pub mod store;

@@ -20,8 +20,9 @@ pub struct Settings {
     /// Size of the directory above which files are removed, MB; 0 = no limit,
     /// negative = 4 GiB or 5 % of the file system, whichever is less.
     pub retention_size_mb: i64,
-    /// Free space below which recording pauses, MB; 0 = no limit, negative = 1
-    /// GiB or 5 % of the file system, whichever is more.
+    /// Free space that is left to others, MB; 0 = no limit, negative = 1 GiB.
+    /// It is no share of the file system: 5 % of 10 TB is more than any
+    /// history could ever make free.
     pub min_free_space_mb: i64,
     /// Age up to which statistics of statements stay as recorded, 0 = ever.
     pub statements_full_age_s: u64,
@@ -109,9 +110,9 @@ impl Settings {
     }
 
     /// Least free space in bytes.
-    pub fn free_limit(&self, space: Space) -> u64 {
+    pub fn free_limit(&self) -> u64 {
         match self.min_free_space_mb {
-            mb if mb < 0 => GIGABYTE.max(space.total / 20),
+            mb if mb < 0 => GIGABYTE,
             mb => mb.unsigned_abs().saturating_mul(MEGABYTE),
         }
     }
@@ -137,7 +138,9 @@ mod tests {
             total: 40 * GIGABYTE,
         };
         assert_eq!(settings.size_limit(space), Some(7 * MEGABYTE));
-        assert_eq!(settings.free_limit(space), 2 * GIGABYTE);
+        assert_eq!(settings.free_limit(), GIGABYTE);
+        assert!(settings.set("min_free_space_mb", "3"));
+        assert_eq!(settings.free_limit(), 3 * MEGABYTE);
         assert!(settings.set("retention_size_mb", "-1"));
         assert_eq!(settings.size_limit(space), Some(2 * GIGABYTE));
     }

@@ -18,6 +18,7 @@ use crate::recover::{End, SealJob, Stored, is_space, look};
 use crate::seal::Sealed;
 use crate::section::Section;
 use crate::settings::Settings;
+use crate::space::{Guard, Removable, Verdict};
 use crate::storage::{AppendFile, Storage};
 use std::sync::Arc;
 
@@ -96,6 +97,7 @@ pub struct Writer {
     paused_since: Option<i64>,
     failing: bool,
     space_checked: Option<(i64, u64)>,
+    guard: Guard,
     messages: Vec<Message>,
     /// Numbers of logs that are not sealed yet.
     unsealed: Vec<u64>,
@@ -137,6 +139,7 @@ impl Writer {
             paused_since: None,
             failing: false,
             space_checked: None,
+            guard: Guard::default(),
             storage,
         })
     }
@@ -422,19 +425,43 @@ impl Writer {
             return Ok(());
         }
         self.space_checked = Some((now.mono_ms, written));
-        loop {
-            // A file system that does not tell is no reason to pause.
-            let Ok(space) = self.storage.space() else {
-                return Ok(());
-            };
-            if space.free >= self.settings.free_limit(space) {
-                return Ok(());
+        // A file system that does not tell is no reason to pause.
+        let Ok(space) = self.storage.space() else {
+            return Ok(());
+        };
+        let lacking = self.settings.free_limit().saturating_sub(space.free);
+        match self.guard.look(lacking, self.removable(), now.mono_ms) {
+            Verdict::Room => Ok(()),
+            Verdict::RemoveOldest => {
+                self.say_removal(lacking);
+                self.remove_oldest();
+                Ok(())
             }
-            if !self.remove_oldest() {
+            Verdict::Pause => {
                 self.pause(now);
-                return Err(Code::Paused);
+                Err(Code::Paused)
             }
         }
+    }
+
+    fn removable(&self) -> Removable {
+        Removable {
+            bytes: self.stored.iter().map(|s| s.bytes).sum(),
+            oldest: self.stored.first().map(|s| s.bytes),
+        }
+    }
+
+    /// History that goes before its time is told.
+    fn say_removal(&mut self, lacking: u64) {
+        let Some(oldest) = self.stored.first() else {
+            return;
+        };
+        let name = oldest.numbers.name(oldest.kind);
+        let path = self.storage.directory().join(name);
+        self.messages.push(Message::Warning(format!(
+            "removed the oldest file of history \"{}\": the file system lacks {lacking} bytes of \"tacho.min_free_space\"",
+            path.display()
+        )));
     }
 
     /// Closes the log at hand; frames from `until_sequence` on do not count.
@@ -540,7 +567,7 @@ impl Writer {
         job.text_limit = self.settings.text_limit();
         let bytes: u64 = self.parents(&job).map(|s| s.bytes).sum();
         let fits = limit.is_none_or(|limit| self.bytes() + bytes <= limit)
-            && space.is_none_or(|s| s.free >= self.settings.free_limit(s).saturating_add(bytes));
+            && space.is_none_or(|s| s.free >= self.settings.free_limit().saturating_add(bytes));
         self.merging = fits.then_some(job);
         self.merging.clone()
     }

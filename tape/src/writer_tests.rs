@@ -489,17 +489,43 @@ fn without_space_recording_pauses_and_resumes_with_markers() {
 }
 
 #[test]
-fn below_the_free_space_the_oldest_files_go_first() {
+fn somebody_elses_full_disk_destroys_no_history() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, sampler(11));
     drive.send(1_900);
     assert_eq!(drive.files(Kind::Sealed), [1, 2, 3]);
+    // All of the history could not make this room.
     storage.set_free(0);
-    drive.mono_ms += 5_000;
     let sent = drive.make();
-    assert_eq!(drive.push(&sent.bytes), Code::Paused);
-    assert_eq!(drive.files(Kind::Sealed), [0; 0]);
-    assert_eq!(drive.files(Kind::Log), [4]);
+    for _ in 0..100 {
+        drive.mono_ms += 5_000;
+        assert_eq!(drive.push(&sent.bytes), Code::Paused);
+    }
+    storage.set_free(1 << 40);
+    assert_eq!(drive.push(&sent.bytes), Code::Written);
+    assert_eq!(drive.files(Kind::Sealed), [1, 2, 3]);
+    drive.check();
+}
+
+#[test]
+fn below_the_free_space_the_oldest_file_goes_when_that_helps() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(11));
+    drive.send(1_900);
+    let gone = "/memory/0000000001.tape";
+    storage.set_free((1 << 30) - 100);
+    let told = format!(
+        "removed the oldest file of history \"{gone}\": the file system lacks 100 bytes of \"tacho.min_free_space\""
+    );
+    // The file system tells of the room late.
+    drive.send(8);
+    assert_eq!(drive.files(Kind::Sealed), [2, 3]);
+    assert_eq!(drive.writer.messages(), [Message::Warning(told)]);
+    storage.set_free(1 << 40);
+    drive.send(20);
+    assert_eq!(drive.files(Kind::Sealed), [2, 3]);
+    drive.sent.drain(..600);
+    drive.check();
 }
 
 #[test]
