@@ -90,6 +90,26 @@ fn what_is_no_history_file_is_left_alone() {
 }
 
 #[test]
+fn a_fifo_in_the_place_of_a_file_is_refused_and_not_waited_for() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let path = std::env::temp_dir().join(format!("tacho-odd-fifo-{}", std::process::id()));
+    let scratch = Scratch(path);
+    fs::create_dir_all(&scratch.0).unwrap();
+    let directory = scratch.0.to_str().unwrap();
+    for name in ["lock", "node"] {
+        let fifo = scratch.0.join(name);
+        mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let written = tacho(&["tape-writer", "--directory", directory], b"");
+        assert_eq!(written.status.code(), Some(1), "{written:?}");
+        let said = String::from_utf8(written.stderr).unwrap();
+        let expected = format!("\"{}\": it is not a regular file\n", fifo.display());
+        assert!(said.ends_with(&expected), "{said}");
+        tacho(&["status", "--tape", directory], b"");
+        fs::remove_file(&fifo).unwrap();
+    }
+}
+
+#[test]
 fn a_damaged_file_is_told_by_inspect_whatever_kind_it_is() {
     let path = std::env::temp_dir().join(format!("tacho-odd-inspect-{}", std::process::id()));
     let scratch = Scratch(path);

@@ -3,6 +3,8 @@
 //! directory; names are file names.
 
 use crate::directory::{LOCK, NODE};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -154,6 +156,36 @@ impl OsStorage {
     }
 }
 
+/// Opens a regular file. Anything else is refused, and opening never waits: a
+/// FIFO would wait for its other end.
+///
+/// # Errors
+/// The operating system refuses, or it is no regular file.
+pub fn open_regular(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    let mut options = options.clone();
+    // The flag means nothing to a regular file.
+    options.custom_flags(OFlags::NONBLOCK.bits() as i32);
+    let file = match options.open(path) {
+        // A FIFO or a socket without its other end.
+        Err(e) if e.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+            return Err(not_regular());
+        }
+        opened => opened?,
+    };
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(not_regular()),
+    }
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
+}
+
+fn open_to_read(path: &Path) -> io::Result<File> {
+    open_regular(OpenOptions::new().read(true), path)
+}
+
 struct OsFile(File);
 
 impl ReadFile for OsFile {
@@ -184,7 +216,7 @@ impl ReadFile for LaterFile {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        OsFile(File::open(&self.0)?).read_at(offset, buffer)
+        OsFile(open_to_read(&self.0)?).read_at(offset, buffer)
     }
 }
 
@@ -231,7 +263,7 @@ impl Storage for OsStorage {
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn ReadFile>> {
-        Ok(Arc::new(OsFile(File::open(self.path(name))?)))
+        Ok(Arc::new(OsFile(open_to_read(&self.path(name))?)))
     }
 
     fn open_later(&self, name: &str) -> Arc<dyn ReadFile> {
@@ -336,6 +368,28 @@ mod tests {
         let mut names = storage.names().unwrap();
         names.sort();
         assert_eq!(names, ["a", "b", NODE]);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_and_not_waited_for() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let directory = std::env::temp_dir().join(format!("tacho-odd-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        OsStorage::create_directory(&directory).unwrap();
+        let storage = OsStorage::new(&directory);
+        mknodat(CWD, storage.path(NODE), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        std::fs::create_dir(storage.path(LOCK)).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(storage.path("socket")).unwrap();
+        for name in [NODE, LOCK, "socket"] {
+            let expected = "it is not a regular file";
+            let error = storage.open(name).err().unwrap();
+            assert_eq!(error.to_string(), expected, "{name}");
+            let error = storage.open_later(name).read_at(0, &mut [0]).unwrap_err();
+            assert_eq!(error.to_string(), expected, "{name}");
+        }
+        let write = open_regular(OpenOptions::new().write(true), &storage.path(NODE));
+        assert_eq!(write.unwrap_err().to_string(), "it is not a regular file");
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -19,11 +19,12 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use tacho_tape::directory::LOCK;
+use tacho_tape::frame::DATA;
 use tacho_tape::merge::{MergeJob, Merged, merge};
 use tacho_tape::pipe::FrameBuffer;
 use tacho_tape::recover::SealJob;
 use tacho_tape::seal::{Sealed, seal_log};
-use tacho_tape::storage::{OsStorage, Storage};
+use tacho_tape::storage::{OsStorage, Storage, open_regular};
 use tacho_tape::writer::{Code, Message, Now, Writer};
 
 /// Exit code when another writer holds the directory.
@@ -110,7 +111,7 @@ fn outlive_signals() -> io::Result<()> {
 fn lock(directory: &Path, wait: Duration) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true).mode(0o600);
-    let file = options.open(directory.join(LOCK))?;
+    let file = open_regular(&options, &directory.join(LOCK))?;
     let begin = Instant::now();
     loop {
         match file.try_lock() {
@@ -315,8 +316,9 @@ impl Session {
             if code != Code::Written {
                 break;
             }
+            // A hello says nothing that could be lost.
+            took |= frame.header.kind == DATA;
             self.buffer.advance();
-            took = true;
         }
         let skipped = self.buffer.skipped();
         if skipped > 0 {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tacho_tape::block::FrameRange;
 use tacho_tape::directory::{Kind, LOCK, Numbers, file_name, list};
 use tacho_tape::seal::SealedFile;
-use tacho_tape::storage::OsStorage;
+use tacho_tape::storage::{OsStorage, open_regular};
 use tacho_tape::{Identity, PartBuilder, Store};
 
 /// Where files are written aside: this and the number of the process.
@@ -146,12 +146,9 @@ fn remove_left_over(directory: &Path) -> ImportResult<()> {
 /// The lock a recorder holds.
 fn lock(directory: &Path) -> ImportResult<File> {
     let path = directory.join(LOCK);
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(|e| io("open file", &path, &e))?;
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    let file = open_regular(&options, &path).map_err(|e| io("open file", &path, &e))?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
         ImportError::new(format!(
             "directory \"{}\" is in use by another process",
