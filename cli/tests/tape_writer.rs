@@ -35,6 +35,8 @@ struct Process {
     child: Child,
     stdin: Option<ChildStdin>,
     acknowledged: Arc<AtomicU64>,
+    /// The sequence of the first acknowledgement; `u64::MAX` before it.
+    first: Arc<AtomicU64>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -49,13 +51,15 @@ impl Process {
             .spawn()
             .unwrap();
         let acknowledged = Arc::new(AtomicU64::new(0));
-        let seen = acknowledged.clone();
+        let first = Arc::new(AtomicU64::new(u64::MAX));
+        let (seen, first_seen) = (acknowledged.clone(), first.clone());
         let mut stdout = child.stdout.take().unwrap();
         let reader = std::thread::spawn(move || {
             let mut ack = [0; 32];
             while stdout.read_exact(&mut ack).is_ok() {
                 assert_eq!(ack[..8], [0xF1, 0x54, 0x43, 0x41, 0, 0, 0, 0]);
                 let sequence = u64::from_le_bytes(ack[16..24].try_into().unwrap());
+                first_seen.fetch_min(sequence, Ordering::SeqCst);
                 seen.store(sequence, Ordering::SeqCst);
             }
         });
@@ -63,6 +67,7 @@ impl Process {
             stdin: child.stdin.take(),
             child,
             acknowledged,
+            first,
             reader: Some(reader),
         }
     }
@@ -267,6 +272,23 @@ fn files_have_the_mode_of_the_server() {
         assert_eq!(mode(directory.0.join("0000000001.open")), file);
         assert_eq!(mode(directory.0.clone()), directory_mode);
     }
+}
+
+/// The sampler takes an acknowledgement as a frame that is written.
+#[test]
+fn hello_is_not_acknowledged_however_long_the_first_frame_takes() {
+    let directory = Directory::new("hello");
+    let mut sampler = Sampler::new(7, Load::default());
+    let mut process = Process::start(&directory.0);
+    process.send(&sampler.hello(&[("file_mode", "0640"), META[0]]));
+    let mode = || fs::metadata(&directory.0).map_or(0, |m| m.permissions().mode() & 0o777);
+    while mode() != 0o750 {
+        std::thread::yield_now();
+    }
+    process.send(&sampler.frame().0);
+    process.wait_for(1);
+    assert_eq!(process.first.load(Ordering::SeqCst), 1);
+    assert_eq!(process.end(), (0, String::new()));
 }
 
 #[test]
