@@ -127,20 +127,24 @@ returns bigint
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+	v_replaced bigint;
 begin
 	if current_setting('tacho.pg_stat_statements', true) is distinct from 'on' then
 		raise exception 'tacho does not take the place of pg_stat_statements in this server'
 			using errcode = 'object_not_in_prerequisite_state',
 				hint = 'Set tacho.pg_stat_statements = on and restart the server.';
 	end if;
-	create extension if not exists pg_stat_statements schema public;
-	return tacho.replace_pg_stat_statements('$libdir/pg_stat_statements',
+	-- the library sees to what CREATE EXTENSION makes or finds
+	v_replaced := tacho.replace_pg_stat_statements('$libdir/pg_stat_statements',
 		'$libdir/tacho');
+	create extension if not exists pg_stat_statements schema public;
+	return v_replaced;
 end
 $$;
 
 comment on function tacho.install_pg_stat_statements is
-'Makes view and functions of the extension pg_stat_statements show the statistics of tacho; creates the extension if it is missing. Members, grants and dependencies stay. Returns the number of functions replaced. To be called again after ALTER EXTENSION pg_stat_statements UPDATE.';
+'Makes view and functions of the extension pg_stat_statements show the statistics of tacho; creates the extension if it is missing. Members, grants and dependencies stay. Returns the number of functions that called their own library. For an extension made before tacho took its place: CREATE and ALTER EXTENSION pg_stat_statements need no call.';
 
 revoke all on function tacho.install_pg_stat_statements from public;
 

@@ -34,6 +34,7 @@
 #include "settings.h"
 #include "statements.h"
 #include "statements_alias.h"
+#include "statements_members.h"
 #include "statements_save.h"
 #include "usage.h"
 
@@ -516,10 +517,14 @@ utility_rows(const QueryCompletion *completion)
 static void
 call_utility(UTILITY_PARAMS)
 {
+	bool		adopts = statements_adopts(pstmt->utilityStmt);
+
 	if (previous_utility)
 		previous_utility(UTILITY_ARGS);
 	else
 		standard_ProcessUtility(UTILITY_ARGS);
+	if (adopts)
+		statements_adopt_members();
 }
 
 /* A command that is counted. The statement may be gone when it returns. */

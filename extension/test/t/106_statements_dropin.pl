@@ -26,20 +26,66 @@ is(sql(q{select tacho.statements_reset() is null; set pg_stat_statements.track =
 	select string_agg(query, ',') from tacho.statements where query ~ 'seen' and query !~ 'tacho'}),
 	"f\n1\n2|3\n" . 'select $1, $2 as seen', 'pg_stat_statements.track counts while it is set');
 
-# objects
+# objects: the extension shows what tacho counts as soon as it is there
 my $members = q{select count(*) from pg_depend d join pg_extension e on e.oid = d.refobjid where extname = 'pg_stat_statements' and deptype = 'e'};
+my $libraries = q{select string_agg(distinct probin, ',') from pg_proc where proname ~ '^pg_stat_statements'};
+my $state = q{select value from tacho.status() where metric = 'pg_stat_statements'};
+
+# status() as text, and what it warns of
+sub state_and_warning
+{
+	my ($code, $out, $err) = $node->psql('postgres', $state);
+	return "$out|$err";
+}
+
 sql('create extension pg_stat_statements; grant select on pg_stat_statements to pg_monitor; create view mine as select query, calls from pg_stat_statements');
+is(sql($libraries), '$libdir/tacho', 'CREATE EXTENSION makes its functions call tacho');
+is(state_and_warning(), 'replaced|', '... and status() says so');
 my $count = sql($members);
+sql('select tacho.uninstall_pg_stat_statements()');
 my ($code, $out, $err) = $node->psql('postgres', 'select * from pg_stat_statements');
 like($err, qr/must be loaded via/, 'its own library does not work here');
-my $state = q{select value from tacho.status() where metric = 'pg_stat_statements'};
-($code, $out, $err) = $node->psql('postgres', $state);
-is($out, 'its functions call their own library', 'status() says so');
-like($err, qr/WARNING:  \d functions of the extension "pg_stat_statements" call their own library instead of tacho\n.*HINT:  Call tacho.install_pg_stat_statements/s, '... and warns');
+like(state_and_warning(), qr/^its functions call their own library\|.*WARNING:  \d functions of the extension "pg_stat_statements" call their own library instead of tacho\n.*HINT:  Call tacho.install_pg_stat_statements/s,
+	'... and status() says so, and warns');
+sql('create extension if not exists plpgsql');
+is(sql($libraries), '$libdir/pg_stat_statements', 'another extension does not change what was uninstalled');
 like(sql('select tacho.install_pg_stat_statements()'), qr/^[23]$/, 'its functions are replaced');
-($code, $out, $err) = $node->psql('postgres', $state);
-is("$out|$err", 'replaced|', 'status() says so, without a warning');
+is(state_and_warning(), 'replaced|', 'status() says so, without a warning');
 is(sql($members), $count, '... and remain members of the extension');
+sql('drop view mine; drop extension pg_stat_statements');
+
+# each way to get it, in databases that know nothing of tacho
+sub database
+{
+	my ($name, $how, @commands) = @_;
+	my $sees = q{select 7 as a, 8 as b, 9 as c; select calls from pg_stat_statements where query = 'select $1 as a, $2 as b, $3 as c' and dbid = (select oid from pg_database where datname = current_database())};
+
+	$node->safe_psql($name, $_) for @commands;
+	is($node->safe_psql($name, $sees), "7|8|9\n1", $how);
+	is($node->safe_psql($name, $libraries), '$libdir/tacho', '... all its functions');
+}
+
+sql('create database made_later');
+database('made_later', 'a database made later', 'create extension pg_stat_statements');
+sql('create database copied template made_later');
+database('copied', 'a database made from one that has it');
+$node->safe_psql('copied', 'begin; drop extension pg_stat_statements; create extension pg_stat_statements; rollback');
+is($node->safe_psql('copied', $libraries), '$libdir/tacho', 'made anew and rolled back: nothing changes');
+sql('create database updated');
+database('updated', 'after its update', q{create extension pg_stat_statements version '1.9'}, 'alter extension pg_stat_statements update');
+sql('create database other_schema');
+database('other_schema', 'in a schema of its own, by a function',
+	q{create schema s; do $$begin execute 'create extension pg_stat_statements schema s'; end$$; alter database other_schema set search_path = s, public});
+sql('create database made_before');
+$node->safe_psql('made_before', q{create extension pg_stat_statements; create extension tacho; select tacho.uninstall_pg_stat_statements(); drop extension tacho});
+database('made_before', 'asked for again where it calls its own library', 'create extension if not exists pg_stat_statements');
+append_to_file($node->config_data('--sharedir') . '/extension/tacho_test_needs.control', "default_version = '1'\nrequires = 'pg_stat_statements'\n");
+append_to_file($node->config_data('--sharedir') . '/extension/tacho_test_needs--1.sql', "select 1;\n");
+sql('create database cascaded');
+database('cascaded', 'brought by another extension', 'create extension tacho_test_needs cascade');
+
+# the state in one database
+sql('create extension pg_stat_statements; create view mine as select query, calls from pg_stat_statements');
 sql('select 4, 5, 6 as shown');
 is(sql(q{select calls from mine where query = 'select $1, $2, $3 as shown'}), 1, 'a view over it shows what tacho counts');
 is(sql(q{select dealloc = (select evicted from tacho.statements_info) from pg_stat_statements_info}), 't', 'its state as well');
@@ -48,8 +94,7 @@ is(sql(q{select count(*) from mine where query ~ 'shown'}), 0, 'its reset resets
 is(sql('select tacho.install_pg_stat_statements()'), 0, 'installing again changes nothing');
 is(sql('select count(*) from pg_stat_statements where queryid is null'), 0, 'what was evicted is not shown there');
 like(sql('select tacho.uninstall_pg_stat_statements()'), qr/^[23]$/, 'they go back');
-($code, $out, $err) = $node->psql('postgres', 'select * from pg_stat_statements');
-like($err, qr/must be loaded via/, '... to their own library');
+is(sql($libraries), '$libdir/pg_stat_statements', '... to their own library');
 
 # contrib preloaded as well: it keeps its name
 for my $order ('tacho, pg_stat_statements', 'pg_stat_statements, tacho')
