@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 use tacho_tape::Schema;
 use tacho_tape::query;
 
-const TEXT: &str = concat!(
+/// The lists as they are.
+pub const TEXT: &str = concat!(
     include_str!("../../catalog/samples.h"),
     include_str!("../../catalog/counters.h")
 );

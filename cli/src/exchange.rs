@@ -6,6 +6,8 @@ use tacho_tape::schema::{ColumnDef, ColumnType, RUN, Role, TableDef};
 
 /// The kind of ticks and samples.
 pub const SESSIONS: &str = "sessions";
+/// The kind of query texts, which have no time of their own.
+pub const TEXTS: &str = "texts";
 
 /// Names of kinds for people, and their tables; any other table has the kind
 /// of its own name.
@@ -13,7 +15,7 @@ const KINDS: [(&str, &str); 6] = [
     (SESSIONS, RUN),
     ("locks", "lock"),
     ("counts", "count"),
-    ("texts", "text"),
+    (TEXTS, "text"),
     ("markers", "marker"),
     ("statements", "statement_stats"),
 ];

@@ -5,10 +5,11 @@ use crate::catalog;
 use crate::exchange::{Field, Place, SESSIONS, fields, has_ticks, kinds, table_of};
 use crate::export::{Window, export};
 use crate::import::target::Target;
-use crate::import::{Input, import};
+use crate::import::{Input, import_as};
 use crate::reader::time::timestamp;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tacho_tape::schema::{ColumnType, Schema};
 use tacho_tape::testing::Random;
 use tacho_tape::{Part, Store};
@@ -151,17 +152,21 @@ fn made(schema: &Schema, kind: &str) -> String {
     String::from_utf8(out.into_inner().unwrap()).unwrap()
 }
 
-fn imported(directory: &Path, texts: &[(&str, String)]) {
+fn with_runs() -> Schema {
+    catalog::schema().clone().with_runs()
+}
+
+fn imported(schema: &Schema, directory: &Path, texts: &[(&str, String)]) {
     let inputs = texts.iter().map(|(kind, text)| Input {
         kind: (*kind).to_string(),
         file: (*kind).to_string(),
         read: Box::new(Cursor::new(text.clone().into_bytes())),
     });
     let target = Target::open(directory, Some(NODE), false).unwrap();
-    import(inputs.collect(), target, 1_000).unwrap();
+    import_as(Arc::new(schema.clone()), inputs.collect(), target, 1_000).unwrap();
 }
 
-fn exported(directory: &Path, kind: &str) -> String {
+fn exported(schema: &Schema, directory: &Path, kind: &str) -> String {
     let store = Store::open(directory).unwrap();
     let parts: Vec<&Part> = store.parts(NODE).collect();
     let mut out = Vec::new();
@@ -170,7 +175,7 @@ fn exported(directory: &Path, kind: &str) -> String {
         until: i64::MAX,
     };
     let mut damage = Vec::new();
-    export(kind, &parts, window, &mut out, &mut damage).unwrap();
+    export(kind, schema, &parts, window, &mut out, &mut damage).unwrap();
     assert!(damage.is_empty());
     String::from_utf8(out).unwrap()
 }
@@ -185,28 +190,65 @@ fn records(text: &str) -> Vec<csv::StringRecord> {
 }
 
 /// A kind alone, or with the ticks it belongs to.
-fn check(kind: &str) {
-    let schema = catalog::schema().clone().with_runs();
-    let of_ticks = kind == "texts" || has_ticks(table_of(&schema, kind).unwrap());
-    let given: Vec<&str> = match of_ticks && kind != SESSIONS {
+fn given<'k>(schema: &Schema, kind: &'k str) -> Vec<&'k str> {
+    let of_ticks = kind == "texts" || has_ticks(table_of(schema, kind).unwrap());
+    match of_ticks && kind != SESSIONS {
         true => vec![SESSIONS, kind],
         false => vec![kind],
-    };
+    }
+}
+
+fn check(kind: &str) {
+    let schema = with_runs();
+    let given = given(&schema, kind);
     let scratch = Scratch::new(&format!("round-{kind}"));
     std::fs::create_dir(&scratch.0).unwrap();
     let [first, second] = ["first", "second"].map(|name| scratch.0.join(name));
     let texts: Vec<_> = given.iter().map(|k| (*k, made(&schema, k))).collect();
-    imported(&first, &texts);
-    let out: Vec<_> = given.iter().map(|k| (*k, exported(&first, k))).collect();
+    imported(&schema, &first, &texts);
+    let out = given.iter().map(|k| (*k, exported(&schema, &first, k)));
+    let out: Vec<_> = out.collect();
     for ((kind, was), (_, is)) in texts.iter().zip(&out) {
         let (was, is) = (records(was), records(is));
         let different = was.iter().zip(&is).find(|(was, is)| was != is);
         assert_eq!(different, None, "{kind}");
         assert_eq!(was.len(), is.len(), "{kind}");
     }
-    imported(&second, &out);
+    imported(&schema, &second, &out);
     for (kind, was) in &out {
-        assert!(*was == exported(&second, kind), "{kind} is not the same");
+        let is = exported(&schema, &second, kind);
+        assert!(*was == is, "{kind} is not the same");
+    }
+}
+
+/// The catalog with one more column in each table, at its end.
+fn later_version() -> Schema {
+    let mut text = catalog::TEXT.to_string();
+    for table in &catalog::schema().tables {
+        let name = &table.name;
+        text += &format!("COLUMN({name}, 99, added_to_{name}, UINT, none, NONE, \"\")\n");
+    }
+    Schema::from_catalog(&text).unwrap().with_runs()
+}
+
+#[test]
+fn history_of_an_older_version_is_exported_as_it_is_imported() {
+    let (older, newer) = (with_runs(), later_version());
+    for kind in kinds(&older) {
+        let scratch = Scratch::new(&format!("older-{kind}"));
+        std::fs::create_dir(&scratch.0).unwrap();
+        let [first, second] = ["first", "second"].map(|name| scratch.0.join(name));
+        let given = given(&older, kind);
+        let texts: Vec<_> = given.iter().map(|k| (*k, made(&older, k))).collect();
+        imported(&older, &first, &texts);
+        let out = given.iter().map(|k| (*k, exported(&newer, &first, k)));
+        let out: Vec<_> = out.collect();
+        imported(&newer, &second, &out);
+        for (kind, was) in &out {
+            assert!(was.lines().next().unwrap().contains("added_to_"), "{kind}");
+            let is = exported(&newer, &second, kind);
+            assert!(*was == is, "{kind} is not the same");
+        }
     }
 }
 
@@ -244,7 +286,7 @@ fn every_other_kind_is_exported_as_it_was_imported() {
         "server",
         "statements",
     ];
-    let schema = catalog::schema().clone().with_runs();
+    let schema = with_runs();
     let others: Vec<&str> = kinds(&schema)
         .into_iter()
         .filter(|kind| !named.contains(kind))

@@ -57,16 +57,18 @@ fn system_error(error: csv::Error) -> io::Error {
     }
 }
 
-/// Writes the rows of a kind in the order of ticks. Returns what could not be
-/// read; the rest was written.
+/// Writes the rows of a kind in the order of ticks; `known` is the schema of
+/// the program, with runs. What could not be read goes to `damage`; the rest
+/// was written.
 pub fn export(
     kind: &str,
+    known: &Schema,
     parts: &[&Part],
     window: Window,
     out: impl Write,
     damage: &mut Vec<tacho_tape::Error>,
 ) -> Result<(), Failed> {
-    let fields = all_fields(kind, parts);
+    let fields = all_fields(kind, known, parts);
     if fields.is_empty() {
         return Err(Failed::Kind);
     }
@@ -96,10 +98,13 @@ pub fn export(
     Ok(rows.out.flush()?)
 }
 
-/// The columns of a kind in any of the parts, those of the first ones first.
-fn all_fields(kind: &str, parts: &[&Part]) -> Vec<Field> {
-    let mut all: Vec<Field> = Vec::new();
-    let mut seen: Option<&Schema> = None;
+/// The columns of a kind: those of the program in its order, whatever version
+/// recorded the history, then others that a part has. So an import writes the
+/// columns that it was made of.
+fn all_fields(kind: &str, known: &Schema, parts: &[&Part]) -> Vec<Field> {
+    let table = exchange::table_of(known, kind);
+    let mut all = table.map_or_else(Vec::new, |table| exchange::fields(known, table));
+    let mut seen: Option<&Schema> = Some(known);
     for part in parts {
         let schema = part.schema();
         if seen.replace(schema) == Some(schema) {

@@ -283,3 +283,117 @@ fn files_that_cannot_all_be_shown_are_not_shown_at_all() {
     );
     assert_eq!(scratch.files(), ["0000000002.tape"]);
 }
+
+/// Rows of each kind with times of their own, at one time of the first of
+/// January 2026.
+fn timed(second: u32) -> [(&'static str, String); 4] {
+    let time = format!("2026-01-01T00:00:{second:02}Z");
+    [
+        (
+            "statements",
+            format!("time,query_id,calls\n{time},7,3\n{time},8,4\n"),
+        ),
+        ("server", format!("time,elapsed_ms\n{time},10000\n")),
+        (
+            "server_database",
+            format!("time,object,deadlocks\n{time},shop,1\n"),
+        ),
+        ("markers", format!("time,kind\n{time},start\n")),
+    ]
+}
+
+fn import_kind(tape: &Path, kind: &str, more: &[&str], input: &str) -> Output {
+    run(&[&["import", kind, "-"], more].concat(), tape, input)
+}
+
+fn rows(tape: &Path, kind: &str) -> usize {
+    let output = run(&["export", kind], tape, "");
+    String::from_utf8(output.stdout).unwrap().lines().count() - 1
+}
+
+#[test]
+fn sessions_are_appended_to_statements_that_were_imported_first() {
+    let scratch = Scratch::new("import-statements-first");
+    let [(kind, statements), ..] = timed(1);
+    let first = import_kind(scratch.tape(), kind, &[], &statements);
+    assert_eq!(stderr(&first), "imported 2 rows of statements\n");
+    let sessions = import(scratch.tape(), &["--append"], GOOD);
+    assert_eq!(stderr(&sessions), "imported 1 samples in 2 ticks\n");
+    let later = "time,tick,pid\n2026-01-01T00:00:02Z,1,1\n";
+    assert!(
+        import(scratch.tape(), &["--append"], later)
+            .status
+            .success()
+    );
+    assert_eq!(load(scratch.tape()), "0.6667 3");
+    assert_eq!(rows(scratch.tape(), "statements"), 2);
+}
+
+#[test]
+fn ticks_behind_a_file_without_ticks_hide_none_of_those_before_it() {
+    let scratch = Scratch::new("import-hidden");
+    let day = |minutes: std::ops::Range<u32>| {
+        let line = |m| format!("2026-01-01T00:{m:02}:00Z,1\n");
+        format!("time,pid\n{}", minutes.map(line).collect::<String>())
+    };
+    let minutely = ["--interval=1min", "--append"];
+    import(scratch.tape(), &["--interval=1min"], &day(0..3));
+    for (kind, input) in timed(30) {
+        import_kind(scratch.tape(), kind, &["--append"], &input);
+    }
+    let output = import(scratch.tape(), &minutely, &day(3..10));
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(load(scratch.tape()), "1.0000 10");
+    let again = import(scratch.tape(), &minutely, &day(9..11));
+    assert!(stderr(&again).contains("line 2: time is not later"));
+}
+
+#[test]
+fn rows_that_are_there_are_not_appended_again() {
+    let scratch = Scratch::new("import-twice");
+    import(scratch.tape(), &[], GOOD);
+    for (kind, input) in timed(1) {
+        let count = input.lines().count() - 1;
+        let first = import_kind(scratch.tape(), kind, &["--append"], &input);
+        assert_eq!(stderr(&first), format!("imported {count} rows of {kind}\n"));
+        let again = import_kind(scratch.tape(), kind, &["--append"], &input);
+        let message = format!(
+            "error: line 2: time is not later than the newest of {kind} in the history, 2026-01-01T00:00:01Z\n\
+            hint: What is there is not added again: leave out the lines up to that time.\n"
+        );
+        assert_eq!(stderr(&again), message);
+        assert_eq!(again.status.code(), Some(1));
+        assert_eq!(rows(scratch.tape(), kind), count, "{kind}");
+    }
+    for (kind, input) in timed(2) {
+        let later = import_kind(scratch.tape(), kind, &["--append"], &input);
+        assert!(later.status.success(), "{kind}: {later:?}");
+    }
+    assert_eq!(rows(scratch.tape(), "statements"), 4);
+}
+
+#[test]
+fn texts_that_are_there_are_passed_over() {
+    let scratch = Scratch::new("import-texts-twice");
+    import(scratch.tape(), &[], GOOD);
+    let texts = "time,query_id,query_text\n,7,select 7\n,8,\"select\n8\"\n";
+    let first = import_kind(scratch.tape(), "texts", &["--append"], texts);
+    assert_eq!(stderr(&first), "imported 2 rows of texts\n");
+    let more = "query_text,time,query_id\nselect 7,,7\nselect 9,,9\n";
+    let again = import_kind(scratch.tape(), "texts", &["--append"], more);
+    assert_eq!(stderr(&again), "imported 1 rows of texts (1 were there)\n");
+    assert_eq!(rows(scratch.tape(), "texts"), 4, "one has two lines");
+}
+
+#[test]
+fn nobody_else_may_read_what_is_imported() {
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = Scratch::new("import-mode");
+    assert!(import(scratch.tape(), &[], GOOD).status.success());
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(scratch.tape()), 0o700);
+    for entry in std::fs::read_dir(scratch.tape()).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+}

@@ -76,7 +76,7 @@ impl Args {
         }
         let out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
         let mut damage = Vec::new();
-        match export(&self.kind, &parts, window, out, &mut damage) {
+        match export(&self.kind, &schema, &parts, window, out, &mut damage) {
             // A reader that went away is no failure.
             Err(Failed::Output(e)) if e.kind() == ErrorKind::BrokenPipe => (),
             Err(Failed::Output(e)) => return Err((format!("could not write output: {e}"), None)),

@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, default_value = "1s")]
     interval: String,
 
-    /// Add later times to history that is there
+    /// Add later times to history that is there; what it has already is refused, known texts are passed over
     #[arg(long)]
     append: bool,
 
@@ -67,10 +67,7 @@ impl Args {
         let inputs = self.inputs()?;
         let target = Target::open(&self.tape, node, self.append)?;
         let imported = import(inputs, target, interval_us / 1000)?;
-        say(format_args!(
-            "imported {} samples in {} ticks",
-            imported.samples, imported.ticks
-        ));
+        say(format_args!("imported {imported}"));
         Ok(())
     }
 

@@ -19,6 +19,7 @@ use sessions::Importer;
 use std::fmt;
 use std::io::Read;
 use std::sync::Arc;
+use tacho_tape::Schema;
 use target::Target;
 use value::Header;
 
@@ -34,13 +35,24 @@ pub struct Input {
 
 /// Imports files; ticks are those of kind `sessions` and weigh `interval_ms`
 /// unless they say otherwise.
-pub fn import(inputs: Vec<Input>, mut target: Target, interval_ms: i64) -> ImportResult<Imported> {
+pub fn import(inputs: Vec<Input>, target: Target, interval_ms: i64) -> ImportResult<Imported> {
     let schema = Arc::new(catalog::schema().clone().with_runs());
+    import_as(schema, inputs, target, interval_ms)
+}
+
+/// The same for a schema, which has runs.
+pub fn import_as(
+    schema: Arc<Schema>,
+    inputs: Vec<Input>,
+    mut target: Target,
+    interval_ms: i64,
+) -> ImportResult<Imported> {
+    let has_sessions = inputs.iter().any(|i| i.kind == exchange::SESSIONS);
     let mut others = Vec::new();
     let mut sessions: Option<Input> = None;
     for input in inputs {
         if input.kind != exchange::SESSIONS {
-            others.push(Others::open(input, &schema)?);
+            others.push(Others::open(input, &schema, &target)?);
         } else if sessions.replace(input).is_some() {
             return Err(ImportError::new("sessions are given twice"));
         }
@@ -63,7 +75,8 @@ pub fn import(inputs: Vec<Input>, mut target: Target, interval_ms: i64) -> Impor
         let taken = importer.line(&record);
         taken.map_err(|e| e.at(record.line).file(&file))?;
     }
-    let imported = importer.end()?;
+    let mut imported = importer.end()?;
+    imported.has_sessions = has_sessions;
     target.finish()?;
     Ok(imported)
 }

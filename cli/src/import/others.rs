@@ -3,9 +3,12 @@
 
 use super::lines::{Lines, Record};
 use super::part::{Fields, Part};
+use super::target::{Target, row_hash};
 use super::value::{Header, int, text, time_us};
 use super::{ImportError, ImportResult, Input};
 use crate::exchange::{self, Field, Place};
+use crate::reader::time::timestamp;
+use std::collections::HashSet;
 use tacho_tape::schema::{ColumnType, Schema};
 
 /// A tick that was read.
@@ -21,6 +24,13 @@ pub struct Tick {
 
 /// The rows of a kind, in their order.
 pub struct Others {
+    /// The kind.
+    pub kind: String,
+    /// Rows added.
+    pub rows: u64,
+    /// Rows passed over, because they are there.
+    pub known: u64,
+    there: There,
     file: String,
     lines: Lines,
     record: Record,
@@ -35,6 +45,16 @@ pub struct Others {
     references: Vec<Reference>,
 }
 
+/// What the history has of the kind.
+enum There {
+    /// Nothing, or rows of ticks: these are there when their ticks are.
+    Nothing,
+    /// Rows with times of their own, up to this one in ms.
+    Until(i64),
+    /// Texts, by hash.
+    Texts(Vec<(usize, String)>, HashSet<u64>),
+}
+
 /// A column that refers to a row, and the fields that row is made of.
 struct Reference {
     column: String,
@@ -43,8 +63,8 @@ struct Reference {
 }
 
 impl Others {
-    /// Reads the first two lines.
-    pub fn open(input: Input, schema: &Schema) -> ImportResult<Others> {
+    /// Reads the first two lines, and what the target has of the kind.
+    pub fn open(input: Input, schema: &Schema, target: &Target) -> ImportResult<Others> {
         let Input { kind, file, read } = input;
         let table = exchange::table_of(schema, &kind);
         let table = table.ok_or_else(|| unknown_kind(&kind, schema))?;
@@ -54,7 +74,12 @@ impl Others {
         super::read_header(&mut lines, &mut record).map_err(named)?;
         let known = exchange::fields(schema, table);
         let header = Header::parse(&record, &known, "").map_err(|e| e.at(1).file(&file))?;
+        let there = There::of(&kind, table.name.as_str(), &header, schema, target)?;
         let mut others = Others {
+            kind,
+            rows: 0,
+            known: 0,
+            there,
             table: table.name.clone(),
             of_ticks: exchange::has_ticks(table),
             time: header.position("time"),
@@ -140,7 +165,32 @@ impl Others {
         }
     }
 
-    fn add(&self, part: &mut Part, tick: u64) -> ImportResult<()> {
+    /// Whether the history has the row; times that it has are an error.
+    fn is_there(&self) -> ImportResult<bool> {
+        match &self.there {
+            There::Nothing => Ok(false),
+            There::Until(newest) => {
+                let us = time_us(text(&self.record, self.time), "time")?;
+                match us.div_euclid(1000) > *newest {
+                    true => Ok(false),
+                    false => Err(not_later(&self.kind, *newest)),
+                }
+            }
+            There::Texts(names, known) => {
+                let fields = names.iter();
+                let fields =
+                    fields.map(|(at, name)| (name.as_str(), text(&self.record, Some(*at))));
+                Ok(known.contains(&row_hash(fields)))
+            }
+        }
+    }
+
+    fn add(&mut self, part: &mut Part, tick: u64) -> ImportResult<()> {
+        if self.is_there()? {
+            self.known += 1;
+            return Ok(());
+        }
+        self.rows += 1;
         let record = &self.record;
         let mut values = part.values(&self.own, record)?;
         if self.of_ticks {
@@ -180,6 +230,37 @@ fn session(part: &mut Part, fields: &Fields, record: &Record) -> ImportResult<i6
     let values = part.values(fields, record)?;
     let value = |name| values.iter().find(|v| v.0 == name).map_or(0, |v| v.1);
     part.session_of(value("pid"), value("backend_start"))
+}
+
+impl There {
+    fn of(
+        kind: &str,
+        table: &str,
+        header: &Header,
+        schema: &Schema,
+        target: &Target,
+    ) -> ImportResult<There> {
+        if kind == exchange::TEXTS {
+            let names = header.fields.iter().map(|(at, f)| (*at, f.name.clone()));
+            return Ok(There::Texts(names.collect(), target.texts()?));
+        }
+        let of_ticks = schema.table(table).is_some_and(exchange::has_ticks);
+        let newest = if of_ticks {
+            None
+        } else {
+            target.newest(table)?
+        };
+        Ok(newest.map_or(There::Nothing, There::Until))
+    }
+}
+
+/// A row that is not behind those of its kind that are there.
+fn not_later(kind: &str, newest_ms: i64) -> ImportError {
+    let newest = timestamp(newest_ms.saturating_mul(1000));
+    ImportError::new(format!(
+        "time is not later than the newest of {kind} in the history, {newest}"
+    ))
+    .hint("What is there is not added again: leave out the lines up to that time.")
 }
 
 fn no_tick() -> ImportError {

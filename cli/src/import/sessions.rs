@@ -9,6 +9,7 @@ use super::plan::{Plan, RowFields};
 use super::target::Target;
 use super::value::{Header, int, invalid, number, text, time_us};
 use super::{ImportError, ImportResult};
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use tacho_tape::Schema;
@@ -25,13 +26,34 @@ const MOST_TICK: i64 = i64::MAX / 2;
 /// A text instead of the hash that is stored.
 pub const QUERY_TEXT: &str = "query_text";
 
-/// Lines and ticks read.
+/// What was read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Imported {
+    /// Sessions were given.
+    pub has_sessions: bool,
     /// Samples.
     pub samples: u64,
     /// Ticks.
     pub ticks: u64,
+    /// Other kinds: rows added, and rows that were there.
+    pub others: Vec<(String, u64, u64)>,
+}
+
+impl fmt::Display for Imported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sessions = format!("{} samples in {} ticks", self.samples, self.ticks);
+        let others = self.others.iter().map(|(kind, rows, known)| match known {
+            0 => format!("{rows} rows of {kind}"),
+            known => format!("{rows} rows of {kind} ({known} were there)"),
+        });
+        let all: Vec<String> = self
+            .has_sessions
+            .then_some(sessions)
+            .into_iter()
+            .chain(others)
+            .collect();
+        f.write_str(&all.join(", "))
+    }
 }
 
 /// A session entry and its process.
@@ -533,10 +555,15 @@ impl<'a> Importer<'a> {
         for others in &mut self.others {
             others.end(&mut self.part)?;
         }
-        if self.part.builder.has_rows() {
+        let builder = &self.part.builder;
+        // Texts alone are definitions without a group.
+        let alone = !self.target.has_file() && builder.dictionary_rows() > 0;
+        if builder.has_rows() || alone {
             self.end_group()?;
         }
         self.end_file()?;
+        let others = self.others.into_iter();
+        self.imported.others = others.map(|o| (o.kind, o.rows, o.known)).collect();
         Ok(self.imported)
     }
 }

@@ -1,17 +1,23 @@
 //! Where an import goes: a directory nobody records into, a node in it, and
 //! the ticks that are there already.
 
+use super::lines::{Lines, Record};
 use super::{ImportError, ImportResult};
+use crate::export::{Failed, Window, export};
+use crate::{catalog, exchange};
 use rustix::fs::{FlockOperation, flock};
+use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions};
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
+use std::io::Cursor;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tacho_tape::block::FrameRange;
 use tacho_tape::directory::{Kind, LOCK, Numbers, file_name, list};
 use tacho_tape::seal::SealedFile;
 use tacho_tape::storage::{OsStorage, open_regular};
-use tacho_tape::{Identity, PartBuilder, Store};
+use tacho_tape::{Identity, Part, PartBuilder, Store};
 
 /// Where files are written aside: this and the number of the process.
 const ASIDE: &str = "import-";
@@ -26,8 +32,10 @@ pub struct Target {
     files: u64,
     storage: OsStorage,
     file: Option<SealedFile>,
-    /// Last tick and its slot time in ms, when the node has history.
+    /// Greatest tick and slot time in ms, when the node has ticks.
     pub last: Option<(u64, i64)>,
+    /// What the node has.
+    there: Vec<Part>,
     _lock: File,
 }
 
@@ -51,8 +59,8 @@ impl Target {
             ))
             .hint("Use --append to add later times, or --node for another recorder."));
         }
-        let newest = chosen.and_then(|n| store.parts(n.id).last());
-        let identity = newest.map(|part| part.info().identity.clone());
+        let there = chosen.map_or_else(Vec::new, |n| store.parts(n.id).cloned().collect());
+        let identity = newest(&there).map(|part| part.info().identity.clone());
         let mut identity = identity.unwrap_or_default();
         if identity.node == 0 {
             identity.node = node.unwrap_or_else(random);
@@ -60,7 +68,8 @@ impl Target {
         let files = list(&OsStorage::new(directory))?;
         remove_left_over(directory)?;
         let aside = directory.join(format!("{ASIDE}{}", std::process::id()));
-        fs::create_dir(&aside).map_err(|e| io("create directory", &aside, &e))?;
+        let made = fs::DirBuilder::new().mode(0o700).create(&aside);
+        made.map_err(|e| io("create directory", &aside, &e))?;
         let storage = OsStorage::new(&aside);
         Ok(Target {
             directory: directory.to_path_buf(),
@@ -70,11 +79,59 @@ impl Target {
             files: 0,
             storage,
             file: None,
-            last: chosen
-                .zip(newest)
-                .map(|(n, part)| (part.last_tick(), n.last_ms)),
+            last: last_tick(&there),
+            there,
             _lock: lock,
         })
+    }
+
+    /// Newest time in ms of the rows of a table with times of their own.
+    pub fn newest(&self, table: &str) -> ImportResult<Option<i64>> {
+        let mut newest = None;
+        for part in self.there.iter().filter(|part| part.rows(table) > 0) {
+            newest = newest.max(part.ints(table, "time")?.iter().copied().max());
+            part.release();
+        }
+        Ok(newest)
+    }
+
+    /// Hashes of the texts that are there, by [`row_hash`].
+    pub fn texts(&self) -> ImportResult<HashSet<u64>> {
+        let mut written = Vec::new();
+        let window = Window {
+            since: i64::MIN,
+            until: i64::MAX,
+        };
+        let parts: Vec<&Part> = self.there.iter().collect();
+        let mut damage = Vec::new();
+        let schema = catalog::schema().clone().with_runs();
+        match export(
+            exchange::TEXTS,
+            &schema,
+            &parts,
+            window,
+            &mut written,
+            &mut damage,
+        ) {
+            Err(Failed::Output(error)) => return Err(ImportError::new(error.to_string())),
+            // Parts of another kind of history have no such table.
+            Err(Failed::Kind) | Ok(()) => (),
+        }
+        let mut lines = Lines::new(Box::new(Cursor::new(written)));
+        let mut record = Record::default();
+        let mut hashes = HashSet::new();
+        if !lines.next(&mut record)? {
+            return Ok(hashes);
+        }
+        let names = record
+            .iter()
+            .map(|n| String::from_utf8_lossy(n).into_owned());
+        let names: Vec<String> = names.collect();
+        while lines.next(&mut record)? {
+            let fields = names.iter().map(String::as_str).zip(record.iter());
+            hashes.insert(row_hash(fields));
+        }
+        Ok(hashes)
     }
 
     /// Writes the rows of a part aside, as a group of the file at hand; the
@@ -91,6 +148,11 @@ impl Target {
         file.group(part, FrameRange::default())?;
         self.file = Some(file);
         Ok(())
+    }
+
+    /// There is a file at hand.
+    pub fn has_file(&self) -> bool {
+        self.file.is_some()
     }
 
     /// Ends the file at hand with the definitions of a part.
@@ -128,6 +190,34 @@ impl Drop for Target {
     }
 }
 
+/// The newest part: one without ticks tells least.
+fn newest(parts: &[Part]) -> Option<&Part> {
+    let with_ticks = parts.iter().rev().find(|part| has_ticks(part));
+    with_ticks.or(parts.last())
+}
+
+/// The greatest tick and slot time. Parts without ticks have none.
+fn last_tick(parts: &[Part]) -> Option<(u64, i64)> {
+    let parts = || parts.iter().filter(|part| has_ticks(part));
+    let tick = parts().map(Part::last_tick).max()?;
+    Some((tick, parts().map(Part::max_ms).max()?))
+}
+
+fn has_ticks(part: &Part) -> bool {
+    part.first_tick() <= part.last_tick()
+}
+
+/// What a row says, whatever the order of its columns and without the time of
+/// its tick, which is another in each file.
+pub fn row_hash<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> u64 {
+    let said = fields.filter(|(name, text)| *name != "time" && !text.is_empty());
+    said.fold(0, |sum, field| {
+        let mut hasher = DefaultHasher::new();
+        field.hash(&mut hasher);
+        sum ^ hasher.finish()
+    })
+}
+
 /// Removes what killed imports have left: the lock is held, so no other one
 /// is at work.
 fn remove_left_over(directory: &Path) -> ImportResult<()> {
@@ -147,7 +237,7 @@ fn remove_left_over(directory: &Path) -> ImportResult<()> {
 fn lock(directory: &Path) -> ImportResult<File> {
     let path = directory.join(LOCK);
     let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
+    options.create(true).truncate(false).write(true).mode(0o600);
     let file = open_regular(&options, &path).map_err(|e| io("open file", &path, &e))?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
         ImportError::new(format!(
