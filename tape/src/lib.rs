@@ -3,6 +3,7 @@
 //! description of the bytes.
 #![forbid(unsafe_code)]
 
+pub mod background;
 pub mod block;
 pub mod block_read;
 pub mod build;

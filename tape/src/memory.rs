@@ -28,6 +28,8 @@ struct State {
     reads: usize,
     /// This call that reads fails.
     fail_read_at: Option<usize>,
+    /// Opening this file ends in a panic.
+    panic_on: Option<String>,
     /// Before this call that reads, something else happens to the files.
     meanwhile: Option<(usize, Meanwhile)>,
 }
@@ -70,6 +72,7 @@ impl MemoryStorage {
             free: 1 << 40,
             reads: 0,
             fail_read_at: None,
+            panic_on: None,
             meanwhile: None,
         })))
     }
@@ -101,6 +104,11 @@ impl MemoryStorage {
     /// Lets one call that reads fail.
     pub fn fail_read_at(&self, read: usize) {
         self.state().fail_read_at = Some(read);
+    }
+
+    /// Lets whoever opens this file panic, as if its bytes led to that.
+    pub fn panic_on(&self, name: Option<&str>) {
+        self.state().panic_on = name.map(String::from);
     }
 
     /// Lets another process do something just before a call that reads.
@@ -262,6 +270,8 @@ impl Storage for MemoryStorage {
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn ReadFile>> {
         self.read()?;
+        let poisoned = self.state().panic_on.as_deref() == Some(name);
+        assert!(!poisoned, "injected panic");
         let inode = self.state().names.get(name).copied();
         let inode = inode.ok_or(io::ErrorKind::NotFound)?;
         Ok(Arc::new(MemoryFile {

@@ -1,6 +1,7 @@
 //! What a writer finds when it starts: the sealed files, the logs to seal, and
 //! where the history of its node ends.
 
+use crate::background::supervised;
 use crate::block_read::{BlockFile, Schemas};
 use crate::carry::Carry;
 use crate::directory::{self, Kind, Numbers, file_name};
@@ -195,11 +196,20 @@ impl Found {
     ) {
         let number = file.numbers.first;
         let name = file_name(number, Kind::Log);
-        let header = read_header(storage, &name);
+        let path = storage.directory().join(&name);
+        let header = supervised("read a log", || read_header(storage, &name));
+        let header = header.map_err(|e| e.at(&path));
         let until_sequence = header.as_ref().map_or(0, |h| later.log(number, h));
-        let contents = header.and_then(|_| read_log_file(storage, number, until_sequence));
-        let contents = match contents {
-            Ok(contents) => contents,
+        let read = || {
+            let contents = read_log_file(storage, number, until_sequence)?;
+            let part = contents
+                .ingest
+                .map(|i| i.finish(contents.header.identity.clone()));
+            Ok((contents.header, contents.last_sequence, part))
+        };
+        let read = header.and_then(|_| supervised("read a log", read).map_err(|e| e.at(&path)));
+        let (header, last_sequence, part) = match read {
+            Ok(read) => read,
             // Its header was not written any more: nothing is in it.
             Err(_) if file.bytes < crate::log::FRAMES_AT as u64 => {
                 let _ = storage.remove(&name);
@@ -223,13 +233,11 @@ impl Found {
             number,
             until_sequence,
         });
-        let header = contents.header;
         if header.identity.node != node {
             return;
         }
-        let end = (header.incarnation, contents.last_sequence, header.tick_base);
-        if let Some(ingest) = contents.ingest {
-            let part = ingest.finish(header.identity);
+        let end = (header.incarnation, last_sequence, header.tick_base);
+        if let Some(part) = part {
             let newest = self.extend_end(&part, end);
             if newest {
                 self.carry = read_carry(storage, &name).unwrap_or_default();

@@ -147,7 +147,13 @@ impl OsStorage {
         builder.mode(0o700);
         match builder.create(directory) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            done => done,
+            Ok(()) => {
+                // Who may not read the parent can do no more than this.
+                let parent = directory.parent().map(File::open);
+                let _ = parent.and_then(|p| p.ok()?.sync_all().ok());
+                Ok(())
+            }
+            failed => failed,
         }
     }
 

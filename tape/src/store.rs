@@ -1,6 +1,7 @@
 //! A history directory as readers see it: the parts of every node in order of
 //! ticks, and what is damaged.
 
+use crate::background::supervised;
 use crate::block_read::{BlockFile, Schemas};
 use crate::directory::{self, Kind, Numbers};
 use crate::error::{self, Error, Result};
@@ -145,9 +146,9 @@ impl Store {
         for file in logs.rev().filter(|f| !sealed(f.numbers)) {
             let path = file.path(storage);
             match read_open(file, &path, &mut later) {
-                Ok(contents) => {
-                    self.report(&path, &contents.damage);
-                    parts.extend(part_of(contents, path));
+                Ok((damage, part)) => {
+                    self.report(&path, &damage);
+                    parts.extend(part);
                 }
                 // A log whose header is not written yet.
                 Err(_) if file.length() < crate::log::FRAMES_AT as u64 => (),
@@ -434,11 +435,20 @@ impl Repeats {
     }
 }
 
-fn read_open(file: &Opened, path: &Path, later: &mut Repeats) -> Result<LogContents> {
+/// Damage of a log, and what else is in it.
+fn read_open(
+    file: &Opened,
+    path: &Path,
+    later: &mut Repeats,
+) -> Result<(Vec<LogDamage>, Option<Part>)> {
     let bytes = read_all(&*file.file).map_err(|e| Error::io("read file", path, e))?;
     let header = LogHeader::parse(&bytes)?;
     let until = later.log(file.numbers.first, &header);
-    read_log(&bytes, until)
+    supervised("read a log", || {
+        let mut contents = read_log(&bytes, until)?;
+        let damage = std::mem::take(&mut contents.damage);
+        Ok((damage, part_of(contents, path.to_path_buf())))
+    })
 }
 
 fn part_of(contents: LogContents, path: PathBuf) -> Option<Part> {

@@ -5,9 +5,10 @@
 //! After a failed write or sync a log is never touched again: it is sealed as
 //! far as it is known to be good, and the frame goes to a new log.
 
+use crate::background::{Done, Retries, Work};
 use crate::carry::Carry;
 use crate::directory::{self, Kind, Numbers, file_name};
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::frame::{DATA, Frame, HELLO};
 use crate::hello;
 use crate::incoming::{Connection, Incoming};
@@ -70,6 +71,8 @@ struct OpenLog {
     rows: u64,
     first_slot_ms: Option<i64>,
     dirty_since: Option<i64>,
+    /// Its name is on disk.
+    named: bool,
     /// It must not grow any more.
     full: bool,
 }
@@ -101,6 +104,7 @@ pub struct Writer {
     messages: Vec<Message>,
     /// Numbers of logs that are not sealed yet.
     unsealed: Vec<u64>,
+    retries: Retries,
     /// The files being merged.
     merging: Option<MergeJob>,
     /// There may be files to merge.
@@ -125,6 +129,7 @@ impl Writer {
             settings: Settings::default(),
             stored: found.stored,
             unsealed: found.jobs.iter().map(|j| j.number).collect(),
+            retries: Retries::default(),
             merging: None,
             may_merge: true,
             jobs: Vec::new(),
@@ -307,6 +312,7 @@ impl Writer {
             rows: 0,
             first_slot_ms: None,
             dirty_since: None,
+            named: false,
             full: false,
         });
         Ok(())
@@ -407,7 +413,9 @@ impl Writer {
         removed
     }
 
+    /// What was written before a pause is not left to the next flush.
     fn pause(&mut self, now: Now) {
+        self.sync_log();
         if self.paused_since.is_none() {
             self.paused_since = Some(now.wall_ms);
             let message = "recording of history paused: no space left".to_string();
@@ -465,7 +473,9 @@ impl Writer {
     }
 
     /// Closes the log at hand; frames from `until_sequence` on do not count.
+    /// What it holds is on disk afterwards, unless that fails.
     fn close_log(&mut self, until_sequence: u64) {
+        self.sync_log();
         if let Some(log) = self.log.take() {
             self.waiting_bytes.push((log.number, log.bytes));
             self.unsealed.push(log.number);
@@ -476,25 +486,38 @@ impl Writer {
         }
     }
 
-    /// Synchronises the log when the flush interval is over, or when `force`.
+    /// Synchronises the log when the flush interval is over, or when `force`;
+    /// gives logs that could not be sealed another chance.
     pub fn flush(&mut self, now: Now, force: bool) {
-        let Some(log) = &mut self.log else {
-            return;
-        };
-        let Some(since) = log.dirty_since else {
-            return;
-        };
-        if !force && now.mono_ms - since < self.settings.flush_interval_ms as i64 {
-            return;
-        }
-        log.dirty_since = None;
-        if let Err(error) = log.file.sync() {
-            let name = file_name(log.number, Kind::Log);
-            let path = self.storage.directory().join(name);
-            let error = Error::io("synchronize file", &path, error);
-            self.messages.push(Message::Error(error.to_string()));
+        self.jobs.extend(self.retries.due(now.mono_ms));
+        let since = self.log.as_ref().and_then(|log| log.dirty_since);
+        let interval_ms = self.settings.flush_interval_ms as i64;
+        let due = since.is_some_and(|since| force || now.mono_ms - since >= interval_ms);
+        if due && !self.sync_log() {
             self.close_log(u64::MAX);
         }
+    }
+
+    /// Synchronises what was written to the log, and its name when it is new.
+    /// False when that failed: it is not tried again.
+    fn sync_log(&mut self) -> bool {
+        let Some(log) = &mut self.log else {
+            return true;
+        };
+        if log.dirty_since.take().is_none() {
+            return true;
+        }
+        let directory = self.storage.directory();
+        let path = directory.join(file_name(log.number, Kind::Log));
+        let synced = log.file.sync();
+        let mut synced = synced.map_err(|e| Error::io("synchronize file", &path, e));
+        if synced.is_ok() && !std::mem::replace(&mut log.named, true) {
+            let named = self.storage.sync_directory();
+            synced = named.map_err(|e| Error::io("synchronize directory", directory, e));
+        }
+        synced
+            .map_err(|error| self.messages.push(Message::Error(error.to_string())))
+            .is_ok()
     }
 
     /// ms until [`Writer::flush`] has something to do.
@@ -504,20 +527,42 @@ impl Writer {
         Some((due - now.mono_ms).max(0))
     }
 
+    /// Jobs for [`crate::background::work`]; each is given once and must come
+    /// back through [`Writer::done`].
+    pub fn jobs(&mut self) -> Vec<Work> {
+        let seal = self.seal_jobs().into_iter().map(Work::Seal);
+        let mut jobs: Vec<Work> = seal.collect();
+        jobs.extend(self.merge_job().map(Work::Merge));
+        jobs
+    }
+
+    /// What became of a job.
+    pub fn done(&mut self, done: Done) {
+        match done {
+            Done::Seal(job, result) => self.sealed(job, result),
+            Done::Merge(job, result) => self.merged(&job, result),
+        }
+    }
+
     /// Logs to be sealed with [`crate::seal::seal_log`]; each is given once
     /// and must come back through [`Writer::sealed`].
     pub fn seal_jobs(&mut self) -> Vec<SealJob> {
         std::mem::take(&mut self.jobs)
     }
 
-    /// A log was sealed or could not be: then it stays, and is tried again by
-    /// the next writer.
+    /// A log was sealed or could not be: then it stays, and is tried again
+    /// after a while; one that is damaged, or leads to a panic, by the next
+    /// writer only.
     pub fn sealed(&mut self, job: SealJob, result: Result<Sealed>) {
         self.waiting_bytes.retain(|w| w.0 != job.number);
         // A damaged sealed file of that number is replaced.
         self.stored.retain(|s| s.numbers.first != job.number);
         self.unsealed.retain(|n| *n != job.number);
         self.may_merge = true;
+        match &result {
+            Err(error) if error.kind != error::Kind::Damaged => self.retries.failed(job),
+            _ => self.retries.forget(job.number),
+        }
         match result {
             Ok(sealed) => {
                 self.report(job, &sealed);
@@ -539,6 +584,9 @@ impl Writer {
                 let kept = files
                     .iter()
                     .find(|f| f.numbers.first == job.number && f.kind == Kind::Log);
+                if kept.is_none() {
+                    self.retries.forget(job.number);
+                }
                 self.stored.extend(kept.map(|f| Stored {
                     numbers: f.numbers,
                     kind: f.kind,
@@ -670,6 +718,9 @@ impl Writer {
             return false;
         }
         let oldest = self.stored.remove(0);
+        if oldest.kind == Kind::Log {
+            self.retries.forget(oldest.numbers.first);
+        }
         let name = oldest.numbers.name(oldest.kind);
         if let Err(error) = self.storage.remove(&name) {
             let path = self.storage.directory().join(name);

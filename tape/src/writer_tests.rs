@@ -1,6 +1,7 @@
 //! The writer on a storage in memory: restarts, crashes at every operation,
 //! failures of every operation, retention, lack of space.
 
+use crate::background;
 use crate::directory::{Kind, Numbers};
 use crate::frame::Frame;
 use crate::memory::{Crash, MemoryStorage};
@@ -366,43 +367,64 @@ fn a_step_of_the_clock_closes_the_log_and_deletes_nothing() {
 
 #[test]
 fn a_crash_after_any_operation_loses_nothing_that_was_acknowledged() {
-    let run = |storage: &MemoryStorage| {
+    // Returns the last frame acknowledged, and the last one older than the
+    // flush interval when the operation `last` was over.
+    let run = |storage: &MemoryStorage, last: usize| {
         let mut drive = Drive::new(storage, sampler(7));
-        let mut acknowledged = 0;
+        let mut acknowledged: Vec<(i64, u64)> = Vec::new();
+        let mut died_ms = None;
+        let mut look = |storage: &MemoryStorage, mono_ms: i64| {
+            let dead = storage.operations() > last;
+            died_ms = died_ms.or(dead.then_some(mono_ms));
+        };
         for n in 0..24 {
             if n == 12 {
                 drive.sampler.slot_ms += 5_000;
             }
             let sent = drive.make();
             if drive.push(&sent.bytes) == Code::Written {
-                acknowledged = sent.sequence;
+                acknowledged.push((drive.mono_ms, sent.sequence));
             }
-            drive.mono_ms += 3_000;
-            let now = drive.now();
-            drive.writer.flush(now, false);
+            look(storage, drive.mono_ms);
+            for _ in 0..3 {
+                drive.mono_ms += 1_000;
+                let now = drive.now();
+                drive.writer.flush(now, false);
+                look(storage, drive.mono_ms);
+            }
             drive.seal();
+            look(storage, drive.mono_ms);
         }
-        (drive, acknowledged)
+        let died_ms = died_ms.unwrap_or(drive.mono_ms);
+        let old = acknowledged.iter().filter(|a| a.0 + 5_000 < died_ms);
+        let old = old.map(|a| a.1).max().unwrap_or(0);
+        (drive, acknowledged.last().map_or(0, |a| a.1), old)
     };
     let storage = MemoryStorage::new();
     drop(Drive::new(&storage, sampler(7)));
     let whole = storage.after(Crash::Process);
-    let (drive, _) = run(&whole);
+    let (drive, ..) = run(&whole, usize::MAX);
     drive.check();
     let operations = whole.operations();
     assert!(operations > 40);
     for operation in storage.operations()..=operations {
         let crashed = storage.after(Crash::Process);
         crashed.stop_at(operation);
-        let (mut drive, acknowledged) = run(&crashed);
+        let (mut drive, acknowledged, old) = run(&crashed, operation);
         drive.restart(&crashed.after(Crash::Process), acknowledged);
         drive.check();
         for crash in [Crash::Machine, Crash::MachineHalf] {
-            // The machine took the sampler with it: a prefix is left.
+            // The machine took the sampler with it: a prefix is left, and in
+            // it all that is older than the flush interval.
             let after = crashed.after(crash);
             let (ticks, seen) = read(Store::open_storage(&after).unwrap().parts(NODE));
             let all: Vec<(u64, i64)> = drive.sent.iter().flat_map(|s| s.ticks.clone()).collect();
             assert_eq!(ticks, all[..ticks.len()], "operation {operation}");
+            assert!(
+                ticks.len() as u64 >= old,
+                "operation {operation} {crash:?}: {} < {old}",
+                ticks.len()
+            );
             let mut expected: Vec<Seen> = drive.sent.iter().flat_map(|s| s.seen.clone()).collect();
             expected.retain(|s| s.tick <= ticks.len() as u64);
             expected.sort();
@@ -638,4 +660,76 @@ fn a_tick_at_an_impossible_time_is_no_step_of_the_clock() {
     assert_eq!(drive.push(&sent.bytes), Code::Written);
     assert_eq!(drive.files(Kind::Sealed), []);
     assert_eq!(drive.markers(), []);
+}
+
+#[test]
+fn a_paused_writer_has_nothing_left_to_synchronise() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(10));
+    drive.send(3);
+    storage.set_free(0);
+    drive.mono_ms += 1_000;
+    let sent = drive.make();
+    assert_eq!(drive.push(&sent.bytes), Code::Paused);
+    assert_eq!(drive.writer.flush_in_ms(drive.now()), None);
+    let after = Store::open_storage(&storage.after(Crash::Machine)).unwrap();
+    assert_eq!(read(after.parts(NODE)).0.len(), 3);
+}
+
+/// Seals and merges as the thread of the writer does.
+fn work(drive: &mut Drive) {
+    for job in drive.writer.jobs() {
+        let done = background::work(&drive.storage, job, &AtomicBool::new(false));
+        drive.writer.done(done);
+    }
+}
+
+fn frames(drive: &mut Drive, frames: usize) {
+    for _ in 0..frames {
+        let sent = drive.make();
+        assert_eq!(drive.push(&sent.bytes), Code::Written);
+        drive.mono_ms += 1_000;
+        let now = drive.now();
+        drive.writer.flush(now, false);
+        work(drive);
+    }
+}
+
+#[test]
+fn a_log_that_leads_to_a_panic_stays_and_stops_nobody() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(17));
+    storage.panic_on(Some("0000000001.open"));
+    frames(&mut drive, 1_900);
+    assert_eq!(drive.files(Kind::Log), [1, 4]);
+    assert_eq!(drive.files(Kind::Sealed), [2, 3]);
+    let path = "\"/memory/0000000001.open\"";
+    let panicked = format!("internal error in an attempt to seal a log: injected panic {path}");
+    assert_eq!(drive.writer.messages(), [Message::Error(panicked)]);
+    // The next writer starts beside it.
+    drive.writer = Writer::open(Arc::new(storage.clone()), NODE).unwrap();
+    let panicked = format!("internal error in an attempt to read a log: injected panic {path}");
+    assert_eq!(drive.writer.messages(), [Message::Error(panicked)]);
+    storage.panic_on(None);
+    assert_eq!(drive.files(Kind::Log), [1, 4]);
+    drive.check();
+}
+
+#[test]
+fn a_log_that_could_not_be_sealed_is_tried_again() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(18));
+    frames(&mut drive, 600);
+    let sent = drive.make();
+    assert_eq!(drive.push(&sent.bytes), Code::Written);
+    storage.fail_at(storage.operations() + 1, ErrorKind::StorageFull);
+    work(&mut drive);
+    assert_eq!(drive.writer.messages().len(), 1);
+    frames(&mut drive, 59);
+    assert_eq!(drive.files(Kind::Log), [1, 2]);
+    frames(&mut drive, 3);
+    assert_eq!(drive.files(Kind::Log), [2]);
+    assert_eq!(drive.files(Kind::Sealed), [1]);
+    drive.check();
+    assert_eq!(drive.writer.messages(), []);
 }

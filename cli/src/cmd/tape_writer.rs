@@ -18,12 +18,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
+use tacho_tape::background::{self, Done, Work};
 use tacho_tape::directory::LOCK;
 use tacho_tape::frame::DATA;
-use tacho_tape::merge::{MergeJob, Merged, merge};
 use tacho_tape::pipe::FrameBuffer;
-use tacho_tape::recover::SealJob;
-use tacho_tape::seal::{Sealed, seal_log};
 use tacho_tape::storage::{OsStorage, Storage, open_regular};
 use tacho_tape::writer::{Code, Message, Now, Writer};
 
@@ -142,18 +140,6 @@ fn now() -> Now {
     }
 }
 
-/// Work of the thread that seals and merges.
-enum Work {
-    Seal(SealJob),
-    Merge(MergeJob),
-}
-
-/// What became of it.
-enum Done {
-    Seal(SealJob, tacho_tape::Result<Sealed>),
-    Merge(MergeJob, tacho_tape::Result<Option<Merged>>),
-}
-
 /// The thread that seals logs and merges sealed files.
 struct Sealer {
     work: Option<Sender<Work>>,
@@ -169,28 +155,25 @@ impl Sealer {
         let (report, done) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let thread = std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().spawn(move || {
             for work in todo {
-                let done = match work {
-                    Work::Seal(job) => {
-                        let result = seal_log(&*storage, job.number, job.until_sequence);
-                        Done::Seal(job, result)
-                    }
-                    Work::Merge(job) => {
-                        let result = merge(&*storage, &job, &stopped);
-                        Done::Merge(job, result)
-                    }
-                };
-                if report.send(done).is_err() {
+                if report
+                    .send(background::work(&*storage, work, &stopped))
+                    .is_err()
+                {
                     break;
                 }
             }
         });
+        if let Err(error) = &thread {
+            let what = "could not start a thread: logs are not sealed";
+            print(&Message::Warning(format!("{what}: {error}")));
+        }
         Sealer {
             work: Some(work),
             done,
             stop,
-            thread: Some(thread),
+            thread: thread.ok(),
         }
     }
 
@@ -254,6 +237,7 @@ impl Session {
             let (readable, closed) = self.wait(stdin)?;
             if self.held.is_some() {
                 self.take_frames();
+                self.writer.flush(now(), false);
                 if closed && self.held.is_some() {
                     return Ok(());
                 }
@@ -352,17 +336,11 @@ impl Session {
 
     /// Hands over what is to seal and to merge, takes the results, prints messages.
     fn housekeeping(&mut self) {
-        for job in self.writer.seal_jobs() {
-            self.sealer.give(Work::Seal(job));
-        }
         for done in self.sealer.done.try_iter() {
-            match done {
-                Done::Seal(job, result) => self.writer.sealed(job, result),
-                Done::Merge(job, result) => self.writer.merged(&job, result),
-            }
+            self.writer.done(done);
         }
-        if let Some(job) = self.writer.merge_job() {
-            self.sealer.give(Work::Merge(job));
+        for work in self.writer.jobs() {
+            self.sealer.give(work);
         }
         for message in self.writer.messages() {
             print(&message);

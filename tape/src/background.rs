@@ -1,0 +1,140 @@
+//! What the writer has done in a thread of its own: sealing and merging. A
+//! panic there is an error of the one job: the log stays as it is, readers
+//! still read it, and the thread goes on with the next.
+
+use crate::directory::{Kind, file_name};
+use crate::error::{Error, Result};
+use crate::merge::{MergeJob, Merged, merge};
+use crate::recover::SealJob;
+use crate::seal::{Sealed, seal_log};
+use crate::storage::Storage;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
+
+/// A failed attempt to seal is repeated after so many ms, then twice as many.
+const FIRST_RETRY_MS: i64 = 60_000;
+const LAST_RETRY_MS: i64 = 3_600_000;
+
+/// A job of [`crate::writer::Writer`].
+pub enum Work {
+    /// A log to be sealed.
+    Seal(SealJob),
+    /// Files to be merged.
+    Merge(MergeJob),
+}
+
+/// What became of it, for [`crate::writer::Writer::done`].
+pub enum Done {
+    /// A log was sealed or could not be.
+    Seal(SealJob, Result<Sealed>),
+    /// Files were merged or could not be.
+    Merge(MergeJob, Result<Option<Merged>>),
+}
+
+/// Does a job; returns whatever happens.
+pub fn work(storage: &dyn Storage, work: Work, stop: &AtomicBool) -> Done {
+    match work {
+        Work::Seal(job) => {
+            let seal = || seal_log(storage, job.number, job.until_sequence);
+            let path = storage.directory().join(file_name(job.number, Kind::Log));
+            let result = supervised("seal a log", seal);
+            Done::Seal(job, result.map_err(|e| e.at(&path)))
+        }
+        Work::Merge(job) => {
+            let result = supervised("merge files", || merge(storage, &job, stop));
+            Done::Merge(job, result)
+        }
+    }
+}
+
+/// Runs what reads bytes of a file; a panic is damage of it.
+pub(crate) fn supervised<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    // Nothing that was begun is used again after a panic.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let reason = reason_of(&*panic);
+        Err(Error::damaged(format!(
+            "internal error in an attempt to {what}: {reason}"
+        )))
+    })
+}
+
+fn reason_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("panic")
+}
+
+/// Logs that could not be sealed and are tried again.
+#[derive(Default)]
+pub(crate) struct Retries(Vec<Retry>);
+
+struct Retry {
+    job: SealJob,
+    wait_ms: i64,
+    /// Not yet known after a failure.
+    due: Option<i64>,
+    given: bool,
+}
+
+impl Retries {
+    /// An attempt has failed.
+    pub(crate) fn failed(&mut self, job: SealJob) {
+        match self.0.iter_mut().find(|r| r.job == job) {
+            Some(retry) => {
+                retry.wait_ms = (retry.wait_ms * 2).min(LAST_RETRY_MS);
+                (retry.due, retry.given) = (None, false);
+            }
+            None => self.0.push(Retry {
+                job,
+                wait_ms: FIRST_RETRY_MS,
+                due: None,
+                given: false,
+            }),
+        }
+    }
+
+    /// The log is sealed, gone, or not to be tried again.
+    pub(crate) fn forget(&mut self, number: u64) {
+        self.0.retain(|r| r.job.number != number);
+    }
+
+    /// Those whose time has come; each is given once.
+    pub(crate) fn due(&mut self, mono_ms: i64) -> Vec<SealJob> {
+        let mut jobs = Vec::new();
+        for retry in self.0.iter_mut().filter(|r| !r.given) {
+            let due = mono_ms.saturating_add(retry.wait_ms);
+            if mono_ms >= *retry.due.get_or_insert(due) {
+                retry.given = true;
+                jobs.push(retry.job);
+            }
+        }
+        jobs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_are_repeated_ever_more_rarely() {
+        let (mut retries, minute) = (Retries::default(), 60_000);
+        let job = SealJob {
+            number: 7,
+            until_sequence: 9,
+        };
+        retries.failed(job);
+        let mut given = Vec::new();
+        for now in 0..300 {
+            if !retries.due(now * minute).is_empty() {
+                given.push(now);
+                retries.failed(job);
+            }
+        }
+        // Each wait begins with the first look after the failure.
+        assert_eq!(given, [1, 4, 9, 18, 35, 68, 129, 190, 251]);
+        retries.forget(7);
+        assert_eq!(retries.due(i64::MAX), []);
+    }
+}
