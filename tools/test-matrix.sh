@@ -3,14 +3,17 @@
 #
 # Tests the extension and the SQL edition on each MAJOR (default: 15 to 19) with
 # the program that is already built, and prints a table. tools/pg-major.sh
-# provides the servers. Two majors run at a time, since tests mostly wait
-# (TACHO_JOBS says how many). A major that cannot be had is a failure, unless
+# provides the servers. Two majors run at a time and share one pool of tests
+# (tools/pool.sh). A major that cannot be had is a failure, unless
 # TACHO_MATRIX_SKIP names it. The last line is "N passed, N failed".
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
 export TACHO_PROGRAM=${TACHO_PROGRAM:-${CARGO_TARGET_DIR:-$PWD/target}/release/tacho}
 [ $# -gt 0 ] || set -- 15 16 17 18 19
+# shellcheck source=tools/pool.sh
+source tools/pool.sh
+pool_open
 logs=$(mktemp -d)
 trap 'jobs -p | xargs -r kill 2>/dev/null; wait; rm -rf "$logs"' EXIT
 passed=0 failed=0 table=
@@ -49,7 +52,7 @@ skipped() { [[ " ${TACHO_MATRIX_SKIP:-} " == *" $1 "* ]]; }
 
 for major; do
 	skipped "$major" && continue
-	while [ "$(jobs -rp | wc -l)" -ge "${TACHO_JOBS:-2}" ]; do wait -n || true; done
+	while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
 	one "$major" &
 done
 row major version passed failed seconds result

@@ -6,12 +6,13 @@
 # the tests whose names contain one of them. -k keeps the scratch directory.
 #
 # Everything happens on copies in a scratch directory, as a user that servers
-# may run as, with warnings as errors. The last line counts:
-# "15.20: N passed, N failed".
+# may run as, with warnings as errors. Tests run side by side (tools/pool.sh), the
+# longest first. The last line counts: "15.20: N passed, N failed".
 #
 # Environment
 #   PG_CONFIG      installation to test (default: pg_config in PATH)
 #   TACHO_PROGRAM  tacho program to test (default: target/release/tacho)
+#   TACHO_JOBS     tests at a time (default: two for each CPU)
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd -P)
@@ -50,7 +51,7 @@ export TACHO_PROGRAM=$bin/tacho
 test=$(dirname "$("$PG_CONFIG" --pgxs)")/../test
 version=$("$PG_CONFIG" --version)
 version=${version#PostgreSQL } version=${version%% *}
-passed=0 failed=0
+longest='092 190 120 090 020 160 108 017' # tests that take more than ten seconds
 
 wanted() { # NAME FILTER...
 	local name=$1 each
@@ -60,15 +61,17 @@ wanted() { # NAME FILTER...
 	return 1
 }
 
-# result NAME PASSED FAILED LOG: a line, and the log's end if it is bad
+# result NAME PASSED FAILED LOG: a line, and the log's end if it is bad. All in
+# one piece, since others print at the same time.
 result() {
-	passed=$((passed + $2)) failed=$((failed + $3))
+	echo "$2 $3" >"$TACHO_SCRATCH/out/$1.result"
 	if [ "$3" = 0 ]; then
 		printf '%s: %-40s %4d passed\n' "$version" "$1" "$2"
 	else
 		printf '%s: %-40s %4d passed, %d FAILED\n' "$version" "$1" "$2" "$3"
 		tail -n "${TACHO_LOG_LINES:-60}" "$4" | sed 's/^/    /'
-	fi
+	fi >"$TACHO_SCRATCH/out/$1.said"
+	cat "$TACHO_SCRATCH/out/$1.said"
 }
 
 # pg_regress and its sibling for isolation tests count alike
@@ -118,17 +121,29 @@ tap() { # FILE: passed and failed assertions, and the script's own exit
 	rm -rf "../out/$name"
 }
 
+tap_files() { # the longest first
+	local each
+	for each in $longest ''; do
+		printf '%s\n' "$PWD/extension/test/t/$each"*.pl
+	done | awk '!seen[$0]++'
+}
+
 cd src
+# shellcheck source=tools/pool.sh
+source tools/pool.sh
+pool_open
 if [ ! -e ../pg_config ]; then
 	result build 0 1 "$TACHO_SCRATCH/out/build.log"
 else
 	cat extension/test/regress.conf >../out/regress.conf 2>/dev/null ||
 		echo "shared_preload_libraries = 'tacho'" >../out/regress.conf
-	regress regress "$test/regress/pg_regress" sql sql "$@"
-	regress isolation "$test/isolation/pg_isolation_regress" specs spec "$@"
-	for each in "$PWD"/extension/test/t/*.pl; do
-		if [ -e "$each" ] && wanted "$(basename "$each" .pl)" "$@"; then tap "$each"; fi
-	done
+	pool_run regress regress "$test/regress/pg_regress" sql sql "$@"
+	pool_run regress isolation "$test/isolation/pg_isolation_regress" specs spec "$@"
+	while read -r each; do
+		if wanted "$(basename "$each" .pl)" "$@"; then pool_run tap "$each"; fi
+	done < <(tap_files)
+	wait
 fi
+read -r passed failed < <(cat ../out/*.result | awk '{ ok += $1; bad += $2 } END { print ok + 0, bad + 0 }')
 echo "$version: $passed passed, $failed failed"
-[ $failed = 0 ] && [ $passed -gt 0 ]
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# usage: source tools/pool.sh
+#
+# Runs tests side by side, since most of them wait most of the time. All scripts
+# that one command starts share one pool: it holds a token for each test that may
+# run at a time (TACHO_JOBS, default two for each CPU). The pool is a pipe
+# that children inherit; TACHO_POOL is its descriptor.
+
+# pool_open: joins the pool of the caller, or makes one
+pool_open() {
+	local fifo count=${TACHO_JOBS:-$((2 * $(nproc)))}
+	[ -z "${TACHO_POOL:-}" ] || [ ! -p "/proc/self/fd/$TACHO_POOL" ] || return 0
+	fifo=$(mktemp -u "${TMPDIR:-/tmp}/tacho-pool.XXXXXX")
+	mkfifo -m 600 "$fifo"
+	exec {TACHO_POOL}<>"$fifo"
+	rm "$fifo"
+	export TACHO_POOL
+	printf '%*s' "$count" '' >&"$TACHO_POOL"
+}
+
+# pool_run COMMAND...: in the background, as soon as there is a token. COMMAND
+# does not see the pool: a server that it leaves behind holds no token.
+pool_run() {
+	local token
+	IFS= read -rN 1 -u "$TACHO_POOL" token
+	{
+		eval '"$@"' "$TACHO_POOL>&-" || true
+		printf '%s' "$token" >&"$TACHO_POOL"
+	} &
+}
