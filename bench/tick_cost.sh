@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # What sampling costs: tacho, pg_wait_sampling and pg_ash side by side.
 #
-# usage: bench/tick_cost.sh [-t SECONDS] [-a ASH_SQL] [-i "INTERVAL..."] [-n "ACTIVE..."]
+# usage: bench/tick_cost.sh [-t SECONDS] [-a ASH_SQL] [-i "INTERVAL..."] [-n "ACTIVE..."] [-s]
 #
 # 1,000 connections, of which 50 or 500 are active, in transactions of 0.2 to
-# 1.2 s, so that starts and waits move between ticks. All samplers watch the
+# 1.2 s, so that starts and waits move between ticks; they sleep, or with -s
+# are on a CPU or in its queue. All samplers watch the
 # same load at 1 s, then at 10 ms: each has a process of its own, whose time on
 # CPU is the difference in /proc/PID/schedstat. pg_wait_sampling is measured if
 # apt has it; pg_ash, if -a or ASH_SQL names its SQL, in a loop, as pg_cron
@@ -16,15 +17,16 @@ set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-seconds=25 ash=${ASH_SQL:-} intervals='1s 10ms' actives='50 500'
+seconds=25 ash=${ASH_SQL:-} intervals='1s 10ms' actives='50 500' spin=
 ash=${ash##* } # of several the last, the newest
-while getopts t:a:i:n: option; do
+while getopts t:a:i:n:s option; do
   case $option in
     t) seconds=$OPTARG ;;
     a) ash=$(realpath "$OPTARG") ;;
     i) intervals=$OPTARG ;;
     n) actives=$OPTARG ;;
-    *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    s) spin=' -s' ;;
+    *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 trap 'jobs -p | xargs -r kill 2>/dev/null; bench_cleanup' EXIT
@@ -51,6 +53,7 @@ fdatasyncs() {
 
 start_loads() {
   printf 'SELECT pg_sleep(0.2 + random());\n' >"$BENCH_DIR/active.sql"
+  [ -z "$spin" ] || printf 'SELECT count(*) FROM generate_series(1, 300000);\n' >"$BENCH_DIR/active.sql"
   printf 'SELECT 1;\n\\sleep 3600 s\n' >"$BENCH_DIR/idle.sql"
   bench_pgbench -n -f "$BENCH_DIR/active.sql" -c "$active" -j 1 -T 36000 postgres >/dev/null 2>&1 &
   bench_pgbench -n -f "$BENCH_DIR/idle.sql" -c $((1000 - active)) -j 1 -T 36000 postgres >/dev/null 2>&1 &
@@ -116,7 +119,7 @@ notes=()
 echo "# Cost of a tick"
 echo
 environment
-echo "- command: \`bench/tick_cost.sh -t $seconds${ash:+ -a ash-install.sql}\`"
+echo "- command: \`bench/tick_cost.sh$spin -t $seconds${ash:+ -a ash-install.sql}\`"
 echo "- budgets: 250 and 2,000 µs a tick of the sampler; 3.6 and 18 s of CPU an hour at 1 s, sampler and writer, with 50 and 500 active; bytes written at most 60 times those stored; one fdatasync a flush interval"
 echo
 echo "| process | interval | active | ticks | µs a tick | CPU s per hour | bytes written per tick |"

@@ -58,7 +58,7 @@ fn by_law(cells: &[Cell]) -> Vec<Block> {
 }
 
 /// One hot query: all that a variant adds to a statement is taken for one
-/// critical section, which is the worst that it can be.
+/// critical section, without what contention for it costs.
 fn by_sections(baseline: &Baseline, cells: &[Cell], costs: &[Cell]) -> Vec<Block> {
     let mut table = table(
         &["server", "variant"],
@@ -80,12 +80,12 @@ fn by_sections(baseline: &Baseline, cells: &[Cell], costs: &[Cell]) -> Vec<Block
     if table.rows.is_empty() {
         return Vec::new();
     }
-    let text = "PROJECTION, not a measurement, and the worst case: transactions per second of one \
-                hot query on as many cores, if everything that a variant adds to it were a section \
-                that one session can be in at a time: the smaller one of cores ÷ CPU of a \
-                transaction and 1 ÷ length of the section. It does not know of cache lines that \
-                travel between sockets. With three or more numbers of --cores a law is fitted to \
-                what was measured instead.";
+    let text = "PROJECTION, not a measurement: transactions per second of one hot query on as many \
+                cores, if everything that a variant adds to it were a section that one session can \
+                be in at a time: the smaller one of cores ÷ CPU of a transaction and 1 ÷ length of \
+                the section. Real servers can be slower: contention adds waiting, waking and cache \
+                lines that travel between sockets, and throughput then falls with more clients. \
+                With three or more numbers of --cores a law is fitted to what was measured instead.";
     vec![Block::Text(text.into()), Block::Table(table)]
 }
 
