@@ -20,6 +20,18 @@ return case when color then format(E'\x1b[38;2;%sm%s\x1b[0m', coalesce(
 	'180;180;180'), body) else body end;
 comment on function tacho._paint is 'text in the colour of a wait class';
 
+-- Controls, and what turns the direction of writing. What is no character of
+-- the encoding cannot be in a text.
+create function tacho._plain(text text)
+returns text
+language sql immutable parallel safe
+return regexp_replace(regexp_replace(text, '[\t-\r]+', ' ', 'g'),
+	case getdatabaseencoding() when 'UTF8'
+		then '[\u0001-\u0008\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]'
+		else '[\u0001-\u0008\u000e-\u001f\u007f]' end,
+	case getdatabaseencoding() when 'UTF8' then '�' else '?' end, 'g');
+comment on function tacho._plain is 'a text that a terminal shows and does not obey';
+
 create function tacho._position(aas4 numeric, full4 numeric, width integer)
 returns integer
 language sql immutable parallel safe
@@ -123,7 +135,7 @@ begin
 	v_vcpus := tacho._round4(c.vcpus_x100, 100);
 	v_series := array(select s from tacho._series(array(select x from tacho._cells(q, null, v_by.name, true) x), v_by.name, v_n, true) s);
 	v_lines := array(
-		select row(s.line, coalesce(s.key, '(null)'), case when s.is_other then '' else s.key end,
+		select row(s.line, coalesce(tacho._plain(s.key), '(null)'), case when s.is_other then '' else s.key end,
 			case when not s.is_other then v_ranks[least(s.line, cardinality(v_ranks))] when ascii then '.' else '·' end)::tacho.chart_line
 		from unnest(v_series) s
 		where s.bucket is null

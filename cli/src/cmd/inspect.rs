@@ -11,6 +11,7 @@ use tacho_tape::Part;
 use tacho_tape::directory::Kind;
 use tacho_tape::inspect::{FileReport, check_node, history_files, inspect};
 use tacho_tape::log::LogDamage;
+use tacho_tape::query::plain_lines;
 use tacho_tape::repair::{Outcome, Repaired, repair};
 use tacho_tape::storage::OsStorage;
 
@@ -49,6 +50,7 @@ struct Lines {
 impl Lines {
     fn line(&mut self, line: impl Display) {
         if self.failed.is_none() {
+            let line = plain_lines(&line.to_string());
             self.failed = writeln!(io::stdout(), "{line}").err();
         }
     }

@@ -26,6 +26,7 @@ use clap::Subcommand;
 use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
+use tacho_tape::query::plain_lines;
 
 /// What to do.
 #[derive(Subcommand)]
@@ -105,5 +106,6 @@ pub fn run(command: Command) -> ExitCode {
 
 /// Prints a line to standard error. One that nobody takes changes nothing.
 fn say(line: impl Display) {
+    let line = plain_lines(&line.to_string());
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use table::{Layout, Table};
 use tacho_tape::Store;
 use tacho_tape::query::{
-    self, CANCELED, Function, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Sink,
+    self, CANCELED, Function, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Sink, plain_lines,
 };
 
 /// A reader command for people.
@@ -151,14 +151,14 @@ pub fn report(error: &QueryError) -> ExitCode {
     if error.sqlstate == CANCELED && CANCEL_IS_TOLD.swap(true, Ordering::Relaxed) {
         return exit_code(error);
     }
-    let mut text = format!("error: {}\n", error.message);
-    if let Some(detail) = &error.detail {
-        text.push_str(&format!("detail: {detail}\n"));
-    }
-    if let Some(hint) = &error.hint {
-        text.push_str(&format!("hint: {hint}\n"));
-    }
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    let lines = [
+        ("error", Some(&error.message)),
+        ("detail", error.detail.as_ref()),
+        ("hint", error.hint.as_ref()),
+    ];
+    let lines = lines.into_iter();
+    let lines = lines.filter_map(|(kind, text)| Some(format!("{kind}: {}\n", plain_lines(text?))));
+    let _ = std::io::stderr().write_all(lines.collect::<String>().as_bytes());
     exit_code(error)
 }
 

@@ -4,7 +4,7 @@ use super::output::write_error;
 use super::time::table_time;
 use jiff::tz::TimeZone;
 use std::io::{self, Write};
-use tacho_tape::query::{Field, QueryResult, Sink, Type, Value, json};
+use tacho_tape::query::{Field, QueryResult, Sink, Type, Value, json, plain_text};
 
 /// Columns of the screen.
 pub const SCREEN: usize = 80;
@@ -57,7 +57,7 @@ impl Table {
     fn text(&self, value: &Value) -> String {
         match value {
             Value::Null => String::new(),
-            Value::Text(text) => one_line(text),
+            Value::Text(text) => plain_text(text).into_owned(),
             Value::Int(n) => n.to_string(),
             Value::Numeric(n) => json::numeric(*n),
             Value::Time(us) => table_time(*us, &self.zone),
@@ -147,7 +147,11 @@ impl Table {
 
     fn chart(&self, out: &mut dyn Write) -> io::Result<()> {
         for (i, row) in self.rows.iter().enumerate() {
-            let [time, load, detail, chart] = [0, 1, 2, 3].map(|i| self.text(&row[i]));
+            let [time, load, detail] = [0, 1, 2].map(|i| self.text(&row[i]));
+            // The only text with escape sequences; keys in it are plain already.
+            let Value::Text(chart) = &row[3] else {
+                continue;
+            };
             if i == 0 {
                 writeln!(out, "{chart}\n{detail}, times in {}\n", self.zone_name)?;
             } else {
@@ -178,21 +182,6 @@ fn is_own_period(column: &str) -> bool {
 /// Prints to the end; a failure becomes an error of the query.
 pub fn finish(table: Table, out: &mut dyn Write) -> QueryResult<()> {
     table.finish(out).map_err(|e| write_error(&e))
-}
-
-/// White space and control characters become single blanks; escape sequences
-/// of a chart stay.
-fn one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for c in text.chars() {
-        let blank = c.is_whitespace() || (c.is_control() && c != '\x1b');
-        match blank {
-            true if line.ends_with(' ') && c != ' ' => (),
-            true => line.push(' '),
-            false => line.push(c),
-        }
-    }
-    line
 }
 
 /// Widths of columns. Numbers, times and the first text, which names the row,

@@ -5,18 +5,20 @@ use super::chart::{chart, look, swatch};
 use super::story::{sentences, who};
 use super::{Part, Report, numbers};
 use std::fmt::Write as _;
+use tacho_tape::query::plain_lines;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Text within HTML.
+/// Text within HTML, its lines kept.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in plain_lines(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
             c => out.push(c),
         }
     }
@@ -53,7 +55,7 @@ pub fn page(report: &Report) -> String {
     events(part, &mut html);
     html.push_str(
         "<footer><p>Load is counted in average active sessions: client sessions that were \
-         active and not waiting for their client. Hatched time was not observed; an idle time \
+         active and not waiting for data of their client (Client:ClientRead). Hatched time was not observed; an idle time \
          is zero.</p></footer>\n</main>\n</body>\n</html>\n",
     );
     html
@@ -255,6 +257,7 @@ fn blockers(part: Part, html: &mut String) {
 }
 
 fn changes(part: Part, html: &mut String) {
+    let text = |part: &Part, name| escape(&part.text(name).unwrap_or_default());
     let changes = part.get("changes");
     let row = |change: &Part| {
         let name = change
@@ -262,7 +265,7 @@ fn changes(part: Part, html: &mut String) {
             .unwrap_or_else(|| change.shown("key"));
         vec![
             format!("<code>{}</code>", escape(&name)),
-            change.text("change").unwrap_or_default(),
+            text(change, "change"),
             change
                 .number("avg_delta")
                 .map_or(String::new(), |d| format!("{d:+.2}")),

@@ -1,6 +1,10 @@
 //! What the figures say, in sentences.
 
 use super::{Part, Report};
+use tacho_tape::query::plain_text;
+
+/// Characters of a name in a sentence; that of a prepared transaction may have 200.
+const NAME: usize = 64;
 
 /// Sentences that answer the question, the most important first.
 pub fn sentences(report: &Report) -> Vec<String> {
@@ -115,20 +119,21 @@ pub fn who(blocker: Part) -> String {
     match (blocker.text("pid"), blocker.text("prepared_gid")) {
         (Some(pid), _) => match blocker.text("application") {
             Some(application) if !application.is_empty() => {
-                format!("Process {pid} ({application})")
+                format!("Process {pid} ({})", cut(&application, NAME))
             }
             _ => format!("Process {pid}"),
         },
-        (None, Some(gid)) => format!("Prepared transaction '{gid}'"),
+        (None, Some(gid)) => format!("Prepared transaction '{}'", cut(&gid, NAME)),
         _ => "A holder that was gone".to_string(),
     }
 }
 
-/// One line of at most `length` characters.
+/// One plain line of at most `length` characters.
 pub fn cut(text: &str, length: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = plain_text(&line);
     match line.char_indices().nth(length) {
-        None => line,
+        None => line.into_owned(),
         Some((end, _)) => format!("{}…", &line[..end]),
     }
 }

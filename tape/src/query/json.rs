@@ -1,6 +1,8 @@
 //! JSON of answers: numbers keep their digits, times are RFC 3339 in UTC.
+//! Characters that a terminal would obey are written by their numbers.
 
 use super::functions::civil;
+use super::plain::is_obeyed;
 use super::spec::Value;
 use std::fmt::Write as _;
 
@@ -15,8 +17,10 @@ pub fn quote(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if c < ' ' => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
+            c if is_obeyed(c) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
             }
             c => out.push(c),
         }
@@ -122,6 +126,10 @@ mod tests {
         assert_eq!(
             json(Value::Text("a\"\u{1}\\".into())),
             "\"a\\\"\\u0001\\\\\""
+        );
+        assert_eq!(
+            quote("\u{9b}\u{202e}\u{e0041}é\u{7f}"),
+            "\"\\u009b\\u202e\\udb40\\udc41é\\u007f\""
         );
         let mut object = Object::default();
         object.put("a", "1").put("b", &array(["2".to_string()]));

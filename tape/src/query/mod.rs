@@ -22,6 +22,7 @@ mod functions;
 pub mod json;
 mod kept;
 mod number;
+mod plain;
 mod plan;
 mod register;
 mod root;
@@ -42,6 +43,7 @@ pub use bucket::Zone;
 pub use dimension::names as dimension_names;
 pub use error::{CANCELED, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult};
 pub use functions::{Argument, Function, STATEMENT_FILTERS, find, list};
+pub use plain::{plain_lines, plain_text};
 pub use spec::{Field, Sink, Spec, Type, Value};
 pub use text::{decode, without_nul};
 

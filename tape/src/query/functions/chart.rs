@@ -7,11 +7,13 @@ use super::timeline::{Series, for_each_bucket, series};
 use super::{Argument, Call, Function};
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::number::Ratio;
+use crate::query::plain::plain_text;
 use crate::query::plan::{Window, limit};
 use crate::query::scan::Scanned;
 use crate::query::spec::{Field, Sink, Spec, Type, Value};
 use crate::query::ticks::Coverage;
 use crate::query::vocabulary as pg;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 const FIELDS: &[Field] = &[
@@ -298,10 +300,11 @@ fn styles(lines: &[Series], glyphs: &Glyphs) -> Vec<Style> {
     styles
 }
 
-fn name(key: &Value) -> &str {
+/// A key as it is shown: only colours of a chart may be obeyed.
+fn name(key: &Value) -> Cow<'_, str> {
     match key {
-        Value::Text(text) => text,
-        _ => "(null)",
+        Value::Text(text) => plain_text(text),
+        _ => Cow::Borrowed("(null)"),
     }
 }
 

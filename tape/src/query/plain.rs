@@ -1,0 +1,83 @@
+//! Texts of the history as they are shown: what somebody wrote into a comment,
+//! a name or an application must not be obeyed by a terminal, nor change the
+//! order in which a line is read.
+
+use std::borrow::Cow;
+
+/// What stands for a character that is not shown.
+const HIDDEN: char = '\u{fffd}';
+
+/// A text as one line: white space becomes single blanks, what a terminal or a
+/// page would obey becomes `�`.
+#[must_use]
+pub fn plain_text(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| !is_obeyed(c) && (c == ' ' || !c.is_whitespace());
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            c if c.is_whitespace() && c != ' ' && line.ends_with(' ') => (),
+            c if c.is_whitespace() => line.push(' '),
+            c if is_obeyed(c) => line.push(HIDDEN),
+            c => line.push(c),
+        }
+    }
+    Cow::Owned(line)
+}
+
+/// The same with line ends and tabs kept.
+#[must_use]
+pub fn plain_lines(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    let shown = |c| match c {
+        '\n' | '\t' => c,
+        c if is_obeyed(c) => HIDDEN,
+        c => c,
+    };
+    text.chars().map(shown).collect()
+}
+
+/// True of characters that are no text: the controls of ASCII (escape, bell,
+/// backspace …) and of ISO 8859 (U+009B begins a sequence as escape does),
+/// those that turn or isolate the direction of writing, separators of lines
+/// and paragraphs, annotations and tags.
+pub fn is_obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2066}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_of_a_terminal_lose_what_begins_them() {
+        let title = "\x1b]0;owned\x07select \u{9b}31m1 \u{9d}52;c;aGk=\u{9c} /* \x7f\x08 */";
+        assert_eq!(
+            plain_text(title),
+            "�]0;owned�select �31m1 �52;c;aGk=� /* �� */"
+        );
+    }
+
+    #[test]
+    fn the_order_of_a_line_cannot_be_turned() {
+        let turned = "a\u{202e}b\u{2066}c\u{2069}d\u{200f}e\u{61c}f\u{e0041}g";
+        assert_eq!(plain_text(turned), "a�b�c�d�e�f�g");
+    }
+
+    #[test]
+    fn white_space_is_one_blank_and_blanks_stay() {
+        assert_eq!(plain_text("a\n\t b  c\r\nd\u{2028}e"), "a  b  c d e");
+        assert!(matches!(plain_text("größe 名前"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn lines_stay_lines() {
+        assert_eq!(plain_lines("a\r\n\tb\x1b[1m\u{202e}c"), "a\n\tb�[1m�c");
+    }
+}
