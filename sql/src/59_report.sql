@@ -133,13 +133,13 @@ $$;
 comment on function tacho._report_queries is 'the largest queries, each with its largest waits';
 
 -- Of the whole server: who blocks those that filters let through may be left
--- out by them.
+-- out by them. Identifiers of 64 bits are texts, as many readers of JSON keep 53.
 create function tacho._report_blockers(during tstzrange, n bigint, tz text, node text)
 returns jsonb
 language sql volatile
 set search_path = pg_catalog, pg_temp
 begin atomic
-	select coalesce(jsonb_agg(tacho._part(to_jsonb(b), array['kind', 'pid', 'backend_start', 'prepared_gid',
+	select coalesce(jsonb_agg(tacho._part(to_jsonb(b) || jsonb_build_object('query_id', b.query_id::text), array['kind', 'pid', 'backend_start', 'prepared_gid',
 		'database', 'username', 'application', 'state', 'xact_age', 'query_id', 'query_text', 'blocked_seconds', 'waiters',
 		'depth', 'object', 'lock_database', 'lock_relation', 'relation', 'mode', 'mode_held', 'first_seen', 'last_seen']) order by b.ordinality), '[]')
 	from tacho._blocking(null, lower(during), upper(during), n, tz, node) with ordinality b;

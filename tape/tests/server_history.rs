@@ -87,7 +87,8 @@ fn line(row: &[Value]) -> String {
     let text = |value: &Value| match value {
         Value::Null => "-".to_string(),
         Value::Text(text) => text.clone(),
-        Value::Int(n) => n.to_string(),
+        Value::Int(n) | Value::Id(n) => n.to_string(),
+        Value::Bool(is) => is.to_string(),
         Value::Numeric(n) => format!("{}.{:04}", n / 10_000, n % 10_000),
         Value::Time(us) | Value::Interval(us) => (us / SECOND).to_string(),
     };

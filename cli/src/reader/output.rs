@@ -55,9 +55,10 @@ impl<W: Write> Sink for Copy<W> {
             match value {
                 Value::Null => self.line.push_str("\\N"),
                 Value::Text(text) => escape(text, &mut self.line),
-                Value::Int(n) => {
+                Value::Int(n) | Value::Id(n) => {
                     let _ = write!(self.line, "{n}");
                 }
+                Value::Bool(is) => self.line.push(if *is { 't' } else { 'f' }),
                 Value::Numeric(n) => self.line.push_str(&json::numeric(*n)),
                 Value::Time(us) => self.line.push_str(&copy_time(*us)),
                 Value::Interval(us) => self.line.push_str(&json::interval(*us)),
@@ -135,6 +136,8 @@ mod tests {
     const FIELDS: &[Field] = &[
         ("key", Type::Text),
         ("n", Type::Int),
+        ("id", Type::Int),
+        ("top", Type::Bool),
         ("aas", Type::Numeric),
         ("at", Type::Time),
     ];
@@ -144,10 +147,19 @@ mod tests {
             vec![
                 Value::Text("a\t\"b\\\nc".into()),
                 Value::Int(-7),
+                Value::Id(i64::MIN),
+                Value::Bool(true),
                 Value::Numeric(-12_345),
                 Value::Time(0),
             ],
-            vec![Value::Null, Value::Null, Value::Numeric(0), Value::Null],
+            vec![
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                Value::Bool(false),
+                Value::Numeric(0),
+                Value::Null,
+            ],
         ]
     }
 
@@ -162,9 +174,9 @@ mod tests {
         sink.finish().unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "key\tn\taas\tat\n\
-             a\\t\"b\\\\\\nc\t-7\t-1.2345\t1970-01-01 00:00:00.000000+00\n\
-             \\N\t\\N\t0.0000\t\\N\n\
+            "key\tn\tid\ttop\taas\tat\n\
+             a\\t\"b\\\\\\nc\t-7\t-9223372036854775808\tt\t-1.2345\t1970-01-01 00:00:00.000000+00\n\
+             \\N\t\\N\t\\N\tf\t0.0000\t\\N\n\
              \\.\n"
         );
     }
@@ -181,8 +193,8 @@ mod tests {
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "[\n\
-             {\"key\": \"a\\t\\\"b\\\\\\nc\", \"n\": -7, \"aas\": -1.2345, \"at\": \"1970-01-01T00:00:00Z\"},\n\
-             {\"key\": null, \"n\": null, \"aas\": 0.0000, \"at\": null}\n\
+             {\"key\": \"a\\t\\\"b\\\\\\nc\", \"n\": -7, \"id\": \"-9223372036854775808\", \"top\": true, \"aas\": -1.2345, \"at\": \"1970-01-01T00:00:00Z\"},\n\
+             {\"key\": null, \"n\": null, \"id\": null, \"top\": false, \"aas\": 0.0000, \"at\": null}\n\
              ]\n"
         );
         let mut out = Vec::new();

@@ -58,7 +58,8 @@ impl Table {
         match value {
             Value::Null => String::new(),
             Value::Text(text) => plain_text(text).into_owned(),
-            Value::Int(n) => n.to_string(),
+            Value::Int(n) | Value::Id(n) => n.to_string(),
+            Value::Bool(is) => is.to_string(),
             Value::Numeric(n) => json::numeric(*n),
             Value::Time(us) => table_time(*us, &self.zone),
             Value::Interval(us) => json::interval(*us),

@@ -1,4 +1,5 @@
-//! JSON of answers: numbers keep their digits, times are RFC 3339 in UTC.
+//! JSON of answers: numbers keep their digits, identifiers of 64 bits are texts,
+//! times are RFC 3339 in UTC.
 //! Characters that a terminal would obey are written by their numbers.
 
 use super::functions::civil;
@@ -35,6 +36,8 @@ pub fn value(value: &Value) -> String {
         Value::Null => "null".to_string(),
         Value::Text(text) => quote(text),
         Value::Int(n) => n.to_string(),
+        Value::Id(n) => quote(&n.to_string()),
+        Value::Bool(is) => is.to_string(),
         Value::Numeric(n) => numeric(*n),
         Value::Time(us) => quote(&time(*us)),
         Value::Interval(us) => quote(&interval(*us)),
@@ -117,6 +120,8 @@ mod tests {
     fn values_keep_their_digits() {
         let json = |v: Value| value(&v);
         assert_eq!(json(Value::Numeric(-12_345)), "-1.2345");
+        assert_eq!(json(Value::Id(i64::MIN)), "\"-9223372036854775808\"");
+        assert_eq!(json(Value::Bool(false)), "false");
         assert_eq!(json(Value::Time(0)), "\"1970-01-01T00:00:00Z\"");
         assert_eq!(json(Value::Time(-500_000)), "\"1969-12-31T23:59:59.5Z\"");
         assert_eq!(interval(60_000_000), "00:01:00");

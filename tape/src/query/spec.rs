@@ -118,6 +118,11 @@ pub enum Value {
     Text(String),
     /// A number.
     Int(i64),
+    /// A number of 64 bits that names something: in JSON a text, because many
+    /// readers of JSON keep 53 bits.
+    Id(i64),
+    /// True or false.
+    Bool(bool),
     /// Ten-thousandths.
     Numeric(i128),
     /// µs since 1970 UTC.
@@ -130,6 +135,11 @@ impl Value {
     /// A text or null.
     pub fn text(text: Option<impl Into<String>>) -> Value {
         text.map_or(Value::Null, |t| Value::Text(t.into()))
+    }
+
+    /// An identifier or null.
+    pub fn id(number: Option<i64>) -> Value {
+        number.map_or(Value::Null, Value::Id)
     }
 
     /// A number or null.
@@ -145,6 +155,8 @@ pub enum Type {
     Text,
     /// `bigint` or `int`
     Int,
+    /// `boolean`
+    Bool,
     /// `numeric` with four decimals
     Numeric,
     /// `timestamptz`

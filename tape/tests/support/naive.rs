@@ -284,14 +284,14 @@ fn percentile(sorted: &[Fraction]) -> Option<Fraction> {
 fn text(value: Value) -> Option<String> {
     match value {
         Value::Text(text) => Some(text),
-        Value::Int(n) => Some(n.to_string()),
+        Value::Int(n) | Value::Id(n) => Some(n.to_string()),
         _ => None,
     }
 }
 
 fn int(value: Value) -> i64 {
     match value {
-        Value::Int(n) | Value::Time(n) => n,
+        Value::Int(n) | Value::Id(n) | Value::Time(n) => n,
         other => panic!("{other:?}"),
     }
 }

@@ -275,7 +275,7 @@ pub fn row(person: &Person, found: Option<&Found>, facts: &Facts, spec: &Spec) -
         } else {
             Value::Interval(ms((last - xact).max(0)))
         },
-        Value::int(fact.map(|f| f.query_id).filter(|id| *id != 0)),
+        Value::id(fact.map(|f| f.query_id).filter(|id| *id != 0)),
         Value::text(query),
         seconds(found.blocked_ms),
         Value::Int(found.waiters),

@@ -221,6 +221,7 @@ impl<'a> Page<'a> {
         let counted = self.run_value("marked", row)? & pg::NOT_COUNTED == 0;
         let weight = self.ticks.weight_ms[tick as usize];
         let some = |value: i64| Value::int((value != 0).then_some(value));
+        let id = |value: i64| Value::id((value != 0).then_some(value));
         let name = |column: &str| self.session_key(column, session);
         let database = name("database")?;
         let text = self.text_key(row)?;
@@ -247,8 +248,8 @@ impl<'a> Page<'a> {
             wait(pg::WAIT_TYPE)?,
             wait(pg::WAIT_EVENT)?,
             self.run_key(pg::CPU, row)?,
-            some(self.statement(pg::QUERY_ID, statement)?),
-            some(self.statement("plan_id", statement)?),
+            id(self.statement(pg::QUERY_ID, statement)?),
+            id(self.statement("plan_id", statement)?),
             self.time("query_start", row)?,
             self.time("xact_start", row)?,
             self.time("state_change", row)?,

@@ -354,6 +354,7 @@ impl Doing {
         database: Option<&str>,
     ) -> [Value; 11] {
         let some = |value: i64| Value::int((value != 0).then_some(value));
+        let id = |value: i64| Value::id((value != 0).then_some(value));
         let text = self.text.and_then(|key| texts.get(key, database));
         [
             Value::Int(span.ticks),
@@ -361,8 +362,8 @@ impl Doing {
             Value::text(self.wait[0].clone()),
             Value::text(self.wait[1].clone()),
             cpu,
-            some(self.query_id),
-            some(self.plan_id),
+            id(self.query_id),
+            id(self.plan_id),
             some(self.blocked_by),
             some_time(span.starts[0], 1000),
             some_time(span.starts[1], 1000),

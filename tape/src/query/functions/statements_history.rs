@@ -23,7 +23,7 @@ const KEY_FIELDS: &[Field] = &[
     ("query_id", Type::Int),
     ("database", Type::Text),
     ("username", Type::Text),
-    ("toplevel", Type::Text),
+    ("toplevel", Type::Bool),
     ("query_text", Type::Text),
     ("grain", Type::Interval),
     ("coverage_pct", Type::Numeric),
@@ -398,10 +398,10 @@ impl Answer<'_> {
         let text = text.and_then(|id| self.texts.get(id, key.database.as_deref()));
         [
             Value::Text(id.unwrap_or_else(|| EVICTED.to_string())),
-            Value::int(key.query_id),
+            Value::id(key.query_id),
             Value::text(key.database.clone()),
             Value::text(key.username.clone()),
-            Value::Text(key.toplevel.to_string()),
+            Value::Bool(key.toplevel),
             Value::text(text),
         ]
     }
