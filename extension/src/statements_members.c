@@ -25,6 +25,7 @@
 #include "catalog/pg_proc.h"
 #include "commands/extension.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -92,19 +93,24 @@ statements_contrib_members(void)
 }
 
 /*
- * A command that does not name the extension may bring it with CASCADE; what
+ * Anybody may say CREATE EXTENSION IF NOT EXISTS of an extension that is there:
+ * for those who may not change its functions it does nothing here, either. A
+ * command that does not name the extension may bring it with CASCADE; what
  * is there already was left as it is on purpose.
  */
 static bool
 may_make_members(const Node *statement)
 {
+	bool		named;
+
 	if (IsA(statement, AlterExtensionStmt))
 		return strcmp(((const AlterExtensionStmt *) statement)->extname,
 					  STATEMENTS_CONTRIB) == 0;
 	if (!IsA(statement, CreateExtensionStmt))
 		return false;
-	return strcmp(((const CreateExtensionStmt *) statement)->extname,
-				  STATEMENTS_CONTRIB) == 0 ||
+	named = strcmp(((const CreateExtensionStmt *) statement)->extname,
+				   STATEMENTS_CONTRIB) == 0;
+	return (named && superuser()) ||
 		!OidIsValid(get_extension_oid(STATEMENTS_CONTRIB, true));
 }
 

@@ -49,6 +49,8 @@ like(state_and_warning(), qr/^its functions call their own library\|.*WARNING:  
 	'... and status() says so, and warns');
 sql('create extension if not exists plpgsql');
 is(sql($libraries), '$libdir/pg_stat_statements', 'another extension does not change what was uninstalled');
+sql('create role anybody; set role anybody; create extension if not exists pg_stat_statements');
+is(sql($libraries), '$libdir/pg_stat_statements', 'nor does somebody who may not change the extension');
 like(sql('select tacho.install_pg_stat_statements()'), qr/^[23]$/, 'its functions are replaced');
 is(state_and_warning(), 'replaced|', 'status() says so, without a warning');
 is(sql($members), $count, '... and remain members of the extension');
