@@ -2,11 +2,14 @@
 #
 # PG_CONFIG  the PostgreSQL to build for and to test (default: pg_config)
 # DESTDIR    staging directory of install, as usual
+# WERROR     empty: warnings of the C compiler are no errors
 
 PG_CONFIG ?= pg_config
 export PG_CONFIG
 # rustup puts cargo here, login shells put it into PATH
 export PATH := $(PATH):$(HOME)/.cargo/bin
+
+WERROR ?= -Werror
 
 PROGRAM := $(or $(CARGO_TARGET_DIR),target)/release/tacho
 SHELL_SCRIPTS = .ci/run $(wildcard tools/*.sh demo/*.sh bench/*.sh \
@@ -26,6 +29,9 @@ program: ## build the program alone (Rust)
 	@tools/prereq.sh build
 	cargo build --release --locked --package tacho
 
+# headers of PostgreSQL become system headers: their warnings are not ours
+STRICT = $(if $(WERROR),WERROR=$(WERROR) COPT="-isystem $$($(PG_CONFIG) --includedir-server)")
+
 # PGXS does not notice when PG_CONFIG changes: objects of another major go
 extension: ## build the extension alone (C)
 	@tools/prereq.sh extension
@@ -34,14 +40,14 @@ extension: ## build the extension alone (C)
 		$(MAKE) -s -C extension clean PG_CONFIG="$(PG_CONFIG)"; \
 		echo "$$built" > extension/.built-for; \
 	fi
-	$(MAKE) -C extension PG_CONFIG="$(PG_CONFIG)"
+	$(MAKE) -C extension PG_CONFIG="$(PG_CONFIG)" $(STRICT)
 
 # "sudo make install" after "make build" finds no cargo and needs none
 install: ## install both into the PostgreSQL that PG_CONFIG names
 	@command -v cargo >/dev/null || test -x $(PROGRAM) || tools/prereq.sh build
 	@if command -v cargo >/dev/null; then $(MAKE) program; fi
 	@$(MAKE) extension
-	$(MAKE) -C extension install PG_CONFIG="$(PG_CONFIG)" DESTDIR="$(DESTDIR)"
+	$(MAKE) -C extension install PG_CONFIG="$(PG_CONFIG)" $(STRICT) DESTDIR="$(DESTDIR)"
 	install -d "$(DESTDIR)$$($(PG_CONFIG) --bindir)"
 	install -m 755 $(PROGRAM) "$(DESTDIR)$$($(PG_CONFIG) --bindir)/tacho"
 

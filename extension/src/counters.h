@@ -2,8 +2,9 @@
  * counters.h
  *	  The counters of a statement, as catalog/counters.h declares them.
  *
- * Only this header and counters.c expand the catalog. The functions defined
- * here are used inside critical sections of shared memory: they call nothing.
+ * Only this header, model.h and counters.c expand the catalog. The functions
+ * defined here are used inside critical sections of shared memory: they call
+ * nothing.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -11,6 +12,13 @@
 #define TACHO_COUNTERS_H
 
 #define HISTOGRAM_BUCKETS 24
+
+/* Ids that a counter takes in table statement_stats. */
+#define COUNTER_IDS_SUM			1
+#define COUNTER_IDS_MIN			1
+#define COUNTER_IDS_MAX			1
+#define COUNTER_IDS_SQUARE		1
+#define COUNTER_IDS_HISTOGRAM	HISTOGRAM_BUCKETS
 
 /* Groups of counters that an execution changes together. */
 #define GROUP_plan		0x0001

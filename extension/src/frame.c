@@ -15,7 +15,7 @@
 #define FRAME_HEADER_BYTES	40
 #define CODING_SPARSE		16
 #define CODING_BYTES		32
-#define TABLES				64
+#define TABLES				(MODEL_MAX_TABLE + 1)
 
 static const uint8 frame_magic[4] = {0xF1, 0x54, 0x43, 0x48};
 
@@ -121,7 +121,7 @@ section_add_column(Section *section, int column)
 	MemoryContext context = GetMemoryChunkContext(section);
 	Size		size = sizeof(uint64) * section->capacity;
 
-	Assert(column > 0 && column <= MODEL_MAX_COLUMNS);
+	Assert(column > 0 && column <= MODEL_MAX_COLUMN);
 	section->last_column = Max(section->last_column, column);
 	section->numbers[column] = MemoryContextAllocHuge(context, size);
 	memset(section->numbers[column], 0, size);

@@ -30,8 +30,8 @@ typedef struct Section
 	int			rows;
 	int			capacity;		/* rows that fit into each column */
 	int			last_column;	/* highest column id that was ever set */
-	uint64	   *numbers[MODEL_MAX_COLUMNS + 1]; /* by column id, or NULL */
-	StringInfo	bytes[MODEL_MAX_COLUMNS + 1];	/* BYTES columns, or NULL */
+	uint64	   *numbers[MODEL_MAX_COLUMN + 1]; /* by column id, or NULL */
+	StringInfo	bytes[MODEL_MAX_COLUMN + 1];	/* BYTES columns, or NULL */
 } Section;
 
 typedef struct Frame Frame;

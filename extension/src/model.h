@@ -11,8 +11,7 @@
 #ifndef TACHO_MODEL_H
 #define TACHO_MODEL_H
 
-/* highest column id of any table: the last bucket of counters.h */
-#define MODEL_MAX_COLUMNS	96
+#include "counters.h"
 
 typedef enum ModelTable
 {
@@ -52,6 +51,59 @@ typedef enum ModelColumn
 #undef COLUMN
 #undef LABEL
 } ModelColumn;
+
+/*
+ * The highest ids, which the sizes of arrays follow from: a member as long as
+ * each id, so that the union is as long as the highest.
+ */
+union ModelTables
+{
+#define TABLE(id, name, doc) char name[id];
+#define COLUMN(table, id, name, type, target, dimension, doc)
+#define LABEL(enumeration, value, label)
+#include "../../catalog/samples.h"
+#undef TABLE
+#undef COLUMN
+#undef LABEL
+};
+
+union ModelColumns
+{
+#define TABLE(id, name, doc)
+#define COLUMN(table, id, name, type, target, dimension, doc) \
+	char		table##_##name[id];
+#define LABEL(enumeration, value, label)
+#include "../../catalog/samples.h"
+#undef TABLE
+#undef COLUMN
+#undef LABEL
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	char		counter_##name[id + COUNTER_IDS_##kind - 1];
+#include "../../catalog/counters.h"
+#undef COUNTER
+};
+
+union ModelSampleColumns
+{
+#define TABLE(id, name, doc)
+#define COLUMN(table, id, name, type, target, dimension, doc) \
+	char		table##_##name[TABLE_##table == TABLE_sample ? id : 1];
+#define LABEL(enumeration, value, label)
+#include "../../catalog/samples.h"
+#undef TABLE
+#undef COLUMN
+#undef LABEL
+};
+
+enum
+{
+	MODEL_MAX_TABLE = sizeof(union ModelTables),
+	MODEL_MAX_COLUMN = sizeof(union ModelColumns),
+	MODEL_MAX_SAMPLE_COLUMN = sizeof(union ModelSampleColumns)
+};
+
+StaticAssertDecl(MODEL_MAX_TABLE < 256 && MODEL_MAX_COLUMN < 256,
+				 "ids have one byte in a frame");
 
 typedef enum ModelType
 {

@@ -28,7 +28,7 @@
 #include "writer.h"
 
 #define TICKS_PER_FRAME		1000
-#define SAMPLE_COLUMNS		(COL_sample_blocked_by + 1)
+#define SAMPLE_COLUMNS		(MODEL_MAX_SAMPLE_COLUMN + 1)
 #define SENT_TEXTS			4096	/* power of two */
 
 /* Coded values of a sample row, by column id. */

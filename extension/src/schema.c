@@ -9,6 +9,9 @@
 #include "counters.h"
 #include "schema.h"
 
+/* the ids below are those of the keys of table statement_stats */
+#define FIRST_COUNTER	16
+
 typedef struct SchemaColumn
 {
 	ModelTable	table;
@@ -26,6 +29,63 @@ typedef struct SchemaLabel
 	int			value;
 	const char *label;
 } SchemaLabel;
+
+/*
+ * Ids grow from line to line, within a table and in the list of counters: the
+ * order of lines is the order in which files, exports and views show columns,
+ * and readers put what they meet in order of ids. A line without a number of
+ * its own is one more than the line before, so it is the least the next may be.
+ */
+enum
+{
+#define TABLE(id, name, doc) LEAST_TABLE_##name, ID_TABLE_##name = id,
+#define COLUMN(table, id, name, type, target, dimension, doc)
+#define LABEL(enumeration, value, label)
+#include "../../catalog/samples.h"
+#undef TABLE
+#undef COLUMN
+#undef LABEL
+};
+
+enum
+{
+#define TABLE(id, name, doc) BEFORE_##name = 0,
+#define COLUMN(table, id, name, type, target, dimension, doc) \
+	LEAST_##table##_##name, ID_##table##_##name = id,
+#define LABEL(enumeration, value, label)
+#include "../../catalog/samples.h"
+#undef TABLE
+#undef COLUMN
+#undef LABEL
+};
+
+enum
+{
+	BEFORE_COUNTERS = FIRST_COUNTER - 1,
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	LEAST_COUNTER_##name, ID_COUNTER_##name = id, \
+	LAST_COUNTER_##name = id + COUNTER_IDS_##kind - 1,
+#include "../../catalog/counters.h"
+#undef COUNTER
+};
+
+#define ASSERT_ORDER(name) \
+	StaticAssertDecl((int) ID_##name >= (int) LEAST_##name, \
+					 "the id of " #name " is not greater than the one before it in the catalog: append at the end of its list");
+#define TABLE(id, name, doc) ASSERT_ORDER(TABLE_##name)
+#define COLUMN(table, id, name, type, target, dimension, doc) \
+	ASSERT_ORDER(table##_##name) \
+	StaticAssertDecl(TABLE_##table != TABLE_statement_stats || id < FIRST_COUNTER, \
+					 "the id of " #name " is that of a counter");
+#define LABEL(enumeration, value, label)
+#include "../../catalog/samples.h"
+#undef TABLE
+#undef COLUMN
+#undef LABEL
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	ASSERT_ORDER(COUNTER_##name)
+#include "../../catalog/counters.h"
+#undef COUNTER
 
 static const SchemaColumn columns[] = {
 #define TABLE(id, name, doc)
@@ -172,10 +232,6 @@ schema_role(ModelTable table, int column)
 void
 schema_check(void)
 {
-	for (int i = 0; i < lengthof(columns); i++)
-		if (columns[i].column > MODEL_MAX_COLUMNS)
-			elog(ERROR, "column \"%s\" of the catalog has id %d, at most %d are expected",
-				 columns[i].column_name, columns[i].column, MODEL_MAX_COLUMNS);
 	for (int i = 0; i < lengthof(named); i++)
 		if (schema_label(named[i].enumeration, named[i].label) != named[i].value)
 			elog(ERROR, "value of label \"%s\" of the catalog is not %d",

@@ -41,7 +41,7 @@
 #include "settings.h"
 
 #define MAX_DATABASES	1000
-#define COLUMNS			(MODEL_MAX_COLUMNS + 1)
+#define COLUMNS			(MODEL_MAX_COLUMN + 1)
 #define NOT_KNOWN		HOST_NOT_KNOWN
 
 /* Values of one row by column id. */
@@ -68,7 +68,7 @@ typedef struct Database
 } Database;
 
 static HTAB *databases;
-static ModelRole roles[TABLE_server_slot + 1][COLUMNS];
+static ModelRole roles[MODEL_MAX_TABLE + 1][COLUMNS];
 static int64 readings = 0;
 static int64 read_us = 0;		/* CLOCK_BOOTTIME of the reading before */
 static int64 next_us = 0;

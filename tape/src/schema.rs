@@ -169,6 +169,14 @@ impl TableDef {
         self.columns.iter().find(|c| c.name == column)
     }
 
+    /// Adds a column; `None` when its id is not greater than the last one's.
+    fn append(&mut self, column: ColumnDef) -> Option<()> {
+        let last = self.columns.last();
+        last.is_none_or(|c| c.id < column.id).then_some(())?;
+        self.columns.push(column);
+        Some(())
+    }
+
     /// Adds the columns that only the other one has; `None` when one is
     /// another here.
     fn add_columns(&mut self, other: &TableDef) -> Option<()> {
@@ -342,7 +350,9 @@ impl Schema {
     /// `catalog/counters.h`, whose counters are columns of `statement_stats`.
     ///
     /// # Errors
-    /// A line that is not understood.
+    /// A line that is not understood, or whose id is not greater than the one
+    /// before it in its list: the order of lines is the order of ids, in which
+    /// schemas of several ages are merged.
     pub fn from_catalog(text: &str) -> Result<Self> {
         let mut schema = Schema::default();
         for line in text.lines() {
@@ -364,9 +374,11 @@ impl Schema {
 
     fn catalog_table(&mut self, rest: &str) -> Option<()> {
         let mut words = words(rest, 3);
-        let (id, name) = (words.next()?, words.next()?);
+        let (id, name) = (words.next()?.parse().ok()?, words.next()?);
+        let last = self.tables.last();
+        last.is_none_or(|t| t.id < id).then_some(())?;
         self.tables.push(TableDef {
-            id: id.parse().ok()?,
+            id,
             name: name.into(),
             columns: Vec::new(),
         });
@@ -383,14 +395,13 @@ impl Schema {
         let target = words.next()?;
         let word = words.next()?;
         let role = ROLES.iter().find(|r| r.2 == word)?.0;
-        table.columns.push(ColumnDef {
+        table.append(ColumnDef {
             id,
             name,
             ty,
             role,
             target: if target == "none" { "" } else { target }.into(),
-        });
-        Some(())
+        })
     }
 
     /// Extremes are not stored: a difference of extremes means nothing.
@@ -410,14 +421,14 @@ impl Schema {
             _ => vec![name.into()],
         };
         let table = self.tables.iter_mut().find(|t| t.name == STATS)?;
-        for (id, name) in (id..).zip(names) {
-            table.columns.push(ColumnDef {
+        for (id, name) in (id..=u8::MAX).zip(names) {
+            table.append(ColumnDef {
                 id,
                 name,
                 ty,
                 role: Role::None,
                 target: String::new(),
-            });
+            })?;
         }
         Some(())
     }
@@ -426,9 +437,12 @@ impl Schema {
         let mut words = words(rest, 3);
         let (enumeration, value) = (words.next()?, words.next()?);
         let label = words.next()?.strip_prefix('"')?.strip_suffix("\")")?;
+        let value = value.parse().ok()?;
+        let last = self.labels(enumeration).last();
+        last.is_none_or(|l| l.value < value).then_some(())?;
         self.labels.push(Label {
             enumeration: enumeration.into(),
-            value: value.parse().ok()?,
+            value,
             label: label.into(),
         });
         Some(())
@@ -484,6 +498,40 @@ mod tests {
         assert_eq!(column("square_exec_time"), Some((25, ColumnType::Uint)));
         assert_eq!(column("histogram_23"), Some((96, ColumnType::Uint)));
         assert_eq!(stats.columns.len(), 3 + 51 + 2 + HISTOGRAM_BUCKETS);
+    }
+
+    #[test]
+    fn lines_of_the_catalog_stand_in_the_order_of_their_ids() {
+        let all = [CATALOG, include_str!("../../catalog/counters.h")].concat();
+        let read = |begin: &str, line: &str| {
+            let place = all.find(begin).unwrap();
+            let end = place + all[place..].find('\n').unwrap() + 1;
+            let text = [&all[..end], line, "\n", &all[end..]].concat();
+            Schema::from_catalog(&text)
+        };
+        let refused_after = |begin: &str, line: &str, found: &str| {
+            let expected = format!("invalid catalog line: {found}");
+            let error = read(begin, line).unwrap_err().to_string();
+            assert!(error.contains(&expected), "{error}");
+        };
+        let refused = |begin: &str, line: &str| refused_after(begin, line, line);
+        let whole = Schema::from_catalog(&all).unwrap();
+        let more = |table: &str, schema: Schema| {
+            let columns = |s: &Schema| s.table(table).unwrap().columns.len();
+            assert_eq!(columns(&schema), columns(&whole) + 1);
+            assert_eq!(whole.with_all_of(&schema), Some(schema));
+        };
+        let counter = r#"COUNTER(97, probes, int64, one, SUM, exec, 15, "probes")"#;
+        more(STATS, read("COUNTER(73,", counter).unwrap());
+        refused_after("COUNTER(26,", counter, "COUNTER(27,");
+        refused("COUNTER(73,", &counter.replace("97", "80"));
+        let column = r#"COLUMN(sample, 17, probe, UINT, none, NONE, "a probe")"#;
+        more(SAMPLE, read("COLUMN(sample, 16,", column).unwrap());
+        refused("COLUMN(sample, 15,", &column.replace("17", "15"));
+        refused("COLUMN(sample, 16,", &column.replace("17", "16"));
+        refused("TABLE(10,", r#"TABLE(10, probe, "probes")"#);
+        refused("LABEL(cpu, 2,", r#"LABEL(cpu, 2, "probing")"#);
+        refused_after("COLUMN(sample, 8,", column, "COLUMN(sample, 9,");
     }
 
     #[test]

@@ -1,0 +1,70 @@
+# A line added to the catalog: at the end of its list with the next id, the
+# arrays of the extension grow with it; anywhere else, or with an id that is
+# taken, the extension is not compiled.
+use strict;
+use warnings;
+use File::Copy;
+use File::Path qw(make_path);
+use FindBin;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $root = "$FindBin::RealBin/../../..";
+my $dir = PostgreSQL::Test::Utils::tempdir();
+
+sub config { chomp(my $value = `$ENV{PG_CONFIG} $_[0]`); return $value; }
+
+my ($cc) = split ' ', config('--cc');
+my @compile = ($cc, '-std=gnu99', '-w', '-fsyntax-only', '-I', config('--includedir-server'),
+	split(' ', config('--cppflags')));
+
+make_path("$dir/extension/src", "$dir/catalog");
+copy($_, "$dir/extension/src") or die $! for glob("$root/extension/src/*.h"), "$root/extension/src/schema.c";
+
+# What the compiler says of schema.c, and of what is claimed of the sizes, with
+# this file of the catalog changed.
+sub compiled
+{
+	my ($file, $change, $claim) = @_;
+
+	for my $each (qw(samples.h counters.h settings.h))
+	{
+		local $_ = slurp_file("$root/catalog/$each");
+		$change->() if $each eq $file;
+		unlink "$dir/catalog/$each";
+		append_to_file("$dir/catalog/$each", $_);
+	}
+	unlink "$dir/extension/src/claim.c";
+	append_to_file("$dir/extension/src/claim.c",
+		'#include "schema.c"' . "\n" . 'StaticAssertDecl(' . ($claim // 'true') . ', "claim");' . "\n");
+	my ($out, $err) = run_command([ @compile, "$dir/extension/src/claim.c" ]);
+	return $err;
+}
+
+my $appended = qr/append at the end of its list/;
+my $counter = 'COUNTER(97, probes, int64, one, SUM, exec, 15, "probes")';
+my $column = 'COLUMN(sample, 17, probe, UINT, none, NONE, "a probe")';
+
+is(compiled('', sub { }, 'MODEL_MAX_COLUMN == 96 && MODEL_MAX_SAMPLE_COLUMN == 16'),
+	'', 'the catalog as it is');
+is(compiled('counters.h', sub { $_ .= "$counter\n" }, 'MODEL_MAX_COLUMN == 97 && sizeof(((Section *) 0)->numbers) == 98 * sizeof(uint64 *)'),
+	'', 'a counter at the end of the list');
+like(compiled('counters.h', sub { s/^(COUNTER\(27,)/$counter\n$1/m }),
+	$appended, 'a counter amid the list');
+like(compiled('counters.h', sub { $_ .= $counter =~ s/97/80/r . "\n" }),
+	$appended, 'a counter with an id within the histogram');
+like(compiled('counters.h', sub { $_ .= $counter =~ s/97/256/r . "\n" }),
+	qr/ids have one byte/, 'a counter beyond the ids of a frame');
+is(compiled('samples.h', sub { s/^(COLUMN\(sample, 16,.*\n)/$1$column\n/m }, 'MODEL_MAX_SAMPLE_COLUMN == 17'),
+	'', 'a column at the end of its table');
+like(compiled('samples.h', sub { s/^(COLUMN\(sample, 8,)/$column\n$1/m }),
+	$appended, 'a column amid its table');
+like(compiled('samples.h', sub { my $taken = $column =~ s/17/16/r; s/^(COLUMN\(sample, 16,.*\n)/$1$taken\n/m }),
+	$appended, 'a column with an id that is taken');
+like(compiled('samples.h', sub { s/^(COLUMN\(statement_stats, 3,.*\n)/$1COLUMN(statement_stats, 16, probe, UINT, none, NONE, "a probe")\n/m }),
+	qr/is that of a counter/, 'a key of statistics with the id of a counter');
+is(compiled('samples.h', sub { s/^(LABEL\(category, 1)/TABLE(70, probe, "probes")\nCOLUMN(probe, 1, time, TIME, none, NONE, "when")\n$1/m }, 'MODEL_MAX_TABLE == 70'),
+	'', 'a table at the end of the list');
+like(compiled('samples.h', sub { s/^(TABLE\(20,)/TABLE(70, probe, "probes")\n$1/m }),
+	$appended, 'a table amid the list');
+done_testing();
