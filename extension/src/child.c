@@ -2,13 +2,8 @@
  * child.c
  *	  Runs a program as a child of a backend and reads what it prints.
  *
- * The child is started by posix_spawn() with an argument vector, without a
- * shell: nothing of its arguments is ever interpreted. It gets /dev/null as
- * standard input, pipes as standard output and standard error, no other
- * descriptor where the system can close them, default signal dispositions, an
- * empty signal mask, a process group of its own (a Ctrl-C on the terminal of
- * a server in the foreground does not reach it) and an environment of two
- * variables.
+ * The child is started as spawner.h says. It gets /dev/null as standard input
+ * and pipes as standard output and standard error.
  *
  * Locking: takes no lock. To be called without holding any.
  *
@@ -26,7 +21,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,21 +34,13 @@
 
 #include "child.h"
 #include "compat.h"
+#include "spawner.h"
 
 /* longest time between two looks at standard error and at interrupts */
 #define CHILD_WAIT_MS		10
 
 /* how long a killed child is waited for before it is left for later */
 #define CHILD_KILL_WAIT_US	1000000L
-
-#define READ_END	0
-#define WRITE_END	1
-
-#if defined(__GLIBC_PREREQ)
-#if __GLIBC_PREREQ(2, 34)
-#define HAVE_SPAWN_CLOSEFROM 1
-#endif
-#endif
 
 struct Child
 {
@@ -76,18 +62,10 @@ static uint32 wait_event_reader = 0;
 static void child_release(Child *child);
 
 static void
-close_pipe_end(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-static void
 child_close(Child *child)
 {
-	close_pipe_end(&child->out);
-	close_pipe_end(&child->err);
+	spawn_close(&child->out);
+	spawn_close(&child->err);
 	for (; child->external_fds > 0; child->external_fds--)
 		ReleaseExternalFD();
 }
@@ -236,127 +214,12 @@ child_create(StringInfo errors)
 	return child;
 }
 
-/*
- * A pipe that no program started by this process inherits. Its read end does
- * not block. On failure both ends are -1 and errno is set.
- */
+/* A pipe whose read end, which is ours, does not block. */
 static bool
 open_pipe(int ends[2])
 {
-	if (pipe(ends) < 0)
-	{
-		ends[READ_END] = ends[WRITE_END] = -1;
-		return false;
-	}
-	if (fcntl(ends[READ_END], F_SETFD, FD_CLOEXEC) < 0 ||
-		fcntl(ends[WRITE_END], F_SETFD, FD_CLOEXEC) < 0 ||
-		fcntl(ends[READ_END], F_SETFL, O_NONBLOCK) < 0)
-	{
-		int			save_errno = errno;
-
-		close_pipe_end(&ends[READ_END]);
-		close_pipe_end(&ends[WRITE_END]);
-		errno = save_errno;
-		return false;
-	}
-	return true;
-}
-
-/* Environment of the child: no locale; where to find time zones, if told. */
-static void
-child_environment(char **environment)
-{
-	const char *tzdir = getenv("TZDIR");
-	int			n = 0;
-
-	environment[n++] = pstrdup("LC_ALL=C");
-	if (tzdir != NULL)
-		environment[n++] = psprintf("TZDIR=%s", tzdir);
-	environment[n] = NULL;
-}
-
-static int
-init_actions(posix_spawn_file_actions_t *actions, int out, int err)
-{
-	int			rc = posix_spawn_file_actions_init(actions);
-
-	if (rc != 0)
-		return rc;
-	rc = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null",
-										  O_RDONLY, 0);
-	if (rc == 0)
-		rc = posix_spawn_file_actions_adddup2(actions, out, STDOUT_FILENO);
-	if (rc == 0)
-		rc = posix_spawn_file_actions_adddup2(actions, err, STDERR_FILENO);
-#ifdef HAVE_SPAWN_CLOSEFROM
-	if (rc == 0)
-		rc = posix_spawn_file_actions_addclosefrom_np(actions,
-													  STDERR_FILENO + 1);
-#endif
-	if (rc != 0)
-		posix_spawn_file_actions_destroy(actions);
-	return rc;
-}
-
-/*
- * A handled signal becomes the default by itself when a program is executed;
- * these are the ones a server process may ignore.
- */
-static int
-init_attributes(posix_spawnattr_t *attributes)
-{
-	static const int ignored[] = {
-		SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2,
-		SIGCHLD, SIGFPE, SIGTTIN, SIGTTOU, SIGURG, SIGXFSZ
-	};
-	sigset_t	defaults;
-	sigset_t	none;
-	int			rc = posix_spawnattr_init(attributes);
-
-	if (rc != 0)
-		return rc;
-	sigemptyset(&none);
-	sigemptyset(&defaults);
-	for (size_t i = 0; i < lengthof(ignored); i++)
-		sigaddset(&defaults, ignored[i]);
-
-	rc = posix_spawnattr_setsigmask(attributes, &none);
-	if (rc == 0)
-		rc = posix_spawnattr_setsigdefault(attributes, &defaults);
-	if (rc == 0)
-		rc = posix_spawnattr_setpgroup(attributes, 0);
-	if (rc == 0)
-		rc = posix_spawnattr_setflags(attributes,
-									  POSIX_SPAWN_SETSIGMASK |
-									  POSIX_SPAWN_SETSIGDEF |
-									  POSIX_SPAWN_SETPGROUP);
-	if (rc != 0)
-		posix_spawnattr_destroy(attributes);
-	return rc;
-}
-
-/* posix_spawn() with all trimmings; 0 or an error number. */
-static int
-spawn(pid_t *pid, const char *program, char *const argv[], int out, int err)
-{
-	char	   *environment[3];
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	int			rc;
-
-	child_environment(environment);
-	rc = init_actions(&actions, out, err);
-	if (rc != 0)
-		return rc;
-	rc = init_attributes(&attributes);
-	if (rc == 0)
-	{
-		rc = posix_spawn(pid, program, &actions, &attributes, argv,
-						 environment);
-		posix_spawnattr_destroy(&attributes);
-	}
-	posix_spawn_file_actions_destroy(&actions);
-	return rc;
+	return spawn_pipe(ends) &&
+		fcntl(ends[PIPE_READ], F_SETFL, O_NONBLOCK) >= 0;
 }
 
 Child *
@@ -374,15 +237,15 @@ child_start(const char *program, char *const argv[], StringInfo errors)
 	child = child_create(errors);
 
 	if (open_pipe(out) && open_pipe(err))
-		rc = spawn(&child->pid, program, argv, out[WRITE_END],
-				   err[WRITE_END]);
+		rc = spawn_program(&child->pid, program, argv, -1, out[PIPE_WRITE],
+						   err[PIPE_WRITE]);
 	else
 		rc = errno;
 
-	close_pipe_end(&out[WRITE_END]);
-	close_pipe_end(&err[WRITE_END]);
-	child->out = out[READ_END];
-	child->err = err[READ_END];
+	spawn_close(&out[PIPE_WRITE]);
+	spawn_close(&err[PIPE_WRITE]);
+	child->out = out[PIPE_READ];
+	child->err = err[PIPE_READ];
 	if (rc != 0)
 	{
 		child->pid = 0;
@@ -412,7 +275,7 @@ drain_errors(Child *child)
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return;
 		if (n <= 0)
-			close_pipe_end(&child->err);
+			spawn_close(&child->err);
 		else
 			appendBinaryStringInfo(child->errors, buffer, Min(n, space));
 	}

@@ -1,5 +1,6 @@
 # The parts of the sampler that know no server: numbers of ticks, the budget,
-# what the machine and its cgroups say.
+# what the machine and its cgroups say, how programs are started (also where the
+# system cannot close their descriptors).
 use strict;
 use warnings;
 use File::Path qw(make_path);
@@ -66,17 +67,20 @@ machine('v1_none',
 	'/sys/fs/cgroup/cpu/cpu.cfs_period_us' => '100000');
 
 my ($cc) = split ' ', config('--cc');
-system_or_bail($cc, '-std=gnu99', '-O1', '-w', '-o', "$dir/units",
-	'-I', "$root/src", '-I', config('--includedir-server'),
-	split(' ', config('--cppflags')),
-	"$root/test/unit/units.c",
-	map { "$root/src/$_.c" } qw(budget host slot_clock));
-my ($out, $err) = run_command([ "$dir/units", $dir ]);
-is($err, '', 'the program runs');
-for my $line (split /\n/, $out)
+for my $system ('', '-DTACHO_WITHOUT_CLOSEFROM')
 {
-	my ($result, $name) = split / - /, $line, 2;
-	is($result, 'ok', $name);
+	system_or_bail($cc, '-std=gnu99', '-O1', '-w', '-o', "$dir/units",
+		'-I', "$root/src", '-I', config('--includedir-server'),
+		split(' ', config('--cppflags')), split(' ', $system),
+		"$root/test/unit/units.c",
+		map { "$root/src/$_.c" } qw(budget host slot_clock spawner));
+	my ($out, $err) = run_command([ "$dir/units", $dir ]);
+	is($err, '', "the program runs $system");
+	for my $line (split /\n/, $out)
+	{
+		my ($result, $name) = split / - /, $line, 2;
+		is($result, 'ok', $name);
+	}
 }
 
 done_testing();

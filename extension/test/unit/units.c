@@ -1,7 +1,7 @@
 /*
  * units.c
  *	  Tests of the parts of the sampler that know no server: slot_clock.c,
- *	  budget.c, host.c. Prints a line a test, "ok - name" or what differs.
+ *	  budget.c, host.c, spawner.c. Prints a line a test, "ok - name" or what differs.
  *
  * usage: units DIRECTORY, which holds machines as 181_units.pl makes them.
  *
@@ -9,11 +9,14 @@
  */
 #include "postgres.h"
 
+#include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "budget.h"
 #include "host.h"
 #include "slot_clock.h"
+#include "spawner.h"
 
 /* what the server's libraries would provide */
 #undef printf
@@ -223,6 +226,50 @@ the_host_is_read(void)
 	is(process.cpu_us, HOST_NOT_KNOWN, "a process that is gone");
 }
 
+/* ---- spawner.c ---- */
+
+/* What a shell command prints that is started as the program is. */
+static void
+run_shell(char *command, char *out, size_t size)
+{
+	char	   *argv[] = {"sh", "-c", command, NULL};
+	int			ends[2];
+	pid_t		pid;
+	ssize_t		got;
+	size_t		length = 0;
+
+	out[0] = '\0';
+	if (!spawn_pipe(ends) ||
+		spawn_program(&pid, "/bin/sh", argv, -1, ends[PIPE_WRITE],
+					  ends[PIPE_WRITE]) != 0)
+		return;
+	spawn_close(&ends[PIPE_WRITE]);
+	while ((got = read(ends[PIPE_READ], out + length, size - length - 1)) > 0)
+		length += got;
+	out[length] = '\0';
+	spawn_close(&ends[PIPE_READ]);
+	waitpid(pid, NULL, 0);
+}
+
+static void
+a_program_gets_three_descriptors_and_two_variables(void)
+{
+	char		out[1000];
+
+	/* as a socket or a file of the server that is not marked */
+	dup2(open("/dev/null", O_RDONLY), 77);
+	setenv("TZDIR", "/zones", 1);
+	setenv("SECRET", "s3cret", 1);
+	run_shell("for fd in 0 1 2 77; do [ -e /proc/$$/fd/$fd ] && echo $fd; done",
+			  out, sizeof(out));
+	is(strcmp(out, "0\n1\n2\n"), 0, "a program gets three descriptors");
+	run_shell("echo $LC_ALL $TZDIR $SECRET", out, sizeof(out));
+	is(strcmp(out, "C /zones\n"), 0, "and two variables");
+	run_shell("kill -0 -$$ && echo leads", out, sizeof(out));
+	is(strcmp(out, "leads\n"), 0, "and a process group");
+	close(77);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -234,5 +281,6 @@ main(int argc, char **argv)
 	a_budget_doubles_and_halves();
 	quotas_of_cgroups_are_found();
 	the_host_is_read();
+	a_program_gets_three_descriptors_and_two_variables();
 	return 0;
 }
