@@ -154,10 +154,15 @@ put_metric(void *arg, const char *metric, const char *value)
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
-/* True when the caller asked for something impossible. */
+/*
+ * True when the caller asked for something impossible. A lack of privileges
+ * is the server's, on the files.
+ */
 static bool
 is_callers_fault(int sqlstate)
 {
+	if (sqlstate == ERRCODE_INSUFFICIENT_PRIVILEGE)
+		return false;
 	return ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_DATA_EXCEPTION ||
 		ERRCODE_TO_CATEGORY(sqlstate) ==
 		ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION;
