@@ -58,6 +58,7 @@
 #define STATEMENTS_TURN_US	10000
 #define LONGEST_SLEEP_US	2000000	/* jittered ticks of 1 s: no more turns */
 #define CLOSE_PATIENCE_MS	100
+#define LEAST_GAP_MS		10000	/* shorter ones are just late ticks */
 #define LOCK_TIMEOUT		"100ms"
 
 static volatile sig_atomic_t stop_requested = false;
@@ -294,6 +295,24 @@ mark_step(const SlotTick *due, UnixMs now)
 	recorder_marker(MARKER_CLOCK_STEP, now, 0, 0, detail);
 }
 
+/*
+ * The sampler was stopped, or got no CPU, for so long that it is said: the
+ * slots without a tick are known, but not why.
+ */
+static void
+mark_gap(const SlotTick *due, UnixMs now)
+{
+	int64		lost_ms = due->missed * interval_ms();
+	char		detail[100];
+
+	if (due->missed < 2 || lost_ms < LEAST_GAP_MS)
+		return;
+	snprintf(detail, sizeof(detail), "the sampler did not run for %.1f s",
+			 (double) due->elapsed_ms / 1e3);
+	recorder_marker(MARKER_GAP, now, due->slot_time - lost_ms, due->slot_time,
+					detail);
+}
+
 static void
 note_cost(int64 cost_us)
 {
@@ -319,6 +338,7 @@ take_tick(int64 wall_us)
 		recorder_close(&status);
 		mark_step(&due, wall_us / 1000);
 	}
+	mark_gap(&due, wall_us / 1000);
 	session_scan_run(scan, tacho_query_text == QUERY_TEXT_RAW);
 	cpu_kind_read(scan, interval_ms());
 	strlcpy(status.cpu_trouble, cpu_kind_trouble(), STATUS_TEXT_SIZE);
