@@ -27,6 +27,7 @@ system_or_bail("TACHO_PROGRAM='$ENV{TACHO_PROGRAM}' '$FindBin::RealBin/../data/i
 
 is(metric($node, 'nodes'), '2', 'the directory holds two nodes');
 is(metric($node, 'node'), $own, 'status() is about the own one');
+is(metric($node, 'nodes_hidden'), '00000000000000b2', 'and names the other');
 is( $node->safe_psql('postgres', "SELECT source FROM tacho.aas(since => @{[at($since)]})"),
 	'raw', 'aas() too');
 like( $node->safe_psql('postgres', q{SELECT max(marker_time) < now() + interval '1 minute' FROM tacho.markers()}),

@@ -32,6 +32,13 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let shown: Vec<String> = nodes.iter().map(|id| format!("{id:016x}")).collect();
     rows.push(("node", (!shown.is_empty()).then(|| shown.join(", "))));
     rows.push(("nodes", Some(known.len().to_string())));
+    let hidden = known.iter().filter(|n| !nodes.contains(&n.id));
+    let hidden: Vec<String> = hidden.map(|n| format!("{:016x}", n.id)).collect();
+    // What `node => …` would show.
+    rows.push((
+        "nodes_hidden",
+        (!hidden.is_empty()).then(|| hidden.join(", ")),
+    ));
     let newest = known.iter().find(|n| nodes.contains(&n.id));
     let id = newest.map(|n| n.system_identifier).filter(|id| *id != 0);
     rows.push(("system_identifier", id.map(|id| id.to_string())));
