@@ -243,10 +243,55 @@ fn a_second_writer_is_refused_and_the_next_one_is_not() {
     process.send(&sampler.frame().0);
     process.wait_for(1);
     let path = directory.0.display().to_string();
-    let refused = format!("ERROR:  another writer holds directory \"{path}\"\n");
+    let refused = format!("TROUBLE:  another writer holds directory \"{path}\"\n");
     assert_eq!(Process::start(&directory.0).end(), (5, refused));
     process.kill();
     assert_eq!(Process::start(&directory.0).end(), (0, String::new()));
+}
+
+/// Nothing is acknowledged that went into it, and the next writer makes it
+/// anew, with its lock.
+#[test]
+fn a_directory_that_is_removed_or_replaced_is_noticed_at_the_next_frame() {
+    let directory = Directory::new("moved");
+    let aside = Directory::new("moved-aside");
+    let meta = [META[0], ("postmaster_start", "5000000")];
+    let mut sampler = Sampler::new(8, Load::default());
+    for away in ["removed", "renamed", "replaced"] {
+        let mut process = Process::start(&directory.0);
+        process.send(&sampler.hello(&meta));
+        process.send(&sampler.frame().0);
+        let sequence = sampler.sequence - 1;
+        process.wait_for(sequence);
+        match away {
+            "removed" => fs::remove_dir_all(&directory.0).unwrap(),
+            _ => fs::rename(&directory.0, &aside.0).unwrap(),
+        }
+        if away == "replaced" {
+            fs::create_dir(&directory.0).unwrap();
+            fs::write(directory.0.join("lock"), "").unwrap();
+        }
+        sampler.forget();
+        let (frame, ticks, _) = sampler.frame();
+        process.send(&frame);
+        let status = process.child.wait().unwrap();
+        assert_eq!(status.code(), Some(6), "{away}");
+        assert_eq!(process.acknowledged.load(Ordering::SeqCst), sequence);
+        assert_eq!(process.end(), (6, String::new()));
+        let mut process = Process::start(&directory.0);
+        process.send(&sampler.hello(&meta));
+        process.send(&frame);
+        process.wait_for(sequence + 1);
+        let refused = Process::start(&directory.0).end();
+        assert_eq!(refused.0, 5, "{away}: the new directory is locked");
+        assert_eq!(process.end(), (0, String::new()));
+        let store = Store::open(&directory.0).unwrap();
+        let got = read(store.parts(store.own_node().unwrap())).0;
+        assert_eq!(difference(&got, &ticks), None, "{away}");
+        for gone in [&directory.0, &aside.0] {
+            let _ = fs::remove_dir_all(gone);
+        }
+    }
 }
 
 #[test]
@@ -254,7 +299,7 @@ fn a_directory_that_cannot_be_made_is_an_error() {
     let path = Path::new("/proc/tacho");
     let (code, messages) = Process::start(path).end();
     assert_eq!(code, 1);
-    let expected = "ERROR:  could not create directory \"/proc/tacho\": ";
+    let expected = "TROUBLE:  could not create directory \"/proc/tacho\": ";
     assert!(messages.starts_with(expected), "{messages}");
 }
 

@@ -70,6 +70,9 @@ static uint64 sent_texts[SENT_TEXTS];
 static TachoStatus *text_status;
 static UnixMs text_now;
 
+/* new settings that no frame has taken to the writer yet */
+static bool settings_due = false;
+
 static int64 seen_writer_starts = 0;
 
 void
@@ -107,6 +110,7 @@ ask_for_lost_texts(void)
 }
 
 static void put_lost_marker(void);
+static void put_settings(void);
 
 static void
 open_frame(UnixMs base, int64 boot_ms)
@@ -128,6 +132,9 @@ open_frame(UnixMs base, int64 boot_ms)
 	dictionary_begin_frame(frame, boot_ms);
 	if (lost_frames > 0)
 		put_lost_marker();
+	/* those of a frame that was lost */
+	if (settings_due)
+		put_settings();
 }
 
 Frame *
@@ -168,11 +175,19 @@ put_lost_marker(void)
 					lost_until, detail);
 }
 
+static void
+put_settings(void)
+{
+	settings_due = true;
+	meta_put_settings(frame);
+	writer_settings_changed();
+}
+
 void
 recorder_settings(void)
 {
 	open_frame(frame_open ? frame_base(frame) : text_now, clock_boot_us() / 1000);
-	meta_put_settings(frame);
+	put_settings();
 	/* a higher limit may have room for texts that were left out */
 	texts_lost |= text_status != NULL && text_status->texts_over_limit > 0;
 }
@@ -556,6 +571,7 @@ recorder_close(TachoStatus *status)
 		writer_put(encoded.data, encoded.len))
 	{
 		lost_frames = 0;
+		settings_due = false;
 		ask_for_lost_texts();
 	}
 	else

@@ -2,10 +2,12 @@
  * writer.c
  *	  Runs "tacho tape-writer" and feeds it frames through a pipe.
  *
- * The child is started by posix_spawn() with an argument vector, default
- * signals and a process group of its own, so that signals to the server's
- * processes do not reach it: it ends when its pipe is closed, after it has
- * written what was in it.
+ * The child is started as spawner.h says: signals to the server's processes do
+ * not reach it. It ends when its pipe is closed, after it has written what was
+ * in it. What it says goes into the server's log (writer_messages.h).
+ *
+ * While recording is paused the writer reads no frames, so that it does not
+ * hear of new settings: it is replaced, and the next one is greeted with them.
  *
  * Locking: none. Memory: frames are allocated one by one in the context that
  * was current at writer_init().
@@ -16,7 +18,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,7 +29,9 @@
 #include "utils/timestamp.h"
 
 #include "settings.h"
+#include "spawner.h"
 #include "writer.h"
+#include "writer_messages.h"
 
 #define BACKOFF_FIRST_MS	1000
 #define BACKOFF_LAST_MS		60000
@@ -36,17 +39,16 @@
 #define SILENT_AFTER_MS		30000
 #define PIPE_BYTES			(1024 * 1024)
 #define ACK_BYTES			32
-#define MAX_DESCRIPTORS		65536
+#define DESCRIPTORS			3
 
 /* exit codes and acknowledgement codes of the writer */
 #define EXIT_USAGE			2
 #define EXIT_LOCKED			5
+#define EXIT_MOVED			6
 #define ACK_WRITTEN			0
 #define ACK_PAUSED			1
 
 static const uint8 ack_magic[4] = {0xF1, 0x54, 0x43, 0x41};
-
-extern char **environ;
 
 typedef struct QueuedFrame
 {
@@ -64,6 +66,7 @@ static uint64 incarnation;
 static pid_t child = 0;			/* 0 = none */
 static int	to_child = -1;
 static int	from_child = -1;
+static bool replacing = false;	/* it was told to end, for new settings */
 static TimestampTz child_started = 0;
 static int64 starts = 0;
 static int64 start_at_ms = 0;	/* not before */
@@ -74,6 +77,10 @@ static int64 past_cpu_us = 0;	/* of children that have ended */
 static dlist_head frames = DLIST_STATIC_INIT(frames);
 static int64 frame_bytes = 0;
 static uint64 next_sequence = 1;
+static uint64 last_sequence = 0;	/* acknowledged */
+static uint64 settings_sequence = 0;	/* of the frame with the newest settings */
+static uint64 greeted_first = 0;	/* of the first frame of this writer */
+static uint64 greeted_next = 0; /* of the next one made, at its hello */
 static int64 acknowledged = 0;
 static int64 bytes_made = 0;
 
@@ -92,6 +99,8 @@ static int64 heard_ms = 0;		/* last acknowledgement, or nothing to say */
 
 /* trouble */
 static char trouble[STATUS_TEXT_SIZE] = "";	/* now; "" = none */
+static bool trouble_logged = false;
+static TimestampTz trouble_since = 0;
 static char last_trouble[STATUS_TEXT_SIZE] = "";
 static TimestampTz last_trouble_time = 0;
 static int64 complained_ms = 0;
@@ -115,6 +124,8 @@ complain(int64 now_ms, const char *text, const char *hint)
 {
 	bool		same = strcmp(text, last_trouble) == 0;
 
+	if (trouble[0] == '\0')
+		trouble_since = GetCurrentTimestamp();
 	strlcpy(trouble, text, sizeof(trouble));
 	strlcpy(last_trouble, text, sizeof(last_trouble));
 	last_trouble_time = GetCurrentTimestamp();
@@ -138,86 +149,86 @@ complain(int64 now_ms, const char *text, const char *hint)
 				 errdetail("The server itself is not affected."),
 				 errhint("%s", hint)));
 	RESUME_INTERRUPTS();
+	trouble_logged = true;
 	complained_ms = now_ms;
 	not_complained = 0;
 }
 
+/* Whoever read of the trouble in the log reads there that it is over. */
 static void
-close_descriptor(int *descriptor)
+end_trouble(void)
 {
-	if (*descriptor < 0)
+	long		seconds;
+	int			microseconds;
+
+	if (trouble[0] == '\0')
 		return;
-	close(*descriptor);
-	*descriptor = -1;
-	ReleaseExternalFD();
-}
-
-/* Everything that the child must not inherit gets closed when it starts. */
-static void
-close_descriptors_on_exec(void)
-{
-	struct rlimit limit;
-	int			count = MAX_DESCRIPTORS;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < count)
-		count = (int) limit.rlim_cur;
-	for (int i = 3; i < count; i++)
-		(void) fcntl(i, F_SETFD, FD_CLOEXEC);
-}
-
-/* Makes both pipes; [0] is the end to read from. */
-static bool
-make_pipes(int down[2], int up[2])
-{
-	if (pipe(down) != 0)
-		return false;
-	if (pipe(up) != 0)
+	TimestampDifference(trouble_since, GetCurrentTimestamp(), &seconds,
+						&microseconds);
+	if (trouble_logged)
 	{
-		close(down[0]);
-		close(down[1]);
-		return false;
+		HOLD_INTERRUPTS();
+		ereport(LOG,
+				(errmsg("history is being written again"),
+				 errdetail("For %ld seconds it was not: %s.", seconds,
+						   trouble)));
+		RESUME_INTERRUPTS();
 	}
-	(void) fcntl(down[1], F_SETFL, O_NONBLOCK);
-	(void) fcntl(up[0], F_SETFL, O_NONBLOCK);
+	trouble_logged = false;
+	trouble[0] = '\0';
+}
+
+typedef struct Pipes
+{
+	int			down[2];		/* frames */
+	int			up[2];			/* acknowledgements */
+	int			errors[2];		/* messages */
+} Pipes;
+
+static void
+close_pipes(Pipes *pipes)
+{
+	for (int end = PIPE_READ; end <= PIPE_WRITE; end++)
+	{
+		spawn_close(&pipes->down[end]);
+		spawn_close(&pipes->up[end]);
+		spawn_close(&pipes->errors[end]);
+	}
+}
+
+/*
+ * No end of ours blocks. Nor does the end that the writer says its messages
+ * to: they must not keep it when nobody reads them.
+ */
+static bool
+make_pipes(Pipes *pipes)
+{
+	memset(pipes, -1, sizeof(*pipes));
+	if (!spawn_pipe(pipes->down) || !spawn_pipe(pipes->up) ||
+		!spawn_pipe(pipes->errors))
+		return false;
+	(void) fcntl(pipes->down[PIPE_WRITE], F_SETFL, O_NONBLOCK);
+	(void) fcntl(pipes->up[PIPE_READ], F_SETFL, O_NONBLOCK);
+	(void) fcntl(pipes->errors[PIPE_READ], F_SETFL, O_NONBLOCK);
+	(void) fcntl(pipes->errors[PIPE_WRITE], F_SETFL, O_NONBLOCK);
 #ifdef F_SETPIPE_SZ
-	(void) fcntl(down[1], F_SETPIPE_SZ, PIPE_BYTES);
+	(void) fcntl(pipes->down[PIPE_WRITE], F_SETPIPE_SZ, PIPE_BYTES);
 #endif
 	return true;
 }
 
 /* Runs the program; returns 0 or an error number. */
 static int
-spawn(int in, int out)
+run_writer(Pipes *pipes)
 {
 	char	   *arguments[] = {
-		unconstify(char *, tacho_program_path()), "tape-writer",
-		"--directory", unconstify(char *, tacho_directory_path()), NULL
+		"tacho", "tape-writer", "--directory",
+		unconstify(char *, tacho_directory_path()), NULL
 	};
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t	all;
-	sigset_t	none;
-	int			result;
 
-	sigfillset(&all);
-	sigemptyset(&none);
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF |
-							 POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-	posix_spawnattr_setsigdefault(&attributes, &all);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setpgroup(&attributes, 0);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
-	posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-	close_descriptors_on_exec();
-	result = posix_spawn(&child, arguments[0], &actions, &attributes,
-						 arguments, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attributes);
-	if (result != 0)
-		child = 0;
-	return result;
+	return spawn_program(&child, tacho_program_path(), arguments,
+						 pipes->down[PIPE_READ], pipes->up[PIPE_WRITE],
+						 pipes->errors[PIPE_WRITE]);
 }
 
 static void
@@ -256,34 +267,35 @@ begin_sending(void)
 		dlist_head_element(QueuedFrame, node, &frames);
 	ack_filled = 0;
 	ack_code = ACK_WRITTEN;
+	greeted_first = first;
+	greeted_next = next_sequence;
 }
 
 static void
 start_child(int64 now_ms)
 {
-	int			down[2];
-	int			up[2];
-	int			error;
+	Pipes		pipes;
+	int			error = make_pipes(&pipes) ? 0 : errno;
 
-	if (!make_pipes(down, up))
+	if (error != 0)
+		cannot_start(now_ms, "make pipes for", error);
+	else if ((error = run_writer(&pipes)) != 0)
 	{
-		cannot_start(now_ms, "make pipes for", errno);
-		return;
+		child = 0;
+		cannot_start(now_ms, "run", error);
 	}
-	error = spawn(down[0], up[1]);
-	close(down[0]);
-	close(up[1]);
 	if (error != 0)
 	{
-		close(down[1]);
-		close(up[0]);
-		cannot_start(now_ms, "run", error);
+		close_pipes(&pipes);
 		return;
 	}
-	ReserveExternalFD();
-	ReserveExternalFD();
-	to_child = down[1];
-	from_child = up[0];
+	for (int i = 0; i < DESCRIPTORS; i++)
+		ReserveExternalFD();
+	to_child = pipes.down[PIPE_WRITE];
+	from_child = pipes.up[PIPE_READ];
+	writer_messages_begin(pipes.errors[PIPE_READ]);
+	pipes.down[PIPE_WRITE] = pipes.up[PIPE_READ] = pipes.errors[PIPE_READ] = -1;
+	close_pipes(&pipes);
 	starts++;
 	child_started = GetCurrentTimestamp();
 	heard_ms = now_ms;
@@ -293,9 +305,15 @@ start_child(int64 now_ms)
 static void
 forget_child(void)
 {
+	if (child == 0)
+		return;
 	child = 0;
-	close_descriptor(&to_child);
-	close_descriptor(&from_child);
+	replacing = false;
+	spawn_close(&to_child);
+	spawn_close(&from_child);
+	writer_messages_end();
+	for (int i = 0; i < DESCRIPTORS; i++)
+		ReleaseExternalFD();
 	sending = NULL;
 }
 
@@ -304,6 +322,7 @@ static void
 report_end(int64 now_ms, int status)
 {
 	char		text[STATUS_TEXT_SIZE];
+	const char *reason = writer_messages_trouble();
 	const char *hint = "See the messages of the tape writer in the server log.";
 
 	if (WIFSIGNALED(status))
@@ -315,12 +334,23 @@ report_end(int64 now_ms, int status)
 				 tacho_directory_path());
 		hint = "Give each server a directory of its own in \"tacho.directory\".";
 	}
+	else if (WEXITSTATUS(status) == EXIT_MOVED)
+	{
+		snprintf(text, sizeof(text), "directory \"%s\" was removed or replaced",
+				 tacho_directory_path());
+		hint = "History goes on in the directory of that name, which is made if it is missing. What was recorded before is where the directory went.";
+	}
 	else if (WEXITSTATUS(status) == EXIT_USAGE)
 	{
 		snprintf(text, sizeof(text),
 				 "program \"%s\" does not know how to write history",
 				 tacho_program_path());
 		hint = "Install a tacho program of the same version as the extension.";
+	}
+	else if (reason[0] != '\0')
+	{
+		strlcpy(text, reason, sizeof(text));
+		hint = "The sampler tries again.";
 	}
 	else
 		snprintf(text, sizeof(text),
@@ -346,17 +376,29 @@ reap_child(int64 now_ms)
 {
 	int			status;
 	pid_t		reaped;
+	bool		expected;
+	bool		at_once;
 
 	if (child == 0)
 		return;
 	reaped = waitpid(child, &status, WNOHANG);
 	if (reaped == 0 || (reaped < 0 && errno == EINTR))
 		return;
+	expected = replacing;
 	forget_child();
 	past_cpu_us = children_cpu_us();
+	if (expected)
+	{
+		start_at_ms = now_ms;
+		return;
+	}
 	if (reaped > 0)
 		report_end(now_ms, status);
+	at_once = reaped > 0 && WIFEXITED(status) &&
+		WEXITSTATUS(status) == EXIT_MOVED && backoff_ms == BACKOFF_FIRST_MS;
 	plan_restart(now_ms);
+	if (at_once)
+		start_at_ms = now_ms;
 }
 
 static void
@@ -386,6 +428,31 @@ ack_number(int offset, int width)
 	return value;
 }
 
+/*
+ * The newest frame is not written. What the writer says about it was in its
+ * pipe before the acknowledgement.
+ */
+static void
+report_code(int64 now_ms)
+{
+	char		text[STATUS_TEXT_SIZE];
+	const char *reason;
+
+	writer_messages_read();
+	reason = writer_messages_trouble();
+	if (ack_code == ACK_PAUSED)
+	{
+		snprintf(text, sizeof(text), "recording is paused for lack of space%s%s",
+				 reason[0] != '\0' ? ": " : "", reason);
+		complain(now_ms, text,
+				 "Make room, or see \"tacho.min_free_space\" and \"tacho.retention_size\".");
+	}
+	else
+		complain(now_ms, reason[0] != '\0' ? reason :
+				 "the tape writer reports an error",
+				 "The frames are kept in memory and tried again.");
+}
+
 static void
 take_ack(int64 now_ms)
 {
@@ -393,19 +460,16 @@ take_ack(int64 now_ms)
 		return;
 	ack_code = (int) ack_number(4, 4);
 	tape_bytes = (int64) ack_number(24, 8);
+	last_sequence = ack_number(16, 8);
 	heard_ms = now_ms;
-	release_until(ack_number(16, 8));
+	release_until(last_sequence);
 	if (ack_code == ACK_WRITTEN)
 	{
 		backoff_ms = BACKOFF_FIRST_MS;
-		trouble[0] = '\0';
+		end_trouble();
 	}
-	else if (ack_code == ACK_PAUSED)
-		complain(now_ms, "recording is paused for lack of space",
-				 "Make room, or see \"tacho.min_free_space\" and \"tacho.retention_size\".");
 	else
-		complain(now_ms, "the tape writer reports an error",
-				 "See its messages in the server log.");
+		report_code(now_ms);
 }
 
 static void
@@ -459,6 +523,32 @@ send_frames(void)
 	}
 }
 
+/*
+ * The newest settings are in a frame that the writer has not read, and not in
+ * effect by its hello: they are newer, or a frame that it was sent again has
+ * put older ones in their place.
+ */
+static bool
+writer_has_old_settings(void)
+{
+	return settings_sequence > last_sequence &&
+		(settings_sequence >= greeted_next || last_sequence >= greeted_first);
+}
+
+/*
+ * A writer that waits for space does not read the frame with new settings,
+ * which may be what it waits for.
+ */
+static void
+replace_deaf_writer(void)
+{
+	if (child == 0 || replacing || ack_code != ACK_PAUSED ||
+		!writer_has_old_settings())
+		return;
+	replacing = true;
+	spawn_close(&to_child);
+}
+
 /* A writer that lives and says nothing is told apart from one that works. */
 static void
 watch_silence(int64 now_ms)
@@ -495,12 +585,20 @@ void
 writer_turn(int64 now_ms, TachoStatus *status)
 {
 	read_acks(now_ms);
+	writer_messages_read();
+	replace_deaf_writer();
 	reap_child(now_ms);
 	if (child == 0 && now_ms >= start_at_ms)
 		start_child(now_ms);
 	send_frames();
 	watch_silence(now_ms);
 	report_status(status);
+}
+
+void
+writer_settings_changed(void)
+{
+	settings_sequence = next_sequence;
 }
 
 uint64
@@ -557,9 +655,10 @@ writer_close(int patience_ms)
 		int			status;
 
 		read_acks(0);
+		writer_messages_read();
 		send_frames();
 		if (!writer_is_behind())
-			close_descriptor(&to_child);
+			spawn_close(&to_child);
 		if (waitpid(child, &status, WNOHANG) != 0)
 			forget_child();
 		else

@@ -47,6 +47,12 @@ extern uint64 writer_next_sequence(void);
  */
 extern bool writer_put(const char *frame, int length);
 
+/*
+ * The frame with writer_next_sequence() holds new settings, which a writer
+ * that waits for space gets all the same.
+ */
+extern void writer_settings_changed(void);
+
 /* True when half of the buffer is free. */
 extern bool writer_has_room(void);
 

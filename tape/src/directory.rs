@@ -92,6 +92,20 @@ pub fn parse_name(name: &str) -> Option<(Numbers, Kind)> {
     valid.then_some((numbers, kind))
 }
 
+/// Begin of the name of a file that says since when recording is paused.
+const MARK: &str = "paused-";
+
+/// The name of an empty file: recording is paused since then, ms since 1970.
+pub(crate) fn file_mark(since_ms: i64) -> String {
+    format!("{MARK}{since_ms}")
+}
+
+/// What such a name says.
+pub(crate) fn parse_mark(name: &str) -> Option<i64> {
+    let since_ms = name.strip_prefix(MARK)?.parse().ok()?;
+    (file_mark(since_ms) == name).then_some(since_ms)
+}
+
 /// A history file of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryFile {

@@ -33,6 +33,7 @@ pub mod merge;
 mod merge_tests;
 mod pages;
 pub mod part;
+mod pause;
 pub mod pipe;
 #[cfg(test)]
 mod proof_tests;

@@ -42,13 +42,13 @@ impl Marker {
         }
     }
 
-    pub(crate) fn pause(since_ms: i64, until_ms: i64) -> [Self; 2] {
+    pub(crate) fn pause(since_ms: i64, until_ms: i64, detail: &str) -> [Self; 2] {
         let marker = |kind, time_ms| Marker {
             kind,
             time_ms,
             since_ms,
             until_ms,
-            detail: "no space left for history".into(),
+            detail: detail.into(),
         };
         [
             marker("recording paused", since_ms),

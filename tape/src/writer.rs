@@ -15,6 +15,7 @@ use crate::incoming::{Connection, Incoming};
 use crate::log::{FRAMES_AT, LogHeader};
 use crate::markers::{Marker, define_markers};
 use crate::merge::{self, MergeJob, Merged};
+use crate::pause::{Cause, Pause};
 use crate::recover::{End, SealJob, Stored, is_space, look};
 use crate::seal::Sealed;
 use crate::section::Section;
@@ -61,6 +62,9 @@ pub enum Message {
     Warning(String),
     /// Something failed.
     Error(String),
+    /// Why the newest frame is not written, or why the writer ends: the
+    /// server's log has it from the sampler.
+    Trouble(String),
 }
 
 /// The log at hand.
@@ -96,8 +100,9 @@ pub struct Writer {
     next_number: u64,
     /// No frame of this life of the sampler has had a tick yet.
     new_life: bool,
-    /// Wall clock when recording paused.
-    paused_since: Option<i64>,
+    pause: Pause,
+    /// Frames of this life of the sampler went to another directory.
+    moved: bool,
     failing: bool,
     space_checked: Option<(i64, u64)>,
     guard: Guard,
@@ -121,6 +126,7 @@ impl Writer {
     pub fn open(storage: Arc<dyn Storage>, random: u64) -> Result<Self> {
         let (node, damage) = directory::claim_node(&*storage, random)?;
         let found = look(&*storage, node)?;
+        let pause = Pause::found(&*storage, found.end.end_ms);
         let errors = damage.iter().chain(&found.errors);
         let messages = errors.map(|e| Message::Error(e.to_string()));
         Ok(Writer {
@@ -141,7 +147,8 @@ impl Writer {
             log: None,
             next_number: found.next_number,
             new_life: false,
-            paused_since: None,
+            pause,
+            moved: false,
             failing: false,
             space_checked: None,
             guard: Guard::default(),
@@ -218,6 +225,7 @@ impl Writer {
         if frame.header.sequence == self.end.sequence + 1 {
             incoming.compare_clocks(connection.last_taken_ms);
         }
+        self.moved |= self.new_life && self.end.sequence == 0 && frame.header.sequence > 1;
         if let Err(code) = self.check_space(now) {
             return code;
         }
@@ -227,10 +235,7 @@ impl Writer {
         if let Err(error) = self.append(frame, &incoming, now) {
             return self.failed(&error, frame.header.sequence, now);
         }
-        if std::mem::take(&mut self.failing) {
-            self.messages
-                .push(Message::Log("writing history works again".into()));
-        }
+        self.failing = false;
         self.took(frame, sections, &incoming);
         Code::Written
     }
@@ -327,7 +332,7 @@ impl Writer {
             last => frame.header.sequence - last - 1,
         };
         let gap = |detail: String| {
-            let (since, until) = (self.end.end_ms?, first?);
+            let (since, until) = (self.end.end_ms.or(self.life_ms())?, first?);
             (since < until).then(|| Marker::gap(since, until, detail))
         };
         if self.new_life {
@@ -339,17 +344,30 @@ impl Writer {
         if let (Some(step), Some(slot)) = (step, first) {
             markers.push(Marker::clock_step(slot, step));
         }
-        if let Some(since) = self.paused_since {
-            markers.extend(Marker::pause(since, now.wall_ms));
-        }
+        markers.extend(self.pause.markers(now.wall_ms));
         markers
+    }
+
+    /// Since when the server records that had another directory before.
+    fn life_ms(&self) -> Option<i64> {
+        let start_us = self.settings.identity.postmaster_start_us;
+        self.moved.then_some(start_us / 1_000)
     }
 
     /// Why nothing was recorded before this life of the sampler.
     fn cause(&self) -> &'static str {
+        if self.moved {
+            return "the directory was removed or replaced";
+        }
         let old = &self.end.identity;
         let new = &self.settings.identity;
         let same_server = old.postmaster_start_us == new.postmaster_start_us;
+        if self.pause.is_on() {
+            return match same_server {
+                true => "recording was paused for lack of space",
+                false => "recording was paused for lack of space when the server ended",
+            };
+        }
         match (same_server, self.end.stopped) {
             (false, true) => "server was stopped",
             (false, false) => "server was killed or the machine failed",
@@ -362,17 +380,14 @@ impl Writer {
     fn took(&mut self, frame: &Frame<'_>, sections: &[Section<'_>], incoming: &Incoming) {
         self.end.sequence = frame.header.sequence;
         self.jobs.append(&mut self.closed);
-        if self.paused_since.take().is_some() {
-            self.messages
-                .push(Message::Log("recording of history resumed".into()));
-        }
+        self.pause.end(&*self.storage);
         if let Some(connection) = &mut self.connection {
             self.carry
                 .frame(&connection.schema, sections, &frame.header);
             connection.last_taken_ms = incoming.last_taken_ms().or(connection.last_taken_ms);
         }
         if let Some(tick) = incoming.last_tick() {
-            self.new_life = false;
+            (self.new_life, self.moved) = (false, false);
             self.end.tick = self.end.tick_base.saturating_add(tick);
             self.end.end_ms = incoming.end_ms();
             self.end.stopped = false;
@@ -392,11 +407,11 @@ impl Writer {
             self.close_log(sequence);
         }
         if is_space(error) {
-            self.pause(now);
+            self.pause(Cause::Full, now);
             return Code::Paused;
         }
         if !std::mem::replace(&mut self.failing, true) {
-            self.messages.push(Message::Error(error.to_string()));
+            self.messages.push(Message::Trouble(error.to_string()));
         }
         Code::Failed
     }
@@ -414,13 +429,10 @@ impl Writer {
     }
 
     /// What was written before a pause is not left to the next flush.
-    fn pause(&mut self, now: Now) {
+    fn pause(&mut self, cause: Cause, now: Now) {
         self.sync_log();
-        if self.paused_since.is_none() {
-            self.paused_since = Some(now.wall_ms);
-            let message = "recording of history paused: no space left".to_string();
-            self.messages.push(Message::Warning(message));
-        }
+        let told = self.pause.begin(&*self.storage, cause, now.wall_ms);
+        self.messages.extend(told.map(Message::Trouble));
     }
 
     /// Now and then: is there enough free space?
@@ -429,7 +441,7 @@ impl Writer {
         let fresh = self.space_checked.is_some_and(|(at, bytes)| {
             now.mono_ms - at < SPACE_MS && written.abs_diff(bytes) < SPACE_BYTES
         });
-        if fresh && self.paused_since.is_none() {
+        if fresh && !self.pause.is_on() {
             return Ok(());
         }
         self.space_checked = Some((now.mono_ms, written));
@@ -446,7 +458,7 @@ impl Writer {
                 Ok(())
             }
             Verdict::Pause => {
-                self.pause(now);
+                self.pause(Cause::Limit(self.settings.free_limit()), now);
                 Err(Code::Paused)
             }
         }

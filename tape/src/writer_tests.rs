@@ -491,14 +491,13 @@ fn without_space_recording_pauses_and_resumes_with_markers() {
     let sent = drive.make();
     assert_eq!(drive.push(&sent.bytes), Code::Paused);
     assert_eq!(drive.push(&sent.bytes), Code::Paused);
-    let paused = Message::Warning("recording of history paused: no space left".into());
+    let paused = Message::Trouble("less than 1024 MB are free".into());
     assert_eq!(drive.writer.messages(), [paused]);
     assert_eq!(drive.writer.written().1, 5);
     storage.set_free(1 << 40);
     drive.mono_ms += 5_000;
     assert_eq!(drive.push(&sent.bytes), Code::Written);
-    let resumed = Message::Log("recording of history resumed".into());
-    assert_eq!(drive.writer.messages(), [resumed]);
+    assert_eq!(drive.writer.messages(), []);
     drive.check();
     let kinds: Vec<_> = drive
         .markers()
@@ -508,6 +507,71 @@ fn without_space_recording_pauses_and_resumes_with_markers() {
     let period = (paused_at, paused_at + 5_000);
     let expected = ["recording paused", "recording resumed"];
     assert_eq!(kinds, expected.map(|k| (k.to_string(), period.0, period.1)));
+}
+
+#[test]
+fn a_pause_is_known_to_the_writer_of_the_next_life() {
+    let causes = [
+        ("5", "recording was paused for lack of space"),
+        (
+            "6",
+            "recording was paused for lack of space when the server ended",
+        ),
+    ];
+    for (postmaster_start, cause) in causes {
+        let storage = MemoryStorage::new();
+        let mut drive = Drive::new(&storage, sampler(10));
+        drive.send(5);
+        storage.set_free(1);
+        drive.mono_ms += 5_000;
+        let paused_at = drive.now().wall_ms;
+        let sent = drive.make();
+        assert_eq!(drive.push(&sent.bytes), Code::Paused);
+        drive.sent.pop();
+        storage.set_free(1 << 40);
+        let next = next_life(&drive, 4, 42_000);
+        let after = storage.after(Crash::Process);
+        let mut second = Drive::with(&after, next, &[("postmaster_start", postmaster_start)]);
+        second.mono_ms = 60_000;
+        second.sent = drive.sent.clone();
+        second.send(5);
+        second.check();
+        let marker = |kind: &str, since, until, detail: &str| {
+            (kind.to_string(), since, until, detail.to_string())
+        };
+        let (full, resumed_at) = ("not enough space for history", SLOT + 60_000);
+        let expected = [
+            marker("gap", SLOT + 5_000, SLOT + 48_000, cause),
+            marker("recording paused", paused_at, resumed_at, full),
+            marker("recording resumed", paused_at, resumed_at, full),
+        ];
+        assert_eq!(second.markers(), expected);
+        // A crash came before the file of the pause was removed.
+        let mark = crate::directory::file_mark(paused_at);
+        assert_eq!(after.bytes_of(&mark), None);
+        after.put(&mark, b"");
+        let again = after.after(Crash::Process);
+        second.restart(&again, second.sampler.sequence - 1);
+        second.send(5);
+        second.check();
+        assert_eq!(second.markers(), expected);
+        assert_eq!(again.bytes_of(&mark), None);
+    }
+}
+
+#[test]
+fn frames_that_went_to_a_directory_that_is_gone_are_a_gap() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::with(&storage, sampler(12), &[("postmaster_start", "5000000")]);
+    drive.send(10);
+    drive.sent.clear();
+    drive.sampler.forget();
+    drive.restart(&MemoryStorage::new(), 10);
+    drive.send(5);
+    drive.check();
+    let moved = "the directory was removed or replaced".to_string();
+    let gap = ("gap".to_string(), 5_000, SLOT + 10_000, moved);
+    assert_eq!(drive.markers(), [gap]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +27,8 @@ use tacho_tape::writer::{Code, Message, Now, Writer};
 
 /// Exit code when another writer holds the directory.
 const LOCKED: u8 = 5;
+/// Exit code when the directory is no more the one that was opened.
+const MOVED: u8 = 6;
 /// How often the lock is tried: the writer before may still be ending.
 const LOCK_STEP: Duration = Duration::from_millis(50);
 /// A frame that could not be written is tried again after this time.
@@ -56,11 +58,11 @@ pub fn run(args: &Args) -> ExitCode {
         let what = format!("could not create directory \"{}\"", directory.display());
         return fail(&format!("{what}: {error}"));
     }
-    let _lock = match lock(directory, Duration::from_secs(args.wait)) {
+    let lock = match lock(directory, Duration::from_secs(args.wait)) {
         Ok(Some(lock)) => lock,
         Ok(None) => {
             let path = directory.display();
-            print(&Message::Error(format!(
+            print(&Message::Trouble(format!(
                 "another writer holds directory \"{path}\""
             )));
             return ExitCode::from(LOCKED);
@@ -75,13 +77,13 @@ pub fn run(args: &Args) -> ExitCode {
     };
     let storage = Arc::new(OsStorage::new(directory));
     match Writer::open(storage.clone(), random()) {
-        Ok(writer) => Session::new(writer, storage).run(),
+        Ok(writer) => Session::new(writer, storage, lock).run(),
         Err(error) => fail(&error.to_string()),
     }
 }
 
 fn fail(message: &str) -> ExitCode {
-    print(&Message::Error(message.into()));
+    print(&Message::Trouble(message.into()));
     ExitCode::FAILURE
 }
 
@@ -92,6 +94,7 @@ fn print(message: &Message) {
         Message::Log(text) => ("LOG", text),
         Message::Warning(text) => ("WARNING", text),
         Message::Error(text) => ("ERROR", text),
+        Message::Trouble(text) => ("TROUBLE", text),
     };
     let line = format!("{severity}:  {}\n", text.replace('\n', " "));
     let _ = io::stderr().write_all(line.as_bytes());
@@ -105,15 +108,37 @@ fn outlive_signals() -> io::Result<()> {
     Ok(())
 }
 
+/// A lock that is held.
+struct Lock {
+    path: PathBuf,
+    file: File,
+}
+
+impl Lock {
+    /// The directory was removed, or another one has its name: what is written
+    /// is in no directory, or in one whose lock another writer can take. What
+    /// the system does not tell is no reason to think so.
+    fn is_lost(&self) -> bool {
+        let Ok(own) = self.file.metadata() else {
+            return false;
+        };
+        match std::fs::metadata(&self.path) {
+            Ok(found) => (found.dev(), found.ino()) != (own.dev(), own.ino()),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+}
+
 /// The lock of a directory; `None` when another process keeps holding it.
-fn lock(directory: &Path, wait: Duration) -> io::Result<Option<File>> {
+fn lock(directory: &Path, wait: Duration) -> io::Result<Option<Lock>> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true).mode(0o600);
-    let file = open_regular(&options, &directory.join(LOCK))?;
+    let path = directory.join(LOCK);
+    let file = open_regular(&options, &path)?;
     let begin = Instant::now();
     loop {
         match file.try_lock() {
-            Ok(()) => return Ok(Some(file)),
+            Ok(()) => return Ok(Some(Lock { path, file })),
             Err(TryLockError::Error(error)) => return Err(error),
             Err(TryLockError::WouldBlock) if begin.elapsed() >= wait => return Ok(None),
             Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_STEP),
@@ -202,22 +227,31 @@ struct Session {
     held: Option<(i64, Code)>,
     /// Acknowledgements still reach somebody.
     heard: bool,
+    lock: Lock,
+    /// It is lost.
+    lost: bool,
 }
 
 impl Session {
-    fn new(writer: Writer, storage: Arc<dyn Storage>) -> Self {
+    fn new(writer: Writer, storage: Arc<dyn Storage>, lock: Lock) -> Self {
         Session {
             writer,
             sealer: Sealer::start(storage),
             buffer: FrameBuffer::default(),
             held: None,
             heard: true,
+            lock,
+            lost: false,
         }
     }
 
     fn run(mut self) -> ExitCode {
         let stdin = io::stdin();
         let end = self.serve(stdin.as_fd());
+        if self.lost {
+            // Nothing of this directory can be sealed any more.
+            return ExitCode::from(MOVED);
+        }
         self.writer.flush(now(), true);
         self.housekeeping();
         self.sealer.finish();
@@ -233,6 +267,9 @@ impl Session {
     fn serve(&mut self, stdin: BorrowedFd<'_>) -> io::Result<()> {
         let mut piece = vec![0; READ_BYTES];
         loop {
+            if self.lost {
+                return Ok(());
+            }
             self.housekeeping();
             let (readable, closed) = self.wait(stdin)?;
             if self.held.is_some() {
@@ -296,6 +333,12 @@ impl Session {
             let Some(frame) = self.buffer.frame() else {
                 break;
             };
+            // What goes into a directory that is gone must not be
+            // acknowledged: the next writer gets it again.
+            self.lost = self.lock.is_lost();
+            if self.lost {
+                return;
+            }
             code = self.writer.push(&frame, now());
             if code != Code::Written {
                 break;
@@ -312,6 +355,8 @@ impl Session {
         let was_held = self.held.map(|(_, code)| code);
         self.held = (code != Code::Written).then(|| (now().mono_ms, code));
         if took || was_held != self.held.map(|(_, code)| code) {
+            // The cause before the code, for whoever reports both.
+            self.print_messages();
             self.acknowledge(code);
         }
     }
@@ -342,6 +387,10 @@ impl Session {
         for work in self.writer.jobs() {
             self.sealer.give(work);
         }
+        self.print_messages();
+    }
+
+    fn print_messages(&mut self) {
         for message in self.writer.messages() {
             print(&message);
         }

@@ -47,7 +47,7 @@ my $kept = $node->safe_psql('postgres',
 	"SELECT ticks_observed FROM tacho.aas(until => @{[at($before)]}, bucket => '1 day')");
 $node->safe_psql('postgres', q{COPY (SELECT repeat('x', 1000) FROM generate_series(1, 3200))
 	TO PROGRAM 'cat > } . "$small/ballast'");
-ok(wait_for_metric($node, 'reason', q{value = 'recording is paused for lack of space'}),
+ok(wait_for_metric($node, 'reason', q{value = 'recording is paused for lack of space: less than 1 MB are free'}),
 	'recording pauses when the disk is full');
 is(metric($node, 'recording'), 'off', 'and the status says so');
 is($node->safe_psql('postgres', 'SELECT 1'), '1', 'the server serves');
@@ -55,7 +55,7 @@ my $ticks = metric($node, 'ticks_taken');
 ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 10"), 'the sampler goes on');
 my $stderr;
 $node->psql('postgres', 'SELECT count(*) FROM tacho.samples()', stderr => \$stderr);
-like($stderr, qr/NOTICE:  history is not being recorded: recording is paused for lack of space/,
+like($stderr, qr/NOTICE:  history is not being recorded: recording is paused for lack of space: less than 1 MB are free/,
 	'whoever asks is told');
 
 # Really full: not a byte is left, and then room again.
@@ -78,7 +78,7 @@ is(metric($node, 'sampler_starts'), '1', 'the sampler has never ended');
 
 $node->stop;
 like(slurp_file($node->logfile),
-	qr/WARNING:  history is not being written: recording is paused for lack of space\n.*DETAIL:  The server itself is not affected.\n.*HINT:  Make room, or see "tacho.min_free_space"/,
+	qr/WARNING:  history is not being written: recording is paused for lack of space: less than 1 MB are free\n.*DETAIL:  The server itself is not affected.\n.*HINT:  Make room, or see "tacho.min_free_space"/,
 	'the log says what to do');
 
 done_testing();

@@ -1,0 +1,115 @@
+/*
+ * writer_messages.c
+ *	  What the tape writer says on its standard error, for the server's log.
+ *
+ * Locking: none. Memory: static; a longer line is cut.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "miscadmin.h"
+
+#include "spawner.h"
+#include "status.h"
+#include "writer_messages.h"
+
+#define LINE_BYTES		2000
+
+/* a writer that never stops talking must not keep the sampler */
+#define READS_A_TURN	16
+
+static int	from_errors = -1;
+static char line[LINE_BYTES];
+static int	line_length = 0;
+static char trouble[STATUS_TEXT_SIZE] = "";
+
+/* The text behind a severity; NULL when the line has another one. */
+static const char *
+text_of(const char *severity)
+{
+	int			length = strlen(severity);
+
+	return strncmp(line, severity, length) == 0 ? line + length : NULL;
+}
+
+static void
+log_text(int level, const char *text)
+{
+	/* a cancel must not become an error here */
+	HOLD_INTERRUPTS();
+	ereport(level, (errmsg("tape writer: %s", text)));
+	RESUME_INTERRUPTS();
+}
+
+static void
+take_line(void)
+{
+	const char *text;
+
+	line[line_length] = '\0';
+	line_length = 0;
+	if (line[0] == '\0')
+		return;
+	if ((text = text_of("TROUBLE:  ")) != NULL)
+		strlcpy(trouble, text, sizeof(trouble));
+	else if ((text = text_of("LOG:  ")) != NULL)
+		log_text(LOG, text);
+	else if ((text = text_of("WARNING:  ")) != NULL ||
+			 (text = text_of("ERROR:  ")) != NULL)
+		log_text(WARNING, text);
+	else
+		log_text(LOG, line);
+}
+
+static void
+take_byte(char byte)
+{
+	if (byte == '\n')
+		take_line();
+	else if (line_length < LINE_BYTES - 1)
+		line[line_length++] = byte == '\0' ? ' ' : byte;
+}
+
+void
+writer_messages_begin(int descriptor)
+{
+	from_errors = descriptor;
+	line_length = 0;
+	trouble[0] = '\0';
+}
+
+void
+writer_messages_read(void)
+{
+	char		buffer[4096];
+
+	for (int i = 0; i < READS_A_TURN && from_errors >= 0; i++)
+	{
+		ssize_t		got = read(from_errors, buffer, sizeof(buffer));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return;
+		for (ssize_t at = 0; at < got; at++)
+			take_byte(buffer[at]);
+	}
+}
+
+void
+writer_messages_end(void)
+{
+	writer_messages_read();
+	if (line_length > 0)
+		take_line();
+	spawn_close(&from_errors);
+}
+
+const char *
+writer_messages_trouble(void)
+{
+	return trouble;
+}

@@ -1,0 +1,99 @@
+# Recording that waits for space is resumed by the settings that its hint
+# names, also when they change while it waits, and the history knows why
+# nothing was recorded, also when the server is restarted meanwhile.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use PostgreSQL::Test::Utils;
+use TachoStatus qw(metric wait_for_metric wait_until_written);
+use TachoTest qw(at server_ms tacho_cluster wait_for_marker wait_for_ticks);
+use Test::More;
+
+my $node = tacho_cluster('paused');
+my $reason = qr/recording is paused for lack of space: less than 10485760 MB are free/;
+my $hint = 'Make room, or see "tacho.min_free_space" and "tacho.retention_size".';
+
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+
+sub set
+{
+	my ($value) = @_;
+	$node->safe_psql('postgres', "ALTER SYSTEM SET tacho.min_free_space = '$value'");
+	$node->reload;
+	return;
+}
+
+sub details
+{
+	my ($kind) = @_;
+	return sql(
+		"SELECT detail FROM tacho.markers(since => '2000-01-01') WHERE kind = '$kind' AND detail NOT LIKE 'the sampler %' ORDER BY marker_time");
+}
+
+wait_for_ticks($node, 5, server_ms($node));
+for my $time (1 .. 2)
+{
+	set('10TB');
+	ok(wait_for_metric($node, 'recording', "value = 'off'"), 'recording pauses');
+	like(metric($node, 'reason'), qr/^$reason$/, 'and the status says for what it waits');
+	set('0');
+	ok(wait_for_metric($node, 'recording', "value = 'on'"), 'the setting resumes it');
+	ok(wait_until_written($node), 'with all that waited');
+	ok(wait_for_marker($node, 'recording resumed', $time), 'which is marked');
+}
+
+# Settings that no writer has read, between those in effect and the newest.
+set('10TB');
+ok(wait_for_metric($node, 'recording', "value = 'off'"), 'recording pauses');
+set('20TB');
+ok(wait_for_metric($node, 'reason', "value ~ 'less than 20971520 MB'"), 'for more space');
+set('0');
+ok(wait_until_written($node), 'the newest setting resumes it, with all that waited');
+ok(wait_for_metric($node, 'recording', "value = 'on'"), 'and the status says so');
+is(metric($node, 'frames_lost'), '0', 'nothing is lost');
+is(metric($node, 'sampler_starts'), '1', 'by the same sampler');
+like(metric($node, 'writer_error'), qr/^recording is paused for lack of space: less than \d+ MB are free$/,
+	'the status keeps what was');
+
+# The buffer is full: the frame with the new setting finds no room in it.
+set('10TB');
+ok(wait_for_metric($node, 'recording', "value = 'off'"), 'recording pauses');
+sql(q{
+	SET tacho.query_text = raw;
+	DO $$ DECLARE n int := 0; lost bigint; BEGIN LOOP
+		n := n + 1;
+		EXECUTE format('SELECT /* %s %s */ 1%s WHERE 1 = 1%s', n, repeat('x', 7000),
+			repeat(', 1', n % 40), repeat(' AND 1 = 1', n / 40));
+		IF n % 40 = 0 THEN
+			PERFORM pg_sleep(0.05);
+			SELECT value INTO lost FROM tacho.status() WHERE metric = 'frames_lost';
+			EXIT WHEN lost >= 3;
+		END IF;
+	END LOOP; END $$});
+set('0');
+ok(wait_for_metric($node, 'recording', "value = 'on'"), 'a full buffer keeps no setting');
+ok(wait_for_marker($node, 'frames lost', 1), 'what was lost is marked');
+
+# Restarted while it waits.
+ok(wait_until_written($node), 'all is written');
+set('10TB');
+ok(wait_for_metric($node, 'recording', "value = 'off'"), 'recording pauses');
+$node->stop;
+$node->adjust_conf('postgresql.auto.conf', 'tacho.min_free_space', "'0'");
+$node->start;
+ok(wait_for_marker($node, 'gap', 1), 'the gap is marked');
+is(details('gap'), 'recording was paused for lack of space when the server ended',
+	'by its cause');
+is(details('crash recovery'), '', 'there was no crash');
+
+$node->stop;
+my $log = slurp_file($node->logfile);
+like($log,
+	qr/^\d\S+ \S+ \S+ .*WARNING:  history is not being written: $reason\n.*DETAIL:  The server itself is not affected.\n.*HINT:  \Q$hint\E$/m,
+	'the log says what to do, with the prefix of the log');
+like($log, qr/LOG:  history is being written again\n.*DETAIL:  For \d+ seconds it was not: $reason\.$/m,
+	'and that it is over');
+unlike($log, qr/^(?:LOG|WARNING|ERROR|TROUBLE):/m, 'every line has the prefix');
+
+done_testing();

@@ -1,0 +1,44 @@
+# The directory of the history goes while the server records into it: that is
+# noticed and logged, recording goes on in a new one with a lock, and the
+# history says what is missing.
+use strict;
+use warnings;
+use File::Path qw(remove_tree);
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use PostgreSQL::Test::Utils;
+use TachoStatus qw(metric wait_for_metric wait_until_written);
+use TachoTest qw(server_ms tacho_cluster wait_for_marker wait_for_ticks);
+use Test::More;
+
+my $node = tacho_cluster('removed');
+my $directory = $node->data_dir . '/tacho';
+my $gone = qr/directory "\Q$directory\E" was removed or replaced/;
+
+wait_for_ticks($node, 5, server_ms($node));
+wait_until_written($node);
+remove_tree($directory);
+ok(wait_for_metric($node, 'writer_starts', "value = '2'"), 'a directory that is removed is noticed');
+ok(wait_for_metric($node, 'recording', "value = 'on'"), 'and recording goes on');
+like(metric($node, 'writer_error'), qr/^$gone$/, 'the status keeps what happened');
+ok(wait_for_ticks($node, 5, server_ms($node)), 'ticks are added');
+is(metric($node, 'frames_lost'), '0', 'no frame that was not written is lost');
+wait_for_marker($node, 'gap', 1);
+is( $node->safe_psql('postgres', q{
+		SELECT g.detail, g.period_start = date_trunc('milliseconds', pg_postmaster_start_time()),
+		  g.period_end > g.period_start
+		FROM tacho.markers(since => '2000-01-01') g
+		WHERE kind = 'gap' AND detail LIKE 'the directory %'}),
+	'the directory was removed or replaced|t|t', 'since the start of the server');
+my ($out, $error) =
+  run_command([ $ENV{TACHO_PROGRAM}, 'tape-writer', '--wait', '0', '--directory', $directory ]);
+like($error, qr/another writer holds directory/, 'the new directory has a lock');
+
+$node->stop;
+my $log = slurp_file($node->logfile);
+like($log, qr/WARNING:  history is not being written: $gone\n.*DETAIL:  .*\n.*HINT:  History goes on in the directory of that name/,
+	'the log says so');
+like($log, qr/LOG:  history is being written again\n.*DETAIL:  For \d+ seconds it was not: $gone\.$/m,
+	'and that it goes on');
+
+done_testing();

@@ -1,0 +1,112 @@
+//! That recording is paused for lack of space, known to the next writer too.
+//!
+//! An empty file whose name says since when: that needs no block on a full
+//! disk. It goes when recording resumes.
+
+use crate::directory::file_mark;
+use crate::markers::Marker;
+use crate::storage::Storage;
+
+/// What recording waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The file system has not so many bytes free.
+    Limit(u64),
+    /// A write failed.
+    Full,
+}
+
+impl Cause {
+    fn text(self) -> String {
+        match self {
+            Cause::Limit(bytes) => format!("less than {} MB are free", bytes >> 20),
+            Cause::Full => "no space left on the file system".to_string(),
+        }
+    }
+
+    fn detail(self) -> String {
+        match self {
+            Cause::Limit(_) => format!("{}, see tacho.min_free_space", self.text()),
+            Cause::Full => "no space left for history".to_string(),
+        }
+    }
+}
+
+/// The state of recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pause {
+    /// Wall clock when it began; `None` = not paused.
+    since_ms: Option<i64>,
+    /// `None` when a writer before this one knew.
+    cause: Option<Cause>,
+}
+
+impl Pause {
+    /// What the writer before has left. `end_ms`, where the history ends,
+    /// tells whether it could resume.
+    pub(crate) fn found(storage: &dyn Storage, end_ms: Option<i64>) -> Self {
+        let noted = noted(storage);
+        let since_ms = noted.iter().copied().min();
+        let pause = Pause {
+            since_ms: since_ms.filter(|&since| end_ms.is_none_or(|end| end <= since)),
+            cause: None,
+        };
+        if pause.since_ms.is_none() {
+            forget(storage, &noted);
+        }
+        pause
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.since_ms.is_some()
+    }
+
+    /// Recording is paused; why, when that is new.
+    pub(crate) fn begin(
+        &mut self,
+        storage: &dyn Storage,
+        cause: Cause,
+        wall_ms: i64,
+    ) -> Option<String> {
+        if self.since_ms.is_none() {
+            self.since_ms = Some(wall_ms);
+            // Where even this fails the next writer does not know.
+            let _ = storage.create(&file_mark(wall_ms));
+        }
+        let is_new = self.cause.is_none();
+        self.cause.get_or_insert(cause);
+        is_new.then(|| cause.text())
+    }
+
+    /// The markers of the first frame after it.
+    pub(crate) fn markers(&self, wall_ms: i64) -> Vec<Marker> {
+        let unknown = || "not enough space for history".to_string();
+        let detail = self.cause.map_or_else(unknown, Cause::detail);
+        let pause = self
+            .since_ms
+            .map(|since| Marker::pause(since, wall_ms, &detail));
+        pause.into_iter().flatten().collect()
+    }
+
+    /// A frame was written.
+    pub(crate) fn end(&mut self, storage: &dyn Storage) {
+        if std::mem::take(self).is_on() {
+            forget(storage, &noted(storage));
+        }
+    }
+}
+
+/// The times in the names of such files.
+fn noted(storage: &dyn Storage) -> Vec<i64> {
+    let names = storage.names().unwrap_or_default();
+    names
+        .iter()
+        .filter_map(|name| crate::directory::parse_mark(name))
+        .collect()
+}
+
+fn forget(storage: &dyn Storage, noted: &[i64]) {
+    for &time in noted {
+        let _ = storage.remove(&file_mark(time));
+    }
+}
