@@ -381,6 +381,20 @@ compat_checkpoints(void)
 #define COMPAT_TRACKS_DEALLOCATE false
 #endif
 
+/*
+ * The library that a function names, as the server looks for it: 18 and later
+ * search dynamic_library_path for "$libdir/name", too.
+ */
+static inline const char *
+compat_library_of_function(const char *name)
+{
+#if PG_VERSION_NUM >= 180000
+	if (strncmp(name, "$libdir/", 8) == 0 && strchr(name + 8, '/') == NULL)
+		return name + 8;
+#endif
+	return name;
+}
+
 /* Memory for what a check hook hands to the assign hook, NULL if short. */
 static inline void *
 compat_guc_malloc(Size size)

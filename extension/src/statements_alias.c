@@ -77,24 +77,71 @@ ASSIGN(utility, bool, utility)
 ASSIGN(planning, bool, planning)
 ASSIGN(save, bool, save)
 
-/* Path of a library, as the server looks for it. */
-static void
-library_path(const char *name, char *path)
-{
-	const char *suffix = strstr(name, DLSUFFIX) ? "" : DLSUFFIX;
+/* Whether `format` names a file there; fills *it. */
+static bool
+found(struct stat *it, const char *format, ...) pg_attribute_printf(2, 3);
 
-	if (strncmp(name, "$libdir/", 8) == 0)
-		name += 8;
-	if (strchr(name, '/'))
-		snprintf(path, MAXPGPATH, "%s%s", name, suffix);
-	else
-		snprintf(path, MAXPGPATH, "%s/%s%s", pkglib_path, name, suffix);
+static bool
+found(struct stat *it, const char *format, ...)
+{
+	char		path[MAXPGPATH];
+	va_list		parts;
+	int			length;
+
+	va_start(parts, format);
+	length = vsnprintf(path, sizeof(path), format, parts);
+	va_end(parts);
+	return length < (int) sizeof(path) && stat(path, it) == 0 &&
+		!S_ISDIR(it->st_mode);
+}
+
+/* Begin of a path with $libdir replaced: what comes first, and the rest. */
+static const char *
+libdir(const char **path, int *length)
+{
+	if (*length < 7 || strncmp(*path, "$libdir", 7) != 0)
+		return "";
+	*path += 7;
+	*length -= 7;
+	return pkglib_path;
+}
+
+/* A name without a directory, in the directories of dynamic_library_path. */
+static bool
+found_in_path(struct stat *it, const char *name, const char *suffix)
+{
+	const char *at = Dynamic_library_path;
+
+	while (at && *at)
+	{
+		int			length = (int) strcspn(at, ":");
+		const char *rest = at;
+		int			rest_length = length;
+		const char *begin = libdir(&rest, &rest_length);
+
+		if (found(it, "%s%.*s/%s%s", begin, rest_length, rest, name, suffix))
+			return true;
+		at += length + (at[length] == ':');
+	}
+	return false;
+}
+
+/* The file of a library, as the server looks for it. */
+static bool
+found_library(struct stat *it, const char *name, const char *suffix)
+{
+	int			length = (int) strlen(name);
+	const char *begin;
+
+	if (strchr(name, '/') == NULL)
+		return found_in_path(it, name, suffix);
+	begin = libdir(&name, &length);
+	return found(it, "%s%s%s", begin, name, suffix);
 }
 
 bool
 statements_is_contrib(const char *name)
 {
-	char		path[MAXPGPATH];
 	const char *base = last_dir_separator(name) ? last_dir_separator(name) + 1 : name;
 	Size		length = strlen(CONTRIB);
 	struct stat it;
@@ -104,9 +151,9 @@ statements_is_contrib(const char *name)
 	if (strncmp(base, CONTRIB, length) != 0 ||
 		(base[length] != '\0' && strcmp(base + length, DLSUFFIX) != 0))
 		return false;
-	library_path(name, path);
-	return !dladdr((void *) statements_alias_init, &info) ||
-		stat(info.dli_fname, &us) != 0 || stat(path, &it) != 0 ||
+	return (!found_library(&it, name, "") && !found_library(&it, name, DLSUFFIX)) ||
+		!dladdr((void *) statements_alias_init, &info) ||
+		stat(info.dli_fname, &us) != 0 ||
 		it.st_dev != us.st_dev || it.st_ino != us.st_ino;
 }
 

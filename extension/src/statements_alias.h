@@ -70,8 +70,8 @@ setting_save(void)
 extern void statements_alias_init(void);
 
 /*
- * Whether a library, as functions and settings name it, is contrib's own: a
- * link of that name to this library is not.
+ * Whether a library, as settings name it, is contrib's own: a link of that name
+ * to this library is not, wherever the server finds it.
  */
 extern bool statements_is_contrib(const char *name);
 

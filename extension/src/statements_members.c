@@ -32,6 +32,7 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
+#include "compat.h"
 #include "settings.h"
 #include "statements_alias.h"
 #include "statements_members.h"
@@ -51,7 +52,8 @@ calls_contrib(Oid function)
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	library = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_probin, &isnull);
-	result = !isnull && statements_is_contrib(TextDatumGetCString(library));
+	result = !isnull &&
+		statements_is_contrib(compat_library_of_function(TextDatumGetCString(library)));
 	ReleaseSysCache(tuple);
 	return result;
 }

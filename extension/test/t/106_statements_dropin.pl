@@ -109,5 +109,30 @@ for my $order ('tacho, pg_stat_statements', 'pg_stat_statements, tacho')
 	is(sql('select count(*) > 0 from pg_stat_statements'), 't', "$order: contrib's own works");
 	is(sql('select max from tacho.statements_info'), 10000, "$order: its settings are its own");
 }
+
+# tools look for the name in the list: a link of that name to tacho
+my $links = PostgreSQL::Test::Utils::tempdir();
+chmod 0755, $links;
+symlink($node->config_data('--pkglibdir') . '/tacho.so', "$links/pg_stat_statements.so") or die $!;
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'tacho'");
+$node->restart;
+sql('drop extension pg_stat_statements cascade');
+for my $list (["$links/pg_stat_statements", '$libdir'], ['pg_stat_statements', "$links:\$libdir"],
+	['pg_stat_statements, tacho', "/nonexistent:$links:\$libdir"])
+{
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = '$list->[0]'\ndynamic_library_path = '$list->[1]'");
+	my $offset = -s $node->logfile;
+	$node->restart;
+	unlike(slurp_file($node->logfile, $offset), qr/does not take the place/, "$list->[0] in $list->[1]: a link to tacho");
+	is(sql('select max from tacho.statements_info'), 321, '... has the settings');
+	sql('create extension pg_stat_statements; select 1 as a, 2 as b, 3 as c, 4 as d');
+	is(sql(q{select calls from pg_stat_statements where query = 'select $1 as a, $2 as b, $3 as c, $4 as d'}), 1, '... and the functions');
+	is(state_and_warning(), 'replaced|', '... as status() says');
+	sql('select tacho.statements_reset(); drop extension pg_stat_statements');
+}
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'tacho, pg_stat_statements'\ndynamic_library_path = '\$libdir:$links'");
+my $offset = -s $node->logfile;
+$node->restart;
+like(slurp_file($node->logfile, $offset), qr/WARNING:  tacho does not take the place of pg_stat_statements/, 'a link that is found after contrib\'s own does not count');
 $node->stop;
 done_testing();
