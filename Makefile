@@ -9,47 +9,58 @@ export PG_CONFIG
 # rustup puts cargo here, login shells put it into PATH
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-WERROR ?= -Werror
+# packagers, who pass USE_PGXS, have compilers that we do not know
+WERROR ?= $(if $(USE_PGXS),,-Werror)
 
-PROGRAM := $(or $(CARGO_TARGET_DIR),target)/release/tacho
+# Sources are here. Another directory to build in: make -f HERE/Makefile VPATH=HERE
+top := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
+PROGRAM := $(or $(CARGO_TARGET_DIR),$(top)/target)/release/tacho
+EXTENSION_MAKE = mkdir -p extension && $(MAKE) -C extension PG_CONFIG="$(PG_CONFIG)" \
+	$(if $(VPATH),-f $(top)/extension/Makefile VPATH=$(top)/extension)
 SHELL_SCRIPTS = .ci/run $(wildcard tools/*.sh demo/*.sh bench/*.sh \
 	sql/*.sh sql/test/*.sh sql/test/sh/*.sh extension/test/data/*.sh)
 
 .DEFAULT_GOAL := build
-.PHONY: help build program extension install demo demo-stop demo-dsn demo-sql \
+.PHONY: all installcheck help build program extension install demo demo-stop demo-dsn demo-sql \
 	test test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
 	sanitize bench clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1	\2/p' Makefile | expand -t 14
 
+all: WERROR =
+all: build
+
 build: program extension ## build the program and the extension for PG_CONFIG
 
 program: ## build the program alone (Rust)
-	@tools/prereq.sh build
-	cargo build --release --locked --package tacho
+	@$(top)/tools/prereq.sh build
+	cd $(top) && cargo build --release --locked --package tacho
 
 # headers of PostgreSQL become system headers: their warnings are not ours
 STRICT = $(if $(WERROR),WERROR=$(WERROR) COPT="-isystem $$($(PG_CONFIG) --includedir-server)")
 
 # PGXS does not notice when PG_CONFIG changes: objects of another major go
 extension: ## build the extension alone (C)
-	@tools/prereq.sh extension
-	@built="$$($(PG_CONFIG) --version --pkglibdir)"; \
+	@$(top)/tools/prereq.sh extension
+	@built="$$($(PG_CONFIG) --version --pkglibdir)"; mkdir -p extension; \
 	if [ "$$built" != "$$(cat extension/.built-for 2>/dev/null)" ]; then \
-		$(MAKE) -s -C extension clean PG_CONFIG="$(PG_CONFIG)"; \
-		echo "$$built" > extension/.built-for; \
+		($(EXTENSION_MAKE) -s clean) && echo "$$built" > extension/.built-for; \
 	fi
-	$(MAKE) -C extension PG_CONFIG="$(PG_CONFIG)" $(STRICT)
+	$(EXTENSION_MAKE) $(STRICT)
 
 # "sudo make install" after "make build" finds no cargo and needs none
 install: ## install both into the PostgreSQL that PG_CONFIG names
-	@command -v cargo >/dev/null || test -x $(PROGRAM) || tools/prereq.sh build
-	@if command -v cargo >/dev/null; then $(MAKE) program; fi
-	@$(MAKE) extension
-	$(MAKE) -C extension install PG_CONFIG="$(PG_CONFIG)" $(STRICT) DESTDIR="$(DESTDIR)"
+	@command -v cargo >/dev/null || test -x $(PROGRAM) || $(top)/tools/prereq.sh build
+	@if command -v cargo >/dev/null; then $(MAKE) -f $(top)/Makefile program; fi
+	@$(MAKE) -f $(top)/Makefile extension
+	$(EXTENSION_MAKE) install $(STRICT) DESTDIR="$(DESTDIR)"
 	install -d "$(DESTDIR)$$($(PG_CONFIG) --bindir)"
 	install -m 755 $(PROGRAM) "$(DESTDIR)$$($(PG_CONFIG) --bindir)/tacho"
+
+# that server has tacho preloaded, with the settings of extension/test/regress.conf
+installcheck: ## regression tests on a running server that has tacho
+	$(EXTENSION_MAKE) installcheck
 
 demo: ## start a private cluster with load and show what tacho saw
 	@tools/prereq.sh build
@@ -123,6 +134,7 @@ bench: ## measure what tacho costs, refresh bench/results (PARTS="churn locks")
 	bench/all.sh $(if $(RESULTS),-c "$(RESULTS)") $(PARTS)
 
 clean: ## remove what was built
-	cargo clean --quiet
-	$(MAKE) -C extension clean PG_CONFIG="$(PG_CONFIG)"
+	@if command -v cargo >/dev/null; then cd $(top) && cargo clean --quiet; \
+	else rm -rf $(dir $(patsubst %/,%,$(dir $(PROGRAM)))); fi
+	$(EXTENSION_MAKE) clean
 	rm -f extension/.built-for

@@ -32,6 +32,7 @@ pool_open
 run "extension" tools/test-pg.sh &
 [ ! -x sql/test/run.sh ] || run "SQL edition" sql/test/run.sh &
 [ "${1:-}" = --servers ] || run "benchmarks" bench/test.sh
+[ "${1:-}" = --servers ] || run "packaging" tools/test-packaging.sh
 wait
 read -r passed failed < <(cat "$logs"/*.result | awk '{ ok += $1; bad += $2 } END { print ok + 0, bad + 0 }')
 echo "$passed passed, $failed failed"

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# usage: tools/test-packaging.sh
+#
+# What packagers and installers ask of the Makefiles (pg_buildext, dh --with
+# pgxs, pgxn): "all", "install" into DESTDIR, "installcheck", "clean" without
+# cargo, and a build in another directory that leaves the sources alone. On a
+# copy, with a stand-in for cargo. The last line counts: "15.20: N passed, N failed".
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/tacho-packaging.XXXXXX")
+trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
+config=${PG_CONFIG:-pg_config}
+passed=0 failed=0
+unset CARGO_TARGET_DIR MAKEFLAGS MAKELEVEL MFLAGS
+
+# holds WHAT COMMAND...
+holds() {
+	local what=$1
+	shift
+	if "$@" >"$scratch/log" 2>&1; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "FAILED: $what"
+		tail -n 15 "$scratch/log" | sed 's/^/    /'
+	fi
+}
+
+# the files below a directory
+installed() { (cd "$1" && find . -type f | sort); }
+
+mkdir "$scratch/source" "$scratch/bin" "$scratch/elsewhere"
+git ls-files --cached --others --exclude-standard Makefile Cargo.toml Cargo.lock extension catalog tools |
+	tar -cf - -T - | tar -C "$scratch/source" -xf -
+# cargo build: a program; cargo clean: none
+cat >"$scratch/bin/cargo" <<-'END'
+	#!/bin/sh
+	case $1 in
+	build) mkdir -p target/release && echo '#!/bin/sh' >target/release/tacho ;;
+	clean) rm -rf target ;;
+	esac
+END
+chmod 755 "$scratch/bin/cargo"
+PATH=$scratch/bin:$PATH
+
+make=(make -s PG_CONFIG="$config" with_llvm=no)
+in_source=("${make[@]}" -C "$scratch/source")
+holds "all" "${in_source[@]}" all
+holds "install" "${in_source[@]}" install DESTDIR="$scratch/plain"
+holds "the program is installed" test -x "$scratch/plain$("$config" --bindir)/tacho"
+holds "the library is installed" test -e "$scratch/plain$("$config" --pkglibdir)/tacho.so"
+holds "clean" "${in_source[@]}" clean
+holds "clean leaves nothing" test -z "$(find "$scratch/source" -name '*.o' -o -name '*.so' -o -name target)"
+
+# as pg_buildext calls it; the sources may not be writable
+elsewhere=("${make[@]}" -C "$scratch/elsewhere" -f "$scratch/source/Makefile" VPATH="$scratch/source" USE_PGXS=1)
+find "$scratch/source" | sort >"$scratch/before"
+chmod -R a-w "$scratch/source/extension" "$scratch/source/catalog"
+holds "a build in another directory" "${elsewhere[@]}"
+holds "install from there" "${elsewhere[@]}" install DESTDIR="$scratch/other"
+holds "installs the same files" diff <(installed "$scratch/plain") <(installed "$scratch/other")
+holds "the same script" cmp "$scratch"/{plain,other}"$("$config" --sharedir)/extension/tacho--0.1.sql"
+# shellcheck disable=SC2016 # expanded inside
+holds "installcheck runs the tests of the sources" bash -c '
+	! PGHOST=/nonexistent "$@" installcheck >"$0" 2>&1 && grep -q nonexistent "$0"' \
+	"$scratch/check" "${elsewhere[@]}"
+
+# without cargo
+mkdir -p "$scratch/source/target/release"
+mkdir "$scratch/few"
+IFS=: read -ra directories <<<"$PATH"
+for each in "${directories[@]}"; do ln -s "$each"/* "$scratch/few/" 2>/dev/null || true; done
+rm -f "$scratch/few/cargo"
+holds "clean without cargo" env PATH="$scratch/few" HOME=/nonexistent "${elsewhere[@]}" clean
+holds "... removes objects" test -z "$(find "$scratch/elsewhere" -name '*.o' -o -name '*.so')"
+holds "... and what cargo made" test ! -e "$scratch/source/target"
+holds "the sources are as they were" diff "$scratch/before" <(find "$scratch/source" | sort)
+version=$("$config" --version)
+version=${version#PostgreSQL }
+echo "${version%% *}: $passed passed, $failed failed"
+[ "$failed" = 0 ]
