@@ -141,8 +141,7 @@ fn the_server_means_its_own_node_and_a_person_the_newest() {
     let record = |id: &str| {
         let recorded = Recorded {
             node: u64::from_str_radix(id, 16).unwrap(),
-            device: 1,
-            inode: 1,
+            ..Recorded::default()
         };
         std::fs::write(scratch.0.join("node"), recorded.text()).unwrap();
     };

@@ -55,7 +55,7 @@ typedef struct SavedHead
 	uint32		major;			/* of PostgreSQL */
 	uint32		fingerprint;	/* of the counters */
 	uint64		system_identifier;
-	uint64		device;			/* of the data directory */
+	uint64		device;			/* of the data directory; never compared */
 	uint64		inode;
 	int64		evicted;
 	int64		skipped;
@@ -272,7 +272,8 @@ find_fault(const char *bytes, Size size)
 		return "It was written by another version.";
 	if (head.system_identifier != identity.system_identifier)
 		return "It belongs to another database cluster.";
-	if (head.device != identity.device || head.inode != identity.inode)
+	/* a reboot or another mount gives the device another number */
+	if (head.inode != identity.inode)
 		return "It was copied from another data directory.";
 	return NULL;
 }

@@ -31,6 +31,8 @@ pub mod memory;
 pub mod merge;
 #[cfg(test)]
 mod merge_tests;
+pub mod node;
+mod nodes;
 mod pages;
 pub mod part;
 mod pause;

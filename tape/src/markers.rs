@@ -30,6 +30,16 @@ impl Marker {
         }
     }
 
+    pub(crate) fn new_node(slot_ms: i64, why: String) -> Self {
+        Marker {
+            kind: "new node",
+            time_ms: slot_ms,
+            since_ms: slot_ms,
+            until_ms: slot_ms,
+            detail: why,
+        }
+    }
+
     pub(crate) fn clock_step(slot_ms: i64, step_ms: i64) -> Self {
         let seconds = step_ms.saturating_abs() / 1_000;
         let way = if step_ms > 0 { "forward" } else { "back" };

@@ -1,6 +1,7 @@
 //! A storage in memory for tests: it fails on demand at any operation and
 //! tells what would be left after a crash of the process or of the machine.
 
+use crate::node::Place;
 use crate::storage::{AppendFile, Entry, ReadFile, Space, Storage};
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +23,9 @@ struct State {
     operations: usize,
     fail_at: Option<(usize, io::ErrorKind)>,
     stop_at: Option<usize>,
-    device_inode: (u64, u64),
+    place: Place,
+    /// Where originals of the directory still are.
+    originals: Vec<String>,
     free: u64,
     /// Calls that read: lists, opens, lengths, bytes.
     reads: usize,
@@ -68,7 +71,13 @@ impl MemoryStorage {
             operations: 0,
             fail_at: None,
             stop_at: None,
-            device_inode: (1, 2),
+            place: Place {
+                device: 1,
+                inode: 2,
+                path: "/memory".into(),
+                ..Place::default()
+            },
+            originals: Vec::new(),
             free: 1 << 40,
             reads: 0,
             fail_read_at: None,
@@ -155,11 +164,28 @@ impl MemoryStorage {
         MemoryStorage(Arc::new(Mutex::new(state)))
     }
 
-    /// A copy of the directory on another device.
+    /// A copy of the directory beside it.
     pub fn copied(&self) -> MemoryStorage {
         let copy = self.after(Crash::Process);
-        copy.state().device_inode = (3, 4);
+        let mut place = self.state().place.clone();
+        let original = std::mem::replace(&mut place.path, "/copy".into());
+        (place.device, place.inode) = (3, 4);
+        copy.set_place(place, &[&original]);
         copy
+    }
+
+    /// Another directory in the place of this one, as a restore leaves it.
+    pub fn restored(&self) -> MemoryStorage {
+        let copy = self.after(Crash::Process);
+        copy.state().place.inode += 1;
+        copy
+    }
+
+    /// Puts the directory elsewhere; its original still is at some paths.
+    pub fn set_place(&self, place: Place, originals: &[&str]) {
+        let mut state = self.state();
+        state.place = place;
+        state.originals = originals.iter().map(|o| o.to_string()).collect();
     }
 
     /// The bytes of a file.
@@ -332,8 +358,12 @@ impl Storage for MemoryStorage {
         })
     }
 
-    fn device_inode(&self) -> io::Result<(u64, u64)> {
-        Ok(self.state().device_inode)
+    fn place(&self) -> io::Result<Place> {
+        Ok(self.state().place.clone())
+    }
+
+    fn is_at(&self, path: &str, _node: u64) -> bool {
+        self.state().originals.iter().any(|o| o == path)
     }
 
     fn set_file_mode(&self, _mode: u32) -> io::Result<()> {

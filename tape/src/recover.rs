@@ -59,6 +59,19 @@ pub struct End {
     pub tick_base: u64,
 }
 
+impl End {
+    /// For the node that goes on with this one's history: its ticks are its
+    /// own, the time in between is a gap.
+    pub(crate) fn of_node_before(self) -> End {
+        End {
+            end_ms: self.end_ms,
+            stopped: self.stopped,
+            identity: self.identity,
+            ..End::default()
+        }
+    }
+}
+
 /// More ticks than one file holds: a day of a hundred a second.
 const FILE_TICKS: u64 = 10_000_000;
 

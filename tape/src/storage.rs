@@ -3,6 +3,7 @@
 //! directory; names are file names.
 
 use crate::directory::{LOCK, NODE};
+use crate::node::{Place, recorded_node};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions, Permissions};
@@ -11,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, Per
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::SystemTime;
 
 /// A file of the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,11 +112,14 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// The operating system refuses.
     fn space(&self) -> io::Result<Space>;
-    /// Device and inode of the directory: a copied directory has others.
+    /// Where the directory is, and which one.
     ///
     /// # Errors
     /// The operating system refuses.
-    fn device_inode(&self) -> io::Result<(u64, u64)>;
+    fn place(&self) -> io::Result<Place>;
+    /// Is another directory than this one at a path, and is or may it be that
+    /// of a node?
+    fn is_at(&self, path: &str, node: u64) -> bool;
     /// Mode of the files created from now on; with group bits the directory
     /// is opened to the group too.
     ///
@@ -308,9 +313,40 @@ impl Storage for OsStorage {
         })
     }
 
-    fn device_inode(&self) -> io::Result<(u64, u64)> {
+    fn place(&self) -> io::Result<Place> {
         let metadata = std::fs::metadata(&self.directory)?;
-        Ok((metadata.dev(), metadata.ino()))
+        let born = metadata.created().ok();
+        let born = born.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+        let path = std::fs::canonicalize(&self.directory).ok();
+        let path = path.and_then(|p| p.into_os_string().into_string().ok());
+        let host = rustix::system::uname();
+        // What is no line of text is not recorded.
+        let line = |text: &str| match text.contains('\n') || text.trim() != text {
+            true => String::new(),
+            false => text.to_string(),
+        };
+        Ok(Place {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            born_ns: born.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(0)),
+            host: line(&host.nodename().to_string_lossy()),
+            path: line(&path.unwrap_or_default()),
+        })
+    }
+
+    fn is_at(&self, path: &str, node: u64) -> bool {
+        let which = |path: &Path| std::fs::metadata(path).map(|m| (m.dev(), m.ino()));
+        let there = match which(Path::new(path)) {
+            Ok(there) => there,
+            Err(e) => return e.kind() != io::ErrorKind::NotFound,
+        };
+        if which(&self.directory).is_ok_and(|own| own == there) {
+            return false;
+        }
+        match recorded_node(&OsStorage::new(path)) {
+            Ok(found) => found.is_some_and(|found| found.node == node),
+            Err(_) => true,
+        }
     }
 
     fn set_file_mode(&self, mode: u32) -> io::Result<()> {

@@ -57,6 +57,7 @@ pub struct Store {
     parts: BTreeMap<u64, Vec<Part>>,
     damage: Vec<Damage>,
     own_node: Option<u64>,
+    apart: Vec<u64>,
 }
 
 /// How often the directory is listed again when files vanish meanwhile.
@@ -89,7 +90,8 @@ impl Store {
             }
         };
         match recorded {
-            Ok(recorded) => store.own_node = recorded.map(|r| r.node),
+            Ok(None) => (),
+            Ok(Some(own)) => (store.own_node, store.apart) = (Some(own.node), own.apart),
             Err(error) => {
                 let path = storage.directory().join(directory::NODE);
                 store.unreadable(&path, 0, &error);
@@ -207,6 +209,11 @@ impl Store {
     /// The node the directory itself belongs to, when it says so.
     pub fn own_node(&self) -> Option<u64> {
         self.own_node
+    }
+
+    /// Nodes of other servers, whose histories were copied.
+    pub(crate) fn apart(&self) -> &[u64] {
+        &self.apart
     }
 
     /// Names of roles with another OID are null from now on, so that a role

@@ -15,6 +15,7 @@ use crate::incoming::{Connection, Incoming};
 use crate::log::{FRAMES_AT, LogHeader};
 use crate::markers::{Marker, define_markers};
 use crate::merge::{self, MergeJob, Merged};
+use crate::node::claim_node;
 use crate::pause::{Cause, Pause};
 use crate::recover::{End, SealJob, Stored, is_space, look};
 use crate::seal::Sealed;
@@ -85,6 +86,8 @@ struct OpenLog {
 pub struct Writer {
     storage: Arc<dyn Storage>,
     node: u64,
+    /// Why this is a new node, until a marker says so.
+    new_node: Option<String>,
     settings: Settings,
     stored: Vec<Stored>,
     jobs: Vec<SealJob>,
@@ -124,14 +127,20 @@ impl Writer {
     /// # Errors
     /// The directory could not be read or the file `node` not be written.
     pub fn open(storage: Arc<dyn Storage>, random: u64) -> Result<Self> {
-        let (node, damage) = directory::claim_node(&*storage, random)?;
-        let found = look(&*storage, node)?;
-        let pause = Pause::found(&*storage, found.end.end_ms);
-        let errors = damage.iter().chain(&found.errors);
-        let messages = errors.map(|e| Message::Error(e.to_string()));
+        let claim = claim_node(&*storage, random)?;
+        let before = claim.before.map(|before| look(&*storage, before));
+        let found = look(&*storage, claim.node)?;
+        let end = match before.transpose()? {
+            Some(before) if found.end == End::default() => before.end.of_node_before(),
+            _ => found.end,
+        };
+        let pause = Pause::found(&*storage, end.end_ms);
+        let mut messages = claim.messages;
+        messages.extend(found.errors.iter().map(|e| Message::Error(e.to_string())));
         Ok(Writer {
-            messages: messages.collect(),
-            node,
+            messages,
+            node: claim.node,
+            new_node: claim.new_node,
             settings: Settings::default(),
             stored: found.stored,
             unsealed: found.jobs.iter().map(|j| j.number).collect(),
@@ -141,7 +150,7 @@ impl Writer {
             jobs: Vec::new(),
             closed: found.jobs,
             waiting_bytes: Vec::new(),
-            end: found.end,
+            end,
             carry: found.carry,
             connection: None,
             log: None,
@@ -335,6 +344,9 @@ impl Writer {
             let (since, until) = (self.end.end_ms.or(self.life_ms())?, first?);
             (since < until).then(|| Marker::gap(since, until, detail))
         };
+        if let (Some(why), Some(slot)) = (&self.new_node, first) {
+            markers.push(Marker::new_node(slot, why.clone()));
+        }
         if self.new_life {
             markers.extend(gap(self.cause().into()));
         } else if lost > 0 {
@@ -388,6 +400,7 @@ impl Writer {
         }
         if let Some(tick) = incoming.last_tick() {
             (self.new_life, self.moved) = (false, false);
+            self.new_node = None;
             self.end.tick = self.end.tick_base.saturating_add(tick);
             self.end.end_ms = incoming.end_ms();
             self.end.stopped = false;

@@ -1,7 +1,6 @@
 //! The writer on a storage in memory: restarts, crashes at every operation,
 //! failures of every operation, retention, lack of space.
 
-use crate::background;
 use crate::directory::{Kind, Numbers};
 use crate::frame::Frame;
 use crate::memory::{Crash, MemoryStorage};
@@ -15,6 +14,8 @@ use crate::writer::{Code, Message, Now, Writer};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+mod sealing;
 
 const NODE: u64 = 77;
 const SLOT: i64 = 1_790_000_000_000;
@@ -690,9 +691,45 @@ fn a_copied_directory_begins_a_node_of_its_own() {
     assert_eq!(nodes, [99, NODE]);
     assert_eq!(store.own_node(), Some(99));
     let first = store.parts(99).next().unwrap();
-    assert_eq!((first.first_tick(), first.rows("marker")), (1, 0));
+    assert_eq!(first.first_tick(), 1);
+    let markers: Vec<_> = markers_of(first).into_iter().map(|m| (m.0, m.3)).collect();
+    let why = "the directory was copied from \"/memory\"; what came with it is read as node 000000000000004d";
+    assert_eq!(markers, [("new node".into(), why.to_string())]);
+    assert_eq!(store.answering(99), [99]);
     drive.storage = copy;
     drive.check();
+}
+
+#[test]
+fn a_restored_directory_answers_with_what_it_had() {
+    let server = [("system_identifier", "7"), ("postmaster_start", "5")];
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::with(&storage, sampler(14), &server);
+    drive.send(20);
+    let mut end_ms = drive.sampler.slot_ms;
+    for (number, seed) in [(99, 15), (100, 16)] {
+        drive.storage = drive.storage.restored();
+        drive.writer = Writer::open(Arc::new(drive.storage.clone()), number).unwrap();
+        let told = drive.writer.messages();
+        assert!(matches!(told[..], [Message::Warning(_)]), "{told:?}");
+        drive.sampler = sampler(seed);
+        drive.sampler.slot_ms = end_ms + 60_000;
+        drive.hello();
+        drive.send(5);
+        let store = Store::open_storage(&drive.storage).unwrap();
+        let markers: Vec<_> = markers_of(store.parts(number).next().unwrap());
+        let gap = ("gap".to_string(), end_ms, end_ms + 60_000);
+        assert_eq!(markers[0].0, "new node");
+        assert_eq!((markers[1].0.clone(), markers[1].1, markers[1].2), gap);
+        end_ms = drive.sampler.slot_ms;
+    }
+    let store = Store::open_storage(&drive.storage).unwrap();
+    assert_eq!(store.answering(100), [100, 99, NODE]);
+    let ticks = |node: &u64| read(store.parts(*node)).0.len();
+    let ticks: Vec<usize> = store.answering(100).iter().map(ticks).collect();
+    assert_eq!(ticks, [5, 5, 20]);
+    // Of another server nothing is taken.
+    assert_eq!(store.answering(1), [1]);
 }
 
 #[test]
@@ -724,76 +761,4 @@ fn a_tick_at_an_impossible_time_is_no_step_of_the_clock() {
     assert_eq!(drive.push(&sent.bytes), Code::Written);
     assert_eq!(drive.files(Kind::Sealed), []);
     assert_eq!(drive.markers(), []);
-}
-
-#[test]
-fn a_paused_writer_has_nothing_left_to_synchronise() {
-    let storage = MemoryStorage::new();
-    let mut drive = Drive::new(&storage, sampler(10));
-    drive.send(3);
-    storage.set_free(0);
-    drive.mono_ms += 1_000;
-    let sent = drive.make();
-    assert_eq!(drive.push(&sent.bytes), Code::Paused);
-    assert_eq!(drive.writer.flush_in_ms(drive.now()), None);
-    let after = Store::open_storage(&storage.after(Crash::Machine)).unwrap();
-    assert_eq!(read(after.parts(NODE)).0.len(), 3);
-}
-
-/// Seals and merges as the thread of the writer does.
-fn work(drive: &mut Drive) {
-    for job in drive.writer.jobs() {
-        let done = background::work(&drive.storage, job, &AtomicBool::new(false));
-        drive.writer.done(done);
-    }
-}
-
-fn frames(drive: &mut Drive, frames: usize) {
-    for _ in 0..frames {
-        let sent = drive.make();
-        assert_eq!(drive.push(&sent.bytes), Code::Written);
-        drive.mono_ms += 1_000;
-        let now = drive.now();
-        drive.writer.flush(now, false);
-        work(drive);
-    }
-}
-
-#[test]
-fn a_log_that_leads_to_a_panic_stays_and_stops_nobody() {
-    let storage = MemoryStorage::new();
-    let mut drive = Drive::new(&storage, sampler(17));
-    storage.panic_on(Some("0000000001.open"));
-    frames(&mut drive, 1_900);
-    assert_eq!(drive.files(Kind::Log), [1, 4]);
-    assert_eq!(drive.files(Kind::Sealed), [2, 3]);
-    let path = "\"/memory/0000000001.open\"";
-    let panicked = format!("internal error in an attempt to seal a log: injected panic {path}");
-    assert_eq!(drive.writer.messages(), [Message::Error(panicked)]);
-    // The next writer starts beside it.
-    drive.writer = Writer::open(Arc::new(storage.clone()), NODE).unwrap();
-    let panicked = format!("internal error in an attempt to read a log: injected panic {path}");
-    assert_eq!(drive.writer.messages(), [Message::Error(panicked)]);
-    storage.panic_on(None);
-    assert_eq!(drive.files(Kind::Log), [1, 4]);
-    drive.check();
-}
-
-#[test]
-fn a_log_that_could_not_be_sealed_is_tried_again() {
-    let storage = MemoryStorage::new();
-    let mut drive = Drive::new(&storage, sampler(18));
-    frames(&mut drive, 600);
-    let sent = drive.make();
-    assert_eq!(drive.push(&sent.bytes), Code::Written);
-    storage.fail_at(storage.operations() + 1, ErrorKind::StorageFull);
-    work(&mut drive);
-    assert_eq!(drive.writer.messages().len(), 1);
-    frames(&mut drive, 59);
-    assert_eq!(drive.files(Kind::Log), [1, 2]);
-    frames(&mut drive, 3);
-    assert_eq!(drive.files(Kind::Log), [2]);
-    assert_eq!(drive.files(Kind::Sealed), [1]);
-    drive.check();
-    assert_eq!(drive.writer.messages(), []);
 }

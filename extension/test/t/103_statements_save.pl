@@ -97,6 +97,24 @@ substr($flipped, 200, 1) = chr(ord(substr($flipped, 200, 1)) ^ 4);
 restart_with($flipped, qr/checksum is wrong/, 'flipped bit');
 restart_with('x' x 5000, qr/another format/, 'something else');
 
+# a reboot gives the device of the data directory another number
+sub crc32c
+{
+	my ($crc) = (0xFFFFFFFF);
+	my @table = map { my $c = $_; $c = $c & 1 ? ($c >> 1) ^ 0x82F63B78 : $c >> 1 for 1 .. 8; $c } 0 .. 255;
+	$crc = ($crc >> 8) ^ $table[($crc ^ $_) & 0xFF] for unpack 'C*', shift;
+	return $crc ^ 0xFFFFFFFF;
+}
+$node->safe_psql('postgres', 'select 1 as known');
+$saved = $node->safe_psql('postgres', $calls);
+$node->stop;
+my $moved = substr(slurp_file($dump), 0, -4);
+is(unpack('Q', substr($moved, 24, 8)), (stat $data)[0], 'a dump names the device');
+substr($moved, 24, 8) = pack('Q', (stat $data)[0] + 1);
+overwrite($dump, $moved . pack('L', crc32c($moved)));
+$node->start;
+is($node->safe_psql('postgres', $calls), $saved, 'a dump from before a reboot is loaded');
+
 # a dump of another data directory
 $node->safe_psql('postgres', 'select 1 as known');
 $node->stop;

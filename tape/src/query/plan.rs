@@ -228,10 +228,11 @@ pub fn nodes(spec: &Spec, store: &Store) -> QueryResult<Vec<u64>> {
     let known: Vec<u64> = store.nodes().iter().map(|n| n.id).collect();
     match spec.node.as_deref() {
         Some("all") => Ok(known),
-        None => Ok(match store.own_node().filter(|_| spec.at_home) {
-            Some(own) => vec![own],
-            None => known.into_iter().take(1).collect(),
-        }),
+        None => {
+            let own = store.own_node().filter(|_| spec.at_home);
+            let node = own.or(known.first().copied());
+            Ok(node.map_or_else(Vec::new, |node| store.answering(node)))
+        }
         Some(text) => {
             let id = u64::from_str_radix(text, 16).ok();
             match id.filter(|id| known.contains(id)) {

@@ -1,0 +1,403 @@
+//! The file `node`: which recorder a directory belongs to, and how the
+//! directory is told from its copies.
+//!
+//! A directory is itself while its inode is, on whatever device that is found:
+//! a reboot or another mount gives a file system another number. One that was
+//! copied begins a node of its own. Whether readers take what came with it for
+//! history of the same server depends on the original: one that is still there
+//! goes on for itself, and so, it must be feared, does one on another machine.
+
+use crate::directory::NODE;
+use crate::error::{self, Error, Result};
+use crate::frame::crc32c;
+use crate::storage::{Storage, read_all};
+use crate::writer::Message;
+use std::fmt::Write as _;
+use std::io;
+
+const NODE_TEMPORARY: &str = "node.tmp";
+
+/// Where a directory is, and which one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Device; a file system may have another one after each mount.
+    pub device: u64,
+    /// Inode.
+    pub inode: u64,
+    /// When the inode was made, ns since 1970; 0 = the system does not say. No
+    /// copy has that of its original.
+    pub born_ns: u64,
+    /// Name of the machine; empty = not known.
+    pub host: String,
+    /// Path without symbolic links; empty = not known.
+    pub path: String,
+}
+
+/// What the file `node` says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// The node.
+    pub node: u64,
+    /// Its directory when a writer looked last.
+    pub place: Place,
+    /// Nodes with histories in this directory that are those of others.
+    pub apart: Vec<u64>,
+}
+
+impl Recorded {
+    /// The bytes of the file.
+    pub fn text(&self) -> String {
+        let Place {
+            device,
+            inode,
+            born_ns,
+            host,
+            path,
+        } = &self.place;
+        let mut text = format!("node {:016x}\ndevice {device}\ninode {inode}\n", self.node);
+        let mut line = |name: &str, value: &str| {
+            if !value.is_empty() {
+                let _ = writeln!(text, "{name} {value}");
+            }
+        };
+        if *born_ns != 0 {
+            line("born", &born_ns.to_string());
+        }
+        line("host", host);
+        line("path", path);
+        self.apart
+            .iter()
+            .for_each(|n| line("apart", &format!("{n:016x}")));
+        let crc = crc32c(text.as_bytes());
+        format!("{text}crc {crc:08x}\n")
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Recorded> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let fields = |name: &'static str| {
+            let lines = text.lines();
+            lines.filter_map(move |line| line.strip_prefix(name)?.strip_prefix(' '))
+        };
+        let field = |name| fields(name).next();
+        let text_of = |name| field(name).unwrap_or_default().to_string();
+        let node = |text| u64::from_str_radix(text, 16).ok();
+        let recorded = Recorded {
+            node: node(field("node")?)?,
+            place: Place {
+                device: field("device")?.parse().ok()?,
+                inode: field("inode")?.parse().ok()?,
+                born_ns: field("born").map_or(Some(0), |t| t.parse().ok())?,
+                host: text_of("host"),
+                path: text_of("path"),
+            },
+            apart: fields("apart").map(node).collect::<Option<_>>()?,
+        };
+        (recorded.node != 0 && recorded.text() == text).then_some(recorded)
+    }
+}
+
+/// The node of a directory, without asking whether it was copied. `None`
+/// when it has none yet.
+///
+/// # Errors
+/// The file `node` could not be read or is damaged.
+pub fn recorded_node(storage: &dyn Storage) -> Result<Option<Recorded>> {
+    let path = storage.directory().join(NODE);
+    let file = match storage.open(NODE) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(|e| Error::io("open file", &path, e))?,
+    };
+    let bytes = read_all(&*file).map_err(|e| Error::io("read file", &path, e))?;
+    match Recorded::parse(&bytes) {
+        Some(recorded) => Ok(Some(recorded)),
+        None => Err(Error::damaged("damaged file").at(&path)),
+    }
+}
+
+/// How a writer found its directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// It is what it was.
+    Same,
+    /// It is what it was, at another place.
+    Elsewhere,
+    /// It took the place of its original, which is gone.
+    Restored,
+    /// It is a copy; the original goes on.
+    Copied,
+}
+
+/// The original goes on for itself as long as it is where it was, and one on
+/// another machine may.
+fn found(storage: &dyn Storage, known: &Recorded, here: &Place) -> Found {
+    let was = &known.place;
+    let born = |place: &Place| Some(place.born_ns).filter(|ns| *ns != 0);
+    let other_birth = born(was).zip(born(here)).is_some_and(|(a, b)| a != b);
+    let same = was.inode == here.inode && !other_birth;
+    if same && was.device == here.device {
+        return match was == here {
+            true => Found::Same,
+            false => Found::Elsewhere,
+        };
+    }
+    let moved = !was.path.is_empty() && was.path != here.path;
+    let beside = moved && storage.is_at(&was.path, known.node);
+    let other_host = !was.host.is_empty() && was.host != here.host;
+    match same {
+        _ if beside => Found::Copied,
+        true => Found::Elsewhere,
+        false if other_host => Found::Copied,
+        false => Found::Restored,
+    }
+}
+
+/// The node of a directory that a writer takes over.
+#[derive(Debug, Default)]
+pub(crate) struct Claim {
+    pub(crate) node: u64,
+    /// The node whose history this one goes on with.
+    pub(crate) before: Option<u64>,
+    /// Why this is a new node although there was one; for a marker.
+    pub(crate) new_node: Option<String>,
+    /// For the server's log.
+    pub(crate) messages: Vec<Message>,
+}
+
+/// The node of a directory that a writer takes over: the recorded one while
+/// the directory is still the same, else `random`, which is recorded.
+///
+/// # Errors
+/// The file `node` could not be read or written.
+pub(crate) fn claim_node(storage: &dyn Storage, random: u64) -> Result<Claim> {
+    let place = storage.place();
+    let place = place.map_err(|e| Error::io("stat", storage.directory(), e))?;
+    let mut claim = Claim {
+        node: random.max(1),
+        ..Claim::default()
+    };
+    let mut apart = Vec::new();
+    match recorded_node(storage) {
+        Ok(None) => (),
+        Ok(Some(known)) => {
+            apart.clone_from(&known.apart);
+            match found(storage, &known, &place) {
+                Found::Same => {
+                    claim.node = known.node;
+                    return Ok(claim);
+                }
+                Found::Elsewhere => {
+                    claim.keep(storage, &known, place);
+                    return Ok(claim);
+                }
+                Found::Restored => claim.go_on(&known),
+                Found::Copied => {
+                    apart.push(known.node);
+                    claim.part_from(&known);
+                }
+            }
+        }
+        Err(error) if error.kind == error::Kind::Damaged => {
+            claim.messages.push(Message::Error(error.to_string()));
+            claim.new_node = Some("the file \"node\" was damaged".into());
+        }
+        Err(error) => return Err(error),
+    }
+    let recorded = Recorded {
+        node: claim.node,
+        place,
+        apart,
+    };
+    write(storage, &recorded)?;
+    if let Some(why) = &claim.new_node {
+        let message = format!("history begins node {:016x}: {why}", claim.node);
+        claim.messages.push(Message::Warning(message));
+    }
+    Ok(claim)
+}
+
+impl Claim {
+    /// The directory is what it was. That it is elsewhere is told; to fail to
+    /// note it does no harm.
+    fn keep(&mut self, storage: &dyn Storage, known: &Recorded, place: Place) {
+        self.node = known.node;
+        let noted = Recorded {
+            place,
+            ..known.clone()
+        };
+        let message = format!(
+            "the directory of history is at another place than before (\"{}\", device {}): it stays node {:016x}",
+            known.place.path, known.place.device, known.node
+        );
+        self.messages.push(Message::Log(message));
+        if let Err(error) = write(storage, &noted) {
+            self.messages.push(Message::Warning(error.to_string()));
+        }
+    }
+
+    fn go_on(&mut self, known: &Recorded) {
+        self.before = Some(known.node);
+        self.new_node = Some(format!(
+            "the directory was restored or moved; what node {:016x} has recorded belongs to it",
+            known.node
+        ));
+    }
+
+    fn part_from(&mut self, known: &Recorded) {
+        let path = &known.place.path;
+        self.new_node = Some(format!(
+            "the directory was copied from \"{path}\"; what came with it is read as node {:016x}",
+            known.node
+        ));
+    }
+}
+
+fn write(storage: &dyn Storage, recorded: &Recorded) -> Result<()> {
+    let write = || {
+        let _ = storage.remove(NODE_TEMPORARY);
+        let mut file = storage.create(NODE_TEMPORARY)?;
+        file.append(recorded.text().as_bytes())?;
+        file.sync()?;
+        storage.rename(NODE_TEMPORARY, NODE)?;
+        storage.sync_directory()
+    };
+    let path = storage.directory().join(NODE);
+    write().map_err(|e| Error::io("write file", &path, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::MemoryStorage;
+
+    fn place(device: u64, inode: u64, born_ns: u64, host: &str, path: &str) -> Place {
+        Place {
+            device,
+            inode,
+            born_ns,
+            host: host.into(),
+            path: path.into(),
+        }
+    }
+
+    /// The node that a directory of node 0xAB gets at another place, the one
+    /// before it, and the nodes apart; the original still is at `originals`.
+    fn moved(to: Place, originals: &[&str]) -> (u64, Option<u64>, Vec<u64>) {
+        let storage = MemoryStorage::new();
+        storage.set_place(place(1, 2, 3, "a", "/pg/tacho"), &[]);
+        claim_node(&storage, 0xAB).unwrap();
+        storage.set_place(to, originals);
+        let claim = claim_node(&storage, 0xCD).unwrap();
+        let told: Vec<&Message> = claim.messages.iter().collect();
+        assert_eq!(told.len(), 1, "{told:?}");
+        let again = claim_node(&storage, 0xEF).unwrap();
+        assert_eq!((again.node, again.messages), (claim.node, vec![]));
+        let apart = recorded_node(&storage).unwrap().unwrap().apart;
+        (claim.node, claim.before, apart)
+    }
+
+    #[test]
+    fn a_directory_is_itself_on_any_device_and_path() {
+        let same = (0xAB, None, vec![]);
+        // A reboot, a volume on another machine, a rename.
+        assert_eq!(moved(place(9, 2, 3, "a", "/pg/tacho"), &[]), same);
+        assert_eq!(moved(place(9, 2, 3, "b", "/mnt/tacho"), &[]), same);
+        assert_eq!(moved(place(1, 2, 3, "a", "/pg/old"), &["/pg/tacho"]), same);
+        // A file system that does not say when an inode was made.
+        assert_eq!(moved(place(9, 2, 0, "a", "/pg/tacho"), &[]), same);
+    }
+
+    #[test]
+    fn a_directory_restored_or_moved_goes_on_with_its_history() {
+        let goes_on = (0xCD, Some(0xAB), vec![]);
+        assert_eq!(moved(place(1, 7, 8, "a", "/pg/tacho"), &[]), goes_on);
+        assert_eq!(moved(place(5, 7, 8, "a", "/data/tacho"), &[]), goes_on);
+        // A new file system may give the same inode.
+        assert_eq!(moved(place(5, 2, 8, "a", "/pg/tacho"), &[]), goes_on);
+    }
+
+    #[test]
+    fn a_copy_beside_the_original_or_on_another_machine_is_another_one() {
+        let apart = (0xCD, None, vec![0xAB]);
+        let original = ["/pg/tacho"];
+        assert_eq!(moved(place(1, 7, 8, "a", "/copy/tacho"), &original), apart);
+        // A snapshot of the volume mounted beside it has the same inode.
+        assert_eq!(moved(place(9, 2, 3, "a", "/snap/tacho"), &original), apart);
+        assert_eq!(moved(place(1, 7, 8, "b", "/pg/tacho"), &[]), apart);
+    }
+
+    #[test]
+    fn a_file_of_an_earlier_version_is_understood() {
+        let storage = MemoryStorage::new();
+        let text = "node 00000000000000ab\ndevice 1\ninode 2\n";
+        let crc = crc32c(text.as_bytes());
+        storage.put(NODE, format!("{text}crc {crc:08x}\n").as_bytes());
+        storage.set_place(place(9, 2, 3, "a", "/pg/tacho"), &[]);
+        assert_eq!(claim(&storage, 0xCD), (0xAB, None));
+        storage.set_place(place(9, 4, 3, "a", "/pg/tacho"), &[]);
+        assert_eq!(claim(&storage, 0xCD), (0xCD, None));
+    }
+
+    /// The node, and what kind of damage was told.
+    fn claim(storage: &MemoryStorage, random: u64) -> (u64, Option<error::Kind>) {
+        let claim = claim_node(storage, random).unwrap();
+        let damaged = |m: &Message| matches!(m, Message::Error(_));
+        let damage = claim.messages.iter().any(damaged);
+        (claim.node, damage.then_some(error::Kind::Damaged))
+    }
+
+    #[test]
+    fn a_directory_keeps_its_node_and_a_copy_gets_a_new_one() {
+        let storage = MemoryStorage::new();
+        assert_eq!(claim(&storage, 0xAB), (0xAB, None));
+        assert_eq!(claim(&storage, 0xCD), (0xAB, None));
+        let copy = storage.copied();
+        assert_eq!(claim(&copy, 0xCD), (0xCD, None));
+        assert_eq!(recorded_node(&storage).unwrap().unwrap().node, 0xAB);
+    }
+
+    #[test]
+    fn any_damage_of_the_file_node_is_told_and_begins_a_new_node() {
+        let storage = MemoryStorage::new();
+        claim_node(&storage, 0xAB).unwrap();
+        let whole = storage.bytes_of(NODE).unwrap();
+        let check = |bytes: &[u8], what: String| {
+            storage.put(NODE, bytes);
+            let damaged = Some(error::Kind::Damaged);
+            let error = recorded_node(&storage).unwrap_err();
+            assert_eq!(Some(error.kind), damaged, "{what}");
+            assert_eq!(claim(&storage, 0xCD), (0xCD, damaged), "{what}");
+            assert_eq!(claim(&storage, 0xEF), (0xCD, None), "{what}");
+        };
+        for end in 0..whole.len() {
+            check(&whole[..end], format!("end {end}"));
+        }
+        for bit in 0..whole.len() * 8 {
+            let mut copy = whole.clone();
+            copy[bit / 8] ^= 1 << (bit % 8);
+            check(&copy, format!("bit {bit}"));
+        }
+    }
+
+    #[test]
+    fn a_crash_while_the_node_is_recorded_leaves_the_old_one_or_the_new() {
+        use crate::memory::Crash;
+        let first = MemoryStorage::new();
+        claim_node(&first, 0xAB).unwrap();
+        for (storage, was) in [(MemoryStorage::new(), None), (first.copied(), Some(0xAB))] {
+            let probe = storage.after(Crash::Process);
+            claim_node(&probe, 0xCD).unwrap();
+            for operation in storage.operations()..=probe.operations() {
+                for crash in [Crash::Process, Crash::Machine, Crash::MachineHalf] {
+                    let crashed = storage.after(Crash::Process);
+                    crashed.stop_at(operation);
+                    let _ = claim_node(&crashed, 0xCD);
+                    let after = crashed.after(crash);
+                    let found = recorded_node(&after).unwrap().map(|r| r.node);
+                    assert!(found == was || found == Some(0xCD), "{operation} {crash:?}");
+                    let (node, damage) = claim(&after, 0xEF);
+                    assert!([0xCD, 0xEF].contains(&node) && damage.is_none());
+                }
+            }
+        }
+    }
+}

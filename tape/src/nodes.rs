@@ -1,0 +1,41 @@
+//! Which nodes of a directory answer together.
+
+use crate::store::Store;
+
+impl Store {
+    /// A node, and those whose histories it goes on with: of the same system
+    /// identifier, recorded at other times, and not known to belong to another
+    /// server. The node first, then the newest.
+    pub fn answering(&self, node: u64) -> Vec<u64> {
+        let known = self.nodes();
+        let identifier = |id| {
+            known
+                .iter()
+                .find(|n| n.id == id)
+                .map(|n| n.system_identifier)
+        };
+        let system = identifier(node).filter(|system| *system != 0);
+        let mut nodes = vec![node];
+        let mut times: Vec<(i64, i64)> = self.times(node).into_iter().collect();
+        for other in known.iter().filter(|n| n.id != node) {
+            let same = system.is_some_and(|system| system == other.system_identifier);
+            if !same || self.apart().contains(&other.id) {
+                continue;
+            }
+            let own = self.times(other.id);
+            let meets = |t: &(i64, i64)| own.is_some_and(|own| own.0 <= t.1 && t.0 <= own.1);
+            if !times.iter().any(meets) {
+                times.extend(own);
+                nodes.push(other.id);
+            }
+        }
+        nodes
+    }
+
+    /// Least and greatest slot time of a node's ticks.
+    fn times(&self, node: u64) -> Option<(i64, i64)> {
+        let with_ticks = || self.parts(node).filter(|p| p.first_tick() <= p.last_tick());
+        let first = with_ticks().map(|p| p.min_ms()).min()?;
+        Some((first, with_ticks().map(|p| p.max_ms()).max()?))
+    }
+}
