@@ -11,11 +11,13 @@
 #include "utils/memutils.h"
 
 #include "guarded.h"
+#include "held.h"
 
 bool
 guarded_run(void (*step) (void))
 {
 	MemoryContext context = CurrentMemoryContext;
+	const Held	held = held_now();
 	volatile bool done = false;
 
 	PG_TRY();
@@ -27,6 +29,7 @@ guarded_run(void (*step) (void))
 	}
 	PG_CATCH();
 	{
+		held_restore(held);
 		MemoryContextSwitchTo(context);
 		HOLD_INTERRUPTS();
 		FlushErrorState();

@@ -31,6 +31,7 @@
 #include "utils/memutils.h"
 
 #include "hooks.h"
+#include "secrets.h"
 #include "settings.h"
 #include "statements.h"
 #include "statements_alias.h"
@@ -111,7 +112,7 @@ make_key(StatementKey *key, uint64 query_id)
 	};
 }
 
-/* Adds to the entry of a statement. */
+/* Adds to the entry of a statement; without a string it gets no text. */
 static void
 store(uint64 query_id, const StatementDelta *delta, const char *string,
 	  int location, int length)
@@ -120,7 +121,7 @@ store(uint64 query_id, const StatementDelta *delta, const char *string,
 	StatementSource source = {string, location, length, NULL};
 
 	make_key(&key, query_id);
-	statements_add(&key, delta, &source);
+	statements_add(&key, delta, string ? &source : NULL);
 }
 
 /*
@@ -269,6 +270,12 @@ on_post_parse_analyze(ParseState *pstate, Query *query, CompatJumble *jumble)
 	if (query->utilityStmt && setting_track_utility() &&
 		(COMPAT_TRACKS_DEALLOCATE ? IsA(query->utilityStmt, ExecuteStmt)
 		 : !counts_as_utility(query->utilityStmt)))
+		return;
+
+	/* what is executed gives it its text then */
+	if (query->utilityStmt &&
+		secrets_in(query->utilityStmt, pstate->p_sourcetext,
+				   query->stmt_location, query->stmt_len))
 		return;
 
 	/* without constants the text needs no care before it is executed */
@@ -527,13 +534,43 @@ call_utility(UTILITY_PARAMS)
 		statements_adopt_members();
 }
 
+/* The text to count a command with, for command_text_free(). */
+typedef struct CommandText
+{
+	const char *string;			/* NULL = none */
+	int			location;
+	int			length;
+	char	   *masked;			/* NULL = string is what the client sent */
+} CommandText;
+
+/* Masked before it is executed: where errors are handled nothing may fail. */
+static CommandText
+command_text(const PlannedStmt *pstmt, const char *string)
+{
+	CommandText text = {string, pstmt->stmt_location, pstmt->stmt_len, NULL};
+
+	if (secrets_in(pstmt->utilityStmt, string, text.location, text.length))
+	{
+		text.masked = secrets_mask(string, text.location, text.length);
+		text.string = text.masked;
+		text.location = text.length = 0;
+	}
+	return text;
+}
+
+static void
+command_text_free(const CommandText *text)
+{
+	if (text->masked)
+		pfree(text->masked);
+}
+
 /* A command that is counted. The statement may be gone when it returns. */
 static void
 run_utility(UTILITY_PARAMS)
 {
 	uint64		query_id = pstmt->queryId;
-	int			location = pstmt->stmt_location;
-	int			length = pstmt->stmt_len;
+	const CommandText text = command_text(pstmt, queryString);
 	UsageDraw	draw = usage_draw(query_id, level == 0);
 	UsageStart	start;
 	StatementDelta delta;
@@ -549,7 +586,8 @@ run_utility(UTILITY_PARAMS)
 	{
 		level--;
 		error_leaves();
-		store_failure(query_id, queryString, location, length);
+		store_failure(query_id, text.string, text.location, text.length);
+		command_text_free(&text);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -558,7 +596,8 @@ run_utility(UTILITY_PARAMS)
 	usage_clear(&delta);
 	ms = usage_end(&start, &delta);
 	usage_executed(&delta, ms, utility_rows(qc), draw);
-	store(query_id, &delta, queryString, location, length);
+	store(query_id, &delta, text.string, text.location, text.length);
+	command_text_free(&text);
 }
 
 /* A command that is not counted; `nests`: what it executes is not top level. */

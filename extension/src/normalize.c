@@ -6,12 +6,19 @@
  * own scanner tells: after each token it leaves a zero byte behind the token
  * in its copy of the text.
  *
+ * The scanner may raise errors: the text was cut within a literal, or a
+ * setting changed after the text was parsed. Then the result ends before what
+ * could not be scanned.
+ *
  * Memory: the current context; garbage is left to it.
  *
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"
 
+#include "parser/parser.h"
+
+#include "held.h"
 #include "normalize.h"
 
 /*
@@ -40,8 +47,10 @@ typedef struct Normalizer
 	int			length;
 	int			limit;
 	int			copied;			/* bytes of text dealt with */
+	int			safe;			/* bytes known to hold no other constants */
 	int			next_number;	/* of the next $n */
-	bool		lost;			/* a constant was not where it should be */
+	bool		doubt;			/* see normalize_text() */
+	bool		lost;			/* nothing may be copied behind `safe` */
 
 	core_yyscan_t scanner;
 	core_yy_extra_type extra;
@@ -68,7 +77,7 @@ static struct
 static bool
 is_last(const char *text, int length, const CompatJumble *jumble, int offset)
 {
-	return length == last.length && offset == last.offset &&
+	return jumble != NULL && length == last.length && offset == last.offset &&
 		jumble->clocations_count == last.constants &&
 		memcmp(text, last.text, length) == 0;
 }
@@ -77,7 +86,7 @@ static void
 keep_last(const char *text, int length, const CompatJumble *jumble,
 		  int offset, const char *result, int result_length)
 {
-	if (length > LAST_BYTES || result_length > LAST_BYTES)
+	if (jumble == NULL || length > LAST_BYTES || result_length > LAST_BYTES)
 		return;
 	last.length = length;
 	last.offset = offset;
@@ -99,13 +108,40 @@ token_length(const Normalizer *n)
 	return strlen(n->extra.scanbuf + n->location);
 }
 
+/* Copies the text up to `end` unless that is behind. */
+static void
+copy_to(Normalizer *n, int end)
+{
+	if (end <= n->copied)
+		return;
+	appendBinaryStringInfo(n->out, n->text + n->copied, end - n->copied);
+	n->copied = end;
+}
+
 /* Copies the text up to a constant and puts a number in its place. */
 static void
 replace(Normalizer *n, int location, int length, const char *suffix)
 {
-	appendBinaryStringInfo(n->out, n->text + n->copied, location - n->copied);
+	copy_to(n, location);
 	appendStringInfo(n->out, "$%d%s", n->next_number++, suffix);
-	n->copied = location + length;
+	n->copied = n->safe = location + length;
+}
+
+/*
+ * Whether it is standard_conforming_strings that says where a token ends: a
+ * plain string with a backslash before a quote.
+ */
+static bool
+is_ambiguous(const Normalizer *n, int location, int length)
+{
+	const char *token = n->text + location;
+
+	if (length == 0 || token[0] != '\'')
+		return false;
+	for (int i = 1; i + 1 < length; i++)
+		if (token[i] == '\\' && token[i + 1] == '\'')
+			return true;
+	return false;
 }
 
 static bool
@@ -123,10 +159,19 @@ replace_literals(Normalizer *n)
 
 	while (n->out->len < n->limit && (token = next_token(n)) != 0)
 	{
+		int			length = token_length(n);
+
 		if (token == TOKEN_PARAM)
 			n->next_number = Max(n->next_number, n->value.ival + 1);
-		else if (is_literal(token))
-			replace(n, n->location, token_length(n), "");
+		if (!is_literal(token))
+			n->safe = n->location + length;
+		else
+		{
+			replace(n, n->location, length, "");
+			n->lost = n->doubt && is_ambiguous(n, n->location, length);
+			if (n->lost)
+				break;
+		}
 	}
 }
 
@@ -206,52 +251,90 @@ replace_locations(Normalizer *n, CompatJumble *jumble, int offset)
 			continue;
 		if (location >= n->length)
 			break;
+		n->safe = location;
 		if (compat_location_is_list(one))
 			replace(n, location, one->length, " /*, ... */");
 		else if ((length = constant_length(n, location)) > 0)
-			replace(n, location, length, "");
-		else
 		{
-			n->lost = true;
-			break;
+			replace(n, location, length, "");
+			n->lost = n->doubt && is_ambiguous(n, location, length);
 		}
+		else
+			n->lost = true;
+		if (n->lost)
+			break;
 	}
+}
+
+/* Replaces constants as far as the text can be scanned. */
+static void
+scan(Normalizer *n, CompatJumble *jumble, int offset)
+{
+	MemoryContext context = CurrentMemoryContext;
+	const Held	held = held_now();
+
+	PG_TRY();
+	{
+		n->scanner = scanner_init(n->text, &n->extra, &ScanKeywords,
+								  ScanKeywordTokens);
+		compat_quiet_scanner(&n->extra);
+		/* the text has been parsed: what the setting forbids is not there */
+		n->extra.backslash_quote = BACKSLASH_QUOTE_ON;
+		if (jumble)
+			replace_locations(n, jumble, offset);
+		else
+			replace_literals(n);
+		scanner_finish(n->scanner);
+	}
+	PG_CATCH();
+	{
+		/* half a text for lack of memory would stay when there is some */
+		if (geterrcode() == ERRCODE_OUT_OF_MEMORY)
+			PG_RE_THROW();
+		held_restore(held);
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+		n->lost = true;
+	}
+	PG_END_TRY();
+}
+
+bool
+text_in_doubt(const char *source)
+{
+	static const char word[] = "conforming";
+
+	for (; *source != '\0'; source++)
+		if ((*source == 'c' || *source == 'C') &&
+			pg_strncasecmp(source, word, sizeof(word) - 1) == 0)
+			return true;
+	return false;
 }
 
 int
 normalize_text(StringInfo out, const char *text, int length,
-			   CompatJumble *jumble, int offset, int limit)
+			   CompatJumble *jumble, int offset, int limit, bool doubt)
 {
-	Normalizer	n = {0};
+	Normalizer *n;
 	int			begin = out->len;
-	int			rest;
 
-	if (jumble && is_last(text, length, jumble, offset) &&
-		last.result_length <= limit)
+	if (is_last(text, length, jumble, offset) && last.result_length <= limit)
 	{
 		appendBinaryStringInfo(out, last.result, last.result_length);
 		return length;
 	}
-	n.out = out;
-	n.text = text;
-	n.length = length;
-	n.limit = out->len + limit;
-	n.next_number = 1;
-	n.scanner = scanner_init(text, &n.extra, &ScanKeywords, ScanKeywordTokens);
-	compat_quiet_scanner(&n.extra);
-	if (jumble)
-		replace_locations(&n, jumble, offset);
-	else
-		replace_literals(&n);
-	scanner_finish(n.scanner);
-	rest = Min(length - n.copied, n.limit - out->len);
-	if (rest > 0 && !n.lost)
-	{
-		appendBinaryStringInfo(out, text + n.copied, rest);
-		n.copied += rest;
-	}
-	if (jumble && n.copied == length && !n.lost)
+	n = palloc0(sizeof(Normalizer));
+	n->out = out;
+	n->text = text;
+	n->length = length;
+	n->limit = out->len + limit;
+	n->next_number = 1;
+	n->doubt = doubt;
+	scan(n, jumble, offset);
+	copy_to(n, Min(n->lost ? n->safe : length,
+				   n->copied + Max(n->limit - out->len, 0)));
+	if (n->copied == length && !n->lost)
 		keep_last(text, length, jumble, offset, out->data + begin,
 				  out->len - begin);
-	return n.copied;
+	return n->copied;
 }

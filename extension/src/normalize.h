@@ -18,10 +18,22 @@
  * included.
  *
  * `text` ends with a zero byte at `length`. What cannot be scanned ends the
- * result, so that nothing slips through. Returns the number of bytes of
- * `text` that the result stands for. May raise an error of the scanner.
+ * result, so that nothing slips through. `doubt`: the text may have been parsed
+ * under another standard_conforming_strings; a literal whose end depends on
+ * that ends the result, too. Returns the number of bytes of `text` that the
+ * result stands for.
+ *
+ * Swallows errors of the scanner, so it must not be called while an error is
+ * being handled. Raises one when there is no memory for the result.
  */
 extern int	normalize_text(StringInfo out, const char *text, int length,
-						   CompatJumble *jumble, int offset, int limit);
+						   CompatJumble *jumble, int offset, int limit,
+						   bool doubt);
+
+/*
+ * Whether statements of `source` may have been parsed under other settings
+ * than those of now: it names the setting that matters.
+ */
+extern bool text_in_doubt(const char *source);
 
 #endif							/* TACHO_NORMALIZE_H */

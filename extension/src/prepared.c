@@ -20,6 +20,7 @@
 #include "storage/shmem.h"
 
 #include "compat.h"
+#include "held.h"
 #include "prepared.h"
 
 static bool looked_up = false;
@@ -31,6 +32,7 @@ find_table(void)
 {
 	Size		size = compat_prepared_table_size();
 	MemoryContext context = CurrentMemoryContext;
+	const Held	held = held_now();
 	bool		found;
 	void	   *start;
 
@@ -45,6 +47,7 @@ find_table(void)
 	}
 	PG_CATCH();
 	{
+		held_restore(held);
 		MemoryContextSwitchTo(context);
 		FlushErrorState();
 		LWLockReleaseAll();

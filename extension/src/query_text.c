@@ -15,7 +15,8 @@
  *
  * The hook runs on the user's path: it must not fail. All that can is done
  * inside PG_TRY; those errors come from the scanner and from memory, so there
- * is nothing to clean up but the error itself.
+ * is nothing to clean up but the error itself and the counters of held
+ * interrupts (held.h).
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -27,6 +28,7 @@
 #include "utils/memutils.h"
 
 #include "compat.h"
+#include "held.h"
 #include "normalize.h"
 #include "query_text.h"
 #include "settings.h"
@@ -140,7 +142,7 @@ ring_offer(const RingEntry *entry, const char *bytes)
  */
 static int
 make_text(StringInfo out, const char *text, int length, const Query *query,
-		  CompatJumble *jumble, int offset)
+		  CompatJumble *jumble, int offset, bool doubt)
 {
 	int			scanned = Min(length, SCAN_LIMIT);
 	int			done;
@@ -161,7 +163,7 @@ make_text(StringInfo out, const char *text, int length, const Query *query,
 	}
 	text = pnstrdup(text, scanned);
 	return normalize_text(out, text, scanned, jumble, offset,
-						  QUERY_TEXT_LIMIT);
+						  QUERY_TEXT_LIMIT, doubt);
 }
 
 /* Makes the text of a statement and puts it into the ring. */
@@ -178,7 +180,8 @@ offer_text(const char *source, const Query *query, CompatJumble *jumble)
 	if (offset < 0)
 		offset = 0;
 	initStringInfo(&out);
-	done = make_text(&out, text, length, query, jumble, offset);
+	done = make_text(&out, text, length, query, jumble, offset,
+					 text_in_doubt(source));
 	entry.length = out.len;
 	if (out.len > QUERY_TEXT_LIMIT)
 		entry.length = pg_mbcliplen(out.data, out.len, QUERY_TEXT_LIMIT);
@@ -196,8 +199,8 @@ offer_text(const char *source, const Query *query, CompatJumble *jumble)
 
 /*
  * As offer_text(), in a context of its own and without raising an error. A
- * text that cannot be made, such as one cut within a huge literal, is done
- * with: to try it at every execution would help nobody.
+ * text that cannot be made for lack of memory is done with: to try it at every
+ * execution would help nobody.
  */
 static bool
 try_offer_text(const char *source, const Query *query, CompatJumble *jumble)
@@ -205,6 +208,7 @@ try_offer_text(const char *source, const Query *query, CompatJumble *jumble)
 	MemoryContext previous = CurrentMemoryContext;
 	MemoryContext volatile work = NULL;
 	volatile bool done = true;
+	const Held	held = held_now();
 
 	PG_TRY();
 	{
@@ -215,6 +219,7 @@ try_offer_text(const char *source, const Query *query, CompatJumble *jumble)
 	}
 	PG_CATCH();
 	{
+		held_restore(held);
 		MemoryContextSwitchTo(previous);
 		FlushErrorState();
 		pg_atomic_fetch_add_u64(&tacho_shared->texts_dropped, 1);
@@ -388,6 +393,12 @@ query_text_want(bool wanted, bool again)
 		pg_atomic_fetch_add_u32(&tacho_shared->texts_generation, 1);
 	}
 	pg_atomic_write_u32(&tacho_shared->texts_wanted, wanted);
+}
+
+void
+query_text_drop(void)
+{
+	pg_atomic_fetch_add_u64(&tacho_shared->texts_dropped, 1);
 }
 
 int64

@@ -36,8 +36,12 @@ extern void query_text_drain(void (*take) (const QueryText *text));
  */
 extern void query_text_want(bool wanted, bool again);
 
-/* Texts that found the ring full or busy so far. */
+/*
+ * Texts so far that found the ring full or busy, that could not be made, or of
+ * which nothing could be kept; counting one more.
+ */
 extern int64 query_text_dropped(void);
+extern void query_text_drop(void);
 
 /* Key of a text: a hash of its bytes, never 0. */
 extern uint64 query_text_key(const char *bytes, int length);

@@ -13,6 +13,7 @@
 
 #include "access/xlog.h"
 
+#include "activity.h"
 #include "clocks.h"
 #include "dictionary.h"
 #include "frame.h"
@@ -42,6 +43,13 @@ typedef struct HeldRow
 	int			at;				/* tick of the frame that saw it last */
 } HeldRow;
 
+/* An activity that was sent: hashes of what was seen and of what was kept. */
+typedef struct SentText
+{
+	uint64		activity;		/* 0 = none */
+	uint64		key;
+} SentText;
+
 static uint64 incarnation;
 static bool first_life;
 static Frame *frame;
@@ -66,7 +74,7 @@ static int64 text_day = -1;
 static int64 text_bytes = 0;
 static int64 frame_text_bytes = 0;	/* of them, in the open frame */
 static bool texts_lost = false; /* in lost frames; once some find room again */
-static uint64 sent_texts[SENT_TEXTS];
+static SentText sent_texts[SENT_TEXTS];
 static TachoStatus *text_status;
 static UnixMs text_now;
 
@@ -188,6 +196,8 @@ recorder_settings(void)
 {
 	open_frame(frame_open ? frame_base(frame) : text_now, clock_boot_us() / 1000);
 	put_settings();
+	/* activities may have to be kept in another form */
+	memset(sent_texts, 0, sizeof(sent_texts));
 	/* a higher limit may have room for texts that were left out */
 	texts_lost |= text_status != NULL && text_status->texts_over_limit > 0;
 }
@@ -260,26 +270,47 @@ recorder_texts(UnixMs now, TachoStatus *status)
 	status->texts_dropped = query_text_dropped();
 }
 
+/* Records an activity and returns the key of its text, 0 = there is none. */
+static uint64
+put_activity(const SessionRow *row, BackendType type)
+{
+	StringInfoData text;
+	int			whole_length;
+	uint64		key = 0;
+
+	initStringInfo(&text);
+	if (activity_text(&text, type, row->activity, row->activity_length,
+					  &whole_length))
+	{
+		key = query_text_key(text.data, text.len);
+		put_text(key, 0, row->database, row->user,
+				 names_database_encoding(row->database), text.data, text.len,
+				 whole_length);
+	}
+	else
+		query_text_drop();
+	pfree(text.data);
+	return key;
+}
+
 /* Key of the activity of a row without a query id, 0 when it is not kept. */
 static uint64
-activity_key(const SessionRow *row)
+activity_key(const SessionRow *row, BackendType type)
 {
-	uint64		key;
-	uint64	   *sent;
+	uint64		activity;
+	SentText   *sent;
 
 	if (row->activity == NULL || row->activity_length == 0 ||
-		tacho_query_text == QUERY_TEXT_OFF)
+		tacho_query_text == QUERY_TEXT_OFF || text_status == NULL)
 		return 0;
-	key = query_text_key(row->activity, row->activity_length);
-	sent = &sent_texts[key & (SENT_TEXTS - 1)];
-	if (*sent != key && text_status != NULL)
+	activity = query_text_key(row->activity, row->activity_length);
+	sent = &sent_texts[activity & (SENT_TEXTS - 1)];
+	if (sent->activity != activity)
 	{
-		*sent = key;
-		put_text(key, 0, row->database, row->user,
-				 names_database_encoding(row->database), row->activity,
-				 row->activity_length, 0);
+		sent->key = put_activity(row, type);
+		sent->activity = activity;
 	}
-	return key;
+	return sent->key;
 }
 
 static uint64
@@ -291,7 +322,8 @@ time_of(TimestampTz time)
 
 /* The coded values of a row, but `at`. */
 static void
-code_row(const SessionRow *row, uint64 session, SampleRow values)
+code_row(const SessionRow *row, BackendType type, uint64 session,
+		 SampleRow values)
 {
 	const char *progress = compat_progress_name(row->progress_command);
 	bool		active = row->state == SESSION_ACTIVE ||
@@ -312,7 +344,7 @@ code_row(const SessionRow *row, uint64 session, SampleRow values)
 		values[COL_sample_cpu] = row->cpu ? row->cpu : CPU_NOT_KNOWN;
 	values[COL_sample_statement] = dictionary_statement(row->query_id,
 														row->plan_id,
-														activity_key(row));
+														activity_key(row, type));
 	values[COL_sample_query_start] = time_of(row->query_start);
 	values[COL_sample_xact_start] = time_of(row->xact_start);
 	values[COL_sample_state_change] = time_of(row->state_change);
@@ -362,7 +394,7 @@ put_row(Section *section, int at, SessionScan *scan, const SessionRow *row,
 	HeldRow    *last = &held[row->slot];
 	SampleRow	values;
 
-	code_row(row, session, values);
+	code_row(row, scan->identities[row->slot].type, session, values);
 	if (row->blocked_by >= 0)
 		values[COL_sample_blocked_by] =
 			processes_session(scan, &scan->rows[row->blocked_by]);

@@ -460,75 +460,68 @@ slot_take(void)
 	return number == 0 ? NULL : &statements_memory.entries[number - 1];
 }
 
-/*
- * Stores the text of `source` and says where it is; `entry` gets its length.
- * The entry is not linked yet or its partition lock is held by nobody else who
- * looks at text_length without a text.
- */
+/* Stores a text and says where it is, 0 = nowhere. */
 static uint32
-source_store(const StatementSource *source, int *length)
+source_store(const SourceText *text)
 {
-	int			location = source->location;
-	const char *text;
-	char	   *normalized = NULL;
-	uint32		first;
+	uint32		first = text->bytes ? text_store(text->bytes, text->length) : 0;
 
-	*length = source->length;
-	text = CleanQuerytext(source->string, &location, length);
-	if (source->jumble)
-	{
-		pg_atomic_add_fetch_u64(&statements_memory.shared->normalizations, 1);
-		normalized = text_normalized(source, text, location, length);
-		if (normalized == NULL)
-			return 0;
-		text = normalized;
-	}
-	first = text_store(text, *length);
-	if (first == 0)
+	if (text->bytes && first == 0)
 		pg_atomic_add_fetch_u64(&statements_memory.shared->texts_missing, 1);
-	if (normalized)
-		pfree(normalized);
 	return first;
 }
 
-/* Makes the entry `key`. NULL if there is no room for it. */
+/* Takes a slot and fills it. NULL if there is no room. Interrupts are held. */
+static StatementEntry *
+entry_fill(const StatementKey *key, uint32 hash,
+		   const StatementSource *source, const SourceText *text)
+{
+	StatementEntry *entry = slot_take();
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (entry == NULL)
+		return NULL;
+	entry_init(entry, key, hash, now);
+	entry->text_length = text->length;
+	entry->text_first = source_store(text);
+	if (entry->text_first != 0)
+		entry->text_since = now;
+	else
+	{
+		entry->wants_text = key->query_id != 0;
+		entry->wants_jumble = source != NULL && source->jumble != NULL;
+	}
+	return entry;
+}
+
+/*
+ * Makes the entry `key`. NULL if there is no room for it. The text is made
+ * before interrupts are held.
+ */
 static StatementEntry *
 entry_create(const StatementKey *key, uint32 hash,
 			 const StatementSource *source, uint64 *generation)
 {
-	StatementEntry *entry;
+	StatementEntry *entry = NULL;
 	StatementEntry *mine;
-	uint32		text = 0;
-	int			length = 0;
+	SourceText	text = {0};
 	bool		was_new;
-	TimestampTz now = GetCurrentTimestamp();
 
-	HOLD_INTERRUPTS();
-	mine = slot_take();
-	if (mine == NULL)
-	{
-		RESUME_INTERRUPTS();
-		return NULL;
-	}
-	entry_init(mine, key, hash, now);
 	if (source)
-		text = source_store(source, &length);
-	if (text != 0)
+		text = text_of_source(source);
+	HOLD_INTERRUPTS();
+	mine = entry_fill(key, hash, source, &text);
+	if (mine != NULL)
 	{
-		mine->text_first = text;
-		mine->text_length = length;
-		mine->text_since = now;
+		uint32		first = mine->text_first;
+
+		entry = entry_link(mine, generation, &was_new);
+		if (!was_new)
+			entry_release(mine, first);
 	}
-	else
-	{
-		mine->wants_text = key->query_id != 0;
-		mine->wants_jumble = source != NULL && source->jumble != NULL;
-		mine->text_length = length;
-	}
-	entry = entry_link(mine, generation, &was_new);
-	if (!was_new)
-		entry_release(mine, text);
 	RESUME_INTERRUPTS();
+	if (text.owned)
+		pfree(text.owned);
 	return entry;
 }
 
@@ -550,39 +543,48 @@ entry_get(const StatementKey *key, const StatementSource *source,
 	return entry;
 }
 
+/* Gives an entry a stored text if it is still there and lacks one. */
+static void
+entry_take_text(StatementEntry *entry, uint64 generation, uint32 first,
+				int length)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	LWLockAcquire(partition_lock(entry->hash), LW_EXCLUSIVE);
+	if (pg_atomic_read_u64(&entry->generation) == generation &&
+		entry->wants_text)
+	{
+		entry->text_first = first;
+		entry->text_length = length;
+		entry->text_since = now;
+		entry->encoding = GetDatabaseEncoding();
+		entry->wants_text = false;
+		first = 0;
+	}
+	LWLockRelease(partition_lock(entry->hash));
+	text_free(first);
+}
+
 /* Gives an entry the text that did not fit when it was made. */
 static void
 entry_fill_text(StatementEntry *entry, uint64 generation,
 				const StatementSource *source)
 {
-	uint32		text;
-	int			length;
+	SourceText	text;
+	uint32		first;
 
 	/* a raw text must not stand where a normalised one belongs */
 	if ((entry->wants_jumble && source->jumble == NULL) ||
 		!text_has_room(entry->text_length))
 		return;
+	text = text_of_source(source);
 	HOLD_INTERRUPTS();
-	text = source_store(source, &length);
-	if (text != 0)
-	{
-		TimestampTz now = GetCurrentTimestamp();
-
-		LWLockAcquire(partition_lock(entry->hash), LW_EXCLUSIVE);
-		if (pg_atomic_read_u64(&entry->generation) == generation &&
-			entry->wants_text)
-		{
-			entry->text_first = text;
-			entry->text_length = length;
-			entry->text_since = now;
-			entry->encoding = GetDatabaseEncoding();
-			entry->wants_text = false;
-			text = 0;
-		}
-		LWLockRelease(partition_lock(entry->hash));
-		text_free(text);
-	}
+	first = source_store(&text);
+	if (first != 0)
+		entry_take_text(entry, generation, first, text.length);
 	RESUME_INTERRUPTS();
+	if (text.owned)
+		pfree(text.owned);
 }
 
 /* ---- what hooks call ---- */

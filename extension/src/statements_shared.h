@@ -211,12 +211,19 @@ extern bool text_has_room(int length);
 extern uint32 text_chunks_limit(void);
 
 /*
- * The normalised form of *length bytes of text that begin at byte `location`
- * of the source; sets *length. In memory of the current context. NULL when
- * that fails. Must not be called while an error is being handled.
+ * The text of a source as it is to be kept. A normalised one is in memory of
+ * the current context, which `owned` says. `bytes` is NULL when normalising
+ * failed. With constants to replace it must not be called while an error is
+ * being handled, nor while interrupts are held: scanning takes its time.
  */
-extern char *text_normalized(const StatementSource *source, const char *text,
-							 int location, int *length);
+typedef struct SourceText
+{
+	const char *bytes;
+	char	   *owned;			/* NULL = bytes are part of the source */
+	int			length;
+} SourceText;
+
+extern SourceText text_of_source(const StatementSource *source);
 
 static inline bool
 same_key(const StatementKey *a, const StatementKey *b)

@@ -14,6 +14,7 @@
 
 #include "utils/memutils.h"
 
+#include "held.h"
 #include "normalize.h"
 #include "settings.h"
 #include "statements_shared.h"
@@ -107,19 +108,20 @@ text_copy(uint32 first, int length, char *to)
 	}
 }
 
-/* The work of text_normalized(), in the current context; may raise errors. */
+/* The work of text_of_source(), in the current context; may raise errors. */
 static char *
 normalize(const StatementSource *source, const char *text, int location,
 		  int *length, MemoryContext result_context)
 {
 	StringInfoData normalized;
 	char	   *result;
+	bool		doubt = text_in_doubt(source->string);
 
 	initStringInfo(&normalized);
 	if (text[*length] != '\0')
 		text = pnstrdup(text, *length);
 	normalize_text(&normalized, text, *length, source->jumble, location,
-				   MaxAllocSize / 2);
+				   MaxAllocSize / 2, doubt);
 	result = MemoryContextAlloc(result_context, normalized.len + 1);
 	memcpy(result, normalized.data, normalized.len + 1);
 	*length = normalized.len;
@@ -127,17 +129,17 @@ normalize(const StatementSource *source, const char *text, int location,
 }
 
 /*
- * Normalising can fail: the scanner may find the text different under changed
- * settings, or memory may be short. Nothing but memory is held then, and that
- * goes with the private context.
+ * Normalising can fail: memory may be short. Nothing but memory is held then,
+ * and that goes with the private context.
  */
-char *
+static char *
 text_normalized(const StatementSource *source, const char *text, int location,
 				int *length)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	MemoryContext volatile scratch = NULL;
 	char	   *volatile result = NULL;
+	const Held	held = held_now();
 
 	PG_TRY();
 	{
@@ -148,6 +150,7 @@ text_normalized(const StatementSource *source, const char *text, int location,
 	}
 	PG_CATCH();
 	{
+		held_restore(held);
 		FlushErrorState();
 	}
 	PG_END_TRY();
@@ -156,4 +159,21 @@ text_normalized(const StatementSource *source, const char *text, int location,
 	if (scratch)
 		MemoryContextDelete(scratch);
 	return result;
+}
+
+SourceText
+text_of_source(const StatementSource *source)
+{
+	SourceText	text = {0};
+	int			location = source->location;
+
+	text.length = source->length;
+	text.bytes = CleanQuerytext(source->string, &location, &text.length);
+	if (source->jumble)
+	{
+		pg_atomic_add_fetch_u64(&statements_memory.shared->normalizations, 1);
+		text.owned = text_normalized(source, text.bytes, location, &text.length);
+		text.bytes = text.owned;
+	}
+	return text;
 }

@@ -1,4 +1,4 @@
-# Texts are recorded without their constants, whole or not at all.
+# Texts are recorded without their constants, or cut visibly.
 use strict;
 use warnings;
 use FindBin;
@@ -54,6 +54,9 @@ my $text = recorded("$long, pg_sleep(1000)");
 like($text, qr/^SELECT \$1 AS column_with_a_long_name_1, \$2 AS/, 'a long text is there');
 cmp_ok(length($text), '<=', 8300, 'and is cut');
 like($text, qr/\xe2\x80\xa6$/, 'visibly');
+is(recorded('SELECT 1', before => "SELECT format('SELECT 5 AS early, pg_sleep(1000), %L AS late', repeat('x', 70000)) \\gexec\n"),
+	"SELECT \$1 AS early, pg_sleep(\$2), \xe2\x80\xa6",
+	'what stands before a literal that is longer than what is scanned is kept');
 # the limit within a character, and between two: the second text is odd
 for my $odd ('', 'true,')
 {

@@ -1,0 +1,40 @@
+/*
+ * held.h
+ *	  How far interrupts were held before an error that goes no further.
+ *
+ * An error sets the server's counters of held interrupts to zero, because it
+ * expects a handler that ends the transaction. Who swallows the error goes on
+ * inside of whatever held them, so each PG_TRY of ours that does takes the
+ * counters before and puts them back first of all in PG_CATCH. Otherwise the
+ * next RESUME_INTERRUPTS() makes a counter wrap around, and the process can be
+ * neither cancelled nor ended.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_HELD_H
+#define TACHO_HELD_H
+
+#include "miscadmin.h"
+
+typedef struct Held
+{
+	uint32		interrupts;
+	uint32		cancels;
+} Held;
+
+static inline Held
+held_now(void)
+{
+	Held		held = {InterruptHoldoffCount, QueryCancelHoldoffCount};
+
+	return held;
+}
+
+static inline void
+held_restore(Held held)
+{
+	InterruptHoldoffCount = held.interrupts;
+	QueryCancelHoldoffCount = held.cancels;
+}
+
+#endif							/* TACHO_HELD_H */

@@ -1,0 +1,94 @@
+# A text that cannot be scanned as it was parsed, or for which there is no
+# memory, ends the text. The backend can be cancelled and ended as before, and
+# the server be stopped.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use PostgreSQL::Test::Utils;
+use TachoTest qw(tacho_cluster tacho_session);
+use Test::More;
+
+my $node = tacho_cluster('hostile', interval => '1s');
+
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+
+sub pid { return sql("SELECT pid FROM pg_stat_activity WHERE application_name = '$_[0]'") }
+
+# Waits until the session sleeps, or does not any more.
+sub wait_for_sleep
+{
+	my ($app, $sleeps) = @_;
+
+	return $node->poll_query_until('postgres',
+		"SELECT count(*) = $sleeps FROM pg_stat_activity WHERE application_name = '$app' AND wait_event = 'PgSleep'");
+}
+
+# What the setting of the first statement forbids in the second had been parsed
+# before. Each text is made once, so each session has one with more columns.
+my $columns = '1';
+my %message = (
+	'a quote' => q{SET backslash_quote = off \; SELECT E'a\'b', 1 AS quote_, },
+	'Unicode' => q{SET standard_conforming_strings = off \; SELECT true, U&'\0061', 1 AS unicode_, },);
+for my $what (sort keys %message)
+{
+	my %session;
+
+	for my $end ('cancel', 'terminate', 'timeout')
+	{
+		$session{$end} = tacho_session($node, app => $end);
+		$session{$end}->run($message{$what} . ($columns .= ', 1'));
+	}
+	$session{cancel}->send('SELECT pg_sleep(600)');
+	wait_for_sleep('cancel', 1);
+	sql('SELECT pg_cancel_backend(' . pid('cancel') . ')');
+	ok(wait_for_sleep('cancel', 0), "$what: a statement can be cancelled");
+	$session{cancel}->finish;
+
+	$session{terminate}->send('SELECT pg_sleep(600)');
+	wait_for_sleep('terminate', 1);
+	sql('SELECT pg_terminate_backend(' . pid('terminate') . ')');
+	ok($node->poll_query_until('postgres',
+			q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'terminate'}),
+		"$what: a session can be ended");
+
+	$session{timeout}->run(q{SET statement_timeout = '100ms'; SELECT pg_sleep(600)});
+	like($session{timeout}{out}, qr/due to statement timeout/, "$what: a timeout is kept");
+	$session{timeout}->finish;
+}
+is(sql(q{SELECT count(*), min(query) FROM tacho.statements WHERE query ~ 'quote_' AND query !~ 'tacho'}),
+	'3|SELECT $1, $2 AS quote_, $3, $4, $5, $6, $7', 'what a setting forbids is scanned where it was parsed before');
+is(sql(q{SELECT count(*), max(query) FROM tacho.statements WHERE query ~ '^SELECT \$1, $'}),
+	'3|SELECT $1, ', 'what cannot be scanned ends the text');
+
+# What is parsed before a setting takes effect, and would end elsewhere.
+sql(q{ALTER ROLE CURRENT_USER SET standard_conforming_strings = off; ALTER ROLE CURRENT_USER SET escape_string_warning = off});
+tacho_session($node)->run(q{SET standard_conforming_strings = on \; SELECT 1 AS first_, 'a\'geheim'})->finish;
+sql('ALTER ROLE CURRENT_USER RESET ALL');
+is(sql(q{SELECT query FROM tacho.statements WHERE query ~ 'first_'}),
+	'SELECT $1 AS first_, $2', 'a literal that would end elsewhere now ends the text');
+
+# Memory is refused at some place of the way from the message to the result.
+my $large = 4 * 1024 * 1024;
+for my $step (0 .. 12)
+{
+	my $session = tacho_session($node, app => "memory $step");
+	$session->run('SELECT 1');
+	my $pid = pid("memory $step");
+	my ($kb) = slurp_file("/proc/$pid/status") =~ /VmSize:\s+(\d+)/;
+	system_or_bail('prlimit', '--pid', $pid, '--as=' . ($kb * 1024 + $step * $large) . ':');
+	$session->run("SELECT '" . 'x' x $large . "', " . ($columns .= ', 1'));
+	system_or_bail('prlimit', '--pid', $pid, '--as=unlimited:');
+	$session->run(q{SET statement_timeout = '100ms'; SELECT pg_sleep(600)});
+	like($session->{out}, qr/due to statement timeout/, "with $step times its size a text leaves a timeout kept");
+	$session->finish;
+}
+
+# Fast shutdown.
+my $last = tacho_session($node, app => 'last');
+$last->run($message{Unicode} . ($columns .= ', 1'));
+$last->send('SELECT pg_sleep(600)');
+wait_for_sleep('last', 1);
+ok($node->stop('fast'), 'the server can be stopped');
+
+done_testing();
