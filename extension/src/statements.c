@@ -399,6 +399,7 @@ entry_init(StatementEntry *entry, const StatementKey *key, uint32 hash,
 	entry->encoding = GetDatabaseEncoding();
 	entry->wants_text = false;
 	entry->wants_jumble = false;
+	entry->normalized = false;
 	entry->usage = 1;
 	entry->stripe.last_sqlstate = 0;
 	entry->stripe.last_error_at = 0;
@@ -464,7 +465,8 @@ slot_take(void)
 static uint32
 source_store(const SourceText *text)
 {
-	uint32		first = text->bytes ? text_store(text->bytes, text->length) : 0;
+	uint32		first = text->bytes ?
+		text_store_anyhow(text->bytes, text->length) : 0;
 
 	if (text->bytes && first == 0)
 		pg_atomic_add_fetch_u64(&statements_memory.shared->texts_missing, 1);
@@ -483,13 +485,14 @@ entry_fill(const StatementKey *key, uint32 hash,
 		return NULL;
 	entry_init(entry, key, hash, now);
 	entry->text_length = text->length;
+	entry->normalized = source != NULL && source->jumble != NULL;
 	entry->text_first = source_store(text);
 	if (entry->text_first != 0)
 		entry->text_since = now;
 	else
 	{
 		entry->wants_text = key->query_id != 0;
-		entry->wants_jumble = source != NULL && source->jumble != NULL;
+		entry->wants_jumble = entry->normalized;
 	}
 	return entry;
 }
@@ -546,7 +549,7 @@ entry_get(const StatementKey *key, const StatementSource *source,
 /* Gives an entry a stored text if it is still there and lacks one. */
 static void
 entry_take_text(StatementEntry *entry, uint64 generation, uint32 first,
-				int length)
+				int length, bool normalized)
 {
 	TimestampTz now = GetCurrentTimestamp();
 
@@ -559,6 +562,7 @@ entry_take_text(StatementEntry *entry, uint64 generation, uint32 first,
 		entry->text_since = now;
 		entry->encoding = GetDatabaseEncoding();
 		entry->wants_text = false;
+		entry->normalized = normalized;
 		first = 0;
 	}
 	LWLockRelease(partition_lock(entry->hash));
@@ -581,7 +585,8 @@ entry_fill_text(StatementEntry *entry, uint64 generation,
 	HOLD_INTERRUPTS();
 	first = source_store(&text);
 	if (first != 0)
-		entry_take_text(entry, generation, first, text.length);
+		entry_take_text(entry, generation, first, text.length,
+						source->jumble != NULL);
 	RESUME_INTERRUPTS();
 	if (text.owned)
 		pfree(text.owned);

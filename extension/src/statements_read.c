@@ -318,6 +318,9 @@ restore_text(StatementEntry *entry, const StatementCopy *copy)
 	entry->encoding = copy->encoding;
 	entry->wants_text = text == 0;
 	entry->wants_jumble = text == 0;
+	/* a parameter may stand for a constant */
+	entry->normalized = text == 0 ||
+		memchr(copy->text, '$', copy->text_length) != NULL;
 	return text;
 }
 

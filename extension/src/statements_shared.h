@@ -73,8 +73,9 @@ typedef struct StatementEntry
 	int32		text_length;	/* also that of a text that did not fit */
 	int32		encoding;
 	pg_atomic_uint32 stripes;	/* number of its group + 1, 0 = none */
-	bool		wants_text;		/* text did not fit; may come later */
+	bool		wants_text;		/* text did not fit, or had to go; may come later */
 	bool		wants_jumble;	/* ... but only a normalised one */
+	bool		normalized;		/* the text it has, or had, is one */
 	volatile uint8 usage;		/* set without lock: a hint to the clock */
 	Stripe		stripe pg_attribute_aligned(STATEMENTS_CACHE_LINE);
 } StatementEntry;
@@ -133,6 +134,7 @@ typedef struct StatementsShared
 	pg_atomic_uint32 accumulators;
 	pg_atomic_uint32 chunks_used;
 	pg_atomic_uint32 hand;		/* of the clock */
+	pg_atomic_uint32 text_hand; /* of that for texts */
 	Pool		slots pg_attribute_aligned(STATEMENTS_CACHE_LINE);
 	Pool		texts pg_attribute_aligned(STATEMENTS_CACHE_LINE);
 } StatementsShared;
@@ -203,16 +205,21 @@ extern void recorded_all(StatementEntry *entry);
  */
 extern bool statements_make_room(void);
 
-/* statements_text.c: chunk chains; 0 = none. Lock-free. */
+/*
+ * statements_text.c: chunk chains; 0 = none. Lock-free, but text_store_anyhow(),
+ * which tries partition locks: it takes texts of other entries for lack of room.
+ */
 extern uint32 text_store(const char *text, int length);
+extern uint32 text_store_anyhow(const char *text, int length);
 extern void text_free(uint32 first);
 extern void text_copy(uint32 first, int length, char *to);
 extern bool text_has_room(int length);
 extern uint32 text_chunks_limit(void);
 
 /*
- * The text of a source as it is to be kept. A normalised one is in memory of
- * the current context, which `owned` says. `bytes` is NULL when normalising
+ * The text of a source as it is to be kept, which is a 16th of the memory for
+ * texts at most. A normalised or cut one is in memory of the current context,
+ * which `owned` says. `bytes` is NULL when normalising
  * failed. With constants to replace it must not be called while an error is
  * being handled, nor while interrupts are held: scanning takes its time.
  */

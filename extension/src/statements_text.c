@@ -8,10 +8,16 @@
  * entry (under the same lock, exclusively) gives them back. A chain is copied
  * only under the partition lock of its entry.
  *
+ * When memory is full, a new text takes that of others: a hand of its own goes
+ * over the entries as the clock of statements_evict.c does, and takes texts of
+ * those that have no chance left, large ones sooner. Such an entry keeps its
+ * counters and gets its text again with its next execution that finds room.
+ *
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"
 
+#include "mb/pg_wchar.h"
 #include "utils/memutils.h"
 
 #include "held.h"
@@ -27,6 +33,12 @@ text_chunks_limit(void)
 
 	return Min(limit, statements_memory.shared->chunks);
 }
+
+#define SWEEP 64				/* slots to look at for a text without room */
+#define SWEEPS 4				/* ... and how often, as long as nothing is found */
+#define LARGE (4 * TEXT_CHUNK)	/* bytes; goes sooner */
+#define SHARE 16				/* of all memory for texts, the most that one can have */
+#define CUT "..."				/* ends a text that is longer */
 
 static uint32
 chunks_of(int length)
@@ -92,6 +104,72 @@ text_free(uint32 first)
 	}
 	if (n > 0)
 		pg_atomic_sub_fetch_u32(&statements_memory.shared->chunks_used, n);
+}
+
+/*
+ * Takes the text of an entry, whose last chance is gone. False when somebody
+ * is at it.
+ */
+static bool
+text_take(StatementEntry *entry)
+{
+	LWLock	   *lock = partition_lock(entry->hash);
+	uint32		first = 0;
+
+	if (!LWLockConditionalAcquire(lock, LW_EXCLUSIVE))
+		return false;
+	if (partition_lock(entry->hash) == lock &&
+		pg_atomic_read_u64(&entry->generation) != 0)
+	{
+		first = entry->text_first;
+		entry->text_first = 0;
+		entry->wants_text = entry->key.query_id != 0;
+		entry->wants_jumble = entry->normalized;
+	}
+	LWLockRelease(lock);
+	text_free(first);
+	return first != 0;
+}
+
+/* Goes over the next slots and takes texts until `wanted` chunks are free. */
+static void
+text_sweep(uint32 wanted)
+{
+	StatementsShared *shared = statements_memory.shared;
+	uint32		slots = Max(pg_atomic_read_u32(&shared->slots.untouched), 1);
+	uint32		limit = text_chunks_limit();
+	uint32		taken = 0;
+
+	for (int i = 0; i < SWEEP &&
+		 pg_atomic_read_u32(&shared->chunks_used) + wanted > limit; i++)
+	{
+		uint32		slot = pg_atomic_fetch_add_u32(&shared->text_hand, 1) % slots;
+		StatementEntry *entry = &statements_memory.entries[slot];
+		uint8		usage = entry->usage;	/* others change it meanwhile */
+		uint8		price = entry->text_length > LARGE ? 2 : 1;
+
+		/* not locked: hints */
+		if (entry->text_first == 0)
+			continue;
+		if (usage >= price)
+			entry->usage = usage - price;
+		else
+			taken += text_take(entry);
+	}
+	pg_atomic_fetch_add_u64(&shared->texts_missing, taken);
+}
+
+uint32
+text_store_anyhow(const char *text, int length)
+{
+	uint32		first = text_store(text, length);
+
+	for (int i = 0; first == 0 && i < SWEEPS; i++)
+	{
+		text_sweep(chunks_of(length));
+		first = text_store(text, length);
+	}
+	return first;
 }
 
 void
@@ -161,6 +239,39 @@ text_normalized(const StatementSource *source, const char *text, int location,
 	return result;
 }
 
+/* Bytes that one text can have. */
+static int
+text_most(void)
+{
+	uint64		most = (uint64) text_chunks_limit() * TEXT_CHUNK / SHARE;
+
+	return Min(Max(most, 2 * TEXT_CHUNK), MaxAllocSize / 2);
+}
+
+/* Cuts a text that is too long; without memory for that there is none. */
+static void
+text_cut(SourceText *text)
+{
+	int			most = text_most() - (int) strlen(CUT);
+	char	   *cut;
+
+	if (text->bytes == NULL || text->length <= most)
+		return;
+	text->length = pg_mbcliplen(text->bytes, text->length, most);
+	cut = MemoryContextAllocExtended(CurrentMemoryContext,
+									 text->length + sizeof(CUT),
+									 MCXT_ALLOC_NO_OOM);
+	if (cut != NULL)
+	{
+		memcpy(cut, text->bytes, text->length);
+		strcpy(cut + text->length, CUT);
+		text->length += strlen(CUT);
+	}
+	if (text->owned)
+		pfree(text->owned);
+	text->bytes = text->owned = cut;
+}
+
 SourceText
 text_of_source(const StatementSource *source)
 {
@@ -175,5 +286,6 @@ text_of_source(const StatementSource *source)
 		text.owned = text_normalized(source, text.bytes, location, &text.length);
 		text.bytes = text.owned;
 	}
+	text_cut(&text);
 	return text;
 }

@@ -1,4 +1,5 @@
-# Memory for texts: full, counters go on; raised, texts come and are normalised.
+# Memory for texts: full, counters go on, and a new text takes the room of others;
+# raised, texts come and are normalised.
 
 use strict;
 use warnings;
@@ -16,20 +17,27 @@ sub sql { return $node->safe_psql('postgres', $_[0]) }
 
 # 64 kB are 256 texts of up to 256 bytes
 my $state = 'select text_bytes <= 65536, text_bytes_max, texts_missing > 0 from tacho.statements_info';
-my $counted = q{select sum(calls) from tacho.statements where query is null or query ~ '^with t'};
+my $counted = q{select sum(calls) from tacho.statements s join pg_roles r on r.oid = userid where rolname = 'loader'};
+sql('create role loader login');
 sql('select tacho.statements_reset()');
-sql($_) for $state, $counted;    # these have their texts
-sql(join "\n", map { "with t$_ as (select $_) select from t$_;" } 1 .. 400);
+$node->safe_psql('postgres', join("\n", map { "with t$_ as (select $_) select from t$_;" } 1 .. 400),
+	extra_params => [ '-U', 'loader' ]);
+is(sql(q{select query from tacho.statements where query ~ '^with t400 '}),
+	'with t400 as (select $1) select from t400', 'the last one has its text');
 is(sql($state), 't|65536|t', 'the limit is kept, and what did not fit is counted');
 is(sql($counted), 400, 'every statement is counted, with or without its text');
 my $missing = sql('select count(*) from tacho.statements where query is null');
-cmp_ok($missing, '>', 100, 'the later ones have no text');
+cmp_ok($missing, '>', 100, 'those that had to make room have none');
+sql('select ' . join(', ', map { "1 as column_$_" } 1 .. 400));
+is(sql(q{select length(query), right(query, 3) from tacho.statements where query ~ '1 as column_1,'}),
+	'4096|...', 'a long text has a 16th of the memory, and is cut visibly');
 
 # raised by reload: the texts come with the next execution, normalised
 $node->append_conf('postgresql.conf', 'tacho.query_text_memory = 2MB');
 $node->reload;
 $node->poll_query_until('postgres', 'select text_bytes_max = 2097152 from tacho.statements_info');
-sql(join "\n", map { "with t$_ as (select -$_) select from t$_;" } 1 .. 400);
+$node->safe_psql('postgres', join("\n", map { "with t$_ as (select -$_) select from t$_;" } 1 .. 400),
+	extra_params => [ '-U', 'loader' ]);
 is(sql(q{select count(*), sum(calls), min(calls), max(calls) from tacho.statements
 	where query ~ '^with t\d+ as \(select \$1\) select from t\d+$'}),
 	'400|800|2|2', 'texts are filled in, without constants, and counting went on');
