@@ -2,6 +2,7 @@
  * 42_filters.sql - which samples count: scope, filters, their texts
  *
  * `a,b` is a or b; `!a` is everything but a, null included; `!a,!b` is neither.
+ * A list that wants some values and not others is an error.
  * `(null)` is a missing value. A value that contains a comma, a quote, or
  * begins with `!` or `(` is written in double quotes, a quote in it doubled.
  */
@@ -76,6 +77,11 @@ begin
 		end if;
 		exit when v_rest is null;
 	end loop;
+	if v_any <> '[]' and v_none <> '[]' then
+		raise exception 'filter "%" mixes values that are wanted with values that are not', name
+			using errcode = 'invalid_parameter_value',
+				hint = 'Write !a,!b to leave out both, or a,b for either.';
+	end if;
 	return jsonb_build_object('dimension', name, 'any', v_any, 'none', v_none);
 end
 $$;

@@ -81,6 +81,13 @@ fn show_all(path: &Path, out: &mut Lines) -> bool {
             return false;
         }
     };
+    if files.is_empty() {
+        say(format_args!(
+            "error: no history file at \"{}\"",
+            path.display()
+        ));
+        return false;
+    }
     let whole = files.iter().filter(|file| show(file, out)).count() == files.len();
     if path.is_dir()
         && let Err(error) = check_node(path)

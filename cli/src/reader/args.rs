@@ -195,7 +195,7 @@ fn add_named(
             .value_name("FILTER")
             .help(doc)
             .allow_hyphen_values(true)
-            .help_heading("Filters: a value, a list a,b, (null), or !value");
+            .help_heading("Filters: a value, a list a,b, (null), or !value, or !a,!b");
         command = command.arg(arg);
     }
     command

@@ -15,6 +15,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use progress::Progress;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::marker::PhantomData;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,8 +60,12 @@ impl<R: Reader> Args for ReaderArgs<R> {
             .long("json")
             .action(ArgAction::SetTrue)
             .help("Print one JSON array of objects");
+        let wide = Arg::new("wide")
+            .long("wide")
+            .action(ArgAction::SetTrue)
+            .help("Cut no text [default: as wide as the terminal, else 80 columns]");
         match query::find(R::FUNCTION) {
-            Ok(function) => args::augment(command, function, Caller::Person).arg(json),
+            Ok(function) => args::augment(command, function, Caller::Person).args([json, wide]),
             Err(_) => command,
         }
     }
@@ -88,7 +93,8 @@ fn answer<R: Reader>(args: &ReaderArgs<R>) -> QueryResult<()> {
         return json.finish().map_err(|e| output::write_error(&e));
     }
     let color = parsed.switch("color").unwrap_or_else(wants_color);
-    let mut table = Table::new(R::LAYOUT, parsed.zone.clone());
+    let screen = (parsed.switch("wide") != Some(true)).then(table::screen);
+    let mut table = Table::new(R::LAYOUT, parsed.zone.clone(), screen);
     execute(&parsed, function, color, &mut table)?;
     table::finish(table, &mut out)
 }
@@ -121,6 +127,9 @@ pub fn execute(
     spec.color |= color;
     spec.progress = Some(&show);
     let mut store = Store::open(&parsed.tape)?;
+    if parsed.caller == Caller::Person && store.nodes().is_empty() && store.damage().is_empty() {
+        return Err(no_history(&parsed.tape));
+    }
     if let Some(oid) = parsed.owner_oid()? {
         store.hide_other_roles(oid);
     }
@@ -130,6 +139,15 @@ pub fn execute(
     // thousands of parts hold.
     std::mem::forget(store);
     result
+}
+
+/// A directory that is none of ours. The server knows its own, which may be
+/// empty yet.
+fn no_history(directory: &Path) -> QueryError {
+    let directory = directory.display();
+    QueryError::new("58P01", format!("directory \"{directory}\" has no history")).hint(
+        "Give the directory of the history files: the setting tacho.directory, by default tacho in the data directory.",
+    )
 }
 
 /// Exit code of an error: 2 for what was asked, 3 for what is refused.

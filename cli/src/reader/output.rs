@@ -1,5 +1,6 @@
 //! Answers as text: the COPY format of the server, and JSON.
 
+use super::server::error_line;
 use super::time::copy_time;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -66,6 +67,10 @@ impl<W: Write> Sink for Copy<W> {
         }
         self.put_line()
     }
+
+    fn notice(&mut self, notice: QueryError) {
+        let _ = io::stderr().write_all(error_line("NOTICE", &notice).as_bytes());
+    }
 }
 
 /// Escapes as COPY text does.
@@ -125,6 +130,11 @@ impl<W: Write> Sink for Json<W> {
         self.rows += 1;
         let written = self.out.write_all(line.as_bytes());
         written.map_err(|e| write_error(&e))
+    }
+
+    /// The array stays an array: what else is to be said is on standard error.
+    fn notice(&mut self, notice: QueryError) {
+        let _ = writeln!(io::stderr(), "notice: {}", notice.message);
     }
 }
 

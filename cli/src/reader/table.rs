@@ -1,13 +1,13 @@
-//! Answers for people: 80 columns, texts cut visibly.
+//! Answers for people: as wide as the screen, texts cut visibly.
 
 use super::output::write_error;
 use super::time::table_time;
 use jiff::tz::TimeZone;
 use std::io::{self, Write};
-use tacho_tape::query::{Field, QueryResult, Sink, Type, Value, json, plain_text};
+use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Type, Value, json, plain_text};
 
-/// Columns of the screen.
-pub const SCREEN: usize = 80;
+/// Columns where there is no screen.
+const SCREEN: usize = 80;
 /// Least columns of a text that is cut.
 const LEAST: usize = 8;
 
@@ -27,20 +27,38 @@ pub struct Table {
     layout: Layout,
     zone: TimeZone,
     zone_name: String,
+    /// Columns of the screen; `None` cuts nothing.
+    screen: Option<usize>,
     fields: Vec<Field>,
     rows: Vec<Vec<Value>>,
+    notice: Option<String>,
+}
+
+/// Columns of the screen: `COLUMNS`, as psql has it, else what the terminal
+/// says, else 80.
+pub fn screen() -> usize {
+    let given = std::env::var("COLUMNS").ok();
+    let given = given.and_then(|columns| columns.parse().ok());
+    let terminal = || {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+        Some(usize::from(size.ws_col))
+    };
+    let known = given.or_else(terminal).filter(|columns| *columns > 0);
+    known.unwrap_or(SCREEN)
 }
 
 impl Table {
-    /// A table that shows times in a zone.
-    pub fn new(layout: Layout, zone: TimeZone) -> Self {
+    /// A table that shows times in a zone on a screen so wide.
+    pub fn new(layout: Layout, zone: TimeZone, screen: Option<usize>) -> Self {
         let zone_name = zone.iana_name().unwrap_or("local time").to_string();
         Table {
             layout,
             zone,
             zone_name,
+            screen,
             fields: Vec::new(),
             rows: Vec::new(),
+            notice: None,
         }
     }
 
@@ -93,8 +111,16 @@ impl Table {
     fn columns(&self, columns: &[(&str, &str)], out: &mut dyn Write) -> io::Result<()> {
         let own = columns.iter().any(|(name, _)| is_own_period(name));
         let heading = if own { None } else { self.heading() };
-        if let Some(heading) = heading {
-            writeln!(out, "{heading}\n")?;
+        let is_time = |(name, _): &(&str, &str)| {
+            let column = self.position(name);
+            column.is_some_and(|i| self.fields[i].1 == Type::Time)
+        };
+        match heading {
+            Some(heading) => writeln!(out, "{heading}\n")?,
+            None if !self.rows.is_empty() && columns.iter().any(is_time) => {
+                writeln!(out, "times in {}\n", self.zone_name)?;
+            }
+            None => (),
         }
         let columns: Vec<(usize, &str)> = columns
             .iter()
@@ -112,12 +138,15 @@ impl Table {
             .map(|(i, _)| self.fields[*i].1 == Type::Text)
             .collect();
         let titles: Vec<String> = columns.iter().map(|(_, title)| title.to_string()).collect();
-        let widths = fit(&titles, &cells, &is_text);
+        let widths = fit(&titles, &cells, &is_text, self.screen.unwrap_or(usize::MAX));
         for line in std::iter::once(&titles).chain(&cells) {
             print_line(line, &widths, &is_text, out)?;
         }
         if self.rows.is_empty() {
-            writeln!(out, "(no rows)")?;
+            match &self.notice {
+                Some(notice) => writeln!(out, "({notice})")?,
+                None => writeln!(out, "(no rows)")?,
+            }
         }
         Ok(())
     }
@@ -140,7 +169,11 @@ impl Table {
         let width = names.max().unwrap_or(0);
         for row in &self.rows {
             for ((name, _), value) in self.fields.iter().zip(row) {
-                writeln!(out, "{name:width$}  {}", self.text(value))?;
+                let zone = match value {
+                    Value::Time(_) => format!(" {}", self.zone_name),
+                    _ => String::new(),
+                };
+                writeln!(out, "{name:width$}  {}{zone}", self.text(value))?;
             }
         }
         Ok(())
@@ -173,6 +206,10 @@ impl Sink for Table {
         self.rows.push(values);
         Ok(())
     }
+
+    fn notice(&mut self, notice: QueryError) {
+        self.notice = Some(notice.message);
+    }
 }
 
 /// Columns of rows that are periods of their own, which no heading can name.
@@ -186,8 +223,9 @@ pub fn finish(table: Table, out: &mut dyn Write) -> QueryResult<()> {
 }
 
 /// Widths of columns. Numbers, times and the first text, which names the row,
-/// stay whole; of the other texts the last is cut first, so that all fit.
-fn fit(titles: &[String], cells: &[Vec<String>], is_text: &[bool]) -> Vec<usize> {
+/// stay whole, unless that is wider than the screen; of the other texts the
+/// last is cut first, so that all fit.
+fn fit(titles: &[String], cells: &[Vec<String>], is_text: &[bool], screen: usize) -> Vec<usize> {
     let length = |text: &String| text.chars().count();
     let mut widths: Vec<usize> = titles.iter().map(length).collect();
     for row in cells {
@@ -195,18 +233,21 @@ fn fit(titles: &[String], cells: &[Vec<String>], is_text: &[bool]) -> Vec<usize>
             *width = (*width).max(length(cell));
         }
     }
-    let texts = (0..widths.len()).filter(|i| is_text[*i]);
-    let mut between: Vec<usize> = texts.skip(1).collect();
+    let mut texts = (0..widths.len()).filter(|i| is_text[*i]);
+    if let Some(first) = texts.next() {
+        widths[first] = widths[first].min(screen.max(LEAST));
+    }
+    let mut between: Vec<usize> = texts.collect();
     let last: Vec<usize> = between.pop().into_iter().collect();
-    shrink(&mut widths, &last);
-    shrink(&mut widths, &between);
+    shrink(&mut widths, &last, screen);
+    shrink(&mut widths, &between, screen);
     widths
 }
 
 /// Takes from the widest of these columns until all columns fit.
-fn shrink(widths: &mut [usize], columns: &[usize]) {
+fn shrink(widths: &mut [usize], columns: &[usize], screen: usize) {
     let gaps = 2 * widths.len().saturating_sub(1);
-    while widths.iter().sum::<usize>() + gaps > SCREEN {
+    while widths.iter().sum::<usize>() + gaps > screen {
         let wide = columns.iter().filter(|i| widths[**i] > LEAST);
         match wide.max_by_key(|i| widths[**i]) {
             Some(widest) => widths[*widest] -= 1,
@@ -258,7 +299,7 @@ mod tests {
     #[test]
     fn texts_are_cut_so_that_a_line_has_80_columns() {
         let layout = Layout::Columns(&[("key", "key"), ("aas", "avg_aas"), ("text", "query")]);
-        let mut table = Table::new(layout, TimeZone::UTC);
+        let mut table = Table::new(layout, TimeZone::UTC, Some(SCREEN));
         let fields = [
             ("key", Type::Text),
             ("aas", Type::Numeric),
@@ -281,6 +322,34 @@ mod tests {
         assert_eq!(lines[1].chars().count(), SCREEN);
     }
 
+    #[test]
+    fn a_wide_screen_shows_more_and_no_limit_shows_all() {
+        let name = "n".repeat(300);
+        for (screen, expected) in [(Some(120), [120, 120]), (None, [300, 501])] {
+            let layout = Layout::Columns(&[("key", "key"), ("text", "query")]);
+            let mut table = Table::new(layout, TimeZone::UTC, screen);
+            let fields = [("key", Type::Text), ("text", Type::Text)];
+            table.begin(&fields).unwrap();
+            let key = Value::Text("12".into());
+            let text = Value::Text("t".repeat(496));
+            table.row(vec![key, text]).unwrap();
+            let lines = printed(table);
+            assert_eq!(lines[1].chars().count(), expected[1], "{screen:?}");
+            let mut table = Table::new(layout, TimeZone::UTC, screen);
+            table.begin(&fields[..1]).unwrap();
+            table.row(vec![Value::Text(name.clone())]).unwrap();
+            assert_eq!(printed(table)[1].chars().count(), expected[0]);
+        }
+    }
+
+    #[test]
+    fn an_empty_table_says_how_much_was_observed() {
+        let mut table = Table::new(Layout::Columns(&[("key", "key")]), TimeZone::UTC, None);
+        table.begin(&[("key", Type::Text)]).unwrap();
+        table.notice(QueryError::new("00000", "no rows: nothing was observed"));
+        assert_eq!(printed(table), ["key", "(no rows: nothing was observed)"]);
+    }
+
     /// The lines of a table with a period, a name, a number and a text.
     fn lines_of(starts: &[i64], name: &str) -> Vec<String> {
         let layout = Layout::Columns(&[
@@ -289,7 +358,7 @@ mod tests {
             ("total", "ms"),
             ("text", "query"),
         ]);
-        let mut table = Table::new(layout, TimeZone::UTC);
+        let mut table = Table::new(layout, TimeZone::UTC, Some(SCREEN));
         let fields = [
             ("period_start", Type::Time),
             ("period_end", Type::Time),
@@ -344,7 +413,7 @@ mod tests {
             ("period_start", "since"),
             ("period_end", "until"),
         ]);
-        let mut table = Table::new(layout, TimeZone::UTC);
+        let mut table = Table::new(layout, TimeZone::UTC, Some(SCREEN));
         let fields = [
             ("kind", Type::Text),
             ("period_start", Type::Time),
@@ -359,6 +428,8 @@ mod tests {
         assert_eq!(
             printed(table),
             [
+                "times in UTC",
+                "",
                 "kind                 since                until",
                 "start",
                 "gap    1970-01-01 00:00:00  1970-01-01 00:01:00",

@@ -206,10 +206,30 @@ pub fn copy_time(us: i64) -> String {
     at.strftime("%Y-%m-%d %H:%M:%S.%6f+00").to_string()
 }
 
-/// `2026-11-21 03:12:00` in a zone.
+/// `2026-11-21 03:12:00` in UTC, `2026-11-21 04:12:00+01` elsewhere: the hour
+/// that happens twice is told apart.
 pub fn table_time(us: i64, zone: &TimeZone) -> String {
     let at = zone.to_datetime(timestamp(us));
-    at.strftime("%Y-%m-%d %H:%M:%S").to_string()
+    let time = at.strftime("%Y-%m-%d %H:%M:%S").to_string();
+    match is_utc(zone) {
+        true => time,
+        false => time + &offset(zone.to_offset(timestamp(us)).seconds()),
+    }
+}
+
+/// True of the zone whose times are shown without an offset.
+pub fn is_utc(zone: &TimeZone) -> bool {
+    matches!(zone.iana_name(), Some("UTC" | "Etc/UTC"))
+}
+
+/// `+01`, `-03:30`
+fn offset(seconds: i32) -> String {
+    let sign = if seconds < 0 { '-' } else { '+' };
+    let minutes = seconds.abs() / 60;
+    match minutes % 60 {
+        0 => format!("{sign}{:02}", minutes / 60),
+        rest => format!("{sign}{:02}:{rest:02}", minutes / 60),
+    }
 }
 
 #[cfg(test)]
@@ -286,6 +306,22 @@ mod tests {
     #[test]
     fn times_are_printed_as_the_server_does() {
         assert_eq!(copy_time(NOW), "2026-11-21 03:12:00.000000+00");
+    }
+
+    #[test]
+    fn the_hour_that_happens_twice_is_told_apart() {
+        let berlin = zone("Europe/Berlin").unwrap();
+        let first = at("2026-10-25T00:30:00Z", "UTC");
+        assert_eq!(table_time(first, &berlin), "2026-10-25 02:30:00+02");
+        assert_eq!(table_time(first + HOUR, &berlin), "2026-10-25 02:30:00+01");
+        let kolkata = zone("Asia/Kolkata").unwrap();
+        assert_eq!(table_time(NOW, &kolkata), "2026-11-21 08:42:00+05:30");
+        let newfoundland = zone("America/St_Johns").unwrap();
+        assert_eq!(table_time(NOW, &newfoundland), "2026-11-20 23:42:00-03:30");
+        assert_eq!(
+            table_time(NOW, &zone("UTC").unwrap()),
+            "2026-11-21 03:12:00"
+        );
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Filters as text: one value, a list, `(null)`, a negation.
 //!
 //! `a,b` is a or b; `!a` is everything but a, null included; `!a,!b` is
-//! neither. A value that contains a comma, a quote, or begins with `!` or `(`
+//! neither. A list that wants some values and not others is an error: what the
+//! others are for is not to be seen. A value that contains a comma, a quote, or begins with `!` or `(`
 //! is written in double quotes, a quote in it doubled.
 
 use super::error::{QueryError, QueryResult};
@@ -12,7 +13,7 @@ pub const NULL: &str = "(null)";
 /// A parsed filter of one dimension. An item of `None` is null.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// A row matches one of these, or there are none.
+    /// A row matches one of these, or there are none. One of the two is empty.
     pub any: Vec<Option<String>>,
     /// A row matches none of these.
     pub none: Vec<Option<String>>,
@@ -35,7 +36,8 @@ impl Filter {
             }
             match tail {
                 Some(tail) => rest = tail,
-                None => return Ok(filter),
+                None if filter.any.is_empty() || filter.none.is_empty() => return Ok(filter),
+                None => return Err(mixed(name)),
             }
         }
     }
@@ -50,6 +52,13 @@ impl Filter {
     pub fn items_mut(&mut self) -> impl Iterator<Item = &mut Option<String>> {
         self.any.iter_mut().chain(self.none.iter_mut())
     }
+}
+
+fn mixed(name: &str) -> QueryError {
+    QueryError::invalid(format!(
+        "filter \"{name}\" mixes values that are wanted with values that are not"
+    ))
+    .hint("Write !a,!b to leave out both, or a,b for either.")
 }
 
 /// One item: negated, its value, and what follows the comma.
@@ -147,6 +156,17 @@ mod tests {
             [Some("a, \"b\"".into()), Some("!c".into())]
         );
         assert_eq!(parse("\"\"").any, [Some(String::new())]);
+    }
+
+    #[test]
+    fn a_list_wants_or_leaves_out_and_not_both() {
+        for text in ["!a,b", "a,!b", "\"a\", !(null)"] {
+            let error = Filter::parse("username", text).expect_err(text);
+            assert_eq!(
+                error.message,
+                "filter \"username\" mixes values that are wanted with values that are not"
+            );
+        }
     }
 
     #[test]

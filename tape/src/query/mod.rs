@@ -68,5 +68,30 @@ pub fn run(
         store,
         cancel,
     };
-    (find(name)?.run)(&call, sink)
+    let function = find(name)?;
+    let mut counted = Counted { sink, rows: false };
+    (function.run)(&call, &mut counted)?;
+    if !counted.rows
+        && let Some(notice) = functions::notice(function, &call)?
+    {
+        sink.notice(notice);
+    }
+    Ok(())
+}
+
+/// Knows whether there were rows.
+struct Counted<'a> {
+    sink: &'a mut dyn Sink,
+    rows: bool,
+}
+
+impl Sink for Counted<'_> {
+    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
+        self.sink.begin(fields)
+    }
+
+    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        self.rows = true;
+        self.sink.row(values)
+    }
 }

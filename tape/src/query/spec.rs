@@ -1,7 +1,7 @@
 //! What is asked, and where the answer goes.
 
 use super::bucket::Zone;
-use super::error::QueryResult;
+use super::error::{QueryError, QueryResult};
 use crate::schema::Schema;
 
 /// A question. Times and widths are µs; absent values take their defaults.
@@ -181,4 +181,7 @@ pub trait Sink {
     /// # Errors
     /// The output could not be written.
     fn row(&mut self, values: Vec<Value>) -> QueryResult<()>;
+
+    /// What is to be known about the answer, behind its last row.
+    fn notice(&mut self, _notice: QueryError) {}
 }

@@ -14,7 +14,7 @@ use crate::query::ticks::{NONE, Observed, Ticks};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// How far a moment may be from the tick that shows it.
-const NEAR: i64 = 60 * SECOND;
+pub const NEAR: i64 = 60 * SECOND;
 
 pub const FIELDS: &[Field] = &[
     ("tree", Type::Text),

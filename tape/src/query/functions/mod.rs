@@ -6,6 +6,7 @@ mod blocking;
 mod blocking_rows;
 mod chart;
 mod compare;
+mod empty;
 mod lifeline;
 mod markers;
 mod periods;
@@ -21,6 +22,7 @@ mod timeline;
 mod top;
 
 pub use answer::civil;
+pub use empty::notice;
 pub use statements_history::FILTERS as STATEMENT_FILTERS;
 
 use super::error::{QueryError, QueryResult};
