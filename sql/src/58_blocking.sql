@@ -4,7 +4,10 @@
  * At each tick sessions that wait are edges of a graph: waiter to blocker. A
  * parallel worker stands for its leader. Ticks with the same edges are one
  * graph, so that a queue that stood for an hour is walked once. The head of a
- * queue is who waits for nobody; in a cycle its first member.
+ * queue is who waits for nobody; in a cycle its first member. Who waits for a
+ * lock, but for nobody who is known, is behind the node (0, 1): so the seconds
+ * of all rows are those that top() counts as waits for locks, but for those who
+ * stand behind several heads.
  *
  * What is locked and how, and since when somebody waits, is known of sampled
  * history, and of imported one that came with it; else these columns are null.
@@ -14,7 +17,7 @@ create type tacho.node as (
 	start_us bigint
 );
 comment on type tacho.node is
-'a session: process id and when it began, 0 when that is not known; process 0 is a prepared transaction, start_us its xid less than 0, or one that was lost';
+'a session: process id and when it began, 0 when that is not known; process 0 is a prepared transaction, start_us its xid less than 0, nobody who is known (1), or one that was lost (0)';
 
 create type tacho.edge as (
 	graph bigint,
@@ -101,6 +104,72 @@ begin atomic
 end;
 comment on function tacho._node is 'the node of a row of table session';
 
+-- Samples that wait for a lock or have a blocker. Who was told of at a tick
+-- counts at the earlier ones of that wait, too; of what nobody tells the
+-- blocker is -1.
+create function tacho._lock_waits_sql(q tacho.question, slots smallint[])
+returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select format($sql$
+		with waiting as materialized (
+			select slot, array_agg(id) as ids, array_agg((id - 32769)::smallint) filter (where id <= 65536) as codes
+			from tacho.activity
+			where slot = any (%5$L)
+				and wait_event_type = 'Lock'
+				and marked & 1 = 0
+			group by slot
+		), found as (
+			select p.slot, x.*
+			from (%1$s) p
+			left join waiting l on l.slot = p.slot
+			cross join lateral (%2$s) a
+			cross join lateral (
+				select
+					p.start_ms + coalesce(p.time_offsets[y.i], coalesce(p.tick_offsets[y.i], y.i - 1) * p.interval_ms) as ms,
+					coalesce(p.intervals[y.i], p.interval_ms)::bigint as weight,
+					coalesce(p.statuses[y.i], 1) as status,
+					y.session,
+					y.blocker,
+					y.wait
+				from (
+					select a.at[s.n] %% p.n_ticks + 1 as i, p.sessions[a.at[s.n] / p.n_ticks + 1] as session, b.blocker, b.wait
+					from generate_subscripts(a.at, 1) s (n)
+					left join unnest(p.blocked_at, p.blockers, p.waits) b (n, blocker, wait) on b.n = s.n
+					where b.n is not null or coalesce(p.what[s.n] + 32769, p.wide[s.n]) = any (l.ids)
+				) y
+			) x
+			where (p.blocked_at is not null or p.what && l.codes or p.wide && l.ids)
+				and x.ms >= %3$s
+				and x.ms < %4$s
+				and x.status <> 3
+		), told as (
+			select f.*, s.pid, s.backend_start,
+				count(f.blocker) over (partition by f.slot, s.pid, s.backend_start order by f.ms desc) as later
+			from found f
+			join tacho.session s on s.slot = f.slot and s.id = f.session
+		), nearest as (
+			select t.*,
+				first_value(t.blocker) over w as next_blocker,
+				first_value(t.wait) over w as next_wait
+			from told t
+			window w as (partition by t.slot, t.pid, t.backend_start, t.later order by t.ms desc)
+		)
+		select n.slot, n.ms, n.weight, n.session,
+			case when n.blocker is not null then n.blocker when l.id is not null then n.next_blocker else -1 end as blocker,
+			case when n.blocker is not null then n.wait else l.id end as wait
+		from nearest n
+		left join tacho.awaited l on n.blocker is null and l.slot = n.slot and l.id = n.next_wait
+			and l.wait_start > '-infinity' and tacho._ms(l.wait_start) <= n.ms$sql$,
+		tacho._packs_sql(q, slots, 'slot, start_ms, n_ticks, interval_ms, tick_offsets, time_offsets, intervals, statuses, sessions, run_ats, run_lens, what, wide, blocked_at, blockers, waits'),
+		tacho._positions_sql('p'),
+		ceil(q.since_us / 1000.0)::bigint,
+		ceil(q.until_us / 1000.0)::bigint,
+		slots);
+end;
+comment on function tacho._lock_waits_sql is 'SQL: who waited for a lock at each tick of a window, and for whom';
+
 create function tacho._edges(q tacho.question)
 returns setof tacho.edge
 language plpgsql volatile
@@ -114,29 +183,11 @@ begin
 	end if;
 	return query execute format($sql$
 		with ticks as (
-			select p.slot, x.ms, min(x.weight) as weight, array_agg(x.session order by x.session) as sessions,
+			select x.slot, x.ms, min(x.weight) as weight, array_agg(x.session order by x.session) as sessions,
 				array_agg(x.blocker order by x.session) as blockers,
 				array_agg(x.wait order by x.session) as waits
-			from (%1$s) p
-			cross join lateral (%2$s) a
-			cross join lateral (
-				select
-					p.start_ms + coalesce(p.time_offsets[y.i], coalesce(p.tick_offsets[y.i], y.i - 1) * p.interval_ms) as ms,
-					coalesce(p.intervals[y.i], p.interval_ms)::bigint as weight,
-					coalesce(p.statuses[y.i], 1) as status,
-					y.session,
-					y.blocker,
-					y.wait
-				from (
-					select a.at[b.n] %% p.n_ticks + 1 as i, p.sessions[a.at[b.n] / p.n_ticks + 1] as session, b.blocker, b.wait
-					from unnest(p.blocked_at, p.blockers, p.waits) b (n, blocker, wait)
-				) y
-			) x
-			where p.blocked_at is not null
-				and x.ms >= %3$s
-				and x.ms < %4$s
-				and x.status <> 3
-			group by p.slot, x.ms
+			from (%1$s) x
+			group by x.slot, x.ms
 		), graphs as (
 			select
 				row_number() over () as graph,
@@ -157,22 +208,28 @@ begin
 		), nodes as materialized (
 			select x.slot, x.id, tacho._node(x.slot, x.id) as node
 			from (select slot, session from edges union select slot, blocker from edges) x (slot, id)
+		), known as (
+			select e.*, w.node as waiter,
+				case when (e.lock).prepared_xid is not null then row(0, -(e.lock).prepared_xid)::tacho.node
+					when e.blocker = -1 then row(0, 1)::tacho.node
+					else b.node end as behind
+			from edges e
+			join nodes w on w.slot = e.slot and w.id = e.session
+			left join nodes b on b.slot = e.slot and b.id = e.blocker
 		)
-		select e.graph, e.weight, e.first_ms, e.last_ms, e.session::bigint, w.node,
-			case when (e.lock).prepared_xid is not null then row(0, -(e.lock).prepared_xid)::tacho.node else b.node end,
-			e.lock
-		from edges e
-		join nodes w on w.slot = e.slot and w.id = e.session
-		join nodes b on b.slot = e.slot and b.id = e.blocker$sql$,
-		tacho._packs_sql(q, v_slots, 'slot, start_ms, n_ticks, interval_ms, tick_offsets, time_offsets, intervals, statuses, sessions, run_ats, run_lens, blocked_at, blockers, waits'),
-		tacho._positions_sql('p'),
-		ceil(q.since_us / 1000.0)::bigint,
-		ceil(q.until_us / 1000.0)::bigint);
+		-- what one of a parallel group waits for all wait for
+		select k.graph, k.weight, k.first_ms, k.last_ms, k.session::bigint, k.waiter,
+			case when k.blocker = -1 then first_value(k.behind) over (partition by k.graph, k.waiter
+				order by k.blocker = -1, (k.behind).pid = 0, k.behind) else k.behind end,
+			k.lock
+		from known k$sql$,
+		tacho._lock_waits_sql(q, v_slots));
 end
 $$;
 comment on function tacho._edges is 'who waited for whom in a window';
 
-create function tacho._reach(edges tacho.edge[])
+-- Not through those who wait for nobody who is known, unless in a tree.
+create function tacho._reach(edges tacho.edge[], is_tree boolean)
 returns setof tacho.reach
 language sql stable
 set search_path = pg_catalog, pg_temp
@@ -189,6 +246,7 @@ begin atomic
 		from walk w
 		join e on e.graph = w.graph and e.waiter = w.node
 		where e.blocker <> all (w.path)
+			and (is_tree or e.blocker <> row(0, 1)::tacho.node)
 	)
 	select graph, waiter, node, min(cardinality(path))
 	from walk
@@ -196,7 +254,7 @@ begin atomic
 end;
 comment on function tacho._reach is 'everybody each waiter stands behind, with the least number of steps';
 
-create function tacho._heads(edges tacho.edge[], reach tacho.reach[])
+create function tacho._heads(edges tacho.edge[], reach tacho.reach[], is_tree boolean)
 returns setof tacho.head
 language sql stable
 set search_path = pg_catalog, pg_temp
@@ -206,7 +264,7 @@ begin atomic
 	), free as materialized (
 		select r.graph, r.waiter, r.node, r.steps, false as is_cycle
 		from r
-		where (r.graph, r.node) not in (select graph, waiter from r)
+		where (r.graph, r.node) not in (select graph, waiter from r where is_tree or node <> row(0, 1)::tacho.node)
 	), heads as (
 		select * from free
 		union all (
@@ -267,7 +325,7 @@ set search_path = pg_catalog, pg_temp
 begin atomic
 	with h as materialized (
 		select h.*, (h.node).pid as pid, levels[h.ordinality] as level,
-			case when (h.node).start_us > 0 then tacho._time((h.node).start_us) end as backend_start,
+			case when (h.node).pid <> 0 and (h.node).start_us > 0 then tacho._time((h.node).start_us) end as backend_start,
 			case when (h.node).pid = 0 and (h.node).start_us < 0 then -(h.node).start_us end as xid
 		from unnest(heads) with ordinality h
 	), seen as materialized (
@@ -280,10 +338,12 @@ begin atomic
 		repeat('  ', least(h.level, 100)) || case
 			when h.is_cycle then 'cycle of ' || h.pid
 			when h.xid is not null then coalesce(format('prepared ''%s''', h.prepared_gid), 'prepared xid ' || h.xid)
+			when h.pid = 0 and (h.node).start_us = 1 then '(unknown)'
 			when h.pid = 0 then '(lost)'
 			else h.pid::text end,
 		h.level,
-		case when h.is_cycle then 'cycle' when h.xid is not null then 'prepared transaction' when h.pid = 0 then 'lost' else 'session' end,
+		case when h.is_cycle then 'cycle' when h.xid is not null then 'prepared transaction' when h.pid = 0 and (h.node).start_us = 1 then 'unknown'
+			when h.pid = 0 then 'lost' else 'session' end,
 		nullif(h.pid, 0),
 		h.backend_start,
 		h.xid,
@@ -322,14 +382,14 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
 	v_edges constant tacho.edge[] := array(select e from tacho._edges(q) e);
-	v_reach constant tacho.reach[] := array(select r from tacho._reach(v_edges) r);
+	v_reach constant tacho.reach[] := array(select r from tacho._reach(v_edges, false) r);
 begin
 	return query
 		select b.*
 		from tacho._blocker_rows(
 			array(
 				select row(h.node, h.is_cycle, h.blocked_ms, h.waiters, h.depth, h.first_ms, h.last_ms, l.lock, (l.lock).prepared_gid)::tacho.head
-				from tacho._heads(v_edges, v_reach) h
+				from tacho._heads(v_edges, v_reach, false) h
 				left join lateral (
 					-- what others waited for longest
 					select (array_agg(e.lock))[1] as lock
@@ -352,7 +412,7 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-	v_reach constant tacho.reach[] := array(select r from tacho._reach(edges) r);
+	v_reach constant tacho.reach[] := array(select r from tacho._reach(edges, true) r);
 	v_people tacho.head[];
 	v_levels integer[];
 begin
@@ -376,7 +436,7 @@ begin
 	), tree as (
 		select h.node, h.is_cycle, array[h.node] as path, 0 as level, null::tacho.awaited as lock,
 			array[row_number() over (order by b.waiters desc, (h.node).pid = 0, (h.node).start_us = 0, h.node, h.is_cycle)] as place
-		from tacho._heads(edges, v_reach) h
+		from tacho._heads(edges, v_reach, true) h
 		join below b on b.node = h.node
 		union all
 		select w.waiter, false, t.path || w.waiter, t.level + 1, w.lock, t.place || w.rank
@@ -386,7 +446,7 @@ begin
 			and t.place[1] <= n
 	)
 	select
-		array_agg(row(t.node, t.is_cycle, b.waited_ms, coalesce(b.waiters, 0), coalesce(b.depth, 0),
+		array_agg(row(t.node, t.is_cycle, coalesce(b.waited_ms, 0), coalesce(b.waiters, 0), coalesce(b.depth, 0),
 			edges[1].first_ms, edges[1].last_ms, t.lock, g.gid)::tacho.head order by t.place),
 		array_agg(t.level order by t.place)
 	into v_people, v_levels
@@ -469,4 +529,4 @@ call tacho._reader($decl$blocking(
 )
 returns setof tacho.blocker rows 10$decl$,
 'select * from tacho._blocking(blocking.at, blocking.since, blocking.until, blocking.n, blocking.tz, blocking.node)',
-'Who blocked others. For a window (the last hour by default) the n sessions at the heads of lock queues, by the seconds others waited behind them. With "at" the tree of that moment: heads, and everybody behind them. kind is session, prepared transaction, cycle (a deadlock not yet noticed) or lost (gone meanwhile, or without room in a dictionary). object is what others wait for, in a tree what the session waits for, mode as it is wanted and mode_held as the blocker has it; via tells a holder (lock) from one only ahead in the queue. Example: select tree, state, xact_age, blocked_seconds, waiters, query_text from tacho.blocking(since => now() - interval ''15 minutes''); or: select tree, state, query_text from tacho.blocking(at => now());');
+'Who blocked others. For a window (the last hour by default) the n sessions at the heads of lock queues, by the seconds others waited behind them. With "at" the tree of that moment: heads, and everybody behind them. kind is session, prepared transaction, cycle (a deadlock not yet noticed), unknown (of waits whose blocker was not seen) or lost (gone meanwhile, or without room in a dictionary). object is what others wait for, in a tree what the session waits for, mode as it is wanted and mode_held as the blocker has it; via tells a holder (lock) from one only ahead in the queue. Example: select tree, state, xact_age, blocked_seconds, waiters, query_text from tacho.blocking(since => now() - interval ''15 minutes''); or: select tree, state, query_text from tacho.blocking(at => now());');

@@ -65,7 +65,8 @@ from (values ('1', '2026-03-02 09:00+00', '10', '1'), ('1', '2026-03-02 10:00+01
 	('3', '2026-03-02 08:00+00', '4', '1'), ('11', '', '4', '1')) x (waiter, start, blocker, hard);
 select test.equal(tacho.import_sessions('texts', locks => 'lock_texts')::text, '1', 'a tick with lock waits as texts');
 select test.equal(test.rows($$select tree, via, mode from tacho.blocking(at => '2026-03-02 10:00+00')$$),
-	'(4,,) ("  2",lock,AccessExclusiveLock) ("  11",lock,AccessExclusiveLock) (9,,) ("  1",lock,AccessExclusiveLock)', 'one blocker each');
+	'("(unknown)",,) ("  3",,) ("  4",,) ("    2",lock,AccessExclusiveLock) ("    11",lock,AccessExclusiveLock) ("  5",,) ("  6",,) ("  7",,) ("  8",,)'
+	' ("  9",,) ("    1",lock,AccessExclusiveLock) ("  10",,)', 'one blocker each, and those of whom none is known');
 
 -- numbers of another server name no relation of this one; those recorded here do
 insert into texts (time, pid, wait_event_type) values ('2026-03-02T10:00:10Z', '1', 'Lock');

@@ -8,7 +8,7 @@ use super::error::QueryResult;
 use super::ticks::{NONE, Ticks};
 use super::vocabulary as pg;
 use crate::schema::RUN;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// Somebody who waits or is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,6 +17,8 @@ pub enum Node {
     Session(i64, i64),
     /// A prepared transaction.
     Prepared(i64),
+    /// Nobody was looked up: the wait was young, or too many waited.
+    Unknown,
     /// A holder that was gone when it was looked up.
     Lost,
 }
@@ -36,13 +38,12 @@ pub struct Edge {
     pub row: Option<u32>,
 }
 
-/// The edges of a part at the ticks that count, by tick.
-pub fn edges(view: &View, ticks: &Ticks) -> QueryResult<Vec<Edge>> {
-    let nodes = Nodes::read(view)?;
+/// The edges of a part at the ticks that count, by tick: what was looked up.
+pub fn edges(view: &View, ticks: &Ticks, nodes: &Nodes) -> QueryResult<Vec<Edge>> {
     let mut edges = if view.part.rows("lock") > 0 {
-        recorded(view, ticks, &nodes)?
+        recorded(view, ticks, nodes)?
     } else {
-        derived(view, ticks, &nodes)?
+        derived(view, ticks, nodes)?
     };
     edges.sort_by_key(|edge| edge.tick);
     Ok(edges)
@@ -95,10 +96,15 @@ fn derived(view: &View, ticks: &Ticks, nodes: &Nodes) -> QueryResult<Vec<Edge>> 
 }
 
 /// The node of each session entry of a part.
-struct Nodes(Vec<Node>);
+pub struct Nodes {
+    nodes: Vec<Node>,
+    /// Those of parallel workers.
+    groups: HashSet<Node>,
+}
 
 impl Nodes {
-    fn read(view: &View) -> QueryResult<Nodes> {
+    /// Of a part.
+    pub fn read(view: &View) -> QueryResult<Nodes> {
         let column = |name: &str| view.part.ints("session", name);
         let (pid, start, leader) = (
             column("pid")?,
@@ -117,12 +123,23 @@ impl Nodes {
             let before = known.filter(|s| **s <= start[row]).max();
             Node::Session(leader[row], before.copied().unwrap_or(0))
         };
-        Ok(Nodes((0..pid.len()).map(node).collect()))
+        let nodes: Vec<Node> = (0..pid.len()).map(node).collect();
+        let workers = (0..pid.len()).filter(|row| leader[*row] != 0);
+        Ok(Nodes {
+            groups: workers.map(|row| nodes[row]).collect(),
+            nodes,
+        })
     }
 
-    fn of(&self, reference: i64) -> Node {
+    /// Leaders of parallel workers.
+    pub fn groups(&self) -> &HashSet<Node> {
+        &self.groups
+    }
+
+    /// The node of a session entry.
+    pub fn of(&self, reference: i64) -> Node {
         let row = usize::try_from(reference - 1).ok();
-        let node = row.and_then(|row| self.0.get(row));
+        let node = row.and_then(|row| self.nodes.get(row));
         node.copied().unwrap_or(Node::Lost)
     }
 }
@@ -141,6 +158,8 @@ pub struct Graph<'e> {
     /// The edges.
     pub edges: &'e [Edge],
     blockers: HashMap<Node, Vec<Node>>,
+    /// Who waits, but for nobody who is known.
+    untold: HashSet<Node>,
     known: HashMap<Node, Vec<(Head, i64)>>,
 }
 
@@ -154,13 +173,30 @@ impl<'e> Graph<'e> {
         Graph {
             edges,
             blockers,
+            untold: HashSet::new(),
             known: HashMap::new(),
         }
     }
 
+    /// The same, but who waits for [`Node::Unknown`] does so alone: those
+    /// behind it wait for it, as far as is known.
+    pub fn of_known(edges: &'e [Edge]) -> Graph<'e> {
+        let mut graph = Graph::new(edges);
+        graph.blockers.retain(|waiter, blockers| {
+            blockers.retain(|blocker| *blocker != Node::Unknown);
+            if blockers.is_empty() {
+                graph.untold.insert(*waiter);
+            }
+            !blockers.is_empty()
+        });
+        graph
+    }
+
     /// The sessions that wait, each with its node, by reference.
     pub fn waiters(&self) -> BTreeMap<i64, Node> {
-        let waiting = |edge: &&Edge| self.blockers.contains_key(&edge.waiter);
+        let waiting = |edge: &&Edge| {
+            self.blockers.contains_key(&edge.waiter) || self.untold.contains(&edge.waiter)
+        };
         let edges = self.edges.iter().filter(waiting);
         edges.map(|edge| (edge.session, edge.waiter)).collect()
     }
@@ -191,6 +227,10 @@ impl<'e> Graph<'e> {
     }
 
     fn find_heads(&self, waiter: Node) -> Vec<(Head, i64)> {
+        if self.untold.contains(&waiter) {
+            let (node, cycle) = (Node::Unknown, false);
+            return vec![(Head { node, cycle }, 1)];
+        }
         let reach = self.reach(waiter);
         let free = reach.iter().filter(|(n, _)| !self.blockers.contains_key(n));
         let mut heads: Vec<(Head, i64)> = free

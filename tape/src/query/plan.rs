@@ -209,7 +209,8 @@ fn check_values(spec: &Spec, dimension: &Dimension, filter: &mut Filter) -> Quer
         };
         let invalid =
             || QueryError::invalid(format!("invalid value \"{value}\" for filter \"{name}\""));
-        if number && value != pg::CYCLE {
+        let named = value == pg::CYCLE || (name == pg::ROOT_BLOCKER && pg::is_prepared(value));
+        if number && !named {
             let parsed: i64 = value
                 .parse()
                 .map_err(|_| invalid().hint("Give a whole number, a list of them, or (null)."))?;

@@ -49,6 +49,9 @@ pub const OTHER: &str = "(other)";
 /// `CPU*` says: on a CPU, or in code without instrumentation.
 pub const CPU_CLASS: &str = "CPU";
 
+/// Class of waits for locks that the lock manager knows.
+pub const LOCK_CLASS: &str = "Lock";
+
 /// Bit of `marked`: recorded only because it blocks others.
 pub const NOT_COUNTED: i64 = 1;
 
@@ -56,6 +59,22 @@ const FOREGROUND: &str = "foreground";
 const LOAD_STATES: [&str; 2] = ["active", "fastpath function call"];
 const IDLE: &str = "idle";
 const CLIENT_READ: (&str, &str) = ("Client", "ClientRead");
+
+/// Begins the name of a prepared transaction.
+const PREPARED: &str = "prepared ";
+
+/// True for the name of a prepared transaction.
+pub fn is_prepared(name: &str) -> bool {
+    name.starts_with(PREPARED)
+}
+
+/// How a prepared transaction is called.
+pub fn prepared(gid: Option<&str>, xid: i64) -> String {
+    match gid {
+        Some(gid) => format!("{PREPARED}'{gid}'"),
+        None => format!("{PREPARED}xid {xid}"),
+    }
+}
 
 impl Scope {
     /// Parses an argument.

@@ -2,8 +2,9 @@
 //! the time others waited behind them; for a moment the whole tree.
 
 use super::blocking_rows::{Facts, Found, Locks, Object, Person, row};
+use super::blocking_waits::{Later, edges, taken_at};
 use super::{Argument, Call, Function};
-use crate::query::blockers::{Edge, Graph, Head, Node, edges};
+use crate::query::blockers::{Edge, Graph, Head, Node};
 use crate::query::bucket::{Buckets, SECOND};
 use crate::query::dimension::View;
 use crate::query::error::QueryResult;
@@ -82,16 +83,18 @@ fn window(call: &Call, left: usize, sink: &mut dyn Sink) -> QueryResult<()> {
         return Ok(());
     }
     let buckets = whole(window)?;
-    for (index, part) in scan.parts.iter().enumerate() {
+    let mut later = Later::default();
+    for (index, part) in scan.parts.iter().enumerate().rev() {
         scan.check_cancel()?;
         let view = View::new(part, call.spec.decode);
         let ticks = Ticks::read(part, &buckets, &mut Observed::default())?;
-        let edges = edges(&view, &ticks)?;
+        let taken = taken_at(&view, &ticks)?;
+        let (edges, locks) = edges(&view, &ticks, &mut later)?;
         let own = own_sessions(&view, call.spec)?;
         for tick in edges.chunk_by(|a, b| a.tick == b.tick) {
-            add_tick(&mut heads, index, &ticks, tick, &own);
+            add_tick(&mut heads, index, (&ticks, &taken), tick, &own);
         }
-        read_objects(&view, &ticks, &edges, &mut heads)?;
+        read_objects(&view, &ticks, &edges, &locks, &mut heads)?;
     }
     let mut order: Vec<(Head, Found)> = heads.into_iter().collect();
     order.sort_by_key(|(head, found)| (-found.blocked_ms, *head));
@@ -131,12 +134,12 @@ fn own_sessions(view: &View, spec: &Spec) -> QueryResult<Option<HashSet<i64>>> {
 fn add_tick(
     heads: &mut BTreeMap<Head, Found>,
     part: usize,
-    ticks: &Ticks,
+    (ticks, taken): (&Ticks, &[i64]),
     edges: &[Edge],
     own: &Option<HashSet<i64>>,
 ) {
     let at = edges[0].tick as usize;
-    let mut graph = Graph::new(edges);
+    let mut graph = Graph::of_known(edges);
     let mut counted: BTreeMap<Head, (i64, i64)> = BTreeMap::new();
     for (session, node) in graph.waiters() {
         if own.as_ref().is_some_and(|own| !own.contains(&session)) {
@@ -153,7 +156,7 @@ fn add_tick(
         found.blocked_ms += waiters * ticks.weight_ms[at];
         found.waiters = found.waiters.max(waiters);
         found.depth = found.depth.max(depth);
-        found.see(part, ticks.number(at), ticks.slot_ms[at]);
+        found.see(part, ticks.number(at), ticks.slot_ms[at], taken[at]);
     }
 }
 
@@ -162,9 +165,9 @@ fn read_objects(
     view: &View,
     ticks: &Ticks,
     edges: &[Edge],
+    locks: &Locks,
     heads: &mut BTreeMap<Head, Found>,
 ) -> QueryResult<()> {
-    let locks = Locks::read(view)?;
     for edge in edges {
         let Some(row) = edge.row else {
             continue;
@@ -208,12 +211,12 @@ fn moment(call: &Call, at: i64, left: usize, sink: &mut dyn Sink) -> QueryResult
         return Ok(());
     };
     let view = View::new(scan.parts[index], call.spec.decode);
-    let mut edges = edges(&view, &ticks)?;
+    let (mut edges, locks) = edges(&view, &ticks, &mut Later::default())?;
     edges.retain(|edge| edge.tick as usize == last);
     if let Some(own) = own_sessions(&view, call.spec)? {
         edges.retain(|edge| own.contains(&edge.session));
     }
-    let tree = Tree::new(&view, &ticks, last, &edges)?;
+    let tree = Tree::new(&view, &ticks, last, &edges, &locks)?;
     let people = tree.people(left);
     let mut facts = Facts::default();
     let number = ticks.number(last);
@@ -232,24 +235,27 @@ struct Tree<'a> {
     heads: Vec<Head>,
     /// By blocker: edges of those who wait for it, longest wait first.
     behind: HashMap<Node, Vec<usize>>,
-    waited_ms: Vec<i64>,
+    /// By edge; `None` is not known.
+    waited_ms: Vec<Option<i64>>,
     objects: Vec<Option<Object>>,
     gids: HashMap<Node, String>,
     tick: i64,
     slot_ms: i64,
+    taken_ms: i64,
 }
 
 impl<'a> Tree<'a> {
-    fn new(view: &View, ticks: &Ticks, last: usize, edges: &'a [Edge]) -> QueryResult<Tree<'a>> {
-        let locks = Locks::read(view)?;
-        let taken = taken_at(view, ticks, last)?;
+    fn new(
+        view: &View,
+        ticks: &Ticks,
+        last: usize,
+        edges: &'a [Edge],
+        locks: &Locks,
+    ) -> QueryResult<Tree<'a>> {
+        let taken = taken_at(view, ticks)?[last];
         let waited = |edge: &Edge| {
-            let start = edge.row.map_or(0, |row| locks.wait_start[row as usize]);
-            if start == 0 {
-                0
-            } else {
-                (taken - start).max(0)
-            }
+            let start = edge.row.map_or(0, |row| locks.wait_start(row as usize));
+            (start != 0).then(|| (taken - start).max(0))
         };
         let mut tree = Tree {
             edges,
@@ -260,17 +266,20 @@ impl<'a> Tree<'a> {
             gids: HashMap::new(),
             tick: ticks.number(last),
             slot_ms: ticks.slot_ms[last],
+            taken_ms: taken,
         };
         for (index, edge) in edges.iter().enumerate() {
             let row = edge.row.map(|row| row as usize);
             tree.objects.push(row.map(|row| locks.object(row)));
-            tree.behind.entry(edge.blocker).or_default().push(index);
+            if edge.waiter != edge.blocker {
+                tree.behind.entry(edge.blocker).or_default().push(index);
+            }
             if let Some(gid) = row.map(|row| locks.gid(view, row)).transpose()?.flatten() {
                 tree.gids.insert(edge.blocker, gid);
             }
         }
         for waiting in tree.behind.values_mut() {
-            waiting.sort_by_key(|e| (-tree.waited_ms[*e], edges[*e].waiter));
+            waiting.sort_by_key(|e| (std::cmp::Reverse(tree.waited_ms[*e]), edges[*e].waiter));
         }
         let mut graph = Graph::new(edges);
         let mut heads: BTreeSet<Head> = BTreeSet::new();
@@ -318,7 +327,7 @@ impl<'a> Tree<'a> {
             let mut next = Vec::new();
             for index in level.iter().filter_map(|n| self.behind.get(n)).flatten() {
                 let waiter = self.edges[*index].waiter;
-                let waited = self.waited_ms[*index];
+                let waited = self.waited_ms[*index].unwrap_or(0);
                 match found.get_mut(&waiter) {
                     Some(known) => known.0 = known.0.max(waited),
                     None => {
@@ -339,25 +348,12 @@ impl<'a> Tree<'a> {
             waiters: below.len() as i64,
             depth: below.values().map(|b| b.1).max().unwrap_or(0),
             gid: self.gids.get(&person.head.node).cloned(),
-            waited_ms: person.edge.map(|edge| self.waited_ms[edge]),
+            waited_ms: person.edge.and_then(|edge| self.waited_ms[edge]),
             ..Found::default()
         };
-        found.see(part, self.tick, self.slot_ms);
+        found.see(part, self.tick, self.slot_ms, self.taken_ms);
         let object = person.edge.and_then(|edge| self.objects[edge]);
         found.objects.extend(object.map(|object| (object, 1)));
         found
     }
-}
-
-/// When the tick was taken, ms.
-fn taken_at(view: &View, ticks: &Ticks, last: usize) -> QueryResult<i64> {
-    let number = view.part.ints("tick", "tick")?;
-    let taken = view.part.ints("tick", "taken_at")?;
-    let row = number.iter().position(|n| *n == ticks.number(last));
-    let taken = row.map_or(0, |row| taken[row]);
-    Ok(if taken == 0 {
-        ticks.slot_ms[last]
-    } else {
-        taken
-    })
 }

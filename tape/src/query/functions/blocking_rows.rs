@@ -59,8 +59,18 @@ pub struct Object {
 pub struct Locks {
     object: [Column; 8],
     gid: Column,
-    /// When each wait began, ms; 0 = not known.
-    pub wait_start: Column,
+    wait_start: Column,
+    /// Rows of later parts, numbered behind the own ones.
+    later: Vec<Known>,
+}
+
+/// What a row of table `lock` says, wherever it is.
+#[derive(Clone)]
+pub struct Known {
+    object: Object,
+    gid: Option<String>,
+    /// When the wait began, ms; 0 = not known.
+    pub wait_start: i64,
 }
 
 impl Locks {
@@ -80,11 +90,41 @@ impl Locks {
             ],
             gid: column("blocker_gid")?,
             wait_start: column("wait_start")?,
+            later: Vec::new(),
         })
+    }
+
+    /// Adds a row of a later part; returns its number.
+    pub fn add(&mut self, known: &Known) -> u32 {
+        self.later.push(known.clone());
+        (self.gid.len() + self.later.len() - 1) as u32
+    }
+
+    /// What a row says.
+    pub fn known(&self, view: &View, row: usize) -> QueryResult<Known> {
+        Ok(Known {
+            object: self.object(row),
+            gid: self.gid(view, row)?,
+            wait_start: self.wait_start(row),
+        })
+    }
+
+    /// A row that is of a later part.
+    fn later(&self, row: usize) -> Option<&Known> {
+        self.later.get(row.checked_sub(self.gid.len())?)
+    }
+
+    /// When a wait began, ms; 0 = not known.
+    pub fn wait_start(&self, row: usize) -> i64 {
+        let later = self.later(row).map(|known| known.wait_start);
+        later.unwrap_or_else(|| self.wait_start[row])
     }
 
     /// What is locked.
     pub fn object(&self, row: usize) -> Object {
+        if let Some(known) = self.later(row) {
+            return known.object;
+        }
         let [locktype, database, a, b, c, requested, held, hard] =
             std::array::from_fn(|i| self.object[i][row]);
         Object {
@@ -99,7 +139,10 @@ impl Locks {
 
     /// Identifier of the prepared transaction that blocks.
     pub fn gid(&self, view: &View, row: usize) -> QueryResult<Option<String>> {
-        view.name(self.gid[row])
+        match self.later(row) {
+            Some(known) => Ok(known.gid.clone()),
+            None => view.name(self.gid[row]),
+        }
     }
 }
 
@@ -124,14 +167,16 @@ pub struct Found {
     pub tick: i64,
     /// Slot times where it was seen first and last.
     pub seen: Option<(i64, i64)>,
+    /// When the tick was taken where it was seen last, ms.
+    pub taken_ms: i64,
 }
 
 impl Found {
     /// It was seen at a tick.
-    pub fn see(&mut self, part: usize, tick: i64, slot_ms: i64) {
+    pub fn see(&mut self, part: usize, tick: i64, slot_ms: i64, taken_ms: i64) {
         let (first, last) = self.seen.unwrap_or((slot_ms, slot_ms));
         if slot_ms >= last {
-            (self.part, self.tick) = (part, tick);
+            (self.part, self.tick, self.taken_ms) = (part, tick, taken_ms);
         }
         self.seen = Some((first.min(slot_ms), last.max(slot_ms)));
     }
@@ -249,6 +294,7 @@ pub fn row(person: &Person, found: Option<&Found>, facts: &Facts, spec: &Spec) -
     let (kind, pid, start, xid) = match person.head.node {
         Node::Session(pid, start) => ("session", Some(pid), (start != 0).then_some(start), None),
         Node::Prepared(xid) => ("prepared transaction", None, None, Some(xid)),
+        Node::Unknown => ("unknown", None, None, None),
         Node::Lost => ("lost", None, None, None),
     };
     let kind = if person.head.cycle { "cycle" } else { kind };
@@ -273,7 +319,9 @@ pub fn row(person: &Person, found: Option<&Found>, facts: &Facts, spec: &Spec) -
         if xact == 0 {
             Value::Null
         } else {
-            Value::Interval(ms((last - xact).max(0)))
+            // Starts are kept coarse; nobody waits longer than its transaction.
+            let waited = found.waited_ms.unwrap_or(0);
+            Value::Interval(ms((found.taken_ms - xact).max(waited)))
         },
         Value::id(fact.map(|f| f.query_id).filter(|id| *id != 0)),
         Value::text(query),
@@ -316,8 +364,7 @@ fn tree(
     let who = match (pid, xid, gid) {
         (Some(pid), ..) if person.head.cycle => format!("cycle of {pid}"),
         (Some(pid), ..) => pid.to_string(),
-        (None, _, Some(gid)) => format!("prepared '{gid}'"),
-        (None, Some(xid), None) => format!("prepared xid {xid}"),
+        (None, Some(xid), gid) => pg::prepared(gid, xid),
         _ => format!("({kind})"),
     };
     indent + &who

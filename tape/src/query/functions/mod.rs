@@ -4,6 +4,7 @@ mod aas;
 mod answer;
 mod blocking;
 mod blocking_rows;
+mod blocking_waits;
 mod chart;
 mod compare;
 mod empty;

@@ -1,0 +1,222 @@
+//! Every lock wait of a part: those whose blocker was looked up, and the rest.
+//!
+//! The sampler asks the lock manager about waits older than a tick only. What
+//! it is told at a later tick holds for every earlier one at which the same
+//! wait had begun; of what nobody tells, the blocker is [`Node::Unknown`].
+
+use super::blocking_rows::{Known, Locks};
+use crate::query::blockers::{self, Edge, Node, Nodes};
+use crate::query::dimension::View;
+use crate::query::error::QueryResult;
+use crate::query::ticks::{NONE, Ticks};
+use crate::query::vocabulary as pg;
+use crate::schema::RUN;
+use std::collections::{HashMap, HashSet};
+
+/// Process id and start.
+type Process = (i64, i64);
+
+/// Waits at the first ticks of the parts behind the one being read, which had
+/// begun before them. Parts are read from the last to the first.
+#[derive(Default)]
+pub struct Later {
+    node: u64,
+    waits: HashMap<Process, Vec<(Node, Known)>>,
+}
+
+/// The edges of the ticks of a part that count, by tick, and their locks.
+pub fn edges(view: &View, ticks: &Ticks, later: &mut Later) -> QueryResult<(Vec<Edge>, Locks)> {
+    let nodes = Nodes::read(view)?;
+    let edges = blockers::edges(view, ticks, &nodes)?;
+    // Members of a group do not block each other; they wait with the others.
+    let of_others = |edge: &Edge| edge.waiter != edge.blocker;
+    let (mut edges, within): (Vec<Edge>, Vec<Edge>) = edges.into_iter().partition(of_others);
+    let mut locks = Locks::read(view)?;
+    if later.node != view.part.node() {
+        *later = Later {
+            node: view.part.node(),
+            ..Later::default()
+        };
+    }
+    let taken = taken_at(view, ticks)?;
+    let told = Told::new(view, &edges)?;
+    let mut copies = Vec::new();
+    let mut untold = Vec::new();
+    for (tick, session) in lock_waits(view, ticks)? {
+        let process = told.process(session);
+        let wait = Edge {
+            tick,
+            session,
+            waiter: nodes.of(session),
+            blocker: Node::Unknown,
+            row: None,
+        };
+        match told.next(process, &edges, tick) {
+            Some(next) if next[0].tick == tick => (),
+            Some(next) => {
+                let before = copies.len();
+                let begun = next.iter().filter(|edge| {
+                    let start = edge.row.map_or(0, |row| locks.wait_start(row as usize));
+                    start != 0 && start <= taken[tick as usize]
+                });
+                copies.extend(begun.map(|edge| Edge {
+                    blocker: edge.blocker,
+                    row: edge.row,
+                    ..wait
+                }));
+                untold.extend((copies.len() == before).then_some(wait));
+            }
+            None => {
+                let known = later.waits.get(&process).into_iter().flatten();
+                let begun = known.filter(|(_, wait)| wait.wait_start <= taken[tick as usize]);
+                let before = copies.len();
+                for (blocker, wait_of) in begun {
+                    copies.push(Edge {
+                        blocker: *blocker,
+                        row: Some(locks.add(wait_of)),
+                        ..wait
+                    });
+                }
+                untold.extend((copies.len() == before).then_some(wait));
+            }
+        }
+    }
+    later.keep(view, &edges, &locks, &told, &taken, ticks)?;
+    edges.extend(copies);
+    edges.sort_by_key(|edge| edge.tick);
+    let groups = nodes.groups();
+    for wait in &mut untold {
+        if groups.contains(&wait.waiter) {
+            wait.blocker = of_group(&edges, wait).unwrap_or(Node::Unknown);
+        }
+    }
+    edges.extend(untold);
+    edges.extend(within);
+    edges.sort_by_key(|edge| edge.tick);
+    Ok((edges, locks))
+}
+
+/// Who blocks another member of the waiter's group: what one waits for all
+/// wait for.
+fn of_group(edges: &[Edge], wait: &Edge) -> Option<Node> {
+    let begin = edges.partition_point(|edge| edge.tick < wait.tick);
+    let at_tick = edges[begin..].iter().take_while(|e| e.tick == wait.tick);
+    let of_group = at_tick.filter(|edge| edge.waiter == wait.waiter);
+    of_group.map(|edge| edge.blocker).min()
+}
+
+/// Ticks and sessions that wait for a lock, in no order.
+fn lock_waits(view: &View, ticks: &Ticks) -> QueryResult<Vec<(u32, i64)>> {
+    let class = view.part.ints(pg::WAIT, pg::WAIT_TYPE)?;
+    let mut is_lock = HashSet::new();
+    for (row, class) in class.iter().enumerate() {
+        if view.key(pg::WAIT, pg::WAIT_TYPE, *class)?.as_deref() == Some(pg::LOCK_CLASS) {
+            is_lock.insert(row as i64 + 1);
+        }
+    }
+    let mut found = Vec::new();
+    if is_lock.is_empty() {
+        return Ok(found);
+    }
+    let column = |name: &str| view.part.ints(RUN, name);
+    let (wait, session, marked) = (column(pg::WAIT)?, column("session")?, column("marked")?);
+    let (first, length) = (column("first_tick")?, column("ticks")?);
+    for row in (0..wait.len()).filter(|row| is_lock.contains(&wait[*row])) {
+        if marked[row] & pg::NOT_COUNTED != 0 {
+            continue;
+        }
+        let (begin, end) = ticks.range(first[row], length[row]);
+        let counted = (begin..end).filter(|tick| ticks.bucket[*tick as usize] != NONE);
+        found.extend(counted.map(|tick| (tick, session[row])));
+    }
+    Ok(found)
+}
+
+/// When each tick was taken, ms.
+pub fn taken_at(view: &View, ticks: &Ticks) -> QueryResult<Vec<i64>> {
+    let number = view.part.ints("tick", "tick")?;
+    let taken = view.part.ints("tick", "taken_at")?;
+    let mut times = ticks.slot_ms.clone();
+    for (number, taken) in number.iter().zip(taken.iter()).filter(|t| *t.1 != 0) {
+        let (row, end) = ticks.range(*number, 1);
+        if row < end {
+            times[row as usize] = *taken;
+        }
+    }
+    Ok(times)
+}
+
+/// Edges by who waits.
+struct Told {
+    /// By session entry.
+    processes: Vec<Process>,
+    /// Indices of edges, by tick.
+    edges: HashMap<Process, Vec<u32>>,
+}
+
+impl Told {
+    fn new(view: &View, edges: &[Edge]) -> QueryResult<Told> {
+        let column = |name: &str| view.part.ints("session", name);
+        let (pid, start) = (column("pid")?, column("backend_start")?);
+        let mut told = Told {
+            processes: pid.iter().copied().zip(start.iter().copied()).collect(),
+            edges: HashMap::new(),
+        };
+        for (index, edge) in edges.iter().enumerate() {
+            let process = told.process(edge.session);
+            told.edges.entry(process).or_default().push(index as u32);
+        }
+        Ok(told)
+    }
+
+    fn process(&self, session: i64) -> Process {
+        let row = usize::try_from(session - 1).ok();
+        let process = row.and_then(|row| self.processes.get(row));
+        process.copied().unwrap_or((0, session))
+    }
+
+    /// The edges of a process at a tick, or at the first one behind it.
+    fn next<'e>(&self, process: Process, edges: &'e [Edge], tick: u32) -> Option<Vec<&'e Edge>> {
+        let own = self.edges.get(&process)?;
+        let begin = own.partition_point(|edge| edges[*edge as usize].tick < tick);
+        let first = edges[*own.get(begin)? as usize].tick;
+        let of_process = own[begin..].iter().map(|edge| &edges[*edge as usize]);
+        Some(of_process.take_while(|edge| edge.tick == first).collect())
+    }
+}
+
+impl Later {
+    /// Keeps what an earlier part may need of a part.
+    fn keep(
+        &mut self,
+        view: &View,
+        edges: &[Edge],
+        locks: &Locks,
+        told: &Told,
+        taken: &[i64],
+        ticks: &Ticks,
+    ) -> QueryResult<()> {
+        let counted = (0..taken.len()).filter(|tick| ticks.bucket[*tick] != NONE);
+        let Some(first) = counted.map(|tick| taken[tick]).min() else {
+            return Ok(());
+        };
+        self.waits.retain(|process, waits| {
+            waits.retain(|wait| wait.1.wait_start < first);
+            !waits.is_empty() && !told.edges.contains_key(process)
+        });
+        for process in told.edges.keys() {
+            let mut waits = Vec::new();
+            for edge in told.next(*process, edges, 0).into_iter().flatten() {
+                let row = edge.row.map(|row| row as usize);
+                let start = row.map_or(0, |row| locks.wait_start(row));
+                if let Some(row) = row.filter(|_| start != 0 && start < first) {
+                    waits.push((edge.blocker, locks.known(view, row)?));
+                }
+            }
+            if !waits.is_empty() {
+                self.waits.insert(*process, waits);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,325 @@
+//! The seconds of `blocking` are those that `top` counts as waits for locks,
+//! wherever a part ends, also where nobody was seen to block.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use proptest::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
+use tacho_tape::{Identity, PartBuilder, Schema, Store};
+
+const BEGIN_MS: i64 = 1_790_000_040_000;
+/// Sessions 1 to 4 are alone, 5 is a parallel worker of 4.
+const SESSIONS: i64 = 5;
+
+fn catalog() -> Schema {
+    Schema::from_catalog(include_str!("../../catalog/samples.h")).unwrap()
+}
+
+/// Who blocks a session that waits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Blocker {
+    /// Nobody was looked up.
+    Untold,
+    Lost,
+    Prepared(i64),
+    Session(i64),
+}
+
+/// A session that waits since so many ms before its tick; 0 is not known.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    session: i64,
+    blocker: Blocker,
+    since_ms: i64,
+}
+
+#[derive(Clone, Debug)]
+struct Tick {
+    interval_ms: i64,
+    /// From the begin of the slot.
+    taken_ms: i64,
+    failed: bool,
+    cut: bool,
+    waits: Vec<Wait>,
+}
+
+fn wait() -> impl Strategy<Value = Wait> {
+    let blocker = prop_oneof![
+        3 => Just(Blocker::Untold),
+        1 => Just(Blocker::Lost),
+        1 => (700..702_i64).prop_map(Blocker::Prepared),
+        4 => (1..=SESSIONS).prop_map(Blocker::Session),
+    ];
+    let since = prop_oneof![Just(0), 1..6000_i64];
+    // The leader waits for its workers, not for locks: its group has one head.
+    let session = prop::sample::select(vec![1, 2, 3, 5_i64]);
+    (session, blocker, since).prop_map(|(session, blocker, since_ms)| Wait {
+        session,
+        blocker,
+        since_ms,
+    })
+}
+
+fn tick() -> impl Strategy<Value = Tick> {
+    let waits = prop::collection::vec(wait(), 0..5).prop_map(|mut waits| {
+        waits.sort_by_key(|wait| wait.session);
+        waits.dedup_by_key(|wait| wait.session);
+        waits
+    });
+    let interval = prop_oneof![3 => Just(1000_i64), 1 => Just(250)];
+    let flags = (prop::bool::weighted(0.1), prop::bool::weighted(0.2));
+    (interval, 0..250_i64, flags, waits).prop_map(|(interval_ms, taken_ms, flags, waits)| Tick {
+        interval_ms,
+        taken_ms,
+        failed: flags.0,
+        cut: flags.1,
+        waits,
+    })
+}
+
+/// Defines the sessions; returns the reference to the wait event.
+fn define(builder: &mut PartBuilder) -> i64 {
+    for pid in 1..=SESSIONS {
+        let leader = if pid == 5 { 4 } else { 0 };
+        let values = [
+            ("pid", pid),
+            ("backend_start", pid * 10),
+            ("category", 1),
+            ("leader", leader),
+        ];
+        assert_eq!(builder.intern("session", &values).unwrap(), pid);
+    }
+    let [class, event] = ["Lock", "relation"].map(|name| builder.name(name).unwrap());
+    let wait = [
+        ("number", 1),
+        ("wait_event_type", class),
+        ("wait_event", event),
+    ];
+    builder.intern("wait", &wait).unwrap()
+}
+
+fn add(builder: &mut PartBuilder, wait: i64, number: i64, slot_ms: i64, tick: &Tick) {
+    let taken = slot_ms + tick.taken_ms;
+    let values = [
+        ("tick", number),
+        ("slot_time", slot_ms),
+        ("taken_at", taken),
+        ("interval_ms", tick.interval_ms),
+        ("status", if tick.failed { 3 } else { 1 }),
+    ];
+    builder.row("tick", &values).unwrap();
+    for waiting in tick.waits.iter().filter(|_| !tick.failed) {
+        let blocked_by = match waiting.blocker {
+            Blocker::Session(session) => session,
+            _ => 0,
+        };
+        let start = match waiting.since_ms {
+            0 => 0,
+            since => taken - since,
+        };
+        let sample = [
+            ("wait", wait),
+            ("state", 1),
+            ("blocked_by", blocked_by),
+            ("xact_start", start),
+        ];
+        let number_u = u64::try_from(number).unwrap();
+        builder.sample(number_u, waiting.session, &sample).unwrap();
+        let xid = match waiting.blocker {
+            Blocker::Untold => continue,
+            Blocker::Prepared(xid) => xid,
+            _ => 0,
+        };
+        let lock = [
+            ("at", number),
+            ("waiter", waiting.session),
+            ("blocker", blocked_by),
+            ("blocker_xid", xid),
+            ("hard", 1),
+            ("locktype", 1),
+            ("field1", waiting.session),
+            ("mode_requested", 8),
+            ("wait_start", start),
+        ];
+        builder.row("lock", &lock).unwrap();
+    }
+}
+
+/// The tape, cut into parts or not.
+fn store(ticks: &[Tick], cut: bool) -> Store {
+    let schema = Arc::new(catalog().with_runs());
+    let identity = || Identity {
+        node: 7,
+        ..Identity::default()
+    };
+    let mut parts = Vec::new();
+    let new = || {
+        let mut builder = PartBuilder::new(Arc::clone(&schema)).unwrap();
+        let wait = define(&mut builder);
+        (builder, wait)
+    };
+    let (mut builder, mut wait) = new();
+    let mut slot_ms = BEGIN_MS;
+    for (tick, number) in ticks.iter().zip(1..) {
+        if cut && tick.cut && number > 1 {
+            let (next, its_wait) = new();
+            parts.push(std::mem::replace(&mut builder, next).finish(identity()));
+            wait = its_wait;
+        }
+        add(&mut builder, wait, number, slot_ms, tick);
+        slot_ms += tick.interval_ms;
+    }
+    parts.push(builder.finish(identity()));
+    Store::from_parts(parts)
+}
+
+#[derive(Default)]
+struct Answer {
+    fields: Vec<&'static str>,
+    rows: Vec<Vec<Value>>,
+}
+
+impl Sink for Answer {
+    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
+        self.fields = fields.iter().map(|field| field.0).collect();
+        Ok(())
+    }
+
+    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        self.rows.push(values);
+        Ok(())
+    }
+}
+
+impl Answer {
+    fn columns<const N: usize>(&self, names: [&str; N]) -> Vec<[Value; N]> {
+        let place = |name| self.fields.iter().position(|f| *f == name).unwrap();
+        let places = names.map(place);
+        let rows = self.rows.iter();
+        rows.map(|row| places.map(|place| row[place].clone()))
+            .collect()
+    }
+}
+
+fn ask(function: &str, store: &Store, window: (i64, i64), dimension: Option<&str>) -> Answer {
+    let catalog = catalog();
+    let mut spec = Spec::new(&catalog, (BEGIN_MS + 86_400_000) * 1000);
+    spec.since_us = Some((BEGIN_MS + window.0) * 1000);
+    spec.until_us = Some((BEGIN_MS + window.0 + window.1) * 1000);
+    spec.dimension = dimension.map(str::to_string);
+    spec.scope = dimension.map(|_| "all".to_string());
+    spec.n = Some(1000);
+    let mut answer = Answer::default();
+    run(function, &spec, store, &AtomicBool::new(false), &mut answer).unwrap();
+    answer
+}
+
+fn number(value: &Value) -> i128 {
+    match value {
+        Value::Numeric(number) => *number,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn blocked_seconds(store: &Store, window: (i64, i64)) -> i128 {
+    let rows = ask("blocking", store, window, None).columns(["blocked_seconds"]);
+    rows.iter().map(|row| number(&row[0])).sum()
+}
+
+fn lock_seconds(store: &Store, window: (i64, i64)) -> i128 {
+    let top = ask("top", store, window, Some("wait_event_type"));
+    let rows = top.columns(["key", "backend_seconds"]);
+    let lock = Value::Text("Lock".to_string());
+    let lock = rows.iter().find(|row| row[0] == lock);
+    lock.map_or(0, |row| number(&row[1]))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn seconds_of_blocking_are_lock_seconds_of_top(
+        ticks in prop::collection::vec(tick(), 1..30),
+        window in (-2000..20_000_i64, 0..30_000_i64),
+    ) {
+        let (whole, cut) = (store(&ticks, false), store(&ticks, true));
+        prop_assert_eq!(blocked_seconds(&whole, window), lock_seconds(&whole, window));
+        let columns = ["tree", "blocked_seconds", "waiters", "depth", "first_seen", "last_seen"];
+        let [whole, cut] = [whole, cut].map(|s| ask("blocking", &s, window, None).columns(columns));
+        prop_assert_eq!(whole, cut);
+    }
+}
+
+fn waits(waits: &[(i64, Blocker, i64)]) -> Tick {
+    let wait = |(session, blocker, since_ms): &(i64, Blocker, i64)| Wait {
+        session: *session,
+        blocker: *blocker,
+        since_ms: *since_ms,
+    };
+    Tick {
+        interval_ms: 1000,
+        taken_ms: 100,
+        failed: false,
+        cut: true,
+        waits: waits.iter().map(wait).collect(),
+    }
+}
+
+fn heads(ticks: &[Tick]) -> Vec<(String, i128)> {
+    let answer = ask("blocking", &store(ticks, true), (0, 60_000), None);
+    let rows = answer.columns(["tree", "blocked_seconds"]);
+    let row = |row: &[Value; 2]| match &row[0] {
+        Value::Text(tree) => (tree.clone(), number(&row[1]) / 10_000),
+        other => panic!("{other:?}"),
+    };
+    rows.iter().map(row).collect()
+}
+
+#[test]
+fn the_first_tick_of_a_wait_counts_at_the_head_that_its_successor_tells() {
+    let behind_2 = |since_ms| waits(&[(1, Blocker::Session(2), since_ms)]);
+    let untold = waits(&[(1, Blocker::Untold, 0)]);
+    let ticks = [untold.clone(), untold.clone(), behind_2(2000)];
+    assert_eq!(heads(&ticks), [("2".to_string(), 3)]);
+    // It began between the first and the second.
+    let ticks = [untold.clone(), untold, behind_2(1999)];
+    let expected = [("2".to_string(), 2), ("(unknown)".to_string(), 1)];
+    assert_eq!(heads(&ticks), expected);
+}
+
+#[test]
+fn short_waits_are_a_row_of_their_own() {
+    let hot = waits(&[(1, Blocker::Untold, 0), (2, Blocker::Untold, 0)]);
+    let ticks = [hot.clone(), waits(&[]), hot];
+    assert_eq!(heads(&ticks), [("(unknown)".to_string(), 4)]);
+}
+
+#[test]
+fn a_worker_waits_for_what_another_member_waits_for() {
+    let member = waits(&[(4, Blocker::Session(2), 1), (5, Blocker::Untold, 0)]);
+    assert_eq!(heads(&[member]), [("2".to_string(), 2)]);
+}
+
+#[test]
+fn nobody_waits_longer_than_its_transaction_is_old() {
+    let catalog = catalog();
+    // It began 40 ms into the slot, and the tick was taken at 100.
+    let ticks = [waits(&[(1, Blocker::Session(2), 60)])];
+    let mut spec = Spec::new(&catalog, (BEGIN_MS + 86_400_000) * 1000);
+    spec.at_us = Some((BEGIN_MS + 500) * 1000);
+    let mut answer = Answer::default();
+    let store = store(&ticks, false);
+    run(
+        "blocking",
+        &spec,
+        &store,
+        &AtomicBool::new(false),
+        &mut answer,
+    )
+    .unwrap();
+    let rows = answer.columns(["tree", "waited", "xact_age"]);
+    let age = Value::Interval(60_000);
+    let waiter = [Value::Text("  1".to_string()), age.clone(), age];
+    assert_eq!(rows[1], waiter);
+}
