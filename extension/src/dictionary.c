@@ -218,6 +218,18 @@ dictionary_find_name(const char *bytes, int length, int encoding)
 	return entry;
 }
 
+const char *
+dictionary_bytes(const NameEntry *entry, int *length)
+{
+	if (entry == NULL)
+	{
+		*length = 1;
+		return "?";
+	}
+	*length = entry->key.length;
+	return entry->key.bytes;
+}
+
 uint64
 dictionary_use_name(NameEntry *entry)
 {

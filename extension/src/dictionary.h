@@ -73,6 +73,9 @@ extern NameEntry *dictionary_find_name(const char *bytes, int length,
 									   int encoding);
 extern uint64 dictionary_use_name(NameEntry *entry);
 
+/* The bytes of a name, not terminated; those of NULL are a question mark. */
+extern const char *dictionary_bytes(const NameEntry *entry, int *length);
+
 /* Both at once. */
 extern uint64 dictionary_name(const char *bytes, int length, int encoding);
 extern uint64 dictionary_ascii(const char *text);

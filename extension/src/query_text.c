@@ -9,6 +9,9 @@
  * later stays, and a text may come twice. The sampler makes everybody forget
  * once a day, so that each day's history has its texts.
  *
+ * A role in a database never has more of the ring than is left for others, and
+ * makes no texts once its share of the day is used up (text_share.h).
+ *
  * Locking: the ring is written and emptied under the lock "tacho", which is
  * only ever taken conditionally: nobody waits. The set is atomics without a
  * lock.
@@ -67,12 +70,23 @@ query_text_key(const char *bytes, int length)
 	return key != 0 ? key : 1;
 }
 
-/* The same query id may belong to other texts in other databases. */
+int
+query_text_account(Oid database, Oid user)
+{
+	return hash_combine(murmurhash32(database), murmurhash32(user)) %
+		TEXT_ACCOUNTS;
+}
+
+/*
+ * The same query id may belong to other texts in other databases, and a role
+ * may be allowed to read only the texts of its own.
+ */
 static uint64
-known_key(int64 query_id)
+known_key(int64 query_id, Oid user)
 {
 	uint64		key = (uint64) query_id ^
-		((uint64) MyDatabaseId * UINT64CONST(0x9E3779B97F4A7C15));
+		((uint64) MyDatabaseId * UINT64CONST(0x9E3779B97F4A7C15)) ^
+		((uint64) user * UINT64CONST(0xC2B2AE3D27D4EB4F));
 
 	return key != 0 ? key : 1;
 }
@@ -113,14 +127,18 @@ ring_put(const RingEntry *entry, const char *bytes)
 	return true;
 }
 
-/* Room for the longest text; a guess without the lock. */
+/*
+ * Room for the longest text of an account, which may have as much in the ring
+ * as is left of it; a guess without the lock.
+ */
 static bool
-ring_has_room(void)
+ring_has_room(int account)
 {
 	uint64		used = pg_atomic_read_u64(&tacho_shared->ring_head) -
 		pg_atomic_read_u64(&tacho_shared->ring_tail);
+	uint32		own = pg_atomic_read_u32(&tacho_shared->ring_used[account]);
 
-	return used + 2 * entry_size(QUERY_TEXT_LIMIT) <= RING_BYTES;
+	return used + own + 2 * entry_size(QUERY_TEXT_LIMIT) <= RING_BYTES;
 }
 
 static bool
@@ -132,6 +150,10 @@ ring_offer(const RingEntry *entry, const char *bytes)
 		return false;
 	done = ring_put(entry, bytes);
 	LWLockRelease(tacho_ring_lock);
+	if (done)
+		pg_atomic_fetch_add_u32(&tacho_shared->ring_used[query_text_account(entry->database,
+																			entry->user)],
+								entry->size);
 	return done;
 }
 
@@ -294,16 +316,20 @@ static void
 collect_text(ParseState *pstate, const Query *query, CompatJumble *jumble)
 {
 	uint64		key;
+	int			account;
 
 	if (query->queryId == 0 || tacho_query_text == QUERY_TEXT_OFF ||
 		tacho_shared == NULL || pstate->p_sourcetext == NULL ||
 		IsParallelWorker() ||
 		pg_atomic_read_u32(&tacho_shared->texts_wanted) == 0)
 		return;
-	key = known_key((int64) query->queryId);
+	key = known_key((int64) query->queryId, GetUserId());
 	if (is_known(key))
 		return;
-	if (ring_has_room() &&
+	account = query_text_account(MyDatabaseId, GetUserId());
+	if (pg_atomic_read_u32(&tacho_shared->share_used[account]) != 0)
+		return;
+	if (ring_has_room(account) &&
 		try_offer_text(pstate->p_sourcetext, query, jumble))
 		remember(key);
 	else
@@ -380,6 +406,8 @@ query_text_drain(void (*take) (const QueryText *text))
 	}
 	pg_memory_barrier();
 	pg_atomic_write_u64(&tacho_shared->ring_tail, end);
+	for (int i = 0; i < TEXT_ACCOUNTS; i++)
+		pg_atomic_write_u32(&tacho_shared->ring_used[i], 0);
 	pfree(copy);
 }
 
@@ -390,9 +418,19 @@ query_text_want(bool wanted, bool again)
 	{
 		for (int i = 0; i < KNOWN_TEXTS; i++)
 			pg_atomic_write_u64(&tacho_shared->known[i], 0);
+		for (int i = 0; i < TEXT_ACCOUNTS; i++)
+			pg_atomic_write_u32(&tacho_shared->share_used[i], 0);
 		pg_atomic_fetch_add_u32(&tacho_shared->texts_generation, 1);
 	}
 	pg_atomic_write_u32(&tacho_shared->texts_wanted, wanted);
+}
+
+void
+query_text_share_used(Oid database, Oid user)
+{
+	int			account = query_text_account(database, user);
+
+	pg_atomic_write_u32(&tacho_shared->share_used[account], 1);
 }
 
 void

@@ -43,6 +43,12 @@ extern void query_text_want(bool wanted, bool again);
 extern int64 query_text_dropped(void);
 extern void query_text_drop(void);
 
+/* Number of a role in a database below TEXT_ACCOUNTS. */
+extern int	query_text_account(Oid database, Oid user);
+
+/* Sampler: the role has no room left today, its backends need not try. */
+extern void query_text_share_used(Oid database, Oid user);
+
 /* Key of a text: a hash of its bytes, never 0. */
 extern uint64 query_text_key(const char *bytes, int length);
 

@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "access/xlog.h"
+#include "mb/pg_wchar.h"
 
 #include "activity.h"
 #include "clocks.h"
@@ -26,6 +27,7 @@
 #include "recorder.h"
 #include "schema.h"
 #include "settings.h"
+#include "text_share.h"
 #include "writer.h"
 
 #define TICKS_PER_FRAME		1000
@@ -69,10 +71,8 @@ static int64 lost_frames = 0;
 static UnixMs lost_since = 0;
 static UnixMs lost_until = 0;
 
-/* texts: bytes of this day, and the activity texts that were sent */
+/* texts: the day, and the activity texts that were sent */
 static int64 text_day = -1;
-static int64 text_bytes = 0;
-static int64 frame_text_bytes = 0;	/* of them, in the open frame */
 static bool texts_lost = false; /* in lost frames; once some find room again */
 static SentText sent_texts[SENT_TEXTS];
 static TachoStatus *text_status;
@@ -133,7 +133,7 @@ open_frame(UnixMs base, int64 boot_ms)
 	frame_reset(frame, base);
 	frame_open = true;
 	first_slot = last_slot = 0;
-	frame_text_bytes = 0;
+	text_share_frame();
 	for (int slot = 0; slot < max_held; slot++)
 		held[slot].session = 0;
 	max_held = 0;
@@ -202,11 +202,53 @@ recorder_settings(void)
 	texts_lost |= text_status != NULL && text_status->texts_over_limit > 0;
 }
 
+/* Tells whose texts are cut or left out from now on, once a day. */
+static void
+tell_left_out(Oid database, Oid user)
+{
+	int			role_length;
+	int			name_length;
+	const char *role = dictionary_bytes(processes_role_name(user),
+										&role_length);
+	const char *name = dictionary_bytes(processes_database_name(database),
+										&name_length);
+	char		detail[STATUS_TEXT_SIZE];
+
+	snprintf(detail, sizeof(detail),
+			 "texts of role \"%.*s\" in database \"%.*s\" are cut or left out: its share of tacho.text_limit",
+			 role_length, role, name_length, name);
+	recorder_marker(MARKER_TEXTS_LEFT_OUT, text_now, text_now, 0, detail);
+}
+
 /*
- * A text that the history should have; repeats are the writer's business. The
- * first one that does not fit into the day's share is the last one that
- * backends offer, until there is more room.
+ * The bytes of a text that fit into the day's share of its role, 0 = it is
+ * left out. Sets *whole_length when they are not all.
  */
+static int
+fit_text(Oid database, Oid user, int64 query, int encoding,
+		 const char *bytes, int length, int *whole_length)
+{
+	bool		first;
+	int			fit = text_share_take(database, user,
+									  (uint64) query ^ ((uint64) database << 32),
+									  length, &first);
+
+	if (first)
+		tell_left_out(database, user);
+	if (fit == 0)
+	{
+		text_status->texts_over_limit++;
+		query_text_share_used(database, user);
+	}
+	if (fit == length || fit == 0)
+		return fit;
+	if (*whole_length == 0)
+		*whole_length = length;
+	return PG_VALID_BE_ENCODING(encoding) ?
+		pg_encoding_mbcliplen(encoding, bytes, length, fit) : fit;
+}
+
+/* A text that the history should have; repeats are the writer's business. */
 static void
 put_text(uint64 key, int64 query_id, Oid database, Oid user, int encoding,
 		 const char *bytes, int length, int whole_length)
@@ -216,15 +258,10 @@ put_text(uint64 key, int64 query_id, Oid database, Oid user, int encoding,
 	uint64		database_name;
 	uint64		user_name;
 
-	if (tacho_text_limit > 0 &&
-		text_bytes + length > (int64) tacho_text_limit * 1024)
-	{
-		text_status->texts_over_limit++;
-		query_text_want(false, false);
+	length = fit_text(database, user, query_id != 0 ? query_id : (int64) key,
+					  encoding, bytes, length, &whole_length);
+	if (length == 0)
 		return;
-	}
-	text_bytes += length;
-	frame_text_bytes += length;
 	text_status->texts_taken++;
 	database_name = dictionary_use_name(processes_database_name(database));
 	user_name = dictionary_use_name(processes_role_name(user));
@@ -261,7 +298,7 @@ recorder_texts(UnixMs now, TachoStatus *status)
 	if (day != text_day)
 	{
 		text_day = day;
-		text_bytes = 0;
+		text_share_day();
 		memset(sent_texts, 0, sizeof(sent_texts));
 		query_text_want(true, true);
 	}
@@ -585,8 +622,8 @@ note_lost_frame(TachoStatus *status)
 	lost_frames++;
 	status->frames_lost++;
 	/* its texts come again, which must not use up the day's share */
-	text_bytes -= Min(text_bytes, frame_text_bytes);
-	texts_lost |= frame_text_bytes > 0;
+	texts_lost |= text_share_in_frame();
+	text_share_lost();
 	dictionary_redefine();
 }
 

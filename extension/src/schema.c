@@ -141,6 +141,7 @@ static const SchemaLabel named[] = {
 	{"marker", MARKER_CLOCK_STEP, "clock step"},
 	{"marker", MARKER_FRAMES_LOST, "frames lost"},
 	{"marker", MARKER_INTERVAL_CHANGED, "interval changed"},
+	{"marker", MARKER_TEXTS_LEFT_OUT, "texts left out"},
 };
 
 static void

@@ -70,6 +70,11 @@ shmem_make(TachoShared *shared)
 	pg_atomic_init_u64(&shared->texts_dropped, 0);
 	pg_atomic_init_u64(&shared->ring_head, 0);
 	pg_atomic_init_u64(&shared->ring_tail, 0);
+	for (int i = 0; i < TEXT_ACCOUNTS; i++)
+	{
+		pg_atomic_init_u32(&shared->ring_used[i], 0);
+		pg_atomic_init_u32(&shared->share_used[i], 0);
+	}
 	for (int i = 0; i < KNOWN_TEXTS; i++)
 		pg_atomic_init_u64(&shared->known[i], 0);
 }

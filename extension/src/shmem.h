@@ -25,6 +25,7 @@
 
 #define KNOWN_TEXTS		131072	/* power of two */
 #define RING_BYTES		(1024 * 1024)	/* power of two */
+#define TEXT_ACCOUNTS	1024	/* roles in databases, see query_text.c */
 
 typedef struct TachoShared
 {
@@ -58,6 +59,13 @@ typedef struct TachoShared
 	pg_atomic_uint64 ring_head pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 	pg_atomic_uint64 ring_tail;
 	pg_atomic_uint64 texts_dropped;
+
+	/*
+	 * By account: bytes in the ring, roughly; and whether the day's share is
+	 * used up, so that no more texts are made.
+	 */
+	pg_atomic_uint32 ring_used[TEXT_ACCOUNTS];
+	pg_atomic_uint32 share_used[TEXT_ACCOUNTS];
 
 	pg_atomic_uint64 known[KNOWN_TEXTS] pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 	char		ring[RING_BYTES];

@@ -1,0 +1,105 @@
+/*
+ * text_share.c
+ *	  Who may record how many bytes of texts a day.
+ *
+ * Accounts are found by a hash. Two roles that share one share its room.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "query_text.h"
+#include "settings.h"
+#include "shmem.h"
+#include "text_share.h"
+
+#define PART		256			/* of what is left, the most for one text */
+#define SMALL		256			/* bytes that every text may have */
+#define SEEN_TEXTS	16384		/* power of two */
+
+typedef struct Account
+{
+	int64		used;			/* bytes of this day */
+	int64		in_frame;		/* of them, in the open frame */
+	bool		told;			/* that it had less than it asked for */
+} Account;
+
+static Account accounts[TEXT_ACCOUNTS];
+static int64 used = 0;			/* by all */
+static int64 repeats = 0;		/* of them, by repeats */
+static int64 in_frame = 0;
+
+/* hashes of texts that were recorded today; where they meet the later stays */
+static uint64 seen[SEEN_TEXTS];
+
+void
+text_share_day(void)
+{
+	memset(accounts, 0, sizeof(accounts));
+	memset(seen, 0, sizeof(seen));
+	used = repeats = in_frame = 0;
+}
+
+void
+text_share_frame(void)
+{
+	for (int i = 0; i < TEXT_ACCOUNTS && in_frame > 0; i++)
+		accounts[i].in_frame = 0;
+	in_frame = 0;
+}
+
+bool
+text_share_in_frame(void)
+{
+	return in_frame > 0;
+}
+
+void
+text_share_lost(void)
+{
+	for (int i = 0; i < TEXT_ACCOUNTS && in_frame > 0; i++)
+	{
+		accounts[i].used -= Min(accounts[i].used, accounts[i].in_frame);
+		accounts[i].in_frame = 0;
+	}
+	used -= Min(used, in_frame);
+	in_frame = 0;
+	memset(seen, 0, sizeof(seen));
+}
+
+/* Bytes that a text of this length may have. */
+static int
+most_bytes(const Account *account, bool repeat, int length)
+{
+	int64		limit = (int64) tacho_text_limit * 1024;
+	int64		left = limit - used - account->used;
+
+	if (tacho_text_limit == 0)
+		return length;
+	if (repeat && repeats + length > limit / 4)
+		return 0;
+	if (length <= Max(left / PART, SMALL))
+		return length <= left ? length : 0;
+	return left >= SMALL ? Max(left / PART, SMALL) : 0;
+}
+
+int
+text_share_take(Oid database, Oid user, uint64 query, int length, bool *first)
+{
+	Account    *account = &accounts[query_text_account(database, user)];
+	uint64	   *place = &seen[query & (SEEN_TEXTS - 1)];
+	bool		repeat = *place == query;
+	int			bytes = most_bytes(account, repeat, length);
+
+	*first = bytes < length && !account->told;
+	account->told |= bytes < length;
+	if (bytes > 0)
+		*place = query;
+	account->used += bytes;
+	account->in_frame += bytes;
+	used += bytes;
+	in_frame += bytes;
+	if (repeat)
+		repeats += bytes;
+	return bytes;
+}

@@ -1,0 +1,64 @@
+# Texts are for everybody: a role that records many leaves room for others, and
+# has those of its own whoever ran them first.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use PostgreSQL::Test::Utils;
+use TachoStatus qw(metric wait_for_metric);
+use TachoTest qw(tacho_cluster tacho_session wait_for_marker);
+use Test::More;
+
+my $node = tacho_cluster('shares', interval => '20ms', conf => 'tacho.text_limit = 2MB');
+
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+
+# Runs as a role what sleeps until its text is seen by a reader; returns it.
+sub text_of
+{
+	my ($role, $reader, $sql) = @_;
+	my $session = tacho_session($node, user => $role, app => $role);
+	my @as = (extra_params => [ '-U', $reader ]);
+	my $where = "FROM tacho.samples(application => '$role', wait_event => 'PgSleep', n => 1)";
+
+	$session->send($sql);
+	$node->poll_query_until('postgres',
+		"SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = '$role' AND wait_event = 'PgSleep'");
+	my $ticks = metric($node, 'ticks_taken') + 3;
+	wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks");
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 $where");
+	my $text = $node->safe_psql('postgres', "SELECT query_text $where", @as);
+	sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = '$role'");
+	$session->finish;
+	return $text;
+}
+
+sql(q{
+CREATE ROLE first LOGIN;
+CREATE ROLE second LOGIN;
+CREATE ROLE burst LOGIN;
+CREATE ROLE late LOGIN;
+GRANT USAGE ON SCHEMA tacho TO second;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tacho TO second;
+});
+is(text_of('first', 'postgres', 'SELECT 1, pg_sleep(1000)'), 'SELECT $1, pg_sleep($2)', 'who runs a statement first has its text');
+is(text_of('second', 'second', 'SELECT 2, pg_sleep(1000)'), 'SELECT $1, pg_sleep($2)', 'who runs it later reads it, too');
+
+# 800 texts of 6 kB and more are twice the limit.
+for my $turn (1 .. 4)
+{
+	my $session = tacho_session($node, user => 'burst', app => 'burst');
+	$session->run('SELECT ' . 'NULL,' x (1000 + $_) . ' 1') for 1 .. 400;
+	$session->finish;
+}
+ok(wait_for_marker($node, 'texts left out', 1), 'that texts are cut or left out is marked');
+is(sql(q{SELECT DISTINCT detail FROM tacho.markers() WHERE kind = 'texts left out'}),
+	'texts of role "burst" in database "postgres" are cut or left out: its share of tacho.text_limit',
+	'and whose');
+is(text_of('late', 'postgres', 'SELECT 1, 2, 3, pg_sleep(1000)'),
+	'SELECT $1, $2, $3, pg_sleep($4)', 'others have room for theirs');
+is(text_of('burst', 'postgres', 'SELECT 1, 2, pg_sleep(1000), 3'),
+	'SELECT $1, $2, pg_sleep($3), $4', 'so have short texts of the role itself');
+$node->stop;
+
+done_testing();
