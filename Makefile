@@ -21,7 +21,7 @@ SHELL_SCRIPTS = .ci/run $(wildcard tools/*.sh demo/*.sh bench/*.sh \
 	sql/*.sh sql/test/*.sh sql/test/sh/*.sh extension/test/data/*.sh)
 
 .DEFAULT_GOAL := build
-.PHONY: all installcheck help build program extension install demo demo-stop demo-dsn demo-sql \
+.PHONY: all installcheck quick accept help build program extension install demo demo-stop demo-dsn demo-sql \
 	test test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
 	sanitize bench clean
 
@@ -76,6 +76,19 @@ demo-stop: ## stop the demo's cluster and remove it
 demo-sql: ## the same on a stock server: the SQL edition (sql/demo.sh --stop ends it)
 	@tools/prereq.sh sql
 	@sql/demo.sh
+
+quick: ## what fails most often, in minutes: format, clippy, Rust tests, some servers' tests
+	@tools/prereq.sh lint
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	tools/check-house.sh
+	cargo test --workspace --locked --quiet
+	@$(MAKE) program
+	tools/test-pg.sh readers_ statements_ 010_ 184_
+
+accept: ## take what the regression tests print for what is expected (TEST=readers_answers)
+	@MAKEFLAGS= tools/test-pg.sh -a $(or $(TEST),readers_ statements_) || true
+	@git diff --stat extension/test/expected
 
 test-sql: ## run the tests of the SQL edition alone
 	@tools/prereq.sh sql

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# usage: tools/test-pg.sh [-k] [NAME]...
+# usage: tools/test-pg.sh [-ka] [NAME]...
 #
 # Builds the extension for one PostgreSQL and runs its tests there: pg_regress
 # (extension/test/sql), isolation (test/specs), TAP (test/t). With NAMEs only
-# the tests whose names contain one of them. -k keeps the scratch directory.
+# the tests whose names contain one of them. -k keeps the scratch directory,
+# -a takes what pg_regress printed for what is expected (extension/test/expected).
 #
 # Everything happens on copies in a scratch directory, as a user that servers
 # may run as, with warnings as errors. Tests run side by side (tools/pool.sh), the
@@ -16,10 +17,9 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd -P)
-keep=0
-while getopts k option; do
+keep=0 accept=0; while getopts ka option; do
 	case $option in
-	k) keep=1 ;;
+	k) keep=1 ;; a) accept=1 ;;
 	*) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
 	esac
 done
@@ -38,6 +38,7 @@ if [ -z "${TACHO_SCRATCH:-}" ]; then
 	chmod -R go+rX "$scratch"
 	[ "$(id -u)" != 0 ] || chown -R "$("$here/as-server.sh" --user)" "$scratch"
 	cd "$scratch"
+	[ $accept = 0 ] || trap 'cp -v "$scratch"/out/regress/results/*.out "$here/../extension/test/expected/"; rm -rf "$scratch"' EXIT
 	TACHO_SCRATCH=$scratch "$here/as-server.sh" src/tools/test-pg.sh "$@"
 	exit
 fi
