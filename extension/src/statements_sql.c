@@ -90,13 +90,17 @@ key_to_datums(const StatementCopy *copy, bool with_text, Datum *values,
 	}
 }
 
+/* The last error tells what somebody has just tried: for who sees the text. */
 static void
 tail_to_datums(const StatementCopy *copy, Datum *values, bool *nulls)
 {
-	nulls[0] = copy->last_sqlstate == 0;
+	bool		failed = copy->last_sqlstate != 0 &&
+		statements_may_see(copy->key.user_id);
+
+	nulls[0] = !failed;
 	if (!nulls[0])
 		values[0] = CStringGetTextDatum(unpack_sql_state(copy->last_sqlstate));
-	values[1] = time_or_null(copy->last_error_at, &nulls[1]);
+	values[1] = time_or_null(failed ? copy->last_error_at : 0, &nulls[1]);
 	values[2] = time_or_null(copy->stats_since, &nulls[2]);
 	values[3] = time_or_null(copy->minmax_stats_since, &nulls[3]);
 	values[4] = time_or_null(copy->text_since, &nulls[4]);

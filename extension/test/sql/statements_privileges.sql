@@ -15,6 +15,17 @@ select r.rolname, s.queryid is null as hidden, s.query, s.calls
 	where s.query ~ 'as of_' or r.rolname = 'regress_alice'
 	order by r.rolname, s.query collate "C";
 select count(*) from tacho.statements(false) where query is not null;
+-- nor what last failed, of a statement or outside of one
+select 1 / (bob - bob) as bob from (select 1 as bob) b;
+selec 1;
+set role regress_alice;
+select count(*) as failed, count(last_sqlstate) as states, count(last_error_at) as times
+	from tacho.statements s join pg_roles r on r.oid = s.userid
+	where r.rolname = 'regress_bob' and s.errors > 0;
+set role regress_bob;
+select last_sqlstate, last_error_at <= now() as seen
+	from tacho.statements s join pg_roles r on r.oid = s.userid
+	where r.rolname = 'regress_bob' and s.errors > 0 order by 1;
 -- not for everybody
 select tacho.statements_reset();
 select tacho.install_pg_stat_statements();
