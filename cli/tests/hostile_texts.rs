@@ -274,7 +274,7 @@ fn outside_of_code(line: &str) -> String {
             }
             from += next + run;
         }
-        rest = &body[end.expect("a code span that ends")..];
+        rest = &body[end.unwrap()..];
     }
     out + rest
 }
