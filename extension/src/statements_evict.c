@@ -15,7 +15,9 @@
  * there is no room at all, every visit takes one.
  *
  * Sweeping begins at 95 percent of the limit, a few entries for each new one,
- * so that it hardly ever has to be done while there is no room at all. After
+ * so that it hardly ever has to be done while there is no room at all. Then
+ * one statement pays for one rotation at most: where all entries have been used
+ * meanwhile, the one with the fewest chances goes. After
  * the limit was lowered, each new entry pays for looking at SWEEP entries or so,
  * within what is reserved, until the number of entries has come down.
  *
@@ -33,15 +35,27 @@
 #define SWEEP 64				/* slots it looks at for one new entry */
 #define VICTIMS 4				/* to evict for one new entry */
 #define GENTLE_ONE_OF 8			/* visits that cost a used entry a chance */
-#define ROTATIONS (USAGE_MAX + 2)	/* without success before giving up */
+
+/* What a sweep saw of the entry in a slot. */
+typedef struct Seen
+{
+	StatementEntry *entry;		/* NULL = none */
+	uint64		generation;
+	uint8		usage;			/* after the visit */
+} Seen;
 
 /*
- * Evicts an entry unless it has been used meanwhile or somebody is at it. Its
- * counters go to the accumulator of its database.
+ * Evicts the entry that was seen unless it has more than `usage` chances now,
+ * or somebody is at it. Its counters go to the accumulator of its database.
+ *
+ * The slot may have gone to another entry since it was looked at, even to one
+ * of the same partition. Generations are never given out twice, so the
+ * generation tells, once it cannot change.
  */
 static bool
-evict(StatementEntry *entry)
+evict(const Seen *seen, uint8 usage)
 {
+	StatementEntry *entry = seen->entry;
 	Counters	counters;
 	int64		recorded[HISTORY_COLUMNS] = {0};
 	const int64 *known;
@@ -51,8 +65,9 @@ evict(StatementEntry *entry)
 
 	if (!LWLockConditionalAcquire(partition_lock(hash), LW_EXCLUSIVE))
 		return false;
-	if (entry->hash != hash || pg_atomic_read_u64(&entry->generation) == 0 ||
-		entry->usage > 0 || is_accumulator(&entry->key) ||
+	if (entry->hash != hash ||
+		pg_atomic_read_u64(&entry->generation) != seen->generation ||
+		entry->usage > usage || is_accumulator(&entry->key) ||
 		!entry_lock_stripes(entry))
 	{
 		LWLockRelease(partition_lock(hash));
@@ -60,7 +75,7 @@ evict(StatementEntry *entry)
 	}
 	counters_init(&counters);
 	database_id = entry->key.database_id;
-	known = recorded_of(entry, pg_atomic_read_u64(&entry->generation));
+	known = recorded_of(entry, seen->generation);
 	if (known)
 		memcpy(recorded, known, sizeof(recorded));
 	entry_remove(entry, &counters, &text);
@@ -101,28 +116,43 @@ one_of_many(void)
 	return (state >> 16) % GENTLE_ONE_OF == 0;
 }
 
+/* Visits an entry: takes a chance from it, or evicts it and returns true. */
+static bool
+visit(Seen *seen)
+{
+	if (seen->usage == 0)
+		return evict(seen, 0);
+	seen->entry->usage = --seen->usage;
+	return false;
+}
+
 /*
  * Evicts up to `wanted` entries and returns how many it has. `gently`: used
- * ones keep most chances.
+ * ones keep most chances. `least`, unless NULL, is kept at the visited entry
+ * that has the fewest chances left.
  */
 static int
-sweep(int wanted, bool gently)
+sweep(int wanted, bool gently, Seen *least)
 {
 	int			evicted = 0;
 
 	for (int i = 0; i < SWEEP && evicted < wanted; i++)
 	{
 		StatementEntry *entry = &statements_memory.entries[next_slot()];
-		uint8		usage = entry->usage;	/* others change it meanwhile */
+		Seen		seen = {
+			.entry = entry,
+			.generation = pg_atomic_read_u64(&entry->generation),
+			.usage = entry->usage,	/* others change it meanwhile */
+		};
 
-		if (pg_atomic_read_u64(&entry->generation) == 0)
+		if (seen.generation == 0 ||
+			(seen.usage > 1 && gently && !one_of_many()))
 			continue;
-		if (usage > 1 && gently && !one_of_many())
-			continue;
-		if (usage > 0)
-			entry->usage = usage - 1;
-		else if (evict(entry))
+		if (visit(&seen))
 			evicted++;
+		else if (least && !is_accumulator(&entry->key) &&
+				 (least->entry == NULL || seen.usage < least->usage))
+			*least = seen;
 	}
 	return evicted;
 }
@@ -136,10 +166,10 @@ static void
 sweep_beyond(uint32 entries)
 {
 	uint32		slots = pg_atomic_read_u32(&statements_memory.shared->slots.untouched);
-	int			evicted = sweep(SWEEP, false);
+	int			evicted = sweep(SWEEP, false, NULL);
 
 	for (uint32 n = slots / entries; n > 1 && evicted < 2; n--)
-		evicted += sweep(SWEEP - evicted, false);
+		evicted += sweep(SWEEP - evicted, false, NULL);
 }
 
 bool
@@ -148,8 +178,8 @@ statements_make_room(void)
 	StatementsShared *shared = statements_memory.shared;
 	uint32		limit = statements_limit();
 	uint32		low = limit - limit / 20;
-	uint32		patience = ROTATIONS *
-		(pg_atomic_read_u32(&shared->slots.untouched) / SWEEP + 1);
+	uint32		patience = pg_atomic_read_u32(&shared->slots.untouched) / SWEEP + 1;
+	Seen		least = {NULL};
 
 	for (;;)
 	{
@@ -158,7 +188,7 @@ statements_make_room(void)
 		if (entries <= limit)
 		{
 			if (entries > low)
-				sweep(VICTIMS, true);
+				sweep(VICTIMS, true, NULL);
 			return true;
 		}
 		/* up to SWEEP more may be other backends that come and go here */
@@ -170,7 +200,12 @@ statements_make_room(void)
 		}
 		pg_atomic_sub_fetch_u32(&shared->entries, 1);
 		if (patience-- == 0)
-			return false;
-		sweep(VICTIMS, false);
+			break;
+		sweep(VICTIMS, false, &least);
 	}
+	if (least.entry == NULL || !evict(&least, USAGE_MAX))
+		return false;
+	/* that room is ours, whoever else came meanwhile */
+	pg_atomic_add_fetch_u32(&shared->entries, 1);
+	return true;
 }

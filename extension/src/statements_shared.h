@@ -248,15 +248,21 @@ is_accumulator(const StatementKey *key)
 
 /*
  * Stripe lock. Nothing may be called between a successful trylock and the
- * unlock.
+ * unlock. Readers take an even `change` for counters at rest: the odd value
+ * has to be seen before anything that is written under the lock. A
+ * compare-and-exchange alone does not see to that on ARM: its store may be
+ * passed by later ones.
  */
 static inline bool
 stripe_trylock(Stripe *stripe)
 {
 	uint32		change = pg_atomic_read_u32(&stripe->change);
 
-	return (change & 1) == 0 &&
-		pg_atomic_compare_exchange_u32(&stripe->change, &change, change + 1);
+	if ((change & 1) != 0 ||
+		!pg_atomic_compare_exchange_u32(&stripe->change, &change, change + 1))
+		return false;
+	pg_write_barrier();
+	return true;
 }
 
 static inline void
