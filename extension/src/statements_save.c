@@ -44,6 +44,7 @@
 
 #define DUMP_FILE	"pg_stat/tacho_statements.stat"
 #define SAVE_FILE	"pg_stat_tmp/tacho_statements.stat"
+#define RESTART_S	5				/* after the saver has ended */
 #define MAGIC		0x3154534f48434154	/* "TACHOST1", little-endian */
 
 #define COUNTER_WORDS	(sizeof(Counters) / sizeof(uint64))
@@ -91,15 +92,23 @@ typedef struct Output
 {
 	FILE	   *file;
 	pg_crc32c	crc;
-	bool		failed;
+	int			error;			/* errno of the first failure, 0 = none */
 } Output;
+
+/* A call has failed and set errno. */
+static void
+note_error(Output *output)
+{
+	if (output->error == 0)
+		output->error = errno ? errno : EIO;
+}
 
 static void
 put(Output *output, const void *bytes, Size size)
 {
 	COMP_CRC32C(output->crc, bytes, size);
 	if (fwrite(bytes, 1, size, output->file) != size)
-		output->failed = true;
+		note_error(output);
 }
 
 static void
@@ -157,7 +166,7 @@ put_all(Output *output)
 	head.stats_reset = info.stats_reset;
 	head.saved_at = GetCurrentTimestamp();
 	put(output, &head, sizeof(head));
-	while (!output->failed && statements_read(&reader, &copy))
+	while (output->error == 0 && statements_read(&reader, &copy))
 	{
 		if (!worth_saving(&copy))
 			continue;
@@ -179,16 +188,21 @@ write_file(const char *path, bool durable)
 
 	snprintf(draft, sizeof(draft), "%s.new", path);
 	output.file = AllocateFile(draft, PG_BINARY_W);
-	if (output.file != NULL)
+	if (output.file == NULL)
+		note_error(&output);
+	else
 	{
 		INIT_CRC32C(output.crc);
 		put_all(&output);
 		if (FreeFile(output.file) != 0)
-			output.failed = true;
+			note_error(&output);
 	}
-	if (output.file == NULL || output.failed ||
+	if (output.error == 0 &&
 		(durable ? durable_rename(draft, path, LOG) : rename(draft, path)) != 0)
+		note_error(&output);
+	if (output.error != 0)
 	{
+		errno = output.error;
 		ereport(LOG,
 				(errcode_for_file_access(),
 				 errmsg("could not write file \"%s\": %m", path)));
@@ -312,7 +326,10 @@ read_file(const char *path, Size *size)
 	{
 		*size = status.st_size;
 		bytes = malloc(*size + 1);
-		if (bytes && fread(bytes, 1, *size, file) != *size)
+		/* one that has become shorter is found to be damaged */
+		if (bytes)
+			*size = fread(bytes, 1, *size, file);
+		if (bytes && ferror(file))
 		{
 			free(bytes);
 			bytes = NULL;
@@ -410,7 +427,7 @@ statements_save_init(void)
 
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
 	worker.bgw_start_time = BgWorkerStart_PostmasterStart;
-	worker.bgw_restart_time = 60;
+	worker.bgw_restart_time = RESTART_S;
 	strlcpy(worker.bgw_name, "tacho saver", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "tacho saver", BGW_MAXLEN);
 	strlcpy(worker.bgw_library_name, TACHO_PREFIX, BGW_MAXLEN);
@@ -473,5 +490,6 @@ statements_saver_main(Datum arg)
 		}
 		CHECK_FOR_INTERRUPTS();
 	}
-	proc_exit(0);
+	/* not 0: a saver that somebody has terminated is to be started again */
+	proc_exit(1);
 }

@@ -31,6 +31,9 @@ _PG_init(void)
 		return;
 
 	settings_init();
+	/* what pg_upgrade executes is nobody's load, and its files are not ours */
+	if (IsBinaryUpgrade)
+		return;
 	shmem_init();
 	EnableQueryId();
 	query_text_init();

@@ -67,12 +67,28 @@ is($node->safe_psql('postgres', $calls), $saved, 'after a crash of a process as 
 is($node->safe_psql('postgres', $restored), 'select $1 as known:true, select $1, $2 as known:true, select $1, $2, $3 as later:true',
 	'... and marked as loaded');
 
+# a saver that somebody ends comes back
+my $saver = q{from pg_stat_activity where backend_type = 'tacho saver'};
+my $first = $node->safe_psql('postgres', "select pid, pg_terminate_backend(pid) is not null $saver") =~ s/\|.*//r;
+ok($node->poll_query_until('postgres', "select count(*) = 1 $saver and pid <> $first"), 'a terminated saver is started again');
+
+# under pg_upgrade nothing is counted, loaded or saved
+$node->stop;
+my $kept = slurp_file($dump);
+command_ok(['pg_ctl', '-D', $data, '-l', $node->logfile, '-o', '-b', '-w', 'start'], 'a server as pg_upgrade starts it');
+is($node->safe_psql('postgres', "select count(*) $saver"), 0, '... has no saver');
+is($node->safe_psql('postgres', q{select count(*) from pg_shmem_allocations where name like 'tacho%'}), 0, '... and no memory of ours');
+command_ok(['pg_ctl', '-D', $data, '-w', 'stop'], '... and stops');
+ok(slurp_file($dump) eq $kept, '... with the statistics as they were');
+$node->start;
+is($node->safe_psql('postgres', $calls), $saved, '... for the next start to load');
+
 # a shutdown that cannot write its dump leaves what was saved last
 mkdir "$dump.new" or die;
 my $end = -s $node->logfile;
 $node->stop;
 rmdir "$dump.new" or die;
-like(slurp_file($node->logfile, $end), qr{could not write file "pg_stat/tacho_statements.stat"}, 'a dump that cannot be written is told');
+like(slurp_file($node->logfile, $end), qr{could not write file "pg_stat/tacho_statements.stat": Is a directory}, 'a dump that cannot be written is told');
 $node->start;
 is($node->safe_psql('postgres', $calls), $saved, '... and the last save is loaded instead');
 
