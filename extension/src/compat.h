@@ -62,10 +62,12 @@ compat_wait_event(uint32 *cache, const char *name)
 #if PG_VERSION_NUM >= 170000
 #define compat_status_slots()	(MaxBackends + NUM_AUXILIARY_PROCS)
 #define compat_my_slot()		((int) MyProcNumber)
+#define compat_proc_slot(proc)	((int) GetNumberFromPGProc(proc))
 #define compat_slot_proc(slot)	GetPGProcByNumber(slot)
 #else
 #define compat_status_slots()	(MaxBackends + NUM_AUXPROCTYPES)
 #define compat_my_slot()		(MyBackendId - 1)
+#define compat_proc_slot(proc)	((proc)->backendId - 1)
 #define compat_slot_proc(slot)	((PGPROC *) NULL)
 #endif
 

@@ -20,16 +20,19 @@
 #include "postgres.h"
 
 #include "access/parallel.h"
+#include "access/xact.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "optimizer/planner.h"
 #include "parser/analyze.h"
 #include "storage/ipc.h"
+#include "storage/proc.h"
 #include "tcop/utility.h"
 #include "utils/backend_status.h"
 #include "utils/memutils.h"
 
+#include "executed.h"
 #include "hooks.h"
 #include "secrets.h"
 #include "settings.h"
@@ -64,8 +67,14 @@ static emit_log_hook_type previous_emit_log = NULL;
 static int	level = 0;
 static int	plan_level = 0;
 
-/* the error on its way to the client is that of a statement */
-static bool error_of_statement = false;
+/*
+ * Where the latest error left a statement of the top level: in the message
+ * from the client that began then (0 = none) and in a subtransaction. While
+ * both are the same, the error is on its way to the client. One that somebody
+ * has caught is not: that ended its subtransaction.
+ */
+static TimestampTz error_message = 0;
+static SubTransactionId error_subxact;
 
 /* an EXECUTE of the top level has not started its statement yet */
 static bool execute_pending = false;
@@ -131,19 +140,33 @@ store(uint64 query_id, const StatementDelta *delta, const char *string,
 static inline void
 error_leaves(void)
 {
-	if (level == 0)
-		error_of_statement = true;
+	if (level > 0)
+		return;
+	error_message = GetCurrentStatementStartTimestamp();
+	error_subxact = GetCurrentSubTransactionId();
+}
+
+/* Whether the error that is reported left a statement. */
+static inline bool
+error_of_statement(void)
+{
+	return error_message != 0 &&
+		error_message == GetCurrentStatementStartTimestamp() &&
+		error_subxact == GetCurrentSubTransactionId();
 }
 
 /* Counts a failure. Where error_leaves() may be called. */
 static void
 store_failure(uint64 query_id, const char *string, int location, int length)
 {
+	StatementKey key;
+	StatementSource source = {string, location, length, NULL};
 	StatementDelta delta;
 
 	usage_clear(&delta);
 	usage_failed(&delta, geterrcode());
-	store(query_id, &delta, string, location, length);
+	make_key(&key, query_id);
+	statements_add_failure(&key, &delta, &source);
 }
 
 /* ---- executions ---- */
@@ -334,12 +357,29 @@ on_planner(COMPAT_PLANNER_PARAMS)
 	return result;
 }
 
-/* The statement of an EXECUTE is what the session is seen to execute. */
+/*
+ * The load of an EXECUTE is that of its statement. Others go on seeing what
+ * the server reports: the EXECUTE.
+ */
 static void
 report_executed(uint64 query_id)
 {
 	execute_pending = false;
-	pgstat_report_query_id(query_id, true);
+	executed_set(pgstat_get_my_query_id(), query_id);
+}
+
+/* Parallel workers add to the entry of their statement: there has to be one. */
+static void
+expect_workers(const QueryDesc *query)
+{
+	const PlannedStmt *plan = query->plannedstmt;
+	StatementKey key;
+	StatementSource source = {
+		query->sourceText, plan->stmt_location, plan->stmt_len, NULL
+	};
+
+	make_key(&key, plan->queryId);
+	statements_remember(&key, &source);
 }
 
 static void
@@ -367,8 +407,11 @@ on_executor_start(QueryDesc *queryDesc, int eflags)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	if (counted)
-		execution_follow(queryDesc);
+	if (!counted)
+		return;
+	execution_follow(queryDesc);
+	if (queryDesc->plannedstmt->parallelModeNeeded && level == 0)
+		expect_workers(queryDesc);
 }
 
 static void
@@ -380,22 +423,40 @@ call_run(COMPAT_RUN_PARAMS)
 		standard_ExecutorRun(COMPAT_RUN_ARGS);
 }
 
+/* The top level statement of a parallel worker's leader. */
+static uint64
+statement_of_leader(uint64 reported)
+{
+	PGPROC	   *leader = MyProc->lockGroupLeader;
+
+	return leader == NULL ? reported
+		: executed_in(compat_proc_slot(leader), reported);
+}
+
 /*
  * The share of a parallel worker. Its blocks and WAL are in the leader's
- * numbers; the operating system's are not, so they are added here. The query
- * identifier of a worker is that of the leader's top level statement.
+ * numbers; the operating system's are not, so they are added here.
+ *
+ * The query identifier of a worker is what the leader reports, which is of its
+ * top level statement, and belongs to the user of that: not to the owner of a
+ * function that the statement may be in. The leader makes the entry; where it
+ * has none, the worker has nothing to add to.
  */
 static void
 run_in_worker(COMPAT_RUN_PARAMS)
 {
-	uint64		query_id = queryDesc->plannedstmt->queryId;
+	uint64		reported = queryDesc->plannedstmt->queryId;
+	uint64		query_id = statement_of_leader(reported);
 	bool		counted = query_id != 0 && wanted(level) && level == 0 &&
 		tacho_statements_cpu != STATEMENTS_CPU_OFF;
 	StatementKey key;
 	StatementDelta delta;
 	UsageStart	start;
 
+	if (level == 0 && query_id != reported)
+		executed_set(reported, query_id);
 	make_key(&key, query_id);
+	key.user_id = GetOuterUserId();
 	usage_clear(&delta);
 	usage_begin(&start, (UsageDraw) {counted, counted});
 	level++;
@@ -406,12 +467,14 @@ run_in_worker(COMPAT_RUN_PARAMS)
 	PG_FINALLY();
 	{
 		level--;
+		if (level == 0)
+			executed_clear();
 	}
 	PG_END_TRY();
 	usage_end(&start, &delta);
 	delta.groups &= GROUP_cpu;
 	if (counted)
-		statements_add(&key, &delta, NULL);
+		statements_add_if_there(&key, &delta);
 }
 
 static void
@@ -481,7 +544,7 @@ on_executor_end(QueryDesc *queryDesc)
 	Execution  *execution = execution_find(queryDesc);
 	PlannedStmt *plan = queryDesc->plannedstmt;
 
-	error_of_statement = false;
+	error_message = 0;
 	if (execution && plan->queryId != 0 && tracked(level))
 	{
 		usage_executor(&execution->delta, queryDesc);
@@ -592,12 +655,21 @@ run_utility(UTILITY_PARAMS)
 	}
 	PG_END_TRY();
 	level--;
-	error_of_statement = false;
+	error_message = 0;
 	usage_clear(&delta);
 	ms = usage_end(&start, &delta);
 	usage_executed(&delta, ms, utility_rows(qc), draw);
 	store(query_id, &delta, text.string, text.location, text.length);
 	command_text_free(&text);
+}
+
+/* A command is through; of the top level, it may have been an EXECUTE. */
+static inline void
+forget_execute(void)
+{
+	execute_pending = false;
+	if (level == 0)
+		executed_clear();
 }
 
 /* A command that is not counted; `nests`: what it executes is not top level. */
@@ -612,14 +684,14 @@ pass_utility(bool nests, UTILITY_PARAMS)
 	PG_CATCH();
 	{
 		level -= nests;
-		execute_pending = false;
+		forget_execute();
 		error_leaves();
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 	level -= nests;
-	execute_pending = false;
-	error_of_statement = false;
+	forget_execute();
+	error_message = 0;
 }
 
 static void
@@ -655,7 +727,7 @@ on_emit_log(ErrorData *edata)
 		previous_emit_log(edata);
 	if (edata->elevel != ERROR)
 		return;
-	if (!error_of_statement && MyProc != NULL && OidIsValid(MyDatabaseId) &&
+	if (!error_of_statement() && MyProc != NULL && OidIsValid(MyDatabaseId) &&
 		tracked(0))
 	{
 		StatementKey key;
@@ -664,9 +736,9 @@ on_emit_log(ErrorData *edata)
 		make_key(&key, 0);
 		usage_clear(&delta);
 		usage_failed(&delta, edata->sqlerrcode);
-		statements_add(&key, &delta, NULL);
+		statements_add_failure(&key, &delta, NULL);
 	}
-	error_of_statement = false;
+	error_message = 0;
 }
 
 /* ---- setting up ---- */
@@ -704,6 +776,7 @@ on_shmem_request(void)
 	if (previous_shmem_request)
 		previous_shmem_request();
 	statements_shmem_request();
+	executed_shmem_request();
 }
 
 static void
@@ -711,6 +784,7 @@ on_shmem_startup(void)
 {
 	if (previous_shmem_startup)
 		previous_shmem_startup();
+	executed_shmem_startup();
 	if (statements_shmem_startup() && !IsUnderPostmaster)
 		statements_save_startup();
 	install_hooks();

@@ -22,6 +22,7 @@
 
 #include "port/atomics.h"
 
+#include "executed.h"
 #include "session_scan.h"
 
 #define SCAN_TRIES		100
@@ -156,7 +157,7 @@ read_status(SessionRow *row, const volatile PgBackendStatus *entry)
 	row->state_change = entry->st_state_start_timestamp;
 	row->database = entry->st_databaseid;
 	row->user = entry->st_userid;
-	row->query_id = (int64) entry->st_query_id;
+	row->query_id = (int64) executed_in(row->slot, entry->st_query_id);
 	row->plan_id = compat_plan_id(entry);
 	row->progress_command = entry->st_progress_command;
 	row->progress_relation = entry->st_progress_command_target;

@@ -55,6 +55,9 @@ typedef enum
 
 static CacheSlot cache[CACHE_SETS][CACHE_WAYS] pg_attribute_aligned(STATEMENTS_CACHE_LINE);
 
+/* an error is being handled: locks are tried, not waited for */
+static bool hurried = false;
+
 /* ---- stripes ---- */
 
 static inline StripeGroup *
@@ -188,6 +191,24 @@ entry_promote(StatementEntry *entry, uint64 generation)
 	if (promoted)
 		pg_atomic_add_fetch_u64(&statements_memory.shared->promotions, 1);
 	return promoted;
+}
+
+/* Takes the lock of a partition; hurried, tries for half a millisecond. */
+static bool
+partition_acquire(LWLock *lock, LWLockMode mode)
+{
+	if (!hurried)
+	{
+		LWLockAcquire(lock, mode);
+		return true;
+	}
+	for (int attempt = 0; attempt < 10; attempt++)
+	{
+		if (LWLockConditionalAcquire(lock, mode))
+			return true;
+		pg_usleep(50);
+	}
+	return false;
 }
 
 /* ---- adding ---- */
@@ -408,14 +429,17 @@ entry_init(StatementEntry *entry, const StatementKey *key, uint32 hash,
 
 /*
  * Puts a filled slot into the index; if another backend was faster, returns
- * that one's entry instead and *was_new is false.
+ * that one's entry instead and *was_new is false. NULL if the lock was not to
+ * be had.
  */
 static StatementEntry *
 entry_link(StatementEntry *entry, uint64 *generation, bool *was_new)
 {
 	StatementEntry *other;
 
-	LWLockAcquire(partition_lock(entry->hash), LW_EXCLUSIVE);
+	*was_new = false;
+	if (!partition_acquire(partition_lock(entry->hash), LW_EXCLUSIVE))
+		return NULL;
 	other = chain_find(&entry->key, entry->hash);
 	*was_new = other == NULL;
 	if (other == NULL)
@@ -528,20 +552,29 @@ entry_create(const StatementKey *key, uint32 hash,
 	return entry;
 }
 
+/* Finds an entry. False if its lock was not to be had. */
+static bool
+entry_find(const StatementKey *key, uint32 hash, StatementEntry **entry,
+		   uint64 *generation)
+{
+	if (!partition_acquire(partition_lock(hash), LW_SHARED))
+		return false;
+	*entry = chain_find(key, hash);
+	if (*entry)
+		*generation = pg_atomic_read_u64(&(*entry)->generation);
+	LWLockRelease(partition_lock(hash));
+	return true;
+}
+
 /* Finds or makes the entry. NULL if there is no room for it. */
 static StatementEntry *
 entry_get(const StatementKey *key, const StatementSource *source,
 		  uint64 *generation)
 {
 	uint32		hash = statement_hash(key);
-	StatementEntry *entry;
+	StatementEntry *entry = NULL;
 
-	LWLockAcquire(partition_lock(hash), LW_SHARED);
-	entry = chain_find(key, hash);
-	if (entry)
-		*generation = pg_atomic_read_u64(&entry->generation);
-	LWLockRelease(partition_lock(hash));
-	if (entry == NULL)
+	if (entry_find(key, hash, &entry, generation) && entry == NULL)
 		entry = entry_create(key, hash, source, generation);
 	return entry;
 }
@@ -552,9 +585,10 @@ entry_take_text(StatementEntry *entry, uint64 generation, uint32 first,
 				int length, bool normalized)
 {
 	TimestampTz now = GetCurrentTimestamp();
+	LWLock	   *lock = partition_lock(entry->hash);
+	bool		locked = partition_acquire(lock, LW_EXCLUSIVE);
 
-	LWLockAcquire(partition_lock(entry->hash), LW_EXCLUSIVE);
-	if (pg_atomic_read_u64(&entry->generation) == generation &&
+	if (locked && pg_atomic_read_u64(&entry->generation) == generation &&
 		entry->wants_text)
 	{
 		entry->text_first = first;
@@ -565,7 +599,8 @@ entry_take_text(StatementEntry *entry, uint64 generation, uint32 first,
 		entry->normalized = normalized;
 		first = 0;
 	}
-	LWLockRelease(partition_lock(entry->hash));
+	if (locked)
+		LWLockRelease(lock);
 	text_free(first);
 }
 
@@ -648,6 +683,26 @@ statements_add(const StatementKey *key, const StatementDelta *delta,
 								delta->counters.calls);
 }
 
+void
+statements_add_failure(const StatementKey *key, const StatementDelta *delta,
+					   const StatementSource *source)
+{
+	hurried = true;
+	statements_add(key, delta, source);
+	hurried = false;
+}
+
+void
+statements_add_if_there(const StatementKey *key, const StatementDelta *delta)
+{
+	StatementEntry *entry = NULL;
+	uint64		generation;
+	bool		frequent;
+
+	if (entry_find(key, statement_hash(key), &entry, &generation) && entry)
+		(void) entry_add(entry, generation, delta, &frequent);
+}
+
 /* The entry that takes what is evicted of a database; made when missing. */
 static StatementEntry *
 accumulator_get(Oid database_id, uint64 *generation)
@@ -655,16 +710,11 @@ accumulator_get(Oid database_id, uint64 *generation)
 	StatementsShared *shared = statements_memory.shared;
 	StatementKey key = {.database_id = database_id, .toplevel = true};
 	uint32		hash = statement_hash(&key);
-	StatementEntry *entry;
+	StatementEntry *entry = NULL;
 	uint32		number;
 	bool		was_new;
 
-	LWLockAcquire(partition_lock(hash), LW_SHARED);
-	entry = chain_find(&key, hash);
-	if (entry)
-		*generation = pg_atomic_read_u64(&entry->generation);
-	LWLockRelease(partition_lock(hash));
-	if (entry)
+	if (!entry_find(&key, hash, &entry, generation) || entry)
 		return entry;
 
 	/* the last one is for all databases that have none of their own */
@@ -701,7 +751,8 @@ accumulate(StatementEntry *entry, uint64 generation,
 	AddResult	result;
 	bool		frequent;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	if (!partition_acquire(lock, LW_EXCLUSIVE))
+		return ADD_BUSY;
 	result = try_stripes(entry, generation, delta, 0, &frequent);
 	if (result == ADD_DONE && recorded)
 		recorded_add(entry, generation, recorded);

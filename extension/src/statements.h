@@ -120,6 +120,18 @@ extern void statements_add(const StatementKey *key,
 						   const StatementSource *source);
 
 /*
+ * The same while an error is being handled, for counting that. Its locks are
+ * only ever tried: the process may hold others.
+ */
+extern void statements_add_failure(const StatementKey *key,
+								   const StatementDelta *delta,
+								   const StatementSource *source);
+
+/* Adds `delta` to the entry `key`, or nothing where there is none. */
+extern void statements_add_if_there(const StatementKey *key,
+									const StatementDelta *delta);
+
+/*
  * Makes the entry `key` with its normalised text, or gives it the text it
  * lacks. Does nothing when it has one. Never raises an error.
  */

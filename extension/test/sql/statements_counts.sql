@@ -111,10 +111,10 @@ select calls = (select sum(b) from unnest(histogram) b) as all_calls,
 		mean_exec_time = total_exec_time / calls as mean, stddev_exec_time
 	from tacho.statements where query ~ '^select pg_sleep';
 
--- an EXECUTE is seen executing its statement
+-- others see what the server reports: the EXECUTE, which is not counted
 prepare looking as select query_id from pg_stat_activity where pid = pg_backend_pid();
 execute looking \gset
-select query from tacho.statements where queryid = :query_id and toplevel;
+select :query_id <> 0 as reported, count(*) from tacho.statements where queryid = :query_id;
 deallocate looking;
 
 drop view public.seen;

@@ -93,6 +93,15 @@ sql(q{set tacho.statements_track = none; do $$ begin perform 1 / 0; exception wh
 $node->psql('postgres', q{set tacho.statements_track_utility = off; do $$ begin perform 1 / 0; exception when others then null; end $$; selec 1}, on_error_stop => 0);
 is((split /\n/, outside())[-1], "$me|postgres||||0|3|42601", 'an error that was caught hides no later one');
 
+# ... nor one that was caught where no statement is executed any more
+sql(q{create table late (a int);
+create function on_late() returns trigger language plpgsql as $$ begin perform fails(0); return new; exception when others then return new; end $$;
+create constraint trigger late after insert on late deferrable initially deferred for each row execute function on_late();
+select tacho.statements_reset()});
+$node->psql('postgres', "insert into late values (1);\nselec 1;", on_error_stop => 0);
+is(row('^insert into late', 'calls, errors'), '1|0', 'an error at commit was caught');
+is((split /\n/, outside())[-1], "$me|postgres||||0|1|42601", '... and hides no later one');
+
 # depth
 sql('select tacho.statements_reset()');
 is(sql('select deep(200)'), 200, 'nesting far deeper than 64');
@@ -134,6 +143,22 @@ cmp_ok($workers, '>', $alone / 2, 'the CPU time of parallel workers is in their 
 my $force = sql('show server_version_num') >= 160000 ? 'debug_parallel_query' : 'force_parallel_mode';
 is(sql("set $force = regress; select sum(calls) from tacho.statements where query ~ '^select count.* from big'"),
 	1, 'the view inside a parallel worker');
+# in a function of somebody else, workers count for who called it, and make no entry
+my $parallel = 'set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0; set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off';
+sql(q{create role owner; grant select on big to owner;
+create function work() returns bigint language plpgsql security definer as $$ declare n bigint; begin select count(md5(md5(g::text))) into n from big; return n; end $$;
+alter function work owner to owner});
+sql("select tacho.statements_reset(); set tacho.statements_track = top; $parallel; select work()");
+is(sql(q{select string_agg(r.rolname || ' ' || coalesce(query, '?') || ' ' || calls, ', ') from tacho.statements s
+	join pg_roles r on r.oid = userid where (query is null or query ~ 'work') and query !~ 'tacho|^set'}),
+	"$me select work() 1", 'no entry of the owner of a function for its parallel workers');
+
+# the workers of an EXECUTE work for its statement
+sql("select tacho.statements_reset(); $parallel; prepare counting as select count(md5(md5(g::text))) from big; execute counting");
+my ($calls3, $executed) = split /\|/, row('count.md5', 'calls, user_time + system_time');
+is($calls3, 1, 'one execution of an EXECUTE');
+cmp_ok($executed, '>', $alone / 2, '... and the CPU time of its workers');
+is(sql(q{select count(*) from tacho.statements where query is null and queryid is not null}), 0, '... which made no entry of their own');
 $node->stop;
 unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal/, 'no process died');
 done_testing();

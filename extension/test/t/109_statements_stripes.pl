@@ -8,6 +8,8 @@ use FindBin;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use TachoStatements qw(statements_cluster pgbench_script run_pgbench);
+use TachoTest qw(tacho_session);
+use Time::HiRes 'usleep';
 
 my $extension = "$FindBin::RealBin/../..";
 my $library = PostgreSQL::Test::Utils::tempdir() . '/stripes.so';
@@ -23,6 +25,9 @@ sub sql { return $node->safe_psql('postgres', $_[0]) }
 
 sql("create function stripes_lock(bigint, int) returns int strict language c as '$library'");
 sql("create function stripes_unlock(bigint) returns void strict language c as '$library'");
+sql("create function stripes_hold(bigint, text, int) returns bool strict language c as '$library'");
+sql("create function stripes_hot() returns void language c as '$library'");
+sql("create function stripes_hand() returns bigint language c as '$library'");
 sql("create function stripes_used(bigint) returns int strict language c as '$library'");
 
 sub query_id { return sql("select queryid from tacho.statements where query ~ '^with $_[0] '") }
@@ -97,6 +102,47 @@ my $sum = sql($all);
 sql(join ';', map { "with other$_ as (select 1) select from other$_" } 1 .. 3000);
 is(sql("select count(*) from tacho.statements where queryid = $gone"), 0, 'a statement with eight stripes was evicted');
 is(sql($all), $sum + 1 + 3000 + 1, '... and nothing was lost: entries + evicted + skipped = executed');
+
+# a statement fails while the lock of its partition is held: its client is told
+# at once, as is one that fails outside of statements
+sql('select tacho.statements_reset()');
+sql(q{create or replace function fails() returns int language plpgsql as $$ begin raise 'failed'; end $$});
+
+sub fails_meanwhile
+{
+	my ($statement, $id, $name) = @_;
+	my $file = PostgreSQL::Test::Utils::tempdir() . "/$name";
+	my $holder = tacho_session($node);
+	my ($code, $out, $error);
+
+	$holder->send("select 'came: ' || stripes_hold($id, '$file', $PostgreSQL::Test::Utils::timeout_default)");
+	usleep(10_000) until -e "$file.held";
+	($code, $out, $error) = $node->psql('postgres', $statement);
+	append_to_file($file, 'go on');
+	$holder->finish;
+	like($holder->{out}, qr/came: true/, "$name: told while the lock is held");
+	return $error;
+}
+$node->psql('postgres', 'select fails()');
+$node->psql('postgres', 'selec');
+like(fails_meanwhile('select fails()', sql(q{select queryid from tacho.statements where query = 'select fails()'}), 'failure'),
+	qr/failed/, 'the error of the statement');
+like(fails_meanwhile('selec', 0, 'syntax'), qr/syntax error/, 'the error outside of statements');
+is(sql(q{select errors from tacho.statements where query = 'select fails()'}), 1, 'what cannot be counted then is left out');
+
+# no room, and every entry used all the time: one statement pays for one
+# rotation of the clock at most, and is counted
+my $most = 0;
+$before = info('skipped');
+my $hands = sql(join '', map { "select stripes_hot(); select 'from ' || stripes_hand();
+	with new$_ as (select 1) select from new$_; select 'to ' || stripes_hand();" } 1 .. 330);
+while ($hands =~ /from (\d+)\s+to (\d+)/g)
+{
+	$most = $2 - $1 if $2 - $1 > $most;
+}
+cmp_ok($most, '>=', 300, 'all entries were looked at');
+cmp_ok($most, '<=', 300 + 64 + 4 * 64, '... once');
+is(info('skipped'), $before, '... and every statement was counted');
 
 $node->stop;
 unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal/, 'no process died');

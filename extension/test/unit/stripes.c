@@ -5,14 +5,19 @@
  *	  which builds it; not part of the extension.
  *
  * A stripe's lock is a bit that belongs to no process, so one statement takes
- * it and another one gives it back.
+ * it and another one gives it back. The lock of a partition belongs to the
+ * process that holds it.
  *
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 
 /* the way into the shared memory, with settings that do not matter here */
 #include "statements_memory.c"
@@ -21,6 +26,9 @@ PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(stripes_lock);
 PG_FUNCTION_INFO_V1(stripes_unlock);
 PG_FUNCTION_INFO_V1(stripes_used);
+PG_FUNCTION_INFO_V1(stripes_hold);
+PG_FUNCTION_INFO_V1(stripes_hot);
+PG_FUNCTION_INFO_V1(stripes_hand);
 
 int			tacho_statements_max = 100;
 int			tacho_statements_max_reserved = 0;
@@ -97,6 +105,50 @@ stripes_unlock(PG_FUNCTION_ARGS)
 		if (pg_atomic_read_u32(&stripe->change) & 1)
 			stripe_unlock(stripe);
 	PG_RETURN_VOID();
+}
+
+/*
+ * Holds the lock of the partition of a query's entry (of what is of no query:
+ * 0) until a file is there, or for so many seconds. True if the file came.
+ */
+Datum
+stripes_hold(PG_FUNCTION_ARGS)
+{
+	LWLock	   *lock = partition_lock(entry_of(PG_GETARG_INT64(0))->hash);
+	char	   *path = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	char	   *held = psprintf("%s.held", path);
+	int			tries = PG_GETARG_INT32(2) * 1000;
+	bool		came = false;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	close(open(held, O_CREAT | O_WRONLY, 0600));
+	while (!came && tries-- > 0)
+	{
+		pg_usleep(1000);
+		came = access(path, F_OK) == 0;
+	}
+	LWLockRelease(lock);
+	PG_RETURN_BOOL(came);
+}
+
+/* Gives all entries as many chances as one can have. */
+Datum
+stripes_hot(PG_FUNCTION_ARGS)
+{
+	if (!statements_active())
+		statements_shmem_startup();
+	for (uint32 i = 0; i < pg_atomic_read_u32(&statements_memory.shared->slots.untouched); i++)
+		statements_memory.entries[i].usage = USAGE_MAX;
+	PG_RETURN_VOID();
+}
+
+/* Slots that sweeps have been given so far. */
+Datum
+stripes_hand(PG_FUNCTION_ARGS)
+{
+	if (!statements_active())
+		statements_shmem_startup();
+	PG_RETURN_INT64(pg_atomic_read_u32(&statements_memory.shared->hand));
 }
 
 /* Number of the stripes that have counted executions. */

@@ -1,0 +1,100 @@
+/*
+ * executed.c
+ *	  The statement behind an EXECUTE of the top level.
+ *
+ * A place for each process, which only that writes, without a lock: `reported`
+ * is 0 while the other word changes, and a reader takes what it finds only for
+ * the identifier that the process reports. A process that ended in the middle
+ * leaves its words behind; they would hold for the same EXECUTE of the next
+ * session in its slot, until that has started its statement.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+
+#include "compat.h"
+#include "executed.h"
+
+#define AREA "tacho executed"
+
+typedef struct Place
+{
+	pg_atomic_uint64 reported;	/* 0 = nothing is set */
+	pg_atomic_uint64 query_id;
+} Place;
+
+static Place *places = NULL;	/* by slot; NULL = nobody sets anything */
+static bool is_set = false;		/* by this process */
+
+void
+executed_shmem_request(void)
+{
+	RequestAddinShmemSpace(mul_size(sizeof(Place), compat_status_slots()));
+}
+
+void
+executed_shmem_startup(void)
+{
+	bool		found;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	places = ShmemInitStruct(AREA, mul_size(sizeof(Place), compat_status_slots()),
+							 &found);
+	for (int slot = 0; !found && slot < compat_status_slots(); slot++)
+	{
+		pg_atomic_init_u64(&places[slot].reported, 0);
+		pg_atomic_init_u64(&places[slot].query_id, 0);
+	}
+	LWLockRelease(AddinShmemInitLock);
+}
+
+static Place *
+place_of(int slot)
+{
+	return places == NULL || slot < 0 || slot >= compat_status_slots() ? NULL
+		: &places[slot];
+}
+
+void
+executed_set(uint64 reported, uint64 query_id)
+{
+	Place	   *place = place_of(compat_my_slot());
+
+	if (place == NULL || reported == 0)
+		return;
+	pg_atomic_write_u64(&place->reported, 0);
+	pg_write_barrier();
+	pg_atomic_write_u64(&place->query_id, query_id);
+	pg_write_barrier();
+	pg_atomic_write_u64(&place->reported, reported);
+	is_set = true;
+}
+
+void
+executed_clear(void)
+{
+	if (is_set)
+		pg_atomic_write_u64(&place_of(compat_my_slot())->reported, 0);
+	is_set = false;
+}
+
+uint64
+executed_in(int slot, uint64 reported)
+{
+	Place	   *place = place_of(slot);
+	uint64		query_id;
+
+	if (place == NULL || reported == 0 ||
+		pg_atomic_read_u64(&place->reported) != reported)
+		return reported;
+	pg_read_barrier();
+	query_id = pg_atomic_read_u64(&place->query_id);
+	pg_read_barrier();
+	return pg_atomic_read_u64(&place->reported) == reported ? query_id : reported;
+}
