@@ -76,6 +76,28 @@ is_due(int64 wall_us)
 	return due;
 }
 
+/* The history goes on over a reset; who compares it with the statistics is told. */
+static void
+mark_reset(TimestampTz at, TimestampTz *seen, const char *detail)
+{
+	if (*seen != -1 && at != *seen)
+		recorder_marker(MARKER_STATISTICS_RESET,
+						(at + TACHO_EPOCH_OFFSET_US) / 1000, 0, 0, detail);
+	*seen = at;
+}
+
+static void
+mark_resets(void)
+{
+	static TimestampTz everything = -1; /* not looked at yet */
+	static TimestampTz some = -1;
+
+	mark_reset(statements_reset_at(), &everything,
+			   "statistics of all statements were reset");
+	mark_reset(statements_partial_reset_at(), &some,
+			   "statistics of some statements were reset");
+}
+
 /* Columns of the counters, in the order of a row's values. */
 static const uint8 *
 column_ids(void)
@@ -208,7 +230,9 @@ statements_turn(int64 wall_us, int64 boot_us, TachoStatus *status)
 		statements_set_recorded_at(0);
 		return;
 	}
-	if (!pass.running && is_due(wall_us))
+	mark_resets();
+	if (!pass.running &&
+		(is_due(wall_us) || (statements_want_record() && writer_has_room())))
 		begin_pass(wall_us, boot_us);
 	run_pass(TURN_US, status);
 }

@@ -145,11 +145,18 @@ entry_remove(StatementEntry *entry, Counters *counters, uint32 *text)
 void
 entry_release(StatementEntry *entry, uint32 text)
 {
+	entry_release_text(entry, text);
+	pool_push(&statements_memory.shared->slots, statements_memory.next_free,
+			  entry - statements_memory.entries + 1);
+}
+
+/* All but the slot, which is not free yet. */
+void
+entry_release_text(StatementEntry *entry, uint32 text)
+{
 	bool		accumulator = is_accumulator(&entry->key);
 
 	text_free(text);
-	pool_push(&statements_memory.shared->slots, statements_memory.next_free,
-			  entry - statements_memory.entries + 1);
 	if (accumulator)
 		pg_atomic_sub_fetch_u32(&statements_memory.shared->accumulators, 1);
 	else
@@ -193,8 +200,7 @@ entry_promote(StatementEntry *entry, uint64 generation)
 	return promoted;
 }
 
-/* Takes the lock of a partition; hurried, tries for half a millisecond. */
-static bool
+bool
 partition_acquire(LWLock *lock, LWLockMode mode)
 {
 	if (!hurried)
@@ -427,12 +433,7 @@ entry_init(StatementEntry *entry, const StatementKey *key, uint32 hash,
 	counters_init(&entry->stripe.counters);
 }
 
-/*
- * Puts a filled slot into the index; if another backend was faster, returns
- * that one's entry instead and *was_new is false. NULL if the lock was not to
- * be had.
- */
-static StatementEntry *
+StatementEntry *
 entry_link(StatementEntry *entry, uint64 *generation, bool *was_new)
 {
 	StatementEntry *other;
@@ -479,6 +480,8 @@ slot_take(void)
 	if (statements_make_room())
 	{
 		number = pool_pop(&shared->slots, statements_memory.next_free);
+		while (number == 0 && leaving_reclaim())
+			number = pool_pop(&shared->slots, statements_memory.next_free);
 		if (number == 0)
 			pg_atomic_sub_fetch_u32(&shared->entries, 1);
 	}
@@ -552,8 +555,7 @@ entry_create(const StatementKey *key, uint32 hash,
 	return entry;
 }
 
-/* Finds an entry. False if its lock was not to be had. */
-static bool
+bool
 entry_find(const StatementKey *key, uint32 hash, StatementEntry **entry,
 		   uint64 *generation)
 {
@@ -701,87 +703,4 @@ statements_add_if_there(const StatementKey *key, const StatementDelta *delta)
 
 	if (entry_find(key, statement_hash(key), &entry, &generation) && entry)
 		(void) entry_add(entry, generation, delta, &frequent);
-}
-
-/* The entry that takes what is evicted of a database; made when missing. */
-static StatementEntry *
-accumulator_get(Oid database_id, uint64 *generation)
-{
-	StatementsShared *shared = statements_memory.shared;
-	StatementKey key = {.database_id = database_id, .toplevel = true};
-	uint32		hash = statement_hash(&key);
-	StatementEntry *entry = NULL;
-	uint32		number;
-	bool		was_new;
-
-	if (!entry_find(&key, hash, &entry, generation) || entry)
-		return entry;
-
-	/* the last one is for all databases that have none of their own */
-	if (pg_atomic_add_fetch_u32(&shared->accumulators, 1) >= ACCUMULATORS &&
-		database_id != InvalidOid)
-	{
-		pg_atomic_sub_fetch_u32(&shared->accumulators, 1);
-		return accumulator_get(InvalidOid, generation);
-	}
-	number = pool_pop(&shared->slots, statements_memory.next_free);
-	if (number == 0)
-	{
-		pg_atomic_sub_fetch_u32(&shared->accumulators, 1);
-		return NULL;
-	}
-	entry_init(&statements_memory.entries[number - 1], &key, hash,
-			   GetCurrentTimestamp());
-	entry = entry_link(&statements_memory.entries[number - 1], generation,
-					   &was_new);
-	if (!was_new)
-		entry_release(&statements_memory.entries[number - 1], 0);
-	return entry;
-}
-
-/*
- * Adds to counters of the evicted and to what the history has of them at one
- * time: all who do so hold the lock of the partition, so no stripe is busy.
- */
-static AddResult
-accumulate(StatementEntry *entry, uint64 generation,
-		   const StatementDelta *delta, const int64 *recorded)
-{
-	LWLock	   *lock = partition_lock(entry->hash);
-	AddResult	result;
-	bool		frequent;
-
-	if (!partition_acquire(lock, LW_EXCLUSIVE))
-		return ADD_BUSY;
-	result = try_stripes(entry, generation, delta, 0, &frequent);
-	if (result == ADD_DONE && recorded)
-		recorded_add(entry, generation, recorded);
-	LWLockRelease(lock);
-	return result;
-}
-
-/*
- * Adds the counters of an evicted entry to those of its database; `recorded`
- * is what the history has of them, or NULL.
- */
-void
-statements_accumulate(Oid database_id, const Counters *counters,
-					  const int64 *recorded)
-{
-	StatementDelta delta = {.groups = GROUP_ALL, .histogram_bucket = -1};
-	AddResult	result = ADD_STALE;
-
-	delta.counters = *counters;
-	for (int attempt = 0; result != ADD_DONE && attempt < 8; attempt++)
-	{
-		uint64		generation;
-		StatementEntry *entry = accumulator_get(database_id, &generation);
-
-		if (entry == NULL)
-			break;
-		result = accumulate(entry, generation, &delta, recorded);
-	}
-	if (result != ADD_DONE)
-		pg_atomic_add_fetch_u64(&statements_memory.shared->skipped,
-								counters->calls);
 }

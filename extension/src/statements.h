@@ -167,6 +167,14 @@ extern uint32 statements_slots(void);
  */
 extern bool statements_record(uint32 slot, StatementRow *row);
 
+/*
+ * Whether a record should come soon, as many slots wait for one; the latest
+ * resets, 0 = none, of everything and of some entries.
+ */
+extern bool statements_want_record(void);
+extern TimestampTz statements_reset_at(void);
+extern TimestampTz statements_partial_reset_at(void);
+
 /* A number that is another one when anything was counted, evicted or reset. */
 extern uint64 statements_state(void);
 

@@ -250,6 +250,7 @@ reset_slot(uint32 slot, const ResetFilter *filter, TimestampTz now)
 	uint64		generation = pg_atomic_read_u64(&entry->generation);
 	LWLock	   *lock = partition_lock(entry->hash);
 	ResetResult result = RESET_NONE;
+	bool		leaves = false;
 	uint32		text = 0;
 
 	if (generation == 0 || !matches(&entry->key, filter))
@@ -267,11 +268,17 @@ reset_slot(uint32 slot, const ResetFilter *filter, TimestampTz now)
 	}
 	else
 	{
-		entry_remove(entry, NULL, &text);
+		Counters	counters;
+
+		counters_init(&counters);
+		entry_remove(entry, &counters, &text);
+		leaves = entry_leaves(entry, generation, &counters);
 		result = RESET_DONE;
 	}
 	LWLockRelease(lock);
-	if (result == RESET_DONE && !filter->minmax_only)
+	if (leaves)
+		entry_release_text(entry, text);
+	else if (result == RESET_DONE && !filter->minmax_only)
 		entry_release(entry, text);
 	return result;
 }
@@ -302,7 +309,21 @@ statements_reset(Oid user_id, Oid database_id, uint64 query_id,
 		pg_atomic_write_u64(&shared->skipped, 0);
 		pg_atomic_write_u64(&shared->stats_reset, now);
 	}
+	else if (!minmax_only)
+		pg_atomic_write_u64(&shared->partial_reset, now);
 	return now;
+}
+
+TimestampTz
+statements_reset_at(void)
+{
+	return pg_atomic_read_u64(&statements_memory.shared->stats_reset);
+}
+
+TimestampTz
+statements_partial_reset_at(void)
+{
+	return pg_atomic_read_u64(&statements_memory.shared->partial_reset);
 }
 
 /* ---- restoring ---- */

@@ -8,7 +8,11 @@
  * ended; values restored from a file count as recorded; and eviction, which
  * moves counters to those of the database, moves with them what was recorded.
  * So the sum of all rows is what was counted, whatever happens in between.
- * Only a reset loses what was counted since the last record.
+ *
+ * An entry that a reset removes while the history lacks some of its counters
+ * keeps its slot until the next record has taken them: nobody finds it any
+ * more, it is "leaving". Where slots are wanted before, the accumulator of its
+ * database owes the history what was left: then it stands with the evicted.
  *
  * A row is never negative: a value that is behind what was recorded (by the
  * rounding of times that were added up in another order) waits until it has
@@ -21,6 +25,8 @@
 #include "postgres.h"
 
 #include "statements_shared.h"
+
+#define NEVER PG_UINT64_MAX		/* what changes() does not return */
 
 static Recorded *
 recorded_slot(const StatementEntry *entry)
@@ -58,6 +64,18 @@ recorded_add(const StatementEntry *entry, uint64 generation,
 
 	for (int i = 0; i < HISTORY_COLUMNS; i++)
 		recorded->values[i] += values[i];
+}
+
+void
+recorded_take(const StatementEntry *entry, uint64 generation,
+			  const int64 *values)
+{
+	Recorded   *recorded = recorded_get(entry, generation);
+
+	for (int i = 0; i < HISTORY_COLUMNS; i++)
+		recorded->values[i] -= values[i];
+	/* to be looked at again, though nothing was added to the entry */
+	recorded->change = NEVER;
 }
 
 void
@@ -123,18 +141,20 @@ statements_state(void)
 	return state + pg_atomic_read_u64(&statements_memory.shared->skipped);
 }
 
-/* What was added since the last record, which it becomes. True if any. */
+/* What the history lacks of an entry that has counted so much. True if any. */
 static bool
-advance(Recorded *recorded, const Counters *counters, int64 *added)
+lacking(const StatementEntry *entry, uint64 generation,
+		const Counters *counters, int64 *values)
 {
+	const int64 *recorded = recorded_of(entry, generation);
 	int64		any = 0;
 
-	counters_to_history(counters, added);
+	counters_to_history(counters, values);
 	for (int i = 0; i < HISTORY_COLUMNS; i++)
 	{
-		added[i] = Max(added[i] - recorded->values[i], 0);
-		recorded->values[i] += added[i];
-		any |= added[i];
+		if (recorded)
+			values[i] = Max(values[i] - recorded[i], 0);
+		any |= values[i];
 	}
 	return any != 0;
 }
@@ -151,7 +171,74 @@ record(StatementEntry *entry, uint64 generation, StatementRow *row)
 	pg_read_barrier();
 	entry_copy(entry, generation, &copy);
 	row->key = copy.key;
-	return advance(recorded, &copy.counters, row->values);
+	if (!lacking(entry, generation, &copy.counters, row->values))
+		return false;
+	recorded_add(entry, generation, row->values);
+	return true;
+}
+
+/* ---- entries that were reset ---- */
+
+bool
+entry_leaves(StatementEntry *entry, uint64 generation, const Counters *counters)
+{
+	StatementRow unused;
+
+	if (statements_recorded_at() == 0 ||
+		!lacking(entry, generation, counters, unused.values))
+		return false;
+	entry->stripe.counters = *counters;
+	pg_atomic_add_fetch_u32(&statements_memory.shared->leaving, 1);
+	pg_write_barrier();
+	pg_atomic_write_u64(&entry->leaving, generation);
+	return true;
+}
+
+/*
+ * Takes what is left in a slot and frees it. False when there is nothing, or
+ * somebody else was faster.
+ */
+static bool
+take_leaving(StatementEntry *entry, StatementRow *row)
+{
+	uint64		generation = pg_atomic_read_u64(&entry->leaving);
+
+	if (generation == 0 ||
+		!pg_atomic_compare_exchange_u64(&entry->leaving, &generation, 0))
+		return false;
+	row->key = entry->key;
+	(void) lacking(entry, generation, &entry->stripe.counters, row->values);
+	pg_atomic_sub_fetch_u32(&statements_memory.shared->leaving, 1);
+	pool_push(&statements_memory.shared->slots, statements_memory.next_free,
+			  entry - statements_memory.entries + 1);
+	return true;
+}
+
+bool
+leaving_reclaim(void)
+{
+	static uint32 at = 0;
+	uint32		slots = statements_slots();
+	StatementRow row;
+
+	if (pg_atomic_read_u32(&statements_memory.shared->leaving) == 0)
+		return false;
+	for (uint32 looked = 0; looked < slots; looked++)
+	{
+		if (!take_leaving(&statements_memory.entries[at++ % slots], &row))
+			continue;
+		statements_owe(row.key.database_id, row.values);
+		return true;
+	}
+	return false;
+}
+
+bool
+statements_want_record(void)
+{
+	StatementsShared *shared = statements_memory.shared;
+
+	return pg_atomic_read_u32(&shared->leaving) > shared->reserved / 8;
 }
 
 bool
@@ -163,8 +250,9 @@ statements_record(uint32 slot, StatementRow *row)
 	LWLock	   *lock = partition_lock(entry->hash);
 	bool		any = false;
 
-	if (generation == 0 || (recorded->generation == generation &&
-							recorded->change == changes(entry)))
+	if (generation == 0)
+		return take_leaving(entry, row);
+	if (recorded->generation == generation && recorded->change == changes(entry))
 		return false;
 	if (!LWLockConditionalAcquire(lock, LW_SHARED))
 		return false;

@@ -5,8 +5,10 @@
  * Slab. Entries live in an array that is never unmapped or reused for
  * anything else, so that a stale slot number is always safe to look at. An
  * entry is in use while its generation is not 0; generations are never given
- * out twice. Slots are taken from the free list, then from the untouched end
- * (zeroed by the operating system when the segment was made).
+ * out twice. One that is not in use may be leaving: it belongs to who sets
+ * `leaving` to 0 by compare-and-exchange, and then frees it. Slots are taken
+ * from the free list, then from the untouched end (zeroed by the operating
+ * system when the segment was made).
  *
  * Locks, in the order in which they may be nested:
  * 1. Partition lock (LWLock, by hash): protects the chains of the index, and
@@ -64,6 +66,7 @@ typedef struct StatementEntry
 {
 	StatementKey key;
 	pg_atomic_uint64 generation;	/* 0 = not in use */
+	pg_atomic_uint64 leaving;	/* generation it had, see statements_record.c */
 	TimestampTz stats_since;
 	TimestampTz minmax_stats_since;
 	TimestampTz text_since;
@@ -129,9 +132,11 @@ typedef struct StatementsShared
 	pg_atomic_uint64 promotions;
 	pg_atomic_uint64 last_eviction;	/* TimestampTz, 0 = never */
 	pg_atomic_uint64 stats_reset;	/* TimestampTz */
+	pg_atomic_uint64 partial_reset; /* TimestampTz, 0 = never; of some entries */
 	pg_atomic_uint64 recorded_at;	/* clock_boot_us(), 0 = long ago */
 	pg_atomic_uint32 entries;
 	pg_atomic_uint32 accumulators;
+	pg_atomic_uint32 leaving;	/* slots; not in use, and not free */
 	pg_atomic_uint32 chunks_used;
 	pg_atomic_uint32 hand;		/* of the clock */
 	pg_atomic_uint32 text_hand; /* of that for texts */
@@ -175,11 +180,32 @@ extern void entry_unlock_stripes(StatementEntry *entry);
 extern void entry_remove(StatementEntry *entry, Counters *counters,
 						 uint32 *text);
 extern void entry_release(StatementEntry *entry, uint32 text);
+extern void entry_release_text(StatementEntry *entry, uint32 text);
 extern void entry_init(StatementEntry *entry, const StatementKey *key,
 					   uint32 hash, TimestampTz now);
 extern bool entry_link_new(StatementEntry *entry);
+
+/*
+ * Takes the lock of a partition. While an error is being counted it is tried
+ * for half a millisecond: false if it was not to be had.
+ */
+extern bool partition_acquire(LWLock *lock, LWLockMode mode);
+
+/* Finds an entry, NULL = there is none. False without the lock. */
+extern bool entry_find(const StatementKey *key, uint32 hash,
+					   StatementEntry **entry, uint64 *generation);
+
+/*
+ * Puts a filled slot into the index; if another backend was faster, returns
+ * that one's entry instead and *was_new is false. NULL without the lock.
+ */
+extern StatementEntry *entry_link(StatementEntry *entry, uint64 *generation,
+								  bool *was_new);
+
+/* statements_evicted.c; contracts are there. */
 extern void statements_accumulate(Oid database_id, const Counters *counters,
 								  const int64 *recorded);
+extern void statements_owe(Oid database_id, const int64 *values);
 
 /*
  * statements_read.c: all but the text. Partition lock held. False if not all
@@ -190,14 +216,30 @@ extern bool entry_copy(StatementEntry *entry, uint64 generation,
 
 /*
  * statements_record.c. Partition lock held exclusively, or no other process
- * there. What the history has of an entry, NULL = nothing; adding to it;
- * making it all the entry has.
+ * there. What the history has of an entry, NULL = nothing; adding to it and
+ * taking from it; making it all the entry has.
  */
 extern const int64 *recorded_of(const StatementEntry *entry,
 								uint64 generation);
 extern void recorded_add(const StatementEntry *entry, uint64 generation,
 						 const int64 *values);
+extern void recorded_take(const StatementEntry *entry, uint64 generation,
+						  const int64 *values);
 extern void recorded_all(StatementEntry *entry);
+
+/*
+ * Keeps the slot of an entry that a reset has just removed if the history
+ * lacks any of its counters: the next record takes them and frees the slot.
+ * False if there is nothing to keep. Same lock.
+ */
+extern bool entry_leaves(StatementEntry *entry, uint64 generation,
+						 const Counters *counters);
+
+/*
+ * Frees a slot that waits for the next record, when there is no other; the
+ * history gets its counters with those of the evicted. False if there is none.
+ */
+extern bool leaving_reclaim(void);
 
 /*
  * statements_evict.c: true if there is room for one more entry, which the

@@ -149,6 +149,39 @@ $executed += bench($script, 2, 35);
 recorded();
 is(history('sum(calls)'), $executed, 'a reset is no difference');
 
+# nor does it lose what was counted just before
+my $other = pgbench_script($node, 'other', "SELECT count(*) FROM pg_proc WHERE oid > 0;\n");
+my $others = 0;
+for (1 .. 8)
+{
+	$others += bench($other, 2, 10);
+	$node->safe_psql('postgres', 'SELECT tacho.statements_reset()');
+}
+$executed += $others;
+recorded();
+is(history('sum(calls)'), $executed, 'what was counted before a reset is in the history');
+is(history("sum(calls) FILTER (WHERE query_text ~ 'FROM pg_proc')"), $others, '... with its statement');
+ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM tacho.markers(since => '2000-01-01')
+	WHERE kind = 'statistics reset' AND detail = 'statistics of all statements were reset'"), 'a reset is marked');
+$executed += bench($other, 2, 10);
+$node->safe_psql('postgres', q{SELECT tacho.statements_reset(0, 0, queryid) FROM tacho.statements WHERE query ~ 'FROM pg_proc'});
+ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM tacho.markers(since => '2000-01-01')
+	WHERE kind = 'statistics reset' AND detail = 'statistics of some statements were reset'"), '... one of a statement as such');
+recorded();
+is(history('sum(calls)'), $executed, '... and loses nothing');
+
+# resets of a full table, more than there are slots for what is not recorded
+for (1 .. 5)
+{
+	$node->safe_psql('app', $statements);
+	$node->safe_psql('postgres', 'SELECT tacho.statements_reset()');
+	$executed += 400;
+}
+$node->safe_psql('app', $statements);
+$executed += 400;
+recorded();
+is(history('sum(calls)'), $executed, 'resets of a full table lose nothing');
+
 # a killed server: what a file brings back was recorded before
 $executed += bench($script, 2, 20);
 recorded();

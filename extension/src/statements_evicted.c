@@ -1,0 +1,123 @@
+/*
+ * statements_evicted.c
+ *	  What evicted entries had counted: one entry for each database.
+ *
+ * Whoever adds to these entries, or takes from what the history has of them,
+ * holds the lock of the partition exclusively.
+ *
+ * Locking rules: statements_shared.h.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "utils/timestamp.h"
+
+#include "statements_shared.h"
+
+/* The entry that takes what is evicted of a database; made when missing. */
+static StatementEntry *
+accumulator_get(Oid database_id, uint64 *generation)
+{
+	StatementsShared *shared = statements_memory.shared;
+	StatementKey key = {.database_id = database_id, .toplevel = true};
+	uint32		hash = statement_hash(&key);
+	StatementEntry *entry = NULL;
+	uint32		number;
+	bool		was_new;
+
+	if (!entry_find(&key, hash, &entry, generation) || entry)
+		return entry;
+
+	/* the last one is for all databases that have none of their own */
+	if (pg_atomic_add_fetch_u32(&shared->accumulators, 1) >= ACCUMULATORS &&
+		database_id != InvalidOid)
+	{
+		pg_atomic_sub_fetch_u32(&shared->accumulators, 1);
+		return accumulator_get(InvalidOid, generation);
+	}
+	number = pool_pop(&shared->slots, statements_memory.next_free);
+	if (number == 0)
+	{
+		pg_atomic_sub_fetch_u32(&shared->accumulators, 1);
+		return NULL;
+	}
+	entry_init(&statements_memory.entries[number - 1], &key, hash,
+			   GetCurrentTimestamp());
+	entry = entry_link(&statements_memory.entries[number - 1], generation,
+					   &was_new);
+	if (!was_new)
+		entry_release(&statements_memory.entries[number - 1], 0);
+	return entry;
+}
+
+/*
+ * Adds to counters of the evicted and to what the history has of them at one
+ * time: all who do so hold the lock of the partition, so no stripe is busy.
+ */
+static bool
+accumulate(StatementEntry *entry, uint64 generation,
+		   const Counters *counters, const int64 *recorded)
+{
+	LWLock	   *lock = partition_lock(entry->hash);
+	bool		added;
+
+	if (!partition_acquire(lock, LW_EXCLUSIVE))
+		return false;
+	added = pg_atomic_read_u64(&entry->generation) == generation &&
+		stripe_trylock(&entry->stripe);
+	if (added)
+	{
+		counters_merge(&entry->stripe.counters, counters, GROUP_ALL);
+		stripe_unlock(&entry->stripe);
+		if (recorded)
+			recorded_add(entry, generation, recorded);
+	}
+	LWLockRelease(lock);
+	return added;
+}
+
+/*
+ * Adds the counters of an evicted entry to those of its database; `recorded`
+ * is what the history has of them, or NULL.
+ */
+void
+statements_accumulate(Oid database_id, const Counters *counters,
+					  const int64 *recorded)
+{
+	bool		added = false;
+
+	for (int attempt = 0; !added && attempt < 8; attempt++)
+	{
+		uint64		generation;
+		StatementEntry *entry = accumulator_get(database_id, &generation);
+
+		if (entry == NULL)
+			break;
+		added = accumulate(entry, generation, counters, recorded);
+	}
+	if (!added)
+		pg_atomic_add_fetch_u64(&statements_memory.shared->skipped,
+								counters->calls);
+}
+
+/*
+ * The counters of a database's evicted owe the history `values`: these come
+ * with the next record, and nobody sees them counted.
+ */
+void
+statements_owe(Oid database_id, const int64 *values)
+{
+	uint64		generation;
+	StatementEntry *entry = accumulator_get(database_id, &generation);
+	LWLock	   *lock;
+
+	if (entry == NULL)
+		return;
+	lock = partition_lock(entry->hash);
+	if (!partition_acquire(lock, LW_EXCLUSIVE))
+		return;
+	if (pg_atomic_read_u64(&entry->generation) == generation)
+		recorded_take(entry, generation, values);
+	LWLockRelease(lock);
+}
