@@ -69,6 +69,7 @@ is($node->safe_psql('postgres', $restored), 'select $1 as known:true, select $1,
 
 # a saver that somebody ends comes back
 my $saver = q{from pg_stat_activity where backend_type = 'tacho saver'};
+$node->poll_query_until('postgres', "select count(*) = 1 $saver") or die 'there is no saver';
 my $first = $node->safe_psql('postgres', "select pid, pg_terminate_backend(pid) is not null $saver") =~ s/\|.*//r;
 ok($node->poll_query_until('postgres', "select count(*) = 1 $saver and pid <> $first"), 'a terminated saver is started again');
 

@@ -141,7 +141,8 @@ while ($hands =~ /from (\d+)\s+to (\d+)/g)
 	$most = $2 - $1 if $2 - $1 > $most;
 }
 cmp_ok($most, '>=', 300, 'all entries were looked at');
-cmp_ok($most, '<=', 300 + 64 + 4 * 64, '... once');
+# each of the three statements may have needed room: those that look were evicted, too
+cmp_ok($most, '<=', 3 * (300 + 64 + 2 * 16), '... once for a statement');
 is(info('skipped'), $before, '... and every statement was counted');
 
 $node->stop;
