@@ -16,6 +16,7 @@
 #include "port/atomics.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
+#include "storage/proc.h"
 #include "storage/shmem.h"
 
 #include "compat.h"
@@ -97,4 +98,13 @@ executed_in(int slot, uint64 reported)
 	query_id = pg_atomic_read_u64(&place->query_id);
 	pg_read_barrier();
 	return pg_atomic_read_u64(&place->reported) == reported ? query_id : reported;
+}
+
+uint64
+executed_in_leader(uint64 reported)
+{
+	PGPROC	   *leader = MyProc->lockGroupLeader;
+
+	return leader == NULL ? reported
+		: executed_in(compat_proc_slot(leader), reported);
 }

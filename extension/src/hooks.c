@@ -423,16 +423,6 @@ call_run(COMPAT_RUN_PARAMS)
 		standard_ExecutorRun(COMPAT_RUN_ARGS);
 }
 
-/* The top level statement of a parallel worker's leader. */
-static uint64
-statement_of_leader(uint64 reported)
-{
-	PGPROC	   *leader = MyProc->lockGroupLeader;
-
-	return leader == NULL ? reported
-		: executed_in(compat_proc_slot(leader), reported);
-}
-
 /*
  * The share of a parallel worker. Its blocks and WAL are in the leader's
  * numbers; the operating system's are not, so they are added here.
@@ -446,7 +436,7 @@ static void
 run_in_worker(COMPAT_RUN_PARAMS)
 {
 	uint64		reported = queryDesc->plannedstmt->queryId;
-	uint64		query_id = statement_of_leader(reported);
+	uint64		query_id = executed_in_leader(reported);
 	bool		counted = query_id != 0 && wanted(level) && level == 0 &&
 		tacho_statements_cpu != STATEMENTS_CPU_OFF;
 	StatementKey key;
