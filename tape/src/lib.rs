@@ -56,6 +56,7 @@ mod space;
 mod starts;
 pub mod storage;
 pub mod store;
+mod sums;
 mod table;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -3,10 +3,13 @@
 //! appends to what it read.
 
 use crate::error::{Error, Kind, Result};
-use crate::frame::{DATA, DEFINE, Frame, HEADER_BYTES, HELLO, MAGIC, crc32c, u32_at, u64_at};
+use crate::frame::{
+    CRC_BYTES, DATA, DEFINE, Frame, HEADER_BYTES, HELLO, Header, MAGIC, crc32c, u32_at, u64_at,
+};
 use crate::hello;
 use crate::ingest::Ingest;
 use crate::part::Identity;
+use crate::sums::Sums;
 
 const LOG_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x4C];
 const VERSION: u8 = 1;
@@ -132,6 +135,9 @@ pub enum Stretch<'a> {
 pub struct Scan<'a> {
     bytes: &'a [u8],
     at: usize,
+    sums: Sums<'a>,
+    /// There was damage: what begins as a frame may be none.
+    doubt: bool,
 }
 
 impl<'a> Scan<'a> {
@@ -140,6 +146,8 @@ impl<'a> Scan<'a> {
         Scan {
             bytes: log,
             at: FRAMES_AT.min(log.len()),
+            sums: Sums::new(log),
+            doubt: false,
         }
     }
 
@@ -148,16 +156,27 @@ impl<'a> Scan<'a> {
         self.at
     }
 
-    fn valid_at(&self, at: usize) -> bool {
-        matches!(Frame::parse(&self.bytes[at..]), Ok(Some(_)))
+    /// The valid frame that begins at an offset.
+    fn frame_at(&mut self, at: usize) -> Option<Frame<'a>> {
+        let log = self.bytes;
+        let bytes = log.get(at..)?;
+        if !self.doubt {
+            return Frame::parse(bytes).ok().flatten();
+        }
+        let header = Header::parse(bytes).ok().flatten()?;
+        let bytes = bytes.get(..header.frame_bytes())?;
+        let end = bytes.len() - CRC_BYTES;
+        let stored = u32_at(bytes, end)?;
+        let valid = self.sums.of(at, at + end) == stored;
+        valid.then_some(Frame { header, bytes })
     }
 
     /// First valid frame behind an offset.
-    fn resync(&self, from: usize) -> Option<usize> {
+    fn resync(&mut self, from: usize) -> Option<usize> {
         let mut at = from;
         while let Some(found) = self.bytes.get(at..)?.windows(4).position(|w| w == MAGIC) {
             at += found;
-            if self.valid_at(at) {
+            if self.frame_at(at).is_some() {
                 return Some(at);
             }
             at += 1;
@@ -182,10 +201,11 @@ impl<'a> Iterator for Scan<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let offset = self.at;
         let rest = self.bytes.get(offset..).filter(|rest| !rest.is_empty())?;
-        if let Ok(Some(frame)) = Frame::parse(rest) {
+        if let Some(frame) = self.frame_at(offset) {
             self.at += frame.bytes.len();
             return Some(Stretch::Frame(frame));
         }
+        self.doubt = true;
         if let Some(next) = self.resync(offset + 1) {
             self.at = next;
             let bytes = next - offset;
@@ -382,6 +402,31 @@ mod tests {
             ticks,
             seen,
         }
+    }
+
+    #[test]
+    fn begins_of_frames_at_every_place_cost_no_more_than_their_number() {
+        let made = make(3, Load::default(), 2);
+        // Each claims to be as long as what is left of the log allows.
+        let fakes = 20_000;
+        let end = fakes * HEADER_BYTES;
+        let mut hostile = Vec::new();
+        for number in 0..fakes {
+            let payload = (end - number * HEADER_BYTES).min(crate::frame::MAX_PAYLOAD);
+            let mut head = made.log[made.offsets[1]..][..HEADER_BYTES].to_vec();
+            head[8..12].copy_from_slice(&(payload as u32).to_le_bytes());
+            hostile.extend(head);
+        }
+        // Behind them, and between them, what is valid is found.
+        let mut log = made.log[..made.offsets[2]].to_vec();
+        log.extend(&hostile);
+        log.extend(&made.log[made.offsets[2]..]);
+        log.extend(&hostile);
+        let mut scan = Scan::new(&log);
+        let frames = scan.by_ref().filter(|s| matches!(s, Stretch::Frame(_)));
+        assert_eq!(frames.count(), 3);
+        let most = (2 * fakes * 8_192 + 2 * log.len()) as u64;
+        assert!(scan.sums.work <= most, "{} of {most}", scan.sums.work);
     }
 
     type Rows = (Vec<(u64, i64)>, Vec<Seen>);

@@ -1,0 +1,82 @@
+//! Checksums of any stretch of bytes that is read again and again: whoever
+//! looks for the next frame behind damage may meet the begin of one at every
+//! place, each with a length of its own. Sums of what lies before every mark
+//! are kept, so a stretch costs at most the bytes between two marks at either
+//! end of it, however long it is.
+
+use crate::frame::crc32c;
+use crc_fast::{CrcAlgorithm, checksum_combine};
+
+/// Bytes between two marks.
+const STEP: usize = 2_048;
+
+/// Checksums of stretches of some bytes.
+pub(crate) struct Sums<'a> {
+    bytes: &'a [u8],
+    /// Checksums of what lies before each multiple of [`STEP`], as far as
+    /// they were needed.
+    marks: Vec<u32>,
+    /// Bytes summed so far.
+    pub(crate) work: u64,
+}
+
+impl<'a> Sums<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Sums {
+            bytes,
+            marks: vec![crc32c(&[])],
+            work: 0,
+        }
+    }
+
+    /// The CRC-32C of a stretch that lies within the bytes.
+    pub(crate) fn of(&mut self, from: usize, to: usize) -> u32 {
+        if to - from <= 2 * STEP {
+            self.work += (to - from) as u64;
+            return crc32c(&self.bytes[from..to]);
+        }
+        let whole = self.before(to);
+        whole ^ combine(self.before(from), 0, to - from)
+    }
+
+    /// The checksum of all before a place.
+    fn before(&mut self, place: usize) -> u32 {
+        while self.marks.len() <= place / STEP {
+            let at = (self.marks.len() - 1) * STEP;
+            let sum = self.extended(self.marks.len() - 1, at + STEP);
+            self.marks.push(sum);
+        }
+        self.extended(place / STEP, place)
+    }
+
+    /// The checksum at a mark, and of the bytes behind it up to a place.
+    fn extended(&mut self, mark: usize, place: usize) -> u32 {
+        let rest = &self.bytes[mark * STEP..place];
+        self.work += rest.len() as u64;
+        combine(self.marks[mark], crc32c(rest), rest.len())
+    }
+}
+
+/// The checksum of two stretches one behind the other, from theirs.
+fn combine(first: u32, second: u32, second_bytes: usize) -> u32 {
+    let (first, second) = (u64::from(first), u64::from(second));
+    let iscsi = CrcAlgorithm::Crc32Iscsi;
+    checksum_combine(iscsi, first, second, second_bytes as u64) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_has_the_checksum_of_its_bytes() {
+        let bytes: Vec<u8> = (0..20_000_u32).map(|n| (n * n / 7) as u8).collect();
+        let mut sums = Sums::new(&bytes);
+        let places = [0, 1, 2_047, 2_048, 2_049, 6_144, 9_999, 20_000];
+        for from in places {
+            for to in places.into_iter().filter(|to| *to >= from) {
+                assert_eq!(sums.of(from, to), crc32c(&bytes[from..to]), "{from}..{to}");
+            }
+        }
+    }
+}
