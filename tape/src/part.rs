@@ -17,7 +17,7 @@ use crate::schema::{RUN, Schema};
 use crate::table::{BytesColumn, Column, Data, Strings, Table};
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Who wrote a file, and on which server. An attribute, never a veto.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,6 +104,8 @@ pub struct Part {
     info: PartInfo,
     schema: Arc<Schema>,
     source: Arc<dyn Source>,
+    /// Zeros for the columns it does not have, a column for each table.
+    zeros: Arc<Mutex<Vec<(Option<usize>, Column)>>>,
 }
 
 impl Part {
@@ -112,6 +114,7 @@ impl Part {
             info,
             schema,
             source,
+            zeros: Arc::default(),
         }
     }
 
@@ -195,7 +198,20 @@ impl Part {
         {
             return Ok(found);
         }
-        Ok(Column(Arc::new(vec![0; self.rows(table)])))
+        Ok(self.zeros(table))
+    }
+
+    /// A column of zeros. Some ask for one at every cell, so it is made once.
+    fn zeros(&self, table: &str) -> Column {
+        let table = self.schema.index(table);
+        let mut zeros = self.zeros.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = zeros.iter().find(|(of, _)| *of == table) {
+            return known.clone();
+        }
+        let rows = table.map_or(0, |t| self.source.rows(t));
+        let column = Column(Arc::new(vec![0; rows]));
+        zeros.push((table, column.clone()));
+        column
     }
 
     /// The same for some rows of the table, without keeping them: no more is
@@ -290,6 +306,9 @@ impl Part {
     /// Gives back the memory of decoded columns of the group; the next call
     /// decodes them again. Columns handed out stay valid.
     pub fn release(&self) {
+        let mut zeros = self.zeros.lock().unwrap_or_else(PoisonError::into_inner);
+        zeros.clear();
+        drop(zeros);
         self.source.release(false);
     }
 
@@ -464,5 +483,29 @@ impl Source for Memory {
             Held::Bytes(c) => Some(c.clone()),
             _ => None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::schema;
+
+    #[test]
+    fn zeros_of_a_column_that_is_not_there_are_made_once_until_they_are_given_back() {
+        let schema = schema().with_runs();
+        let mut tables: Vec<Table> = schema.tables.iter().map(Table::new).collect();
+        let sessions = schema.index("session").unwrap();
+        tables[sessions].rows = 1_000;
+        let source = Arc::new(Memory::new(tables));
+        let part = Part::new(PartInfo::default(), Arc::new(schema), source);
+        let zeros = |column| part.ints("session", column).unwrap();
+        let first = zeros("a column of a later version");
+        assert_eq!(&first[..], [0; 1_000]);
+        let again = zeros("another one");
+        assert!(Arc::ptr_eq(&first.0, &again.0));
+        assert!(part.ints(RUN, "wait").unwrap().is_empty());
+        part.release();
+        assert_eq!(Arc::strong_count(&first.0), 2);
     }
 }

@@ -115,11 +115,84 @@ struct Page<'a> {
     columns: Columns,
 }
 
+/// Columns of a part, found once and not at every cell.
 struct Columns {
-    session: Column,
-    wait: Column,
-    statement: Column,
+    run: Named,
+    session: Named,
+    statement: Named,
+    wait: Named,
     next_xid: Vec<i64>,
+}
+
+/// Some columns of a table by name.
+struct Named(Vec<(&'static str, Column)>);
+
+impl Named {
+    fn read(part: &Part, table: &str, names: &[&'static str]) -> QueryResult<Named> {
+        let columns = names
+            .iter()
+            .map(|name| Ok((*name, part.ints(table, name)?)));
+        Ok(Named(columns.collect::<QueryResult<_>>()?))
+    }
+
+    /// A column that was read; an empty one otherwise.
+    fn column(&self, name: &str) -> &[i64] {
+        let found = self.0.iter().find(|(known, _)| *known == name);
+        found.map_or(&[], |(_, column)| column)
+    }
+
+    /// The value of a row; 0 when there is none.
+    fn value(&self, name: &str, row: usize) -> i64 {
+        self.column(name).get(row).copied().unwrap_or(0)
+    }
+
+    /// A dictionary's value by reference (row + 1); 0 when there is none.
+    fn field(&self, name: &str, reference: i64) -> i64 {
+        let row = usize::try_from(reference - 1).ok();
+        row.map_or(0, |row| self.value(name, row))
+    }
+}
+
+/// The columns of `run` that are shown.
+const OF_RUN: [&str; 14] = [
+    "session",
+    pg::WAIT,
+    "statement",
+    "marked",
+    pg::BLOCKED_BY,
+    pg::STATE,
+    pg::CPU,
+    "query_start",
+    "xact_start",
+    "state_change",
+    "xmin",
+    "xid",
+    "progress_command",
+    "progress_relation",
+];
+const OF_SESSION: [&str; 9] = [
+    "pid",
+    "backend_start",
+    pg::LEADER,
+    "backend_type",
+    pg::CATEGORY,
+    "database",
+    pg::USERNAME,
+    "application",
+    "client_addr",
+];
+const OF_STATEMENT: [&str; 3] = [pg::QUERY_ID, "plan_id", "text_key"];
+
+impl Columns {
+    fn read(part: &Part, ticks: &Ticks) -> QueryResult<Columns> {
+        Ok(Columns {
+            run: Named::read(part, RUN, &OF_RUN)?,
+            session: Named::read(part, "session", &OF_SESSION)?,
+            statement: Named::read(part, "statement", &OF_STATEMENT)?,
+            wait: Named::read(part, pg::WAIT, &[pg::WAIT_TYPE, pg::WAIT_EVENT])?,
+            next_xid: next_xids(part, ticks)?,
+        })
+    }
 }
 
 impl<'a> Page<'a> {
@@ -136,14 +209,9 @@ impl<'a> Page<'a> {
                 (begin.max(oldest)..end).filter(|tick| ticks.bucket[*tick as usize] != NONE);
             rows.extend(wanted.map(|tick| (tick, runs.row(piece) as u32)));
         });
-        let columns = Columns {
-            session: part.ints(RUN, "session")?,
-            wait: part.ints(RUN, pg::WAIT)?,
-            statement: part.ints(RUN, "statement")?,
-            next_xid: next_xids(part, &ticks)?,
-        };
-        let pids = part.ints("session", "pid")?;
-        let pid = |row: u32| field(&pids, columns.session[row as usize]);
+        let columns = Columns::read(part, &ticks)?;
+        let sessions = columns.run.column("session");
+        let pid = |row: u32| columns.session.field("pid", sessions[row as usize]);
         rows.sort_by_cached_key(|(tick, row)| (Reverse(*tick), pid(*row), *row));
         rows.truncate(left);
         Ok(Page {
@@ -157,7 +225,7 @@ impl<'a> Page<'a> {
     fn find_texts(&self, scan: &Scan, index: usize, texts: &mut Texts) -> QueryResult<()> {
         let mut wanted = Vec::new();
         for (_, row) in &self.rows {
-            wanted.extend(self.text_key(*row)?);
+            wanted.extend(self.text_key(*row));
         }
         let near = [self.view.part];
         let rest = scan.parts.iter().take(index).rev();
@@ -173,71 +241,71 @@ impl<'a> Page<'a> {
         )
     }
 
-    fn text_key(&self, row: u32) -> QueryResult<Option<TextKey>> {
-        let statement = self.columns.statement[row as usize];
-        let query_id = self.statement("query_id", statement)?;
-        let hash = self.statement("text_key", statement)?;
-        Ok(TextKey::of(query_id, hash))
+    fn text_key(&self, row: u32) -> Option<TextKey> {
+        let statement = self.run("statement", row);
+        let query_id = self.statement(pg::QUERY_ID, statement);
+        TextKey::of(query_id, self.statement("text_key", statement))
     }
 
-    fn statement(&self, column: &str, reference: i64) -> QueryResult<i64> {
-        Ok(field(&self.view.part.ints("statement", column)?, reference))
+    fn statement(&self, column: &str, reference: i64) -> i64 {
+        self.columns.statement.field(column, reference)
     }
 
-    fn session(&self, column: &str, reference: i64) -> QueryResult<i64> {
-        Ok(field(&self.view.part.ints("session", column)?, reference))
+    fn session(&self, column: &str, reference: i64) -> i64 {
+        self.columns.session.field(column, reference)
     }
 
     fn session_key(&self, column: &str, reference: i64) -> QueryResult<Option<String>> {
-        let value = self.session(column, reference)?;
+        let value = self.session(column, reference);
         self.view.key("session", column, value)
     }
 
-    fn run_value(&self, column: &str, row: u32) -> QueryResult<i64> {
-        Ok(self.view.part.ints(RUN, column)?[row as usize])
+    fn run(&self, column: &str, row: u32) -> i64 {
+        self.columns.run.value(column, row as usize)
     }
 
     fn run_key(&self, column: &str, row: u32) -> QueryResult<Value> {
-        let value = self.run_value(column, row)?;
+        let value = self.run(column, row);
         Ok(Value::text(self.view.key(RUN, column, value)?))
     }
 
-    fn time(&self, column: &str, row: u32) -> QueryResult<Value> {
-        Ok(some_time(self.run_value(column, row)?, 1000))
+    fn time(&self, column: &str, row: u32) -> Value {
+        some_time(self.run(column, row), 1000)
     }
 
-    fn age(&self, column: &str, (tick, row): Row) -> QueryResult<Value> {
-        let xid = self.run_value(column, row)? as u32;
+    fn age(&self, column: &str, (tick, row): Row) -> Value {
+        let xid = self.run(column, row) as u32;
         let next = self.columns.next_xid[tick as usize] as u32;
         let known = xid != 0 && next != 0;
         let age = i64::from(next.wrapping_sub(xid) as i32);
-        Ok(Value::int(known.then_some(age)))
+        Value::int(known.then_some(age))
+    }
+
+    fn wait(&self, column: &str, reference: i64) -> QueryResult<Value> {
+        let name = self.columns.wait.field(column, reference);
+        Ok(Value::text(self.view.name(name)?))
     }
 
     fn values(&self, sample: Row, texts: &Texts) -> QueryResult<Vec<Value>> {
         let (tick, row) = sample;
-        let session = self.columns.session[row as usize];
-        let statement = self.columns.statement[row as usize];
-        let counted = self.run_value("marked", row)? & pg::NOT_COUNTED == 0;
+        let session = self.run("session", row);
+        let statement = self.run("statement", row);
+        let counted = self.run("marked", row) & pg::NOT_COUNTED == 0;
         let weight = self.ticks.weight_ms[tick as usize];
         let some = |value: i64| Value::int((value != 0).then_some(value));
         let id = |value: i64| Value::id((value != 0).then_some(value));
         let name = |column: &str| self.session_key(column, session);
         let database = name("database")?;
-        let text = self.text_key(row)?;
+        let text = self.text_key(row);
         let text = text.and_then(|key| texts.get(key, database.as_deref()));
-        let blocker = self.run_value(pg::BLOCKED_BY, row)?;
-        let wait = self.columns.wait[row as usize];
-        let wait = |column: &str| -> QueryResult<Value> {
-            let reference = field(&self.view.part.ints(pg::WAIT, column)?, wait);
-            Ok(Value::text(self.view.name(reference)?))
-        };
+        let blocker = self.run(pg::BLOCKED_BY, row);
+        let wait = self.run(pg::WAIT, row);
         Ok(vec![
             Value::Time(self.ticks.slot_ms[tick as usize] * 1000),
             Value::Int(self.ticks.number(tick as usize)),
-            Value::Int(self.session("pid", session)?),
-            some_time(self.session("backend_start", session)?, 1),
-            some(self.session(pg::LEADER, session)?),
+            Value::Int(self.session("pid", session)),
+            some_time(self.session("backend_start", session), 1),
+            some(self.session(pg::LEADER, session)),
             Value::text(name("backend_type")?),
             Value::text(name(pg::CATEGORY)?),
             Value::text(database.as_deref()),
@@ -245,19 +313,19 @@ impl<'a> Page<'a> {
             Value::text(name("application")?),
             Value::text(name("client_addr")?),
             self.run_key(pg::STATE, row)?,
-            wait(pg::WAIT_TYPE)?,
-            wait(pg::WAIT_EVENT)?,
+            self.wait(pg::WAIT_TYPE, wait)?,
+            self.wait(pg::WAIT_EVENT, wait)?,
             self.run_key(pg::CPU, row)?,
-            id(self.statement(pg::QUERY_ID, statement)?),
-            id(self.statement("plan_id", statement)?),
-            self.time("query_start", row)?,
-            self.time("xact_start", row)?,
-            self.time("state_change", row)?,
-            self.age("xmin", sample)?,
-            self.age("xid", sample)?,
+            id(self.statement(pg::QUERY_ID, statement)),
+            id(self.statement("plan_id", statement)),
+            self.time("query_start", row),
+            self.time("xact_start", row),
+            self.time("state_change", row),
+            self.age("xmin", sample),
+            self.age("xid", sample),
             self.run_key("progress_command", row)?,
-            some(self.run_value("progress_relation", row)?),
-            some(self.session("pid", blocker)?),
+            some(self.run("progress_relation", row)),
+            some(self.session("pid", blocker)),
             Value::Int(if counted { weight } else { 0 }),
             Value::text(text),
         ])
