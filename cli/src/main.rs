@@ -12,6 +12,7 @@ mod export;
 #[cfg(test)]
 mod fuzz_tests;
 mod import;
+mod memory;
 mod reader;
 mod report;
 

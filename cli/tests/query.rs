@@ -164,3 +164,46 @@ fn the_server_means_its_own_node_and_a_person_the_newest() {
     record("c3");
     assert!(rows(&scratch.query("aas", &[]), 3)[0].ends_with(" none"));
 }
+
+#[test]
+fn all_nodes_together_are_their_mean_by_time_observed() {
+    let scratch = Scratch::empty("query-nodes");
+    let inputs = Scratch::empty("query-nodes-inputs");
+    std::fs::create_dir(&inputs.0).unwrap();
+    // One node: 4 s with three sessions. The other one: 2 s with nobody.
+    let at = |tick: i32, pid: &str| format!("2026-01-01T00:00:0{tick}Z,{pid}\n");
+    let busy = (0..4).flat_map(|tick| ["1", "2", "3"].map(|pid| at(tick, pid)));
+    let idle = (0..2).map(|tick| at(tick, ""));
+    for (node, rows) in [("a1", busy.collect::<String>()), ("b2", idle.collect())] {
+        let file = inputs.0.join(node);
+        std::fs::write(&file, format!("time,pid\n{rows}")).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_tacho"))
+            .args(["import", "sessions"])
+            .arg(&file)
+            .args(["--node", node, "--tape"])
+            .arg(&scratch.0)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    let of = |node: &str| {
+        let output = scratch.query("aas", &[node]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let mut lines = text.lines().map(|line| line.split('\t'));
+        let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+        let wanted = [
+            "avg_aas",
+            "backend_seconds",
+            "peak_sessions",
+            "ticks_observed",
+        ];
+        let values = names.zip(values).filter(|(name, _)| wanted.contains(name));
+        values
+            .map(|(_, value)| value.to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of("--node=a1"), ["3.0000", "3", "12.0000", "4"]);
+    assert_eq!(of("--node=b2"), ["0.0000", "0", "0.0000", "2"]);
+    // 12 s of load in 6 s observed.
+    assert_eq!(of("--node=all"), ["2.0000", "3", "12.0000", "6"]);
+}

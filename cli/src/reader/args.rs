@@ -19,6 +19,11 @@ pub enum Caller {
     Server,
 }
 
+/// The argument that limits memory.
+const MEMORY_LIMIT: &str = "memory-limit-mb";
+/// What people's questions may take if they do not say; the server says as much.
+const MEMORY_LIMIT_MB: u64 = 1024;
+
 /// Adds the arguments of a function to a command.
 pub fn augment(command: Command, function: &Function, caller: Caller) -> Command {
     let mut command = command
@@ -30,7 +35,7 @@ pub fn augment(command: Command, function: &Function, caller: Caller) -> Command
         .arg(option(
             "node",
             "ID",
-            "Recorder: an id, or all [default: the newest]",
+            "Recorder: an id, or all: their mean by time observed [default: the newest]",
         ))
         .arg(option("now", "TIME", "The present").hide(true));
     for argument in function.arguments {
@@ -39,7 +44,14 @@ pub fn augment(command: Command, function: &Function, caller: Caller) -> Command
     if caller == Caller::Person && !function.arguments.contains(&Argument::Zone) {
         command = command.arg(option("tz", "ZONE", "Time zone of times shown"));
     }
-    command
+    match caller {
+        Caller::Person => command.arg(option(
+            MEMORY_LIMIT,
+            "MB",
+            "Most memory the answer may take [default: 1024]",
+        )),
+        Caller::Server => command,
+    }
 }
 
 fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
@@ -294,14 +306,26 @@ impl Parsed {
         spec.owner = self.owned("owner");
         spec.decode = encoding::decode;
         spec.threads = threads(self.caller);
-        let megabytes = self.text("memory-limit-mb").and_then(|mb| mb.parse().ok());
-        spec.memory_bytes = megabytes.map(|mb: u64| mb.saturating_mul(1 << 20));
+        let megabytes = self.memory_limit_mb()?;
+        spec.memory_bytes = megabytes.map(|mb| mb.saturating_mul(1 << 20));
         for name in self.filters() {
             if let Some(filter) = self.owned(name) {
                 spec.filters.push((name.to_string(), filter));
             }
         }
         Ok(spec)
+    }
+
+    /// Megabytes the program may use.
+    pub fn memory_limit_mb(&self) -> QueryResult<Option<u64>> {
+        let Some(text) = self.text(MEMORY_LIMIT) else {
+            return Ok((self.caller == Caller::Person).then_some(MEMORY_LIMIT_MB));
+        };
+        let number = text.parse().ok().filter(|mb| *mb > 0);
+        number.map(Some).ok_or_else(|| {
+            QueryError::invalid(format!("invalid value \"{text}\" for {MEMORY_LIMIT}"))
+                .hint("Give a whole number of megabytes, at least 1.")
+        })
     }
 
     /// OID of the role that may see only what is its own.

@@ -10,6 +10,7 @@ pub mod server;
 pub mod table;
 pub mod time;
 
+use crate::memory;
 use args::{Caller, Parsed};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use progress::Progress;
@@ -116,6 +117,7 @@ pub fn execute(
     color: bool,
     sink: &mut dyn Sink,
 ) -> QueryResult<()> {
+    limit_memory(parsed)?;
     let progress = Arc::new(Progress::new());
     let cancel = match parsed.caller {
         Caller::Person => interrupt::on_signal(&progress),
@@ -159,6 +161,23 @@ fn exit_code(error: &QueryError) -> ExitCode {
     }
 }
 
+/// What ends a question that takes more memory than it may.
+fn out_of_memory(megabytes: u64) -> QueryError {
+    QueryError::new("53200", "tacho program ran out of memory")
+        .detail(format!("It may use {megabytes} MB."))
+}
+
+/// Limits the memory of a person's question.
+fn limit_memory(parsed: &Parsed) -> QueryResult<()> {
+    if let (Caller::Person, Some(megabytes)) = (parsed.caller, parsed.memory_limit_mb()?) {
+        let error = out_of_memory(megabytes).hint(
+            "Use a shorter window, a wider bucket, a filter or fewer rows, or allow more with --memory-limit-mb.",
+        );
+        memory::limit(megabytes.saturating_mul(1 << 20), lines(&error));
+    }
+    Ok(())
+}
+
 /// Prints an error in three lines. A reader that went away is no failure; that
 /// a signal ended the question is told once.
 pub fn report(error: &QueryError) -> ExitCode {
@@ -169,6 +188,12 @@ pub fn report(error: &QueryError) -> ExitCode {
     if error.sqlstate == CANCELED && CANCEL_IS_TOLD.swap(true, Ordering::Relaxed) {
         return exit_code(error);
     }
+    let _ = std::io::stderr().write_all(lines(error).as_bytes());
+    exit_code(error)
+}
+
+/// An error as people read it.
+fn lines(error: &QueryError) -> String {
     let lines = [
         ("error", Some(&error.message)),
         ("detail", error.detail.as_ref()),
@@ -176,8 +201,7 @@ pub fn report(error: &QueryError) -> ExitCode {
     ];
     let lines = lines.into_iter();
     let lines = lines.filter_map(|(kind, text)| Some(format!("{kind}: {}\n", plain_lines(text?))));
-    let _ = std::io::stderr().write_all(lines.collect::<String>().as_bytes());
-    exit_code(error)
+    lines.collect()
 }
 
 fn is_broken_pipe(error: &QueryError) -> bool {

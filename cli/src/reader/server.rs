@@ -3,7 +3,8 @@
 
 use super::args::{self, Caller, Parsed};
 use super::output::{self, Copy, Json, escape};
-use super::{execute, exit_code, is_broken_pipe};
+use super::{execute, exit_code, is_broken_pipe, out_of_memory};
+use crate::memory;
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
@@ -82,7 +83,10 @@ fn limit_memory(megabytes: Option<&str>) -> QueryResult<()> {
     let Some(text) = megabytes else {
         return Ok(());
     };
-    let bytes = number(text)?.saturating_mul(1 << 20);
+    let megabytes = number(text)?;
+    let bytes = megabytes.saturating_mul(1 << 20);
+    let error = out_of_memory(megabytes).hint("Ask for a shorter window or fewer rows.");
+    memory::limit(bytes, error_line("ERROR", &error));
     let allowed = rustix::process::getrlimit(Resource::As).maximum;
     let bytes = allowed.map_or(bytes, |allowed| allowed.min(bytes));
     for (resource, limit) in [(Resource::As, bytes), (Resource::Core, 0)] {

@@ -26,6 +26,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 /// Parts and rows a question is about.
 pub struct Scan<'a> {
@@ -92,6 +93,16 @@ impl<'a> Scan<'a> {
             return Err(QueryError::canceled());
         }
         Ok(())
+    }
+
+    /// Gives back the columns of a part that was read, in their order, and with
+    /// the last one of a file what its parts share.
+    pub fn release(&self, part: usize) {
+        let (read, next) = (self.parts[part], self.parts.get(part + 1));
+        read.release();
+        if !next.is_some_and(|next| next.is_of_same_file(read)) {
+            read.release_shared();
+        }
     }
 
     /// Adds up the matching rows, once for each group of at most two
@@ -351,8 +362,10 @@ fn set_alone(pieces: &mut [Piece], buckets: &Buckets) {
 
 /// Runs the same work on several threads and adds up what they found.
 fn on_threads(threads: usize, work: impl Fn() -> QueryResult<Sums> + Sync) -> QueryResult<Sums> {
-    std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
+    thread::scope(|scope| {
+        // A thread that the system refuses is not missed: the others do its work.
+        let start = |_| thread::Builder::new().spawn_scoped(scope, &work).ok();
+        let others: Vec<_> = (1..threads).filter_map(start).collect();
         let mut total = work();
         for other in others {
             let lost = |_| Err(QueryError::new("XX000", "a thread of the query failed"));

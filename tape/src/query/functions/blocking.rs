@@ -95,6 +95,7 @@ fn window(call: &Call, left: usize, sink: &mut dyn Sink) -> QueryResult<()> {
             add_tick(&mut heads, index, (&ticks, &taken), tick, &own);
         }
         read_objects(&view, &ticks, &edges, &locks, &mut heads)?;
+        part.release();
     }
     let mut order: Vec<(Head, Found)> = heads.into_iter().collect();
     order.sort_by_key(|(head, found)| (-found.blocked_ms, *head));
@@ -206,6 +207,7 @@ fn moment(call: &Call, at: i64, left: usize, sink: &mut dyn Sink) -> QueryResult
                 newest = Some((key, last, ticks));
             }
         }
+        part.release();
     }
     let Some(((_, index), last, ticks)) = newest else {
         return Ok(());

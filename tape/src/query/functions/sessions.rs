@@ -65,7 +65,6 @@ type Who = (u64, i64, i64);
 #[derive(Default)]
 struct Person {
     names: [Option<String>; 5],
-    sampled_ms: i64,
     spans: Vec<Span>,
 }
 
@@ -104,12 +103,13 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     for part in 0..scan.parts.len() {
         scan.check_cancel()?;
         lives.weigh(&scan, part, &whole)?;
+        scan.release(part);
     }
-    lives.keep(most);
+    let ranks = lives.keep(most);
     for part in 0..scan.parts.len() {
         scan.check_cancel()?;
-        lives.read(&scan, part, &whole)?;
-        scan.parts[part].release();
+        lives.read(&scan, part, &whole, &ranks)?;
+        scan.release(part);
     }
     let wanted = lives.doings.iter().filter_map(|doing| doing.text);
     let (near, far) = (scan.parts.iter().rev(), scan.others.iter().rev());
@@ -138,7 +138,8 @@ fn is_complete(scan: &Scan) -> bool {
 
 #[derive(Default)]
 struct Lives {
-    people: HashMap<Who, Person>,
+    /// For how long each session was seen, ms.
+    sampled_ms: HashMap<Who, i64>,
     ranked: Vec<(Who, Person)>,
     clocks: HashMap<u64, Clock>,
     doings: Vec<Doing>,
@@ -173,33 +174,36 @@ impl Lives {
         });
         for (entry, who) in entries(&view)?.into_iter().enumerate() {
             if sums[entry] > 0 {
-                self.people.entry(who).or_default().sampled_ms += sums[entry];
+                *self.sampled_ms.entry(who).or_default() += sums[entry];
             }
         }
         Ok(())
     }
 
-    /// Keeps the sessions seen for the longest time.
-    fn keep(&mut self, most: usize) {
-        let mut order: Vec<(i64, Who)> = Vec::with_capacity(self.people.len());
-        order.extend(self.people.iter().map(|(who, p)| (p.sampled_ms, *who)));
+    /// Keeps the sessions seen for the longest time; returns their ranks.
+    fn keep(&mut self, most: usize) -> HashMap<Who, usize> {
+        let seen = std::mem::take(&mut self.sampled_ms);
+        let mut order: Vec<(i64, Who)> = seen.into_iter().map(|(who, ms)| (ms, who)).collect();
         order.sort_by_key(|(ms, who)| (Reverse(*ms), who.1, who.2, who.0));
-        for (_, who) in order.split_off(most.min(order.len())) {
-            self.people.remove(&who);
-        }
-        self.ranked = order
-            .into_iter()
-            .map(|(_, who)| (who, Person::default()))
-            .collect();
+        order.truncate(most);
+        let ranks = order.iter().map(|(_, who)| *who).zip(0..).collect();
+        let people = order.into_iter().map(|(_, who)| (who, Person::default()));
+        self.ranked = people.collect();
+        ranks
     }
 
     /// Reads the spans of the sessions kept.
-    fn read(&mut self, scan: &Scan, part: usize, whole: &Buckets) -> QueryResult<()> {
+    fn read(
+        &mut self,
+        scan: &Scan,
+        part: usize,
+        whole: &Buckets,
+        rank: &HashMap<Who, usize>,
+    ) -> QueryResult<()> {
         let view = View::new(scan.parts[part], scan.spec.decode);
         let ticks = Ticks::read(view.part, whole, &mut Observed::default())?;
         let breaks = self.breaks(&view, &ticks);
         let entries = entries(&view)?;
-        let rank: HashMap<Who, usize> = self.ranked.iter().map(|(w, _)| *w).zip(0..).collect();
         let ranks: Vec<Option<usize>> = entries.iter().map(|w| rank.get(w).copied()).collect();
         let selected = Selected::alone(&view, scan.spec.catalog, &scan.selection)?;
         let session = view.part.ints(RUN, "session")?;
