@@ -3,6 +3,8 @@
 
 pub mod args;
 pub mod encoding;
+#[cfg(test)]
+mod extremes_tests;
 mod interrupt;
 pub mod output;
 mod progress;

@@ -2,7 +2,7 @@
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan};
+use jiff::{Span, Timestamp};
 use tacho_tape::query::{QueryError, QueryResult, Zone};
 
 /// SQLSTATE of a time that is not understood.
@@ -57,11 +57,19 @@ impl Zone for Calendar {
 
     fn instant(&self, day: i64, time_us: i64) -> i64 {
         let local = DateTime::from_parts(Date::constant(1970, 1, 1), Time::midnight());
-        let local = local
-            .saturating_add(day.days())
-            .saturating_add(time_us.microseconds());
-        let zoned = self.0.to_ambiguous_zoned(local).compatible();
-        zoned.map_or(i64::MAX, |z| z.timestamp().as_microsecond())
+        // A local time that no calendar has is moved to the end.
+        let span = Span::new().try_days(day);
+        let span = span.and_then(|span| span.try_microseconds(time_us));
+        let end = if day < 0 {
+            Timestamp::MIN
+        } else {
+            Timestamp::MAX
+        };
+        let at = span.map_or(end, |span| {
+            let zoned = self.0.to_ambiguous_zoned(local.saturating_add(span));
+            zoned.compatible().map_or(end, |zoned| zoned.timestamp())
+        });
+        at.as_microsecond()
     }
 }
 

@@ -177,6 +177,11 @@ fn zone_edges(since: i64, until: i64, width: i64, zone: &dyn Zone) -> Vec<i64> {
     loop {
         let midnight = zone.instant(day, 0);
         let next = zone.instant(day + days, 0);
+        if next <= midnight && midnight > since {
+            // The calendar ends here: the last bucket reaches to the end.
+            push_edge(&mut edges, until.max(midnight), since);
+            return edges;
+        }
         let mut k = 0;
         loop {
             let edge = if width > HOUR && width % DAY != 0 {
@@ -185,7 +190,7 @@ fn zone_edges(since: i64, until: i64, width: i64, zone: &dyn Zone) -> Vec<i64> {
                 }
                 zone.instant(day, k * width)
             } else {
-                midnight + k * width
+                midnight.saturating_add(k * width)
             };
             if edge >= next {
                 break;

@@ -63,6 +63,7 @@ pub fn run(
     cancel: &AtomicBool,
     sink: &mut dyn Sink,
 ) -> QueryResult<()> {
+    plan::check_range(spec)?;
     let call = functions::Call {
         spec,
         store,

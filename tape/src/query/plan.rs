@@ -1,6 +1,6 @@
 //! A question made definite: window, buckets, filters, all arguments checked.
 
-use super::bucket::{Buckets, HOUR, SECOND};
+use super::bucket::{Buckets, DAY, HOUR, SECOND};
 use super::dimension::{Dimension, View, wait_events};
 use super::error::{QueryError, QueryResult};
 use super::filter::Filter;
@@ -15,6 +15,40 @@ use std::sync::atomic::AtomicBool;
 pub const MAX_ROWS: usize = 100_000;
 /// Most buckets where they are only compared.
 pub const MAX_BUCKETS: usize = 3_000_000;
+
+/// Times farther from 1970 are refused: 36,533 years, so that no sum of a few of
+/// them overflows.
+const FARTHEST: i64 = 1 << 60;
+/// Wider buckets are refused.
+const WIDEST: i64 = 36_525 * DAY;
+
+/// Refuses times and widths with which nothing can be computed.
+pub fn check_range(spec: &Spec) -> QueryResult<()> {
+    let times = [
+        ("now", Some(spec.now_us)),
+        ("at", spec.at_us),
+        ("since", spec.since_us),
+        ("until", spec.until_us),
+        ("since_1", spec.before.0),
+        ("until_1", spec.before.1),
+    ];
+    for (name, time) in times {
+        if time.is_some_and(|time| time.unsigned_abs() > FARTHEST.unsigned_abs()) {
+            return Err(QueryError::invalid(format!("{name} is out of range"))
+                .hint("Use a time of the years 1 to 9999."));
+        }
+    }
+    match spec.bucket_us {
+        Some(width) if width > WIDEST => Err(QueryError::invalid("bucket is too wide")
+            .detail(format!(
+                "The bucket given has {} days, {} are allowed.",
+                width / DAY,
+                WIDEST / DAY
+            ))
+            .hint("Use a narrower bucket.")),
+        _ => Ok(()),
+    }
+}
 
 /// Half-open, µs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
