@@ -1,10 +1,12 @@
 //! `markers`: events that explain the history, and damage found while reading.
 
 use super::{Argument, Call, Function};
+use crate::part::Part;
 use crate::query::dimension::View;
-use crate::query::error::QueryResult;
+use crate::query::error::{QueryError, QueryResult};
 use crate::query::plan::{Window, nodes};
 use crate::query::spec::{Field, Sink, Type, Value};
+use std::sync::atomic::Ordering;
 
 const FIELDS: &[Field] = &[
     ("marker_time", Type::Time),
@@ -36,9 +38,8 @@ struct Marker {
 
 fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let window = Window::of(call.spec)?;
-    let mut markers = read(call)?;
-    markers.extend(damage(call));
-    markers.retain(|marker| marker.meets(window));
+    let mut markers = read(call, window)?;
+    markers.extend(damage(call).into_iter().filter(|m| m.meets(window)));
     markers.sort_by(|a, b| (a.time, &a.kind).cmp(&(b.time, &b.kind)));
     sink.begin(FIELDS)?;
     let time = |ms: i64| match ms {
@@ -60,9 +61,9 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
 /// The gaps that reach into the window, cut to it, and why they are there.
 /// Times in µs; the longest first.
 pub fn gaps(call: &Call, window: Window) -> QueryResult<Vec<(i64, i64, String)>> {
-    let mut gaps: Vec<_> = read(call)?
+    let mut gaps: Vec<_> = read(call, window)?
         .into_iter()
-        .filter(|marker| marker.kind == GAP && marker.meets(window))
+        .filter(|marker| marker.kind == GAP)
         .map(|marker| {
             let since = marker.since.saturating_mul(1000).max(window.since);
             let until = marker.until.saturating_mul(1000).min(window.until);
@@ -75,43 +76,74 @@ pub fn gaps(call: &Call, window: Window) -> QueryResult<Vec<(i64, i64, String)>>
 }
 
 impl Marker {
-    /// It happened in the window, or explains a part of it.
     fn meets(&self, window: Window) -> bool {
-        let inside = |ms: i64| {
-            let us = ms.saturating_mul(1000);
-            us >= window.since && us < window.until
-        };
-        let explains = self.since != 0
-            && self.since.saturating_mul(1000) < window.until
-            && self.until.saturating_mul(1000) > window.since;
-        inside(self.time) || explains
+        let times = [self.time, self.since, self.until];
+        meets(window, times.map(|ms| (ms, ms)))
     }
 }
 
-fn read(call: &Call) -> QueryResult<Vec<Marker>> {
+/// Whether a marker happened in the window, or explains a part of it; of many
+/// whose least and greatest time, begin and end are given: whether one may.
+fn meets(window: Window, [time, since, until]: [(i64, i64); 3]) -> bool {
+    let us = |ms: i64| ms.saturating_mul(1000);
+    let happened = us(time.1) >= window.since && us(time.0) < window.until;
+    let has_period = since != (0, 0);
+    let explains = us(since.0) < window.until && us(until.1) > window.since;
+    happened || (has_period && explains)
+}
+
+/// Whether a part may have markers that meet the window: its bounds tell
+/// without decoding a column.
+fn may_have(part: &Part, window: Window) -> bool {
+    let bounds = ["time", "since", "until"].map(|column| part.bounds("marker", column));
+    match bounds {
+        _ if part.rows("marker") == 0 => false,
+        [Some(time), Some(since), Some(until)] => meets(window, [time, since, until]),
+        _ => true,
+    }
+}
+
+/// The markers of the history that meet the window.
+fn read(call: &Call, window: Window) -> QueryResult<Vec<Marker>> {
     let mut markers = Vec::new();
     for node in nodes(call.spec, call.store)? {
-        for part in call.store.parts(node) {
-            if part.rows("marker") == 0 {
-                continue;
+        let parts = call.store.parts(node);
+        for part in parts.filter(|part| may_have(part, window)) {
+            if call.cancel.load(Ordering::Relaxed) {
+                return Err(QueryError::canceled());
             }
-            let view = View::new(part, call.spec.decode);
-            let column = |name: &str| part.ints("marker", name);
-            let (time, kind) = (column("time")?, column("kind")?);
-            let (since, until) = (column("since")?, column("until")?);
-            let detail = column("detail")?;
-            for row in 0..time.len() {
-                markers.push(Marker {
-                    time: time[row],
-                    kind: view.key("marker", "kind", kind[row])?.unwrap_or_default(),
-                    since: since[row],
-                    until: until[row],
-                    detail: view.name(detail[row])?,
-                });
-            }
+            read_part(call, part, window, &mut markers)?;
         }
     }
     Ok(markers)
+}
+
+fn read_part(
+    call: &Call,
+    part: &Part,
+    window: Window,
+    markers: &mut Vec<Marker>,
+) -> QueryResult<()> {
+    let view = View::new(part, call.spec.decode);
+    let column = |name: &str| part.ints("marker", name);
+    let (time, kind) = (column("time")?, column("kind")?);
+    let (since, until) = (column("since")?, column("until")?);
+    let detail = column("detail")?;
+    for row in 0..time.len() {
+        let mut marker = Marker {
+            time: time[row],
+            kind: String::new(),
+            since: since[row],
+            until: until[row],
+            detail: None,
+        };
+        if marker.meets(window) {
+            marker.kind = view.key("marker", "kind", kind[row])?.unwrap_or_default();
+            marker.detail = view.name(detail[row])?;
+            markers.push(marker);
+        }
+    }
+    Ok(())
 }
 
 /// What could not be read, dated by the ticks around it.
@@ -135,4 +167,61 @@ fn damage(call: &Call) -> Vec<Marker> {
         }
     });
     found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::part::{PartInfo, Source};
+    use crate::table::{BytesColumn, Column};
+    use crate::testing::schema;
+    use std::sync::Arc;
+
+    /// Three markers of which only the bounds may be looked at.
+    struct Bounds([(i64, i64); 3]);
+
+    impl Source for Bounds {
+        fn rows(&self, _: usize) -> usize {
+            3
+        }
+
+        fn ints(&self, _: usize, _: usize) -> crate::Result<Option<Column>> {
+            panic!("a column was decoded")
+        }
+
+        fn bytes(&self, _: usize, _: usize) -> crate::Result<Option<BytesColumn>> {
+            panic!("a column was decoded")
+        }
+
+        fn bounds(&self, table: usize, column: usize) -> Option<(i64, i64)> {
+            let names = ["time", "since", "until"];
+            let schema = schema();
+            let places = names.map(|name| schema.column("marker", name));
+            let at = places.iter().position(|p| *p == Some((table, column)));
+            at.map(|at| self.0[at])
+        }
+    }
+
+    #[test]
+    fn markers_of_other_times_are_not_decoded() {
+        let asks = |bounds, since_s: i64, until_s: i64| {
+            let source = Arc::new(Bounds(bounds));
+            let part = Part::new(PartInfo::default(), Arc::new(schema()), source);
+            let window = Window {
+                since: since_s * 1_000_000,
+                until: until_s * 1_000_000,
+            };
+            may_have(&part, window)
+        };
+        let events = [(10_000, 20_000), (0, 0), (0, 0)];
+        assert!(!asks(events, 0, 10));
+        assert!(asks(events, 0, 11));
+        assert!(asks(events, 20, 30));
+        assert!(!asks(events, 21, 30));
+        // A gap that began long before and was noted at its end.
+        let gap = [(90_000, 90_000), (5_000, 5_000), (90_000, 90_000)];
+        assert!(asks(gap, 6, 7));
+        assert!(!asks(gap, 0, 5));
+        assert!(!asks(gap, 91, 99));
+    }
 }

@@ -13,8 +13,8 @@ use crate::query::text::{TextKey, Texts};
 use crate::query::vocabulary as pg;
 use crate::schema::HISTOGRAM_BUCKETS;
 use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
 
 const KEY_FIELDS: &[Field] = &[
     ("period_start", Type::Time),
@@ -67,21 +67,29 @@ pub const FILTERS: [(&str, &str); 4] = [
 const EVICTED: &str = "(evicted)";
 
 /// Columns: those of every row, then the sums of the catalog.
-fn fields(counters: &[Counter]) -> &'static [Field] {
-    static FIELDS: OnceLock<Vec<Field>> = OnceLock::new();
-    FIELDS.get_or_init(|| {
-        let mut fields = KEY_FIELDS.to_vec();
-        fields.extend(counters.iter().filter(|c| is_shown(c)).map(|counter| {
-            let name: &'static str = Box::leak(counter.name.clone().into_boxed_str());
-            let ty = if counter.is_time {
-                Type::Numeric
-            } else {
-                Type::Int
-            };
-            (name, ty)
-        }));
-        fields
-    })
+fn fields(counters: &[Counter]) -> Vec<Field> {
+    let mut fields = KEY_FIELDS.to_vec();
+    fields.extend(counters.iter().filter(|c| is_shown(c)).map(|counter| {
+        let ty = match counter.is_time {
+            true => Type::Numeric,
+            false => Type::Int,
+        };
+        (interned(&counter.name), ty)
+    }));
+    fields
+}
+
+/// A name of a column that lives as long as the program. Each is kept once, so
+/// that any number of questions takes no more memory than one.
+fn interned(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    let kept: &'static str = Box::leak(name.into());
+    names.insert(kept);
+    kept
 }
 
 /// Squares and the histogram are shown as what is made of them.
@@ -225,7 +233,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
         found: &found,
         texts: &texts,
     };
-    sink.begin(fields(&stats.counters))?;
+    sink.begin(&fields(&stats.counters))?;
     for bucket in 0..buckets.len() {
         for (number, line) in shown.iter().enumerate() {
             sink.row(answer.row(bucket, number, line, shown.len()))?;
@@ -428,5 +436,29 @@ impl Answer<'_> {
             p95,
             p99,
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Schema;
+    use crate::testing::{schema, stats_schema};
+
+    #[test]
+    fn columns_are_those_of_the_catalog_asked_with() {
+        let names = |schema: &Schema| -> Vec<&'static str> {
+            fields(&counters(schema)).iter().map(|f| f.0).collect()
+        };
+        let of_keys: Vec<&str> = KEY_FIELDS.iter().map(|f| f.0).collect();
+        let mut less = schema();
+        less.tables.retain(|table| table.name != "statement_stats");
+        assert_eq!(names(&less), of_keys);
+        let known = names(&stats_schema());
+        assert!(known.len() > of_keys.len());
+        assert_eq!(names(&less), of_keys);
+        // Asked again, no name is kept once more.
+        let kept = |names: &[&'static str]| names.iter().map(|n| n.as_ptr()).collect::<Vec<_>>();
+        assert_eq!(kept(&known), kept(&names(&stats_schema())));
     }
 }
