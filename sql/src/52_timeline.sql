@@ -100,6 +100,27 @@ begin atomic
 end;
 comment on function tacho._series is 'lines and their sums by bucket';
 
+-- A bucket asked for holds a tick wherever one was due. In a shorter one most
+-- rows would say that nothing was observed, which is not true.
+create function tacho._check_width(bucket interval, observed tacho.observed[])
+returns void
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+set intervalstyle = postgres
+as $$
+declare
+	v_least constant interval := (select max(o.last_interval_ms) from unnest(observed) o) * interval '1 millisecond';
+begin
+	if bucket < v_least then
+		raise exception 'bucket is shorter than the interval of samples'
+			using errcode = 'invalid_parameter_value',
+				detail = format('The bucket given is %s, the window has samples taken every %s.', bucket, v_least),
+				hint = format('Use a bucket of at least %s, or a window without these samples.', v_least);
+	end if;
+end
+$$;
+comment on function tacho._check_width is 'complains of buckets without ticks';
+
 create function tacho._timeline(
 	since timestamptz,
 	until timestamptz,
@@ -110,7 +131,8 @@ create function tacho._timeline(
 	scope text,
 	tz text,
 	node text,
-	by_leader boolean
+	by_leader boolean,
+	is_report boolean default false
 )
 returns table (
 	bucket_start timestamptz,
@@ -144,6 +166,9 @@ begin
 	end if;
 	q := tacho._plan(q, null, by, true);
 	v_observed := array(select o from tacho._observed(q) o);
+	if not is_report then
+		perform tacho._check_width(bucket, v_observed);
+	end if;
 	v_cells := array(select x from tacho._cells(q, null, by, true) x);
 	if by is null then
 		v_series := array(

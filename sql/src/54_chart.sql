@@ -131,6 +131,7 @@ begin
 	v_by := tacho._find_dimension(coalesce(by, 'wait_event_type'));
 	q := tacho._plan(q, null, v_by.name, true);
 	v_observed := array(select o from tacho._observed(q) o);
+	perform tacho._check_width(bucket, v_observed);
 	c := tacho._coverage(q, v_observed);
 	v_vcpus := tacho._round4(c.vcpus_x100, 100);
 	v_series := array(select s from tacho._series(array(select x from tacho._cells(q, null, v_by.name, true) x), v_by.name, v_n, true) s);

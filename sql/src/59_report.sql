@@ -73,13 +73,13 @@ declare
 	v_split jsonb[] := array(
 		select to_jsonb(t)
 		from tacho._timeline(lower(during), upper(during), v_seconds * interval '1 second', 'wait_event_type', 8,
-			s.filters, s.scope, s.tz, s.node, s.by_leader)
+			s.filters, s.scope, s.tz, s.node, s.by_leader, true)
 			with ordinality t
 		order by t.ordinality);
 	v_whole jsonb[] := array(
 		select to_jsonb(t)
 		from tacho._timeline(lower(during), upper(during), v_seconds * interval '1 second', null, 8,
-			s.filters, s.scope, s.tz, s.node, s.by_leader)
+			s.filters, s.scope, s.tz, s.node, s.by_leader, true)
 			with ordinality t
 		order by t.ordinality);
 	v_keys constant integer := cardinality(v_split) / greatest(cardinality(v_whole), 1);

@@ -3,7 +3,7 @@
 
 use super::answer::Ranked;
 use super::answer::numeric;
-use super::timeline::{Series, for_each_bucket, series};
+use super::timeline::{Series, check_width, for_each_bucket, series};
 use super::{Argument, Call, Function};
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::number::Ratio;
@@ -96,6 +96,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
         ..*call
     };
     let (scanned, lines) = series(&call, window, |ranked| choose(ranked, n))?;
+    check_width(&spec, &scanned)?;
     let chart = Chart::new(&spec, &scanned, &lines, width as usize);
     sink.begin(FIELDS)?;
     sink.row(chart.legend())?;

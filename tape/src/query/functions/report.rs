@@ -4,7 +4,7 @@
 
 use super::answer::source;
 use super::report_compat::compat;
-use super::{Argument, Call, Function, aas, find, markers};
+use super::{Argument, Call, Function, aas, find, markers, timeline};
 use crate::query::bucket::{DAY, HOUR, SECOND};
 use crate::query::error::QueryResult;
 use crate::query::json::{Object, array, quote, value};
@@ -133,6 +133,15 @@ impl Rows {
 impl Report<'_> {
     /// Asks a function about a window; `change` adds its arguments.
     fn ask(&self, name: &str, window: Window, change: impl FnOnce(&mut Spec)) -> QueryResult<Rows> {
+        self.ask_with(find(name)?.run, window, change)
+    }
+
+    fn ask_with(
+        &self,
+        run: fn(&Call, &mut dyn Sink) -> QueryResult<()>,
+        window: Window,
+        change: impl FnOnce(&mut Spec),
+    ) -> QueryResult<Rows> {
         let mut spec = Spec {
             at_us: None,
             since_us: Some(window.since),
@@ -146,7 +155,7 @@ impl Report<'_> {
             cancel: self.call.cancel,
         };
         let mut rows = Rows::default();
-        (find(name)?.run)(&call, &mut rows)?;
+        run(&call, &mut rows)?;
         Ok(rows)
     }
 
@@ -264,10 +273,10 @@ impl Report<'_> {
     /// Load by class of waits: keys once, then a number for each in a bucket.
     fn timeline(&self, load: &Rows) -> QueryResult<String> {
         let bucket = self.bucket(load);
-        let whole = self.ask("timeline", self.window, |spec| {
+        let whole = self.ask_with(timeline::of_report, self.window, |spec| {
             spec.bucket_us = Some(bucket);
         })?;
-        let split = self.ask("timeline", self.window, |spec| {
+        let split = self.ask_with(timeline::of_report, self.window, |spec| {
             spec.bucket_us = Some(bucket);
             spec.by = Some(pg::WAIT_TYPE.to_string());
             spec.n = Some(CLASSES);

@@ -5,7 +5,8 @@ use super::{Argument, Call, Function, aas};
 use crate::query::bucket::{DAY, HOUR};
 use crate::query::cells::Cells;
 use crate::query::dimension::Dimension;
-use crate::query::error::QueryResult;
+use crate::query::error::{QueryError, QueryResult};
+use crate::query::json;
 use crate::query::number::Ratio;
 use crate::query::plan::{MAX_ROWS, Window, buckets, limit};
 use crate::query::scan::{Scan, Scanned};
@@ -63,9 +64,22 @@ pub fn auto_bucket(window: Window) -> i64 {
 }
 
 fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
+    answer(call, sink, true)
+}
+
+/// The timeline of a report, which chooses the bucket itself: most of the
+/// window's ticks fit.
+pub fn of_report(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
+    answer(call, sink, false)
+}
+
+fn answer(call: &Call, sink: &mut dyn Sink, was_asked_for: bool) -> QueryResult<()> {
     let window = Window::of(call.spec)?;
     let n = limit(call.spec.n)?;
     let (scanned, series) = series(call, window, |all| split_largest(all, n))?;
+    if was_asked_for {
+        check_width(call.spec, &scanned)?;
+    }
     sink.begin(FIELDS)?;
     for_each_bucket(&scanned, |bucket, covered, interval| {
         let (begin, end) = scanned.buckets.clipped(bucket);
@@ -141,6 +155,30 @@ pub fn series(
         });
     }
     Ok((scanned, lines))
+}
+
+/// A bucket asked for holds a tick wherever one was due. In a shorter one most
+/// rows would say that nothing was observed, which is not true.
+pub fn check_width(spec: &Spec, scanned: &Scanned) -> QueryResult<()> {
+    let Some(width) = spec.bucket_us else {
+        return Ok(());
+    };
+    let ticks = scanned.observed.buckets().iter();
+    let interval = ticks.filter_map(|(_, covered)| covered.last_interval_ms());
+    let longest_us = interval.max().unwrap_or(0).saturating_mul(1000);
+    if width >= longest_us {
+        return Ok(());
+    }
+    let [given, least] = [width, longest_us].map(json::interval);
+    Err(
+        QueryError::invalid("bucket is shorter than the interval of samples")
+            .detail(format!(
+                "The bucket given is {given}, the window has samples taken every {least}."
+            ))
+            .hint(format!(
+                "Use a bucket of at least {least}, or a window without these samples."
+            )),
+    )
 }
 
 /// The `n` largest keys have a line of their own.
