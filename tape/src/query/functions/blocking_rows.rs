@@ -172,10 +172,11 @@ pub struct Found {
 }
 
 impl Found {
-    /// It was seen at a tick.
+    /// It was seen at a tick. Of two at one time, where the clock was set
+    /// back, the later one tells, in whatever order they come.
     pub fn see(&mut self, part: usize, tick: i64, slot_ms: i64, taken_ms: i64) {
         let (first, last) = self.seen.unwrap_or((slot_ms, slot_ms));
-        if slot_ms >= last {
+        if (slot_ms, part, tick) >= (last, self.part, self.tick) {
             (self.part, self.tick, self.taken_ms) = (part, tick, taken_ms);
         }
         self.seen = Some((first.min(slot_ms), last.max(slot_ms)));
