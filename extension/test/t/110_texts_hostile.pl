@@ -30,6 +30,9 @@ my $columns = '1';
 my %message = (
 	'a quote' => q{SET backslash_quote = off \; SELECT E'a\'b', 1 AS quote_, },
 	'Unicode' => q{SET standard_conforming_strings = off \; SELECT true, U&'\0061', 1 AS unicode_, },);
+# from 19 on strings have one form only
+my $two_forms = $node->pg_version->major < 19;
+delete $message{Unicode} if !$two_forms;
 for my $what (sort keys %message)
 {
 	my %session;
@@ -57,16 +60,19 @@ for my $what (sort keys %message)
 	$session{timeout}->finish;
 }
 is(sql(q{SELECT count(*), min(query) FROM tacho.statements WHERE query ~ 'quote_' AND query !~ 'tacho'}),
-	'3|SELECT $1, $2 AS quote_, $3, $4, $5, $6, $7', 'what a setting forbids is scanned where it was parsed before');
-is(sql(q{SELECT count(*), max(query) FROM tacho.statements WHERE query ~ '^SELECT \$1, $'}),
-	'3|SELECT $1, ', 'what cannot be scanned ends the text');
+	'3|SELECT $1, $2 AS quote_, ' . ($two_forms ? '$3, $4, $5, $6, $7' : '$3, $4'), 'what a setting forbids is scanned where it was parsed before');
+if ($two_forms)
+{
+	is(sql(q{SELECT count(*), max(query) FROM tacho.statements WHERE query ~ '^SELECT \$1, $'}),
+		'3|SELECT $1, ', 'what cannot be scanned ends the text');
 
-# What is parsed before a setting takes effect, and would end elsewhere.
-sql(q{ALTER ROLE CURRENT_USER SET standard_conforming_strings = off; ALTER ROLE CURRENT_USER SET escape_string_warning = off});
-tacho_session($node)->run(q{SET standard_conforming_strings = on \; SELECT 1 AS first_, 'a\'geheim'})->finish;
-sql('ALTER ROLE CURRENT_USER RESET ALL');
-is(sql(q{SELECT query FROM tacho.statements WHERE query ~ 'first_'}),
-	'SELECT $1 AS first_, $2', 'a literal that would end elsewhere now ends the text');
+	# What is parsed before a setting takes effect, and would end elsewhere.
+	sql(q{ALTER ROLE CURRENT_USER SET standard_conforming_strings = off; ALTER ROLE CURRENT_USER SET escape_string_warning = off});
+	tacho_session($node)->run(q{SET standard_conforming_strings = on \; SELECT 1 AS first_, 'a\'geheim'})->finish;
+	sql('ALTER ROLE CURRENT_USER RESET ALL');
+	is(sql(q{SELECT query FROM tacho.statements WHERE query ~ 'first_'}),
+		'SELECT $1 AS first_, $2', 'a literal that would end elsewhere now ends the text');
+}
 
 # Memory is refused at some place of the way from the message to the result.
 my $large = 4 * 1024 * 1024;
@@ -86,7 +92,7 @@ for my $step (0 .. 12)
 
 # Fast shutdown.
 my $last = tacho_session($node, app => 'last');
-$last->run($message{Unicode} . ($columns .= ', 1'));
+$last->run(($message{Unicode} // $message{'a quote'}) . ($columns .= ', 1'));
 $last->send('SELECT pg_sleep(600)');
 wait_for_sleep('last', 1);
 ok($node->stop('fast'), 'the server can be stopped');
