@@ -22,6 +22,7 @@
 #include "locks.h"
 #include "meta.h"
 #include "names.h"
+#include "pending.h"
 #include "processes.h"
 #include "query_text.h"
 #include "recorder.h"
@@ -630,21 +631,27 @@ note_lost_frame(TachoStatus *status)
 void
 recorder_close(TachoStatus *status)
 {
+	uint64		sequence;
+
 	if (!frame_open)
 		return;
 	frame_open = false;
 	if (frame_is_empty(frame))
 		return;
-	if (frame_encode(frame, FRAME_DATA, incarnation, writer_next_sequence(),
-					 &encoded) &&
+	sequence = writer_next_sequence();
+	if (frame_encode(frame, FRAME_DATA, incarnation, sequence, &encoded) &&
 		writer_put(encoded.data, encoded.len))
 	{
+		pending_sent(sequence);
 		lost_frames = 0;
 		settings_due = false;
 		ask_for_lost_texts();
 	}
 	else
+	{
+		pending_lost();
 		note_lost_frame(status);
+	}
 }
 
 void

@@ -19,6 +19,7 @@
 #include "clocks.h"
 #include "dictionary.h"
 #include "names.h"
+#include "pending.h"
 #include "processes.h"
 #include "recorder.h"
 #include "recorder_statements.h"
@@ -45,7 +46,11 @@ static Pass pass;
 static int64 last_interval = -1;	/* number of the interval, by wall clock */
 
 /* Beyond this a sum of all that was counted would tell nothing. */
-#define LONGEST_MS		(60 * 60 * 1000)
+static int64
+longest_ms(void)
+{
+	return Max(STATEMENTS_LONGEST_MS, 2 * tacho_statements_interval);
+}
 
 static void
 begin_pass(int64 wall_us, int64 boot_us)
@@ -55,7 +60,7 @@ begin_pass(int64 wall_us, int64 boot_us)
 
 	pass = (Pass) {
 		.running = true,
-		.discard = recorded_at == 0 || elapsed_ms > Max(LONGEST_MS, 2 * tacho_statements_interval),
+		.discard = recorded_at == 0 || elapsed_ms > longest_ms(),
 		.slots = statements_slots(),
 		.time = wall_us / 1000,
 		.boot_us = boot_us,
@@ -155,6 +160,7 @@ put_row(const StatementRow *counted)
 	for (int i = 0; i < HISTORY_COLUMNS; i++)
 		if (counted->values[i] != 0)
 			section_set(section, row, ids[i], counted->values[i]);
+	pending_note(counted, pass.boot_us);
 }
 
 /* Fills rows from the next slots. */
@@ -231,6 +237,7 @@ statements_turn(int64 wall_us, int64 boot_us, TachoStatus *status)
 		return;
 	}
 	mark_resets();
+	pending_written(writer_first_unacknowledged());
 	if (!pass.running &&
 		(is_due(wall_us) || (statements_want_record() && writer_has_room())))
 		begin_pass(wall_us, boot_us);
@@ -251,4 +258,12 @@ statements_finish(int64 wall_us, int64 boot_us, TachoStatus *status)
 	run_pass(USECS_PER_SEC, status);
 	begin_pass(wall_us, boot_us);
 	run_pass(USECS_PER_SEC, status);
+}
+
+void
+statements_end(void)
+{
+	if (statements_active())
+		pending_end(writer_first_unwritten(),
+					clock_boot_us() - longest_ms() * 1000);
 }

@@ -20,4 +20,7 @@ extern bool statements_turn_again(void);
 extern void statements_finish(int64 wall_us, int64 boot_us,
 							  TachoStatus *status);
 
+/* At the end of the process: gives back what has not come into the history. */
+extern void statements_end(void);
+
 #endif							/* TACHO_RECORDER_STATEMENTS_H */

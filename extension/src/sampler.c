@@ -171,6 +171,7 @@ static void
 forget_worker(int code, Datum argument)
 {
 	query_text_want(false, false);
+	statements_end();
 	status.worker_pid = 0;
 	status.writer_pid = 0;
 	strlcpy(status.reason, "the sampler is not running", STATUS_TEXT_SIZE);

@@ -154,6 +154,8 @@ extern bool statements_read(StatementReader *reader, StatementCopy *copy);
 typedef struct StatementRow
 {
 	StatementKey key;
+	uint64		generation;
+	uint32		slot;
 	int64		values[HISTORY_COLUMNS];
 } StatementRow;
 
@@ -166,6 +168,19 @@ extern uint32 statements_slots(void);
  * the next record.
  */
 extern bool statements_record(uint32 slot, StatementRow *row);
+
+/*
+ * The history did not get a row after all: it comes with a later record, or
+ * with the evicted if the entry is gone. Waits for a lock; for rare cases.
+ */
+extern void statements_give_back(const StatementRow *row);
+
+/*
+ * What the history lacks of the entry that was just read, if that is to be
+ * kept. Only in the postmaster at its end.
+ */
+extern bool statements_lacking(const StatementReader *reader,
+							   const StatementCopy *copy, int64 *values);
 
 /*
  * Whether a record should come soon, as many slots wait for one; the latest
@@ -186,6 +201,9 @@ extern uint64 statements_state(void);
 extern int64 statements_recorded_at(void);
 extern void statements_set_recorded_at(int64 boot_us);
 
+/* Of what was counted longer ago than this the history tells nothing. */
+#define STATEMENTS_LONGEST_MS	(60 * 60 * 1000)
+
 /*
  * Removes entries, or unsets their extremes only. Zero matches everything.
  * Returns the one time that all touched entries carry. Waits for writers, can
@@ -197,10 +215,10 @@ extern TimestampTz statements_reset(Oid user_id, Oid database_id,
 extern void statements_info(StatementsInfo *info);
 
 /*
- * Puts a saved entry back. Only in the postmaster while it starts. False when
- * there is no room.
+ * Puts a saved entry back, of which the history lacks so much (NULL =
+ * nothing). Only in the postmaster while it starts. False when there is no room.
  */
-extern bool statements_restore(const StatementCopy *copy);
+extern bool statements_restore(const StatementCopy *copy, const int64 *lacking);
 extern void statements_restore_info(int64 evicted, int64 skipped,
 									TimestampTz stats_reset);
 

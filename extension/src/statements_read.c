@@ -346,7 +346,7 @@ restore_text(StatementEntry *entry, const StatementCopy *copy)
 }
 
 bool
-statements_restore(const StatementCopy *copy)
+statements_restore(const StatementCopy *copy, const int64 *lacking)
 {
 	StatementsShared *shared = statements_memory.shared;
 	bool		accumulator = is_accumulator(&copy->key);
@@ -372,6 +372,8 @@ statements_restore(const StatementCopy *copy)
 		return false;
 	shared->restored = pg_atomic_read_u64(&entry->generation);
 	recorded_all(entry);
+	if (lacking)
+		recorded_take(entry, shared->restored, lacking);
 	return true;
 }
 

@@ -24,6 +24,8 @@
  */
 #include "postgres.h"
 
+#include "clocks.h"
+#include "settings.h"
 #include "statements_shared.h"
 
 #define NEVER PG_UINT64_MAX		/* what changes() does not return */
@@ -171,6 +173,8 @@ record(StatementEntry *entry, uint64 generation, StatementRow *row)
 	pg_read_barrier();
 	entry_copy(entry, generation, &copy);
 	row->key = copy.key;
+	row->generation = generation;
+	row->slot = entry - statements_memory.entries;
 	if (!lacking(entry, generation, &copy.counters, row->values))
 		return false;
 	recorded_add(entry, generation, row->values);
@@ -207,6 +211,8 @@ take_leaving(StatementEntry *entry, StatementRow *row)
 		!pg_atomic_compare_exchange_u64(&entry->leaving, &generation, 0))
 		return false;
 	row->key = entry->key;
+	row->generation = generation;
+	row->slot = entry - statements_memory.entries;
 	(void) lacking(entry, generation, &entry->stripe.counters, row->values);
 	pg_atomic_sub_fetch_u32(&statements_memory.shared->leaving, 1);
 	pool_push(&statements_memory.shared->slots, statements_memory.next_free,
@@ -261,4 +267,32 @@ statements_record(uint32 slot, StatementRow *row)
 		any = record(entry, generation, row);
 	LWLockRelease(lock);
 	return any;
+}
+
+void
+statements_give_back(const StatementRow *row)
+{
+	StatementEntry *entry = &statements_memory.entries[row->slot];
+	LWLock	   *lock = partition_lock(statement_hash(&row->key));
+	bool		there;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	there = pg_atomic_read_u64(&entry->generation) == row->generation;
+	if (there)
+		recorded_take(entry, row->generation, row->values);
+	LWLockRelease(lock);
+	if (!there)
+		statements_owe(row->key.database_id, row->values);
+}
+
+bool
+statements_lacking(const StatementReader *reader, const StatementCopy *copy,
+				   int64 *values)
+{
+	int64		recorded_at = statements_recorded_at();
+	int64		longest_ms = Max(STATEMENTS_LONGEST_MS, 2 * tacho_statements_interval);
+
+	return recorded_at != 0 && clock_boot_us() - recorded_at < longest_ms * 1000 &&
+		lacking(&statements_memory.entries[reader->slot - 1], copy->generation,
+				&copy->counters, values);
 }

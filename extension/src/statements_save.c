@@ -64,7 +64,14 @@ typedef struct SavedHead
 	TimestampTz saved_at;
 } SavedHead;
 
-/* Followed by the counters that `mask` names, and the text. */
+/* What the history lacks of a column of it. */
+typedef struct SavedLack
+{
+	int64		column;
+	int64		value;
+} SavedLack;
+
+/* Followed by the counters that `mask` names, the text, and what is lacking. */
 typedef struct SavedEntry
 {
 	StatementKey key;
@@ -75,7 +82,7 @@ typedef struct SavedEntry
 	int32		last_sqlstate;
 	int32		encoding;
 	int32		text_length;	/* -1 = no text */
-	int32		unused;
+	int32		lacking;		/* values that the history lacks */
 	uint64		mask[MASK_WORDS];
 } SavedEntry;
 
@@ -111,9 +118,28 @@ put(Output *output, const void *bytes, Size size)
 		note_error(output);
 }
 
-static void
-put_entry(Output *output, const StatementCopy *copy)
+/* What the history lacks of an entry; returns the number of its columns. */
+static int
+find_lacks(const StatementReader *reader, const StatementCopy *copy,
+		   SavedLack *lacks)
 {
+	int64		values[HISTORY_COLUMNS];
+	int			n = 0;
+
+	/* a save for a crash does not know what comes to the history after it */
+	if (IsUnderPostmaster || !statements_lacking(reader, copy, values))
+		return 0;
+	for (int i = 0; i < HISTORY_COLUMNS; i++)
+		if (values[i] != 0)
+			lacks[n++] = (SavedLack) {i, values[i]};
+	return n;
+}
+
+static void
+put_entry(Output *output, const StatementReader *reader,
+		  const StatementCopy *copy)
+{
+	SavedLack	lacks[HISTORY_COLUMNS];
 	uint64		words[COUNTER_WORDS];
 	uint64		present[COUNTER_WORDS];
 	int			n = 0;
@@ -126,6 +152,7 @@ put_entry(Output *output, const StatementCopy *copy)
 		.last_sqlstate = copy->last_sqlstate,
 		.encoding = copy->encoding,
 		.text_length = copy->text ? copy->text_length : -1,
+		.lacking = find_lacks(reader, copy, lacks),
 	};
 
 	memcpy(words, &copy->counters, sizeof(words));
@@ -140,6 +167,7 @@ put_entry(Output *output, const StatementCopy *copy)
 	put(output, present, n * sizeof(uint64));
 	if (copy->text)
 		put(output, copy->text, copy->text_length);
+	put(output, lacks, saved.lacking * sizeof(SavedLack));
 }
 
 /* Entries that never counted anything are left out. */
@@ -170,7 +198,7 @@ put_all(Output *output)
 	{
 		if (!worth_saving(&copy))
 			continue;
-		put_entry(output, &copy);
+		put_entry(output, &reader, &copy);
 		entries++;
 	}
 	put(output, &entries, sizeof(entries));
@@ -231,8 +259,25 @@ take(Input *input, void *to, Size size)
 	return true;
 }
 
+/* Fills `values` from `n` lacks. */
 static bool
-take_entry(Input *input, StatementCopy *copy)
+take_lacks(Input *input, int n, int64 *values)
+{
+	SavedLack	lack;
+
+	memset(values, 0, HISTORY_COLUMNS * sizeof(int64));
+	for (int i = 0; i < n; i++)
+	{
+		if (!take(input, &lack, sizeof(lack)) || lack.column < 0 ||
+			lack.column >= HISTORY_COLUMNS)
+			return false;
+		values[lack.column] = lack.value;
+	}
+	return true;
+}
+
+static bool
+take_entry(Input *input, StatementCopy *copy, int64 *lacking)
 {
 	SavedEntry	saved;
 	uint64		words[COUNTER_WORDS] = {0};
@@ -260,7 +305,8 @@ take_entry(Input *input, StatementCopy *copy)
 	copy->last_sqlstate = saved.last_sqlstate;
 	copy->encoding = saved.encoding;
 	memcpy(&copy->counters, words, sizeof(words));
-	return PG_VALID_ENCODING(saved.encoding);
+	return PG_VALID_ENCODING(saved.encoding) &&
+		take_lacks(input, saved.lacking, lacking);
 }
 
 /* What is wrong with a file of `size` bytes, or NULL. */
@@ -292,20 +338,24 @@ find_fault(const char *bytes, Size size)
 	return NULL;
 }
 
-/* Puts the entries of a checked file back. */
+/*
+ * Puts the entries of a checked file back. What the history lacks counts once:
+ * `fresh` is a file that no server has loaded yet.
+ */
 static const char *
-restore(const char *bytes, Size size)
+restore(const char *bytes, Size size, bool fresh)
 {
 	Input		input = {bytes, bytes + size - sizeof(pg_crc32c) - sizeof(uint64)};
 	SavedHead	head;
 	StatementCopy copy;
+	int64		lacking[HISTORY_COLUMNS];
 
 	take(&input, &head, sizeof(head));
 	while (input.at < input.end)
 	{
-		if (!take_entry(&input, &copy))
+		if (!take_entry(&input, &copy, lacking))
 			return "An entry is damaged.";
-		if (!statements_restore(&copy))
+		if (!statements_restore(&copy, fresh ? lacking : NULL))
 			head.skipped += copy.counters.calls;
 	}
 	statements_restore_info(head.evicted, head.skipped, head.stats_reset);
@@ -344,9 +394,9 @@ read_file(const char *path, Size *size)
 	return bytes;
 }
 
-/* Loads a file. False if there is none to load. */
+/* Loads a file; see restore(). False if there is none to load. */
 static bool
-load_saved(const char *path)
+load_saved(const char *path, bool fresh)
 {
 	Size		size = 0;
 	char	   *bytes = read_file(path, &size);
@@ -357,7 +407,7 @@ load_saved(const char *path)
 		return false;
 	fault = find_fault(bytes, size);
 	if (fault == NULL)
-		fault = restore(bytes, size);
+		fault = restore(bytes, size, fresh);
 	free(bytes);
 	if (fault == NULL)
 		return true;
@@ -409,13 +459,13 @@ statements_save_startup(void)
 	if (!setting_save())
 		return;
 	/* until the first save, what was loaded is what a crash falls back to */
-	if (load_saved(DUMP_FILE))
+	if (load_saved(DUMP_FILE, true))
 	{
 		if (rename(DUMP_FILE, SAVE_FILE) != 0)
 			unlink(DUMP_FILE);
 	}
 	else
-		load_saved(SAVE_FILE);
+		load_saved(SAVE_FILE, false);
 }
 
 /* ---- saver ---- */

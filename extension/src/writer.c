@@ -83,6 +83,7 @@ static uint64 greeted_first = 0;	/* of the first frame of this writer */
 static uint64 greeted_next = 0; /* of the next one made, at its hello */
 static int64 acknowledged = 0;
 static int64 bytes_made = 0;
+static uint64 left_with_child = 0;	/* what one that was not waited for may write */
 
 /* what is being sent: hello, then frames; `sending` is NULL when all went */
 static StringInfoData hello;
@@ -607,6 +608,30 @@ writer_next_sequence(void)
 	return next_sequence;
 }
 
+uint64
+writer_first_unacknowledged(void)
+{
+	return dlist_is_empty(&frames) ? next_sequence :
+		dlist_head_element(QueuedFrame, node, &frames)->sequence;
+}
+
+/* The first frame that the writer has not got as a whole. */
+static uint64
+first_unsent(void)
+{
+	return sending ? sending->sequence : next_sequence;
+}
+
+uint64
+writer_first_unwritten(void)
+{
+	uint64		first = writer_first_unacknowledged();
+
+	if (child != 0)
+		first = Max(first, first_unsent());
+	return Max(first, left_with_child);
+}
+
 bool
 writer_has_room(void)
 {
@@ -660,9 +685,14 @@ writer_close(int patience_ms)
 		if (!writer_is_behind())
 			spawn_close(&to_child);
 		if (waitpid(child, &status, WNOHANG) != 0)
+		{
+			read_acks(0);
 			forget_child();
+		}
 		else
 			pg_usleep(5000L);
 	}
+	if (child != 0)
+		left_with_child = first_unsent();
 	forget_child();
 }

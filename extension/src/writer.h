@@ -53,6 +53,14 @@ extern bool writer_put(const char *frame, int length);
  */
 extern void writer_settings_changed(void);
 
+/*
+ * Every frame before this one is acknowledged; every one from this one on is in
+ * no tape (between them are those that a writer, which is still there, may
+ * write).
+ */
+extern uint64 writer_first_unacknowledged(void);
+extern uint64 writer_first_unwritten(void);
+
 /* True when half of the buffer is free. */
 extern bool writer_has_room(void);
 

@@ -6,6 +6,7 @@ use JSON::PP;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use TachoStatements qw(pgbench_script);
+use TachoStatus qw(metric);
 use TachoTest qw(at server_ms tacho_cluster wait_for_ticks);
 use Test::More;
 use Time::HiRes 'usleep';
@@ -14,8 +15,11 @@ use Time::HiRes 'usleep';
 my $contrib = -e PostgreSQL::Test::Cluster->new('probe')->config_data('--pkglibdir')
   . '/pg_stat_statements.so';
 my $libraries = $contrib ? 'tacho, pg_stat_statements' : 'tacho';
+my $program = PostgreSQL::Test::Utils::tempdir() . '/tacho';
+symlink $ENV{TACHO_PROGRAM}, $program or die "symlink: $!";
 my $node = tacho_cluster('history',
 	conf => qq{
+tacho.program = '$program'
 shared_preload_libraries = '$libraries'
 tacho.statements_interval = 500ms
 tacho.statements_max = 100
@@ -206,6 +210,43 @@ is(history('sum(calls)'), $executed, 'a restart loses nothing');
 is( $node->safe_psql('postgres', "SELECT min(calls) >= 0 AND min(total_exec_time) >= 0
 	 AND min(shared_blks_hit) >= 0 FROM tacho.statements_history($only)"),
 	't', 'nothing is negative');
+
+# what no writer has taken is not in the history: it comes later, whether the
+# sampler starts again or the server does
+sub recorded_by_nobody
+{
+	my $now = server_ms($node);
+
+	rename $program, "$program.away" or die "rename: $!";
+	kill 'KILL', metric($node, 'writer_pid');
+	$node->poll_query_until('postgres',
+		"SELECT value IS NULL OR value = '0' FROM tacho.status() WHERE metric = 'writer_pid'")
+	  or die 'there is a writer';
+	$executed += bench($script, 2, 10);
+	for (1 .. 2)
+	{
+		$now = server_ms($node);
+		$node->poll_query_until('postgres', "SELECT value::timestamptz > @{[at($now)]}
+			FROM tacho.status() WHERE metric = 'statements_recorded'")
+		  or die 'nothing is recorded';
+	}
+	return;
+}
+recorded();
+recorded_by_nobody();
+my $sampler = metric($node, 'sampler_pid');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($sampler)");
+$node->poll_query_until('postgres', "SELECT value IS NOT NULL AND value <> '$sampler'
+	FROM tacho.status() WHERE metric = 'sampler_pid'") or die 'no sampler';
+rename "$program.away", $program or die "rename: $!";
+recorded();
+is(history('sum(calls)'), $executed, 'a sampler that ends gives back what was not written');
+recorded_by_nobody();
+$node->stop;
+rename "$program.away", $program or die "rename: $!";
+$node->start;
+recorded();
+is(history('sum(calls)'), $executed, '... and so does the server, over a restart');
 
 # rights
 $node->safe_psql('postgres', q{
