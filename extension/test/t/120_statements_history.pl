@@ -126,6 +126,14 @@ is( $node->safe_psql('postgres', "SELECT t.avg_aas > 0, t.query_text, calls, row
 		WHERE h.query_text ~ 'pg_sleep'"),
 	't|SELECT pg_sleep($1)|1|1|t', 'top by query joins the history of statements');
 
+# the load of an EXECUTE is that of its statement
+$node->safe_psql('app', 'PREPARE later AS SELECT pg_sleep($1), 2; EXECUTE later(1.5)');
+$executed++;
+recorded();
+is( $node->safe_psql('postgres', "SELECT t.avg_aas > 0, calls FROM tacho.top('query_id', database => 'app') t
+		JOIN tacho.statements_history($only) h USING (key) WHERE h.query_text ~ 'later'"),
+	't|1', 'an EXECUTE is seen executing its statement');
+
 # many more statements than there are entries
 my $statements = join '', map { 'SELECT ' . join(', ', (1) x $_) . ";\n" } 1 .. 400;
 for my $round (1 .. 3)
