@@ -521,17 +521,28 @@ mod tests {
             assert_eq!(columns(&schema), columns(&whole) + 1);
             assert_eq!(whole.with_all_of(&schema), Some(schema));
         };
-        let counter = r#"COUNTER(97, probes, int64, one, SUM, exec, 15, "probes")"#;
-        more(STATS, read("COUNTER(73,", counter).unwrap());
-        refused_after("COUNTER(26,", counter, "COUNTER(27,");
-        refused("COUNTER(73,", &counter.replace("97", "80"));
-        let column = r#"COLUMN(sample, 17, probe, UINT, none, NONE, "a probe")"#;
-        more(SAMPLE, read("COLUMN(sample, 16,", column).unwrap());
-        refused("COLUMN(sample, 15,", &column.replace("17", "15"));
-        refused("COLUMN(sample, 16,", &column.replace("17", "16"));
+        let last = |table: &str| whole.table(table).unwrap().columns.last().unwrap().id;
+        let (last_counter, last_column) = (last(STATS), last(SAMPLE));
+        let list_end = all.rfind("COUNTER(").unwrap();
+        let counter = |id| format!(r#"COUNTER({id}, probes, int64, one, SUM, exec, 15, "probes")"#);
+        more(
+            STATS,
+            read(&all[list_end..], &counter(last_counter + 1)).unwrap(),
+        );
+        refused_after("COUNTER(26,", &counter(last_counter + 1), "COUNTER(27,");
+        refused(&all[list_end..], &counter(80));
+        let column = |id| format!(r#"COLUMN(sample, {id}, probe, UINT, none, NONE, "a probe")"#);
+        let end = format!("COLUMN(sample, {last_column},");
+        more(SAMPLE, read(&end, &column(last_column + 1)).unwrap());
+        refused("COLUMN(sample, 15,", &column(15));
+        refused(&end, &column(last_column));
+        refused_after(
+            "COLUMN(sample, 8,",
+            &column(last_column + 1),
+            "COLUMN(sample, 9,",
+        );
         refused("TABLE(10,", r#"TABLE(10, probe, "probes")"#);
         refused("LABEL(cpu, 2,", r#"LABEL(cpu, 2, "probing")"#);
-        refused_after("COLUMN(sample, 8,", column, "COLUMN(sample, 9,");
     }
 
     #[test]

@@ -42,24 +42,30 @@ sub compiled
 }
 
 my $appended = qr/append at the end of its list/;
-my $counter = 'COUNTER(97, probes, int64, one, SUM, exec, 15, "probes")';
-my $column = 'COLUMN(sample, 17, probe, UINT, none, NONE, "a probe")';
+# the next ids, whatever has been added
+my $last_column = (slurp_file("$root/catalog/samples.h") =~ /^COLUMN\(sample, (\d+),/mg)[-1];
+my ($last_counter, $kind) = (slurp_file("$root/catalog/counters.h") =~ /^COUNTER\((\d+),[^,]*,[^,]*,[^,]*, (\w+),/mg)[-2, -1];
+$last_counter += 23 if $kind eq 'HISTOGRAM';
+my ($next_column, $next_counter) = ($last_column + 1, $last_counter + 1);
 
-is(compiled('', sub { }, 'MODEL_MAX_COLUMN == 96 && MODEL_MAX_SAMPLE_COLUMN == 16'),
+my $counter = 'COUNTER(NEXT, probes, int64, one, SUM, exec, 15, "probes")' =~ s/NEXT/$next_counter/r;
+my $column = "COLUMN(sample, $next_column, probe, UINT, none, NONE, \"a probe\")";
+
+is(compiled('', sub { }, "MODEL_MAX_COLUMN == $last_counter && MODEL_MAX_SAMPLE_COLUMN == $last_column"),
 	'', 'the catalog as it is');
-is(compiled('counters.h', sub { $_ .= "$counter\n" }, 'MODEL_MAX_COLUMN == 97 && sizeof(((Section *) 0)->numbers) == 98 * sizeof(uint64 *)'),
+is(compiled('counters.h', sub { $_ .= "$counter\n" }, "MODEL_MAX_COLUMN == $next_counter && sizeof(((Section *) 0)->numbers) == ($next_counter + 1) * sizeof(uint64 *)"),
 	'', 'a counter at the end of the list');
 like(compiled('counters.h', sub { s/^(COUNTER\(27,)/$counter\n$1/m }),
 	$appended, 'a counter amid the list');
-like(compiled('counters.h', sub { $_ .= $counter =~ s/97/80/r . "\n" }),
+like(compiled('counters.h', sub { $_ .= $counter =~ s/$next_counter/80/r . "\n" }),
 	$appended, 'a counter with an id within the histogram');
-like(compiled('counters.h', sub { $_ .= $counter =~ s/97/256/r . "\n" }),
+like(compiled('counters.h', sub { $_ .= $counter =~ s/$next_counter/256/r . "\n" }),
 	qr/ids have one byte/, 'a counter beyond the ids of a frame');
-is(compiled('samples.h', sub { s/^(COLUMN\(sample, 16,.*\n)/$1$column\n/m }, 'MODEL_MAX_SAMPLE_COLUMN == 17'),
+is(compiled('samples.h', sub { s/^(COLUMN\(sample, $last_column,.*\n)/$1$column\n/m }, "MODEL_MAX_SAMPLE_COLUMN == $next_column"),
 	'', 'a column at the end of its table');
 like(compiled('samples.h', sub { s/^(COLUMN\(sample, 8,)/$column\n$1/m }),
 	$appended, 'a column amid its table');
-like(compiled('samples.h', sub { my $taken = $column =~ s/17/16/r; s/^(COLUMN\(sample, 16,.*\n)/$1$taken\n/m }),
+like(compiled('samples.h', sub { my $taken = $column =~ s/$next_column/$last_column/r; s/^(COLUMN\(sample, $last_column,.*\n)/$1$taken\n/m }),
 	$appended, 'a column with an id that is taken');
 like(compiled('samples.h', sub { s/^(COLUMN\(statement_stats, 3,.*\n)/$1COLUMN(statement_stats, 16, probe, UINT, none, NONE, "a probe")\n/m }),
 	qr/is that of a counter/, 'a key of statistics with the id of a counter');
