@@ -105,8 +105,11 @@ pub struct Part {
     schema: Arc<Schema>,
     source: Arc<dyn Source>,
     /// Zeros for the columns it does not have, a column for each table.
-    zeros: Arc<Mutex<Vec<(Option<usize>, Column)>>>,
+    zeros: Arc<Mutex<Zeros>>,
 }
+
+/// Columns of zeros by table; `None` is one that the file does not know.
+type Zeros = Vec<(Option<usize>, Column)>;
 
 impl Part {
     pub(crate) fn new(info: PartInfo, schema: Arc<Schema>, source: Arc<dyn Source>) -> Self {
