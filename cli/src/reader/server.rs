@@ -86,7 +86,9 @@ fn limit_memory(megabytes: Option<&str>) -> QueryResult<()> {
     let megabytes = number(text)?;
     let bytes = megabytes.saturating_mul(1 << 20);
     let error = out_of_memory(megabytes).hint("Ask for a shorter window or fewer rows.");
-    memory::limit(bytes, error_line("ERROR", &error));
+    // The rest is for what does not come from the allocator: the program itself,
+    // stacks, decompression, which cannot say that memory was refused.
+    memory::limit(bytes - bytes / 8, error_line("ERROR", &error));
     let allowed = rustix::process::getrlimit(Resource::As).maximum;
     let bytes = allowed.map_or(bytes, |allowed| allowed.min(bytes));
     for (resource, limit) in [(Resource::As, bytes), (Resource::Core, 0)] {
