@@ -331,15 +331,17 @@ const VALUES: [(&str, &[&str]); 16] = [
     ("root_blocker", &["100", "102", "(cycle)", "(null)"]),
 ];
 
-/// One to three values of a dimension, each of them perhaps negated.
+/// One to three values of a dimension, all wanted or all left out.
 fn filter() -> impl Strategy<Value = (String, String)> {
-    let item = (any::<prop::sample::Index>(), prop::bool::weighted(0.3));
-    let items = prop::collection::vec(item, 1..4);
-    (prop::sample::select(&VALUES[..]), items).prop_map(|((name, values), items)| {
-        let item = |(value, negated): &(prop::sample::Index, bool)| {
-            let sign = if *negated { "!" } else { "" };
-            format!("{sign}{}", value.get(values))
-        };
+    let items = prop::collection::vec(any::<prop::sample::Index>(), 1..4);
+    let what = (
+        prop::sample::select(&VALUES[..]),
+        items,
+        prop::bool::weighted(0.3),
+    );
+    what.prop_map(|((name, values), items, negated)| {
+        let sign = if negated { "!" } else { "" };
+        let item = |value: &prop::sample::Index| format!("{sign}{}", value.get(values));
         let items: Vec<String> = items.iter().map(item).collect();
         (name.to_string(), items.join(","))
     })
@@ -615,4 +617,20 @@ pub fn ask(function: &str, spec: &Spec, store: &Store) -> Answer {
     let mut answer = Answer::default();
     run(function, spec, store, &AtomicBool::new(false), &mut answer).unwrap();
     answer
+}
+
+/// As [`ask`], but none where the bucket is shorter than the interval of ticks:
+/// that is refused.
+pub fn ask_timeline(spec: &Spec, tape: &Tape, asked: &Asked) -> Option<Answer> {
+    let (mut answer, cancel) = (Answer::default(), AtomicBool::new(false));
+    match run("timeline", spec, &tape.store(asked), &cancel, &mut answer) {
+        Ok(()) => Some(answer),
+        Err(error) => {
+            let refused = "bucket is shorter than the interval of samples";
+            assert_eq!(error.message, refused);
+            let longest = tape.ticks.iter().map(|tick| tick.interval_ms).max();
+            assert!(longest.is_some_and(|ms| ms * 1000 > asked.bucket_us));
+            None
+        }
+    }
 }
