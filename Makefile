@@ -21,7 +21,7 @@ SHELL_SCRIPTS = .ci/run $(wildcard tools/*.sh demo/*.sh bench/*.sh \
 	sql/*.sh sql/test/*.sh sql/test/sh/*.sh extension/test/data/*.sh)
 
 .DEFAULT_GOAL := build
-.PHONY: all installcheck quick accept help build program extension install demo demo-stop demo-dsn demo-sql \
+.PHONY: all installcheck quick accept torture help build program extension install demo demo-stop demo-dsn demo-sql \
 	test test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
 	sanitize bench clean
 
@@ -140,6 +140,13 @@ sanitize: ## the tape's tests with the address sanitizer
 	@tools/prereq.sh build
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address cargo test --locked --lib \
 		--target $(HOST_TARGET) --package tacho-tape --features testing
+
+# Prints its seed; the same one makes the same faults
+MINUTES ?= 60
+torture: ## the demo under load while processes, disk and server fail, MINUTES=60; as root
+	@tools/prereq.sh build
+	@$(MAKE) program
+	tools/torture.pl -m $(MINUTES) $(if $(SEED),-s $(SEED))
 
 bench: ## measure what tacho costs, refresh bench/results (PARTS="churn locks")
 	@tools/prereq.sh build

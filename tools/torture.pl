@@ -1,0 +1,461 @@
+#!/usr/bin/perl
+# usage: tools/torture.pl [-m MINUTES] [-s SEED]
+#
+# The demo's server under the demo's load, with its history on a small volume of
+# its own (a loop device: root alone can do this). At random, processes are
+# killed and stopped, the volume is filled or mounted anew, the server restarted
+# or crashed. Then it is shown that
+#   - the server was not harmed: no process ended by a signal that is not ours,
+#     no PANIC, no statement of a client failed or took 10 s while the server
+#     should have been up;
+#   - what was once observed is still there at the end, tick for tick, and in
+#     every tick the two sessions that sleep all the time are seen;
+#   - between faults every second is covered;
+#   - calls in the history are those that a client counted, less at most those
+#     of one tacho.statements_interval before each crash;
+#   - every file can be read.
+# The same SEED makes the same faults. The last line is "N passed, N failed".
+# "make program" comes first; .demo of this repository is used.
+use strict;
+use warnings;
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use Getopt::Std;
+use IPC::Open2;
+use List::Util qw(sum0 max);
+use POSIX qw(strftime);
+use Time::HiRes qw(sleep time);
+
+my $interval = 5;    # tacho.statements_interval, seconds
+my $calm = 12;       # between faults, seconds
+my %opt = (m => 60, s => time() % 10000);
+getopts('m:s:', \%opt) && !@ARGV
+  or die "usage: tools/torture.pl [-m MINUTES] [-s SEED]\n";
+$> == 0 or die "error: only root can mount volumes\n";
+
+my $repo = abs_path(dirname($0) . '/..');
+my ($demo, $bin, $dsn, $volume, $tape, $postgres);
+my ($log, $query_id, @children, @faults, @calms);
+my ($passed, $failed) = (0, 0);
+
+# --- small things
+
+sub say_at { printf "%s  %s\n", strftime('%H:%M:%S', gmtime), "@_"; }
+
+sub check
+{
+	my ($good, $name, $why) = @_;
+	$good ? $passed++ : $failed++;
+	say_at(($good ? 'ok      ' : 'NOT OK  ') . $name . ($good || !defined $why ? '' : ": $why"));
+	return $good;
+}
+
+sub run { system(@_) == 0 or die "error: @_ failed ($?)\n"; }
+sub as_server { return system("$repo/tools/as-server.sh", @_); }
+
+# The rows of a question, each as a string, or undef and what was said.
+sub ask
+{
+	my ($sql, $seconds) = @_;
+	my $out = do {
+		local $ENV{PGOPTIONS} = '-c statement_timeout=' . 1000 * ($seconds // 60);
+		local $ENV{SQL} = $sql;
+		qx("$bin/psql" -XAtq -v ON_ERROR_STOP=1 -d "$dsn" -c "\$SQL" 2>&1);
+	};
+	return (undef, $out) if $?;
+	chomp $out;
+	return $out;
+}
+
+sub wait_until
+{
+	my ($what, $seconds, $true) = @_;
+	my $end = time + $seconds;
+	while (time < $end)
+	{
+		return 1 if $true->();
+		sleep 0.2;
+	}
+	return check(0, $what, "not within $seconds s");
+}
+
+sub status { my ($v) = ask("select value from tacho.status() where metric = '$_[0]'"); return $v // ''; }
+sub moment { return sprintf 'to_timestamp(%.3f)', $_[0]; }
+
+# --- clients, which go on when the server comes back
+
+# A child that runs $body again and again until it is killed.
+sub client
+{
+	my ($body) = @_;
+	my $pid = fork // die "error: fork: $!\n";
+	if ($pid) { push @children, $pid; return; }
+	$SIG{PIPE} = 'IGNORE';
+	$SIG{TERM} = sub { POSIX::_exit(0) };
+	while (1) { $body->(); sleep 0.2; }
+}
+
+sub sleeper
+{
+	system("PGAPPNAME=torture-sleeper exec '$bin/psql' -Xq -d \"$dsn\" -c 'select pg_sleep(100000)' >/dev/null 2>&1");
+	return;
+}
+
+# Writes a line for each call: when it was sent, when answered ("-": never).
+sub counter
+{
+	my ($file) = @_;
+	local $ENV{PGAPPNAME} = 'torture-counter';
+	my $pid = open2(my $from, my $to, "exec '$bin/psql' -XAtq -d \"$dsn\" 2>/dev/null") or return;
+	open my $out, '>>', $file or die "error: $file: $!\n";
+	$out->autoflush(1);
+	$to->autoflush(1);
+	# a connection that is not made counts nothing
+	print $to "select 'there';\n";
+	if (defined(my $line = <$from>))
+	{
+		while (1)
+		{
+			my $sent = time;
+			print $to "select 42 as torture;\n" or last;
+			my $answer = <$from>;
+			printf $out "%.3f %s\n", $sent, defined $answer ? sprintf('%.3f', time) : '-';
+			last if !defined $answer;
+			sleep 0.02;
+		}
+	}
+	else { printf $out "%.3f refused\n", time; sleep 0.3; }
+	close $to;
+	waitpid $pid, 0;
+	return;
+}
+
+sub play    # the demo's load, over and over
+{
+	system("'$repo/demo/load.sh' '$bin' \"$dsn\" >/dev/null 2>&1");
+	return;
+}
+
+# --- the place
+
+sub mount_volume
+{
+	run("mount -o loop '$demo/volume.img' '$volume'");
+	return;
+}
+
+sub build
+{
+	local $ENV{TACHO_DEMO_SECONDS} = 6;
+	run("cd '$repo' && demo/run.sh >/dev/null");
+	$demo = abs_path("$repo/.demo");
+	chomp($bin = qx(cat '$demo/bin'));
+	chomp($dsn = qx('$repo/demo/run.sh' --dsn));
+	chomp($postgres = qx('$repo/tools/as-server.sh' --user));
+	($volume, $log) = ("$demo/volume", "$demo/data/server.log");
+	$tape = "$volume/tape";
+	mkdir $volume;
+	run("truncate -s 1M '$demo/other.img' && truncate -s 192M '$demo/volume.img' && mkfs.ext4 -q -m 0 '$demo/volume.img'");
+	mount_volume();
+	run("chown $postgres '$volume'");
+	for my $setting ("tacho.directory = '$tape'", 'tacho.sample_interval = 1000',
+		"tacho.statements_interval = '${interval}s'", 'tacho.min_free_space = 4', "log_line_prefix = '%m [%p] %b '",
+		'tacho.retention_size = 0', 'tacho.flush_interval = 1000')
+	{
+		my ($done, $why) = ask("alter system set $setting");
+		defined $done or die "error: $setting: $why\n";
+	}
+	restart('fast');
+	return;
+}
+
+sub start_server
+{
+	# the last process of a server that was killed may still be going
+	for (1 .. 60)
+	{
+		return if as_server("$bin/pg_ctl", qw(-s -w -D), "$demo/data", '-l', $log, 'start') == 0;
+		sleep 1;
+	}
+	die "error: the server does not start, see $log\n";
+}
+
+sub stop_server { return as_server("$bin/pg_ctl", qw(-s -w -t 120 -D), "$demo/data", '-m', $_[0], 'stop'); }
+
+sub restart
+{
+	check(stop_server($_[0]) == 0, "a stop ($_[0]) ends") or kill_postmaster();
+	start_server();
+	return;
+}
+
+sub postmaster { open my $f, '<', "$demo/data/postmaster.pid" or return; chomp(my $pid = <$f>); return $pid; }
+sub kill_postmaster { kill 'KILL', postmaster() // return; return; }
+
+# Processes of this server whose title or program matches.
+sub processes
+{
+	my ($pattern) = @_;
+	my $of = postmaster() // return;
+	my (%parent, %title);
+	for (qx(ps -eo pid=,ppid=,args=))
+	{
+		my ($pid, $ppid, $args) = /^\s*(\d+)\s+(\d+)\s+(.*)/ or next;
+		($parent{$pid}, $title{$pid}) = ($ppid, $args);
+	}
+	return grep {
+		my $at = $_;
+		$at = $parent{$at} while $at > 1 && $at != $of && exists $parent{$at};
+		$at == $of && $title{$_} =~ $pattern;
+	} keys %title;
+}
+
+sub pause_processes
+{
+	my ($pattern, $seconds) = @_;
+	my @pids = processes($pattern);
+	kill 'STOP', @pids;
+	sleep $seconds;
+	kill 'CONT', @pids;
+	return;
+}
+
+# --- faults. "gap": ticks may be missing; "crash": counters may be lost; "down":
+# clients may be refused.
+
+my @kinds = (
+	{ name => 'the writer is killed', weight => 4, do => sub { kill 'KILL', processes(qr/tacho.* tape-writer/) } },
+	{ name => 'the writer is ended', weight => 2, do => sub { kill 'TERM', processes(qr/tacho.* tape-writer/) } },
+	{ name => 'the writer is stopped', weight => 3, gap => 1,
+		do => sub { pause_processes(qr/tacho.* tape-writer/, 1 + rand 20) } },
+	{ name => 'the sampler is ended', weight => 2, gap => 1, do => sub { ask("select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'tacho sampler'") } },
+	{ name => 'the sampler is stopped', weight => 2, gap => 1, do => sub { pause_processes(qr/tacho sampler/, 1 + rand 15) } },
+	{ name => 'the saver is ended', weight => 1, do => sub { kill 'TERM', processes(qr/tacho .*sav/) } },
+	{ name => 'a reader is killed', weight => 3, do => \&kill_reader },
+	{ name => 'the volume is full', weight => 3, gap => 1, do => \&fill },
+	{ name => 'the volume is mounted elsewhere', weight => 2, gap => 1, down => 1, do => \&remount },
+	{ name => 'restart, fast', weight => 2, gap => 1, down => 1, do => sub { restart('fast') } },
+	{ name => 'restart, immediate', weight => 2, gap => 1, down => 1, crash => 1, do => sub { restart('immediate') } },
+	{ name => 'a backend is killed', weight => 2, gap => 1, down => 1, crash => 1, signals => 1, do => \&kill_backend },
+	{ name => 'the sampler is killed', weight => 1, gap => 1, down => 1, crash => 1, signals => 1,
+		do => sub { kill 'KILL', processes(qr/tacho sampler/) } },
+	{ name => 'the postmaster is killed', weight => 1, gap => 1, down => 1, crash => 1,
+		do => sub { kill_postmaster(); sleep 1; start_server() } },
+);
+
+sub kill_reader
+{
+	my $pid = fork // die "error: fork: $!\n";
+	if (!$pid)
+	{
+		my ($rows) = ask("do \$\$ begin for i in 1..200 loop begin perform tacho.top('query_id', by => 'wait_event');
+			exception when others then null; end; end loop; end \$\$; select 'alive'");
+		POSIX::_exit(defined $rows && $rows eq 'alive' ? 0 : 1);
+	}
+	my $killed = 0;
+	my $end = time + 30;
+	while ($killed < 3 && time < $end)
+	{
+		$killed += kill 'KILL', processes(qr/tacho.* query top/);
+		sleep 0.05;
+	}
+	waitpid $pid, 0;
+	check($? == 0, "a session whose reader is killed ($killed times) goes on");
+	return;
+}
+
+sub fill
+{
+	my $full = "$volume/full";
+	my ($free) = qx(df --output=avail -k '$volume' | tail -n 1) =~ /(\d+)/;
+	# now and then less than the limit stays, which pauses before the disk is full
+	my $leave = rand() < 0.5 ? 0 : int rand 4000;
+	system("fallocate -l " . max(1, $free - $leave) . "K '$full' 2>/dev/null; dd if=/dev/zero of='$full.2' bs=4k 2>/dev/null")
+	  if !$leave;
+	system("fallocate -l " . max(1, $free - $leave) . "K '$full' 2>/dev/null") if $leave;
+	sleep 5 + rand 25;
+	unlink $full, "$full.2";
+	return;
+}
+
+sub remount
+{
+	check(stop_server('fast') == 0, 'a stop (fast) ends') or kill_postmaster();
+	wait_until('the volume is let go', 30, sub { system("umount '$volume' 2>/dev/null") == 0 });
+	# another device has the number that this one had
+	chomp(my $other = qx(losetup -f --show '$demo/other.img'));
+	mount_volume();
+	run("losetup -d '$other'");
+	start_server();
+	return;
+}
+
+sub kill_backend
+{
+	my ($pid) = ask("select pid from pg_stat_activity where backend_type = 'client backend' and application_name in ('shop', 'reports', 'checkout', 'torture-sleeper') order by random() limit 1");
+	kill 'KILL', $pid if $pid;
+	return;
+}
+
+sub choose
+{
+	my $at = rand sum0(map { $_->{weight} } @kinds);
+	for (@kinds) { $at -= $_->{weight}; return $_ if $at < 0; }
+	return $kinds[-1];
+}
+
+# Recording again: there are ticks since a moment.
+sub recovered
+{
+	my $since = moment($_[0]);
+	return wait_until('recording goes on', 120, sub {
+		my ($n) = ask("select ticks_observed >= 3 from tacho.aas(since => $since, until => now() + interval '1 s', bucket => '1 day')", 10);
+		return defined $n && $n eq 't';
+	});
+}
+
+# Observed ticks of a window, of all sessions and seconds of the sleepers.
+sub observed
+{
+	my ($since, $until) = @_;
+	my ($all, $why) = ask(sprintf q{select ticks_observed, coverage_pct,
+		(select round(backend_seconds) from tacho.aas(since => %1$s, until => %2$s, bucket => '1 day', scope => 'all', application => 'torture-sleeper'))
+		from tacho.aas(since => %1$s, until => %2$s, bucket => '1 day')}, moment($since), moment($until));
+	check(0, 'a question is answered', $why) if !defined $all;
+	return $all // '';
+}
+
+sub seconds_of_calm
+{
+	my ($since) = @_;
+	sleep $calm + rand 5;
+	# the window ends where all its frames have come
+	my ($from, $to) = (int($since) + 2, int(time) - 3);
+	return if $to - $from < 4;
+	my $seen = observed($from, $to);
+	push @calms, { since => $from, until => $to, seen => $seen };
+	my ($ticks, $coverage, $seconds) = split /\|/, $seen;
+	check($coverage == 100, sprintf('%d s of calm are covered', $to - $from), $seen);
+	check($seconds == 2 * $ticks, 'both sleepers are in every tick', $seen);
+	return;
+}
+
+sub one_fault
+{
+	my $kind = choose();
+	say_at($kind->{name});
+	my %fault = (%$kind, since => time);
+	$kind->{do}->();
+	if ($kind->{down}) { wait_until('the server answers', 120, sub { my ($x) = ask('select 1', 10); defined $x }); }
+	recovered(time);
+	wait_until('the sleepers are back', 30, sub {
+		my ($n) = ask("select count(*) from pg_stat_activity where application_name = 'torture-sleeper' and state = 'active'");
+		return ($n // '') eq '2';
+	});
+	$fault{until} = time;
+	push @faults, \%fault;
+	seconds_of_calm($fault{until});
+	return;
+}
+
+# --- what must hold at the end
+
+sub check_server
+{
+	open my $f, '<', $log or die "error: $log: $!\n";
+	my @lines = <$f>;
+	my @signals = grep { /was terminated by signal/ } @lines;
+	my $ours = sum0(map { $_->{signals} // 0 } @faults);
+	# one of ours takes the others with it only by quickdie(), not by a signal
+	check(@signals <= $ours, "no process ended by a signal but $ours of ours", join '', @signals);
+	my @panic = grep { /PANIC/ } @lines;
+	check(!@panic, 'no PANIC', join '', @panic);
+	return;
+}
+
+sub in_outage { my ($at) = @_; return grep { $_->{down} && $at >= $_->{since} - 1 && $at <= $_->{until} + 1 } @faults; }
+
+sub check_clients
+{
+	my ($file) = @_;
+	open my $f, '<', $file or die "error: $file: $!\n";
+	my ($acknowledged, $attempts, $mayfail, @bad) = (0, 0, 0);
+	while (<$f>)
+	{
+		my ($sent, $answered) = split;
+		my $bad = $answered !~ /^\d/ || $answered - $sent > 10;
+		push @bad, $_ if $bad && !in_outage($sent) && !($answered =~ /^\d/ && in_outage($answered));
+		next if $answered eq 'refused';
+		$attempts++;
+		next if $answered eq '-';
+		$acknowledged++;
+		$mayfail++ if grep { $_->{crash} && $answered <= $_->{until} && $answered >= $_->{since} - $interval - 5 } @faults;
+	}
+	check(!@bad, "$acknowledged statements of a client while the server was up", scalar(@bad) . " failed or took 10 s: " . ($bad[0] // ''));
+	my ($recorded, $why) = ask("select sum(calls) from tacho.statements_history(since => '2000-01-01', query_id => '$query_id')");
+	$recorded //= 0;
+	my $least = $acknowledged - $mayfail;
+	check($recorded >= $least && $recorded <= $attempts,
+		"calls in the history: $recorded of $acknowledged, $mayfail of them near crashes", $why // "from $least to $attempts are right");
+	return;
+}
+
+sub check_history
+{
+	my @changed = grep { observed($_->{since}, $_->{until}) ne $_->{seen} } @calms;
+	check(!@changed, scalar(@calms) . ' calm windows say what they said first',
+		join '; ', map { "$_->{since}: $_->{seen}" } @changed);
+	check(system("'$bin/tacho' inspect '$tape' >'$demo/inspect.log' 2>&1") == 0, 'every file can be read', qx(tail -n 3 '$demo/inspect.log'));
+	my ($gaps) = ask(q{select count(*) from tacho.markers(since => '2000-01-01') where kind = 'gap'});
+	say_at("$gaps gaps are marked");
+	return;
+}
+
+sub finish
+{
+	kill 'TERM', @children if @children;
+	if ($dsn) { ask("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'torture-%'"); }
+	waitpid $_, 0 for splice @children;
+	return;
+}
+
+$SIG{INT} = $SIG{TERM} = sub { exit 1 };
+END {
+	my $status = $?;
+	if (@children) { kill 'KILL', @children; }
+	if ($volume && $failed == 0 && $status == 0)
+	{
+		stop_server('immediate');
+		system("umount -l '$volume'");
+		system("'$repo/demo/run.sh' --stop");
+	}
+	elsif ($demo) { print "The server stays: $demo. To end it: umount $volume, make demo-stop\n"; }
+	$? = $status;
+}
+
+STDOUT->autoflush(1);
+say_at("$opt{m} minutes, seed $opt{s}");
+srand $opt{s};
+build();
+my $calls = "$demo/calls";
+client(\&sleeper) for 1 .. 2;
+client(sub { counter($calls) });
+client(\&play);
+recovered(time);
+wait_until('the client counts', 30, sub {
+	($query_id) = ask(q{select queryid from tacho.statements(true) where query = 'select $1 as torture' limit 1});
+	return $query_id;
+});
+seconds_of_calm(time);
+my $end = time + 60 * $opt{m};
+one_fault() while time < $end;
+finish();
+sleep 3 * $interval;
+check_server();
+check_clients($calls);
+check_history();
+my %count;
+$count{ $_->{name} }++ for @faults;
+say_at("$count{$_} x $_") for sort keys %count;
+print "$passed passed, $failed failed\n";
+exit($failed != 0);
