@@ -2,10 +2,11 @@
  * activity.c
  *	  What processes without a query identifier say they do, fit to be kept.
  *
- * Parallel workers report the whole string that the client of their leader has
- * sent, background workers what they like, a walsender the SQL that a client
- * sends it. The setting standard_conforming_strings is not known here, so a
- * literal whose end depends on it ends the text.
+ * A client that waits for a lock in parse analysis reports the whole string it
+ * has sent, parallel workers that of their leader's client, background workers
+ * what they like, a walsender the SQL that a client sends it. The setting
+ * standard_conforming_strings is not known here, so a literal whose end depends
+ * on it ends the text.
  *
  * Called by the sampler. Locking: none.
  *

@@ -46,10 +46,13 @@ typedef struct HeldRow
 	int			at;				/* tick of the frame that saw it last */
 } HeldRow;
 
-/* An activity that was sent: hashes of what was seen and of what was kept. */
+/*
+ * An activity that was sent: hashes of what was seen and of what was kept. A
+ * role may be allowed to read only the texts of its own.
+ */
 typedef struct SentText
 {
-	uint64		activity;		/* 0 = none */
+	uint64		activity;		/* and in which database for whom; 0 = none */
 	uint64		key;
 } SentText;
 
@@ -341,7 +344,8 @@ activity_key(const SessionRow *row, BackendType type)
 	if (row->activity == NULL || row->activity_length == 0 ||
 		tacho_query_text == QUERY_TEXT_OFF || text_status == NULL)
 		return 0;
-	activity = query_text_key(row->activity, row->activity_length);
+	activity = query_text_key(row->activity, row->activity_length) ^
+		((uint64) row->database << 32 | row->user);
 	sent = &sent_texts[activity & (SENT_TEXTS - 1)];
 	if (sent->activity != activity)
 	{

@@ -164,6 +164,18 @@ read_status(SessionRow *row, const volatile PgBackendStatus *entry)
 	strlcpy(row->application, entry->st_appname, NAMEDATALEN);
 }
 
+/*
+ * Whether the activity of a row without a query id is wanted. A client that
+ * waits for a lock has none as long as parse analysis does: reading a table
+ * that is to be altered.
+ */
+static bool
+wants_activity(const SessionRow *row, BackendType type, bool raw_activity)
+{
+	return raw_activity || type != B_BACKEND ||
+		(row->wait & 0xFF000000U) == PG_WAIT_LOCK;
+}
+
 /* Copies the activity string of a row that has no query id. */
 static void
 read_activity(SessionScan *scan, SessionRow *row,
@@ -229,7 +241,8 @@ read_entry(SessionScan *scan, SessionRow *row,
 			read_identity(identity, entry, pid, start, type);
 		read_status(row, entry);
 		read_proc(row, find_proc(identity, row->slot, pid), pid);
-		read_activity(scan, row, entry, raw_activity || type != B_BACKEND);
+		read_activity(scan, row, entry,
+					  wants_activity(row, type, raw_activity));
 		pgstat_end_read_activity(entry, after);
 		if (pgstat_read_activity_complete(before, after))
 		{

@@ -90,8 +90,9 @@ extern SessionScan *session_scan_create(void);
 
 /*
  * Reads all processes but this one. Takes no lock, allocates nothing, raises
- * no error. `raw_activity`: also copies the activity of client backends that
- * run a statement without a query id; that of others is always copied.
+ * no error. Copies the activity of whoever runs something without a query id;
+ * of client backends only of those that wait for a lock, or with
+ * `raw_activity`.
  */
 extern void session_scan_run(SessionScan *scan, bool raw_activity);
 
