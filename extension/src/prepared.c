@@ -5,9 +5,10 @@
  * The server has no function that a process without a database could ask, so
  * the table of prepared transactions is read as it lies in shared memory. Its
  * structure is the server's own business (compat.h has a copy): it is used
- * only when its size agrees with what the server allocated, an entry only
- * when its transaction id agrees with that of the PGPROC it names, and a name
- * only when it ends within its room. Otherwise the name stays unknown.
+ * only when it is there under its name and its size agrees with what the server
+ * allocated, an entry only when its transaction id agrees with that of the
+ * PGPROC it names, and a name only when it ends within its room. Otherwise the
+ * name stays unknown.
  *
  * Locking: TwoPhaseStateLock, shared and only if it is free at once.
  *
@@ -26,33 +27,63 @@
 static bool looked_up = false;
 static volatile CompatPreparedTable *table = NULL;
 
-/* Finds the table, once a process. */
-static void
-find_table(void)
+/* more than any server has; nothing that is added to it overflows */
+#define IMPOSSIBLE_SIZE	(SIZE_MAX / 4)
+
+/*
+ * Asks for an area of the server's, which makes one where there is none.
+ * Returns NULL after an error and sets *code.
+ */
+static void *
+ask_for_area(const char *name, Size size, int *code)
 {
-	Size		size = compat_prepared_table_size();
 	MemoryContext context = CurrentMemoryContext;
 	const Held	held = held_now();
+	void	   *volatile start = NULL;
 	bool		found;
-	void	   *start;
 
-	looked_up = true;
-	if (size == 0 || max_prepared_xacts == 0)
-		return;
+	*code = 0;
 	PG_TRY();
 	{
-		start = ShmemInitStruct("Prepared Transaction Table", size, &found);
-		if (found)
-			table = start;
+		start = ShmemInitStruct(name, size, &found);
 	}
 	PG_CATCH();
 	{
+		*code = geterrcode();
 		held_restore(held);
 		MemoryContextSwitchTo(context);
 		FlushErrorState();
 		LWLockReleaseAll();
 	}
 	PG_END_TRY();
+	return start;
+}
+
+/*
+ * An area of the server's, NULL = none has this name and this size. Never makes
+ * one: the first question is for more than can be there. It fails by the size
+ * of an area that is there, and for lack of memory where none is.
+ */
+static void *
+find_area(const char *name, Size size)
+{
+	int			code;
+
+	if (ask_for_area(name, IMPOSSIBLE_SIZE, &code) != NULL ||
+		code == ERRCODE_OUT_OF_MEMORY)
+		return NULL;
+	return ask_for_area(name, size, &code);
+}
+
+/* Finds the table, once a process. */
+static void
+find_table(void)
+{
+	Size		size = compat_prepared_table_size();
+
+	looked_up = true;
+	if (size != 0 && max_prepared_xacts != 0)
+		table = find_area("Prepared Transaction Table", size);
 }
 
 /* Copies the name of an entry that is what we take it for. */
