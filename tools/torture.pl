@@ -106,7 +106,7 @@ sub counter
 {
 	my ($file) = @_;
 	local $ENV{PGAPPNAME} = 'torture-counter';
-	my $pid = open2(my $from, my $to, "exec '$bin/psql' -XAtq -d \"$dsn\" 2>/dev/null") or return;
+	my $pid = open2(my $from, my $to, "exec '$bin/psql' -XAtq -v ON_ERROR_STOP=1 -d \"$dsn\" 2>/dev/null") or return;
 	open my $out, '>>', $file or die "error: $file: $!\n";
 	$out->autoflush(1);
 	$to->autoflush(1);
@@ -117,7 +117,7 @@ sub counter
 		while (1)
 		{
 			my $sent = time;
-			print $to "select 42 as torture;\n" or last;
+			print $to "select length('torture');\n" or last;
 			my $answer = <$from>;
 			printf $out "%.3f %s\n", $sent, defined $answer ? sprintf('%.3f', time) : '-';
 			last if !defined $answer;
@@ -443,7 +443,7 @@ client(sub { counter($calls) });
 client(\&play);
 recovered(time);
 wait_until('the client counts', 30, sub {
-	($query_id) = ask(q{select queryid from tacho.statements(true) where query = 'select $1 as torture' limit 1});
+	($query_id) = ask(q{select queryid from tacho.statements(true) where query = 'select length($1)' limit 1});
 	return $query_id;
 });
 seconds_of_calm(time);
