@@ -54,14 +54,6 @@ version=$("$PG_CONFIG" --version)
 version=${version#PostgreSQL } version=${version%% *}
 longest='092 190 120 090 020 160 108 017' # tests that take more than ten seconds
 
-wanted() { # NAME FILTER...
-	local name=$1 each
-	shift
-	[ $# -gt 0 ] || return 0
-	for each; do [[ "$name" != *"$each"* ]] || return 0; done
-	return 1
-}
-
 # result NAME PASSED FAILED LOG: a line, and the log's end if it is bad. All in
 # one piece, since others print at the same time.
 result() {
@@ -132,6 +124,8 @@ tap_files() { # the longest first
 cd src
 # shellcheck source=tools/pool.sh
 source tools/pool.sh
+# shellcheck source=tools/wanted.sh
+source tools/wanted.sh
 pool_open
 if [ ! -e ../pg_config ]; then
 	result build 0 1 "$TACHO_SCRATCH/out/build.log"

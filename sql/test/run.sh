@@ -26,7 +26,7 @@ if [ -z "${TACHO_SCRATCH:-}" ]; then
 	cp -R "$here/.." "$scratch/sql"
 	cp -R "$root/conformance" "$scratch/conformance"
 	mkdir "$scratch/tools"
-	cp "$root/tools/pool.sh" "$scratch/tools/"
+	cp "$root/tools/pool.sh" "$root/tools/wanted.sh" "$scratch/tools/"
 	chmod -R go+rX "$scratch"
 	[ "$(id -u)" != 0 ] || chown -R "$("$root/tools/as-server.sh" --user)" "$scratch"
 	cd "$scratch"
@@ -35,13 +35,8 @@ if [ -z "${TACHO_SCRATCH:-}" ]; then
 fi
 
 cd "$TACHO_SCRATCH"
-wanted() {
-	local name=$1 each
-	shift
-	[ $# -gt 0 ] || return 0
-	for each; do [[ "$name" != *"$each"* ]] || return 0; done
-	return 1
-}
+# shellcheck source=tools/wanted.sh
+source tools/wanted.sh
 cron=() scan=() rest=()
 for file in sql/test/conformance.sh sql/test/sql/*.sql sql/test/sh/*.sh; do
 	[ -e "$file" ] || continue
@@ -62,7 +57,7 @@ group() {
 	pool_run sql/test/group.sh "$1" "${@:2}"
 }
 # shellcheck source=tools/pool.sh
-source "$TACHO_SCRATCH/tools/pool.sh"
+source tools/pool.sh
 pool_open
 group rest "${rest[@]}"
 group cron "${cron[@]}"
