@@ -28,3 +28,10 @@ pool_run() {
 		printf '%s' "$token" >&"$TACHO_POOL"
 	} &
 }
+
+# again TRY NAME LOG: whether a test whose try number TRY has failed is run once
+# more (TACHO_TRIES, default 1). Says so with the log's end: such a test is to be mended.
+again() {
+	[ "$1" -lt "${TACHO_TRIES:-1}" ] || return 1
+	printf 'UNSTEADY %s: failed, and is run once more\n%s\n' "$2" "$(tail -n 40 "$3" | sed 's/^/    /')"
+}

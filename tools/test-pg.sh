@@ -14,6 +14,7 @@
 #   PG_CONFIG      installation to test (default: pg_config in PATH)
 #   TACHO_PROGRAM  tacho program to test (default: target/release/tacho)
 #   TACHO_JOBS     tests at a time (default: two for each CPU)
+#   TACHO_TRIES    how often a TAP test is run until it passes (default: 1)
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd -P)
@@ -89,29 +90,33 @@ regress() { # LABEL PROGRAM DIRECTORY SUFFIX FILTER...
 }
 
 tap() { # FILE: passed and failed assertions, and the script's own exit
-	local name log ok bad
+	local name log ok bad=0 try=1
 	name=$(basename "$1" .pl)
 	log=$TACHO_SCRATCH/out/$name.log
-	mkdir -p "../out/$name"
-	if (
-		cd "../out/$name"
+	until tap_once "$1" "../out/$name" >"$log" 2>&1; do
+		again $((try++)) "$version: $name" "$log" && continue
+		bad=$(grep -c '^not ok ' "$log" || true)
+		[ "$bad" -gt 0 ] || bad=1
+		break
+	done
+	ok=$(grep -c '^ok ' "$log" || true)
+	result "$name" "$ok" "$bad" "$log"
+	rm -rf "../out/$name"
+}
+
+tap_once() { # FILE DIR: if it fails, what was expected and what the servers said, too
+	rm -rf "$2"
+	mkdir -p "$2"
+	(
+		cd "$2" || exit
 		export TESTDATADIR=$PWD/tmp_check TESTLOGDIR=$PWD/tmp_check/log TESTDIR=$PWD
 		export PG_REGRESS=$test/regress/pg_regress PATH=$bin:$PATH PGPORT=65432
 		prove -v -I "$test/perl" -I "$TACHO_SCRATCH/src/extension/test/perl" "$1"
-	) >"$log" 2>&1; then bad=0; else bad=1; fi
-	ok=$(grep -c '^ok ' "$log" || true)
-	if [ $bad = 1 ]; then
-		bad=$(grep -c '^not ok ' "$log" || true)
-		[ "$bad" -gt 0 ] || bad=1
-		# what was expected, and what the servers said beside the statements
-		{
-			find "../out/$name" -name 'regress_log_*' -exec cat {} + |
-				grep -E '^(\[[^]]+\]\([^)]+\) )?(not ok|# ?  |[a-zA-Z].* at .* line )' || true
-			find "../out/$name" -name '*.log' -exec grep -hv 'LOG:  statement:' {} + | tail -n 20
-		} >>"$log" || true
-	fi
-	result "$name" "$ok" "$bad" "$log"
-	rm -rf "../out/$name"
+	) && return
+	find "$2" -name 'regress_log_*' -exec cat {} + |
+		grep -E '^(\[[^]]+\]\([^)]+\) )?(not ok|# ?  |[a-zA-Z].* at .* line )' || true
+	find "$2" -name '*.log' -exec grep -hv 'LOG:  statement:' {} + | tail -n 20
+	return 1
 }
 
 tap_files() { # the longest first
