@@ -140,7 +140,7 @@ rm -rf "$work/day.csv" "$work/imported"
 echo "| writer, 50 sessions, two hours of frames at once | $(peak bash -c \
 	"exec '$tacho' tape-writer --directory '$work/writer' < '$work/frames.bin'") |"
 end=$(date -u -d "2026-03-02 + $hours hours" '+%Y-%m-%dT%H:%M:%SZ')
-window=(--tape "$work/uniform" --since 2026-03-02 --until "$end")
+window=(--tape "$work/uniform" --since 2026-03-02T00:00:00Z --until "$end")
 echo "| top wait_event, the uniform day | $(peak "$tacho" top wait_event "${window[@]}") |"
 echo "| top query_id by wait_event | $(peak "$tacho" top query_id --by wait_event "${window[@]}") |"
 echo "| export sessions | $(peak "$tacho" export sessions --tape "$work/uniform") |"

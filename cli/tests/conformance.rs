@@ -8,9 +8,11 @@ use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-fn tacho(args: &[String]) -> Output {
+fn tacho(args: &[String], case: &Value) -> Output {
     let program = env!("CARGO_BIN_EXE_tacho");
-    Command::new(program).args(args).output().unwrap()
+    let mut command = Command::new(program);
+    command.env("TZ", case["zone"].as_str().unwrap_or("UTC"));
+    command.args(args).output().unwrap()
 }
 
 fn conformance() -> PathBuf {
@@ -63,7 +65,7 @@ fn import(tape: &Path, file: &Value) {
     let with = file.get("with").and_then(Value::as_object);
     let with = with.into_iter().flatten();
     args.extend(with.map(|(kind, name)| format!("--with={kind}={}", input(name))));
-    let output = tacho(&args);
+    let output = tacho(&args, &Value::Null);
     assert!(output.status.success(), "import: {output:?}");
 }
 
@@ -115,10 +117,15 @@ fn check_rows(case: &Value, mut args: Vec<String>) -> Result<(), String> {
         // the command for people writes a page
         args.insert(0, "query".into());
         args.push("--format=json".into());
+        args.extend(
+            case["zone"]
+                .as_str()
+                .map(|zone| format!("--session-tz={zone}")),
+        );
     } else {
         args.push("--json".into());
     }
-    let output = tacho(&args);
+    let output = tacho(&args, case);
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
@@ -143,7 +150,7 @@ fn check_rows(case: &Value, mut args: Vec<String>) -> Result<(), String> {
 fn check_error(case: &Value, mut args: Vec<String>) -> Result<(), String> {
     args.insert(0, case["function"].as_str().unwrap().to_string());
     args.insert(0, "query".into());
-    let output = tacho(&args);
+    let output = tacho(&args, case);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     let fields: Vec<&str> = stderr.trim_end_matches('\n').split('\t').collect();
     let names = ["severity", "sqlstate", "message", "detail", "hint"];
@@ -200,12 +207,13 @@ fn copy(node: &str, from: &Path, to: &Path) {
         "server_slot",
     ];
     for kind in kinds {
-        let output = tacho(&[
+        let export = [
             "export".into(),
             kind.into(),
             format!("--tape={}", from.display()),
             format!("--node={node}"),
-        ]);
+        ];
+        let output = tacho(&export, &Value::Null);
         assert!(output.status.success(), "export {kind}: {output:?}");
         std::fs::write(csv(kind), output.stdout).unwrap();
     }
@@ -221,7 +229,7 @@ fn copy(node: &str, from: &Path, to: &Path) {
             .iter()
             .map(|kind| format!("--with={kind}={}", csv(kind).display())),
     );
-    let output = tacho(&args);
+    let output = tacho(&args, &Value::Null);
     assert!(output.status.success(), "import: {output:?}");
     kinds
         .iter()

@@ -17,7 +17,8 @@ impl Scratch {
     fn tacho(&self, args: &[&str]) -> Output {
         let tape = format!("--tape={}", self.0.join("tape").display());
         let program = env!("CARGO_BIN_EXE_tacho");
-        let output = Command::new(program).args(args).arg(tape).output();
+        let mut command = Command::new(program);
+        let output = command.env("TZ", "UTC").args(args).arg(tape).output();
         output.unwrap()
     }
 

@@ -4,7 +4,8 @@
  *
  * Names and types come from pg_proc, so that a new argument of a reader
  * function needs no line here. An argument `name_of_it` becomes
- * `--name-of-it=value`; null arguments are left out.
+ * `--name-of-it=value`; null arguments are left out. Where `tz` is null the
+ * session's time zone goes along: buckets begin at its hours and midnights.
  *
  * Locking: none. Memory: current context; ReaderFunction in fn_mcxt.
  *
@@ -20,6 +21,7 @@
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "pgtime.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -30,7 +32,7 @@
 #include "settings.h"
 
 /* what precedes the arguments of the call, and what may follow them */
-#define FIXED_ARGUMENTS		17
+#define FIXED_ARGUMENTS		18
 
 static bool
 is_input(const char *modes, int i)
@@ -213,6 +215,9 @@ reader_arguments(const ReaderFunction *function, FunctionCallInfo fcinfo)
 			argv[n++] = psprintf("--%s=%s", name,
 								 argument_value(name, function->argtypes[i],
 												PG_GETARG_DATUM(i)));
+		else if (strcmp(name, "tz") == 0)
+			argv[n++] = psprintf("--session-tz=%s",
+								 to_utf8(pstrdup(pg_get_timezone_name(session_timezone))));
 	}
 	argv[n] = NULL;
 	return argv;

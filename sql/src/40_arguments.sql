@@ -70,77 +70,134 @@ end
 $$;
 comment on function tacho._too_many_buckets is 'complains';
 
--- A local time that happens twice is its first instant, as in the extension.
-create function tacho._instant(day date, time_us bigint, tz text)
-returns bigint
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-	v_local constant timestamp := day + time_us * interval '1 microsecond';
-	v_instant constant timestamptz := v_local at time zone tz;
-	v_step interval;
-begin
-	foreach v_step in array array['1 hour', '30 minutes']::interval[] loop
-		if (v_instant - v_step) at time zone tz = v_local then
-			return tacho._us(v_instant - v_step);
-		end if;
-	end loop;
-	return tacho._us(v_instant);
-end
-$$;
-comment on function tacho._instant is 'the instant of a local time';
+-- Zones that never change need no search.
+create function tacho._is_utc(tz text)
+returns boolean
+language sql immutable parallel safe
+return upper(tz) in ('UTC', 'ETC/UTC', 'GMT', 'ETC/GMT', 'UCT', 'ETC/UCT', 'ZULU', 'ETC/ZULU', 'UNIVERSAL', 'ETC/UNIVERSAL');
+comment on function tacho._is_utc is 'true of names that mean UTC';
 
--- Buckets begin anew at each midnight; those above an hour at local times.
-create function tacho._zone_edges(since_us bigint, until_us bigint, width_us bigint, tz text)
+create function tacho._offset(us bigint, tz text)
+returns bigint
+language sql immutable parallel safe
+return (extract(epoch from (tacho._time(us) at time zone tz) - (tacho._time(us) at time zone 'UTC')) * 1000000)::bigint;
+comment on function tacho._offset is 'microseconds that the clock of a time zone is ahead of UTC at an instant';
+
+-- A change is searched for between days whose offsets differ.
+create function tacho._change(before_us bigint, after_us bigint, tz text)
+returns bigint
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_low bigint := before_us / 1000000;
+	v_high bigint := after_us / 1000000;
+	v_old constant bigint := tacho._offset(before_us, tz);
+	v_middle bigint;
+begin
+	while v_high - v_low > 1 loop
+		v_middle := (v_low + v_high) / 2;
+		if tacho._offset(v_middle * 1000000, tz) = v_old then
+			v_low := v_middle;
+		else
+			v_high := v_middle;
+		end if;
+	end loop;
+	return v_high * 1000000;
+end
+$$;
+comment on function tacho._change is 'when the clock of a time zone was changed';
+
+create type tacho.clock_span as (
+	begin_us bigint,
+	end_us bigint,
+	offset_us bigint
+);
+comment on type tacho.clock_span is 'a time between two changes of a clock; the first and the last have no end';
+
+create function tacho._clock_spans(from_us bigint, to_us bigint, tz text)
+returns tacho.clock_span[]
+language sql immutable
+set search_path = pg_catalog, pg_temp
+begin atomic
+	with day as (
+		select us, tacho._offset(us, tz) as offset_us
+		from generate_series(floor(from_us / 1000000.0)::bigint * 1000000, to_us + 86400000000, 86400000000) us
+	), change as (
+		select case when d.before_us is null then -9000000000000000000 else tacho._change(d.before_us, d.us, tz) end as begin_us, d.offset_us
+		from (select us, offset_us, lag(us) over (order by us) as before_us, lag(offset_us) over (order by us) as old_us from day) d
+		where d.old_us is distinct from d.offset_us
+	)
+	select array_agg(row(c.begin_us, c.end_us, c.offset_us)::tacho.clock_span order by c.begin_us)
+	from (select begin_us, lead(begin_us, 1, 9000000000000000000) over (order by begin_us) as end_us, offset_us from change) c;
+end;
+comment on function tacho._clock_spans is 'how the clock of a time zone goes from an instant to another';
+
+create function tacho._multiple(us bigint, width_us bigint, offset_us bigint)
+returns bigint
+language sql immutable parallel safe
+return floor((us + offset_us)::numeric / width_us)::bigint * width_us - offset_us;
+comment on function tacho._multiple is 'the last instant at or before another when a clock shows a multiple';
+
+-- Buckets above an hour begin when the clock first reaches a multiple; those of
+-- an hour or less also where it is changed.
+create function tacho._zone_edges(since_us bigint, until_us bigint, width_us bigint, spans tacho.clock_span[])
 returns bigint[]
+language sql immutable
+set search_path = pg_catalog, pg_temp
+begin atomic
+	with edge as (
+		select greatest(e, s.begin_us) as edge
+		from unnest(spans) s
+		cross join lateral generate_series(
+			tacho._multiple(greatest(s.begin_us, since_us), width_us, s.offset_us),
+			least(s.end_us - 1, until_us + width_us),
+			width_us) e
+		where width_us <= 3600000000
+		union
+		select (select min(greatest(s.begin_us, local_us - s.offset_us)) from unnest(spans) s where local_us - s.offset_us < s.end_us)
+		from generate_series(
+			(select min(tacho._multiple(since_us, width_us, s.offset_us) + s.offset_us) from unnest(spans) s),
+			(select max(until_us + width_us + s.offset_us) from unnest(spans) s),
+			width_us) local_us
+		where width_us > 3600000000
+	)
+	select array_agg(e.edge order by e.edge)
+	from (select edge, lead(edge) over (order by edge) as next, lag(edge) over (order by edge) as previous from edge) e
+	where coalesce(e.next > since_us, true)
+		and (e.previous is null or e.previous < until_us);
+end;
+comment on function tacho._zone_edges is 'edges of buckets on a clock that is changed, from the one at or before since to the one at or behind until';
+
+-- Without tz the zone is that of the session. Where its clock is not changed, or
+-- by a multiple, all buckets are as wide as they are.
+create function tacho._place_buckets(q tacho.question, tz text)
+returns tacho.question
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-	v_hour constant bigint := 3600000000;
-	v_day constant bigint := 24 * v_hour;
-	v_days constant integer := case when width_us % v_day = 0 then width_us / v_day else 1 end;
-	v_number integer := (tacho._time(since_us) at time zone tz)::date - date '1970-01-01';
-	v_date date;
-	v_midnight bigint;
-	v_next bigint;
-	v_edges bigint[] := '{}';
+	v_zone constant text := coalesce(tz, current_setting('timezone'));
+	v_margin constant bigint := least(q.width_us, 3155760000000000) + 172800000000;
+	v_spans tacho.clock_span[] := array[row(null, null, 0)::tacho.clock_span];
 begin
-	v_date := date '1970-01-01' + floor(v_number::numeric / v_days)::integer * v_days;
-	loop
-		v_midnight := tacho._instant(v_date, 0, tz);
-		v_next := tacho._instant(v_date + v_days, 0, tz);
-		if width_us % v_day = 0 then
-			v_edges := v_edges || v_midnight;
-		elsif width_us > v_hour then
-			v_edges := v_edges || array(
-				select e.edge
-				from (
-					select distinct tacho._instant(v_date, k * width_us, tz) as edge
-					from generate_series(0, (v_day - 1) / width_us) k
-				) e
-				where e.edge < v_next
-				order by e.edge);
-		else
-			v_edges := v_edges || array(
-				select v_midnight + k * width_us
-				from generate_series(0, (v_next - v_midnight - 1) / width_us) k
-				order by k);
-		end if;
-		exit when v_midnight >= until_us;
-		v_date := v_date + v_days;
-	end loop;
-	return array(
-		select e.edge
-		from (select edge, lead(edge) over (order by edge) as next, lag(edge) over (order by edge) as previous
-			from unnest(v_edges) edge) e
-		where coalesce(e.next > since_us, true)
-			and (e.previous is null or e.previous < until_us)
-		order by e.edge);
+	if not tacho._is_utc(v_zone) then
+		v_spans := tacho._clock_spans(q.since_us - v_margin, q.until_us + v_margin, v_zone);
+	end if;
+	if cardinality(v_spans) = 1 or q.width_us <= 3600000000 and not exists (
+		select from unnest(v_spans[2:]) s
+		where (s.offset_us - (v_spans[1]).offset_us) % q.width_us <> 0 or (s.begin_us + s.offset_us) % q.width_us <> 0)
+	then
+		q.origin_us := tacho._multiple(q.since_us, q.width_us, (v_spans[1]).offset_us);
+		q.n_buckets := ceil((q.until_us - q.origin_us)::numeric / q.width_us);
+	else
+		q.edges_us := tacho._zone_edges(q.since_us, q.until_us, q.width_us, v_spans);
+		q.n_buckets := cardinality(q.edges_us) - 1;
+	end if;
+	return q;
 end
 $$;
-comment on function tacho._zone_edges is 'edges of buckets in a time zone, from the one at or before since to the one at or behind until';
+comment on function tacho._place_buckets is 'buckets begin at multiples of their width on the clock of a time zone';
 
 create function tacho._buckets(q tacho.question, bucket interval, tz text, most integer)
 returns tacho.question
@@ -160,13 +217,7 @@ begin
 		perform tacho._too_many_buckets((q.until_us - q.since_us) / v_width, most);
 	end if;
 	q.width_us := v_width;
-	if tz is null then
-		q.origin_us := floor(q.since_us::numeric / v_width)::bigint * v_width;
-		q.n_buckets := ceil((q.until_us - q.origin_us)::numeric / v_width);
-	else
-		q.edges_us := tacho._zone_edges(q.since_us, q.until_us, v_width, tz);
-		q.n_buckets := cardinality(q.edges_us) - 1;
-	end if;
+	q := tacho._place_buckets(q, tz);
 	if q.since_us >= q.until_us then
 		q.n_buckets := 0;
 	end if;

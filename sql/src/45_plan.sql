@@ -79,7 +79,7 @@ begin
 		and (v_is_pair or cardinality(v_names) <= 1)
 		and not exists (select from unnest(v_names) n where n not in (select d.name from tacho.dimension d where d.in_hours))
 		and tacho._aligned(q, v_unit_us);
-	if v_possible and not (fine and q.width_us < v_hour and 'query_id' = any (v_names) and q.since_us >= v_raw_us) then
+	if v_possible and not (fine and not tacho._aligned(q, v_hour) and 'query_id' = any (v_names) and q.since_us >= v_raw_us) then
 		q.hours_from_us := ceil(q.since_us::numeric / v_step_us)::bigint * v_step_us;
 		q.hours_to_us := least(floor(q.until_us::numeric / v_step_us)::bigint * v_step_us, v_done_us);
 		if q.hours_from_us < v_raw_us and q.hours_from_us > q.since_us then

@@ -135,7 +135,7 @@ returns table (
 	coverage_pct numeric
 ) rows 1$decl$,
 'select * from tacho._aas(aas.since, aas.until, aas.bucket, {FILTERS}, aas.scope, aas.tz, aas.node, aas.by_leader)',
-'Load (average active sessions) of one window, the last hour by default: average, peak and 99th percentile of its buckets. NULL means nothing was observed, 0 means nobody was active. Filters: {DIMENSIONS}. Example: select avg_aas, peak_aas from tacho.aas(since => now() - interval ''1 day'', database => ''shop'');');
+'Load (average active sessions) of one window, the last hour by default: average, peak and 99th percentile of its buckets. NULL means nothing was observed, 0 means nobody was active. Buckets begin at multiples of their width on the clock of tz, by default of the time zone of the session. Filters: {DIMENSIONS}. Example: select avg_aas, peak_aas from tacho.aas(since => now() - interval ''1 day'', database => ''shop'');');
 
 create function tacho._periods(until timestamptz, filters jsonb, scope text, tz text, node text, by_leader boolean)
 returns table (
@@ -555,7 +555,7 @@ call tacho._reader($decl$top(
 )
 returns setof tacho.top_row rows 11$decl$,
 'select * from tacho._top(top.dimension, top.since, top.until, top.n, top.bucket, coalesce(top.order_by, ''avg''), top.by, {FILTERS}, top.scope, top.tz, top.node, top.by_leader)',
-'The n largest keys of a dimension by load, and (other) for the rest; order_by is avg, peak, p99 or sessions; "by" splits each key by a second dimension. Dimensions and filters: {DIMENSIONS}. Example: select key, query_text, avg_aas, pct from tacho.top(''query_id'', wait_event_type => ''Lock'');');
+'The n largest keys of a dimension by load, and (other) for the rest; order_by is avg, peak, p99 or sessions; "by" splits each key by a second dimension. Buckets begin at multiples of their width on the clock of tz, by default of the time zone of the session. Dimensions and filters: {DIMENSIONS}. Example: select key, query_text, avg_aas, pct from tacho.top(''query_id'', wait_event_type => ''Lock'');');
 
 create function tacho._markers(since timestamptz, until timestamptz, node text)
 returns setof tacho.marker

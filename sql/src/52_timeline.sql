@@ -225,7 +225,7 @@ returns table (
 	coverage_pct numeric
 ) rows 60$decl$,
 'select * from tacho._timeline(timeline.since, timeline.until, timeline.bucket, timeline.by, timeline.n, {FILTERS}, timeline.scope, timeline.tz, timeline.node, timeline.by_leader)',
-'Load over time, a row for each bucket, also for empty ones. With "by", a row for each bucket and each of the n largest keys of that dimension, and (other). Dimensions and filters: {DIMENSIONS}. Example: select * from tacho.timeline(bucket => ''5 minutes'', by => ''wait_event_type'');');
+'Load over time, a row for each bucket, also for empty ones. With "by", a row for each bucket and each of the n largest keys of that dimension, and (other). Buckets begin at multiples of their width on the clock of tz, by default of the time zone of the session. Dimensions and filters: {DIMENSIONS}. Example: select * from tacho.timeline(bucket => ''5 minutes'', by => ''wait_event_type'');');
 
 create function tacho._gaps(since timestamptz, until timestamptz)
 returns table (

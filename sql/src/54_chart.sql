@@ -207,4 +207,4 @@ returns table (
 	chart text
 ) rows 61$decl$,
 'select * from tacho._chart(chart.since, chart.until, chart.bucket, chart.by, chart.n, chart.width, chart.color, chart.ascii, {FILTERS}, chart.scope, chart.tz, chart.node, chart.by_leader)',
-'Load over time as bars stacked by the n largest keys of a dimension; the first row is the legend. Dimensions and filters: {DIMENSIONS}. Example: select bucket_start, aas, chart from tacho.chart(bucket => ''2 minutes'');');
+'Load over time as bars stacked by the n largest keys of a dimension; the first row is the legend. Buckets begin at multiples of their width on the clock of tz, by default of the time zone of the session. Dimensions and filters: {DIMENSIONS}. Example: select bucket_start, aas, chart from tacho.chart(bucket => ''2 minutes'');');

@@ -295,6 +295,8 @@ begin
 			using errcode = 'invalid_parameter_value',
 				hint = 'Give a moment, or a window.';
 	end if;
+	-- the document is made in UTC
+	s.tz := coalesce(s.tz, current_setting('timezone'));
 	q := tacho._ask(coalesce(at - interval '15 minutes', since), coalesce(at + interval '15 minutes', until), s.scope, s.tz, s.node, s.by_leader, s.filters);
 	perform tacho._select(q, s.node);
 	period_start := tacho._time(q.since_us);
@@ -304,6 +306,29 @@ begin
 end
 $$;
 comment on function tacho._report is 'report() with a full timestamp';
+
+-- A moment without a zone is one of tz, by default of the session's zone. A
+-- time of day is the last one.
+create function tacho._moment(at text, tz text)
+returns timestamptz
+language sql stable parallel safe
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select case
+		when at ~ '^ *[0-9]{1,2}:[0-9]{2}(:[0-9]{2})? *$' then (
+			select case when (t.today + at::time) at time zone t.zone <= now()
+				then (t.today + at::time) at time zone t.zone
+				else (t.today - 1 + at::time) at time zone t.zone end
+			from (
+				select z.zone, (now() at time zone z.zone)::date as today
+				from (select coalesce(tz, current_setting('timezone')) as zone) z
+			) t)
+		when tz is null or at !~ '[0-9]' or at ~* ':[0-9.]+ *([+-][0-9:]+|[a-z][a-z_/]*)$' and at !~* '[ap]m$'
+			then at::timestamptz
+		else at::timestamp at time zone tz
+	end;
+end;
+comment on function tacho._moment is 'the moment that a report is about';
 
 call tacho._reader($decl$report(
 	at text default null,
@@ -322,12 +347,7 @@ returns table (
 	report jsonb
 ) rows 1$decl$,
 $body$select * from tacho._report(
-	case
-		when report.at ~ '^ *[0-9]{1,2}:[0-9]{2}(:[0-9]{2})? *$' then (
-			select t.today - case when t.today > now() then interval '1 day' else interval '0' end
-			from (select (current_date + report.at::time)::timestamptz as today) t)
-		else report.at::timestamptz
-	end,
+	tacho._moment(report.at, report.tz),
 	report.since, report.until, report.n,
 	row({FILTERS}, report.scope, report.tz, report.node, report.by_leader)::tacho.selection)$body$,
-'What was the database doing? One document about a window, or with "at" about half an hour around a moment ("03:12" is the last one): load against vCPUs, timeline by wait class, the n largest waits, queries (with texts and what they waited for), databases, users and applications, blockers, what changed against the same time the day before (or just before), markers, coverage and gaps; "compat" has the keys of pg_ash''s report. Blockers, the tree of a moment (50 rows, tree_left_out more) and markers are of the whole server, the rest is of what the filters let through. It needs samples, which are kept for as long as the ring is. Filters: {DIMENSIONS}. Example: select jsonb_pretty(report -> ''queries'') from tacho.report(at => ''03:12'');');
+'What was the database doing? One document about a window, or with "at" about half an hour around a moment ("03:12" is the last one in tz, by default in the time zone of the session): load against vCPUs, timeline by wait class, the n largest waits, queries (with texts and what they waited for), databases, users and applications, blockers, what changed against the same time the day before (or just before), markers, coverage and gaps; "compat" has the keys of pg_ash''s report. Blockers, the tree of a moment (50 rows, tree_left_out more) and markers are of the whole server, the rest is of what the filters let through. It needs samples, which are kept for as long as the ring is. Filters: {DIMENSIONS}. Example: select jsonb_pretty(report -> ''queries'') from tacho.report(at => ''03:12'');');

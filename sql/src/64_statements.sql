@@ -242,10 +242,11 @@ begin
 	q := tacho._buckets(q, coalesce(bucket, greatest(q.until_us - q.since_us, 60000000) * interval '1 microsecond'), null, 100000);
 	if bucket is null then
 		q.origin_us := q.since_us;
+		q.edges_us := null;
 	end if;
 	return query execute format($sql$
 		select
-			tacho._time(%1$s::bigint + %2$s::bigint * b),
+			tacho._time(%1$s),
 			query_id, database, username, tacho._query_text(query_id::text, database),
 			calls, rows,
 			tacho._round4(exec_us, 1000), tacho._round4(exec_us, 1000 * calls), tacho._round4(plan_us, 1000), tacho._round4(io_us, 1000),
@@ -254,7 +255,7 @@ begin
 			select *, row_number() over (partition by b order by exec_us desc, query_id, database collate "C", username collate "C") as rank
 			from (
 				select
-					((c.minute_ms * 1000 - %1$s::bigint) / %2$s::bigint)::bigint as b,
+					%2$s as b,
 					s.query_id, s.database, s.username,
 					sum(c.calls)::bigint as calls, sum(c.rows)::bigint as rows, sum(c.total_exec_us) as exec_us,
 					sum(c.total_plan_us) as plan_us, sum(c.io_us) as io_us, sum(c.shared_blks_hit)::bigint as hit,
@@ -265,13 +266,14 @@ begin
 				group by 1, 2, 3, 4
 			) g
 		) r
-		where rank <= $1
+		where rank <= $2
 		order by b, rank$sql$,
-		q.origin_us, q.width_us, q.since_us, q.until_us,
+		case when q.edges_us is null then format('%s::bigint + %s::bigint * b', q.origin_us, q.width_us) else '$1[b + 1]' end,
+		tacho._bucket_sql(q, 'c.minute_ms'), q.since_us, q.until_us,
 		case when queries is null then 'true' else tacho._accept_sql('s.query_id::text', tacho._parse_filter('query_id', queries)) end,
 		case when databases is null then 'true' else tacho._accept_sql('s.database', tacho._parse_filter('database', databases)) end,
 		case when usernames is null then 'true' else tacho._accept_sql('s.username', tacho._parse_filter('username', usernames)) end)
-	using v_n;
+	using q.edges_us, v_n;
 end
 $$;
 comment on function tacho._statements_history is 'statements_history() itself';
@@ -303,4 +305,4 @@ returns table (
 	wal_bytes bigint
 ) rows 20$decl$,
 'select * from tacho._statements_history(statements_history.since, statements_history.until, statements_history.bucket, statements_history.n, statements_history.query_id, statements_history.database, statements_history.username)',
-'What each statement cost in a window, by the statistics of pg_stat_statements, the most expensive first; with bucket, the n most expensive of each bucket. Example: select * from tacho.statements_history(since => now() - interval ''15 minutes'');');
+'What each statement cost in a window, by the statistics of pg_stat_statements, the most expensive first; with bucket, the n most expensive of each bucket. Buckets begin at multiples of their width on the clock of the session''s time zone. Example: select * from tacho.statements_history(since => now() - interval ''15 minutes'');');

@@ -47,6 +47,7 @@ declare
 	v_detail text;
 	v_hint text;
 begin
+	perform set_config('timezone', coalesce(c ->> 'zone', 'UTC'), false);
 	begin
 		for v_got in execute test.call_sql(c) loop
 			v_expected := c -> 'rows' -> v_n;

@@ -1,11 +1,11 @@
-//! `tacho export`: history as CSV, every stored column.
+//! `tacho export`: history as CSV, every stored column. Times are written in
+//! UTC, with Z.
 
 use super::say;
 use crate::catalog;
 use crate::exchange;
 use crate::export::{Failed, Window, export};
 use crate::reader::time;
-use jiff::tz::TimeZone;
 use std::io::{BufWriter, ErrorKind};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,7 +27,8 @@ pub struct Args {
     #[arg(long, value_name = "ID")]
     node: Option<String>,
 
-    /// Begin: 1h, 03:12, "yesterday 14:00", RFC 3339 [default: the oldest]
+    /// Begin: 1h, 03:12, "yesterday 14:00", RFC 3339; without a zone in that of TZ,
+    /// else of the system [default: the oldest]
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
 
@@ -94,8 +95,9 @@ impl Args {
 
     fn window(&self) -> Result<Window, QueryError> {
         let now = jiff::Timestamp::now().as_microsecond();
+        let zone = time::local();
         let moment = |text: &Option<String>, default| match text {
-            Some(text) => time::moment(text, now, &TimeZone::UTC),
+            Some(text) => time::moment(text, now, &zone),
             None => Ok(default),
         };
         Ok(Window {

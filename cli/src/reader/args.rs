@@ -3,10 +3,12 @@
 //! with hyphens. Values are parsed here and not by clap, so that SQL and the
 //! command line report the same errors.
 
+use super::server::error_line;
 use super::{encoding, time};
 use crate::catalog;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use jiff::tz::TimeZone;
+use std::io::Write;
 use std::path::PathBuf;
 use tacho_tape::query::{Argument, Function, QueryError, QueryResult, STATEMENT_FILTERS, Spec};
 
@@ -21,6 +23,8 @@ pub enum Caller {
 
 /// The argument that limits memory.
 const MEMORY_LIMIT: &str = "memory-limit-mb";
+/// The argument that says the time zone of the session that asks.
+const SESSION_ZONE: &str = "session-tz";
 /// What people's questions may take if they do not say; the server says as much.
 const MEMORY_LIMIT_MB: u64 = 1024;
 
@@ -42,16 +46,20 @@ pub fn augment(command: Command, function: &Function, caller: Caller) -> Command
         command = add(command, *argument, function.name, caller);
     }
     if caller == Caller::Person && !function.arguments.contains(&Argument::Zone) {
-        command = command.arg(option("tz", "ZONE", "Time zone of times shown"));
+        command = command.arg(option(
+            "tz",
+            "ZONE",
+            "Time zone of times [default: TZ, else that of the system]",
+        ));
     }
-    match caller {
-        Caller::Person => command.arg(option(
+    command.arg(match caller {
+        Caller::Person => option(
             MEMORY_LIMIT,
             "MB",
             "Most memory the answer may take [default: 1024]",
-        )),
-        Caller::Server => command,
-    }
+        ),
+        Caller::Server => option(SESSION_ZONE, "ZONE", "Time zone where tz is not given"),
+    })
 }
 
 fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
@@ -106,7 +114,7 @@ fn add(command: Command, argument: Argument, function: &str, caller: Caller) -> 
         Argument::Zone => option(
             "tz",
             "ZONE",
-            "Time zone of buckets and times, such as Europe/Berlin, or local",
+            "Time zone of times and buckets, such as Europe/Berlin [default: TZ, else that of the system]",
         ),
         Argument::Metrics => {
             return command
@@ -217,7 +225,7 @@ fn add_named(
 pub struct Parsed {
     /// Directory of the history.
     pub tape: PathBuf,
-    /// Zone of times without an offset, and of times shown.
+    /// Zone of times without an offset, of buckets, and of times shown.
     pub zone: TimeZone,
     /// Who asks.
     pub caller: Caller,
@@ -235,7 +243,11 @@ impl Parsed {
         caller: Caller,
     ) -> QueryResult<Parsed> {
         let text = |name: &str| get(&matches, name);
-        let zone = text("tz").map(time::zone).transpose()?;
+        let zone = match (text("tz"), caller) {
+            (Some(name), _) => time::zone(name)?,
+            (None, Caller::Person) => time::local(),
+            (None, Caller::Server) => session_zone(text(SESSION_ZONE)),
+        };
         let clock = jiff::Timestamp::now().as_microsecond();
         let utc = TimeZone::UTC;
         let now = text("now")
@@ -243,8 +255,8 @@ impl Parsed {
             .transpose()?;
         Ok(Parsed {
             tape: PathBuf::from(text("tape").unwrap_or(".")),
-            calendar: zone.clone().map(time::Calendar),
-            zone: zone.unwrap_or(TimeZone::UTC),
+            calendar: (!time::is_utc(&zone)).then(|| time::Calendar(zone.clone())),
+            zone,
             now_us: now.unwrap_or(clock),
             matches,
             caller,
@@ -376,6 +388,22 @@ impl Parsed {
             }),
         }
     }
+}
+
+/// The session's time zone. The server may know zones that the system of the
+/// program does not.
+fn session_zone(name: Option<&str>) -> TimeZone {
+    let Some(name) = name else {
+        return TimeZone::UTC;
+    };
+    time::zone(name).unwrap_or_else(|_| {
+        let warning = format!("the time zone \"{name}\" of the session is not known here");
+        let warning = QueryError::new("01000", warning)
+            .detail("Buckets begin as in UTC.")
+            .hint("Set TimeZone, or tz, to an IANA name such as Europe/Berlin.");
+        let _ = std::io::stderr().write_all(error_line("WARNING", &warning).as_bytes());
+        TimeZone::UTC
+    })
 }
 
 /// People get all cores. The server has other work, and each thread costs

@@ -1,7 +1,7 @@
 //! Answers for people: as wide as the screen, texts cut visibly.
 
 use super::output::write_error;
-use super::time::table_time;
+use super::time::{table_time, zone_name};
 use jiff::tz::TimeZone;
 use std::io::{self, Write};
 use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Type, Value, json, plain_text};
@@ -50,7 +50,7 @@ pub fn screen() -> usize {
 impl Table {
     /// A table that shows times in a zone on a screen so wide.
     pub fn new(layout: Layout, zone: TimeZone, screen: Option<usize>) -> Self {
-        let zone_name = zone.iana_name().unwrap_or("local time").to_string();
+        let zone_name = zone_name(&zone);
         Table {
             layout,
             zone,

@@ -1,8 +1,8 @@
 //! Times, intervals and time zones as people and the server write them.
 
+use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
-use jiff::{Span, Timestamp};
 use tacho_tape::query::{QueryError, QueryResult, Zone};
 
 /// SQLSTATE of a time that is not understood.
@@ -34,49 +34,53 @@ const UNITS: [(&str, i64); 22] = [
     ("weeks", 604_800_000_000),
 ];
 
-/// A time zone by its name; `local` is that of the system.
+/// A time zone by its name, or by a rule as POSIX has it, which is how the
+/// server names an offset (`<+02>-02`); `local` is that of the reader.
 pub fn zone(name: &str) -> QueryResult<TimeZone> {
-    let zone = match name {
-        "local" => Ok(TimeZone::system()),
-        _ => TimeZone::get(name),
-    };
+    if name == "local" {
+        return Ok(local());
+    }
+    let zone = TimeZone::get(name).or_else(|_| TimeZone::posix(name));
     zone.map_err(|_| {
         QueryError::invalid(format!("time zone \"{name}\" not recognized"))
             .hint("Use an IANA name such as Europe/Berlin, or UTC.")
     })
 }
 
+/// The reader's time zone, as other programs find it: `TZ`, else
+/// /etc/localtime, else UTC.
+pub fn local() -> TimeZone {
+    let zone = TimeZone::system();
+    if zone.is_unknown() {
+        return TimeZone::UTC;
+    }
+    zone
+}
+
+/// How a time zone is called beside the times shown in it.
+pub fn zone_name(zone: &TimeZone) -> String {
+    if is_utc(zone) {
+        return "UTC".to_string();
+    }
+    match (zone.iana_name(), fixed_offset(zone)) {
+        (Some(name), _) => name.to_string(),
+        (None, Some(seconds)) => format!("UTC{}", offset(seconds)),
+        (None, None) => "local time".to_string(),
+    }
+}
+
 /// Calendar of a time zone.
 pub struct Calendar(pub TimeZone);
 
 impl Zone for Calendar {
-    fn day(&self, at_us: i64) -> i64 {
-        let local = self.0.to_datetime(timestamp(at_us));
-        days(local.date())
+    fn offset(&self, at_us: i64) -> i64 {
+        i64::from(self.0.to_offset(timestamp(at_us)).seconds()) * 1_000_000
     }
 
-    fn instant(&self, day: i64, time_us: i64) -> i64 {
-        let local = DateTime::from_parts(Date::constant(1970, 1, 1), Time::midnight());
-        // A local time that no calendar has is moved to the end.
-        let span = Span::new().try_days(day);
-        let span = span.and_then(|span| span.try_microseconds(time_us));
-        let end = if day < 0 {
-            Timestamp::MIN
-        } else {
-            Timestamp::MAX
-        };
-        let at = span.map_or(end, |span| {
-            let zoned = self.0.to_ambiguous_zoned(local.saturating_add(span));
-            zoned.compatible().map_or(end, |zoned| zoned.timestamp())
-        });
-        at.as_microsecond()
+    fn next_change(&self, at_us: i64) -> Option<i64> {
+        let next = self.0.following(timestamp(at_us)).next()?;
+        Some(next.timestamp().as_microsecond()).filter(|next| *next > at_us)
     }
-}
-
-fn days(date: Date) -> i64 {
-    let epoch = Date::constant(1970, 1, 1);
-    let span = epoch.until(date).map(|span| span.get_days());
-    span.map_or(0, i64::from)
 }
 
 /// An instant; out of range ones are moved to the end.
@@ -221,13 +225,26 @@ pub fn table_time(us: i64, zone: &TimeZone) -> String {
     let time = at.strftime("%Y-%m-%d %H:%M:%S").to_string();
     match is_utc(zone) {
         true => time,
-        false => time + &offset(zone.to_offset(timestamp(us)).seconds()),
+        false => time + &offset_text(us, zone),
     }
 }
 
-/// True of the zone whose times are shown without an offset.
+/// The offset of a zone at an instant: `+01`, `-03:30`.
+pub fn offset_text(us: i64, zone: &TimeZone) -> String {
+    offset(zone.to_offset(timestamp(us)).seconds())
+}
+
+/// True of a zone that never was anything but UTC, by whatever name: its times
+/// are shown without an offset.
 pub fn is_utc(zone: &TimeZone) -> bool {
-    matches!(zone.iana_name(), Some("UTC" | "Etc/UTC"))
+    fixed_offset(zone) == Some(0)
+}
+
+/// Seconds that a clock which is never changed is ahead of UTC.
+fn fixed_offset(zone: &TimeZone) -> Option<i32> {
+    let changes = zone.following(Timestamp::MIN).next().is_some();
+    let seconds = zone.to_offset(Timestamp::UNIX_EPOCH).seconds();
+    (!changes).then_some(seconds)
 }
 
 /// `+01`, `-03:30`
@@ -333,15 +350,34 @@ mod tests {
     }
 
     #[test]
-    fn days_of_a_zone_follow_daylight_saving() {
-        let berlin = Calendar(zone("Europe/Berlin").unwrap());
-        // 2026-03-29 has 23 hours, 2026-10-25 has 25
-        for (date, hours) in [((3, 29), 23), ((10, 25), 25)] {
-            let day = days(Date::constant(2026, date.0, date.1));
-            let midnight = berlin.instant(day, 0);
-            assert_eq!(berlin.day(midnight), day);
-            assert_eq!(berlin.day(midnight - 1), day - 1);
-            assert_eq!(berlin.instant(day + 1, 0) - midnight, hours * HOUR);
+    fn a_zone_is_called_by_its_name_or_its_offset() {
+        for (name, shown) in [
+            ("Europe/Berlin", "Europe/Berlin"),
+            ("Etc/UTC", "UTC"),
+            ("UTC", "UTC"),
+            ("<+02>-02", "UTC+02"),
+            ("<-0330>3:30", "UTC-03:30"),
+            ("UTC0", "UTC"),
+        ] {
+            assert_eq!(zone_name(&zone(name).unwrap()), shown);
         }
+        let summer = zone("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        assert_eq!(zone_name(&summer), "local time");
+        assert_eq!(table_time(NOW, &summer), "2026-11-21 04:12:00+01");
+    }
+
+    #[test]
+    fn a_calendar_knows_when_its_clock_is_changed() {
+        let berlin = Calendar(zone("Europe/Berlin").unwrap());
+        let winter = at("2026-10-25T01:00:00Z", "UTC");
+        assert_eq!(berlin.next_change(winter - 1), Some(winter));
+        assert_eq!(berlin.offset(winter - 1), 2 * HOUR);
+        assert_eq!(berlin.offset(winter), HOUR);
+        for end in [i64::MIN, i64::MAX] {
+            berlin.offset(end);
+            let next = berlin.next_change(end);
+            assert!(next.is_none_or(|next| next > end), "{next:?}");
+        }
+        assert_eq!(Calendar(TimeZone::UTC).next_change(0), None);
     }
 }

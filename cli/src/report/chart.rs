@@ -4,7 +4,10 @@
 
 use super::html::escape;
 use super::{Part, Report, numbers, tick_label};
+use crate::reader::time::{Calendar, offset_text};
+use jiff::tz::TimeZone;
 use std::fmt::Write as _;
+use tacho_tape::query::bucket::Buckets;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 300.0;
@@ -233,6 +236,16 @@ fn grid(scale: &Scale, svg: &mut String) {
     }
 }
 
+/// Times that are round on the clock of a zone.
+fn round_times(scale: &Scale, step: i64, zone: &TimeZone) -> Vec<i64> {
+    let calendar = Calendar(zone.clone());
+    let buckets = Buckets::new(scale.begin, scale.end + 1, step, Some(&calendar), 10_000);
+    let starts = buckets
+        .iter()
+        .flat_map(|b| (0..b.len()).map(|i| b.start(i)));
+    starts.filter(|at| *at >= scale.begin).collect()
+}
+
 /// Times at round distances.
 fn times(report: &Report, scale: &Scale, svg: &mut String) {
     let steps = [
@@ -244,17 +257,15 @@ fn times(report: &Report, scale: &Scale, svg: &mut String) {
         .find(|step| length / step <= 8)
         .unwrap_or(7 * 86400)
         * 1_000_000;
-    let mut at = scale.begin.div_euclid(step) * step;
-    while at <= scale.end {
-        if at >= scale.begin {
-            let x = scale.x(at);
-            let label = tick_label(at, &report.zone, length > 86400);
-            let _ = write!(
-                svg,
-                "<path d=\"M{x:.1} {GROUND}v4\" class=\"grid\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
-                GROUND + 18.0
-            );
-        }
-        at += step;
+    let zone = &report.zone;
+    let offsets = offset_text(scale.begin, zone) != offset_text(scale.end, zone);
+    for at in round_times(scale, step, zone) {
+        let x = scale.x(at);
+        let label = tick_label(at, zone, length > 86400, offsets);
+        let _ = write!(
+            svg,
+            "<path d=\"M{x:.1} {GROUND}v4\" class=\"grid\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
+            GROUND + 18.0
+        );
     }
 }

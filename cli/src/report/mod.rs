@@ -7,7 +7,7 @@ pub mod html;
 mod markdown;
 mod story;
 
-use crate::reader::time::{table_time, timestamp};
+use crate::reader::time::{offset_text, table_time, timestamp, zone_name};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
@@ -41,8 +41,8 @@ impl Report {
         }
     }
 
-    fn zone_name(&self) -> &str {
-        self.zone.iana_name().unwrap_or("local time")
+    fn zone_name(&self) -> String {
+        zone_name(&self.zone)
     }
 }
 
@@ -114,13 +114,18 @@ fn numbers(part: Part, name: &str) -> Vec<Option<f64>> {
     items.into_iter().flatten().map(Value::as_f64).collect()
 }
 
-/// A time of day, with seconds where there are any.
-fn tick_label(us: i64, zone: &TimeZone, days: bool) -> String {
+/// A time of day, with seconds where there are any; with its offset where the
+/// picture has more than one, so that no two times read the same.
+fn tick_label(us: i64, zone: &TimeZone, days: bool, offsets: bool) -> String {
     let at = zone.to_datetime(timestamp(us));
     let format = match (days, at.second()) {
         (true, _) => "%m-%d %H:%M",
         (false, 0) => "%H:%M",
         (false, _) => "%H:%M:%S",
     };
-    at.strftime(format).to_string()
+    let label = at.strftime(format).to_string();
+    match offsets {
+        true => label + &offset_text(us, zone),
+        false => label,
+    }
 }

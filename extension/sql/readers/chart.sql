@@ -25,4 +25,4 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'tacho_reader';
 
 comment on function tacho.chart is
-'Load over time as bars stacked by the n largest keys of a dimension; the first row is the legend. Dimensions and filters: {DIMENSIONS}. Example: select bucket_start, aas, chart from tacho.chart(bucket => ''2 minutes'');';
+'Load over time as bars stacked by the n largest keys of a dimension; the first row is the legend. Buckets begin at multiples of their width on the clock of tz, by default of the time zone of the session. Dimensions and filters: {DIMENSIONS}. Example: select bucket_start, aas, chart from tacho.chart(bucket => ''2 minutes'');';

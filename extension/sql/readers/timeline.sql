@@ -29,4 +29,4 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'tacho_reader';
 
 comment on function tacho.timeline is
-'Load over time, a row for each bucket, also for empty ones. With "by", a row for each bucket and each of the n largest keys of that dimension, and (other). Dimensions and filters: {DIMENSIONS}. Example: select * from tacho.timeline(bucket => ''5 minutes'', by => ''wait_event_type'');';
+'Load over time, a row for each bucket, also for empty ones. With "by", a row for each bucket and each of the n largest keys of that dimension, and (other). Buckets begin at multiples of their width on the clock of tz, by default of the time zone of the session. Dimensions and filters: {DIMENSIONS}. Example: select * from tacho.timeline(bucket => ''5 minutes'', by => ''wait_event_type'');';

@@ -61,6 +61,22 @@ set datestyle = 'German';
 set intervalstyle = 'iso_8601';
 select bucket_start, avg_aas from tacho.timeline(since => '05.01.2026 21:00', until => '05.01.2026 21:00:20', bucket => 'PT10S', node => :'node');
 select grain from tacho.aas(:window);
+
+-- buckets are those of the session's time zone, unless tz is given
+set datestyle = 'ISO';
+set timezone = 'Europe/Berlin';
+select bucket_start, ticks_observed from tacho.timeline(since => '2026-01-04 23:00+00', until => '2026-01-05 23:00+00', bucket => '1 day', node => :'node');
+select bucket_start, ticks_observed from tacho.timeline(since => '2026-01-04 23:00+00', until => '2026-01-05 23:00+00', bucket => '1 day', tz => 'Asia/Kathmandu', node => :'node');
+set timezone = '<+02>-02';
+select bucket_start from tacho.chart(since => '2026-01-05 11:00+00', until => '2026-01-05 12:00:20+00', bucket => '6 hours', node => :'node') where bucket_start is not null;
+-- a zone that this server knows, and the program does not
+set timezone = 'FOO5BAR';
+select bucket_start at time zone 'UTC' from tacho.timeline(since => '2026-01-05 12:00+00', until => '2026-01-05 12:00:20+00', bucket => '1 day', node => :'node');
+-- a moment without a zone is one of tz
+set timezone = 'Europe/Berlin';
+select period_start, period_end from tacho.report(at => '2026-01-05 21:00', tz => 'Asia/Tokyo', node => :'node');
+select period_start, period_end from tacho.report(at => '2026-01-05 13:00', node => :'node');
+select period_start, period_end from tacho.report(at => '2026-01-05 12:00Z', tz => 'Asia/Tokyo', node => :'node');
 reset all;
 
 -- the server's part of status() and the tape's

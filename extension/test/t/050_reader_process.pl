@@ -40,7 +40,9 @@ sub messages
 	return $stderr;
 }
 
-# The program is started with the arguments as they are.
+# The program is started with the arguments as they are. Where tz is not
+# given, the time zone of the session goes along.
+$ENV{PGTZ} = 'Europe/Berlin';
 is( rows(<<'END', q{tacho.samples(since => '2026-01-02 03:04:05.6+01', n => 7, application => E'a''b"\t$(id);', by_leader => true)}),
 s/(--parent-pid=)(\d+)/$1 . ($2 == getppid() ? 'parent' : 'another')/e for @ARGV;
 s/\t/\\t/ for @ARGV;
@@ -61,8 +63,10 @@ END
 		'--n=7',
 		qq{--application=a'b"\t\$(id);},
 		'--scope=load',
+		'--session-tz=Europe/Berlin',
 		'--by-leader=true'),
 	'arguments');
+delete $ENV{PGTZ};
 is(rows(q{answer(map { [ 'argument', $_ ] } grep { /bucket/ } @ARGV)},
 		q{tacho.summary()}),
 	'', 'arguments that are null are left out');

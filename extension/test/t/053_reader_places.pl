@@ -76,8 +76,8 @@ SELECT pg_catalog.count(*) FROM tacho.summary()}),
 
 # Arguments by position
 behave($node, q{answer([ 'arguments', join ' ', grep { !/^--(tape|format|memory|parent)/ } @ARGV ])});
-is( value(q{SELECT value FROM tacho.summary('2026-01-01 00:00+00', '2026-01-01 01:00+00')}),
-	'query summary --since=2026-01-01T00:00:00.000000Z --until=2026-01-01T01:00:00.000000Z --scope=load --by-leader=false',
+is( value(q{SET TimeZone = 'Asia/Kathmandu'; SELECT value FROM tacho.summary('2026-01-01 00:00+00', '2026-01-01 01:00+00')}),
+	'query summary --since=2026-01-01T00:00:00.000000Z --until=2026-01-01T01:00:00.000000Z --scope=load --session-tz=Asia/Kathmandu --by-leader=false',
 	'arguments by position');
 
 # A standby, with a program of its own

@@ -99,10 +99,11 @@ sub short_time
 
 sub psql_of
 {
-	my ($sql) = @_;
+	my ($case, $sql) = @_;
+	my $zone = $case->{zone} // 'UTC';
 	my ($stdout, $stderr);
 
-	$node->psql('postgres', "\\set VERBOSITY verbose\nSET client_encoding = 'UTF8';\n$sql;",
+	$node->psql('postgres', "\\set VERBOSITY verbose\nSET client_encoding = 'UTF8';\nSET TimeZone = '$zone';\n$sql;",
 		stdout => \$stdout, stderr => \$stderr);
 	return ($stdout, $stderr);
 }
@@ -118,7 +119,7 @@ sub rows_of
 		  ? qq{to_char(r."$_" AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')}
 		  : qq{r."$_"::text}
 	} @columns;
-	my ($stdout, $stderr) = psql_of(
+	my ($stdout, $stderr) = psql_of($case,
 		'SELECT json_build_array(' . join(', ', @fields) . ") FROM $call r");
 	my @rows;
 
@@ -159,7 +160,7 @@ sub normalized
 sub error_of
 {
 	my ($case, $call) = @_;
-	my ($stdout, $stderr) = psql_of("SELECT * FROM $call");
+	my ($stdout, $stderr) = psql_of($case, "SELECT * FROM $call");
 	my %error;
 
 	@error{qw(sqlstate message)} = $stderr =~ /ERROR:  (\w{5}): (.*)$/m;

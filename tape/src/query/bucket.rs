@@ -1,10 +1,10 @@
-//! Buckets: pieces of a window, aligned to the UTC epoch or to the midnights of
-//! a time zone. All times are µs since 1970 UTC.
+//! Buckets: pieces of a window that begin at multiples of their width on the
+//! clock of a time zone, which shows 0 at 1970-01-01 00:00. All times are µs
+//! since 1970 UTC.
 //!
-//! In a time zone buckets start anew at each midnight. Buckets above an hour
-//! begin at local times (00:00, 06:00, 12:00 …), so days have 23 to 25 hours;
-//! those of an hour or less are counted from midnight, so that the hour that
-//! happens twice is two buckets.
+//! Buckets above an hour begin when the clock first reaches a multiple, so days
+//! have 23 to 25 hours. Those of an hour or less also begin anew whenever the
+//! clock is changed, so that the hour that happens twice is two buckets.
 
 use super::error::{QueryError, QueryResult};
 
@@ -15,13 +15,12 @@ pub const HOUR: i64 = 3600 * SECOND;
 /// One day in µs.
 pub const DAY: i64 = 24 * HOUR;
 
-/// The calendar of a time zone.
+/// The clock of a time zone.
 pub trait Zone {
-    /// Days since 1970-01-01 of the local date at an instant.
-    fn day(&self, at_us: i64) -> i64;
-    /// The instant of a local time; one that does not exist is moved behind
-    /// the gap, of two the first counts.
-    fn instant(&self, day: i64, time_us: i64) -> i64;
+    /// µs that the clock is ahead of UTC at an instant.
+    fn offset(&self, at_us: i64) -> i64;
+    /// The next instant at which that may change, if it ever does.
+    fn next_change(&self, at_us: i64) -> Option<i64>;
 }
 
 /// The buckets that overlap a window.
@@ -37,8 +36,21 @@ pub struct Buckets {
 enum Kind {
     /// `count` buckets from `origin` on.
     Uniform { origin: i64, count: usize },
+    /// `count` buckets, that begin anew with each piece.
+    Pieces { pieces: Vec<Piece>, count: usize },
     /// Bucket i is `[edges[i], edges[i + 1])`.
     Edges(Vec<i64>),
+}
+
+/// Buckets of one width between two changes of a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    /// Begin of its first bucket.
+    start: i64,
+    /// The multiple at or before that.
+    origin: i64,
+    /// Number of its first bucket.
+    first: usize,
 }
 
 impl Buckets {
@@ -59,15 +71,7 @@ impl Buckets {
         if estimate > limit as i128 {
             return Err(too_many(estimate, limit));
         }
-        let kind = match zone {
-            Some(zone) => Kind::Edges(zone_edges(since, until, width, zone)),
-            None => {
-                let origin = since.div_euclid(width) * width;
-                let count = (until - origin).max(0) as u64;
-                let count = count.div_ceil(width as u64) as usize;
-                Kind::Uniform { origin, count }
-            }
-        };
+        let kind = kind(since, until, width, zone);
         let buckets = Buckets {
             since,
             until,
@@ -96,7 +100,7 @@ impl Buckets {
             return 0;
         }
         match &self.kind {
-            Kind::Uniform { count, .. } => *count,
+            Kind::Uniform { count, .. } | Kind::Pieces { count, .. } => *count,
             Kind::Edges(edges) => edges.len() - 1,
         }
     }
@@ -109,7 +113,11 @@ impl Buckets {
     /// True when every bucket begins at a multiple of `unit` µs.
     pub fn are_multiples_of(&self, unit: i64) -> bool {
         match &self.kind {
-            Kind::Uniform { .. } => self.width % unit == 0,
+            Kind::Uniform { origin, .. } => self.width % unit == 0 && origin % unit == 0,
+            Kind::Pieces { pieces, .. } => {
+                let at = |piece: &Piece| piece.start % unit == 0 && piece.origin % unit == 0;
+                self.width % unit == 0 && pieces.iter().all(at)
+            }
             Kind::Edges(edges) => edges.iter().all(|edge| edge % unit == 0),
         }
     }
@@ -133,6 +141,12 @@ impl Buckets {
     pub fn start(&self, i: usize) -> i64 {
         match &self.kind {
             Kind::Uniform { origin, .. } => origin + i as i64 * self.width,
+            Kind::Pieces { pieces, count } if i < *count => {
+                let piece = pieces[pieces.partition_point(|piece| piece.first <= i) - 1];
+                let begin = piece.origin + (i - piece.first) as i64 * self.width;
+                begin.max(piece.start)
+            }
+            Kind::Pieces { .. } => self.until,
             Kind::Edges(edges) => edges[i],
         }
     }
@@ -152,6 +166,10 @@ impl Buckets {
         }
         Some(match &self.kind {
             Kind::Uniform { origin, .. } => ((at - origin) / self.width) as usize,
+            Kind::Pieces { pieces, .. } => {
+                let piece = pieces[pieces.partition_point(|piece| piece.start <= at) - 1];
+                piece.first + ((at - piece.origin) / self.width) as usize
+            }
             Kind::Edges(edges) => edges.partition_point(|edge| *edge <= at) - 1,
         })
     }
@@ -165,47 +183,108 @@ fn too_many(count: i128, limit: usize) -> QueryError {
         .hint("Use a wider bucket or a shorter window.")
 }
 
-/// Edges from the bucket of `since` to the end of the bucket of `until`.
-fn zone_edges(since: i64, until: i64, width: i64, zone: &dyn Zone) -> Vec<i64> {
-    let days = if width % DAY == 0 { width / DAY } else { 1 };
-    let mut day = zone.day(since).div_euclid(days) * days;
-    // Clocks that were put forward over its midnight begin the day later.
-    if zone.instant(day, 0) > since {
-        day -= days;
-    }
-    let mut edges = Vec::new();
+/// A time between two changes of a clock.
+struct Span {
+    begin: i64,
+    end: i64,
+    /// µs that the clock is ahead of UTC.
+    offset: i64,
+}
+
+/// How a clock goes from an instant to another.
+fn spans(from: i64, to: i64, zone: Option<&dyn Zone>) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    let mut begin = from;
     loop {
-        let midnight = zone.instant(day, 0);
-        let next = zone.instant(day + days, 0);
-        if next <= midnight && midnight > since {
-            // The calendar ends here: the last bucket reaches to the end.
-            push_edge(&mut edges, until.max(midnight), since);
-            return edges;
+        let change = zone.and_then(|zone| zone.next_change(begin));
+        let end = change.map_or(to, |change| change.min(to));
+        let offset = zone.map_or(0, |zone| zone.offset(begin));
+        match spans.last_mut() {
+            Some(last) if last.offset == offset => last.end = end,
+            _ => spans.push(Span { begin, end, offset }),
         }
-        let mut k = 0;
-        loop {
-            let edge = if width > HOUR && width % DAY != 0 {
-                if k * width >= DAY {
-                    break;
-                }
-                zone.instant(day, k * width)
-            } else {
-                midnight.saturating_add(k * width)
-            };
-            if edge >= next {
-                break;
-            }
-            push_edge(&mut edges, edge, since);
-            if edge >= until && edges.len() > 1 {
+        if end >= to {
+            return spans;
+        }
+        begin = end;
+    }
+}
+
+fn kind(since: i64, until: i64, width: i64, zone: Option<&dyn Zone>) -> Kind {
+    // What a clock may be put forward or back, and a bucket on either side.
+    let margin = width.saturating_add(2 * DAY);
+    let (from, to) = (since.saturating_sub(margin), until.saturating_add(margin));
+    let spans = spans(from, to, zone);
+    if keep_step(width, &spans) {
+        let origin = multiple(since, width, spans[0].offset);
+        let count = (until - origin).max(0) as u64;
+        let count = count.div_ceil(width as u64) as usize;
+        Kind::Uniform { origin, count }
+    } else if width <= HOUR {
+        pieces(since, until, width, &spans)
+    } else {
+        Kind::Edges(long_edges(since, until, width, &spans))
+    }
+}
+
+/// True when changes of the clock leave all buckets as wide as they are: a
+/// clock is changed by an hour at a full hour, which minutes do not notice.
+fn keep_step(width: i64, spans: &[Span]) -> bool {
+    let is_multiple = |span: &Span| {
+        let changed = span.offset - spans[0].offset;
+        changed % width == 0 && (span.begin + span.offset) % width == 0
+    };
+    spans.len() == 1 || (width <= HOUR && spans[1..].iter().all(is_multiple))
+}
+
+/// The last instant at or before `at` when a clock shows a multiple of `width`.
+fn multiple(at: i64, width: i64, offset: i64) -> i64 {
+    (at + offset).div_euclid(width) * width - offset
+}
+
+/// Buckets that begin anew where the clock is changed.
+fn pieces(since: i64, until: i64, width: i64, spans: &[Span]) -> Kind {
+    let mut pieces = Vec::new();
+    let mut count = 0;
+    for span in spans {
+        if span.end <= since || (span.begin >= until && span.begin > since) {
+            continue;
+        }
+        let origin = multiple(span.begin.max(since), width, span.offset);
+        pieces.push(Piece {
+            start: origin.max(span.begin),
+            origin,
+            first: count,
+        });
+        let length = (span.end.min(until) - origin).max(0) as u64;
+        count += length.div_ceil(width as u64) as usize;
+    }
+    Kind::Pieces { pieces, count }
+}
+
+/// Edges from the bucket of `since` to the end of the bucket of `until`: when a
+/// clock first reaches each multiple. One that it leaps over is reached with
+/// the leap.
+fn long_edges(since: i64, until: i64, width: i64, spans: &[Span]) -> Vec<i64> {
+    let mut edges = Vec::new();
+    // What the clock has shown; below it no multiple is new.
+    let mut reached = spans.first().map_or(since, |span| span.begin + span.offset);
+    for span in spans {
+        let mut local = multiple(reached, width, 0);
+        if local < reached {
+            local += width;
+        }
+        while local < span.end + span.offset {
+            push_edge(&mut edges, (local - span.offset).max(span.begin), since);
+            if edges.len() > 1 && edges.last().is_some_and(|edge| *edge >= until) {
                 return edges;
             }
-            k += 1;
-            if width % DAY == 0 {
-                break;
-            }
+            local += width;
         }
-        day += days;
+        reached = reached.max(span.end + span.offset);
     }
+    push_edge(&mut edges, until, since);
+    edges
 }
 
 /// Keeps one edge at or before `since`, and each edge once.
@@ -223,33 +302,34 @@ mod tests {
     use super::*;
 
     /// UTC+1, from day 10, 02:00 local on UTC+2; back on day 20, 03:00.
-    struct Summer;
+    const SUMMER: Clock = Clock(&[(10 * DAY + HOUR, 2 * HOUR), (20 * DAY + HOUR, HOUR)]);
 
-    const ON: i64 = 10 * DAY + HOUR;
-    const OFF: i64 = 20 * DAY + HOUR;
+    /// UTC+1 until the first change; then each with its offset.
+    struct Clock(&'static [(i64, i64)]);
 
-    impl Zone for Summer {
-        fn day(&self, at: i64) -> i64 {
-            let offset = if (ON..OFF).contains(&at) { 2 } else { 1 };
-            (at + offset * HOUR).div_euclid(DAY)
+    impl Zone for Clock {
+        fn offset(&self, at: i64) -> i64 {
+            let past = self.0.iter().rev().find(|change| change.0 <= at);
+            past.map_or(HOUR, |change| change.1)
         }
-        fn instant(&self, day: i64, time: i64) -> i64 {
-            let local = day * DAY + time;
-            let summer = local - 2 * HOUR;
-            let winter = local - HOUR;
-            if (ON..OFF).contains(&summer) {
-                summer
-            } else if !(ON..OFF).contains(&winter) {
-                winter
-            } else {
-                winter.max(ON)
-            }
+        fn next_change(&self, at: i64) -> Option<i64> {
+            let next = self.0.iter().find(|change| change.0 > at);
+            next.map(|change| change.0)
         }
     }
 
-    fn edges(since: i64, until: i64, width: i64) -> Vec<i64> {
-        let buckets = Buckets::new(since, until, width, Some(&Summer), 1000).expect("buckets");
+    fn edges_of(clock: &Clock, since: i64, until: i64, width: i64) -> Vec<i64> {
+        let buckets = Buckets::new(since, until, width, Some(clock), 1000).expect("buckets");
+        for i in 0..buckets.len() {
+            let (begin, end) = buckets.clipped(i);
+            assert_eq!(buckets.index(begin), Some(i));
+            assert_eq!(buckets.index(end - 1), Some(i));
+        }
         (0..=buckets.len()).map(|i| buckets.start(i)).collect()
+    }
+
+    fn edges(since: i64, until: i64, width: i64) -> Vec<i64> {
+        edges_of(&SUMMER, since, until, width)
     }
 
     #[test]
@@ -300,7 +380,7 @@ mod tests {
             midnight + 5 * HOUR,
             midnight + 30 * HOUR,
             DAY,
-            Some(&Summer),
+            Some(&SUMMER),
             10,
         )
         .expect("buckets");
@@ -308,6 +388,61 @@ mod tests {
         assert_eq!(buckets.start(0), midnight);
         assert_eq!(buckets.clipped(0).0, midnight + 5 * HOUR);
         assert_eq!(buckets.index(midnight + 23 * HOUR), Some(1));
+    }
+
+    #[test]
+    fn a_bucket_of_any_width_begins_at_its_multiples_on_the_clock() {
+        // 36 hours: not every midnight, but every third noon and midnight.
+        let origin = 9 * DAY - HOUR;
+        assert_eq!(
+            edges(origin, origin + 3 * DAY, 36 * HOUR),
+            [
+                origin,
+                origin + 35 * HOUR,
+                origin + 71 * HOUR,
+                origin + 107 * HOUR
+            ]
+        );
+        // 7 minutes: at the change, 2:00 becomes 3:00 of day 10, 2 minutes behind a
+        // multiple and 1 minute before one.
+        let minute = HOUR / 60;
+        let change = 10 * DAY + HOUR;
+        let found = edges(change - 9 * minute, change + 9 * minute, 7 * minute);
+        let at = |edge: &i64| (edge - change) / minute;
+        assert_eq!(
+            found.iter().map(at).collect::<Vec<_>>(),
+            [-9, -2, 0, 1, 8, 9]
+        );
+        // A zone without changes, a quarter of an hour beside the hours.
+        const KATHMANDU: Clock = Clock(&[(i64::MIN, 345 * 60 * SECOND)]);
+        assert_eq!(
+            edges_of(&KATHMANDU, 10 * HOUR, 12 * HOUR, HOUR),
+            [555, 615, 675, 735].map(|m| m * minute)
+        );
+    }
+
+    #[test]
+    fn a_day_that_the_clock_leaps_over_has_no_bucket() {
+        const LEAP: Clock = Clock(&[(5 * DAY - HOUR, 25 * HOUR)]);
+        let days = edges_of(&LEAP, 4 * DAY - HOUR, 6 * DAY - HOUR, DAY);
+        assert_eq!(days, [4 * DAY - HOUR, 5 * DAY - HOUR, 6 * DAY - HOUR]);
+        let six = edges_of(&LEAP, 5 * DAY - 2 * HOUR, 5 * DAY, 6 * HOUR);
+        assert_eq!(
+            six,
+            [5 * DAY - 7 * HOUR, 5 * DAY - HOUR, 5 * DAY + 5 * HOUR]
+        );
+    }
+
+    #[test]
+    fn whole_minutes_are_told_from_cut_ones() {
+        let multiples = |clock: &Clock, width| {
+            let buckets = Buckets::new(9 * DAY, 11 * DAY, width, Some(clock), 10_000);
+            buckets.expect("buckets").are_multiples_of(60 * SECOND)
+        };
+        assert!(multiples(&SUMMER, 60 * SECOND) && multiples(&SUMMER, DAY));
+        assert!(!multiples(&SUMMER, 90 * SECOND));
+        const ODD: Clock = Clock(&[(i64::MIN, HOUR + 17 * SECOND)]);
+        assert!(!multiples(&ODD, 60 * SECOND) && !multiples(&ODD, DAY));
     }
 
     #[test]

@@ -147,19 +147,13 @@ pub struct Clocks {
 }
 
 impl Zone for Clocks {
-    fn day(&self, at_us: i64) -> i64 {
+    fn offset(&self, at_us: i64) -> i64 {
         let changed = at_us >= self.change_us;
-        let offset = self.offset_us + if changed { self.by_us } else { 0 };
-        (at_us + offset).div_euclid(DAY)
+        self.offset_us + if changed { self.by_us } else { 0 }
     }
 
-    fn instant(&self, day: i64, time_us: i64) -> i64 {
-        let before = day * DAY + time_us - self.offset_us;
-        let after = before - self.by_us;
-        match before < self.change_us || after < self.change_us {
-            true => before,
-            false => after,
-        }
+    fn next_change(&self, at_us: i64) -> Option<i64> {
+        Some(self.change_us).filter(|change| *change > at_us)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::model::{Answer, Asked, Tape, Tick};
 use std::collections::{BTreeMap, HashMap};
 use tacho_tape::query::Value;
-use tacho_tape::query::bucket::{DAY, HOUR, Zone};
+use tacho_tape::query::bucket::{HOUR, Zone};
 
 /// A fraction that is not reduced; small enough for cross products.
 pub type Fraction = (i128, i128);
@@ -260,18 +260,29 @@ fn bucket(asked: &Asked, at: i64) -> (i64, i64) {
         let begin = begin_from(0);
         return (begin, begin + width);
     };
-    // Long buckets begin at local times, the others are counted from midnight.
-    let is_long = width > HOUR;
-    let a_day = if is_long { DAY / width } else { 1 };
-    let day = clocks.day(at);
-    let edges = (day - 2..=day + 2).flat_map(|day| (0..a_day).map(move |k| (day, k * width)));
-    let edges: Vec<i64> = edges.map(|(day, time)| clocks.instant(day, time)).collect();
+    // Long buckets begin when the clock first shows a multiple or more, the
+    // others whenever it shows one, and where it is changed.
+    let change = clocks.next_change(i64::MIN).unwrap();
+    let [before, after] = [change - 1, change].map(|at| clocks.offset(at));
+    let near = [before, after].map(|offset| (at + offset).div_euclid(width));
+    let multiples = near.into_iter().flat_map(|k| k - 2..=k + 2);
+    let multiples = multiples.map(|k| k * width);
+    let mut edges = Vec::new();
+    for local in multiples {
+        let (old, new) = (local - before, local - after);
+        if width > HOUR {
+            edges.push(if old < change { old } else { new.max(change) });
+        } else {
+            edges.extend([old].into_iter().filter(|old| *old < change));
+            edges.extend([new].into_iter().filter(|new| *new >= change));
+        }
+    }
+    if width <= HOUR && before != after {
+        edges.push(change);
+    }
     let begin = *edges.iter().filter(|edge| **edge <= at).max().unwrap();
     let end = *edges.iter().filter(|edge| **edge > at).min().unwrap();
-    match is_long {
-        true => (begin, end),
-        false => (begin_from(begin), (begin_from(begin) + width).min(end)),
-    }
+    (begin, end)
 }
 
 fn percentile(sorted: &[Fraction]) -> Option<Fraction> {
