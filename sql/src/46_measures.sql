@@ -82,3 +82,50 @@ returns numeric
 language sql immutable parallel safe
 return tacho._round4(100 * least(c.observed_ms * 1000, length_us), length_us);
 comment on function tacho._percent is 'percentage of a period that was observed';
+
+-- What is said with an answer that has no rows: nothing happened, and nobody
+-- looked, are different answers. Within other answers it is not said.
+create function tacho._say_empty(q tacho.question)
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_minute constant bigint := 60000000;
+	v_raw_us constant bigint := tacho._raw_first_us();
+	w tacho.question := q;
+	v_observed_ms numeric;
+	v_percent numeric;
+begin
+	if current_setting('client_min_messages') in ('warning', 'error') then
+		return;
+	end if;
+	-- where samples are gone, full minutes are known
+	if w.since_us < v_raw_us then
+		w.since_us := ceil(w.since_us::numeric / v_minute) * v_minute;
+	end if;
+	if w.until_us < v_raw_us then
+		w.until_us := floor(w.until_us::numeric / v_minute) * v_minute;
+	end if;
+	if w.since_us < w.until_us then
+		w.origin_us := floor(w.since_us::numeric / v_minute) * v_minute;
+		w.width_us := ceil((w.until_us - w.origin_us)::numeric / v_minute) * v_minute;
+		w.n_buckets := 1;
+		w.edges_us := null;
+		w.scope := 'load';
+		w.by_leader := false;
+		w.filters := '[]';
+		select sum(o.observed_ms) into v_observed_ms from tacho._observed(tacho._plan(w, null, null, false)) o;
+		v_percent := tacho._round4(100 * least(v_observed_ms * 1000, w.until_us - w.since_us), w.until_us - w.since_us);
+	end if;
+	if v_observed_ms > 0 then
+		raise notice 'no rows: % %% of the period was observed', v_percent
+			using detail = format('The period is %s to %s.', tacho._time_text(q.since_us), tacho._time_text(q.until_us));
+	else
+		raise notice 'no rows: nothing of the period was observed'
+			using detail = format('The period is %s to %s.', tacho._time_text(q.since_us), tacho._time_text(q.until_us)),
+				hint = 'See status for the times that the history has.';
+	end if;
+end
+$$;
+comment on function tacho._say_empty is 'a notice for an answer without rows: how much of its period was observed';

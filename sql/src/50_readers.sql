@@ -535,6 +535,9 @@ begin
 		v_row.pct := tacho._round4(100 * v_line.sum_ms, v_total);
 		return next v_row;
 	end loop;
+	if v_lines = '{}' then
+		perform tacho._say_empty(q);
+	end if;
 end
 $$;
 comment on function tacho._top is 'top() with its filters as JSON';
@@ -571,6 +574,9 @@ begin
 		where m.marker_time >= tacho._time(q.since_us) and m.marker_time < tacho._time(q.until_us)
 			or m.period_start < tacho._time(q.until_us) and m.period_end > tacho._time(q.since_us)
 		order by m.marker_time, m.kind collate "C";
+	if not found then
+		perform tacho._say_empty(q);
+	end if;
 end
 $$;
 comment on function tacho._markers is 'markers() itself';

@@ -195,6 +195,9 @@ begin
 		cross join (select * from unnest(v_series) where bucket is null) l
 		left join (select * from unnest(v_series) where bucket is not null) s on s.line = l.line and s.bucket = b.bucket
 		order by b.bucket, l.line;
+	if not found then
+		perform tacho._say_empty(q);
+	end if;
 end
 $$;
 comment on function tacho._timeline is 'timeline() with its filters as JSON';

@@ -292,6 +292,9 @@ begin
 			tacho._side(q_2, v_name, bucket, tz, node),
 			v_name,
 			v_n) r;
+	if not found then
+		perform tacho._say_empty(q_2);
+	end if;
 end
 $$;
 comment on function tacho._compare is 'compare() with its filters as JSON';

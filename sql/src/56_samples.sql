@@ -170,6 +170,7 @@ begin
 	v_slots := tacho._lock_slots(q.since_us, q.until_us);
 	perform tacho._only_samples(q);
 	if v_slots = '{}' or q.since_us = q.until_us then
+		perform tacho._say_empty(q);
 		return;
 	end if;
 	v_sql := tacho._samples_sql(q);
@@ -181,6 +182,9 @@ begin
 		v_left := v_left - v_count;
 		exit when v_left = 0;
 	end loop;
+	if v_left = tacho._limit(n) then
+		perform tacho._say_empty(q);
+	end if;
 end
 $$;
 comment on function tacho._samples is 'samples() with its filters as JSON';

@@ -281,6 +281,7 @@ begin
 	v_slots := tacho._lock_slots(q.since_us, q.until_us);
 	perform tacho._only_samples(q);
 	if v_slots = '{}' or q.since_us = q.until_us then
+		perform tacho._say_empty(q);
 		return;
 	end if;
 	v_people := array(
@@ -293,6 +294,7 @@ begin
 		order by x.sum_ms desc, x.pid, x.backend_start nulls first
 		limit v_n);
 	if v_people = '{}' then
+		perform tacho._say_empty(q);
 		return;
 	end if;
 	-- a tick without a sample of such a session was an idle one

@@ -322,6 +322,7 @@ create function tacho._blocker_rows(heads tacho.head[], levels integer[])
 returns setof tacho.blocker
 language sql volatile
 set search_path = pg_catalog, pg_temp
+set client_min_messages = warning
 begin atomic
 	with h as materialized (
 		select h.*, (h.node).pid as pid, levels[h.ordinality] as level,
@@ -495,6 +496,7 @@ as $$
 declare
 	v_n constant bigint := tacho._limit(n);
 	q tacho.question;
+	v_tick tacho.question;
 	v_ms bigint;
 begin
 	if at is not null and (since is not null or until is not null) then
@@ -507,13 +509,20 @@ begin
 	perform tacho._only_samples(q);
 	if at is null then
 		return query select b.* from tacho._blocking_window(q, v_n) b;
+		if not found then
+			perform tacho._say_empty(q);
+		end if;
 		return;
 	end if;
 	v_ms := tacho._last_observed_ms(q);
-	q.since_us := v_ms * 1000;
-	q.until_us := v_ms * 1000 + 1;
+	v_tick := q;
+	v_tick.since_us := v_ms * 1000;
+	v_tick.until_us := v_ms * 1000 + 1;
 	if v_ms is not null then
-		return query select b.* from tacho._blocking_tree(array(select e from tacho._edges(q) e), v_n) b;
+		return query select b.* from tacho._blocking_tree(array(select e from tacho._edges(v_tick) e), v_n) b;
+	end if;
+	if v_ms is null or not found then
+		perform tacho._say_empty(q);
 	end if;
 end
 $$;

@@ -241,6 +241,7 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 set timezone = 'UTC'
 set intervalstyle = 'postgres'
+set client_min_messages = warning
 as $$
 declare
 	v_since constant timestamptz := lower(during);

@@ -274,6 +274,9 @@ begin
 		case when databases is null then 'true' else tacho._accept_sql('s.database', tacho._parse_filter('database', databases)) end,
 		case when usernames is null then 'true' else tacho._accept_sql('s.username', tacho._parse_filter('username', usernames)) end)
 	using q.edges_us, v_n;
+	if not found then
+		perform tacho._say_empty(q);
+	end if;
 end
 $$;
 comment on function tacho._statements_history is 'statements_history() itself';
