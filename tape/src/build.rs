@@ -1,7 +1,7 @@
 //! Builds a part in memory from rows; `ingest.rs` does it from frames.
 
 use crate::error::{Error, Kind, Result};
-use crate::fast::{FastMap, Fold};
+use crate::fast::Fold;
 use crate::part::{Identity, Memory, Part, PartInfo};
 use crate::runs::RunBuilder;
 use crate::schema::{RUN, STATS, Schema};
@@ -34,30 +34,86 @@ pub struct RowPlan {
     columns: Vec<usize>,
 }
 
+/// Where rows of another dictionary are in this one.
+pub(crate) enum Places {
+    /// All of them in the same place.
+    Same(usize),
+    /// Each in a place of its own.
+    Other(Vec<u32>),
+}
+
+impl Places {
+    /// A reference to one of the rows here; `None` when it refers to none.
+    pub(crate) fn of(&self, reference: i64) -> Option<i64> {
+        let Some(row) = usize::try_from(reference).ok()?.checked_sub(1) else {
+            return Some(0);
+        };
+        match self {
+            Places::Same(rows) => (row < *rows).then_some(reference),
+            Places::Other(places) => places.get(row).map(|&place| i64::from(place) + 1),
+        }
+    }
+}
+
 /// Rows of a table by the hash of what they hold; the values are in the table
-/// only.
+/// only. A row takes 11 to 21 bytes here, and 32 while the places become more.
 #[derive(Default)]
-struct Known(FastMap<u64, u32>);
+struct Known {
+    /// Part of the hash, and the row + 1; (0, 0) where there is none. Their
+    /// number is a power of two, and a quarter of them is free.
+    places: Vec<(u32, u32)>,
+    rows: usize,
+}
 
 impl Known {
-    /// The row with this hash that is the same, or the place of a new one.
-    fn find(&self, hash: u64, same: impl Fn(usize) -> bool) -> std::result::Result<usize, u64> {
-        let mut place = hash;
+    /// The row with this hash that is the same.
+    fn find(&self, hash: u64, same: impl Fn(usize) -> bool) -> Option<usize> {
+        let last = self.places.len().checked_sub(1)?;
+        let mut place = hash as usize & last;
         loop {
-            match self.0.get(&place) {
-                None => return Err(place),
-                Some(&row) if same(row as usize) => return Ok(row as usize),
-                Some(_) => place = place.wrapping_add(1),
+            match self.places[place] {
+                (_, 0) => return None,
+                (known, row) if known == hash as u32 && same(row as usize - 1) => {
+                    return Some(row as usize - 1);
+                }
+                _ => place = (place + 1) & last,
             }
         }
     }
 
-    /// Notes the newest row of a table at a place that was found.
-    fn add(&mut self, place: u64, rows: usize) {
-        if let Ok(row) = u32::try_from(rows - 1) {
-            self.0.insert(place, row);
+    /// Notes a row that was not found.
+    fn add(&mut self, hash: u64, row: usize) {
+        let Ok(row) = u32::try_from(row + 1) else {
+            return;
+        };
+        if self.rows >= self.places.len() / 4 * 3 {
+            let more = (self.places.len() * 2).max(16);
+            let before = std::mem::replace(&mut self.places, vec![(0, 0); more]);
+            before.into_iter().for_each(|place| self.put(place));
         }
+        self.put((hash as u32, row));
+        self.rows += 1;
     }
+
+    fn put(&mut self, (hash, row): (u32, u32)) {
+        let last = self.places.len() - 1;
+        let mut place = hash as usize & last;
+        while self.places[place].1 != 0 {
+            place = (place + 1) & last;
+        }
+        self.places[place] = (hash, row);
+    }
+}
+
+/// The hash of a row: its numbers, and its strings by column.
+fn hash_of<'a>(ints: impl Iterator<Item = i64>, strings: impl Iterator<Item = &'a [u8]>) -> u64 {
+    let mut hash = Fold::default();
+    ints.for_each(|value| hash.write_i64(value));
+    for string in strings {
+        hash.write_usize(string.len());
+        hash.write(string);
+    }
+    hash.finish()
 }
 
 impl PartBuilder {
@@ -105,24 +161,81 @@ impl PartBuilder {
         let Some((t, encodings, strings)) = self.name else {
             return Err(no_table("name"));
         };
-        let mut hash = Fold::default();
-        hash.write_i64(encoding);
-        hash.write(name);
-        let table = &mut self.tables[t];
-        let same = |row: usize| match &table.columns[strings] {
-            Data::Bytes(s) => s.get(row) == name && table.get(encodings, row) == encoding,
-            Data::Ints(_) => false,
+        self.key.clear();
+        self.key.resize(self.tables[t].columns.len(), 0);
+        self.key[encodings] = encoding;
+        let row = self.intern_key(t, &[(strings, name)]);
+        Ok(row as i64 + 1)
+    }
+
+    /// The row of a dictionary that holds the values of `key` and some
+    /// strings; added when there is none.
+    fn intern_key(&mut self, t: usize, strings: &[(usize, &[u8])]) -> usize {
+        let (key, table) = (&self.key, &mut self.tables[t]);
+        let hash = hash_of(key.iter().copied(), strings.iter().map(|s| s.1));
+        let same = |row| {
+            let mut values = key.iter().enumerate();
+            let mut strings = strings.iter();
+            values.all(|(column, &value)| table.get(column, row) == value)
+                && strings.all(|&(column, string)| table.string(column, row) == string)
         };
-        match self.known[t].find(hash.finish(), same) {
-            Ok(row) => Ok(row as i64 + 1),
-            Err(place) => {
-                let row = table.add_row();
-                table.set(encodings, row, encoding);
-                table.set_bytes(strings, name);
-                self.known[t].add(place, table.rows);
-                Ok(row as i64 + 1)
+        if let Some(row) = self.known[t].find(hash, same) {
+            return row;
+        }
+        let row = table.add_row();
+        for (column, &value) in key.iter().enumerate() {
+            table.set(column, row, value);
+        }
+        for &(column, string) in strings {
+            table.set_bytes(column, string);
+        }
+        self.known[t].add(hash, row);
+        row
+    }
+
+    /// Rows of a dictionary of another builder or file, by their place in this
+    /// one. Takes their memory for a dictionary that is still empty.
+    pub(crate) fn intern_table(&mut self, t: usize, rows: Table) -> Places {
+        let rows = match self.adopt(t, rows) {
+            Ok(adopted) => return Places::Same(adopted),
+            Err(rows) => rows,
+        };
+        self.tables[t].make_room(&rows);
+        let columns = rows.columns.len();
+        let is_string = |c: &usize| matches!(rows.columns[*c], Data::Bytes(_));
+        let of_strings: Vec<usize> = (0..columns).filter(is_string).collect();
+        let mut strings = Vec::with_capacity(of_strings.len());
+        let places = (0..rows.rows).map(|row| {
+            self.key.clear();
+            self.key.extend((0..columns).map(|c| rows.get(c, row)));
+            strings.clear();
+            strings.extend(of_strings.iter().map(|&c| (c, rows.string(c, row))));
+            self.intern_key(t, &strings) as u32
+        });
+        Places::Other(places.collect())
+    }
+
+    /// Gives the rows back when there are some already, or two are equal.
+    fn adopt(&mut self, t: usize, rows: Table) -> std::result::Result<usize, Table> {
+        if self.tables[t].rows > 0 {
+            return Err(rows);
+        }
+        let columns = 0..rows.columns.len();
+        let is_string = |c: &usize| matches!(rows.columns[*c], Data::Bytes(_));
+        let of_strings: Vec<usize> = columns.clone().filter(is_string).collect();
+        let mut known = Known::default();
+        for row in 0..rows.rows {
+            let ints = columns.clone().map(|c| rows.get(c, row));
+            let hash = hash_of(ints, of_strings.iter().map(|&c| rows.string(c, row)));
+            let same = |other| rows.same(row, other);
+            match known.find(hash, same) {
+                Some(_) => return Err(rows),
+                None => known.add(hash, row),
             }
         }
+        let adopted = rows.rows;
+        (self.tables[t], self.known[t]) = (rows, known);
+        Ok(adopted)
     }
 
     /// Reference to a dictionary row (`wait`, `statement`, `session`,
@@ -153,26 +266,12 @@ impl PartBuilder {
 
     /// As [`PartBuilder::intern`], with the columns looked up before.
     pub fn intern_row(&mut self, plan: &RowPlan, values: &[i64]) -> i64 {
-        let (key, table) = (&mut self.key, &mut self.tables[plan.table]);
-        key.clear();
-        key.resize(table.columns.len(), 0);
+        self.key.clear();
+        self.key.resize(self.tables[plan.table].columns.len(), 0);
         for (&column, &value) in plan.columns.iter().zip(values) {
-            key[column] = value;
+            self.key[column] = value;
         }
-        let mut hash = Fold::default();
-        key.iter().for_each(|&value| hash.write_i64(value));
-        let same = |row| {
-            let mut values = key.iter().enumerate();
-            values.all(|(column, &value)| table.get(column, row) == value)
-        };
-        match self.known[plan.table].find(hash.finish(), same) {
-            Ok(row) => row as i64 + 1,
-            Err(place) => {
-                let added = self.add_row(plan, values);
-                self.known[plan.table].add(place, added as usize);
-                added
-            }
-        }
+        self.intern_key(plan.table, &[]) as i64 + 1
     }
 
     /// Does a row, by its reference, have these values?

@@ -81,6 +81,14 @@ pub(crate) enum Data {
     Bytes(Strings),
 }
 
+/// Makes room for so many values more, an eighth of what is there at least:
+/// twice as much, as `Vec` takes it, is what nobody may need.
+pub(crate) fn make_room<T>(values: &mut Vec<T>, more: usize) {
+    if values.capacity() - values.len() < more {
+        values.reserve_exact(more.max(values.len() / 8));
+    }
+}
+
 /// A table being built: columns by their index in the table's descriptor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
@@ -112,6 +120,57 @@ impl Table {
             Some(Data::Ints(v)) => v.get(row).copied().unwrap_or(0),
             _ => 0,
         }
+    }
+
+    /// The string of a row; empty for a column of numbers.
+    #[inline]
+    pub(crate) fn string(&self, column: usize, row: usize) -> &[u8] {
+        match self.columns.get(column) {
+            Some(Data::Bytes(s)) => s.get(row),
+            _ => &[],
+        }
+    }
+
+    /// Do two rows hold the same?
+    pub(crate) fn same(&self, row: usize, other: usize) -> bool {
+        self.columns.iter().all(|data| match data {
+            Data::Ints(v) => v.get(row).unwrap_or(&0) == v.get(other).unwrap_or(&0),
+            Data::Bytes(s) => s.get(row) == s.get(other),
+        })
+    }
+
+    /// Makes room for the rows of another table with the same columns.
+    pub(crate) fn make_room(&mut self, more: &Table) {
+        for (data, more) in self.columns.iter_mut().zip(&more.columns) {
+            match (data, more) {
+                (Data::Ints(v), Data::Ints(m)) if !m.is_empty() => {
+                    make_room(v, self.rows.saturating_sub(v.len()) + m.len());
+                }
+                (Data::Bytes(s), Data::Bytes(m)) => {
+                    make_room(&mut s.ends, m.ends.len());
+                    make_room(&mut s.data, m.data.len());
+                }
+                _ => (),
+            }
+        }
+    }
+
+    /// Adds the rows of another table with the same columns.
+    pub(crate) fn append(&mut self, more: Table) {
+        for (data, more) in self.columns.iter_mut().zip(more.columns) {
+            match (data, more) {
+                (Data::Ints(v), Data::Ints(mut m)) if !m.is_empty() => {
+                    v.resize(self.rows, 0);
+                    v.append(&mut m);
+                }
+                (Data::Bytes(s), Data::Bytes(m)) => {
+                    s.ends.resize(self.rows, s.data.len());
+                    (0..m.ends.len()).for_each(|row| s.push(m.get(row)));
+                }
+                _ => (),
+            }
+        }
+        self.rows += more.rows;
     }
 
     /// The numbers of a column, one a row; zeros for one of strings.
@@ -171,7 +230,10 @@ impl Table {
         let rows = self.rows;
         for column in &mut self.columns {
             match column {
-                Data::Ints(v) if !v.is_empty() => v.resize(rows, 0),
+                Data::Ints(v) if !v.is_empty() => {
+                    v.reserve_exact(rows - v.len());
+                    v.resize(rows, 0);
+                }
                 Data::Bytes(s) if !s.ends.is_empty() => s.ends.resize(rows, s.data.len()),
                 _ => (),
             }

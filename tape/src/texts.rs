@@ -24,7 +24,7 @@ pub(crate) struct LeftOut {
 
 impl Usage {
     /// Counts the rows of a table: each sample, each row of another.
-    pub(crate) fn count(&mut self, schema: &Schema, t: usize, columns: &[Vec<i64>]) {
+    pub(crate) fn count(&mut self, schema: &Schema, t: usize, rows: &Table) {
         let def = &schema.tables[t];
         let ticks = def.index("ticks").filter(|_| def.name == RUN);
         for (c, column) in def.columns.iter().enumerate() {
@@ -35,8 +35,11 @@ impl Usage {
                 continue;
             };
             let used = self.0.entry(target).or_default();
-            for (row, &reference) in columns[c].iter().enumerate() {
-                let length = ticks.and_then(|ticks| columns[ticks].get(row).copied());
+            let Data::Ints(references) = &rows.columns[c] else {
+                continue;
+            };
+            for (row, &reference) in references.iter().enumerate() {
+                let length = ticks.map(|ticks| rows.get(ticks, row));
                 let weight = length.map_or(1, |n| u64::try_from(n).unwrap_or(0));
                 let reference = usize::try_from(reference).unwrap_or(0);
                 if used.len() <= reference {
