@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 
 const TICKS: u64 = 4;
 const SESSIONS: u64 = 5_000;
+const NOW: &str = "--now=2026-01-01T00:01:00Z";
 
 struct Scratch(PathBuf);
 
@@ -20,13 +21,11 @@ impl Scratch {
     }
 
     fn ask(&self, function: &[&str], megabytes: &str) -> Output {
-        let common = [
-            "--now=2026-01-01T00:01:00Z",
-            "--json",
-            "--memory-limit-mb",
-            megabytes,
-        ];
-        self.tacho(&[function, &common].concat())
+        let json = match function[0] {
+            "report" => "--format=json",
+            _ => "--json",
+        };
+        self.tacho(&[function, &[NOW, json, "--memory-limit-mb", megabytes]].concat())
     }
 }
 
@@ -68,7 +67,7 @@ fn refusal(megabytes: &str) -> String {
     )
 }
 
-const FUNCTIONS: [&[&str]; 14] = [
+const FUNCTIONS: [&[&str]; 15] = [
     &["status"],
     &["periods"],
     &["aas"],
@@ -89,9 +88,12 @@ const FUNCTIONS: [&[&str]; 14] = [
     &["markers"],
     &["server-history"],
     &["statements-history", "--n=all"],
+    &["report"],
 ];
 /// What keeps something for each sample.
-const GREEDY: [&str; 6] = ["timeline", "top", "compare", "samples", "sessions", "chart"];
+const GREEDY: [&str; 7] = [
+    "timeline", "top", "compare", "samples", "sessions", "chart", "report",
+];
 
 #[test]
 fn a_question_with_little_memory_is_answered_or_refused_in_words() {
@@ -118,6 +120,19 @@ fn a_question_with_little_memory_is_answered_or_refused_in_words() {
             }
         }
     }
+}
+
+/// A table of the samples: its rows alone take more than 20 MB.
+#[test]
+fn a_table_of_many_rows_takes_no_memory_for_them() {
+    let scratch = history("memory-table");
+    let table = |more: &[&str]| scratch.tacho(&[&["samples", "--n=all", NOW], more].concat());
+    let whole = table(&["--memory-limit-mb=4096"]);
+    let lines = String::from_utf8(whole.stdout.clone()).unwrap();
+    assert_eq!(lines.lines().count() as u64, 3 + TICKS * SESSIONS);
+    let little = table(&["--memory-limit-mb=16"]);
+    assert!(little.status.success(), "{little:?}");
+    assert!(little.stdout == whole.stdout);
 }
 
 #[test]

@@ -97,9 +97,9 @@ fn answer<R: Reader>(args: &ReaderArgs<R>) -> QueryResult<()> {
     }
     let color = parsed.switch("color").unwrap_or_else(wants_color);
     let screen = (parsed.switch("wide") != Some(true)).then(table::screen);
-    let mut table = Table::new(R::LAYOUT, parsed.zone.clone(), screen);
+    let mut table = Table::new(&mut out, R::LAYOUT, parsed.zone.clone(), screen);
     execute(&parsed, function, color, &mut table)?;
-    table::finish(table, &mut out)
+    table::finish(table)
 }
 
 /// Colours are for terminals, unless the environment says otherwise.

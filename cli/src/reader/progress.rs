@@ -1,13 +1,24 @@
 //! How far a long query is, on standard error when that is a terminal.
 
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Queries that end within this show nothing.
 const QUIET: Duration = Duration::from_secs(1);
 /// Time between two lines.
 const STEP: Duration = Duration::from_millis(100);
+
+/// Rows are on the terminal.
+static ROWS: AtomicBool = AtomicBool::new(false);
+
+/// Rows are printed from now on: on a terminal they take the line's place.
+pub fn rows_begin() {
+    if stdout().is_terminal() && !ROWS.swap(true, Ordering::Relaxed) && stderr().is_terminal() {
+        let _ = write!(stderr(), "\r\x1b[K");
+    }
+}
 
 /// One line that is written over.
 pub struct Progress {
@@ -29,6 +40,9 @@ impl Progress {
 
     /// Shows how many pieces of how many are read.
     pub fn show(&self, done: usize, all: usize) {
+        if ROWS.load(Ordering::Relaxed) {
+            return;
+        }
         let now = Instant::now();
         let Some(Ok(mut next)) = self.next.as_ref().map(Mutex::try_lock) else {
             return;

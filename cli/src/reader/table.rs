@@ -1,8 +1,16 @@
 //! Answers for people: as wide as the screen, texts cut visibly.
+//!
+//! The first thousand rows say how wide the columns are. An answer of more rows
+//! is printed as it comes, so it takes no memory and begins at once: of the
+//! rows behind them longer texts are cut, numbers, times and what names a row
+//! stay whole and make their line longer; no column is left out for being
+//! empty, nor the period of a row for being that of all.
 
 use super::output::write_error;
+use super::progress::rows_begin;
 use super::time::{table_time, zone_name};
 use jiff::tz::TimeZone;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Type, Value, json, plain_text};
 
@@ -10,6 +18,8 @@ use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Type, Value, json,
 const SCREEN: usize = 80;
 /// Least columns of a text that is cut.
 const LEAST: usize = 8;
+/// Rows that say how wide columns are.
+const FIRST_ROWS: usize = 1_000;
 
 /// How an answer is laid out.
 #[derive(Clone, Copy)]
@@ -22,16 +32,32 @@ pub enum Layout {
     Chart,
 }
 
-/// Collects rows and prints them when the answer is complete.
-pub struct Table {
+/// Prints an answer, the first rows together.
+pub struct Table<W> {
+    out: W,
     layout: Layout,
     zone: TimeZone,
     zone_name: String,
     /// Columns of the screen; `None` cuts nothing.
     screen: Option<usize>,
     fields: Vec<Field>,
+    /// The rows that are not printed yet.
     rows: Vec<Vec<Value>>,
+    /// Rows were printed.
+    begun: bool,
+    columns: Vec<Column>,
     notice: Option<String>,
+}
+
+/// A column as it is printed.
+struct Column {
+    /// Its place in a row.
+    place: usize,
+    title: &'static str,
+    width: usize,
+    is_text: bool,
+    /// Longer texts than that are cut.
+    most: usize,
 }
 
 /// Columns of the screen: `COLUMNS`, as psql has it, else what the terminal
@@ -47,29 +73,57 @@ pub fn screen() -> usize {
     known.unwrap_or(SCREEN)
 }
 
-impl Table {
+impl<W: Write> Table<W> {
     /// A table that shows times in a zone on a screen so wide.
-    pub fn new(layout: Layout, zone: TimeZone, screen: Option<usize>) -> Self {
+    pub fn new(out: W, layout: Layout, zone: TimeZone, screen: Option<usize>) -> Self {
         let zone_name = zone_name(&zone);
         Table {
+            out,
             layout,
             zone,
             zone_name,
             screen,
             fields: Vec::new(),
             rows: Vec::new(),
+            begun: false,
+            columns: Vec::new(),
             notice: None,
         }
     }
 
-    /// Prints the answer.
-    pub fn finish(self, out: &mut dyn Write) -> io::Result<()> {
-        match self.layout {
-            Layout::Columns(columns) => self.columns(columns, out),
-            Layout::Lines => self.lines(out),
-            Layout::Chart => self.chart(out),
-        }?;
-        out.flush()
+    /// Prints what is left of the answer.
+    pub fn finish(mut self) -> io::Result<()> {
+        if !self.begun {
+            self.print(true)?;
+        }
+        self.out.flush()
+    }
+
+    /// Prints the rows that wait; `all` is true when there are no others.
+    fn print(&mut self, all: bool) -> io::Result<()> {
+        if !self.begun {
+            rows_begin();
+        }
+        if let (false, Layout::Columns(columns)) = (self.begun, self.layout) {
+            self.settle(columns, all)?;
+        }
+        let rows = std::mem::take(&mut self.rows);
+        for row in &rows {
+            let line = match self.layout {
+                Layout::Columns(_) => self.cells(row),
+                Layout::Lines => self.lines(row),
+                Layout::Chart => self.chart(row),
+            };
+            self.out.write_all(line.as_bytes())?;
+            self.begun = true;
+        }
+        if let (true, Layout::Columns(_)) = (all && !self.begun, self.layout) {
+            match &self.notice {
+                Some(notice) => writeln!(self.out, "({notice})")?,
+                None => writeln!(self.out, "(no rows)")?,
+            }
+        }
+        Ok(())
     }
 
     fn text(&self, value: &Value) -> String {
@@ -108,47 +162,80 @@ impl Table {
         Some(heading)
     }
 
-    fn columns(&self, columns: &[(&str, &str)], out: &mut dyn Write) -> io::Result<()> {
+    /// Prints the heading and the titles of the columns.
+    fn settle(&mut self, columns: &[(&str, &'static str)], all: bool) -> io::Result<()> {
         let own = columns.iter().any(|(name, _)| is_own_period(name));
-        let heading = if own { None } else { self.heading() };
+        let listed = columns.iter().any(|(name, _)| *name == "period_start");
+        // Rows to come may be of other periods.
+        let one = self.one_period() && (all || !listed);
+        let heading = match own || listed && !all {
+            true => None,
+            false => self.heading(),
+        };
         let is_time = |(name, _): &(&str, &str)| {
             let column = self.position(name);
             column.is_some_and(|i| self.fields[i].1 == Type::Time)
         };
         match heading {
-            Some(heading) => writeln!(out, "{heading}\n")?,
+            Some(heading) => writeln!(self.out, "{heading}\n")?,
             None if !self.rows.is_empty() && columns.iter().any(is_time) => {
-                writeln!(out, "times in {}\n", self.zone_name)?;
+                writeln!(self.out, "times in {}\n", self.zone_name)?;
             }
             None => (),
         }
-        let columns: Vec<(usize, &str)> = columns
+        let shown = columns
             .iter()
-            .filter(|(name, _)| own || *name != "period_start" || !self.one_period())
+            .filter(|(name, _)| own || *name != "period_start" || !one)
             .filter_map(|(name, title)| Some((self.position(name)?, *title)))
-            .filter(|(i, _)| self.fields[*i].1 != Type::Text || self.any(*i))
+            .filter(|(i, _)| self.fields[*i].1 != Type::Text || !all || self.any(*i));
+        // Of texts to come something is to be seen.
+        let least = |place: usize| match self.fields[place].1 {
+            Type::Text if !all => LEAST,
+            _ => 0,
+        };
+        let mut columns: Vec<Column> = shown
+            .map(|(place, title)| Column {
+                place,
+                title,
+                width: self.widest(place, title, least(place)),
+                is_text: self.fields[place].1 == Type::Text,
+                most: usize::MAX,
+            })
             .collect();
-        let cells: Vec<Vec<String>> = self
-            .rows
-            .iter()
-            .map(|row| columns.iter().map(|(i, _)| self.text(&row[*i])).collect())
-            .collect();
-        let is_text: Vec<bool> = columns
-            .iter()
-            .map(|(i, _)| self.fields[*i].1 == Type::Text)
-            .collect();
-        let titles: Vec<String> = columns.iter().map(|(_, title)| title.to_string()).collect();
-        let widths = fit(&titles, &cells, &is_text, self.screen.unwrap_or(usize::MAX));
-        for line in std::iter::once(&titles).chain(&cells) {
-            print_line(line, &widths, &is_text, out)?;
-        }
-        if self.rows.is_empty() {
-            match &self.notice {
-                Some(notice) => writeln!(out, "({notice})")?,
-                None => writeln!(out, "(no rows)")?,
+        fit(&mut columns, self.screen.unwrap_or(usize::MAX));
+        self.columns = columns;
+        let titles = self.columns.iter().map(|c| c.title.to_string());
+        let titles = self.line(titles);
+        self.out.write_all(titles.as_bytes())
+    }
+
+    /// Characters of the longest cell of a column.
+    fn widest(&self, place: usize, title: &str, least: usize) -> usize {
+        let cells = self.rows.iter();
+        let cells = cells.map(|row| self.text(&row[place]).chars().count());
+        let title = title.chars().count();
+        cells.max().unwrap_or(0).max(title).max(least)
+    }
+
+    fn cells(&self, row: &[Value]) -> String {
+        self.line(self.columns.iter().map(|c| self.text(&row[c.place])))
+    }
+
+    fn line(&self, cells: impl Iterator<Item = String>) -> String {
+        let mut line = String::new();
+        for (cell, column) in cells.zip(&self.columns) {
+            if !line.is_empty() {
+                line.push_str("  ");
             }
+            let (cell, width) = (cut(&cell, column.most), column.width);
+            line.push_str(&match column.is_text {
+                true => format!("{cell:width$}"),
+                false => format!("{cell:>width$}"),
+            });
         }
-        Ok(())
+        line.truncate(line.trim_end().len());
+        line.push('\n');
+        line
     }
 
     /// True when a column has a value in any row; the first is always shown.
@@ -164,47 +251,47 @@ impl Table {
         })
     }
 
-    fn lines(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn lines(&self, row: &[Value]) -> String {
         let names = self.fields.iter().map(|f| f.0.len());
         let width = names.max().unwrap_or(0);
-        for row in &self.rows {
-            for ((name, _), value) in self.fields.iter().zip(row) {
-                let zone = match value {
-                    Value::Time(_) => format!(" {}", self.zone_name),
-                    _ => String::new(),
-                };
-                writeln!(out, "{name:width$}  {}{zone}", self.text(value))?;
-            }
+        let mut lines = String::new();
+        for ((name, _), value) in self.fields.iter().zip(row) {
+            let zone = match value {
+                Value::Time(_) => format!(" {}", self.zone_name),
+                _ => String::new(),
+            };
+            let _ = writeln!(lines, "{name:width$}  {}{zone}", self.text(value));
         }
-        Ok(())
+        lines
     }
 
-    fn chart(&self, out: &mut dyn Write) -> io::Result<()> {
-        for (i, row) in self.rows.iter().enumerate() {
-            let [time, load, detail] = [0, 1, 2].map(|i| self.text(&row[i]));
-            // The only text with escape sequences; keys in it are plain already.
-            let Value::Text(chart) = &row[3] else {
-                continue;
-            };
-            if i == 0 {
-                writeln!(out, "{chart}\n{detail}, times in {}\n", self.zone_name)?;
-            } else {
-                writeln!(out, "{time}  {load:>9}  {chart}")?;
-            }
+    fn chart(&self, row: &[Value]) -> String {
+        let [time, load, detail] = [0, 1, 2].map(|i| self.text(&row[i]));
+        // The only text with escape sequences; keys in it are plain already.
+        match &row[3] {
+            Value::Text(chart) if self.begun => format!("{time}  {load:>9}  {chart}\n"),
+            Value::Text(chart) => format!("{chart}\n{detail}, times in {}\n\n", self.zone_name),
+            _ => String::new(),
         }
-        Ok(())
     }
 }
 
-impl Sink for Table {
+impl<W: Write> Sink for Table<W> {
     fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
         self.fields = fields.to_vec();
         Ok(())
     }
 
     fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        let mut printed = Ok(());
+        if self.rows.len() == FIRST_ROWS {
+            printed = self.print(false);
+        }
         self.rows.push(values);
-        Ok(())
+        if self.begun {
+            printed = printed.and_then(|()| self.print(false));
+        }
+        printed.map_err(|e| write_error(&e))
     }
 
     fn notice(&mut self, notice: QueryError) {
@@ -218,30 +305,32 @@ fn is_own_period(column: &str) -> bool {
 }
 
 /// Prints to the end; a failure becomes an error of the query.
-pub fn finish(table: Table, out: &mut dyn Write) -> QueryResult<()> {
-    table.finish(out).map_err(|e| write_error(&e))
+pub fn finish<W: Write>(table: Table<W>) -> QueryResult<()> {
+    table.finish().map_err(|e| write_error(&e))
 }
 
 /// Widths of columns. Numbers, times and the first text, which names the row,
 /// stay whole, unless that is wider than the screen; of the other texts the
 /// last is cut first, so that all fit.
-fn fit(titles: &[String], cells: &[Vec<String>], is_text: &[bool], screen: usize) -> Vec<usize> {
-    let length = |text: &String| text.chars().count();
-    let mut widths: Vec<usize> = titles.iter().map(length).collect();
-    for row in cells {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(length(cell));
-        }
-    }
-    let mut texts = (0..widths.len()).filter(|i| is_text[*i]);
-    if let Some(first) = texts.next() {
+fn fit(columns: &mut [Column], screen: usize) {
+    let mut widths: Vec<usize> = columns.iter().map(|c| c.width).collect();
+    let mut texts = (0..widths.len()).filter(|i| columns[*i].is_text);
+    let first = texts.next();
+    if let Some(first) = first {
         widths[first] = widths[first].min(screen.max(LEAST));
     }
     let mut between: Vec<usize> = texts.collect();
     let last: Vec<usize> = between.pop().into_iter().collect();
     shrink(&mut widths, &last, screen);
     shrink(&mut widths, &between, screen);
-    widths
+    for (i, (column, width)) in columns.iter_mut().zip(widths).enumerate() {
+        column.width = width;
+        column.most = match column.is_text && screen < usize::MAX {
+            true if Some(i) == first => screen.max(LEAST),
+            true => width,
+            false => usize::MAX,
+        };
+    }
 }
 
 /// Takes from the widest of these columns until all columns fit.
@@ -256,26 +345,6 @@ fn shrink(widths: &mut [usize], columns: &[usize], screen: usize) {
     }
 }
 
-fn print_line(
-    line: &[String],
-    widths: &[usize],
-    is_text: &[bool],
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut text = String::new();
-    for ((cell, width), is_text) in line.iter().zip(widths).zip(is_text) {
-        if !text.is_empty() {
-            text.push_str("  ");
-        }
-        let cell = cut(cell, *width);
-        text.push_str(&match is_text {
-            true => format!("{cell:width$}"),
-            false => format!("{cell:>width$}"),
-        });
-    }
-    writeln!(out, "{}", text.trim_end())
-}
-
 fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_string();
@@ -288,31 +357,56 @@ fn cut(text: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::RefCell;
+    use std::rc::Rc;
 
-    fn printed(table: Table) -> Vec<String> {
-        let mut out = Vec::new();
-        table.finish(&mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
+    /// A table whose output a test keeps.
+    fn kept(layout: Layout, screen: Option<usize>) -> (Table<Kept>, Kept) {
+        let kept = Kept::default();
+        let table = Table::new(kept.clone(), layout, TimeZone::UTC, screen);
+        (table, kept)
+    }
+
+    #[derive(Clone, Default)]
+    struct Kept(Rc<RefCell<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn printed((table, kept): (Table<Kept>, Kept)) -> Vec<String> {
+        table.finish().unwrap();
+        lines(&kept)
+    }
+
+    fn lines(kept: &Kept) -> Vec<String> {
+        let text = String::from_utf8(kept.0.borrow().clone()).unwrap();
         text.lines().map(str::to_string).collect()
     }
 
     #[test]
     fn texts_are_cut_so_that_a_line_has_80_columns() {
         let layout = Layout::Columns(&[("key", "key"), ("aas", "avg_aas"), ("text", "query")]);
-        let mut table = Table::new(layout, TimeZone::UTC, Some(SCREEN));
+        let mut table = kept(layout, Some(SCREEN));
         let fields = [
             ("key", Type::Text),
             ("aas", Type::Numeric),
             ("text", Type::Text),
         ];
-        table.begin(&fields).unwrap();
+        table.0.begin(&fields).unwrap();
         let long = "select a,\n\tb from t where x = ".repeat(5);
         let row = vec![
             Value::Text("IO:DataFileRead".into()),
             Value::Numeric(12_500),
             Value::Text(long),
         ];
-        table.row(row).unwrap();
+        table.0.row(row).unwrap();
         let lines = printed(table);
         assert_eq!(lines[0], "key              avg_aas  query");
         assert_eq!(
@@ -327,26 +421,28 @@ mod tests {
         let name = "n".repeat(300);
         for (screen, expected) in [(Some(120), [120, 120]), (None, [300, 501])] {
             let layout = Layout::Columns(&[("key", "key"), ("text", "query")]);
-            let mut table = Table::new(layout, TimeZone::UTC, screen);
+            let mut table = kept(layout, screen);
             let fields = [("key", Type::Text), ("text", Type::Text)];
-            table.begin(&fields).unwrap();
+            table.0.begin(&fields).unwrap();
             let key = Value::Text("12".into());
             let text = Value::Text("t".repeat(496));
-            table.row(vec![key, text]).unwrap();
+            table.0.row(vec![key, text]).unwrap();
             let lines = printed(table);
             assert_eq!(lines[1].chars().count(), expected[1], "{screen:?}");
-            let mut table = Table::new(layout, TimeZone::UTC, screen);
-            table.begin(&fields[..1]).unwrap();
-            table.row(vec![Value::Text(name.clone())]).unwrap();
+            let mut table = kept(layout, screen);
+            table.0.begin(&fields[..1]).unwrap();
+            table.0.row(vec![Value::Text(name.clone())]).unwrap();
             assert_eq!(printed(table)[1].chars().count(), expected[0]);
         }
     }
 
     #[test]
     fn an_empty_table_says_how_much_was_observed() {
-        let mut table = Table::new(Layout::Columns(&[("key", "key")]), TimeZone::UTC, None);
-        table.begin(&[("key", Type::Text)]).unwrap();
-        table.notice(QueryError::new("00000", "no rows: nothing was observed"));
+        let mut table = kept(Layout::Columns(&[("key", "key")]), None);
+        table.0.begin(&[("key", Type::Text)]).unwrap();
+        table
+            .0
+            .notice(QueryError::new("00000", "no rows: nothing was observed"));
         assert_eq!(printed(table), ["key", "(no rows: nothing was observed)"]);
     }
 
@@ -358,7 +454,7 @@ mod tests {
             ("total", "ms"),
             ("text", "query"),
         ]);
-        let mut table = Table::new(layout, TimeZone::UTC, Some(SCREEN));
+        let mut table = kept(layout, Some(SCREEN));
         let fields = [
             ("period_start", Type::Time),
             ("period_end", Type::Time),
@@ -367,7 +463,7 @@ mod tests {
             ("total", Type::Int),
             ("text", Type::Text),
         ];
-        table.begin(&fields).unwrap();
+        table.0.begin(&fields).unwrap();
         for start in starts {
             let row = vec![
                 Value::Time(*start),
@@ -377,7 +473,7 @@ mod tests {
                 Value::Int(1),
                 Value::Text("select a from t where ".repeat(4)),
             ];
-            table.row(row).unwrap();
+            table.0.row(row).unwrap();
         }
         printed(table)
     }
@@ -413,18 +509,18 @@ mod tests {
             ("period_start", "since"),
             ("period_end", "until"),
         ]);
-        let mut table = Table::new(layout, TimeZone::UTC, Some(SCREEN));
+        let mut table = kept(layout, Some(SCREEN));
         let fields = [
             ("kind", Type::Text),
             ("period_start", Type::Time),
             ("period_end", Type::Time),
         ];
-        table.begin(&fields).unwrap();
+        table.0.begin(&fields).unwrap();
         let start = vec![Value::Text("start".into()), Value::Null, Value::Null];
-        table.row(start).unwrap();
+        table.0.row(start).unwrap();
         let gap = [Value::Time(0), Value::Time(60_000_000)];
         let gap = [&[Value::Text("gap".into())], &gap[..]].concat();
-        table.row(gap).unwrap();
+        table.0.row(gap).unwrap();
         assert_eq!(
             printed(table),
             [
@@ -435,5 +531,75 @@ mod tests {
                 "gap    1970-01-01 00:00:00  1970-01-01 00:01:00",
             ]
         );
+    }
+
+    #[test]
+    fn many_rows_are_printed_as_they_come() {
+        let layout = Layout::Columns(&[
+            ("at", "time"),
+            ("pid", "pid"),
+            ("event", "event"),
+            ("query", "query"),
+            ("note", "note"),
+        ]);
+        let mut table = kept(layout, Some(60));
+        let fields = [
+            ("at", Type::Time),
+            ("pid", Type::Int),
+            ("event", Type::Text),
+            ("query", Type::Text),
+            ("note", Type::Text),
+        ];
+        table.0.begin(&fields).unwrap();
+        let row = |pid: i64, event: &str, query: &str, note| {
+            let texts = [event, query].map(|text| Value::Text(text.into()));
+            [&[Value::Time(0), Value::Int(pid)], &texts[..], &[note]].concat()
+        };
+        for pid in 0..1_000 {
+            table
+                .0
+                .row(row(pid, "Lock", "select 1", Value::Null))
+                .unwrap();
+        }
+        assert_eq!(lines(&table.1).len(), 0);
+        let note = Value::Text("long enough to be cut".into());
+        let wide = row(12_345, "DataFileRead", "select 12", note);
+        table.0.row(wide).unwrap();
+        let shown = lines(&table.1);
+        assert_eq!(shown[0], "times in UTC");
+        assert_eq!(
+            shown[2],
+            "               time  pid  event     query     note"
+        );
+        assert_eq!(shown[3], "1970-01-01 00:00:00    0  Lock      select 1");
+        assert_eq!(shown.len(), 2 + 1 + 1_001);
+        assert_eq!(
+            shown[1_003],
+            "1970-01-01 00:00:00  12345  DataFileRead  select …  long en…"
+        );
+        assert_eq!(table.0.rows.len(), 0);
+        assert_eq!(printed(table), shown);
+    }
+
+    #[test]
+    fn rows_to_come_may_be_of_other_periods() {
+        let layout = Layout::Columns(&[("period_start", "since"), ("key", "key")]);
+        let mut table = kept(layout, None);
+        let fields = [
+            ("period_start", Type::Time),
+            ("period_end", Type::Time),
+            ("key", Type::Text),
+        ];
+        table.0.begin(&fields).unwrap();
+        for n in 0..=1_001 {
+            let start = n / 1_001 * 60_000_000;
+            let times = [start, start + 60_000_000].map(Value::Time);
+            let row = [&times[..], &[Value::Text("a".into())]].concat();
+            table.0.row(row).unwrap();
+        }
+        let shown = printed(table);
+        assert_eq!(shown[0], "times in UTC");
+        assert_eq!(shown[3], "1970-01-01 00:00:00  a");
+        assert_eq!(shown[1_004], "1970-01-01 00:01:00  a");
     }
 }
