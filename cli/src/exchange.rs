@@ -1,8 +1,14 @@
 //! History as text: the columns that `export` writes and `import` reads. They
 //! follow from the catalog; a new column needs no line here.
+//!
+//! Names end in the unit where they do not say it already: `_ms`, `_us`,
+//! `_bytes`, `_x100` for hundredths, `_ms2` for square milliseconds. Lengths of
+//! time and squares of them are stored in hundredths and written as decimal
+//! fractions. Earlier exports have these columns without a unit and the numbers
+//! as they are stored; they are read as such.
 
 use tacho_tape::Schema;
-use tacho_tape::schema::{ColumnDef, ColumnType, RUN, Role, TableDef};
+use tacho_tape::schema::{ColumnDef, ColumnType, RUN, Role, STATS, TableDef};
 
 /// The kind of ticks and samples.
 pub const SESSIONS: &str = "sessions";
@@ -31,6 +37,22 @@ const RENAMED: [(&str, &str, &str); 5] = [
 
 /// A column of numbers in hundredths, written as a decimal fraction.
 const HUNDREDTHS: &str = "_x100";
+/// A column of sums of squares, in hundredths of a square millisecond.
+const SQUARES: &str = "square_";
+
+/// What the name of a column in text ends in.
+fn unit(table: &TableDef, column: &ColumnDef) -> &'static str {
+    let is_measured = matches!(column.role, Role::Counter | Role::Gauge);
+    match column.target.as_str() {
+        _ if column.ty == ColumnType::Span => "_ms",
+        _ if table.name == STATS && column.name.starts_with(SQUARES) => "_ms2",
+        "ms" if is_measured => "_ms",
+        "us" if is_measured => "_us",
+        "bytes" if is_measured && !column.name.ends_with("_bytes") => "_bytes",
+        "hundredths" if is_measured => HUNDREDTHS,
+        _ => "",
+    }
+}
 
 /// Where the value of a field stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +70,10 @@ pub enum Place {
 pub struct Field {
     /// Its name in the first line.
     pub name: String,
+    /// What its name ends in to tell the unit.
+    unit: &'static str,
+    /// The number is written as it is stored, whatever its unit.
+    is_raw: bool,
     /// Where its value stands.
     pub place: Place,
     /// Table of the value.
@@ -65,8 +91,11 @@ impl Field {
             Some((_, _, name)) => name,
             None => column.name.strip_suffix(HUNDREDTHS).unwrap_or(&column.name),
         };
+        let unit = unit(table, column);
         Field {
-            name: name.to_string(),
+            name: format!("{name}{unit}"),
+            unit,
+            is_raw: false,
             place,
             table: table.name.clone(),
             column: column.clone(),
@@ -85,7 +114,21 @@ impl Field {
 
     /// The value is written in hundredths.
     pub fn is_fraction(&self) -> bool {
-        self.column.name.ends_with(HUNDREDTHS)
+        let in_hundredths = ["_ms", "_ms2"].contains(&self.unit) && !self.is_measured();
+        !self.is_raw && (in_hundredths || self.column.name.ends_with(HUNDREDTHS))
+    }
+
+    /// The field that a name in the first line means: this one, or the same as
+    /// it was before its name told the unit.
+    pub fn called(&self, name: &str) -> Option<Field> {
+        if self.name == name {
+            return Some(self.clone());
+        }
+        let is_raw = !self.unit.is_empty() && self.name.strip_suffix(self.unit) == Some(name);
+        is_raw.then(|| Field {
+            is_raw,
+            ..self.clone()
+        })
     }
 }
 
@@ -210,6 +253,29 @@ mod tests {
         for kind in ["run", "lock", "tick", "name", "session", "mood"] {
             assert_eq!(table_of(&schema, kind), None, "{kind}");
         }
+    }
+
+    #[test]
+    fn names_tell_the_unit() {
+        let units = |kind: &str| {
+            let names = names(kind).join(" ");
+            move |name: &str| names.split(' ').any(|n| n == name)
+        };
+        let of_statements = units("statements");
+        for name in ["elapsed_ms", "calls", "wal_bytes", "total_exec_time_ms"] {
+            assert!(of_statements(name), "{name}");
+        }
+        assert!(of_statements("square_exec_time_ms2"));
+        let of_server = units("server");
+        for name in [
+            "cpu_user_ms",
+            "load_1_x100",
+            "memory_total_bytes",
+            "wal_bytes",
+        ] {
+            assert!(of_server(name), "{name}");
+        }
+        assert!(units("server_database")("blk_read_time_us"));
     }
 
     #[test]

@@ -254,7 +254,11 @@ impl<'a> Source<'a> {
         match &self.form {
             Form::Time { us } => write!(out, "{}", time::timestamp(value.saturating_mul(*us))),
             Form::Measured => write!(out, "{}", value - 1),
-            Form::Fraction => write!(out, "{}.{:02}", value / 100, value % 100),
+            Form::Fraction => {
+                let sign = if value < 0 { "-" } else { "" };
+                let value = value.unsigned_abs();
+                write!(out, "{sign}{}.{:02}", value / 100, value % 100)
+            }
             Form::Name => {
                 let name = usize::try_from(value - 1).ok().and_then(|r| names.get(r));
                 out.extend_from_slice(name.map_or("?", String::as_str).as_bytes());

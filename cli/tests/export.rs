@@ -227,3 +227,42 @@ fn a_kind_that_is_not_known_is_refused() {
         "{text}"
     );
 }
+
+/// The rest of a row of statements: columns and values.
+const OLD: (&str, &str) = (
+    "calls,total_exec_time,square_exec_time",
+    "2,123456789012345678,250",
+);
+const NEW: (&str, &str) = (
+    "calls,total_exec_time_ms,square_exec_time_ms2",
+    "2,1234567890123456.78,2.50",
+);
+
+/// What is exported of a statement that was imported, by column.
+fn statement_of(name: &str, (columns, values): (&str, &str)) -> Vec<(String, String)> {
+    let scratch = Scratch::new(&format!("units-{name}"));
+    let csv = scratch.path("statements");
+    let row = "2026-01-01T00:01:00Z,60000,7";
+    let text = format!("time,elapsed_ms,query_id,{columns}\n{row},{values}\n");
+    std::fs::write(&csv, text).unwrap();
+    let tape = scratch.path("tape");
+    let output = tacho(&["import", "statements", csv.to_str().unwrap()], &tape);
+    assert!(output.status.success(), "{output:?}");
+    let exported = export("statements", &tape);
+    let lines: Vec<&str> = exported.lines().collect();
+    let pairs = lines[0].split(',').zip(lines[1].split(','));
+    let given = pairs.filter(|pair| !pair.1.is_empty());
+    given.map(|(c, v)| (c.to_string(), v.to_string())).collect()
+}
+
+#[test]
+fn times_of_an_export_are_in_the_unit_that_its_columns_name() {
+    let of = |(columns, values): (&'static str, &'static str)| -> Vec<(String, String)> {
+        let pairs = columns.split(',').zip(values.split(','));
+        pairs.map(|(c, v)| (c.to_string(), v.to_string())).collect()
+    };
+    let new = statement_of("new", NEW);
+    assert_eq!(new[3..], of(NEW));
+    // Names without a unit: as exports were before.
+    assert_eq!(statement_of("old", OLD), new);
+}

@@ -27,11 +27,11 @@ impl Header {
             let name = String::from_utf8_lossy(name);
             let name = name.trim();
             let twice = || ImportError::new(format!("column \"{name}\" occurs twice"));
-            if let Some(field) = known.iter().find(|f| f.name == name) {
-                if header.position(name).is_some() {
+            if let Some(field) = known.iter().find_map(|f| f.called(name)) {
+                if header.position(&field.name).is_some() {
                     return Err(twice());
                 }
-                header.fields.push((position, field.clone()));
+                header.fields.push((position, field));
             } else if !extra.is_empty() && name == extra {
                 if header.extra.replace(position).is_some() {
                     return Err(twice());
@@ -103,12 +103,26 @@ fn digits(text: &[u8]) -> Option<i64> {
     Some(number)
 }
 
+/// A decimal fraction in hundredths: with two digits behind the point exactly,
+/// whatever its size.
 fn hundredths(text: &[u8], name: &str) -> ImportResult<i64> {
     let parsed = std::str::from_utf8(text).ok();
-    let parsed = parsed.and_then(|t| t.trim().parse::<f64>().ok());
-    match parsed.filter(|v| (0.0..1e15).contains(v)) {
-        Some(value) => Ok((value * 100.0).round() as i64),
-        None => Err(invalid(text, name)),
+    let exact = parsed.and_then(|t| {
+        let (whole, rest) = t.split_once('.')?;
+        let is_plain = rest.len() == 2 && rest.bytes().all(|b| b.is_ascii_digit());
+        format!("{whole}{rest}").parse().ok().filter(|_| is_plain)
+    });
+    let near = || {
+        parsed?
+            .trim()
+            .parse()
+            .ok()
+            .map(|v: f64| (v * 100.0).round())
+    };
+    match (exact, near().filter(|v| (0.0..1e17).contains(v))) {
+        (Some(value), _) => Ok(value),
+        (None, Some(near)) => Ok(near as i64),
+        (None, None) => Err(invalid(text, name)),
     }
 }
 
