@@ -60,7 +60,7 @@ impl<W: Write> Sink for Copy<W> {
                     let _ = write!(self.line, "{n}");
                 }
                 Value::Bool(is) => self.line.push(if *is { 't' } else { 'f' }),
-                Value::Numeric(n) => self.line.push_str(&json::numeric(*n)),
+                Value::Numeric(n) => json::write_numeric(&mut self.line, *n),
                 Value::Time(us) => self.line.push_str(&copy_time(*us)),
                 Value::Interval(us) => self.line.push_str(&json::interval(*us)),
             }
@@ -89,17 +89,19 @@ pub fn escape(text: &str, out: &mut String) {
 /// One JSON array of objects, an object a line.
 pub struct Json<W> {
     out: W,
-    fields: Vec<&'static str>,
+    /// What stands before the value of each column.
+    names: Vec<String>,
+    line: String,
     rows: usize,
 }
 
 impl<W: Write> Json<W> {
     /// Writes to `out`.
     pub fn new(out: W) -> Self {
-        let fields = Vec::new();
         Json {
             out,
-            fields,
+            names: Vec::new(),
+            line: String::new(),
             rows: 0,
         }
     }
@@ -114,21 +116,25 @@ impl<W: Write> Json<W> {
 
 impl<W: Write> Sink for Json<W> {
     fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        self.fields = fields.iter().map(|f| f.0).collect();
+        let name = |(i, f): (usize, &Field)| match i {
+            0 => format!("\"{}\": ", f.0),
+            _ => format!(", \"{}\": ", f.0),
+        };
+        self.names = fields.iter().enumerate().map(name).collect();
         Ok(())
     }
 
     fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
-        let mut line = String::from(if self.rows == 0 { "[\n{" } else { ",\n{" });
-        for (i, (name, value)) in self.fields.iter().zip(&values).enumerate() {
-            if i > 0 {
-                line.push_str(", ");
-            }
-            let _ = write!(line, "\"{name}\": {}", json::value(value));
+        self.line.clear();
+        let begin = if self.rows == 0 { "[\n{" } else { ",\n{" };
+        self.line.push_str(begin);
+        for (name, value) in self.names.iter().zip(&values) {
+            self.line.push_str(name);
+            json::write_value(&mut self.line, value);
         }
-        line.push('}');
+        self.line.push('}');
         self.rows += 1;
-        let written = self.out.write_all(line.as_bytes());
+        let written = self.out.write_all(self.line.as_bytes());
         written.map_err(|e| write_error(&e))
     }
 
