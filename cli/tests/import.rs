@@ -98,6 +98,26 @@ fn later_times_are_appended() {
 }
 
 #[test]
+fn histories_of_one_server_answer_together() {
+    let scratch = Scratch::new("import-system");
+    let later = "time,pid\n2026-01-01T00:00:02Z,1\n2026-01-01T00:00:02Z,2\n";
+    let first = import(scratch.tape(), &["--node=a1", "--system=7"], GOOD);
+    assert!(first.status.success(), "{first:?}");
+    import(scratch.tape(), &["--node=b2", "--system=8"], later);
+    assert_eq!(load(scratch.tape()), "2.0000 1");
+    let again = "time,pid\n2026-01-01T00:00:03Z,1\n2026-01-01T00:00:04Z,1\n";
+    import(scratch.tape(), &["--node=c3", "--system=7"], again);
+    assert_eq!(load(scratch.tape()), "0.7500 4");
+    let more = "time,pid\n2026-01-01T00:00:05Z,1\n";
+    let other = ["--append", "--node=c3", "--system=8"];
+    assert_eq!(
+        stderr(&import(scratch.tape(), &other, more)),
+        "error: the history is of system 7, not of 8\nhint: Leave --system out, or give another --node.\n"
+    );
+    assert_eq!(load(scratch.tape()), "0.7500 4");
+}
+
+#[test]
 fn a_bad_line_is_named_and_nothing_is_written() {
     let cases = [
         (

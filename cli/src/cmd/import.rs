@@ -38,6 +38,10 @@ pub struct Args {
     /// Recorder the history belongs to, in hexadecimal [default: a new one]
     #[arg(long, value_name = "ID")]
     node: Option<String>,
+
+    /// System identifier of the server it is of: what that server records answers together with it
+    #[arg(long, value_name = "NUMBER")]
+    system: Option<u64>,
 }
 
 /// Imports and says how much.
@@ -65,7 +69,10 @@ impl Args {
             );
         }
         let inputs = self.inputs()?;
-        let target = Target::open(&self.tape, node, self.append)?;
+        let mut target = Target::open(&self.tape, node, self.append)?;
+        if let Some(system) = self.system {
+            target.belongs_to(system)?;
+        }
         let imported = import(inputs, target, interval_us / 1000)?;
         say(format_args!("imported {imported}"));
         Ok(())

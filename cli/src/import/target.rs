@@ -85,6 +85,22 @@ impl Target {
         })
     }
 
+    /// Says which server the history is of, which it says already where there
+    /// is some.
+    pub fn belongs_to(&mut self, system: u64) -> ImportResult<()> {
+        match self.identity.system_identifier {
+            known if known == system => Ok(()),
+            0 if self.there.is_empty() => {
+                self.identity.system_identifier = system;
+                Ok(())
+            }
+            known => Err(ImportError::new(format!(
+                "the history is of system {known}, not of {system}"
+            ))
+            .hint("Leave --system out, or give another --node.")),
+        }
+    }
+
     /// Newest time in ms of the rows of a table with times of their own.
     pub fn newest(&self, table: &str) -> ImportResult<Option<i64>> {
         let mut newest = None;
