@@ -49,6 +49,7 @@ set local search_path = pg_catalog;
 \ir src/65_server.sql
 \ir src/66_schedule.sql
 \ir src/68_status.sql
+\ir src/70_export.sql
 \ir src/90_rights.sql
 
 \if :{?upgrading}

@@ -18,7 +18,7 @@
 begin;
 set local client_min_messages = warning;
 set local search_path = pg_catalog;
-select exists (select from pg_namespace where nspname = 'tacho') as installed \gset
+select exists (select from pg_class where relname = 'setting' and relnamespace = to_regnamespace('tacho')) as installed \gset
 \if :installed
 \else
 do $$ begin raise exception 'tacho is not installed here' using hint = 'Run sql/tacho.sql.'; end $$;

@@ -22,7 +22,9 @@ dir=$(cd "$1" && pwd -P)
 program=${TACHO_PROGRAM:-${CARGO_TARGET_DIR:-$repo/target}/release/tacho}
 
 parts=(extension catalog tools)
-[ ! -d "$repo/conformance" ] || parts+=(conformance)
+for each in conformance sql; do
+	[ ! -d "$repo/$each" ] || parts+=("$each")
+done
 tar -C "$repo" -cf - --exclude='*.o' --exclude='*.so' --exclude='*.bc' "${parts[@]}" |
 	tar -C "$dir/src" -xf - --no-same-owner --no-same-permissions
 config=$("$repo/tools/pg-tree.sh" "${PG_CONFIG:-pg_config}" "$dir/pg")

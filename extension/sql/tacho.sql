@@ -16,10 +16,22 @@
 -- complain if the script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION tacho" to load this file. \quit
 
--- A schema made beforehand by somebody else could hold anything, and its
--- owner could replace our functions.
+-- The SQL edition has the same schema and functions. Any other schema made
+-- beforehand by somebody else could hold anything, and its owner could replace
+-- our functions.
 do $$
 begin
+	if exists (
+		select
+			from pg_catalog.pg_class c
+			where c.relname = 'setting'
+				and c.relnamespace = pg_catalog.to_regnamespace('@extschema@')
+	) then
+		raise exception 'the SQL edition of tacho is installed in this database'
+			using errcode = 'duplicate_object',
+				detail = 'It has schema "@extschema@" and functions of the same names.',
+				hint = 'To go on with its history, export it with sql/export.sql, call tacho.uninstall(''yes''), create the extension again and give the files to "tacho import"; or create the extension in another database.';
+	end if;
 	if not exists (
 		select
 			from pg_catalog.pg_namespace n

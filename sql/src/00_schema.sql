@@ -38,15 +38,23 @@ begin
 		raise exception 'tacho needs PostgreSQL 15 or later'
 			using errcode = 'feature_not_supported';
 	end if;
+	if exists (select from pg_extension where extname = 'tacho') then
+		raise exception 'the extension tacho is installed in this database'
+			using errcode = 'duplicate_object',
+				detail = 'It has the functions of the SQL edition, and records more.',
+				hint = 'Use it; or install the SQL edition into another database; or drop extension tacho, which leaves its history in files.';
 	-- to_regclass() needs the right to use the schema
-	if exists (select from pg_class where relname = 'setting' and relnamespace = to_regnamespace('tacho')) then
+	elsif exists (select from pg_class where relname = 'setting' and relnamespace = to_regnamespace('tacho')) then
 		raise exception 'tacho is installed already'
 			using errcode = 'duplicate_schema',
 				hint = 'Run sql/upgrade.sql, which keeps the history; tacho.uninstall(''yes'') removes it.';
 	elsif to_regnamespace('tacho') is not null then
 		raise exception 'schema "tacho" already exists'
 			using errcode = 'duplicate_schema',
-				detail = format('It is not of tacho, and belongs to role "%s".',
+				detail = format('It is %s, and belongs to role "%s".',
+					case when exists (select from pg_depend d
+							where d.refclassid = 'pg_namespace'::regclass and d.refobjid = to_regnamespace('tacho'))
+						then 'not of tacho' else 'empty' end,
 					(select nspowner::regrole from pg_namespace where nspname = 'tacho')),
 				hint = 'Rename or drop it, or install into another database.';
 	elsif not has_database_privilege(current_database(), 'create') then

@@ -105,7 +105,7 @@ begin
 			a.datname,
 			a.usesysid,
 			a.usename,
-			a.application_name,
+			nullif(a.application_name, ''),
 			case when a.client_addr is not null then host(a.client_addr) when a.client_port = -1 then '[local]' end,
 			a.state,
 			a.wait_event_type,

@@ -34,8 +34,10 @@ refused() { # ROLE MESSAGE WHAT
 refused plain_r 'permission denied for database "t_broken" Its owner may say: grant create on database t_broken to plain_r' "no CREATE"
 refused plain_r "tacho is installed already Run sql/upgrade.sql, which keeps the history; tacho.uninstall('yes') removes it." twice t_citizen
 psql -d t_broken -c "create schema tacho authorization busy_r"
-refused postgres 'schema "tacho" already exists It is not of tacho, and belongs to role "busy_r". Rename or drop it, or install into another database.' "a schema of somebody else"
+refused postgres 'schema "tacho" already exists It is empty, and belongs to role "busy_r". Rename or drop it, or install into another database.' "a schema of somebody else"
+psql -d t_broken -c "create table tacho.own ()"
 refused plain_r 'schema "tacho" already exists It is not of tacho, and belongs to role "busy_r". Rename or drop it, or install into another database.' "a schema that may not be used"
+psql -d t_broken -c "drop table tacho.own"
 refused busy_r "tacho is installed already Run sql/upgrade.sql, which keeps the history; tacho.uninstall('yes') removes it." "installed by another role" t_citizen
 same "$(psql -d t_broken -c "select count(*) from pg_class where relnamespace = 'tacho'::regnamespace")" 0 "transactional"
 
