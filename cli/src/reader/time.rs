@@ -260,6 +260,7 @@ fn offset(seconds: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tacho_tape::query::bucket::Buckets;
 
     /// 2026-11-21 03:12:00 UTC
     const NOW: i64 = 1_795_230_720_000_000;
@@ -379,5 +380,57 @@ mod tests {
             assert!(next.is_none_or(|next| next > end), "{next:?}");
         }
         assert_eq!(Calendar(TimeZone::UTC).next_change(0), None);
+    }
+
+    /// Where buckets begin within a window, from looking at the clock each minute.
+    fn looked_up(calendar: &Calendar, since: i64, until: i64, width: i64) -> Vec<i64> {
+        const MINUTE: i64 = 60_000_000;
+        let is_short = width <= HOUR;
+        let mut begins = Vec::new();
+        let (mut ahead, mut most, mut multiple) = (i64::MIN, i64::MIN, i64::MIN);
+        // The clock may have been put back before the window begins.
+        let from = since - 48 * HOUR;
+        for at in (from..until).step_by(MINUTE as usize) {
+            let offset = calendar.offset(at);
+            most = most.max(at + offset);
+            let shown = if is_short { at + offset } else { most };
+            let is_new = shown.div_euclid(width) != multiple || (is_short && offset != ahead);
+            if is_new && at > since {
+                begins.push(at);
+            }
+            (ahead, multiple) = (offset, shown.div_euclid(width));
+        }
+        begins
+    }
+
+    #[test]
+    fn buckets_begin_where_a_clock_passes_a_multiple() {
+        for (name, change) in [
+            ("Europe/Berlin", "2025-03-30T01:00Z"),
+            ("Europe/Berlin", "2025-10-26T01:00Z"),
+            ("Asia/Kathmandu", "2025-06-01T00:10Z"),
+            ("Australia/Lord_Howe", "2025-04-05T15:00Z"),
+            ("Australia/Lord_Howe", "2025-10-04T15:30Z"),
+            ("America/Sao_Paulo", "2018-11-04T03:00Z"),
+            ("Pacific/Apia", "2011-12-30T10:00Z"),
+            ("<+0330>-03:30", "2025-01-01T00:00Z"),
+            ("UTC", "2025-03-30T01:00Z"),
+        ] {
+            let calendar = Calendar(zone(name).unwrap());
+            let change = rfc3339(change).unwrap();
+            let (since, until) = (change - 30 * HOUR, change + 40 * HOUR);
+            for minutes in [1, 7, 30, 60, 90, 360, 1_440, 2_160, 10_080] {
+                let width = minutes * 60_000_000;
+                let buckets = Buckets::new(since, until, width, Some(&calendar), 10_000).unwrap();
+                let begins: Vec<i64> = (1..buckets.len()).map(|i| buckets.start(i)).collect();
+                let expected = looked_up(&calendar, since, until, width);
+                assert_eq!(begins, expected, "{minutes} minutes, {name}");
+                assert!(buckets.start(0) <= since && buckets.start(buckets.len()) >= until);
+                for (i, begin) in begins.iter().enumerate() {
+                    assert_eq!(buckets.index(*begin), Some(i + 1));
+                    assert_eq!(buckets.index(begin - 1), Some(i));
+                }
+            }
+        }
     }
 }
