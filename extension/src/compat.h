@@ -242,6 +242,19 @@ compat_prepared_table_size(void)
 	return size;
 }
 
+/* Whether log_min_messages lets errors through, so that emit_log_hook sees them. */
+static inline bool
+compat_logs_errors(void)
+{
+#if PG_VERSION_NUM >= 190000
+	int			least = log_min_messages[MyBackendType];
+#else
+	int			least = log_min_messages;
+#endif
+
+	return least <= ERROR && least != LOG;
+}
+
 /* The jumble state a post_parse_analyze hook gets. */
 #if PG_VERSION_NUM >= 190000
 typedef const JumbleState CompatJumble;

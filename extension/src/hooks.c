@@ -10,7 +10,9 @@
  * What is counted, and at which nesting level, follows pg_stat_statements of
  * the same major version. An execution is followed in a record of this
  * process, found by its QueryDesc; a callback of the executor's memory
- * context releases it, however the execution ends.
+ * context releases it, however the execution ends. Errors are caught where the
+ * nesting has to be put right; where they are only counted and go to the client
+ * anyway, that happens when they are reported (failures.h).
  *
  * No function here raises an error of its own, except where the server's own
  * functions do that are called in the middle.
@@ -20,7 +22,6 @@
 #include "postgres.h"
 
 #include "access/parallel.h"
-#include "access/xact.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
@@ -33,6 +34,7 @@
 #include "utils/memutils.h"
 
 #include "executed.h"
+#include "failures.h"
 #include "hooks.h"
 #include "secrets.h"
 #include "settings.h"
@@ -46,6 +48,7 @@ typedef struct Execution
 {
 	struct Execution *next;		/* started before, or in the list of free ones */
 	const QueryDesc *query;
+	Oid			user;
 	double		ms;
 	UsageDraw	draw;
 	MemoryContextCallback callback;
@@ -61,20 +64,10 @@ static ExecutorRun_hook_type previous_run = NULL;
 static ExecutorFinish_hook_type previous_finish = NULL;
 static ExecutorEnd_hook_type previous_end = NULL;
 static ProcessUtility_hook_type previous_utility = NULL;
-static emit_log_hook_type previous_emit_log = NULL;
 
 /* depth of executors and utility commands; of planners where they differ */
 static int	level = 0;
 static int	plan_level = 0;
-
-/*
- * Where the latest error left a statement of the top level: in the message
- * from the client that began then (0 = none) and in a subtransaction. While
- * both are the same, the error is on its way to the client. One that somebody
- * has caught is not: that ended its subtransaction.
- */
-static TimestampTz error_message = 0;
-static SubTransactionId error_subxact;
 
 /* an EXECUTE of the top level has not started its statement yet */
 static bool execute_pending = false;
@@ -140,33 +133,25 @@ store(uint64 query_id, const StatementDelta *delta, const char *string,
 static inline void
 error_leaves(void)
 {
-	if (level > 0)
-		return;
-	error_message = GetCurrentStatementStartTimestamp();
-	error_subxact = GetCurrentSubTransactionId();
+	if (level == 0)
+		failures_leave();
 }
 
-/* Whether the error that is reported left a statement. */
-static inline bool
-error_of_statement(void)
-{
-	return error_message != 0 &&
-		error_message == GetCurrentStatementStartTimestamp() &&
-		error_subxact == GetCurrentSubTransactionId();
-}
-
-/* Counts a failure. Where error_leaves() may be called. */
+/*
+ * Counts a failure of a statement of this user: the error may come from a
+ * function of somebody else, whose identity is taken back only when the
+ * transaction ends. Where error_leaves() may be called.
+ */
 static void
-store_failure(uint64 query_id, const char *string, int location, int length)
+store_failure(Oid user, uint64 query_id, const char *string, int location,
+			  int length)
 {
 	StatementKey key;
 	StatementSource source = {string, location, length, NULL};
-	StatementDelta delta;
 
-	usage_clear(&delta);
-	usage_failed(&delta, geterrcode());
 	make_key(&key, query_id);
-	statements_add_failure(&key, &delta, &source);
+	key.user_id = user;
+	failures_count(&key, &source);
 }
 
 /* ---- executions ---- */
@@ -219,6 +204,7 @@ execution_follow(const QueryDesc *query)
 	if (execution == NULL)
 		return;
 	execution->query = query;
+	execution->user = GetUserId();
 	execution->ms = 0;
 	execution->draw = usage_draw(query->plannedstmt->queryId, level == 0);
 	usage_clear(&execution->delta);
@@ -236,7 +222,8 @@ execution_failed(const Execution *execution)
 	const QueryDesc *query = execution->query;
 
 	if (tracked(level))
-		store_failure(query->plannedstmt->queryId, query->sourceText,
+		store_failure(execution->user, query->plannedstmt->queryId,
+					  query->sourceText,
 					  query->plannedstmt->stmt_location,
 					  query->plannedstmt->stmt_len);
 }
@@ -314,14 +301,19 @@ on_post_parse_analyze(ParseState *pstate, Query *query, CompatJumble *jumble)
 	statements_remember(&key, &source);
 }
 
-static PlannedStmt *
-on_planner(COMPAT_PLANNER_PARAMS)
+static inline PlannedStmt *
+call_planner(COMPAT_PLANNER_PARAMS)
 {
-	const volatile bool known = query_string != NULL && parse->queryId != 0 &&
-		tracked(level + plan_level);
-	const volatile bool measured = known && setting_track_planning();
-	const volatile bool nests = COMPAT_ONE_NESTING_LEVEL || measured;
+	return previous_planner ? previous_planner(COMPAT_PLANNER_ARGS)
+		: standard_planner(COMPAT_PLANNER_ARGS);
+}
+
+/* Plans where an error has to be caught: to count it or for the nesting. */
+static PlannedStmt *
+plan_guarded(bool known, bool measured, bool nests, COMPAT_PLANNER_PARAMS)
+{
 	int		   *const volatile depth = COMPAT_ONE_NESTING_LEVEL ? &level : &plan_level;
+	const volatile Oid user = GetUserId();
 	const volatile uint64 query_id = parse->queryId;
 	const volatile int location = parse->stmt_location;
 	const volatile int length = parse->stmt_len;
@@ -333,15 +325,14 @@ on_planner(COMPAT_PLANNER_PARAMS)
 	*depth += nests;
 	PG_TRY();
 	{
-		result = previous_planner ? previous_planner(COMPAT_PLANNER_ARGS)
-			: standard_planner(COMPAT_PLANNER_ARGS);
+		result = call_planner(COMPAT_PLANNER_ARGS);
 	}
 	PG_CATCH();
 	{
 		*depth -= nests;
 		error_leaves();
 		if (known)
-			store_failure(query_id, query_string, location, length);
+			store_failure(user, query_id, query_string, location, length);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -354,6 +345,24 @@ on_planner(COMPAT_PLANNER_PARAMS)
 		usage_planned(&delta, usage_end(&start, &delta));
 		store(query_id, &delta, query_string, location, length);
 	}
+	return result;
+}
+
+static PlannedStmt *
+on_planner(COMPAT_PLANNER_PARAMS)
+{
+	bool		known = query_string != NULL && parse->queryId != 0 &&
+		tracked(level + plan_level);
+	bool		measured = known && setting_track_planning();
+	bool		nests = COMPAT_ONE_NESTING_LEVEL || measured;
+	PlannedStmt *result;
+
+	if (nests || level > 0 || !failures_go_to_client(query_string))
+		return plan_guarded(known, measured, nests, COMPAT_PLANNER_ARGS);
+	failures_attempt_begin(known, parse->queryId, query_string,
+						   parse->stmt_location, parse->stmt_len);
+	result = call_planner(COMPAT_PLANNER_ARGS);
+	failures_attempt_end();
 	return result;
 }
 
@@ -382,35 +391,57 @@ expect_workers(const QueryDesc *query)
 	statements_remember(&key, &source);
 }
 
-static void
-on_executor_start(QueryDesc *queryDesc, int eflags)
+static inline void
+call_start(QueryDesc *queryDesc, int eflags)
 {
-	uint64		query_id = queryDesc->plannedstmt->queryId;
-	bool		counted = query_id != 0 && tracked(level);
+	if (previous_start)
+		previous_start(queryDesc, eflags);
+	else
+		standard_ExecutorStart(queryDesc, eflags);
+}
 
-	if (execute_pending && level == 0)
-		report_executed(query_id);
+static void
+start_guarded(bool counted, QueryDesc *queryDesc, int eflags)
+{
+	const PlannedStmt *plan = queryDesc->plannedstmt;
+	const Oid	user = GetUserId();
+
 	PG_TRY();
 	{
-		if (previous_start)
-			previous_start(queryDesc, eflags);
-		else
-			standard_ExecutorStart(queryDesc, eflags);
+		call_start(queryDesc, eflags);
 	}
 	PG_CATCH();
 	{
 		error_leaves();
 		if (counted)
-			store_failure(query_id, queryDesc->sourceText,
-						  queryDesc->plannedstmt->stmt_location,
-						  queryDesc->plannedstmt->stmt_len);
+			store_failure(user, plan->queryId, queryDesc->sourceText,
+						  plan->stmt_location, plan->stmt_len);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
+}
+
+static void
+on_executor_start(QueryDesc *queryDesc, int eflags)
+{
+	const PlannedStmt *plan = queryDesc->plannedstmt;
+	bool		counted = plan->queryId != 0 && tracked(level);
+
+	if (execute_pending && level == 0)
+		report_executed(plan->queryId);
+	if (level == 0 && failures_go_to_client(queryDesc->sourceText))
+	{
+		failures_attempt_begin(counted, plan->queryId, queryDesc->sourceText,
+							   plan->stmt_location, plan->stmt_len);
+		call_start(queryDesc, eflags);
+		failures_attempt_end();
+	}
+	else
+		start_guarded(counted, queryDesc, eflags);
 	if (!counted)
 		return;
 	execution_follow(queryDesc);
-	if (queryDesc->plannedstmt->parallelModeNeeded && level == 0)
+	if (plan->parallelModeNeeded && level == 0)
 		expect_workers(queryDesc);
 }
 
@@ -534,7 +565,7 @@ on_executor_end(QueryDesc *queryDesc)
 	Execution  *execution = execution_find(queryDesc);
 	PlannedStmt *plan = queryDesc->plannedstmt;
 
-	error_message = 0;
+	failures_forget();
 	if (execution && plan->queryId != 0 && tracked(level))
 	{
 		usage_executor(&execution->delta, queryDesc);
@@ -623,6 +654,7 @@ static void
 run_utility(UTILITY_PARAMS)
 {
 	uint64		query_id = pstmt->queryId;
+	const Oid	user = GetUserId();
 	const CommandText text = command_text(pstmt, queryString);
 	UsageDraw	draw = usage_draw(query_id, level == 0);
 	UsageStart	start;
@@ -639,13 +671,14 @@ run_utility(UTILITY_PARAMS)
 	{
 		level--;
 		error_leaves();
-		store_failure(query_id, text.string, text.location, text.length);
+		store_failure(user, query_id, text.string, text.location,
+					  text.length);
 		command_text_free(&text);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 	level--;
-	error_message = 0;
+	failures_forget();
 	usage_clear(&delta);
 	ms = usage_end(&start, &delta);
 	usage_executed(&delta, ms, utility_rows(qc), draw);
@@ -681,7 +714,7 @@ pass_utility(bool nests, UTILITY_PARAMS)
 	PG_END_TRY();
 	level -= nests;
 	forget_execute();
-	error_message = 0;
+	failures_forget();
 }
 
 static void
@@ -702,33 +735,6 @@ on_process_utility(UTILITY_PARAMS)
 			execute_pending = true;
 		pass_utility(nests, UTILITY_ARGS);
 	}
-}
-
-/*
- * An error goes to the client. One that left no statement happened before
- * there was one (syntax, missing objects), between statements, or at commit;
- * it is counted for the user and the database. Nothing may raise an error
- * here or allocate. Not called for what log_min_messages keeps out of the log.
- */
-static void
-on_emit_log(ErrorData *edata)
-{
-	if (previous_emit_log)
-		previous_emit_log(edata);
-	if (edata->elevel != ERROR)
-		return;
-	if (!error_of_statement() && MyProc != NULL && OidIsValid(MyDatabaseId) &&
-		tracked(0))
-	{
-		StatementKey key;
-		StatementDelta delta;
-
-		make_key(&key, 0);
-		usage_clear(&delta);
-		usage_failed(&delta, edata->sqlerrcode);
-		statements_add_failure(&key, &delta, NULL);
-	}
-	error_message = 0;
 }
 
 /* ---- setting up ---- */
@@ -756,8 +762,7 @@ install_hooks(void)
 	ExecutorEnd_hook = on_executor_end;
 	previous_utility = ProcessUtility_hook;
 	ProcessUtility_hook = on_process_utility;
-	previous_emit_log = emit_log_hook;
-	emit_log_hook = on_emit_log;
+	failures_init();
 }
 
 static void

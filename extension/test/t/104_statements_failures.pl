@@ -70,6 +70,40 @@ sql('select catches()');
 is(row('^select catches', 'toplevel, calls, errors'), 't|1|0', 'a caught error is none of the caller');
 is(row('^SELECT fails\(0\)|^select fails|fails\(.1\)$', 'toplevel, calls, errors, last_sqlstate'), 'f|0|1|22012', '... but of the statement that failed');
 
+# planning and starting fail the same way whoever sees the error first
+sub planning_failed
+{
+	my ($settings, $expected, $name) = @_;
+
+	sql('select tacho.statements_reset()');
+	$node->psql('postgres', "$settings; select 1 / 0 as planned");
+	$node->psql('postgres', "$settings; set role pg_monitor; select a as started from t");
+	is(join("\n", sort split /\n/, row('as planned$|as started', 'query, calls, errors, last_sqlstate')), $expected, $name);
+}
+my @planned = ('select $1 / $2 as planned|0|1|22012', 'select a as started from t|0|1|42501');
+planning_failed('select 1', join("\n", sort @planned), 'in a message of its own');
+planning_failed('set log_min_messages = fatal', join("\n", sort @planned), 'where errors are not logged');
+planning_failed('set tacho.statements_track_planning = on', join("\n", sort @planned), 'where planning is tracked');
+sql('select tacho.statements_reset()');
+$node->psql('postgres', 'set tacho.statements_track_utility = off; explain select 1 / 0 as planned');
+is(row('planned', 'calls, errors'), '0|1', 'inside of an EXPLAIN that is not counted');
+sql('select tacho.statements_reset()');
+$node->pgbench("-n -t 1 -M $_", 2, [], [qr/division by zero/], "a client of protocol $_", { "planned_$_" => 'select 1 / 0 as planned' })
+  for qw(simple extended prepared);
+is(row('planned', 'query, calls, errors'), 'select $1 / $2 as planned|0|3', 'any protocol');
+
+# a failure counts for who ran the statement, not for the owner of a function
+sql(q{create role owner; grant create on schema public to owner; create role caller; set role owner;
+create function secret(a int) returns int immutable security definer language plpgsql as $$ begin return 1 / a; end $$;
+create function nested(a int) returns int security definer language plpgsql as $$ begin return (select secret(a) from pg_class limit 1); end $$});
+sql('select tacho.statements_reset()');
+$node->psql('postgres', "set role caller; $_") for 'select secret(0) as planned', 'select secret(a - a) as executed from (values (1)) v(a)',
+	'select nested(0) as called', 'explain analyze select nested(0) as explained';
+is(sql(q{select r.rolname, toplevel, substring(query from '(planned|executed|called|explained|limit)'), errors
+	from tacho.statements join pg_roles r on r.oid = userid where errors > 0 and (toplevel or query ~ 'limit')
+	order by 1, 3}),
+	"caller|t|called|1\ncaller|t|executed|1\ncaller|t|explained|1\ncaller|t|planned|1\nowner|f|limit|2", 'errors in functions of others');
+
 # errors outside of statements
 sub outside
 {
@@ -92,6 +126,24 @@ is((split /\n/, outside())[-1], "$me|postgres||||0|2|23505", 'errors of statemen
 sql(q{set tacho.statements_track = none; do $$ begin perform 1 / 0; exception when others then null; end $$});
 $node->psql('postgres', q{set tacho.statements_track_utility = off; do $$ begin perform 1 / 0; exception when others then null; end $$; selec 1}, on_error_stop => 0);
 is((split /\n/, outside())[-1], "$me|postgres||||0|3|42601", 'an error that was caught hides no later one');
+
+# an error at commit counts once, for the innermost statement of the top level or for none
+sql(q{create function at_commit() returns trigger language plpgsql as $$ begin if tg_argv[0] = '' then raise division_by_zero; end if;
+	execute tg_argv[0]; return new; end $$});
+for my $inside ('', 'select fails(0)', 'select 1 / 0 from t', 'create table t (a int)', 'do $$ begin perform fails(0); end $$')
+{
+	sql('drop table if exists failing; create table failing (a int)');
+	sql("create constraint trigger at_commit after insert on failing deferrable initially deferred for each row execute function at_commit(\$x\$$inside\$x\$)");
+	for my $message ('insert into failing values (1)', "begin; insert into failing values (1); commit",
+		"begin; savepoint s; insert into failing values (1); prepare transaction 'x'", 'begin\; insert into failing values (1)\; commit')
+	{
+		sql('select tacho.statements_reset()');
+		$node->psql('postgres', $message, on_error_stop => 0);
+		is(sql(q{select sum(errors), count(*) filter (where queryid is null) from tacho.statements where errors > 0 and toplevel is distinct from false}),
+			$inside eq '' ? '1|1' : '1|0', "$message: " . ($inside || 'no statement') . ' fails once');
+	}
+}
+sql(q{drop table failing; select tacho.statements_reset()});
 
 # ... nor one that was caught where no statement is executed any more
 sql(q{create table late (a int);
@@ -145,7 +197,7 @@ is(sql("set $force = regress; select sum(calls) from tacho.statements where quer
 	1, 'the view inside a parallel worker');
 # in a function of somebody else, workers count for who called it, and make no entry
 my $parallel = 'set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0; set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off';
-sql(q{create role owner; grant select on big to owner;
+sql(q{grant select on big to owner;
 create function work() returns bigint language plpgsql security definer as $$ begin perform count(md5(md5(g::text))) from big; return 1; end $$;
 alter function work owner to owner});
 

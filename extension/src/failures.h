@@ -1,0 +1,86 @@
+/*
+ * failures.h
+ *	  Errors, and the statements they are counted for.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_FAILURES_H
+#define TACHO_FAILURES_H
+
+#include "access/xact.h"
+#include "postmaster/bgworker.h"
+#include "tcop/tcopprot.h"
+
+#include "compat.h"
+#include "statements.h"
+
+/*
+ * What the client asked for and the server is planning or starting now. Nobody
+ * stands between it and the client who could catch an error: that is reported,
+ * and counted then. So no error has to be caught on the way.
+ */
+typedef struct Attempt
+{
+	TimestampTz message;		/* from the client; 0 = none */
+	bool		counted;
+	uint64		query_id;
+	const char *string;			/* the message */
+	int			location;
+	int			length;
+} Attempt;
+
+extern Attempt failures_attempt;
+
+/* Installs the hook that sees what is reported. */
+extern void failures_init(void);
+
+/*
+ * Whether an error in a statement of the top level with this text ends the
+ * message of the client, and is reported. So it is when the text is what the
+ * client has sent: functions, triggers and prepared statements execute texts of
+ * their own. Background workers catch errors where they like.
+ */
+static inline bool
+failures_go_to_client(const char *string)
+{
+	return string != NULL && string == debug_query_string &&
+		MyBgworkerEntry == NULL && compat_logs_errors() &&
+		(failures_attempt.message == 0 ||
+		 failures_attempt.message != GetCurrentStatementStartTimestamp());
+}
+
+/*
+ * Between these two an error is one of this statement, for which
+ * failures_go_to_client() holds.
+ */
+static inline void
+failures_attempt_begin(bool counted, uint64 query_id, const char *string,
+					   int location, int length)
+{
+	failures_attempt = (Attempt) {
+		.message = GetCurrentStatementStartTimestamp(),
+		.counted = counted,
+		.query_id = query_id,
+		.string = string,
+		.location = location,
+		.length = length,
+	};
+}
+
+static inline void
+failures_attempt_end(void)
+{
+	failures_attempt.message = 0;
+}
+
+/*
+ * An error leaves a statement of the top level, which has counted it or is not
+ * counted; and there is none on its way any more.
+ */
+extern void failures_leave(void);
+extern void failures_forget(void);
+
+/* Counts the error that is being handled, inside of PG_CATCH. */
+extern void failures_count(const StatementKey *key, const StatementSource *source);
+
+#endif							/* TACHO_FAILURES_H */
