@@ -1,11 +1,13 @@
-//! Arguments of the reader functions, made from the registry and the catalog:
-//! a new function or dimension needs no line here. Names are those of SQL
+//! Arguments of the reader functions, made from the registry, which has their
+//! defaults, and the catalog: a new function or dimension needs no line here,
+//! and no function is named here. Names are those of SQL
 //! with hyphens. Values are parsed here and not by clap, so that SQL and the
 //! command line report the same errors.
 
 use super::server::error_line;
 use super::{encoding, time};
 use crate::catalog;
+use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use jiff::tz::TimeZone;
 use std::io::Write;
@@ -43,7 +45,7 @@ pub fn augment(command: Command, function: &Function, caller: Caller) -> Command
         ))
         .arg(option("now", "TIME", "The present").hide(true));
     for argument in function.arguments {
-        command = add(command, *argument, function.name, caller);
+        command = add(command, *argument, function, caller);
     }
     if caller == Caller::Person && !function.arguments.contains(&Argument::Zone) {
         command = command.arg(option(
@@ -62,7 +64,7 @@ pub fn augment(command: Command, function: &Function, caller: Caller) -> Command
     })
 }
 
-fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+fn option(name: &'static str, value: &'static str, help: impl Into<StyledStr>) -> Arg {
     Arg::new(name)
         .long(name)
         .value_name(value)
@@ -84,13 +86,23 @@ fn switch(name: &'static str, help: &'static str) -> Arg {
         .value_parser(clap::value_parser!(bool))
 }
 
-fn add(command: Command, argument: Argument, function: &str, caller: Caller) -> Command {
+/// Help that the function gives, with the default.
+fn help(function: &Function, argument: Argument) -> String {
+    let Some(said) = function.said(argument) else {
+        return String::new();
+    };
+    let default = said.default.map(|d| format!(" [default: {d}]"));
+    format!("{}{}", said.help, default.unwrap_or_default())
+}
+
+fn add(command: Command, argument: Argument, function: &Function, caller: Caller) -> Command {
+    let said = || help(function, argument);
     let arg = match argument {
-        Argument::Dimension if caller == Caller::Person => Arg::new("dimension")
-            .value_name("DIMENSION")
-            .help(dimension_help(function)),
+        Argument::Dimension if caller == Caller::Person => {
+            Arg::new("dimension").value_name("DIMENSION").help(said())
+        }
         Argument::Dimension => option("dimension", "DIMENSION", "What to group by"),
-        Argument::At => option("at", "TIME", at_help(function)),
+        Argument::At => option("at", "TIME", said()),
         Argument::Since => option(
             "since",
             "TIME",
@@ -103,8 +115,8 @@ fn add(command: Command, argument: Argument, function: &str, caller: Caller) -> 
             "Width of a bucket, such as 10s, 5m, 1d",
         ),
         Argument::By => option("by", "DIMENSION", "Split by a dimension"),
-        Argument::N => option("n", "N", number_help(function)),
-        Argument::OrderBy => option("order-by", "ORDER", order_help(function)),
+        Argument::N => option("n", "N", said()),
+        Argument::OrderBy => option("order-by", "ORDER", said()),
         Argument::Width => option("width", "N", "Columns of a full bar [default: 40]"),
         Argument::Color => switch(
             "color",
@@ -114,7 +126,7 @@ fn add(command: Command, argument: Argument, function: &str, caller: Caller) -> 
         Argument::Zone => option(
             "tz",
             "ZONE",
-            "Time zone of times and buckets, such as Europe/Berlin [default: TZ, else that of the system]",
+            "Time zone of buckets and times, such as Europe/Berlin, or local",
         ),
         Argument::Metrics => {
             return command
@@ -132,43 +144,6 @@ fn add(command: Command, argument: Argument, function: &str, caller: Caller) -> 
         }
     };
     command.arg(arg)
-}
-
-fn dimension_help(function: &str) -> &'static str {
-    match function {
-        "compare" => {
-            "What to compare by: wait_event, query_id, database, … [default: the whole load]"
-        }
-        _ => "What to group by: wait_event, query_id, database, … [default: wait_event]",
-    }
-}
-
-fn at_help(function: &str) -> &'static str {
-    match function {
-        "report" => "A moment, such as 03:12: half an hour around it",
-        _ => "A moment instead of a window: the tree of who waits for whom",
-    }
-}
-
-fn order_help(function: &str) -> &'static str {
-    match function {
-        "statements_history" => {
-            "time, mean, p95, p99, cpu, blocks, or a counter, such as calls [default: time]"
-        }
-        _ => "avg, peak, p99 or sessions [default: avg]",
-    }
-}
-
-fn number_help(function: &str) -> &'static str {
-    match function {
-        "samples" => "Most samples, or all [default: 100]",
-        "report" => "Most waits, queries, blockers, …, or all [default: 5]",
-        "sessions" => "Most sessions, or all [default: 10]",
-        "blocking" => "Most blockers, or all [default: 10]",
-        "statements_history" => "Most statements, or all [default: 10]",
-        "chart" => "Keys with a bar of their own [default: 3]",
-        _ => "Most keys, or all [default: 10]",
-    }
 }
 
 fn add_windows(command: Command) -> Command {
@@ -190,10 +165,10 @@ fn add_windows(command: Command) -> Command {
     command.args(helps.map(|(name, help)| option(name, "TIME", help)))
 }
 
-fn add_filters(command: Command, function: &str, caller: Caller) -> Command {
-    let scope = match function {
-        "sessions" => "load, foreground or all [default: all]",
-        _ => "load, foreground or all [default: load]",
+fn add_filters(command: Command, function: &Function, caller: Caller) -> Command {
+    let scope = match function.said(Argument::Filters) {
+        Some(_) => help(function, Argument::Filters),
+        None => "load, foreground or all [default: load]".to_string(),
     };
     let command = command
         .arg(option("scope", "SCOPE", scope))
@@ -306,13 +281,16 @@ impl Parsed {
         spec.at_home = self.caller == Caller::Server;
         spec.metric = self.owned("metric");
         spec.object = self.owned("object");
-        spec.scope = self.owned("scope").or_else(|| self.default_scope());
+        spec.scope = self.given("scope", Argument::Filters);
         spec.by_leader = self.switch("by-leader").unwrap_or(false);
-        spec.dimension = self.owned("dimension").or_else(|| self.default_dimension());
+        spec.dimension = self.given("dimension", Argument::Dimension);
         spec.by = self.owned("by");
-        spec.order_by = self.owned("order-by");
-        spec.n = self.number("n", self.default_n())?;
-        spec.width = self.number("width", None)?;
+        spec.order_by = self.given("order-by", Argument::OrderBy);
+        spec.n = match self.given("n", Argument::N).as_deref() {
+            Some("all") => None,
+            n => number("n", n)?,
+        };
+        spec.width = number("width", self.text("width"))?;
         spec.color = self.switch("color").unwrap_or(false);
         spec.ascii = self.switch("ascii").unwrap_or(false);
         spec.owner = self.owned("owner");
@@ -342,18 +320,16 @@ impl Parsed {
 
     /// OID of the role that may see only what is its own.
     pub fn owner_oid(&self) -> QueryResult<Option<i64>> {
-        self.number("owner-oid", None)
+        number("owner-oid", self.text("owner-oid"))
     }
 
-    fn default_dimension(&self) -> Option<String> {
-        let wanted = self.caller == Caller::Person && self.function.name == "top";
-        wanted.then(|| "wait_event".to_string())
-    }
-
-    /// What a session does when it is no load belongs to its life.
-    fn default_scope(&self) -> Option<String> {
-        let wanted = self.caller == Caller::Person && self.function.name == "sessions";
-        wanted.then(|| "all".to_string())
+    /// An argument, or what its function means without it when a person asks.
+    fn given(&self, name: &str, argument: Argument) -> Option<String> {
+        let default = || match self.caller {
+            Caller::Person => self.function.said(argument)?.default,
+            Caller::Server => None,
+        };
+        self.text(name).or_else(default).map(str::to_string)
     }
 
     /// The filters that the function takes.
@@ -365,29 +341,17 @@ impl Parsed {
             _ => Vec::new(),
         }
     }
+}
 
-    fn default_n(&self) -> Option<i64> {
-        match (self.caller, self.function.name) {
-            (Caller::Person, "samples") => Some(100),
-            (Caller::Person, "report") => Some(5),
-            (
-                Caller::Person,
-                "top" | "timeline" | "compare" | "sessions" | "blocking" | "statements_history",
-            ) => Some(10),
-            _ => None,
-        }
-    }
-
-    fn number(&self, name: &str, default: Option<i64>) -> QueryResult<Option<i64>> {
-        match self.text(name) {
-            None => Ok(default),
-            Some("all") if name == "n" => Ok(None),
-            Some(text) => text.parse().map(Some).map_err(|_| {
-                QueryError::invalid(format!("invalid value \"{text}\" for {name}"))
-                    .hint("Give a whole number.")
-            }),
-        }
-    }
+/// A whole number, if it is given.
+fn number(name: &str, text: Option<&str>) -> QueryResult<Option<i64>> {
+    let parsed = text.map(|text| {
+        text.parse().map_err(|_| {
+            QueryError::invalid(format!("invalid value \"{text}\" for {name}"))
+                .hint("Give a whole number.")
+        })
+    });
+    parsed.transpose()
 }
 
 /// The session's time zone. The server may know zones that the system of the

@@ -42,7 +42,7 @@ pub(crate) mod vocabulary;
 pub use bucket::Zone;
 pub use dimension::names as dimension_names;
 pub use error::{CANCELED, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult};
-pub use functions::{Argument, Function, STATEMENT_FILTERS, find, list};
+pub use functions::{Argument, Function, STATEMENT_FILTERS, Said, find, list};
 pub use plain::{plain_lines, plain_text};
 pub use spec::{Field, Sink, Spec, Type, Value};
 pub use text::{decode, without_nul};

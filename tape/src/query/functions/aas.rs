@@ -39,6 +39,7 @@ pub const FUNCTION: Function = Function {
         Argument::Filters,
         Argument::Zone,
     ],
+    said: &[],
     fields: FIELDS,
     run,
 };

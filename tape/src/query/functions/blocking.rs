@@ -3,7 +3,7 @@
 
 use super::blocking_rows::{Facts, Found, Locks, Object, Person, row};
 use super::blocking_waits::{Later, edges, taken_at};
-use super::{Argument, Call, Function};
+use super::{Argument, Call, Function, Said};
 use crate::query::blockers::{Edge, Graph, Head, Node};
 use crate::query::bucket::{Buckets, SECOND};
 use crate::query::dimension::View;
@@ -56,6 +56,14 @@ pub const FUNCTION: Function = Function {
         Argument::Until,
         Argument::N,
         Argument::Zone,
+    ],
+    said: &[
+        Said::new(
+            Argument::At,
+            "A moment instead of a window: the tree of who waits for whom",
+            None,
+        ),
+        Said::new(Argument::N, "Most blockers, or all", Some("10")),
     ],
     fields: FIELDS,
     run,

@@ -4,7 +4,7 @@
 use super::answer::Ranked;
 use super::answer::numeric;
 use super::timeline::{Series, check_width, for_each_bucket, series};
-use super::{Argument, Call, Function};
+use super::{Argument, Call, Function, Said};
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::number::Ratio;
 use crate::query::plain::plain_text;
@@ -38,6 +38,11 @@ pub const FUNCTION: Function = Function {
         Argument::Filters,
         Argument::Zone,
     ],
+    said: &[Said::new(
+        Argument::N,
+        "Keys with a bar of their own",
+        Some("3"),
+    )],
     fields: FIELDS,
     run,
 };

@@ -2,7 +2,7 @@
 //! the one before, so a delta above zero is more load than then.
 
 use super::answer::{key_text, measures, numeric, only_database, query_text, query_texts, source};
-use super::{Argument, Call, Function, aas};
+use super::{Argument, Call, Function, Said, aas};
 use crate::fast::FastMap;
 use crate::query::bucket::DAY;
 use crate::query::cells::Cells;
@@ -59,6 +59,14 @@ pub const FUNCTION: Function = Function {
         Argument::Bucket,
         Argument::Filters,
         Argument::Zone,
+    ],
+    said: &[
+        Said::new(
+            Argument::Dimension,
+            "What to compare by: wait_event, query_id, database, … [default: the whole load]",
+            None,
+        ),
+        Said::new(Argument::N, "Most keys, or all", Some("10")),
     ],
     fields: FIELDS,
     run,

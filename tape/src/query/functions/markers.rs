@@ -20,6 +20,7 @@ pub const FUNCTION: Function = Function {
     name: "markers",
     about: "Events that explain the history: starts, gaps, changes, damage",
     arguments: &[Argument::Since, Argument::Until, Argument::Zone],
+    said: &[],
     fields: FIELDS,
     run,
 };

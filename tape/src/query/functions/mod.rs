@@ -69,6 +69,28 @@ pub enum Argument {
     Zone,
 }
 
+/// What an argument of a function is to people, who may leave it out; the
+/// server gives every argument.
+pub struct Said {
+    /// The argument; of the filters it is the scope.
+    pub argument: Argument,
+    /// What it is, for the help.
+    pub help: &'static str,
+    /// What is meant without it.
+    pub default: Option<&'static str>,
+}
+
+impl Said {
+    /// Of an argument.
+    const fn new(argument: Argument, help: &'static str, default: Option<&'static str>) -> Said {
+        Said {
+            argument,
+            help,
+            default,
+        }
+    }
+}
+
 /// A function of the registry.
 pub struct Function {
     /// Its name in SQL and on the command line.
@@ -77,10 +99,19 @@ pub struct Function {
     pub about: &'static str,
     /// The arguments it takes.
     pub arguments: &'static [Argument],
+    /// What those are to people that mean something else in other functions.
+    pub said: &'static [Said],
     /// Its columns.
     pub fields: &'static [Field],
     /// Runs it.
     pub(super) run: fn(&Call, &mut dyn Sink) -> QueryResult<()>,
+}
+
+impl Function {
+    /// What an argument is to people.
+    pub fn said(&self, argument: Argument) -> Option<&'static Said> {
+        self.said.iter().find(|said| said.argument == argument)
+    }
 }
 
 static FUNCTIONS: [Function; 15] = [
@@ -117,4 +148,33 @@ pub fn find(name: &str) -> QueryResult<&'static Function> {
         QueryError::undefined(format!("function \"{name}\" does not exist"))
             .hint(format!("Available are {}.", names.join(", ")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of these arguments no other code knows what they are by default.
+    #[test]
+    fn every_function_says_what_its_own_arguments_are() {
+        let own = [
+            Argument::Dimension,
+            Argument::At,
+            Argument::N,
+            Argument::OrderBy,
+        ];
+        for function in list() {
+            let takes = |a: &Argument| function.arguments.contains(a);
+            for argument in own.iter().filter(|a| takes(a)) {
+                let said = function.said(*argument);
+                assert!(said.is_some(), "{}: {argument:?}", function.name);
+            }
+            for said in function.said {
+                assert!(takes(&said.argument), "{}: {}", function.name, said.help);
+                let number = said.default.and_then(|d| d.parse::<i64>().ok());
+                let is_number = said.argument == Argument::N;
+                assert_eq!(number.is_some(), is_number, "{}", function.name);
+            }
+        }
+    }
 }

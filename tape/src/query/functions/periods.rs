@@ -38,6 +38,7 @@ pub const FUNCTION: Function = Function {
     name: "periods",
     about: "Average active sessions of the last minute, hour, day, week, month",
     arguments: &[Argument::Until, Argument::Filters, Argument::Zone],
+    said: &[],
     fields: FIELDS,
     run,
 };

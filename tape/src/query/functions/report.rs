@@ -4,7 +4,7 @@
 
 use super::answer::source;
 use super::report_compat::compat;
-use super::{Argument, Call, Function, aas, find, markers, timeline};
+use super::{Argument, Call, Function, Said, aas, find, markers, timeline};
 use crate::query::bucket::{DAY, HOUR, SECOND};
 use crate::query::error::QueryResult;
 use crate::query::json::{Object, array, quote, value};
@@ -29,6 +29,18 @@ pub const FUNCTION: Function = Function {
         Argument::N,
         Argument::Filters,
         Argument::Zone,
+    ],
+    said: &[
+        Said::new(
+            Argument::At,
+            "A moment, such as 03:12: half an hour around it",
+            None,
+        ),
+        Said::new(
+            Argument::N,
+            "Most waits, queries, blockers, …, or all",
+            Some("5"),
+        ),
     ],
     fields: FIELDS,
     run,

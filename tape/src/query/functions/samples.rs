@@ -1,7 +1,7 @@
 //! `samples`: the rows themselves, newest first, then by process id.
 
 use super::answer::some_time;
-use super::{Argument, Call, Function};
+use super::{Argument, Call, Function, Said};
 use crate::part::Part;
 use crate::query::bucket::Buckets;
 use crate::query::dimension::View;
@@ -57,6 +57,7 @@ pub const FUNCTION: Function = Function {
         Argument::Filters,
         Argument::Zone,
     ],
+    said: &[Said::new(Argument::N, "Most samples, or all", Some("100"))],
     fields: FIELDS,
     run,
 };

@@ -38,6 +38,7 @@ pub const FUNCTION: Function = Function {
         Argument::Metrics,
         Argument::Zone,
     ],
+    said: &[],
     fields: FIELDS,
     run,
 };

@@ -4,7 +4,7 @@
 use super::answer::{seconds, some_time};
 use super::lifeline::{Clock, Gap, Piece, Span, life};
 use super::samples::field;
-use super::{Argument, Call, Function};
+use super::{Argument, Call, Function, Said};
 use crate::query::bucket::Buckets;
 use crate::query::dimension::View;
 use crate::query::error::QueryResult;
@@ -53,6 +53,10 @@ pub const FUNCTION: Function = Function {
         Argument::N,
         Argument::Filters,
         Argument::Zone,
+    ],
+    said: &[
+        Said::new(Argument::N, "Most sessions, or all", Some("10")),
+        Said::new(Argument::Filters, "load, foreground or all", Some("all")),
     ],
     fields: FIELDS,
     run,

@@ -1,7 +1,7 @@
 //! `statements_history`: what statements have cost over time.
 
 use super::answer::numeric;
-use super::{Argument, Call, Function};
+use super::{Argument, Call, Function, Said};
 use crate::query::bucket::Buckets;
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::filter::Filter;
@@ -47,6 +47,14 @@ pub const FUNCTION: Function = Function {
         Argument::OrderBy,
         Argument::StatementFilters,
         Argument::Zone,
+    ],
+    said: &[
+        Said::new(Argument::N, "Most statements, or all", Some("10")),
+        Said::new(
+            Argument::OrderBy,
+            "time, mean, p95, p99, cpu, blocks, or a counter, such as calls",
+            Some("time"),
+        ),
     ],
     fields: KEY_FIELDS,
     run,

@@ -17,6 +17,7 @@ pub const FUNCTION: Function = Function {
     name: "status",
     about: "What the history holds",
     arguments: &[] as &[Argument],
+    said: &[],
     fields: FIELDS,
     run,
 };

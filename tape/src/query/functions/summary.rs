@@ -26,6 +26,7 @@ pub const FUNCTION: Function = Function {
         Argument::Filters,
         Argument::Zone,
     ],
+    said: &[],
     fields: FIELDS,
     run,
 };

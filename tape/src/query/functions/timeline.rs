@@ -1,7 +1,7 @@
 //! `timeline`: the load bucket by bucket, whole or split by a dimension.
 
 use super::answer::{Ranked, coverage, key_text, numeric, ranked, seconds, source};
-use super::{Argument, Call, Function, aas};
+use super::{Argument, Call, Function, Said, aas};
 use crate::query::bucket::{DAY, HOUR};
 use crate::query::cells::Cells;
 use crate::query::dimension::Dimension;
@@ -40,6 +40,7 @@ pub const FUNCTION: Function = Function {
         Argument::Filters,
         Argument::Zone,
     ],
+    said: &[Said::new(Argument::N, "Most keys, or all", Some("10"))],
     fields: FIELDS,
     run,
 };

@@ -4,7 +4,7 @@ use super::answer::{
     Ranked, key_text, measures, numeric, only_database, query_text, query_texts, source,
     window_coverage,
 };
-use super::{Argument, Call, Function, aas};
+use super::{Argument, Call, Function, Said, aas};
 use crate::fast::{FastMap, FastSet};
 use crate::query::bucket::Buckets;
 use crate::query::cells::Cells;
@@ -54,6 +54,15 @@ pub const FUNCTION: Function = Function {
         Argument::By,
         Argument::Filters,
         Argument::Zone,
+    ],
+    said: &[
+        Said::new(
+            Argument::Dimension,
+            "What to group by: wait_event, query_id, database, …",
+            Some("wait_event"),
+        ),
+        Said::new(Argument::N, "Most keys, or all", Some("10")),
+        Said::new(Argument::OrderBy, "avg, peak, p99 or sessions", Some("avg")),
     ],
     fields: FIELDS,
     run,
