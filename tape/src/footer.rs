@@ -14,6 +14,7 @@ use crate::log::{IDENTITY_BYTES, LogDamage, parse_identity};
 use crate::part::Identity;
 use crate::schema::{FAR_MS, Schema};
 use crate::storage::{ReadFile, read_all};
+use crate::sums::Sums;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -413,6 +414,46 @@ fn parse_entries(bytes: &[u8]) -> Option<Vec<Entry>> {
     Some(entries)
 }
 
+/// Goes through the valid chunks of a file, whatever is between them.
+pub(crate) struct Chunks<'a> {
+    all: &'a [u8],
+    at: usize,
+    pub(crate) sums: Sums<'a>,
+}
+
+impl<'a> Chunks<'a> {
+    pub(crate) fn new(all: &'a [u8]) -> Self {
+        Chunks {
+            all,
+            at: HEAD_BYTES.min(all.len()),
+            sums: Sums::new(all),
+        }
+    }
+
+    /// What the next one is, and its data.
+    pub(crate) fn next_valid(&mut self) -> Option<(Entry, &'a [u8])> {
+        loop {
+            let rest = self.all.get(self.at..)?;
+            self.at += rest.windows(4).position(|w| w == CHUNK_MAGIC)?;
+            if let Some((entry, data)) = self.valid() {
+                self.at += entry.chunk_bytes() as usize;
+                return Some((entry, data));
+            }
+            self.at += 1;
+        }
+    }
+
+    /// The valid chunk that begins where it stands.
+    fn valid(&mut self) -> Option<(Entry, &'a [u8])> {
+        let at = self.at;
+        let entry = Entry::parse_head(self.all.get(at..)?, at as u64)?;
+        let end = (at + CHUNK_BYTES).checked_add(entry.data_bytes as usize)?;
+        let data = self.all.get(at + CHUNK_BYTES..end)?;
+        let stored = u32_at(self.all, end)?;
+        (self.sums.of(at, end) == stored).then_some((entry, data))
+    }
+}
+
 /// The end of the last chunk of a file.
 struct End {
     offset: u64,
@@ -436,31 +477,22 @@ fn gather(bytes: &Bytes) -> Result<(Footer, End)> {
         gaps: Vec::new(),
         damage: Vec::new(),
     };
-    let mut at = HEAD_BYTES.min(all.len());
+    let mut chunks = Chunks::new(&all);
     let mut end = End {
-        offset: at as u64,
+        offset: chunks.at as u64,
         last: None,
     };
-    while let Some(rest) = all.get(at..).filter(|rest| !rest.is_empty()) {
-        let Some(skip) = rest.windows(4).position(|w| w == CHUNK_MAGIC) else {
-            break;
-        };
-        at += skip;
-        let Ok((entry, data)) = bytes.parse_chunk(&all[at..], at as u64) else {
-            at += 1;
-            continue;
-        };
-        if at as u64 > end.offset {
-            let length = at as u64 - end.offset;
+    while let Some((entry, data)) = chunks.next_valid() {
+        if entry.offset > end.offset {
+            let length = entry.offset - end.offset;
             footer.gaps.push(Gap {
                 damage: damage_of(end.offset, length, "damaged chunk".to_string()),
                 before: end.last,
                 after: Some(entry),
             });
         }
-        at += entry.chunk_bytes() as usize;
         end = End {
-            offset: at as u64,
+            offset: chunks.at as u64,
             last: Some(entry),
         };
         if entry.kind == GROUP {

@@ -1,11 +1,12 @@
 //! Sealed files whose tail, footer, index or chunks are damaged, and footers
 //! that are read again.
 
-use crate::block::{COLUMN, GROUP, INDEX, TAIL_BYTES};
+use crate::block::{CHUNK_BYTES, COLUMN, GROUP, HEAD_BYTES, INDEX, TAIL_BYTES};
 use crate::block_read::{BlockFile, Schemas};
 use crate::codec;
 use crate::directory::{Kind, Numbers};
 use crate::error;
+use crate::footer::Chunks;
 use crate::frame::u32_at;
 use crate::fuzz::mend_sealed;
 use crate::fuzz_tests::{add_footer, footer, plain, with_index};
@@ -89,6 +90,29 @@ fn every_prefix_of_a_sealed_file_is_damage_and_no_panic() {
     }
 }
 
+#[test]
+fn begins_of_chunks_at_every_place_cost_no_more_than_their_number() {
+    let (bytes, _) = sealed_bytes(8);
+    let count = |chunks: &mut Chunks| std::iter::from_fn(|| chunks.next_valid()).count();
+    let whole = count(&mut Chunks::new(&bytes));
+    // Each claims to be as long as what is left of the file allows.
+    let fakes = 20_000;
+    let end = fakes * CHUNK_BYTES;
+    let mut hostile = bytes[..HEAD_BYTES].to_vec();
+    for number in 0..fakes {
+        let mut head = bytes[HEAD_BYTES..][..CHUNK_BYTES].to_vec();
+        let rest = (end - (number + 1) * CHUNK_BYTES) as u32;
+        head[16..20].copy_from_slice(&rest.to_le_bytes());
+        hostile.extend(head);
+    }
+    hostile.extend(&bytes[HEAD_BYTES..]);
+    let mut chunks = Chunks::new(&hostile);
+    assert_eq!(count(&mut chunks), whole);
+    let most = (fakes * 8_192 + 2 * hostile.len()) as u64;
+    let work = chunks.sums.work;
+    assert!(work <= most, "{work} of {most}");
+}
+
 /// A file that is opened by name for each read.
 struct Named(std::sync::Mutex<Vec<u8>>);
 
@@ -135,7 +159,7 @@ fn a_lost_footer_is_rebuilt_from_the_chunks() {
 /// Where the chunks of a whole file begin, with their kinds.
 fn chunks(bytes: &[u8]) -> Vec<(usize, u8)> {
     let mut found = Vec::new();
-    let mut at = crate::block::HEAD_BYTES;
+    let mut at = HEAD_BYTES;
     while at + TAIL_BYTES < bytes.len() {
         found.push((at, bytes[at + 4]));
         at += 28 + u32_at(bytes, at + 16).unwrap() as usize;
