@@ -359,6 +359,12 @@ impl PartBuilder {
         self.runs.columns()
     }
 
+    /// Number of rows of a table so far; 0 for one that is not in the schema.
+    pub fn rows(&self, table: &str) -> usize {
+        let known = self.schema.index(table);
+        known.map_or(0, |t| self.tables[t].rows)
+    }
+
     /// Number of runs so far.
     pub fn run_rows(&self) -> usize {
         self.runs.rows()

@@ -18,7 +18,7 @@ use crate::directory::{self, Kind, Numbers};
 use crate::error::{self, Error, Result};
 use crate::part::{Identity, Part};
 use crate::recover::Stored;
-use crate::schema::{ColumnType, RUN, Schema};
+use crate::schema::{ColumnType, RUN, STATS, Schema};
 use crate::seal::{SealedFile, discard};
 use crate::storage::Storage;
 use crate::table::{BytesColumn, Column, Data, Table, make_room};
@@ -62,7 +62,8 @@ pub struct Merged {
     pub times: Option<(i64, i64)>,
     /// Who wrote it.
     pub identity: Identity,
-    /// The interval its statistics of statements are summed up in.
+    /// The interval its statistics of statements are summed up in; `None`
+    /// without any.
     pub statements_ms: Option<u64>,
     /// Parents that could not be removed; the next writer does it.
     pub left: Vec<Error>,
@@ -164,7 +165,6 @@ pub fn merge(storage: &dyn Storage, job: &MergeJob, stop: &AtomicBool) -> Result
             return other;
         }
     };
-    merged.statements_ms = job.thin_ms.or(merged.statements_ms);
     let parents = job.files.iter().filter(|n| **n != job.numbers());
     for numbers in parents {
         let name = numbers.name(Kind::Sealed);
@@ -319,6 +319,10 @@ struct Merger {
     hour: Option<i64>,
     frames: Option<FrameRange>,
     times: Option<(i64, i64)>,
+    /// The interval statistics of statements are summed up in, once there are
+    /// some.
+    statements_ms: Option<u64>,
+    thin_ms: Option<u64>,
 }
 
 /// The newest run of a session.
@@ -350,6 +354,8 @@ impl Merger {
             hour: None,
             frames: None,
             times: None,
+            statements_ms: None,
+            thin_ms: job.thin_ms,
         })
     }
 
@@ -374,6 +380,9 @@ impl Merger {
         if ticks {
             let (min, max) = self.times.unwrap_or((i64::MAX, i64::MIN));
             self.times = Some((min.min(part.min_ms()), max.max(part.max_ms())));
+        }
+        if part.rows(STATS) > 0 {
+            self.statements_ms = Some(self.thin_ms.unwrap_or(0));
         }
         self.copy(part)
     }
@@ -427,7 +436,7 @@ impl Merger {
             bytes,
             times: self.times,
             identity: self.identity,
-            statements_ms: Some(0),
+            statements_ms: self.statements_ms,
             left: Vec::new(),
         })
     }

@@ -297,6 +297,15 @@ fn planned(files: &[Stored], most: u64, waiting: &[u64]) -> Option<Vec<u64>> {
 }
 
 #[test]
+fn a_file_without_statistics_of_statements_says_so() {
+    let (storage, _) = sealed_files(21, 2, 30);
+    let merged = go(&storage, 2).unwrap().unwrap();
+    assert_eq!(merged.statements_ms, None);
+    let found = look(&storage, NODE).unwrap();
+    assert_eq!(found.stored[0].statements_ms, None);
+}
+
+#[test]
 fn a_day_is_merged_when_the_next_one_has_begun() {
     let mut files = vec![stored(1, 5, 1), stored(2, 5, 1), stored(4, 5, 1)];
     assert_eq!(planned(&files, 100, &[]), None);

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::log::{LogContents, LogDamage, LogHeader, read_log};
 use crate::part::{Identity, PartInfo};
 use crate::query::totals_write::Writer;
-use crate::schema::Schema;
+use crate::schema::{STATS, Schema};
 use crate::starts::Starts;
 use crate::storage::{Storage, read_all};
 use crate::table::Table;
@@ -30,6 +30,8 @@ pub struct Sealed {
     pub last_sequence: u64,
     /// Rows of table `run`.
     pub runs: usize,
+    /// It has statistics of statements.
+    pub has_statements: bool,
     /// Damage of the log; the sealed file has a marker for each.
     pub damage: Vec<LogDamage>,
     /// Bytes of a frame that was cut off.
@@ -77,6 +79,7 @@ pub(crate) fn convert(storage: &dyn Storage, number: u64, contents: LogContents)
         bytes: 0,
         last_sequence: contents.last_sequence,
         runs: 0,
+        has_statements: false,
         damage: contents.damage,
         torn_bytes: contents.torn_bytes,
         header: contents.header,
@@ -88,6 +91,7 @@ pub(crate) fn convert(storage: &dyn Storage, number: u64, contents: LogContents)
     mark_damage(&mut builder, &sealed.damage)?;
     if builder.has_rows() {
         sealed.runs = builder.run_rows();
+        sealed.has_statements = builder.rows(STATS) > 0;
         let frames = FrameRange {
             incarnation: sealed.header.incarnation,
             first: sealed.header.first_sequence,

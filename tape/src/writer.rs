@@ -599,7 +599,7 @@ impl Writer {
                         bytes: sealed.bytes,
                         times: has_ticks.then_some((info.min_ms, info.max_ms)),
                         identity: Some(info.identity),
-                        statements_ms: Some(info.statements_ms),
+                        statements_ms: sealed.has_statements.then_some(info.statements_ms),
                     });
                 }
             }
@@ -643,6 +643,11 @@ impl Writer {
             && space.is_none_or(|s| s.free >= self.settings.free_limit().saturating_add(bytes));
         self.merging = fits.then_some(job);
         self.merging.clone()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn stored_files(&self) -> &[Stored] {
+        &self.stored
     }
 
     fn thin_job(&self) -> Option<MergeJob> {

@@ -6,6 +6,7 @@ use crate::frame::Frame;
 use crate::memory::{Crash, MemoryStorage};
 use crate::merge::merge;
 use crate::part::Part;
+use crate::recover;
 use crate::seal::seal_log;
 use crate::storage::Storage;
 use crate::store::Store;

@@ -37,6 +37,19 @@ fn frames(drive: &mut Drive, frames: usize) {
 }
 
 #[test]
+fn a_log_without_statistics_of_statements_is_sealed_as_one() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(19));
+    frames(&mut drive, 700);
+    assert_eq!(drive.files(Kind::Sealed), [1]);
+    let sealed = drive.writer.stored_files().first().cloned();
+    // As the next start finds it.
+    let found = recover::look(&storage, NODE).unwrap();
+    assert_eq!(sealed.as_ref(), found.stored.first());
+    assert_eq!(sealed.unwrap().statements_ms, None);
+}
+
+#[test]
 fn a_log_that_leads_to_a_panic_stays_and_stops_nobody() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, sampler(17));
