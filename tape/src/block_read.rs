@@ -251,7 +251,8 @@ impl Shared {
         if let Some(known) = self.entries.get() {
             return Ok(known);
         }
-        let entries = sorted(self.footer_again()?.entries);
+        let of_all = |error: Error| error.of_group(self.bytes.path(), 0);
+        let entries = sorted(self.footer_again().map_err(of_all)?.entries);
         Ok(self.entries.get_or_init(|| entries))
     }
 
@@ -375,6 +376,13 @@ impl GroupSource {
         Some((group, def.id, def.columns.get(column)?.id))
     }
 
+    /// An error of a table's column, with the group it belongs to.
+    fn placed(&self, table: usize, error: Error) -> Error {
+        let def = self.shared.schema.tables.get(table);
+        let group = def.map_or(0, |def| self.place(def.id).0);
+        error.of_group(self.shared.bytes.path(), group)
+    }
+
     fn has_numbers(&self, table: usize, column: usize) -> bool {
         let def = self.shared.schema.tables.get(table);
         let column = def.and_then(|d| d.columns.get(column));
@@ -456,6 +464,30 @@ impl GroupSource {
         Some((data, entry.rows as usize))
     }
 
+    fn strings(&self, table: usize, column: usize) -> Result<Option<BytesColumn>> {
+        let Some(key) = self.key(table, column) else {
+            return Ok(None);
+        };
+        let shared = &self.shared;
+        if let Some(known) = shared.cache().strings.get(&key) {
+            return Ok(Some(known.clone()));
+        }
+        let Some(entry) = shared.column(key)? else {
+            return Ok(None);
+        };
+        if entry.coding != codec::STRINGS {
+            return Ok(None);
+        }
+        let at = |error: Error| error.at(shared.bytes.path()).offset(entry.offset);
+        self.check_rows(entry).map_err(at)?;
+        let data = shared.bytes.data(entry)?;
+        let strings = codec::decode_strings(&data, entry.plain_bytes, entry.rows as usize);
+        let strings: Strings = strings.map_err(at)?;
+        let column = BytesColumn(Arc::new(strings));
+        shared.cache().strings.insert(key, column.clone());
+        Ok(Some(column))
+    }
+
     fn check_rows(&self, entry: &Entry) -> Result<()> {
         let (_, rows) = self.place(entry.table);
         match entry.rows as usize == rows && rows <= MAX_ROWS {
@@ -532,6 +564,7 @@ impl Source for GroupSource {
             true => self.column(table, column, 0),
             false => Ok(None),
         }
+        .map_err(|error| self.placed(table, error))
     }
 
     fn ints_of(&self, table: usize, column: usize, rows: Range<usize>) -> Result<Option<Column>> {
@@ -539,29 +572,12 @@ impl Source for GroupSource {
             true => self.some(table, column, rows),
             false => Ok(None),
         }
+        .map_err(|error| self.placed(table, error))
     }
 
     fn bytes(&self, table: usize, column: usize) -> Result<Option<BytesColumn>> {
-        let Some(key) = self.key(table, column) else {
-            return Ok(None);
-        };
-        let shared = &self.shared;
-        if let Some(known) = shared.cache().strings.get(&key) {
-            return Ok(Some(known.clone()));
-        }
-        let Some(entry) = shared.column(key)? else {
-            return Ok(None);
-        };
-        if entry.coding != codec::STRINGS {
-            return Ok(None);
-        }
-        self.check_rows(entry)?;
-        let data = shared.bytes.data(entry)?;
-        let strings: Strings =
-            codec::decode_strings(&data, entry.plain_bytes, entry.rows as usize)?;
-        let column = BytesColumn(Arc::new(strings));
-        shared.cache().strings.insert(key, column.clone());
-        Ok(Some(column))
+        let read = self.strings(table, column);
+        read.map_err(|error| self.placed(table, error))
     }
 
     fn spans(&self, table: usize, column: usize) -> Option<Vec<Span>> {

@@ -35,6 +35,9 @@ pub struct Error {
     pub offset: Option<u64>,
     /// What the operating system said.
     pub os: Option<std::io::Error>,
+    /// The group of a damaged column of a sealed file; 0 where it belongs to
+    /// all groups.
+    pub(crate) group: Option<u32>,
 }
 
 /// Result with [`Error`].
@@ -49,6 +52,7 @@ impl Error {
             path: None,
             offset: None,
             os: None,
+            group: None,
         }
     }
 
@@ -70,6 +74,7 @@ impl Error {
             path: Some(path.to_path_buf()),
             offset: None,
             os: Some(error),
+            group: None,
         }
     }
 
@@ -77,6 +82,16 @@ impl Error {
     #[must_use]
     pub fn at(mut self, path: &Path) -> Self {
         self.path.get_or_insert_with(|| path.to_path_buf());
+        self
+    }
+
+    /// The same error of a column of a group, if it is damage.
+    #[must_use]
+    pub(crate) fn of_group(mut self, path: &Path, group: u32) -> Self {
+        if self.kind == Kind::Damaged {
+            self.group.get_or_insert(group);
+            return self.at(path);
+        }
         self
     }
 

@@ -58,6 +58,8 @@ pub struct Store {
     damage: Vec<Damage>,
     own_node: Option<u64>,
     apart: Vec<u64>,
+    /// The nodes there were before parts were left out.
+    all_nodes: Option<Vec<NodeInfo>>,
 }
 
 /// How often the directory is listed again when files vanish meanwhile.
@@ -201,6 +203,9 @@ impl Store {
 
     /// The nodes, the one with the newest tick first.
     pub fn nodes(&self) -> Vec<NodeInfo> {
+        if let Some(all) = &self.all_nodes {
+            return all.clone();
+        }
         let mut nodes: Vec<NodeInfo> = self.parts.iter().filter_map(node_info).collect();
         nodes.sort_by_key(|n| (std::cmp::Reverse(n.last_ms), n.id));
         nodes
@@ -232,6 +237,15 @@ impl Store {
             };
             *part = part.without_other_roles(oid, columns);
         }
+    }
+
+    /// Leaves out parts; returns what they were. Nodes stay known, so that the
+    /// same ones answer.
+    pub(crate) fn leave_out(&mut self, is_left_out: impl Fn(&Part) -> bool) -> Vec<PartInfo> {
+        self.all_nodes = Some(self.nodes());
+        let parts = self.parts.values_mut();
+        let left_out = parts.flat_map(|parts| parts.extract_if(.., |part| is_left_out(part)));
+        left_out.map(|part| part.info().clone()).collect()
     }
 
     /// The parts of a node by ascending ticks; none for an unknown one.

@@ -2,7 +2,7 @@
 
 use crate::reader::args::{self, Caller, Parsed};
 use crate::reader::output::write_error;
-use crate::reader::{execute, report as fail};
+use crate::reader::{execute, report as fail, warn};
 use crate::report::{Report, page, text};
 use clap::{Arg, ArgMatches, Command, FromArgMatches, ValueHint};
 use std::io::Write;
@@ -120,5 +120,11 @@ impl Sink for Document {
             self.0 = text;
         }
         Ok(())
+    }
+
+    fn notice(&mut self, notice: QueryError) {
+        if notice.severity() == "WARNING" {
+            warn(&notice);
+        }
     }
 }

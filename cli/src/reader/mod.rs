@@ -194,10 +194,19 @@ pub fn report(error: &QueryError) -> ExitCode {
     exit_code(error)
 }
 
+/// Says what an answer leaves out.
+pub fn warn(warning: &QueryError) {
+    let _ = std::io::stderr().write_all(told("warning", warning).as_bytes());
+}
+
 /// An error as people read it.
 fn lines(error: &QueryError) -> String {
+    told("error", error)
+}
+
+fn told(severity: &str, error: &QueryError) -> String {
     let lines = [
-        ("error", Some(&error.message)),
+        (severity, Some(&error.message)),
         ("detail", error.detail.as_ref()),
         ("hint", error.hint.as_ref()),
     ];

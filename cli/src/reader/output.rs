@@ -2,6 +2,7 @@
 
 use super::server::error_line;
 use super::time::copy_time;
+use super::warn;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Value, json};
@@ -69,7 +70,8 @@ impl<W: Write> Sink for Copy<W> {
     }
 
     fn notice(&mut self, notice: QueryError) {
-        let _ = io::stderr().write_all(error_line("NOTICE", &notice).as_bytes());
+        let line = error_line(notice.severity(), &notice);
+        let _ = io::stderr().write_all(line.as_bytes());
     }
 }
 
@@ -140,7 +142,10 @@ impl<W: Write> Sink for Json<W> {
 
     /// The array stays an array: what else is to be said is on standard error.
     fn notice(&mut self, notice: QueryError) {
-        let _ = writeln!(io::stderr(), "notice: {}", notice.message);
+        match notice.severity() {
+            "WARNING" => warn(&notice),
+            _ => drop(writeln!(io::stderr(), "notice: {}", notice.message)),
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 use super::output::write_error;
 use super::progress::rows_begin;
 use super::time::{table_time, zone_name};
+use super::warn;
 use jiff::tz::TimeZone;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -295,7 +296,10 @@ impl<W: Write> Sink for Table<W> {
     }
 
     fn notice(&mut self, notice: QueryError) {
-        self.notice = Some(notice.message);
+        match notice.severity() {
+            "WARNING" => warn(&notice),
+            _ => self.notice = Some(notice.message),
+        }
     }
 }
 

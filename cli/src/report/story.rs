@@ -11,9 +11,10 @@ pub fn sentences(report: &Report) -> Vec<String> {
     let part = report.part();
     let load = part.get("load");
     if load.text("source").as_deref() == Some("none") {
-        return vec![
-            "Nothing was observed in this window: the history has no sample of it.".to_string(),
-        ];
+        let nothing = "Nothing was observed in this window: the history has no sample of it.";
+        let mut story = vec![nothing.to_string()];
+        story.extend(damage_sentences(part));
+        return story;
     }
     let mut story = vec![load_sentence(part)];
     story.extend(before_sentence(part));
@@ -21,7 +22,17 @@ pub fn sentences(report: &Report) -> Vec<String> {
     story.extend(blocker_sentence(part));
     story.extend(change_sentence(part));
     story.extend(coverage_sentence(part));
+    story.extend(damage_sentences(part));
     story
+}
+
+/// What the report leaves out because it is damaged.
+fn damage_sentences(part: Part) -> impl Iterator<Item = String> {
+    let told = |damage: Part| {
+        let message = damage.shown("message");
+        format!("Damage: {message}. {}", damage.shown("detail"))
+    };
+    part.list("damage").into_iter().map(told)
 }
 
 fn load_sentence(part: Part) -> String {

@@ -1,6 +1,7 @@
 //! Errors of the query: an SQLSTATE, a primary line, a detail and a hint, so
 //! that a backend can report them as its own.
 
+use super::damage::{DATA_CORRUPTED, Place};
 use crate::error::Kind;
 use std::fmt;
 
@@ -26,6 +27,8 @@ pub struct QueryError {
     pub detail: Option<String>,
     /// What to do, a sentence.
     pub hint: Option<String>,
+    /// Damage that the question can be answered without.
+    pub(crate) place: Option<Box<Place>>,
 }
 
 /// Result with [`QueryError`].
@@ -39,6 +42,15 @@ impl QueryError {
             message: message.into(),
             detail: None,
             hint: None,
+            place: None,
+        }
+    }
+
+    /// How the server calls what is said beside an answer.
+    pub fn severity(&self) -> &'static str {
+        match self.sqlstate.starts_with("00") {
+            true => "NOTICE",
+            false => "WARNING",
         }
     }
 
@@ -90,13 +102,23 @@ impl From<crate::Error> for QueryError {
             .is_some_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied);
         let sqlstate = match error.kind {
             _ if refused => INSUFFICIENT_PRIVILEGE,
-            Kind::Damaged => "XX001",
+            Kind::Damaged => DATA_CORRUPTED,
             Kind::Version => "0A000",
             Kind::NotFound => "58P01",
             Kind::NoSpace => "53100",
             _ => "58030",
         };
-        QueryError::new(sqlstate, error.to_string())
+        let place = error.path.as_ref().zip(error.group);
+        let place = place.map(|(file, group)| Place {
+            file: file.clone(),
+            group,
+            offset: error.offset,
+            reason: error.message.clone(),
+        });
+        QueryError {
+            place: place.map(Box::new),
+            ..QueryError::new(sqlstate, error.to_string())
+        }
     }
 }
 

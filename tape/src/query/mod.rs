@@ -14,6 +14,9 @@ mod cancel_tests;
 mod cells;
 mod coder;
 mod cube;
+pub(crate) mod damage;
+#[cfg(test)]
+mod damage_tests;
 mod dimension;
 mod error;
 pub mod filter;
@@ -48,6 +51,7 @@ pub use spec::{Field, Sink, Spec, Type, Value};
 pub use text::{decode, without_nul};
 
 use crate::store::Store;
+use damage::Damage;
 use std::sync::atomic::AtomicBool;
 
 /// Answers `spec` with the function `name`: rows go to `sink`. Setting
@@ -64,34 +68,79 @@ pub fn run(
     sink: &mut dyn Sink,
 ) -> QueryResult<()> {
     plan::check_range(spec)?;
-    let call = functions::Call {
-        spec,
-        store,
-        cancel,
-    };
     let function = find(name)?;
-    let mut counted = Counted { sink, rows: false };
-    (function.run)(&call, &mut counted)?;
-    if !counted.rows
-        && let Some(notice) = functions::notice(function, &call)?
-    {
-        sink.notice(notice);
-    }
+    let spec = &Spec {
+        damage: Damage::default(),
+        ..spec.clone()
+    };
+    let mut rows = Deferred {
+        sink,
+        fields: Vec::new(),
+        rows: false,
+    };
+    let mut without: Option<Store> = None;
+    let notice = loop {
+        let call = functions::Call {
+            spec,
+            store: without.as_ref().unwrap_or(store),
+            cancel,
+        };
+        match attempt(function, &call, &mut rows) {
+            Err(error) if error.place.is_some() && !rows.rows => {
+                let _ = spec.damage.pass::<()>(Err(error.clone()));
+                without = Some(spec.damage.leave_out(call.store).ok_or(error)?);
+            }
+            done => break done?,
+        }
+    };
+    rows.begin_now()?;
+    spec.damage
+        .warnings()
+        .into_iter()
+        .chain(notice)
+        .for_each(|notice| rows.sink.notice(notice));
     Ok(())
 }
 
-/// Knows whether there were rows.
-struct Counted<'a> {
+/// Runs a function; returns what is said of an answer without rows.
+fn attempt(
+    function: &Function,
+    call: &functions::Call,
+    rows: &mut Deferred,
+) -> QueryResult<Option<QueryError>> {
+    (function.run)(call, rows)?;
+    call.spec.damage.check()?;
+    match rows.rows {
+        true => Ok(None),
+        false => functions::notice(function, call),
+    }
+}
+
+/// Begins an answer with its first row, or at its end: until then it can begin
+/// again.
+struct Deferred<'a> {
     sink: &'a mut dyn Sink,
+    fields: Vec<Field>,
     rows: bool,
 }
 
-impl Sink for Counted<'_> {
+impl Deferred<'_> {
+    fn begin_now(&mut self) -> QueryResult<()> {
+        match self.rows {
+            true => Ok(()),
+            false => self.sink.begin(&self.fields),
+        }
+    }
+}
+
+impl Sink for Deferred<'_> {
     fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        self.sink.begin(fields)
+        self.fields = fields.to_vec();
+        Ok(())
     }
 
     fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        self.begin_now()?;
         self.rows = true;
         self.sink.row(values)
     }

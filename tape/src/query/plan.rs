@@ -191,10 +191,12 @@ impl Selection {
         for part in parts {
             let view = View::new(part, spec.decode).canceled_by(cancel);
             view.check_cancel()?;
-            for (class, event) in wait_events(&view)? {
+            let events = spec.damage.pass(wait_events(&view))?;
+            for (class, event) in events.into_iter().flatten() {
                 known.extend(pg::wait_key(class.as_deref(), event.as_deref()));
             }
         }
+        spec.damage.check()?;
         for item in items {
             qualify(item, &known)?;
         }

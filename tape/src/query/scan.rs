@@ -221,7 +221,8 @@ impl<'a> Scan<'a> {
         let work = || -> QueryResult<Sums> {
             let mut worker = Worker::new(self, question);
             while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
-                worker.add(piece)?;
+                let damage = &self.spec.damage;
+                damage.pass(worker.add(piece))?;
                 worker.check_memory()?;
                 if let Some(progress) = self.spec.progress {
                     progress(before + done.fetch_add(1, Ordering::Relaxed) + 1, all);
@@ -233,6 +234,7 @@ impl<'a> Scan<'a> {
         };
         let threads = self.spec.threads.clamp(1, pieces.len().max(1));
         let total = on_threads(threads, work)?;
+        self.spec.damage.check()?;
         Ok((
             total,
             left.into_inner().unwrap_or_else(PoisonError::into_inner),

@@ -1,6 +1,7 @@
 //! What is asked, and where the answer goes.
 
 use super::bucket::Zone;
+use super::damage::Damage;
 use super::error::{QueryError, QueryResult};
 use crate::schema::Schema;
 
@@ -67,6 +68,8 @@ pub struct Spec<'a> {
     pub threads: usize,
     /// Turns bytes in an encoding (PostgreSQL id) into text.
     pub decode: fn(i64, &[u8]) -> String,
+    /// What was found damaged; of each question anew.
+    pub(crate) damage: Damage,
 }
 
 /// Cells of so many keys are quicker than another pass.
@@ -105,6 +108,7 @@ impl<'a> Spec<'a> {
             progress: None,
             threads: 1,
             decode: super::text::decode,
+            damage: Damage::default(),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! that the others of that interval are all there are.
 
 use super::bucket::Buckets;
+use super::damage::Damage;
 use super::dimension::View;
 use super::error::{QueryError, QueryResult};
 use super::filter::Filter;
@@ -99,6 +100,8 @@ pub struct Stats<'a> {
     pub filters: Filters,
     /// Text of bytes.
     pub decode: fn(i64, &[u8]) -> String,
+    /// What was found damaged.
+    pub damage: &'a Damage,
     /// Set when the query shall end.
     pub cancel: &'a AtomicBool,
 }
@@ -129,11 +132,13 @@ impl Stats<'_> {
             if self.cancel.load(Ordering::Relaxed) {
                 return Err(QueryError::canceled());
             }
-            if self.meets(part)? {
-                self.add_part(part, buckets, &mut number, &mut found)?;
+            if self.damage.pass(self.meets(part))? == Some(true) {
+                let added = self.add_part(part, buckets, &mut number, &mut found);
+                self.damage.pass(added)?;
                 part.release();
             }
         }
+        self.damage.check()?;
         Ok(found)
     }
 

@@ -2,6 +2,7 @@
 
 use super::dimension::View;
 use super::error::QueryResult;
+use super::spec::Spec;
 use crate::part::Part;
 use std::collections::HashMap;
 
@@ -59,15 +60,15 @@ pub struct Texts {
 impl Texts {
     /// Looks up `wanted` in all `near` parts, and in `far` ones as long as a
     /// text is missing. With an owner only texts that this role ran are taken.
+    /// Damaged ones are left out: a lost text loses no row.
     pub fn find<'a>(
         wanted: impl IntoIterator<Item = TextKey>,
         near: impl IntoIterator<Item = &'a Part>,
         far: impl IntoIterator<Item = &'a Part>,
-        decode: fn(i64, &[u8]) -> String,
-        owner: Option<&str>,
+        spec: &Spec,
     ) -> QueryResult<Texts> {
         let mut texts = Texts::default();
-        texts.find_more(wanted, near, far, decode, owner)?;
+        texts.find_more(wanted, near, far, spec)?;
         Ok(texts)
     }
 
@@ -77,9 +78,12 @@ impl Texts {
         wanted: impl IntoIterator<Item = TextKey>,
         near: impl IntoIterator<Item = &'a Part>,
         far: impl IntoIterator<Item = &'a Part>,
-        decode: fn(i64, &[u8]) -> String,
-        owner: Option<&str>,
+        spec: &Spec,
     ) -> QueryResult<()> {
+        let collect = |wanted: &mut Found, part| {
+            let found = collect(wanted, &View::new(part, spec.decode), spec.owner.as_deref());
+            spec.damage.without_texts(found)
+        };
         let new = wanted
             .into_iter()
             .filter(|key| !self.found.contains_key(key));
@@ -93,13 +97,13 @@ impl Texts {
                 {
                     continue;
                 }
-                collect(&mut new, &View::new(part, decode), owner)?;
+                collect(&mut new, part)?;
             }
             for part in far {
                 if new.values().all(|found| !found.is_empty()) {
                     break;
                 }
-                collect(&mut new, &View::new(part, decode), owner)?;
+                collect(&mut new, part)?;
             }
         }
         self.found.extend(new);

@@ -115,8 +115,7 @@ pub fn query_texts(scan: &Scan, keys: impl IntoIterator<Item = Id>) -> QueryResu
         ids.map(TextKey::Query),
         scan.parts.iter().copied(),
         scan.others.iter().rev().copied(),
-        scan.spec.decode,
-        scan.spec.owner.as_deref(),
+        scan.spec,
     )
 }
 

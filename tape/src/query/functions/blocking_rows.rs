@@ -252,8 +252,7 @@ impl Facts {
         let wanted: Vec<TextKey> = self.sessions.values().filter_map(|f| f.text).collect();
         let near = scan.parts.iter().rev().copied();
         let far = scan.others.iter().rev().copied();
-        let owner = scan.spec.owner.as_deref();
-        self.texts = Texts::find(wanted, near, far, scan.spec.decode, owner)?;
+        self.texts = Texts::find(wanted, near, far, scan.spec)?;
         Ok(())
     }
 }

@@ -56,8 +56,10 @@ fn observed(call: &Call, window: Window) -> QueryResult<Observed> {
     let buckets = Buckets::whole(window.since, window.until);
     let mut observed = Observed::default();
     for node in nodes(call.spec, call.store)? {
-        for part in call.store.parts(node).filter(|part| window.meets(part)) {
-            Ticks::read(part, &buckets, &mut observed)?;
+        let parts = call.store.parts(node).filter(|part| window.meets(part));
+        for part in parts.filter(|part| !call.spec.damage.has_left_out(part)) {
+            let read = Ticks::read(part, &buckets, &mut observed);
+            call.spec.damage.leave(part, read)?;
         }
     }
     Ok(observed)

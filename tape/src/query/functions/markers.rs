@@ -113,9 +113,11 @@ fn read(call: &Call, window: Window) -> QueryResult<Vec<Marker>> {
             if call.cancel.load(Ordering::Relaxed) {
                 return Err(QueryError::canceled());
             }
-            read_part(call, part, window, &mut markers)?;
+            let read = read_part(call, part, window, &mut markers);
+            call.spec.damage.pass(read)?;
         }
     }
+    call.spec.damage.check()?;
     Ok(markers)
 }
 

@@ -22,7 +22,7 @@ mod summary;
 mod timeline;
 mod top;
 
-pub use answer::civil;
+pub use answer::{civil, time_text};
 pub use empty::notice;
 pub use statements_history::FILTERS as STATEMENT_FILTERS;
 

@@ -6,7 +6,7 @@ use super::answer::source;
 use super::report_compat::compat;
 use super::{Argument, Call, Function, Said, aas, find, markers, timeline};
 use crate::query::bucket::{DAY, HOUR, SECOND};
-use crate::query::error::QueryResult;
+use crate::query::error::{QueryError, QueryResult};
 use crate::query::json::{Object, array, quote, value};
 use crate::query::plan::{Window, moment};
 use crate::query::spec::{Field, Sink, Spec, Type, Value};
@@ -142,6 +142,16 @@ impl Rows {
     }
 }
 
+/// What is left out because it is damaged.
+fn warning(warning: &QueryError) -> String {
+    let mut object = Object::default();
+    object.put("message", &quote(&warning.message)).put(
+        "detail",
+        &quote(warning.detail.as_deref().unwrap_or_default()),
+    );
+    object.json()
+}
+
 impl Report<'_> {
     /// Asks a function about a window; `change` adds its arguments.
     fn ask(&self, name: &str, window: Window, change: impl FnOnce(&mut Spec)) -> QueryResult<Rows> {
@@ -250,6 +260,10 @@ impl Report<'_> {
             .put("changes", &self.changes(before)?)
             .put("markers", &markers.json(&[]))
             .put("compat", &compat(self.call, self.window)?);
+        let warnings = self.call.spec.damage.warnings();
+        if !warnings.is_empty() {
+            report.put("damage", &array(warnings.iter().map(warning)));
+        }
         Ok(report.json())
     }
 

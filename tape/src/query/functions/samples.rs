@@ -78,7 +78,12 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
             break;
         }
         scan.check_cancel()?;
-        let page = Page::read(&scan, scan.parts[index], &whole, left)?;
+        let part = scan.parts[index];
+        let page = Page::read(&scan, part, &whole, left);
+        let Some(page) = call.spec.damage.leave(part, page)? else {
+            part.release();
+            continue;
+        };
         left -= page.rows.len();
         page.find_texts(&scan, index, &mut texts)?;
         for (count, row) in page.rows.iter().enumerate() {
@@ -87,7 +92,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
             }
             sink.row(page.values(*row, &texts)?)?;
         }
-        scan.parts[index].release();
+        part.release();
     }
     Ok(())
 }
@@ -211,6 +216,8 @@ impl<'a> Page<'a> {
             rows.extend(wanted.map(|tick| (tick, runs.row(piece) as u32)));
         });
         let columns = Columns::read(part, &ticks)?;
+        // Rows are written while names are looked up: these must be whole.
+        view.name(1)?;
         let sessions = columns.run.column("session");
         let pid = |row: u32| columns.session.field("pid", sessions[row as usize]);
         rows.sort_by_cached_key(|(tick, row)| (Reverse(*tick), pid(*row), *row));
@@ -233,13 +240,7 @@ impl<'a> Page<'a> {
         let rest = rest
             .chain(scan.others.iter().rev())
             .chain(scan.parts.iter().skip(index + 1));
-        texts.find_more(
-            wanted,
-            near,
-            rest.copied(),
-            scan.spec.decode,
-            scan.spec.owner.as_deref(),
-        )
+        texts.find_more(wanted, near, rest.copied(), scan.spec)
     }
 
     fn text_key(&self, row: u32) -> Option<TextKey> {

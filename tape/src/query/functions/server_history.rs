@@ -95,11 +95,12 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
                 return Err(QueryError::canceled());
             }
             if history.may_have(part) {
-                history.read(part)?;
+                call.spec.damage.pass(history.read(part))?;
                 part.release();
             }
         }
     }
+    call.spec.damage.check()?;
     sink.begin(FIELDS)?;
     let rows = std::mem::take(&mut history.sums);
     rows.iter()

@@ -106,19 +106,22 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let whole = Buckets::new(window.since, window.until, window.length(), None, 2)?;
     for part in 0..scan.parts.len() {
         scan.check_cancel()?;
-        lives.weigh(&scan, part, &whole)?;
+        let weighed = lives.weigh(&scan, part, &whole);
+        call.spec.damage.pass(weighed)?;
         scan.release(part);
     }
+    call.spec.damage.check()?;
     let ranks = lives.keep(most);
     for part in 0..scan.parts.len() {
         scan.check_cancel()?;
-        lives.read(&scan, part, &whole, &ranks)?;
+        let read = lives.read(&scan, part, &whole, &ranks);
+        call.spec.damage.pass(read)?;
         scan.release(part);
     }
+    call.spec.damage.check()?;
     let wanted = lives.doings.iter().filter_map(|doing| doing.text);
     let (near, far) = (scan.parts.iter().rev(), scan.others.iter().rev());
-    let owner = call.spec.owner.as_deref();
-    let texts = Texts::find(wanted, near.copied(), far.copied(), call.spec.decode, owner)?;
+    let texts = Texts::find(wanted, near.copied(), far.copied(), call.spec)?;
     let complete = is_complete(&scan);
     let gaps = lives
         .clocks

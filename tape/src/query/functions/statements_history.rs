@@ -219,6 +219,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
         counters: all.iter().filter(|c| order.needs(c)).cloned().collect(),
         filters: filters(spec)?,
         decode: spec.decode,
+        damage: &spec.damage,
         cancel: call.cancel,
     };
     let ranked = rank(call, &stats, &whole, &order)?;
@@ -356,8 +357,7 @@ fn texts(call: &Call, window: Window, keys: &[EntryKey]) -> QueryResult<Texts> {
         wanted.map(TextKey::Query),
         near,
         far.into_iter().rev(),
-        spec.decode,
-        spec.owner.as_deref(),
+        spec,
     )
 }
 

@@ -70,7 +70,8 @@ fn times(call: &Call, parts: &[&Part]) -> QueryResult<Rows> {
     let hour = Buckets::new(now - HOUR, now, HOUR, None, 2)?;
     let mut observed = Observed::default();
     for part in with_ticks().filter(|p| p.max_ms() * 1000 >= now - HOUR) {
-        Ticks::read(part, &hour, &mut observed)?;
+        let read = Ticks::read(part, &hour, &mut observed);
+        call.spec.damage.leave(part, read)?;
     }
     let percent = observed.total().percent(HOUR).map(|p| {
         let rounded = p.round4();

@@ -50,13 +50,13 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let (whole, waits, queries, databases) = (next(), next(), next(), next());
     let cells = whole.into_iter().next().map_or(Cells::default(), |k| k.1);
 
+    let gaps = markers::gaps(call, window)?;
     sink.begin(FIELDS)?;
     let mut put =
         |metric: String, value: Value| sink.row(vec![Value::Text(metric), text_of(value)]);
     for (metric, value) in headline(&scanned, window, &cells) {
         put(metric.to_string(), value)?;
     }
-    let gaps = markers::gaps(call, window)?;
     let active = databases.iter().filter(|d| d.0 != NULL).count();
     put("databases_active".to_string(), Value::Int(active as i64))?;
     for (rank, (since, until, cause)) in gaps.iter().take(SHOWN).enumerate() {

@@ -1,0 +1,237 @@
+//! What a question leaves out because it is damaged. A group one of whose
+//! columns cannot be read is left out of the whole question: whatever else was
+//! read of it is thrown away and the question begins again, so that its time
+//! counts as unobserved and no answer holds half of it. The answer says so.
+
+use super::error::{QueryError, QueryResult};
+use super::functions::time_text;
+use crate::part::{Part, PartInfo};
+use crate::store::Store;
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// SQLSTATE of damage.
+pub const DATA_CORRUPTED: &str = "XX001";
+/// Most places that a warning names.
+const NAMED: usize = 5;
+
+/// Where a file is damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: PathBuf,
+    /// The group of the column; 0 where all groups of the file have it in
+    /// common.
+    pub group: u32,
+    /// Where in the file, if that is known.
+    pub offset: Option<u64>,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// A damaged place, and which groups were left out because of it.
+struct Lost {
+    place: Place,
+    groups: Vec<PartInfo>,
+}
+
+/// What was found damaged, by any thread.
+#[derive(Clone, Default)]
+pub struct Damage(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    /// What the question must begin again without.
+    met: Vec<QueryError>,
+    groups: Vec<Lost>,
+    /// Files and numbers of those groups.
+    left_out: HashSet<(Arc<PathBuf>, u32)>,
+    /// Texts of queries that could not be looked up.
+    texts: Vec<Place>,
+}
+
+impl Damage {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Goes on behind damage, so that one pass finds all there is:
+    /// [`Damage::check`] must follow before anything is answered.
+    pub fn pass<T>(&self, result: QueryResult<T>) -> QueryResult<Option<T>> {
+        match result {
+            Err(error) if error.place.is_some() => {
+                self.known().met.push(error);
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+
+    /// Ends what has met damage.
+    pub fn check(&self) -> QueryResult<()> {
+        let first = self.known().met.first().cloned();
+        first.map_or(Ok(()), Err)
+    }
+
+    /// Leaves out one part alone, of which nothing was used yet.
+    pub fn leave<T>(&self, part: &Part, result: QueryResult<T>) -> QueryResult<Option<T>> {
+        match result {
+            Err(QueryError {
+                place: Some(place), ..
+            }) => {
+                self.add(*place, vec![part.info().clone()]);
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+
+    /// Does without the texts of a part.
+    pub fn without_texts(&self, result: QueryResult<()>) -> QueryResult<()> {
+        match result {
+            Err(QueryError {
+                place: Some(place), ..
+            }) => {
+                let mut known = self.known();
+                if !known.texts.contains(&place) {
+                    known.texts.push(*place);
+                }
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// The damage that was met, once.
+    fn take_met(&self) -> Vec<Place> {
+        let met = std::mem::take(&mut self.known().met);
+        let places = met.into_iter().filter_map(|error| error.place);
+        let mut places: Vec<Place> = places.map(|place| *place).collect();
+        places.sort_by(|a, b| (&a.file, a.group, a.offset).cmp(&(&b.file, b.group, b.offset)));
+        places.dedup_by(|a, b| (&a.file, a.group) == (&b.file, b.group));
+        places
+    }
+
+    /// Notes the groups that were left out because of a place.
+    pub fn add(&self, place: Place, mut groups: Vec<PartInfo>) {
+        let known = &mut *self.known();
+        groups.retain(|info| known.left_out.insert((info.file.clone(), info.group)));
+        match known.groups.last_mut() {
+            _ if groups.is_empty() => (),
+            Some(last) if last.place == place => last.groups.extend(groups),
+            _ => known.groups.push(Lost { place, groups }),
+        }
+    }
+
+    /// A part was left out.
+    pub fn has_left_out(&self, part: &Part) -> bool {
+        let info = part.info();
+        let known = self.known();
+        !known.left_out.is_empty() && known.left_out.contains(&(info.file.clone(), info.group))
+    }
+
+    /// The history without the groups whose damage was met; `None` when there
+    /// is nothing to leave out.
+    pub fn leave_out(&self, store: &Store) -> Option<Store> {
+        let places = self.take_met();
+        let keys = places
+            .iter()
+            .map(|place| (place.file.as_path(), place.group));
+        let index: HashMap<(&Path, u32), usize> = keys.zip(0..).collect();
+        let find = |info: &PartInfo| {
+            let mut groups = [info.group, 0].into_iter();
+            groups.find_map(|group| index.get(&(info.file.as_path(), group)).copied())
+        };
+        let mut store = store.clone();
+        let left_out = store.leave_out(|part| find(part.info()).is_some());
+        let mut groups = vec![Vec::new(); places.len()];
+        for info in left_out {
+            groups[find(&info)?].push(info);
+        }
+        let is_less = groups.iter().any(|groups| !groups.is_empty());
+        for (place, groups) in places.into_iter().zip(groups) {
+            self.add(place, groups);
+        }
+        is_less.then_some(store)
+    }
+
+    /// What an answer has to say.
+    pub fn warnings(&self) -> Vec<QueryError> {
+        let known = self.known();
+        let mut warnings = Vec::new();
+        let groups: usize = known.groups.iter().map(|lost| lost.groups.len()).sum();
+        if groups > 0 {
+            let message = match groups {
+                1 => "a damaged group of the history was left out".to_string(),
+                _ => format!("{groups} damaged groups of the history were left out"),
+            };
+            let told = listed(known.groups.iter().map(Lost::told));
+            let counts = "This time counts as unobserved.";
+            warnings.push(warning(message, format!("{told} {counts}")));
+        }
+        if !known.texts.is_empty() {
+            let message = "texts of queries could not be read".to_string();
+            warnings.push(warning(message, listed(known.texts.iter().map(told))));
+        }
+        warnings
+    }
+}
+
+fn warning(message: String, detail: String) -> QueryError {
+    QueryError::new(DATA_CORRUPTED, message)
+        .detail(detail)
+        .hint("Run \"tacho inspect\" on the directory of the history; with --repair it writes what can be read to another one.")
+}
+
+/// The first of some sentences, and how many there are more.
+fn listed(sentences: impl ExactSizeIterator<Item = String>) -> String {
+    let more = sentences.len().saturating_sub(NAMED);
+    let mut text = sentences.take(NAMED).collect::<Vec<String>>().join(" ");
+    if more > 0 {
+        let _ = write!(text, " There are {more} more places.");
+    }
+    text
+}
+
+/// `File "0000000001.tape": damaged chunk at offset 7.`
+fn told(place: &Place) -> String {
+    let name = place.file.file_name().unwrap_or(place.file.as_os_str());
+    let mut text = format!("File \"{}\": {}", name.to_string_lossy(), place.reason);
+    if let Some(offset) = place.offset {
+        let _ = write!(text, " at offset {offset}");
+    }
+    text.push('.');
+    text
+}
+
+impl Lost {
+    /// The same with the groups, their ticks and times.
+    fn told(&self) -> String {
+        let mut text = told(&self.place);
+        match &self.groups[..] {
+            [one] => {
+                let _ = write!(text, " Left out is group {}", one.group);
+            }
+            several => {
+                let _ = write!(text, " Left out are {} groups", several.len());
+            }
+        }
+        let with_ticks = || self.groups.iter().filter(|g| g.first_tick <= g.last_tick);
+        let first = with_ticks().min_by_key(|g| g.first_tick);
+        let last = with_ticks().max_by_key(|g| g.last_tick);
+        if let (Some(first), Some(last)) = (first, last) {
+            let _ = write!(
+                text,
+                ", ticks {} to {}, {} to {}",
+                first.first_tick,
+                last.last_tick,
+                time_text(first.min_ms.saturating_mul(1000)),
+                time_text(last.max_ms.saturating_mul(1000))
+            );
+        }
+        text.push('.');
+        text
+    }
+}

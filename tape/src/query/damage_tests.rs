@@ -1,0 +1,352 @@
+//! Every column of a sealed file is damaged in turn, and every function asked:
+//! the answer is that of the history without the groups whose column it is, or
+//! of the whole where the column is not needed, and it says which.
+
+use super::{Field, QueryError, QueryResult, Sink, Spec, Value, list, run};
+use crate::block::{CHUNK_BYTES, COLUMN, Entry, FrameRange};
+use crate::block_read::{BlockFile, Schemas};
+use crate::build::PartBuilder;
+use crate::directory::{Kind, Numbers, file_name};
+use crate::memory::MemoryStorage;
+use crate::part::{Identity, Part};
+use crate::schema::{ColumnType, RUN, STATS, Schema};
+use crate::seal::SealedFile;
+use crate::storage::Storage;
+use crate::store::Store;
+use crate::testing::stats_schema;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+const NODE: u64 = 7;
+/// First slot, ms; groups are an hour apart.
+const BEGIN_MS: i64 = 1_790_000_040_000;
+const HOUR_MS: i64 = 3_600_000;
+const BEHIND_MS: i64 = BEGIN_MS + 4 * HOUR_MS;
+/// Ticks of a group.
+const TICKS: i64 = 20;
+
+/// A row of any table: what is not given depends on `seed`.
+fn row(b: &mut PartBuilder, table: &str, seed: i64, given: &[(&str, i64)]) -> i64 {
+    let schema = b.schema();
+    let columns = schema.table(table).unwrap().columns.iter();
+    let open = columns.filter(|c| c.name != "id" && given.iter().all(|(name, _)| *name != c.name));
+    let mut values = given.to_vec();
+    let mut strings: Vec<(&str, &[u8])> = Vec::new();
+    for (number, column) in open.enumerate() {
+        let value = seed * 7 + number as i64;
+        match column.ty {
+            ColumnType::Bytes => strings.push((&column.name, b"select of a text")),
+            ColumnType::Name => {
+                let name = b.name(&format!("name {}", value % 5)).unwrap();
+                values.push((&column.name, name));
+            }
+            ColumnType::Enum => values.push((&column.name, 1 + value % 2)),
+            ColumnType::Ref => (),
+            ColumnType::Time => values.push((&column.name, BEGIN_MS + value)),
+            _ => values.push((&column.name, 1 + value % 90)),
+        }
+    }
+    match schema.is_dictionary(schema.index(table).unwrap()) && strings.is_empty() {
+        true => b.intern(table, &values).unwrap(),
+        false => b.row_bytes(table, &values, &strings).unwrap(),
+    }
+}
+
+/// Rows of every kind in the hour with a number.
+fn fill(b: &mut PartBuilder, hour: i64) {
+    let dictionary = |b: &mut PartBuilder, table: &str| -> Vec<i64> {
+        (0..4).map(|n| row(b, table, n + hour, &[])).collect()
+    };
+    let (sessions, waits) = (dictionary(b, "session"), dictionary(b, "wait"));
+    let (statements, entries) = (dictionary(b, "statement"), dictionary(b, "entry"));
+    for tick in 1 + hour * 1_000..=TICKS + hour * 1_000 {
+        let slot = BEGIN_MS + hour * HOUR_MS + tick % 1_000 * 1_000;
+        let of_tick = [
+            ("tick", tick),
+            ("slot_time", slot),
+            ("taken_at", slot + tick % 7),
+            ("interval_ms", 1_000),
+            ("status", 1),
+        ];
+        row(b, "tick", tick, &of_tick);
+        row(b, "count", tick, &[("at", tick)]);
+        for (number, session) in sessions.iter().enumerate() {
+            let kind = ((tick / 3) as usize + number) % 4;
+            let values = [
+                ("wait", if number == 3 { 0 } else { waits[kind] }),
+                ("cpu", i64::from(number == 3)),
+                ("state", 1),
+                ("statement", statements[kind]),
+                ("query_start", slot - 90 * number as i64),
+                ("xact_start", slot - 100 * number as i64),
+                ("state_change", slot - 50),
+                ("xmin", 5 + tick / 2),
+                ("xid", 7 + tick / 4),
+                ("progress_command", kind as i64 % 2),
+                ("progress_relation", kind as i64),
+                ("marked", i64::from(number == 2 && kind == 1)),
+                (
+                    "blocked_by",
+                    if kind == 0 {
+                        sessions[(number + 1) % 4]
+                    } else {
+                        0
+                    },
+                ),
+            ];
+            b.sample(tick as u64, *session, &values).unwrap();
+        }
+        let pair = [
+            sessions[tick as usize % 4],
+            sessions[(tick as usize + 1) % 4],
+        ];
+        row(
+            b,
+            "lock",
+            tick,
+            &[("at", tick), ("waiter", pair[0]), ("blocker", pair[1])],
+        );
+        for table in ["server", "server_database", "server_replica", "server_slot"] {
+            if tick % 5 == 0 && b.schema().table(table).is_some() {
+                row(
+                    b,
+                    table,
+                    tick,
+                    &[("time", slot), ("elapsed_ms", 5_000)][..match table {
+                        "server" => 2,
+                        _ => 1,
+                    }],
+                );
+            }
+        }
+        let entry = if tick % 5 == 0 {
+            0
+        } else {
+            entries[tick as usize % 4]
+        };
+        row(
+            b,
+            STATS,
+            tick,
+            &[("time", slot), ("elapsed_ms", 1_000), ("entry", entry)],
+        );
+        if tick % 9 == 0 {
+            row(
+                b,
+                "marker",
+                tick,
+                &[("time", slot), ("since", slot - 5_000), ("until", slot)],
+            );
+        }
+    }
+    for number in 0..4 {
+        row(b, "text", number, &[("encoding", 6)]);
+    }
+}
+
+/// Two files of two groups each.
+fn history() -> MemoryStorage {
+    let storage = MemoryStorage::new();
+    let identity = Identity {
+        node: NODE,
+        ..Identity::default()
+    };
+    for number in 0..2 {
+        let mut b = PartBuilder::new(Arc::new(catalog().clone())).unwrap();
+        let numbers = Numbers::one(number as u64 + 1);
+        let file = SealedFile::create(&storage, numbers, b.schema(), identity.clone());
+        let mut file = file.unwrap();
+        for hour in [2 * number, 2 * number + 1] {
+            fill(&mut b, hour);
+            file.group(&mut b, FrameRange::default()).unwrap();
+        }
+        file.finish(&storage, b).unwrap();
+    }
+    storage
+}
+
+/// Rows as text, and what else was said.
+#[derive(Clone, Default, PartialEq, Eq)]
+struct Answer {
+    text: String,
+    notices: Vec<QueryError>,
+}
+
+impl Sink for Answer {
+    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
+        assert_eq!(self.text, "", "an answer begins once");
+        let _ = writeln!(self.text, "{fields:?}");
+        Ok(())
+    }
+
+    fn row(&mut self, row: Vec<Value>) -> QueryResult<()> {
+        let _ = writeln!(self.text, "{row:?}");
+        Ok(())
+    }
+
+    fn notice(&mut self, notice: QueryError) {
+        self.notices.push(notice);
+    }
+}
+
+fn catalog() -> &'static Schema {
+    static CATALOG: OnceLock<Schema> = OnceLock::new();
+    CATALOG.get_or_init(stats_schema)
+}
+
+/// A question about all of a history.
+type Question = (&'static str, Option<&'static str>, bool);
+
+/// Every function; `top` by dimensions of all kinds, with totals and without.
+fn questions() -> Vec<Question> {
+    let names = list().iter().map(|f| f.name).filter(|n| *n != "top");
+    let mut all: Vec<Question> = names.map(|name| (name, None, true)).collect();
+    for dimension in ["wait_event", "query_id", "username", "root_blocker", "pid"] {
+        all.extend([
+            ("top", Some(dimension), true),
+            ("top", Some(dimension), false),
+        ]);
+    }
+    all
+}
+
+fn ask(store: &Store, (name, dimension, totals): Question) -> Answer {
+    let mut spec = Spec::new(catalog(), 1_000 * BEHIND_MS);
+    spec.since_us = Some(1_000 * BEGIN_MS);
+    spec.until_us = Some(1_000 * BEHIND_MS);
+    spec.bucket_us = Some(3_600_000_000);
+    if name == "compare" {
+        spec.before = (spec.since_us, spec.until_us);
+    }
+    spec.node = Some(format!("{NODE:016x}"));
+    spec.dimension = dimension.map(str::to_string);
+    spec.scope = (name == "samples").then(|| "all".to_string());
+    (spec.totals, spec.threads) = (totals, 2);
+    let mut answer = Answer::default();
+    let done = run(name, &spec, store, &AtomicBool::new(false), &mut answer);
+    done.unwrap_or_else(|error| panic!("{name} {dimension:?}: {error:?}"));
+    // A report ends with what it leaves out.
+    if let Some(at) = answer.text.find(", \\\"damage\\\": ") {
+        assert!(
+            answer
+                .notices
+                .iter()
+                .any(|n| answer.text[at..].contains(&n.message))
+        );
+        answer.text.truncate(at);
+        answer.text.push_str("}\")]\n");
+    }
+    answer
+}
+
+/// The columns of a file but those of its first group; of the many alike,
+/// which are counters, a tenth.
+fn columns(storage: &MemoryStorage, name: &str) -> Vec<Entry> {
+    let file = storage.open(name).unwrap();
+    let block = BlockFile::open(file, Path::new(name), &mut Schemas::default()).unwrap();
+    let chunks = block.chunks().map(|chunk| chunk.unwrap().0);
+    let is_tried = |e: &Entry| e.column < 20 || e.column.is_multiple_of(10);
+    chunks
+        .filter(|e| e.kind == COLUMN && e.group != 1 && is_tried(e))
+        .collect()
+}
+
+/// The same history with a flipped bit.
+fn damaged(storage: &MemoryStorage, name: &str, entry: &Entry) -> Store {
+    let whole = storage.bytes_of(name).unwrap();
+    let mut bytes = whole.clone();
+    bytes[entry.offset as usize + CHUNK_BYTES] ^= 1;
+    storage.put(name, &bytes);
+    let store = Store::open_storage(storage).unwrap();
+    assert_eq!(store.damage(), []);
+    store
+}
+
+/// What stands for a place in a message.
+fn name_of(schema: &Schema, entry: &Entry) -> (String, String) {
+    let table = &schema.tables[schema.index_of_id(entry.table).unwrap()];
+    let column = &table.columns[table.index_of_id(entry.column).unwrap()];
+    (table.name.clone(), column.name.clone())
+}
+
+/// Answers of a history without some groups of the first file.
+fn without(parts: &[Part], left_out: impl Fn(u32) -> bool) -> Vec<Answer> {
+    let first = parts[0].info().file.clone();
+    let rest = |p: &&Part| p.info().file != first || !left_out(p.info().group);
+    let store = Store::from_parts(parts.iter().filter(rest).cloned());
+    let questions = questions().into_iter();
+    questions.map(|question| ask(&store, question)).collect()
+}
+
+#[test]
+fn a_damaged_column_is_left_out_with_its_group_and_every_answer_says_so() {
+    let storage = history();
+    let name = file_name(1, Kind::Sealed);
+    let whole = Store::open_storage(&storage).unwrap();
+    let parts: Vec<Part> = whole.parts(NODE).cloned().collect();
+    let groups: Vec<u32> = parts.iter().map(|p| p.info().group).collect();
+    assert_eq!(groups, [1, 2, 1, 2]);
+    let expected = without(&parts, |_| false);
+    let less = [
+        without(&parts, |_| true),
+        without(&parts, |group| group == 2),
+    ];
+    let bytes = storage.bytes_of(&name).unwrap();
+    let mut needed: BTreeSet<String> = BTreeSet::new();
+    for entry in columns(&storage, &name) {
+        let (table, column) = name_of(parts[0].schema(), &entry);
+        let store = damaged(&storage, &name, &entry);
+        storage.put(&name, &bytes);
+        for (index, question) in questions().into_iter().enumerate() {
+            let mut got = ask(&store, question);
+            let what = format!("{question:?}: {table}.{column} of group {}", entry.group);
+            let warned: Vec<QueryError> = got
+                .notices
+                .extract_if(.., |notice| notice.severity() == "WARNING")
+                .collect();
+            let said = |text: &str| warned.iter().any(|w| w.message.contains(text));
+            if said("left out") {
+                needed.insert(format!("{table}.{column}"));
+                let wanted = &less[usize::from(entry.group == 2)][index];
+                assert!(got == *wanted, "{what}: {}\n{}", got.text, wanted.text);
+                let ticks = match entry.group {
+                    0 => "Left out are 2 groups, ticks 1 to 1020",
+                    _ => "Left out is group 2, ticks 1001 to 1020",
+                };
+                let detail = warned[0].detail.as_deref().unwrap();
+                assert!(detail.contains(ticks), "{what}: {detail}");
+                assert!(detail.contains(&format!("\"{name}\"")), "{detail}");
+            } else if said("texts of queries") {
+                needed.insert("texts".to_string());
+                assert!(["text", "name"].contains(&table.as_str()), "{what}");
+                assert_eq!(
+                    got.text.lines().count(),
+                    expected[index].text.lines().count()
+                );
+            } else {
+                assert_eq!(warned, [], "{what}");
+                let wanted = &expected[index];
+                assert!(got == *wanted, "{what}: {}\n{}", got.text, wanted.text);
+            }
+        }
+    }
+    for column in [
+        "tick.slot_time",
+        "name.bytes",
+        "session.pid",
+        "lock.at",
+        "texts",
+    ] {
+        assert!(needed.contains(column), "{column} of {needed:?}");
+    }
+    for table in [RUN, STATS, "marker", "server", "wait", "entry"] {
+        let table = format!("{table}.");
+        assert!(
+            needed.iter().any(|c| c.starts_with(&table)),
+            "{table} of {needed:?}"
+        );
+    }
+}
