@@ -1,22 +1,26 @@
 #!/usr/bin/env bash
-# usage: tools/dropin-tools.sh [-a PG_ASH]
+# usage: tools/dropin-tools.sh [-a PG_ASH] [-c PGCENTER]
 #
 # Shows tools that want pg_stat_statements working on tacho in its place:
 # PoWA (snapshots into its own tables) and postgres_exporter (metrics), from
-# Debian's packages, unpacked and not installed; with -a also pg_ash, whose
-# source tree PG_ASH names. A private server of PG_CONFIG's major, a load of
-# known statements, and what each tool says of it; a tool that has no package
-# here is left out. Exit 1 when a tool did not find the load.
+# Debian's packages, unpacked and not installed; with -a also pg_ash, with -c
+# pgcenter, whose source trees these name (pgcenter is built with go; one in
+# PATH needs no -c). A private server of PG_CONFIG's major, whose list of
+# libraries names a link to tacho, a load of known statements, and what each
+# tool says of it; one that is not to be had is left out with a word. Then a
+# database made later, and what the history has after a reset. Exit 1 when the
+# load was not found.
 #
 # Needs apt and its mirror, so it is not among the tests.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/../bench/lib.sh"
 
-ash='' failed=0
-while getopts a: option; do
+ash='' center_source='' failed=0 loads=0
+while getopts a:c: option; do
   case $option in
     a) ash=$OPTARG ;;
+    c) center_source=$OPTARG ;;
     *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
   esac
 done
@@ -27,25 +31,29 @@ bench_install
 found() {
   local word=works
   [ "$3" = "$4" ] || word="FAILED, expected $3" failed=1
-  printf '%-20s %s: %s, %s\n' "$1" "$2" "$4" "$word"
+  printf '%-22s %s: %s, %s\n' "$1" "$2" "$4" "$word"
 }
 
 load() { # 25 calls of one statement
+  loads=$((loads + 25))
   for _ in $(seq 25); do echo "SELECT 1, 'a known load';"; done | sql postgres >/dev/null
 }
 
 # PoWA has settings of its own; without its worker snapshots are taken by hand
-libraries=tacho
-if bench_package powa; then libraries=tacho,powa; fi
-bench_cluster data "shared_preload_libraries = '$libraries'" "tacho.pg_stat_statements = on" \
-  "powa.frequency = -1" "powa.database = 'postgres'"
+libraries=pg_stat_statements
+if bench_package powa; then libraries+=,powa; fi
+mkdir "$BENCH_DIR/link"
+ln -s "$("$bin/pg_config" --pkglibdir)/tacho.so" "$BENCH_DIR/link/pg_stat_statements.so"
+bench_cluster data "shared_preload_libraries = '$libraries'" "dynamic_library_path = '$BENCH_DIR/link:\$libdir'" \
+  "tacho.pg_stat_statements = on" "tacho.program = '$bin/tacho'" "tacho.statements_interval = 1s" \
+  "tacho.flush_interval = 1s" "powa.frequency = -1" "powa.database = 'postgres'"
 start data
 sql postgres -c "CREATE EXTENSION tacho" -c "SELECT tacho.install_pg_stat_statements()" \
   -c "CREATE VIEW known AS SELECT * FROM pg_stat_statements WHERE query = 'SELECT \$1, \$2'" >/dev/null
 load
 found pg_stat_statements "calls of the load" 25 "$(sql postgres -c "SELECT calls FROM known")"
 
-if [ "$libraries" != tacho ]; then
+if [ "$libraries" != pg_stat_statements ]; then
   sql postgres -c "SET client_min_messages = error" -c "CREATE EXTENSION powa CASCADE" \
     -c "SELECT powa_take_snapshot()" >/dev/null
   load
@@ -95,4 +103,34 @@ if [ -n "$ash" ]; then
     SELECT a.query_text FROM ash.samples() a
       WHERE a.query_text ~ 'pg_sleep' LIMIT 1")"
 fi
+center=$(command -v pgcenter || true)
+if [ -n "$center_source" ] && (cd "$center_source" && GOTOOLCHAIN=local go build -o "$BENCH_DIR/pgcenter" ./cmd 2>/dev/null); then
+  center=$BENCH_DIR/pgcenter
+fi
+if [ -n "$center" ]; then
+  "$center" record -c 2 -f "$BENCH_DIR/center.tar" -h "$BENCH_DIR/run" -p "$port" -U postgres -d postgres >/dev/null
+  # a report's columns: user, database, calls and rows in all, the same since the sample before
+  # shellcheck disable=SC2016 # the statement's own $
+  found pgcenter "calls it recorded" "$(sql postgres -c "SELECT calls FROM known")" "$("$center" report -X g -t 0 -f "$BENCH_DIR/center.tar" |
+    sed -n 's/^.* postgres  *\([0-9][0-9]*\) .*SELECT \$1, \$2 *$/\1/p' | tail -n 1)"
+else
+  say "no pgcenter in PATH, none built of -c: left out"
+fi
+
+sql postgres -c "CREATE DATABASE later" >/dev/null
+sql later -c "CREATE EXTENSION pg_stat_statements" >/dev/null
+found "a database made later" "calls its view shows" "$loads" "$(sql later -c "
+  SELECT sum(calls) FROM pg_stat_statements WHERE query = 'SELECT \$1, \$2'")"
+
+query_id=$(sql postgres -c "SELECT queryid FROM known")
+load
+sql postgres -c "SELECT pg_stat_statements_reset()" >/dev/null
+load
+calls=''
+for _ in $(seq 100); do
+  calls=$(sql postgres -c "SELECT calls FROM tacho.statements_history(since => now() - interval '1 hour', query_id => '$query_id')")
+  [ "$calls" != "$loads" ] || break
+  sleep 0.5
+done
+found "after a reset" "calls in the history" "$loads" "$calls"
 exit $failed
