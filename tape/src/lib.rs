@@ -41,6 +41,7 @@ pub mod pipe;
 mod proof_tests;
 pub mod query;
 pub mod recover;
+mod removed;
 pub mod repair;
 #[cfg(test)]
 mod repair_tests;

@@ -52,6 +52,17 @@ impl Marker {
         }
     }
 
+    /// History of these times is gone.
+    pub(crate) fn removed(time_ms: i64, (since_ms, until_ms): (i64, i64), detail: String) -> Self {
+        Marker {
+            kind: "history removed",
+            time_ms,
+            since_ms,
+            until_ms,
+            detail,
+        }
+    }
+
     pub(crate) fn pause(since_ms: i64, until_ms: i64, detail: &str) -> [Self; 2] {
         let marker = |kind, time_ms| Marker {
             kind,

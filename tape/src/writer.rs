@@ -18,6 +18,7 @@ use crate::merge::{self, MergeJob, Merged};
 use crate::node::claim_node;
 use crate::pause::{Cause, Pause};
 use crate::recover::{End, SealJob, Stored, is_space, look};
+use crate::removed::{Removed, Why};
 use crate::seal::Sealed;
 use crate::section::Section;
 use crate::settings::Settings;
@@ -109,6 +110,7 @@ pub struct Writer {
     failing: bool,
     space_checked: Option<(i64, u64)>,
     guard: Guard,
+    removed: Removed,
     messages: Vec<Message>,
     /// Numbers of logs that are not sealed yet.
     unsealed: Vec<u64>,
@@ -161,6 +163,7 @@ impl Writer {
             failing: false,
             space_checked: None,
             guard: Guard::default(),
+            removed: Removed::default(),
             storage,
         })
     }
@@ -357,6 +360,7 @@ impl Writer {
             markers.push(Marker::clock_step(slot, step));
         }
         markers.extend(self.pause.markers(now.wall_ms));
+        markers.extend(self.removed.markers(now.wall_ms));
         markers
     }
 
@@ -393,6 +397,7 @@ impl Writer {
         self.end.sequence = frame.header.sequence;
         self.jobs.append(&mut self.closed);
         self.pause.end(&*self.storage);
+        self.removed = Removed::default();
         if let Some(connection) = &mut self.connection {
             self.carry
                 .frame(&connection.schema, sections, &frame.header);
@@ -467,7 +472,7 @@ impl Writer {
             Verdict::Room => Ok(()),
             Verdict::RemoveOldest => {
                 self.say_removal(lacking);
-                self.remove_oldest();
+                self.remove_oldest(Why::Space);
                 Ok(())
             }
             Verdict::Pause => {
@@ -721,7 +726,7 @@ impl Writer {
         // Room for a whole log and for the sealed file made of it.
         let log = self.log.as_ref().map_or(0, |l| l.bytes);
         while limit.is_some_and(|limit| self.bytes() - log > limit - limit / 8)
-            && self.remove_oldest()
+            && self.remove_oldest(Why::Size)
         {}
         let age_ms = i64::try_from(self.settings.retention_age_s.saturating_mul(1_000));
         let age_ms = age_ms.unwrap_or(i64::MAX);
@@ -738,12 +743,12 @@ impl Writer {
             .iter()
             .find_map(|s| s.times)
             .is_some_and(|t| t.1 < limit)
-            && self.remove_oldest()
+            && self.remove_oldest(Why::Age)
         {}
     }
 
     /// Removes the oldest file; false when there is none to remove.
-    fn remove_oldest(&mut self) -> bool {
+    fn remove_oldest(&mut self, why: Why) -> bool {
         if self.stored.is_empty() {
             return false;
         }
@@ -756,6 +761,8 @@ impl Writer {
             let path = self.storage.directory().join(name);
             let error = Error::io("remove file", &path, error);
             self.messages.push(Message::Error(error.to_string()));
+        } else {
+            self.removed.note(why, &oldest);
         }
         true
     }

@@ -16,6 +16,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+mod removal;
 mod sealing;
 
 const NODE: u64 = 77;

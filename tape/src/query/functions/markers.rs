@@ -149,6 +149,31 @@ fn read_part(
     Ok(())
 }
 
+/// Time in ms and detail of the last marker of the kind "history removed", told
+/// since a time in ms: bounds tell which parts have one, the newest is read.
+pub fn last_removal(call: &Call, parts: &[&Part], since_ms: i64) -> Option<Removal> {
+    let kind = call.spec.catalog.value("marker", "history removed")?;
+    let may = |part: &&Part| {
+        part.rows("marker") > 0
+            && part.max_ms() >= since_ms
+            && part.bounds("marker", "kind").is_none_or(|b| b.1 >= kind)
+    };
+    let mut newest: Vec<&Part> = parts.iter().copied().filter(may).collect();
+    newest.sort_by_key(|part| std::cmp::Reverse(part.max_ms()));
+    // Of what is damaged others tell.
+    newest.into_iter().find_map(|part| {
+        let column = |name: &str| part.ints("marker", name).ok();
+        let (time, kinds, detail) = (column("time")?, column("kind")?, column("detail")?);
+        let rows = (0..time.len()).filter(|&row| kinds[row] == kind);
+        let row = rows.max_by_key(|&row| time[row])?;
+        let view = View::new(part, call.spec.decode);
+        Some((time[row], view.name(detail[row]).ok()?))
+    })
+}
+
+/// When history was removed, and what is told of it.
+type Removal = (i64, Option<String>);
+
 /// What could not be read, dated by the ticks around it.
 fn damage(call: &Call) -> Vec<Marker> {
     let found = call.store.damage().iter().map(|damage| {

@@ -1,6 +1,7 @@
 //! `status`: what the history holds.
 
 use super::answer::time_text;
+use super::markers::last_removal;
 use super::{Argument, Call, Function};
 use crate::part::Part;
 use crate::query::bucket::{Buckets, HOUR};
@@ -46,6 +47,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let timeline = newest.map(|n| n.timeline).filter(|t| *t != 0);
     rows.push(("timeline", timeline.map(|t| t.to_string())));
     rows.extend(times(call, &parts)?);
+    rows.extend(removed(call, &parts));
     rows.extend(files(&parts));
     let lost: u64 = parts.iter().map(|p| p.lost_definitions()).sum();
     rows.push(("lost_definitions", Some(lost.to_string())));
@@ -90,6 +92,19 @@ fn times(call: &Call, parts: &[&Part]) -> QueryResult<Rows> {
         ),
         ("coverage_last_hour_pct", percent),
     ])
+}
+
+/// How far back removals of history are looked for.
+const MONTH_MS: i64 = 31 * 86_400_000;
+
+/// When and why the oldest history was removed last, within a month.
+fn removed(call: &Call, parts: &[&Part]) -> Rows {
+    let since = (call.spec.now_us / 1_000).saturating_sub(MONTH_MS);
+    let (time, detail) = match last_removal(call, parts, since) {
+        Some((time, detail)) => (Some(time_text(time.saturating_mul(1000))), detail),
+        None => (None, None),
+    };
+    vec![("history_removed_time", time), ("history_removed", detail)]
 }
 
 fn files(parts: &[&Part]) -> Rows {

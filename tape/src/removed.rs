@@ -1,0 +1,70 @@
+//! History that was removed, until a marker has told of it: how much, of which
+//! time and why.
+
+use crate::markers::Marker;
+use crate::recover::Stored;
+
+/// Why history was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    Age,
+    Size,
+    Space,
+}
+
+impl Why {
+    fn text(self) -> &'static str {
+        match self {
+            Why::Age => "older than tacho.retention_age",
+            Why::Size => "the history exceeded tacho.retention_size",
+            Why::Space => "less space was free than tacho.min_free_space",
+        }
+    }
+}
+
+/// What was removed for one reason.
+struct Piece {
+    why: Why,
+    files: u64,
+    bytes: u64,
+    /// Least and greatest slot time.
+    times: Option<(i64, i64)>,
+}
+
+/// What no marker has told yet.
+#[derive(Default)]
+pub(crate) struct Removed(Vec<Piece>);
+
+impl Removed {
+    /// A file was removed.
+    pub(crate) fn note(&mut self, why: Why, file: &Stored) {
+        let known = self.0.iter().position(|piece| piece.why == why);
+        let at = known.unwrap_or_else(|| {
+            self.0.push(Piece {
+                why,
+                files: 0,
+                bytes: 0,
+                times: None,
+            });
+            self.0.len() - 1
+        });
+        let piece = &mut self.0[at];
+        piece.files += 1;
+        piece.bytes += file.bytes;
+        if let Some((min, max)) = file.times {
+            let (least, most) = piece.times.unwrap_or((min, max));
+            piece.times = Some((least.min(min), most.max(max)));
+        }
+    }
+
+    /// The markers of the next frame.
+    pub(crate) fn markers(&self, wall_ms: i64) -> impl Iterator<Item = Marker> {
+        self.0.iter().map(move |piece| {
+            let (files, bytes) = (piece.files, piece.bytes);
+            let plural = if files == 1 { "" } else { "s" };
+            let why = piece.why.text();
+            let detail = format!("{files} file{plural} of {bytes} bytes: {why}");
+            Marker::removed(wall_ms, piece.times.unwrap_or((0, 0)), detail)
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! What is removed is told, by a marker and by `status`.
+
+use super::*;
+use crate::query::{Field, QueryResult, Sink, Spec, Value, run};
+
+#[derive(Default)]
+struct Rows(Vec<Vec<Value>>);
+
+impl Sink for Rows {
+    fn begin(&mut self, _: &[Field]) -> QueryResult<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        self.0.push(values);
+        Ok(())
+    }
+}
+
+/// A value of `status`.
+fn status(drive: &Drive, metric: &str) -> Option<String> {
+    let store = Store::open_storage(&drive.storage).unwrap();
+    let catalog = crate::testing::schema();
+    let spec = Spec::new(&catalog, drive.now().wall_ms * 1_000);
+    let mut rows = Rows::default();
+    run("status", &spec, &store, &AtomicBool::new(false), &mut rows).unwrap();
+    let text = |value: &Value| match value {
+        Value::Text(text) => Some(text.clone()),
+        _ => None,
+    };
+    let row = rows
+        .0
+        .iter()
+        .find(|r| text(&r[0]).as_deref() == Some(metric));
+    text(&row.unwrap()[1])
+}
+
+#[test]
+fn status_tells_what_was_removed_last_and_why() {
+    let limits = [
+        (("retention_age_s", "900"), "older than tacho.retention_age"),
+        (
+            ("retention_size_mb", "1"),
+            "the history exceeded tacho.retention_size",
+        ),
+    ];
+    for (limit, why) in limits {
+        let storage = MemoryStorage::new();
+        let mut load = sampler(31);
+        let slot_ms = load.slot_ms;
+        if limit.0 == "retention_size_mb" {
+            let wide = Load {
+                sessions: 60,
+                active: 100,
+                same: 0,
+                ..Load::default()
+            };
+            load = Sampler::new(31, wide);
+            load.slot_ms = slot_ms;
+        }
+        let mut drive = Drive::with(&storage, load, &[limit, ("min_free_space_mb", "0")]);
+        drive.send(600);
+        assert_eq!(status(&drive, "history_removed"), None);
+        assert_eq!(status(&drive, "history_removed_time"), None);
+        while drive.files(Kind::Sealed).first().is_none_or(|n| *n == 1) {
+            drive.send(1);
+        }
+        drive.send(1);
+        let told = status(&drive, "history_removed").unwrap();
+        assert!(
+            told.starts_with("1 file of ") && told.ends_with(why),
+            "{told}"
+        );
+        assert!(status(&drive, "history_removed_time").is_some());
+        let store = Store::open_storage(&storage).unwrap();
+        let kept = store.parts(NODE).map(|p| p.min_ms()).min();
+        let kind = crate::testing::schema().value("marker", "history removed");
+        let mut until = Vec::new();
+        for part in store.parts(NODE) {
+            let kinds = part.ints("marker", "kind").unwrap();
+            let untils = part.ints("marker", "until").unwrap();
+            let pairs = kinds.iter().zip(untils.iter());
+            until.extend(pairs.filter(|m| Some(*m.0) == kind).map(|m| *m.1));
+        }
+        // Told once, and it ends where the history begins.
+        assert_eq!(until.len(), 1);
+        assert!(Some(until[0]) < kept);
+    }
+}
