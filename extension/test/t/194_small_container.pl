@@ -59,11 +59,11 @@ like($stderr, qr/NOTICE:  history is not being recorded: recording is paused for
 	'whoever asks is told');
 
 # Really full: not a byte is left, and then room again.
-$node->safe_psql('postgres', "COPY (SELECT 1) TO PROGRAM 'cat /dev/zero >> $small/ballast || true'");
+$node->safe_psql('postgres', "COPY (SELECT 1) TO PROGRAM 'cat >/dev/null; cat /dev/zero >> $small/ballast || true'");
 $ticks = metric($node, 'ticks_taken');
 ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 10"),
 	'not a byte is left: the sampler goes on');
-$node->safe_psql('postgres', "COPY (SELECT 1) TO PROGRAM 'rm $small/ballast'");
+$node->safe_psql('postgres', "COPY (SELECT 1) TO PROGRAM 'cat >/dev/null; rm $small/ballast'");
 ok(wait_for_metric($node, 'recording', "value = 'on'"), 'recording goes on when there is room');
 ok(wait_for_marker($node, 'recording resumed', 1), 'with a marker');
 is( $node->safe_psql('postgres',
