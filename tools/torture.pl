@@ -10,7 +10,7 @@
 #     should have been up;
 #   - what was once observed is still there at the end, tick for tick, and in
 #     every tick the two sessions that sleep all the time are seen;
-#   - between faults every second is covered;
+#   - between faults every second is covered, but for ticks that status() tells as missed;
 #   - calls in the history are those that a client counted, less at most those
 #     of one tacho.statements_interval before each crash;
 #   - every file can be read.
@@ -328,14 +328,17 @@ sub observed
 sub seconds_of_calm
 {
 	my ($since) = @_;
+	my $missed = status('ticks_missed');
 	sleep $calm + rand 5;
 	# the window ends where all its frames have come
 	my ($from, $to) = (int($since) + 2, int(time) - 3);
 	return if $to - $from < 4;
 	my $seen = observed($from, $to);
 	push @calms, { since => $from, until => $to, seen => $seen };
-	my ($ticks, $coverage, $seconds) = split /\|/, $seen;
-	check($coverage == 100, sprintf('%d s of calm are covered', $to - $from), $seen);
+	my ($ticks, undef, $seconds) = split /\|/, $seen;
+	# a machine that is too busy for a tick is no fault, and is told
+	$missed = status('ticks_missed') - $missed;
+	check($to - $from - $ticks <= $missed, sprintf('%d s of calm are covered, %d ticks missed', $to - $from, $missed), $seen);
 	check($seconds == 2 * $ticks, 'both sleepers are in every tick', $seen);
 	return;
 }
