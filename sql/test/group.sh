@@ -38,12 +38,13 @@ compute_query_id = on
 END
 pg_ctl -D data -l server.log -w start >/dev/null || { tail -n 20 server.log >&2; exit 1; }
 trap 'pg_ctl -D data -m immediate stop >/dev/null' EXIT
-# once FILE NAME: one try; a database of its own is made anew
+# once FILE NAME: one try; nothing is left of an earlier one's databases
 once() {
 	: >"$2.log"
+	psql -qX <<<"select format('drop database %I with (force)', datname) from pg_database where datname ~ '^t_' \\gexec"
 	case $1 in
 	*.sql)
-		dropdb --if-exists --force "t_$2" && createdb "t_$2" &&
+		createdb "t_$2" &&
 			psql -qX -d "t_$2" -v ON_ERROR_STOP=1 -f sql/tacho.sql &&
 			psql -qAtX -d "t_$2" -v ON_ERROR_STOP=1 -f sql/test/helpers.sql -f "$1" >"$2.log" 2>&1
 		;;
