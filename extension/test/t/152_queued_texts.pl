@@ -20,8 +20,8 @@ GRANT EXECUTE ON FUNCTION tacho.samples TO app;
 CREATE ROLE reader LOGIN});
 
 my @queued = (
-	reader => q{SELECT id FROM t WHERE name = 's3cret-1' AND id = 4711},
-	app => q{SELECT id FROM t WHERE name = 's3cret-1' AND id = 4711},
+	reader => q{SELECT id FROM t WHERE name = 's3cret-1' AND id = 1987654321},
+	app => q{SELECT id FROM t WHERE name = 's3cret-1' AND id = 1987654321},
 	password => q{ALTER ROLE reader PASSWORD 's3cret-3' \; SELECT * FROM t},
 	doubt => q{SELECT name FROM t WHERE name = '\' AND name <> 's3cret-4'},
 	cut => q{SELECT id FROM t WHERE name = '} . 's3cret-5 ' x 30 . q{'},
@@ -72,7 +72,7 @@ is( $node->safe_psql('postgres', qq{SELECT DISTINCT query_text
 	  WHERE application = 'app'}, extra_params => [ '-U', 'app' ]),
 	$text{app}, 'a role reads its own text that another one had before');
 wait_until_written($node);
-is(`grep -raohE '.{0,60}(s3cret|4711).{0,60}' '@{[$node->data_dir]}/tacho'`,
+is(`grep -raohE '.{0,60}(s3cret|1987654321).{0,60}' '@{[$node->data_dir]}/tacho'`,
 	'', 'no constant is in the history');
 
 $holder->run('ROLLBACK');
