@@ -270,9 +270,8 @@ sub fill
 	my ($free) = qx(df --output=avail -k '$volume' | tail -n 1) =~ /(\d+)/;
 	# now and then less than the limit stays, which pauses before the disk is full
 	my $leave = rand() < 0.5 ? 0 : int rand 4000;
-	system("fallocate -l " . max(1, $free - $leave) . "K '$full' 2>/dev/null; dd if=/dev/zero of='$full.2' bs=4k 2>/dev/null")
-	  if !$leave;
-	system("fallocate -l " . max(1, $free - $leave) . "K '$full' 2>/dev/null") if $leave;
+	system("fallocate -l " . max(1, $free - $leave) . "K '$full' 2>/dev/null");
+	system("dd if=/dev/zero of='$full.2' bs=4k 2>/dev/null") if !$leave;
 	sleep 5 + rand 25;
 	unlink $full, "$full.2";
 	return;
