@@ -13,10 +13,12 @@ mod export;
 mod fuzz_tests;
 mod import;
 mod memory;
+mod programs;
 mod reader;
 mod report;
 
-use clap::{ArgAction, Parser};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Writes and reads the performance history of PostgreSQL.
@@ -37,8 +39,24 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    match cmd::query::of_server(std::env::args_os().skip(1)) {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    match cmd::query::of_server(words.iter().skip(1).cloned()) {
         Some(question) => cmd::query::run(&question),
-        None => cmd::run(Cli::parse().command),
+        None => match parse(&words) {
+            Ok(cli) => cmd::run(cli.command),
+            Err(error) => programs::run(&words, &error),
+        },
     }
+}
+
+/// Parses a command line of people. Where it asks for help about no command, or
+/// for nothing, the programs beside this one are named as well.
+fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
+    let mut command = Cli::command();
+    let first = words.get(1).map(|word| word.as_encoded_bytes());
+    if first.is_none_or(|word| word.starts_with(b"-")) {
+        command = command.after_help(programs::help());
+    }
+    let mut matches = command.try_get_matches_from(words)?;
+    Cli::from_arg_matches_mut(&mut matches)
 }

@@ -105,7 +105,7 @@ pub fn run(command: Command) -> ExitCode {
 }
 
 /// Prints a line to standard error. One that nobody takes changes nothing.
-fn say(line: impl Display) {
+pub fn say(line: impl Display) {
     let line = plain_lines(&line.to_string());
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -1,0 +1,142 @@
+//! Programs beside this one: `tacho NAME …` runs `tacho-NAME`, found in the
+//! directory of this program, else in `PATH`. Heavy parts are programs of their
+//! own, with dependencies that the server's host does not need.
+
+use crate::cmd::say;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use rustix::fs::Access;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const PREFIX: &str = "tacho-";
+/// Exit code of a command line that makes no sense.
+const USAGE: u8 = 2;
+
+/// Runs the program that a command line names which clap does not know, in
+/// place of this one, with the words after the name and the environment as they
+/// are. Returns only with an error: clap's own for every other mistake.
+pub fn run(words: &[OsString], error: &clap::Error) -> ExitCode {
+    let name = words.get(1).and_then(|word| named(word));
+    let (ErrorKind::InvalidSubcommand, Some(name)) = (error.kind(), name) else {
+        error.exit();
+    };
+    let program = format!("{PREFIX}{name}");
+    let Some(path) = places()
+        .into_iter()
+        .find_map(|place| found(&place, &program))
+    else {
+        say(missing(name, &program, error));
+        return ExitCode::from(USAGE);
+    };
+    let failed = Command::new(&path).arg0(&path).args(&words[2..]).exec();
+    say(format_args!(
+        "error: could not run \"{}\": {failed}",
+        path.display()
+    ));
+    ExitCode::FAILURE
+}
+
+/// What `tacho --help` says of programs beside this one.
+pub fn help() -> String {
+    let names = beside().map_or_else(BTreeSet::new, |directory| installed(&directory));
+    match names.is_empty() {
+        true => "No program tacho-NAME is installed beside this one.".into(),
+        false => {
+            let names: Vec<String> = names.iter().map(|name| format!("  {name}")).collect();
+            format!(
+                "Programs beside this one (tacho-NAME):\n{}",
+                names.join("\n")
+            )
+        }
+    }
+}
+
+/// A word that can be the name of a program: never a path, never an option.
+fn named(word: &OsStr) -> Option<&str> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let name = word.to_str()?;
+    (!name.is_empty() && !name.starts_with('-') && name.chars().all(plain)).then_some(name)
+}
+
+/// The directory of this program, behind symbolic links.
+fn beside() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    program.parent().map(Path::to_path_buf)
+}
+
+/// Where programs are looked for, in this order. Relative entries of `PATH` are
+/// left out: what runs must not depend on the current directory.
+fn places() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::split_paths(&path).filter(|place| place.is_absolute());
+    beside().into_iter().chain(path).collect()
+}
+
+/// The program in a directory, if it is there and may be run.
+fn found(directory: &Path, program: &str) -> Option<PathBuf> {
+    let path = directory.join(program);
+    let runs = path.is_file() && rustix::fs::access(&path, Access::EXEC_OK).is_ok();
+    runs.then_some(path)
+}
+
+/// The names of the programs in a directory.
+fn installed(directory: &Path) -> BTreeSet<String> {
+    let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let names = files.filter_map(|file| {
+        let file = file.file_name();
+        let name = named(OsStr::new(file.to_str()?.strip_prefix(PREFIX)?))?.to_string();
+        found(directory, file.to_str()?).map(|_| name)
+    });
+    names.collect()
+}
+
+/// The error for a name that is neither a command nor a program.
+fn missing(name: &str, program: &str, error: &clap::Error) -> String {
+    let beside = beside().unwrap_or_default();
+    let hint = match similar(error) {
+        Some(known) => format!("Did you mean {known}?"),
+        None => {
+            "See \"tacho --help\" for what there is. Programs such as tacho-bench are built by \
+                 \"make program\" and not installed with the server."
+                .into()
+        }
+    };
+    format!(
+        "error: there is no command \"{name}\"\n\
+         detail: Program \"{program}\" is neither in \"{}\" nor in PATH.\n\
+         hint: {hint}",
+        beside.display()
+    )
+}
+
+/// The commands that clap takes a mistyped one for.
+fn similar(error: &clap::Error) -> Option<String> {
+    match error.get(ContextKind::SuggestedSubcommand)? {
+        ContextValue::String(known) => Some(format!("\"{known}\"")),
+        ContextValue::Strings(known) => {
+            let known: Vec<String> = known.iter().map(|known| format!("\"{known}\"")).collect();
+            (!known.is_empty()).then(|| known.join(" or "))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_never_a_path_nor_an_option() {
+        for name in ["bench", "web-2", "0"] {
+            assert_eq!(named(OsStr::new(name)), Some(name));
+        }
+        for word in [
+            "", "-x", "--help", "../x", "a/b", "a.b", "Bench", "a b", "ä", "a\n",
+        ] {
+            assert_eq!(named(OsStr::new(word)), None, "{word}");
+        }
+    }
+}
