@@ -2,11 +2,84 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tacho_tape::log::LogHeader;
 use tacho_tape::seal::seal_log;
 use tacho_tape::storage::OsStorage;
 use tacho_tape::testing::{Load, Sampler, log_bytes};
+
+/// A new directory with a sealed file and a log of the same; returns the log.
+fn history(name: &str) -> (PathBuf, Vec<u8>) {
+    let directory = format!("tacho-inspect-{name}-{}", std::process::id());
+    let directory = std::env::temp_dir().join(directory);
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir(&directory).unwrap();
+    let mut sampler = Sampler::new(1, Load::default());
+    let mut frames = vec![sampler.hello(&[])];
+    frames.extend((0..5).map(|_| sampler.frame().0));
+    let log = log_bytes(&LogHeader::default(), &frames);
+    fs::write(directory.join("0000000001.open"), &log).unwrap();
+    seal_log(&OsStorage::new(&directory), 1, u64::MAX).unwrap();
+    fs::write(directory.join("0000000002.open"), &log).unwrap();
+    (directory, log)
+}
+
+fn sizes(path: &Path, more: &[&str]) -> (i32, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_tacho"))
+        .args(["inspect", "--sizes"])
+        .arg(path)
+        .args(more)
+        .output();
+    let output = output.unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    (output.status.code().unwrap(), text)
+}
+
+#[test]
+fn sizes_add_up_to_the_files_in_lines_and_in_json() {
+    let (directory, log) = history("sizes");
+    let open = directory.join("0000000002.open");
+    let tape = fs::metadata(directory.join("0000000001.tape")).unwrap();
+    let all = tape.len() + log.len() as u64;
+    let (code, json) = sizes(&directory, &["--json"]);
+    assert_eq!(code, 0, "{json}");
+    let uses: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let uses = uses.as_array().unwrap();
+    let bytes = |of: &serde_json::Value| of["bytes"].as_u64().unwrap();
+    assert_eq!(uses.iter().map(bytes).sum::<u64>(), all);
+    let has = |kind: &str, table: Option<&str>, name: &str| {
+        let is_it = |u: &&serde_json::Value| {
+            u["kind"] == kind && u["table"].as_str() == table && u["name"] == name
+        };
+        uses.iter().any(|u| is_it(&u))
+    };
+    assert!(has("column", Some("sample"), "session"), "{json}");
+    assert!(has("column", Some("run"), "session"), "{json}");
+    assert!(has("framing", None, "footer"), "{json}");
+    let (code, text) = sizes(&directory, &[]);
+    assert_eq!(code, 0, "{text}");
+    let last = format!("{all:>12} 100.00  sum of 2 files");
+    assert_eq!(text.lines().last(), Some(&*last));
+    let number = |line: &str| -> u64 { line[..12].trim().parse().unwrap() };
+    let uses = text.lines().filter(|line| line[20..].starts_with("   "));
+    assert_eq!(uses.map(number).sum::<u64>(), all, "{text}");
+    let first = |line: &str| line[..22].ends_with(' ');
+    let tables: Vec<u64> = text.lines().filter(|l| !first(l)).map(number).collect();
+    let (sum, tables) = tables.split_last().unwrap();
+    assert_eq!(tables.iter().sum::<u64>(), *sum);
+    assert!(tables.is_sorted_by(|a, b| a >= b), "{text}");
+    // The last byte of a log is of a checksum.
+    let mut damaged = log.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    fs::write(&open, &damaged).unwrap();
+    let (code, text) = sizes(&open, &[]);
+    assert_eq!(code, 1);
+    assert!(text.contains("(unreadable)\n"), "{text}");
+    let last = format!("{:>12} 100.00  sum of 1 file", log.len());
+    assert_eq!(text.lines().last(), Some(&*last));
+    fs::remove_dir_all(&directory).unwrap();
+}
 
 #[test]
 fn damage_is_shown_and_gives_exit_code_1() {

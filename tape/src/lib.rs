@@ -53,6 +53,7 @@ pub mod schema;
 pub mod seal;
 pub mod section;
 pub mod settings;
+pub mod sizes;
 mod space;
 mod starts;
 pub mod storage;

@@ -234,6 +234,15 @@ impl<'a> RawColumn<'a> {
         matches!(self.coding, Coding::Strings { .. })
     }
 
+    /// Bytes it takes behind its id and coding.
+    pub(crate) fn data_bytes(&self) -> usize {
+        match self.coding {
+            Coding::Dense { numbers, .. } => numbers.len(),
+            Coding::Sparse { rows, numbers, .. } => 4 + rows.len() + numbers.len(),
+            Coding::Strings { lengths, data, .. } => lengths.len() + data.len(),
+        }
+    }
+
     /// The stored numbers, one per row of the section; zeros for strings.
     pub fn stored(&self, rows: usize) -> Vec<u64> {
         let mut all = Vec::new();

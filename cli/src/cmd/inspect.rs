@@ -1,6 +1,8 @@
 //! `tacho inspect`: what history files hold, every byte checked. Exit code 1
 //! when anything is damaged.
 
+mod sizes;
+
 use super::say;
 use crate::catalog;
 use std::fmt::Display;
@@ -25,6 +27,14 @@ pub struct Args {
     /// Write the files to this new directory: whole ones as they are, of damaged ones what can be read
     #[arg(long, value_name = "DIR")]
     repair: Option<PathBuf>,
+
+    /// Print what the bytes are for, by table and column; their sum is the size of the files
+    #[arg(long, conflicts_with = "repair")]
+    sizes: bool,
+
+    /// Print the sizes as JSON
+    #[arg(long, requires = "sizes")]
+    json: bool,
 }
 
 /// Prints what the files hold, or repairs them.
@@ -32,6 +42,7 @@ pub fn run(args: &Args) -> ExitCode {
     let mut out = Lines::default();
     let whole = match &args.repair {
         Some(to) => repair_to(&args.path, to, &mut out),
+        None if args.sizes => sizes::show(&args.path, args.json, &mut out),
         None => show_all(&args.path, &mut out),
     };
     let written = out.end();
@@ -68,26 +79,28 @@ impl Lines {
     }
 }
 
-/// Prints all files; false when something is damaged.
-fn show_all(path: &Path, out: &mut Lines) -> bool {
+/// The history files at a path; says why there are none.
+fn files_at(path: &Path) -> Option<Vec<PathBuf>> {
     let files = match path.is_dir() {
         true => history_files(path),
         false => Ok(vec![path.to_path_buf()]),
     };
-    let files = match files {
-        Ok(files) => files,
-        Err(error) => {
-            say(format_args!("error: {error}"));
-            return false;
+    match files {
+        Err(error) => say(format_args!("error: {error}")),
+        Ok(files) if !files.is_empty() => return Some(files),
+        Ok(_) => {
+            let path = path.display();
+            say(format_args!("error: no history file at \"{path}\""));
         }
-    };
-    if files.is_empty() {
-        say(format_args!(
-            "error: no history file at \"{}\"",
-            path.display()
-        ));
-        return false;
     }
+    None
+}
+
+/// Prints all files; false when something is damaged.
+fn show_all(path: &Path, out: &mut Lines) -> bool {
+    let Some(files) = files_at(path) else {
+        return false;
+    };
     let whole = files.iter().filter(|file| show(file, out)).count() == files.len();
     if path.is_dir()
         && let Err(error) = check_node(path)

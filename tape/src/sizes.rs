@@ -1,0 +1,237 @@
+//! What the bytes of history files are for: each is counted once, so the sum is
+//! the length of the files.
+
+use crate::block::{CHUNK_BYTES, COLUMN, FOOTER, GROUP, HEAD_BYTES, INDEX, SCHEMA, TAIL_BYTES};
+use crate::block_read::{BlockFile, Schemas};
+use crate::directory::{Kind, parse_name};
+use crate::error::{Error, Result};
+use crate::footer::Chunks;
+use crate::frame::{CRC_BYTES, Frame, HEADER_BYTES, HELLO};
+use crate::hello;
+use crate::log::{FRAMES_AT, LogHeader, Scan, Stretch};
+use crate::schema::Schema;
+use crate::storage::{OsStorage, Storage, read_all};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What some bytes are for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Use {
+    /// The values of a column; of one that the file does not describe the
+    /// number stands for the name.
+    Column {
+        /// Name of the table.
+        table: String,
+        /// Name of the column.
+        column: String,
+    },
+    /// What the values need to be found and checked.
+    Framing(&'static str),
+    /// Bytes that cannot be read.
+    Unreadable(&'static str),
+}
+
+/// The bytes of some files by use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// How many files.
+    pub files: u64,
+    /// Their length: the sum of all uses.
+    pub bytes: u64,
+    /// Bytes by use.
+    pub uses: BTreeMap<Use, u64>,
+}
+
+impl Sizes {
+    /// Adds the bytes of a file by its path.
+    ///
+    /// # Errors
+    /// It is no history file, or could not be read, or nothing of it is valid;
+    /// then nothing was added.
+    pub fn add(&mut self, path: &Path) -> Result<()> {
+        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
+        let Some((_, kind)) = parse_name(name) else {
+            return Err(Error::damaged("not a history file").at(path));
+        };
+        let storage = OsStorage::new(path.parent().unwrap_or(Path::new(".")));
+        let file = storage
+            .open(name)
+            .map_err(|e| Error::io("open file", path, e))?;
+        let all = read_all(&*file).map_err(|e| Error::io("read file", path, e))?;
+        if kind == Kind::Log {
+            LogHeader::parse(&all).map_err(|e| e.at(path))?;
+            self.add_log(&all);
+        } else {
+            let block = BlockFile::open(file, path, &mut Schemas::default())?;
+            self.add_sealed(&all, &block.schema());
+        }
+        self.files += 1;
+        Ok(())
+    }
+
+    fn count(&mut self, used: Use, bytes: usize) {
+        if bytes > 0 {
+            *self.uses.entry(used).or_default() += bytes as u64;
+            self.bytes += bytes as u64;
+        }
+    }
+
+    fn add_log(&mut self, log: &[u8]) {
+        self.count(Use::Framing("head"), FRAMES_AT.min(log.len()));
+        let mut schema = Schema::default();
+        for stretch in Scan::new(log) {
+            match stretch {
+                Stretch::Frame(frame) => self.add_frame(&frame, &mut schema),
+                Stretch::Damaged { bytes, .. } => self.count(Use::Unreadable("damaged"), bytes),
+                Stretch::Torn { bytes, .. } => self.count(Use::Unreadable("cut off"), bytes),
+            }
+        }
+    }
+
+    fn add_frame(&mut self, frame: &Frame<'_>, schema: &mut Schema) {
+        let all = frame.bytes.len();
+        let Ok(sections) = frame.all_sections() else {
+            return self.count(Use::Unreadable("damaged"), all);
+        };
+        if frame.header.kind == HELLO {
+            *schema = hello::read_schema(&sections).unwrap_or_default();
+            return self.count(Use::Framing("schema"), all);
+        }
+        let heads = HEADER_BYTES + CRC_BYTES;
+        self.count(Use::Framing("frame heads"), heads);
+        let mut left = all - heads;
+        for section in &sections {
+            for column in &section.columns {
+                let bytes = column.data_bytes();
+                self.count(column_use(schema, section.table, column.id), bytes);
+                left -= bytes;
+            }
+        }
+        self.count(Use::Framing("section heads"), left);
+    }
+
+    fn add_sealed(&mut self, all: &[u8], schema: &Schema) {
+        let mut chunks = Chunks::new(all);
+        let mut end = HEAD_BYTES.min(all.len());
+        self.count(Use::Framing("head"), end);
+        while let Some((entry, data)) = chunks.next_valid() {
+            let begin = entry.offset as usize;
+            self.count(Use::Unreadable("damaged"), begin - end);
+            let used = match entry.kind {
+                SCHEMA => Use::Framing("schema"),
+                GROUP => Use::Framing("groups"),
+                COLUMN => column_use(schema, entry.table, entry.column),
+                FOOTER => Use::Framing("footer"),
+                INDEX => Use::Framing("index"),
+                _ => Use::Framing("of a later version"),
+            };
+            self.count(used, data.len());
+            self.count(Use::Framing("chunk heads"), CHUNK_BYTES + CRC_BYTES);
+            end = begin + entry.chunk_bytes() as usize;
+        }
+        let rest = all.len() - end;
+        match rest == TAIL_BYTES {
+            true => self.count(Use::Framing("tail"), rest),
+            false => self.count(Use::Unreadable("damaged"), rest),
+        }
+    }
+}
+
+fn column_use(schema: &Schema, table: u8, column: u8) -> Use {
+    let def = schema.index_of_id(table).map(|t| &schema.tables[t]);
+    let name = def.and_then(|def| Some(&def.columns[def.index_of_id(column)?].name));
+    Use::Column {
+        table: def.map_or_else(|| table.to_string(), |def| def.name.clone()),
+        column: name.map_or_else(|| column.to_string(), String::clone),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seal::seal_log;
+    use crate::testing::{Load, Sampler, log_bytes};
+    use std::fs;
+    use std::path::PathBuf;
+
+    fn directory(name: &str) -> PathBuf {
+        let name = format!("tacho-sizes-{name}-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir(&directory).unwrap();
+        directory
+    }
+
+    /// A log of 20 frames.
+    fn log() -> Vec<u8> {
+        let mut sampler = Sampler::new(1, Load::default());
+        let mut frames = vec![sampler.hello(&[])];
+        frames.extend((0..20).map(|_| sampler.frame().0));
+        log_bytes(&LogHeader::default(), &frames)
+    }
+
+    fn of(path: &Path) -> Sizes {
+        let mut sizes = Sizes::default();
+        sizes.add(path).unwrap();
+        assert_eq!(sizes.bytes, sizes.uses.values().sum::<u64>());
+        assert_eq!(sizes.bytes, fs::metadata(path).unwrap().len());
+        sizes
+    }
+
+    #[test]
+    fn every_byte_of_a_file_is_counted_once_whatever_is_damaged() {
+        let directory = directory("whole");
+        let (open, tape) = (
+            directory.join("0000000001.open"),
+            directory.join("0000000001.tape"),
+        );
+        let log = log();
+        fs::write(&open, &log).unwrap();
+        let logged = of(&open);
+        assert_eq!(logged.uses[&Use::Framing("head")], 160);
+        assert_eq!(logged.uses[&Use::Framing("frame heads")], 20 * 44);
+        seal_log(&OsStorage::new(&directory), 1, u64::MAX).unwrap();
+        let sealed = of(&tape);
+        let ticks = Use::Column {
+            table: "tick".into(),
+            column: "slot_time".into(),
+        };
+        assert!(sealed.uses[&ticks] > 0 && logged.uses[&ticks] > 0);
+        let whole = fs::read(&tape).unwrap();
+        for (path, bytes) in [(&open, &log), (&tape, &whole)] {
+            let at = bytes.len() / 2;
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            fs::write(path, &damaged).unwrap();
+            assert!(of(path).uses[&Use::Unreadable("damaged")] > 0);
+            fs::write(path, [&bytes[..], &[9; 3]].concat()).unwrap();
+            assert!(of(path).uses[&Use::Unreadable("damaged")] >= 3);
+        }
+        fs::write(&open, &log[..log.len() - 5]).unwrap();
+        assert!(of(&open).uses[&Use::Unreadable("cut off")] > 0);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_column_has_the_bytes_of_its_chunk() {
+        let directory = directory("columns");
+        fs::write(directory.join("0000000001.open"), log()).unwrap();
+        seal_log(&OsStorage::new(&directory), 1, u64::MAX).unwrap();
+        let path = directory.join("0000000001.tape");
+        let found = of(&path);
+        let file = OsStorage::new(&directory).open("0000000001.tape").unwrap();
+        let block = BlockFile::open_whole(file, &path, &mut Schemas::default()).unwrap();
+        let mut expected = BTreeMap::new();
+        for chunk in block.chunks() {
+            let (entry, data) = chunk.unwrap();
+            if entry.kind == COLUMN {
+                let used = column_use(&block.schema(), entry.table, entry.column);
+                *expected.entry(used).or_insert(0) += data.len() as u64;
+            }
+        }
+        let columns = found.uses.into_iter();
+        let columns = columns.filter(|(used, _)| matches!(used, Use::Column { .. }));
+        assert_eq!(columns.collect::<BTreeMap<_, _>>(), expected);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}
