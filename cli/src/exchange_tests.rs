@@ -1,15 +1,15 @@
 //! What is exported, imported and exported again is the same byte for byte:
 //! every kind, with a value in every column.
 
-use crate::catalog;
 use crate::exchange::{Field, Place, SESSIONS, fields, has_ticks, kinds, table_of};
 use crate::export::{Window, export};
 use crate::import::target::Target;
 use crate::import::{Input, import_as};
-use crate::reader::time::timestamp;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tacho_source::catalog;
+use tacho_source::time::timestamp;
 use tacho_tape::schema::{ColumnType, Schema};
 use tacho_tape::testing::Random;
 use tacho_tape::{Part, Store};

@@ -2,12 +2,12 @@
 //! `import` makes of it answers as the history it came from.
 
 use crate::exchange::{self, Field, Place};
-use crate::reader::encoding;
-use crate::reader::time;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use tacho_source::encoding;
+use tacho_source::time;
 use tacho_tape::schema::{ColumnType, RUN, Schema, TableDef};
 use tacho_tape::{BytesColumn, Column, Part};
 

@@ -4,12 +4,12 @@
 use crate::import::target::Target;
 use crate::import::{Input, import};
 use crate::reader::args::{Caller, Parsed, augment};
-use crate::reader::time;
 use clap::Command;
 use jiff::tz::TimeZone;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tacho_source::time;
 use tacho_tape::Store;
 use tacho_tape::fuzz::{Fuzz, keep};
 use tacho_tape::query;

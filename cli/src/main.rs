@@ -3,7 +3,6 @@
 //! 0 done, 1 failure, 2 usage, 3 connection or permission, 5 locked.
 
 mod bench;
-mod catalog;
 mod cmd;
 mod exchange;
 #[cfg(test)]
@@ -12,7 +11,6 @@ mod export;
 #[cfg(test)]
 mod fuzz_tests;
 mod import;
-mod memory;
 mod programs;
 mod reader;
 mod report;
@@ -20,6 +18,10 @@ mod report;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 use std::ffi::OsString;
 use std::process::ExitCode;
+use tacho_source::memory::Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// Writes and reads the performance history of PostgreSQL.
 #[derive(Parser)]

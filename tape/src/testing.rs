@@ -1,12 +1,15 @@
 //! Random load for tests: frames as a sampler would send them, and beside
 //! them the plain rows a reader must get. Everything follows from a seed.
 
+use crate::directory::{Kind, file_name};
 use crate::frame::{DATA, Frame, FrameBuilder, HELLO, Values};
 use crate::hello;
+use crate::log::LogHeader;
 use crate::part::Part;
 use crate::schema::{ColumnType, Schema};
 use crate::section::to_stored;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// What a reader must see of a session at a tick.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -270,6 +273,52 @@ impl Sampler {
             write_rows(&mut frame, &self.schema, base_ms, "marker", &[marker]);
         }
         (frame.finish(), ticks, seen)
+    }
+
+    /// A frame of the texts of query ids.
+    pub fn texts(&mut self, texts: &[(i64, &str)]) -> Vec<u8> {
+        let mut frame = FrameBuilder::new(DATA, self.incarnation, self.sequence, self.slot_ms);
+        self.sequence += 1;
+        let ids = texts.iter().map(|t| t.0);
+        let columns = [
+            (1, Values::Ints(ids.clone().map(|id| id as u64).collect())),
+            (
+                2,
+                Values::Ints(ids.map(|id| to_stored(ColumnType::Int, id, 0)).collect()),
+            ),
+            (5, Values::Ints(vec![6; texts.len()])),
+            (6, Values::Bytes(texts.iter().map(|t| t.1.into()).collect())),
+        ];
+        frame.section(30, texts.len(), &columns);
+        frame.finish()
+    }
+
+    /// A directory with one log: so many frames of this sampler, then texts.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn write_tape(
+        &mut self,
+        directory: &Path,
+        frames: usize,
+        texts: &[(i64, &str)],
+    ) -> std::io::Result<()> {
+        let mut header = LogHeader {
+            incarnation: self.incarnation,
+            first_sequence: self.sequence,
+            ..LogHeader::default()
+        };
+        header.identity.node = self.incarnation;
+        let mut all = vec![self.hello(&[])];
+        all.extend((0..frames).map(|_| self.frame().0));
+        if !texts.is_empty() {
+            all.push(self.texts(texts));
+        }
+        std::fs::create_dir_all(directory)?;
+        std::fs::write(
+            directory.join(file_name(1, Kind::Log)),
+            log_bytes(&header, &all),
+        )
     }
 
     /// What a clock that nobody sets shows since the last tick.
@@ -586,7 +635,7 @@ pub fn rows_difference(got: &[Seen], expected: &[Seen]) -> Option<String> {
 }
 
 /// A log in memory: header, hello, frames.
-pub fn log_bytes(header: &crate::log::LogHeader, frames: &[Vec<u8>]) -> Vec<u8> {
+pub fn log_bytes(header: &LogHeader, frames: &[Vec<u8>]) -> Vec<u8> {
     let mut log = header.encode();
     frames.iter().for_each(|frame| log.extend_from_slice(frame));
     log

@@ -2,13 +2,13 @@
 //! UTC, with Z.
 
 use super::say;
-use crate::catalog;
 use crate::exchange;
 use crate::export::{Failed, Window, export};
-use crate::reader::time;
 use std::io::{BufWriter, ErrorKind};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tacho_source::catalog;
+use tacho_source::time;
 use tacho_tape::query::QueryError;
 use tacho_tape::{Part, Store};
 

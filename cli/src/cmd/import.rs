@@ -3,11 +3,11 @@
 use super::say;
 use crate::import::target::Target;
 use crate::import::{ImportError, ImportResult, Input, import};
-use crate::reader::time;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tacho_source::time;
 
 /// Arguments of `tacho import`.
 #[derive(clap::Args)]

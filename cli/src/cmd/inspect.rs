@@ -4,11 +4,11 @@
 mod sizes;
 
 use super::say;
-use crate::catalog;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tacho_source::catalog;
 use tacho_tape::Part;
 use tacho_tape::directory::Kind;
 use tacho_tape::inspect::{FileReport, check_node, history_files, inspect};

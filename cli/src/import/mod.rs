@@ -12,13 +12,14 @@ mod value;
 
 pub use sessions::Imported;
 
-use crate::{catalog, exchange};
+use crate::exchange;
 use lines::{Lines, Record};
 use others::Others;
 use sessions::Importer;
 use std::fmt;
 use std::io::Read;
 use std::sync::Arc;
+use tacho_source::catalog;
 use tacho_tape::Schema;
 use target::Target;
 use value::Header;

@@ -7,8 +7,8 @@ use super::target::{Target, row_hash};
 use super::value::{Header, int, text, time_us};
 use super::{ImportError, ImportResult, Input};
 use crate::exchange::{self, Field, Place};
-use crate::reader::time::timestamp;
 use std::collections::HashSet;
+use tacho_source::time::timestamp;
 use tacho_tape::schema::{ColumnType, Schema};
 
 /// A tick that was read.

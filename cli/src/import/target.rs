@@ -3,8 +3,8 @@
 
 use super::lines::{Lines, Record};
 use super::{ImportError, ImportResult};
+use crate::exchange;
 use crate::export::{Failed, Window, export};
-use crate::{catalog, exchange};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -13,6 +13,7 @@ use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
 use std::io::Cursor;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use tacho_source::catalog;
 use tacho_tape::block::FrameRange;
 use tacho_tape::directory::{Kind, LOCK, Numbers, file_name, list};
 use tacho_tape::seal::SealedFile;

@@ -3,8 +3,8 @@
 use super::lines::Record;
 use super::{ImportError, ImportResult};
 use crate::exchange::Field;
-use crate::reader::time;
 use jiff::tz::TimeZone;
+use tacho_source::time;
 use tacho_tape::schema::{ColumnType, Schema};
 
 /// Where the columns are in a line.

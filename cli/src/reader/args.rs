@@ -1,18 +1,16 @@
-//! Arguments of the reader functions, made from the registry, which has their
-//! defaults, and the catalog: a new function or dimension needs no line here,
-//! and no function is named here. Names are those of SQL
-//! with hyphens. Values are parsed here and not by clap, so that SQL and the
-//! command line report the same errors.
+//! Arguments of the reader functions on a command line, made from their
+//! description in `tacho-source`: a new function or dimension needs no line
+//! here. Options are the names of SQL with hyphens. Values are not parsed by
+//! clap, so that SQL and the command line report the same errors.
 
 use super::server::error_line;
-use super::{encoding, time};
-use crate::catalog;
-use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use jiff::tz::TimeZone;
 use std::io::Write;
 use std::path::PathBuf;
-use tacho_tape::query::{Argument, Function, QueryError, QueryResult, STATEMENT_FILTERS, Spec};
+use tacho_source::arguments::{Described, Kind, arguments};
+use tacho_source::{Arguments, Question, number, time};
+use tacho_tape::query::{Function, QueryError, QueryResult, Spec};
 
 /// Who calls: defaults and the place of `dimension` differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,168 +30,60 @@ const MEMORY_LIMIT_MB: u64 = 1024;
 
 /// Adds the arguments of a function to a command.
 pub fn augment(command: Command, function: &Function, caller: Caller) -> Command {
-    let mut command = command
-        .arg(
-            option("tape", "DIR", "Directory of the history files")
-                .required(true)
-                .value_hint(ValueHint::DirPath),
-        )
-        .arg(option(
-            "node",
-            "ID",
-            "Recorder: an id, or all: their mean by time observed [default: the newest]",
-        ))
-        .arg(option("now", "TIME", "The present").hide(true));
-    for argument in function.arguments {
-        command = add(command, *argument, function, caller);
-    }
-    if caller == Caller::Person && !function.arguments.contains(&Argument::Zone) {
-        command = command.arg(option(
-            "tz",
-            "ZONE",
-            "Time zone of times [default: TZ, else that of the system]",
-        ));
-    }
-    command.arg(match caller {
-        Caller::Person => option(
-            MEMORY_LIMIT,
-            "MB",
-            "Most memory the answer may take [default: 1024]",
-        ),
-        Caller::Server => option(SESSION_ZONE, "ZONE", "Time zone where tz is not given"),
-    })
+    let tape = option("tape", "DIR").help("Directory of the history files");
+    let tape = tape.required(true).value_hint(ValueHint::DirPath);
+    let now = option("now", "TIME").hide(true);
+    // The server reads no help.
+    let described = arguments(function, caller == Caller::Person);
+    let described = described
+        .iter()
+        .map(|argument| described_option(argument, caller));
+    command
+        .arg(tape)
+        .arg(now)
+        .args(described)
+        .arg(match caller {
+            Caller::Person => {
+                option(MEMORY_LIMIT, "MB").help("Most memory the answer may take [default: 1024]")
+            }
+            Caller::Server => option(SESSION_ZONE, "ZONE").help("Time zone where tz is not given"),
+        })
 }
 
-fn option(name: &'static str, value: &'static str, help: impl Into<StyledStr>) -> Arg {
+fn option(name: &'static str, value: &'static str) -> Arg {
     Arg::new(name)
-        .long(name)
+        .long(name.replace('_', "-"))
         .value_name(value)
-        .help(help)
         .allow_hyphen_values(true)
         .action(ArgAction::Set)
 }
 
+fn described_option(argument: &Described, caller: Caller) -> Arg {
+    let name = argument.name;
+    let default = argument.default.map(|d| format!(" [default: {d}]"));
+    let help = format!("{}{}", argument.help, default.unwrap_or_default());
+    let arg = match argument.kind {
+        Kind::Switch => switch(name),
+        Kind::Dimension if name == "dimension" && caller == Caller::Person => {
+            Arg::new(name).value_name(argument.kind.name())
+        }
+        Kind::Filter => option(name, argument.kind.name())
+            .help_heading("Filters: a value, a list a,b, (null), or !value, or !a,!b"),
+        kind => option(name, kind.name()),
+    };
+    arg.help(help)
+}
+
 /// A switch that also takes `true` and `false`.
-fn switch(name: &'static str, help: &'static str) -> Arg {
+fn switch(name: &'static str) -> Arg {
     Arg::new(name)
-        .long(name)
+        .long(name.replace('_', "-"))
         .value_name("BOOL")
-        .help(help)
         .num_args(0..=1)
         .require_equals(true)
         .default_missing_value("true")
         .hide_possible_values(true)
         .value_parser(clap::value_parser!(bool))
-}
-
-/// Help that the function gives, with the default.
-fn help(function: &Function, argument: Argument) -> String {
-    let Some(said) = function.said(argument) else {
-        return String::new();
-    };
-    let default = said.default.map(|d| format!(" [default: {d}]"));
-    format!("{}{}", said.help, default.unwrap_or_default())
-}
-
-fn add(command: Command, argument: Argument, function: &Function, caller: Caller) -> Command {
-    let said = || help(function, argument);
-    let arg = match argument {
-        Argument::Dimension if caller == Caller::Person => {
-            Arg::new("dimension").value_name("DIMENSION").help(said())
-        }
-        Argument::Dimension => option("dimension", "DIMENSION", "What to group by"),
-        Argument::At => option("at", "TIME", said()),
-        Argument::Since => option(
-            "since",
-            "TIME",
-            "Begin: 1h, 03:12, \"yesterday 14:00\", RFC 3339 [default: 1h before the end]",
-        ),
-        Argument::Until => option("until", "TIME", "End, exclusive [default: now]"),
-        Argument::Bucket => option(
-            "bucket",
-            "INTERVAL",
-            "Width of a bucket, such as 10s, 5m, 1d",
-        ),
-        Argument::By => option("by", "DIMENSION", "Split by a dimension"),
-        Argument::N => option("n", "N", said()),
-        Argument::OrderBy => option("order-by", "ORDER", said()),
-        Argument::Width => option("width", "N", "Columns of a full bar [default: 40]"),
-        Argument::Color => switch(
-            "color",
-            "Colours [default: on a terminal, unless NO_COLOR is set]",
-        ),
-        Argument::Ascii => switch("ascii", "No block characters"),
-        Argument::Zone => option(
-            "tz",
-            "ZONE",
-            "Time zone of buckets and times, such as Europe/Berlin, or local",
-        ),
-        Argument::Metrics => {
-            return command
-                .arg(option(
-                    "metric",
-                    "FILTER",
-                    "Metrics: a name, a list a,b, or !name",
-                ))
-                .arg(option("object", "FILTER", "Databases, replicas or slots"));
-        }
-        Argument::Windows => return add_windows(command),
-        Argument::Filters => return add_filters(command, function, caller),
-        Argument::StatementFilters => {
-            return add_named(command, STATEMENT_FILTERS.into_iter());
-        }
-    };
-    command.arg(arg)
-}
-
-fn add_windows(command: Command) -> Command {
-    let helps = [
-        (
-            "since-1",
-            "Begin of the earlier window [default: a day before the later one]",
-        ),
-        (
-            "until-1",
-            "Its end, exclusive [default: as long as the later one]",
-        ),
-        (
-            "since-2",
-            "Begin of the later window [default: 1h before its end]",
-        ),
-        ("until-2", "Its end, exclusive [default: now]"),
-    ];
-    command.args(helps.map(|(name, help)| option(name, "TIME", help)))
-}
-
-fn add_filters(command: Command, function: &Function, caller: Caller) -> Command {
-    let scope = match function.said(Argument::Filters) {
-        Some(_) => help(function, Argument::Filters),
-        None => "load, foreground or all [default: load]".to_string(),
-    };
-    let command = command
-        .arg(option("scope", "SCOPE", scope))
-        .arg(switch("by-leader", "Leave parallel workers out"));
-    match caller {
-        Caller::Person => add_named(command, catalog::dimensions().iter().copied()),
-        // It reads no help.
-        Caller::Server => add_named(command, catalog::dimension_names().iter().map(|n| (*n, ""))),
-    }
-}
-
-fn add_named(
-    mut command: Command,
-    filters: impl Iterator<Item = (&'static str, &'static str)>,
-) -> Command {
-    for (name, doc) in filters {
-        let arg = Arg::new(name)
-            .long(name.replace('_', "-"))
-            .value_name("FILTER")
-            .help(doc)
-            .allow_hyphen_values(true)
-            .help_heading("Filters: a value, a list a,b, (null), or !value, or !a,!b");
-        command = command.arg(arg);
-    }
-    command
 }
 
 /// Parsed arguments; the question borrows from them.
@@ -205,9 +95,7 @@ pub struct Parsed {
     /// Who asks.
     pub caller: Caller,
     matches: ArgMatches,
-    calendar: Option<time::Calendar>,
-    now_us: i64,
-    function: &'static Function,
+    question: Question,
 }
 
 impl Parsed {
@@ -217,25 +105,18 @@ impl Parsed {
         function: &'static Function,
         caller: Caller,
     ) -> QueryResult<Parsed> {
-        let text = |name: &str| get(&matches, name);
-        let zone = match (text("tz"), caller) {
-            (Some(name), _) => time::zone(name)?,
-            (None, Caller::Person) => time::local(),
-            (None, Caller::Server) => session_zone(text(SESSION_ZONE)),
+        let zone = || match caller {
+            Caller::Person => time::local(),
+            Caller::Server => session_zone(get(&matches, SESSION_ZONE)),
         };
-        let clock = jiff::Timestamp::now().as_microsecond();
-        let utc = TimeZone::UTC;
-        let now = text("now")
-            .map(|now| time::moment(now, clock, &utc))
-            .transpose()?;
+        let defaults = caller == Caller::Person;
+        let question = Question::new(function, given(&matches), zone, defaults)?;
         Ok(Parsed {
-            tape: PathBuf::from(text("tape").unwrap_or(".")),
-            calendar: (!time::is_utc(&zone)).then(|| time::Calendar(zone.clone())),
-            zone,
-            now_us: now.unwrap_or(clock),
-            matches,
+            tape: PathBuf::from(get(&matches, "tape").unwrap_or(".")),
+            zone: question.zone.clone(),
             caller,
-            function,
+            question,
+            matches,
         })
     }
 
@@ -248,67 +129,20 @@ impl Parsed {
             .copied()
     }
 
-    fn text(&self, name: &str) -> Option<&str> {
-        get(&self.matches, name)
-    }
-
-    fn owned(&self, name: &str) -> Option<String> {
-        self.text(name).map(str::to_string)
-    }
-
-    fn moment(&self, name: &str) -> QueryResult<Option<i64>> {
-        let text = self.text(name);
-        text.map(|text| time::moment(text, self.now_us, &self.zone))
-            .transpose()
-    }
-
     /// The question.
     pub fn spec(&self) -> QueryResult<Spec<'_>> {
-        let mut spec = Spec::new(catalog::schema(), self.now_us);
-        spec.at_us = self.moment("at")?;
-        let windows = self.function.arguments.contains(&Argument::Windows);
-        let names = if windows {
-            ["since-2", "until-2"]
-        } else {
-            ["since", "until"]
-        };
-        spec.since_us = self.moment(names[0])?;
-        spec.until_us = self.moment(names[1])?;
-        spec.before = (self.moment("since-1")?, self.moment("until-1")?);
-        spec.bucket_us = self.text("bucket").map(time::interval).transpose()?;
-        spec.zone = self.calendar.as_ref().map(|c| c as _);
-        spec.node = self.owned("node");
+        let mut spec = self.question.spec()?;
         spec.at_home = self.caller == Caller::Server;
-        spec.metric = self.owned("metric");
-        spec.object = self.owned("object");
-        spec.scope = self.given("scope", Argument::Filters);
-        spec.by_leader = self.switch("by-leader").unwrap_or(false);
-        spec.dimension = self.given("dimension", Argument::Dimension);
-        spec.by = self.owned("by");
-        spec.order_by = self.given("order-by", Argument::OrderBy);
-        spec.n = match self.given("n", Argument::N).as_deref() {
-            Some("all") => None,
-            n => number("n", n)?,
-        };
-        spec.width = number("width", self.text("width"))?;
-        spec.color = self.switch("color").unwrap_or(false);
-        spec.ascii = self.switch("ascii").unwrap_or(false);
-        spec.owner = self.owned("owner");
-        spec.decode = encoding::decode;
+        spec.owner = get(&self.matches, "owner").map(str::to_string);
         spec.threads = threads(self.caller);
         let megabytes = self.memory_limit_mb()?;
         spec.memory_bytes = megabytes.map(|mb| mb.saturating_mul(1 << 20));
-        for name in self.filters() {
-            if let Some(filter) = self.owned(name) {
-                spec.filters.push((name.to_string(), filter));
-            }
-        }
         Ok(spec)
     }
 
     /// Megabytes the program may use.
     pub fn memory_limit_mb(&self) -> QueryResult<Option<u64>> {
-        let Some(text) = self.text(MEMORY_LIMIT) else {
+        let Some(text) = get(&self.matches, MEMORY_LIMIT) else {
             return Ok((self.caller == Caller::Person).then_some(MEMORY_LIMIT_MB));
         };
         let number = text.parse().ok().filter(|mb| *mb > 0);
@@ -320,38 +154,21 @@ impl Parsed {
 
     /// OID of the role that may see only what is its own.
     pub fn owner_oid(&self) -> QueryResult<Option<i64>> {
-        number("owner-oid", self.text("owner-oid"))
-    }
-
-    /// An argument, or what its function means without it when a person asks.
-    fn given(&self, name: &str, argument: Argument) -> Option<String> {
-        let default = || match self.caller {
-            Caller::Person => self.function.said(argument)?.default,
-            Caller::Server => None,
-        };
-        self.text(name).or_else(default).map(str::to_string)
-    }
-
-    /// The filters that the function takes.
-    fn filters(&self) -> Vec<&'static str> {
-        let takes = |argument| self.function.arguments.contains(&argument);
-        match (takes(Argument::Filters), takes(Argument::StatementFilters)) {
-            (true, _) => catalog::dimension_names().to_vec(),
-            (_, true) => STATEMENT_FILTERS.map(|(name, _)| name).to_vec(),
-            _ => Vec::new(),
-        }
+        number("owner-oid", get(&self.matches, "owner-oid"))
     }
 }
 
-/// A whole number, if it is given.
-fn number(name: &str, text: Option<&str>) -> QueryResult<Option<i64>> {
-    let parsed = text.map(|text| {
-        text.parse().map_err(|_| {
-            QueryError::invalid(format!("invalid value \"{text}\" for {name}"))
-                .hint("Give a whole number.")
-        })
-    });
-    parsed.transpose()
+/// What is given, by name.
+fn given(matches: &ArgMatches) -> Arguments {
+    let value = |name: &str| {
+        let switch = matches.try_get_one::<bool>(name).ok().flatten();
+        let text = || get(matches, name).map(str::to_string);
+        switch.map(bool::to_string).or_else(text)
+    };
+    let names = matches.ids().map(clap::Id::as_str);
+    names
+        .filter_map(|name| Some((name.to_string(), value(name)?)))
+        .collect()
 }
 
 /// The session's time zone. The server may know zones that the system of the

@@ -2,13 +2,13 @@
 //! error, never the end of the program.
 
 use super::args::{self, Caller, Parsed};
-use crate::catalog;
 use crate::import::target::Target;
 use crate::import::{Input, import};
 use clap::Command;
 use std::io::Cursor;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use tacho_source::catalog;
 use tacho_tape::Store;
 use tacho_tape::query::{
     self, Argument, Field, Function, QueryError, QueryResult, STATEMENT_FILTERS, Sink, Value,

@@ -2,7 +2,6 @@
 //! errors to three lines or to one the server understands.
 
 pub mod args;
-pub mod encoding;
 #[cfg(test)]
 mod extremes_tests;
 mod interrupt;
@@ -10,20 +9,18 @@ pub mod output;
 mod progress;
 pub mod server;
 pub mod table;
-pub mod time;
 
-use crate::memory;
 use args::{Caller, Parsed};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use progress::Progress;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::marker::PhantomData;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use table::{Layout, Table};
-use tacho_tape::Store;
+use tacho_source::json::{self, Json};
+use tacho_source::memory;
 use tacho_tape::query::{
     self, CANCELED, Function, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Sink, plain_lines,
 };
@@ -91,15 +88,26 @@ fn answer<R: Reader>(args: &ReaderArgs<R>) -> QueryResult<()> {
     let parsed = Parsed::new(args.matches.clone(), function, Caller::Person)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     if parsed.switch("json") == Some(true) {
-        let mut json = output::Json::new(&mut out);
+        let mut json = Json::new(&mut out);
         execute(&parsed, function, false, &mut json)?;
-        return json.finish().map_err(|e| output::write_error(&e));
+        return finish(json);
     }
     let color = parsed.switch("color").unwrap_or_else(wants_color);
     let screen = (parsed.switch("wide") != Some(true)).then(table::screen);
     let mut table = Table::new(&mut out, R::LAYOUT, parsed.zone.clone(), screen);
     execute(&parsed, function, color, &mut table)?;
     table::finish(table)
+}
+
+/// Ends an answer in JSON; what else is to be said is on standard error.
+fn finish<W: Write>(json: Json<W>) -> QueryResult<()> {
+    for notice in json.finish().map_err(|e| json::write_error(&e))? {
+        match notice.severity() {
+            "WARNING" => warn(&notice),
+            _ => drop(writeln!(std::io::stderr(), "notice: {}", notice.message)),
+        }
+    }
+    Ok(())
 }
 
 /// Colours are for terminals, unless the environment says otherwise.
@@ -130,9 +138,10 @@ pub fn execute(
     let mut spec = parsed.spec()?;
     spec.color |= color;
     spec.progress = Some(&show);
-    let mut store = Store::open(&parsed.tape)?;
+    let mut store = tacho_source::open(&parsed.tape)?;
+    // The server knows its own directory, which may be empty yet.
     if parsed.caller == Caller::Person && store.nodes().is_empty() && store.damage().is_empty() {
-        return Err(no_history(&parsed.tape));
+        return Err(tacho_source::no_history(&parsed.tape));
     }
     if let Some(oid) = parsed.owner_oid()? {
         store.hide_other_roles(oid);
@@ -143,15 +152,6 @@ pub fn execute(
     // thousands of parts hold.
     std::mem::forget(store);
     result
-}
-
-/// A directory that is none of ours. The server knows its own, which may be
-/// empty yet.
-fn no_history(directory: &Path) -> QueryError {
-    let directory = directory.display();
-    QueryError::new("58P01", format!("directory \"{directory}\" has no history")).hint(
-        "Give the directory of the history files: the setting tacho.directory, by default tacho in the data directory.",
-    )
 }
 
 /// Exit code of an error: 2 for what was asked, 3 for what is refused.
@@ -217,6 +217,6 @@ fn told(severity: &str, error: &QueryError) -> String {
 
 fn is_broken_pipe(error: &QueryError) -> bool {
     let pipe = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
-    error.sqlstate == output::BROKEN_OUTPUT
+    error.sqlstate == json::BROKEN_OUTPUT
         && (error.message.contains("Broken pipe") || error.message.ends_with(&pipe.to_string()))
 }

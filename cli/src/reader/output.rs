@@ -1,19 +1,11 @@
-//! Answers as text: the COPY format of the server, and JSON.
+//! Answers in the COPY format of the server.
 
 use super::server::error_line;
-use super::time::copy_time;
-use super::warn;
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use tacho_source::json::write_error;
+use tacho_source::time::copy_time;
 use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Value, json};
-
-/// Why the output could not be written.
-pub fn write_error(error: &io::Error) -> QueryError {
-    QueryError::new(BROKEN_OUTPUT, format!("could not write output: {error}"))
-}
-
-/// SQLSTATE of an output that could not be written.
-pub const BROKEN_OUTPUT: &str = "58030";
 
 /// COPY text format: a line of column names, rows, `\.`.
 pub struct Copy<W> {
@@ -88,67 +80,6 @@ pub fn escape(text: &str, out: &mut String) {
     }
 }
 
-/// One JSON array of objects, an object a line.
-pub struct Json<W> {
-    out: W,
-    /// What stands before the value of each column.
-    names: Vec<String>,
-    line: String,
-    rows: usize,
-}
-
-impl<W: Write> Json<W> {
-    /// Writes to `out`.
-    pub fn new(out: W) -> Self {
-        Json {
-            out,
-            names: Vec::new(),
-            line: String::new(),
-            rows: 0,
-        }
-    }
-
-    /// Closes the array.
-    pub fn finish(mut self) -> io::Result<()> {
-        let end: &[u8] = if self.rows == 0 { b"[]\n" } else { b"\n]\n" };
-        self.out.write_all(end)?;
-        self.out.flush()
-    }
-}
-
-impl<W: Write> Sink for Json<W> {
-    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        let name = |(i, f): (usize, &Field)| match i {
-            0 => format!("\"{}\": ", f.0),
-            _ => format!(", \"{}\": ", f.0),
-        };
-        self.names = fields.iter().enumerate().map(name).collect();
-        Ok(())
-    }
-
-    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
-        self.line.clear();
-        let begin = if self.rows == 0 { "[\n{" } else { ",\n{" };
-        self.line.push_str(begin);
-        for (name, value) in self.names.iter().zip(&values) {
-            self.line.push_str(name);
-            json::write_value(&mut self.line, value);
-        }
-        self.line.push('}');
-        self.rows += 1;
-        let written = self.out.write_all(self.line.as_bytes());
-        written.map_err(|e| write_error(&e))
-    }
-
-    /// The array stays an array: what else is to be said is on standard error.
-    fn notice(&mut self, notice: QueryError) {
-        match notice.severity() {
-            "WARNING" => warn(&notice),
-            _ => drop(writeln!(io::stderr(), "notice: {}", notice.message)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,26 +131,5 @@ mod tests {
              \\N\t\\N\t\\N\tf\t0.0000\t\\N\n\
              \\.\n"
         );
-    }
-
-    #[test]
-    fn json_is_one_array_of_objects() {
-        let mut out = Vec::new();
-        let mut sink = Json::new(&mut out);
-        sink.begin(FIELDS).unwrap();
-        for row in rows() {
-            sink.row(row).unwrap();
-        }
-        sink.finish().unwrap();
-        assert_eq!(
-            String::from_utf8(out).unwrap(),
-            "[\n\
-             {\"key\": \"a\\t\\\"b\\\\\\nc\", \"n\": -7, \"id\": \"-9223372036854775808\", \"top\": true, \"aas\": -1.2345, \"at\": \"1970-01-01T00:00:00Z\"},\n\
-             {\"key\": null, \"n\": null, \"id\": null, \"top\": false, \"aas\": 0.0000, \"at\": null}\n\
-             ]\n"
-        );
-        let mut out = Vec::new();
-        Json::new(&mut out).finish().unwrap();
-        assert_eq!(out, b"[]\n");
     }
 }

@@ -2,14 +2,15 @@
 //! its parent, answers in COPY format, reports errors as lines of fields.
 
 use super::args::{self, Caller, Parsed};
-use super::output::{self, Copy, Json, escape};
-use super::{execute, exit_code, is_broken_pipe, out_of_memory};
-use crate::memory;
+use super::output::{Copy, escape};
+use super::{execute, exit_code, finish, is_broken_pipe, out_of_memory};
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
+use tacho_source::json::{self, Json};
+use tacho_source::memory;
 use tacho_tape::query::{self, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult};
 
 /// Runs `tacho query FUNCTION …`.
@@ -46,7 +47,7 @@ fn answer(function: &str, rest: &[String]) -> QueryResult<()> {
     let format = value("format").unwrap_or("copy").to_string();
     let parsed = Parsed::new(matches, function, Caller::Server)?;
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-    let written = |result: std::io::Result<()>| result.map_err(|e| output::write_error(&e));
+    let written = |result: std::io::Result<()>| result.map_err(|e| json::write_error(&e));
     match format.as_str() {
         "copy" => {
             let mut copy = Copy::new(&mut out);
@@ -56,7 +57,7 @@ fn answer(function: &str, rest: &[String]) -> QueryResult<()> {
         "json" => {
             let mut json = Json::new(&mut out);
             execute(&parsed, function, false, &mut json)?;
-            written(json.finish())
+            finish(json)
         }
         other => Err(QueryError::invalid(format!("invalid format \"{other}\""))
             .hint("Available formats are copy, json.")),

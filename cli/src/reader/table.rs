@@ -6,13 +6,13 @@
 //! stay whole and make their line longer; no column is left out for being
 //! empty, nor the period of a row for being that of all.
 
-use super::output::write_error;
 use super::progress::rows_begin;
-use super::time::{table_time, zone_name};
 use super::warn;
 use jiff::tz::TimeZone;
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use tacho_source::json::write_error;
+use tacho_source::time::{table_time, zone_name};
 use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Type, Value, json, plain_text};
 
 /// Columns where there is no screen.

@@ -4,9 +4,9 @@
 
 use super::html::escape;
 use super::{Part, Report, numbers, tick_label};
-use crate::reader::time::{Calendar, offset_text};
 use jiff::tz::TimeZone;
 use std::fmt::Write as _;
+use tacho_source::time::{Calendar, offset_text};
 use tacho_tape::query::bucket::Buckets;
 
 const WIDTH: f64 = 960.0;

@@ -55,6 +55,8 @@ pub struct Spec<'a> {
     pub ascii: bool,
     /// Only sessions of this role, and only texts it ran.
     pub owner: Option<String>,
+    /// Texts of queries are answered; off where nobody shall read them.
+    pub texts: bool,
     /// Totals of files are used where they answer; off to prove them.
     pub totals: bool,
     /// Keys of dictionaries of at most so many entries all get cells in one
@@ -102,6 +104,7 @@ impl<'a> Spec<'a> {
             color: false,
             ascii: false,
             owner: None,
+            texts: true,
             totals: true,
             few_keys: FEW_KEYS,
             memory_bytes: None,

@@ -59,8 +59,9 @@ pub struct Texts {
 
 impl Texts {
     /// Looks up `wanted` in all `near` parts, and in `far` ones as long as a
-    /// text is missing. With an owner only texts that this role ran are taken.
-    /// Damaged ones are left out: a lost text loses no row.
+    /// text is missing; none where texts are not asked for. With an owner only
+    /// texts that this role ran are taken. Damaged ones are left out: a lost
+    /// text loses no row.
     pub fn find<'a>(
         wanted: impl IntoIterator<Item = TextKey>,
         near: impl IntoIterator<Item = &'a Part>,
@@ -88,7 +89,7 @@ impl Texts {
             .into_iter()
             .filter(|key| !self.found.contains_key(key));
         let mut new: Found = new.map(|key| (key, Vec::new())).collect();
-        if !new.is_empty() {
+        if !new.is_empty() && spec.texts {
             let mut before: Option<&Part> = None;
             for part in near {
                 if before

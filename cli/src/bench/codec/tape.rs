@@ -3,11 +3,11 @@
 
 use super::data::{COLUMNS, Day, Values};
 use crate::bench::scenario::Layout;
-use crate::catalog;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tacho_source::catalog;
 use tacho_tape::block::FrameRange;
 use tacho_tape::directory::Numbers;
 use tacho_tape::seal::SealedFile;

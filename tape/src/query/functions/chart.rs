@@ -126,6 +126,7 @@ fn with_default_split<'a>(spec: &Spec<'a>) -> Spec<'a> {
         color: spec.color,
         ascii: spec.ascii,
         owner: spec.owner.clone(),
+        texts: spec.texts,
         totals: spec.totals,
         memory_bytes: spec.memory_bytes,
         progress: spec.progress,

@@ -13,11 +13,9 @@ use std::io::stderr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
-/// Counts what the system's allocator gives.
-struct Counting;
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+/// Counts what the system's allocator gives. A program names it:
+/// `#[global_allocator] static ALLOCATOR: Counting = Counting;`
+pub struct Counting;
 
 /// Bytes in use, but for what threads have not told yet.
 static USED: AtomicIsize = AtomicIsize::new(0);
@@ -38,6 +36,12 @@ pub fn limit(bytes: u64, message: String) {
         let bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
         LIMIT.store(bytes, Ordering::Relaxed);
     }
+}
+
+/// Bytes that the program uses, but for what threads have not told yet, which
+/// is 64 KiB each at most.
+pub fn used() -> u64 {
+    u64::try_from(USED.load(Ordering::Relaxed)).unwrap_or(0)
 }
 
 /// Counts bytes taken, or with a minus given back.

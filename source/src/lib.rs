@@ -1,0 +1,19 @@
+//! Where answers come from, for the programs that show them: arguments as
+//! people and programs write them become a question ([`Question`]), a
+//! [`Source`] answers it with rows. Nothing here is async, prints, or knows
+//! who asks. The command line takes arguments, times and JSON from here, so
+//! that every program understands and writes the same.
+
+pub mod arguments;
+pub mod catalog;
+pub mod encoding;
+pub mod json;
+pub mod memory;
+mod question;
+mod source;
+mod tape;
+pub mod time;
+
+pub use question::{Arguments, Question, number};
+pub use source::{Ask, Server, Source, State};
+pub use tape::{Tapes, no_history, open};

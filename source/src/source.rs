@@ -1,0 +1,75 @@
+//! What a source of answers is.
+
+use crate::question::Arguments;
+use std::sync::atomic::AtomicBool;
+use tacho_tape::query::{Function, QueryResult, Sink};
+
+/// Servers whose history can be asked for, by any number of threads at once.
+pub trait Source: Send + Sync {
+    /// The servers there are at this moment, in order of names.
+    fn servers(&self) -> Vec<Server>;
+
+    /// The functions that can be asked; [`crate::arguments::arguments`]
+    /// describes what they take.
+    fn functions(&self) -> &'static [Function];
+
+    /// Asks a function: its columns and rows go to `sink`, then what is to be
+    /// known about the answer. Setting `cancel` ends the question soon.
+    ///
+    /// # Errors
+    /// There is no such server or function (`42704`), an argument makes no
+    /// sense (class `22`), there is no history (`58P01`) or it could not be
+    /// read, the sink failed, or the question was cancelled (`57014`).
+    fn ask(&self, ask: &Ask, cancel: &AtomicBool, sink: &mut dyn Sink) -> QueryResult<()>;
+}
+
+/// A server whose history a source has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// What it is asked for by.
+    pub name: String,
+    /// Whether it can be asked.
+    pub state: State,
+}
+
+/// Whether a server can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// There is history.
+    Recorded,
+    /// A directory without history, yet or any more.
+    Empty,
+    /// There is no directory.
+    Missing,
+    /// The directory may not be read.
+    Refused,
+}
+
+impl State {
+    /// As programs read it.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Recorded => "recorded",
+            State::Empty => "empty",
+            State::Missing => "missing",
+            State::Refused => "refused",
+        }
+    }
+}
+
+/// A question to a source.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// Which server; the only one where there is one.
+    pub server: Option<String>,
+    /// Which function.
+    pub function: String,
+    /// Its arguments. Times without an offset are those of UTC.
+    pub arguments: Arguments,
+    /// Texts of queries are answered.
+    pub texts: bool,
+    /// Bytes that the answer may take while it is made.
+    pub memory_bytes: u64,
+    /// Threads that may work for it.
+    pub threads: usize,
+}
