@@ -29,7 +29,8 @@ const REWRITTEN: [u8; 3] = [codec::STARTS, codec::GAPS, codec::OFFSET];
 /// How deep a column may be rewritten against another.
 const MAX_DEPTH: u8 = 4;
 
-/// An open sealed file.
+/// An open sealed file. Cheap to clone.
+#[derive(Clone)]
 pub struct BlockFile {
     shared: Arc<Shared>,
     /// What was damaged when it was opened; columns say so when they are read.

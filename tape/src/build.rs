@@ -408,12 +408,35 @@ impl PartBuilder {
         if let (Some(t), Some(fresh)) = (schema.index(RUN), RunBuilder::new(&schema)) {
             tables[t] = std::mem::replace(&mut self.runs, fresh).finish();
         }
-        sort(&schema, &mut tables, "count", ["category", "state", "at"]);
-        sort(&schema, &mut tables, STATS, ["entry", "time"]);
-        let mut info = bounds(&schema, &tables);
+        let mut info = in_order(&schema, &mut tables);
         info.lost_definitions = std::mem::take(&mut self.lost_definitions);
         info.dropped_rows = std::mem::take(&mut self.dropped_rows);
         (tables, info)
+    }
+
+    /// The same rows, which stay where they are, for somebody who reads while
+    /// more are added.
+    pub(crate) fn copy_group(&self) -> (Vec<Table>, PartInfo) {
+        let schema = &self.schema;
+        let tables = self.tables.iter().enumerate();
+        let own = tables.map(|(t, table)| match schema.is_dictionary(t) {
+            true => Table::new(&schema.tables[t]),
+            false => table.clone(),
+        });
+        let mut tables: Vec<Table> = own.collect();
+        tables.iter_mut().for_each(Table::pad);
+        if let Some(t) = schema.index(RUN) {
+            tables[t] = self.runs.clone().finish();
+        }
+        let info = in_order(schema, &mut tables);
+        (tables, info)
+    }
+
+    /// Number of rows but those of dictionaries.
+    pub(crate) fn group_rows(&self) -> usize {
+        let own = (0..self.tables.len()).filter(|&t| !self.schema.is_dictionary(t));
+        let rows: usize = own.map(|t| self.tables[t].rows).sum();
+        rows + self.runs.rows()
     }
 
     /// Shows the tables of a group, with the dictionaries, as a part; gives
@@ -480,6 +503,13 @@ impl PartBuilder {
 
 fn no_table(table: &str) -> Error {
     Error::new(Kind::NotFound, format!("no table \"{table}\""))
+}
+
+/// Sorts the rows of a group; returns its ticks and slot times.
+fn in_order(schema: &Schema, tables: &mut [Table]) -> PartInfo {
+    sort(schema, tables, "count", ["category", "state", "at"]);
+    sort(schema, tables, STATS, ["entry", "time"]);
+    bounds(schema, tables)
 }
 
 /// Sorts the rows of a table by some columns: nearly constant ones.

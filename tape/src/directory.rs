@@ -1,7 +1,7 @@
 //! Names of the files of a history directory.
 
 use crate::error::{Error, Result};
-use crate::storage::Storage;
+use crate::storage::{Name, Storage};
 
 pub use crate::node::{Recorded, recorded_node};
 
@@ -146,16 +146,42 @@ pub fn list(storage: &dyn Storage) -> Result<Vec<HistoryFile>> {
     Ok(files)
 }
 
-/// Numbers and kinds of the history files, in this order.
+/// A history file by its name, and which one it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Listed {
+    pub(crate) numbers: Numbers,
+    pub(crate) kind: Kind,
+    /// As [`Name::file`].
+    pub(crate) file: u64,
+}
+
+/// The names of all files of a directory, in no order.
 ///
 /// # Errors
 /// The directory could not be read.
-pub fn names(storage: &dyn Storage) -> Result<Vec<(Numbers, Kind)>> {
+pub(crate) fn names(storage: &dyn Storage) -> Result<Vec<Name>> {
     let names = storage.names();
-    let names = names.map_err(|e| Error::io("read directory", storage.directory(), e))?;
-    let mut files: Vec<_> = names.iter().filter_map(|name| parse_name(name)).collect();
+    names.map_err(|e| Error::io("read directory", storage.directory(), e))
+}
+
+/// The history files among them, but for those being written, by number and
+/// kind.
+pub(crate) fn listed(names: &[Name]) -> Vec<Listed> {
+    let mut files: Vec<Listed> = names
+        .iter()
+        .filter_map(|found| {
+            let (numbers, kind) = parse_name(&found.name)?;
+            let file = found.file;
+            Some(Listed {
+                numbers,
+                kind,
+                file,
+            })
+        })
+        .filter(|found| found.kind != Kind::Temporary)
+        .collect();
     files.sort_unstable();
-    Ok(files)
+    files
 }
 
 #[cfg(test)]

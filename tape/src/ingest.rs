@@ -6,9 +6,10 @@
 use crate::build::PartBuilder;
 use crate::error::Result;
 use crate::fast::FastMap;
-use crate::part::{Identity, Part};
-use crate::schema::{ColumnType, RUN, Schema};
+use crate::part::{Identity, Memory, Part, PartInfo};
+use crate::schema::{ColumnType, RUN, Schema, TableDef};
 use crate::section::{Section, from_stored};
+use crate::table::Table;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -31,6 +32,10 @@ pub struct Ingest {
     last_slot_ms: Option<i64>,
     sample_rows: u64,
     dropped_rows: u64,
+    /// With so many rows or more the next tick begins a new group.
+    group_rows: usize,
+    /// Groups that are finished, for [`Ingest::take_groups`].
+    groups: Vec<(Vec<Table>, PartInfo)>,
 }
 
 /// Entries of one table by id and by content.
@@ -103,6 +108,8 @@ impl Ingest {
             last_slot_ms: None,
             sample_rows: 0,
             dropped_rows: 0,
+            group_rows: usize::MAX,
+            groups: Vec::new(),
         })
     }
 
@@ -311,6 +318,7 @@ impl Ingest {
                 self.dropped_rows += 1;
                 continue;
             };
+            self.end_group();
             self.last_tick = number;
             self.last_slot_ms = Some(tick.slot_ms);
             let table = &mut self.builder.tables[columns.table];
@@ -319,6 +327,16 @@ impl Ingest {
                 table.set(column, added, rows.get(column, row));
             }
             table.set(columns.tick, added, number);
+        }
+    }
+
+    /// Ends a group that is large enough before a tick. Nothing but the frame's
+    /// definitions was taken before its first tick; the others follow it.
+    fn end_group(&mut self) {
+        let is_first = self.ticks.iter().filter(|t| t.number.is_some()).count() == 1;
+        if self.group_rows < usize::MAX && is_first && self.builder.group_rows() >= self.group_rows
+        {
+            self.groups.push(self.builder.take_group());
         }
     }
 
@@ -418,6 +436,84 @@ impl Ingest {
         self.values = values;
     }
 
+    /// Rows are given out in groups of so many or a little more from now on:
+    /// what is in a group that is finished does not change.
+    pub(crate) fn in_groups_of(&mut self, rows: usize) {
+        self.group_rows = rows;
+    }
+
+    /// The groups that were finished since the last call.
+    pub(crate) fn take_groups(&mut self) -> Vec<(Vec<Table>, PartInfo)> {
+        std::mem::take(&mut self.groups)
+    }
+
+    /// A copy of the group at hand; `None` when nothing is in it.
+    pub(crate) fn group_at_hand(&self) -> Option<(Vec<Table>, PartInfo)> {
+        self.builder.has_rows().then(|| self.builder.copy_group())
+    }
+
+    /// The schema of the rows.
+    pub(crate) fn schema(&self) -> &Arc<Schema> {
+        &self.builder.schema
+    }
+
+    /// Rows that refer to definitions that have not come.
+    pub(crate) fn lost_definitions(&self) -> u64 {
+        let lost = self.dictionaries.iter().flat_map(|d| d.lost.values());
+        lost.sum()
+    }
+
+    /// The dictionaries as they are now, with `?` in place of definitions that
+    /// have not come. `before` are those of the last call: a table that is as
+    /// it was is not copied.
+    pub(crate) fn definitions(&mut self, before: Option<Definitions>) -> Definitions {
+        let schema = self.builder.schema.clone();
+        let lost = self.lost_rows();
+        let unknown = match lost.is_empty() {
+            true => 0,
+            false => self.builder.name("?").unwrap_or(0),
+        };
+        let before = before.unwrap_or_default();
+        let mut now = Definitions::default();
+        let tables = (0..schema.tables.len()).map(|t| {
+            let rows = match schema.is_dictionary(t) {
+                true => self.builder.tables[t].rows,
+                false => 0,
+            };
+            let has_lost = lost.iter().any(|l| l.0 == t);
+            now.known.push((!has_lost).then_some(rows));
+            if before.known.get(t) == Some(&Some(rows)) && !has_lost {
+                return None;
+            }
+            let mut table = match rows {
+                0 => Table::new(&schema.tables[t]),
+                _ => self.builder.tables[t].clone(),
+            };
+            for (_, row) in lost.iter().filter(|l| l.0 == t) {
+                set_unknown(&mut table, &schema.tables[t], *row, unknown);
+            }
+            Some(table)
+        });
+        let tables: Vec<Option<Table>> = tables.collect();
+        now.is_same = tables.iter().all(Option::is_none);
+        now.memory = match now.is_same {
+            true => before.memory,
+            false => Arc::new(before.memory.renewed(tables)),
+        };
+        now
+    }
+
+    /// Table and row of definitions that have not come.
+    fn lost_rows(&self) -> Vec<(usize, usize)> {
+        let dictionaries = self.dictionaries.iter().enumerate();
+        let lost = dictionaries.flat_map(|(t, dictionary)| {
+            let by_id = dictionary.by_id.as_ref();
+            let row = move |id| by_id.and_then(|m| m.get(id)).map(|&r| (t, r as usize - 1));
+            dictionary.lost.keys().filter_map(row)
+        });
+        lost.collect()
+    }
+
     /// Everything so far as a part in memory.
     pub fn finish(self, identity: Identity) -> Part {
         self.into_builder().finish(identity)
@@ -426,30 +522,38 @@ impl Ingest {
     /// The builder, with `?` in place of definitions that never came.
     pub(crate) fn into_builder(mut self) -> PartBuilder {
         let schema = self.builder.schema.clone();
-        let mut lost: Vec<(usize, i64)> = Vec::new();
-        for (t, dictionary) in self.dictionaries.iter().enumerate() {
-            for (id, rows) in &dictionary.lost {
-                let by_id = dictionary.by_id.as_ref();
-                lost.extend(by_id.and_then(|m| m.get(id)).map(|&r| (t, r - 1)));
-                self.builder.lost_definitions += rows;
-            }
-        }
+        let lost = self.lost_rows();
+        self.builder.lost_definitions += self.lost_definitions();
         self.builder.dropped_rows = self.dropped_rows;
         if lost.is_empty() {
             return self.builder;
         }
         let unknown = self.builder.name("?").unwrap_or(0);
         for (t, row) in lost {
-            let table = &mut self.builder.tables[t];
-            for (c, def) in schema.tables[t].columns.iter().enumerate() {
-                match def.ty {
-                    ColumnType::Name => table.set(c, row as usize, unknown),
-                    ColumnType::Bytes => table.replace_bytes(c, row as usize, b"?"),
-                    _ => (),
-                }
-            }
+            set_unknown(&mut self.builder.tables[t], &schema.tables[t], row, unknown);
         }
         self.builder
+    }
+}
+
+/// Dictionaries at one moment.
+#[derive(Clone, Default)]
+pub(crate) struct Definitions {
+    pub(crate) memory: Arc<Memory>,
+    /// Nothing was defined since those before them.
+    pub(crate) is_same: bool,
+    /// Rows by table; `None` for one whose rows may change.
+    known: Vec<Option<usize>>,
+}
+
+/// Puts the name `?` into a row.
+fn set_unknown(table: &mut Table, def: &TableDef, row: usize, unknown: i64) {
+    for (c, def) in def.columns.iter().enumerate() {
+        match def.ty {
+            ColumnType::Name => table.set(c, row, unknown),
+            ColumnType::Bytes => table.replace_bytes(c, row, b"?"),
+            _ => (),
+        }
     }
 }
 

@@ -151,6 +151,14 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// Frames alone, which begin with the first byte.
+    fn of_frames(frames: &'a [u8]) -> Self {
+        Scan {
+            at: 0,
+            ..Scan::new(frames)
+        }
+    }
+
     /// Offset behind what was returned so far.
     pub fn offset(&self) -> usize {
         self.at
@@ -247,6 +255,8 @@ pub struct LogContents {
     pub torn_bytes: usize,
     /// Sequence of the last data frame that counts, 0 = none.
     pub last_sequence: u64,
+    /// Offset behind the last valid frame.
+    pub end: usize,
 }
 
 /// Reads a log. Data frames of sequence `until_sequence` and later do not
@@ -256,33 +266,61 @@ pub struct LogContents {
 /// The header is damaged.
 pub fn read_log(bytes: &[u8], until_sequence: u64) -> Result<LogContents> {
     let header = LogHeader::parse(bytes)?;
-    let mut contents = LogContents {
-        header,
-        ingest: None,
-        damage: Vec::new(),
-        torn_bytes: 0,
-        last_sequence: 0,
-    };
-    let mut reader = Reader {
-        contents: &mut contents,
-        until_sequence,
-        unclosed: Vec::new(),
-    };
-    for stretch in Scan::new(bytes) {
-        match stretch {
-            Stretch::Frame(frame) => reader.frame(&frame, bytes),
-            Stretch::Damaged { offset, bytes } => {
-                reader.damage(offset, bytes, "frames with a wrong checksum".into());
-            }
-            Stretch::Torn { bytes, .. } => reader.contents.torn_bytes = bytes,
+    let mut contents = LogContents::new(header);
+    contents.read(Scan::new(bytes), 0, until_sequence);
+    Ok(contents)
+}
+
+impl LogContents {
+    /// Of a log without frames.
+    pub(crate) fn new(header: LogHeader) -> Self {
+        LogContents {
+            header,
+            ingest: None,
+            damage: Vec::new(),
+            torn_bytes: 0,
+            last_sequence: 0,
+            end: FRAMES_AT,
         }
     }
-    Ok(contents)
+
+    /// Takes what was appended since: the bytes behind [`LogContents::end`].
+    /// The same as to read all anew, unless there was damage.
+    pub(crate) fn read_on(&mut self, bytes: &[u8], until_sequence: u64) {
+        self.torn_bytes = 0;
+        self.read(Scan::of_frames(bytes), self.end, until_sequence);
+    }
+
+    /// `before` are the bytes of the log before those that are scanned.
+    fn read(&mut self, mut scan: Scan<'_>, before: usize, until_sequence: u64) {
+        let bytes = scan.bytes;
+        let mut reader = Reader {
+            contents: self,
+            until_sequence,
+            before,
+            unclosed: Vec::new(),
+        };
+        while let Some(stretch) = scan.next() {
+            match stretch {
+                Stretch::Frame(frame) => {
+                    reader.frame(&frame, bytes);
+                    reader.contents.end = before + scan.offset();
+                }
+                Stretch::Damaged { offset, bytes } => {
+                    let reason = "frames with a wrong checksum".into();
+                    reader.damage(before + offset, bytes, reason);
+                }
+                Stretch::Torn { bytes, .. } => reader.contents.torn_bytes = bytes,
+            }
+        }
+    }
 }
 
 struct Reader<'a> {
     contents: &'a mut LogContents,
     until_sequence: u64,
+    /// Bytes of the log before those that are read.
+    before: usize,
     /// Damage whose end in time is not known yet, by index.
     unclosed: Vec<usize>,
 }
@@ -309,7 +347,7 @@ impl Reader<'_> {
         if let Err(error) = self.take(frame) {
             // Both point into the same allocation.
             let offset = frame.bytes.as_ptr() as usize - log.as_ptr() as usize;
-            self.damage(offset, frame.bytes.len(), error.message);
+            self.damage(self.before + offset, frame.bytes.len(), error.message);
         }
         let after = self.last_slot_ms();
         if after != before

@@ -2,7 +2,7 @@
 //! tells what would be left after a crash of the process or of the machine.
 
 use crate::node::Place;
-use crate::storage::{AppendFile, Entry, ReadFile, Space, Storage};
+use crate::storage::{AppendFile, Entry, Name, ReadFile, Space, Storage};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -195,6 +195,14 @@ impl MemoryStorage {
         Some(state.inodes[inode].data.clone())
     }
 
+    /// Appends to a file that is there, as another process does.
+    pub fn append_to(&self, name: &str, bytes: &[u8]) {
+        let mut state = self.state();
+        if let Some(&inode) = state.names.get(name) {
+            state.inodes[inode].data.extend_from_slice(bytes);
+        }
+    }
+
     /// Puts a file with these bytes, synchronised.
     pub fn put(&self, name: &str, bytes: &[u8]) {
         let mut state = self.state();
@@ -292,6 +300,16 @@ impl Storage for MemoryStorage {
             bytes: state.inodes[inode].data.len() as u64,
         };
         Ok(state.names.iter().map(entry).collect())
+    }
+
+    fn names(&self) -> io::Result<Vec<Name>> {
+        self.read()?;
+        let state = self.state();
+        let name = |(name, &inode): (&String, &usize)| Name {
+            name: name.clone(),
+            file: inode as u64,
+        };
+        Ok(state.names.iter().map(name).collect())
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn ReadFile>> {

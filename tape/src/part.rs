@@ -128,6 +128,13 @@ impl Part {
         self
     }
 
+    /// The same part with the rows that its log has lost.
+    pub(crate) fn with_lost(&self, definitions: u64, rows: u64) -> Part {
+        let mut part = self.clone();
+        (part.info.lost_definitions, part.info.dropped_rows) = (definitions, rows);
+        part
+    }
+
     /// The same part without the names of roles that have another OID, in these
     /// columns of its schema.
     pub(crate) fn without_other_roles(&self, oid: i64, columns: Arc<[RoleColumn]>) -> Part {
@@ -419,6 +426,7 @@ impl Source for OneRole {
 }
 
 /// Columns that are in memory.
+#[derive(Default)]
 pub(crate) struct Memory {
     tables: Vec<(usize, Vec<Held>)>,
 }
@@ -432,14 +440,17 @@ enum Held {
 
 impl Memory {
     pub(crate) fn new(tables: Vec<Table>) -> Self {
-        let tables = tables.into_iter().map(|mut table| {
-            table.pad();
-            let columns = table.columns.into_iter().map(|data| match data {
-                Data::Ints(v) if !v.is_empty() => Held::Ints(Column(Arc::new(v))),
-                Data::Bytes(s) if !s.ends.is_empty() => Held::Bytes(BytesColumn(Arc::new(s))),
-                _ => Held::None,
-            });
-            (table.rows, columns.collect())
+        Memory {
+            tables: tables.into_iter().map(held).collect(),
+        }
+    }
+
+    /// The same with some tables in place of those of before.
+    pub(crate) fn renewed(&self, tables: Vec<Option<Table>>) -> Self {
+        let tables = tables.into_iter().enumerate();
+        let tables = tables.map(|(t, table)| match table {
+            Some(table) => held(table),
+            None => self.tables.get(t).cloned().unwrap_or_default(),
         });
         Memory {
             tables: tables.collect(),
@@ -467,6 +478,16 @@ impl Memory {
         let columns = self.tables.get(table).map(|t| &t.1);
         columns.and_then(|c| c.get(column)).unwrap_or(&Held::None)
     }
+}
+
+fn held(mut table: Table) -> (usize, Vec<Held>) {
+    table.pad();
+    let columns = table.columns.into_iter().map(|data| match data {
+        Data::Ints(v) if !v.is_empty() => Held::Ints(Column(Arc::new(v))),
+        Data::Bytes(s) if !s.ends.is_empty() => Held::Bytes(BytesColumn(Arc::new(s))),
+        _ => Held::None,
+    });
+    (table.rows, columns.collect())
 }
 
 impl Source for Memory {

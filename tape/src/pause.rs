@@ -101,7 +101,7 @@ fn noted(storage: &dyn Storage) -> Vec<i64> {
     let names = storage.names().unwrap_or_default();
     names
         .iter()
-        .filter_map(|name| crate::directory::parse_mark(name))
+        .filter_map(|found| crate::directory::parse_mark(&found.name))
         .collect()
 }
 

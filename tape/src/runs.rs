@@ -7,7 +7,7 @@ use crate::table::Table;
 
 /// Builds the rows of table `run`. Values are given in the order of
 /// [`RunBuilder::columns`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RunBuilder {
     table: Table,
     /// Columns of `run` but session, first_tick and ticks, by index.

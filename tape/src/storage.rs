@@ -8,7 +8,9 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{
+    DirBuilderExt, DirEntryExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,6 +23,16 @@ pub struct Entry {
     pub name: String,
     /// Length in bytes.
     pub bytes: u64,
+}
+
+/// A file of the directory by its name, and which one it is: another file that
+/// takes its place under the same name has another number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// File name.
+    pub name: String,
+    /// Number of the file, of its inode.
+    pub file: u64,
 }
 
 /// Space of the file system in bytes.
@@ -76,9 +88,7 @@ pub trait Storage: Send + Sync {
     ///
     /// # Errors
     /// The operating system refuses.
-    fn names(&self) -> io::Result<Vec<String>> {
-        Ok(self.list()?.into_iter().map(|entry| entry.name).collect())
-    }
+    fn names(&self) -> io::Result<Vec<Name>>;
     /// Opens a file for reading.
     ///
     /// # Errors
@@ -262,13 +272,15 @@ impl Storage for OsStorage {
         Ok(entries)
     }
 
-    fn names(&self) -> io::Result<Vec<String>> {
+    fn names(&self) -> io::Result<Vec<Name>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.directory)? {
             let entry = entry?;
             // A file may be gone since the directory was read.
             let is_file = entry.file_type().is_ok_and(|t| t.is_file());
-            names.extend(entry.file_name().into_string().ok().filter(|_| is_file));
+            let name = entry.file_name().into_string().ok().filter(|_| is_file);
+            let file = entry.ino();
+            names.extend(name.map(|name| Name { name, file }));
         }
         Ok(names)
     }
@@ -407,7 +419,10 @@ mod tests {
         assert_eq!(names.len(), 3);
         assert_eq!((names[0].name.as_str(), names[0].bytes), ("a", 1));
         std::fs::create_dir(storage.path("c")).unwrap();
-        let mut names = storage.names().unwrap();
+        let names = storage.names().unwrap();
+        let inode = std::fs::metadata(storage.path("a")).unwrap().ino();
+        assert!(names.iter().any(|n| n.name == "a" && n.file == inode));
+        let mut names: Vec<String> = names.into_iter().map(|n| n.name).collect();
         names.sort();
         assert_eq!(names, ["a", "b", NODE]);
         std::fs::remove_dir_all(&directory).unwrap();

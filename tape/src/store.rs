@@ -1,315 +1,266 @@
-//! A history directory as readers see it: the parts of every node in order of
-//! ticks, and what is damaged.
+//! Reads the files of a history directory: which count, each row once, and what
+//! is damaged.
 
 use crate::background::supervised;
 use crate::block_read::{BlockFile, Schemas};
-use crate::directory::{self, Kind, Numbers};
+use crate::directory::{self, Kind, Listed, Numbers};
 use crate::error::{self, Error, Result};
 use crate::footer::{Bytes, Footer};
-use crate::log::{LogContents, LogDamage, LogHeader, read_log};
-use crate::part::{Part, PartInfo, RoleColumn, role_columns};
-use crate::schema::Schema;
-use crate::storage::{OsStorage, ReadFile, Storage, read_all};
+use crate::log::{FRAMES_AT, LogContents, LogDamage, LogHeader, read_log};
+use crate::part::Part;
+use crate::snapshot::is_covered_by;
+use crate::storage::{Name, OsStorage, ReadFile, Storage, read_all};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-/// A node: one recorder's own sequence of ticks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeInfo {
-    /// Random number of the node.
-    pub id: u64,
-    /// System identifier in its newest part.
-    pub system_identifier: u64,
-    /// Timeline in its newest part.
-    pub timeline: u32,
-    /// Least slot time in ms.
-    pub first_ms: i64,
-    /// Greatest slot time in ms.
-    pub last_ms: i64,
-    /// Number of parts.
-    pub parts: usize,
-}
-
-/// Bytes that could not be read. The rest of the file was.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damage {
-    /// The file.
-    pub file: PathBuf,
-    /// Where the damage begins.
-    pub offset: u64,
-    /// How many bytes were skipped.
-    pub bytes: u64,
-    /// Slot time of the last tick before it, ms, if there is one.
-    pub since_ms: Option<i64>,
-    /// Slot time of the first tick after it, ms, if there is one.
-    pub until_ms: Option<i64>,
-    /// What is wrong.
-    pub reason: String,
-}
-
-/// The history of a directory at the moment it was opened.
-#[derive(Clone, Default)]
-pub struct Store {
-    parts: BTreeMap<u64, Vec<Part>>,
-    damage: Vec<Damage>,
-    own_node: Option<u64>,
-    apart: Vec<u64>,
-    /// The nodes there were before parts were left out.
-    all_nodes: Option<Vec<NodeInfo>>,
-}
+pub use crate::snapshot::{Damage, NodeInfo, Snapshot, Snapshot as Store};
 
 /// How often the directory is listed again when files vanish meanwhile.
 const ATTEMPTS: usize = 20;
 
-impl Store {
+impl Snapshot {
     /// Reads what a directory holds at this moment. Open logs are read as far
     /// as they are written; damage is reported and does not hinder the rest.
+    /// Who asks again and again has a [`crate::Tape`].
     ///
     /// # Errors
     /// The directory does not exist or could not be read.
     pub fn open(directory: &Path) -> Result<Self> {
-        Store::open_storage(&OsStorage::new(directory))
+        Snapshot::open_storage(&OsStorage::new(directory))
     }
 
-    /// Reads what a storage holds, as [`Store::open`].
+    /// Reads what a storage holds, as [`Snapshot::open`].
     ///
     /// # Errors
     /// It could not be read.
     pub fn open_storage(storage: &dyn Storage) -> Result<Self> {
-        let recorded = directory::recorded_node(storage);
-        let mut attempt = 0;
-        let (mut store, parts) = loop {
-            attempt += 1;
-            let opened = open_all(storage)?;
-            let mut store = Store::default();
-            let (parts, vanished) = store.read(storage, &opened);
-            if vanished == 0 || attempt == ATTEMPTS {
-                break (store, parts);
-            }
-        };
-        match recorded {
-            Ok(None) => (),
-            Ok(Some(own)) => (store.own_node, store.apart) = (Some(own.node), own.apart),
-            Err(error) => {
-                let path = storage.directory().join(directory::NODE);
-                store.unreadable(&path, 0, &error);
-            }
+        let (mut files, mut known) = (Files::default(), Known::default());
+        let mut history = History::read(storage, &mut files, &mut known)?;
+        let logs = std::mem::take(&mut history.logs);
+        for file in &logs {
+            history.read_log(storage, file);
         }
-        store.take(drop_covered(parts));
-        Ok(store)
+        Ok(history.into_snapshot())
+    }
+}
+
+/// What the files of a directory hold, each number once.
+#[derive(Clone, Default)]
+pub(crate) struct History {
+    pub(crate) parts: Vec<Part>,
+    /// Of merged files that are damaged: they count where their parents are
+    /// not all there.
+    pub(crate) doubtful: Vec<Part>,
+    pub(crate) damage: Vec<Damage>,
+    pub(crate) repeats: Repeats,
+    /// Logs whose rows no file holds, the newest first.
+    pub(crate) logs: Vec<Opened>,
+    /// Something could not be read that may be readable later.
+    pub(crate) is_passing: bool,
+    own_node: Option<u64>,
+    apart: Vec<u64>,
+    /// An error of the file that says so, told after those of logs.
+    pub(crate) node_damage: Option<Damage>,
+    vanished: bool,
+}
+
+/// What was read of sealed files by somebody who reads them again: by name,
+/// which file it is, and the checksum of the footer.
+#[derive(Default)]
+pub(crate) struct Known {
+    schemas: Schemas,
+    /// `None` for who reads once.
+    pub(crate) blocks: Option<HashMap<Listed, BlockFile>>,
+}
+
+impl Known {
+    fn block(&self, file: &Opened) -> Option<&BlockFile> {
+        self.blocks.as_ref()?.get(&file.listed)
     }
 
-    /// The parts of all files, each number once, and how many files were gone.
-    fn read(&mut self, storage: &dyn Storage, opened: &[Opened]) -> (Vec<Part>, usize) {
-        let mut schemas = Schemas::default();
-        let mut parts: Vec<Part> = Vec::new();
-        // Of merged files that are damaged.
-        let mut doubtful: Vec<Part> = Vec::new();
-        let mut later = Repeats::default();
+    fn keep(&mut self, file: &Opened, block: &BlockFile) {
+        if let Some(blocks) = &mut self.blocks {
+            blocks.insert(file.listed, block.clone());
+        }
+    }
+}
+
+impl History {
+    /// Reads the sealed files, and which logs count beside them.
+    pub(crate) fn read(
+        storage: &dyn Storage,
+        files: &mut Files,
+        known: &mut Known,
+    ) -> Result<History> {
+        let recorded = directory::recorded_node(storage);
+        let mut attempt = 0;
+        let mut history = loop {
+            attempt += 1;
+            let opened = open_all(storage, files)?;
+            let mut history = History::default();
+            history.sealed(storage, opened, known);
+            if !history.vanished || attempt == ATTEMPTS {
+                break history;
+            }
+            files.vanished();
+        };
+        history.is_passing |= history.vanished;
+        match recorded {
+            Ok(None) => (),
+            Ok(Some(own)) => (history.own_node, history.apart) = (Some(own.node), own.apart),
+            Err(error) => {
+                let path = storage.directory().join(directory::NODE);
+                history.node_damage = Some(Damage::unreadable(&path, 0, &error));
+                history.is_passing |= !is_lasting(&error);
+            }
+        }
+        Ok(history)
+    }
+
+    fn sealed(&mut self, storage: &dyn Storage, opened: Vec<Opened>, known: &mut Known) {
         let (mut valid, mut replacing) = (HashSet::new(), Vec::<Numbers>::new());
-        let mut vanished = 0;
-        let merged = |f: &&Opened| f.numbers.is_merged();
+        let merged = |f: &&Opened| f.numbers().is_merged();
         let (merged, single): (Vec<&Opened>, Vec<&Opened>) = opened.iter().partition(merged);
         // Merged files first: a valid one replaces those it was made of.
-        for mut files in [merged, single.clone()] {
-            let replaced = |f: &Opened| replacing.iter().any(|r| r.replaces(f.numbers));
-            files.retain(|f| f.kind == Kind::Sealed && !replaced(f));
-            let footers = files.chunks(BATCH).flat_map(|b| read_footers(storage, b));
-            for (file, footer) in files.iter().zip(footers) {
-                let numbers = file.numbers;
+        for mut files in [merged, single] {
+            let replaced = |f: &Opened| replacing.iter().any(|r| r.replaces(f.numbers()));
+            files.retain(|f| f.listed.kind == Kind::Sealed && !replaced(f));
+            let unknown = files.iter().filter(|f| known.block(f).is_none());
+            let unknown: Vec<&Opened> = unknown.copied().collect();
+            let mut footers = unknown.chunks(BATCH).flat_map(|b| read_footers(storage, b));
+            for file in files {
+                let block = match known.block(file) {
+                    Some(block) => Some(Ok(block.clone())),
+                    None => footers.next().map(|footer| {
+                        let (bytes, footer) = footer?;
+                        let block = BlockFile::new(bytes, footer, &mut known.schemas)?;
+                        known.keep(file, &block);
+                        Ok(block)
+                    }),
+                };
+                let numbers = file.numbers();
                 if replacing.iter().any(|r| r.replaces(numbers)) {
                     continue;
                 }
-                let path = file.path(storage);
-                match footer.and_then(|(bytes, f)| BlockFile::new(bytes, f, &mut schemas)) {
-                    Ok(block) => {
-                        self.report(&path, &block.damage);
-                        later.sealed(numbers.first, &block);
-                        if !numbers.is_merged() {
-                            valid.insert(numbers);
-                        } else if block.damage.is_empty() {
-                            replacing.push(numbers);
-                        } else {
-                            doubtful.extend(block.parts());
-                            continue;
+                match block {
+                    Some(Ok(block)) if self.block(storage, file, &block) => {
+                        match numbers.is_merged() {
+                            true => replacing.push(numbers),
+                            false => drop(valid.insert(numbers)),
                         }
-                        parts.extend(block.parts());
                     }
-                    // Merged or removed meanwhile.
-                    Err(error) if error.kind == error::Kind::NotFound => vanished += 1,
-                    Err(error) => self.unreadable(&path, file.length(), &error),
+                    Some(Err(error)) => self.not_read(storage, file, &error),
+                    _ => (),
                 }
             }
         }
-        let sealed = |n: Numbers| valid.contains(&n) || replacing.iter().any(|r| r.replaces(n));
-        let logs = single.iter().filter(|f| f.kind == Kind::Log);
-        for file in logs.rev().filter(|f| !sealed(f.numbers)) {
-            let path = file.path(storage);
-            match read_open(file, &path, &mut later) {
-                Ok((damage, part)) => {
-                    self.report(&path, &damage);
-                    parts.extend(part);
-                }
-                // A log whose header is not written yet.
-                Err(_) if file.length() < crate::log::FRAMES_AT as u64 => (),
-                Err(error) => self.unreadable(&path, file.length(), &error),
-            }
-        }
-        // Those whose parents are all there.
-        doubtful.retain(|part| !is_covered_by(part, &parts));
-        parts.extend(doubtful);
-        (parts, vanished)
+        let is_sealed = |n: Numbers| valid.contains(&n) || replacing.iter().any(|r| r.replaces(n));
+        let is_log = |f: &Opened| {
+            let numbers = f.numbers();
+            f.listed.kind == Kind::Log && !numbers.is_merged() && !is_sealed(numbers)
+        };
+        self.logs = opened.into_iter().filter(is_log).collect();
+        self.logs.reverse();
     }
 
-    fn report(&mut self, path: &Path, damage: &[LogDamage]) {
+    /// Takes a sealed file; false when it is damaged and made of others, which
+    /// count in its place.
+    fn block(&mut self, storage: &dyn Storage, file: &Opened, block: &BlockFile) -> bool {
+        self.report(&file.path(storage), &block.damage);
+        self.repeats.sealed(file.numbers().first, block);
+        let is_doubtful = file.numbers().is_merged() && !block.damage.is_empty();
+        match is_doubtful {
+            true => self.doubtful.extend(block.parts()),
+            false => self.parts.extend(block.parts()),
+        }
+        !is_doubtful
+    }
+
+    fn not_read(&mut self, storage: &dyn Storage, file: &Opened, error: &Error) {
+        match error.kind {
+            // Merged or removed meanwhile.
+            error::Kind::NotFound => self.vanished = true,
+            _ => {
+                self.is_passing |= !is_lasting(error);
+                let path = file.path(storage);
+                self.damage
+                    .push(Damage::unreadable(&path, file.length(), error));
+            }
+        }
+    }
+
+    /// Takes a log of whoever reads once.
+    fn read_log(&mut self, storage: &dyn Storage, file: &Opened) {
+        let path = file.path(storage);
+        match read_open(file, &path, &mut self.repeats) {
+            Ok((damage, part)) => {
+                self.report(&path, &damage);
+                self.parts.extend(part);
+            }
+            // A log whose header is not written yet.
+            Err(_) if file.length() < FRAMES_AT as u64 => (),
+            Err(error) => {
+                let damage = Damage::unreadable(&path, file.length(), &error);
+                self.damage.push(damage);
+            }
+        }
+    }
+
+    pub(crate) fn report(&mut self, path: &Path, damage: &[LogDamage]) {
         let found = damage.iter().map(|found| Damage::of_file(path, found));
         self.damage.extend(found);
     }
 
-    fn unreadable(&mut self, path: &Path, bytes: u64, error: &Error) {
-        self.damage.push(Damage {
-            file: path.to_path_buf(),
-            offset: error.offset.unwrap_or(0),
-            bytes,
-            since_ms: None,
-            until_ms: None,
-            reason: error.message.clone(),
-        });
+    /// The sealed files alone, whose parts are given away.
+    pub(crate) fn take_files(&mut self) -> Snapshot {
+        let files = History {
+            parts: std::mem::take(&mut self.parts),
+            damage: self.damage.clone(),
+            own_node: self.own_node,
+            apart: self.apart.clone(),
+            ..History::default()
+        };
+        files.into_snapshot()
     }
 
-    /// A store of parts that are in memory.
-    pub fn from_parts(parts: impl IntoIterator<Item = Part>) -> Self {
-        let mut store = Store::default();
-        store.take(parts.into_iter().collect());
-        store
-    }
-
-    fn take(&mut self, mut parts: Vec<Part>) {
-        parts.sort_by_key(|part| (part.node(), part.first_tick()));
-        // Mostly there is one node: its parts are not moved.
-        while let Some(node) = parts.last().map(Part::node) {
-            let first = parts.partition_point(|part| part.node() < node);
-            let of_node = match first {
-                0 => std::mem::take(&mut parts),
-                first => parts.split_off(first),
-            };
-            self.parts.insert(node, of_node);
-        }
-    }
-
-    /// The nodes, the one with the newest tick first.
-    pub fn nodes(&self) -> Vec<NodeInfo> {
-        if let Some(all) = &self.all_nodes {
-            return all.clone();
-        }
-        let mut nodes: Vec<NodeInfo> = self.parts.iter().filter_map(node_info).collect();
-        nodes.sort_by_key(|n| (std::cmp::Reverse(n.last_ms), n.id));
-        nodes
-    }
-
-    /// The node the directory itself belongs to, when it says so.
-    pub fn own_node(&self) -> Option<u64> {
-        self.own_node
-    }
-
-    /// Nodes of other servers, whose histories were copied.
-    pub(crate) fn apart(&self) -> &[u64] {
-        &self.apart
-    }
-
-    /// Names of roles with another OID are null from now on, so that a role
-    /// does not see what a dropped one of its name did. Rows without an OID
-    /// keep theirs.
-    pub fn hide_other_roles(&mut self, oid: i64) {
-        let mut known: Option<(Arc<Schema>, Arc<[RoleColumn]>)> = None;
-        for part in self.parts.values_mut().flatten() {
-            let schema = part.shared_schema();
-            let columns = match &known {
-                Some((last, columns)) if Arc::ptr_eq(last, schema) => columns.clone(),
-                _ => {
-                    let columns: Arc<[RoleColumn]> = role_columns(schema).into();
-                    known.insert((schema.clone(), columns)).1.clone()
-                }
-            };
-            *part = part.without_other_roles(oid, columns);
-        }
-    }
-
-    /// Leaves out parts; returns what they were. Nodes stay known, so that the
-    /// same ones answer.
-    pub(crate) fn leave_out(&mut self, is_left_out: impl Fn(&Part) -> bool) -> Vec<PartInfo> {
-        self.all_nodes = Some(self.nodes());
-        let parts = self.parts.values_mut();
-        let left_out = parts.flat_map(|parts| parts.extract_if(.., |part| is_left_out(part)));
-        left_out.map(|part| part.info().clone()).collect()
-    }
-
-    /// The parts of a node by ascending ticks; none for an unknown one.
-    pub fn parts(&self, node: u64) -> impl Iterator<Item = &Part> {
-        self.parts.get(&node).into_iter().flatten()
-    }
-
-    /// What could not be read when the history was opened.
-    pub fn damage(&self) -> &[Damage] {
-        &self.damage
-    }
-
-    /// What was found since then, when columns were asked for, and took nothing
-    /// away.
-    pub fn later_damage(&self) -> Vec<Damage> {
-        let parts = self.parts.values().flatten();
-        let found = parts.filter_map(|p| Some(Damage::of_file(&p.info().file, &p.damage()?)));
-        let mut found: Vec<Damage> = found.collect();
-        // All groups of a file tell the same; those of another may lie between.
-        found.sort_by(|a, b| (&a.file, a.offset).cmp(&(&b.file, b.offset)));
-        found.dedup();
-        found
+    /// All there is.
+    pub(crate) fn into_snapshot(mut self) -> Snapshot {
+        // Those whose parents are all there.
+        let parts = &self.parts;
+        self.doubtful.retain(|part| !is_covered_by(part, parts));
+        self.parts.append(&mut self.doubtful);
+        let mut snapshot = Snapshot::of_files(self.parts);
+        snapshot.damage = self.damage;
+        snapshot.damage.extend(self.node_damage);
+        (snapshot.own_node, snapshot.apart) = (self.own_node, self.apart);
+        snapshot
     }
 }
 
-impl Damage {
-    fn of_file(path: &Path, found: &LogDamage) -> Self {
-        Damage {
-            file: path.to_path_buf(),
-            offset: found.offset,
-            bytes: found.bytes,
-            since_ms: found.since_ms,
-            until_ms: found.until_ms,
-            reason: found.reason.clone(),
-        }
-    }
-
-    /// The damage that an error of reading a part's column stands for.
-    pub fn of_part(part: &Part, error: &Error) -> Self {
-        let info = part.info();
-        Damage {
-            file: error
-                .path
-                .clone()
-                .unwrap_or_else(|| info.file.to_path_buf()),
-            offset: error.offset.unwrap_or(0),
-            bytes: 0,
-            since_ms: Some(info.min_ms),
-            until_ms: Some(info.max_ms),
-            reason: error.message.clone(),
-        }
-    }
+/// Reading again leads to the same.
+pub(crate) fn is_lasting(error: &Error) -> bool {
+    matches!(error.kind, error::Kind::Damaged | error::Kind::Version)
 }
 
 /// An open history file.
-struct Opened {
-    numbers: Numbers,
-    kind: Kind,
-    file: Arc<dyn ReadFile>,
+#[derive(Clone)]
+pub(crate) struct Opened {
+    pub(crate) listed: Listed,
+    pub(crate) file: Arc<dyn ReadFile>,
 }
 
 impl Opened {
-    fn path(&self, storage: &dyn Storage) -> PathBuf {
-        storage.directory().join(self.numbers.name(self.kind))
+    pub(crate) fn numbers(&self) -> Numbers {
+        self.listed.numbers
+    }
+
+    pub(crate) fn path(&self, storage: &dyn Storage) -> PathBuf {
+        let name = self.listed.numbers.name(self.listed.kind);
+        storage.directory().join(name)
     }
 
     /// Its length, for messages.
@@ -363,61 +314,99 @@ fn read_footers(storage: &dyn Storage, files: &[&Opened]) -> Vec<Result<(Bytes, 
     })
 }
 
-/// Opens all files before any is read: the writer seals and removes files at
-/// any time, and what is open stays readable. When one is gone, or the list
-/// was not the same before and after, the directory is listed again.
-fn open_all(storage: &dyn Storage) -> Result<Vec<Opened>> {
-    let mut known: HashMap<(Numbers, Kind), Arc<dyn ReadFile>> = HashMap::new();
-    let mut before: Vec<(Numbers, Kind)> = Vec::new();
-    let mut attempt = 0;
-    loop {
-        attempt += 1;
-        let mut names = directory::names(storage)?;
-        names.retain(|name| name.1 != Kind::Temporary);
-        let newest = names.len().saturating_sub(held_open());
-        let mut opened = Vec::with_capacity(names.len());
-        for (index, &(numbers, kind)) in names.iter().enumerate() {
-            let held = index >= newest || kind == Kind::Log;
-            let file = open_one(storage, (numbers, kind), held, &mut known)?;
-            opened.extend(file.map(|file| Opened {
-                numbers,
-                kind,
-                file,
-            }));
+/// The files of a directory that are open.
+#[derive(Default)]
+pub(crate) struct Files {
+    /// As the directory was listed last, in its own order.
+    names: Vec<Name>,
+    /// The history files among them.
+    listed: Vec<Listed>,
+    open: HashMap<Listed, Arc<dyn ReadFile>>,
+}
+
+impl Files {
+    /// A file was gone when it was read: the directory is listed twice again.
+    pub(crate) fn vanished(&mut self) {
+        self.names.clear();
+        self.listed.clear();
+    }
+
+    /// The history files and the file `node` are those that were listed last.
+    pub(crate) fn are_still(&mut self, names: Vec<Name>) -> bool {
+        if names == self.names {
+            return true;
         }
-        let same = names == before && opened.len() == names.len();
-        if same || attempt == ATTEMPTS {
-            return Ok(opened);
+        let same =
+            self.listed == directory::listed(&names) && node_of(&self.names) == node_of(&names);
+        if same {
+            self.names = names;
         }
-        before = names;
+        same
+    }
+
+    /// A file was listed last time.
+    pub(crate) fn has(&self, file: &Listed) -> bool {
+        self.listed.binary_search(file).is_ok()
+    }
+
+    /// `None` when the file is gone.
+    fn file(
+        &mut self,
+        storage: &dyn Storage,
+        listed: Listed,
+        held: bool,
+    ) -> Result<Option<Arc<dyn ReadFile>>> {
+        if let Some(file) = self.open.get(&listed) {
+            return Ok(Some(file.clone()));
+        }
+        let name = listed.numbers.name(listed.kind);
+        if !held {
+            return Ok(Some(storage.open_later(&name)));
+        }
+        let path = storage.directory().join(&name);
+        match storage.open(&name) {
+            Ok(file) => {
+                self.open.insert(listed, file.clone());
+                Ok(Some(file))
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            // The reader lacks something, not the file.
+            Err(e) if is_out_of_files(&e) => Err(Error::io("open file", &path, e)),
+            // Tried again when it is read; what fails then is damage of it alone.
+            Err(_) => Ok(Some(storage.open_later(&name))),
+        }
     }
 }
 
-/// `None` when the file is gone.
-fn open_one(
-    storage: &dyn Storage,
-    key: (Numbers, Kind),
-    held: bool,
-    known: &mut HashMap<(Numbers, Kind), Arc<dyn ReadFile>>,
-) -> Result<Option<Arc<dyn ReadFile>>> {
-    if let Some(file) = known.get(&key) {
-        return Ok(Some(file.clone()));
-    }
-    let name = key.0.name(key.1);
-    if !held {
-        return Ok(Some(storage.open_later(&name)));
-    }
-    let path = storage.directory().join(&name);
-    match storage.open(&name) {
-        Ok(file) => {
-            known.insert(key, file.clone());
-            Ok(Some(file))
+fn node_of(names: &[Name]) -> Option<&Name> {
+    names.iter().find(|found| found.name == directory::NODE)
+}
+
+/// Opens all files before any is read: the writer seals and removes files at
+/// any time, and what is open stays readable. When one is gone, or the list
+/// was not the same before and after, the directory is listed again.
+fn open_all(storage: &dyn Storage, files: &mut Files) -> Result<Vec<Opened>> {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let names = directory::names(storage)?;
+        let listed = directory::listed(&names);
+        let newest = listed.len().saturating_sub(held_open());
+        let mut opened = Vec::with_capacity(listed.len());
+        for (index, &listed) in listed.iter().enumerate() {
+            let held = index >= newest || listed.kind == Kind::Log;
+            let file = files.file(storage, listed, held)?;
+            opened.extend(file.map(|file| Opened { listed, file }));
         }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        // The reader lacks something, not the file.
-        Err(e) if is_out_of_files(&e) => Err(Error::io("open file", &path, e)),
-        // Tried again when it is read; what fails then is damage of it alone.
-        Err(_) => Ok(Some(storage.open_later(&name))),
+        let same = listed == files.listed && opened.len() == listed.len();
+        (files.names, files.listed) = (names, listed);
+        if same || attempt == ATTEMPTS {
+            let listed = &files.listed;
+            files
+                .open
+                .retain(|file, _| listed.binary_search(file).is_ok());
+            return Ok(opened);
+        }
     }
 }
 
@@ -434,7 +423,7 @@ fn is_out_of_files(error: &std::io::Error) -> bool {
 
 /// First sequences by file and life of the sampler: frames that a later file
 /// repeats do not count in an earlier log.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Repeats(Vec<(u64, u64, u64)>);
 
 impl Repeats {
@@ -464,7 +453,7 @@ fn read_open(
 ) -> Result<(Vec<LogDamage>, Option<Part>)> {
     let bytes = read_all(&*file.file).map_err(|e| Error::io("read file", path, e))?;
     let header = LogHeader::parse(&bytes)?;
-    let until = later.log(file.numbers.first, &header);
+    let until = later.log(file.numbers().first, &header);
     supervised("read a log", || {
         let mut contents = read_log(&bytes, until)?;
         let damage = std::mem::take(&mut contents.damage);
@@ -480,47 +469,6 @@ fn part_of(contents: LogContents, path: PathBuf) -> Option<Part> {
     Some(part.of_file(path, true))
 }
 
-/// Others begin and end where the part does: the writer removes what it has
-/// merged in order.
-fn is_covered_by(part: &Part, others: &[Part]) -> bool {
-    let mut of_node = others.iter().filter(|o| o.node() == part.node());
-    of_node.clone().any(|o| o.first_tick() == part.first_tick())
-        && of_node.any(|o| o.last_tick() == part.last_tick())
-}
-
-/// Leaves out parts whose ticks lie within those of another part of the node,
-/// which was made of them; of two alike the first stays. Parts without ticks
-/// stay.
-fn drop_covered(mut parts: Vec<Part>) -> Vec<Part> {
-    let has_ticks = |p: &PartInfo| p.first_tick <= p.last_tick;
-    // Larger before what it covers.
-    parts.sort_by_key(|p| (p.node(), p.first_tick(), std::cmp::Reverse(p.last_tick())));
-    let mut covered: Option<(u64, u64)> = None;
-    parts.retain(|p| {
-        if !has_ticks(p.info()) {
-            return true;
-        }
-        if covered.is_some_and(|(node, last)| node == p.node() && p.last_tick() <= last) {
-            return false;
-        }
-        covered = Some((p.node(), p.last_tick()));
-        true
-    });
-    parts
-}
-
-fn node_info((&id, parts): (&u64, &Vec<Part>)) -> Option<NodeInfo> {
-    let newest = parts.last()?.info();
-    Some(NodeInfo {
-        id,
-        system_identifier: newest.identity.system_identifier,
-        timeline: newest.identity.timeline,
-        first_ms: parts.iter().map(Part::min_ms).min()?,
-        last_ms: parts.iter().map(Part::max_ms).max()?,
-        parts: parts.len(),
-    })
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -529,6 +477,7 @@ pub(crate) mod tests {
     use crate::directory::file_name;
     use crate::memory::MemoryStorage;
     use crate::part::Identity;
+    use crate::schema::Schema;
     use crate::seal::{seal_log, write_sealed};
     use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
     use proptest::prelude::*;

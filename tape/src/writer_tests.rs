@@ -16,6 +16,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+mod following;
 mod removal;
 mod sealing;
 

@@ -1,0 +1,231 @@
+//! A log that is followed while it is written: only what was appended is read.
+//! Its rows are parts of a few thousand rows each. All but the last stay as
+//! they are; of the last one every snapshot has a copy.
+
+use crate::background::supervised;
+use crate::directory::Listed;
+use crate::error::{Error, Result};
+use crate::ingest::Definitions;
+use crate::log::{FRAMES_AT, LogContents, LogHeader, read_log};
+use crate::part::{Memory, Part, PartInfo, Source};
+use crate::schema::Schema;
+use crate::snapshot::Damage;
+use crate::storage::{ReadFile, Storage};
+use crate::store::{Opened, is_lasting};
+use crate::table::{BytesColumn, Column, Table};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Rows of a group that is finished: what a snapshot copies at most, but for
+/// the rows of one tick.
+const GROUP_ROWS: usize = 4_096;
+
+/// A log that is followed.
+pub(crate) struct Live {
+    pub(crate) listed: Listed,
+    file: Arc<dyn ReadFile>,
+    path: Arc<PathBuf>,
+    header: Option<LogHeader>,
+    /// Data frames of this sequence and later do not count.
+    until_sequence: u64,
+    /// What was read, `None` after an error.
+    contents: Option<LogContents>,
+    /// How long the log was then; `None` when it must be read again.
+    length: Option<u64>,
+    error: Option<Error>,
+    groups: Vec<(Arc<Memory>, PartInfo)>,
+    definitions: Option<Definitions>,
+    parts: Vec<Part>,
+}
+
+impl Live {
+    pub(crate) fn new(opened: Opened, storage: &dyn Storage) -> Self {
+        Live {
+            path: Arc::new(opened.path(storage)),
+            listed: opened.listed,
+            file: opened.file,
+            header: None,
+            until_sequence: u64::MAX,
+            contents: None,
+            length: None,
+            error: None,
+            groups: Vec::new(),
+            definitions: None,
+            parts: Vec::new(),
+        }
+    }
+
+    /// What the log says of itself; `None` as long as it cannot be read.
+    pub(crate) fn header(&mut self) -> Option<&LogHeader> {
+        if self.header.is_none() {
+            let bytes = self.bytes(0, FRAMES_AT as u64).ok()?;
+            self.header = LogHeader::parse(&bytes).ok();
+        }
+        self.header.as_ref()
+    }
+
+    /// Whether its header is still to come.
+    pub(crate) fn is_without_header(&self) -> bool {
+        self.header.is_none()
+    }
+
+    /// Data frames of this sequence and later do not count. What was counted of
+    /// them is read again.
+    pub(crate) fn count_until(&mut self, until_sequence: u64) {
+        if until_sequence == self.until_sequence {
+            return;
+        }
+        let last = self.contents.as_ref().map_or(0, |c| c.last_sequence);
+        if self.until_sequence != u64::MAX || until_sequence <= last {
+            self.forget();
+        }
+        self.until_sequence = until_sequence;
+    }
+
+    /// Takes what was appended. True when anything is not as it was.
+    pub(crate) fn follow(&mut self) -> bool {
+        let length = self.file.bytes();
+        if self.length.is_some() && length.as_ref().ok() == self.length.as_ref() {
+            return false;
+        }
+        let length = length.map_err(|e| Error::io("read file", &self.path, e));
+        let done = length.and_then(|length| {
+            supervised("read a log", || self.read_on(length))?;
+            Ok(length)
+        });
+        match done {
+            Ok(length) => (self.length, self.error) = (Some(length), None),
+            Err(error) => {
+                self.forget();
+                // One whose header is not written yet has no error.
+                let length = self.file.bytes().unwrap_or(0);
+                self.length = is_lasting(&error).then_some(length);
+                self.error = Some(error).filter(|_| length >= FRAMES_AT as u64);
+            }
+        }
+        self.show();
+        true
+    }
+
+    fn forget(&mut self) {
+        (self.contents, self.length, self.definitions) = (None, None, None);
+        self.groups.clear();
+    }
+
+    /// Reads from where the last valid frame ended, or all of it when that is
+    /// not clear.
+    fn read_on(&mut self, length: u64) -> Result<()> {
+        let is_clear = |c: &LogContents| c.damage.is_empty() && c.end as u64 <= length;
+        let contents = match self.contents.take().filter(is_clear) {
+            Some(mut contents) => {
+                let bytes = self.bytes(contents.end as u64, length)?;
+                contents.read_on(&bytes, self.until_sequence);
+                contents
+            }
+            None => {
+                self.forget();
+                let bytes = self.bytes(0, length)?;
+                read_log(&bytes, self.until_sequence)?
+            }
+        };
+        self.contents = Some(contents);
+        Ok(())
+    }
+
+    fn bytes(&self, from: u64, to: u64) -> Result<Vec<u8>> {
+        let error = |e| Error::io("read file", &self.path, e);
+        let wanted = to.saturating_sub(from);
+        let wanted = usize::try_from(wanted).map_err(|e| error(std::io::Error::other(e)))?;
+        let mut bytes = vec![0; wanted];
+        let read = self.file.read_at(from, &mut bytes).map_err(error)?;
+        bytes.truncate(read);
+        Ok(bytes)
+    }
+
+    /// Makes the parts for the next snapshots.
+    fn show(&mut self) {
+        let mut before = std::mem::take(&mut self.parts);
+        let Some(contents) = &mut self.contents else {
+            return;
+        };
+        let Some(ingest) = &mut contents.ingest else {
+            return;
+        };
+        ingest.in_groups_of(GROUP_ROWS);
+        let definitions = ingest.definitions(self.definitions.take());
+        let identity = &contents.header.identity;
+        let finish = |(tables, mut info): (Vec<Table>, PartInfo)| {
+            info.identity = identity.clone();
+            (info.file, info.open) = (self.path.clone(), true);
+            (Arc::new(Memory::new(tables)), info)
+        };
+        before.truncate(match definitions.is_same {
+            true => self.groups.len(),
+            false => 0,
+        });
+        self.groups
+            .extend(ingest.take_groups().into_iter().map(finish));
+        let at_hand = ingest.group_at_hand().map(finish);
+        let (lost, dropped) = (ingest.lost_definitions(), ingest.dropped_rows());
+        let schema = ingest.schema();
+        let (shown, known) = (before.len(), &definitions.memory);
+        let groups = self.groups.iter().chain(&at_hand).skip(shown);
+        before.extend(groups.map(|group| part_of(schema, known, group)));
+        if let Some(first) = before.first_mut() {
+            *first = first.with_lost(lost, dropped);
+        }
+        self.parts = before;
+        self.definitions = Some(definitions);
+    }
+
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// What could not be read, as whoever reads it anew finds it.
+    pub(crate) fn damage(&self) -> Vec<Damage> {
+        let length = self.length.unwrap_or(0);
+        let error = self.error.iter();
+        let error = error.map(|e| Damage::unreadable(&self.path, length, e));
+        let contents = self.contents.iter().flat_map(|c| &c.damage);
+        let found = contents.map(|found| Damage::of_file(&self.path, found));
+        error.chain(found).collect()
+    }
+}
+
+fn part_of(schema: &Arc<Schema>, known: &Arc<Memory>, group: &(Arc<Memory>, PartInfo)) -> Part {
+    let source = GroupOfLog {
+        own: group.0.clone(),
+        definitions: known.clone(),
+    };
+    Part::new(group.1.clone(), schema.clone(), Arc::new(source))
+}
+
+/// The rows of a group and the dictionaries of its log.
+struct GroupOfLog {
+    own: Arc<Memory>,
+    definitions: Arc<Memory>,
+}
+
+impl GroupOfLog {
+    fn of(&self, table: usize) -> &Memory {
+        match self.definitions.rows(table) {
+            0 => &self.own,
+            _ => &self.definitions,
+        }
+    }
+}
+
+impl Source for GroupOfLog {
+    fn rows(&self, table: usize) -> usize {
+        self.of(table).rows(table)
+    }
+
+    fn ints(&self, table: usize, column: usize) -> Result<Option<Column>> {
+        self.of(table).ints(table, column)
+    }
+
+    fn bytes(&self, table: usize, column: usize) -> Result<Option<BytesColumn>> {
+        self.of(table).bytes(table, column)
+    }
+}

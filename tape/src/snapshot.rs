@@ -1,0 +1,297 @@
+//! What questions are asked of: the history of a directory at one moment, as
+//! parts of every node in order of ticks, and what is damaged.
+
+use crate::error::Error;
+use crate::log::LogDamage;
+use crate::part::{Part, PartInfo, RoleColumn, role_columns};
+use crate::schema::Schema;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A node: one recorder's own sequence of ticks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeInfo {
+    /// Random number of the node.
+    pub id: u64,
+    /// System identifier in its newest part.
+    pub system_identifier: u64,
+    /// Timeline in its newest part.
+    pub timeline: u32,
+    /// Least slot time in ms.
+    pub first_ms: i64,
+    /// Greatest slot time in ms.
+    pub last_ms: i64,
+    /// Number of parts.
+    pub parts: usize,
+}
+
+/// Bytes that could not be read. The rest of the file was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub file: PathBuf,
+    /// Where the damage begins.
+    pub offset: u64,
+    /// How many bytes were skipped.
+    pub bytes: u64,
+    /// Slot time of the last tick before it, ms, if there is one.
+    pub since_ms: Option<i64>,
+    /// Slot time of the first tick after it, ms, if there is one.
+    pub until_ms: Option<i64>,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// The history of a directory at one moment. It does not change: what is
+/// written later, another snapshot has. Cheap to clone, usable from several
+/// threads.
+#[derive(Clone, Default)]
+pub struct Snapshot {
+    nodes: BTreeMap<u64, Parts>,
+    pub(crate) damage: Vec<Damage>,
+    pub(crate) own_node: Option<u64>,
+    pub(crate) apart: Vec<u64>,
+    /// The nodes there were before parts were left out.
+    all_nodes: Option<Vec<NodeInfo>>,
+}
+
+/// The parts of a node by ascending ticks, those of logs that are followed
+/// last: the others are shared by the snapshots that have the same files.
+#[derive(Clone, Default)]
+struct Parts {
+    sealed: Arc<Vec<Part>>,
+    live: Vec<Part>,
+}
+
+impl Parts {
+    fn iter(&self) -> impl Iterator<Item = &Part> {
+        self.sealed.iter().chain(&self.live)
+    }
+
+    fn last(&self) -> Option<&Part> {
+        self.live.last().or(self.sealed.last())
+    }
+
+    /// All of them, to be changed in this snapshot alone.
+    fn lists(&mut self) -> [&mut Vec<Part>; 2] {
+        [Arc::make_mut(&mut self.sealed), &mut self.live]
+    }
+
+    /// Ticks from here on come after all others; none when a part without
+    /// ticks is the last.
+    fn end(&self) -> u64 {
+        let last = self.last();
+        last.map_or(0, |part| match has_ticks(part) {
+            true => part.last_tick(),
+            false => u64::MAX,
+        })
+    }
+}
+
+impl Snapshot {
+    /// A snapshot of parts that are in memory.
+    pub fn from_parts(parts: impl IntoIterator<Item = Part>) -> Self {
+        let mut snapshot = Snapshot::default();
+        snapshot.take(parts.into_iter().collect());
+        snapshot
+    }
+
+    /// The parts of sealed files alone, each tick once.
+    pub(crate) fn of_files(parts: Vec<Part>) -> Self {
+        Snapshot::from_parts(drop_covered(parts))
+    }
+
+    fn take(&mut self, mut parts: Vec<Part>) {
+        parts.sort_by_key(|part| (part.node(), part.first_tick()));
+        // Mostly there is one node: its parts are not moved.
+        while let Some(node) = parts.last().map(Part::node) {
+            let first = parts.partition_point(|part| part.node() < node);
+            let of_node = match first {
+                0 => std::mem::take(&mut parts),
+                first => parts.split_off(first),
+            };
+            self.nodes.entry(node).or_default().sealed = Arc::new(of_node);
+        }
+    }
+
+    /// The same with the parts of logs. Mostly they begin where the files end;
+    /// otherwise all are looked through.
+    pub(crate) fn with_logs(&self, mut logs: Vec<Part>) -> Snapshot {
+        logs.sort_by_key(|part| (part.node(), part.first_tick()));
+        let mut snapshot = self.clone();
+        let follows = |part: &Part| {
+            let of_node = self.nodes.get(&part.node());
+            of_node.is_none_or(|parts| part.first_tick() > parts.end())
+        };
+        if logs.iter().all(follows) {
+            for part in drop_covered(logs) {
+                snapshot
+                    .nodes
+                    .entry(part.node())
+                    .or_default()
+                    .live
+                    .push(part);
+            }
+            return snapshot;
+        }
+        let files = self.nodes.values().flat_map(Parts::iter).cloned();
+        snapshot.nodes.clear();
+        snapshot.take(drop_covered(files.chain(logs).collect()));
+        snapshot
+    }
+
+    /// The nodes, the one with the newest tick first.
+    pub fn nodes(&self) -> Vec<NodeInfo> {
+        if let Some(all) = &self.all_nodes {
+            return all.clone();
+        }
+        let mut nodes: Vec<NodeInfo> = self.nodes.iter().filter_map(node_info).collect();
+        nodes.sort_by_key(|n| (std::cmp::Reverse(n.last_ms), n.id));
+        nodes
+    }
+
+    /// The node the directory itself belongs to, when it says so.
+    pub fn own_node(&self) -> Option<u64> {
+        self.own_node
+    }
+
+    /// Nodes of other servers, whose histories were copied.
+    pub(crate) fn apart(&self) -> &[u64] {
+        &self.apart
+    }
+
+    /// Names of roles with another OID are null from now on, so that a role
+    /// does not see what a dropped one of its name did. Rows without an OID
+    /// keep theirs.
+    pub fn hide_other_roles(&mut self, oid: i64) {
+        let mut known: Option<(Arc<Schema>, Arc<[RoleColumn]>)> = None;
+        for part in self.nodes.values_mut().flat_map(Parts::lists).flatten() {
+            let schema = part.shared_schema();
+            let columns = match &known {
+                Some((last, columns)) if Arc::ptr_eq(last, schema) => columns.clone(),
+                _ => {
+                    let columns: Arc<[RoleColumn]> = role_columns(schema).into();
+                    known.insert((schema.clone(), columns)).1.clone()
+                }
+            };
+            *part = part.without_other_roles(oid, columns);
+        }
+    }
+
+    /// Leaves out parts; returns what they were. Nodes stay known, so that the
+    /// same ones answer.
+    pub(crate) fn leave_out(&mut self, is_left_out: impl Fn(&Part) -> bool) -> Vec<PartInfo> {
+        self.all_nodes = Some(self.nodes());
+        let lists = self.nodes.values_mut().flat_map(Parts::lists);
+        let left_out = lists.flat_map(|parts| parts.extract_if(.., |part| is_left_out(part)));
+        left_out.map(|part| part.info().clone()).collect()
+    }
+
+    /// The parts of a node by ascending ticks; none for an unknown one.
+    pub fn parts(&self, node: u64) -> impl Iterator<Item = &Part> {
+        self.nodes.get(&node).into_iter().flat_map(Parts::iter)
+    }
+
+    /// What could not be read when the history was opened.
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    /// What was found since then, when columns were asked for, and took nothing
+    /// away.
+    pub fn later_damage(&self) -> Vec<Damage> {
+        let parts = self.nodes.values().flat_map(Parts::iter);
+        let found = parts.filter_map(|p| Some(Damage::of_file(&p.info().file, &p.damage()?)));
+        let mut found: Vec<Damage> = found.collect();
+        // All groups of a file tell the same; those of another may lie between.
+        found.sort_by(|a, b| (&a.file, a.offset).cmp(&(&b.file, b.offset)));
+        found.dedup();
+        found
+    }
+}
+
+impl Damage {
+    pub(crate) fn of_file(path: &Path, found: &LogDamage) -> Self {
+        Damage {
+            file: path.to_path_buf(),
+            offset: found.offset,
+            bytes: found.bytes,
+            since_ms: found.since_ms,
+            until_ms: found.until_ms,
+            reason: found.reason.clone(),
+        }
+    }
+
+    /// A file of so many bytes that could not be read.
+    pub(crate) fn unreadable(path: &Path, bytes: u64, error: &Error) -> Self {
+        Damage {
+            file: path.to_path_buf(),
+            offset: error.offset.unwrap_or(0),
+            bytes,
+            since_ms: None,
+            until_ms: None,
+            reason: error.message.clone(),
+        }
+    }
+
+    /// The damage that an error of reading a part's column stands for.
+    pub fn of_part(part: &Part, error: &Error) -> Self {
+        let info = part.info();
+        Damage {
+            file: error
+                .path
+                .clone()
+                .unwrap_or_else(|| info.file.to_path_buf()),
+            offset: error.offset.unwrap_or(0),
+            bytes: 0,
+            since_ms: Some(info.min_ms),
+            until_ms: Some(info.max_ms),
+            reason: error.message.clone(),
+        }
+    }
+}
+
+/// Others begin and end where the part does: the writer removes what it has
+/// merged in order.
+pub(crate) fn is_covered_by(part: &Part, others: &[Part]) -> bool {
+    let mut of_node = others.iter().filter(|o| o.node() == part.node());
+    of_node.clone().any(|o| o.first_tick() == part.first_tick())
+        && of_node.any(|o| o.last_tick() == part.last_tick())
+}
+
+/// Leaves out parts whose ticks lie within those of another part of the node,
+/// which was made of them; of two alike the first stays. Parts without ticks
+/// stay.
+fn drop_covered(mut parts: Vec<Part>) -> Vec<Part> {
+    // Larger before what it covers.
+    parts.sort_by_key(|p| (p.node(), p.first_tick(), std::cmp::Reverse(p.last_tick())));
+    let mut covered: Option<(u64, u64)> = None;
+    parts.retain(|p| {
+        if !has_ticks(p) {
+            return true;
+        }
+        if covered.is_some_and(|(node, last)| node == p.node() && p.last_tick() <= last) {
+            return false;
+        }
+        covered = Some((p.node(), p.last_tick()));
+        true
+    });
+    parts
+}
+
+fn has_ticks(part: &Part) -> bool {
+    part.first_tick() <= part.last_tick()
+}
+
+fn node_info((&id, parts): (&u64, &Parts)) -> Option<NodeInfo> {
+    let newest = parts.last()?.info();
+    Some(NodeInfo {
+        id,
+        system_identifier: newest.identity.system_identifier,
+        timeline: newest.identity.timeline,
+        first_ms: parts.iter().map(Part::min_ms).min()?,
+        last_ms: parts.iter().map(Part::max_ms).max()?,
+        parts: parts.iter().count(),
+    })
+}

@@ -1,0 +1,144 @@
+//! A history directory that is asked again and again. [`Tape::refresh`] finds
+//! what was written since: of sealed files it keeps what it knows, and logs are
+//! followed.
+
+use crate::directory;
+use crate::error::Result;
+use crate::live::Live;
+use crate::snapshot::Snapshot;
+use crate::storage::{OsStorage, Storage};
+use crate::store::{Files, History, Known};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// A history directory. Usable from several threads.
+pub struct Tape {
+    storage: Arc<dyn Storage>,
+    state: Mutex<State>,
+}
+
+/// What is known of the directory.
+#[derive(Default)]
+struct State {
+    files: Files,
+    known: Known,
+    /// Of sealed files; its parts are in `sealed` unless some are doubtful.
+    history: History,
+    sealed: Snapshot,
+    /// Logs, the newest first.
+    logs: Vec<Live>,
+    snapshot: Option<Arc<Snapshot>>,
+}
+
+impl Tape {
+    /// A directory that is there. Nothing is read before the first refresh.
+    pub fn open(directory: &Path) -> Self {
+        Tape::of_storage(Arc::new(OsStorage::new(directory)))
+    }
+
+    /// The same of a storage.
+    pub fn of_storage(storage: Arc<dyn Storage>) -> Self {
+        Tape {
+            storage,
+            state: Mutex::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| {
+            // What was begun when a thread panicked is read again.
+            let mut state = poisoned.into_inner();
+            *state = State::default();
+            self.state.clear_poison();
+            state
+        })
+    }
+
+    /// The history at this moment: the same snapshot as before when nothing was
+    /// written. Older ones stay as they are, and can be asked.
+    ///
+    /// # Errors
+    /// The directory does not exist or could not be read. A later call tries
+    /// again.
+    pub fn refresh(&self) -> Result<Arc<Snapshot>> {
+        let mut state = self.state();
+        let refreshed = state.refresh(&*self.storage);
+        if refreshed.is_err() {
+            state.files.vanished();
+        }
+        refreshed
+    }
+}
+
+impl State {
+    fn refresh(&mut self, storage: &dyn Storage) -> Result<Arc<Snapshot>> {
+        let is_known = self.snapshot.is_some() && !self.history.is_passing;
+        if !is_known || !self.files.are_still(directory::names(storage)?) {
+            self.read_files(storage)?;
+            self.count_frames();
+            self.snapshot = None;
+        } else if self.logs.iter().any(Live::is_without_header) {
+            self.count_frames();
+        }
+        for log in &mut self.logs {
+            if log.follow() {
+                self.snapshot = None;
+            }
+        }
+        if let Some(known) = &self.snapshot {
+            return Ok(known.clone());
+        }
+        let snapshot = Arc::new(self.compose());
+        self.snapshot = Some(snapshot.clone());
+        Ok(snapshot)
+    }
+
+    /// Reads the sealed files that are new, and begins to follow logs that are.
+    fn read_files(&mut self, storage: &dyn Storage) -> Result<()> {
+        self.known.blocks.get_or_insert_default();
+        let mut history = History::read(storage, &mut self.files, &mut self.known)?;
+        let blocks = self.known.blocks.get_or_insert_default();
+        blocks.retain(|listed, _| self.files.has(listed));
+        let logs = self.logs.drain(..).map(|log| (log.listed, log));
+        let mut followed: HashMap<_, _> = logs.collect();
+        let logs = history.logs.drain(..).map(|opened| {
+            let known = followed.remove(&opened.listed);
+            known.unwrap_or_else(|| Live::new(opened, storage))
+        });
+        self.logs = logs.collect();
+        self.sealed = match history.doubtful.is_empty() {
+            true => history.take_files(),
+            false => Snapshot::default(),
+        };
+        self.history = history;
+        Ok(())
+    }
+
+    /// Tells each log which of its frames a later file repeats.
+    fn count_frames(&mut self) {
+        let mut repeats = self.history.repeats.clone();
+        for log in &mut self.logs {
+            let number = log.listed.numbers.first;
+            if let Some(header) = log.header() {
+                let until_sequence = repeats.log(number, header);
+                log.count_until(until_sequence);
+            }
+        }
+    }
+
+    fn compose(&self) -> Snapshot {
+        let parts = self.logs.iter().flat_map(Live::parts).cloned();
+        let damage = self.logs.iter().flat_map(Live::damage);
+        if !self.history.doubtful.is_empty() {
+            let mut all = self.history.clone();
+            all.parts.extend(parts);
+            all.damage.extend(damage);
+            return all.into_snapshot();
+        }
+        let mut snapshot = self.sealed.with_logs(parts.collect());
+        snapshot.damage.extend(damage);
+        snapshot.damage.extend(self.history.node_damage.clone());
+        snapshot
+    }
+}

@@ -1,0 +1,342 @@
+//! A tape that is refreshed while the writer appends, fails, seals, merges,
+//! removes and begins again.
+
+use super::*;
+use crate::query::{Field, QueryResult, Sink, Spec, Value, run};
+use crate::snapshot::Snapshot;
+use crate::tape::Tape;
+use proptest::prelude::*;
+use std::sync::Mutex;
+
+/// Five ticks make a log, 720 a day.
+const INTERVAL_MS: i64 = 120_000;
+
+/// What the writer does between two refreshes, or in the middle of one.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Frames(usize),
+    /// An operation fails while a frame is written.
+    Failure(usize),
+    Seal,
+    Merge,
+    /// Another writer takes over, and gets the last frames again.
+    Restart(u64),
+    /// Another life of the sampler.
+    Life,
+    /// The clock is set, minutes.
+    Clock(i64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (1..40usize).prop_map(Step::Frames),
+        2 => (1..5usize).prop_map(Step::Failure),
+        4 => Just(Step::Seal),
+        3 => Just(Step::Merge),
+        1 => (0..9u64).prop_map(Step::Restart),
+        1 => Just(Step::Life),
+        1 => (-90..90i64).prop_map(Step::Clock),
+    ]
+}
+
+/// A sampler with so long an interval.
+fn slow(seed: u64) -> Sampler {
+    let load = Load {
+        sessions: 3,
+        interval_ms: INTERVAL_MS,
+        ..Load::default()
+    };
+    Sampler::new(seed, load)
+}
+
+/// The writer, and all ticks that were sent to it.
+struct Recorder {
+    drive: Drive,
+    /// Of earlier lives.
+    before: Vec<u64>,
+}
+
+impl Recorder {
+    fn new(seed: u64) -> Self {
+        let storage = MemoryStorage::new();
+        let limits = [("retention_age_s", "43200"), ("min_free_space_mb", "0")];
+        Recorder {
+            drive: Drive::with(&storage, slow(seed), &limits),
+            before: Vec::new(),
+        }
+    }
+
+    fn ticks(&self) -> Vec<u64> {
+        let sent = self.drive.sent.iter().flat_map(|s| &s.ticks);
+        let sent = sent.map(|tick| tick.0);
+        self.before.iter().copied().chain(sent).collect()
+    }
+
+    fn frame(&mut self) {
+        let sent = self.drive.make();
+        while self.drive.push(&sent.bytes) != Code::Written {
+            self.drive.mono_ms += INTERVAL_MS;
+        }
+        self.drive.mono_ms += INTERVAL_MS;
+        let now = self.drive.now();
+        self.drive.writer.flush(now, false);
+    }
+
+    fn take(&mut self, step: Step) {
+        let drive = &mut self.drive;
+        match step {
+            Step::Frames(frames) => (0..frames).for_each(|_| self.frame()),
+            Step::Failure(operation) => {
+                let operation = drive.storage.operations() + operation;
+                drive.storage.fail_at(operation, ErrorKind::StorageFull);
+                self.frame();
+            }
+            Step::Seal => {
+                for job in drive.writer.seal_jobs() {
+                    let result = seal_log(&drive.storage, job.number, job.until_sequence);
+                    drive.writer.sealed(job, result);
+                }
+            }
+            Step::Merge => {
+                if let Some(job) = drive.writer.merge_job() {
+                    let result = merge(&drive.storage, &job, &AtomicBool::new(false));
+                    drive.writer.merged(&job, result);
+                }
+            }
+            Step::Restart(again) => {
+                let last = drive.sampler.sequence - 1;
+                let storage = drive.storage.clone();
+                drive.restart(&storage, last.saturating_sub(again));
+            }
+            Step::Life => {
+                self.before = self.ticks();
+                let mut sampler = slow(self.drive.sampler.incarnation + 1);
+                sampler.slot_ms = self.drive.sampler.slot_ms + 3 * INTERVAL_MS;
+                sampler.tick_base = self.before.last().copied().unwrap_or(0);
+                let storage = self.drive.storage.clone();
+                let mono_ms = self.drive.mono_ms;
+                self.drive = Drive::with(&storage, sampler, &self.drive.meta.clone());
+                self.drive.mono_ms = mono_ms;
+            }
+            Step::Clock(minutes) => drive.sampler.slot_ms += minutes * 60_000,
+        }
+    }
+}
+
+type Seen = (Vec<(u64, i64)>, Vec<crate::testing::Seen>);
+
+/// All there is in a snapshot, and what it says of itself.
+fn seen(snapshot: &Snapshot) -> (Seen, Vec<String>) {
+    let markers = snapshot.parts(NODE).flat_map(markers_of);
+    let lost = snapshot.parts(NODE).map(|part| {
+        let info = part.info();
+        (info.lost_definitions, info.dropped_rows)
+    });
+    let lost = lost.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+    let said = [
+        format!("{:?}", markers.collect::<Vec<_>>()),
+        format!("{lost:?} {:?} {:?}", snapshot.damage(), snapshot.own_node()),
+    ];
+    (read(snapshot.parts(NODE)), said.to_vec())
+}
+
+/// Ticks of a snapshot are those that were sent, from one to another, each
+/// once. Returns the last one.
+fn check_ticks(snapshot: &Snapshot, sent: &[u64]) -> u64 {
+    let (ticks, _) = read(snapshot.parts(NODE));
+    let ticks: Vec<u64> = ticks.iter().map(|tick| tick.0).collect();
+    let Some(first) = ticks.first() else {
+        return 0;
+    };
+    let from = sent.iter().position(|tick| tick == first).unwrap();
+    assert_eq!(difference(&ticks, &sent[from..from + ticks.len()]), None);
+    ticks[ticks.len() - 1]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn a_follower_sees_each_tick_once_and_what_a_fresh_reader_sees(
+        seed in 0..u64::MAX / 2,
+        steps in prop::collection::vec((step(), prop::option::of(0..12usize)), 1..40),
+    ) {
+        let recorder = Arc::new(Mutex::new(Recorder::new(seed)));
+        let storage = recorder.lock().unwrap().drive.storage.clone();
+        let tape = Tape::of_storage(Arc::new(storage.clone()));
+        let (mut followed, mut kept) = (Vec::new(), Vec::new());
+        for (number, (step, middle)) in steps.into_iter().enumerate() {
+            match middle {
+                None => recorder.lock().unwrap().take(step),
+                Some(read) => {
+                    let during = recorder.clone();
+                    let what = move |_: &MemoryStorage| during.lock().unwrap().take(step);
+                    storage.meanwhile(storage.reads() + 1 + read, what);
+                    let snapshot = tape.refresh().unwrap();
+                    storage.meanwhile(usize::MAX, |_| ());
+                    let last = check_ticks(&snapshot, &recorder.lock().unwrap().ticks());
+                    prop_assert!(last >= followed.last().copied().unwrap_or(0));
+                    prop_assert_eq!(snapshot.damage(), &[]);
+                }
+            }
+            let snapshot = tape.refresh().unwrap();
+            prop_assert!(Arc::ptr_eq(&snapshot, &tape.refresh().unwrap()));
+            let (rows, said) = seen(&snapshot);
+            let fresh = seen(&Snapshot::open_storage(&storage).unwrap());
+            prop_assert_eq!(difference(&rows.0, &fresh.0.0), None);
+            prop_assert_eq!(difference(&rows.1, &fresh.0.1), None);
+            prop_assert_eq!(&said, &fresh.1);
+            let last = followed.last().copied().unwrap_or(0);
+            followed.extend(rows.0.iter().map(|tick| tick.0).filter(|tick| *tick > last));
+            if number % 8 == 3 {
+                kept.push((snapshot, (rows, said)));
+            }
+        }
+        let sent = recorder.lock().unwrap().ticks();
+        prop_assert_eq!(difference(&followed, &sent), None);
+        // What was merged, removed or written since changes no old snapshot.
+        for (snapshot, before) in kept {
+            prop_assert_eq!(seen(&snapshot), before);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Answer(Vec<String>);
+
+impl Sink for Answer {
+    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
+        self.0.push(fields.iter().map(|f| f.0).collect());
+        Ok(())
+    }
+
+    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        self.0.push(format!("{values:?}"));
+        Ok(())
+    }
+}
+
+/// Answers of some functions.
+fn answers(snapshot: &Snapshot, now_ms: i64) -> Vec<String> {
+    let catalog = crate::testing::schema();
+    let mut answer = Answer::default();
+    let names = ["top", "timeline", "aas", "samples", "sessions", "blocking"];
+    for name in names {
+        let spec = Spec {
+            dimension: Some("wait_event".into()).filter(|_| name == "top"),
+            ..Spec::new(&catalog, now_ms * 1_000)
+        };
+        run(name, &spec, snapshot, &AtomicBool::new(false), &mut answer).unwrap();
+    }
+    answer.0
+}
+
+/// A sampler of many sessions: a log of more rows than one group.
+fn wide(seed: u64) -> Sampler {
+    let load = Load {
+        sessions: 40,
+        same: 20,
+        ..Load::default()
+    };
+    Sampler::new(seed, load)
+}
+
+#[test]
+fn a_long_log_answers_in_groups_as_it_does_in_one() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, wide(5));
+    let tape = Tape::of_storage(Arc::new(storage.clone()));
+    let mut parts = Vec::new();
+    for frames in [1, 1, 90, 1, 200, 7, 250] {
+        drive.send(frames);
+        let snapshot = tape.refresh().unwrap();
+        let fresh = Snapshot::open_storage(&storage).unwrap();
+        let now_ms = drive.sampler.slot_ms;
+        assert_eq!(seen(&snapshot), seen(&fresh));
+        assert_eq!(
+            difference(&answers(&snapshot, now_ms), &answers(&fresh, now_ms)),
+            None
+        );
+        parts.push(snapshot.parts(NODE).count());
+    }
+    assert!(
+        parts.is_sorted() && parts[0] == 1 && parts[6] >= 4,
+        "{parts:?}"
+    );
+}
+
+#[test]
+fn a_log_is_read_from_where_it_ended_and_sealed_files_once() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(6));
+    drive.send(1_250);
+    let tape = Tape::of_storage(Arc::new(storage.clone()));
+    let reads = |what: &dyn Fn() -> Arc<Snapshot>| {
+        let before = storage.reads();
+        what();
+        storage.reads() - before
+    };
+    reads(&|| tape.refresh().unwrap());
+    // A list, and the length of the log.
+    assert_eq!(reads(&|| tape.refresh().unwrap()), 2);
+    drive.send(1);
+    assert_eq!(reads(&|| tape.refresh().unwrap()), 3);
+}
+
+#[test]
+fn a_file_that_was_written_anew_under_its_name_is_read_again() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(7));
+    drive.send(700);
+    let tape = Tape::of_storage(Arc::new(storage.clone()));
+    let before = tape.refresh().unwrap();
+    let expected = seen(&before);
+    let other = {
+        let storage = MemoryStorage::new();
+        let mut drive = Drive::new(&storage, sampler(8));
+        drive.send(700);
+        storage.bytes_of("0000000001.tape").unwrap()
+    };
+    storage.put("0000000001.tape", &other);
+    let after = seen(&tape.refresh().unwrap());
+    assert_ne!(after, expected);
+    assert_eq!(after, seen(&Snapshot::open_storage(&storage).unwrap()));
+    assert_eq!(seen(&before), expected);
+}
+
+#[test]
+fn damage_in_a_log_that_is_followed_is_told_as_to_a_fresh_reader() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(9));
+    drive.send(20);
+    let whole = storage.bytes_of("0000000001.open").unwrap();
+    drive.send(20);
+    let longer = storage.bytes_of("0000000001.open").unwrap();
+    let tape_of = |bytes: &[u8]| {
+        let copy = storage.after(Crash::Process);
+        copy.put("0000000001.open", bytes);
+        copy
+    };
+    // A frame behind the place where the follower stands is damaged, then
+    // half of one is there, then all of them.
+    for flipped in [whole.len() + 50, whole.len() + 900] {
+        let copy = tape_of(&whole);
+        let tape = Tape::of_storage(Arc::new(copy.clone()));
+        tape.refresh().unwrap();
+        let mut damaged = longer.clone();
+        damaged[flipped] ^= 1;
+        let mut from = whole.len();
+        for end in [
+            flipped + 1,
+            flipped + 700,
+            damaged.len() - 30,
+            damaged.len(),
+        ] {
+            copy.append_to("0000000001.open", &damaged[from..end]);
+            from = end;
+            let snapshot = tape.refresh().unwrap();
+            let fresh = Snapshot::open_storage(&copy).unwrap();
+            assert_eq!(seen(&snapshot), seen(&fresh), "{flipped} {end}");
+        }
+        assert_eq!(tape.refresh().unwrap().damage().len(), 1);
+    }
+}
