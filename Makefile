@@ -15,13 +15,14 @@ WERROR ?= $(if $(USE_PGXS),,-Werror)
 # Sources are here. Another directory to build in: make -f HERE/Makefile VPATH=HERE
 top := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 PROGRAM := $(or $(CARGO_TARGET_DIR),$(top)/target)/release/tacho
+CARGO_BUILD = cd $(top) && cargo build --release --locked
 EXTENSION_MAKE = mkdir -p extension && $(MAKE) -C extension PG_CONFIG="$(PG_CONFIG)" \
 	$(if $(VPATH),-f $(top)/extension/Makefile VPATH=$(top)/extension)
 SHELL_SCRIPTS = .ci/run $(wildcard tools/*.sh demo/*.sh bench/*.sh \
 	sql/*.sh sql/test/*.sh sql/test/sh/*.sh extension/test/data/*.sh)
 
 .DEFAULT_GOAL := build
-.PHONY: all installcheck quick accept torture help build program extension install demo demo-stop demo-dsn demo-sql \
+.PHONY: all installcheck quick accept torture help build program core extension install demo demo-stop demo-dsn demo-sql \
 	test test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
 	sanitize bench clean
 
@@ -31,11 +32,15 @@ help: ## list the targets
 all: WERROR =
 all: build
 
-build: program extension ## build the program and the extension for PG_CONFIG
+build: program extension ## build the programs and the extension for PG_CONFIG
 
-program: ## build the program alone (Rust)
+program: ## build the programs alone (Rust): tacho, and tacho-bench beside it
 	@$(top)/tools/prereq.sh build
-	cd $(top) && cargo build --release --locked --package tacho
+	$(CARGO_BUILD) --package tacho --package tacho-bench
+
+core: ## build only the program that a server needs
+	@$(top)/tools/prereq.sh build
+	$(CARGO_BUILD) --package tacho
 
 # headers of PostgreSQL become system headers: their warnings are not ours
 STRICT = $(if $(WERROR),WERROR=$(WERROR) COPT="-isystem $$($(PG_CONFIG) --includedir-server)")
@@ -50,9 +55,9 @@ extension: ## build the extension alone (C)
 	$(EXTENSION_MAKE) $(STRICT)
 
 # "sudo make install" after "make build" finds no cargo and needs none
-install: ## install both into the PostgreSQL that PG_CONFIG names
+install: ## install tacho and the extension into the PostgreSQL that PG_CONFIG names
 	@command -v cargo >/dev/null || test -x $(PROGRAM) || $(top)/tools/prereq.sh build
-	@if command -v cargo >/dev/null; then $(MAKE) -f $(top)/Makefile program; fi
+	@if command -v cargo >/dev/null; then $(MAKE) -f $(top)/Makefile core; fi
 	@$(MAKE) -f $(top)/Makefile extension
 	$(EXTENSION_MAKE) install $(STRICT) DESTDIR="$(DESTDIR)"
 	install -d "$(DESTDIR)$$($(PG_CONFIG) --bindir)"
@@ -64,7 +69,7 @@ installcheck: ## regression tests on a running server that has tacho
 
 demo: ## start a private cluster with load and show what tacho saw
 	@tools/prereq.sh build
-	@$(MAKE) -s program
+	@$(MAKE) -s core
 	@demo/run.sh
 
 demo-dsn: ## print the connection string of the demo's cluster
@@ -83,7 +88,7 @@ quick: ## what fails most often, in minutes: format, clippy, Rust tests, some se
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	tools/check-house.sh
 	cargo test --workspace --locked --quiet
-	@$(MAKE) program
+	@$(MAKE) core
 	tools/test-pg.sh readers_ statements_ 010_ 184_
 
 accept: ## take what the regression tests print for what is expected (TEST=readers_answers)
@@ -101,12 +106,12 @@ test: ## run all tests for the PostgreSQL that PG_CONFIG names
 
 test-matrix: ## run the servers' tests on PostgreSQL 15 to 19 (MAJORS="17 18")
 	@tools/prereq.sh matrix
-	@$(MAKE) program
+	@$(MAKE) core
 	@tools/test-matrix.sh $(MAJORS)
 
 test-exec-backend: ## run the server's tests where every process attaches anew
 	@tools/prereq.sh test
-	@$(MAKE) program
+	@$(MAKE) core
 	@config="$$(tools/pg-exec-backend.sh)" && PG_CONFIG="$$config" tools/test-pg.sh
 
 test-contrib: ## contrib's suite of pg_stat_statements on tacho (PGSRC=tree, or all majors)
@@ -116,7 +121,7 @@ test-contrib: ## contrib's suite of pg_stat_statements on tacho (PGSRC=tree, or 
 lint: ## rustfmt, clippy, shellcheck, house rules
 	@tools/prereq.sh lint
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --features tacho/parquet --locked --quiet -- -D warnings
+	cargo clippy --workspace --all-targets --features tacho-bench/parquet --locked --quiet -- -D warnings
 	shellcheck -x $(SHELL_SCRIPTS)
 	tools/check-house.sh
 
@@ -145,12 +150,12 @@ sanitize: ## the tape's tests with the address sanitizer
 MINUTES ?= 60
 torture: ## the demo under load while processes, disk and server fail, MINUTES=60; as root
 	@tools/prereq.sh build
-	@$(MAKE) program
+	@$(MAKE) core
 	tools/torture.pl -m $(MINUTES) $(if $(SEED),-s $(SEED))
 
 bench: ## measure what tacho costs, refresh bench/results (PARTS="churn locks")
 	@tools/prereq.sh build
-	cargo build --release --locked --package tacho --features parquet
+	$(CARGO_BUILD) --package tacho --package tacho-bench --features tacho-bench/parquet
 	bench/all.sh $(if $(RESULTS),-c "$(RESULTS)") $(PARTS)
 
 clean: ## remove what was built

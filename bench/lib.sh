@@ -3,7 +3,8 @@
 #
 # Environment
 #   PG_CONFIG      installation to measure (default: pg_config in PATH)
-#   TACHO_PROGRAM  program to measure (default: target/release/tacho)
+#   TACHO_PROGRAM  program to measure (default: target/release/tacho), with
+#                  tacho-bench beside it
 #   BENCH_DIR      scratch directory (default: a new one under /var/tmp)
 #   BENCH_BIN      programs of a private installation with tacho in it (default:
 #                  one is made)
@@ -25,7 +26,10 @@ as_server() { HOME=$BENCH_DIR "$top/tools/as-server.sh" "${pin[@]}" "$@"; }
 
 # bench_install: a private installation with tacho in it; sets $bin.
 bench_install() {
-  [ -x "$TACHO_PROGRAM" ] || { say "error: no program \"$TACHO_PROGRAM\": make program, or set TACHO_PROGRAM"; exit 1; }
+  local program
+  for program in "$TACHO_PROGRAM" "${TACHO_PROGRAM%/*}/tacho-bench"; do
+    [ -x "$program" ] || { say "error: no program \"$program\": make program, or set TACHO_PROGRAM"; exit 1; }
+  done
   chmod 755 "$BENCH_DIR"
   mkdir -p "$BENCH_DIR/run"
   bin=${BENCH_BIN:-}/pg_config

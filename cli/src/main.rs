@@ -2,7 +2,6 @@
 //! Parses the command line, runs the command, maps its end to an exit code:
 //! 0 done, 1 failure, 2 usage, 3 connection or permission, 5 locked.
 
-mod bench;
 mod cmd;
 mod exchange;
 #[cfg(test)]

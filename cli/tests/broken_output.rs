@@ -129,9 +129,6 @@ fn messages_that_nobody_takes_change_nothing() {
     assert_eq!(first.code(), Some(0));
     let second = scratch.tacho(import).stderr(full()).status().unwrap();
     assert_eq!(second.code(), Some(1));
-    let mut list = scratch.tacho("bench list");
-    let list = list.stdout(full()).stderr(full()).status();
-    assert_eq!(list.unwrap().code(), Some(1));
     let missing = scratch.tacho("inspect {}/none").stderr(full()).status();
     assert_eq!(missing.unwrap().code(), Some(1));
 }

@@ -7,6 +7,7 @@
 pub mod arguments;
 pub mod catalog;
 pub mod encoding;
+mod escape;
 pub mod json;
 pub mod memory;
 mod question;
@@ -14,6 +15,7 @@ mod source;
 mod tape;
 pub mod time;
 
+pub use escape::escape;
 pub use question::{Arguments, Question, number};
 pub use source::{Ask, Server, Source, State};
 pub use tape::{Tapes, no_history, open};

@@ -1,7 +1,6 @@
 //! The subcommands: one file, one variant and one match arm each.
 
 mod aas;
-mod bench;
 mod blocking;
 mod chart;
 mod compare;
@@ -67,8 +66,6 @@ pub enum Command {
     Import(import::Args),
     /// What history files hold and what of it is damaged
     Inspect(inspect::Args),
-    /// Measure what observation or a setting costs, on private servers
-    Bench(Box<bench::Args>),
     /// Answer a question of the server
     #[command(hide = true)]
     Query(query::Args),
@@ -98,7 +95,6 @@ pub fn run(command: Command) -> ExitCode {
         Command::Export(args) => export::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Inspect(args) => inspect::run(&args),
-        Command::Bench(args) => bench::run(&args),
         Command::Query(args) => query::run(&args),
         Command::TapeWriter(args) => tape_writer::run(&args),
     }

@@ -2,10 +2,10 @@
 //! gaps hatched, idle time a line on the ground. Classes differ in colour and
 //! in pattern.
 
-use super::html::escape;
 use super::{Part, Report, numbers, tick_label};
 use jiff::tz::TimeZone;
 use std::fmt::Write as _;
+use tacho_source::escape;
 use tacho_source::time::{Calendar, offset_text};
 use tacho_tape::query::bucket::Buckets;
 

@@ -5,25 +5,9 @@ use super::chart::{chart, look, swatch};
 use super::story::{sentences, who};
 use super::{Part, Report, numbers};
 use std::fmt::Write as _;
-use tacho_tape::query::plain_lines;
+use tacho_source::escape;
 
 const STYLE: &str = include_str!("page.css");
-
-/// Text within HTML, its lines kept.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in plain_lines(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// The page.
 pub fn page(report: &Report) -> String {

@@ -3,7 +3,7 @@
 //! the reader says.
 
 mod chart;
-pub mod html;
+mod html;
 mod markdown;
 mod story;
 

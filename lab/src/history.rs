@@ -19,7 +19,7 @@ use std::process::{Command, Stdio};
 const BEGIN: &str = "2026-03-01 00:00:00+00";
 /// What a server says when the limit is reached; ours speak English.
 const TIMEOUT: &str = "canceling statement due to statement timeout";
-const EDITION_DAY: &str = include_str!("../../../bench/sql_edition.sql");
+const EDITION_DAY: &str = include_str!("../../bench/sql_edition.sql");
 
 /// Where pg_ash's history begins: it goes by the time of the server.
 const ASH_BEGIN: &str = "create table history_begin as \
@@ -131,10 +131,10 @@ pub fn run_installer(access: &Access, database: &str, installer: &Path, stop: &S
     run(&mut psql, stop).map(drop).context("could not install")
 }
 
-/// Imports the day with this program.
+/// Imports the day with `tacho`, which stands beside this program.
 fn import(access: &Access, hours: u32, stop: &Stop) -> Result<()> {
     let tape = access.scratch.join("tape");
-    let mut import = Command::new(std::env::current_exe()?);
+    let mut import = Command::new(std::env::current_exe()?.with_file_name("tacho"));
     import
         .args(["import", "sessions", "-", "--node", "1", "--tape"])
         .arg(&tape);

@@ -1,8 +1,8 @@
 //! A report, independent of how it is printed: Markdown, or one HTML page that
 //! needs nothing else.
 
-use crate::report::html::escape;
 use std::fmt::Write;
+use tacho_source::escape;
 
 /// A piece of a report.
 #[derive(Debug, Clone)]

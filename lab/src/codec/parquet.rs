@@ -2,7 +2,7 @@
 //! it a row group for each bucket with the rows of one database after the other.
 
 use super::data::{Bucket, COLUMNS, Day, Values};
-use crate::bench::scenario::Layout;
+use crate::scenario::Layout;
 use anyhow::{Context, Result, bail};
 use parquet::basic::{Compression, Repetition, Type as Physical, ZstdLevel};
 use parquet::column::reader::ColumnReader;

@@ -188,9 +188,9 @@ pub fn noise(cells: &[Cell], baseline: &Baseline, metric: &str) -> Option<f64> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::bench::metric::find;
-    use crate::bench::scenario::{Cost, Costing, Scenario};
-    use crate::bench::store::{Experiment, Metrics};
+    use crate::metric::find;
+    use crate::scenario::{Cost, Costing, Scenario};
+    use crate::store::{Experiment, Metrics};
 
     /// Results with these throughputs of "none" and "slow" at one client.
     pub fn results(none: &[f64], slow: &[f64]) -> Results {
@@ -230,7 +230,7 @@ pub mod tests {
                 caches: None,
                 uncounted: Vec::new(),
                 given: None,
-                machine: crate::bench::machine::Machine::default(),
+                machine: crate::machine::Machine::default(),
                 command: "tacho bench t".into(),
             },
             runs,

@@ -10,25 +10,25 @@ use std::path::{Path, PathBuf};
 pub const BUILT_IN: &[(&str, &str)] = &[
     (
         "overhead",
-        include_str!("../../../bench/scenarios/overhead.toml"),
+        include_str!("../../bench/scenarios/overhead.toml"),
     ),
-    ("churn", include_str!("../../../bench/scenarios/churn.toml")),
+    ("churn", include_str!("../../bench/scenarios/churn.toml")),
     (
         "analyze",
-        include_str!("../../../bench/scenarios/analyze.toml"),
+        include_str!("../../bench/scenarios/analyze.toml"),
     ),
     (
         "history",
-        include_str!("../../../bench/scenarios/history.toml"),
+        include_str!("../../bench/scenarios/history.toml"),
     ),
-    ("codec", include_str!("../../../bench/scenarios/codec.toml")),
+    ("codec", include_str!("../../bench/scenarios/codec.toml")),
     (
         "recording",
-        include_str!("../../../bench/scenarios/recording.toml"),
+        include_str!("../../bench/scenarios/recording.toml"),
     ),
     (
         "instructions",
-        include_str!("../../../bench/scenarios/instructions.toml"),
+        include_str!("../../bench/scenarios/instructions.toml"),
     ),
 ];
 

@@ -3,8 +3,8 @@
 
 use super::stats::Estimate;
 use super::waits::Profile;
-use crate::report::html::escape;
 use std::fmt::Write;
+use tacho_source::escape;
 
 const WIDTH: f64 = 800.0;
 const LEFT: f64 = 70.0;

@@ -1,55 +1,28 @@
-//! `tacho bench`: experiments on private servers that anyone can repeat.
-//!
-//! `scenario` says what is measured, `plan` in which order, `cluster` provides
-//! the server of a run, `pgbench` and `statement` measure, `store` keeps each
-//! run at once, `summary` and `report` tell what they show. Whatever ends an
-//! experiment early, no process stays and what was measured is kept.
+//! The course of an experiment: `scenario` says what is measured, `plan` in
+//! which order, `cluster` provides the server of a run, `pgbench` and
+//! `statement` measure, `store` keeps each run at once, `summary` and `report`
+//! tell what they show. Whatever ends an experiment early, no process stays and
+//! what was measured is kept.
 
-mod access;
-mod budget;
-mod cluster;
-mod codec;
-pub mod compare;
-mod cost;
-pub mod document;
-mod given;
-pub mod history;
-mod install;
-mod machine;
-mod metric;
-mod pgbench;
-mod place;
-mod plan;
-mod plot;
-pub mod process;
-mod progress;
-mod projection;
-mod report;
-pub mod scenario;
-mod statement;
-mod stats;
-pub mod store;
-mod summary;
-mod usage;
-mod usl;
-mod waits;
-
-use access::Access;
+use crate::access::Access;
+use crate::cluster::Cluster;
+use crate::given::Given;
+use crate::install::{Account, Installation};
+use crate::machine::Machine;
+use crate::place::{Found, Place, Running};
+use crate::plan::Job;
+use crate::process::{Interrupted, Stop};
+use crate::progress::Progress;
+use crate::scenario::{Scenario, Variant};
+use crate::store::{Experiment, Metrics, Results, Run, Store};
+use crate::{
+    codec, cost, document, history, pgbench, plan, report, statement, stats, store, summary, waits,
+};
 use anyhow::{Context, Result, bail, ensure};
-use cluster::Cluster;
-use given::Given;
-use install::{Account, Installation};
-use machine::Machine;
-use place::{Found, Place, Running};
-use plan::Job;
-use process::{Interrupted, Stop};
-use progress::Progress;
-use scenario::{Scenario, Variant};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use store::{Experiment, Metrics, Results, Run, Store};
 
 /// What a caller asks for beside the scenario.
 #[derive(Debug, Clone, Default)]

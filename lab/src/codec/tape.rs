@@ -2,7 +2,7 @@
 //! writer merges them, times in units of 10 µs.
 
 use super::data::{COLUMNS, Day, Values};
-use crate::bench::scenario::Layout;
+use crate::scenario::Layout;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::sync::Arc;

@@ -1,21 +1,35 @@
-//! `tacho bench`: experiments that anyone can repeat.
+//! The command line.
 
-use super::say;
-use crate::bench::document::{html, markdown};
-use crate::bench::history::ash;
-use crate::bench::process::Stop;
-use crate::bench::scenario::{BUILT_IN, Cost, Form, Pgbench, Scenario, Statement, Variant};
-use crate::bench::store::Results;
-use crate::bench::{Options, compare, interrupted, run as run_bench, write_report};
+use crate::compare;
+use crate::document::{html, markdown};
+use crate::history::ash;
+use crate::process::Stop;
+use crate::run::{Options, interrupted, run as run_bench, write_report};
+use crate::scenario::{BUILT_IN, Cost, Form, Pgbench, Scenario, Statement, Variant};
+use crate::store::Results;
 use anyhow::{Context, Result, bail, ensure};
+use clap::{ArgAction, Parser};
+use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tacho_tape::query::plain_lines;
 
-/// Arguments of `tacho bench`.
-#[derive(clap::Args)]
-#[command(args_conflicts_with_subcommands = true)]
+/// Measure what observation or a setting costs, on private servers
+#[derive(Parser)]
+#[command(
+    name = "tacho-bench",
+    bin_name = "tacho bench",
+    version,
+    args_conflicts_with_subcommands = true,
+    disable_help_flag = true,
+    disable_help_subcommand = true
+)]
 pub struct Args {
+    /// Show this help (-h is reserved for the host)
+    #[arg(long = "help", short = '?', action = ArgAction::Help, global = true)]
+    help: Option<bool>,
+
     #[command(subcommand)]
     command: Option<Command>,
 
@@ -174,6 +188,12 @@ fn list() -> Result<()> {
     Ok(())
 }
 
+/// Prints a line to standard error. One that nobody takes changes nothing.
+fn say(line: impl Display) {
+    let line = plain_lines(&line.to_string());
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// Standard output. A reader that went away is no failure.
 fn print(text: &str) -> Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
@@ -218,7 +238,7 @@ fn experiment(mut scenario: Scenario, common: &Common) -> Result<()> {
         skip_missing: common.skip_missing,
         output: output.clone(),
         scratch: common.scratch.clone(),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
+        command: command(),
     };
     let stop = Stop::on_signals()?;
     let ended = run_bench(&scenario, &options, &stop);
@@ -227,6 +247,17 @@ fn experiment(mut scenario: Scenario, common: &Common) -> Result<()> {
         say(format_args!("report: {}", page.display()));
     }
     ended
+}
+
+/// This command, for the report.
+fn command() -> String {
+    let words = ["tacho", "bench"].map(String::from).into_iter();
+    let words = words.chain(
+        std::env::args_os()
+            .skip(1)
+            .map(|word| word.to_string_lossy().into()),
+    );
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Gives the SQL edition its installer, and pg_ash its own or a variant for each.

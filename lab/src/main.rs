@@ -1,0 +1,42 @@
+//! `tacho bench`: experiments on private servers that anyone can repeat.
+//!
+//! `command` is the command line, `run` the course of an experiment. A program
+//! of its own, which `tacho bench` runs: no server needs it.
+
+mod access;
+mod budget;
+mod cluster;
+mod codec;
+mod command;
+mod compare;
+mod cost;
+mod document;
+mod given;
+mod history;
+mod install;
+mod machine;
+mod metric;
+mod pgbench;
+mod place;
+mod plan;
+mod plot;
+mod process;
+mod progress;
+mod projection;
+mod report;
+mod run;
+mod scenario;
+mod statement;
+mod stats;
+mod store;
+mod summary;
+mod usage;
+mod usl;
+mod waits;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    command::run(&command::Args::parse())
+}
