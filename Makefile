@@ -34,9 +34,9 @@ all: build
 
 build: program extension ## build the programs and the extension for PG_CONFIG
 
-program: ## build the programs alone (Rust): tacho, and tacho-bench beside it
+program: ## build the programs alone (Rust): tacho, with tacho-bench and tacho-web beside it
 	@$(top)/tools/prereq.sh build
-	$(CARGO_BUILD) --package tacho --package tacho-bench
+	$(CARGO_BUILD) --package tacho --package tacho-bench --package tacho-web
 
 core: ## build only the program that a server needs
 	@$(top)/tools/prereq.sh build

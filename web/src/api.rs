@@ -1,0 +1,290 @@
+//! The routes of `/api/v1`, and what stands around them.
+
+use crate::desk::{Answer, Desk};
+use crate::guard::{self, Door};
+use crate::metrics::{self, Counters};
+use crate::options::Options;
+use crate::problem::{Problem, put_error};
+use crate::scrape::Scraper;
+use axum::Router;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use jiff::Timestamp;
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+use tacho_source::arguments::{Described, Kind, arguments};
+use tacho_source::{Arguments, Ask, Server, Source, catalog, time};
+use tacho_tape::query::json::{Object, array, quote};
+use tacho_tape::query::{Field, Function, QueryError, QueryResult, Type};
+use tower_http::compression::CompressionLayer;
+
+/// Threads that may work for one question.
+const THREADS: usize = 2;
+/// What stands at `/`.
+const INDEX: &str = "\
+tacho web
+
+GET /api/v1/servers            servers that can be asked
+GET /api/v1/functions          functions, their arguments and columns, dimensions
+GET /api/v1/FUNCTION?server=…  an answer, such as /api/v1/top?since=1h
+GET /metrics                   for Prometheus
+";
+
+/// What the routes share.
+pub struct Api {
+    desk: Desk,
+    door: Door,
+    counters: Counters,
+    scraper: Scraper,
+    texts: bool,
+}
+
+impl Api {
+    /// What the command line says.
+    pub fn new(options: &Options, source: Arc<dyn Source>, door: Door) -> Arc<Api> {
+        let counters = Counters::default();
+        let megabytes = options.memory_limit_mb;
+        let desk = Desk::new(
+            Arc::clone(&source),
+            options.questions,
+            megabytes,
+            counters.clone(),
+        );
+        Arc::new(Api {
+            desk,
+            door,
+            counters,
+            scraper: Scraper::new(source),
+            texts: !options.hide_texts,
+        })
+    }
+
+    /// Who may ask.
+    pub fn door(&self) -> &Door {
+        &self.door
+    }
+
+    /// All routes, behind the door.
+    pub fn router(self: Arc<Api>) -> Router {
+        Router::new()
+            .route("/", get(index))
+            .route("/api/v1/servers", get(servers))
+            .route("/api/v1/functions", get(functions))
+            .route("/api/v1/{function}", get(answer))
+            .route("/metrics", get(metrics))
+            .fallback(nothing)
+            .method_not_allowed_fallback(not_so)
+            .layer(CompressionLayer::new())
+            .layer(middleware::from_fn_with_state(
+                Arc::clone(&self),
+                guard::pass,
+            ))
+            .with_state(self)
+    }
+}
+
+async fn index() -> Response {
+    INDEX.into_response()
+}
+
+async fn nothing() -> Problem {
+    let error = QueryError::undefined("there is nothing at this address");
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        error.hint("See / for what there is."),
+    )
+}
+
+async fn not_so() -> Problem {
+    let error = QueryError::new("0A000", "this address is only read");
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, error).header(header::ALLOW, "GET, HEAD")
+}
+
+fn json(text: String) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+async fn servers(State(api): State<Arc<Api>>) -> Response {
+    let source = Arc::clone(api.desk.source());
+    let servers = tokio::task::spawn_blocking(move || source.servers()).await;
+    let member = |server: &Server| {
+        let mut object = Object::default();
+        object.put("name", &quote(&server.name));
+        object.put("state", &quote(server.state.name()));
+        object.json()
+    };
+    let mut object = Object::default();
+    let all = servers.unwrap_or_default();
+    object.put("servers", &array(all.iter().map(member)));
+    json(object.json() + "\n")
+}
+
+async fn functions(State(api): State<Arc<Api>>) -> Response {
+    let functions = api.desk.source().functions().iter().map(function);
+    let dimension = |(name, about): &(&str, &str)| {
+        let mut object = Object::default();
+        object.put("name", &quote(name)).put("about", &quote(about));
+        object.json()
+    };
+    let mut object = Object::default();
+    object.put("functions", &array(functions)).put(
+        "dimensions",
+        &array(catalog::dimensions().iter().map(dimension)),
+    );
+    json(object.json() + "\n")
+}
+
+fn function(function: &Function) -> String {
+    let mut object = Object::default();
+    object
+        .put("name", &quote(function.name))
+        .put("about", &quote(function.about))
+        .put(
+            "arguments",
+            &array(arguments(function, true).iter().map(argument)),
+        )
+        .put("columns", &columns(function.fields));
+    object.json()
+}
+
+fn argument(argument: &Described) -> String {
+    let mut object = Object::default();
+    object
+        .put("name", &quote(argument.name))
+        .put("type", &quote(&argument.kind.name().to_ascii_lowercase()))
+        .put("about", &quote(argument.help));
+    let default = match (argument.kind, argument.default) {
+        // What the command line says of it is about the one who asks there.
+        (Kind::Zone, _) => Some("UTC"),
+        (Kind::Switch, _) => Some("false"),
+        (_, default) => default,
+    };
+    if let Some(default) = default {
+        object.put("default", &quote(default));
+    }
+    object.json()
+}
+
+fn columns(fields: &[Field]) -> String {
+    array(fields.iter().map(|(name, kind)| {
+        let mut object = Object::default();
+        object
+            .put("name", &quote(name))
+            .put("type", &quote(type_name(*kind)));
+        object.json()
+    }))
+}
+
+/// As SQL calls it. A `bigint` that names something is a text in JSON.
+fn type_name(kind: Type) -> &'static str {
+    match kind {
+        Type::Text => "text",
+        Type::Int => "bigint",
+        Type::Bool => "boolean",
+        Type::Numeric => "numeric",
+        Type::Time => "timestamptz",
+        Type::Interval => "interval",
+    }
+}
+
+async fn answer(
+    State(api): State<Arc<Api>>,
+    Path(function): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (server, arguments) = given(&query.unwrap_or_default()).map_err(Problem::of)?;
+    let over = is_over(&arguments, Timestamp::now().as_microsecond());
+    let ask = Ask {
+        server,
+        function,
+        arguments,
+        texts: api.texts,
+        memory_bytes: 0,
+        threads: THREADS,
+    };
+    let body = body(&api.desk.ask(ask).await?);
+    if !over {
+        return Ok(json(body));
+    }
+    let tag = entity_tag(&body);
+    let cached = [
+        (header::ETAG, tag.clone()),
+        (header::CACHE_CONTROL, "private, no-cache".to_string()),
+    ];
+    Ok(match is_known(&headers, &tag) {
+        true => (StatusCode::NOT_MODIFIED, cached).into_response(),
+        false => (cached, json(body)).into_response(),
+    })
+}
+
+/// The server and the arguments of a function, each given once.
+fn given(query: &str) -> QueryResult<(Option<String>, Arguments)> {
+    let mut all = Arguments::new();
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let again = all.insert(name.to_string(), value.into_owned());
+        if again.is_some() {
+            return Err(QueryError::invalid(format!(
+                "argument \"{name}\" is given twice"
+            )));
+        }
+    }
+    Ok((all.remove("server"), all))
+}
+
+/// The window asked for ends before the present. What is not understood is for
+/// the question to refuse.
+fn is_over(arguments: &Arguments, now_us: i64) -> bool {
+    let zone = arguments.get("tz").map_or("UTC", String::as_str);
+    let end = ["until", "until_2", "at"]
+        .iter()
+        .find_map(|name| arguments.get(*name));
+    let (Some(end), Ok(zone)) = (end, time::zone(zone)) else {
+        return false;
+    };
+    time::moment(end, now_us, &zone).is_ok_and(|end| end <= now_us)
+}
+
+/// `{"columns": […], "rows": […], "notices": […]}`
+fn body(answer: &Answer) -> String {
+    let rows = String::from_utf8_lossy(&answer.rows);
+    let notice = |notice: &QueryError| {
+        let mut object = Object::default();
+        object.put("severity", &quote(notice.severity()));
+        put_error(&mut object, notice);
+        object.json()
+    };
+    let mut object = Object::default();
+    object
+        .put("columns", &columns(&answer.fields))
+        .put("rows", rows.trim_end())
+        .put("notices", &array(answer.notices.iter().map(notice)));
+    object.json() + "\n"
+}
+
+/// Weak, because what is sent may be compressed.
+fn entity_tag(body: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(body.as_bytes());
+    format!("W/\"{:x}-{:016x}\"", body.len(), hasher.finish())
+}
+
+fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let given = headers.get_all(header::IF_NONE_MATCH).iter();
+    let mut tags = given
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    tags.any(|known| known.trim() == tag)
+}
+
+async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Problem> {
+    let servers = api.scraper.scrape().await;
+    let text = metrics::encode(&api.counters, api.desk.running(), &servers).map_err(|e| {
+        let error = QueryError::new("XX000", format!("could not write metrics: {e}"));
+        Problem::of(error)
+    })?;
+    Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
+}

@@ -1,0 +1,254 @@
+//! Where questions are answered: so many at once, within one budget of memory,
+//! each on a thread of its own; one that nobody waits for any more ends soon.
+
+use crate::metrics::Counters;
+use crate::problem::Problem;
+use axum::http::{StatusCode, header};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tacho_source::json::Json;
+use tacho_source::{Ask, Source, memory};
+use tacho_tape::query::{CANCELED, Field, QueryError, QueryResult, Sink, Value};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// How often it is looked whether the questions stay within their memory.
+const LOOK: Duration = Duration::from_millis(10);
+/// Share of the budget that the text of one answer may take.
+const ANSWER_SHARE: u64 = 4;
+
+/// Answers questions.
+pub struct Desk {
+    source: Arc<dyn Source>,
+    places: Arc<Semaphore>,
+    /// Most questions at once.
+    most: u64,
+    /// Bytes that all of them may take.
+    budget: u64,
+    next: AtomicU64,
+    /// Numbers of those that run, the youngest last.
+    running: Arc<Mutex<BTreeSet<u64>>>,
+    counters: Counters,
+}
+
+/// Columns, rows and notices.
+#[derive(Debug)]
+pub struct Answer {
+    /// Columns.
+    pub fields: Vec<Field>,
+    /// Rows: a JSON array of objects.
+    pub rows: Vec<u8>,
+    /// What is to be known about the answer.
+    pub notices: Vec<QueryError>,
+}
+
+impl Desk {
+    /// A desk for so many questions at once, and megabytes for all.
+    pub fn new(
+        source: Arc<dyn Source>,
+        questions: u16,
+        megabytes: u32,
+        counters: Counters,
+    ) -> Desk {
+        Desk {
+            source,
+            places: Arc::new(Semaphore::new(questions.into())),
+            most: questions.into(),
+            budget: u64::from(megabytes) << 20,
+            next: AtomicU64::new(0),
+            running: Arc::default(),
+            counters,
+        }
+    }
+
+    /// What answers.
+    pub fn source(&self) -> &Arc<dyn Source> {
+        &self.source
+    }
+
+    /// Questions that run, those given up included until they end.
+    pub fn running(&self) -> usize {
+        lock(&self.running).len()
+    }
+
+    /// Answers a question. A future that is dropped ends it.
+    ///
+    /// # Errors
+    /// There are too many questions (429), too little memory (503), or what
+    /// the source says.
+    pub async fn ask(&self, ask: Ask) -> Result<Answer, Problem> {
+        let function = self.counters.function(&ask.function);
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            self.counters.ended(function, "refused");
+            return Err(busy(self.most));
+        };
+        if memory::used() > self.budget {
+            self.counters.ended(function, "refused");
+            return Err(Problem::of(self.out_of_memory()));
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let cancel = CancelOnDrop(Arc::default());
+        let mut task = self.start(ask, number, place, Arc::clone(&cancel.0));
+        let mut over = false;
+        let result = loop {
+            match timeout(LOOK, &mut task).await {
+                Ok(result) => break result,
+                // The youngest gives way.
+                Err(_) if memory::used() > self.budget => {
+                    if lock(&self.running).last() == Some(&number) {
+                        over = true;
+                        cancel.0.store(true, Ordering::Relaxed);
+                    }
+                }
+                Err(_) => (),
+            }
+        };
+        let result = result.unwrap_or_else(|_| Err(failed()));
+        match result {
+            Err(error) if over && error.sqlstate == CANCELED => {
+                Err(Problem::of(self.out_of_memory()))
+            }
+            result => result.map_err(Problem::of),
+        }
+    }
+
+    /// Runs a question on a thread. It has its place until it really ended.
+    fn start(
+        &self,
+        mut ask: Ask,
+        number: u64,
+        place: OwnedSemaphorePermit,
+        cancel: Arc<AtomicBool>,
+    ) -> JoinHandle<QueryResult<Answer>> {
+        let source = Arc::clone(&self.source);
+        let counters = self.counters.clone();
+        let presence = Presence::enter(&self.running, number, place);
+        ask.memory_bytes = self.budget / self.most;
+        let limit = usize::try_from(self.budget / ANSWER_SHARE).unwrap_or(usize::MAX);
+        tokio::task::spawn_blocking(move || {
+            let mut rows = Rows::new(limit);
+            let result = source.ask(&ask, &cancel, &mut rows);
+            let outcome = match &result {
+                Ok(()) => "answered",
+                Err(error) if error.sqlstate == CANCELED => "canceled",
+                Err(_) => "failed",
+            };
+            drop(presence);
+            counters.ended(counters.function(&ask.function), outcome);
+            result.and_then(|()| rows.finish())
+        })
+    }
+
+    fn out_of_memory(&self) -> QueryError {
+        let megabytes = self.budget >> 20;
+        QueryError::new("53200", "too little memory for the questions asked")
+            .detail(format!("All together may use {megabytes} MB."))
+            .hint("Ask for a shorter window, a wider bucket, a filter or fewer rows, or allow more with --memory-limit-mb.")
+    }
+}
+
+fn busy(most: u64) -> Problem {
+    let error = QueryError::new("53300", "too many questions at once")
+        .detail(format!("{most} are being answered."))
+        .hint("Ask again in a moment.");
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, error).header(header::RETRY_AFTER, "1")
+}
+
+fn failed() -> QueryError {
+    QueryError::new("XX000", "the question ended without an answer")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends a question that nobody waits for.
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A question that runs: its number and its place, both given back at its end.
+struct Presence {
+    running: Arc<Mutex<BTreeSet<u64>>>,
+    number: u64,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Presence {
+    fn enter(
+        running: &Arc<Mutex<BTreeSet<u64>>>,
+        number: u64,
+        place: OwnedSemaphorePermit,
+    ) -> Presence {
+        lock(running).insert(number);
+        Presence {
+            running: Arc::clone(running),
+            number,
+            _place: place,
+        }
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        lock(&self.running).remove(&self.number);
+    }
+}
+
+/// Takes an answer, as far as its text stays within a limit.
+struct Rows {
+    fields: Vec<Field>,
+    json: Json<Vec<u8>>,
+    limit: usize,
+}
+
+impl Rows {
+    fn new(limit: usize) -> Rows {
+        Rows {
+            fields: Vec::new(),
+            json: Json::new(Vec::new()),
+            limit,
+        }
+    }
+
+    fn finish(self) -> QueryResult<Answer> {
+        let (rows, notices) = self
+            .json
+            .into_parts()
+            .map_err(|e| tacho_source::json::write_error(&e))?;
+        Ok(Answer {
+            fields: self.fields,
+            rows,
+            notices,
+        })
+    }
+}
+
+impl Sink for Rows {
+    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
+        self.fields = fields.to_vec();
+        self.json.begin(fields)
+    }
+
+    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        if self.json.out().len() > self.limit {
+            let megabytes = self.limit >> 20;
+            let error = QueryError::new("53200", "the answer is too long");
+            return Err(error
+                .detail(format!("It may have {megabytes} MB."))
+                .hint("Ask for a shorter window, a filter or fewer rows (n)."));
+        }
+        self.json.row(values)
+    }
+
+    fn notice(&mut self, notice: QueryError) {
+        self.json.notice(notice);
+    }
+}

@@ -1,0 +1,196 @@
+//! Who may ask. Every request passes here, and every answer gets its headers
+//! here.
+//!
+//! - `Host` must be a name that this server is known by: a page elsewhere
+//!   whose name is made to point here (DNS rebinding) sends its own.
+//! - What a browser fetches for another site or port is refused, but for a
+//!   link that somebody follows.
+//! - The token is exchanged for a cookie at `/?token=…`; one made at the start
+//!   only once, because addresses stay in histories. That of a file is taken
+//!   as `Authorization: Bearer …`, too.
+
+use crate::api::Api;
+use crate::options::{Failure, Listen, Options};
+use crate::problem::Problem;
+use crate::secret::Secret;
+use axum::extract::{Request, State};
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use axum::http::uri::Authority;
+use axum::http::{StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tacho_tape::query::QueryError;
+
+/// Headers of every answer.
+const HEADERS: [(HeaderName, &str); 6] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+];
+/// SQLSTATE of somebody who is not known.
+const NOT_KNOWN: &str = "28000";
+
+/// The rules of a server.
+pub struct Door {
+    hosts: Vec<String>,
+    token: Secret,
+    /// The token is that of a file; else it works once.
+    given: bool,
+    spent: AtomicBool,
+    cookie: String,
+    session: Secret,
+}
+
+impl Door {
+    /// The rules that follow from the command line and the port.
+    ///
+    /// # Errors
+    /// The token cannot be read or made.
+    pub fn new(options: &Options, listen: &Listen, port: Option<u16>) -> Result<Door, Failure> {
+        let given = options.token()?;
+        let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "[::1]"]
+            .map(str::to_string)
+            .to_vec();
+        if let Listen::Tcp(address) = listen
+            && !address.ip().is_unspecified()
+        {
+            let address = Authority::try_from(address.to_string()).ok();
+            hosts.extend(address.map(|a| a.host().to_string()));
+        }
+        let trusted = options.trusted_host.iter();
+        hosts.extend(trusted.map(|host| host.to_ascii_lowercase()));
+        Ok(Door {
+            hosts,
+            given: given.is_some(),
+            token: given.map_or_else(Secret::random, Ok)?,
+            spent: AtomicBool::new(false),
+            // Cookies know no ports: two servers of one host have one each.
+            cookie: port.map_or("tacho".to_string(), |port| format!("tacho_{port}")),
+            session: Secret::random()?,
+        })
+    }
+
+    /// The token to print; one that was given is known already.
+    pub fn token(&self) -> Option<&Secret> {
+        (!self.given).then_some(&self.token)
+    }
+
+    /// The name in a request is one of ours.
+    fn knows_host(&self, headers: &HeaderMap, uri: &Uri) -> bool {
+        let ours = |name: &str| {
+            let authority = Authority::try_from(name).ok();
+            let host = authority.map(|a| a.host().to_ascii_lowercase());
+            !name.contains('@') && host.is_some_and(|host| self.hosts.contains(&host))
+        };
+        let mut names = headers.get_all(header::HOST).iter();
+        let header = names.next().and_then(|name| name.to_str().ok());
+        let target = uri.authority().is_none_or(|a| ours(a.as_str()));
+        header.is_some_and(ours) && names.next().is_none() && target
+    }
+
+    /// Somebody who has the cookie, or the token of the file.
+    fn knows(&self, headers: &HeaderMap) -> bool {
+        let texts = |name| headers.get_all(name).iter().filter_map(|v| v.to_str().ok());
+        let mut cookies = texts(header::COOKIE).flat_map(|line| line.split(';'));
+        let has_cookie = cookies.any(|pair| {
+            let value = pair.trim().split_once('=');
+            value.is_some_and(|(name, value)| name == self.cookie && self.session.is(value))
+        });
+        let mut bearers = texts(header::AUTHORIZATION)
+            .filter_map(|value| value.split_once(' '))
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        has_cookie || (self.given && bearers.any(|(_, token)| self.token.is(token.trim())))
+    }
+
+    /// The token for a cookie.
+    fn exchange(&self, token: &str) -> Response {
+        let known = self.token.is(token);
+        if !known || (!self.given && self.spent.swap(true, Ordering::Relaxed)) {
+            return stranger(if known {
+                "the token was used already"
+            } else {
+                "the token is not known"
+            });
+        }
+        let (name, value) = (&self.cookie, self.session.reveal());
+        let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict");
+        let found = [
+            (header::LOCATION, "/".to_string()),
+            (header::SET_COOKIE, cookie),
+        ];
+        (StatusCode::SEE_OTHER, found).into_response()
+    }
+
+    /// The answer of whoever is not let in.
+    fn refused(&self, request: &Request) -> Option<Response> {
+        let (headers, uri) = (request.headers(), request.uri());
+        if !self.knows_host(headers, uri) {
+            let error = QueryError::new(NOT_KNOWN, "this server is not known by that name").hint(
+                "Use localhost or the address it listens on, or allow the name with --trusted-host.",
+            );
+            return Some(Problem::new(StatusCode::MISDIRECTED_REQUEST, error).into_response());
+        }
+        if is_of_another_site(headers) {
+            let error = QueryError::new(NOT_KNOWN, "another site may not ask for this");
+            return Some(Problem::new(StatusCode::FORBIDDEN, error).into_response());
+        }
+        if let ("/", Some(token)) = (uri.path(), token_of(uri)) {
+            return Some(self.exchange(&token));
+        }
+        (!self.knows(headers)).then(|| stranger("who asks is not known"))
+    }
+}
+
+/// Fetched by a page of another site or port, not by somebody who follows a
+/// link. Programs that are no browsers send no such header.
+fn is_of_another_site(headers: &HeaderMap) -> bool {
+    let value = |name| headers.get(name).map(HeaderValue::as_bytes);
+    let site = value("sec-fetch-site");
+    let own = site.is_none_or(|site| site == b"same-origin" || site == b"none");
+    !own && value("sec-fetch-mode") != Some(b"navigate")
+}
+
+fn token_of(uri: &Uri) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(uri.query()?.as_bytes());
+    let token = pairs.find(|(name, _)| name == "token");
+    token.map(|(_, token)| token.into_owned())
+}
+
+fn stranger(message: &str) -> Response {
+    let error = QueryError::new(NOT_KNOWN, message).hint(
+        "Open the address that tacho web printed when it started, or send the token of --token-file as Authorization: Bearer.",
+    );
+    Problem::new(StatusCode::UNAUTHORIZED, error)
+        .header(header::WWW_AUTHENTICATE, "Bearer")
+        .into_response()
+}
+
+/// Lets a request in, or not.
+pub async fn pass(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
+    let mut response = match api.door().refused(&request) {
+        Some(refused) => refused,
+        None => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    for (name, value) in HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
+    response
+}

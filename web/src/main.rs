@@ -1,0 +1,56 @@
+//! `tacho-web`: answers by HTTP, for the page and for other programs. It
+//! stands on `tacho-source` and reads only. Exit codes: 0 ended by a signal,
+//! 1 failure, 2 usage.
+
+mod api;
+mod desk;
+mod guard;
+mod metrics;
+mod options;
+mod problem;
+mod scrape;
+mod secret;
+mod serve;
+
+use clap::Parser;
+use options::{Failure, Options};
+use std::io::Write;
+use std::process::ExitCode;
+use tacho_source::memory::Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    match run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let _ = std::io::stderr().write_all(failure.lines().as_bytes());
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Failure> {
+    let listen = options.listen()?;
+    let source = options.source()?;
+    let runtime = tokio::runtime::Runtime::new().map_err(|e| Failure::io("start threads", &e))?;
+    runtime.block_on(async {
+        let listener = serve::Listener::bind(&listen).await?;
+        let door = guard::Door::new(options, &listen, listener.port())?;
+        announce(&listener.address(door.token()))?;
+        let router = api::Api::new(options, source, door).router();
+        listener
+            .serve(router, options.connections, options.head_timeout())
+            .await;
+        Ok(())
+    })
+}
+
+/// Says where to look.
+fn announce(address: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    let told = writeln!(out, "{address}").and_then(|()| out.flush());
+    told.map_err(|e| Failure::io("write output", &e))
+}

@@ -1,0 +1,178 @@
+//! The command line, and what of it is refused.
+
+use crate::secret::Secret;
+use clap::{ArgAction, Parser, ValueHint};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tacho_source::{Source, Tapes};
+use tacho_tape::query::{QueryError, plain_lines};
+
+/// Answers about the performance history of PostgreSQL by HTTP.
+#[derive(Parser)]
+#[command(name = "tacho web", version, disable_help_flag = true)]
+pub struct Options {
+    /// Show this help
+    #[arg(long = "help", short = '?', action = ArgAction::Help)]
+    help: Option<bool>,
+
+    /// Directory of the history files, called NAME, else as its last part
+    #[arg(long, value_name = "[NAME=]DIR", value_hint = ValueHint::DirPath)]
+    tape: Vec<String>,
+
+    /// Every history below a directory, called by its path from there
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    root: Vec<PathBuf>,
+
+    /// Address and port, or the path of a Unix socket
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8432")]
+    listen: String,
+
+    /// File whose only line is the token; without it one is made for each start
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    token_file: Option<PathBuf>,
+
+    /// Another name that browsers call this server by, such as that of a proxy
+    #[arg(long, value_name = "HOST")]
+    pub trusted_host: Vec<String>,
+
+    /// Answer no texts of queries
+    #[arg(long)]
+    pub hide_texts: bool,
+
+    /// Questions at once; more are refused
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
+    pub questions: u16,
+
+    /// Memory for all questions together
+    #[arg(long, value_name = "MB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
+    pub memory_limit_mb: u32,
+
+    /// Connections at once; more wait
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..))]
+    pub connections: u16,
+
+    /// Seconds that a client has to say what it wants
+    #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
+    head_timeout: u16,
+}
+
+/// Where to listen.
+pub enum Listen {
+    /// An address and port.
+    Tcp(SocketAddr),
+    /// A socket in the file system.
+    Unix(PathBuf),
+}
+
+impl Options {
+    /// Where to listen; an address beyond this host needs a token that its
+    /// users were given.
+    ///
+    /// # Errors
+    /// It is none, or there is no such token.
+    pub fn listen(&self) -> Result<Listen, Failure> {
+        if self.listen.contains('/') {
+            return Ok(Listen::Unix(PathBuf::from(&self.listen)));
+        }
+        let address = self.listen.parse::<SocketAddr>().map_err(|_| {
+            Failure::usage(format!("invalid address \"{}\"", self.listen))
+                .hint("Write it as 127.0.0.1:8432, [::1]:8432 or /run/tacho/web.sock.")
+        })?;
+        if !address.ip().is_loopback() && self.token_file.is_none() {
+            let refused = format!("\"{address}\" can be reached from other hosts");
+            return Err(Failure::usage(refused).hint(
+                "Name a file with a token (--token-file), or listen on 127.0.0.1 behind a proxy.",
+            ));
+        }
+        Ok(Listen::Tcp(address))
+    }
+
+    /// How long a client has to say what it wants.
+    pub fn head_timeout(&self) -> Duration {
+        Duration::from_secs(self.head_timeout.into())
+    }
+
+    /// What answers.
+    ///
+    /// # Errors
+    /// Nothing is named, or two tapes have one name.
+    pub fn source(&self) -> Result<Arc<dyn Source>, Failure> {
+        if self.tape.is_empty() && self.root.is_empty() {
+            return Err(Failure::usage("no history is named".to_string()).hint(
+                "Name directories of history files with --tape, or one above them with --root.",
+            ));
+        }
+        let mut tapes = Tapes::default();
+        for tape in &self.tape {
+            tapes.add(tape).map_err(Failure::query)?;
+        }
+        self.root.iter().for_each(|r| tapes.add_root(r.clone()));
+        Ok(Arc::new(tapes))
+    }
+
+    /// The token that users were given.
+    ///
+    /// # Errors
+    /// The file could not be read, others may read it, or it holds no token.
+    pub fn token(&self) -> Result<Option<Secret>, Failure> {
+        let read = |path: &PathBuf| Secret::read(path);
+        self.token_file.as_ref().map(read).transpose()
+    }
+}
+
+/// Why the program ends.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    hint: Option<String>,
+    /// Exit code.
+    pub code: u8,
+}
+
+impl Failure {
+    /// A command line that makes no sense.
+    pub fn usage(message: String) -> Failure {
+        let hint = None;
+        Failure {
+            message,
+            hint,
+            code: 2,
+        }
+    }
+
+    /// The system refused something.
+    pub fn io(what: &str, error: &io::Error) -> Failure {
+        let message = format!("could not {what}: {error}");
+        Failure {
+            code: 1,
+            ..Failure::usage(message)
+        }
+    }
+
+    fn query(error: QueryError) -> Failure {
+        Failure {
+            message: error.message,
+            hint: error.hint,
+            code: 2,
+        }
+    }
+
+    /// The same with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: &str) -> Failure {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    /// As people read it.
+    pub fn lines(&self) -> String {
+        let mut lines = format!("error: {}\n", plain_lines(&self.message));
+        if let Some(hint) = &self.hint {
+            lines.push_str(&format!("hint: {}\n", plain_lines(hint)));
+        }
+        lines
+    }
+}
