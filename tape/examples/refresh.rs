@@ -13,7 +13,7 @@ use tacho_tape::repeat::repeat_day;
 use tacho_tape::seal::seal_log;
 use tacho_tape::storage::{OsStorage, Storage};
 use tacho_tape::testing::{Load, Sampler, log_bytes};
-use tacho_tape::{Error, Identity, Result, Tape};
+use tacho_tape::{Error, Identity, Result, Shared, Tape};
 
 /// Ticks a log of the year has, one a minute.
 const LOG_TICKS: u64 = 60;
@@ -38,7 +38,7 @@ fn main() -> Result<()> {
     let log = directory.join(file_name(days + 2, Kind::Log));
     write(&log, &log_bytes(&header, &frames))?;
 
-    let tape = Tape::open(directory);
+    let tape = Tape::open(directory, &Shared::default());
     let refresh = || -> Result<f64> {
         let begin = Instant::now();
         tape.refresh()?;

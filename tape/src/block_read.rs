@@ -3,6 +3,7 @@
 //! then, and kept.
 
 use crate::block::{COLUMN, Entry, FrameRange, GroupInfo, MAX_ROWS, at_ticks};
+use crate::cache::{Key, OfFile};
 use crate::codec::{self, Span, Stretch};
 use crate::error::{Error, Kind, Result};
 use crate::footer::{Bytes, Footer, Gap, damage_of, index_entry};
@@ -16,7 +17,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub use crate::footer::Schemas;
 
@@ -55,7 +56,7 @@ struct Shared {
     /// Between the chunks of a file without a footer.
     gaps: Vec<Gap>,
     index: OnceLock<Box<Index>>,
-    cache: Mutex<Cache>,
+    kept: Kept,
 }
 
 /// What the index says of chunks.
@@ -68,13 +69,76 @@ struct Index {
     gaps: Vec<Gap>,
 }
 
-/// Group, table, column.
-type Key = (u32, u8, u8);
+/// Where decoded columns are kept.
+pub(crate) enum Kept {
+    /// With the file until they are released: who reads once decodes each
+    /// column into the memory of one it is done with.
+    Own(Mutex<Cache>),
+    /// With those of other files, as long as there is room.
+    Shared(OfFile),
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Kept::Own(Mutex::default())
+    }
+}
 
 #[derive(Default)]
-struct Cache {
+pub(crate) struct Cache {
     ints: HashMap<Key, Column>,
     strings: HashMap<Key, BytesColumn>,
+}
+
+fn locked(cache: &Mutex<Cache>) -> MutexGuard<'_, Cache> {
+    cache.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Kept {
+    fn ints(&self, key: Key) -> Option<Column> {
+        match self {
+            Kept::Own(cache) => locked(cache).ints.get(&key).cloned(),
+            Kept::Shared(columns) => columns.ints(key),
+        }
+    }
+
+    /// A column of numbers that is not kept yet; `depth` tells that another one
+    /// is decoded with it.
+    fn ints_or(
+        &self,
+        key: Key,
+        depth: u8,
+        read: impl FnOnce() -> Result<Column>,
+    ) -> Result<Column> {
+        match self {
+            Kept::Shared(columns) if depth == 0 => columns.ints_or(key, read),
+            Kept::Shared(columns) => {
+                let column = read()?;
+                columns.keep_ints(key, &column);
+                Ok(column)
+            }
+            Kept::Own(cache) => {
+                let column = read()?;
+                locked(cache).ints.insert(key, column.clone());
+                Ok(column)
+            }
+        }
+    }
+
+    fn strings_or(
+        &self,
+        key: Key,
+        read: impl FnOnce() -> Result<BytesColumn>,
+    ) -> Result<BytesColumn> {
+        match self {
+            Kept::Shared(columns) => columns.strings_or(key, read),
+            Kept::Own(cache) => {
+                let column = read()?;
+                locked(cache).strings.insert(key, column.clone());
+                Ok(column)
+            }
+        }
+    }
 }
 
 impl BlockFile {
@@ -85,7 +149,7 @@ impl BlockFile {
     pub fn open(file: Arc<dyn ReadFile>, path: &Path, schemas: &mut Schemas) -> Result<BlockFile> {
         let bytes = Bytes::new(file, Arc::new(path.to_path_buf()))?;
         let footer = Footer::read(&bytes)?;
-        BlockFile::new(bytes, footer, schemas)
+        BlockFile::new(bytes, footer, schemas, Kept::default())
     }
 
     /// The same for somebody who reads all of it and must know what is damaged
@@ -104,7 +168,12 @@ impl BlockFile {
     }
 
     /// A file whose footer was read.
-    pub(crate) fn new(bytes: Bytes, footer: Footer, schemas: &mut Schemas) -> Result<BlockFile> {
+    pub(crate) fn new(
+        bytes: Bytes,
+        footer: Footer,
+        schemas: &mut Schemas,
+        kept: Kept,
+    ) -> Result<BlockFile> {
         let schema = schemas.of(&bytes, &footer)?;
         let entries = OnceLock::new();
         if !footer.damage.is_empty() {
@@ -120,7 +189,7 @@ impl BlockFile {
             entries,
             gaps: footer.gaps,
             index: OnceLock::new(),
-            cache: Mutex::default(),
+            kept,
         };
         Ok(BlockFile {
             shared: Arc::new(shared),
@@ -243,10 +312,6 @@ impl BlockFile {
 }
 
 impl Shared {
-    fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What the footer says of chunks.
     fn entries(&self) -> Result<&[Entry]> {
         if let Some(known) = self.entries.get() {
@@ -395,16 +460,17 @@ impl GroupSource {
             return Ok(None);
         };
         let shared = &self.shared;
-        if let Some(known) = shared.cache().ints.get(&key) {
-            return Ok(Some(known.clone()));
+        if let Some(known) = shared.kept.ints(key) {
+            return Ok(Some(known));
         }
         let Some(entry) = shared.column(key)? else {
             return Ok(None);
         };
-        let decode = |data: &[u8]| self.decode(table, entry, data, depth);
-        let column = self.read((table, column), entry, decode)?;
-        shared.cache().ints.insert(key, column.clone());
-        Ok(Some(column))
+        let read = || {
+            let decode = |data: &[u8]| self.decode(table, entry, data, depth);
+            self.read((table, column), entry, decode)
+        };
+        shared.kept.ints_or(key, depth, read).map(Some)
     }
 
     /// Some rows of a column that is not kept.
@@ -412,7 +478,7 @@ impl GroupSource {
         let Some(key) = self.key(table, column) else {
             return Ok(None);
         };
-        let known = self.shared.cache().ints.get(&key).cloned();
+        let known = self.shared.kept.ints(key);
         if let Some(known) = known {
             return Ok(Some(known.some(rows)));
         }
@@ -470,7 +536,9 @@ impl GroupSource {
             return Ok(None);
         };
         let shared = &self.shared;
-        if let Some(known) = shared.cache().strings.get(&key) {
+        if let Kept::Own(cache) = &shared.kept
+            && let Some(known) = locked(cache).strings.get(&key)
+        {
             return Ok(Some(known.clone()));
         }
         let Some(entry) = shared.column(key)? else {
@@ -479,14 +547,15 @@ impl GroupSource {
         if entry.coding != codec::STRINGS {
             return Ok(None);
         }
-        let at = |error: Error| error.at(shared.bytes.path()).offset(entry.offset);
-        self.check_rows(entry).map_err(at)?;
-        let data = shared.bytes.data(entry)?;
-        let strings = codec::decode_strings(&data, entry.plain_bytes, entry.rows as usize);
-        let strings: Strings = strings.map_err(at)?;
-        let column = BytesColumn(Arc::new(strings));
-        shared.cache().strings.insert(key, column.clone());
-        Ok(Some(column))
+        let read = || {
+            let at = |error: Error| error.at(shared.bytes.path()).offset(entry.offset);
+            self.check_rows(entry).map_err(at)?;
+            let data = shared.bytes.data(entry)?;
+            let strings = codec::decode_strings(&data, entry.plain_bytes, entry.rows as usize);
+            let strings: Strings = strings.map_err(at)?;
+            Ok(BytesColumn(Arc::new(strings)))
+        };
+        shared.kept.strings_or(key, read).map(Some)
     }
 
     fn check_rows(&self, entry: &Entry) -> Result<()> {
@@ -616,8 +685,11 @@ impl Source for GroupSource {
     }
 
     fn release(&self, shared: bool) {
+        let Kept::Own(cache) = &self.shared.kept else {
+            return;
+        };
         let group = if shared { 0 } else { self.group().0 };
-        let mut cache = self.shared.cache();
+        let mut cache = locked(cache);
         let released = cache.ints.extract_if(|key, _| key.0 == group);
         released.for_each(|(_, column)| codec::recycle(column));
         cache.strings.retain(|key, _| key.0 != group);

@@ -7,6 +7,7 @@ pub mod background;
 pub mod block;
 pub mod block_read;
 pub mod build;
+pub mod cache;
 pub mod carry;
 mod codec;
 pub mod directory;
@@ -74,6 +75,7 @@ pub mod writer;
 mod writer_tests;
 
 pub use build::PartBuilder;
+pub use cache::Shared;
 pub use error::{Error, Result};
 pub use part::{Identity, Part, PartInfo};
 pub use schema::Schema;

@@ -2,7 +2,8 @@
 //! is damaged.
 
 use crate::background::supervised;
-use crate::block_read::{BlockFile, Schemas};
+use crate::block_read::{BlockFile, Kept, Schemas};
+use crate::cache::Shared;
 use crate::directory::{self, Kind, Listed, Numbers};
 use crate::error::{self, Error, Result};
 use crate::footer::{Bytes, Footer};
@@ -74,18 +75,24 @@ pub(crate) struct History {
 pub(crate) struct Known {
     schemas: Schemas,
     /// `None` for who reads once.
-    pub(crate) blocks: Option<HashMap<Listed, BlockFile>>,
+    pub(crate) shared: Option<Shared>,
+    pub(crate) blocks: HashMap<Listed, BlockFile>,
 }
 
 impl Known {
     fn block(&self, file: &Opened) -> Option<&BlockFile> {
-        self.blocks.as_ref()?.get(&file.listed)
+        self.blocks.get(&file.listed)
     }
 
-    fn keep(&mut self, file: &Opened, block: &BlockFile) {
-        if let Some(blocks) = &mut self.blocks {
-            blocks.insert(file.listed, block.clone());
+    /// A file whose footer was read.
+    fn learn(&mut self, file: &Opened, bytes: Bytes, footer: Footer) -> Result<BlockFile> {
+        let shared = self.shared.as_ref().map(Shared::of_file);
+        let kept = shared.map_or_else(Kept::default, Kept::Shared);
+        let block = BlockFile::new(bytes, footer, &mut self.schemas, kept)?;
+        if self.shared.is_some() {
+            self.blocks.insert(file.listed, block.clone());
         }
+        Ok(block)
     }
 }
 
@@ -137,9 +144,7 @@ impl History {
                     Some(block) => Some(Ok(block.clone())),
                     None => footers.next().map(|footer| {
                         let (bytes, footer) = footer?;
-                        let block = BlockFile::new(bytes, footer, &mut known.schemas)?;
-                        known.keep(file, &block);
-                        Ok(block)
+                        known.learn(file, bytes, footer)
                     }),
                 };
                 let numbers = file.numbers();

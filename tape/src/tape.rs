@@ -2,6 +2,7 @@
 //! what was written since: of sealed files it keeps what it knows, and logs are
 //! followed.
 
+use crate::cache::Shared;
 use crate::directory;
 use crate::error::Result;
 use crate::live::Live;
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub struct Tape {
     storage: Arc<dyn Storage>,
     state: Mutex<State>,
+    shared: Shared,
 }
 
 /// What is known of the directory.
@@ -33,15 +35,17 @@ struct State {
 
 impl Tape {
     /// A directory that is there. Nothing is read before the first refresh.
-    pub fn open(directory: &Path) -> Self {
-        Tape::of_storage(Arc::new(OsStorage::new(directory)))
+    /// Columns that questions decode are kept in `shared`.
+    pub fn open(directory: &Path, shared: &Shared) -> Self {
+        Tape::of_storage(Arc::new(OsStorage::new(directory)), shared)
     }
 
     /// The same of a storage.
-    pub fn of_storage(storage: Arc<dyn Storage>) -> Self {
+    pub fn of_storage(storage: Arc<dyn Storage>, shared: &Shared) -> Self {
         Tape {
             storage,
-            state: Mutex::default(),
+            state: Mutex::new(State::new(shared)),
+            shared: shared.clone(),
         }
     }
 
@@ -49,7 +53,7 @@ impl Tape {
         self.state.lock().unwrap_or_else(|poisoned| {
             // What was begun when a thread panicked is read again.
             let mut state = poisoned.into_inner();
-            *state = State::default();
+            *state = State::new(&self.shared);
             self.state.clear_poison();
             state
         })
@@ -72,6 +76,12 @@ impl Tape {
 }
 
 impl State {
+    fn new(shared: &Shared) -> Self {
+        let mut state = State::default();
+        state.known.shared = Some(shared.clone());
+        state
+    }
+
     fn refresh(&mut self, storage: &dyn Storage) -> Result<Arc<Snapshot>> {
         let is_known = self.snapshot.is_some() && !self.history.is_passing;
         if !is_known || !self.files.are_still(directory::names(storage)?) {
@@ -96,10 +106,8 @@ impl State {
 
     /// Reads the sealed files that are new, and begins to follow logs that are.
     fn read_files(&mut self, storage: &dyn Storage) -> Result<()> {
-        self.known.blocks.get_or_insert_default();
         let mut history = History::read(storage, &mut self.files, &mut self.known)?;
-        let blocks = self.known.blocks.get_or_insert_default();
-        blocks.retain(|listed, _| self.files.has(listed));
+        self.known.blocks.retain(|listed, _| self.files.has(listed));
         let logs = self.logs.drain(..).map(|log| (log.listed, log));
         let mut followed: HashMap<_, _> = logs.collect();
         let logs = history.logs.drain(..).map(|opened| {

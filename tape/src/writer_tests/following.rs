@@ -2,6 +2,7 @@
 //! removes and begins again.
 
 use super::*;
+use crate::cache::Shared;
 use crate::query::{Field, QueryResult, Sink, Spec, Value, run};
 use crate::snapshot::Snapshot;
 use crate::tape::Tape;
@@ -162,7 +163,7 @@ proptest! {
     ) {
         let recorder = Arc::new(Mutex::new(Recorder::new(seed)));
         let storage = recorder.lock().unwrap().drive.storage.clone();
-        let tape = Tape::of_storage(Arc::new(storage.clone()));
+        let tape = Tape::of_storage(Arc::new(storage.clone()), &Shared::default());
         let (mut followed, mut kept) = (Vec::new(), Vec::new());
         for (number, (step, middle)) in steps.into_iter().enumerate() {
             match middle {
@@ -244,7 +245,7 @@ fn wide(seed: u64) -> Sampler {
 fn a_long_log_answers_in_groups_as_it_does_in_one() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, wide(5));
-    let tape = Tape::of_storage(Arc::new(storage.clone()));
+    let tape = Tape::of_storage(Arc::new(storage.clone()), &Shared::default());
     let mut parts = Vec::new();
     for frames in [1, 1, 90, 1, 200, 7, 250] {
         drive.send(frames);
@@ -269,7 +270,7 @@ fn a_log_is_read_from_where_it_ended_and_sealed_files_once() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, sampler(6));
     drive.send(1_250);
-    let tape = Tape::of_storage(Arc::new(storage.clone()));
+    let tape = Tape::of_storage(Arc::new(storage.clone()), &Shared::default());
     let reads = |what: &dyn Fn() -> Arc<Snapshot>| {
         let before = storage.reads();
         what();
@@ -287,7 +288,7 @@ fn a_file_that_was_written_anew_under_its_name_is_read_again() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, sampler(7));
     drive.send(700);
-    let tape = Tape::of_storage(Arc::new(storage.clone()));
+    let tape = Tape::of_storage(Arc::new(storage.clone()), &Shared::default());
     let before = tape.refresh().unwrap();
     let expected = seen(&before);
     let other = {
@@ -320,7 +321,7 @@ fn damage_in_a_log_that_is_followed_is_told_as_to_a_fresh_reader() {
     // half of one is there, then all of them.
     for flipped in [whole.len() + 50, whole.len() + 900] {
         let copy = tape_of(&whole);
-        let tape = Tape::of_storage(Arc::new(copy.clone()));
+        let tape = Tape::of_storage(Arc::new(copy.clone()), &Shared::default());
         tape.refresh().unwrap();
         let mut damaged = longer.clone();
         damaged[flipped] ^= 1;
@@ -339,4 +340,61 @@ fn damage_in_a_log_that_is_followed_is_told_as_to_a_fresh_reader() {
         }
         assert_eq!(tape.refresh().unwrap().damage().len(), 1);
     }
+}
+
+#[test]
+fn thirty_two_threads_answer_as_one_while_files_are_merged() {
+    let storage = MemoryStorage::new();
+    let mut late = sampler(10);
+    late.slot_ms = 1_790_033_700_000;
+    let mut drive = Drive::new(&storage, late);
+    drive.send(1_900);
+    let now_ms = drive.sampler.slot_ms;
+    // Less than one answer decodes.
+    let shared = Shared::new(1 << 18);
+    let tape = Tape::of_storage(Arc::new(storage.clone()), &shared);
+    let snapshot = tape.refresh().unwrap();
+    let expected = answers(&Snapshot::open_storage(&storage).unwrap(), now_ms);
+    std::thread::scope(|scope| {
+        let ask = || difference(&answers(&snapshot, now_ms), &expected);
+        let threads: Vec<_> = (0..32).map(|_| scope.spawn(ask)).collect();
+        for _ in 0..12 {
+            drive.send(50);
+            tape.refresh().unwrap();
+        }
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), None);
+        }
+    });
+    assert!(drive.files(Kind::Sealed).len() < 4);
+    assert_eq!(answers(&snapshot, now_ms), expected);
+    let kept = shared.bytes();
+    assert!(kept > 0 && kept <= 1 << 18, "{kept}");
+}
+
+#[test]
+fn many_who_wait_for_a_column_decode_it_once() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, wide(11));
+    drive.send(601);
+    let tape = Tape::of_storage(Arc::new(storage.clone()), &Shared::default());
+    let snapshot = tape.refresh().unwrap();
+    let part = snapshot.parts(NODE).next().unwrap();
+    part.ints("run", "ticks").unwrap();
+    let before = storage.reads();
+    let columns: Vec<crate::Column> = std::thread::scope(|scope| {
+        let ask = || part.ints("run", "wait").unwrap();
+        let threads: Vec<_> = (0..16).map(|_| scope.spawn(ask)).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    assert_eq!(storage.reads() - before, 1);
+    let first = &columns[0];
+    assert!(
+        columns
+            .iter()
+            .all(|column| Arc::ptr_eq(&column.0, &first.0))
+    );
+    // Nobody gives it back.
+    part.release();
+    assert!(Arc::ptr_eq(&part.ints("run", "wait").unwrap().0, &first.0));
 }

@@ -1,0 +1,140 @@
+//! What the tapes of a process share: columns that were decoded, bounded by
+//! their bytes. Several who ask for a column wait for one who decodes it.
+
+use crate::error::Result;
+use crate::table::{BytesColumn, Column};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of columns unless told otherwise.
+const BYTES: u64 = 256 << 20;
+/// Bytes of a column on average, for the size of the table of them.
+const COLUMN_BYTES: u64 = 32 << 10;
+
+/// What the tapes of a process share. Cheap to clone.
+#[derive(Clone)]
+pub struct Shared(Arc<Columns>);
+
+struct Columns {
+    decoded: Cache<Place, Decoded, Weight>,
+    files: AtomicU64,
+}
+
+/// Group, table, column.
+pub(crate) type Key = (u32, u8, u8);
+
+/// Number of an open file, and a key in it.
+type Place = (u64, Key);
+
+#[derive(Clone)]
+enum Decoded {
+    Ints(Column),
+    Strings(BytesColumn),
+}
+
+#[derive(Clone)]
+struct Weight;
+
+impl Weighter<Place, Decoded> for Weight {
+    fn weight(&self, _: &Place, decoded: &Decoded) -> u64 {
+        let bytes = match decoded {
+            Decoded::Ints(column) => column.0.capacity() * size_of::<i64>(),
+            Decoded::Strings(column) => {
+                column.0.ends.capacity() * size_of::<usize>() + column.0.data.capacity()
+            }
+        };
+        // What its place takes.
+        bytes as u64 + 128
+    }
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Shared::new(BYTES)
+    }
+}
+
+impl Shared {
+    /// Keeps decoded columns of so many bytes at most; those in use are beside
+    /// them.
+    pub fn new(bytes: u64) -> Self {
+        let columns = usize::try_from(bytes / COLUMN_BYTES).unwrap_or(usize::MAX);
+        Shared(Arc::new(Columns {
+            decoded: Cache::with_weighter(columns.max(16), bytes, Weight),
+            files: AtomicU64::new(0),
+        }))
+    }
+
+    /// Bytes of the columns that are kept.
+    pub fn bytes(&self) -> u64 {
+        self.0.decoded.weight()
+    }
+
+    /// The columns of a file that was opened.
+    pub(crate) fn of_file(&self) -> OfFile {
+        OfFile {
+            file: self.0.files.fetch_add(1, Ordering::Relaxed),
+            columns: self.0.clone(),
+        }
+    }
+}
+
+/// The columns of one file among those of all.
+pub(crate) struct OfFile {
+    columns: Arc<Columns>,
+    file: u64,
+}
+
+impl OfFile {
+    pub(crate) fn ints(&self, key: Key) -> Option<Column> {
+        match self.columns.decoded.get(&(self.file, key)) {
+            Some(Decoded::Ints(column)) => Some(column),
+            _ => None,
+        }
+    }
+
+    /// A column of numbers, decoded by the first who asks.
+    pub(crate) fn ints_or(
+        &self,
+        key: Key,
+        decode: impl FnOnce() -> Result<Column>,
+    ) -> Result<Column> {
+        let decode = || decode().map(Decoded::Ints);
+        let found = self
+            .columns
+            .decoded
+            .get_or_insert_with(&(self.file, key), decode)?;
+        match found {
+            Decoded::Ints(column) => Ok(column),
+            Decoded::Strings(_) => Ok(Column::default()),
+        }
+    }
+
+    /// Keeps a column that another one is decoded with. Nobody waits for it:
+    /// two that are stored against each other would wait for ever.
+    pub(crate) fn keep_ints(&self, key: Key, column: &Column) {
+        let place = (self.file, key);
+        self.columns
+            .decoded
+            .insert(place, Decoded::Ints(column.clone()));
+    }
+
+    /// As [`OfFile::ints_or`].
+    pub(crate) fn strings_or(
+        &self,
+        key: Key,
+        decode: impl FnOnce() -> Result<BytesColumn>,
+    ) -> Result<BytesColumn> {
+        let decode = || decode().map(Decoded::Strings);
+        let found = self
+            .columns
+            .decoded
+            .get_or_insert_with(&(self.file, key), decode)?;
+        match found {
+            Decoded::Strings(column) => Ok(column),
+            Decoded::Ints(_) => Ok(BytesColumn::default()),
+        }
+    }
+}
