@@ -29,7 +29,9 @@ shift $((OPTIND - 1))
 # Stage everything in a scratch directory, then run this script once more from
 # there, as the other user.
 if [ -z "${TACHO_SCRATCH:-}" ]; then
-	scratch=$(mktemp -d "${TMPDIR:-/tmp}/tacho-test.XXXXXX")
+	# shellcheck source=tools/scratch.sh
+	source "$here/scratch.sh"
+	scratch=$(mktemp -d "$TMPDIR/tacho-test.XXXXXX")
 	if [ $keep = 1 ]; then echo "scratch directory: $scratch" >&2; else
 		trap 'rm -rf "$scratch"' EXIT
 	fi
@@ -110,13 +112,22 @@ tap_once() { # FILE DIR: if it fails, what was expected and what the servers sai
 	(
 		cd "$2" || exit
 		export TESTDATADIR=$PWD/tmp_check TESTLOGDIR=$PWD/tmp_check/log TESTDIR=$PWD
-		export PG_REGRESS=$test/regress/pg_regress PATH=$bin:$PATH PGPORT=65432
+		export PG_REGRESS=$test/regress/pg_regress PATH=$TACHO_SCRATCH/first:$bin:$PATH PGPORT=65432
 		prove -v -I "$test/perl" -I "$TACHO_SCRATCH/src/extension/test/perl" "$1"
 	) && return
 	find "$2" -name 'regress_log_*' -exec cat {} + |
 		grep -E '^(\[[^]]+\]\([^)]+\) )?(not ok|# ?  |[a-zA-Z].* at .* line )' || true
 	find "$2" -name '*.log' -exec grep -hv 'LOG:  statement:' {} + | tail -n 20
 	return 1
+}
+
+# template: a cluster that those of the TAP tests are copies of. They have its
+# system identifier; a test that needs another one says so (init => {extra => []}).
+template() {
+	export INITDB=$bin/initdb INITDB_TEMPLATE=$TACHO_SCRATCH/template
+	"$INITDB" -D "$INITDB_TEMPLATE" -A trust -N >"$TACHO_SCRATCH/out/initdb.log"
+	mkdir "$TACHO_SCRATCH/first"
+	ln -s "$PWD/tools/initdb" "$TACHO_SCRATCH/first/"
 }
 
 tap_files() { # the longest first
@@ -137,6 +148,7 @@ if [ ! -e ../pg_config ]; then
 else
 	cat extension/test/regress.conf >../out/regress.conf 2>/dev/null ||
 		echo "shared_preload_libraries = 'tacho'" >../out/regress.conf
+	template
 	pool_run regress regress "$test/regress/pg_regress" sql sql "$@"
 	pool_run regress isolation "$test/isolation/pg_isolation_regress" specs spec "$@"
 	while read -r each; do

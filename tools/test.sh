@@ -8,6 +8,8 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
+# shellcheck source=tools/scratch.sh
+source tools/scratch.sh
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 

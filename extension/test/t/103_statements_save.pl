@@ -155,7 +155,8 @@ is($node->safe_psql('postgres', $calls), $saved, 'a dump from before a reboot is
 $node->safe_psql('postgres', 'select 1 as known');
 $node->stop;
 my $copy = PostgreSQL::Test::Cluster->new('copy');
-$copy->init;
+# no copy of the tests' template, which has the same system identifier
+$copy->init(extra => ['-k']);
 $copy->append_conf('postgresql.conf', "shared_preload_libraries = 'tacho'\ntacho.program = '/nonexistent'\n");
 overwrite($copy->data_dir . '/pg_stat/tacho_statements.stat', slurp_file($dump));
 $copy->start;
