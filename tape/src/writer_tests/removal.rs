@@ -35,6 +35,29 @@ fn status(drive: &Drive, metric: &str) -> Option<String> {
     text(&row.unwrap()[1])
 }
 
+/// One file is told as removed for a reason, by a marker that ends where the
+/// history begins.
+fn check_told(drive: &Drive, why: &str) {
+    let told = status(drive, "history_removed").unwrap();
+    assert!(
+        told.starts_with("1 file of ") && told.ends_with(why),
+        "{told}"
+    );
+    assert!(status(drive, "history_removed_time").is_some());
+    let store = Store::open_storage(&drive.storage).unwrap();
+    let kept = store.parts(NODE).map(|p| p.min_ms()).min();
+    let kind = crate::testing::schema().value("marker", "history removed");
+    let mut until = Vec::new();
+    for part in store.parts(NODE) {
+        let kinds = part.ints("marker", "kind").unwrap();
+        let untils = part.ints("marker", "until").unwrap();
+        let pairs = kinds.iter().zip(untils.iter());
+        until.extend(pairs.filter(|m| Some(*m.0) == kind).map(|m| *m.1));
+    }
+    assert_eq!(until.len(), 1);
+    assert!(Some(until[0]) < kept);
+}
+
 #[test]
 fn status_tells_what_was_removed_last_and_why() {
     let limits = [
@@ -66,24 +89,19 @@ fn status_tells_what_was_removed_last_and_why() {
             drive.send(1);
         }
         drive.send(1);
-        let told = status(&drive, "history_removed").unwrap();
-        assert!(
-            told.starts_with("1 file of ") && told.ends_with(why),
-            "{told}"
-        );
-        assert!(status(&drive, "history_removed_time").is_some());
-        let store = Store::open_storage(&storage).unwrap();
-        let kept = store.parts(NODE).map(|p| p.min_ms()).min();
-        let kind = crate::testing::schema().value("marker", "history removed");
-        let mut until = Vec::new();
-        for part in store.parts(NODE) {
-            let kinds = part.ints("marker", "kind").unwrap();
-            let untils = part.ints("marker", "until").unwrap();
-            let pairs = kinds.iter().zip(untils.iter());
-            until.extend(pairs.filter(|m| Some(*m.0) == kind).map(|m| *m.1));
-        }
-        // Told once, and it ends where the history begins.
-        assert_eq!(until.len(), 1);
-        assert!(Some(until[0]) < kept);
+        check_told(&drive, why);
     }
+}
+
+#[test]
+fn what_was_removed_for_room_is_told() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(11));
+    drive.send(1_900);
+    assert_eq!(status(&drive, "history_removed"), None);
+    storage.set_free((1 << 30) - 100);
+    drive.send(8);
+    storage.set_free(1 << 40);
+    drive.send(1);
+    check_told(&drive, "less space was free than tacho.min_free_space");
 }
