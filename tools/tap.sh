@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# usage: source tools/tap.sh
+#
+# TAP tests of one PostgreSQL, for tools/test-pg.sh: in TACHO_SCRATCH/src, with the
+# programs of $bin, the Perl modules of $test and its result().
+
+: "${bin:?}" "${test:?}" "${version:?}"
+longest='092 190 120 090 020 160 108 017' # tests that take more than ten seconds
+
+tap() { # FILE: passed and failed assertions, and the script's own exit
+	local name log ok bad=0 try=1
+	name=$(basename "$1" .pl)
+	log=$TACHO_SCRATCH/out/$name.log
+	until tap_once "$1" "../out/$name" >"$log" 2>&1; do
+		again $((try++)) "$version: $name" "$log" && continue
+		bad=$(grep -c '^not ok ' "$log" || true)
+		[ "$bad" -gt 0 ] || bad=1
+		break
+	done
+	ok=$(grep -c '^ok ' "$log" || true)
+	result "$name" "$ok" "$bad" "$log"
+	rm -rf "../out/$name"
+}
+
+tap_once() { # FILE DIR: if it fails, what was expected and what the servers said, too
+	rm -rf "$2"
+	mkdir -p "$2"
+	(
+		cd "$2" || exit
+		export TESTDATADIR=$PWD/tmp_check TESTLOGDIR=$PWD/tmp_check/log TESTDIR=$PWD
+		export PG_REGRESS=$test/regress/pg_regress PATH=$TACHO_SCRATCH/first:$bin:$PATH PGPORT=65432
+		prove -v -I "$test/perl" -I "$TACHO_SCRATCH/src/extension/test/perl" "$1"
+	) && return
+	find "$2" -name 'regress_log_*' -exec cat {} + |
+		grep -E '^(\[[^]]+\]\([^)]+\) )?(not ok|# ?  |[a-zA-Z].* at .* line )' || true
+	find "$2" -name '*.log' -exec grep -hv 'LOG:  statement:' {} + | tail -n 20
+	return 1
+}
+
+# template: a cluster that those of the TAP tests are copies of. They have its
+# system identifier; a test that needs another one says so (init => {extra => []}).
+template() {
+	export INITDB=$bin/initdb INITDB_TEMPLATE=$TACHO_SCRATCH/template
+	"$INITDB" -D "$INITDB_TEMPLATE" -A trust -N >"$TACHO_SCRATCH/out/initdb.log"
+	mkdir "$TACHO_SCRATCH/first"
+	ln -s "$PWD/tools/initdb" "$TACHO_SCRATCH/first/"
+}
+
+tap_files() { # the longest first
+	local each
+	for each in $longest ''; do
+		printf '%s\n' "$PWD/extension/test/t/$each"*.pl
+	done | awk '!seen[$0]++'
+}
