@@ -26,6 +26,7 @@ mod incoming;
 pub mod ingest;
 pub mod inspect;
 mod live;
+pub mod locate;
 pub mod log;
 mod markers;
 #[cfg(any(test, feature = "testing"))]

@@ -4,13 +4,16 @@
 use super::say;
 use crate::exchange;
 use crate::export::{Failed, Window, export};
+use crate::reader::args::TAPE_HELP;
+use crate::reader::report;
+use clap::ValueHint;
 use std::io::{BufWriter, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tacho_source::catalog;
 use tacho_source::time;
 use tacho_tape::query::QueryError;
-use tacho_tape::{Part, Store};
+use tacho_tape::{Part, Store, locate};
 
 /// Arguments of `tacho export`.
 #[derive(clap::Args)]
@@ -19,9 +22,8 @@ pub struct Args {
     #[arg(value_name = "KIND")]
     kind: String,
 
-    /// Directory of the history files
-    #[arg(long, value_name = "DIR")]
-    tape: PathBuf,
+    #[arg(long, short, value_name = "DIR", help = TAPE_HELP, value_hint = ValueHint::DirPath)]
+    tape: Option<PathBuf>,
 
     /// Recorder, in hexadecimal [default: the newest]
     #[arg(long, value_name = "ID")]
@@ -29,17 +31,21 @@ pub struct Args {
 
     /// Begin: 1h, 03:12, "yesterday 14:00", RFC 3339; without a zone in that of TZ,
     /// else of the system [default: the oldest]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, short, value_name = "TIME")]
     since: Option<String>,
 
     /// End, exclusive [default: the newest]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, short, value_name = "TIME")]
     until: Option<String>,
 }
 
 /// Writes the rows to standard output; exit code 1 when some were damaged.
 pub fn run(args: &Args) -> ExitCode {
-    match args.export() {
+    let tape = match locate::tape(args.tape.as_deref()) {
+        Ok(tape) => tape,
+        Err(error) => return report(&error),
+    };
+    match args.export(&tape) {
         Ok(damage) => {
             for error in &damage {
                 say(format_args!(
@@ -61,7 +67,7 @@ pub fn run(args: &Args) -> ExitCode {
 type Fault = (String, Option<String>);
 
 impl Args {
-    fn export(&self) -> Result<Vec<tacho_tape::Error>, Fault> {
+    fn export(&self, tape: &Path) -> Result<Vec<tacho_tape::Error>, Fault> {
         let schema = catalog::schema().clone().with_runs();
         let kinds = exchange::kinds(&schema).join(", ");
         let unknown = || {
@@ -69,10 +75,10 @@ impl Args {
             (message, Some(format!("Available are {kinds}.")))
         };
         let window = self.window().map_err(|e| (e.message, e.hint))?;
-        let store = Store::open(&self.tape).map_err(|e| (e.to_string(), None))?;
+        let store = Store::open(tape).map_err(|e| (e.to_string(), None))?;
         let parts = self.parts(&store)?;
         if parts.is_empty() && exchange::table_of(&schema, &self.kind).is_some() {
-            let message = format!("directory \"{}\" has no history", self.tape.display());
+            let message = format!("directory \"{}\" has no history", tape.display());
             return Err((message, None));
         }
         let out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());

@@ -3,6 +3,7 @@
 use super::say;
 use crate::import::target::Target;
 use crate::import::{ImportError, ImportResult, Input, import};
+use clap::ValueHint;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ pub struct Args {
     with: Vec<String>,
 
     /// Directory of the history files
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath)]
     tape: PathBuf,
 
     /// Sampling interval: the weight of a tick

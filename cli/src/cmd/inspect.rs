@@ -4,25 +4,27 @@
 mod sizes;
 
 use super::say;
+use crate::reader::report;
+use clap::ValueHint;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tacho_source::catalog;
-use tacho_tape::Part;
 use tacho_tape::directory::Kind;
 use tacho_tape::inspect::{FileReport, check_node, history_files, inspect};
 use tacho_tape::log::LogDamage;
 use tacho_tape::query::plain_lines;
 use tacho_tape::repair::{Outcome, Repaired, repair};
 use tacho_tape::storage::OsStorage;
+use tacho_tape::{Part, locate};
 
 /// Arguments of `tacho inspect`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A history file, or a directory of them
-    #[arg(value_name = "FILE|DIR")]
-    path: PathBuf,
+    /// A history file, or a directory of them [default: as --tape of the other commands]
+    #[arg(value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    path: Option<PathBuf>,
 
     /// Write the files to this new directory: whole ones as they are, of damaged ones what can be read
     #[arg(long, value_name = "DIR")]
@@ -39,11 +41,15 @@ pub struct Args {
 
 /// Prints what the files hold, or repairs them.
 pub fn run(args: &Args) -> ExitCode {
+    let path = match locate::tape(args.path.as_deref()) {
+        Ok(path) => path,
+        Err(error) => return report(&error),
+    };
     let mut out = Lines::default();
     let whole = match &args.repair {
-        Some(to) => repair_to(&args.path, to, &mut out),
-        None if args.sizes => sizes::show(&args.path, args.json, &mut out),
-        None => show_all(&args.path, &mut out),
+        Some(to) => repair_to(&path, to, &mut out),
+        None if args.sizes => sizes::show(&path, args.json, &mut out),
+        None => show_all(&path, &mut out),
     };
     let written = out.end();
     match whole && written {

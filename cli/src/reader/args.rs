@@ -7,9 +7,10 @@ use super::server::error_line;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use jiff::tz::TimeZone;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tacho_source::arguments::{Described, Kind, arguments};
 use tacho_source::{Arguments, Question, number, time};
+use tacho_tape::locate;
 use tacho_tape::query::{Function, QueryError, QueryResult, Spec};
 
 /// Who calls: defaults and the place of `dimension` differ.
@@ -28,10 +29,15 @@ const SESSION_ZONE: &str = "session-tz";
 /// What people's questions may take if they do not say; the server says as much.
 const MEMORY_LIMIT_MB: u64 = 1024;
 
+/// Help of `--tape` wherever a history is read.
+pub const TAPE_HELP: &str = "Directory of the history files [default: $TACHO_TAPE, else that of the data directory \
+                             $PGDATA, else of the only server that runs here]";
+
 /// Adds the arguments of a function to a command.
 pub fn augment(command: Command, function: &Function, caller: Caller) -> Command {
-    let tape = option("tape", "DIR").help("Directory of the history files");
-    let tape = tape.required(true).value_hint(ValueHint::DirPath);
+    let tape = option("tape", "DIR").short('t').help(TAPE_HELP);
+    let tape = tape.required(caller == Caller::Server);
+    let tape = tape.value_hint(ValueHint::DirPath);
     let now = option("now", "TIME").hide(true);
     // The server reads no help.
     let described = arguments(function, caller == Caller::Person);
@@ -71,7 +77,9 @@ fn described_option(argument: &Described, caller: Caller) -> Arg {
             .help_heading("Filters: a value, a list a,b, (null), or !value, or !a,!b"),
         kind => option(name, kind.name()),
     };
-    arg.help(help)
+    let short = ["n", "since", "until"].contains(&name);
+    let short = name.chars().next().filter(|_| short);
+    arg.short(short).help(help)
 }
 
 /// A switch that also takes `true` and `false`.
@@ -112,7 +120,7 @@ impl Parsed {
         let defaults = caller == Caller::Person;
         let question = Question::new(function, given(&matches), zone, defaults)?;
         Ok(Parsed {
-            tape: PathBuf::from(get(&matches, "tape").unwrap_or(".")),
+            tape: locate::tape(get(&matches, "tape").map(Path::new))?,
             zone: question.zone.clone(),
             caller,
             question,
