@@ -22,7 +22,7 @@ SHELL_SCRIPTS = .ci/run $(wildcard tools/*.sh demo/*.sh bench/*.sh \
 	sql/*.sh sql/test/*.sh sql/test/sh/*.sh extension/test/data/*.sh)
 
 .DEFAULT_GOAL := build
-.PHONY: all installcheck quick accept torture help build program core extension install demo demo-stop demo-dsn demo-sql \
+.PHONY: all installcheck quick accept torture help build program extension install demo demo-stop demo-dsn demo-sql \
 	test test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
 	sanitize bench clean
 
@@ -37,10 +37,6 @@ build: program extension ## build the programs and the extension for PG_CONFIG
 program: ## build the programs alone (Rust): tacho, with tacho-bench and tacho-web beside it
 	@$(top)/tools/prereq.sh build
 	$(CARGO_BUILD) --package tacho --package tacho-bench --package tacho-web
-
-core: ## build only the program that a server needs
-	@$(top)/tools/prereq.sh build
-	$(CARGO_BUILD) --package tacho
 
 # headers of PostgreSQL become system headers: their warnings are not ours
 STRICT = $(if $(WERROR),WERROR=$(WERROR) COPT="-isystem $$($(PG_CONFIG) --includedir-server)")
@@ -57,7 +53,7 @@ extension: ## build the extension alone (C)
 # "sudo make install" after "make build" finds no cargo and needs none
 install: ## install tacho and the extension into the PostgreSQL that PG_CONFIG names
 	@command -v cargo >/dev/null || test -x $(PROGRAM) || $(top)/tools/prereq.sh build
-	@if command -v cargo >/dev/null; then $(MAKE) -f $(top)/Makefile core; fi
+	@if command -v cargo >/dev/null; then $(MAKE) -f $(top)/Makefile program; fi
 	@$(MAKE) -f $(top)/Makefile extension
 	$(EXTENSION_MAKE) install $(STRICT) DESTDIR="$(DESTDIR)"
 	install -d "$(DESTDIR)$$($(PG_CONFIG) --bindir)"
@@ -69,7 +65,7 @@ installcheck: ## regression tests on a running server that has tacho
 
 demo: ## start a private cluster with load and show what tacho saw
 	@tools/prereq.sh build
-	@$(MAKE) -s core
+	@$(MAKE) -s program
 	@demo/run.sh
 
 demo-dsn: ## print the connection string of the demo's cluster
@@ -88,7 +84,7 @@ quick: ## what fails most often, in minutes: format, clippy, Rust tests, some se
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	tools/check-house.sh
 	cargo test --workspace --locked --quiet
-	@$(MAKE) core
+	@$(MAKE) program
 	tools/test-pg.sh readers_ statements_ 010_ 184_
 
 accept: ## take what the regression tests print for what is expected (TEST=readers_answers)
@@ -106,12 +102,12 @@ test: ## run all tests for the PostgreSQL that PG_CONFIG names
 
 test-matrix: ## run the servers' tests on PostgreSQL 15 to 19 (MAJORS="17 18")
 	@tools/prereq.sh matrix
-	@$(MAKE) core
+	@$(MAKE) program
 	@tools/test-matrix.sh $(MAJORS)
 
 test-exec-backend: ## run the server's tests where every process attaches anew
 	@tools/prereq.sh test
-	@$(MAKE) core
+	@$(MAKE) program
 	@config="$$(tools/pg-exec-backend.sh)" && PG_CONFIG="$$config" tools/test-pg.sh
 
 test-contrib: ## contrib's suite of pg_stat_statements on tacho (PGSRC=tree, or all majors)
@@ -150,7 +146,7 @@ sanitize: ## the tape's tests with the address sanitizer
 MINUTES ?= 60
 torture: ## the demo under load while processes, disk and server fail, MINUTES=60; as root
 	@tools/prereq.sh build
-	@$(MAKE) core
+	@$(MAKE) program
 	tools/torture.pl -m $(MINUTES) $(if $(SEED),-s $(SEED))
 
 bench: ## measure what tacho costs, refresh bench/results (PARTS="churn locks")
