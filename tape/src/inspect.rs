@@ -5,8 +5,9 @@ use crate::directory::{Kind, parse_name, recorded_node};
 use crate::error::{Error, Result};
 use crate::log::{LogDamage, LogHeader, read_log};
 use crate::part::{Identity, Part};
-use crate::storage::{OsStorage, Storage, read_all};
+use crate::storage::{OsStorage, ReadFile, Storage, read_all};
 use std::path::Path;
+use std::sync::Arc;
 
 /// What was found in a file.
 pub struct FileReport {
@@ -31,15 +32,7 @@ pub struct FileReport {
 /// # Errors
 /// It is no history file, or could not be read, or nothing of it is valid.
 pub fn inspect(path: &Path) -> Result<FileReport> {
-    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
-    let Some((_, kind)) = parse_name(name) else {
-        return Err(Error::damaged("not a history file").at(path));
-    };
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let storage = OsStorage::new(directory);
-    let file = storage
-        .open(name)
-        .map_err(|e| Error::io("open file", path, e))?;
+    let (name, kind, file) = open_history_file(path)?;
     let bytes = file.bytes().map_err(|e| Error::io("read file", path, e))?;
     let mut report = FileReport {
         name: name.into(),
@@ -67,6 +60,18 @@ pub fn inspect(path: &Path) -> Result<FileReport> {
         report.parts = block.parts().collect();
     }
     Ok(report)
+}
+
+/// Opens a history file by its path; its name says of what kind it is.
+pub(crate) fn open_history_file(path: &Path) -> Result<(&str, Kind, Arc<dyn ReadFile>)> {
+    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
+    let Some((_, kind)) = parse_name(name) else {
+        return Err(Error::damaged("not a history file").at(path));
+    };
+    let storage = OsStorage::new(path.parent().unwrap_or(Path::new(".")));
+    let file = storage.open(name);
+    let file = file.map_err(|e| Error::io("open file", path, e))?;
+    Ok((name, kind, file))
 }
 
 /// Checks the file `node` of a directory, if there is one.

@@ -3,14 +3,15 @@
 
 use crate::block::{CHUNK_BYTES, COLUMN, FOOTER, GROUP, HEAD_BYTES, INDEX, SCHEMA, TAIL_BYTES};
 use crate::block_read::{BlockFile, Schemas};
-use crate::directory::{Kind, parse_name};
+use crate::directory::Kind;
 use crate::error::{Error, Result};
 use crate::footer::Chunks;
 use crate::frame::{CRC_BYTES, Frame, HEADER_BYTES, HELLO};
 use crate::hello;
+use crate::inspect::open_history_file;
 use crate::log::{FRAMES_AT, LogHeader, Scan, Stretch};
 use crate::schema::Schema;
-use crate::storage::{OsStorage, Storage, read_all};
+use crate::storage::read_all;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -49,14 +50,7 @@ impl Sizes {
     /// It is no history file, or could not be read, or nothing of it is valid;
     /// then nothing was added.
     pub fn add(&mut self, path: &Path) -> Result<()> {
-        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
-        let Some((_, kind)) = parse_name(name) else {
-            return Err(Error::damaged("not a history file").at(path));
-        };
-        let storage = OsStorage::new(path.parent().unwrap_or(Path::new(".")));
-        let file = storage
-            .open(name)
-            .map_err(|e| Error::io("open file", path, e))?;
+        let (_, kind, file) = open_history_file(path)?;
         let all = read_all(&*file).map_err(|e| Error::io("read file", path, e))?;
         if kind == Kind::Log {
             LogHeader::parse(&all).map_err(|e| e.at(path))?;
@@ -150,6 +144,7 @@ fn column_use(schema: &Schema, table: u8, column: u8) -> Use {
 mod tests {
     use super::*;
     use crate::seal::seal_log;
+    use crate::storage::{OsStorage, Storage};
     use crate::testing::{Load, Sampler, log_bytes};
     use std::fs;
     use std::path::PathBuf;
