@@ -21,6 +21,10 @@ pub trait Source: Send + Sync {
     /// sense (class `22`), there is no history (`58P01`) or it could not be
     /// read, the sink failed, or the question was cancelled (`57014`).
     fn ask(&self, ask: &Ask, cancel: &AtomicBool, sink: &mut dyn Sink) -> QueryResult<()>;
+
+    /// Gives back the memory of what is kept for later questions. Those that run
+    /// keep what they have until they end.
+    fn forget(&self) {}
 }
 
 /// A server whose history a source has.

@@ -1,19 +1,27 @@
 //! Answers from tapes: directories of history files, asked in this process.
+//! Tapes that were asked stay open: the next question to one reads only what
+//! was written since.
 
 use crate::arguments;
 use crate::question::Question;
 use crate::source::{Ask, Server, Source, State};
 use jiff::tz::TimeZone;
+use quick_cache::sync::Cache;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use tacho_tape::Store;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tacho_tape::directory::{self, NODE};
+use tacho_tape::locate::{DEFAULT, Surroundings};
 use tacho_tape::query::{self, Function, QueryError, QueryResult, Sink};
+use tacho_tape::{Shared, Snapshot, Store, Tape};
 
 /// How deep below a root a tape is looked for.
 const DEPTH: usize = 4;
+/// Most tapes that stay open.
+const OPEN: usize = 64;
 
 /// The history of a directory as it is now.
 ///
@@ -32,22 +40,58 @@ pub fn no_history(directory: &Path) -> QueryError {
 }
 
 /// A source of tapes, each named, and of every tape below some directories.
-#[derive(Debug, Default)]
 pub struct Tapes {
     named: BTreeMap<String, PathBuf>,
     roots: Vec<PathBuf>,
+    /// Bytes of columns that are kept.
+    bytes: u64,
+    /// What was found when it was looked for last.
+    found: Mutex<BTreeMap<String, PathBuf>>,
+    open: Mutex<Open>,
+}
+
+/// Tapes that are open, those of the last questions.
+struct Open {
+    shared: Shared,
+    tapes: Arc<Cache<PathBuf, Arc<Tape>>>,
+}
+
+impl Open {
+    fn new(bytes: u64) -> Open {
+        Open {
+            shared: Shared::new(bytes),
+            tapes: Arc::new(Cache::new(OPEN)),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Tapes {
-    /// Adds a tape: `DIR`, called as its last part, or `NAME=DIR`. A directory
-    /// whose own name has a `=` is written with a name, or with `./` before.
+    /// No tape yet. Of columns that questions decode, so many bytes are kept
+    /// for the next ones.
+    pub fn new(bytes: u64) -> Tapes {
+        Tapes {
+            named: BTreeMap::new(),
+            roots: Vec::new(),
+            bytes,
+            found: Mutex::default(),
+            open: Mutex::new(Open::new(bytes)),
+        }
+    }
+
+    /// Adds a tape: `NAME=DIR`, or `DIR`, called as its last part that is not
+    /// `tacho`, so mostly as the data directory. A directory whose own name has
+    /// a `=` is written with a name, or with `./` before.
     ///
     /// # Errors
     /// The name is taken, or there is none.
     pub fn add(&mut self, text: &str) -> QueryResult<()> {
         let (name, directory) = match text.split_once('=') {
             Some((name, directory)) if !name.contains('/') => (name.to_string(), directory),
-            _ => (last_part(text), text),
+            _ => (name_of(Path::new(text)), text),
         };
         let invalid = |what| QueryError::invalid(format!("{what} \"{text}\""));
         let hint = "Write it as NAME=DIRECTORY.";
@@ -60,9 +104,27 @@ impl Tapes {
         }
     }
 
-    /// Adds every tape below a directory, named by its path from there. They
-    /// are looked for again with each question, at most four levels deep;
-    /// symbolic links are not followed.
+    /// Adds the tape that the environment names, else those of the servers that
+    /// run on this host; two of one name are called by their paths.
+    ///
+    /// # Errors
+    /// There is none (`22023`).
+    pub fn add_here(&mut self, here: &Surroundings) -> QueryResult<()> {
+        let tapes = here.tapes()?;
+        let names: Vec<String> = tapes.iter().map(|tape| name_of(tape)).collect();
+        for (tape, name) in tapes.iter().zip(&names) {
+            let is_only = names.iter().filter(|other| *other == name).count() == 1;
+            let path = || tape.to_string_lossy().into_owned();
+            let name = if is_only { name.clone() } else { path() };
+            self.named.insert(name, tape.clone());
+        }
+        Ok(())
+    }
+
+    /// Adds every tape below a directory, named by its path from there, at most
+    /// four levels deep; symbolic links are not followed. They are looked for
+    /// again when [`Source::servers`] are asked for, and when a question names
+    /// one that is not known yet.
     pub fn add_root(&mut self, directory: PathBuf) {
         self.roots.push(directory);
     }
@@ -76,18 +138,26 @@ impl Tapes {
             for directory in found {
                 let name = directory.strip_prefix(root).unwrap_or(&directory);
                 let name = match name.as_os_str().is_empty() {
-                    true => last_part(&root.to_string_lossy()),
+                    true => name_of(root),
                     false => name.to_string_lossy().into_owned(),
                 };
                 all.entry(name).or_insert(directory);
             }
         }
         all.extend(self.named.clone());
+        lock(&self.found).clone_from(&all);
         all
     }
 
     /// The tape with a name, or the only one.
     fn directory(&self, name: Option<&str>) -> QueryResult<PathBuf> {
+        let known = |name| {
+            let named = self.named.get(name).cloned();
+            named.or_else(|| lock(&self.found).get(name).cloned())
+        };
+        if let Some(known) = name.and_then(known) {
+            return Ok(known);
+        }
         let mut all = self.all();
         let names: Vec<&str> = all.keys().map(String::as_str).collect();
         let names = match names.is_empty() {
@@ -107,13 +177,35 @@ impl Tapes {
             QueryError::undefined(message).hint(names)
         })
     }
+
+    /// Bytes of columns that are kept for later questions.
+    pub fn kept_bytes(&self) -> u64 {
+        lock(&self.open).shared.bytes()
+    }
+
+    /// The history of a directory as it is now.
+    fn snapshot(&self, directory: &Path) -> QueryResult<Arc<Snapshot>> {
+        let (shared, tapes) = {
+            let open = lock(&self.open);
+            (open.shared.clone(), Arc::clone(&open.tapes))
+        };
+        let opened = || Ok::<_, QueryError>(Arc::new(Tape::open(directory, &shared)));
+        let refreshed = tapes.get_or_insert_with(directory, opened)?.refresh();
+        if refreshed.is_err() {
+            tapes.remove(directory);
+            lock(&self.found).retain(|_, found| found != directory);
+        }
+        Ok(refreshed?)
+    }
 }
 
-/// The last part of a path that has a name.
-fn last_part(path: &str) -> String {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
-    let name = absolute.file_name().unwrap_or_default();
-    name.to_string_lossy().into_owned()
+/// What a tape is called by its path.
+fn name_of(path: &Path) -> String {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let mut parts = absolute.iter().rev().map(OsStr::to_string_lossy);
+    let last = parts.next().filter(|last| last != "/").unwrap_or_default();
+    let above = parts.next().filter(|above| last == DEFAULT && above != "/");
+    above.unwrap_or(last).into_owned()
 }
 
 /// The tapes in a directory and below.
@@ -165,10 +257,16 @@ impl Source for Tapes {
         spec.texts = ask.texts;
         spec.threads = ask.threads;
         spec.memory_bytes = Some(ask.memory_bytes);
-        let store = open(&directory)?;
-        if store.nodes().is_empty() && store.damage().is_empty() {
+        let snapshot = self.snapshot(&directory)?;
+        if snapshot.nodes().is_empty() && snapshot.damage().is_empty() {
             return Err(no_history(&directory));
         }
-        query::run(function.name, &spec, &store, cancel, sink)
+        query::run(function.name, &spec, &snapshot, cancel, sink)
+    }
+
+    fn forget(&self) {
+        let kept = std::mem::replace(&mut *lock(&self.open), Open::new(self.bytes));
+        // Nobody waits while it is freed.
+        drop(kept);
     }
 }

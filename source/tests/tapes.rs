@@ -1,12 +1,16 @@
 //! Answers of a source of tapes, against the engine asked directly.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use tacho_source::json::Json;
 use tacho_source::{Ask, Source, State, Tapes, catalog};
 use tacho_tape::Store;
+use tacho_tape::locate::Surroundings;
 use tacho_tape::query::{self, QueryError, QueryResult, Spec};
+use tacho_tape::seal::seal_log;
+use tacho_tape::storage::OsStorage;
 use tacho_tape::testing::{Load, Sampler};
 
 /// 2026-09-21 14:13:20 UTC, where the sampler begins.
@@ -85,7 +89,7 @@ fn directly(directory: &Path, function: &str, set: impl FnOnce(&mut Spec)) -> St
 fn an_answer_is_that_of_the_engine_with_the_defaults_of_people() {
     let scratch = Scratch::new("source-answer");
     let directory = scratch.tape("shop");
-    let mut tapes = Tapes::default();
+    let mut tapes = Tapes::new(1 << 20);
     tapes.add(directory.to_str().unwrap()).unwrap();
     let window = [("since", SINCE), ("until", UNTIL)];
     let got = answer(&tapes, &ask(Some("shop"), "top", &window)).unwrap();
@@ -103,9 +107,63 @@ fn an_answer_is_that_of_the_engine_with_the_defaults_of_people() {
 }
 
 #[test]
+fn what_is_written_later_is_in_the_next_answer() {
+    let scratch = Scratch::new("source-later");
+    let directory = scratch.0.join("shop");
+    let mut sampler = Sampler::new(7, Load::default());
+    sampler.write_tape(&directory, 30, &[]).unwrap();
+    let mut tapes = Tapes::new(1 << 20);
+    tapes.add(directory.to_str().unwrap()).unwrap();
+    tapes.add_root(scratch.0.clone());
+    let window = [("since", SINCE), ("until", UNTIL)];
+    let mut before = String::new();
+    for step in 0..5 {
+        let log = directory.join("0000000001.open");
+        let mut log = std::fs::File::options().append(true).open(log).unwrap();
+        log.write_all(&sampler.frame().0).unwrap();
+        match step {
+            2 => tapes.forget(),
+            4 => drop(seal_log(&OsStorage::new(&directory), 1, u64::MAX).unwrap()),
+            _ => (),
+        }
+        let got = answer(&tapes, &ask(Some("shop"), "aas", &window)).unwrap();
+        assert_eq!(got, directly(&directory, "aas", |_| ()), "{step}");
+        assert_ne!(got, before, "{step}");
+        before = got;
+    }
+    // Another history in its place, and none.
+    let away = scratch.0.join("away");
+    std::fs::rename(&directory, &away).unwrap();
+    let gone = answer(&tapes, &ask(Some("shop"), "aas", &window)).unwrap_err();
+    assert_eq!(gone.sqlstate, "58P01");
+    let moved = answer(&tapes, &ask(Some("away"), "aas", &window)).unwrap();
+    assert_eq!(moved, before);
+    let mut other = Sampler::new(8, Load::default());
+    other.write_tape(&directory, 20, &[]).unwrap();
+    let got = answer(&tapes, &ask(Some("shop"), "aas", &window)).unwrap();
+    assert_eq!(got, directly(&directory, "aas", |_| ()));
+    assert_ne!(got, before);
+}
+
+#[test]
+fn columns_that_are_kept_have_a_bound_and_are_given_back() {
+    let scratch = Scratch::new("source-bound");
+    let mut tapes = Tapes::new(64 << 10);
+    tapes.add(scratch.tape("shop").to_str().unwrap()).unwrap();
+    let storage = OsStorage::new(scratch.0.join("shop"));
+    seal_log(&storage, 1, u64::MAX).unwrap();
+    let all = [("since", SINCE), ("until", UNTIL), ("n", "all")];
+    answer(&tapes, &ask(None, "samples", &all)).unwrap();
+    let kept = tapes.kept_bytes();
+    assert!((1..=64 << 10).contains(&kept), "{kept}");
+    tapes.forget();
+    assert_eq!(tapes.kept_bytes(), 0);
+}
+
+#[test]
 fn texts_are_answered_or_hidden() {
     let scratch = Scratch::new("source-texts");
-    let mut tapes = Tapes::default();
+    let mut tapes = Tapes::new(1 << 20);
     tapes.add(scratch.tape("shop").to_str().unwrap()).unwrap();
     let window = [("since", SINCE), ("until", UNTIL)];
     for function in ["top", "samples", "sessions", "summary", "report"] {
@@ -133,7 +191,7 @@ fn tapes_below_a_root_are_found_and_links_are_not_followed() {
     scratch.tape("prod/billing");
     std::fs::create_dir_all(scratch.0.join("empty")).unwrap();
     std::os::unix::fs::symlink(outside.tape("x"), scratch.0.join("link")).unwrap();
-    let mut tapes = Tapes::default();
+    let mut tapes = Tapes::new(1 << 20);
     tapes.add_root(scratch.0.clone());
     tapes.add("gone=/nowhere/at/all").unwrap();
     let servers = tapes.servers();
@@ -159,7 +217,7 @@ fn missing(message: impl Into<String>) -> QueryError {
 
 #[test]
 fn names_of_tapes_are_told_apart() {
-    let mut tapes = Tapes::default();
+    let mut tapes = Tapes::new(1 << 20);
     tapes.add("/var/lib/a").unwrap();
     tapes.add("b=/var/lib/a").unwrap();
     let error = tapes.add("/srv/a/").unwrap_err();
@@ -167,14 +225,50 @@ fn names_of_tapes_are_told_apart() {
     for text in ["=x", "x=", "", "/"] {
         assert_eq!(tapes.add(text).unwrap_err().sqlstate, "22023", "{text}");
     }
+    tapes.add("/data/15/main/tacho").unwrap();
+    tapes.add("/tacho").unwrap();
     let names: Vec<String> = tapes.servers().into_iter().map(|s| s.name).collect();
-    assert_eq!(names, ["a", "b"]);
+    assert_eq!(names, ["a", "b", "main", "tacho"]);
+}
+
+#[test]
+fn without_names_the_tapes_are_those_of_the_servers_that_run() {
+    let scratch = Scratch::new("source-here");
+    let here = |tape: Option<&str>, data: Option<&str>| Surroundings {
+        tape: tape.map(PathBuf::from),
+        data: data.map(PathBuf::from),
+        processes: scratch.0.join("proc"),
+    };
+    let names = |here: &Surroundings| {
+        let mut tapes = Tapes::new(1 << 20);
+        let added = tapes.add_here(here);
+        let names = tapes.servers().into_iter().map(|s| s.name);
+        added.map(|()| names.collect::<Vec<_>>())
+    };
+    assert_eq!(names(&here(Some("/a/b"), Some("/c"))).unwrap(), ["b"]);
+    assert_eq!(names(&here(None, Some("/c"))).unwrap(), ["c"]);
+    assert_eq!(names(&here(None, None)).unwrap_err().sqlstate, "22023");
+    let run = |pid: &str, data: &str| {
+        let data = scratch.0.join(data);
+        std::fs::create_dir_all(data.join("tacho")).unwrap();
+        std::fs::write(data.join("postmaster.pid"), format!("{pid}\n")).unwrap();
+        let process = scratch.0.join("proc").join(pid);
+        std::fs::create_dir_all(&process).unwrap();
+        std::os::unix::fs::symlink(&data, process.join("cwd")).unwrap();
+        data.join("tacho").display().to_string()
+    };
+    let (first, second) = (run("7", "15/main"), run("8", "16/main"));
+    run("9", "16/other");
+    assert_eq!(
+        names(&here(None, None)).unwrap(),
+        [first, second, "other".into()]
+    );
 }
 
 #[test]
 fn what_makes_no_sense_is_refused() {
     let scratch = Scratch::new("source-refused");
-    let mut tapes = Tapes::default();
+    let mut tapes = Tapes::new(1 << 20);
     tapes.add(scratch.tape("shop").to_str().unwrap()).unwrap();
     std::fs::create_dir(scratch.0.join("new")).unwrap();
     tapes.add(scratch.0.join("new").to_str().unwrap()).unwrap();

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// The setting that names the tape of a server.
 const SETTING: &str = "tacho.directory";
 /// Its default: below the data directory.
-const DEFAULT: &str = "tacho";
+pub const DEFAULT: &str = "tacho";
 /// What a file is read of at most; those that are read here are small.
 const READ_BYTES: u64 = 1 << 20;
 
@@ -46,18 +46,29 @@ impl Surroundings {
     /// # Errors
     /// SQLSTATE 22023 if no server runs that has a history, or several do.
     pub fn tape(&self) -> QueryResult<PathBuf> {
-        if let Some(tape) = &self.tape {
-            return Ok(tape.clone());
+        let mut tapes = self.tapes()?;
+        match (tapes.pop_first(), tapes.is_empty()) {
+            (Some(tape), true) => Ok(tape),
+            (first, _) => {
+                tapes.extend(first);
+                Err(several(&tapes))
+            }
         }
-        if let Some(data) = &self.data {
-            return Ok(of_data_directory(data));
+    }
+
+    /// The same where several servers may run: all of theirs.
+    ///
+    /// # Errors
+    /// SQLSTATE 22023 if no server runs that has a history.
+    pub fn tapes(&self) -> QueryResult<BTreeSet<PathBuf>> {
+        let data = self.data.as_deref().map(of_data_directory);
+        if let Some(named) = self.tape.clone().or(data) {
+            return Ok([named].into());
         }
         let found = running(&self.processes);
-        let mut tapes = found.tapes.iter();
-        match (tapes.next(), tapes.next()) {
-            (Some(tape), None) => Ok(tape.clone()),
-            (None, _) => Err(none(found.hidden)),
-            (Some(_), Some(_)) => Err(several(&found.tapes)),
+        match found.tapes.is_empty() {
+            true => Err(none(found.hidden)),
+            false => Ok(found.tapes),
         }
     }
 }

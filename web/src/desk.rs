@@ -85,7 +85,7 @@ impl Desk {
             self.counters.ended(function, "refused");
             return Err(busy(self.most));
         };
-        if memory::used() > self.budget {
+        if self.is_over() {
             self.counters.ended(function, "refused");
             return Err(Problem::of(self.out_of_memory()));
         }
@@ -97,7 +97,7 @@ impl Desk {
             match timeout(LOOK, &mut task).await {
                 Ok(result) => break result,
                 // The youngest gives way.
-                Err(_) if memory::used() > self.budget => {
+                Err(_) if self.is_over() => {
                     if lock(&self.running).last() == Some(&number) {
                         over = true;
                         cancel.0.store(true, Ordering::Relaxed);
@@ -140,6 +140,14 @@ impl Desk {
             counters.ended(counters.function(&ask.function), outcome);
             result.and_then(|()| rows.finish())
         })
+    }
+
+    /// The budget is exceeded, also without what is kept for later questions.
+    fn is_over(&self) -> bool {
+        if memory::used() > self.budget {
+            self.source.forget();
+        }
+        memory::used() > self.budget
     }
 
     fn out_of_memory(&self) -> QueryError {

@@ -8,7 +8,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tacho_source::{Source, Tapes};
+use tacho_tape::locate::Surroundings;
 use tacho_tape::query::{QueryError, plain_lines};
+
+/// Share of the memory limit that columns are kept in, and most bytes of them.
+const CACHE_SHARE: u64 = 4;
+const CACHE_BYTES: u64 = 256 << 20;
 
 /// Answers about the performance history of PostgreSQL by HTTP.
 #[derive(Parser)]
@@ -18,7 +23,9 @@ pub struct Options {
     #[arg(long = "help", short = '?', action = ArgAction::Help)]
     help: Option<bool>,
 
-    /// Directory of the history files, called NAME, else as its last part
+    /// Directory of the history files, called NAME, else as its data directory;
+    /// without --tape and --root that of TACHO_TAPE, of PGDATA, or those of the
+    /// servers that run here
     #[arg(long, value_name = "[NAME=]DIR", value_hint = ValueHint::DirPath)]
     tape: Vec<String>,
 
@@ -98,19 +105,24 @@ impl Options {
     /// What answers.
     ///
     /// # Errors
-    /// Nothing is named, or two tapes have one name.
+    /// Nothing is named or found, or two tapes have one name.
     pub fn source(&self) -> Result<Arc<dyn Source>, Failure> {
+        let mut tapes = Tapes::new(self.cache_bytes());
         if self.tape.is_empty() && self.root.is_empty() {
-            return Err(Failure::usage("no history is named".to_string()).hint(
-                "Name directories of history files with --tape, or one above them with --root.",
-            ));
+            let here = Surroundings::here();
+            tapes.add_here(&here).map_err(Failure::query)?;
         }
-        let mut tapes = Tapes::default();
         for tape in &self.tape {
             tapes.add(tape).map_err(Failure::query)?;
         }
         self.root.iter().for_each(|r| tapes.add_root(r.clone()));
         Ok(Arc::new(tapes))
+    }
+
+    /// What of the memory keeps columns for later questions.
+    fn cache_bytes(&self) -> u64 {
+        let share = (u64::from(self.memory_limit_mb) << 20) / CACHE_SHARE;
+        share.min(CACHE_BYTES)
     }
 
     /// The token that users were given.

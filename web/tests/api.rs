@@ -27,7 +27,7 @@ fn rows(tape: &Path, function: &str, query: &str) -> String {
         memory_bytes: 1 << 30,
         threads: 1,
     };
-    let mut tapes = Tapes::default();
+    let mut tapes = Tapes::new(1 << 20);
     tapes.add(tape.to_str().unwrap()).unwrap();
     let mut json = Json::new(Vec::new());
     tapes.ask(&ask, &AtomicBool::new(false), &mut json).unwrap();
