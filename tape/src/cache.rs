@@ -1,7 +1,9 @@
 //! What the tapes of a process share: columns that were decoded, bounded by
-//! their bytes. Several who ask for a column wait for one who decodes it.
+//! their bytes, and open files, bounded by their number. Several who ask for a
+//! column wait for one who decodes it.
 
 use crate::error::Result;
+use crate::open_files::{FILES, OpenFiles};
 use crate::table::{BytesColumn, Column};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -15,7 +17,10 @@ const COLUMN_BYTES: u64 = 32 << 10;
 
 /// What the tapes of a process share. Cheap to clone.
 #[derive(Clone)]
-pub struct Shared(Arc<Columns>);
+pub struct Shared {
+    columns: Arc<Columns>,
+    files: Arc<OpenFiles>,
+}
 
 struct Columns {
     decoded: Cache<Place, Decoded, Weight>,
@@ -58,25 +63,39 @@ impl Default for Shared {
 
 impl Shared {
     /// Keeps decoded columns of so many bytes at most; those in use are beside
-    /// them.
+    /// them. 224 files stay open at most.
     pub fn new(bytes: u64) -> Self {
+        Shared::with_files(bytes, FILES)
+    }
+
+    /// The same with another number of files that stay open at most. Each
+    /// thread that reads may hold one more for a moment.
+    pub fn with_files(bytes: u64, files: usize) -> Self {
         let columns = usize::try_from(bytes / COLUMN_BYTES).unwrap_or(usize::MAX);
-        Shared(Arc::new(Columns {
-            decoded: Cache::with_weighter(columns.max(16), bytes, Weight),
-            files: AtomicU64::new(0),
-        }))
+        Shared {
+            columns: Arc::new(Columns {
+                decoded: Cache::with_weighter(columns.max(16), bytes, Weight),
+                files: AtomicU64::new(0),
+            }),
+            files: Arc::new(OpenFiles::new(files)),
+        }
     }
 
     /// Bytes of the columns that are kept.
     pub fn bytes(&self) -> u64 {
-        self.0.decoded.weight()
+        self.columns.decoded.weight()
+    }
+
+    /// The files that are open.
+    pub(crate) fn files(&self) -> &Arc<OpenFiles> {
+        &self.files
     }
 
     /// The columns of a file that was opened.
     pub(crate) fn of_file(&self) -> OfFile {
         OfFile {
-            file: self.0.files.fetch_add(1, Ordering::Relaxed),
-            columns: self.0.clone(),
+            file: self.columns.files.fetch_add(1, Ordering::Relaxed),
+            columns: self.columns.clone(),
         }
     }
 }

@@ -127,6 +127,10 @@ impl ReadFile for Named {
         buffer.copy_from_slice(bytes);
         Ok(buffer.len())
     }
+
+    fn number(&self) -> std::io::Result<u64> {
+        Ok(0)
+    }
 }
 
 #[test]

@@ -36,6 +36,7 @@ pub mod merge;
 mod merge_tests;
 pub mod node;
 mod nodes;
+mod open_files;
 mod pages;
 pub mod part;
 mod pause;

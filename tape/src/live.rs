@@ -4,7 +4,7 @@
 
 use crate::background::supervised;
 use crate::directory::Listed;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::ingest::Definitions;
 use crate::log::{FRAMES_AT, LogContents, LogHeader, read_log};
 use crate::part::{Memory, Part, PartInfo, Source};
@@ -33,6 +33,8 @@ pub(crate) struct Live {
     /// How long the log was then; `None` when it must be read again.
     length: Option<u64>,
     error: Option<Error>,
+    /// It was gone when it was read, and a sealed file may have its rows.
+    is_gone: bool,
     groups: Vec<(Arc<Memory>, PartInfo)>,
     definitions: Option<Definitions>,
     parts: Vec<Part>,
@@ -49,6 +51,7 @@ impl Live {
             contents: None,
             length: None,
             error: None,
+            is_gone: false,
             groups: Vec::new(),
             definitions: None,
             parts: Vec::new(),
@@ -67,6 +70,11 @@ impl Live {
     /// Whether its header is still to come.
     pub(crate) fn is_without_header(&self) -> bool {
         self.header.is_none()
+    }
+
+    /// Whether it was gone when it was read last.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.is_gone
     }
 
     /// Data frames of this sequence and later do not count. What was counted of
@@ -93,6 +101,8 @@ impl Live {
             supervised("read a log", || self.read_on(length))?;
             Ok(length)
         });
+        let is_gone = |e: &Error| e.kind == error::Kind::NotFound;
+        self.is_gone = done.as_ref().err().is_some_and(is_gone);
         match done {
             Ok(length) => (self.length, self.error) = (Some(length), None),
             Err(error) => {

@@ -2,7 +2,7 @@
 //! tells what would be left after a crash of the process or of the machine.
 
 use crate::node::Place;
-use crate::storage::{AppendFile, Entry, Name, ReadFile, Space, Storage};
+use crate::storage::{AppendFile, Entry, Name, Opener, ReadFile, Space, Storage};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -249,17 +249,20 @@ impl ReadFile for MemoryFile {
         buffer[..n].copy_from_slice(&rest[..n]);
         Ok(n)
     }
+
+    fn number(&self) -> io::Result<u64> {
+        Ok(self.inode as u64)
+    }
 }
 
-struct Missing;
+struct MemoryOpener {
+    storage: MemoryStorage,
+    name: String,
+}
 
-impl ReadFile for Missing {
-    fn bytes(&self) -> io::Result<u64> {
-        Err(io::ErrorKind::NotFound.into())
-    }
-
-    fn read_at(&self, _offset: u64, _buffer: &mut [u8]) -> io::Result<usize> {
-        Err(io::ErrorKind::NotFound.into())
+impl Opener for MemoryOpener {
+    fn open(&self) -> io::Result<Arc<dyn ReadFile>> {
+        self.storage.open(&self.name)
     }
 }
 
@@ -324,8 +327,11 @@ impl Storage for MemoryStorage {
         }))
     }
 
-    fn open_later(&self, name: &str) -> Arc<dyn ReadFile> {
-        self.open(name).unwrap_or_else(|_| Arc::new(Missing))
+    fn opener(&self, name: &str) -> Box<dyn Opener> {
+        Box::new(MemoryOpener {
+            storage: self.clone(),
+            name: name.into(),
+        })
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn AppendFile>> {

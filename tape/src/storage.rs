@@ -57,6 +57,21 @@ pub trait ReadFile: Send + Sync {
     /// # Errors
     /// The operating system refuses.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Which file it is, as [`Name::file`].
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    fn number(&self) -> io::Result<u64>;
+}
+
+/// Opens one file for reading, whenever it is needed.
+pub trait Opener: Send + Sync {
+    /// Opens the file that has the name now.
+    ///
+    /// # Errors
+    /// The operating system refuses, or the file is gone.
+    fn open(&self) -> io::Result<Arc<dyn ReadFile>>;
 }
 
 /// A file that is written from begin to end.
@@ -94,9 +109,8 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// The operating system refuses.
     fn open(&self, name: &str) -> io::Result<Arc<dyn ReadFile>>;
-    /// Opens a file for reading without holding it open: it may be gone when
-    /// it is read.
-    fn open_later(&self, name: &str) -> Arc<dyn ReadFile>;
+    /// What opens a file for reading later: it may be gone then.
+    fn opener(&self, name: &str) -> Box<dyn Opener>;
     /// Creates a file that does not exist.
     ///
     /// # Errors
@@ -226,18 +240,18 @@ impl ReadFile for OsFile {
         }
         Ok(done)
     }
+
+    fn number(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.ino())
+    }
 }
 
-/// A file that is opened by every operation.
-struct LaterFile(PathBuf);
+/// Opens a file by its path.
+struct OsOpener(PathBuf);
 
-impl ReadFile for LaterFile {
-    fn bytes(&self) -> io::Result<u64> {
-        Ok(std::fs::metadata(&self.0)?.len())
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        OsFile(open_to_read(&self.0)?).read_at(offset, buffer)
+impl Opener for OsOpener {
+    fn open(&self) -> io::Result<Arc<dyn ReadFile>> {
+        Ok(Arc::new(OsFile(open_to_read(&self.0)?)))
     }
 }
 
@@ -286,11 +300,11 @@ impl Storage for OsStorage {
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn ReadFile>> {
-        Ok(Arc::new(OsFile(open_to_read(&self.path(name))?)))
+        self.opener(name).open()
     }
 
-    fn open_later(&self, name: &str) -> Arc<dyn ReadFile> {
-        Arc::new(LaterFile(self.path(name)))
+    fn opener(&self, name: &str) -> Box<dyn Opener> {
+        Box::new(OsOpener(self.path(name)))
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn AppendFile>> {
@@ -442,7 +456,7 @@ mod tests {
             let expected = "it is not a regular file";
             let error = storage.open(name).err().unwrap();
             assert_eq!(error.to_string(), expected, "{name}");
-            let error = storage.open_later(name).read_at(0, &mut [0]).unwrap_err();
+            let error = storage.opener(name).open().err().unwrap();
             assert_eq!(error.to_string(), expected, "{name}");
         }
         let write = open_regular(OpenOptions::new().write(true), &storage.path(NODE));

@@ -8,6 +8,7 @@ use crate::directory::{self, Kind, Listed, Numbers};
 use crate::error::{self, Error, Result};
 use crate::footer::{Bytes, Footer};
 use crate::log::{FRAMES_AT, LogContents, LogDamage, LogHeader, read_log};
+use crate::open_files::{LaterFile, OpenFiles};
 use crate::part::Part;
 use crate::snapshot::is_covered_by;
 use crate::storage::{Name, OsStorage, ReadFile, Storage, read_all};
@@ -21,7 +22,7 @@ use std::thread;
 pub use crate::snapshot::{Damage, NodeInfo, Snapshot, Snapshot as Store};
 
 /// How often the directory is listed again when files vanish meanwhile.
-const ATTEMPTS: usize = 20;
+pub(crate) const ATTEMPTS: usize = 20;
 
 impl Snapshot {
     /// Reads what a directory holds at this moment. Open logs are read as far
@@ -274,9 +275,10 @@ impl Opened {
     }
 }
 
-/// Most sealed files held open, the newest ones, if the process may have twice
-/// as many; older ones are opened when they are read. Only retention removes
-/// them; the files of the last days, which may be merged, are among the newest.
+/// Most sealed files that who reads once holds open, the newest ones, if the
+/// process may have twice as many; older ones are opened when they are read.
+/// Only retention removes them; the files of the last days, which may be merged,
+/// are among the newest.
 const HELD_OPEN: usize = 700;
 
 /// With more files than these, several threads read their footers.
@@ -327,9 +329,25 @@ pub(crate) struct Files {
     /// The history files among them.
     listed: Vec<Listed>,
     open: HashMap<Listed, Arc<dyn ReadFile>>,
+    /// Those that are open with those of other tapes; `None` for who reads once.
+    shared: Option<Arc<OpenFiles>>,
 }
 
 impl Files {
+    /// Files that are open among those of all tapes.
+    pub(crate) fn shared(files: &Arc<OpenFiles>) -> Self {
+        Files {
+            shared: Some(files.clone()),
+            ..Files::default()
+        }
+    }
+
+    /// How many of the newest files are opened when they are listed.
+    fn opened_at_once(&self) -> usize {
+        let shared = self.shared.as_ref().map(|files| files.most());
+        shared.unwrap_or(HELD_OPEN).min(held_open())
+    }
+
     /// A file was gone when it was read: the directory is listed twice again.
     pub(crate) fn vanished(&mut self) {
         self.names.clear();
@@ -365,11 +383,14 @@ impl Files {
             return Ok(Some(file.clone()));
         }
         let name = listed.numbers.name(listed.kind);
-        if !held {
-            return Ok(Some(storage.open_later(&name)));
-        }
         let path = storage.directory().join(&name);
-        match storage.open(&name) {
+        let opener = storage.opener(&name);
+        let opened = match &self.shared {
+            Some(files) => files.file(opener, held),
+            None if held => opener.open(),
+            None => return Ok(Some(Arc::new(LaterFile(opener)))),
+        };
+        match opened {
             Ok(file) => {
                 self.open.insert(listed, file.clone());
                 Ok(Some(file))
@@ -378,7 +399,7 @@ impl Files {
             // The reader lacks something, not the file.
             Err(e) if is_out_of_files(&e) => Err(Error::io("open file", &path, e)),
             // Tried again when it is read; what fails then is damage of it alone.
-            Err(_) => Ok(Some(storage.open_later(&name))),
+            Err(_) => Ok(Some(Arc::new(LaterFile(storage.opener(&name))))),
         }
     }
 }
@@ -396,7 +417,7 @@ fn open_all(storage: &dyn Storage, files: &mut Files) -> Result<Vec<Opened>> {
         attempt += 1;
         let names = directory::names(storage)?;
         let listed = directory::listed(&names);
-        let newest = listed.len().saturating_sub(held_open());
+        let newest = listed.len().saturating_sub(files.opened_at_once());
         let mut opened = Vec::with_capacity(listed.len());
         for (index, &listed) in listed.iter().enumerate() {
             let held = index >= newest || listed.kind == Kind::Log;

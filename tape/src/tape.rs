@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::live::Live;
 use crate::snapshot::Snapshot;
 use crate::storage::{OsStorage, Storage};
-use crate::store::{Files, History, Known};
+use crate::store::{ATTEMPTS, Files, History, Known};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -77,12 +77,34 @@ impl Tape {
 
 impl State {
     fn new(shared: &Shared) -> Self {
-        let mut state = State::default();
+        let mut state = State {
+            files: Files::shared(shared.files()),
+            ..State::default()
+        };
         state.known.shared = Some(shared.clone());
         state
     }
 
     fn refresh(&mut self, storage: &dyn Storage) -> Result<Arc<Snapshot>> {
+        for _ in 1..ATTEMPTS {
+            self.find(storage)?;
+            // One that was sealed meanwhile is not open any more.
+            if !self.logs.iter().any(Live::is_gone) {
+                break;
+            }
+            self.files.vanished();
+        }
+        if let Some(known) = &self.snapshot {
+            return Ok(known.clone());
+        }
+        let snapshot = Arc::new(self.compose());
+        self.snapshot = Some(snapshot.clone());
+        Ok(snapshot)
+    }
+
+    /// Lists the files, reads those that are new, and follows the logs. There is
+    /// no snapshot any more when anything is not as it was.
+    fn find(&mut self, storage: &dyn Storage) -> Result<()> {
         let is_known = self.snapshot.is_some() && !self.history.is_passing;
         if !is_known || !self.files.are_still(directory::names(storage)?) {
             self.read_files(storage)?;
@@ -96,12 +118,7 @@ impl State {
                 self.snapshot = None;
             }
         }
-        if let Some(known) = &self.snapshot {
-            return Ok(known.clone());
-        }
-        let snapshot = Arc::new(self.compose());
-        self.snapshot = Some(snapshot.clone());
-        Ok(snapshot)
+        Ok(())
     }
 
     /// Reads the sealed files that are new, and begins to follow logs that are.

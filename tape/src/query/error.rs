@@ -13,6 +13,8 @@ pub const UNDEFINED_OBJECT: &str = "42704";
 pub const CANCELED: &str = "57014";
 /// SQLSTATE of an answer that does not fit into memory.
 pub const OUT_OF_MEMORY: &str = "53200";
+/// SQLSTATE of a file that is gone.
+pub const UNDEFINED_FILE: &str = "58P01";
 /// SQLSTATE of a refused file.
 pub const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
@@ -104,7 +106,7 @@ impl From<crate::Error> for QueryError {
             _ if refused => INSUFFICIENT_PRIVILEGE,
             Kind::Damaged => DATA_CORRUPTED,
             Kind::Version => "0A000",
-            Kind::NotFound => "58P01",
+            Kind::NotFound => UNDEFINED_FILE,
             Kind::NoSpace => "53100",
             _ => "58030",
         };

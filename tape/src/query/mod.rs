@@ -44,13 +44,14 @@ pub(crate) mod vocabulary;
 
 pub use bucket::Zone;
 pub use dimension::names as dimension_names;
-pub use error::{CANCELED, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult};
+pub use error::{CANCELED, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, UNDEFINED_FILE};
 pub use functions::{Argument, Function, STATEMENT_FILTERS, Said, find, list};
 pub use plain::{plain_lines, plain_text};
 pub use spec::{Field, Sink, Spec, Type, Value};
 pub use text::{decode, without_nul};
 
 use crate::store::Store;
+use crate::tape::Tape;
 use damage::Damage;
 use std::sync::atomic::AtomicBool;
 
@@ -90,6 +91,7 @@ pub fn run(
                 let _ = spec.damage.pass::<()>(Err(error.clone()));
                 without = Some(spec.damage.leave_out(call.store).ok_or(error)?);
             }
+            Err(error) if error.sqlstate == UNDEFINED_FILE => return Err(outdated(error)),
             done => break done?,
         }
     };
@@ -100,6 +102,58 @@ pub fn run(
         .chain(notice)
         .for_each(|notice| rows.sink.notice(notice));
     Ok(())
+}
+
+/// Answers of the history of a tape as it is now. When a file was merged or
+/// removed meanwhile and is not open any more, the question is asked again of
+/// what took its place.
+///
+/// # Errors
+/// As of [`run`].
+pub fn run_now(
+    name: &str,
+    spec: &Spec,
+    tape: &Tape,
+    cancel: &AtomicBool,
+    sink: &mut dyn Sink,
+) -> QueryResult<()> {
+    let mut begun = Begun { sink, rows: false };
+    for _ in 1..ATTEMPTS {
+        match run(name, spec, &*tape.refresh()?, cancel, &mut begun) {
+            Err(error) if error.sqlstate == UNDEFINED_FILE && !begun.rows => (),
+            done => return done,
+        }
+    }
+    run(name, spec, &*tape.refresh()?, cancel, &mut begun)
+}
+
+/// How often a question is asked whose files go.
+const ATTEMPTS: usize = 5;
+
+/// Whether an answer has begun.
+struct Begun<'a> {
+    sink: &'a mut dyn Sink,
+    rows: bool,
+}
+
+impl Sink for Begun<'_> {
+    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
+        self.rows = true;
+        self.sink.begin(fields)
+    }
+
+    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        self.sink.row(values)
+    }
+
+    fn notice(&mut self, notice: QueryError) {
+        self.sink.notice(notice);
+    }
+}
+
+/// A file that a snapshot has is gone.
+fn outdated(error: QueryError) -> QueryError {
+    error.hint("It was merged or removed since the history was opened: ask again.")
 }
 
 /// Runs a function; returns what is said of an answer without rows.
