@@ -2,7 +2,7 @@
 //! tells what would be left after a crash of the process or of the machine.
 
 use crate::node::Place;
-use crate::storage::{AppendFile, Entry, Name, Opener, ReadFile, Space, Storage};
+use crate::storage::{AppendFile, Entry, Name, Opener, ReadFile, Space, Stamp, Storage};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -27,6 +27,10 @@ struct State {
     /// Where originals of the directory still are.
     originals: Vec<String>,
     free: u64,
+    /// How often a name came, went or changed.
+    changes: usize,
+    /// How often names were listed.
+    lists: usize,
     /// Calls that read: lists, opens, lengths, bytes.
     reads: usize,
     /// This call that reads fails.
@@ -79,6 +83,8 @@ impl MemoryStorage {
             },
             originals: Vec::new(),
             free: 1 << 40,
+            changes: 0,
+            lists: 0,
             reads: 0,
             fail_read_at: None,
             panic_on: None,
@@ -108,6 +114,11 @@ impl MemoryStorage {
     /// Calls so far that read.
     pub fn reads(&self) -> usize {
         self.state().reads
+    }
+
+    /// How often names were listed so far.
+    pub fn lists(&self) -> usize {
+        self.state().lists
     }
 
     /// Lets one call that reads fail.
@@ -211,6 +222,7 @@ impl MemoryStorage {
             data: bytes.to_vec(),
             synced: bytes.len(),
         });
+        state.changes += 1;
         state.names.insert(name.into(), inode);
         state.durable.insert(name.into(), inode);
     }
@@ -305,9 +317,18 @@ impl Storage for MemoryStorage {
         Ok(state.names.iter().map(entry).collect())
     }
 
+    fn stamp(&self) -> Option<Stamp> {
+        self.read().ok()?;
+        Some(Stamp {
+            place: (0, 0),
+            changed_ns: self.state().changes as i128,
+        })
+    }
+
     fn names(&self) -> io::Result<Vec<Name>> {
         self.read()?;
-        let state = self.state();
+        let mut state = self.state();
+        state.lists += 1;
         let name = |(name, &inode): (&String, &usize)| Name {
             name: name.clone(),
             file: inode as u64,
@@ -342,6 +363,7 @@ impl Storage for MemoryStorage {
         }
         let inode = state.inodes.len();
         state.inodes.push(Inode::default());
+        state.changes += 1;
         state.names.insert(name.into(), inode);
         Ok(Box::new(MemoryFile {
             storage: self.clone(),
@@ -353,6 +375,7 @@ impl Storage for MemoryStorage {
         let mut state = self.state();
         state.operation()?;
         let inode = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        state.changes += 1;
         state.names.insert(to.into(), inode);
         Ok(())
     }
@@ -363,6 +386,7 @@ impl Storage for MemoryStorage {
             return Err(io::ErrorKind::NotFound.into());
         }
         state.operation()?;
+        state.changes += 1;
         state.names.remove(name);
         Ok(())
     }

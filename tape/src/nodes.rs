@@ -31,11 +31,4 @@ impl Store {
         }
         nodes
     }
-
-    /// Least and greatest slot time of a node's ticks.
-    fn times(&self, node: u64) -> Option<(i64, i64)> {
-        let with_ticks = || self.parts(node).filter(|p| p.first_tick() <= p.last_tick());
-        let first = with_ticks().map(|p| p.min_ms()).min()?;
-        Some((first, with_ticks().map(|p| p.max_ms()).max()?))
-    }
 }

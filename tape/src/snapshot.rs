@@ -7,7 +7,7 @@ use crate::part::{Part, PartInfo, RoleColumn, role_columns};
 use crate::schema::Schema;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A node: one recorder's own sequence of ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,22 +60,76 @@ pub struct Snapshot {
 /// last: the others are shared by the snapshots that have the same files.
 #[derive(Clone, Default)]
 struct Parts {
-    sealed: Arc<Vec<Part>>,
+    sealed: Arc<Sealed>,
     live: Vec<Part>,
+}
+
+/// Parts of files, and of which times they are, looked through once.
+#[derive(Clone, Default)]
+struct Sealed {
+    parts: Vec<Part>,
+    times: OnceLock<Times>,
+}
+
+/// Of which slot times parts are, ms: the least and the greatest.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    /// Of all parts; `None` without parts.
+    all: Option<(i64, i64)>,
+    /// Of parts with ticks.
+    with_ticks: Option<(i64, i64)>,
+}
+
+impl Times {
+    fn of<'a>(parts: impl IntoIterator<Item = &'a Part>) -> Times {
+        let mut times = Times::default();
+        for part in parts {
+            let own = Some((part.min_ms(), part.max_ms()));
+            times.all = united(times.all, own);
+            times.with_ticks = united(times.with_ticks, own.filter(|_| has_ticks(part)));
+        }
+        times
+    }
+
+    fn and(self, other: Times) -> Times {
+        Times {
+            all: united(self.all, other.all),
+            with_ticks: united(self.with_ticks, other.with_ticks),
+        }
+    }
+}
+
+fn united(one: Option<(i64, i64)>, other: Option<(i64, i64)>) -> Option<(i64, i64)> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
+        _ => one.or(other),
+    }
 }
 
 impl Parts {
     fn iter(&self) -> impl Iterator<Item = &Part> {
-        self.sealed.iter().chain(&self.live)
+        self.sealed.parts.iter().chain(&self.live)
     }
 
     fn last(&self) -> Option<&Part> {
-        self.live.last().or(self.sealed.last())
+        self.live.last().or(self.sealed.parts.last())
+    }
+
+    fn count(&self) -> usize {
+        self.sealed.parts.len() + self.live.len()
+    }
+
+    fn times(&self) -> Times {
+        let sealed = &self.sealed;
+        let of_files = *sealed.times.get_or_init(|| Times::of(&sealed.parts));
+        of_files.and(Times::of(&self.live))
     }
 
     /// All of them, to be changed in this snapshot alone.
     fn lists(&mut self) -> [&mut Vec<Part>; 2] {
-        [Arc::make_mut(&mut self.sealed), &mut self.live]
+        let sealed = Arc::make_mut(&mut self.sealed);
+        sealed.times = OnceLock::new();
+        [&mut sealed.parts, &mut self.live]
     }
 
     /// Ticks from here on come after all others; none when a part without
@@ -111,7 +165,10 @@ impl Snapshot {
                 0 => std::mem::take(&mut parts),
                 first => parts.split_off(first),
             };
-            self.nodes.entry(node).or_default().sealed = Arc::new(of_node);
+            self.nodes.entry(node).or_default().sealed = Arc::new(Sealed {
+                parts: of_node,
+                times: OnceLock::new(),
+            });
         }
     }
 
@@ -149,6 +206,11 @@ impl Snapshot {
         let mut nodes: Vec<NodeInfo> = self.nodes.iter().filter_map(node_info).collect();
         nodes.sort_by_key(|n| (std::cmp::Reverse(n.last_ms), n.id));
         nodes
+    }
+
+    /// Least and greatest slot time of a node's ticks, ms.
+    pub(crate) fn times(&self, node: u64) -> Option<(i64, i64)> {
+        self.nodes.get(&node)?.times().with_ticks
     }
 
     /// The node the directory itself belongs to, when it says so.
@@ -286,12 +348,13 @@ fn has_ticks(part: &Part) -> bool {
 
 fn node_info((&id, parts): (&u64, &Parts)) -> Option<NodeInfo> {
     let newest = parts.last()?.info();
+    let (first_ms, last_ms) = parts.times().all?;
     Some(NodeInfo {
         id,
         system_identifier: newest.identity.system_identifier,
         timeline: newest.identity.timeline,
-        first_ms: parts.iter().map(Part::min_ms).min()?,
-        last_ms: parts.iter().map(Part::max_ms).max()?,
-        parts: parts.iter().count(),
+        first_ms,
+        last_ms,
+        parts: parts.count(),
     })
 }

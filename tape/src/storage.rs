@@ -35,6 +35,21 @@ pub struct Name {
     pub file: u64,
 }
 
+/// A state of the names of a directory: as long as it is the same, no file was
+/// created, renamed or removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Device and inode of the directory.
+    pub place: (u64, u64),
+    /// When names changed last, ns since 1970; a counter where there is no
+    /// clock.
+    pub changed_ns: i128,
+}
+
+/// Names that changed less than this ago may change again without another
+/// stamp: file systems count in up to two seconds.
+const SETTLED_NS: i128 = 2_000_000_000;
+
 /// Space of the file system in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
@@ -104,6 +119,9 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// The operating system refuses.
     fn names(&self) -> io::Result<Vec<Name>>;
+    /// The state of the names before they are listed; `None` when it does not
+    /// tell whether they change later.
+    fn stamp(&self) -> Option<Stamp>;
     /// Opens a file for reading.
     ///
     /// # Errors
@@ -299,6 +317,18 @@ impl Storage for OsStorage {
         Ok(names)
     }
 
+    fn stamp(&self) -> Option<Stamp> {
+        let metadata = std::fs::metadata(&self.directory).ok()?;
+        let changed_ns =
+            i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now_ns = i128::try_from(now.ok()?.as_nanos()).ok()?;
+        (now_ns - changed_ns > SETTLED_NS).then_some(Stamp {
+            place: (metadata.dev(), metadata.ino()),
+            changed_ns,
+        })
+    }
+
     fn open(&self, name: &str) -> io::Result<Arc<dyn ReadFile>> {
         self.opener(name).open()
     }
@@ -439,6 +469,38 @@ mod tests {
         let mut names: Vec<String> = names.into_iter().map(|n| n.name).collect();
         names.sort();
         assert_eq!(names, ["a", "b", NODE]);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_directory_tells_whether_names_changed_when_that_is_long_ago() {
+        let directory = std::env::temp_dir().join(format!("tacho-stamp-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        OsStorage::create_directory(&directory).unwrap();
+        let storage = OsStorage::new(&directory);
+        let settle = || {
+            let past = SystemTime::now() - std::time::Duration::from_secs(10);
+            let opened = File::open(&directory).unwrap();
+            opened.set_modified(past).unwrap();
+        };
+        settle();
+        storage.create("a").unwrap();
+        // Another file may come without another stamp.
+        assert_eq!(storage.stamp(), None);
+        settle();
+        let before = storage.stamp();
+        assert!(before.is_some());
+        std::fs::write(storage.path("a"), "more").unwrap();
+        assert_eq!(storage.stamp(), before);
+        storage.rename("a", "b").unwrap();
+        assert_ne!(storage.stamp(), before);
+        settle();
+        assert_ne!(storage.stamp(), before);
+        // A clock that was set back.
+        let future = SystemTime::now() + std::time::Duration::from_secs(3_600);
+        let opened = File::open(&directory).unwrap();
+        opened.set_modified(future).unwrap();
+        assert_eq!(storage.stamp(), None);
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -11,7 +11,7 @@ use crate::log::{FRAMES_AT, LogContents, LogDamage, LogHeader, read_log};
 use crate::open_files::{LaterFile, OpenFiles};
 use crate::part::Part;
 use crate::snapshot::is_covered_by;
-use crate::storage::{Name, OsStorage, ReadFile, Storage, read_all};
+use crate::storage::{Name, OsStorage, ReadFile, Stamp, Storage, read_all};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::collections::{HashMap, HashSet};
@@ -326,6 +326,8 @@ fn read_footers(storage: &dyn Storage, files: &[&Opened]) -> Vec<Result<(Bytes, 
 pub(crate) struct Files {
     /// As the directory was listed last, in its own order.
     names: Vec<Name>,
+    /// The state of the directory before that, if it tells later changes.
+    stamp: Option<Stamp>,
     /// The history files among them.
     listed: Vec<Listed>,
     open: HashMap<Listed, Arc<dyn ReadFile>>,
@@ -352,19 +354,23 @@ impl Files {
     pub(crate) fn vanished(&mut self) {
         self.names.clear();
         self.listed.clear();
+        self.stamp = None;
     }
 
-    /// The history files and the file `node` are those that were listed last.
-    pub(crate) fn are_still(&mut self, names: Vec<Name>) -> bool {
-        if names == self.names {
-            return true;
+    /// Whether the history files and the file `node` are those that were listed
+    /// last. A directory that did not change is not listed.
+    pub(crate) fn are_still(&mut self, storage: &dyn Storage) -> Result<bool> {
+        let stamp = storage.stamp();
+        if stamp.is_some() && stamp == self.stamp {
+            return Ok(true);
         }
-        let same =
-            self.listed == directory::listed(&names) && node_of(&self.names) == node_of(&names);
+        let names = directory::names(storage)?;
+        let same = names == self.names
+            || self.listed == directory::listed(&names) && node_of(&self.names) == node_of(&names);
         if same {
-            self.names = names;
+            (self.names, self.stamp) = (names, stamp);
         }
-        same
+        Ok(same)
     }
 
     /// A file was listed last time.
@@ -415,6 +421,7 @@ fn open_all(storage: &dyn Storage, files: &mut Files) -> Result<Vec<Opened>> {
     let mut attempt = 0;
     loop {
         attempt += 1;
+        let stamp = storage.stamp();
         let names = directory::names(storage)?;
         let listed = directory::listed(&names);
         let newest = listed.len().saturating_sub(files.opened_at_once());
@@ -425,7 +432,7 @@ fn open_all(storage: &dyn Storage, files: &mut Files) -> Result<Vec<Opened>> {
             opened.extend(file.map(|file| Opened { listed, file }));
         }
         let same = listed == files.listed && opened.len() == listed.len();
-        (files.names, files.listed) = (names, listed);
+        (files.names, files.listed, files.stamp) = (names, listed, stamp);
         if same || attempt == ATTEMPTS {
             let listed = &files.listed;
             files

@@ -3,7 +3,6 @@
 //! followed.
 
 use crate::cache::Shared;
-use crate::directory;
 use crate::error::Result;
 use crate::live::Live;
 use crate::snapshot::Snapshot;
@@ -106,7 +105,7 @@ impl State {
     /// no snapshot any more when anything is not as it was.
     fn find(&mut self, storage: &dyn Storage) -> Result<()> {
         let is_known = self.snapshot.is_some() && !self.history.is_passing;
-        if !is_known || !self.files.are_still(directory::names(storage)?) {
+        if !is_known || !self.files.are_still(storage)? {
             self.read_files(storage)?;
             self.count_frames();
             self.snapshot = None;

@@ -386,10 +386,20 @@ fn a_log_is_read_from_where_it_ended_and_sealed_files_once() {
         storage.reads() - before
     };
     reads(&|| tape.refresh().unwrap());
-    // A list, and the length of the log.
+    let lists = storage.lists();
+    // Whether the directory has changed, and the length of the log.
     assert_eq!(reads(&|| tape.refresh().unwrap()), 2);
     drive.send(1);
     assert_eq!(reads(&|| tape.refresh().unwrap()), 3);
+    assert_eq!(storage.lists(), lists);
+    // One that is begun or goes is seen.
+    storage.put("0000009999.open", b"");
+    tape.refresh().unwrap();
+    assert!(storage.lists() > lists);
+    let lists = storage.lists();
+    storage.remove("0000009999.open").unwrap();
+    tape.refresh().unwrap();
+    assert!(storage.lists() > lists);
 }
 
 #[test]
