@@ -488,12 +488,12 @@ slot_take(void)
 	return number == 0 ? NULL : &statements_memory.entries[number - 1];
 }
 
-/* Stores a text and says where it is, 0 = nowhere. */
+/* Stores a text of `owner` and says where it is, 0 = nowhere. */
 static uint32
-source_store(const SourceText *text)
+source_store(const StatementKey *owner, const SourceText *text)
 {
 	uint32		first = text->bytes ?
-		text_store_anyhow(text->bytes, text->length) : 0;
+		text_store_anyhow(owner, text->bytes, text->length) : 0;
 
 	if (text->bytes && first == 0)
 		pg_atomic_add_fetch_u64(&statements_memory.shared->texts_missing, 1);
@@ -513,7 +513,7 @@ entry_fill(const StatementKey *key, uint32 hash,
 	entry_init(entry, key, hash, now);
 	entry->text_length = text->length;
 	entry->normalized = source != NULL && source->jumble != NULL;
-	entry->text_first = source_store(text);
+	entry->text_first = source_store(key, text);
 	if (entry->text_first != 0)
 		entry->text_since = now;
 	else
@@ -616,11 +616,11 @@ entry_fill_text(StatementEntry *entry, uint64 generation,
 
 	/* a raw text must not stand where a normalised one belongs */
 	if ((entry->wants_jumble && source->jumble == NULL) ||
-		!text_has_room(entry->text_length))
+		!text_has_room(&entry->key, entry->text_length))
 		return;
 	text = text_of_source(source);
 	HOLD_INTERRUPTS();
-	first = source_store(&text);
+	first = source_store(&entry->key, &text);
 	if (first != 0)
 		entry_take_text(entry, generation, first, text.length,
 						source->jumble != NULL);

@@ -76,6 +76,7 @@ lay_out(char *base, uint32 slots, uint32 chunks, StatementsMemory *memory)
 	CARVE(buckets, uint32, buckets_for(slots));
 	CARVE(groups, StripeGroup, STRIPE_GROUPS);
 	CARVE(next_chunk, uint32, chunks);
+	CARVE(text_account, uint16, chunks);
 	CARVE(chunks, char, (Size) chunks * TEXT_CHUNK);
 #undef CARVE
 	return at + STATEMENTS_CACHE_LINE;

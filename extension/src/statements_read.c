@@ -331,7 +331,8 @@ statements_partial_reset_at(void)
 static uint32
 restore_text(StatementEntry *entry, const StatementCopy *copy)
 {
-	uint32		text = copy->text ? text_store(copy->text, copy->text_length) : 0;
+	uint32		text = copy->text ?
+		text_store(&copy->key, copy->text, copy->text_length) : 0;
 
 	entry->text_first = text;
 	entry->text_length = copy->text_length;

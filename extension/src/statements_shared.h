@@ -38,6 +38,7 @@
 #include "port/atomics.h"
 #include "storage/lwlock.h"
 
+#include "shmem.h"
 #include "statements.h"
 
 #ifdef PG_HAVE_ATOMIC_U64_SIMULATION
@@ -140,6 +141,8 @@ typedef struct StatementsShared
 	pg_atomic_uint32 chunks_used;
 	pg_atomic_uint32 hand;		/* of the clock */
 	pg_atomic_uint32 text_hand; /* of that for texts */
+	pg_atomic_uint32 text_accounts; /* that have chunks */
+	pg_atomic_uint32 text_held[TEXT_ACCOUNTS];	/* chunks of each */
 	Pool		slots pg_attribute_aligned(STATEMENTS_CACHE_LINE);
 	Pool		texts pg_attribute_aligned(STATEMENTS_CACHE_LINE);
 } StatementsShared;
@@ -155,6 +158,7 @@ typedef struct StatementsMemory
 	StripeGroup *groups;
 	char	   *chunks;
 	uint32	   *next_chunk;		/* chunk + 1; in a text or in the pool */
+	uint16	   *text_account;	/* by chunk, of the first one of a text */
 	LWLockPadded *locks;
 } StatementsMemory;
 
@@ -251,11 +255,14 @@ extern bool statements_make_room(void);
  * statements_text.c: chunk chains; 0 = none. Lock-free, but text_store_anyhow(),
  * which tries partition locks: it takes texts of other entries for lack of room.
  */
-extern uint32 text_store(const char *text, int length);
-extern uint32 text_store_anyhow(const char *text, int length);
+extern uint32 text_store(const StatementKey *owner, const char *text, int length);
+extern uint32 text_store_anyhow(const StatementKey *owner, const char *text,
+								int length);
 extern void text_free(uint32 first);
 extern void text_copy(uint32 first, int length, char *to);
-extern bool text_has_room(int length);
+
+/* Whether there is room for a text of that role, if need be that of others. */
+extern bool text_has_room(const StatementKey *owner, int length);
 extern uint32 text_chunks_limit(void);
 
 /*

@@ -13,6 +13,11 @@
  * those that have no chance left, large ones sooner. Such an entry keeps its
  * counters and gets its text again with its next execution that finds room.
  *
+ * Each role in a database has an account (query_text_account()), and a share:
+ * the memory divided by the number of accounts that have texts. A text is taken
+ * from an account that has more than its share, or from one's own. So a role
+ * that keeps within its share loses no text to others.
+ *
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"
@@ -22,6 +27,7 @@
 
 #include "held.h"
 #include "normalize.h"
+#include "query_text.h"
 #include "settings.h"
 #include "statements_shared.h"
 
@@ -46,16 +52,86 @@ chunks_of(int length)
 	return length <= 0 ? 1 : (length + TEXT_CHUNK - 1) / TEXT_CHUNK;
 }
 
-bool
-text_has_room(int length)
+static int
+account_of(const StatementKey *owner)
+{
+	return query_text_account(owner->database_id, owner->user_id);
+}
+
+static uint32
+held_by(int account)
+{
+	return pg_atomic_read_u32(&statements_memory.shared->text_held[account]);
+}
+
+/* Chunks that each account may have, `account` being one of them. */
+static uint32
+fair_share(int account)
+{
+	uint32		accounts = pg_atomic_read_u32(&statements_memory.shared->text_accounts);
+
+	if (held_by(account) == 0)
+		accounts++;
+	return text_chunks_limit() / Max(accounts, 1);
+}
+
+/* An account counts from its first text on. It does before others see that one. */
+static void
+account_add(int account, uint32 n)
+{
+	StatementsShared *shared = statements_memory.shared;
+
+	if (pg_atomic_add_fetch_u32(&shared->text_held[account], n) == n)
+		pg_atomic_add_fetch_u32(&shared->text_accounts, 1);
+}
+
+static void
+account_subtract(int account, uint32 n)
+{
+	StatementsShared *shared = statements_memory.shared;
+
+	if (pg_atomic_sub_fetch_u32(&shared->text_held[account], n) == 0)
+		pg_atomic_sub_fetch_u32(&shared->text_accounts, 1);
+}
+
+static bool
+chunks_left(int length)
 {
 	return (uint64) pg_atomic_read_u32(&statements_memory.shared->chunks_used) +
 		chunks_of(length) <= text_chunks_limit();
 }
 
+bool
+text_has_room(const StatementKey *owner, int length)
+{
+	int			account = account_of(owner);
+
+	return chunks_left(length) ||
+		held_by(account) + chunks_of(length) <= fair_share(account);
+}
+
+/* Gives back a chain of chunks and returns their number. */
+static uint32
+chain_free(uint32 first)
+{
+	uint32		n = 0;
+
+	while (first != 0)
+	{
+		uint32		next = statements_memory.next_chunk[first - 1];
+
+		pool_push(&statements_memory.shared->texts,
+				  statements_memory.next_chunk, first);
+		first = next;
+		n++;
+	}
+	pg_atomic_sub_fetch_u32(&statements_memory.shared->chunks_used, n);
+	return n;
+}
+
 /* A chain holding `text`, or 0 when memory for texts is full. */
 uint32
-text_store(const char *text, int length)
+text_store(const StatementKey *owner, const char *text, int length)
 {
 	StatementsShared *shared = statements_memory.shared;
 	uint32		wanted = chunks_of(length);
@@ -77,7 +153,7 @@ text_store(const char *text, int length)
 		if (chunk == 0)
 		{
 			pg_atomic_sub_fetch_u32(&shared->chunks_used, i + 1);
-			text_free(first);
+			chain_free(first);
 			return 0;
 		}
 		memcpy(statements_memory.chunks + (Size) (chunk - 1) * TEXT_CHUNK,
@@ -85,33 +161,38 @@ text_store(const char *text, int length)
 		statements_memory.next_chunk[chunk - 1] = first;
 		first = chunk;
 	}
+	statements_memory.text_account[first - 1] = account_of(owner);
+	account_add(account_of(owner), wanted);
 	return first;
 }
 
 void
 text_free(uint32 first)
 {
-	uint32		n = 0;
-
-	while (first != 0)
+	if (first != 0)
 	{
-		uint32		next = statements_memory.next_chunk[first - 1];
+		int			account = statements_memory.text_account[first - 1];
 
-		pool_push(&statements_memory.shared->texts,
-				  statements_memory.next_chunk, first);
-		first = next;
-		n++;
+		account_subtract(account, chain_free(first));
 	}
-	if (n > 0)
-		pg_atomic_sub_fetch_u32(&statements_memory.shared->chunks_used, n);
+}
+
+/* Whether a text may have to go for one of `account`. */
+static bool
+text_may_go(uint32 first, int account)
+{
+	int			owner = first == 0 ? -1 : statements_memory.text_account[first - 1];
+
+	return owner == account ||
+		(owner >= 0 && held_by(owner) > fair_share(account));
 }
 
 /*
- * Takes the text of an entry, whose last chance is gone. False when somebody
- * is at it.
+ * Takes the text of an entry, whose last chance is gone, for one of `account`.
+ * False when somebody is at it.
  */
 static bool
-text_take(StatementEntry *entry)
+text_take(StatementEntry *entry, int account)
 {
 	LWLock	   *lock = partition_lock(entry->hash);
 	uint32		first = 0;
@@ -119,7 +200,8 @@ text_take(StatementEntry *entry)
 	if (!LWLockConditionalAcquire(lock, LW_EXCLUSIVE))
 		return false;
 	if (partition_lock(entry->hash) == lock &&
-		pg_atomic_read_u64(&entry->generation) != 0)
+		pg_atomic_read_u64(&entry->generation) != 0 &&
+		text_may_go(entry->text_first, account))
 	{
 		first = entry->text_first;
 		entry->text_first = 0;
@@ -131,9 +213,12 @@ text_take(StatementEntry *entry)
 	return first != 0;
 }
 
-/* Goes over the next slots and takes texts until `wanted` chunks are free. */
+/*
+ * Goes over the next slots and takes texts until `wanted` chunks are free for
+ * an account.
+ */
 static void
-text_sweep(uint32 wanted)
+text_sweep(uint32 wanted, int account)
 {
 	StatementsShared *shared = statements_memory.shared;
 	uint32		slots = Max(pg_atomic_read_u32(&shared->slots.untouched), 1);
@@ -149,25 +234,25 @@ text_sweep(uint32 wanted)
 		uint8		price = entry->text_length > LARGE ? 2 : 1;
 
 		/* not locked: hints */
-		if (entry->text_first == 0)
+		if (!text_may_go(entry->text_first, account))
 			continue;
 		if (usage >= price)
 			entry->usage = usage - price;
 		else
-			taken += text_take(entry);
+			taken += text_take(entry, account);
 	}
 	pg_atomic_fetch_add_u64(&shared->texts_missing, taken);
 }
 
 uint32
-text_store_anyhow(const char *text, int length)
+text_store_anyhow(const StatementKey *owner, const char *text, int length)
 {
-	uint32		first = text_store(text, length);
+	uint32		first = text_store(owner, text, length);
 
 	for (int i = 0; first == 0 && i < SWEEPS; i++)
 	{
-		text_sweep(chunks_of(length));
-		first = text_store(text, length);
+		text_sweep(chunks_of(length), account_of(owner));
+		first = text_store(owner, text, length);
 	}
 	return first;
 }

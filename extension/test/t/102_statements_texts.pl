@@ -15,10 +15,22 @@ tacho.statements_max = 1000
 
 sub sql { return $node->safe_psql('postgres', $_[0]) }
 
-# 64 kB are 256 texts of up to 256 bytes
+# 64 kB are 256 texts of up to 256 bytes; a role that keeps within its share, half of
+# them, keeps its own
+sql('create role quiet login; create role loader login');
+my $of = sub { "select count(*), count(query) from tacho.statements s join pg_roles r on r.oid = userid where rolname = '$_[0]'" };
+$node->safe_psql('postgres', join("\n", map { "with q$_ as (select $_) select from q$_;" } 1 .. 60),
+	extra_params => [ '-U', 'quiet' ]);
+$node->safe_psql('postgres', join("\n", map { "with t$_ as (select $_) select from t$_;" } 1 .. 800),
+	extra_params => [ '-U', 'loader' ]);
+is(sql($of->('quiet')), '60|60', 'what another role runs does not take its texts');
+like(sql($of->('loader')), qr/^800\|1\d\d$/, 'that role has what is left');
+$node->safe_psql('postgres', join("\n", map { "with r$_ as (select $_) select from r$_;" } 1 .. 40),
+	extra_params => [ '-U', 'quiet' ]);
+is(sql($of->('quiet')), '100|100', 'and comes to its share when the memory is full');
+
 my $state = 'select text_bytes <= 65536, text_bytes_max, texts_missing > 0 from tacho.statements_info';
 my $counted = q{select sum(calls) from tacho.statements s join pg_roles r on r.oid = userid where rolname = 'loader'};
-sql('create role loader login');
 sql('select tacho.statements_reset()');
 $node->safe_psql('postgres', join("\n", map { "with t$_ as (select $_) select from t$_;" } 1 .. 400),
 	extra_params => [ '-U', 'loader' ]);
