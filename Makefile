@@ -23,7 +23,7 @@ SHELL_SCRIPTS = .ci/run $(wildcard tools/*.sh demo/*.sh bench/*.sh \
 
 .DEFAULT_GOAL := build
 .PHONY: all installcheck quick accept torture help build program extension install demo demo-stop demo-dsn demo-sql \
-	test test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
+	test test-page test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
 	sanitize bench clean
 
 help: ## list the targets
@@ -36,6 +36,7 @@ build: program extension ## build the programs and the extension for PG_CONFIG
 
 program: ## build the programs alone (Rust): tacho, with tacho-bench and tacho-web beside it
 	@$(top)/tools/prereq.sh build
+	@$(top)/tools/page.sh
 	$(CARGO_BUILD) --package tacho --package tacho-bench --package tacho-web
 
 # headers of PostgreSQL become system headers: their warnings are not ours
@@ -94,6 +95,9 @@ accept: ## take what the regression tests print for what is expected (TEST=reade
 test-sql: ## run the tests of the SQL edition alone
 	@tools/prereq.sh sql
 	@sql/test/run.sh
+
+test-page: ## types and logic of the page (Node 18 or later)
+	@cd page && npm ci --loglevel=error && npm run --silent check && npm test --silent
 
 test: ## run all tests for the PostgreSQL that PG_CONFIG names
 	@tools/prereq.sh test

@@ -11,6 +11,8 @@ psql=$(<"$demo/bin")/psql
 load="since => to_timestamp($start), until => to_timestamp($end)"
 storm="since => to_timestamp($storm_start), until => to_timestamp($storm_end)"
 recording="'recording', 'reason', 'tick_interval_ms', 'tick_cost_us', 'ticks_taken', 'ticks_missed', 'rows_taken', 'frames_lost'"
+repo=$(cd "$(dirname "$0")/.." && pwd -P)
+program=${CARGO_TARGET_DIR:-$repo/target}/release/tacho
 bold='' plain='' color=false
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\e[1m' plain=$'\e[0m' color=true; fi
 
@@ -35,6 +37,10 @@ cat <<-END
 	  look further  select * from tacho.summary();
 	                select * from tacho.top('application', scope => 'all');
 	                .demo/tacho --help      README.md, "Ask it"
+	  the page      ${program#"$repo/"} web \\
+	                    --tape .demo/data/tacho
+	                prints its address; there, the storm is at
+	                /?since=$(stamp "$storm_start")&until=$(stamp "$storm_end")
 	  incidents     demo/incidents.sh       docs/guide/README.md
 	  stop          make demo-stop
 END

@@ -4,6 +4,7 @@ use crate::desk::{Answer, Desk};
 use crate::guard::{self, Door};
 use crate::metrics::{self, Counters};
 use crate::options::Options;
+use crate::page;
 use crate::problem::{Problem, put_error};
 use crate::scrape::Scraper;
 use axum::Router;
@@ -23,16 +24,6 @@ use tower_http::compression::CompressionLayer;
 
 /// Threads that may work for one question.
 const THREADS: usize = 2;
-/// What stands at `/`.
-const INDEX: &str = "\
-tacho web
-
-GET /api/v1/servers            servers that can be asked
-GET /api/v1/functions          functions, their arguments and columns, dimensions
-GET /api/v1/FUNCTION?server=…  an answer, such as /api/v1/top?since=1h
-GET /metrics                   for Prometheus
-";
-
 /// What the routes share.
 pub struct Api {
     desk: Desk,
@@ -70,7 +61,9 @@ impl Api {
     /// All routes, behind the door.
     pub fn router(self: Arc<Api>) -> Router {
         Router::new()
-            .route("/", get(index))
+            .route("/", get(page::index))
+            .route("/tacho.svg", get(page::icon))
+            .route("/assets/{name}", get(page::asset))
             .route("/api/v1/servers", get(servers))
             .route("/api/v1/functions", get(functions))
             .route("/api/v1/{function}", get(answer))
@@ -84,10 +77,6 @@ impl Api {
             ))
             .with_state(self)
     }
-}
-
-async fn index() -> Response {
-    INDEX.into_response()
 }
 
 async fn nothing() -> Problem {

@@ -7,6 +7,7 @@ mod desk;
 mod guard;
 mod metrics;
 mod options;
+mod page;
 mod problem;
 mod scrape;
 mod secret;

@@ -1,0 +1,134 @@
+// The client of /api/v1: few questions at once, stale ones given up, answers of
+// windows that are over kept for a while.
+
+export type Value = string | number | boolean | null
+export type Row = Record<string, Value>
+
+export interface Notice {
+  severity: string
+  message: string
+  detail?: string
+  hint?: string
+}
+export interface Answer {
+  columns: { name: string; type: string }[]
+  rows: Row[]
+  notices: Notice[]
+}
+export interface Server {
+  name: string
+  state: 'recorded' | 'empty' | 'missing' | 'refused'
+}
+/** A question: a function and its arguments. */
+export interface Asked {
+  function: string
+  args: Record<string, string>
+}
+
+/** What went wrong, as the server says it; status 0 is no answer at all. */
+export class Problem extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly detail?: string,
+    readonly hint?: string,
+    readonly sqlstate?: string,
+  ) {
+    super(message)
+  }
+}
+
+/** Fewer than browsers connect with, and than the server answers at once. */
+const AT_ONCE = 5
+const KEPT = 60
+const PATIENCE_MS = 200
+const TRIES = 8
+
+/** The address of a question, relative to that of the page. */
+export function address({ function: name, args }: Asked): string {
+  const query = new URLSearchParams(Object.entries(args).filter(([, value]) => value !== ''))
+  return `api/v1/${name}?${query}`
+}
+
+class Api {
+  #running = 0
+  #waiting: (() => void)[] = []
+  #kept = new Map<string, Answer>()
+  /** How far the clock of the server is ahead. */
+  #ahead = 0
+
+  /** The time on the clock of the server. */
+  now(): number {
+    return Date.now() + this.#ahead
+  }
+
+  servers = async (signal?: AbortSignal): Promise<Server[]> =>
+    ((await this.#get('api/v1/servers', signal)) as { servers: Server[] }).servers
+
+  async ask(asked: Asked, signal: AbortSignal): Promise<Answer> {
+    const url = address(asked)
+    const kept = this.#kept.get(url)
+    if (kept) return kept
+    await this.#turn(signal)
+    try {
+      const answer = (await this.#get(url, signal)) as Answer
+      if (Date.parse(asked.args.until ?? '') < this.now() - 60_000) this.#keep(url, answer)
+      return answer
+    } finally {
+      this.#running -= 1
+      this.#waiting.shift()?.()
+    }
+  }
+
+  kept(asked: Asked): Answer | undefined {
+    return this.#kept.get(address(asked))
+  }
+
+  async #turn(signal: AbortSignal) {
+    while (this.#running >= AT_ONCE) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    }
+    if (signal.aborted) {
+      this.#waiting.shift()?.()
+      signal.throwIfAborted()
+    }
+    this.#running += 1
+  }
+
+  #keep(url: string, answer: Answer) {
+    this.#kept.set(url, answer)
+    for (const oldest of this.#kept.keys()) {
+      if (this.#kept.size <= KEPT) break
+      this.#kept.delete(oldest)
+    }
+  }
+
+  async #get(url: string, signal?: AbortSignal, tries = TRIES): Promise<unknown> {
+    let response: Response
+    try {
+      response = await fetch(url, { signal, headers: { Accept: 'application/json' } })
+    } catch (error) {
+      if (signal?.aborted) throw error
+      throw new Problem(0, 'tacho web does not answer', undefined, 'Is it still running?')
+    }
+    const date = Date.parse(response.headers.get('Date') ?? '')
+    // The header counts whole seconds: half of one is the mean error.
+    const ahead = date + 500 - Date.now()
+    if (!Number.isNaN(ahead)) this.#ahead = Math.abs(ahead) > 1500 ? ahead : 0
+    if (response.status === 429 && tries > 1) {
+      await new Promise((resolve) => setTimeout(resolve, PATIENCE_MS))
+      signal?.throwIfAborted()
+      return this.#get(url, signal, tries - 1)
+    }
+    if (!response.ok) throw await problem(response)
+    return response.json()
+  }
+}
+
+async function problem(response: Response): Promise<Problem> {
+  const said = (await response.json().catch(() => ({}))) as Record<string, string | undefined>
+  const message = said.message ?? `the server answered ${response.status}`
+  return new Problem(response.status, message, said.detail, said.hint, said.sqlstate)
+}
+
+export const api = new Api()

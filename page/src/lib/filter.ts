@@ -1,0 +1,40 @@
+// Filters as text: "a,b" is a or b, "!a,!b" is neither; the readers say more.
+
+export interface Filter {
+  values: string[]
+  /** The values are those left out. */
+  not: boolean
+}
+
+const needsQuotes = (value: string) => /[",]/.test(value) || /^[!(]/.test(value) || value === ''
+
+/** A value as a filter writes it. (null) and its like stand for themselves. */
+function written(value: string, literal: boolean): string {
+  return !literal && needsQuotes(value) ? `"${value.replaceAll('"', '""')}"` : value
+}
+
+export const NULL = '(null)'
+
+export function parseFilter(text: string): Filter {
+  const values: string[] = []
+  let not = false
+  const item = /(!?)("(?:[^"]|"")*"|[^,]*)(,|$)/y
+  for (let found = item.exec(text); found; found = item.exec(text)) {
+    const value = found[2] ?? ''
+    not ||= found[1] === '!'
+    values.push(value.startsWith('"') ? value.slice(1, -1).replaceAll('""', '"') : value)
+    if (found[3] === '') break
+  }
+  return { values, not }
+}
+
+export function filterText({ values, not }: Filter): string {
+  return values.map((value) => (not ? '!' : '') + written(value, value === NULL)).join(',')
+}
+
+/** The filter with a value more; of the other sense, it begins anew. */
+export function withValue(text: string | undefined, value: string, not: boolean): string {
+  const before = text ? parseFilter(text) : { values: [], not }
+  const kept = before.not === not && not ? before.values.filter((v) => v !== value) : []
+  return filterText({ values: [...kept, value], not })
+}

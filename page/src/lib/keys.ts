@@ -1,0 +1,39 @@
+// What keys do. In a field they write.
+
+import { place } from './place.svelte'
+import { moved, scaled } from './time'
+import { TABS } from './view'
+
+export interface Doors {
+  help: () => void
+  filter: () => void
+}
+
+const isField = (target: EventTarget | null) =>
+  target instanceof HTMLElement && target.closest('input, select, textarea, dialog, [role="tablist"]') !== null
+
+export function press(event: KeyboardEvent, doors: Doors) {
+  if (event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return
+  const span = place.window
+  const far = event.shiftKey ? 1 : 0.25
+  const does: Record<string, () => void> = {
+    l: () => (place.view.live === null ? place.goLive() : place.pause()),
+    t: () => place.go({ zone: place.view.zone === 'UTC' ? 'local' : 'UTC' }),
+    '/': doors.filter,
+    '?': doors.help,
+    Backspace: () => history.back(),
+  }
+  if (span) {
+    does.ArrowLeft = () => place.show(moved(span, -far))
+    does.ArrowRight = () => place.show(moved(span, far))
+    does['+'] = does['='] = () => place.show(scaled(span, 0.5))
+    does['-'] = () => place.show(scaled(span, 2))
+  }
+  // On a button, the space bar presses it.
+  if (!(event.target instanceof HTMLButtonElement)) does[' '] = does.l!
+  TABS.forEach((tab, i) => (does[String(i + 1)] = () => place.go({ tab })))
+  const found = does[event.key]
+  if (!found) return
+  event.preventDefault()
+  found()
+}

@@ -1,0 +1,84 @@
+// Where the page is: the view of the address, and the window that it means.
+
+import { api } from './api'
+import { withValue } from './filter'
+import { type Span, SECOND, MINUTE, HOUR, NARROWEST } from './time'
+import { type Dimension, type View, parseView, viewSearch } from './view'
+
+/** How often a live window moves. */
+const BEAT = 2 * SECOND
+/** A history whose last tick is older is not live. */
+const STALE = 2 * MINUTE
+/** A live window when nobody says how long. */
+export const LIVE = 15 * MINUTE
+
+class Place {
+  view: View = $state.raw(parseView(location.search))
+  /** The end of a live window. */
+  #now = $state(Date.now())
+
+  constructor() {
+    addEventListener('popstate', () => (this.view = parseView(location.search)))
+    setInterval(() => {
+      if (this.view.live !== null && !document.hidden) this.#now = api.now()
+    }, BEAT)
+  }
+
+  /** What the panels show. */
+  window: Span | null = $derived.by(() => {
+    const { since, until, live } = this.view
+    if (since !== null && until !== null) return { since, until }
+    if (live === null) return null
+    const now = Math.floor(this.#now / SECOND) * SECOND
+    return { since: now - live, until: now }
+  })
+
+  /** Goes elsewhere; back returns, unless the place before was none (`replace`). */
+  go(change: Partial<View>, replace = false) {
+    const next = { ...this.view, ...change }
+    const search = viewSearch(next)
+    if (search === viewSearch(this.view)) return
+    this.view = next
+    history[replace ? 'replaceState' : 'pushState'](null, '', search)
+  }
+
+  /** Shows a window, which ends live. Drags that go on replace their beginning. */
+  show({ since, until }: Span, replace = false) {
+    const end = Math.max(until, since + NARROWEST)
+    this.go({ since: Math.round(since), until: Math.round(end), live: null }, replace)
+  }
+
+  /** Begins at the newest, with the length of the window before. */
+  goLive(length?: number) {
+    this.#now = api.now()
+    this.go({ live: length ?? LIVE, since: null, until: null, at: null })
+  }
+
+  /** Keeps what a live window shows at this moment. */
+  pause() {
+    if (this.view.live !== null && this.window) this.show(this.window)
+  }
+
+  filter(dimension: Dimension, value: string, not = false) {
+    const text = withValue(this.view.filters[dimension], value, not)
+    this.go({ filters: { ...this.view.filters, [dimension]: text } })
+  }
+
+  unfilter(dimension: Dimension) {
+    const { [dimension]: _gone, ...filters } = this.view.filters
+    this.go({ filters })
+  }
+
+  /** An address without a window: live where history is being made, else its last hour. */
+  begin(oldest: number, newest: number) {
+    if (this.window) return
+    if (api.now() - newest < STALE) {
+      this.#now = api.now()
+      this.go({ live: LIVE }, true)
+    } else {
+      this.show({ since: Math.max(oldest, newest - HOUR), until: newest + SECOND }, true)
+    }
+  }
+}
+
+export const place = new Place()

@@ -1,0 +1,81 @@
+// Rows of `timeline` as what a chart draws.
+
+import type { Row } from './api'
+import { inOrder } from './colour'
+import type { Span } from './time'
+
+export interface Series {
+  /** Begin of each bucket, in ms; the end of the last one stands last. */
+  times: number[]
+  keys: string[]
+  /** Load by key and bucket; null where nothing was observed. */
+  loads: (number | null)[][]
+  /** Share of each bucket that was observed, 0 to 1. */
+  coverage: number[]
+  /** Most sessions of each bucket at one instant. */
+  peaks: (number | null)[]
+  vcpus: number | null
+}
+
+const number = (value: unknown) => (typeof value === 'number' ? value : null)
+
+/** A timeline by a dimension, or without one, when its only key is "". */
+export function series(rows: Row[], dimension: string | null, span: Span, width: number): Series {
+  const buckets = new Map<number, Map<string, number | null>>()
+  const heads = new Map<number, Row>()
+  const sums = new Map<string, number>()
+  for (const row of rows) {
+    const start = Date.parse(String(row.bucket_start))
+    if (!heads.has(start)) {
+      heads.set(start, row)
+      buckets.set(start, new Map())
+    }
+    if (dimension !== null && row.key === null && row.avg_aas === null) continue
+    const key = dimension === null ? '' : (row.key as string | null) ?? '(null)'
+    const load = number(row.avg_aas)
+    buckets.get(start)!.set(key, load)
+    sums.set(key, (sums.get(key) ?? 0) + (load ?? 0))
+  }
+  const times = [...heads.keys()].sort((a, b) => a - b)
+  const present = [...sums].filter(([, sum]) => sum > 0 || dimension === null).map(([key]) => key)
+  const keys = inOrder(dimension ?? '', present)
+  const seen = (time: number) => Number(heads.get(time)!.ticks_observed ?? 0) > 0
+  const end = times.length > 0 ? Math.min(times.at(-1)! + width, Math.max(span.until, times.at(-1)! + 1)) : 0
+  return {
+    times: times.length > 0 ? [...times, end] : [],
+    keys,
+    loads: keys.map((key) => times.map((t) => (seen(t) ? (buckets.get(t)!.get(key) ?? 0) : null))),
+    coverage: times.map((t) => Number(heads.get(t)!.coverage_pct ?? 0) / 100),
+    peaks: times.map((t) => number(heads.get(t)!.peak_sessions)),
+    vcpus: times.map((t) => number(heads.get(t)!.vcpus)).findLast((v) => v !== null) ?? null,
+  }
+}
+
+/** Each series on those before it, for areas that are drawn from the last to the first. */
+export function stacked(loads: (number | null)[][]): (number | null)[][] {
+  const sums: (number | null)[][] = []
+  for (const load of loads) {
+    const below = sums.at(-1)
+    sums.push(load.map((value, i) => (value === null ? null : value + (below?.[i] ?? 0))))
+  }
+  return sums
+}
+
+/** Spans of buckets that were hardly observed. */
+export function gaps({ times, coverage }: Series, least = 0.5): Span[] {
+  const found: Span[] = []
+  coverage.forEach((share, i) => {
+    if (share >= least) return
+    const [since, until] = [times[i]!, times[i + 1]!]
+    const last = found.at(-1)
+    if (last && last.until === since) last.until = until
+    else found.push({ since, until })
+  })
+  return found
+}
+
+/** The bucket at a time, or -1. */
+export function bucketAt(times: number[], time: number): number {
+  if (times.length < 2 || time < times[0]! || time >= times.at(-1)!) return -1
+  return times.findLastIndex((start) => start <= time)
+}

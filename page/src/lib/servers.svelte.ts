@@ -1,0 +1,53 @@
+// The servers that can be asked, and what the history of the chosen one holds.
+
+import { type Server, Problem, api } from './api'
+import { place } from './place.svelte'
+
+export interface History {
+  oldest: number
+  newest: number
+  /** Share of the last hour that was observed, in percent. */
+  coverage: number | null
+}
+
+/** How `status` writes times, in UTC. */
+function statusTime(text: unknown): number {
+  return Date.parse(String(text).replace(' ', 'T').replace(/\+00$/, 'Z'))
+}
+
+class Servers {
+  all: Server[] = $state.raw([])
+  problem: Problem | null = $state.raw(null)
+  history: History | null = $state.raw(null)
+
+  chosen = $derived(this.all.find((server) => server.name === place.view.server) ?? null)
+
+  async load() {
+    try {
+      this.all = await api.servers()
+      this.problem = null
+      const first = this.all.find((server) => server.state === 'recorded') ?? this.all[0]
+      if (place.view.server === null && first) place.go({ server: first.name }, true)
+    } catch (error) {
+      this.problem = error instanceof Problem ? error : new Problem(0, String(error))
+    }
+  }
+
+  /** Asks what the history holds. */
+  async look(server: string, signal: AbortSignal) {
+    try {
+      const { rows } = await api.ask({ function: 'status', args: { server } }, signal)
+      const value = (metric: string) => rows.find((row) => row.metric === metric)?.value ?? null
+      const [oldest, newest] = [statusTime(value('first_tick_time')), statusTime(value('last_tick_time'))]
+      const coverage = value('coverage_last_hour_pct')
+      this.problem = null
+      if (Number.isNaN(oldest) || Number.isNaN(newest)) return
+      this.history = { oldest, newest, coverage: coverage === null ? null : Number(coverage) }
+      place.begin(oldest, newest)
+    } catch (error) {
+      if (!signal.aborted) this.problem = error instanceof Problem ? error : new Problem(0, String(error))
+    }
+  }
+}
+
+export const servers = new Servers()

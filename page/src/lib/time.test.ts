@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import { bucketOf, clock, duration, interval, lengthText, moved, parseLength, rfc3339, scaled, windowText } from './time'
+
+const at = Date.UTC(2026, 10, 22, 5, 30)
+
+test('buckets have widths that people read, and no more than asked for', () => {
+  expect(bucketOf({ since: at, until: at + 240_000 }, 240)).toBe(1000)
+  expect(bucketOf({ since: at, until: at + 240_001 }, 240)).toBe(2000)
+  expect(bucketOf({ since: at, until: at + 86_400_000 }, 240)).toBe(600_000)
+  expect(bucketOf({ since: at, until: at + 86_400_000 * 365 }, 240)).toBe(2 * 86_400_000)
+})
+
+test('times are written as arguments take them', () => {
+  expect(rfc3339(at)).toBe('2026-11-22T05:30:00Z')
+  expect(rfc3339(at + 250)).toBe('2026-11-22T05:30:00.250Z')
+  expect(interval(60_000)).toBe('60s')
+  expect(interval(500)).toBe('500ms')
+})
+
+test('a window is said with as much of its days as is needed', () => {
+  expect(windowText({ since: at, until: at + 1_200_000 }, 'UTC')).toMatch(/^Sun 22 Nov.*, 05:30 – 05:50$/)
+  expect(windowText({ since: at, until: at + 86_400_000 }, 'UTC')).toMatch(/^Sun 22 Nov.*, 05:30 – Mon 23 Nov.*, 05:30$/)
+  expect(clock(at + 7000, 'UTC')).toBe('05:30:07')
+})
+
+test('durations name the two largest units', () => {
+  expect(duration(250)).toBe('250 ms')
+  expect(duration(90_000)).toBe('1 min 30 s')
+  expect(duration(86_400_000 * 30)).toBe('30 d')
+  expect(duration(3_600_000 + 5000)).toBe('1 h')
+})
+
+test('windows move and widen around a moment', () => {
+  expect(moved({ since: 1000, until: 5000 }, -0.25)).toEqual({ since: 0, until: 4000 })
+  expect(scaled({ since: 0, until: 100_000 }, 0.5, 25_000)).toEqual({ since: 12_500, until: 62_500 })
+})
+
+test('lengths are read as they are written', () => {
+  for (const text of ['15m', '1h', '30d', '45s']) expect(lengthText(parseLength(text)!)).toBe(text)
+  expect(parseLength('15 minutes')).toBeNull()
+  expect(parseLength('0m')).toBeNull()
+})

@@ -1,0 +1,144 @@
+// Times are milliseconds since 1970; the zone of the page is UTC or the browser's.
+
+export type Zone = 'UTC' | 'local'
+export interface Span {
+  since: number
+  until: number
+}
+
+export const SECOND = 1000
+export const MINUTE = 60 * SECOND
+export const HOUR = 60 * MINUTE
+export const DAY = 24 * HOUR
+
+/** The narrowest window that the page shows. */
+export const NARROWEST = 2 * SECOND
+
+/** Widths of buckets that people read without thinking. */
+const WIDTHS = [
+  ...[1, 2, 5, 10, 15, 30].map((n) => n * SECOND),
+  ...[1, 2, 5, 10, 15, 30].map((n) => n * MINUTE),
+  ...[1, 2, 3, 6, 12].map((n) => n * HOUR),
+  ...[1, 2, 7].map((n) => n * DAY),
+]
+
+/** The narrowest width of buckets that makes at most `most` of a window. */
+export function bucketOf(span: Span, most: number): number {
+  const least = (span.until - span.since) / most
+  return WIDTHS.find((width) => width >= least) ?? Math.ceil(least / (7 * DAY)) * 7 * DAY
+}
+
+/** As arguments and the address write it: RFC 3339 in UTC, as short as it is exact. */
+export function rfc3339(time: number): string {
+  return new Date(Math.round(time)).toISOString().replace(/\.000Z$/, 'Z')
+}
+
+/** As arguments write a width. */
+export function interval(width: number): string {
+  return width % SECOND === 0 ? `${width / SECOND}s` : `${width}ms`
+}
+
+/** The name of a zone as servers know it. */
+export function zoneName(zone: Zone): string {
+  return zone === 'UTC' ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>()
+
+function parts(time: number, zone: Zone): Record<string, string> {
+  const timeZone = zoneName(zone)
+  let format = formats.get(timeZone)
+  if (!format) {
+    format = new Intl.DateTimeFormat('en-GB', {
+      timeZone,
+      hourCycle: 'h23',
+      year: 'numeric',
+      month: 'short',
+      weekday: 'short',
+      day: 'numeric',
+      hour: '2-digit',
+      minute: '2-digit',
+      second: '2-digit',
+    })
+    formats.set(timeZone, format)
+  }
+  return Object.fromEntries(format.formatToParts(time).map(({ type, value }) => [type, value]))
+}
+
+/** 05:30, or 05:30:07 where seconds matter. */
+export function clock(time: number, zone: Zone, seconds = true): string {
+  const p = parts(time, zone)
+  return `${p.hour}:${p.minute}` + (seconds ? `:${p.second}` : '')
+}
+
+/** Sun 1 Nov, with the year when it is another one than now. */
+export function day(time: number, zone: Zone, now = Date.now()): string {
+  const p = parts(time, zone)
+  const year = p.year === parts(now, zone).year ? '' : ` ${p.year}`
+  return `${p.weekday} ${p.day} ${p.month}${year}`
+}
+
+/** Sun 1 Nov 05:30:07 */
+export function moment(time: number, zone: Zone): string {
+  return `${day(time, zone)} ${clock(time, zone)}`
+}
+
+/** Mon 23 Nov, 05:30 – 05:50, or both days where they differ. */
+export function windowText({ since, until }: Span, zone: Zone): string {
+  const seconds = since % MINUTE !== 0 || until % MINUTE !== 0
+  const [from, to] = [day(since, zone), day(until, zone)]
+  const head = `${from}, ${clock(since, zone, seconds)} – `
+  return head + (from === to ? '' : `${to}, `) + clock(until, zone, seconds)
+}
+
+const UNITS: [number, string][] = [
+  [DAY, 'd'],
+  [HOUR, 'h'],
+  [MINUTE, 'min'],
+  [SECOND, 's'],
+]
+
+/** 90 s as "1 min 30 s": the two largest units that count. */
+export function duration(length: number): string {
+  if (length < SECOND) return `${Math.round(length)} ms`
+  let rest = length < MINUTE ? length : Math.round(length / SECOND) * SECOND
+  const said: string[] = []
+  for (const [unit, name] of UNITS) {
+    if (said.length === 2) break
+    const tenths = unit === SECOND && said.length === 0
+    const count = tenths ? Math.round((rest / unit) * 10) / 10 : Math.floor(rest / unit)
+    if (count > 0) said.push(`${count} ${name}`)
+    else if (said.length > 0) break
+    rest -= count * unit
+  }
+  return said.join(' ')
+}
+
+/** A window that is moved by a share of its length. */
+export function moved({ since, until }: Span, share: number): Span {
+  const by = Math.round((until - since) * share)
+  return { since: since + by, until: until + by }
+}
+
+/** A window that is wider or narrower around a moment of it. */
+export function scaled({ since, until }: Span, factor: number, around = (since + until) / 2): Span {
+  const length = Math.max((until - since) * factor, NARROWEST)
+  const share = until > since ? (around - since) / (until - since) : 0.5
+  const begin = Math.round(around - share * length)
+  return { since: begin, until: begin + Math.round(length) }
+}
+
+const STEPS: Record<string, number> = { s: SECOND, m: MINUTE, h: HOUR, d: DAY }
+
+/** 15m, 2h and the like; null for anything else. */
+export function parseLength(text: string): number | null {
+  const found = /^(\d{1,6})([smhd])$/.exec(text)
+  const length = found ? Number(found[1]) * (STEPS[found[2] ?? ''] ?? 0) : 0
+  return length > 0 ? length : null
+}
+
+/** The shortest text that parseLength reads. */
+export function lengthText(length: number): string {
+  const unit = Object.entries(STEPS).findLast(([, step]) => length % step === 0)
+  return unit ? `${length / unit[1]}${unit[0]}` : `${Math.round(length / SECOND)}s`
+}

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest'
+import { parseView, viewSearch } from './view'
+
+test('an address shows what it was copied from', () => {
+  for (const search of [
+    '?server=shop&since=2026-11-22T05:30:00Z&until=2026-11-22T05:50:00Z&tz=local&by=application&tab=locks&wait_event_type=Lock&at=2026-11-22T05:31:00Z',
+    '?server=a+b%26c&live=15m&application=!web,!%22a,b%22',
+  ]) {
+    expect(viewSearch(parseView(viewSearch(parseView(search))))).toBe(viewSearch(parseView(search)))
+    expect(parseView(viewSearch(parseView(search)))).toEqual(parseView(search))
+  }
+})
+
+test('what is not understood is as at the start', () => {
+  const view = parseView('?by=color&tab=<script>&tz=Mars&since=yesterday&until=2026-11-22T05:50:00Z&live=x')
+  expect(view).toMatchObject({ by: 'wait_event_type', tab: 'queries', zone: 'UTC', since: null, until: null, live: null })
+})
+
+test('a window that ends before it begins is none', () => {
+  expect(parseView('?since=2026-11-22T05:50:00Z&until=2026-11-22T05:30:00Z').since).toBeNull()
+})

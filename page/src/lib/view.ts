@@ -1,0 +1,112 @@
+// What the page shows, as its address says it. A copied address shows the same.
+
+import { type Zone, lengthText, parseLength, rfc3339 } from './time'
+
+export const TABS = ['queries', 'waits', 'sessions', 'locks', 'dimensions', 'server', 'events'] as const
+export type Tab = (typeof TABS)[number]
+
+/** Dimensions that a load can be filtered and cut by; names are the arguments' names. */
+export const DIMENSIONS = [
+  'wait_event_type',
+  'wait_event',
+  'query_id',
+  'application',
+  'username',
+  'database',
+  'client_addr',
+  'state',
+  'backend_type',
+  'category',
+  'pid',
+  'cpu',
+  'root_blocker',
+  'blocked_by',
+  'leader',
+  'plan_id',
+] as const
+export type Dimension = (typeof DIMENSIONS)[number]
+
+/** How people call them. */
+export const LABELS: Record<Dimension, string> = {
+  wait_event_type: 'wait class',
+  wait_event: 'wait event',
+  query_id: 'query',
+  application: 'application',
+  username: 'user',
+  database: 'database',
+  client_addr: 'client',
+  state: 'state',
+  backend_type: 'process type',
+  category: 'category',
+  pid: 'process',
+  cpu: 'kind of CPU',
+  root_blocker: 'head of the queue',
+  blocked_by: 'blocked by',
+  leader: 'parallel leader',
+  plan_id: 'plan',
+}
+
+export interface View {
+  server: string | null
+  /** A window that ends now and moves with it: its length. */
+  live: number | null
+  since: number | null
+  until: number | null
+  zone: Zone
+  by: Dimension
+  tab: Tab
+  filters: Partial<Record<Dimension, string>>
+  /** The moment that the lock tree is of. */
+  at: number | null
+}
+
+const isOf = <T extends string>(all: readonly T[], text: string | null): text is T =>
+  (all as readonly (string | null)[]).includes(text)
+
+function time(text: string | null): number | null {
+  const parsed = text === null ? NaN : Date.parse(text)
+  return Number.isNaN(parsed) ? null : parsed
+}
+
+/** Reads an address; what it does not say or understand is as at the start. */
+export function parseView(search: string): View {
+  const given = new URLSearchParams(search)
+  const [since, until] = [time(given.get('since')), time(given.get('until'))]
+  const fixed = since !== null && until !== null && until > since
+  const [by, tab] = [given.get('by'), given.get('tab')]
+  const filters: View['filters'] = {}
+  for (const dimension of DIMENSIONS) {
+    const filter = given.get(dimension)
+    if (filter) filters[dimension] = filter
+  }
+  return {
+    server: given.get('server'),
+    live: fixed ? null : parseLength(given.get('live') ?? ''),
+    since: fixed ? since : null,
+    until: fixed ? until : null,
+    zone: given.get('tz') === 'local' ? 'local' : 'UTC',
+    by: isOf(DIMENSIONS, by) ? by : 'wait_event_type',
+    tab: isOf(TABS, tab) ? tab : 'queries',
+    filters,
+    at: time(given.get('at')),
+  }
+}
+
+/** The address of a view: what is as at the start is left out. */
+export function viewSearch(view: View): string {
+  const given = new URLSearchParams()
+  const put = (name: string, value: string | null | undefined) => value && given.set(name, value)
+  put('server', view.server)
+  if (view.since !== null && view.until !== null) {
+    put('since', rfc3339(view.since))
+    put('until', rfc3339(view.until))
+  } else {
+    put('live', view.live === null ? null : lengthText(view.live))
+  }
+  put('tz', view.zone === 'UTC' ? null : view.zone)
+  put('by', view.by === 'wait_event_type' ? null : view.by)
+  put('tab', view.tab === 'queries' ? null : view.tab)
+  for (const dimension of DIMENSIONS) put(dimension, view.filters[dimension])
+  put('at', view.at === null ? null : rfc3339(view.at))
+  return '?' + given.toString().replaceAll('%3A', ':').replaceAll('%2C', ',')
+}

@@ -1,0 +1,30 @@
+import { svelte } from '@sveltejs/vite-plugin-svelte'
+import { readFile, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { type Plugin, defineConfig } from 'vite'
+
+/** Each file once more, compressed: the program sends it as it is. */
+function compressed(): Plugin {
+  let directory = ''
+  return {
+    name: 'compressed',
+    apply: 'build',
+    configResolved: (config) => void (directory = config.build.outDir),
+    async closeBundle() {
+      for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
+        if (!entry.isFile()) continue
+        const path = join(entry.parentPath ?? entry.path, entry.name)
+        await writeFile(`${path}.gz`, gzipSync(await readFile(path), { level: 9 }))
+      }
+    },
+  }
+}
+
+// Addresses are relative, so that the page works below any path of a proxy.
+// Nothing is put into the page itself: its policy allows files of its server only.
+export default defineConfig({
+  base: './',
+  plugins: [svelte(), compressed()],
+  build: { target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false } },
+})
