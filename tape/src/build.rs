@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub struct PartBuilder {
     pub(crate) schema: Arc<Schema>,
     pub(crate) tables: Vec<Table>,
+    /// Whether a table is a dictionary, by index of the schema.
+    pub(crate) is_dictionary: Vec<bool>,
     pub(crate) runs: RunBuilder,
     pub(crate) lost_definitions: u64,
     pub(crate) dropped_rows: u64,
@@ -129,7 +131,9 @@ impl PartBuilder {
         let name = name.zip(schema.column("name", "bytes"));
         let name = name.map(|((t, encoding), (_, bytes))| (t, encoding, bytes));
         let known = schema.tables.iter().map(|_| Known::default()).collect();
+        let is_dictionary = (0..schema.tables.len()).map(|t| schema.is_dictionary(t));
         Ok(PartBuilder {
+            is_dictionary: is_dictionary.collect(),
             tables: schema.tables.iter().map(Table::new).collect(),
             runs,
             schema,
@@ -372,7 +376,7 @@ impl PartBuilder {
 
     /// Holds anything but definitions.
     pub fn has_rows(&self) -> bool {
-        let own = |t: &usize| !self.schema.is_dictionary(*t);
+        let own = |t: &usize| !self.is_dictionary[*t];
         let mut tables = (0..self.tables.len()).filter(own);
         self.runs.rows() > 0 || tables.any(|t| self.tables[t].rows > 0)
     }
@@ -400,7 +404,7 @@ impl PartBuilder {
     pub(crate) fn take_group(&mut self) -> (Vec<Table>, PartInfo) {
         let schema = self.schema.clone();
         let mut tables: Vec<Table> = schema.tables.iter().map(Table::new).collect();
-        let own = (0..tables.len()).filter(|&t| !schema.is_dictionary(t));
+        let own = (0..tables.len()).filter(|&t| !self.is_dictionary[t]);
         for t in own.collect::<Vec<_>>() {
             std::mem::swap(&mut tables[t], &mut self.tables[t]);
             tables[t].pad();
@@ -419,7 +423,7 @@ impl PartBuilder {
     pub(crate) fn copy_group(&self) -> (Vec<Table>, PartInfo) {
         let schema = &self.schema;
         let tables = self.tables.iter().enumerate();
-        let own = tables.map(|(t, table)| match schema.is_dictionary(t) {
+        let own = tables.map(|(t, table)| match self.is_dictionary[t] {
             true => Table::new(&schema.tables[t]),
             false => table.clone(),
         });
@@ -434,7 +438,7 @@ impl PartBuilder {
 
     /// Number of rows but those of dictionaries.
     pub(crate) fn group_rows(&self) -> usize {
-        let own = (0..self.tables.len()).filter(|&t| !self.schema.is_dictionary(t));
+        let own = (0..self.tables.len()).filter(|&t| !self.is_dictionary[t]);
         let rows: usize = own.map(|t| self.tables[t].rows).sum();
         rows + self.runs.rows()
     }
@@ -467,7 +471,7 @@ impl PartBuilder {
     /// empty.
     pub(crate) fn into_dictionaries(mut self) -> Vec<Table> {
         for (t, table) in self.tables.iter_mut().enumerate() {
-            match self.schema.is_dictionary(t) {
+            match self.is_dictionary[t] {
                 true => table.pad(),
                 false => *table = Table::new(&self.schema.tables[t]),
             }
@@ -477,7 +481,7 @@ impl PartBuilder {
 
     /// Rows of the dictionaries.
     pub fn dictionary_rows(&self) -> usize {
-        let shared = (0..self.tables.len()).filter(|&t| self.schema.is_dictionary(t));
+        let shared = (0..self.tables.len()).filter(|&t| self.is_dictionary[t]);
         shared.map(|t| self.tables[t].rows).sum()
     }
 

@@ -476,7 +476,7 @@ impl Ingest {
         let before = before.unwrap_or_default();
         let mut now = Definitions::default();
         let tables = (0..schema.tables.len()).map(|t| {
-            let rows = match schema.is_dictionary(t) {
+            let rows = match self.builder.is_dictionary[t] {
                 true => self.builder.tables[t].rows,
                 false => 0,
             };
