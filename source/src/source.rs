@@ -2,6 +2,7 @@
 
 use crate::question::Arguments;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use tacho_tape::query::{Function, QueryResult, Sink};
 
 /// Servers whose history can be asked for, by any number of threads at once.
@@ -22,6 +23,11 @@ pub trait Source: Send + Sync {
     /// read, the sink failed, or the question was cancelled (`57014`).
     fn ask(&self, ask: &Ask, cancel: &AtomicBool, sink: &mut dyn Sink) -> QueryResult<()>;
 
+    /// How often it may be looked whether something new was recorded.
+    fn pace(&self) -> Duration {
+        Duration::from_millis(200)
+    }
+
     /// Gives back the memory of what is kept for later questions. Those that run
     /// keep what they have until they end.
     fn forget(&self) {}
@@ -34,6 +40,8 @@ pub struct Server {
     pub name: String,
     /// Whether it can be asked.
     pub state: State,
+    /// Recording waits for space since then, ms since 1970.
+    pub paused_ms: Option<i64>,
 }
 
 /// Whether a server can be asked.

@@ -210,7 +210,7 @@ fn name_of(path: &Path) -> String {
 
 /// The tapes in a directory and below.
 fn find(directory: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
-    if let Ok(State::Recorded) = state(directory) {
+    if let Ok((State::Recorded, _)) = look(directory) {
         found.insert(directory.to_path_buf());
     } else if let (1.., Ok(entries)) = (depth, std::fs::read_dir(directory)) {
         let folders = entries
@@ -220,26 +220,34 @@ fn find(directory: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// What a directory is, by the names of its files.
-fn state(directory: &Path) -> io::Result<State> {
+/// What a directory is, by the names of its files, and since when recording
+/// waits for space, ms since 1970.
+fn look(directory: &Path) -> io::Result<(State, Option<i64>)> {
+    let (mut state, mut paused) = (State::Empty, None);
     for entry in std::fs::read_dir(directory)? {
         let name = entry?.file_name();
         let name = name.to_string_lossy();
         if name == NODE || directory::parse_name(&name).is_some() {
-            return Ok(State::Recorded);
+            state = State::Recorded;
         }
+        paused = paused.or(directory::parse_mark(&name));
     }
-    Ok(State::Empty)
+    Ok((state, paused))
 }
 
 impl Source for Tapes {
     fn servers(&self) -> Vec<Server> {
-        let server = |(name, directory): (String, PathBuf)| Server {
-            name,
-            state: state(&directory).unwrap_or_else(|error| match error.kind() {
-                ErrorKind::PermissionDenied => State::Refused,
-                _ => State::Missing,
-            }),
+        let server = |(name, directory): (String, PathBuf)| {
+            let looked = look(&directory).unwrap_or_else(|error| match error.kind() {
+                ErrorKind::PermissionDenied => (State::Refused, None),
+                _ => (State::Missing, None),
+            });
+            let (state, paused_ms) = looked;
+            Server {
+                name,
+                state,
+                paused_ms,
+            }
         };
         self.all().into_iter().map(server).collect()
     }

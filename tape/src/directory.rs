@@ -99,8 +99,8 @@ pub(crate) fn file_mark(since_ms: i64) -> String {
     format!("{MARK}{since_ms}")
 }
 
-/// What such a name says.
-pub(crate) fn parse_mark(name: &str) -> Option<i64> {
+/// Since when recording is paused, ms since 1970, if the name of a file says it.
+pub fn parse_mark(name: &str) -> Option<i64> {
     let since_ms = name.strip_prefix(MARK)?.parse().ok()?;
     (file_mark(since_ms) == name).then_some(since_ms)
 }

@@ -2,11 +2,13 @@
 
 use crate::desk::{Answer, Desk};
 use crate::guard::{self, Door};
+use crate::live::Live;
 use crate::metrics::{self, Counters};
 use crate::options::Options;
 use crate::page;
 use crate::problem::{Problem, put_error};
 use crate::scrape::Scraper;
+use crate::stream;
 use axum::Router;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -20,10 +22,12 @@ use tacho_source::arguments::{Described, Kind, arguments};
 use tacho_source::{Arguments, Ask, Server, Source, catalog, time};
 use tacho_tape::query::json::{Object, array, quote};
 use tacho_tape::query::{Field, Function, QueryError, QueryResult, Type};
+use tokio::sync::Semaphore;
 use tower_http::compression::CompressionLayer;
 
 /// Threads that may work for one question.
 const THREADS: usize = 2;
+
 /// What the routes share.
 pub struct Api {
     desk: Desk,
@@ -31,6 +35,9 @@ pub struct Api {
     counters: Counters,
     scraper: Scraper,
     texts: bool,
+    live: Arc<Live>,
+    /// Places for those who listen.
+    listeners: Arc<Semaphore>,
 }
 
 impl Api {
@@ -48,14 +55,26 @@ impl Api {
             desk,
             door,
             counters,
-            scraper: Scraper::new(source),
+            scraper: Scraper::new(Arc::clone(&source)),
             texts: !options.hide_texts,
+            live: Arc::new(Live::new(source)),
+            listeners: Arc::new(Semaphore::new(options.listeners())),
         })
     }
 
     /// Who may ask.
     pub fn door(&self) -> &Door {
         &self.door
+    }
+
+    /// What is recorded at this moment.
+    pub fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+
+    /// Places for those who listen to it.
+    pub fn listeners(&self) -> &Arc<Semaphore> {
+        &self.listeners
     }
 
     /// All routes, behind the door.
@@ -66,6 +85,7 @@ impl Api {
             .route("/assets/{name}", get(page::asset))
             .route("/api/v1/servers", get(servers))
             .route("/api/v1/functions", get(functions))
+            .route("/api/v1/live", get(stream::live))
             .route("/api/v1/{function}", get(answer))
             .route("/metrics", get(metrics))
             .fallback(nothing)
@@ -211,7 +231,10 @@ async fn answer(
 }
 
 /// The server and the arguments of a function, each given once.
-fn given(query: &str) -> QueryResult<(Option<String>, Arguments)> {
+///
+/// # Errors
+/// One is given twice.
+pub fn given(query: &str) -> QueryResult<(Option<String>, Arguments)> {
     let mut all = Arguments::new();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         let again = all.insert(name.to_string(), value.into_owned());
@@ -271,7 +294,8 @@ fn is_known(headers: &HeaderMap, tag: &str) -> bool {
 
 async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Problem> {
     let servers = api.scraper.scrape().await;
-    let text = metrics::encode(&api.counters, api.desk.running(), &servers).map_err(|e| {
+    let now = (api.desk.running(), api.live.listeners());
+    let text = metrics::encode(&api.counters, now, &servers).map_err(|e| {
         let error = QueryError::new("XX000", format!("could not write metrics: {e}"));
         Problem::of(error)
     })?;

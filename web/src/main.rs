@@ -4,14 +4,18 @@
 
 mod api;
 mod desk;
+mod follower;
 mod guard;
+mod live;
 mod metrics;
 mod options;
 mod page;
 mod problem;
+mod rows;
 mod scrape;
 mod secret;
 mod serve;
+mod stream;
 
 use clap::Parser;
 use options::{Failure, Options};

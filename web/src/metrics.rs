@@ -114,7 +114,7 @@ impl From<&Tally> for Of {
 /// Never: a text takes everything.
 pub fn encode(
     counters: &Counters,
-    running: usize,
+    (running, listeners): (usize, usize),
     servers: &[Tally],
 ) -> Result<String, fmt::Error> {
     let mut page = Page(Registry::with_prefix("tacho"));
@@ -132,6 +132,10 @@ pub fn encode(
         "Questions that are being answered",
         running_now,
     );
+    let listening = Level::default();
+    listening.set(listeners as f64);
+    let help = "Clients that are told what is recorded at this moment";
+    page.add("web_listeners", help, listening);
     let used = Level::default();
     used.set(memory::used() as f64);
     let help = "Memory that this program has taken";

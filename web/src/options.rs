@@ -119,6 +119,11 @@ impl Options {
         Ok(Arc::new(tapes))
     }
 
+    /// Most of those who listen to what is recorded: others have connections too.
+    pub fn listeners(&self) -> usize {
+        usize::from(self.connections.div_ceil(2))
+    }
+
     /// What of the memory keeps columns for later questions.
     fn cache_bytes(&self) -> u64 {
         let share = (u64::from(self.memory_limit_mb) << 20) / CACHE_SHARE;

@@ -2,15 +2,11 @@
 //! starts; each scrape adds the ticks between the last one it has counted and
 //! the last one that is whole, so no tick counts twice and none is missed.
 
+use crate::rows::Rows;
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use tacho_source::{Arguments, Ask, Source, State, time};
-use tacho_tape::query::json::value;
-use tacho_tape::query::{Field, QueryResult, Sink, Value};
-
-/// What one question may take.
-const MEMORY_BYTES: u64 = 64 << 20;
+use tacho_source::{Source, State, time};
+use tacho_tape::query::QueryResult;
 
 /// The class of samples without a wait event, as filters call it.
 const NO_WAIT: &str = "(null)";
@@ -83,19 +79,11 @@ impl Scraper {
 impl Tally {
     fn count(&mut self, source: &dyn Source) -> QueryResult<()> {
         let status = self.ask(source, "status", &[])?;
-        let of = |metric: &str| {
-            let mut rows = status.0.iter();
-            rows.find(|row| row.text("metric") == Some(metric))
-                .and_then(|row| row.text("value"))
-        };
-        let number = |metric| of(metric)?.parse::<f64>().ok();
-        let seconds = |metric| {
-            let us = time::moment(of(metric)?, 0, &jiff::tz::TimeZone::UTC).ok()?;
-            Some(us as f64 / 1e6)
-        };
+        let number = |metric| status.metric(metric)?.parse::<f64>().ok();
+        let seconds = |metric| Some(status.time(metric)? as f64 / 1e6);
         (self.last_tick, self.first_tick) = (seconds("last_tick_time"), seconds("first_tick_time"));
         (self.bytes, self.damaged_bytes) = (number("bytes"), number("damaged_bytes"));
-        let Some(until) = of("last_tick_time") else {
+        let Some(until) = status.metric("last_tick_time") else {
             return Ok(());
         };
         match self.counted_to.clone() {
@@ -136,18 +124,7 @@ impl Tally {
         function: &str,
         arguments: &[(&str, &str)],
     ) -> QueryResult<Rows> {
-        let owned = |(name, value): &(&str, &str)| ((*name).to_string(), (*value).to_string());
-        let ask = Ask {
-            server: Some(self.server.clone()),
-            function: function.to_string(),
-            arguments: arguments.iter().map(owned).collect::<Arguments>(),
-            texts: false,
-            memory_bytes: MEMORY_BYTES,
-            threads: 1,
-        };
-        let mut rows = Taken::default();
-        source.ask(&ask, &AtomicBool::new(false), &mut rows)?;
-        Ok(Rows(rows.rows))
+        Rows::ask(source, &self.server, function, arguments)
     }
 }
 
@@ -155,46 +132,4 @@ impl Tally {
 fn seconds_between(since: &str, until: &str) -> f64 {
     let at = |text| time::moment(text, 0, &jiff::tz::TimeZone::UTC).unwrap_or(0);
     at(until).saturating_sub(at(since)) as f64 / 1e6
-}
-
-/// The rows of an answer.
-struct Rows(Vec<Row>);
-
-struct Row(BTreeMap<&'static str, Value>);
-
-impl Row {
-    fn text(&self, name: &str) -> Option<&str> {
-        match self.0.get(name) {
-            Some(Value::Text(text)) => Some(text),
-            _ => None,
-        }
-    }
-
-    fn number(&self, name: &str) -> Option<f64> {
-        self.0.get(name).and_then(|v| value(v).parse().ok())
-    }
-
-    fn count(&self, name: &str) -> u64 {
-        let number = self.0.get(name).and_then(|v| value(v).parse().ok());
-        number.unwrap_or(0)
-    }
-}
-
-#[derive(Default)]
-struct Taken {
-    names: Vec<&'static str>,
-    rows: Vec<Row>,
-}
-
-impl Sink for Taken {
-    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        self.names = fields.iter().map(|f| f.0).collect();
-        Ok(())
-    }
-
-    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
-        let row = self.names.iter().copied().zip(values);
-        self.rows.push(Row(row.collect()));
-        Ok(())
-    }
 }

@@ -1,0 +1,327 @@
+//! Follows one server: what is new since it was looked last, as events.
+
+use crate::live::{REPLAY, reset};
+use crate::problem::put_error;
+use crate::rows::{Row, Rows};
+use axum::body::Bytes;
+use jiff::Timestamp;
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::{Duration, Instant};
+use tacho_source::{Source, State, time};
+use tacho_tape::query::json::{Object, numeric, quote, value};
+use tacho_tape::query::{QueryError, QueryResult, Value};
+use tokio::sync::mpsc::Sender;
+
+/// µs.
+pub const SECOND: i64 = 1_000_000;
+/// Markers of so long ago may be new: the program that writes them was down.
+const MARKERS: &str = "1h";
+/// Health is told so often, and when the state changes.
+const HEALTH: Duration = Duration::from_secs(10);
+/// A tick is late after this, and two intervals.
+const LATE: i64 = 5 * SECOND;
+/// The class of samples without a wait event, as filters call it.
+const NO_WAIT: &str = "(null)";
+
+/// Follows one server.
+#[derive(Default)]
+pub struct Follower {
+    server: String,
+    /// Those who are told.
+    pub listeners: Vec<Sender<Bytes>>,
+    /// Somebody looks again and again.
+    pub has_begun: bool,
+    /// Nobody looks any more.
+    pub has_ended: bool,
+    /// Ticks before this were told; `None` before the first one, µs.
+    pub told_until: Option<i64>,
+    /// Time and number of the newest tick.
+    last: (Option<i64>, Option<String>),
+    interval: i64,
+    coverage: Option<String>,
+    missed: u64,
+    /// Those that are known.
+    markers: BTreeSet<u64>,
+    knows_markers: bool,
+    state: &'static str,
+    error: Option<QueryError>,
+    paused_ms: Option<i64>,
+    health_told: Option<Instant>,
+}
+
+/// A second with ticks.
+pub struct Tick {
+    server: String,
+    start: i64,
+    classes: Vec<(String, i128)>,
+    vcpus: Option<f64>,
+    expected: u64,
+    observed: u64,
+    failed: u64,
+}
+
+/// An event as it is sent.
+pub fn event(name: &str, id: Option<i64>, data: &str) -> Bytes {
+    let id = id.map_or_else(String::new, |id| format!("id: {}\n", rfc3339(id)));
+    format!("event: {name}\n{id}data: {data}\n\n").into()
+}
+
+fn rfc3339(us: i64) -> String {
+    time::timestamp(us).to_string()
+}
+
+fn quoted(us: i64) -> String {
+    value(&Value::Time(us))
+}
+
+impl Tick {
+    /// Its event, nothing of a second without ticks; a client that comes back
+    /// goes on behind it.
+    pub fn told(&self) -> Bytes {
+        if self.observed + self.failed == 0 {
+            return Bytes::new();
+        }
+        let (mut data, mut classes) = (Object::default(), Object::default());
+        for (class, aas) in &self.classes {
+            classes.put(class, &numeric(*aas));
+        }
+        let aas = self.classes.iter().map(|class| class.1).sum();
+        let end = self.start + SECOND;
+        data.put("server", &quote(&self.server))
+            .put("period_start", &quoted(self.start))
+            .put("period_end", &quoted(end))
+            .put("avg_aas", &numeric(aas))
+            .put("classes", &classes.json())
+            .put(
+                "vcpus",
+                &self.vcpus.map_or("null".into(), |v| v.to_string()),
+            )
+            .put("ticks_expected", &self.expected.to_string())
+            .put("ticks_observed", &self.observed.to_string())
+            .put("ticks_failed", &self.failed.to_string());
+        event("tick", Some(end), &data.json())
+    }
+
+    fn is_whole(&self) -> bool {
+        self.observed + self.failed >= self.expected
+    }
+}
+
+/// The seconds of a window, those without ticks too.
+///
+/// # Errors
+/// What the source says.
+pub fn ticks(source: &dyn Source, server: &str, since: i64, until: i64) -> QueryResult<Vec<Tick>> {
+    let (since, until) = (rfc3339(since), rfc3339(until));
+    let window = [("since", &*since), ("until", &*until), ("tz", "UTC")];
+    let split = [("bucket", "1s"), ("by", "wait_event_type"), ("n", "all")];
+    let rows = Rows::ask(source, server, "timeline", &[window, split].concat())?;
+    let mut ticks: Vec<Tick> = Vec::new();
+    for row in &rows.0 {
+        let Some(start) = row.time("bucket_start") else {
+            continue;
+        };
+        if ticks.last().is_none_or(|tick| tick.start != start) {
+            ticks.push(Tick {
+                server: server.to_string(),
+                start,
+                classes: Vec::new(),
+                vcpus: row.number("vcpus"),
+                expected: row.count("ticks_expected"),
+                observed: row.count("ticks_observed"),
+                failed: row.count("ticks_failed"),
+            });
+        }
+        let aas = row.numeric("avg_aas");
+        if let (1.., Some(tick)) = (aas, ticks.last_mut()) {
+            let class = row.text("key").unwrap_or(NO_WAIT);
+            tick.classes.push((class.to_string(), aas));
+        }
+    }
+    Ok(ticks)
+}
+
+/// A marker, and a number that is the same whenever it is told.
+fn marker(server: &str, row: &Row) -> (u64, Bytes) {
+    let members = row.members();
+    let mut hasher = DefaultHasher::new();
+    members.hash(&mut hasher);
+    let id = hasher.finish();
+    let mut data = Object::default();
+    data.put("server", &quote(server));
+    data.put("id", &quote(&format!("{id:016x}")));
+    for (name, value) in members {
+        data.put(name, &value);
+    }
+    (id, event("marker", None, &data.json()))
+}
+
+impl Follower {
+    /// Of a server, with nobody who listens.
+    pub fn of(server: &str) -> Follower {
+        Follower {
+            server: server.to_string(),
+            ..Follower::default()
+        }
+    }
+
+    /// Tells what is new; false when nobody listens.
+    pub fn look(&mut self, source: &dyn Source) -> bool {
+        self.listeners.retain(|listener| !listener.is_closed());
+        if self.listeners.is_empty() {
+            return false;
+        }
+        let is_due = self.health_told.is_none_or(|at| at.elapsed() >= HEALTH);
+        self.error = self.look_for_ticks(source, is_due).err();
+        let before = self.state;
+        self.judge(source, is_due);
+        if is_due || before != self.state {
+            self.health_told = Some(Instant::now());
+            let told = self.event_of_health();
+            self.tell(&told);
+        }
+        true
+    }
+
+    /// Sends events to all; those whose queue is full are sent away.
+    fn tell(&mut self, events: &Bytes) {
+        let is_sent = |listener: &Sender<Bytes>| listener.try_send(events.clone()).is_ok();
+        self.listeners.retain(is_sent);
+    }
+
+    fn look_for_ticks(&mut self, source: &dyn Source, is_due: bool) -> QueryResult<()> {
+        let status = Rows::ask(source, &self.server, "status", &[])?;
+        let last = status.time("last_tick_time");
+        let number = status.metric("last_tick").map(str::to_string);
+        self.coverage = status.metric("coverage_last_hour_pct").map(str::to_string);
+        let is_new = self.last != (last, number.clone());
+        self.last = (last, number);
+        let Some(last) = last.filter(|_| is_new || is_due) else {
+            return Ok(());
+        };
+        if is_due {
+            self.interval = interval(source, &self.server, last)?;
+        }
+        let is_first = !std::mem::replace(&mut self.knows_markers, true);
+        let markers = self.new_markers(source)?;
+        if !is_first {
+            markers.iter().for_each(|marker| self.tell(marker));
+        }
+        match is_new {
+            true => self.tell_ticks(source, last),
+            false => Ok(()),
+        }
+    }
+
+    fn tell_ticks(&mut self, source: &dyn Source, last: i64) -> QueryResult<()> {
+        let newest = last - last.rem_euclid(SECOND);
+        let until = newest + SECOND;
+        // What was there before anybody listened is history.
+        if self.told_until.is_none() && self.health_told.is_none() {
+            let ticks = ticks(source, &self.server, newest, until)?;
+            let is_whole = ticks.last().is_some_and(Tick::is_whole);
+            self.told_until = Some(if is_whole { until } else { newest });
+            return Ok(());
+        }
+        let from = self.told_until.unwrap_or(newest);
+        let is_way_back = from > until;
+        let from = match until - from > REPLAY || is_way_back {
+            true => {
+                let told = reset(&self.server);
+                self.tell(&told);
+                newest
+            }
+            false => from,
+        };
+        self.told_until = Some(from);
+        if from == until {
+            return Ok(());
+        }
+        // Told as one: however many there are, whoever reads is not too slow.
+        let mut told = Vec::new();
+        for tick in ticks(source, &self.server, from, until)? {
+            // What is written later may belong to the last second.
+            if tick.start == newest && !tick.is_whole() {
+                break;
+            }
+            self.told_until = Some(tick.start + SECOND);
+            self.missed += tick.expected - (tick.observed + tick.failed).min(tick.expected);
+            told.extend_from_slice(&tick.told());
+        }
+        if !told.is_empty() {
+            self.tell(&told.into());
+        }
+        Ok(())
+    }
+
+    /// Markers that were not known.
+    ///
+    /// # Errors
+    /// What the source says.
+    pub fn new_markers(&mut self, source: &dyn Source) -> QueryResult<Vec<Bytes>> {
+        let window = [("since", MARKERS), ("tz", "UTC")];
+        let rows = Rows::ask(source, &self.server, "markers", &window)?;
+        let all: Vec<(u64, Bytes)> = rows.0.iter().map(|row| marker(&self.server, row)).collect();
+        let known = std::mem::take(&mut self.markers);
+        self.markers = all.iter().map(|marker| marker.0).collect();
+        let news = all.into_iter().filter(|marker| !known.contains(&marker.0));
+        Ok(news.map(|marker| marker.1).collect())
+    }
+
+    /// Whether recording goes on.
+    fn judge(&mut self, source: &dyn Source, is_due: bool) {
+        let age = |last| Timestamp::now().as_microsecond().saturating_sub(last);
+        let is_late = |last| age(last) > LATE + 2 * self.interval;
+        let late = self.last.0.is_none_or(is_late);
+        if late || is_due || self.error.is_some() {
+            let all = source.servers();
+            let own = all.iter().find(|server| server.name == self.server);
+            self.paused_ms = own.and_then(|server| server.paused_ms);
+            self.state = match (own.map_or(State::Missing, |own| own.state), &self.error) {
+                (State::Recorded, Some(_)) => "failed",
+                (State::Recorded, None) if self.paused_ms.is_some() && late => "paused",
+                (State::Recorded, None) if late => "late",
+                (State::Recorded, None) => "recording",
+                (state, _) => state.name(),
+            };
+        } else {
+            self.state = "recording";
+        }
+    }
+
+    /// Whether recording goes on, as an event.
+    pub fn event_of_health(&self) -> Bytes {
+        let mut data = Object::default();
+        let time = |us: Option<i64>| us.map_or("null".to_string(), quoted);
+        let last = self.last.0;
+        let age = last.map(|last| Timestamp::now().as_microsecond().saturating_sub(last));
+        let age = age.map_or("null".to_string(), |age| (age / SECOND).to_string());
+        let paused = self.paused_ms.map(|ms| ms.saturating_mul(1_000));
+        data.put("server", &quote(&self.server))
+            .put("state", &quote(self.state))
+            .put("last_tick_time", &time(last))
+            .put("last_tick_age_s", &age)
+            .put("paused_since", &time(paused))
+            .put("ticks_missed", &self.missed.to_string())
+            .put(
+                "coverage_last_hour_pct",
+                self.coverage.as_deref().unwrap_or("null"),
+            );
+        if let Some(error) = &self.error {
+            put_error(&mut data, error);
+        }
+        event("health", None, &data.json())
+    }
+}
+
+/// µs between ticks, of the last ten minutes of the history.
+fn interval(source: &dyn Source, server: &str, last: i64) -> QueryResult<i64> {
+    let until = last + SECOND;
+    let (since, end) = (rfc3339(until - REPLAY), rfc3339(until));
+    let window = [("since", &*since), ("until", &*end), ("tz", "UTC")];
+    let rows = Rows::ask(source, server, "aas", &window)?;
+    let expected = rows.0.first().map_or(0, |row| row.count("ticks_expected"));
+    let expected = i64::try_from(expected.max(1)).unwrap_or(i64::MAX);
+    Ok(REPLAY / expected)
+}
