@@ -82,6 +82,35 @@ fn sizes_add_up_to_the_files_in_lines_and_in_json() {
 }
 
 #[test]
+fn a_file_of_a_later_version_is_named_by_whoever_asks_for_history() {
+    let (directory, _) = history("later");
+    let tape = directory.join("0000000001.tape");
+    let mut bytes = fs::read(&tape).unwrap();
+    bytes[4] = 99;
+    let crc = tacho_tape::frame::crc32c(&bytes[..40]);
+    bytes[40..44].copy_from_slice(&crc.to_le_bytes());
+    fs::write(&tape, bytes).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_tacho"))
+        .args(["top", "wait_event", "--tape"])
+        .arg(&directory)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    let expected = format!(
+        "warning: a history file of a later version of tacho was not read\n\
+         detail: File \"{}\": sealed file of version 99. This time counts as unobserved.\n\
+         hint: Update the tacho program to the version that wrote them.\n",
+        tape.display()
+    );
+    assert!(
+        errors.to_lowercase().ends_with(&expected.to_lowercase()),
+        "{errors}"
+    );
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
 fn damage_is_shown_and_gives_exit_code_1() {
     let directory = std::env::temp_dir().join(format!("tacho-inspect-{}", std::process::id()));
     let _ = fs::remove_dir_all(&directory);

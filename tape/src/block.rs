@@ -12,6 +12,8 @@ use crate::error::{Error, Result};
 use crate::frame::{FrameBuilder, HELLO, crc32c, u32_at, u64_at};
 use crate::hello;
 use crate::log::{IDENTITY_BYTES, encode_identity};
+use crate::numbers;
+use crate::packs::{Packs, pack_of};
 use crate::part::{Identity, PartInfo};
 use crate::schema::{ColumnType, RUN, Schema};
 use crate::storage::AppendFile;
@@ -23,7 +25,7 @@ pub(crate) const HEAD_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x54];
 pub(crate) const CHUNK_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x4B];
 pub(crate) const TAIL_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x45];
 /// That is written; all from 1 on are read.
-pub(crate) const VERSION: u8 = 2;
+pub(crate) const VERSION: u8 = 3;
 /// Bytes of the head.
 pub(crate) const HEAD_BYTES: usize = 44;
 /// Bytes of the tail.
@@ -40,6 +42,7 @@ pub(crate) const GROUP: u8 = 2;
 pub(crate) const COLUMN: u8 = 3;
 pub(crate) const FOOTER: u8 = 4;
 pub(crate) const INDEX: u8 = 5;
+pub(crate) const PACK: u8 = 6;
 
 /// What a chunk is, and in the footer where it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -219,6 +222,8 @@ pub struct BlockWriter {
     entries: Vec<Entry>,
     groups: Vec<(u32, Vec<u8>)>,
     schema_crc: u32,
+    /// Of the group that is being written.
+    packs: Packs,
 }
 
 /// A schema as a chunk holds it.
@@ -265,20 +270,21 @@ impl BlockWriter {
             entries: Vec::new(),
             groups: Vec::new(),
             schema_crc: schema_crc(&frame),
+            packs: Packs::default(),
         };
         writer.write(&head)?;
-        writer.packed(SCHEMA, &frame)?;
+        let schema = Entry {
+            kind: SCHEMA,
+            ..Entry::default()
+        };
+        writer.packed(schema, &frame)?;
         Ok(writer)
     }
 
-    /// Writes a chunk of group 0 that is no column, in zstd.
-    fn packed(&mut self, kind: u8, plain: &[u8]) -> Written {
+    /// Writes a chunk that is no column, in zstd.
+    fn packed(&mut self, mut entry: Entry, plain: &[u8]) -> Written {
         let (data, plain_bytes) = codec::compress(plain)?;
-        let entry = Entry {
-            kind,
-            plain_bytes,
-            ..Entry::default()
-        };
+        entry.plain_bytes = plain_bytes;
         self.chunk(entry, &data)
     }
 
@@ -349,7 +355,11 @@ impl BlockWriter {
         let mut index = Vec::new();
         of_groups.for_each(|entry| entry.encode(&mut index));
         if !index.is_empty() {
-            self.packed(INDEX, &index)?;
+            let entry = Entry {
+                kind: INDEX,
+                ..Entry::default()
+            };
+            self.packed(entry, &index)?;
         }
         let footer = self.footer();
         let at = self.offset;
@@ -381,7 +391,17 @@ impl BlockWriter {
             .collect()
     }
 
+    /// Writes the packs of a group and what it says of itself.
     pub(crate) fn group_info(&mut self, number: u32, group: &GroupInfo) -> Written {
+        for (pack, plain) in self.packs.take() {
+            let entry = Entry {
+                kind: PACK,
+                column: pack,
+                group: number,
+                ..Entry::default()
+            };
+            self.packed(entry, &plain)?;
+        }
         let data = group.encode();
         let entry = Entry {
             kind: GROUP,
@@ -427,15 +447,32 @@ impl BlockWriter {
                 (entry.min, entry.max) = (min, max);
                 let coded = self.code(t, c, values, tables)?;
                 entry.coding = coded[0];
-                self.chunk(entry, &coded[1..])
+                self.stored(entry, &coded[1..])
             }
             Data::Bytes(strings) if !strings.data.is_empty() => {
-                let (data, plain_bytes) = codec::encode_strings(strings)?;
                 entry.coding = codec::STRINGS;
-                entry.plain_bytes = plain_bytes;
-                self.chunk(entry, &data)
+                let plain = codec::encode_strings(strings);
+                match self.pack(&entry, &plain) {
+                    true => Ok(()),
+                    false => self.packed(entry, &plain),
+                }
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Puts a column into its pack; false when it is too large or has none.
+    fn pack(&mut self, entry: &Entry, data: &[u8]) -> bool {
+        let table = self.schema.index_of_id(entry.table);
+        let pack = table.and_then(|table| pack_of(&self.schema, table));
+        pack.is_some_and(|pack| self.packs.add(pack, entry, data))
+    }
+
+    /// Writes a column of numbers that is coded, or one as it was read.
+    pub(crate) fn stored(&mut self, entry: Entry, data: &[u8]) -> Written {
+        match entry.plain_bytes == 0 && self.pack(&entry, data) {
+            true => Ok(()),
+            false => self.chunk(entry, data),
         }
     }
 
@@ -453,6 +490,9 @@ impl BlockWriter {
         } else {
             codec::encode_ints(&mut coded, values)?;
         }
+        if pack_of(&self.schema, t).is_some() && !codec::is_rewritten(coded[0]) {
+            numbers::shorten(&mut coded, values);
+        }
         Ok(coded)
     }
 
@@ -462,7 +502,7 @@ impl BlockWriter {
         table.name == RUN && column.ty == ColumnType::Ref && column.name != "session"
     }
 
-    pub(crate) fn chunk(&mut self, mut entry: Entry, data: &[u8]) -> Written {
+    fn chunk(&mut self, mut entry: Entry, data: &[u8]) -> Written {
         entry.offset = self.offset;
         entry.data_bytes = u32::try_from(data.len())
             .map_err(|_| Error::damaged("more than 4 GiB in one column"))?;

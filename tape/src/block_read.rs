@@ -2,12 +2,13 @@
 //! columns of groups are is read when one is asked for; columns are decoded
 //! then, and kept.
 
-use crate::block::{COLUMN, Entry, FrameRange, GroupInfo, MAX_ROWS, at_ticks};
+use crate::block::{COLUMN, Entry, FrameRange, GroupInfo, MAX_ROWS, PACK, at_ticks};
 use crate::cache::{Key, OfFile};
 use crate::codec::{self, Span, Stretch};
 use crate::error::{Error, Kind, Result};
 use crate::footer::{Bytes, Footer, Gap, damage_of, index_entry};
 use crate::log::LogDamage;
+use crate::packs::{PACKS, Pack, pack_of};
 use crate::part::{Identity, Part, PartInfo, Source};
 use crate::query::totals;
 use crate::schema::{ColumnType, RUN, Schema};
@@ -23,9 +24,6 @@ pub use crate::footer::Schemas;
 
 /// Codings of columns that are spans.
 const AS_SPANS: [u8; 2] = [codec::CONSTANT, codec::SPANS];
-
-/// Codings of columns that are stored against others.
-const REWRITTEN: [u8; 3] = [codec::STARTS, codec::GAPS, codec::OFFSET];
 
 /// How deep a column may be rewritten against another.
 const MAX_DEPTH: u8 = 4;
@@ -88,6 +86,14 @@ impl Default for Kept {
 pub(crate) struct Cache {
     ints: HashMap<Key, Column>,
     strings: HashMap<Key, BytesColumn>,
+    /// By group and number.
+    packs: HashMap<(u32, u8), Arc<Pack>>,
+}
+
+/// A column that the file has: in a chunk of its own, or in a pack.
+struct Stored {
+    entry: Entry,
+    pack: Option<(Arc<Pack>, Range<usize>)>,
 }
 
 fn locked(cache: &Mutex<Cache>) -> MutexGuard<'_, Cache> {
@@ -121,6 +127,22 @@ impl Kept {
                 let column = read()?;
                 locked(cache).ints.insert(key, column.clone());
                 Ok(column)
+            }
+        }
+    }
+
+    /// A pack of a group by number.
+    fn pack_or(
+        &self,
+        key: (u32, u8),
+        read: impl FnOnce() -> Result<Arc<Pack>>,
+    ) -> Result<Arc<Pack>> {
+        match self {
+            Kept::Shared(columns) => columns.pack_or(key, read),
+            Kept::Own(cache) => {
+                let pack = read()?;
+                locked(cache).packs.insert(key, pack.clone());
+                Ok(pack)
             }
         }
     }
@@ -239,11 +261,26 @@ impl BlockFile {
         })
     }
 
-    /// All chunks but the footer, in the order of the file.
+    /// All chunks but the footer, in the order of the file; those of a pack are
+    /// its columns.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn chunks(&self) -> impl Iterator<Item = Result<(Entry, Vec<u8>)>> {
         let entries = self.shared.all().unwrap_or_default().into_iter();
-        entries.map(|entry| Ok((entry, self.shared.bytes.data(&entry)?)))
+        entries.flat_map(|entry| match entry.kind {
+            PACK => match self.shared.bytes.pack(&entry) {
+                Ok(pack) => pack.columns().map(|(e, d)| Ok((e, d.to_vec()))).collect(),
+                Err(error) => vec![Err(error)],
+            },
+            _ => vec![self.shared.bytes.data(&entry).map(|data| (entry, data))],
+        })
+    }
+
+    /// What the file says of its packs.
+    #[cfg(test)]
+    pub(crate) fn packs(&self) -> Vec<Entry> {
+        let mut all = self.shared.all().unwrap_or_default();
+        all.retain(|e| e.kind == PACK);
+        all
     }
 
     /// Reads every chunk; returns those that are damaged.
@@ -299,6 +336,11 @@ impl BlockFile {
                 "{}: column {} of {} rows of {}",
                 error.message, column.name, entry.rows, table.name
             ),
+            (PACK, ..) => {
+                let pack = usize::from(entry.column).wrapping_sub(1);
+                let of = PACKS.get(pack).unwrap_or(&"a later version");
+                format!("{}: small columns of {of}", error.message)
+            }
             _ => error.message.clone(),
         };
         let group = self.shared.groups.iter().find(|g| g.0 == entry.group);
@@ -362,29 +404,75 @@ impl Shared {
         Ok(all)
     }
 
-    /// The chunk of a column; of several the last counts. One that is not
-    /// there is left out or lost.
-    fn column(&self, key: Key) -> Result<Option<&Entry>> {
-        let find = |entries: &'_ [Entry]| {
-            let end = entries.partition_point(|e| place(e) <= (COLUMN, key));
-            let last = end.checked_sub(1)?;
-            (place(&entries[last]) == (COLUMN, key)).then_some(last)
-        };
-        let own = self.entries()?;
-        if let Some(found) = find(own) {
-            return Ok(Some(&own[found]));
+    /// The chunk of a kind at a place; of several the last counts.
+    fn chunk(&self, kind: u8, key: Key) -> Result<Option<&Entry>> {
+        let own = find(self.entries()?, kind, key);
+        if own.is_some() || key.0 == 0 {
+            return Ok(own);
         }
-        let mut gaps = &self.gaps;
-        if key.0 != 0 {
-            let index = self.index()?;
-            if let Some(found) = find(&index.entries) {
-                return Ok(Some(&index.entries[found]));
-            }
-            if index.damage.is_some() {
-                gaps = &index.gaps;
-            }
-        } else if rows_of(&self.rows, key.1).is_none() {
+        Ok(find(&self.index()?.entries, kind, key))
+    }
+
+    /// A column; one that is not there is left out or lost.
+    fn column(&self, key: Key) -> Result<Option<Stored>> {
+        if let Some(entry) = self.chunk(COLUMN, key)? {
+            let (entry, pack) = (*entry, None);
+            return Ok(Some(Stored { entry, pack }));
+        }
+        if key.0 == 0 && rows_of(&self.rows, key.1).is_none() {
             return Ok(None);
+        }
+        let table = self.schema.index_of_id(key.1);
+        let number = table.and_then(|table| pack_of(&self.schema, table));
+        let pack = match number {
+            Some(number) => self.pack((key.0, number))?,
+            None => None,
+        };
+        if let Some(pack) = &pack
+            && let Some((entry, range)) = pack.find(key.1, key.2)
+        {
+            let pack = Some((pack.clone(), range));
+            return Ok(Some(Stored { entry, pack }));
+        }
+        let missing = number.filter(|_| pack.is_none());
+        self.check_lost(key, missing)?;
+        Ok(None)
+    }
+
+    /// A pack of a group by number, kept when it was read.
+    fn pack(&self, key: (u32, u8)) -> Result<Option<Arc<Pack>>> {
+        if let Kept::Own(cache) = &self.kept
+            && let Some(known) = locked(cache).packs.get(&key)
+        {
+            return Ok(Some(known.clone()));
+        }
+        let Some(entry) = self.chunk(PACK, (key.0, 0, key.1))? else {
+            return Ok(None);
+        };
+        let read = || self.bytes.pack(entry).map(Arc::new);
+        self.kept.pack_or(key, read).map(Some)
+    }
+
+    /// Data of a column as it is coded.
+    fn data(&self, stored: &Stored) -> Result<Vec<u8>> {
+        match &stored.pack {
+            Some((pack, range)) => Ok(pack.data(range.clone()).to_vec()),
+            None => self.bytes.data(&stored.entry),
+        }
+    }
+
+    /// A column that was not found, nor its pack where one is missing, may have
+    /// been in damaged bytes.
+    fn check_lost(&self, key: Key, missing_pack: Option<u8>) -> Result<()> {
+        let gaps = match key.0 {
+            0 => &self.gaps,
+            _ => match self.index()? {
+                index if index.damage.is_some() => &index.gaps,
+                _ => &self.gaps,
+            },
+        };
+        if gaps.is_empty() {
+            return Ok(());
         }
         let column = Entry {
             kind: COLUMN,
@@ -393,12 +481,30 @@ impl Shared {
             column: key.2,
             ..Entry::default()
         };
-        let lost = gaps.iter().find(|g| g.may_hold(&self.schema, &column));
+        let pack = missing_pack.map(|number| Entry {
+            kind: PACK,
+            table: 0,
+            column: number,
+            ..column
+        });
+        let places = [Some(column), pack];
+        let may_hold = |gap: &&Gap| {
+            let places = places.iter().flatten();
+            places.into_iter().any(|e| gap.may_hold(&self.schema, e))
+        };
+        let lost = gaps.iter().find(may_hold);
         match lost.map(|gap| &gap.damage) {
             Some(damage) => Err(self.bytes.damaged(damage.reason.clone(), damage.offset)),
-            None => Ok(None),
+            None => Ok(()),
         }
     }
+}
+
+/// The last of sorted chunks that has a kind and a place.
+fn find(entries: &[Entry], kind: u8, key: Key) -> Option<&Entry> {
+    let end = entries.partition_point(|e| place(e) <= (kind, key));
+    let last = &entries[end.checked_sub(1)?];
+    (place(last) == (kind, key)).then_some(last)
 }
 
 fn place(entry: &Entry) -> (u8, Key) {
@@ -463,12 +569,12 @@ impl GroupSource {
         if let Some(known) = shared.kept.ints(key) {
             return Ok(Some(known));
         }
-        let Some(entry) = shared.column(key)? else {
+        let Some(stored) = shared.column(key)? else {
             return Ok(None);
         };
         let read = || {
-            let decode = |data: &[u8]| self.decode(table, entry, data, depth);
-            self.read((table, column), entry, decode)
+            let decode = |data: &[u8]| self.decode(table, &stored.entry, data, depth);
+            self.read((table, column), &stored, decode)
         };
         shared.kept.ints_or(key, depth, read).map(Some)
     }
@@ -482,26 +588,27 @@ impl GroupSource {
         if let Some(known) = known {
             return Ok(Some(known.some(rows)));
         }
-        let Some(entry) = self.shared.column(key)? else {
+        let Some(stored) = self.shared.column(key)? else {
             return Ok(None);
         };
-        if REWRITTEN.contains(&entry.coding) {
+        let entry = &stored.entry;
+        if codec::is_rewritten(entry.coding) {
             let all = self.column(table, column, 0)?;
             return Ok(all.map(|all| all.some(rows)));
         }
         let (coding, all) = (entry.coding, entry.rows as usize);
         let decode = |data: &[u8]| codec::decode_rows(coding, data, all, rows);
-        self.read((table, column), entry, decode).map(Some)
+        self.read((table, column), &stored, decode).map(Some)
     }
 
     /// Reads a column that the file has; errors tell where it is.
     fn read(
         &self,
         (table, column): (usize, usize),
-        entry: &Entry,
+        stored: &Stored,
         decode: impl FnOnce(&[u8]) -> Result<Vec<i64>>,
     ) -> Result<Column> {
-        let shared = &self.shared;
+        let (shared, entry) = (&self.shared, &stored.entry);
         let at = |mut error: Error| {
             error
                 .path
@@ -510,7 +617,7 @@ impl GroupSource {
             error
         };
         self.check_rows(entry).map_err(at)?;
-        let values = decode(&shared.bytes.data(entry)?).map_err(at)?;
+        let values = decode(&shared.data(stored)?).map_err(at)?;
         let def = &shared.schema.tables[table].columns[column];
         match def.are_sensible(&values) {
             true => Ok(Column(Arc::new(values))),
@@ -521,13 +628,14 @@ impl GroupSource {
     /// Data and rows of a column in one of some codings, with the coding before
     /// it.
     fn coded(&self, table: usize, column: usize, codings: &[u8]) -> Option<(Vec<u8>, usize)> {
-        let entry = self.shared.column(self.key(table, column)?).ok()??;
+        let stored = self.shared.column(self.key(table, column)?).ok()??;
+        let entry = &stored.entry;
         if !codings.contains(&entry.coding) {
             return None;
         }
         self.check_rows(entry).ok()?;
         let mut data = vec![entry.coding];
-        data.extend(self.shared.bytes.data(entry).ok()?);
+        data.extend(self.shared.data(&stored).ok()?);
         Some((data, entry.rows as usize))
     }
 
@@ -541,16 +649,17 @@ impl GroupSource {
         {
             return Ok(Some(known.clone()));
         }
-        let Some(entry) = shared.column(key)? else {
+        let Some(stored) = shared.column(key)? else {
             return Ok(None);
         };
+        let entry = &stored.entry;
         if entry.coding != codec::STRINGS {
             return Ok(None);
         }
         let read = || {
             let at = |error: Error| error.at(shared.bytes.path()).offset(entry.offset);
             self.check_rows(entry).map_err(at)?;
-            let data = shared.bytes.data(entry)?;
+            let data = shared.data(&stored)?;
             let strings = codec::decode_strings(&data, entry.plain_bytes, entry.rows as usize);
             let strings: Strings = strings.map_err(at)?;
             Ok(BytesColumn(Arc::new(strings)))
@@ -586,7 +695,7 @@ impl GroupSource {
 
     fn decode(&self, table: usize, entry: &Entry, data: &[u8], depth: u8) -> Result<Vec<i64>> {
         let rows = entry.rows as usize;
-        if !REWRITTEN.contains(&entry.coding) {
+        if !codec::is_rewritten(entry.coding) {
             return codec::decode_values(entry.coding, data, rows);
         }
         let broken = || Error::damaged("column that is rewritten against nothing");
@@ -676,7 +785,7 @@ impl Source for GroupSource {
 
     fn bounds(&self, table: usize, column: usize) -> Option<(i64, i64)> {
         let entry = self.shared.column(self.key(table, column)?).ok()?;
-        let bounds = entry.map_or((0, 0), |entry| (entry.min, entry.max));
+        let bounds = entry.map_or((0, 0), |stored| (stored.entry.min, stored.entry.max));
         (bounds != (i64::MIN, i64::MAX)).then_some(bounds)
     }
 
@@ -693,5 +802,6 @@ impl Source for GroupSource {
         let released = cache.ints.extract_if(|key, _| key.0 == group);
         released.for_each(|(_, column)| codec::recycle(column));
         cache.strings.retain(|key, _| key.0 != group);
+        cache.packs.retain(|key, _| key.0 != group);
     }
 }

@@ -1,9 +1,10 @@
-//! What the tapes of a process share: columns that were decoded, bounded by
-//! their bytes, and open files, bounded by their number. Several who ask for a
-//! column wait for one who decodes it.
+//! What the tapes of a process share: columns that were decoded and packs of
+//! small ones, bounded by their bytes, and open files, bounded by their number.
+//! Several who ask for a column wait for one who decodes it.
 
 use crate::error::Result;
 use crate::open_files::{FILES, OpenFiles};
+use crate::packs::Pack;
 use crate::table::{BytesColumn, Column};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -30,13 +31,21 @@ struct Columns {
 /// Group, table, column.
 pub(crate) type Key = (u32, u8, u8);
 
-/// Number of an open file, and a key in it.
-type Place = (u64, Key);
+/// Number of an open file, what is kept of it, and which.
+type Place = (u64, Kind, Key);
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Kind {
+    Column,
+    /// Its number stands for the column.
+    Pack,
+}
 
 #[derive(Clone)]
 enum Decoded {
     Ints(Column),
     Strings(BytesColumn),
+    Pack(Arc<Pack>),
 }
 
 #[derive(Clone)]
@@ -49,6 +58,7 @@ impl Weighter<Place, Decoded> for Weight {
             Decoded::Strings(column) => {
                 column.0.ends.capacity() * size_of::<usize>() + column.0.data.capacity()
             }
+            Decoded::Pack(pack) => pack.bytes(),
         };
         // What its place takes.
         bytes as u64 + 128
@@ -108,7 +118,7 @@ pub(crate) struct OfFile {
 
 impl OfFile {
     pub(crate) fn ints(&self, key: Key) -> Option<Column> {
-        match self.columns.decoded.get(&(self.file, key)) {
+        match self.columns.decoded.get(&(self.file, Kind::Column, key)) {
             Some(Decoded::Ints(column)) => Some(column),
             _ => None,
         }
@@ -124,17 +134,17 @@ impl OfFile {
         let found = self
             .columns
             .decoded
-            .get_or_insert_with(&(self.file, key), decode)?;
+            .get_or_insert_with(&(self.file, Kind::Column, key), decode)?;
         match found {
             Decoded::Ints(column) => Ok(column),
-            Decoded::Strings(_) => Ok(Column::default()),
+            _ => Ok(Column::default()),
         }
     }
 
     /// Keeps a column that another one is decoded with. Nobody waits for it:
     /// two that are stored against each other would wait for ever.
     pub(crate) fn keep_ints(&self, key: Key, column: &Column) {
-        let place = (self.file, key);
+        let place = (self.file, Kind::Column, key);
         self.columns
             .decoded
             .insert(place, Decoded::Ints(column.clone()));
@@ -150,10 +160,24 @@ impl OfFile {
         let found = self
             .columns
             .decoded
-            .get_or_insert_with(&(self.file, key), decode)?;
+            .get_or_insert_with(&(self.file, Kind::Column, key), decode)?;
         match found {
             Decoded::Strings(column) => Ok(column),
-            Decoded::Ints(_) => Ok(BytesColumn::default()),
+            _ => Ok(BytesColumn::default()),
+        }
+    }
+
+    /// A pack of a group by number, as [`OfFile::ints_or`].
+    pub(crate) fn pack_or(
+        &self,
+        key: (u32, u8),
+        read: impl FnOnce() -> Result<Arc<Pack>>,
+    ) -> Result<Arc<Pack>> {
+        let place = (self.file, Kind::Pack, (key.0, 0, key.1));
+        let read = || read().map(Decoded::Pack);
+        match self.columns.decoded.get_or_insert_with(&place, read)? {
+            Decoded::Pack(pack) => Ok(pack),
+            _ => Ok(Arc::default()),
         }
     }
 }

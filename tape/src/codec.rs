@@ -4,6 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::frame::u32_at;
+use crate::numbers;
 use crate::pages;
 use crate::table::{Column, Strings};
 use pco::errors::PcoError;
@@ -29,7 +30,9 @@ pub const SPANS: u8 = 6;
 pub const STEPS: u8 = 7;
 /// pco in pages of which each can be read alone.
 pub const PAGES: u8 = 8;
-/// Strings in a zstd frame.
+/// Numbers of as many bytes as they need.
+pub const NUMBERS: u8 = 9;
+/// Strings, outside of packs in a zstd frame.
 pub const STRINGS: u8 = 16;
 
 const ZSTD_LEVEL: i32 = 9;
@@ -68,6 +71,11 @@ pub(crate) fn encode_paged(out: &mut Vec<u8>, values: &[i64]) -> Result<()> {
     }
     out.push(PAGES);
     pages::encode(out, values, LEVEL)
+}
+
+/// Is a column stored against others?
+pub(crate) fn is_rewritten(coding: u8) -> bool {
+    matches!(coding, STARTS | GAPS | OFFSET)
 }
 
 fn encode_at(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<()> {
@@ -174,6 +182,7 @@ fn decode_flat(coding: u8, data: &[u8], rows: usize) -> Result<Vec<i64>> {
             Ok(values)
         }
         PCO => decode_pco(data, rows),
+        NUMBERS => numbers::decode(data, rows),
         other => Err(Error::damaged(format!("column of coding {other}"))),
     }
 }
@@ -331,9 +340,8 @@ fn keep_buffer(values: Vec<i64>) {
     });
 }
 
-/// Strings: u32 lengths, then the bytes, in one zstd frame. Returns the data
-/// and its size before compression.
-pub(crate) fn encode_strings(strings: &Strings) -> Result<(Vec<u8>, u32)> {
+/// Strings: u32 lengths, then the bytes, before compression.
+pub(crate) fn encode_strings(strings: &Strings) -> Vec<u8> {
     let mut plain = Vec::with_capacity(strings.ends.len() * 4 + strings.data.len());
     let mut begin = 0;
     for &end in &strings.ends {
@@ -341,7 +349,7 @@ pub(crate) fn encode_strings(strings: &Strings) -> Result<(Vec<u8>, u32)> {
         begin = end;
     }
     plain.extend_from_slice(&strings.data);
-    compress(&plain)
+    plain
 }
 
 /// zstd; returns the data and its size before compression.
@@ -392,9 +400,12 @@ fn decompress_small(packed: &[u8], plain_bytes: usize) -> std::io::Result<Vec<u8
     })
 }
 
-/// The inverse of [`encode_strings`].
-pub(crate) fn decode_strings(packed: &[u8], plain_bytes: u32, rows: usize) -> Result<Strings> {
-    let plain = decompress(packed, plain_bytes)?;
+/// The inverse of [`encode_strings`]; strings of a pack say 0 `plain_bytes`.
+pub(crate) fn decode_strings(data: &[u8], plain_bytes: u32, rows: usize) -> Result<Strings> {
+    let plain = match plain_bytes {
+        0 => data.to_vec(),
+        _ => decompress(data, plain_bytes)?,
+    };
     let short = || broken("strings");
     let (lengths, data) = rows
         .checked_mul(4)

@@ -3,14 +3,15 @@
 
 use crate::block::{
     CHUNK_BYTES, CHUNK_MAGIC, COLUMN, ENTRY_BYTES, Entry, FOOTER, GROUP, GROUP_BYTES, GroupInfo,
-    HEAD_BYTES, HEAD_MAGIC, INDEX, MAX_ROWS, SCHEMA, TAIL_BYTES, TAIL_MAGIC, VERSION, schema_crc,
-    schema_frame,
+    HEAD_BYTES, HEAD_MAGIC, INDEX, MAX_ROWS, PACK, SCHEMA, TAIL_BYTES, TAIL_MAGIC, VERSION,
+    schema_crc, schema_frame,
 };
 use crate::codec;
 use crate::error::{Error, Kind, Result};
 use crate::frame::{Frame, crc32c, u32_at, u64_at};
 use crate::hello;
 use crate::log::{IDENTITY_BYTES, LogDamage, parse_identity};
+use crate::packs::{PACK_BYTES, Pack};
 use crate::part::Identity;
 use crate::schema::{FAR_MS, Schema};
 use crate::storage::{ReadFile, read_all};
@@ -79,6 +80,7 @@ fn order(schema: &Schema, chunk: &Entry) -> Option<(u32, usize, usize)> {
     let column = table.and_then(|t| schema.tables[t].index_of_id(chunk.column));
     match (chunk.kind, table, column) {
         (SCHEMA, ..) => None,
+        (PACK, ..) => Some((group, usize::MAX - 1, usize::from(chunk.column))),
         (COLUMN, Some(table), Some(column)) => Some((group, table, column)),
         _ => Some(last),
     }
@@ -198,6 +200,17 @@ impl Bytes {
     pub(crate) fn index(&self, entry: &Entry) -> Result<Vec<Entry>> {
         let plain = self.plain(entry, &self.data(entry)?)?;
         parse_entries(&plain).ok_or_else(|| self.damaged("index that is not valid", entry.offset))
+    }
+
+    /// The small columns that stand in a chunk.
+    pub(crate) fn pack(&self, entry: &Entry) -> Result<Pack> {
+        let broken = || self.damaged("pack that is not valid", entry.offset);
+        if entry.plain_bytes > PACK_BYTES {
+            return Err(broken());
+        }
+        let plain = codec::decompress(&self.data(entry)?, entry.plain_bytes);
+        let plain = plain.map_err(|_| broken())?;
+        Pack::parse(plain, entry).ok_or_else(broken)
     }
 
     /// Data in zstd that says of each chunk no more than an entry.
@@ -328,7 +341,14 @@ impl Footer {
         let shared = self.groups.iter().find(|g| g.0 == 0);
         match shared {
             Some((_, group)) => group.rows.clone(),
-            None => dictionary_rows(&self.entries, bytes.length),
+            None => {
+                let packs = self.entries.iter().filter(|e| e.kind == PACK);
+                let packs = packs.filter(|e| e.group == 0);
+                let packs: Vec<Pack> = packs.filter_map(|e| bytes.pack(e).ok()).collect();
+                let packed = packs.iter().flat_map(Pack::columns).map(|c| c.0);
+                let own = self.entries.iter().copied();
+                dictionary_rows(own.chain(packed), bytes.length)
+            }
         }
     }
 
@@ -370,9 +390,9 @@ fn most_rows(bytes: u64) -> u64 {
 }
 
 /// Rows of the dictionaries by what their columns say.
-fn dictionary_rows(entries: &[Entry], bytes: u64) -> Vec<(u8, u32)> {
+fn dictionary_rows(entries: impl Iterator<Item = Entry>, bytes: u64) -> Vec<(u8, u32)> {
     let most = most_rows(bytes);
-    let shared = entries.iter().filter(|e| e.kind == COLUMN && e.group == 0);
+    let shared = entries.filter(|e| e.kind == COLUMN && e.group == 0);
     let shared = shared.filter(|e| u64::from(e.rows) <= most);
     let mut rows: Vec<(u8, u32)> = shared.map(|e| (e.table, e.rows)).collect();
     rows.sort_unstable();

@@ -13,6 +13,7 @@ use crate::ingest::Ingest;
 use crate::log::{LogHeader, Scan, Stretch, read_log};
 use crate::memory::MemoryStorage;
 use crate::merge::{MergeJob, merge};
+use crate::packs::Pack;
 use crate::part::Identity;
 use crate::pipe::FrameBuffer;
 use crate::query::{self, Field, QueryResult, Sink, Spec, Value};
@@ -324,6 +325,43 @@ fn fuzz_footer() {
         mend: keep,
     };
     fuzz.run(|footer| read_file(&add_footer(file[..at].to_vec(), footer, 0), &catalog));
+}
+
+#[test]
+fn fuzz_pack() {
+    let file = sealed().remove(0);
+    let block = |file: &[u8]| {
+        let storage = MemoryStorage::new();
+        storage.put(TAPE, file);
+        let file = storage.open(TAPE).unwrap();
+        BlockFile::open_whole(file, Path::new(TAPE), &mut Schemas::default()).unwrap()
+    };
+    let packs = block(&file).packs();
+    assert!(packs.len() >= 4);
+    let seeds = packs
+        .iter()
+        .map(|entry| plain(&file, entry.offset as usize));
+    let fuzz = Fuzz {
+        name: "pack",
+        seeds: seeds.collect(),
+        words: &[],
+        mend: keep,
+    };
+    fuzz.run(|bytes| {
+        let Some(pack) = Pack::parse(bytes.to_vec(), &packs[0]) else {
+            return "no pack".into();
+        };
+        let mut outcome = String::new();
+        for (entry, data) in pack.columns().take(9) {
+            let rows = entry.rows.min(1 << 12) as usize;
+            let error = match entry.coding {
+                codec::STRINGS => codec::decode_strings(data, 0, rows).err(),
+                _ => codec::decode_values(entry.coding, data, rows).err(),
+            };
+            outcome.push_str(&error.map_or_else(String::new, |e| e.message));
+        }
+        outcome
+    });
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn copy(
             }
             _ => {
                 let (entry, data) = shift.column(part.unwrap_or(any), entry, data)?;
-                writer.chunk(entry, &data)?;
+                writer.stored(entry, &data)?;
             }
         }
     }

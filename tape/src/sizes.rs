@@ -1,8 +1,12 @@
 //! What the bytes of history files are for: each is counted once, so the sum is
 //! the length of the files.
 
-use crate::block::{CHUNK_BYTES, COLUMN, FOOTER, GROUP, HEAD_BYTES, INDEX, SCHEMA, TAIL_BYTES};
+use crate::block::Entry;
+use crate::block::{
+    CHUNK_BYTES, COLUMN, FOOTER, GROUP, HEAD_BYTES, INDEX, PACK, SCHEMA, TAIL_BYTES,
+};
 use crate::block_read::{BlockFile, Schemas};
+use crate::codec;
 use crate::directory::Kind;
 use crate::error::{Error, Result};
 use crate::footer::Chunks;
@@ -10,6 +14,7 @@ use crate::frame::{CRC_BYTES, Frame, HEADER_BYTES, HELLO};
 use crate::hello;
 use crate::inspect::open_history_file;
 use crate::log::{FRAMES_AT, LogHeader, Scan, Stretch};
+use crate::packs::{PACK_BYTES, Pack};
 use crate::schema::Schema;
 use crate::storage::read_all;
 use std::collections::BTreeMap;
@@ -104,6 +109,24 @@ impl Sizes {
         self.count(Use::Framing("section heads"), left);
     }
 
+    /// The bytes of a pack in zstd, shared out by the bytes before.
+    fn add_pack(&mut self, pack: &Pack, bytes: usize, schema: &Schema) {
+        let columns = || pack.columns().map(|(_, data)| data.len());
+        let plain = pack.directory_bytes + columns().sum::<usize>();
+        let (mut before, mut counted) = (0, 0);
+        let mut share = |own: usize| {
+            before += own;
+            let share = bytes * before / plain.max(1) - counted;
+            counted += share;
+            share
+        };
+        self.count(Use::Framing("heads of packs"), share(pack.directory_bytes));
+        for (entry, data) in pack.columns() {
+            let used = column_use(schema, entry.table, entry.column);
+            self.count(used, share(data.len()));
+        }
+    }
+
     fn add_sealed(&mut self, all: &[u8], schema: &Schema) {
         let mut chunks = Chunks::new(all);
         let mut end = HEAD_BYTES.min(all.len());
@@ -115,11 +138,15 @@ impl Sizes {
                 SCHEMA => Use::Framing("schema"),
                 GROUP => Use::Framing("groups"),
                 COLUMN => column_use(schema, entry.table, entry.column),
+                PACK => Use::Framing("packs"),
                 FOOTER => Use::Framing("footer"),
                 INDEX => Use::Framing("index"),
                 _ => Use::Framing("of a later version"),
             };
-            self.count(used, data.len());
+            match unpacked(&entry, data) {
+                Some(pack) => self.add_pack(&pack, data.len(), schema),
+                None => self.count(used, data.len()),
+            }
             self.count(Use::Framing("chunk heads"), CHUNK_BYTES + CRC_BYTES);
             end = begin + entry.chunk_bytes() as usize;
         }
@@ -129,6 +156,15 @@ impl Sizes {
             false => self.count(Use::Unreadable("damaged"), rest),
         }
     }
+}
+
+/// The pack that a chunk is, if it is a valid one.
+fn unpacked(entry: &Entry, data: &[u8]) -> Option<Pack> {
+    if entry.kind != PACK || entry.plain_bytes > PACK_BYTES {
+        return None;
+    }
+    let plain = codec::decompress(data, entry.plain_bytes).ok()?;
+    Pack::parse(plain, entry)
 }
 
 fn column_use(schema: &Schema, table: u8, column: u8) -> Use {
@@ -208,25 +244,33 @@ mod tests {
     }
 
     #[test]
-    fn a_column_has_the_bytes_of_its_chunk() {
+    fn a_column_has_the_bytes_of_its_chunk_or_its_share_of_a_pack() {
         let directory = directory("columns");
         fs::write(directory.join("0000000001.open"), log()).unwrap();
         seal_log(&OsStorage::new(&directory), 1, u64::MAX).unwrap();
         let path = directory.join("0000000001.tape");
-        let found = of(&path);
+        let found = of(&path).uses;
         let file = OsStorage::new(&directory).open("0000000001.tape").unwrap();
         let block = BlockFile::open_whole(file, &path, &mut Schemas::default()).unwrap();
-        let mut expected = BTreeMap::new();
+        let mut own = BTreeMap::new();
         for chunk in block.chunks() {
             let (entry, data) = chunk.unwrap();
-            if entry.kind == COLUMN {
-                let used = column_use(&block.schema(), entry.table, entry.column);
-                *expected.entry(used).or_insert(0) += data.len() as u64;
+            let used = column_use(&block.schema(), entry.table, entry.column);
+            if is_of_runs(&used) {
+                *own.entry(used).or_insert(0) += data.len() as u64;
             }
         }
-        let columns = found.uses.into_iter();
-        let columns = columns.filter(|(used, _)| matches!(used, Use::Column { .. }));
-        assert_eq!(columns.collect::<BTreeMap<_, _>>(), expected);
+        let mut packed = found.clone();
+        packed.retain(|used, _| matches!(used, Use::Column { .. }) && !is_of_runs(used));
+        let in_packs = packed.values().sum::<u64>() + found[&Use::Framing("heads of packs")];
+        let packs = block.packs().into_iter().map(|e| u64::from(e.data_bytes));
+        assert_eq!(in_packs, packs.sum::<u64>());
+        let of_runs = found.into_iter().filter(|(used, _)| is_of_runs(used));
+        assert_eq!(of_runs.collect::<BTreeMap<_, _>>(), own);
         fs::remove_dir_all(&directory).unwrap();
+    }
+
+    fn is_of_runs(used: &Use) -> bool {
+        matches!(used, Use::Column { table, .. } if table == "run")
     }
 }

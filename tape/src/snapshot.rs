@@ -1,7 +1,7 @@
 //! What questions are asked of: the history of a directory at one moment, as
 //! parts of every node in order of ticks, and what is damaged.
 
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::log::LogDamage;
 use crate::part::{Part, PartInfo, RoleColumn, role_columns};
 use crate::schema::Schema;
@@ -41,6 +41,8 @@ pub struct Damage {
     pub until_ms: Option<i64>,
     /// What is wrong.
     pub reason: String,
+    /// Nothing is wrong: a later version of the program wrote the file.
+    pub of_later_version: bool,
 }
 
 /// The history of a directory at one moment. It does not change: what is
@@ -282,6 +284,7 @@ impl Damage {
             since_ms: found.since_ms,
             until_ms: found.until_ms,
             reason: found.reason.clone(),
+            of_later_version: false,
         }
     }
 
@@ -294,6 +297,7 @@ impl Damage {
             since_ms: None,
             until_ms: None,
             reason: error.message.clone(),
+            of_later_version: error.kind == Kind::Version,
         }
     }
 
@@ -310,6 +314,7 @@ impl Damage {
             since_ms: Some(info.min_ms),
             until_ms: Some(info.max_ms),
             reason: error.message.clone(),
+            of_later_version: false,
         }
     }
 }

@@ -179,6 +179,23 @@ impl Damage {
     }
 }
 
+/// What an answer says of files that only a later program can read.
+pub fn of_later_version(store: &Store) -> Option<QueryError> {
+    let later = store.damage().iter().filter(|d| d.of_later_version);
+    let files: Vec<String> = later
+        .map(|d| format!("\"{}\": {}.", d.file.display(), d.reason))
+        .collect();
+    let message = match files.len() {
+        0 => return None,
+        1 => "a history file of a later version of tacho was not read".to_string(),
+        n => format!("{n} history files of a later version of tacho were not read"),
+    };
+    let told = listed(files.into_iter().map(|file| format!("File {file}")));
+    let detail = format!("{told} This time counts as unobserved.");
+    let warning = QueryError::new("0A000", message).detail(detail);
+    Some(warning.hint("Update the tacho program to the version that wrote them."))
+}
+
 fn warning(message: String, detail: String) -> QueryError {
     QueryError::new(DATA_CORRUPTED, message)
         .detail(detail)

@@ -99,6 +99,7 @@ pub fn run(
     spec.damage
         .warnings()
         .into_iter()
+        .chain(damage::of_later_version(store))
         .chain(notice)
         .for_each(|notice| rows.sink.notice(notice));
     Ok(())
