@@ -3,7 +3,7 @@
 //! then, and kept.
 
 use crate::block::{COLUMN, Entry, FrameRange, GroupInfo, MAX_ROWS, PACK, at_ticks};
-use crate::cache::{Key, OfFile};
+use crate::cache::{Kept, Key};
 use crate::codec::{self, Span, Stretch};
 use crate::error::{Error, Kind, Result};
 use crate::footer::{Bytes, Footer, Gap, damage_of, index_entry};
@@ -15,10 +15,9 @@ use crate::schema::{ColumnType, RUN, Schema};
 use crate::storage::ReadFile;
 use crate::table::{BytesColumn, Column, Strings};
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 pub use crate::footer::Schemas;
 
@@ -67,100 +66,10 @@ struct Index {
     gaps: Vec<Gap>,
 }
 
-/// Where decoded columns are kept.
-pub(crate) enum Kept {
-    /// With the file until they are released: who reads once decodes each
-    /// column into the memory of one it is done with.
-    Own(Mutex<Cache>),
-    /// With those of other files, as long as there is room.
-    Shared(OfFile),
-}
-
-impl Default for Kept {
-    fn default() -> Self {
-        Kept::Own(Mutex::default())
-    }
-}
-
-#[derive(Default)]
-pub(crate) struct Cache {
-    ints: HashMap<Key, Column>,
-    strings: HashMap<Key, BytesColumn>,
-    /// By group and number.
-    packs: HashMap<(u32, u8), Arc<Pack>>,
-}
-
 /// A column that the file has: in a chunk of its own, or in a pack.
 struct Stored {
     entry: Entry,
     pack: Option<(Arc<Pack>, Range<usize>)>,
-}
-
-fn locked(cache: &Mutex<Cache>) -> MutexGuard<'_, Cache> {
-    cache.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Kept {
-    fn ints(&self, key: Key) -> Option<Column> {
-        match self {
-            Kept::Own(cache) => locked(cache).ints.get(&key).cloned(),
-            Kept::Shared(columns) => columns.ints(key),
-        }
-    }
-
-    /// A column of numbers that is not kept yet; `depth` tells that another one
-    /// is decoded with it.
-    fn ints_or(
-        &self,
-        key: Key,
-        depth: u8,
-        read: impl FnOnce() -> Result<Column>,
-    ) -> Result<Column> {
-        match self {
-            Kept::Shared(columns) if depth == 0 => columns.ints_or(key, read),
-            Kept::Shared(columns) => {
-                let column = read()?;
-                columns.keep_ints(key, &column);
-                Ok(column)
-            }
-            Kept::Own(cache) => {
-                let column = read()?;
-                locked(cache).ints.insert(key, column.clone());
-                Ok(column)
-            }
-        }
-    }
-
-    /// A pack of a group by number.
-    fn pack_or(
-        &self,
-        key: (u32, u8),
-        read: impl FnOnce() -> Result<Arc<Pack>>,
-    ) -> Result<Arc<Pack>> {
-        match self {
-            Kept::Shared(columns) => columns.pack_or(key, read),
-            Kept::Own(cache) => {
-                let pack = read()?;
-                locked(cache).packs.insert(key, pack.clone());
-                Ok(pack)
-            }
-        }
-    }
-
-    fn strings_or(
-        &self,
-        key: Key,
-        read: impl FnOnce() -> Result<BytesColumn>,
-    ) -> Result<BytesColumn> {
-        match self {
-            Kept::Shared(columns) => columns.strings_or(key, read),
-            Kept::Own(cache) => {
-                let column = read()?;
-                locked(cache).strings.insert(key, column.clone());
-                Ok(column)
-            }
-        }
-    }
 }
 
 impl BlockFile {
@@ -441,10 +350,8 @@ impl Shared {
 
     /// A pack of a group by number, kept when it was read.
     fn pack(&self, key: (u32, u8)) -> Result<Option<Arc<Pack>>> {
-        if let Kept::Own(cache) = &self.kept
-            && let Some(known) = locked(cache).packs.get(&key)
-        {
-            return Ok(Some(known.clone()));
+        if let Some(known) = self.kept.pack(key) {
+            return Ok(Some(known));
         }
         let Some(entry) = self.chunk(PACK, (key.0, 0, key.1))? else {
             return Ok(None);
@@ -644,10 +551,8 @@ impl GroupSource {
             return Ok(None);
         };
         let shared = &self.shared;
-        if let Kept::Own(cache) = &shared.kept
-            && let Some(known) = locked(cache).strings.get(&key)
-        {
-            return Ok(Some(known.clone()));
+        if let Some(known) = shared.kept.strings(key) {
+            return Ok(Some(known));
         }
         let Some(stored) = shared.column(key)? else {
             return Ok(None);
@@ -794,14 +699,7 @@ impl Source for GroupSource {
     }
 
     fn release(&self, shared: bool) {
-        let Kept::Own(cache) = &self.shared.kept else {
-            return;
-        };
         let group = if shared { 0 } else { self.group().0 };
-        let mut cache = locked(cache);
-        let released = cache.ints.extract_if(|key, _| key.0 == group);
-        released.for_each(|(_, column)| codec::recycle(column));
-        cache.strings.retain(|key, _| key.0 != group);
-        cache.packs.retain(|key, _| key.0 != group);
+        self.shared.kept.release(group);
     }
 }

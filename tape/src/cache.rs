@@ -2,14 +2,16 @@
 //! small ones, bounded by their bytes, and open files, bounded by their number.
 //! Several who ask for a column wait for one who decodes it.
 
+use crate::codec;
 use crate::error::Result;
 use crate::open_files::{FILES, OpenFiles};
 use crate::packs::Pack;
 use crate::table::{BytesColumn, Column};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of columns unless told otherwise.
 const BYTES: u64 = 256 << 20;
@@ -179,5 +181,124 @@ impl OfFile {
             Decoded::Pack(pack) => Ok(pack),
             _ => Ok(Arc::default()),
         }
+    }
+}
+
+/// Where decoded columns are kept.
+pub(crate) enum Kept {
+    /// With the file until they are released: who reads once decodes each
+    /// column into the memory of one it is done with.
+    Own(Mutex<OfOne>),
+    /// With those of other files, as long as there is room.
+    Shared(OfFile),
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Kept::Own(Mutex::default())
+    }
+}
+
+/// What is kept with one file.
+#[derive(Default)]
+pub(crate) struct OfOne {
+    ints: HashMap<Key, Column>,
+    strings: HashMap<Key, BytesColumn>,
+    /// By group and number.
+    packs: HashMap<(u32, u8), Arc<Pack>>,
+}
+
+fn locked(cache: &Mutex<OfOne>) -> MutexGuard<'_, OfOne> {
+    cache.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Kept {
+    pub(crate) fn ints(&self, key: Key) -> Option<Column> {
+        match self {
+            Kept::Own(cache) => locked(cache).ints.get(&key).cloned(),
+            Kept::Shared(columns) => columns.ints(key),
+        }
+    }
+
+    /// A column of numbers that is not kept yet; `depth` tells that another one
+    /// is decoded with it.
+    pub(crate) fn ints_or(
+        &self,
+        key: Key,
+        depth: u8,
+        read: impl FnOnce() -> Result<Column>,
+    ) -> Result<Column> {
+        match self {
+            Kept::Shared(columns) if depth == 0 => columns.ints_or(key, read),
+            Kept::Shared(columns) => {
+                let column = read()?;
+                columns.keep_ints(key, &column);
+                Ok(column)
+            }
+            Kept::Own(cache) => {
+                let column = read()?;
+                locked(cache).ints.insert(key, column.clone());
+                Ok(column)
+            }
+        }
+    }
+
+    /// Strings that are kept, where nobody else decodes them meanwhile.
+    pub(crate) fn strings(&self, key: Key) -> Option<BytesColumn> {
+        match self {
+            Kept::Own(cache) => locked(cache).strings.get(&key).cloned(),
+            Kept::Shared(_) => None,
+        }
+    }
+
+    /// A pack that is kept, by group and number, as [`Kept::strings`].
+    pub(crate) fn pack(&self, key: (u32, u8)) -> Option<Arc<Pack>> {
+        match self {
+            Kept::Own(cache) => locked(cache).packs.get(&key).cloned(),
+            Kept::Shared(_) => None,
+        }
+    }
+
+    /// A pack of a group by number.
+    pub(crate) fn pack_or(
+        &self,
+        key: (u32, u8),
+        read: impl FnOnce() -> Result<Arc<Pack>>,
+    ) -> Result<Arc<Pack>> {
+        match self {
+            Kept::Shared(columns) => columns.pack_or(key, read),
+            Kept::Own(cache) => {
+                let pack = read()?;
+                locked(cache).packs.insert(key, pack.clone());
+                Ok(pack)
+            }
+        }
+    }
+
+    pub(crate) fn strings_or(
+        &self,
+        key: Key,
+        read: impl FnOnce() -> Result<BytesColumn>,
+    ) -> Result<BytesColumn> {
+        match self {
+            Kept::Shared(columns) => columns.strings_or(key, read),
+            Kept::Own(cache) => {
+                let column = read()?;
+                locked(cache).strings.insert(key, column.clone());
+                Ok(column)
+            }
+        }
+    }
+
+    /// Forgets what is kept of a group with the file alone.
+    pub(crate) fn release(&self, group: u32) {
+        let Kept::Own(cache) = self else {
+            return;
+        };
+        let mut cache = locked(cache);
+        let released = cache.ints.extract_if(|key, _| key.0 == group);
+        released.for_each(|(_, column)| codec::recycle(column));
+        cache.strings.retain(|key, _| key.0 != group);
+        cache.packs.retain(|key, _| key.0 != group);
     }
 }

@@ -2,8 +2,8 @@
 //! is damaged.
 
 use crate::background::supervised;
-use crate::block_read::{BlockFile, Kept, Schemas};
-use crate::cache::Shared;
+use crate::block_read::{BlockFile, Schemas};
+use crate::cache::{Kept, Shared};
 use crate::directory::{self, Kind, Listed, Numbers};
 use crate::error::{self, Error, Result};
 use crate::footer::{Bytes, Footer};
