@@ -162,4 +162,4 @@ clean: ## remove what was built
 	@if command -v cargo >/dev/null; then cd $(top) && cargo clean --quiet; \
 	else rm -rf $(dir $(patsubst %/,%,$(dir $(PROGRAM)))); fi
 	$(EXTENSION_MAKE) clean
-	rm -f extension/.built-for
+	rm -rf extension/.built-for $(top)/page/dist $(top)/page/node_modules

@@ -4,7 +4,7 @@
 # What packagers and installers ask of the Makefiles (pg_buildext, dh --with
 # pgxs, pgxn): "all", "install" into DESTDIR, "installcheck", "clean" without
 # cargo, and a build in another directory that leaves the sources alone. On a
-# copy, with a stand-in for cargo. The last line counts: "15.20: N passed, N failed".
+# copy, with stand-ins for cargo and npm. The last line counts: "15.20: N passed, N failed".
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -31,7 +31,7 @@ holds() {
 installed() { (cd "$1" && find . -type f | sort); }
 
 mkdir "$scratch/source" "$scratch/bin" "$scratch/elsewhere"
-git ls-files --cached --others --exclude-standard Makefile Cargo.toml Cargo.lock extension catalog tools |
+git ls-files --cached --others --exclude-standard Makefile Cargo.toml Cargo.lock extension catalog page tools |
 	tar -cf - -T - | tar -C "$scratch/source" -xf -
 # cargo build: a program; cargo clean: none
 cat >"$scratch/bin/cargo" <<-'END'
@@ -41,7 +41,16 @@ cat >"$scratch/bin/cargo" <<-'END'
 	clean) rm -rf target ;;
 	esac
 END
-chmod 755 "$scratch/bin/cargo"
+# npm ci: packages; npm run build: a page
+cat >"$scratch/bin/npm" <<-'END'
+	#!/bin/sh
+	case $1 in
+	ci) mkdir -p node_modules && touch node_modules/.package-lock.json ;;
+	run) mkdir -p dist && touch dist/index.html ;;
+	esac
+END
+printf '#!/bin/sh\necho v18.0.0\n' >"$scratch/bin/node"
+chmod 755 "$scratch/bin"/*
 PATH=$scratch/bin:$PATH
 
 make=(make -s PG_CONFIG="$config" with_llvm=no)
@@ -50,8 +59,9 @@ holds "all" "${in_source[@]}" all
 holds "install" "${in_source[@]}" install DESTDIR="$scratch/plain"
 holds "the program is installed" test -x "$scratch/plain$("$config" --bindir)/tacho"
 holds "the library is installed" test -e "$scratch/plain$("$config" --pkglibdir)/tacho.so"
+holds "there is a page" test -e "$scratch/source/page/dist/index.html"
 holds "clean" "${in_source[@]}" clean
-holds "clean leaves nothing" test -z "$(find "$scratch/source" -name '*.o' -o -name '*.so' -o -name target)"
+holds "clean leaves nothing" test -z "$(find "$scratch/source" -name '*.o' -o -name '*.so' -o -name target -o -name node_modules -o -name dist)"
 
 # as pg_buildext calls it; the sources may not be writable
 elsewhere=("${make[@]}" -C "$scratch/elsewhere" -f "$scratch/source/Makefile" VPATH="$scratch/source" USE_PGXS=1)
