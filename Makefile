@@ -97,7 +97,7 @@ test-sql: ## run the tests of the SQL edition alone
 	@sql/test/run.sh
 
 test-page: ## types and logic of the page (Node 18 or later)
-	@cd page && npm ci --loglevel=error && npm run --silent check && npm test --silent
+	@cd page && npm install --no-save --loglevel=error && npm run --silent check && npm test --silent
 
 test: ## run all tests for the PostgreSQL that PG_CONFIG names
 	@tools/prereq.sh test

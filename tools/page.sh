@@ -20,6 +20,7 @@ if [ -e dist/index.html ] &&
 	exit 0
 fi
 if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
-	npm ci --omit=dev --loglevel=error >&2 || without "its packages could not be fetched"
+	# "npm ci" would insist on packages of all platforms, which not every registry has
+	npm install --no-save --omit=dev --loglevel=error >&2 || without "its packages could not be fetched"
 fi
 npm run --silent build -- --logLevel warn >&2

@@ -41,11 +41,11 @@ cat >"$scratch/bin/cargo" <<-'END'
 	clean) rm -rf target ;;
 	esac
 END
-# npm ci: packages; npm run build: a page
+# npm install: packages; npm run build: a page
 cat >"$scratch/bin/npm" <<-'END'
 	#!/bin/sh
 	case $1 in
-	ci) mkdir -p node_modules && touch node_modules/.package-lock.json ;;
+	install) mkdir -p node_modules && touch node_modules/.package-lock.json ;;
 	run) mkdir -p dist && touch dist/index.html ;;
 	esac
 END

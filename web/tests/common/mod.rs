@@ -67,9 +67,14 @@ pub fn command(tape: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// What the program says that does not start.
+/// What the program says that does not start. It takes any port where none is
+/// named: others use its own.
 pub fn refused(tape: &Path, args: &[&str]) -> Output {
-    command(tape, args).output().unwrap()
+    let mut command = command(tape, args);
+    if !args.contains(&"--listen") {
+        command.args(["--listen", "127.0.0.1:0"]);
+    }
+    command.output().unwrap()
 }
 
 pub struct Server {
