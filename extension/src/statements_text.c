@@ -136,6 +136,7 @@ text_store(const StatementKey *owner, const char *text, int length)
 	StatementsShared *shared = statements_memory.shared;
 	uint32		wanted = chunks_of(length);
 	uint32		first = 0;
+	int			account;
 
 	if (pg_atomic_add_fetch_u32(&shared->chunks_used, wanted) > text_chunks_limit())
 	{
@@ -161,8 +162,9 @@ text_store(const StatementKey *owner, const char *text, int length)
 		statements_memory.next_chunk[chunk - 1] = first;
 		first = chunk;
 	}
-	statements_memory.text_account[first - 1] = account_of(owner);
-	account_add(account_of(owner), wanted);
+	account = account_of(owner);
+	statements_memory.text_account[first - 1] = account;
+	account_add(account, wanted);
 	return first;
 }
 

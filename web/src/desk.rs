@@ -169,7 +169,8 @@ fn failed() -> QueryError {
     QueryError::new("XX000", "the question ended without an answer")
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// What a panicked thread has left is as good as before.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -3,11 +3,12 @@
 //! last of them. Whoever reads too slowly is sent away, and goes on behind the
 //! last event it has when it comes back.
 
+use crate::desk::lock;
 use crate::follower::{Follower, SECOND, event, ticks};
 use crate::rows::Rows;
 use axum::body::Bytes;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tacho_source::Source;
 use tacho_tape::query::json::{Object, quote};
 use tacho_tape::query::{QueryError, QueryResult};
@@ -33,10 +34,6 @@ pub struct Listener {
     pub before: Bytes,
     /// Those that come; the end means that the reader was too slow.
     pub events: Receiver<Bytes>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Live {

@@ -2,9 +2,10 @@
 //! starts; each scrape adds the ticks between the last one it has counted and
 //! the last one that is whole, so no tick counts twice and none is missed.
 
+use crate::desk::lock;
 use crate::rows::Rows;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tacho_source::{Source, State, time};
 use tacho_tape::query::QueryResult;
 
@@ -61,7 +62,7 @@ impl Scraper {
     pub async fn scrape(&self) -> Vec<Tally> {
         let (source, tallies) = (Arc::clone(&self.source), Arc::clone(&self.tallies));
         let scraped = tokio::task::spawn_blocking(move || {
-            let mut tallies = tallies.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tallies = lock(&tallies);
             let servers = source.servers();
             tallies.retain(|name, _| servers.iter().any(|server| server.name == *name));
             for server in servers {
