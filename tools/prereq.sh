@@ -7,7 +7,7 @@
 #
 #   extension   C compiler, make, PostgreSQL 15 or later with its headers
 #   sql         and pg_cron, where apt has it
-#   build       extension, and Rust, as new as Cargo.toml asks for
+#   build       extension, Rust, as new as Cargo.toml asks for, and libpq
 #   test        build, sql, and what the TAP tests need
 #   lint        and shellcheck
 #   matrix      and what provides the other majors
@@ -75,10 +75,9 @@ look_for_cron() { # where the server is the distribution's
 }
 
 look() {
-	packages=() rust=
+	local found; packages=() rust=
 	have gcc || have cc || packages+=(gcc libc6-dev)
 	have make || packages+=(make)
-	local found
 	found=$(major)
 	if [ -z "$found" ]; then
 		[ "${PG_CONFIG:-pg_config}" = pg_config ] ||
@@ -91,6 +90,7 @@ look() {
 	fi
 	case $level in sql | test | matrix) look_for_cron ;; esac
 	[[ $level != extension && $level != sql ]] || return 0
+	[ -e "$(pg_config --includedir 2>/dev/null)/libpq-fe.h" ] || packages+=(libpq-dev)
 	if ! have cargo || ! at_least "$wanted" "$(rustc --version 2>/dev/null | cut -d' ' -f2)"; then
 		choose_rust
 	elif [ "$level" = lint ] && ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then

@@ -3,8 +3,8 @@
 //! can be forgotten; beyond the budget, or where the system refuses memory, the
 //! program says so and ends with exit code 1. Without a budget it only counts.
 //!
-//! This is the only `unsafe` code of the program: it hands every request to
-//! the allocator of the system as it came.
+//! It is `unsafe` code, and hands every request to the allocator of the system
+//! as it came.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};

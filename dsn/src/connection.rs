@@ -1,0 +1,286 @@
+//! A connection that does nothing without a deadline.
+
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::password;
+use crate::sys::{Handle, Kind, Outcome};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt;
+use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether somebody cancelled.
+const LOOK: Duration = Duration::from_millis(50);
+/// A connection over which nothing comes is asked for after this time, so often,
+/// at this interval, unless its options say otherwise.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(20);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVE_COUNT: u32 = 3;
+/// What was sent and not acknowledged for so long ends the connection.
+const USER_TIMEOUT_MS: u32 = 30_000;
+
+/// Until when something may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit<'a> {
+    deadline: Instant,
+    given: Duration,
+    cancel: &'a AtomicBool,
+}
+
+impl<'a> Limit<'a> {
+    /// So long from now on; less when `cancel` is set.
+    pub fn within(given: Duration, cancel: &'a AtomicBool) -> Limit<'a> {
+        Limit {
+            deadline: Instant::now() + given,
+            given,
+            cancel,
+        }
+    }
+
+    /// How long to wait before this is to be called again.
+    fn wait(&self) -> Result<Duration> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(Error::new("57014", "cancelled"));
+        }
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(self.is_over());
+        }
+        Ok(left.min(LOOK))
+    }
+
+    fn is_over(&self) -> Error {
+        let ms = self.given.as_millis();
+        Error::new("57014", format!("the server did not answer within {ms} ms"))
+    }
+}
+
+/// A connection. Once it is lost, or was not in time, every question fails with
+/// `08003`: open another one.
+pub struct Connection {
+    handle: Option<Handle>,
+    host: String,
+}
+
+impl Connection {
+    /// Connects, with fresh names and a fresh password.
+    ///
+    /// # Errors
+    /// `08001` when the server cannot be reached or does not let us in, `38000`
+    /// when there is no password, `57014` when it took too long.
+    pub fn open(options: &Options, limit: Limit<'_>) -> Result<Connection> {
+        let left = limit.deadline.saturating_duration_since(Instant::now());
+        let command = options.password_command.as_deref();
+        let password = command
+            .map(|command| password::of_command(command, left))
+            .transpose()?;
+        let parameters = options.parameters(password.as_deref())?;
+        // A thread, since neither looking up names nor libpq's own waiting for
+        // host after host can be ended; one that is given up ends by itself.
+        let (give, take) = channel();
+        let thread = std::thread::Builder::new().name("connect".to_string());
+        let thread = thread.spawn(move || {
+            let _ = give.send(Handle::connect(&parameters));
+        });
+        thread.map_err(|e| Error::new("08001", format!("could not start a thread: {e}")))?;
+        let handle = loop {
+            match take.recv_timeout(limit.wait()?) {
+                Ok(handle) => break handle,
+                Err(RecvTimeoutError::Timeout) => (),
+                Err(RecvTimeoutError::Disconnected) => break None,
+            }
+        };
+        let handle = handle.ok_or_else(|| Error::new("53200", "out of memory"))?;
+        if !handle.is_connected() {
+            return Err(Error::new("08001", "could not connect").detail(handle.message()));
+        }
+        keep_alive(&handle);
+        let host = place(&handle);
+        Ok(Connection {
+            handle: Some(handle),
+            host,
+        })
+    }
+
+    /// Asks in the simple protocol; statements are separated by semicolons and
+    /// are one transaction. One answer for each that returns rows.
+    ///
+    /// # Errors
+    /// The server's, after which the connection can be used; `08006` when the
+    /// connection is lost, and `57014` of ours when time is up, which end it.
+    pub fn query(&mut self, sql: &str, limit: Limit<'_>) -> Result<Vec<Answer>> {
+        let sql =
+            CString::new(sql).map_err(|_| Error::new("22021", "query contains a zero byte"))?;
+        let Some(handle) = &mut self.handle else {
+            return Err(Error::new("08003", "there is no connection"));
+        };
+        match ask(handle, &sql, limit) {
+            Ok(result) => result,
+            Err(error) => {
+                self.handle = None;
+                Err(error)
+            }
+        }
+    }
+
+    /// It can be asked, as far as is known.
+    pub fn is_open(&self) -> bool {
+        self.handle.as_ref().is_some_and(Handle::is_connected)
+    }
+
+    /// Version as a number, 150004 for 15.4; 0 when the connection is lost.
+    pub fn server_version(&self) -> u32 {
+        let version = self.handle.as_ref().map_or(0, Handle::server_version);
+        u32::try_from(version).unwrap_or(0)
+    }
+
+    /// What the server said its process is; a pooler says something else.
+    pub fn backend_pid(&self) -> i32 {
+        self.handle.as_ref().map_or(0, Handle::backend_pid)
+    }
+
+    /// A parameter that the server has reported, such as `server_encoding`.
+    pub fn parameter(&self, name: &str) -> Option<String> {
+        self.handle.as_ref()?.parameter(&CString::new(name).ok()?)
+    }
+
+    /// Host and port that were connected to.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+}
+
+/// A question and its answers. The outer error ends the connection.
+fn ask(handle: &mut Handle, sql: &CString, limit: Limit<'_>) -> Result<Result<Vec<Answer>>> {
+    if !handle.send(sql) {
+        return Err(lost(handle));
+    }
+    while handle.flush().ok_or_else(|| lost(handle))? {
+        wait(handle, PollFlags::IN | PollFlags::OUT, limit)?;
+    }
+    let mut answers = Vec::new();
+    let mut failed = None;
+    loop {
+        while handle.is_busy() {
+            wait(handle, PollFlags::IN, limit)?;
+        }
+        let Some(outcome) = handle.result() else {
+            return Ok(failed.map_or(Ok(answers), Err));
+        };
+        match outcome.kind() {
+            Kind::Rows => answers.push(Answer(outcome)),
+            Kind::Done => (),
+            Kind::Failed if !handle.is_connected() => return Err(lost(handle)),
+            Kind::Failed => failed = failed.or(Some(error_of(&outcome))),
+            Kind::Other => return Err(Error::new("0A000", "COPY is not supported here")),
+        }
+    }
+}
+
+/// Waits for the socket and takes what has come.
+fn wait(handle: &mut Handle, events: PollFlags, limit: Limit<'_>) -> Result<()> {
+    let wait = limit.wait()?;
+    let Some(socket) = handle.socket() else {
+        return Err(lost(handle));
+    };
+    let timeout = Timespec {
+        tv_sec: 0,
+        tv_nsec: i64::from(wait.subsec_nanos()),
+    };
+    let ready = poll(&mut [PollFd::new(&socket, events)], Some(&timeout));
+    match ready {
+        Ok(0) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(Error::new(
+            "08006",
+            format!("could not wait for the server: {error}"),
+        )),
+        Ok(_) if handle.consume() => Ok(()),
+        Ok(_) => Err(lost(handle)),
+    }
+}
+
+fn lost(handle: &Handle) -> Error {
+    Error::new("08006", "the connection was lost").detail(handle.message())
+}
+
+fn error_of(outcome: &Outcome) -> Error {
+    let message = outcome.field(b'M').unwrap_or_else(|| outcome.message());
+    let code = outcome.field(b'C').unwrap_or_else(|| "XX000".to_string());
+    let mut error = Error::new(&code, message);
+    error.detail = outcome.field(b'D');
+    error.hint = outcome.field(b'H');
+    error
+}
+
+/// Sees to it that a connection whose other side is gone ends, in ways that its
+/// options do not speak of. A socket that is not TCP refuses all of them.
+fn keep_alive(handle: &Handle) {
+    let settings = handle.settings();
+    let is_given = |keyword: &str| {
+        let value = settings.iter().find(|s| s.keyword == keyword);
+        value.is_some_and(|s| s.value.as_deref().is_some_and(|v| !v.is_empty()))
+    };
+    let Some(socket) = handle.socket() else {
+        return;
+    };
+    if !is_given("keepalives_idle") {
+        let _ = sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE);
+    }
+    if !is_given("keepalives_interval") {
+        let _ = sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL);
+    }
+    if !is_given("keepalives_count") {
+        let _ = sockopt::set_tcp_keepcnt(socket, KEEPALIVE_COUNT);
+    }
+    if !is_given("tcp_user_timeout") {
+        let _ = sockopt::set_tcp_user_timeout(socket, USER_TIMEOUT_MS);
+    }
+}
+
+/// Host and port, for messages and for who compares.
+fn place(handle: &Handle) -> String {
+    let (host, port) = handle.place();
+    format!("{}:{}", host.unwrap_or_default(), port.unwrap_or_default())
+}
+
+/// Rows of a statement.
+pub struct Answer(Outcome);
+
+impl Answer {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.0.rows()
+    }
+
+    /// Number of columns.
+    pub fn columns(&self) -> usize {
+        self.0.columns()
+    }
+
+    /// Name of a column, from 0.
+    pub fn column_name(&self, column: usize) -> Option<String> {
+        self.0.column_name(column)
+    }
+
+    /// Index of a column.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        (0..self.columns()).find(|&c| self.column_name(c).as_deref() == Some(name))
+    }
+
+    /// A value as the server prints it; `None` for null.
+    pub fn bytes(&self, row: usize, column: usize) -> Option<&[u8]> {
+        self.0.value(row, column)
+    }
+
+    /// A value that is text of ASCII or UTF-8; `None` for null and other bytes.
+    pub fn text(&self, row: usize, column: usize) -> Option<&str> {
+        std::str::from_utf8(self.bytes(row, column)?).ok()
+    }
+
+    /// A number; `None` for null and what is none.
+    pub fn number<T: std::str::FromStr>(&self, row: usize, column: usize) -> Option<T> {
+        self.text(row, column)?.parse().ok()
+    }
+}

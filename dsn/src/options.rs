@@ -1,0 +1,193 @@
+//! Where to connect to, and how.
+
+use crate::error::{Error, Result};
+use crate::sys::{self, Setting};
+use std::ffi::CString;
+
+/// Seconds to wait for a host, unless the connection string, the environment
+/// or a service says otherwise.
+const CONNECT_TIMEOUT_S: &str = "10";
+
+/// Where to connect to, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    conninfo: String,
+    application: String,
+    settings: Vec<Setting>,
+    /// Encoding of what is read, whatever the connection string says.
+    pub client_encoding: Option<String>,
+    /// Prints the password, run anew at each connection.
+    pub password_command: Option<String>,
+}
+
+impl Options {
+    /// What an argument of a command says: keywords, a URI, or the name of a
+    /// database, as psql takes them. `application` is the session's name unless
+    /// the string or `PGAPPNAME` gives another.
+    ///
+    /// # Errors
+    /// libpq does not understand it, or it has a password: every user of a host
+    /// can read the arguments of its processes.
+    pub fn from_argument(conninfo: &str, application: &str) -> Result<Options> {
+        let settings = read(conninfo)?;
+        let secret = settings.iter().find(|s| s.secret && s.value.is_some());
+        if let Some(secret) = secret {
+            let what = format!("connection string contains \"{}\"", secret.keyword);
+            return Err(Error::new("22023", what)
+                .detail("Every user of this host can read the arguments of its processes.")
+                .hint("Put it into a password file (~/.pgpass), a service file or PGPASSWORD, or give --password-command."));
+        }
+        Options::with(conninfo, application, settings)
+    }
+
+    /// The same from a place that others cannot read: a password is taken.
+    ///
+    /// # Errors
+    /// libpq does not understand it.
+    pub fn from_file(conninfo: &str, application: &str) -> Result<Options> {
+        Options::with(conninfo, application, read(conninfo)?)
+    }
+
+    fn with(conninfo: &str, application: &str, settings: Vec<Setting>) -> Result<Options> {
+        Ok(Options {
+            conninfo: conninfo.to_string(),
+            application: application.to_string(),
+            settings,
+            client_encoding: None,
+            password_command: None,
+        })
+    }
+
+    fn given(&self, keyword: &str) -> Option<&str> {
+        let found = self.settings.iter().find(|s| s.keyword == keyword);
+        found.and_then(|s| s.value.as_deref())
+    }
+
+    /// The server in words without secrets, for messages: what the string says
+    /// of service, host, port and database.
+    pub fn describe(&self) -> String {
+        let words = ["service", "host", "hostaddr", "port", "dbname"];
+        let said = words
+            .iter()
+            .filter_map(|w| Some(format!("{w}={}", self.given(w)?)));
+        match said.collect::<Vec<_>>().join(" ") {
+            empty if empty.is_empty() => "the default server".to_string(),
+            said => said,
+        }
+    }
+
+    /// What libpq is given; what comes later counts.
+    pub(crate) fn parameters(&self, password: Option<&str>) -> Result<Vec<(CString, CString)>> {
+        let mut parameters = vec![("fallback_application_name", self.application.as_str())];
+        if !self.has_connect_timeout() {
+            parameters.push(("connect_timeout", CONNECT_TIMEOUT_S));
+        }
+        parameters.push(("dbname", &self.conninfo));
+        parameters.extend(
+            self.client_encoding
+                .iter()
+                .map(|e| ("client_encoding", e.as_str())),
+        );
+        parameters.extend(password.map(|password| ("password", password)));
+        let parameters = parameters
+            .into_iter()
+            .map(|(keyword, value)| Ok((c_string(keyword)?, c_string(value)?)));
+        parameters.collect()
+    }
+
+    /// A parameter beats a service, so none is given where one may have it.
+    fn has_connect_timeout(&self) -> bool {
+        let names = ["connect_timeout", "service"];
+        let in_environment = |s: &Setting| names.contains(&s.keyword.as_str()) && s.value.is_some();
+        names.iter().any(|name| self.given(name).is_some())
+            || sys::defaults().iter().any(in_environment)
+    }
+}
+
+fn c_string(text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| Error::new("22023", "connection options contain a zero byte"))
+}
+
+/// As psql: what is neither a URI nor keywords names a database.
+fn read(conninfo: &str) -> Result<Vec<Setting>> {
+    let is_uri = ["postgresql://", "postgres://"]
+        .iter()
+        .any(|p| conninfo.starts_with(p));
+    if !is_uri && !conninfo.contains('=') {
+        return Ok(vec![Setting {
+            keyword: "dbname".to_string(),
+            value: Some(conninfo.to_string()).filter(|name| !name.is_empty()),
+            secret: false,
+        }]);
+    }
+    let settings = sys::parse(&c_string(conninfo)?);
+    settings.map_err(|e| Error::new("22023", "invalid connection string").detail(e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(conninfo: &str) -> Error {
+        Options::from_argument(conninfo, "test").unwrap_err()
+    }
+
+    #[test]
+    fn a_password_in_an_argument_is_refused_in_any_form() {
+        let uri = "postgresql://joe:s3cret@db/app";
+        for conninfo in [
+            "host=db password=s3cret",
+            uri,
+            "postgres://db/?password=s3cret",
+        ] {
+            let error = refused(conninfo);
+            assert_eq!(error.message, "connection string contains \"password\"");
+            assert_eq!(error.code, "22023");
+            assert!(error.hint.clone().unwrap().contains("--password-command"));
+            assert!(!format!("{error:?}").contains("s3cret"), "{error:?}");
+        }
+        let error = refused("host=db sslpassword=x");
+        assert_eq!(error.message, "connection string contains \"sslpassword\"");
+        let options = Options::from_file(uri, "test").unwrap();
+        assert_eq!(options.describe(), "host=db dbname=app");
+    }
+
+    #[test]
+    fn what_libpq_does_not_understand_is_said() {
+        let error = refused("host=db nonsense=1");
+        assert_eq!(error.message, "invalid connection string");
+        let detail = error.detail.unwrap();
+        assert_eq!(detail, "invalid connection option \"nonsense\"");
+    }
+
+    #[test]
+    fn a_word_alone_is_a_database_and_the_password_comes_last() {
+        let options = Options::from_argument("app", "tacho record").unwrap();
+        assert_eq!(options.describe(), "dbname=app");
+        let parameters = options.parameters(Some("secret")).unwrap();
+        let said: Vec<_> = parameters
+            .iter()
+            .map(|p| (p.0.to_str().unwrap(), p.1.to_str().unwrap()))
+            .collect();
+        assert_eq!(
+            said.first(),
+            Some(&("fallback_application_name", "tacho record"))
+        );
+        assert_eq!(said.last(), Some(&("password", "secret")));
+        assert!(said.contains(&("dbname", "app")));
+    }
+
+    #[test]
+    fn a_time_to_connect_is_given_where_nobody_else_may_have_said_one() {
+        let has = |conninfo: &str| {
+            let options = Options::from_argument(conninfo, "test").unwrap();
+            let parameters = options.parameters(None).unwrap();
+            parameters
+                .iter()
+                .any(|p| p.0.to_bytes() == b"connect_timeout")
+        };
+        assert!(has("host=db"));
+        assert!(!has("host=db connect_timeout=3"));
+        assert!(!has("service=db"));
+    }
+}
