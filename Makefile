@@ -96,8 +96,10 @@ test-sql: ## run the tests of the SQL edition alone
 	@tools/prereq.sh sql
 	@sql/test/run.sh
 
-test-page: ## types and logic of the page (Node 18 or later)
-	@cd page && npm install --no-save --loglevel=error && npm run --silent check && npm test --silent
+test-page: ## types and logic of the page, and the page in a browser (Node 18 or later)
+	@tools/prereq.sh page
+	@$(MAKE) program
+	@tools/test-page.sh
 
 test: ## run all tests for the PostgreSQL that PG_CONFIG names
 	@tools/prereq.sh test

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: tools/prereq.sh [-n] extension|sql|build|test|lint|matrix
+# usage: tools/prereq.sh [-n] extension|sql|page|build|test|lint|matrix
 #
 # Looks whether this system has what a make target needs, and installs what is
 # missing from its Debian or Ubuntu packages, as root or with sudo, saying what;
@@ -7,6 +7,7 @@
 #
 #   extension   C compiler, make, PostgreSQL 15 or later with its headers
 #   sql         and pg_cron, where apt has it
+#   page        Node and npm, and the browser of the page's tests
 #   build       extension, Rust, as new as Cargo.toml asks for, and libpq
 #   test        build, sql, and what the TAP tests need
 #   lint        and shellcheck
@@ -22,12 +23,12 @@ dry=0
 if [ "${1:-}" = -n ]; then dry=1; shift; fi
 level=${1:-}
 case $level in
-extension | sql | build | test | lint | matrix) ;;
+extension | sql | page | build | test | lint | matrix) ;;
 *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
 esac
 repo=$(cd "$(dirname "$0")/.." && pwd)
 PATH=$PATH:$HOME/.cargo/bin
-packages=() rust=
+packages=() rust=''
 
 major() { # the major of the configured PostgreSQL, nothing if it is unusable
 	local config=${PG_CONFIG:-pg_config} version
@@ -37,6 +38,10 @@ major() { # the major of the configured PostgreSQL, nothing if it is unusable
 	[ -e "$("$config" --pgxs)" ] || return 0
 	version=${version#PostgreSQL }
 	echo "${version%%[^0-9]*}"
+}
+
+want() { # COMMAND:PACKAGE...
+	local pair; for pair; do have "${pair%:*}" || packages+=("${pair#*:}"); done
 }
 
 at_least() { # VERSION CANDIDATE
@@ -76,8 +81,9 @@ look_for_cron() { # where the server is the distribution's
 
 look() {
 	local found; packages=() rust=
+	[ "$level" != page ] || { want node:nodejs npm:npm chromium:chromium; return 0; }
 	have gcc || have cc || packages+=(gcc libc6-dev)
-	have make || packages+=(make)
+	want make:make
 	found=$(major)
 	if [ -z "$found" ]; then
 		[ "${PG_CONFIG:-pg_config}" = pg_config ] ||
@@ -96,16 +102,9 @@ look() {
 	elif [ "$level" = lint ] && ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
 		choose_rust
 	fi
-	case $level in test | lint | matrix)
-		perl -MIPC::Run -e 1 2>/dev/null || packages+=(libipc-run-perl) ;;
-	esac
-	[ "$level" != lint ] || have shellcheck || packages+=(shellcheck)
-	if [ "$level" = matrix ]; then
-		have debootstrap || packages+=(debootstrap)
-		have pip3 || packages+=(python3-pip)
-		have unzip || packages+=(unzip)
-		have unshare || packages+=(util-linux)
-	fi
+	[[ $level = build ]] || perl -MIPC::Run -e 1 2>/dev/null || packages+=(libipc-run-perl)
+	[ "$level" != lint ] || want shellcheck:shellcheck
+	[ "$level" != matrix ] || want debootstrap:debootstrap pip3:python3-pip unzip:unzip unshare:util-linux
 }
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }

@@ -1,0 +1,110 @@
+// Everything that is shown is in the address; back and forward undo.
+
+import type { Page } from '@playwright/test'
+import { at } from './tape'
+import { TABS, WHOLE, expect, open, settled, test, view } from './web'
+
+const shown = async (page: Page) => {
+  await settled(page)
+  // what lies under the pointer is no part of the address
+  return (await page.locator('main').innerText()).replaceAll(/\s+/g, ' ')
+}
+const given = (page: Page) => new URL(page.url()).searchParams
+
+test('an address without anything leads to the last hour of the first server that has a history', async ({ page }) => {
+  await page.goto('?')
+  await settled(page)
+  expect(given(page).get('server')).toBe('damaged')
+  expect(given(page).get('since')).toBe(at(0))
+  await expect(page.getByRole('button', { name: 'Live' })).toHaveAttribute('aria-pressed', 'false')
+})
+
+for (const tab of TABS) {
+  test(`a copied address of ${tab} shows the same to somebody else`, async ({ page, context }) => {
+    await open(page, 'shop', { tab, application: 'web', by: 'wait_event', tz: 'local' })
+    await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+    await page.getByRole('button', { name: 'Copy link' }).click()
+    await expect(page.getByRole('button', { name: 'Copied' })).toBeVisible()
+    const copied = await page.evaluate(() => navigator.clipboard.readText())
+    expect(copied).toBe(page.url())
+    const other = await context.newPage()
+    await other.goto(copied)
+    expect(await shown(other)).toBe(await shown(page))
+  })
+}
+
+test('back and forward undo and do again', async ({ page }) => {
+  await page.goto(view('shop'))
+  const steps: (() => Promise<unknown>)[] = [
+    () => page.getByRole('tab', { name: 'Waits' }).click(),
+    () => page.getByRole('tabpanel').getByRole('button', { name: 'Lock:tuple' }).click(),
+    () => page.keyboard.press('+'),
+    () => page.keyboard.press('ArrowRight'),
+    () => page.getByLabel('Time zone').selectOption('local'),
+  ]
+  const seen = [{ url: page.url(), text: await shown(page) }]
+  for (const step of steps) {
+    await step()
+    await expect(page).not.toHaveURL(seen.at(-1)!.url)
+    seen.push({ url: page.url(), text: await shown(page) })
+  }
+  for (const { url, text } of seen.slice(0, -1).reverse()) {
+    await page.goBack()
+    await expect(page).toHaveURL(url)
+    expect(await shown(page)).toBe(text)
+  }
+  for (const { url, text } of seen.slice(1)) {
+    await page.goForward()
+    await expect(page).toHaveURL(url)
+    expect(await shown(page)).toBe(text)
+  }
+})
+
+test('a drag over the load is a window, its steps are no history', async ({ page }) => {
+  await open(page, 'shop')
+  const chart = page.getByRole('img', { name: /^Load by/ }).locator('.u-over')
+  const box = (await chart.boundingBox())!
+  const x = (share: number) => box.x + share * box.width
+  await page.mouse.move(x(0.25), box.y + 50)
+  await page.mouse.down()
+  await page.mouse.move(x(0.4), box.y + 60, { steps: 5 })
+  await page.mouse.move(x(0.5), box.y + 60, { steps: 5 })
+  await page.mouse.up()
+  await expect(page).not.toHaveURL(new RegExp(`since=${WHOLE.since}`))
+  const [since, until] = ['since', 'until'].map((name) => Date.parse(given(page).get(name)!))
+  expect(Math.abs(since! - Date.parse(at(150)))).toBeLessThan(3000)
+  expect(Math.abs(until! - Date.parse(at(300)))).toBeLessThan(3000)
+  await page.goBack()
+  await expect(page).toHaveURL(new RegExp(`since=${WHOLE.since}`))
+})
+
+test('the brush of the overview is dragged with one step back', async ({ page }) => {
+  await open(page, 'shop', { since: at(60), until: at(120) })
+  const box = (await page.locator('.brush').boundingBox())!
+  const y = box.y + box.height / 2
+  await page.mouse.move(box.x + box.width / 2, y)
+  await page.mouse.down()
+  await page.mouse.move(box.x + box.width / 2 + 100, y, { steps: 8 })
+  await page.mouse.up()
+  const [since, until] = ['since', 'until'].map((name) => Date.parse(given(page).get(name)!))
+  expect(until! - since!).toBe(60_000)
+  expect(since).toBeGreaterThan(Date.parse(at(80)))
+  await page.goBack()
+  await expect(page).toHaveURL(new RegExp(`since=${at(60)}`))
+})
+
+test('what is clicked becomes a filter, with Alt one that leaves it out', async ({ page }) => {
+  await open(page, 'shop', { tab: 'waits' })
+  const panel = page.getByRole('tabpanel')
+  await panel.getByRole('button', { name: 'IO:DataFileRead' }).click()
+  await expect(page).toHaveURL(/wait_event=IO:DataFileRead/)
+  await settled(page)
+  await expect(panel.locator('tbody tr')).toHaveCount(1)
+  await page.getByRole('button', { name: 'Remove the filter of wait event' }).click()
+  await settled(page)
+  await panel.getByRole('button', { name: 'IO:DataFileRead' }).click({ modifiers: ['Alt'] })
+  await expect(page).toHaveURL(/wait_event=%21IO:DataFileRead/)
+  await settled(page)
+  await expect(panel.getByRole('button', { name: 'IO:DataFileRead' })).toHaveCount(0)
+  await expect(panel.getByRole('button', { name: 'Lock:tuple' })).toHaveCount(1)
+})

@@ -1,0 +1,245 @@
+// Each figure on the page is the one that the command line prints for the
+// question that the panel says it asked.
+
+import { type Locator, type Page } from '@playwright/test'
+import { execFileSync } from 'node:child_process'
+import { dirname } from 'node:path'
+import { program } from './tape'
+import { expect, open, settled, test } from './web'
+
+type Row = Record<string, string | number | boolean | null>
+interface Answer {
+  line: string
+  rows: Row[]
+}
+
+/** What the questions of a panel answer on the command line, by function. */
+async function answers(panel: Locator): Promise<Answer[]> {
+  const details = panel.locator('details', { hasText: 'Which question was this?' })
+  const lines = (await details.locator('dd code').allTextContents()).filter((line) => line.startsWith('tacho '))
+  expect(lines.length).toBeGreaterThan(0)
+  return lines.map((line) => {
+    const environment = { ...process.env, TZ: 'UTC', PATH: `${dirname(program('tacho'))}:${process.env.PATH}` }
+    const said = execFileSync('bash', ['-c', `${line} --json --tape "$1"`, 'bash', `${process.env.TACHO_TAPES}/shop`], {
+      encoding: 'utf8',
+      env: environment,
+      maxBuffer: 1 << 28,
+    })
+    return { line, rows: JSON.parse(said) as Row[] }
+  })
+}
+const first = (all: Answer[], start: string): Row[] => {
+  const found = all.find(({ line }) => line.startsWith(`tacho ${start}`))
+  if (!found) throw new Error(`no question begins with ${start}`)
+  return found.rows
+}
+
+const UNITS: Record<string, number> = {
+  ...{ 'µs': 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, d: 86400 },
+  ...{ B: 1, kB: 1024, MB: 1024 ** 2, GB: 1024 ** 3, k: 1e3, M: 1e6, '%': 1, '/s': 1, '': 1 },
+}
+
+/** A figure as it is shown is a value, in seconds and bytes, rounded. */
+function same(shown: string | null, value: unknown, what: string) {
+  const text = (shown ?? '').trim()
+  if (value === null) return expect(text, what).toMatch(/^(–|)$/)
+  const found = /^(<?)([\d,]+(?:\.(\d+))?)\s*(\D*)$/.exec(text)
+  expect(found, `${what}: ${text}`).not.toBeNull()
+  const [, below, digits, decimals = '', unit = ''] = found!
+  const scale = UNITS[unit.trim()]
+  expect(scale, `${what}: unit of ${text}`).toBeDefined()
+  const [number, own] = [Number(digits!.replaceAll(',', '')), Number(value) / scale!]
+  if (below) return expect(own, what).toBeLessThan(number)
+  expect(Math.abs(number - own), `${what}: ${text} is ${own}`).toBeLessThanOrEqual(0.5000001 * 10 ** -decimals.length)
+}
+
+const cells = async (table: Locator): Promise<string[][]> =>
+  table.locator('tbody tr').evaluateAll((rows) => rows.map((row) => [...row.children].map((one) => one.textContent!.trim())))
+const panel = (page: Page) => page.getByRole('tabpanel')
+const at = (text: unknown) => Date.parse(String(text))
+
+test('the story has the load, the CPUs and the largest wait', async ({ page }) => {
+  await open(page, 'shop', { tab: 'waits' })
+  const [story, all] = [(await page.locator('.story').innerText()).replaceAll(/\s+/g, ' '), await answers(panel(page))]
+  const waits = first(all, 'top wait_event ')
+  const load = waits.reduce((sum, row) => sum + Number(row.avg_aas), 0)
+  const said = /^([\d.]+) active sessions on average, on (\d+) CPUs; (\d+) at most\. ([\d.]+ %) of it is (\S+): .*Observed: ([\d.]+ %)/.exec(story)
+  expect(said, story).not.toBeNull()
+  same(said![1]!, load, 'load')
+  expect(Number(said![2])).toBe(waits[0]!.vcpus)
+  same(said![4]!, waits[0]!.pct, 'share')
+  expect(said![5]).toBe(waits[0]!.key)
+  same(said![6]!, waits[0]!.coverage_pct, 'coverage')
+})
+
+test('the load has each step of each class, its peak and coverage', async ({ page }) => {
+  await open(page, 'shop')
+  const load = page.getByRole('region', { name: /^Load/ })
+  await load.getByText('As a table').click()
+  const all = await answers(load)
+  const [cut, whole] = [all[0]!.rows, all[1]!.rows]
+  const names = (await load.locator('thead th').allTextContents()).slice(1, -3)
+  const shown = (await cells(load)).slice(1)
+  expect(shown.length).toBe(whole.length)
+  shown.forEach((row, i) => {
+    const { bucket_start, avg_aas, peak_sessions, coverage_pct } = whole[i]!
+    names.forEach((name, k) => {
+      const own = cut.find((one) => one.bucket_start === bucket_start && one.key === name)
+      same(row[k + 1]!, avg_aas === null ? null : (own?.avg_aas ?? 0), `${name} at ${String(bucket_start)}`)
+    })
+    same(row.at(-3)!, avg_aas, `load at ${String(bucket_start)}`)
+    same(row.at(-2)!, peak_sessions, 'peak')
+    same(row.at(-1)!, coverage_pct, 'coverage')
+  })
+})
+
+test('queries have load, share, calls, mean and p95', async ({ page }) => {
+  await open(page, 'shop')
+  const all = await answers(panel(page))
+  const [load, cost] = [first(all, 'top query_id '), first(all, 'statements-history ')]
+  const shown = await cells(panel(page).locator('table.queries'))
+  const ids = [...new Set(load.filter((row) => Number(row.avg_aas) > 0).map((row) => row.key))]
+  expect(shown.length).toBe(ids.length)
+  shown.forEach((row, i) => {
+    const own = load.filter((one) => one.key === ids[i])
+    const sum = (name: string) => own.reduce((total, one) => total + Number(one[name] ?? 0), 0)
+    same(row[0]!, sum('avg_aas'), 'load')
+    same(row[1]!, sum('pct'), 'share')
+    const statement = cost.find((one) => one.query_id === ids[i])!
+    same(row[4]!, statement.calls_per_second, 'calls')
+    same(row[5]!, Number(statement.mean_exec_time) / 1000, 'mean')
+    same(row[6]!, Number(statement.p95_exec_time) / 1000, 'p95')
+  })
+})
+
+test('a query has what its statistics say', async ({ page }) => {
+  await open(page, 'shop', { query_id: '4' })
+  const section = page.getByRole('region', { name: 'This query' })
+  const own = first(await answers(section), 'statements-history ')[0]!
+  const shown = Object.fromEntries(
+    await section.locator('dl div').evaluateAll((all) => all.map((one) => [one.querySelector('dt')?.textContent, one.querySelector('dd')?.textContent])),
+  ) as Record<string, string>
+  const calls = Number(own.calls)
+  same(shown.calls!, own.calls_per_second, 'calls')
+  for (const percent of ['p50', 'p95', 'p99']) same(shown[percent]!, Number(own[`${percent}_exec_time`]) / 1000, percent)
+  same(shown.mean!, Number(own.mean_exec_time) / 1000, 'mean')
+  same(shown['CPU a call']!, (Number(own.user_time) + Number(own.system_time)) / calls / 1000, 'CPU')
+  same(shown['blocks read a call']!, Number(own.shared_blks_read) / calls, 'blocks')
+  same(shown['rows a call']!, Number(own.rows) / calls, 'rows')
+  same(shown.errors!, own.errors, 'errors')
+  expect(await section.locator('pre').textContent()).toBe(own.query_text)
+})
+
+test('waits have load, share and most at once', async ({ page }) => {
+  await open(page, 'shop', { tab: 'waits' })
+  const own = first(await answers(panel(page)), 'top wait_event ').filter((row) => Number(row.avg_aas) > 0)
+  const shown = await cells(panel(page))
+  expect(shown.map((row) => row[3])).toEqual(own.map((row) => row.key))
+  shown.forEach((row, i) => {
+    same(row[0]!, own[i]!.avg_aas, 'load')
+    same(row[1]!, own[i]!.pct, 'share')
+    same(row[4]!, own[i]!.peak_sessions, 'at once')
+  })
+})
+
+test('lanes are the spans of sessions', async ({ page }) => {
+  await open(page, 'shop', { tab: 'sessions' })
+  await panel(page).getByText('As a table').click()
+  const own = first(await answers(panel(page)), 'sessions ').filter((row) => row.kind === 'sampled')
+  const shown = await cells(panel(page))
+  expect(shown.length).toBe(Math.min(400, own.length))
+  const seconds = (text: string) => {
+    const parts = [...text.matchAll(/([\d.]+) (ms|s|min|h|d)/g)]
+    return parts.reduce((sum, [, number, unit]) => sum + Number(number) * UNITS[unit!]!, 0)
+  }
+  const key = (pid: unknown, text: string, state: unknown) => `${String(pid)} ${text} ${String(state)}`
+  const known = new Map(own.map((row) => [key(row.pid, new Date(at(row.span_start)).toISOString().slice(11, 19), row.state), row]))
+  for (const [pid, who, from, lasted, state, wait, blocker] of shown) {
+    const row = known.get(key(pid, from!.slice(-8), state))
+    expect(row, `${pid} ${from}`).toBeDefined()
+    expect(seconds(lasted!)).toBe(row!.seconds)
+    expect(who).toBe(row!.application)
+    expect(wait).toBe(row!.wait_event ? `${row!.wait_event_type}:${row!.wait_event}` : `CPU:${row!.cpu}`)
+    expect(blocker).toBe(String(row!.blocked_by ?? ''))
+  }
+})
+
+test('locks have the heads of queues, and the queue of a moment', async ({ page }) => {
+  await open(page, 'shop', { tab: 'locks' })
+  const all = (await answers(panel(page))).filter(({ line }) => line.startsWith('tacho blocking'))
+  const heads = all.find(({ line }) => !line.includes('--at'))!.rows
+  const shown = await cells(panel(page).locator('table.heads'))
+  const sum = heads.reduce((total, row) => total + Number(row.blocked_seconds), 0)
+  expect(shown.length).toBe(heads.length)
+  shown.forEach((row, i) => {
+    const { blocked_seconds, pid, application, state, waiters, xact_age } = heads[i]!
+    same(row[0]!, blocked_seconds, 'waited')
+    same(row[1]!, (100 * Number(blocked_seconds)) / sum, 'share')
+    expect([row[3], row[4], row[5], row[6], row[7]]).toEqual([pid, application, state, waiters, xact_age].map(String))
+  })
+  const tree = all.find(({ line }) => line.includes('--at'))!.rows
+  const nodes = await panel(page).locator('.tree li').allInnerTexts()
+  expect(nodes.length).toBe(tree.length)
+  tree.forEach((row, i) => {
+    expect(nodes[i]).toContain(String(row.pid))
+    expect(nodes[i]).toContain(row.level === 0 ? `${row.waiters} wait` : String(row.object))
+  })
+})
+
+test('dimensions have load and share of each key', async ({ page }) => {
+  await open(page, 'shop', { tab: 'dimensions' })
+  for (const section of await panel(page).locator('section').all()) {
+    const own = (await answers(section)).find(({ line }) => !line.includes('--by'))!.rows.filter((row) => Number(row.avg_aas) > 0)
+    const shown = await cells(section)
+    expect(shown.map((row) => row[3])).toEqual(own.map((row) => String(row.key ?? '(null)')))
+    shown.forEach((row, i) => {
+      same(row[0]!, own[i]!.avg_aas, 'load')
+      same(row[1]!, own[i]!.pct, 'share')
+    })
+  }
+})
+
+test('pictures of the server have the readings of each step', async ({ page }) => {
+  await open(page, 'shop', { tab: 'server' })
+  const own = first(await answers(panel(page)), 'server-history ')
+  const figures = await panel(page).locator('figure').all()
+  expect(figures.length).toBe(7)
+  for (const figure of figures) {
+    await figure.getByText('As a table').click()
+    const table = figure.locator('table')
+    const metrics = await table.locator('th[data-metric]').evaluateAll((all) => all.map((th) => (th as HTMLElement).dataset.metric!))
+    const rows = await cells(table)
+    expect(rows.length).toBeGreaterThan(50)
+    for (const row of rows) {
+      metrics.forEach((metric, i) => {
+        const start = row[0]!.slice(-8)
+        const found = own.filter((one) => one.metric === metric && one.avg !== null && String(one.period_start).slice(11, 19) === start)
+        const sum = found.length > 0 ? found.reduce((total, one) => total + Number(one.avg), 0) : null
+        const factor = metric.startsWith('cpu_') ? 0.001 : metric.startsWith('pressure_') ? 0.0001 : 1
+        same(row[i + 1]!, sum === null ? null : sum * factor, `${metric} at ${start}`)
+      })
+    }
+  }
+})
+
+test('events are the markers', async ({ page }) => {
+  await open(page, 'shop', { tab: 'events' })
+  const own = first(await answers(panel(page)), 'markers ')
+  const shown = await cells(panel(page))
+  expect(shown.map(([when, kind, detail]) => [when!.slice(-8), kind, detail])).toEqual(
+    own.map((row) => [String(row.marker_time).slice(11, 19), row.kind, row.detail ?? '']),
+  )
+})
+
+test('with a filter and another zone, the figures are those of the filter and the zone', async ({ page }) => {
+  await open(page, 'shop', { tab: 'waits', application: 'web', username: '!report', tz: 'local' })
+  const all = await answers(panel(page))
+  expect(all[0]!.line).toContain('--application web')
+  expect(all[0]!.line).toContain('--tz America/New_York')
+  const own = first(all, 'top wait_event ')
+  const shown = await cells(panel(page))
+  shown.forEach((row, i) => same(row[0]!, own[i]!.avg_aas, 'load'))
+  await page.keyboard.press('t')
+  await settled(page)
+  await expect(page.locator('.window')).toHaveText('Sun 1 Mar, 10:55 – 11:05')
+})
