@@ -20,6 +20,10 @@ if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\e[1m' plain=$'\e[0m' color=t
 source "$(dirname "$0")/questions.sh"
 questions
 
+# one link that leads to the storm: its token is that of a file
+token=$demo/token
+[ -e "$token" ] || (umask 077 && od -An -N 12 -tx1 /dev/urandom | tr -d ' \n' >"$token")
+
 stamp() { date -u -d "@$1" +%Y-%m-%dT%H:%M:%SZ; }
 printf '%sThe same files, read without the server:%s\n' "$bold" "$plain"
 printf '.demo/tacho top wait_event --tape .demo/data/tacho \\\n    --since %s --until %s --n 3\n\n' \
@@ -38,9 +42,9 @@ cat <<-END
 	                select * from tacho.top('application', scope => 'all');
 	                .demo/tacho --help      README.md, "Ask it"
 	  the page      ${program#"$repo/"} web \\
-	                    --tape .demo/data/tacho
-	                prints its address; there, the storm is at
-	                /?since=$(stamp "$storm_start")&until=$(stamp "$storm_end")
+	                    --tape .demo/data/tacho --token-file .demo/token
+	                and the storm on it:
+	  http://127.0.0.1:8432/?token=$(<"$token")&since=$(stamp "$storm_start")&until=$(stamp "$storm_end")
 	  incidents     demo/incidents.sh       docs/guide/README.md
 	  stop          make demo-stop
 END

@@ -2,7 +2,7 @@
 
 import type { Page } from '@playwright/test'
 import { at } from './tape'
-import { TABS, WHOLE, expect, open, settled, test, view } from './web'
+import { TABS, TOKEN, WHOLE, expect, open, settled, test, view } from './web'
 
 const shown = async (page: Page) => {
   await settled(page)
@@ -17,6 +17,15 @@ test('an address without anything leads to the last hour of the first server tha
   expect(given(page).get('server')).toBe('damaged')
   expect(given(page).get('since')).toBe(at(0))
   await expect(page.getByRole('button', { name: 'Live' })).toHaveAttribute('aria-pressed', 'false')
+})
+
+test('a link with a token leads to its view, and the token is in no address after it', async ({ page, context }) => {
+  await context.clearCookies()
+  await page.goto(`${view('shop', { tab: 'locks' })}&token=${TOKEN}`)
+  await settled(page)
+  await expect(page.getByRole('tab', { selected: true })).toHaveText('Locks')
+  await expect(page.locator('.window')).toHaveText('Sun 1 Mar, 10:55 – 11:05')
+  expect(page.url()).not.toContain(TOKEN)
 })
 
 for (const tab of TABS) {

@@ -56,12 +56,17 @@ pub struct Door {
 }
 
 impl Door {
-    /// The rules that follow from the command line and the port.
+    /// The rules that follow from the command line, the token that users were
+    /// given, and the port.
     ///
     /// # Errors
-    /// The token cannot be read or made.
-    pub fn new(options: &Options, listen: &Listen, port: Option<u16>) -> Result<Door, Failure> {
-        let given = options.token()?;
+    /// No token can be made.
+    pub fn new(
+        options: &Options,
+        given: Option<Secret>,
+        listen: &Listen,
+        port: Option<u16>,
+    ) -> Result<Door, Failure> {
         let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "[::1]"]
             .map(str::to_string)
             .to_vec();
@@ -116,8 +121,8 @@ impl Door {
         has_cookie || (self.given && bearers.any(|(_, token)| self.token.is(token.trim())))
     }
 
-    /// The token for a cookie.
-    fn exchange(&self, token: &str) -> Response {
+    /// The token for a cookie, and on to what else the address says.
+    fn exchange(&self, token: &str, uri: &Uri) -> Response {
         let known = self.token.is(token);
         if !known || (!self.given && self.spent.swap(true, Ordering::Relaxed)) {
             return stranger(if known {
@@ -129,7 +134,7 @@ impl Door {
         let (name, value) = (&self.cookie, self.session.reveal());
         let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict");
         let found = [
-            (header::LOCATION, "/".to_string()),
+            (header::LOCATION, without_token(uri)),
             (header::SET_COOKIE, cookie),
         ];
         (StatusCode::SEE_OTHER, found).into_response()
@@ -149,7 +154,7 @@ impl Door {
             return Some(Problem::new(StatusCode::FORBIDDEN, error).into_response());
         }
         if let ("/", Some(token)) = (uri.path(), token_of(uri)) {
-            return Some(self.exchange(&token));
+            return Some(self.exchange(&token, uri));
         }
         (!self.knows(headers)).then(|| stranger("who asks is not known"))
     }
@@ -168,6 +173,15 @@ fn token_of(uri: &Uri) -> Option<String> {
     let mut pairs = form_urlencoded::parse(uri.query()?.as_bytes());
     let token = pairs.find(|(name, _)| name == "token");
     token.map(|(_, token)| token.into_owned())
+}
+
+/// The page with the view of an address, which histories of browsers may keep.
+fn without_token(uri: &Uri) -> String {
+    let pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let mut view = form_urlencoded::Serializer::for_suffix("/?".to_string(), 2);
+    view.extend_pairs(pairs.filter(|(name, _)| name != "token"));
+    let address = view.finish();
+    address.strip_suffix('?').unwrap_or(&address).to_string()
 }
 
 fn stranger(message: &str) -> Response {

@@ -39,11 +39,12 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<(), Failure> {
     let listen = options.listen()?;
+    let token = options.token()?;
     let source = options.source()?;
     let runtime = tokio::runtime::Runtime::new().map_err(|e| Failure::io("start threads", &e))?;
     runtime.block_on(async {
         let listener = serve::Listener::bind(&listen).await?;
-        let door = guard::Door::new(options, &listen, listener.port())?;
+        let door = guard::Door::new(options, token, &listen, listener.port())?;
         announce(&listener.address(door.token()))?;
         let router = api::Api::new(options, source, door).router();
         listener

@@ -146,6 +146,48 @@ fn a_token_of_a_file_works_as_long_as_it_stands_there() {
 }
 
 #[test]
+fn a_wrong_token_file_is_told_before_a_port_that_is_taken() {
+    let scratch = Scratch::shop("token-before-port");
+    let server = Server::start(&scratch.tape(), &[]);
+    let file = scratch.token_file("short", 0o600);
+    let args = ["--listen", &server.address, "--token-file", &file];
+    let output = refused(&scratch.tape(), &args);
+    let text = String::from_utf8(output.stderr).unwrap();
+    let expected = format!("error: token file \"{file}\" holds no token\n");
+    assert!(text.starts_with(&expected), "{text}");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn the_exchange_goes_on_to_the_view_of_the_address_without_the_token() {
+    let scratch = Scratch::shop("exchange");
+    let token = "0123456789abcdef";
+    let file = scratch.token_file(token, 0o600);
+    let server = Server::start(&scratch.tape(), &["--token-file", &file]);
+    for (given, leads_to) in [
+        ("token=T", "/"),
+        ("token=T&", "/"),
+        ("token=T&token=x", "/"),
+        (
+            "token=T&server=a%20b&since=2026-01-01T00:00:00Z",
+            "/?server=a+b&since=2026-01-01T00%3A00%3A00Z",
+        ),
+        (
+            "application=%0d%0aSet-Cookie:x&token=T&x",
+            "/?application=%0D%0ASet-Cookie%3Ax&x=",
+        ),
+        ("token=T&u=//evil.example/", "/?u=%2F%2Fevil.example%2F"),
+    ] {
+        let answer = server.get(&format!(
+            "/?{}",
+            given.replace("token=T", &format!("token={token}"))
+        ));
+        assert_eq!(answer.status, 303, "{given}");
+        assert_eq!(answer.header("location"), Some(leads_to), "{given}");
+    }
+}
+
+#[test]
 fn other_hosts_reach_it_only_with_a_token_of_a_file() {
     let scratch = Scratch::shop("beyond");
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:8432"] {
