@@ -11,6 +11,7 @@ mod escape;
 pub mod json;
 pub mod memory;
 mod question;
+pub mod rows;
 mod source;
 mod tape;
 pub mod time;

@@ -23,6 +23,12 @@ pub trait Source: Send + Sync {
     /// read, the sink failed, or the question was cancelled (`57014`).
     fn ask(&self, ask: &Ask, cancel: &AtomicBool, sink: &mut dyn Sink) -> QueryResult<()>;
 
+    /// The words that name a server on a command line of `tacho`; none where
+    /// there is no such server, or it cannot be named.
+    fn place(&self, _server: &str) -> Vec<String> {
+        Vec::new()
+    }
+
     /// How often it may be looked whether something new was recorded.
     fn pace(&self) -> Duration {
         Duration::from_millis(200)

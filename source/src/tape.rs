@@ -272,6 +272,14 @@ impl Source for Tapes {
         query::run(function.name, &spec, &snapshot, cancel, sink)
     }
 
+    fn place(&self, server: &str) -> Vec<String> {
+        let directory = self.directory(Some(server)).unwrap_or_default();
+        match std::path::absolute(&directory) {
+            Ok(path) => vec!["--tape".into(), path.to_string_lossy().into_owned()],
+            Err(_) => Vec::new(),
+        }
+    }
+
     fn forget(&self) {
         let kept = std::mem::replace(&mut *lock(&self.open), Open::new(self.bytes));
         // Nobody waits while it is freed.

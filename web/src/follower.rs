@@ -2,12 +2,12 @@
 
 use crate::live::{REPLAY, reset};
 use crate::problem::put_error;
-use crate::rows::{Row, Rows};
 use axum::body::Bytes;
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
+use tacho_source::rows::{Row, Rows};
 use tacho_source::{Source, State, time};
 use tacho_tape::query::json::{Object, numeric, quote, value};
 use tacho_tape::query::{QueryError, QueryResult, Value};

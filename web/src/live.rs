@@ -5,11 +5,11 @@
 
 use crate::desk::lock;
 use crate::follower::{Follower, SECOND, event, ticks};
-use crate::rows::Rows;
 use axum::body::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tacho_source::Source;
+use tacho_source::rows::Rows;
 use tacho_tape::query::json::{Object, quote};
 use tacho_tape::query::{QueryError, QueryResult};
 use tokio::sync::mpsc::{Receiver, channel};

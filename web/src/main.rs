@@ -11,7 +11,6 @@ mod metrics;
 mod options;
 mod page;
 mod problem;
-mod rows;
 mod scrape;
 mod secret;
 mod serve;

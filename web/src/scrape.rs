@@ -3,9 +3,9 @@
 //! the last one that is whole, so no tick counts twice and none is missed.
 
 use crate::desk::lock;
-use crate::rows::Rows;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use tacho_source::rows::Rows;
 use tacho_source::{Source, State, time};
 use tacho_tape::query::QueryResult;
 

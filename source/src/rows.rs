@@ -1,18 +1,20 @@
-//! Answers taken as values, for what this program makes of them itself.
+//! Answers taken as values, for what a program makes of them itself.
 
+use crate::{Arguments, Ask, Source, time};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use tacho_source::{Arguments, Ask, Source, time};
 use tacho_tape::query::json::value;
-use tacho_tape::query::{Field, QueryResult, Sink, Value};
+use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Value};
 
 /// What one question may take.
 const MEMORY_BYTES: u64 = 64 << 20;
 
 /// The rows of an answer.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows(pub Vec<Row>);
 
 /// A row by its columns.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Row(Vec<(&'static str, Value)>);
 
 impl Rows {
@@ -35,9 +37,22 @@ impl Rows {
             memory_bytes: MEMORY_BYTES,
             threads: 1,
         };
-        let mut rows = Taken::default();
-        source.ask(&ask, &AtomicBool::new(false), &mut rows)?;
-        Ok(Rows(rows.rows))
+        Rows::answer(source, &ask, &AtomicBool::new(false)).map(|answer| answer.0)
+    }
+
+    /// Asks a question, on this thread. Beside the rows is what is to be known
+    /// about the answer.
+    ///
+    /// # Errors
+    /// As [`Source::ask`].
+    pub fn answer(
+        source: &dyn Source,
+        ask: &Ask,
+        cancel: &AtomicBool,
+    ) -> QueryResult<(Rows, Vec<QueryError>)> {
+        let mut taken = Taken::default();
+        source.ask(ask, cancel, &mut taken)?;
+        Ok((Rows(taken.rows), taken.notices))
     }
 
     /// The value of a metric, where each row is one.
@@ -63,6 +78,15 @@ impl Row {
         match self.get(name) {
             Some(Value::Text(text)) => Some(text),
             _ => None,
+        }
+    }
+
+    /// Any value as text; `None` of a null.
+    pub fn shown(&self, name: &str) -> Option<String> {
+        match self.get(name)? {
+            Value::Null => None,
+            Value::Text(text) => Some(text.clone()),
+            other => Some(value(other).trim_matches('"').to_string()),
         }
     }
 
@@ -103,6 +127,7 @@ impl Row {
 struct Taken {
     names: Vec<&'static str>,
     rows: Vec<Row>,
+    notices: Vec<QueryError>,
 }
 
 impl Sink for Taken {
@@ -115,5 +140,9 @@ impl Sink for Taken {
         let row = self.names.iter().copied().zip(values);
         self.rows.push(Row(row.collect()));
         Ok(())
+    }
+
+    fn notice(&mut self, notice: QueryError) {
+        self.notices.push(notice);
     }
 }
