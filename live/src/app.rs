@@ -1,0 +1,641 @@
+//! What the program knows and what keys do. It asks by putting questions into
+//! a queue, and is told answers; so it knows neither threads nor a terminal.
+
+use crate::asked::{Asked, Slot, status};
+use crate::command::{command_line, web_address};
+use crate::list::{Made, Table};
+use crate::load::Load;
+use crate::paint::Paint;
+use crate::view::{Filter, List, SECOND, View, WIDTHS, Window, argument};
+use crate::worker::Answer;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use jiff::tz::TimeZone;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tacho_source::rows::Rows;
+use tacho_source::{Arguments, catalog, time};
+use tacho_tape::query::QueryError;
+
+/// A tick is late after this, µs.
+const LATE: i64 = 5 * SECOND;
+/// Times between two looks for something new.
+const LOOK: Duration = Duration::from_secs(1);
+const MOST: Duration = Duration::from_secs(30);
+/// Answers may take this part of the time: a hundredth.
+const SHARE: u32 = 100;
+
+/// What is written at the bottom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prompt {
+    GoTo(String),
+    Filter(String),
+}
+
+/// What lies over the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Over {
+    Help,
+    /// The equivalent command and address.
+    Command(Vec<String>),
+}
+
+/// What the terminal has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    Quit,
+    Suspend,
+    Copy(String),
+    Redraw,
+}
+
+/// What questions were answered, and with what arguments.
+#[derive(Default)]
+struct Answers {
+    rows: BTreeMap<Slot, (Arguments, Rows)>,
+    load: Option<Load>,
+    earlier: Option<Load>,
+}
+
+/// Where to look for a marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seek {
+    Later,
+    Earlier,
+}
+
+pub struct App {
+    pub view: View,
+    pub paint: Paint,
+    pub prompt: Option<Prompt>,
+    pub over: Option<Over>,
+    /// What is to be said until the next key.
+    pub message: Option<String>,
+    /// What could not be answered.
+    pub error: Option<QueryError>,
+    /// What is to be known of the answers.
+    pub notice: Option<String>,
+    /// Nothing was recorded for some seconds.
+    pub is_late: bool,
+    pub table: Table,
+    /// The moment that the tree is of.
+    pub moment: Option<i64>,
+    /// The screen is not as it should be.
+    pub dirty: bool,
+    /// What w showed last.
+    pub said: Vec<String>,
+    pub servers: Vec<String>,
+    pub wishes: Vec<Wish>,
+    pub home: TimeZone,
+    web: String,
+    /// Words of a command line that name the server.
+    place: Vec<String>,
+    answers: Answers,
+    number: u64,
+    queue: Vec<Asked>,
+    pending: usize,
+    took: Duration,
+    seek: Option<(Seek, i64)>,
+    /// A window to begin with.
+    begin: Option<Window>,
+}
+
+impl App {
+    pub fn new(zone: TimeZone, paint: Paint, web: String) -> App {
+        App {
+            view: View::new(zone.clone()),
+            paint,
+            prompt: None,
+            over: None,
+            message: None,
+            error: None,
+            notice: None,
+            is_late: false,
+            table: Table::default(),
+            moment: None,
+            dirty: true,
+            said: Vec::new(),
+            servers: Vec::new(),
+            wishes: Vec::new(),
+            home: zone,
+            web,
+            place: Vec::new(),
+            answers: Answers::default(),
+            number: 1,
+            queue: Vec::new(),
+            pending: 0,
+            took: Duration::ZERO,
+            seek: None,
+            begin: None,
+        }
+    }
+
+    /// Looks at a server; the picture begins live, or with a window.
+    pub fn open(&mut self, server: Option<String>, place: Vec<String>, window: Option<Window>) {
+        self.view.server = server;
+        self.place = place;
+        self.begin = window;
+        self.answers = Answers::default();
+        (self.table, self.error, self.view.end) = (Table::default(), None, None);
+        self.begin_anew();
+        self.put(status(self.number));
+    }
+
+    /// Questions that are to be asked now.
+    pub fn questions(&mut self) -> Vec<Asked> {
+        std::mem::take(&mut self.queue)
+    }
+
+    /// Everything that was asked is answered.
+    pub fn is_idle(&self) -> bool {
+        self.pending == 0 && self.queue.is_empty()
+    }
+
+    /// When to look for something new: never in a window that is over, and in
+    /// no time that would take more than a hundredth of a CPU.
+    pub fn looks_after(&self) -> Option<Duration> {
+        let follows = self.view.live && !self.view.paused;
+        let wanted = self.is_idle() && (follows || self.error.is_some());
+        wanted.then(|| (self.took * SHARE).clamp(LOOK, MOST))
+    }
+
+    /// Looks for something new.
+    pub fn look(&mut self) {
+        self.took = Duration::ZERO;
+        self.put(status(self.number));
+    }
+
+    /// The load, and that of the earlier window.
+    pub fn loads(&self) -> (Option<&Load>, Option<&Load>) {
+        (self.answers.load.as_ref(), self.answers.earlier.as_ref())
+    }
+
+    /// Rows that answer a question.
+    pub fn rows(&self, slot: Slot) -> Option<&Rows> {
+        self.answers.rows.get(&slot).map(|answer| &answer.1)
+    }
+
+    fn put(&mut self, asked: Asked) {
+        self.pending += 1;
+        self.queue.push(asked);
+    }
+
+    /// Another view: answers to earlier questions are not wanted any more.
+    fn begin_anew(&mut self) {
+        self.number += 1;
+        self.pending = 0;
+        self.queue.clear();
+        self.seek = None;
+    }
+
+    /// Asks what is not answered yet; `all` of it after a tick.
+    fn ask(&mut self, all: bool) {
+        if self.view.end.is_none() {
+            return;
+        }
+        self.begin_anew();
+        for asked in self.view.questions(self.number) {
+            let known = self.answers.rows.get(&asked.slot);
+            if all || known.is_none_or(|known| known.0 != asked.arguments) {
+                self.put(asked);
+            }
+        }
+        if self.view.list == List::Locks && !self.queue.iter().any(|a| a.slot == Slot::Heads) {
+            self.climb();
+        }
+        if self.view.earlier.is_none() {
+            self.answers.earlier = None;
+            self.answers.rows.remove(&Slot::Earlier);
+        }
+        self.make_table();
+        self.dirty = true;
+    }
+
+    /// Takes an answer.
+    pub fn told(&mut self, answer: Answer, now_us: i64) {
+        if answer.asked.view != self.number {
+            return;
+        }
+        self.pending = self.pending.saturating_sub(1);
+        self.took += answer.took;
+        let (rows, notices) = match answer.result {
+            Ok(answered) => answered,
+            Err(error) => return self.failed(answer.asked.slot, error),
+        };
+        match answer.asked.slot {
+            Slot::Status => return self.followed(&rows, now_us),
+            Slot::Markers if self.seek.is_some() => return self.found(&rows),
+            _ => (),
+        }
+        let notice = notices.iter().find(|n| n.sqlstate.starts_with("XX"));
+        if let Some(notice) = notice {
+            self.notice = Some(notice.message.clone());
+        }
+        let slot = answer.asked.slot;
+        let same = self.answers.rows.get(&slot).is_some_and(|r| r.1 == rows);
+        let kept = (answer.asked.arguments, rows);
+        self.answers.rows.insert(slot, kept);
+        if self.error.take().is_some() || !same || slot == Slot::Heads {
+            self.take(slot);
+        }
+    }
+
+    /// Makes what is shown of an answer.
+    fn take(&mut self, slot: Slot) {
+        self.dirty = true;
+        match slot {
+            Slot::Load => {
+                let width = self.view.width();
+                self.answers.load = self.rows(slot).map(|rows| Load::of(rows, width));
+            }
+            Slot::Earlier => {
+                let width = self.view.width();
+                self.answers.earlier = self.rows(slot).map(|rows| Load::of(rows, width));
+            }
+            Slot::Heads => self.climb(),
+            Slot::List | Slot::Costs | Slot::Tree => self.make_table(),
+            Slot::Markers | Slot::Status => (),
+        }
+    }
+
+    /// Asks for the tree of the longest queue, when it was last there.
+    fn climb(&mut self) {
+        let selection = self.view.selection();
+        let head = self.rows(Slot::Heads).and_then(|rows| rows.0.first());
+        self.moment = head.and_then(|head| head.time("last_seen"));
+        match self.moment {
+            Some(at) => {
+                let at = at.clamp(selection.since, selection.until - 1);
+                let (function, arguments) = self.view.tree(at);
+                let known = self.answers.rows.get(&Slot::Tree);
+                if known.is_some_and(|known| known.0 == arguments) {
+                    self.make_table();
+                    return;
+                }
+                let (slot, view) = (Slot::Tree, self.number);
+                self.put(Asked {
+                    slot,
+                    view,
+                    function,
+                    arguments,
+                });
+            }
+            None => {
+                self.answers.rows.remove(&Slot::Tree);
+                self.make_table();
+            }
+        }
+    }
+
+    fn make_table(&mut self) {
+        let slot = match self.view.list {
+            List::Locks => Slot::Tree,
+            _ => Slot::List,
+        };
+        let listed = match self.view.list {
+            List::Locks => self.moment.map(|_| ()),
+            _ => {
+                let asked = self.view.listed().1;
+                let known = self.answers.rows.get(&slot);
+                known.filter(|k| alike(&k.0, &asked)).map(|_| ())
+            }
+        };
+        let empty = Rows::default();
+        let rows = listed.and_then(|()| self.rows(slot)).unwrap_or(&empty);
+        let made = Made {
+            view: &self.view,
+            rows,
+            costs: self.rows(Slot::Costs),
+            is_compared: self.view.list.is_compared() && self.view.earlier.is_some(),
+        };
+        self.table = made.table();
+        let last = self.table.items.len().saturating_sub(1);
+        self.view.row = self.view.row.min(last);
+    }
+
+    /// The end of the history is known.
+    fn followed(&mut self, status: &Rows, now_us: i64) {
+        let Some(last) = status.time("last_tick_time") else {
+            let error = QueryError::new("58P01", "nothing is recorded yet");
+            return self.failed(Slot::Status, error);
+        };
+        let end = last + SECOND;
+        let is_late = now_us - end > LATE;
+        if is_late != self.is_late {
+            (self.is_late, self.dirty) = (is_late, true);
+        }
+        let moved = self.view.followed(end);
+        if let Some(window) = self.begin.take() {
+            self.view.show(window);
+        }
+        if moved || self.error.is_some() {
+            self.error = None;
+            self.ask(true);
+        }
+    }
+
+    fn failed(&mut self, slot: Slot, error: QueryError) {
+        let is_new = self.error.as_ref() != Some(&error);
+        self.dirty |= is_new;
+        if slot == Slot::Status {
+            self.begin_anew();
+        }
+        self.error = Some(error);
+    }
+
+    /// The picture has so many columns.
+    pub fn resize(&mut self, columns: usize) {
+        if self.view.resize(columns) {
+            self.ask(false);
+        }
+        self.dirty = true;
+    }
+
+    /// Text that was pasted: it goes to where one writes.
+    pub fn paste(&mut self, text: &str) {
+        if let Some(Prompt::GoTo(line) | Prompt::Filter(line)) = &mut self.prompt {
+            line.extend(text.chars().filter(|c| !c.is_control()));
+            self.dirty = true;
+        }
+    }
+
+    /// Does what a key says.
+    pub fn key(&mut self, key: KeyEvent) {
+        self.dirty = true;
+        self.message = None;
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            match key.code {
+                KeyCode::Char('c') => self.wishes.push(Wish::Quit),
+                KeyCode::Char('z') => self.wishes.push(Wish::Suspend),
+                KeyCode::Char('l') => self.wishes.push(Wish::Redraw),
+                _ => (),
+            }
+        } else if self.prompt.is_some() {
+            self.write(key.code);
+        } else if let Some(over) = self.over.take() {
+            // Any key takes it away; those that opened it do no more.
+            if !matches!(
+                key.code,
+                KeyCode::Esc | KeyCode::Enter | KeyCode::Char('?' | 'w')
+            ) || (over == Over::Help && key.code == KeyCode::Char('w'))
+            {
+                self.press(key.code);
+            }
+        } else {
+            self.press(key.code);
+        }
+    }
+
+    fn press(&mut self, code: KeyCode) {
+        match code {
+            KeyCode::Char('Q') => self.wishes.push(Wish::Quit),
+            KeyCode::Char('?') => self.over = Some(Over::Help),
+            KeyCode::Char('w') => self.say(),
+            KeyCode::Char('y') => self.copy(),
+            KeyCode::Char('g') => self.prompt = Some(Prompt::GoTo(String::new())),
+            KeyCode::Char('/') => self.prompt = Some(Prompt::Filter(String::new())),
+            KeyCode::Char('m') => self.seek(Seek::Later),
+            KeyCode::Char('M') => self.seek(Seek::Earlier),
+            KeyCode::Up | KeyCode::Char('k') => self.choose(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.choose(1),
+            KeyCode::Tab => self.next_server(),
+            _ => {
+                self.turn(code);
+                self.ask(false);
+            }
+        }
+    }
+
+    /// Keys that change what is looked at.
+    fn turn(&mut self, code: KeyCode) {
+        let view = &mut self.view;
+        match code {
+            KeyCode::Left => view.step(-1),
+            KeyCode::Right => view.step(1),
+            KeyCode::PageUp => view.page(-1),
+            KeyCode::PageDown => view.page(1),
+            KeyCode::End => view.go_live(),
+            KeyCode::Char('[') => view.zoom(-1),
+            KeyCode::Char(']') => view.zoom(1),
+            KeyCode::Char(' ') if view.live && !view.paused => view.paused = true,
+            KeyCode::Char(' ') => view.go_live(),
+            KeyCode::Char('e') => view.turn(List::Events),
+            KeyCode::Char('q') => view.turn(List::Queries),
+            KeyCode::Char('s') => view.turn(List::Sessions),
+            KeyCode::Char('b') => view.turn(List::Locks),
+            KeyCode::Char('x') => view.forget(),
+            KeyCode::Char('c') => self.compare(),
+            KeyCode::Char('t') => self.turn_zone(),
+            KeyCode::Enter => self.enter(),
+            KeyCode::Esc | KeyCode::Backspace => view.leave(),
+            _ => (),
+        }
+    }
+
+    fn choose(&mut self, by: isize) {
+        let last = self.table.items.len().saturating_sub(1);
+        self.view.row = self.view.row.saturating_add_signed(by).min(last);
+    }
+
+    /// Into the chosen row.
+    fn enter(&mut self) {
+        let chosen = self.table.items.get(self.view.row);
+        let Some(key) = chosen.and_then(|item| item.key.clone()) else {
+            return;
+        };
+        let (list, dimension, alone) = match self.view.list {
+            List::Classes => (List::Events, "wait_event_type", false),
+            List::Events => (List::Queries, "wait_event", false),
+            List::Queries => (List::Sessions, "query_id", false),
+            List::Sessions | List::Locks | List::Spans => (List::Spans, "pid", true),
+        };
+        self.view.enter(list, Filter::key(dimension, &key), alone);
+    }
+
+    /// Compares with the window before, yesterday, last week, nothing.
+    fn compare(&mut self) {
+        let window = self.view.window();
+        let length = window.until - window.since;
+        let (day, week) = (WIDTHS[17], WIDTHS[18]);
+        self.view.earlier = match self.view.earlier {
+            None => Some(length),
+            Some(by) if by == day => Some(week),
+            Some(by) if by == week => None,
+            Some(_) => Some(day),
+        };
+        self.view.row = 0;
+    }
+
+    fn turn_zone(&mut self) {
+        let is_home = self.view.zone == self.home;
+        self.view.zone = match (is_home, time::is_utc(&self.home)) {
+            (true, true) => time::local(),
+            (true, false) => TimeZone::UTC,
+            (false, _) => self.home.clone(),
+        };
+        let name = time::zone_name(&self.view.zone);
+        self.message = Some(format!("times are those of {name}"));
+    }
+
+    /// Shows the question of the list as a command and an address.
+    fn say(&mut self) {
+        let (function, arguments) = match (self.view.list, self.moment) {
+            (List::Locks, Some(at)) => self.view.tree(at),
+            _ => self.view.listed(),
+        };
+        let moment = self.moment.filter(|_| self.view.list == List::Locks);
+        self.said = vec![
+            command_line(function, &arguments, &self.place),
+            web_address(&self.web, &self.view, moment),
+        ];
+        self.over = Some(Over::Command(self.said.clone()));
+    }
+
+    fn copy(&mut self) {
+        let chosen = self.table.items.get(self.view.row);
+        match chosen.map(|item| item.copied.clone()) {
+            Some(text) if !text.is_empty() => {
+                self.message = Some(format!("copied: {text}"));
+                self.wishes.push(Wish::Copy(text));
+            }
+            _ => self.message = Some("there is nothing to copy".into()),
+        }
+    }
+
+    fn next_server(&mut self) {
+        let server = self.view.server.as_deref();
+        let at = self.servers.iter().position(|s| Some(s.as_str()) == server);
+        let next = at.map_or(0, |at| at + 1) % self.servers.len().max(1);
+        match self.servers.get(next) {
+            Some(name) if Some(name.as_str()) != server => {
+                let name = Some(name.clone());
+                self.open(name, Vec::new(), None);
+            }
+            _ => self.message = Some("there is no other server".into()),
+        }
+    }
+
+    /// Words that name the server on a command line.
+    pub fn placed(&mut self, place: Vec<String>) {
+        self.place = place;
+    }
+
+    /// A key of a line that is written.
+    fn write(&mut self, code: KeyCode) {
+        let Some(Prompt::GoTo(line) | Prompt::Filter(line)) = &mut self.prompt else {
+            return;
+        };
+        match code {
+            KeyCode::Char(c) => line.push(c),
+            KeyCode::Backspace => drop(line.pop()),
+            KeyCode::Esc => self.prompt = None,
+            KeyCode::Enter => match self.prompt.take() {
+                Some(Prompt::GoTo(line)) => self.go_to(&line),
+                Some(Prompt::Filter(line)) => self.filter(&line),
+                None => (),
+            },
+            _ => (),
+        }
+    }
+
+    fn go_to(&mut self, text: &str) {
+        let now = self.view.end.unwrap_or_default();
+        match time::moment(text, now, &self.view.zone) {
+            Ok(at) => {
+                self.view.go_to(at);
+                self.ask(false);
+            }
+            Err(error) => self.message = Some(error_line(&error)),
+        }
+    }
+
+    /// `application=web`, `wait_event_type=!Lock`, or nothing for no filter.
+    fn filter(&mut self, text: &str) {
+        let names = catalog::dimension_names();
+        let (name, value) = text.split_once('=').unwrap_or((text, ""));
+        let name = name.trim().replace('-', "_");
+        if text.trim().is_empty() {
+            self.view.forget();
+        } else if value.is_empty() || !names.contains(&name.as_str()) {
+            let message = format!("write NAME=VALUE; names are {}", names.join(", "));
+            self.message = Some(message);
+            return;
+        } else {
+            let text = value.trim().to_string();
+            let dimension = name;
+            self.view
+                .enter(self.view.list, Filter { dimension, text }, false);
+        }
+        self.ask(false);
+    }
+
+    /// Looks for the next marker before or behind the cursor.
+    fn seek(&mut self, seek: Seek) {
+        let Some(end) = self.view.end else { return };
+        let selection = self.view.selection();
+        let has_cursor = self.view.cursor_column().is_some();
+        let from = match (has_cursor, seek) {
+            (true, Seek::Earlier) => selection.since,
+            (false, Seek::Earlier) => selection.until,
+            (true, Seek::Later) => selection.since + self.view.width(),
+            (false, Seek::Later) => selection.since,
+        };
+        let (since, until) = match seek {
+            Seek::Later => (from, end.max(from + 1)),
+            Seek::Earlier => (0, from),
+        };
+        let mut arguments = Arguments::new();
+        arguments.insert("since".into(), argument(since));
+        arguments.insert("until".into(), argument(until));
+        self.begin_anew();
+        self.seek = Some((seek, from));
+        let (slot, view) = (Slot::Markers, self.number);
+        self.put(Asked {
+            slot,
+            view,
+            function: "markers",
+            arguments,
+        });
+    }
+
+    /// Goes to the marker that was looked for.
+    fn found(&mut self, rows: &Rows) {
+        let Some((seek, from)) = self.seek.take() else {
+            return;
+        };
+        let times = rows.0.iter().filter_map(|row| row.time("marker_time"));
+        let found = match seek {
+            Seek::Later => times.filter(|at| *at >= from).min(),
+            Seek::Earlier => times.filter(|at| *at < from).max(),
+        };
+        self.dirty = true;
+        match (found, seek) {
+            (Some(at), _) => {
+                self.view.go_to(at);
+                self.ask(false);
+            }
+            (None, Seek::Later) => self.message = Some("there is no later marker".into()),
+            (None, Seek::Earlier) => self.message = Some("there is no earlier marker".into()),
+        }
+    }
+}
+
+/// The same question of another window: its rows stay until the new ones come.
+fn alike(a: &Arguments, b: &Arguments) -> bool {
+    let of = |all: &Arguments| all.get("dimension").cloned().or(all.get("n").cloned());
+    let kind = |all: &Arguments| {
+        (
+            of(all),
+            all.contains_key("since_1"),
+            all.get("scope").cloned(),
+        )
+    };
+    kind(a) == kind(b)
+}
+
+/// An error in one line.
+pub fn error_line(error: &QueryError) -> String {
+    match &error.hint {
+        Some(hint) => format!("{}. {hint}", error.message),
+        None => error.message.clone(),
+    }
+}

@@ -1,0 +1,104 @@
+//! The question of a list elsewhere: as a command line, and on the page of
+//! `tacho web`.
+
+use crate::view::{List, View, argument};
+use tacho_source::Arguments;
+
+/// A word as a shell takes it.
+fn word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_string(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+/// The command line of a question; `place` are the words that name the server.
+pub fn command_line(function: &str, arguments: &Arguments, place: &[String]) -> String {
+    let mut words = vec!["tacho".to_string(), function.replace('_', "-")];
+    if let Some(dimension) = arguments.get("dimension") {
+        words.push(word(dimension));
+    }
+    words.extend(place.iter().map(|part| word(part)));
+    for (name, value) in arguments.iter().filter(|given| given.0 != "dimension") {
+        words.push(format!("--{}", name.replace('_', "-")));
+        words.push(word(value));
+    }
+    words.join(" ")
+}
+
+/// A value in an address.
+fn encoded(text: &str) -> String {
+    let byte = |b: u8| match b {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b':' | b',' => {
+            char::from(b).to_string()
+        }
+        b => format!("%{b:02X}"),
+    };
+    text.bytes().map(byte).collect()
+}
+
+/// The address of the page that shows the same.
+pub fn web_address(base: &str, view: &View, moment: Option<i64>) -> String {
+    let selection = view.selection();
+    let tab = match view.list {
+        List::Classes | List::Events => Some("waits"),
+        List::Queries => None,
+        List::Sessions | List::Spans => Some("sessions"),
+        List::Locks => Some("locks"),
+    };
+    let mut given = Vec::new();
+    given.extend(view.server.clone().map(|server| ("server", server)));
+    given.push(("since", argument(selection.since)));
+    given.push(("until", argument(selection.until)));
+    given.extend(tab.map(|tab| ("tab", tab.to_string())));
+    let filters = view.filters.iter();
+    given.extend(filters.map(|f| (f.dimension.as_str(), f.text.clone())));
+    given.extend(moment.map(|at| ("at", argument(at))));
+    let given: Vec<String> = given
+        .iter()
+        .map(|(name, value)| format!("{name}={}", encoded(value)))
+        .collect();
+    format!("{}/?{}", base.trim_end_matches('/'), given.join("&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::{Filter, Window};
+    use jiff::tz::TimeZone;
+
+    const BEGIN: i64 = 1_767_225_600_000_000;
+
+    fn view() -> View {
+        let mut view = View::new(TimeZone::UTC);
+        view.resize(60);
+        view.show(Window {
+            since: BEGIN,
+            until: BEGIN + 60_000_000,
+        });
+        view.server = Some("shop prod".into());
+        view.enter(List::Events, Filter::key("application", "it's a, b"), false);
+        view
+    }
+
+    #[test]
+    fn a_command_line_is_what_a_shell_takes() {
+        let (function, arguments) = view().listed();
+        let place = ["--tape".to_string(), "/var/lib/my tape".to_string()];
+        assert_eq!(
+            command_line(function, &arguments, &place),
+            "tacho top wait_event --tape '/var/lib/my tape' --application '\"it'\\''s a, b\"' \
+             --n 100 --since 2026-01-01T00:00:00Z --until 2026-01-01T00:01:00Z"
+        );
+    }
+
+    #[test]
+    fn an_address_is_what_the_page_reads() {
+        assert_eq!(
+            web_address("http://127.0.0.1:8432/", &view(), None),
+            "http://127.0.0.1:8432/?server=shop%20prod&since=2026-01-01T00:00:00Z\
+             &until=2026-01-01T00:01:00Z&tab=waits&application=%22it%27s%20a,%20b%22"
+        );
+    }
+}

@@ -1,0 +1,209 @@
+//! `tacho-live`: the history of a server in a terminal. It stands on
+//! `tacho-source` and reads only. Exit codes: 0 quit or ended by a signal, 1
+//! failure, 2 usage.
+
+mod app;
+mod asked;
+mod chart;
+mod command;
+mod lanes;
+mod list;
+mod load;
+mod options;
+mod paint;
+mod screen;
+mod terminal;
+mod text;
+mod view;
+mod worker;
+
+#[cfg(test)]
+#[path = "../tests/common/mod.rs"]
+mod common;
+#[cfg(test)]
+mod views_tests;
+
+use app::{App, Wish};
+use clap::Parser;
+use jiff::Timestamp;
+use options::{Failure, Options};
+use paint::Paint;
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGTSTP, SIGWINCH};
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Instant;
+use tacho_source::{Source, State};
+use terminal::{Event, Screen};
+use view::Window;
+use worker::Worker;
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    match run(&options) {
+        Ok(said) => {
+            said.iter().for_each(|line| println!("{line}"));
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            let _ = io::stderr().write_all(failure.lines().as_bytes());
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn now_us() -> i64 {
+    Timestamp::now().as_microsecond()
+}
+
+/// Runs until somebody quits; what w showed last is returned.
+fn run(options: &Options) -> Result<Vec<String>, Failure> {
+    let zone = options.zone()?;
+    let window = options.window(now_us(), &zone)?;
+    let source = options.source()?;
+    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        let failure = Failure::usage("standard input and output are no terminal".into());
+        return Err(failure.hint("For programs there are tacho top, tacho timeline and others."));
+    }
+    let names = ["TERM", "COLORTERM", "NO_COLOR"];
+    let environment = names.map(|name| (name, std::env::var(name).unwrap_or_default()));
+    let paint = Paint {
+        depth: options.depth(&environment.into_iter().collect()),
+        ascii: options.ascii,
+    };
+    let mut app = App::new(zone, paint, options.web.clone());
+    let window = window.map(|(since, until)| Window { since, until });
+    begin(&mut app, &*source, options, window)?;
+    let (events, happened) = channel();
+    let told = events.clone();
+    let worker = Worker::start(Arc::clone(&source), move |answer| {
+        told.send(Event::Answer(Box::new(answer))).is_ok()
+    });
+    let worker = worker.map_err(|e| Failure::io("start a thread", &e))?;
+    terminal::listen(&events).map_err(|e| Failure::io("start a thread", &e))?;
+    let mut screen = terminal::take().map_err(|e| Failure::io("use the terminal", &e))?;
+    let program = Program {
+        source: &*source,
+        worker,
+        memory_bytes: options.memory_bytes(),
+    };
+    let ended = program.go(&mut app, &mut screen, &happened);
+    terminal::give_back();
+    match ended {
+        Ok(()) => Ok(app.said),
+        Err(error) => Err(Failure::io("use the terminal", &error)),
+    }
+}
+
+/// Chooses the server to begin with: the one that is named, else the first that
+/// has history.
+fn begin(
+    app: &mut App,
+    source: &dyn Source,
+    options: &Options,
+    window: Option<Window>,
+) -> Result<(), Failure> {
+    let servers = source.servers();
+    app.servers = servers.iter().map(|server| server.name.clone()).collect();
+    let recorded = servers.iter().find(|s| s.state == State::Recorded);
+    let first = recorded.or(servers.first()).map(|s| s.name.clone());
+    let server = match &options.server {
+        Some(name) if !app.servers.contains(name) => {
+            let failure = Failure::usage(format!("server \"{name}\" does not exist"));
+            let hint = format!("Available are {}.", app.servers.join(", "));
+            return Err(failure.hint(&hint));
+        }
+        Some(name) => Some(name.clone()),
+        None => first,
+    };
+    let place = server.as_deref().map(|name| source.place(name));
+    app.open(server, place.unwrap_or_default(), window);
+    Ok(())
+}
+
+/// What asks and draws.
+struct Program<'a> {
+    source: &'a dyn Source,
+    worker: Worker,
+    memory_bytes: u64,
+}
+
+impl Program<'_> {
+    /// Draws what changed, asks what is to be asked, waits for what happens.
+    fn go(&self, app: &mut App, screen: &mut Screen, events: &Receiver<Event>) -> io::Result<()> {
+        app.resize(screen::columns(screen.size()?.width));
+        loop {
+            for asked in app.questions() {
+                let ask = asked.ask(app.view.server.as_deref(), self.memory_bytes);
+                self.worker.ask(asked, ask);
+            }
+            if std::mem::take(&mut app.dirty) {
+                screen.draw(|frame| screen::draw(app, frame.buffer_mut()))?;
+            }
+            let Some(event) = wait(app, events) else {
+                app.look();
+                continue;
+            };
+            if !self.happened(app, screen, event)? {
+                return Ok(());
+            }
+            // What came meanwhile is drawn at once.
+            while let Ok(event) = events.try_recv() {
+                if !self.happened(app, screen, event)? {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// False when the program ends.
+    fn happened(&self, app: &mut App, screen: &mut Screen, event: Event) -> io::Result<bool> {
+        match event {
+            Event::Key(key) => app.key(key),
+            Event::Paste(text) => app.paste(&text),
+            Event::Answer(answer) => app.told(*answer, now_us()),
+            Event::Signal(SIGWINCH) => {
+                screen.autoresize()?;
+                app.resize(screen::columns(screen.size()?.width));
+            }
+            Event::Signal(SIGTSTP) => app.wishes.push(Wish::Suspend),
+            Event::Signal(SIGCONT) => {
+                terminal::take_again(screen)?;
+                app.dirty = true;
+            }
+            Event::Signal(SIGHUP) | Event::Lost => {
+                return Err(io::Error::other("it is gone"));
+            }
+            Event::Signal(_) => return Ok(false),
+        }
+        for wish in std::mem::take(&mut app.wishes) {
+            match wish {
+                Wish::Quit => return Ok(false),
+                Wish::Suspend => {
+                    terminal::suspend(screen)?;
+                    app.resize(screen::columns(screen.size()?.width));
+                }
+                Wish::Copy(text) => terminal::copy(&text)?,
+                Wish::Redraw => screen.clear()?,
+            }
+        }
+        if let Some(server) = app.view.server.clone() {
+            app.placed(self.source.place(&server));
+        }
+        Ok(true)
+    }
+}
+
+/// What happens next; `None` when it is time to look for something new.
+fn wait(app: &App, events: &Receiver<Event>) -> Option<Event> {
+    let Some(after) = app.looks_after() else {
+        return Some(events.recv().unwrap_or(Event::Lost));
+    };
+    let begun = Instant::now();
+    match events.recv_timeout(after.saturating_sub(begun.elapsed())) {
+        Ok(event) => Some(event),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => Some(Event::Lost),
+    }
+}

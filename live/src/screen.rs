@@ -1,0 +1,332 @@
+//! The screen: picture above, list below, what is to be known around them.
+
+use crate::app::{App, Over, Prompt};
+use crate::asked::Slot;
+use crate::chart::{self, Picture};
+use crate::list;
+use crate::paint::Sign;
+use crate::text::{line, put};
+use crate::view::{List, SECOND, length};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use tacho_source::time;
+
+/// The smallest terminal that has a picture and a list.
+const LEAST: (u16, u16) = (40, 14);
+
+/// Keys and what they do.
+const KEYS: [(&str, &str); 21] = [
+    (
+        "← →",
+        "moment before, behind; the picture moves at its ends",
+    ),
+    ("PgUp PgDn", "the picture before, behind"),
+    ("[ ]", "narrower, wider columns of time"),
+    ("Space", "stand still, go on live"),
+    ("End", "live"),
+    ("↑ ↓", "choose a row"),
+    ("Enter", "into it: class, event, query, session, its life"),
+    ("Esc", "back"),
+    ("e", "wait events"),
+    ("q", "queries by load, with their cost"),
+    ("s", "sessions"),
+    ("b", "lock tree at the moment"),
+    ("c", "compare: window before, yesterday, last week, off"),
+    ("/", "filter: application=web, wait_event_type=!Lock"),
+    ("x", "no filter"),
+    ("g", "go to a time: 03:12, 1h, yesterday 14:00"),
+    ("m M", "next, previous marker"),
+    ("t", "time zone: own, UTC"),
+    ("y", "copy the row (OSC 52)"),
+    ("w", "this question as a command and a web address"),
+    ("Tab Q", "next server; quit, as Ctrl-C"),
+];
+
+/// Columns of the picture in a terminal so wide.
+pub fn columns(width: u16) -> usize {
+    usize::from(width.saturating_sub(chart::AXIS))
+}
+
+/// Draws everything.
+pub fn draw(app: &App, buf: &mut Buffer) {
+    let area = buf.area;
+    if area.width < LEAST.0 || area.height < LEAST.1 {
+        let text = format!("at least {} x {}", LEAST.0, LEAST.1);
+        put(buf, 0, 0, area.width, &text, Style::new());
+        return;
+    }
+    head(app, buf);
+    legend(app, buf);
+    // An even number of lines: half of the axis is a line.
+    let height = (area.height * 2 / 5).clamp(6, 24).next_multiple_of(2);
+    let picture = Rect::new(0, 2, area.width, height);
+    let (load, earlier) = app.loads();
+    let markers = markers(app);
+    let times: Vec<i64> = markers.iter().map(|marker| marker.0).collect();
+    Picture {
+        view: &app.view,
+        load,
+        earlier,
+        markers: &times,
+        paint: app.paint,
+    }
+    .draw(buf, picture);
+    let top = picture.bottom();
+    moment(app, buf, top, &markers);
+    let below = Rect::new(0, top + 1, area.width, area.height - top - 3);
+    match &app.over {
+        Some(Over::Help) => help(app, buf),
+        Some(Over::Command(lines)) => said(app, buf, below, lines),
+        None if app.error.is_some() => trouble(app, buf, below),
+        None => list::draw(buf, below, &app.table, app.view.row, app.paint),
+    }
+    if app.over.is_none() && app.error.is_none() {
+        empty(app, buf, below);
+        let chosen = app.table.items.get(app.view.row);
+        let detail = chosen.map_or("", |item| item.detail.as_str());
+        put(
+            buf,
+            0,
+            area.height - 2,
+            area.width,
+            detail,
+            app.paint.faint(),
+        );
+    }
+    foot(app, buf, area.height - 1);
+}
+
+/// A time to the second, and its zone.
+fn at(app: &App, us: i64) -> String {
+    time::table_time(us, &app.view.zone)
+}
+
+/// The time of day.
+fn clock(app: &App, us: i64) -> String {
+    let at = app.view.zone.to_datetime(time::timestamp(us));
+    at.strftime("%H:%M:%S").to_string()
+}
+
+/// Who, when, and whether it is live.
+fn head(app: &App, buf: &mut Buffer) {
+    let paint = app.paint;
+    let window = app.view.window();
+    let server = app.view.server.as_deref().unwrap_or("tacho");
+    let server: String = line(server).chars().take(24).collect();
+    put(buf, 0, 0, 24, &server, paint.strong());
+    let live = paint.sign(Sign::Live);
+    let (state, style) = match (&app.error, app.view.live, app.view.paused) {
+        (Some(_), ..) => ("unreadable".to_string(), paint.alarm()),
+        (None, false, _) => ("past (End: live)".to_string(), paint.strong()),
+        (None, true, true) => ("paused (Space)".to_string(), paint.strong()),
+        (None, true, false) if app.is_late => {
+            let end = app.view.end.unwrap_or_default() - SECOND;
+            (format!("no tick since {}", at(app, end)), paint.alarm())
+        }
+        (None, true, false) => (format!("{live} live"), paint.good()),
+    };
+    let width = u16::try_from(state.chars().count()).unwrap_or(0);
+    let right = buf.area.width.saturating_sub(width);
+    put(buf, right, 0, width, &state, style);
+    if app.view.end.is_none() {
+        return;
+    }
+    let to = paint.sign(Sign::To);
+    let when = format!(
+        "{}{to}{} {}",
+        at(app, window.since),
+        clock(app, window.until),
+        time::zone_name(&app.view.zone)
+    );
+    let x = u16::try_from(server.chars().count()).unwrap_or(0) + 2;
+    let room = right.saturating_sub(x + 1);
+    let short = format!(
+        "{}{to}{}",
+        clock(app, window.since),
+        clock(app, window.until)
+    );
+    let fits = when.chars().count() <= usize::from(room);
+    put(
+        buf,
+        x,
+        0,
+        room,
+        if fits { &when } else { &short },
+        Style::new(),
+    );
+}
+
+/// What the colours are, and what a column is.
+fn legend(app: &App, buf: &mut Buffer) {
+    let paint = app.paint;
+    let mut x = 1;
+    let mut word = |buf: &mut Buffer, sign: char, style: Style, name: &str| {
+        put(buf, x, 1, 1, &sign.to_string(), style);
+        let width = u16::try_from(name.chars().count()).unwrap_or(0);
+        put(buf, x + 2, 1, width, name, Style::new());
+        x += width + 4;
+    };
+    let (load, _) = app.loads();
+    for class in load.map(|load| load.classes()).unwrap_or_default() {
+        let style = Style::new().fg(paint.color(class));
+        word(buf, paint.full(class), style, &line(class));
+    }
+    let gaps = load.is_some_and(|load| load.columns.values().any(|column| !column.observed));
+    if gaps {
+        word(buf, paint.sign(Sign::Gap), paint.faint(), "not recorded");
+    }
+    if load.is_some_and(|load| load.vcpus.is_some()) {
+        word(buf, paint.sign(Sign::Cpus), paint.strong(), "CPUs");
+    }
+    if let Some(by) = app.view.earlier {
+        let name = format!("{} before", length(by));
+        word(buf, paint.sign(Sign::Earlier), paint.strong(), &name);
+    }
+    let column = format!("{} a column", length(app.view.width()));
+    let width = u16::try_from(column.len()).unwrap_or(0);
+    let right = buf.area.width.saturating_sub(width);
+    if right > x {
+        put(buf, right, 1, width, &column, paint.faint());
+    }
+}
+
+/// Time and text of the markers of the picture.
+fn markers(app: &App) -> Vec<(i64, String)> {
+    let rows = app.rows(Slot::Markers).map_or(&[][..], |rows| &rows.0);
+    let marker = |row: &tacho_source::rows::Row| {
+        let detail = row.shown("detail").map(|detail| format!(": {detail}"));
+        let kind = row.shown("kind").unwrap_or_default();
+        let text = format!("{kind}{}", detail.unwrap_or_default());
+        Some((row.time("marker_time")?, line(&text)))
+    };
+    rows.iter().filter_map(marker).collect()
+}
+
+/// What the list is of: the moment, its load, filters, its marker.
+fn moment(app: &App, buf: &mut Buffer, y: u16, markers: &[(i64, String)]) {
+    let paint = app.paint;
+    let view = &app.view;
+    let selection = view.selection();
+    let to = paint.sign(Sign::To);
+    let mut text = format!(" {}", view.list.name());
+    if let (List::Locks, Some(at)) = (view.list, app.moment) {
+        text += &format!(" at {}", clock(app, at));
+    } else if view.end.is_some() {
+        let (since, until) = (clock(app, selection.since), clock(app, selection.until));
+        text += &format!(" {since}{to}{until}");
+    }
+    for filter in &view.filters {
+        text += &format!("  [{}={}]", filter.dimension, line(&filter.text));
+    }
+    if view.cursor_column().is_some() {
+        let load = app.loads().0;
+        let column = load.and_then(|load| load.columns.get(&selection.since));
+        text += &match column {
+            Some(column) if column.observed => format!("  {:.2} active", column.total()),
+            Some(_) => "  not recorded".to_string(),
+            None => String::new(),
+        };
+        let is_here = |at: i64| (selection.since..selection.since + view.width()).contains(&at);
+        for (_, marker) in markers.iter().filter(|marker| is_here(marker.0)) {
+            text += &format!("  {} {marker}", paint.sign(Sign::Marker));
+        }
+    }
+    put(buf, 0, y, buf.area.width, &text, paint.strong());
+}
+
+/// Why there are no rows.
+fn empty(app: &App, buf: &mut Buffer, area: Rect) {
+    if !app.table.items.is_empty() {
+        return;
+    }
+    let text = match (app.is_idle() && app.view.end.is_some(), app.view.list) {
+        (false, _) => "asking",
+        (true, List::Locks) => "nobody waited for another session",
+        (true, _) => "no session was active, or nothing was recorded",
+    };
+    put(buf, 1, area.y + 1, area.width - 1, text, app.paint.faint());
+}
+
+/// What cannot be read, and what to do.
+fn trouble(app: &App, buf: &mut Buffer, area: Rect) {
+    let Some(error) = &app.error else { return };
+    let mut lines = vec![format!("{} ({})", error.message, error.sqlstate)];
+    lines.extend(error.detail.clone());
+    lines.extend(error.hint.clone());
+    lines.push("It is tried again every second.".into());
+    for (y, text) in (area.y + 1..area.bottom()).zip(&lines) {
+        let style = match y == area.y + 1 {
+            true => app.paint.alarm(),
+            false => Style::new(),
+        };
+        put(buf, 1, y, area.width - 1, text, style);
+    }
+}
+
+/// Every key, in the place of all but the first line and the last.
+fn help(app: &App, buf: &mut Buffer) {
+    let area = buf.area;
+    let blank = " ".repeat(usize::from(area.width));
+    let room = usize::from(area.height.saturating_sub(2)).max(1);
+    (1..area.height - 1).for_each(|y| put(buf, 0, y, area.width, &blank, Style::new()));
+    let columns = u16::try_from(KEYS.len().div_ceil(room)).unwrap_or(1);
+    let width = area.width / columns;
+    for (i, (key, does)) in KEYS.iter().enumerate() {
+        let place = |n: usize| u16::try_from(n).unwrap_or(0);
+        let (x, y) = (place(i / room) * width, 1 + place(i % room));
+        let key = match app.paint.ascii {
+            true => key.replace("← →", "arrows").replace("↑ ↓", "arrows"),
+            false => (*key).to_string(),
+        };
+        put(buf, x + 1, y, 10, &key, app.paint.strong());
+        put(buf, x + 12, y, width.saturating_sub(13), does, Style::new());
+    }
+}
+
+/// The command and the address, broken where the screen ends.
+fn said(app: &App, buf: &mut Buffer, area: Rect, lines: &[String]) {
+    let mut y = area.y;
+    let mut write = |buf: &mut Buffer, text: &str, style: Style| {
+        if y < area.bottom() {
+            put(buf, 0, y, area.width, text, style);
+        }
+        y += 1;
+    };
+    for (head, text) in ["command", "page of tacho web"].iter().zip(lines) {
+        write(buf, head, app.paint.faint());
+        let letters: Vec<char> = text.chars().collect();
+        for piece in letters.chunks(usize::from(area.width)) {
+            let piece: String = piece.iter().collect();
+            write(buf, &piece, Style::new());
+        }
+        write(buf, "", Style::new());
+    }
+    write(
+        buf,
+        "Both are printed when the program ends.",
+        app.paint.faint(),
+    );
+}
+
+/// What is written, what is to be said, or the keys.
+fn foot(app: &App, buf: &mut Buffer, y: u16) {
+    let width = buf.area.width;
+    let paint = app.paint;
+    let prompt = match &app.prompt {
+        Some(Prompt::GoTo(line)) => Some(format!("go to: {line}_")),
+        Some(Prompt::Filter(line)) => Some(format!("filter: {line}_")),
+        None => None,
+    };
+    if let Some(prompt) = prompt {
+        return put(buf, 0, y, width, &prompt, paint.strong());
+    }
+    if let Some(message) = app.message.as_ref().or(app.notice.as_ref()) {
+        return put(buf, 0, y, width, message, paint.strong());
+    }
+    let arrows = if paint.ascii { "<- ->" } else { "←→" };
+    let keys = format!(
+        "? help  {arrows} time  [ ] zoom  Enter in  Esc out  q queries  s sessions  b locks"
+    );
+    put(buf, 0, y, width, &keys, paint.faint());
+}

@@ -1,0 +1,143 @@
+//! The terminal: taken, given back whatever happens, and what it tells.
+
+use crate::worker::Answer;
+use crossterm::clipboard::CopyToClipboard;
+use crossterm::event::{
+    self, DisableBracketedPaste, EnableBracketedPaste, Event as Input, KeyEvent, KeyEventKind,
+};
+use crossterm::execute;
+use crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use rustix::event::{PollFd, PollFlags, poll};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
+use signal_hook::iterator::Signals;
+use std::io::{self, Stdout, Write, stdin, stdout};
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::Duration;
+
+/// What happens.
+pub enum Event {
+    Key(KeyEvent),
+    Paste(String),
+    Answer(Box<Answer>),
+    Signal(i32),
+    /// There is no terminal any more.
+    Lost,
+}
+
+pub type Screen = Terminal<CrosstermBackend<Stdout>>;
+
+/// Takes the terminal. A panic of any thread gives it back and ends the program.
+///
+/// # Errors
+/// It refuses.
+pub fn take() -> io::Result<Screen> {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        give_back();
+        before(panic);
+        std::process::exit(101);
+    }));
+    enter()?;
+    Terminal::new(CrosstermBackend::new(stdout()))
+}
+
+fn enter() -> io::Result<()> {
+    enable_raw_mode()?;
+    execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste)
+}
+
+/// Gives the terminal back as it was. A terminal that is gone is no matter.
+pub fn give_back() {
+    let _ = execute!(
+        stdout(),
+        DisableBracketedPaste,
+        LeaveAlternateScreen,
+        crossterm::cursor::Show
+    );
+    let _ = disable_raw_mode();
+}
+
+/// Takes it again after the program was stopped.
+///
+/// # Errors
+/// It refuses.
+pub fn take_again(screen: &mut Screen) -> io::Result<()> {
+    enter()?;
+    screen.clear()
+}
+
+/// Stops this program as a shell expects, until it is told to go on.
+///
+/// # Errors
+/// It cannot be stopped, or the terminal refuses.
+pub fn suspend(screen: &mut Screen) -> io::Result<()> {
+    give_back();
+    signal_hook::low_level::emulate_default_handler(SIGTSTP)?;
+    take_again(screen)
+}
+
+/// Puts a text into the clipboard of the terminal, over ssh, too.
+///
+/// # Errors
+/// The terminal cannot be written to.
+pub fn copy(text: &str) -> io::Result<()> {
+    execute!(stdout(), CopyToClipboard::to_clipboard_from(text))?;
+    stdout().flush()
+}
+
+/// Tells keys and signals from now on.
+///
+/// # Errors
+/// There are no threads, or signals are refused.
+pub fn listen(events: &Sender<Event>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH])?;
+    let told = events.clone();
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            for signal in signals.forever() {
+                if told.send(Event::Signal(signal)).is_err() {
+                    return;
+                }
+            }
+        })?;
+    let told = events.clone();
+    thread::Builder::new().name("keys".into()).spawn(move || {
+        while read(&told) {}
+        let _ = told.send(Event::Lost);
+    })?;
+    Ok(())
+}
+
+/// Tells what was typed; false when nobody listens, or the terminal is gone.
+/// crossterm would read a terminal that is gone again and again.
+fn read(told: &Sender<Event>) -> bool {
+    let stdin = stdin();
+    let mut wait = [PollFd::new(&stdin, PollFlags::IN)];
+    match poll(&mut wait, None) {
+        Ok(_) => (),
+        Err(rustix::io::Errno::INTR) => return true,
+        Err(_) => return false,
+    }
+    let seen = wait[0].revents();
+    if seen.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        return false;
+    }
+    while let Ok(true) = event::poll(Duration::ZERO) {
+        let event = match event::read() {
+            Ok(Input::Key(key)) if key.kind != KeyEventKind::Release => Event::Key(key),
+            Ok(Input::Paste(text)) => Event::Paste(text),
+            Ok(_) => continue,
+            Err(_) => return false,
+        };
+        if told.send(event).is_err() {
+            return false;
+        }
+    }
+    true
+}

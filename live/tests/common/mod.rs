@@ -1,0 +1,211 @@
+//! A history that is always the same: ten minutes of a shop on four CPUs. From
+//! 00:05:00 to 00:05:40 forty sessions wait for a transaction of process 500;
+//! from 00:07:00 to 00:07:30 nothing is recorded.
+#![allow(clippy::unwrap_used, missing_docs, dead_code)]
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+pub const SINCE: &str = "2026-01-01T00:00:00Z";
+pub const UNTIL: &str = "2026-01-01T00:10:00Z";
+/// Process at the head of the queue.
+pub const ROOT: &str = "500";
+/// A text that no terminal may obey.
+pub const HOSTILE: &str = "select '\u{1b}]0;mine\u{7}\u{1b}[2J\u{9b}31m \u{202e}evil' -- 漢字";
+
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new(name: &str) -> Scratch {
+        let name = format!("tacho-live-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+
+    /// The history, called `shop`.
+    pub fn shop(name: &str) -> Scratch {
+        let scratch = Scratch::new(name);
+        scratch.import();
+        scratch
+    }
+
+    pub fn tape(&self) -> PathBuf {
+        self.0.join("shop")
+    }
+
+    pub fn import(&self) {
+        let write = |name: &str, text: String| {
+            let path = self.0.join(name);
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        let with = |kind: &str, text: String| {
+            let path = write(&format!("{kind}.csv"), text);
+            format!("--with={kind}={path}")
+        };
+        let output = tacho(&[
+            "import",
+            "sessions",
+            &write("sessions.csv", sessions(0..600)),
+            "--tape",
+            &self.tape().display().to_string(),
+            "--node=00000000000000aa",
+            &with("markers", markers()),
+            &with("statements", statements()),
+        ]);
+        assert!(output.status.success(), "{output:?}");
+    }
+}
+
+impl Scratch {
+    /// A minute more.
+    pub fn append(&self) {
+        let path = self.0.join("more.csv");
+        std::fs::write(&path, sessions(600..660)).unwrap();
+        let (path, tape) = (
+            path.display().to_string(),
+            self.tape().display().to_string(),
+        );
+        let import = ["import", "sessions", &path, "--tape", &tape, "--append"];
+        let output = tacho(&[&import[..], &["--node=00000000000000aa"]].concat());
+        assert!(output.status.success(), "{output:?}");
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The program `tacho` that is built beside this one.
+pub fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        let directory = test.ancestors().nth(2).unwrap();
+        let release: &[&str] = match directory.ends_with("release") {
+            true => &["--release"],
+            false => &[],
+        };
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--locked", "--package", "tacho"]);
+        assert!(build.args(release).status().unwrap().success());
+        directory.join("tacho")
+    })
+}
+
+pub fn tacho(args: &[&str]) -> Output {
+    let mut command = Command::new(program());
+    command.args(args).env("TZ", "UTC").output().unwrap()
+}
+
+fn time(second: u32) -> String {
+    format!("2026-01-01T00:{:02}:{:02}Z", second / 60, second % 60)
+}
+
+fn is_recorded(second: &u32) -> bool {
+    !(420..450).contains(second)
+}
+
+/// A line of a session: pid, application, state, wait, query.
+fn session(out: &mut String, second: u32, who: (u32, &str), state: &str, wait: &str, query: u32) {
+    let (pid, application) = who;
+    let text = match query {
+        11 => "select * from item where id = $1",
+        12 => "update item set qty = qty - $1 where id = $2",
+        13 => HOSTILE,
+        _ => "update stock set n = 0",
+    };
+    let blocked_by = if wait.starts_with("Lock") { ROOT } else { "" };
+    writeln!(
+        out,
+        "{},{pid},2025-12-31T00:00:00Z,shop,ann,{application},{state},{wait},{query},\"{text}\",{blocked_by},4",
+        time(second)
+    )
+    .unwrap();
+}
+
+fn sessions(seconds: std::ops::Range<u32>) -> String {
+    let mut out = "time,pid,backend_start,database,username,application,state,wait_event_type,\
+                   wait_event,query_id,query_text,blocked_by,vcpus\n"
+        .to_string();
+    for second in seconds.filter(is_recorded) {
+        session(&mut out, second, (101, "web"), "active", ",", 11);
+        if second % 2 == 0 {
+            session(
+                &mut out,
+                second,
+                (102, "web"),
+                "active",
+                "IO,DataFileRead",
+                11,
+            );
+        }
+        if second % 4 == 0 {
+            session(
+                &mut out,
+                second,
+                (103, "web"),
+                "active",
+                "LWLock,WALWrite",
+                12,
+            );
+            session(&mut out, second, (104, "report"), "active", ",", 13);
+        }
+        if (300..340).contains(&second) {
+            let idle = "idle in transaction";
+            session(
+                &mut out,
+                second,
+                (500, "batch"),
+                idle,
+                "Client,ClientRead",
+                14,
+            );
+            for pid in 600..640 {
+                session(
+                    &mut out,
+                    second,
+                    (pid, "web"),
+                    "active",
+                    "Lock,transactionid",
+                    12,
+                );
+            }
+        }
+    }
+    out
+}
+
+fn markers() -> String {
+    let (set, from, to) = (time(298), time(420), time(450));
+    format!(
+        "time,kind,since,until,detail\n{set},settings changed,,,work_mem: 4MB -> 64MB\n\
+         {to},gap,{from},{to},writer was slow\n"
+    )
+}
+
+/// A minute of each query: 60 calls of 2 ms.
+fn statements() -> String {
+    let mut out = "time,elapsed_ms,user_oid,username,database_oid,database,query_id,toplevel,\
+                   calls,total_exec_time_ms,rows\n"
+        .to_string();
+    for second in (60..=600).step_by(60) {
+        // What was looked through, whoever ran something.
+        writeln!(out, "{},60000,,,,,,,,,", time(second.min(599))).unwrap();
+        for query in [11, 12] {
+            writeln!(
+                out,
+                "{},60000,10,ann,5,shop,{query},1,60,120,60",
+                time(second.min(599))
+            )
+            .unwrap();
+        }
+    }
+    out
+}
