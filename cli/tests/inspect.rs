@@ -4,10 +4,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use tacho_tape::frame::Frame;
 use tacho_tape::log::LogHeader;
 use tacho_tape::seal::seal_log;
 use tacho_tape::storage::OsStorage;
 use tacho_tape::testing::{Load, Sampler, log_bytes};
+use tacho_tape::writer::{Now, Writer};
 
 /// A new directory with a sealed file and a log of the same; returns the log.
 fn history(name: &str) -> (PathBuf, Vec<u8>) {
@@ -165,5 +168,55 @@ fn damage_is_shown_and_gives_exit_code_1() {
         frames[3].len()
     );
     assert!(text.contains(&line), "{text}");
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn what_was_removed_is_told_beside_what_is_left() {
+    let directory = std::env::temp_dir().join(format!("tacho-removed-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir(&directory).unwrap();
+    let mut sampler = Sampler::new(1, Load::default());
+    let storage = Arc::new(OsStorage::new(&directory));
+    let mut writer = Writer::open(storage, 7).unwrap();
+    let mut mono_ms = 0;
+    let mut push = |writer: &mut Writer, sampler: &Sampler, bytes: &[u8]| {
+        mono_ms += 1_000;
+        let wall_ms = sampler.slot_ms;
+        let frame = Frame::parse(bytes).unwrap().unwrap();
+        let now = Now { wall_ms, mono_ms };
+        writer.push(&frame, now);
+        for job in writer.seal_jobs() {
+            let storage = OsStorage::new(&directory);
+            let result = seal_log(&storage, job.number, job.until_sequence);
+            writer.sealed(job, result);
+        }
+        writer.flush(now, true);
+    };
+    let hello = sampler.hello(&[("retention_age_s", "900"), ("min_free_space_mb", "0")]);
+    push(&mut writer, &sampler, &hello);
+    let first = directory.join("0000000001.tape");
+    let oldest = sampler.slot_ms;
+    for _ in 0..2_400 {
+        let (frame, _, _) = sampler.frame();
+        push(&mut writer, &sampler, &frame);
+    }
+    drop(writer);
+    assert!(!first.exists());
+    let output = Command::new(env!("CARGO_BIN_EXE_tacho"))
+        .arg("inspect")
+        .arg(&directory)
+        .output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    let told: Vec<&str> = text.lines().filter(|l| l.contains("removed")).collect();
+    let begin = "  history removed at 2026-09-21T14:";
+    let why = " bytes: older than tacho.retention_age, ";
+    assert!(!told.is_empty(), "{text}");
+    for line in &told {
+        assert!(line.starts_with(begin) && line.contains(why), "{line}");
+    }
+    let since = jiff::Timestamp::from_millisecond(oldest).unwrap();
+    let since = format!("{why}{since} to ");
+    assert!(told[0].contains(&since), "{} has no {since}", told[0]);
     fs::remove_dir_all(&directory).unwrap();
 }

@@ -5,7 +5,7 @@
 use crate::block::{COLUMN, Entry, FrameRange, GroupInfo, MAX_ROWS, PACK, at_ticks};
 use crate::cache::{Kept, Key};
 use crate::codec::{self, Span, Stretch};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::footer::{Bytes, Footer, Gap, damage_of, index_entry};
 use crate::log::LogDamage;
 use crate::packs::{PACKS, Pack, pack_of};
@@ -200,7 +200,7 @@ impl BlockFile {
         let mut found = Vec::new();
         for entry in self.shared.all()? {
             match self.shared.bytes.data(&entry) {
-                Err(error) if error.kind == Kind::Damaged => {
+                Err(error) if error.is_damage() => {
                     found.push(self.damage_of_chunk(&entry, &error));
                 }
                 Err(error) => return Err(error),
@@ -243,14 +243,17 @@ impl BlockFile {
         let reason = match (entry.kind, table, column) {
             (COLUMN, Some(table), Some(column)) => format!(
                 "{}: column {} of {} rows of {}",
-                error.message, column.name, entry.rows, table.name
+                error.reason(),
+                column.name,
+                entry.rows,
+                table.name
             ),
             (PACK, ..) => {
                 let pack = usize::from(entry.column).wrapping_sub(1);
                 let of = PACKS.get(pack).unwrap_or(&"a later version");
-                format!("{}: small columns of {of}", error.message)
+                format!("{}: small columns of {of}", error.reason())
             }
-            _ => error.message.clone(),
+            _ => error.reason(),
         };
         let group = self.shared.groups.iter().find(|g| g.0 == entry.group);
         let ticks = group.filter(|(_, g)| g.min_ms <= g.max_ms);
@@ -292,10 +295,10 @@ impl Shared {
         let mut index = Index::default();
         if let Some(entry) = index_entry(self.entries()?) {
             match self.bytes.index(entry) {
-                Err(error) if error.kind == Kind::Damaged => {
+                Err(error) if error.is_damage() => {
                     self.footer_again()?;
                     (index.entries, index.gaps) = self.bytes.without_index()?;
-                    let damage = damage_of(entry.offset, entry.chunk_bytes(), error.message);
+                    let damage = damage_of(entry.offset, entry.chunk_bytes(), error.reason());
                     index.damage = Some(damage);
                 }
                 read => index.entries = read?,

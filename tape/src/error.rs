@@ -1,6 +1,7 @@
 //! Errors in the style of PostgreSQL messages: a primary line in lower case,
 //! and a detail in full sentences where there is more to say.
 
+use crate::storage::is_lost;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,8 @@ pub enum Kind {
     Io,
     /// The bytes of a file or a frame are not what they should be.
     Damaged,
+    /// The device or the file system cannot give the bytes of a file.
+    Unreadable,
     /// The file was written by a later version of the format.
     Version,
     /// There is no space left.
@@ -65,6 +68,7 @@ impl Error {
     pub fn io(what: &str, path: &Path, error: std::io::Error) -> Self {
         let kind = match error.kind() {
             std::io::ErrorKind::NotFound => Kind::NotFound,
+            _ if is_lost(&error) => Kind::Unreadable,
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Kind::NoSpace,
             _ => Kind::Io,
         };
@@ -85,10 +89,25 @@ impl Error {
         self
     }
 
+    /// Bytes of a file are lost to who reads it; others may be read.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(self.kind, Kind::Damaged | Kind::Unreadable)
+    }
+
+    /// What is wrong, without the file and the place in it.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match &self.os {
+            Some(os) => format!("{}: {os}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// The same error of a column of a group, if it is damage.
     #[must_use]
     pub(crate) fn of_group(mut self, path: &Path, group: u32) -> Self {
-        if self.kind == Kind::Damaged {
+        if self.is_damage() {
             self.group.get_or_insert(group);
             return self.at(path);
         }

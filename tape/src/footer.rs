@@ -14,7 +14,7 @@ use crate::log::{IDENTITY_BYTES, LogDamage, parse_identity};
 use crate::packs::{PACK_BYTES, Pack};
 use crate::part::Identity;
 use crate::schema::{FAR_MS, Schema};
-use crate::storage::{ReadFile, read_all};
+use crate::storage::{ReadFile, read_what_is_left};
 use crate::sums::Sums;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -143,10 +143,18 @@ impl Bytes {
     fn read_to(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.check_end(offset, buffer.len())?;
         let read = self.file.read_at(offset, buffer);
-        match read.map_err(|e| Error::io("read file", &self.path, e))? {
+        let failed = |e| Error::io("read file", &self.path, e).offset(offset);
+        match read.map_err(failed)? {
             n if n == buffer.len() => Ok(()),
             _ => Err(self.short()),
         }
+    }
+
+    /// Reads the end of the file from an offset, which is returned.
+    fn read_end(&self, from: u64, buffer: &mut Vec<u8>) -> Result<u64> {
+        buffer.resize((self.length - from) as usize, 0);
+        self.read_to(from, buffer)?;
+        Ok(from)
     }
 
     /// No memory is taken for what the file has not.
@@ -247,8 +255,11 @@ impl Bytes {
         let at = self.length.saturating_sub(TAIL_BYTES as u64);
         let broken = || self.damaged("damaged tail of a sealed file", at);
         let mut buffer = END.take();
-        buffer.resize((self.length - from) as usize, 0);
-        self.read_to(from, &mut buffer)?;
+        let from = match self.read_end(from, &mut buffer) {
+            // What is lost may stand before the footer.
+            Err(error) if error.is_damage() => self.read_end(at, &mut buffer)?,
+            read => read?,
+        };
         let before = buffer.len().checked_sub(TAIL_BYTES).ok_or_else(broken)?;
         let (end, tail) = buffer.split_at(before);
         let (crc, rest) = (u32_at(tail, 16), &tail[..16]);
@@ -276,7 +287,7 @@ impl Footer {
     /// valid.
     pub(crate) fn read(bytes: &Bytes) -> Result<Footer> {
         let mut footer = match Footer::from_tail(bytes) {
-            Err(error) if error.kind == Kind::Damaged => Footer::from_chunks(bytes, error)?,
+            Err(error) if error.is_damage() => Footer::from_chunks(bytes, error)?,
             read => read?,
         };
         footer.check_groups(bytes)?;
@@ -296,9 +307,9 @@ impl Footer {
 
     pub(crate) fn from_tail(bytes: &Bytes) -> Result<Footer> {
         let mut head = [0; HEAD_BYTES];
-        bytes.read_to(0, &mut head)?;
-        let head_error = match bytes.parse_head(&head) {
-            Err(error) if error.kind == Kind::Version => return Err(error),
+        let read = bytes.read_to(0, &mut head);
+        let head_error = match read.and_then(|()| bytes.parse_head(&head)) {
+            Err(error) if !error.is_damage() => return Err(error),
             head => head.err(),
         };
         let mut footer = bytes.with_footer_chunk(|chunk, offset| {
@@ -313,7 +324,7 @@ impl Footer {
             footer.ok_or_else(|| bytes.damaged("footer that is not valid", offset))
         })?;
         if let Some(error) = head_error {
-            let damage = damage_of(0, HEAD_BYTES as u64, error.message);
+            let damage = damage_of(0, HEAD_BYTES as u64, error.reason());
             footer.damage.push(damage);
         }
         Ok(footer)
@@ -324,11 +335,14 @@ impl Footer {
         let (mut footer, end) = gather(bytes)?;
         if footer.groups.is_empty() {
             let offset = reason.offset.unwrap_or(0);
-            return Err(bytes.damaged(reason.message, offset));
+            return Err(match reason.kind {
+                Kind::Damaged => bytes.damaged(reason.message, offset),
+                _ => reason,
+            });
         }
         let length = bytes.length.saturating_sub(end.offset).max(1);
         footer.gaps.push(Gap {
-            damage: damage_of(end.offset, length, reason.message),
+            damage: damage_of(end.offset, length, reason.reason()),
             before: end.last,
             after: None,
         });
@@ -482,7 +496,8 @@ struct End {
 
 /// Goes through the chunks of a file; returns what they say and where they end.
 fn gather(bytes: &Bytes) -> Result<(Footer, End)> {
-    let all = read_all(&*bytes.file).map_err(|e| Error::io("read file", &bytes.path, e))?;
+    let all = read_what_is_left(&*bytes.file, 0, bytes.length);
+    let all = all.map_err(|e| Error::io("read file", &bytes.path, e))?;
     let identity = match bytes.parse_head(&all) {
         Err(error) if error.kind == Kind::Version => return Err(error),
         identity => identity.unwrap_or_default(),

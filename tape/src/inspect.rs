@@ -5,7 +5,9 @@ use crate::directory::{Kind, parse_name, recorded_node};
 use crate::error::{Error, Result};
 use crate::log::{LogDamage, LogHeader, read_log};
 use crate::part::{Identity, Part};
-use crate::storage::{OsStorage, ReadFile, Storage, read_all};
+pub use crate::query::Removal;
+use crate::query::{REMOVED, decode, removals};
+use crate::storage::{OsStorage, ReadFile, Storage, read_what_is_left};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,6 +27,8 @@ pub struct FileReport {
     pub damage: Vec<LogDamage>,
     /// Bytes of a frame that was cut off at the end of a log: no damage.
     pub torn_bytes: usize,
+    /// What its markers tell of history that was removed, oldest first.
+    pub removals: Vec<Removal>,
 }
 
 /// Reads and checks a file by its path.
@@ -42,9 +46,11 @@ pub fn inspect(path: &Path) -> Result<FileReport> {
         parts: Vec::new(),
         damage: Vec::new(),
         torn_bytes: 0,
+        removals: Vec::new(),
     };
     if kind == Kind::Log {
-        let log = read_all(&*file).map_err(|e| Error::io("read file", path, e))?;
+        let log = read_what_is_left(&*file, 0, bytes);
+        let log = log.map_err(|e| Error::io("read file", path, e))?;
         let contents = read_log(&log, u64::MAX).map_err(|e| e.at(path))?;
         let header: LogHeader = contents.header;
         report.identity = header.identity.clone();
@@ -59,7 +65,17 @@ pub fn inspect(path: &Path) -> Result<FileReport> {
         report.damage = block.verify()?;
         report.parts = block.parts().collect();
     }
+    // Of markers that cannot be read the damage is told.
+    let told = report.parts.iter().filter_map(removals_of);
+    report.removals = told.flatten().collect();
+    report.removals.sort_by_key(|removal| removal.time_ms);
     Ok(report)
+}
+
+/// What the markers of a part tell of history that was removed.
+fn removals_of(part: &Part) -> Option<Vec<Removal>> {
+    let kind = part.schema().value("marker", REMOVED)?;
+    removals(part, kind, decode).ok()
 }
 
 /// Opens a history file by its path; its name says of what kind it is.

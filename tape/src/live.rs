@@ -10,7 +10,7 @@ use crate::log::{FRAMES_AT, LogContents, LogHeader, read_log};
 use crate::part::{Memory, Part, PartInfo, Source};
 use crate::schema::Schema;
 use crate::snapshot::Damage;
-use crate::storage::{ReadFile, Storage};
+use crate::storage::{ReadFile, Storage, read_what_is_left};
 use crate::store::{Opened, is_lasting};
 use crate::table::{BytesColumn, Column, Table};
 use std::path::PathBuf;
@@ -143,13 +143,8 @@ impl Live {
     }
 
     fn bytes(&self, from: u64, to: u64) -> Result<Vec<u8>> {
-        let error = |e| Error::io("read file", &self.path, e);
-        let wanted = to.saturating_sub(from);
-        let wanted = usize::try_from(wanted).map_err(|e| error(std::io::Error::other(e)))?;
-        let mut bytes = vec![0; wanted];
-        let read = self.file.read_at(from, &mut bytes).map_err(error)?;
-        bytes.truncate(read);
-        Ok(bytes)
+        let read = read_what_is_left(&*self.file, from, to);
+        read.map_err(|e| Error::io("read file", &self.path, e))
     }
 
     /// Makes the parts for the next snapshots.

@@ -1,6 +1,7 @@
 //! Markers the writer itself puts into the history, in define frames.
 
 use crate::frame::{DEFINE, FrameBuilder, Header, Values};
+use crate::query::REMOVED;
 use crate::schema::{ColumnType, Schema};
 use crate::section::to_stored;
 
@@ -55,7 +56,7 @@ impl Marker {
     /// History of these times is gone.
     pub(crate) fn removed(time_ms: i64, (since_ms, until_ms): (i64, i64), detail: String) -> Self {
         Marker {
-            kind: "history removed",
+            kind: REMOVED,
             time_ms,
             since_ms,
             until_ms,

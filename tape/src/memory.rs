@@ -3,8 +3,10 @@
 
 use crate::node::Place;
 use crate::storage::{AppendFile, Entry, Name, Opener, ReadFile, Space, Stamp, Storage};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,6 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 struct Inode {
     data: Vec<u8>,
     synced: usize,
+    /// Bytes that the device cannot read.
+    bad: Range<usize>,
 }
 
 #[derive(Clone)]
@@ -214,6 +218,14 @@ impl MemoryStorage {
         }
     }
 
+    /// Lets the device lose these bytes of a file: reading them ends with EIO.
+    pub fn lose_bytes(&self, name: &str, bad: Range<usize>) {
+        let mut state = self.state();
+        if let Some(&inode) = state.names.get(name) {
+            state.inodes[inode].bad = bad;
+        }
+    }
+
     /// Puts a file with these bytes, synchronised.
     pub fn put(&self, name: &str, bytes: &[u8]) {
         let mut state = self.state();
@@ -221,6 +233,7 @@ impl MemoryStorage {
         state.inodes.push(Inode {
             data: bytes.to_vec(),
             synced: bytes.len(),
+            bad: 0..0,
         });
         state.changes += 1;
         state.names.insert(name.into(), inode);
@@ -255,7 +268,11 @@ impl ReadFile for MemoryFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         self.storage.read()?;
         let state = self.storage.state();
-        let data = &state.inodes[self.inode].data;
+        let Inode { data, bad, .. } = &state.inodes[self.inode];
+        let wanted = offset as usize..offset as usize + buffer.len();
+        if wanted.start.max(bad.start) < wanted.end.min(bad.end) {
+            return Err(Errno::IO.into());
+        }
         let rest = data.get(offset as usize..).unwrap_or(&[]);
         let n = rest.len().min(buffer.len());
         buffer[..n].copy_from_slice(&rest[..n]);

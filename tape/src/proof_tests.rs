@@ -2,14 +2,17 @@
 //! merging and retention between any two reads, crashes during retention.
 
 use crate::block_read::{BlockFile, Schemas};
-use crate::directory::{Kind, Numbers};
+use crate::cache::Shared;
+use crate::directory::{Kind, Numbers, file_name};
 use crate::frame::Frame;
+use crate::log::LogHeader;
 use crate::memory::{Crash, MemoryStorage};
 use crate::merge_tests::{NODE, Rows, check, go, sealed_files};
 use crate::seal::seal_log;
 use crate::storage::Storage;
 use crate::store::Store;
-use crate::testing::{Load, Sampler, Seen, difference, read, rows_difference};
+use crate::tape::Tape;
+use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
 use crate::writer::{Code, Now, Writer};
 use std::path::Path;
 use std::sync::Arc;
@@ -118,6 +121,61 @@ fn damage_of_a_merged_file_of_many_groups_is_told_and_spares_the_rest() {
         step += 1 + bytes.len() / 100;
     }
     assert!(spared > 60, "{spared}");
+}
+
+#[test]
+fn whatever_a_device_cannot_read_is_told_and_spares_the_rest() {
+    let (storage, mut expected) = sealed_files(25, 6, 600);
+    go(&storage, 6).unwrap().unwrap();
+    let mut log = next_life(&expected);
+    let mut frames = vec![log.hello(&[])];
+    let base = expected.0.last().unwrap().0;
+    for _ in 0..300 {
+        let (frame, ticks, rows) = log.frame();
+        frames.push(frame);
+        expected.0.extend(ticks.iter().map(|t| (t.0 + base, t.1)));
+        let rows = rows.into_iter().map(|mut seen| {
+            seen.tick += base;
+            seen
+        });
+        expected.1.extend(rows);
+    }
+    expected.1.sort();
+    let mut header = LogHeader::default();
+    (header.identity.node, header.tick_base) = (NODE, base);
+    storage.put(&file_name(7, Kind::Log), &log_bytes(&header, &frames));
+    check(&storage, &expected);
+    let merged = Numbers { first: 1, last: 6 }.name(Kind::Sealed);
+    for (name, least) in [(merged.clone(), 300), (file_name(7, Kind::Log), 600)] {
+        let length = storage.bytes_of(&name).unwrap().len();
+        assert!(length > 8 * 4_096, "{name}: {length}");
+        for at in (0..length).step_by(4_096) {
+            storage.lose_bytes(&name, at..at + 4_096);
+            let fresh = Store::open_storage(&storage).unwrap();
+            let tape = Tape::of_storage(Arc::new(storage.clone()), &Shared::default());
+            let followed = tape.refresh().unwrap();
+            for store in [&fresh, &*followed] {
+                let whole = read_columns(store);
+                let file = storage.open(&name).unwrap();
+                let block = BlockFile::open_whole(file, Path::new("x"), &mut Schemas::default());
+                let found = block.and_then(|b| b.verify()).map_or(1, |d| d.len());
+                let told = !whole || !store.damage().is_empty() || found > 0;
+                assert!(told, "{name} at {at}");
+                // Of a log rows may refer to definitions that are lost.
+                let ticks = match name == merged {
+                    true => check_subset(store, &expected),
+                    false => {
+                        let ticks = read(store.parts(NODE)).0;
+                        assert!(ticks.iter().all(|tick| expected.0.contains(tick)));
+                        ticks.len()
+                    }
+                };
+                assert!(ticks >= least || at == 0, "{name} at {at}: {ticks}");
+            }
+        }
+        storage.lose_bytes(&name, 0..0);
+        check(&storage, &expected);
+    }
 }
 
 fn writer(storage: &MemoryStorage) -> crate::Result<Writer> {

@@ -13,7 +13,7 @@ use crate::merge::rewrite;
 use crate::part::{Memory, Part};
 use crate::query::vocabulary as pg;
 use crate::schema::{ColumnType, RUN, Schema, TableDef};
-use crate::seal::{convert, read_log_file};
+use crate::seal::{convert, read_what_is_left_of_log};
 use crate::storage::{Storage, read_all};
 use crate::store::Repeats;
 use crate::table::{Data, Strings, Table};
@@ -138,14 +138,15 @@ impl Repair<'_> {
 
     fn log(&mut self, file: &HistoryFile) -> Result<Found> {
         let number = file.numbers.first;
-        let contents = read_log_file(self.from, number, u64::MAX)?;
+        let contents = read_what_is_left_of_log(self.from, number, u64::MAX)?;
         let until = self.later.log(number, &contents.header);
         match (contents.damage.is_empty(), until) {
             (true, _) => Ok(Found::Whole(self.bytes(file)?)),
             (_, u64::MAX) => Ok(Found::Log(Box::new(contents))),
-            _ => Ok(Found::Log(Box::new(read_log_file(
-                self.from, number, until,
-            )?))),
+            _ => {
+                let contents = read_what_is_left_of_log(self.from, number, until)?;
+                Ok(Found::Log(Box::new(contents)))
+            }
         }
     }
 

@@ -59,6 +59,34 @@ fn whole_files_are_copied_byte_for_byte() {
 }
 
 #[test]
+fn what_a_device_cannot_read_is_repaired_as_damage() {
+    let (storage, _) = sealed_files(3, 1, 1_200);
+    let name = file_name(1, Kind::Sealed);
+    let sampler = &mut Sampler::new(9, Load::default());
+    let mut frames = vec![sampler.hello(&[])];
+    frames.extend((0..100).map(|_| sampler.frame().0));
+    let mut header = crate::log::LogHeader::default();
+    (header.identity.node, header.tick_base) = (NODE, 5_000);
+    let log = file_name(2, Kind::Log);
+    storage.put(&log, &log_bytes(&header, &frames));
+    for name in [&name, &log] {
+        let middle = storage.bytes_of(name).unwrap().len() / 2;
+        storage.lose_bytes(name, middle..middle + 1);
+    }
+    let (to, done) = repaired(&storage);
+    for repaired in &done {
+        let Outcome::Repaired { damage, .. } = &repaired.outcome else {
+            panic!("{repaired:?}");
+        };
+        assert_eq!(damage.len(), 1, "{repaired:?}");
+    }
+    let store = Store::open_storage(&to).unwrap();
+    assert_eq!(store.damage(), []);
+    let ticks = read(store.parts(NODE)).0;
+    assert!(ticks[0].0 < 5_000 && ticks.last().unwrap().0 > 5_000);
+}
+
+#[test]
 fn damage_anywhere_leaves_what_was_readable() {
     let (storage, expected) = day();
     let bytes = storage.bytes_of(DAY).unwrap();

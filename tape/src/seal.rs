@@ -11,7 +11,7 @@ use crate::part::{Identity, PartInfo};
 use crate::query::totals_write::Writer;
 use crate::schema::{STATS, Schema};
 use crate::starts::Starts;
-use crate::storage::{Storage, read_all};
+use crate::storage::{ReadFile, Storage, read_all, read_what_is_left};
 use crate::table::Table;
 use crate::thin::thin;
 use std::io;
@@ -47,11 +47,30 @@ pub fn read_log_file(
     number: u64,
     until_sequence: u64,
 ) -> Result<LogContents> {
+    log_file(storage, number, until_sequence, read_all)
+}
+
+/// The same without the pages that the device has lost: they are damage.
+pub(crate) fn read_what_is_left_of_log(
+    storage: &dyn Storage,
+    number: u64,
+    until_sequence: u64,
+) -> Result<LogContents> {
+    let read = |file: &dyn ReadFile| read_what_is_left(file, 0, file.bytes()?);
+    log_file(storage, number, until_sequence, read)
+}
+
+fn log_file(
+    storage: &dyn Storage,
+    number: u64,
+    until_sequence: u64,
+    read: impl Fn(&dyn ReadFile) -> io::Result<Vec<u8>>,
+) -> Result<LogContents> {
     let name = file_name(number, Kind::Log);
     let path = storage.directory().join(&name);
     let file = storage.open(&name);
     let file = file.map_err(|e| Error::io("open file", &path, e))?;
-    let bytes = read_all(&*file).map_err(|e| Error::io("read file", &path, e))?;
+    let bytes = read(&*file).map_err(|e| Error::io("read file", &path, e))?;
     read_log(&bytes, until_sequence).map_err(|e| e.at(&path))
 }
 

@@ -16,7 +16,7 @@ use crate::inspect::open_history_file;
 use crate::log::{FRAMES_AT, LogHeader, Scan, Stretch};
 use crate::packs::{PACK_BYTES, Pack};
 use crate::schema::Schema;
-use crate::storage::read_all;
+use crate::storage::read_what_is_left;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -56,7 +56,9 @@ impl Sizes {
     /// then nothing was added.
     pub fn add(&mut self, path: &Path) -> Result<()> {
         let (_, kind, file) = open_history_file(path)?;
-        let all = read_all(&*file).map_err(|e| Error::io("read file", path, e))?;
+        let failed = |e| Error::io("read file", path, e);
+        let length = file.bytes().map_err(failed)?;
+        let all = read_what_is_left(&*file, 0, length).map_err(failed)?;
         if kind == Kind::Log {
             LogHeader::parse(&all).map_err(|e| e.at(path))?;
             self.add_log(&all);

@@ -296,7 +296,7 @@ impl Damage {
             bytes,
             since_ms: None,
             until_ms: None,
-            reason: error.message.clone(),
+            reason: error.reason(),
             of_later_version: error.kind == Kind::Version,
         }
     }
@@ -313,7 +313,7 @@ impl Damage {
             bytes: 0,
             since_ms: Some(info.min_ms),
             until_ms: Some(info.max_ms),
-            reason: error.message.clone(),
+            reason: error.reason(),
             of_later_version: false,
         }
     }

@@ -437,6 +437,60 @@ pub fn read_all(file: &dyn ReadFile) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// What is lost together where a device cannot read: a page of the kernel.
+const PAGE_BYTES: usize = 1 << 12;
+
+/// The device or the file system has lost the bytes: what is elsewhere in the
+/// file or the directory may be read. The others of these errors are what Linux
+/// makes of a medium, a checksum or a target that failed.
+pub(crate) fn is_lost(error: &io::Error) -> bool {
+    const LOST: [Errno; 7] = [
+        Errno::IO,
+        Errno::BADMSG,
+        Errno::UCLEAN,
+        Errno::NODATA,
+        Errno::REMOTEIO,
+        Errno::ILSEQ,
+        Errno::NOLINK,
+    ];
+    Errno::from_io_error(error).is_some_and(|errno| LOST.contains(&errno))
+}
+
+/// Reads a file from an offset on for somebody who finds damage by checksums:
+/// pages that are lost read as zeros.
+///
+/// # Errors
+/// The operating system refuses, or no page can be read.
+pub(crate) fn read_what_is_left(file: &dyn ReadFile, from: u64, to: u64) -> io::Result<Vec<u8>> {
+    let wanted = usize::try_from(to.saturating_sub(from)).map_err(io::Error::other)?;
+    let mut bytes = vec![0; wanted];
+    let lost = match file.read_at(from, &mut bytes) {
+        Ok(read) => {
+            bytes.truncate(read);
+            return Ok(bytes);
+        }
+        Err(error) if is_lost(&error) => error,
+        Err(error) => return Err(error),
+    };
+    let (mut end, mut is_left) = (0, false);
+    while end < wanted {
+        let at = from + end as u64;
+        let of_page = PAGE_BYTES - at as usize % PAGE_BYTES;
+        let page = &mut bytes[end..wanted.min(end + of_page)];
+        match file.read_at(at, page) {
+            Ok(0) => break,
+            Ok(read) => (end, is_left) = (end + read, true),
+            Err(error) if is_lost(&error) => {
+                page.fill(0);
+                end += page.len();
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(end);
+    is_left.then_some(bytes).ok_or(lost)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

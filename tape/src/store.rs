@@ -11,7 +11,7 @@ use crate::log::{FRAMES_AT, LogContents, LogDamage, LogHeader, read_log};
 use crate::open_files::{LaterFile, OpenFiles};
 use crate::part::Part;
 use crate::snapshot::is_covered_by;
-use crate::storage::{Name, OsStorage, ReadFile, Stamp, Storage, read_all};
+use crate::storage::{Name, OsStorage, ReadFile, Stamp, Storage, read_what_is_left};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::collections::{HashMap, HashSet};
@@ -484,7 +484,9 @@ fn read_open(
     path: &Path,
     later: &mut Repeats,
 ) -> Result<(Vec<LogDamage>, Option<Part>)> {
-    let bytes = read_all(&*file.file).map_err(|e| Error::io("read file", path, e))?;
+    let failed = |e| Error::io("read file", path, e);
+    let length = file.file.bytes().map_err(failed)?;
+    let bytes = read_what_is_left(&*file.file, 0, length).map_err(failed)?;
     let header = LogHeader::parse(&bytes)?;
     let until = later.log(file.numbers().first, &header);
     supervised("read a log", || {

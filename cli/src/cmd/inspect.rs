@@ -204,6 +204,15 @@ fn print(report: &FileReport, out: &mut Lines) {
     for (number, part) in report.parts.iter().enumerate() {
         print_part(number + 1, part, out);
     }
+    for removal in &report.removals {
+        let detail = removal.detail.as_deref().unwrap_or("no more is known");
+        out.line(format_args!(
+            "  history removed at {}: {detail}, {} to {}",
+            time(Some(removal.time_ms)),
+            time(Some(removal.since_ms)),
+            time(Some(removal.until_ms))
+        ));
+    }
     if report.torn_bytes > 0 {
         out.line(format_args!(
             "  {} bytes of a frame that was cut off",

@@ -254,12 +254,25 @@ fn columns(storage: &MemoryStorage, name: &str) -> Vec<Entry> {
         .collect()
 }
 
-/// The same history with a flipped bit.
-fn damaged(storage: &MemoryStorage, name: &str, entry: &Entry) -> Store {
-    let whole = storage.bytes_of(name).unwrap();
-    let mut bytes = whole.clone();
-    bytes[entry.offset as usize + CHUNK_BYTES] ^= 1;
-    storage.put(name, &bytes);
+/// How a column is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    FlippedBit,
+    /// The device cannot read it.
+    LostBytes,
+}
+
+/// The same history with a damaged column.
+fn damaged(storage: &MemoryStorage, name: &str, entry: &Entry, how: How) -> Store {
+    let at = entry.offset as usize + CHUNK_BYTES;
+    match how {
+        How::FlippedBit => {
+            let mut bytes = storage.bytes_of(name).unwrap();
+            bytes[at] ^= 1;
+            storage.put(name, &bytes);
+        }
+        How::LostBytes => storage.lose_bytes(name, at..at + 1),
+    }
     let store = Store::open_storage(storage).unwrap();
     assert_eq!(store.damage(), []);
     store
@@ -281,8 +294,9 @@ fn without(parts: &[Part], left_out: impl Fn(u32) -> bool) -> Vec<Answer> {
     questions.map(|question| ask(&store, question)).collect()
 }
 
-#[test]
-fn a_damaged_column_is_left_out_with_its_group_and_every_answer_says_so() {
+/// Damages columns of the first file in turn and asks every question; returns
+/// the columns that one of them needed.
+fn check_columns(how: How, is_tried: impl Fn(usize) -> bool) -> BTreeSet<String> {
     let storage = history();
     let name = file_name(1, Kind::Sealed);
     let whole = Store::open_storage(&storage).unwrap();
@@ -296,10 +310,10 @@ fn a_damaged_column_is_left_out_with_its_group_and_every_answer_says_so() {
     ];
     let bytes = storage.bytes_of(&name).unwrap();
     let mut needed: BTreeSet<String> = BTreeSet::new();
-    for entry in columns(&storage, &name) {
+    let columns = columns(&storage, &name).into_iter().enumerate();
+    for (_, entry) in columns.filter(|(number, _)| is_tried(*number)) {
         let (table, column) = name_of(parts[0].schema(), &entry);
-        let store = damaged(&storage, &name, &entry);
-        storage.put(&name, &bytes);
+        let store = damaged(&storage, &name, &entry, how);
         for (index, question) in questions().into_iter().enumerate() {
             let mut got = ask(&store, question);
             let what = format!("{question:?}: {table}.{column} of group {}", entry.group);
@@ -308,31 +322,50 @@ fn a_damaged_column_is_left_out_with_its_group_and_every_answer_says_so() {
                 .extract_if(.., |notice| notice.severity() == "WARNING")
                 .collect();
             let said = |text: &str| warned.iter().any(|w| w.message.contains(text));
-            if said("left out") {
-                needed.insert(format!("{table}.{column}"));
-                let wanted = &less[usize::from(entry.group == 2)][index];
-                assert!(got == *wanted, "{what}: {}\n{}", got.text, wanted.text);
-                let ticks = match entry.group {
-                    0 => "Left out are 2 groups, ticks 1 to 1020",
-                    _ => "Left out is group 2, ticks 1001 to 1020",
-                };
-                let detail = warned[0].detail.as_deref().unwrap();
-                assert!(detail.contains(ticks), "{what}: {detail}");
-                assert!(detail.contains(&format!("\"{name}\"")), "{detail}");
-            } else if said("texts of queries") {
-                needed.insert("texts".to_string());
-                assert!(["text", "name"].contains(&table.as_str()), "{what}");
-                assert_eq!(
-                    got.text.lines().count(),
-                    expected[index].text.lines().count()
-                );
-            } else {
-                assert_eq!(warned, [], "{what}");
-                let wanted = &expected[index];
-                assert!(got == *wanted, "{what}: {}\n{}", got.text, wanted.text);
-            }
+            let of_all = &expected[index];
+            let wanted = match (said("left out"), said("texts of queries")) {
+                (true, _) => {
+                    needed.insert(format!("{table}.{column}"));
+                    check_warning(&warned[0], &name, entry.group, how);
+                    &less[usize::from(entry.group == 2)][index]
+                }
+                (false, true) => {
+                    needed.insert("texts".to_string());
+                    assert!(["text", "name"].contains(&table.as_str()), "{what}");
+                    assert_eq!(got.text.lines().count(), of_all.text.lines().count());
+                    continue;
+                }
+                (false, false) => {
+                    assert_eq!(warned, [], "{what}");
+                    of_all
+                }
+            };
+            assert!(got == *wanted, "{what}: {}\n{}", got.text, wanted.text);
         }
+        storage.put(&name, &bytes);
     }
+    needed
+}
+
+/// A warning names what was left out of a file, and why.
+fn check_warning(warning: &QueryError, file: &str, group: u32, how: How) {
+    let left_out = match group {
+        0 => "Left out are 2 groups, ticks 1 to 1020",
+        _ => "Left out is group 2, ticks 1001 to 1020",
+    };
+    let why = match how {
+        How::FlippedBit => "damaged chunk at offset ",
+        How::LostBytes => "could not read file: Input/output error (os error 5) at offset ",
+    };
+    let detail = warning.detail.as_deref().unwrap();
+    for text in [left_out, why, &format!("File \"{file}\": ")] {
+        assert!(detail.contains(text), "{detail}");
+    }
+}
+
+#[test]
+fn a_damaged_column_is_left_out_with_its_group_and_every_answer_says_so() {
+    let needed = check_columns(How::FlippedBit, |_| true);
     for column in [
         "tick.slot_time",
         "name.bytes",
@@ -349,4 +382,10 @@ fn a_damaged_column_is_left_out_with_its_group_and_every_answer_says_so() {
             "{table} of {needed:?}"
         );
     }
+}
+
+#[test]
+fn a_column_that_the_device_cannot_read_is_left_out_as_a_damaged_one() {
+    let needed = check_columns(How::LostBytes, |number| number.is_multiple_of(5));
+    assert!(needed.len() > 10, "{needed:?}");
 }

@@ -115,7 +115,7 @@ impl From<crate::Error> for QueryError {
             file: file.clone(),
             group,
             offset: error.offset,
-            reason: error.message.clone(),
+            reason: error.reason(),
         });
         QueryError {
             place: place.map(Box::new),

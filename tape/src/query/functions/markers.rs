@@ -27,6 +27,8 @@ pub const FUNCTION: Function = Function {
 
 /// Kind of the markers of unobserved time.
 const GAP: &str = "gap";
+/// Kind of the markers of history that the writer has removed.
+pub const REMOVED: &str = "history removed";
 
 /// Times in ms; 0 is none.
 struct Marker {
@@ -149,10 +151,10 @@ fn read_part(
     Ok(())
 }
 
-/// Time in ms and detail of the last marker of the kind "history removed", told
-/// since a time in ms: bounds tell which parts have one, the newest is read.
+/// The last removal of history that was told since a time in ms: bounds tell
+/// which parts have one, the newest is read.
 pub fn last_removal(call: &Call, parts: &[&Part], since_ms: i64) -> Option<Removal> {
-    let kind = call.spec.catalog.value("marker", "history removed")?;
+    let kind = call.spec.catalog.value("marker", REMOVED)?;
     let may = |part: &&Part| {
         part.rows("marker") > 0
             && part.max_ms() >= since_ms
@@ -162,17 +164,46 @@ pub fn last_removal(call: &Call, parts: &[&Part], since_ms: i64) -> Option<Remov
     newest.sort_by_key(|part| std::cmp::Reverse(part.max_ms()));
     // Of what is damaged others tell.
     newest.into_iter().find_map(|part| {
-        let column = |name: &str| part.ints("marker", name).ok();
-        let (time, kinds, detail) = (column("time")?, column("kind")?, column("detail")?);
-        let rows = (0..time.len()).filter(|&row| kinds[row] == kind);
-        let row = rows.max_by_key(|&row| time[row])?;
-        let view = View::new(part, call.spec.decode);
-        Some((time[row], view.name(detail[row]).ok()?))
+        let told = removals(part, kind, call.spec.decode).ok()?;
+        told.into_iter().max_by_key(|removal| removal.time_ms)
     })
 }
 
-/// When history was removed, and what is told of it.
-type Removal = (i64, Option<String>);
+/// What a marker of the kind "history removed" tells. Times in ms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// When it was removed.
+    pub time_ms: i64,
+    /// Least slot time of what was removed.
+    pub since_ms: i64,
+    /// Greatest slot time of it.
+    pub until_ms: i64,
+    /// How much, and why.
+    pub detail: Option<String>,
+}
+
+/// What the markers of a part tell that have this number of the kind "history
+/// removed".
+pub fn removals(
+    part: &Part,
+    kind: i64,
+    decode: fn(i64, &[u8]) -> String,
+) -> QueryResult<Vec<Removal>> {
+    let names = ["time", "kind", "since", "until", "detail"];
+    let [time, kinds, since, until, detail] = names.map(|name| part.ints("marker", name));
+    let (time, kinds, since, until, detail) = (time?, kinds?, since?, until?, detail?);
+    let view = View::new(part, decode);
+    let rows = (0..time.len()).filter(|&row| kinds[row] == kind);
+    let removal = |row: usize| {
+        Ok(Removal {
+            time_ms: time[row],
+            since_ms: since[row],
+            until_ms: until[row],
+            detail: view.name(detail[row])?,
+        })
+    };
+    rows.map(removal).collect()
+}
 
 /// What could not be read, dated by the ticks around it.
 fn damage(call: &Call) -> Vec<Marker> {

@@ -24,6 +24,7 @@ mod top;
 
 pub use answer::{civil, time_text};
 pub use empty::notice;
+pub use markers::{REMOVED, Removal, removals};
 pub use statements_history::FILTERS as STATEMENT_FILTERS;
 
 use super::error::{QueryError, QueryResult};

@@ -101,7 +101,10 @@ const MONTH_MS: i64 = 31 * 86_400_000;
 fn removed(call: &Call, parts: &[&Part]) -> Rows {
     let since = (call.spec.now_us / 1_000).saturating_sub(MONTH_MS);
     let (time, detail) = match last_removal(call, parts, since) {
-        Some((time, detail)) => (Some(time_text(time.saturating_mul(1000))), detail),
+        Some(last) => (
+            Some(time_text(last.time_ms.saturating_mul(1000))),
+            last.detail,
+        ),
         None => (None, None),
     };
     vec![("history_removed_time", time), ("history_removed", detail)]
