@@ -2,7 +2,7 @@
 // from the same call, so figures are the same in every run.
 
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** The first tick of every history: files have a group for each hour, so there
@@ -164,6 +164,18 @@ const markers = (words: Words): Record<string, Cell>[] => [
   { time: at(180), kind: 'settings changed', detail: words.text('work_mem: 4MB -> 64MB') },
   { time: at(GAP.until), kind: 'gap', since: at(GAP.since), until: at(GAP.until), detail: words.text('writer was slow') },
 ]
+
+/** Ticks that end at a moment, with as many sessions at work, after what a tape has. */
+export function record(directory: string, tape: string, until: number, ticks: number, load: number) {
+  const rows: Record<string, Cell>[] = []
+  for (let tick = 0; tick < ticks; tick += 1) {
+    const time = new Date(until - (ticks - 1 - tick) * 1000).toISOString()
+    for (let pid = 1; pid <= load; pid += 1) rows.push({ time, pid, state: 'active', cpu: 'running', backend_type: 'client backend' })
+  }
+  const file = join(directory, 'ticks.csv')
+  writeFileSync(file, csv(rows))
+  tacho(['import', 'sessions', file, ...(existsSync(tape) ? ['--append'] : [])], tape)
+}
 
 export const program = (name: string) => join(process.env.TACHO_PROGRAMS ?? join(process.cwd(), '../target/release'), name)
 

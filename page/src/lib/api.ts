@@ -38,7 +38,7 @@ export class Problem extends Error {
   }
 }
 
-/** Fewer than browsers connect with, and than the server answers at once. */
+/** With the stream of a live window as many as browsers connect with, and fewer than the server answers at once. */
 const AT_ONCE = 5
 const KEPT = 60
 const PATIENCE_MS = 200

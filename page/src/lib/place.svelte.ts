@@ -5,8 +5,8 @@ import { withValue } from './filter'
 import { type Span, SECOND, MINUTE, HOUR, NARROWEST } from './time'
 import { type Dimension, type View, parseView, viewSearch } from './view'
 
-/** How often a live window moves. */
-const BEAT = 2 * SECOND
+/** A live window moves by a share of its length, or by a second. */
+const STEPS = 900
 /** A history whose last tick is older is not live. */
 const STALE = 2 * MINUTE
 /** A live window when nobody says how long. */
@@ -16,12 +16,11 @@ class Place {
   view: View = $state.raw(parseView(location.search))
   /** The end of a live window. */
   #now = $state(Date.now())
+  /** The length of the live window that was left. */
+  #length = LIVE
 
   constructor() {
     addEventListener('popstate', () => (this.view = parseView(location.search)))
-    setInterval(() => {
-      if (this.view.live !== null && !document.hidden) this.#now = api.now()
-    }, BEAT)
   }
 
   /** What the panels show. */
@@ -29,12 +28,14 @@ class Place {
     const { since, until, live } = this.view
     if (since !== null && until !== null) return { since, until }
     if (live === null) return null
-    const now = Math.floor(this.#now / SECOND) * SECOND
+    const step = Math.max(1, Math.floor(live / STEPS / SECOND)) * SECOND
+    const now = Math.floor(this.#now / step) * step
     return { since: now - live, until: now }
   })
 
   /** Goes elsewhere; back returns, unless the place before was none (`replace`). */
   go(change: Partial<View>, replace = false) {
+    this.#length = this.view.live ?? this.#length
     const next = { ...this.view, ...change }
     const search = viewSearch(next)
     if (search === viewSearch(this.view)) return
@@ -48,10 +49,15 @@ class Place {
     this.go({ since: Math.round(since), until: Math.round(end), live: null }, replace)
   }
 
-  /** Begins at the newest, with the length of the window before. */
-  goLive(length?: number) {
+  /** Begins at the newest, with the length that live had before. */
+  goLive(length = this.#length) {
     this.#now = api.now()
-    this.go({ live: length ?? LIVE, since: null, until: null, at: null })
+    this.go({ live: length, since: null, until: null, at: null })
+  }
+
+  /** Time has gone on: a live window goes with it. */
+  beat(now: number) {
+    if (this.view.live !== null) this.#now = now
   }
 
   /** Keeps what a live window shows at this moment. */

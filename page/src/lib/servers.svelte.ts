@@ -33,6 +33,11 @@ class Servers {
     }
   }
 
+  /** A tick was recorded. */
+  recorded(end: number) {
+    if (this.history && end > this.history.newest) this.history = { ...this.history, newest: end }
+  }
+
   /** Asks what the history holds. */
   async look(server: string, signal: AbortSignal) {
     try {

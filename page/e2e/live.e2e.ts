@@ -1,0 +1,103 @@
+// Live: ticks come to the screen by themselves.
+
+import type { Page, Request } from '@playwright/test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { record } from './tape'
+import { TOKEN, type Web, expect, settled, start, test as base } from './web'
+
+interface Shop {
+  web: Web
+  /** Records the second that is over, with so many sessions at work. */
+  tick: (load: number) => number
+  /** The server ends, and comes back on the same port. */
+  away: (meanwhile: () => Promise<void>) => Promise<void>
+}
+
+/** A history that goes on, and the page of it. */
+const test = base.extend<{ shop: Shop }>({
+  shop: async ({ page, context }, use) => {
+    const directory = mkdtempSync(join(tmpdir(), 'tacho-page-live-'))
+    const [tape, token] = [join(directory, 'shop'), join(directory, 'token')]
+    writeFileSync(token, `${TOKEN}\n`, { mode: 0o600 })
+    const args = ['--tape', tape, '--token-file', token]
+    let last = Math.floor(Date.now() / 1000) * 1000 - 3000
+    record(directory, tape, last, 60, 2)
+    let web = await start(args)
+    const known = () => context.request.get(`${web.address}?token=${TOKEN}`)
+    const tick = (load: number) => {
+      last = Math.max(last + 1000, Math.floor(Date.now() / 1000) * 1000 - 1000)
+      record(directory, tape, last, 1, load)
+      return last
+    }
+    const away = async (meanwhile: () => Promise<void>) => {
+      await web.stop()
+      await meanwhile()
+      web = await start(args, new URL(web.address).host)
+      await known()
+    }
+    await known()
+    await page.goto(`${web.address}?live=5m`)
+    await settled(page)
+    await use({ web, tick, away })
+    await web.stop()
+    rmSync(directory, { recursive: true })
+  },
+})
+
+const now = (page: Page) => page.locator('.story .now strong')
+const isLive = (page: Page) => page.getByRole('button', { name: 'Live' })
+
+test('a tick comes to the screen: the figure of now, the load, the window', async ({ page, shop }) => {
+  await page.getByRole('region', { name: /^Load/ }).getByText('As a table').click()
+  for (const load of [7, 4]) {
+    const time = new Date(shop.tick(load)).toISOString().slice(11, 19)
+    await expect(now(page)).toHaveText(`${load}.00`)
+    const steps = page.getByRole('region', { name: 'Load as a table' }).getByRole('row')
+    await expect(steps.last().getByRole('cell').first()).toHaveText(new RegExp(`:${time.slice(3, 4)}\\d:\\d\\d$`))
+    await expect(page.locator('.window')).toContainText(new RegExp(`– ${time.slice(0, 4)}`))
+  }
+})
+
+test('a zoom leaves live, one key returns to it', async ({ page, shop }) => {
+  shop.tick(3)
+  await expect(now(page)).toHaveText('3.00')
+  await expect(isLive(page)).toHaveAttribute('aria-pressed', 'true')
+  await page.keyboard.press('+')
+  await expect(isLive(page)).toHaveAttribute('aria-pressed', 'false')
+  await expect(page).toHaveURL(/since=.*&until=/)
+  await settled(page)
+  await expect(now(page)).toHaveCount(0)
+  const window = await page.locator('.window').textContent()
+  shop.tick(9)
+  await page.keyboard.press('l')
+  await expect(isLive(page)).toHaveAttribute('aria-pressed', 'true')
+  await expect(page).toHaveURL(/live=5m/)
+  shop.tick(8)
+  await expect(now(page)).toHaveText('8.00')
+  await page.goBack()
+  await expect(page.locator('.window')).toHaveText(window!)
+})
+
+test('what was recorded while the server was away is told when it is back', async ({ page, shop }) => {
+  const told = shop.tick(3)
+  await expect(now(page)).toHaveText('3.00')
+  const asked: Request[] = []
+  page.on('request', (request) => request.url().includes('/live?') && asked.push(request))
+  await shop.away(async () => {
+    await expect(page.getByText('tacho web does not answer; this page goes on')).toBeVisible()
+    shop.tick(5)
+  })
+  await expect(now(page)).toHaveText('5.00')
+  await expect(page.getByRole('alert')).toHaveCount(0)
+  // The browser says it by itself, or the page where it began anew.
+  const last = asked.at(-1)!
+  const since = new URL(last.url()).searchParams.get('since') ?? (await last.allHeaders())['last-event-id']
+  expect(Date.parse(since!)).toBe(told + 1000)
+})
+
+test('without ticks the page says since when', async ({ page, shop }) => {
+  shop.tick(3)
+  await expect(page.getByRole('alert')).toContainText(/No tick for \d+ s: the server or its recorder is down\./, { timeout: 40_000 })
+})
