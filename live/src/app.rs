@@ -72,6 +72,8 @@ pub struct App {
     pub message: Option<String>,
     /// What could not be answered.
     pub error: Option<QueryError>,
+    /// The same of the questions that are being answered.
+    failure: Option<QueryError>,
     /// What is to be known of the answers.
     pub notice: Option<String>,
     /// Nothing was recorded for some seconds.
@@ -108,6 +110,7 @@ impl App {
             over: None,
             message: None,
             error: None,
+            failure: None,
             notice: None,
             is_late: false,
             table: Table::default(),
@@ -154,8 +157,14 @@ impl App {
     /// no time that would take more than a hundredth of a CPU.
     pub fn looks_after(&self) -> Option<Duration> {
         let follows = self.view.live && !self.view.paused;
-        let wanted = self.is_idle() && (follows || self.error.is_some());
+        let wanted = self.is_idle() && (follows || self.is_tried_again());
         wanted.then(|| (self.took * SHARE).clamp(LOOK, MOST))
+    }
+
+    /// What cannot be read is tried again; a question that makes no sense is not.
+    pub fn is_tried_again(&self) -> bool {
+        let error = self.error.as_ref();
+        error.is_some_and(|error| !error.sqlstate.starts_with("22"))
     }
 
     /// Looks for something new.
@@ -185,6 +194,7 @@ impl App {
         self.pending = 0;
         self.queue.clear();
         self.seek = None;
+        self.failure = None;
     }
 
     /// Asks what is not answered yet; `all` of it after a tick.
@@ -202,6 +212,9 @@ impl App {
         if self.view.list == List::Locks && !self.queue.iter().any(|a| a.slot == Slot::Heads) {
             self.climb();
         }
+        if self.is_idle() {
+            self.error = None;
+        }
         if self.view.earlier.is_none() {
             self.answers.earlier = None;
             self.answers.rows.remove(&Slot::Earlier);
@@ -217,11 +230,21 @@ impl App {
         }
         self.pending = self.pending.saturating_sub(1);
         self.took += answer.took;
-        let (rows, notices) = match answer.result {
-            Ok(answered) => answered,
-            Err(error) => return self.failed(answer.asked.slot, error),
-        };
-        match answer.asked.slot {
+        let is_status = answer.asked.slot == Slot::Status;
+        match answer.result {
+            Ok(answered) => self.answered(answer.asked, answered, now_us),
+            Err(error) => self.failed(answer.asked.slot, error),
+        }
+        // An error goes when everything was answered, so that nothing flickers.
+        if !is_status && self.is_idle() && self.error != self.failure {
+            self.error = self.failure.clone();
+            self.dirty = true;
+        }
+    }
+
+    fn answered(&mut self, asked: Asked, answered: (Rows, Vec<QueryError>), now_us: i64) {
+        let (rows, notices) = answered;
+        match asked.slot {
             Slot::Status => return self.followed(&rows, now_us),
             Slot::Markers if self.seek.is_some() => return self.found(&rows),
             _ => (),
@@ -230,11 +253,11 @@ impl App {
         if let Some(notice) = notice {
             self.notice = Some(notice.message.clone());
         }
-        let slot = answer.asked.slot;
+        let slot = asked.slot;
         let same = self.answers.rows.get(&slot).is_some_and(|r| r.1 == rows);
-        let kept = (answer.asked.arguments, rows);
+        let kept = (asked.arguments, rows);
         self.answers.rows.insert(slot, kept);
-        if self.error.take().is_some() || !same || slot == Slot::Heads {
+        if !same || slot == Slot::Heads {
             self.take(slot);
         }
     }
@@ -327,19 +350,18 @@ impl App {
         if let Some(window) = self.begin.take() {
             self.view.show(window);
         }
-        if moved || self.error.is_some() {
-            self.error = None;
+        if moved || self.is_tried_again() {
             self.ask(true);
         }
     }
 
     fn failed(&mut self, slot: Slot, error: QueryError) {
-        let is_new = self.error.as_ref() != Some(&error);
-        self.dirty |= is_new;
         if slot == Slot::Status {
             self.begin_anew();
+            self.dirty |= self.error.as_ref() != Some(&error);
+            self.error = Some(error.clone());
         }
-        self.error = Some(error);
+        self.failure = Some(error);
     }
 
     /// The picture has so many columns.

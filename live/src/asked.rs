@@ -112,10 +112,8 @@ impl View {
                 let all = [("scope", "all"), ("n", "1")];
                 ("sessions", self.filtered(windowed(self.asked(), &all)))
             }
-            List::Locks => (
-                "blocking",
-                self.filtered(windowed(selection, &[("n", ROWS)])),
-            ),
+            // Queues are of the whole server: their readers take no filter.
+            List::Locks => ("blocking", windowed(selection, &[("n", ROWS)])),
         }
     }
 
@@ -137,8 +135,7 @@ impl View {
     /// The tree of a moment.
     pub fn tree(&self, at: i64) -> (&'static str, Arguments) {
         let at = argument(at);
-        let moment = arguments(&[("at", at.as_str()), ("n", TREE)]);
-        ("blocking", self.filtered(moment))
+        ("blocking", arguments(&[("at", at.as_str()), ("n", TREE)]))
     }
 
     /// Every question but when something was recorded last.

@@ -117,14 +117,14 @@ fn head(app: &App, buf: &mut Buffer) {
     put(buf, 0, 0, 24, &server, paint.strong());
     let live = paint.sign(Sign::Live);
     let (state, style) = match (&app.error, app.view.live, app.view.paused) {
-        (Some(_), ..) => ("unreadable".to_string(), paint.alarm()),
-        (None, false, _) => ("past (End: live)".to_string(), paint.strong()),
-        (None, true, true) => ("paused (Space)".to_string(), paint.strong()),
-        (None, true, false) if app.is_late => {
+        (Some(_), ..) if app.is_tried_again() => ("unreadable".to_string(), paint.alarm()),
+        (_, false, _) => ("past (End: live)".to_string(), paint.strong()),
+        (_, true, true) => ("paused (Space)".to_string(), paint.strong()),
+        (_, true, false) if app.is_late => {
             let end = app.view.end.unwrap_or_default() - SECOND;
             (format!("no tick since {}", at(app, end)), paint.alarm())
         }
-        (None, true, false) => (format!("{live} live"), paint.good()),
+        (_, true, false) => (format!("{live} live"), paint.good()),
     };
     let width = u16::try_from(state.chars().count()).unwrap_or(0);
     let right = buf.area.width.saturating_sub(width);
@@ -216,7 +216,8 @@ fn moment(app: &App, buf: &mut Buffer, y: u16, markers: &[(i64, String)]) {
         let (since, until) = (clock(app, selection.since), clock(app, selection.until));
         text += &format!(" {since}{to}{until}");
     }
-    for filter in &view.filters {
+    let filters = view.filters.iter();
+    for filter in filters.filter(|_| view.list != List::Locks) {
         text += &format!("  [{}={}]", filter.dimension, line(&filter.text));
     }
     if view.cursor_column().is_some() {
@@ -254,7 +255,10 @@ fn trouble(app: &App, buf: &mut Buffer, area: Rect) {
     let mut lines = vec![format!("{} ({})", error.message, error.sqlstate)];
     lines.extend(error.detail.clone());
     lines.extend(error.hint.clone());
-    lines.push("It is tried again every second.".into());
+    lines.push(match app.is_tried_again() {
+        true => "It is tried again every second.".into(),
+        false => "Esc goes back.".into(),
+    });
     for (y, text) in (area.y + 1..area.bottom()).zip(&lines) {
         let style = match y == area.y + 1 {
             true => app.paint.alarm(),

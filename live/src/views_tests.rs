@@ -354,6 +354,40 @@ fn a_window_may_be_given_and_time_is_gone_to() {
 }
 
 #[test]
+fn a_question_without_sense_is_said_once_and_left_with_esc() {
+    let scratch = Scratch::shop("sense");
+    let paint = paint(Depth::True, false);
+    let mut seen = Seen::new(&scratch.tape(), (80, 24), paint, None);
+    seen.press(&[Char(' ')]);
+    let before = seen.text();
+    seen.write("/state=idle");
+    seen.press(&[Enter]);
+    let text = seen.text();
+    assert!(
+        text.contains("filter \"state\" is outside the scope"),
+        "{text}"
+    );
+    assert!(
+        text.contains("Esc goes back.") && text.contains("paused"),
+        "{text}"
+    );
+    assert_eq!(seen.app.looks_after(), None);
+    seen.press(&[Esc]);
+    assert_eq!(seen.text(), before);
+    // Queues are those of the whole server.
+    seen.press(&[Char('b')]);
+    seen.write("/application=web");
+    seen.press(&[Enter]);
+    let text = seen.text();
+    assert!(
+        text.contains("\n500 ") && !text.contains("[application"),
+        "{text}"
+    );
+    seen.press(&[Esc, Char('x'), Esc]);
+    assert_eq!(seen.text(), before);
+}
+
+#[test]
 fn what_did_not_change_is_not_drawn_again() {
     let scratch = Scratch::shop("dirty");
     let mut seen = Seen::new(&scratch.tape(), (80, 24), paint(Depth::True, false), None);
