@@ -84,7 +84,8 @@ impl Made<'_> {
     /// Largest first, with a bar each.
     fn keys(&self) -> Table {
         let rows = &self.rows.0;
-        let most = rows.iter().map(|r| aas(r, "avg_aas")).fold(0.0, f64::max);
+        let keys = rows.iter().filter(|row| row.text("key") != Some("(other)"));
+        let most = keys.map(|row| aas(row, "avg_aas")).fold(0.0, f64::max);
         let item = |row: &Row| {
             let (shown, key) = key_of(row, "key");
             let load = aas(row, "avg_aas");
@@ -96,7 +97,10 @@ impl Made<'_> {
                     percent(row.number("pct")),
                     peak
                 ),
-                bar: vec![(shown.clone(), load / most.max(1e-9))],
+                bar: match key {
+                    Some(_) => vec![(shown.clone(), load / most.max(1e-9))],
+                    None => Vec::new(),
+                },
                 right: shown.clone(),
                 detail: shown.clone(),
                 copied: shown,
@@ -128,13 +132,16 @@ impl Made<'_> {
             bars.entry(shown).or_default().push(part);
         }
         let sum = |shown: &str| bars[shown].iter().map(|part| part.1).sum::<f64>();
-        let most = order.iter().map(|(_, shown, _)| sum(shown));
+        // (other) is no query: it would make every bar short.
+        let keys = order.iter().filter(|row| row.2.is_some());
+        let most = keys.map(|(_, shown, _)| sum(shown));
         let most = most.fold(0.0, f64::max).max(1e-9);
         let percents = self.sums("pct");
         let costs = self.costs_by_query();
         let item = |(row, shown, key): &(&Row, String, Option<String>)| {
             let mut bar: Vec<(String, f64)> = bars[shown]
                 .iter()
+                .filter(|_| key.is_some())
                 .map(|(class, load)| (class.clone(), load / most))
                 .collect();
             bar.sort_by_key(|part| rank(&part.0));

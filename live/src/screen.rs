@@ -160,13 +160,24 @@ fn head(app: &App, buf: &mut Buffer) {
 /// What the colours are, and what a column is.
 fn legend(app: &App, buf: &mut Buffer) {
     let paint = app.paint;
+    let column = format!("{} a column", length(app.view.width()));
+    let column_width = u16::try_from(column.len()).unwrap_or(0);
+    let right = buf.area.width.saturating_sub(column_width);
+    put(buf, right, 1, column_width, &column, paint.faint());
     let mut x = 1;
     let mut word = |buf: &mut Buffer, sign: char, style: Style, name: &str| {
-        put(buf, x, 1, 1, &sign.to_string(), style);
         let width = u16::try_from(name.chars().count()).unwrap_or(0);
+        if x + width + 3 > right {
+            return;
+        }
+        put(buf, x, 1, 1, &sign.to_string(), style);
         put(buf, x + 2, 1, width, name, Style::new());
         x += width + 4;
     };
+    if let Some(by) = app.view.earlier {
+        let name = format!("{} before", length(by));
+        word(buf, paint.sign(Sign::Earlier), paint.strong(), &name);
+    }
     let (load, _) = app.loads();
     for class in load.map(|load| load.classes()).unwrap_or_default() {
         let style = Style::new().fg(paint.color(class));
@@ -178,16 +189,6 @@ fn legend(app: &App, buf: &mut Buffer) {
     }
     if load.is_some_and(|load| load.vcpus.is_some()) {
         word(buf, paint.sign(Sign::Cpus), paint.strong(), "CPUs");
-    }
-    if let Some(by) = app.view.earlier {
-        let name = format!("{} before", length(by));
-        word(buf, paint.sign(Sign::Earlier), paint.strong(), &name);
-    }
-    let column = format!("{} a column", length(app.view.width()));
-    let width = u16::try_from(column.len()).unwrap_or(0);
-    let right = buf.area.width.saturating_sub(width);
-    if right > x {
-        put(buf, right, 1, width, &column, paint.faint());
     }
 }
 
@@ -213,7 +214,11 @@ fn moment(app: &App, buf: &mut Buffer, y: u16, markers: &[(i64, String)]) {
     if let (List::Locks, Some(at)) = (view.list, app.moment) {
         text += &format!(" at {}", clock(app, at));
     } else if view.end.is_some() {
-        let (since, until) = (clock(app, selection.since), clock(app, selection.until));
+        let about = match view.list {
+            List::Spans => view.asked(),
+            _ => selection,
+        };
+        let (since, until) = (clock(app, about.since), clock(app, about.until));
         text += &format!(" {since}{to}{until}");
     }
     let filters = view.filters.iter();

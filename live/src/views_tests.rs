@@ -388,6 +388,20 @@ fn a_question_without_sense_is_said_once_and_left_with_esc() {
 }
 
 #[test]
+fn keys_that_are_faster_than_answers_are_counted() {
+    let scratch = Scratch::shop("fast");
+    let paint = paint(Depth::True, false);
+    let mut seen = Seen::new(&scratch.tape(), (80, 24), paint, None);
+    for _ in 0..2 {
+        seen.app.key(KeyEvent::new(Char('M'), KeyModifiers::NONE));
+    }
+    seen.settle();
+    assert!(seen.text().contains("settings changed"), "{}", seen.text());
+    seen.press(&[Char('M')]);
+    assert!(seen.text().contains("there is no earlier marker"));
+}
+
+#[test]
 fn what_did_not_change_is_not_drawn_again() {
     let scratch = Scratch::shop("dirty");
     let mut seen = Seen::new(&scratch.tape(), (80, 24), paint(Depth::True, false), None);
