@@ -1,6 +1,8 @@
-//! How soon a cancelled question ends, in columns of ticks and samples that are
-//! still read: one is the most that is done between two looks at the flag.
+//! How soon a cancelled question ends, in columns that are still read. `top`
+//! reads one of ticks or samples at most; every other function ends with the
+//! part it was reading.
 
+use super::damage_tests::{NODE, Question, catalog, fill, questions, spec_of};
 use super::{CANCELED, Field, QueryResult, Sink, Spec, Value, run};
 use crate::build::PartBuilder;
 use crate::error::Result;
@@ -8,21 +10,54 @@ use crate::part::{Identity, Part, Source};
 use crate::schema::RUN;
 use crate::store::Store;
 use crate::table::{BytesColumn, Column};
-use crate::testing::schema;
-use std::sync::Arc;
+use crate::testing::{Random, schema};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
-/// Columns of ticks and runs that were read; cancels at one of them.
+/// Columns that were read; cancels at one of them.
 #[derive(Default)]
 struct Reads {
+    /// Those of all tables count, not only of ticks and runs.
+    all: bool,
     count: AtomicUsize,
     cancel_at: usize,
     cancel: AtomicBool,
+    /// Number of the part of each column that was read after that.
+    late: Mutex<Vec<u64>>,
+}
+
+impl Reads {
+    fn read(&self, part: &Part, table: &str) {
+        if !self.all && ![RUN, "tick"].contains(&table) {
+            return;
+        }
+        if self.cancel.load(Ordering::Relaxed) {
+            self.late.lock().unwrap().push(part.first_tick());
+        }
+        if self.count.fetch_add(1, Ordering::Relaxed) + 1 == self.cancel_at {
+            self.cancel.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 struct Watched {
     part: Part,
     reads: Arc<Reads>,
+    /// Columns that were read since they were released: to take them again is
+    /// no work.
+    known: Mutex<HashSet<(usize, usize)>>,
+}
+
+impl Watched {
+    fn read(&self, table: usize, column: usize) -> (&str, &str) {
+        let (number, table) = (table, &self.part.schema().tables[table]);
+        let is_new = self.known.lock().unwrap().insert((number, column));
+        if is_new || !self.reads.all {
+            self.reads.read(&self.part, &table.name);
+        }
+        (&table.name, &table.columns[column].name)
+    }
 }
 
 impl Source for Watched {
@@ -31,20 +66,17 @@ impl Source for Watched {
     }
 
     fn ints(&self, table: usize, column: usize) -> Result<Option<Column>> {
-        let table = &self.part.schema().tables[table];
-        let count = &self.reads.count;
-        let counts = [RUN, "tick"].contains(&table.name.as_str());
-        if counts && count.fetch_add(1, Ordering::Relaxed) + 1 == self.reads.cancel_at {
-            self.reads.cancel.store(true, Ordering::Relaxed);
-        }
-        let values = self.part.ints(&table.name, &table.columns[column].name);
-        values.map(Some)
+        let (table, column) = self.read(table, column);
+        self.part.ints(table, column).map(Some)
     }
 
     fn bytes(&self, table: usize, column: usize) -> Result<Option<BytesColumn>> {
-        let table = &self.part.schema().tables[table];
-        let values = self.part.bytes(&table.name, &table.columns[column].name);
-        values.map(Some)
+        let (table, column) = self.read(table, column);
+        self.part.bytes(table, column).map(Some)
+    }
+
+    fn release(&self, _shared: bool) {
+        self.known.lock().unwrap().clear();
     }
 }
 
@@ -84,6 +116,18 @@ impl Sink for Rows {
     }
 }
 
+/// The parts as a history whose reads are counted.
+fn watched(parts: impl IntoIterator<Item = Part>, reads: &Arc<Reads>) -> Store {
+    let parts = parts.into_iter().map(|part| {
+        let schema = Arc::new(part.schema().clone());
+        let info = part.info().clone();
+        let reads = reads.clone();
+        let known = Mutex::default();
+        Part::new(info, schema, Arc::new(Watched { part, reads, known }))
+    });
+    Store::from_parts(parts)
+}
+
 /// Asks for a filtered split and cancels at a read; returns how many columns
 /// were read, and rows or the SQLSTATE of the error.
 fn ask(cancel_at: usize) -> (usize, std::result::Result<usize, &'static str>) {
@@ -91,14 +135,8 @@ fn ask(cancel_at: usize) -> (usize, std::result::Result<usize, &'static str>) {
         cancel_at,
         ..Reads::default()
     });
-    let watched = [0, 100, 200].map(|first| {
-        let part = part(first);
-        let schema = Arc::new(part.schema().clone());
-        let info = part.info().clone();
-        let reads = reads.clone();
-        Part::new(info, schema, Arc::new(Watched { part, reads }))
-    });
-    let (store, catalog) = (Store::from_parts(watched), schema());
+    let store = watched([0, 100, 200].map(part), &reads);
+    let catalog = schema();
     let mut spec = Spec::new(&catalog, 1_000_000_000);
     spec.since_us = Some(0);
     spec.dimension = Some("wait_event_type".into());
@@ -125,5 +163,61 @@ fn a_cancelled_question_reads_no_more_than_one_other_column() {
         let (read, done) = ask(cancel_at);
         assert_eq!(done, Err(CANCELED), "cancelled at {cancel_at} of {all}");
         assert!(read <= cancel_at + 1, "cancelled at {cancel_at}: {read}");
+    }
+}
+
+/// An hour of rows of every kind.
+fn hour(number: i64) -> Part {
+    let mut b = PartBuilder::new(Arc::new(catalog().clone())).unwrap();
+    fill(&mut b, number);
+    b.finish(Identity {
+        node: NODE,
+        ..Identity::default()
+    })
+}
+
+/// Asks any question of some hours and cancels at a read; returns what was
+/// read, and rows or the SQLSTATE of the error.
+fn ask_hours(
+    question: Question,
+    hours: &[Part],
+    cancel_at: usize,
+) -> (Arc<Reads>, std::result::Result<usize, &'static str>) {
+    let reads = Arc::new(Reads {
+        all: true,
+        cancel_at,
+        ..Reads::default()
+    });
+    let store = watched(hours.iter().cloned(), &reads);
+    let mut spec = spec_of(question);
+    spec.threads = 1;
+    let mut rows = Rows(0);
+    let done = run(question.0, &spec, &store, &reads.cancel, &mut rows);
+    let done = done.map(|()| rows.0).map_err(|error| error.sqlstate);
+    (reads, done)
+}
+
+/// Most columns of a part that are read at once, mostly those that `samples`
+/// prints.
+const MOST: usize = 50;
+
+#[test]
+fn whenever_a_function_is_cancelled_it_reads_no_other_part() {
+    let hours: Vec<Part> = (0..4).map(hour).collect();
+    let mut random = Random(1);
+    for question in questions() {
+        let (reads, done) = ask_hours(question, &hours, usize::MAX);
+        let all = reads.count.load(Ordering::Relaxed);
+        assert!(done.is_ok(), "{question:?}: {done:?}");
+        for _ in 0..40 {
+            let at = 1 + random.below(all as u64) as usize;
+            let (reads, done) = ask_hours(question, &hours, at);
+            let late = reads.late.lock().unwrap();
+            let mut parts = late.clone();
+            parts.dedup();
+            let what = format!("{question:?} at {at} of {all}: {late:?}");
+            assert_eq!(done, Err(CANCELED), "{what}");
+            assert!(parts.len() <= 1 && late.len() <= MOST, "{what}");
+        }
     }
 }

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-const NODE: u64 = 7;
+pub(super) const NODE: u64 = 7;
 /// First slot, ms; groups are an hour apart.
 const BEGIN_MS: i64 = 1_790_000_040_000;
 const HOUR_MS: i64 = 3_600_000;
@@ -56,7 +56,7 @@ fn row(b: &mut PartBuilder, table: &str, seed: i64, given: &[(&str, i64)]) -> i6
 }
 
 /// Rows of every kind in the hour with a number.
-fn fill(b: &mut PartBuilder, hour: i64) {
+pub(super) fn fill(b: &mut PartBuilder, hour: i64) {
     let dictionary = |b: &mut PartBuilder, table: &str| -> Vec<i64> {
         (0..4).map(|n| row(b, table, n + hour, &[])).collect()
     };
@@ -192,16 +192,16 @@ impl Sink for Answer {
     }
 }
 
-fn catalog() -> &'static Schema {
+pub(super) fn catalog() -> &'static Schema {
     static CATALOG: OnceLock<Schema> = OnceLock::new();
     CATALOG.get_or_init(stats_schema)
 }
 
 /// A question about all of a history.
-type Question = (&'static str, Option<&'static str>, bool);
+pub(super) type Question = (&'static str, Option<&'static str>, bool);
 
 /// Every function; `top` by dimensions of all kinds, with totals and without.
-fn questions() -> Vec<Question> {
+pub(super) fn questions() -> Vec<Question> {
     let names = list().iter().map(|f| f.name).filter(|n| *n != "top");
     let mut all: Vec<Question> = names.map(|name| (name, None, true)).collect();
     for dimension in ["wait_event", "query_id", "username", "root_blocker", "pid"] {
@@ -213,7 +213,7 @@ fn questions() -> Vec<Question> {
     all
 }
 
-fn ask(store: &Store, (name, dimension, totals): Question) -> Answer {
+pub(super) fn spec_of((name, dimension, totals): Question) -> Spec<'static> {
     let mut spec = Spec::new(catalog(), 1_000 * BEHIND_MS);
     spec.since_us = Some(1_000 * BEGIN_MS);
     spec.until_us = Some(1_000 * BEHIND_MS);
@@ -225,6 +225,12 @@ fn ask(store: &Store, (name, dimension, totals): Question) -> Answer {
     spec.dimension = dimension.map(str::to_string);
     spec.scope = (name == "samples").then(|| "all".to_string());
     (spec.totals, spec.threads) = (totals, 2);
+    spec
+}
+
+fn ask(store: &Store, question: Question) -> Answer {
+    let (name, dimension, _) = question;
+    let spec = spec_of(question);
     let mut answer = Answer::default();
     let done = run(name, &spec, store, &AtomicBool::new(false), &mut answer);
     done.unwrap_or_else(|error| panic!("{name} {dimension:?}: {error:?}"));

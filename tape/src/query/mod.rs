@@ -54,7 +54,7 @@ pub use text::{decode, without_nul};
 use crate::store::Store;
 use crate::tape::Tape;
 use damage::Damage;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Answers `spec` with the function `name`: rows go to `sink`. Setting
 /// `cancel` ends the query soon.
@@ -79,6 +79,7 @@ pub fn run(
         sink,
         fields: Vec::new(),
         rows: false,
+        cancel,
     };
     let mut without: Option<Store> = None;
     let notice = loop {
@@ -173,11 +174,12 @@ fn attempt(
 }
 
 /// Begins an answer with its first row, or at its end: until then it can begin
-/// again.
+/// again. Who has cancelled gets no other row.
 struct Deferred<'a> {
     sink: &'a mut dyn Sink,
     fields: Vec<Field>,
     rows: bool,
+    cancel: &'a AtomicBool,
 }
 
 impl Deferred<'_> {
@@ -196,6 +198,9 @@ impl Sink for Deferred<'_> {
     }
 
     fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(QueryError::canceled());
+        }
         self.begin_now()?;
         self.rows = true;
         self.sink.row(values)

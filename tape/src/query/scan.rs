@@ -41,7 +41,7 @@ pub struct Scan<'a> {
     /// The keys of its answers.
     pub register: Register,
     window: Window,
-    cancel: &'a AtomicBool,
+    pub cancel: &'a AtomicBool,
     /// Bytes of the sums of all threads.
     held: AtomicUsize,
 }

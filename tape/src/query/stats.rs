@@ -129,9 +129,7 @@ impl Stats<'_> {
             ..Found::default()
         };
         for part in parts {
-            if self.cancel.load(Ordering::Relaxed) {
-                return Err(QueryError::canceled());
-            }
+            self.check_cancel()?;
             if self.damage.pass(self.meets(part))? == Some(true) {
                 let added = self.add_part(part, buckets, &mut number, &mut found);
                 self.damage.pass(added)?;
@@ -140,6 +138,13 @@ impl Stats<'_> {
         }
         self.damage.check()?;
         Ok(found)
+    }
+
+    fn check_cancel(&self) -> QueryResult<()> {
+        match self.cancel.load(Ordering::Relaxed) {
+            true => Err(QueryError::canceled()),
+            false => Ok(()),
+        }
     }
 
     /// True when the part may have rows of the window.
@@ -211,6 +216,7 @@ impl Stats<'_> {
             rows.push((row, cell));
         }
         for (c, counter) in self.counters.iter().enumerate() {
+            self.check_cancel()?;
             if part.range(STATS, &counter.name)? == Some((0, 0)) {
                 continue;
             }

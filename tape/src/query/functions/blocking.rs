@@ -207,6 +207,7 @@ fn moment(call: &Call, at: i64, left: usize, sink: &mut dyn Sink) -> QueryResult
     sink.begin(FIELDS)?;
     let mut newest: Option<((i64, usize), usize, Ticks)> = None;
     for (index, part) in scan.parts.iter().enumerate() {
+        scan.check_cancel()?;
         let ticks = Ticks::read(part, &buckets, &mut Observed::default())?;
         let last = (0..ticks.len()).rev().find(|t| ticks.bucket[*t] != NONE);
         if let Some(last) = last {

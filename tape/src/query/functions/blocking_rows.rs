@@ -219,6 +219,7 @@ impl Facts {
         if wanted.is_empty() {
             return Ok(());
         }
+        scan.check_cancel()?;
         let view = View::new(scan.parts[index], scan.spec.decode);
         let column = |table: &str, name: &str| view.part.ints(table, name);
         let (pid, start) = (
@@ -252,7 +253,7 @@ impl Facts {
         let wanted: Vec<TextKey> = self.sessions.values().filter_map(|f| f.text).collect();
         let near = scan.parts.iter().rev().copied();
         let far = scan.others.iter().rev().copied();
-        self.texts = Texts::find(wanted, near, far, scan.spec)?;
+        self.texts = Texts::find(wanted, near, far, scan.spec, scan.cancel)?;
         Ok(())
     }
 }

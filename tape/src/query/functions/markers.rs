@@ -3,10 +3,9 @@
 use super::{Argument, Call, Function};
 use crate::part::Part;
 use crate::query::dimension::View;
-use crate::query::error::{QueryError, QueryResult};
+use crate::query::error::QueryResult;
 use crate::query::plan::{Window, nodes};
 use crate::query::spec::{Field, Sink, Type, Value};
-use std::sync::atomic::Ordering;
 
 const FIELDS: &[Field] = &[
     ("marker_time", Type::Time),
@@ -112,9 +111,7 @@ fn read(call: &Call, window: Window) -> QueryResult<Vec<Marker>> {
     for node in nodes(call.spec, call.store)? {
         let parts = call.store.parts(node);
         for part in parts.filter(|part| may_have(part, window)) {
-            if call.cancel.load(Ordering::Relaxed) {
-                return Err(QueryError::canceled());
-            }
+            call.check_cancel()?;
             let read = read_part(call, part, window, &mut markers);
             call.spec.damage.pass(read)?;
         }
@@ -153,8 +150,10 @@ fn read_part(
 
 /// The last removal of history that was told since a time in ms: bounds tell
 /// which parts have one, the newest is read.
-pub fn last_removal(call: &Call, parts: &[&Part], since_ms: i64) -> Option<Removal> {
-    let kind = call.spec.catalog.value("marker", REMOVED)?;
+pub fn last_removal(call: &Call, parts: &[&Part], since_ms: i64) -> QueryResult<Option<Removal>> {
+    let Some(kind) = call.spec.catalog.value("marker", REMOVED) else {
+        return Ok(None);
+    };
     let may = |part: &&Part| {
         part.rows("marker") > 0
             && part.max_ms() >= since_ms
@@ -162,11 +161,16 @@ pub fn last_removal(call: &Call, parts: &[&Part], since_ms: i64) -> Option<Remov
     };
     let mut newest: Vec<&Part> = parts.iter().copied().filter(may).collect();
     newest.sort_by_key(|part| std::cmp::Reverse(part.max_ms()));
-    // Of what is damaged others tell.
-    newest.into_iter().find_map(|part| {
-        let told = removals(part, kind, call.spec.decode).ok()?;
-        told.into_iter().max_by_key(|removal| removal.time_ms)
-    })
+    for part in newest {
+        call.check_cancel()?;
+        // Of what is damaged others tell.
+        let told = removals(part, kind, call.spec.decode).unwrap_or_default();
+        let last = told.into_iter().max_by_key(|removal| removal.time_ms);
+        if last.is_some() {
+            return Ok(last);
+        }
+    }
+    Ok(None)
 }
 
 /// What a marker of the kind "history removed" tells. Times in ms.

@@ -30,7 +30,7 @@ pub use statements_history::FILTERS as STATEMENT_FILTERS;
 use super::error::{QueryError, QueryResult};
 use super::spec::{Field, Sink, Spec};
 use crate::store::Store;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A call of a function.
 pub struct Call<'a> {
@@ -40,6 +40,16 @@ pub struct Call<'a> {
     pub store: &'a Store,
     /// Set when the query shall end.
     pub cancel: &'a AtomicBool,
+}
+
+impl Call<'_> {
+    /// Ends the question when it shall end.
+    pub fn check_cancel(&self) -> QueryResult<()> {
+        match self.cancel.load(Ordering::Relaxed) {
+            true => Err(QueryError::canceled()),
+            false => Ok(()),
+        }
+    }
 }
 
 /// An argument a function takes beside `node`.

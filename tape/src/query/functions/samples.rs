@@ -86,10 +86,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
         };
         left -= page.rows.len();
         page.find_texts(&scan, index, &mut texts)?;
-        for (count, row) in page.rows.iter().enumerate() {
-            if count % 4096 == 0 {
-                scan.check_cancel()?;
-            }
+        for row in &page.rows {
             sink.row(page.values(*row, &texts)?)?;
         }
         part.release();
@@ -240,7 +237,7 @@ impl<'a> Page<'a> {
         let rest = rest
             .chain(scan.others.iter().rev())
             .chain(scan.parts.iter().skip(index + 1));
-        texts.find_more(wanted, near, rest.copied(), scan.spec)
+        texts.find_more(wanted, near, rest.copied(), scan.spec, scan.cancel)
     }
 
     fn text_key(&self, row: u32) -> Option<TextKey> {

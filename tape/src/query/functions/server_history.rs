@@ -13,7 +13,7 @@ use crate::query::spec::{Field, Sink, Spec, Type, Value};
 use crate::schema::{Role, Schema, TableDef};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicBool;
 
 const FIELDS: &[Field] = &[
     ("period_start", Type::Time),
@@ -91,11 +91,9 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let mut history = History::new(call.spec)?;
     for node in nodes(call.spec, call.store)? {
         for part in call.store.parts(node) {
-            if call.cancel.load(Ordering::Relaxed) {
-                return Err(QueryError::canceled());
-            }
+            call.check_cancel()?;
             if history.may_have(part) {
-                call.spec.damage.pass(history.read(part))?;
+                call.spec.damage.pass(history.read(part, call.cancel))?;
                 part.release();
             }
         }
@@ -203,11 +201,11 @@ impl<'a> History<'a> {
             && (!known || before < self.window.until && after >= self.window.since)
     }
 
-    fn read(&mut self, part: &Part) -> QueryResult<()> {
+    fn read(&mut self, part: &Part, cancel: &AtomicBool) -> QueryResult<()> {
         self.learn(part.schema());
         let elapsed = self.readings(part)?;
         let schema = part.schema().clone();
-        let view = View::new(part, self.spec.decode);
+        let view = View::new(part, self.spec.decode).canceled_by(cancel);
         for table in tables(&schema) {
             self.table(&view, table, &elapsed)?;
         }
@@ -247,6 +245,7 @@ impl<'a> History<'a> {
             let Some(place) = self.wanted_place(&column.name, column.role) else {
                 continue;
             };
+            view.check_cancel()?;
             let values = view.part.ints(&table.name, &column.name)?;
             for (row, &stored) in values.iter().enumerate() {
                 let name = names.get(&objects[row]).cloned().flatten();

@@ -121,7 +121,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     call.spec.damage.check()?;
     let wanted = lives.doings.iter().filter_map(|doing| doing.text);
     let (near, far) = (scan.parts.iter().rev(), scan.others.iter().rev());
-    let texts = Texts::find(wanted, near.copied(), far.copied(), call.spec)?;
+    let texts = Texts::find(wanted, near.copied(), far.copied(), call.spec, call.cancel)?;
     let complete = is_complete(&scan);
     let gaps = lives
         .clocks
@@ -222,7 +222,10 @@ impl Lives {
                 pieces.push((rank, entry, piece));
             }
         });
-        for (rank, entry, piece) in pieces {
+        for (number, (rank, entry, piece)) in pieces.into_iter().enumerate() {
+            if number % 1_024 == 0 {
+                scan.check_cancel()?;
+            }
             let runs = &selected.runs;
             let row = runs.row(piece);
             self.name(&view, rank, entry)?;

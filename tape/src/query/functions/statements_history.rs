@@ -358,6 +358,7 @@ fn texts(call: &Call, window: Window, keys: &[EntryKey]) -> QueryResult<Texts> {
         near,
         far.into_iter().rev(),
         spec,
+        call.cancel,
     )
 }
 

@@ -47,7 +47,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let timeline = newest.map(|n| n.timeline).filter(|t| *t != 0);
     rows.push(("timeline", timeline.map(|t| t.to_string())));
     rows.extend(times(call, &parts)?);
-    rows.extend(removed(call, &parts));
+    rows.extend(removed(call, &parts)?);
     rows.extend(files(&parts));
     let lost: u64 = parts.iter().map(|p| p.lost_definitions()).sum();
     rows.push(("lost_definitions", Some(lost.to_string())));
@@ -72,6 +72,7 @@ fn times(call: &Call, parts: &[&Part]) -> QueryResult<Rows> {
     let hour = Buckets::new(now - HOUR, now, HOUR, None, 2)?;
     let mut observed = Observed::default();
     for part in with_ticks().filter(|p| p.max_ms() * 1000 >= now - HOUR) {
+        call.check_cancel()?;
         let read = Ticks::read(part, &hour, &mut observed);
         call.spec.damage.leave(part, read)?;
     }
@@ -98,16 +99,19 @@ fn times(call: &Call, parts: &[&Part]) -> QueryResult<Rows> {
 const MONTH_MS: i64 = 31 * 86_400_000;
 
 /// When and why the oldest history was removed last, within a month.
-fn removed(call: &Call, parts: &[&Part]) -> Rows {
+fn removed(call: &Call, parts: &[&Part]) -> QueryResult<Rows> {
     let since = (call.spec.now_us / 1_000).saturating_sub(MONTH_MS);
-    let (time, detail) = match last_removal(call, parts, since) {
+    let (time, detail) = match last_removal(call, parts, since)? {
         Some(last) => (
             Some(time_text(last.time_ms.saturating_mul(1000))),
             last.detail,
         ),
         None => (None, None),
     };
-    vec![("history_removed_time", time), ("history_removed", detail)]
+    Ok(vec![
+        ("history_removed_time", time),
+        ("history_removed", detail),
+    ])
 }
 
 fn files(parts: &[&Part]) -> Rows {
