@@ -14,6 +14,8 @@ WERROR ?= $(if $(USE_PGXS),,-Werror)
 
 # Sources are here. Another directory to build in: make -f HERE/Makefile VPATH=HERE
 top := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
+# where "make install" puts completions for shells and manual pages
+SHARE ?= /usr/local/share
 PROGRAM := $(or $(CARGO_TARGET_DIR),$(top)/target)/release/tacho
 CARGO_BUILD = cd $(top) && cargo build --release --locked
 EXTENSION_MAKE = mkdir -p extension && $(MAKE) -C extension PG_CONFIG="$(PG_CONFIG)" \
@@ -59,6 +61,7 @@ install: ## install tacho and the extension into the PostgreSQL that PG_CONFIG n
 	$(EXTENSION_MAKE) install $(STRICT) DESTDIR="$(DESTDIR)"
 	install -d "$(DESTDIR)$$($(PG_CONFIG) --bindir)"
 	install -m 755 $(PROGRAM) "$(DESTDIR)$$($(PG_CONFIG) --bindir)/tacho"
+	$(PROGRAM) generate "$(DESTDIR)$(SHARE)"
 
 # that server has tacho preloaded, with the settings of extension/test/regress.conf
 installcheck: ## regression tests on a running server that has tacho

@@ -5,6 +5,7 @@ mod blocking;
 mod chart;
 mod compare;
 mod export;
+mod generate;
 mod import;
 mod inspect;
 mod markers;
@@ -66,6 +67,8 @@ pub enum Command {
     Import(import::Args),
     /// What history files hold and what of it is damaged
     Inspect(inspect::Args),
+    /// Write completions for bash, zsh and fish, and manual pages
+    Generate(generate::Args),
     /// Answer a question of the server
     #[command(hide = true)]
     Query(query::Args),
@@ -95,6 +98,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Export(args) => export::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Generate(args) => generate::run(&args),
         Command::Query(args) => query::run(&args),
         Command::TapeWriter(args) => tape_writer::run(&args),
     }

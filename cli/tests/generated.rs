@@ -1,0 +1,132 @@
+//! Completions and manual pages say what the command line has.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A share directory with what was generated.
+struct Share(PathBuf);
+
+impl Share {
+    fn new(name: &str) -> Share {
+        let share = Share(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("share-{name}")));
+        let _ = fs::remove_dir_all(&share.0);
+        let done = tacho(&["generate", share.0.to_str().unwrap()]);
+        assert_eq!(done, (String::new(), String::new(), Some(0)));
+        share
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.0.join(name)).unwrap()
+    }
+
+    /// What bash offers for the last of these words.
+    fn completed(&self, words: &str) -> Vec<String> {
+        let script = "source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); COMP_LINE=\"$*\"; \
+                      _tacho tacho \"${!#}\" \"${COMP_WORDS[COMP_CWORD - 1]}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
+        let completion = self.0.join("bash-completion/completions/tacho");
+        let done = Command::new("bash")
+            .args(["--norc", "-fc", script, "bash"])
+            .arg(completion)
+            .args(words.split(' '))
+            .output()
+            .unwrap();
+        let said = String::from_utf8(done.stdout).unwrap();
+        said.lines().map(str::to_string).collect()
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn tacho(args: &[&str]) -> (String, String, Option<i32>) {
+    let done = Command::new(env!("CARGO_BIN_EXE_tacho"))
+        .args(args)
+        .output()
+        .unwrap();
+    let [out, err] = [done.stdout, done.stderr].map(|text| String::from_utf8(text).unwrap());
+    (out, err, done.status.code())
+}
+
+/// The commands that `tacho --help` lists.
+fn commands() -> Vec<String> {
+    let (help, _, _) = tacho(&["--help"]);
+    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let lines = lines.take_while(|line| line.starts_with("  "));
+    let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names
+        .filter(|name| !name.is_empty())
+        .map(str::to_string)
+        .collect()
+}
+
+#[test]
+fn bash_completes_commands_and_their_options() {
+    let share = Share::new("bash");
+    assert_eq!(share.completed("tacho ti"), ["timeline"]);
+    assert_eq!(
+        share.completed("tacho st"),
+        ["status", "statements-history"]
+    );
+    assert_eq!(share.completed("tacho top --ta"), ["--tape"]);
+    assert_eq!(
+        share.completed("tacho top --wait"),
+        ["--wait-event-type", "--wait-event"]
+    );
+    assert_eq!(share.completed("tacho export --un"), ["--until"]);
+    assert_eq!(
+        share.completed("tacho tape"),
+        [""],
+        "commands of the server are not for people"
+    );
+}
+
+#[test]
+fn every_command_has_a_manual_page_and_completions() {
+    let share = Share::new("all");
+    let shells = [
+        "bash-completion/completions/tacho",
+        "zsh/site-functions/_tacho",
+        "fish/vendor_completions.d/tacho.fish",
+    ];
+    let shells = shells.map(|name| share.text(name));
+    let commands = commands();
+    assert!(
+        commands.len() >= 18 && commands.contains(&"top".to_string()),
+        "{commands:?}"
+    );
+    for command in &commands {
+        let page = share.text(&format!("man/man1/tacho-{command}.1"));
+        let (help, _, _) = tacho(&[command, "--help"]);
+        let about = help.lines().next().unwrap().replace('-', "\\-");
+        assert!(page.contains(&about), "{command}: {page}");
+        assert!(
+            shells.iter().all(|shell| shell.contains(command.as_str())),
+            "{command}"
+        );
+    }
+    let mut pages: Vec<String> = fs::read_dir(share.0.join("man/man1"))
+        .unwrap()
+        .map(|page| page.unwrap().file_name().into_string().unwrap())
+        .collect();
+    pages.sort();
+    let mut wanted: Vec<String> = commands
+        .iter()
+        .map(|name| format!("tacho-{name}.1"))
+        .collect();
+    wanted.push("tacho.1".into());
+    wanted.sort();
+    assert_eq!(pages, wanted);
+    assert!(share.text("man/man1/tacho-top.1").contains("\\-\\-tape"));
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_an_error() {
+    let (_, said, code) = tacho(&["generate", "/dev/null/share"]);
+    let wanted = "error: could not write into \"/dev/null/share\": Not a directory (os error 20)\n";
+    assert_eq!((said.as_str(), code), (wanted, Some(1)));
+}
