@@ -46,6 +46,7 @@ pub mod pipe;
 #[cfg(test)]
 mod proof_tests;
 pub mod query;
+pub mod recording;
 pub mod recover;
 mod removed;
 pub mod repair;

@@ -32,6 +32,9 @@ pub struct Settings {
     pub text_limit_kb: u64,
     /// Mode of the files.
     pub file_mode: u32,
+    /// Why nothing was recorded before this life of the sampler, where it
+    /// knows; else it follows from what the history says of the server.
+    pub gap_reason: Option<String>,
 }
 
 impl Default for Settings {
@@ -46,6 +49,7 @@ impl Default for Settings {
             statements_ten_minutes_age_s: 60 * DAY_S,
             text_limit_kb: 16_384,
             file_mode: 0o600,
+            gap_reason: None,
         }
     }
 }
@@ -68,6 +72,10 @@ impl Settings {
             "min_free_space_mb" => take(&mut self.min_free_space_mb, value),
             "statements_full_age_s" => take(&mut self.statements_full_age_s, value),
             "statements_ten_minutes_age_s" => take(&mut self.statements_ten_minutes_age_s, value),
+            "gap_reason" => {
+                self.gap_reason = Some(value.to_string());
+                true
+            }
             "text_limit_kb" => take(&mut self.text_limit_kb, value),
             "file_mode" => match u32::from_str_radix(value, 8) {
                 Ok(mode) => {

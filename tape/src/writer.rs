@@ -371,9 +371,12 @@ impl Writer {
     }
 
     /// Why nothing was recorded before this life of the sampler.
-    fn cause(&self) -> &'static str {
+    fn cause(&self) -> &str {
         if self.moved {
             return "the directory was removed or replaced";
+        }
+        if let Some(reason) = &self.settings.gap_reason {
+            return reason;
         }
         let old = &self.end.identity;
         let new = &self.settings.identity;

@@ -8,29 +8,22 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
-use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
-use tacho_tape::background::{self, Done, Work};
-use tacho_tape::directory::LOCK;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tacho_tape::error::Kind;
 use tacho_tape::frame::DATA;
 use tacho_tape::pipe::FrameBuffer;
-use tacho_tape::storage::{OsStorage, Storage, open_regular};
-use tacho_tape::writer::{Code, Message, Now, Writer};
+use tacho_tape::recording::{Recording, now};
+use tacho_tape::writer::{Code, Message};
 
 /// Exit code when another writer holds the directory.
 const LOCKED: u8 = 5;
 /// Exit code when the directory is no more the one that was opened.
 const MOVED: u8 = 6;
-/// How often the lock is tried: the writer before may still be ending.
-const LOCK_STEP: Duration = Duration::from_millis(50);
 /// A frame that could not be written is tried again after this time.
 const RETRY_MS: i64 = 1_000;
 const ACK_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x41];
@@ -53,31 +46,12 @@ pub fn run(args: &Args) -> ExitCode {
     if let Err(error) = outlive_signals() {
         return fail(&format!("could not install signal handlers: {error}"));
     }
-    let directory = &args.directory;
-    if let Err(error) = OsStorage::create_directory(directory) {
-        let what = format!("could not create directory \"{}\"", directory.display());
-        return fail(&format!("{what}: {error}"));
-    }
-    let lock = match lock(directory, Duration::from_secs(args.wait)) {
-        Ok(Some(lock)) => lock,
-        Ok(None) => {
-            let path = directory.display();
-            print(&Message::Trouble(format!(
-                "another writer holds directory \"{path}\""
-            )));
-            return ExitCode::from(LOCKED);
+    match Recording::open(&args.directory, Duration::from_secs(args.wait)) {
+        Ok(recording) => Session::new(recording).run(),
+        Err(error) if error.kind == Kind::Locked => {
+            print(&Message::Trouble(error.to_string()));
+            ExitCode::from(LOCKED)
         }
-        Err(error) => {
-            let path = directory.join(LOCK);
-            return fail(&format!(
-                "could not lock file \"{}\": {error}",
-                path.display()
-            ));
-        }
-    };
-    let storage = Arc::new(OsStorage::new(directory));
-    match Writer::open(storage.clone(), random()) {
-        Ok(writer) => Session::new(writer, storage, lock).run(),
         Err(error) => fail(&error.to_string()),
     }
 }
@@ -108,139 +82,25 @@ fn outlive_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// A lock that is held.
-struct Lock {
-    path: PathBuf,
-    file: File,
-}
-
-impl Lock {
-    /// The directory was removed, or another one has its name: what is written
-    /// is in no directory, or in one whose lock another writer can take. What
-    /// the system does not tell is no reason to think so.
-    fn is_lost(&self) -> bool {
-        let Ok(own) = self.file.metadata() else {
-            return false;
-        };
-        match std::fs::metadata(&self.path) {
-            Ok(found) => (found.dev(), found.ino()) != (own.dev(), own.ino()),
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
-        }
-    }
-}
-
-/// The lock of a directory; `None` when another process keeps holding it.
-fn lock(directory: &Path, wait: Duration) -> io::Result<Option<Lock>> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true).mode(0o600);
-    let path = directory.join(LOCK);
-    let file = open_regular(&options, &path)?;
-    let begin = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(Some(Lock { path, file })),
-            Err(TryLockError::Error(error)) => return Err(error),
-            Err(TryLockError::WouldBlock) if begin.elapsed() >= wait => return Ok(None),
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_STEP),
-        }
-    }
-}
-
-fn random() -> u64 {
-    let mut bytes = [0; 8];
-    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    match filled {
-        Ok(8) => u64::from_ne_bytes(bytes),
-        _ => now().wall_ms as u64 ^ (u64::from(std::process::id()) << 44),
-    }
-}
-
-fn now() -> Now {
-    static BEGIN: OnceLock<Instant> = OnceLock::new();
-    let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let mono = BEGIN.get_or_init(Instant::now).elapsed();
-    Now {
-        wall_ms: wall.map_or(0, |d| d.as_millis() as i64),
-        mono_ms: mono.as_millis() as i64,
-    }
-}
-
-/// The thread that seals logs and merges sealed files.
-struct Sealer {
-    work: Option<Sender<Work>>,
-    done: Receiver<Done>,
-    /// Merging can wait for the next writer.
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Sealer {
-    fn start(storage: Arc<dyn Storage>) -> Self {
-        let (work, todo) = channel::<Work>();
-        let (report, done) = channel();
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let thread = std::thread::Builder::new().spawn(move || {
-            for work in todo {
-                if report
-                    .send(background::work(&*storage, work, &stopped))
-                    .is_err()
-                {
-                    break;
-                }
-            }
-        });
-        if let Err(error) = &thread {
-            let what = "could not start a thread: logs are not sealed";
-            print(&Message::Warning(format!("{what}: {error}")));
-        }
-        Sealer {
-            work: Some(work),
-            done,
-            stop,
-            thread: thread.ok(),
-        }
-    }
-
-    fn give(&self, work: Work) {
-        if let Some(sender) = &self.work {
-            let _ = sender.send(work);
-        }
-    }
-
-    /// Ends the thread when its logs are sealed.
-    fn finish(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.work = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
 /// A connection of the sampler.
 struct Session {
-    writer: Writer,
-    sealer: Sealer,
+    recording: Recording,
     buffer: FrameBuffer,
     /// The frame at the head of the buffer waits: since when, and why.
     held: Option<(i64, Code)>,
     /// Acknowledgements still reach somebody.
     heard: bool,
-    lock: Lock,
-    /// It is lost.
+    /// The directory is.
     lost: bool,
 }
 
 impl Session {
-    fn new(writer: Writer, storage: Arc<dyn Storage>, lock: Lock) -> Self {
+    fn new(recording: Recording) -> Self {
         Session {
-            writer,
-            sealer: Sealer::start(storage),
+            recording,
             buffer: FrameBuffer::default(),
             held: None,
             heard: true,
-            lock,
             lost: false,
         }
     }
@@ -252,10 +112,7 @@ impl Session {
             // Nothing of this directory can be sealed any more.
             return ExitCode::from(MOVED);
         }
-        self.writer.flush(now(), true);
-        self.housekeeping();
-        self.sealer.finish();
-        self.housekeeping();
+        self.recording.finish().iter().for_each(print);
         match end {
             Err(error) => fail(&format!("could not read frames: {error}")),
             Ok(()) if self.held.is_some() => fail("frames were left unwritten"),
@@ -274,14 +131,14 @@ impl Session {
             let (readable, closed) = self.wait(stdin)?;
             if self.held.is_some() {
                 self.take_frames();
-                self.writer.flush(now(), false);
+                self.recording.flush(false);
                 if closed && self.held.is_some() {
                     return Ok(());
                 }
                 continue;
             }
             if !readable && !closed {
-                self.writer.flush(now(), false);
+                self.recording.flush(false);
                 continue;
             }
             match rustix::io::read(stdin, &mut piece) {
@@ -291,16 +148,16 @@ impl Session {
                 Err(error) => return Err(error.into()),
             }
             self.take_frames();
-            self.writer.flush(now(), false);
+            self.recording.flush(false);
         }
     }
 
     /// Waits for input, the next flush, or the next attempt with the frame
     /// that waits; while one waits, nothing is read.
     fn wait(&self, stdin: BorrowedFd<'_>) -> io::Result<(bool, bool)> {
-        let now = now();
-        let retry = self.held.map(|(since, _)| since + RETRY_MS - now.mono_ms);
-        let timeout = [self.writer.flush_in_ms(now), retry, Some(RETRY_MS)];
+        let retry = |held: (i64, Code)| held.0 + RETRY_MS - now().mono_ms;
+        let retry = self.held.map(retry);
+        let timeout = [self.recording.flush_in_ms(), retry, Some(RETRY_MS)];
         let timeout = timeout
             .into_iter()
             .flatten()
@@ -335,11 +192,11 @@ impl Session {
             };
             // What goes into a directory that is gone must not be
             // acknowledged: the next writer gets it again.
-            self.lost = self.lock.is_lost();
+            self.lost = self.recording.is_lost();
             if self.lost {
                 return;
             }
-            code = self.writer.push(&frame, now());
+            code = self.recording.push(&frame);
             if code != Code::Written {
                 break;
             }
@@ -356,13 +213,13 @@ impl Session {
         self.held = (code != Code::Written).then(|| (now().mono_ms, code));
         if took || was_held != self.held.map(|(_, code)| code) {
             // The cause before the code, for whoever reports both.
-            self.print_messages();
+            self.housekeeping();
             self.acknowledge(code);
         }
     }
 
     fn acknowledge(&mut self, code: Code) {
-        if !self.heard || !self.writer.is_connected() {
+        if !self.heard || !self.recording.writer().is_connected() {
             return;
         }
         let code: u32 = match code {
@@ -370,30 +227,19 @@ impl Session {
             Code::Paused => 1,
             Code::Failed => 2,
         };
-        let (incarnation, sequence) = self.writer.written();
+        let writer = self.recording.writer();
+        let (incarnation, sequence) = writer.written();
         let mut ack = ACK_MAGIC.to_vec();
         ack.extend_from_slice(&code.to_le_bytes());
-        for field in [incarnation, sequence, self.writer.bytes()] {
+        for field in [incarnation, sequence, writer.bytes()] {
             ack.extend_from_slice(&field.to_le_bytes());
         }
         self.heard = write_all(io::stdout().as_fd(), &ack);
     }
 
-    /// Hands over what is to seal and to merge, takes the results, prints messages.
+    /// Seals and merges what is due, prints messages.
     fn housekeeping(&mut self) {
-        for done in self.sealer.done.try_iter() {
-            self.writer.done(done);
-        }
-        for work in self.writer.jobs() {
-            self.sealer.give(work);
-        }
-        self.print_messages();
-    }
-
-    fn print_messages(&mut self) {
-        for message in self.writer.messages() {
-            print(&message);
-        }
+        self.recording.housekeeping().iter().for_each(print);
     }
 }
 

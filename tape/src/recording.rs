@@ -1,0 +1,226 @@
+//! A directory that is being recorded into: its lock, its writer, and the
+//! thread that seals and merges. Whoever makes frames drives it: `tacho
+//! tape-writer` with those of a pipe, `tacho-record` with its own.
+
+use crate::background::{self, Done, Work};
+use crate::directory::LOCK;
+use crate::error::{Error, Kind, Result};
+use crate::frame::Frame;
+use crate::storage::{OsStorage, Storage, open_regular};
+use crate::writer::{Code, Message, Now, Writer};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How often the lock is tried: the writer before may still be ending.
+const LOCK_STEP: Duration = Duration::from_millis(50);
+
+/// A directory that is being recorded into.
+pub struct Recording {
+    writer: Writer,
+    sealer: Sealer,
+    lock: Lock,
+    /// Said at the next chance.
+    trouble: Option<Message>,
+}
+
+impl Recording {
+    /// Takes a directory, which is made when it is not there; another writer of
+    /// it has so long to end.
+    ///
+    /// # Errors
+    /// Another writer holds it ([`Kind::Locked`]), or it could not be made,
+    /// locked or read.
+    pub fn open(directory: &Path, wait: Duration) -> Result<Recording> {
+        let made = OsStorage::create_directory(directory);
+        made.map_err(|e| Error::io("create directory", directory, e))?;
+        let lock = lock(directory, wait)?;
+        let storage = Arc::new(OsStorage::new(directory));
+        let writer = Writer::open(storage.clone(), random())?;
+        let (sealer, trouble) = Sealer::start(storage);
+        Ok(Recording {
+            writer,
+            sealer,
+            lock,
+            trouble,
+        })
+    }
+
+    /// The directory was removed, or another one has its name: what goes there
+    /// is in no directory, or in one whose lock another writer can take.
+    pub fn is_lost(&self) -> bool {
+        self.lock.is_lost()
+    }
+
+    /// Takes a frame. Anything but [`Code::Written`] means that the frame is to
+    /// be given again, after a while.
+    pub fn push(&mut self, frame: &Frame<'_>) -> Code {
+        self.writer.push(frame, now())
+    }
+
+    /// Synchronises what is due, or all when `force`.
+    pub fn flush(&mut self, force: bool) {
+        self.writer.flush(now(), force);
+    }
+
+    /// ms until [`Recording::flush`] has something to do.
+    pub fn flush_in_ms(&self) -> Option<i64> {
+        self.writer.flush_in_ms(now())
+    }
+
+    /// Hands over what is to seal and to merge, takes the results; lines for
+    /// the log since the last call.
+    pub fn housekeeping(&mut self) -> Vec<Message> {
+        for done in self.sealer.done.try_iter() {
+            self.writer.done(done);
+        }
+        for work in self.writer.jobs() {
+            self.sealer.give(work);
+        }
+        let mut messages = self.writer.messages();
+        messages.extend(self.trouble.take());
+        messages
+    }
+
+    /// Writes all to disk and ends the thread; lines for the log.
+    pub fn finish(&mut self) -> Vec<Message> {
+        self.flush(true);
+        let mut messages = self.housekeeping();
+        self.sealer.finish();
+        messages.extend(self.housekeeping());
+        messages
+    }
+
+    /// The writer.
+    pub fn writer(&self) -> &Writer {
+        &self.writer
+    }
+}
+
+/// The clocks of this process.
+pub fn now() -> Now {
+    static BEGIN: OnceLock<Instant> = OnceLock::new();
+    let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let mono = BEGIN.get_or_init(Instant::now).elapsed();
+    Now {
+        wall_ms: wall.map_or(0, |d| d.as_millis() as i64),
+        mono_ms: mono.as_millis() as i64,
+    }
+}
+
+/// A number that nobody else has.
+pub fn random() -> u64 {
+    let mut bytes = [0; 8];
+    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    match filled {
+        Ok(8) => u64::from_ne_bytes(bytes),
+        _ => now().wall_ms as u64 ^ (u64::from(std::process::id()) << 44),
+    }
+}
+
+/// A lock that is held.
+struct Lock {
+    path: PathBuf,
+    file: File,
+}
+
+impl Lock {
+    /// What the system does not tell is no reason to think so.
+    fn is_lost(&self) -> bool {
+        let Ok(own) = self.file.metadata() else {
+            return false;
+        };
+        match std::fs::metadata(&self.path) {
+            Ok(found) => (found.dev(), found.ino()) != (own.dev(), own.ino()),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+}
+
+fn lock(directory: &Path, wait: Duration) -> Result<Lock> {
+    let path = directory.join(LOCK);
+    match try_lock(&path, wait) {
+        Ok(Some(file)) => Ok(Lock { path, file }),
+        Ok(None) => {
+            let message = format!("another writer holds directory \"{}\"", directory.display());
+            Err(Error::new(Kind::Locked, message))
+        }
+        Err(error) => Err(Error::io("lock file", &path, error)),
+    }
+}
+
+/// `None` when another process keeps holding it.
+fn try_lock(path: &Path, wait: Duration) -> io::Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600);
+    let file = open_regular(&options, path)?;
+    let begin = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if begin.elapsed() >= wait => return Ok(None),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_STEP),
+        }
+    }
+}
+
+/// The thread that seals logs and merges sealed files.
+struct Sealer {
+    work: Option<Sender<Work>>,
+    done: Receiver<Done>,
+    /// Merging can wait for the next writer.
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Sealer {
+    fn start(storage: Arc<dyn Storage>) -> (Self, Option<Message>) {
+        let (work, todo) = channel::<Work>();
+        let (report, done) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = std::thread::Builder::new().spawn(move || {
+            for work in todo {
+                if report
+                    .send(background::work(&*storage, work, &stopped))
+                    .is_err()
+                {
+                    break;
+                }
+            }
+        });
+        let trouble = thread.as_ref().err().map(|error| {
+            let what = "could not start a thread: logs are not sealed";
+            Message::Warning(format!("{what}: {error}"))
+        });
+        let sealer = Sealer {
+            work: Some(work),
+            done,
+            stop,
+            thread: thread.ok(),
+        };
+        (sealer, trouble)
+    }
+
+    fn give(&self, work: Work) {
+        if let Some(sender) = &self.work {
+            let _ = sender.send(work);
+        }
+    }
+
+    /// Ends the thread when its logs are sealed.
+    fn finish(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.work = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
