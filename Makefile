@@ -36,10 +36,10 @@ all: build
 
 build: program extension ## build the programs and the extension for PG_CONFIG
 
-program: ## build the programs alone (Rust): tacho, with tacho-bench, tacho-live and tacho-web beside it
+program: ## build the programs alone (Rust): tacho, with tacho-bench, tacho-live, tacho-record and tacho-web beside it
 	@$(top)/tools/prereq.sh build
 	@$(top)/tools/page.sh
-	$(CARGO_BUILD) --package tacho --package tacho-bench --package tacho-live --package tacho-web
+	$(CARGO_BUILD) --package tacho --package tacho-bench --package tacho-live --package tacho-record --package tacho-web
 
 # headers of PostgreSQL become system headers: their warnings are not ours
 STRICT = $(if $(WERROR),WERROR=$(WERROR) COPT="-isystem $$($(PG_CONFIG) --includedir-server)")

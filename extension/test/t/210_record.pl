@@ -1,0 +1,156 @@
+# tacho-record beside the extension on one server: what both recorded of the
+# same sessions is the same. A role with pg_monitor is all it has.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use Test::More;
+use TachoLocks qw(session wait_until_locked);
+use TachoRecord qw(ask markers record record_program run_record ticks wait_for_gap wait_until);
+use TachoTest qw(tacho_cluster);
+
+record_program();
+my $node = tacho_cluster('record', conf => q{
+deadlock_timeout = 600s
+shared_preload_libraries = 'pg_stat_statements, tacho'
+max_prepared_transactions = 5
+});
+$node->safe_psql('postgres', q{
+	CREATE ROLE watcher LOGIN;
+	GRANT pg_monitor TO watcher;
+	CREATE EXTENSION pg_stat_statements;
+	CREATE TABLE t(id int PRIMARY KEY, v int);
+	INSERT INTO t SELECT g, 0 FROM generate_series(1, 10) g});
+my $conninfo = $node->connstr('postgres') . ' user=watcher';
+my $own = $node->data_dir . '/tacho';
+my $tape = $node->basedir . '/recorded';
+
+# A moment of the server's clock.
+sub moment
+{
+	return $node->safe_psql('postgres',
+		q{SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')});
+}
+
+# One line a session of a tick, of what must be the same.
+sub sessions
+{
+	my ($dir, $since, $until) = @_;
+	my @samples = ask($dir, 'samples', '--since', $since, '--until', $until, '--scope', 'all', '--n', 'all');
+	my $tick = (sort { $b <=> $a } map { $_->{tick} } @samples)[0];
+
+	return join "\n", sort map {
+		my $row = $_;
+		join '|', map { $row->{$_} // '' } qw(pid backend_type category database username
+		  application client_addr state wait_event_type wait_event cpu query_id query_text
+		  xact_start query_start weight_ms blocked_by)
+	} grep { $_->{tick} == $tick && ($_->{application} // '') =~ /^s_/ } @samples;
+}
+
+my $recorder = record($conninfo, $tape);
+my ($holder, $first, $second, $sleeper, $advisory, $late, $writer) =
+  map { session($node, "s_$_") } qw(holder first second sleeper advisory late writer);
+$holder->run('BEGIN; UPDATE t SET v = 1 WHERE id = 1');
+$first->run('BEGIN; UPDATE t SET v = 1 WHERE id = 2');
+$first->send('UPDATE t SET v = 1 WHERE id = 1');
+$second->send('UPDATE t SET v = 1 WHERE id = 2');
+# a query has a text when it has ended once
+$sleeper->run('SELECT pg_sleep(0)');
+$sleeper->send('SELECT pg_sleep(600)');
+$advisory->run('SELECT pg_advisory_lock(7)');
+$late->send('SELECT pg_advisory_lock(7)');
+$writer->run('BEGIN; SELECT count(*) FROM t');
+wait_until_locked($node, 's_first', 's_second', 's_late');
+# texts are asked for every ten seconds
+wait_until('texts', sub {
+	my @active = grep { ($_->{application} // '') =~ /^s_/ } ask($tape, 'samples', '--since', '1s', '--n', 'all');
+	return @active > 0 && !grep { !defined $_->{query_text} } @active;
+});
+my $since = moment();
+wait_until('ticks of the recorder', sub { ticks($tape, $since) >= 10 });
+wait_until('ticks of the extension', sub { ticks($own, $since) >= 10 });
+my $until = moment();
+
+is(sessions($tape, $since, $until), sessions($own, $since, $until),
+	'sessions, waits, queries, texts, blockers, starts');
+for my $by (qw(wait_event query_id state username blocked_by))
+{
+	my $top = sub {
+		my ($dir) = @_;
+		my @rows = ask($dir, 'top', $by, '--since', $since, '--until', $until,
+			'--application', join(',', map { "s_$_" } qw(holder first second sleeper advisory late writer)));
+		return join "\n", sort map { sprintf '%s %.1f', $_->{key} // '', $_->{avg_aas} } @rows;
+	};
+	is($top->($tape), $top->($own), "load by $by");
+}
+my $tree = sub {
+	my ($dir) = @_;
+	my @rows = ask($dir, 'blocking', '--at', $until);
+	return join "\n", map {
+		my $row = $_;
+		join '|', map { $row->{$_} // '' } qw(level application kind waiters depth via locktype mode mode_held)
+	} @rows;
+};
+is($tree->($tape), $tree->($own), 'the tree of waits');
+my ($tick) = ask($tape, 'samples', '--since', $since, '--application', 'tacho record', '--scope', 'all');
+is($tick, undef, 'its own session is left out');
+
+# The connection is killed: a gap that says so, and it goes on.
+my $gaps = () = markers($tape, 'gap');
+$node->safe_psql('postgres',
+	q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tacho record'});
+my $gap = wait_for_gap($tape, $gaps + 1);
+like($gap->{detail}, qr/terminating connection due to administrator command|the connection was lost/,
+	'a killed connection is a gap with its reason');
+$since = moment();
+wait_until('ticks after it', sub { ticks($tape, $since) >= 3 });
+ok(1, '... and recording goes on');
+
+# Rights are taken away and given back.
+$node->safe_psql('postgres', 'REVOKE pg_monitor FROM watcher');
+my ($code, $out) = run_record('--check', $conninfo);
+is($code, 0, 'a check without rights');
+like($out, qr/^no   samples: only sessions of this role, \d+ others are hidden\n +run: GRANT pg_monitor TO watcher;$/m,
+	'... names the right that helps');
+wait_until('hidden sessions', sub {
+	my $now = moment();
+	my @seen = ask($tape, 'samples', '--since', '1s', '--application', 's_sleeper');
+	return @seen == 0;
+});
+$node->safe_psql('postgres', 'GRANT pg_monitor TO watcher');
+wait_until('sessions again', sub {
+	return ask($tape, 'samples', '--since', '1s', '--application', 's_sleeper') > 0;
+});
+($code, $out) = run_record('--check', $conninfo);
+unlike($out, qr/^no   (?!system)/m, 'with pg_monitor everything is recorded');
+like($out, qr/^yes  samples: sessions of all roles$/m, '... that others do, too');
+$_->finish for $holder, $writer, $first, $second, $advisory, $late;
+
+# The server starts again: another life, with a marker; the recorder waits.
+$node->restart;
+wait_until('the second life', sub { grep { /^server started again, PostgreSQL / } markers($tape, 'start') });
+ok(1, 'a restart of the server is a marker');
+
+# kill -9 loses at most what was not synchronised, and says so afterwards.
+$since = moment();
+wait_until('ticks', sub { ticks($tape, $since) >= 3 });
+is($recorder->end('KILL'), -9, 'killed');
+my $before = ticks($tape, $since);
+cmp_ok($before, '>=', 3, 'what was recorded is there');
+# ten slots without a recorder
+$node->safe_psql('postgres', 'SELECT pg_sleep(1)');
+$recorder = record($conninfo, $tape);
+wait_until('more ticks', sub { ticks($tape, $since) > $before });
+ok((grep { $_ eq 'the recorder did not run' } markers($tape, 'gap')), 'the time between is a gap');
+
+# Another one for the same directory is refused.
+my $error;
+($code, $out, $error) = run_record($conninfo, '--tape', $tape);
+is($code, 5, 'one recorder a directory');
+like($error, qr/^error: another writer holds directory/, '... and it is said');
+
+# SIGTERM writes all and ends.
+is($recorder->end('TERM'), 0, 'SIGTERM ends it');
+is((markers($tape, 'stop'))[-1], 'recorder stopped', '... with a marker');
+
+done_testing();

@@ -1,0 +1,194 @@
+//! When ticks are taken and what number they get. Slots are those of the
+//! server's clock, which each answer tells; between two answers this
+//! process's monotonic clock goes on for it.
+
+use std::time::Duration;
+
+/// The clocks differ by more than this: the server's was set.
+const STEP_US: i64 = 1_000_000;
+
+/// A tick as it is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// Its number, from 1; slots without a tick leave holes.
+    pub tick: i64,
+    /// Begin of its slot, ms.
+    pub slot_ms: i64,
+    /// Time since the tick before, 0 for the first.
+    pub elapsed_ms: i64,
+    /// It is of a later slot than it was planned for.
+    pub late: bool,
+    /// Slots before it without a tick.
+    pub missed: i64,
+}
+
+#[derive(Clone, Copy)]
+struct Last {
+    slot: i64,
+    server_us: i64,
+    mono_us: i64,
+}
+
+/// Plans one tick a slot, at a random moment of it.
+pub struct Clock {
+    interval_us: i64,
+    tick: i64,
+    last: Option<Last>,
+    planned_slot: i64,
+    /// On this process's monotonic clock.
+    planned_us: i64,
+}
+
+impl Clock {
+    /// The first tick is due at once.
+    pub fn new(interval: Duration) -> Clock {
+        Clock {
+            interval_us: i64::try_from(interval.as_micros()).unwrap_or(i64::MAX),
+            tick: 0,
+            last: None,
+            planned_slot: i64::MIN,
+            planned_us: 0,
+        }
+    }
+
+    /// Time until the next tick.
+    pub fn wait(&self, mono_us: i64) -> Duration {
+        Duration::from_micros(u64::try_from(self.planned_us - mono_us).unwrap_or(0))
+    }
+
+    /// Plans the next tick behind the last one, after an answer or where none
+    /// came; `phase` in 0 to 1 says where in its slot.
+    pub fn plan(&mut self, mono_us: i64, phase: f64) {
+        let Some(last) = self.last else {
+            self.planned_us = mono_us + self.interval_us;
+            return;
+        };
+        let server_us = last.server_us + (mono_us - last.mono_us);
+        self.planned_slot = server_us.div_euclid(self.interval_us).max(last.slot) + 1;
+        let within = (phase * (self.interval_us - self.interval_us / 5) as f64) as i64;
+        let planned = self.planned_slot * self.interval_us + within;
+        self.planned_us = mono_us + (planned - server_us);
+    }
+
+    /// Takes a tick that the server says was at `server_us`; `None` when its
+    /// slot has one already.
+    pub fn take(&mut self, server_us: i64, mono_us: i64) -> Option<Due> {
+        let mut slot = server_us.div_euclid(self.interval_us);
+        let mut due = Due {
+            tick: self.tick + 1,
+            slot_ms: slot * self.interval_us / 1_000,
+            elapsed_ms: 0,
+            late: false,
+            missed: 0,
+        };
+        if let Some(last) = self.last {
+            let elapsed_us = mono_us - last.mono_us;
+            due.elapsed_ms = elapsed_us / 1_000;
+            let step = server_us - last.server_us - elapsed_us;
+            if step.abs() > STEP_US {
+                due.missed = (elapsed_us / self.interval_us - 1).max(0);
+            } else {
+                // Both clocks go on, one a little faster: never back.
+                slot = slot.max(last.slot);
+                due.missed = slot - last.slot - 1;
+                due.late = slot > self.planned_slot;
+            }
+            if due.missed < 0 {
+                return None;
+            }
+            due.tick += due.missed;
+        }
+        self.tick = due.tick;
+        self.last = Some(Last {
+            slot,
+            server_us,
+            mono_us,
+        });
+        Some(due)
+    }
+
+    /// Begin of the first slot behind the last tick, ms.
+    pub fn end_ms(&self) -> Option<i64> {
+        self.last
+            .map(|last| (last.slot + 1) * self.interval_us / 1_000)
+    }
+
+    /// Numbers begin anew, as those of a new life do.
+    pub fn begin_life(&mut self) {
+        self.tick = 0;
+    }
+
+    /// The server's clock at a moment, as far as is known.
+    pub fn server_us(&self, mono_us: i64) -> Option<i64> {
+        self.last
+            .map(|last| last.server_us + (mono_us - last.mono_us))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: i64 = 1_000_000;
+
+    fn clock() -> Clock {
+        Clock::new(Duration::from_secs(1))
+    }
+
+    fn numbers(due: Option<Due>) -> (i64, i64, i64, bool) {
+        let due = due.unwrap();
+        (due.tick, due.slot_ms, due.missed, due.late)
+    }
+
+    #[test]
+    fn each_slot_of_the_servers_clock_has_one_tick_at_most() {
+        let mut clock = clock();
+        assert_eq!(clock.wait(5), Duration::ZERO);
+        let hour = 3_600 * S;
+        assert_eq!(
+            numbers(clock.take(hour + 100, 10)),
+            (1, 3_600_000, 0, false)
+        );
+        clock.plan(10 + 50, 0.5);
+        assert_eq!(
+            clock.wait(60),
+            Duration::from_micros(1_000_000 + 400_000 - 150)
+        );
+        assert_eq!(
+            numbers(clock.take(hour + S + 5, 10 + S)),
+            (2, 3_601_000, 0, false)
+        );
+        assert_eq!(clock.take(hour + S + 900_000, 10 + S + 900_000), None);
+        assert_eq!(clock.end_ms(), Some(3_602_000));
+    }
+
+    #[test]
+    fn slots_without_a_tick_leave_holes_and_one_behind_them_is_late() {
+        let mut clock = clock();
+        clock.take(10 * S, 0);
+        clock.plan(0, 0.0);
+        assert_eq!(numbers(clock.take(14 * S, 4 * S)), (5, 14_000, 3, true));
+    }
+
+    #[test]
+    fn after_an_outage_the_next_slot_is_planned_not_the_ones_gone_by() {
+        let mut clock = clock();
+        clock.take(10 * S, 0);
+        clock.plan(60 * S + 500_000, 0.0);
+        assert_eq!(clock.wait(60 * S + 500_000), Duration::from_millis(500));
+        assert_eq!(numbers(clock.take(71 * S, 61 * S)), (62, 71_000, 60, false));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_stop_the_ticks() {
+        let mut clock = clock();
+        clock.take(7_200 * S, 0);
+        clock.plan(0, 0.0);
+        assert_eq!(numbers(clock.take(3_601 * S, S)), (2, 3_601_000, 0, false));
+        clock.plan(S, 0.0);
+        assert_eq!(
+            numbers(clock.take(3_602 * S, 2 * S)),
+            (3, 3_602_000, 0, false)
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! Which server answers, and what it lets us see. Asked once after each connect.
+
+use std::time::Duration;
+use tacho_dsn::{Answer, Connection, Limit};
+
+/// What is known of a server while a connection lasts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// 0 = we may not see it.
+    pub system_identifier: u64,
+    pub timeline: i64,
+    pub postmaster_start_us: i64,
+    pub version: u32,
+    pub version_text: String,
+    pub in_recovery: bool,
+    /// Host and port that were connected to, and the server's own address.
+    pub place: String,
+    pub max_connections: i64,
+    /// We may see what others do.
+    pub sees_others: bool,
+    /// Query identifiers are computed.
+    pub has_query_ids: bool,
+    /// Where pg_stat_statements is, and its version, 1.10 as 110.
+    pub statements: Option<(String, u32)>,
+    /// Between us and the server is a pooler.
+    pub is_pooled: bool,
+    pub role: String,
+    pub database: String,
+}
+
+const QUESTION: &str = "select (date_part('epoch', pg_postmaster_start_time()) * 1e6)::int8, \
+    pg_is_in_recovery(), current_setting('server_version'), current_setting('max_connections'), \
+    host(inet_server_addr()), pg_backend_pid(), \
+    pg_has_role(current_user, 'pg_read_all_stats', 'usage'), \
+    (current_setting('compute_query_id', true) = 'on' or \
+      exists (select from pg_extension where extname in ('pg_stat_statements', 'tacho'))), \
+    (select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace \
+      where e.extname = 'pg_stat_statements'), \
+    (select extversion from pg_extension where extname = 'pg_stat_statements'), \
+    quote_ident(current_user), quote_ident(current_database()), \
+    current_setting('server_version_num')";
+
+impl Identity {
+    /// Asks for it.
+    ///
+    /// # Errors
+    /// The server did not answer, or not as PostgreSQL does.
+    pub fn ask(
+        connection: &mut Connection,
+        limit: Duration,
+        cancel: &super::Stop,
+    ) -> tacho_dsn::Result<Identity> {
+        let within = || Limit::within(limit, cancel.flag());
+        let answers = connection.query(QUESTION, within())?;
+        let mut identity = answers
+            .first()
+            .map(|a| read(a, connection))
+            .unwrap_or_default();
+        // Refused to many, on some services to all.
+        let control = "select system_identifier, timeline_id \
+            from pg_catalog.pg_control_system(), pg_catalog.pg_control_checkpoint()";
+        if let Ok(answers) = connection.query(control, within())
+            && let Some(answer) = answers.first()
+        {
+            identity.system_identifier = answer.number(0, 0).unwrap_or(0);
+            identity.timeline = answer.number(0, 1).unwrap_or(0);
+        }
+        Ok(identity)
+    }
+
+    /// Another life of a server, or another one.
+    pub fn is_another(&self, before: &Identity) -> bool {
+        self.postmaster_start_us != before.postmaster_start_us
+            || self.system_identifier != before.system_identifier
+    }
+
+    /// In words, for the history.
+    pub fn describe(&self) -> String {
+        let role = if self.in_recovery {
+            "standby"
+        } else {
+            "primary"
+        };
+        let system = match self.system_identifier {
+            0 => "not known".to_string(),
+            known => known.to_string(),
+        };
+        format!(
+            "PostgreSQL {}, {role}, system {system}, host {}",
+            self.version_text, self.place
+        )
+    }
+}
+
+fn read(answer: &Answer, connection: &Connection) -> Identity {
+    let text = |column| answer.text(0, column).unwrap_or_default().to_string();
+    let is = |column| answer.bytes(0, column) == Some(b"t");
+    let place = match answer.text(0, 4) {
+        Some(address) if !connection.host().starts_with(address) => {
+            format!("{} ({address})", connection.host())
+        }
+        _ => connection.host().to_string(),
+    };
+    Identity {
+        postmaster_start_us: answer.number(0, 0).unwrap_or(0),
+        in_recovery: is(1),
+        version_text: text(2),
+        max_connections: answer.number(0, 3).unwrap_or(0),
+        place,
+        is_pooled: answer.number(0, 5) != Some(connection.backend_pid()),
+        sees_others: is(6),
+        has_query_ids: is(7),
+        statements: answer
+            .text(0, 8)
+            .map(|schema| (schema.to_string(), version(&text(9)))),
+        role: text(10),
+        database: text(11),
+        version: answer.number(0, 12).unwrap_or(0),
+        ..Identity::default()
+    }
+}
+
+/// 1.10 as 110.
+fn version(text: &str) -> u32 {
+    let (major, minor) = text.split_once('.').unwrap_or((text, "0"));
+    major.parse::<u32>().unwrap_or(0) * 100 + minor.parse::<u32>().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_extensions_are_ordered_by_number() {
+        assert_eq!(
+            [version("1.9"), version("1.10"), version("1.12")],
+            [109, 110, 112]
+        );
+    }
+
+    #[test]
+    fn another_start_or_another_system_is_another_life() {
+        let identity = |system_identifier, postmaster_start_us| Identity {
+            system_identifier,
+            postmaster_start_us,
+            ..Identity::default()
+        };
+        assert!(!identity(1, 5).is_another(&identity(1, 5)));
+        assert!(identity(1, 6).is_another(&identity(1, 5)));
+        assert!(identity(2, 5).is_another(&identity(1, 5)));
+    }
+}

@@ -1,0 +1,275 @@
+//! Who blocks whom, from one reading of `pg_locks`: the server would be asked
+//! once a waiter by `pg_blocking_pids()`, under all locks of its lock manager.
+//!
+//! A waiter is blocked by all who hold its lock in a mode in its way; where
+//! nobody does, by the frontmost one ahead of it who asks for such a mode. The
+//! order of a queue is that of the waits' begins.
+
+use std::collections::{BTreeMap, HashMap};
+use tacho_dsn::Answer;
+
+/// Most edges of one waiter, and of a tick.
+const HOLDERS: usize = 64;
+const EDGES: usize = 4_096;
+
+/// Locks somebody waits for, and no others: only these leave the server. One
+/// taken by the fast path is in nobody's way.
+pub const QUESTION: &str = "with l as materialized (select locktype, database, relation, page, \
+    tuple, virtualxid, transactionid, classid, objid, objsubid, virtualtransaction, pid, mode, \
+    granted, floor(date_part('epoch', waitstart) * 1e3)::int8 as waitstart, \
+    row(locktype, database, relation, page, tuple, virtualxid, transactionid, classid, objid, \
+      objsubid)::text as tag \
+    from pg_catalog.pg_lock_status() where not fastpath) \
+    select * from l where tag in (select tag from l where not granted)";
+
+const MODES: [&str; 8] = [
+    "AccessShareLock",
+    "RowShareLock",
+    "RowExclusiveLock",
+    "ShareUpdateExclusiveLock",
+    "ShareLock",
+    "ShareRowExclusiveLock",
+    "ExclusiveLock",
+    "AccessExclusiveLock",
+];
+/// Modes in the way of each mode, as bits by number; the first is no mode.
+const CONFLICTS: [u32; 9] = [
+    0,
+    1 << 8,
+    1 << 7 | 1 << 8,
+    1 << 5 | 1 << 6 | 1 << 7 | 1 << 8,
+    1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8,
+    1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 8,
+    1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8,
+    1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8,
+    0x1FE,
+];
+
+/// What a lock is on: numbers as the lock manager has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tag {
+    pub locktype: String,
+    pub database: i64,
+    pub fields: [i64; 3],
+}
+
+/// One row of `pg_locks`.
+#[derive(Clone, Debug, Default)]
+pub struct Lock {
+    pub tag: Tag,
+    /// Whose; a prepared transaction has no process.
+    pub holder: String,
+    pub pid: i64,
+    /// Number of the mode.
+    pub mode: u32,
+    pub granted: bool,
+    pub wait_start_ms: i64,
+}
+
+/// Somebody waits for somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edge {
+    pub waiter: i64,
+    /// 0 = a prepared transaction.
+    pub blocker: i64,
+    pub hard: bool,
+    pub tag: Tag,
+    pub modes_held: u32,
+    pub mode_requested: u32,
+    pub wait_start_ms: i64,
+}
+
+/// Reads the answer of [`QUESTION`].
+pub fn read(answer: &Answer) -> Vec<Lock> {
+    (0..answer.rows())
+        .filter_map(|row| lock(answer, row))
+        .collect()
+}
+
+fn lock(answer: &Answer, row: usize) -> Option<Lock> {
+    let number = |column| answer.number::<i64>(row, column).unwrap_or(0);
+    let mode = answer.text(row, 12)?;
+    let mode = MODES.iter().position(|m| *m == mode)? as u32 + 1;
+    let locktype = answer.text(row, 0)?.to_string();
+    let (first, second) = answer
+        .text(row, 5)
+        .unwrap_or_default()
+        .split_once('/')
+        .unwrap_or_default();
+    let fields = match locktype.as_str() {
+        "transactionid" => [number(6), 0, 0],
+        "virtualxid" => [first.parse().unwrap_or(0), second.parse().unwrap_or(0), 0],
+        "spectoken" => [number(6), number(8), 0],
+        "relation" | "extend" => [number(2), 0, 0],
+        "page" | "tuple" => [number(2), number(3), number(4)],
+        _ => [number(7), number(8), number(9)],
+    };
+    Some(Lock {
+        tag: Tag {
+            locktype,
+            database: number(1),
+            fields,
+        },
+        holder: answer.text(row, 10).unwrap_or_default().to_string(),
+        pid: number(11),
+        mode,
+        granted: answer.bytes(row, 13) == Some(b"t"),
+        wait_start_ms: number(14),
+    })
+}
+
+/// Who holds a lock, in which modes.
+struct Holder {
+    pid: i64,
+    modes: u32,
+}
+
+/// Edges of the waits that began at `since_ms` or before, and of those that
+/// wait for the same lock; `leaders` has the leader of each parallel worker,
+/// whose group does not block itself. Also the number of waiters left out.
+pub fn edges(locks: &[Lock], since_ms: i64, leaders: &HashMap<i64, i64>) -> (Vec<Edge>, i64) {
+    let mut by_tag: BTreeMap<&Tag, Vec<&Lock>> = BTreeMap::new();
+    for lock in locks {
+        by_tag.entry(&lock.tag).or_default().push(lock);
+    }
+    let (mut edges, mut left_out) = (Vec::new(), 0);
+    for group in by_tag.values() {
+        let mut queue: Vec<&Lock> = group.iter().filter(|l| !l.granted).copied().collect();
+        queue.sort_by_key(|l| (l.wait_start_ms == 0, l.wait_start_ms, l.pid));
+        let is_old = |l: &&&Lock| l.wait_start_ms != 0 && l.wait_start_ms <= since_ms;
+        if queue.iter().find(is_old).is_none() {
+            continue;
+        }
+        let holders = holders(group);
+        for (position, waiter) in queue.iter().enumerate() {
+            if edges.len() >= EDGES {
+                left_out += 1;
+            } else if !add_holders(&mut edges, waiter, &holders, leaders) {
+                add_ahead(&mut edges, waiter, &queue[..position], leaders);
+            }
+        }
+    }
+    (edges, left_out)
+}
+
+fn holders(group: &[&Lock]) -> Vec<Holder> {
+    let mut by_holder: BTreeMap<(&str, i64), u32> = BTreeMap::new();
+    for lock in group.iter().filter(|l| l.granted) {
+        *by_holder.entry((&lock.holder, lock.pid)).or_default() |= 1 << lock.mode;
+    }
+    by_holder
+        .into_iter()
+        .map(|((_, pid), modes)| Holder { pid, modes })
+        .collect()
+}
+
+fn leader(leaders: &HashMap<i64, i64>, pid: i64) -> i64 {
+    leaders.get(&pid).copied().unwrap_or(pid)
+}
+
+fn add_holders(
+    edges: &mut Vec<Edge>,
+    waiter: &Lock,
+    holders: &[Holder],
+    leaders: &HashMap<i64, i64>,
+) -> bool {
+    let in_the_way = |h: &&Holder| {
+        h.modes & CONFLICTS[waiter.mode as usize] != 0
+            && (h.pid == 0 || leader(leaders, h.pid) != leader(leaders, waiter.pid))
+    };
+    let before = edges.len();
+    let found = holders
+        .iter()
+        .filter(in_the_way)
+        .take(HOLDERS.min(EDGES - before));
+    edges.extend(found.map(|h| edge(waiter, leader(leaders, h.pid), true, h.modes)));
+    edges.len() > before
+}
+
+fn add_ahead(edges: &mut Vec<Edge>, waiter: &Lock, ahead: &[&Lock], leaders: &HashMap<i64, i64>) {
+    let in_the_way = |l: &&&Lock| {
+        CONFLICTS[waiter.mode as usize] & 1 << l.mode != 0
+            && leader(leaders, l.pid) != leader(leaders, waiter.pid)
+    };
+    let front = ahead.iter().find(in_the_way);
+    edges.extend(front.map(|l| edge(waiter, leader(leaders, l.pid), false, 0)));
+}
+
+fn edge(waiter: &Lock, blocker: i64, hard: bool, modes_held: u32) -> Edge {
+    Edge {
+        waiter: waiter.pid,
+        blocker,
+        hard,
+        tag: waiter.tag.clone(),
+        modes_held,
+        mode_requested: waiter.mode,
+        wait_start_ms: waiter.wait_start_ms,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock(pid: i64, mode: u32, granted: bool, wait_start_ms: i64) -> Lock {
+        Lock {
+            holder: format!("{pid}/1"),
+            pid,
+            mode,
+            granted,
+            wait_start_ms,
+            ..Lock::default()
+        }
+    }
+
+    fn found(locks: &[Lock], since_ms: i64) -> Vec<(i64, i64, bool)> {
+        let (edges, left_out) = edges(locks, since_ms, &HashMap::from([(31, 3)]));
+        assert_eq!(left_out, 0);
+        edges
+            .iter()
+            .map(|e| (e.waiter, e.blocker, e.hard))
+            .collect()
+    }
+
+    #[test]
+    fn a_mode_is_in_the_way_of_another_as_that_one_is_in_its() {
+        for (a, conflicts) in CONFLICTS.iter().enumerate() {
+            for (b, others) in CONFLICTS.iter().enumerate() {
+                assert_eq!(conflicts >> b & 1, others >> a & 1, "{a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn holders_block_those_who_wait_and_a_queue_leads_on_to_its_head() {
+        // 1 reads, 2 wants to alter, 3 and its worker want to read behind it.
+        let locks = [
+            lock(1, 1, true, 0),
+            lock(2, 8, false, 1_000),
+            lock(3, 1, false, 1_200),
+            lock(31, 1, false, 1_300),
+        ];
+        let expected = [(2, 1, true), (3, 2, false), (31, 2, false)];
+        assert_eq!(found(&locks, 1_000), expected);
+        assert_eq!(found(&locks, 999), []);
+    }
+
+    #[test]
+    fn a_worker_does_not_wait_for_its_leader_and_a_prepared_transaction_has_no_process() {
+        let mut prepared = lock(0, 7, true, 0);
+        prepared.holder = "-1/700".to_string();
+        let locks = [lock(3, 7, true, 0), prepared, lock(31, 7, false, 5)];
+        assert_eq!(found(&locks, 10), [(31, 0, true)]);
+    }
+
+    #[test]
+    fn modes_of_one_holder_are_one_edge() {
+        let locks = [
+            lock(1, 3, true, 0),
+            lock(1, 4, true, 0),
+            lock(2, 8, false, 5),
+        ];
+        let (edges, _) = edges(&locks, 5, &HashMap::new());
+        assert_eq!((edges.len(), edges[0].modes_held), (1, 1 << 3 | 1 << 4));
+    }
+}

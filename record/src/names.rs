@@ -1,0 +1,115 @@
+//! Names of databases and roles, by OID; looked up when one is new, and again
+//! once a minute, since they may be renamed.
+
+use std::collections::{BTreeSet, HashMap};
+use tacho_dsn::Answer;
+
+const VALID_MS: i64 = 60_000;
+
+struct Name {
+    bytes: Vec<u8>,
+    until_ms: i64,
+}
+
+/// Which names.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    Database,
+    Role,
+}
+
+/// Names that are known.
+#[derive(Default)]
+pub struct Names {
+    known: HashMap<(Kind, u32), Name>,
+    wanted: BTreeSet<(Kind, u32)>,
+}
+
+impl Names {
+    /// A name is needed.
+    pub fn want(&mut self, kind: Kind, oid: u32, now_ms: i64) {
+        let known = self.known.get(&(kind, oid));
+        if oid != 0 && known.is_none_or(|name| name.until_ms <= now_ms) {
+            self.wanted.insert((kind, oid));
+        }
+    }
+
+    /// What to ask the server, if anything.
+    pub fn question(&self) -> Option<String> {
+        let list = |kind| {
+            let oids = self
+                .wanted
+                .iter()
+                .filter(|w| w.0 == kind)
+                .map(|w| w.1.to_string());
+            oids.collect::<Vec<_>>().join(",")
+        };
+        let (databases, roles) = (list(Kind::Database), list(Kind::Role));
+        (!self.wanted.is_empty()).then(|| {
+            format!(
+                "select oid, datname from pg_catalog.pg_database where oid = any('{{{databases}}}'); \
+                 select oid, rolname from pg_catalog.pg_roles where oid = any('{{{roles}}}')"
+            )
+        })
+    }
+
+    /// Takes the answers. What was not found keeps the name it had, or is
+    /// called as `pg_get_userbyid()` does.
+    pub fn take(&mut self, answers: &[Answer], now_ms: i64) {
+        let until_ms = now_ms + VALID_MS;
+        for (answer, kind) in answers.iter().zip([Kind::Database, Kind::Role]) {
+            for row in 0..answer.rows() {
+                let (oid, name) = (answer.number(row, 0), answer.bytes(row, 1));
+                if let (Some(oid), Some(name)) = (oid, name) {
+                    let bytes = name.to_vec();
+                    self.known.insert((kind, oid), Name { bytes, until_ms });
+                    self.wanted.remove(&(kind, oid));
+                }
+            }
+        }
+        for (kind, oid) in std::mem::take(&mut self.wanted) {
+            let unknown = || format!("unknown (OID={oid})").into_bytes();
+            let name = self.known.entry((kind, oid));
+            name.or_insert_with(|| Name {
+                bytes: unknown(),
+                until_ms,
+            })
+            .until_ms = until_ms;
+        }
+    }
+
+    /// A name; nothing where there is none.
+    pub fn get(&self, kind: Kind, oid: u32) -> &[u8] {
+        self.known.get(&(kind, oid)).map_or(&[], |name| &name.bytes)
+    }
+
+    /// Another server may have others.
+    pub fn forget(&mut self) {
+        *self = Names::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_asked_for_once_a_minute_and_kept_when_it_is_gone() {
+        let mut names = Names::default();
+        assert_eq!(names.question(), None);
+        names.want(Kind::Role, 10, 0);
+        names.want(Kind::Role, 0, 0);
+        assert!(
+            names
+                .question()
+                .unwrap()
+                .contains("pg_roles where oid = any('{10}')")
+        );
+        names.take(&[], 0);
+        assert_eq!(names.get(Kind::Role, 10), b"unknown (OID=10)");
+        names.want(Kind::Role, 10, 59_999);
+        assert_eq!(names.question(), None);
+        names.want(Kind::Role, 10, 60_000);
+        assert!(names.question().is_some());
+    }
+}

@@ -1,0 +1,96 @@
+//! The command line.
+
+use clap::{ArgAction, Parser, ValueHint};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Name of our sessions, unless the connection string gives another.
+pub const APPLICATION: &str = "tacho record";
+
+/// Records the performance history of a server that one may only connect to.
+#[derive(Parser)]
+#[command(name = "tacho record", version, disable_help_flag = true)]
+pub struct Options {
+    /// Show this help
+    #[arg(long = "help", short = '?', action = ArgAction::Help)]
+    help: Option<bool>,
+
+    /// Connection string or URI as psql takes it, without a password
+    #[arg(value_name = "CONNINFO", default_value = "")]
+    pub conninfo: String,
+
+    /// Directory of the history files
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "check")]
+    pub tape: Option<PathBuf>,
+
+    /// Print what can be recorded of this server and what helps with the rest
+    #[arg(long)]
+    pub check: bool,
+
+    /// Command that prints the password, run anew for each connection
+    #[arg(long, value_name = "COMMAND")]
+    pub password_command: Option<String>,
+
+    /// ms between two samples
+    #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(100..=60_000))]
+    pub interval: u64,
+
+    /// CPUs of the server, for the line in charts
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub vcpus: Option<u16>,
+
+    /// Record no texts of queries
+    #[arg(long)]
+    pub no_texts: bool,
+
+    /// ms between two synchronisations of what was recorded
+    #[arg(long, value_name = "MS", default_value_t = 5_000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    pub flush_interval: u64,
+
+    /// Days after which history is removed, 0 = never
+    #[arg(long, value_name = "DAYS", default_value_t = 366)]
+    pub retention_age: u32,
+
+    /// MB of history above which the oldest is removed, 0 = no limit; without it
+    /// 4096 or 5 % of the file system, whichever is less
+    #[arg(long, value_name = "MB")]
+    pub retention_size: Option<u32>,
+}
+
+impl Options {
+    /// Time between two samples.
+    pub fn interval(&self) -> Duration {
+        Duration::from_millis(self.interval)
+    }
+
+    /// How long an answer may take before the connection is given up.
+    pub fn patience(&self) -> Duration {
+        (self.interval() * 2).max(Duration::from_secs(5))
+    }
+
+    /// Where and how to connect.
+    ///
+    /// # Errors
+    /// The connection string makes no sense or has a password.
+    pub fn target(&self) -> tacho_dsn::Result<tacho_dsn::Options> {
+        let mut target = tacho_dsn::Options::from_argument(&self.conninfo, APPLICATION)?;
+        // Names and texts as the server has them, whatever their encoding is.
+        target.client_encoding = Some("SQL_ASCII".to_string());
+        target.password_command = self.password_command.clone();
+        Ok(target)
+    }
+
+    /// What the writer obeys.
+    pub fn settings(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let size = self.retention_size.map_or(-1, i64::from);
+        [
+            ("flush_interval_ms", self.flush_interval.to_string()),
+            (
+                "retention_age_s",
+                (u64::from(self.retention_age) * 86_400).to_string(),
+            ),
+            ("retention_size_mb", size.to_string()),
+        ]
+        .into_iter()
+    }
+}

@@ -1,0 +1,158 @@
+//! Frames on their way to disk: numbered, kept while they cannot be written,
+//! and lost, oldest kept, when there are too many.
+
+use crate::batch::{Batch, Dictionary, Field};
+use crate::identity::Identity;
+use crate::options::Options;
+use std::collections::VecDeque;
+use tacho_source::catalog;
+use tacho_tape::frame::{DATA, Frame, FrameBuilder, HELLO};
+use tacho_tape::hello;
+use tacho_tape::recording::{Recording, now, random};
+use tacho_tape::writer::{Code, Message};
+
+/// Bytes of frames that wait.
+const MOST_WAITING: usize = 8 << 20;
+
+/// Where frames go.
+pub struct Output {
+    recording: Recording,
+    pub dictionary: Dictionary,
+    incarnation: u64,
+    sequence: u64,
+    waiting: VecDeque<Vec<u8>>,
+    waiting_bytes: usize,
+    /// Frames were lost since this was asked last.
+    lost: bool,
+}
+
+impl Output {
+    /// Into a directory that is held.
+    pub fn new(recording: Recording) -> Output {
+        Output {
+            recording,
+            dictionary: Dictionary::default(),
+            incarnation: 0,
+            sequence: 0,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            lost: false,
+        }
+    }
+
+    /// A new life of what is recorded begins; why nothing was before.
+    pub fn begin_life(&mut self, identity: &Identity, options: &Options, gap_reason: &str) {
+        self.incarnation = random().max(1);
+        self.sequence = 0;
+        self.dictionary.forget();
+        let mut frame = FrameBuilder::new(HELLO, self.incarnation, 0, now().wall_ms);
+        hello::write_schema(&mut frame, catalog::schema());
+        let numbers = [
+            ("system_identifier", identity.system_identifier.to_string()),
+            ("timeline", identity.timeline.to_string()),
+            ("postmaster_start", identity.postmaster_start_us.to_string()),
+            ("server_version_num", identity.version.to_string()),
+            ("in_recovery", u8::from(identity.in_recovery).to_string()),
+            ("host", identity.place.clone()),
+            ("started_by", "recorder".to_string()),
+            ("gap_reason", gap_reason.to_string()),
+        ];
+        let numbers = numbers.into_iter().chain(options.settings());
+        let meta: Vec<(&str, String)> = numbers.collect();
+        let meta: Vec<(&str, &str)> = meta.iter().map(|m| (m.0, m.1.as_str())).collect();
+        hello::write_meta(&mut frame, &meta);
+        self.queue(frame.finish());
+    }
+
+    /// Takes the rows of a frame.
+    pub fn put(&mut self, batch: Batch) {
+        if batch.is_empty() {
+            return;
+        }
+        self.sequence += 1;
+        let mut frame = FrameBuilder::new(DATA, self.incarnation, self.sequence, batch.base_ms());
+        batch.write(&mut frame);
+        let bytes = frame.finish();
+        if self.waiting_bytes + bytes.len() > MOST_WAITING {
+            // Its number is missing: the writer marks it.
+            self.lost = true;
+            self.dictionary.forget();
+            return;
+        }
+        self.queue(bytes);
+    }
+
+    fn queue(&mut self, bytes: Vec<u8>) {
+        self.waiting_bytes += bytes.len();
+        self.waiting.push_back(bytes);
+        self.write();
+    }
+
+    /// Writes what waits, as far as it can be.
+    fn write(&mut self) {
+        while let Some(bytes) = self.waiting.front() {
+            if let Ok(Some(frame)) = Frame::parse(bytes)
+                && self.recording.push(&frame) != Code::Written
+            {
+                return;
+            }
+            self.waiting_bytes -= bytes.len();
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Frames were lost since the last call.
+    pub fn take_lost(&mut self) -> bool {
+        std::mem::take(&mut self.lost)
+    }
+
+    /// Writes and synchronises what is due; false when the directory is gone.
+    pub fn turn(&mut self) -> bool {
+        if self.recording.is_lost() {
+            return false;
+        }
+        self.write();
+        self.recording.flush(false);
+        self.recording.housekeeping().iter().for_each(print);
+        true
+    }
+
+    /// Writes everything; false when something is left.
+    pub fn finish(&mut self) -> bool {
+        self.write();
+        self.recording.finish().iter().for_each(print);
+        self.waiting.is_empty()
+    }
+}
+
+/// A row of table `marker`.
+pub fn put_marker(
+    batch: &mut Batch,
+    dictionary: &mut Dictionary,
+    kind: &str,
+    [time, since, until]: [i64; 3],
+    detail: &str,
+) {
+    let detail = dictionary.name(batch, detail.as_bytes());
+    let kind = catalog::schema().value("marker", kind).unwrap_or(0);
+    let fields: [Field; 5] = [
+        ("time", time),
+        ("kind", kind),
+        ("since", since),
+        ("until", until),
+        ("detail", detail),
+    ];
+    batch.add("marker", &fields);
+}
+
+/// A line of the log.
+pub fn print(message: &Message) {
+    use std::io::Write;
+    let (severity, text) = match message {
+        Message::Log(text) => ("LOG", text),
+        Message::Warning(text) => ("WARNING", text),
+        Message::Error(text) | Message::Trouble(text) => ("ERROR", text),
+    };
+    let line = format!("{severity}:  {}\n", text.replace('\n', " "));
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
