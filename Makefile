@@ -24,7 +24,7 @@ SHELL_SCRIPTS = .ci/run $(wildcard tools/*.sh demo/*.sh bench/*.sh \
 	sql/*.sh sql/test/*.sh sql/test/sh/*.sh extension/test/data/*.sh)
 
 .DEFAULT_GOAL := build
-.PHONY: all installcheck quick accept torture help build program extension install demo demo-stop demo-dsn demo-sql \
+.PHONY: all installcheck quick accept torture help build program extension install demo demo-stop demo-dsn demo-sql screenshots \
 	test test-page test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
 	sanitize bench clean
 
@@ -77,6 +77,10 @@ demo-dsn: ## print the connection string of the demo's cluster
 
 demo-stop: ## stop the demo's cluster and remove it
 	@demo/run.sh --stop
+
+screenshots: ## take the pictures of docs/pictures from the demo's storm (make demo first)
+	@$(MAKE) -s program
+	@tools/screenshots.sh
 
 demo-sql: ## the same on a stock server: the SQL edition (sql/demo.sh --stop ends it)
 	@tools/prereq.sh sql

@@ -49,15 +49,15 @@ export function paint(dimension: string, key: string | null): Paint {
 }
 
 /** The order in which classes lie on each other, the ground first. */
-const ORDER = ['CPU', 'IO', 'LWLock', 'Lock', 'BufferPin', 'Buffer', 'IPC', 'Client', 'Timeout', 'Extension']
+export const CLASSES_IN_ORDER = ['CPU', 'IO', 'LWLock', 'Lock', 'BufferPin', 'Buffer', 'IPC', 'Client', 'Timeout', 'Extension']
 
 /** Sorts keys: classes as people know them, all else as the answer has them; (other) is last. */
 export function inOrder(dimension: string, keys: string[]): string[] {
   const rank = (key: string) => {
     if (key === '(other)') return 1000
     if (dimension !== 'wait_event_type') return 0
-    const found = ORDER.indexOf(key)
-    return found < 0 ? ORDER.length : found
+    const found = CLASSES_IN_ORDER.indexOf(key)
+    return found < 0 ? CLASSES_IN_ORDER.length : found
   }
   return keys.toSorted((a, b) => rank(a) - rank(b))
 }

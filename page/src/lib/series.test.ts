@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { bucketAt, gaps, series, stacked } from './series'
+import { bucketAt, ceiling, gaps, series, stacked } from './series'
 
 const row = (second: number, key: string | null, load: number | null, ticks = 10) => ({
   bucket_start: `2026-11-22T05:30:0${second}Z`,
@@ -33,4 +33,13 @@ test('a timeline by class lies in the order of classes, gaps stay gaps', () => {
 test('a moment has a bucket, or none', () => {
   const { times } = series(rows, 'wait_event_type', span, 1000)
   expect([at - 1, at, at + 1999, at + 3000].map((time) => bucketAt(times, time))).toEqual([-1, 0, 1, -1])
+})
+
+test('the CPUs are in the picture of an idle window and of few of them, not where they press the load down', () => {
+  expect(ceiling(0, 0, 64)).toBeCloseTo(64 * 1.08)
+  expect(ceiling(0.2, 1, 4)).toBeCloseTo(4 * 1.08)
+  expect(ceiling(3, 5, 64)).toBeCloseTo(5 * 1.08)
+  expect(ceiling(20, 24, 64)).toBeCloseTo(64 * 1.08)
+  expect(ceiling(20, 200, null)).toBeCloseTo(50 * 1.08)
+  expect(ceiling(0, 0, null)).toBe(1)
 })

@@ -61,6 +61,18 @@ export function stacked(loads: (number | null)[][]): (number | null)[][] {
   return sums
 }
 
+/** CPUs that are shown above any load. */
+const FEW_CPUS = 8
+
+/** The top of a picture: its areas, peaks where these are not far above, and
+ *  the CPUs where they do not press the load to the ground. */
+export function ceiling(ground: number, peaks: number, cpus: number | null): number {
+  const high = Math.max(ground, Math.min(peaks, ground * 2.5))
+  const near = cpus !== null && (high === 0 || cpus <= Math.max(4 * high, FEW_CPUS))
+  const lifted = near ? Math.max(high, cpus) : high
+  return lifted > 0 ? lifted * 1.08 : 1
+}
+
 /** Spans of buckets that were hardly observed. */
 export function gaps({ times, coverage }: Series, least = 0.5): Span[] {
   const found: Span[] = []
