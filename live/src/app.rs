@@ -76,6 +76,8 @@ pub struct App {
     failure: Option<QueryError>,
     /// What is to be known of the answers.
     pub notice: Option<String>,
+    /// How many places of the history are damaged.
+    damaged: String,
     /// Nothing was recorded for some seconds.
     pub is_late: bool,
     pub table: Table,
@@ -113,6 +115,7 @@ impl App {
             error: None,
             failure: None,
             notice: None,
+            damaged: "0".into(),
             is_late: false,
             table: Table::default(),
             moment: None,
@@ -250,9 +253,8 @@ impl App {
             Slot::Markers if self.seek.is_some() => return self.found(&rows),
             _ => (),
         }
-        let notice = notices.iter().find(|n| n.sqlstate.starts_with("XX"));
-        if let Some(notice) = notice {
-            self.notice = Some(notice.message.clone());
+        if asked.slot == Slot::Load {
+            self.notice = notices.iter().find_map(left_out);
         }
         let slot = asked.slot;
         let same = self.answers.rows.get(&slot).is_some_and(|r| r.1 == rows);
@@ -339,9 +341,14 @@ impl App {
     /// The end of the history is known.
     fn followed(&mut self, status: &Rows, now_us: i64) {
         let Some(last) = status.time("last_tick_time") else {
-            let error = QueryError::new("58P01", "nothing is recorded yet");
-            return self.failed(Slot::Status, error);
+            return self.failed(Slot::Status, without_ticks(status));
         };
+        let damaged = status.metric("damaged_places").unwrap_or("0");
+        if damaged != self.damaged {
+            (self.damaged, self.dirty) = (damaged.to_string(), true);
+            let message = format!("damaged places: {damaged}; \"tacho inspect\" names them");
+            self.message = Some(message);
+        }
         let end = last + SECOND;
         let is_late = now_us - end > LATE;
         if is_late != self.is_late {
@@ -664,6 +671,23 @@ fn alike(a: &Arguments, b: &Arguments) -> bool {
         )
     };
     kind(a) == kind(b)
+}
+
+/// Why there is no tick: nobody took one, or none can be read.
+fn without_ticks(status: &Rows) -> QueryError {
+    match status.metric("damaged_places") {
+        Some("0") | None => QueryError::new("58P01", "nothing is recorded yet"),
+        Some(places) => QueryError::new("XX001", "no tick of the history can be read")
+            .detail(format!("Damaged places: {places}."))
+            .hint("\"tacho inspect\" names them."),
+    }
+}
+
+/// What a notice says of history that could not be read.
+fn left_out(notice: &QueryError) -> Option<String> {
+    let is_left_out = notice.sqlstate.starts_with("XX") || notice.sqlstate == "0A000";
+    let detail = notice.detail.as_deref().unwrap_or_default();
+    is_left_out.then(|| format!("{}. {detail}", notice.message))
 }
 
 /// An error in one line.

@@ -402,6 +402,34 @@ fn keys_that_are_faster_than_answers_are_counted() {
 }
 
 #[test]
+fn a_history_that_cannot_be_read_is_not_called_empty() {
+    let scratch = Scratch::shop("damage");
+    let files = std::fs::read_dir(scratch.tape()).unwrap();
+    let mut files = files.map(|file| file.unwrap().path());
+    let tape = files.find(|path| path.extension().is_some_and(|e| e == "tape"));
+    let tape = tape.unwrap();
+    let mut bytes = std::fs::read(&tape).unwrap();
+    bytes[400..800].fill(0);
+    std::fs::write(&tape, &bytes).unwrap();
+    let paint = paint(Depth::True, false);
+    let mut seen = Seen::new(&scratch.tape(), (80, 24), paint, None);
+    let text = seen.text();
+    let said = "no tick of the history can be read (XX001)";
+    assert!(text.contains(said) && text.contains("unreadable"), "{text}");
+    // What comes after it can be read.
+    scratch.append();
+    seen.app.look();
+    seen.settle();
+    let text = seen.text();
+    assert!(
+        text.contains("damaged places: 1;") && text.contains("00:11:00"),
+        "{text}"
+    );
+    seen.press(&[Down]);
+    assert!(!seen.text().contains("damaged"));
+}
+
+#[test]
 fn what_did_not_change_is_not_drawn_again() {
     let scratch = Scratch::shop("dirty");
     let mut seen = Seen::new(&scratch.tape(), (80, 24), paint(Depth::True, false), None);

@@ -156,6 +156,31 @@ fn it_follows_what_is_recorded_and_says_when_the_directory_is_gone() {
 }
 
 #[test]
+fn tab_goes_to_the_next_server_and_w_names_it() {
+    let scratch = Scratch::shop("servers");
+    let copy = scratch.0.join("copy");
+    let mut copied = Command::new("cp");
+    copied.arg("-r").arg(scratch.tape()).arg(&copy);
+    assert!(copied.status().unwrap().success());
+    let more = format!("--tape spare={} --server shop", copy.display());
+    let terminal = Terminal::new("servers", &live(&scratch, &more));
+    assert!(terminal.shows("wait classes 2").starts_with("shop "));
+    terminal.keys(&["Tab"]);
+    until("spare", || {
+        let screen = terminal.screen();
+        let is_there = screen.starts_with("spare ") && screen.contains("58.4");
+        if is_there { Ok(()) } else { Err(screen) }
+    });
+    terminal.keys(&["w"]);
+    terminal.shows("server=spare");
+    let screen = terminal.screen().replace('\n', "");
+    assert!(
+        screen.contains(&format!("--tape {}", copy.display())),
+        "{screen}"
+    );
+}
+
+#[test]
 fn texts_of_clients_are_not_obeyed() {
     let scratch = Scratch::shop("hostile");
     let terminal = Terminal::new("hostile", &live(&scratch, ""));
