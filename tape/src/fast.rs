@@ -1,5 +1,6 @@
-//! A hash map for keys that come by the million. It resists nobody who
-//! chooses keys to collide: a slow import, seal or question is all that is won.
+//! A hash map for keys that come by the million. Keys that were
+//! crafted to collide make it slow, and no more: an import, a seal or a question
+//! takes longer.
 
 use std::hash::{BuildHasherDefault, Hasher};
 

@@ -1,6 +1,6 @@
 //! Sections: one table's rows, column by column. Parsing checks every length,
 //! so the accessors of a parsed column cannot fail. A section has at most as
-//! many rows as bytes: rows that nobody paid for do not exist.
+//! many rows as bytes, so the number of rows never exceeds that of its bytes.
 
 use crate::error::{Error, Result};
 use crate::frame::{Values, u32_at};

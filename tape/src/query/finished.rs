@@ -1,6 +1,6 @@
-//! Buckets that nothing will be added to any more. Answers about all of a long
-//! window need of them the sum, the most and the 99th percentile: so only the
-//! greatest loads are kept, not a cell for each key and minute of a year.
+//! Buckets that nothing will be added to any more. Answers about a long window
+//! need their sum, maximum and 99th percentile. So only the greatest loads are
+//! kept, not a cell for each key and minute of a year.
 
 use super::cells::Cell;
 use super::number::{self, Ratio};

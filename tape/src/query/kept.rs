@@ -1,6 +1,6 @@
 //! What the first of two passes over a window has found: Σ weight of its keys,
-//! and the keys of its pieces, kept for the second pass, which then decodes and
-//! numbers no column of keys again: two bytes a piece, and four for their ticks
+//! and the keys of its pieces. They are kept for the second pass, so that it need
+//! not decode the columns of keys again: two bytes a piece, and four for their ticks
 //! where these are not computed, as long as all of them take little memory.
 
 use super::cube::{Cube, Sum};
@@ -146,8 +146,8 @@ impl Choice {
         self.numbers.contains_key(&key)
     }
 
-    /// Puts the numbers of chosen keys in the place of those of all, of which
-    /// `keys` are the keys; drops the pieces, and their ranges, that have none.
+    /// Renumbers pieces from `keys` to the chosen keys; drops the pieces, and
+    /// their ranges, whose key was not chosen.
     /// Keys may be of more dimensions than the group.
     pub fn apply(&self, keys: &[Key], ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
         let number = |key: &Key| {

@@ -113,7 +113,7 @@ impl<'a> Scan<'a> {
 
     /// The same in detail for what matters: the whole window is added up by
     /// the last group, `choose` decides which keys of each group get cells, and
-    /// a second pass makes them. Only of the last group may keys be left out.
+    /// a second pass makes them. Only the last group may lack keys.
     pub fn chosen_sums(
         &self,
         buckets: Buckets,
@@ -147,8 +147,8 @@ impl<'a> Scan<'a> {
     }
 
     /// The same for one dimension and all keys together, which come first.
-    /// Buckets that one file has all of are finished: of them
-    /// [`Scanned::rest`] has what is not of a chosen key.
+    /// A bucket that only one file covers is finished: [`Scanned::rest`] has the
+    /// sums of its keys that were not chosen.
     pub fn largest_sums(
         &self,
         buckets: Buckets,

@@ -637,9 +637,9 @@ impl ByGroup {
         ids.any(|id| !self.begins.contains_key(&id))
     }
 
-    /// Adds the groups that lie in one bucket whole, of the others the minutes
-    /// of the chosen keys. The most in one tick stands in any bucket of the
-    /// group: what is asked is that of the window.
+    /// Adds groups that lie in one bucket whole, and others minute by minute for
+    /// the chosen keys. The most sessions in one tick are added to any bucket of
+    /// the group, because only those of the window are asked for.
     fn add(&self, file: &FileTotals, places: &Places, cube: &mut Cube<impl Bin>) {
         let [group, key, sum_ms, most] = &self.columns;
         let mut numbers = Numbers::new(&self.keys);
