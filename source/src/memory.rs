@@ -11,22 +11,33 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::stderr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 
 /// Counts what the system's allocator gives. A program names it:
 /// `#[global_allocator] static ALLOCATOR: Counting = Counting;`
 pub struct Counting;
 
-/// Bytes in use, but for what threads have not told yet.
-static USED: AtomicIsize = AtomicIsize::new(0);
+/// Bytes in use are counted in so many places: threads that count at once
+/// mostly have different ones. The sum is exact, also when a thread ends or
+/// gives back what another one took.
+const PLACES: usize = 32;
+static USED: [Place; PLACES] = [const { Place(AtomicIsize::new(0)) }; PLACES];
+static THREADS: AtomicUsize = AtomicUsize::new(0);
 static LIMIT: AtomicIsize = AtomicIsize::new(isize::MAX);
 static MESSAGE: OnceLock<Box<[u8]>> = OnceLock::new();
 
-/// A thread tells what it took or gave back when it comes to more than this.
-const UNTOLD: isize = 1 << 16;
+/// A count in a cache line of its own.
+#[repr(align(64))]
+struct Place(AtomicIsize);
+
+/// A thread looks at the limit when it has taken more than this.
+const LOOK: isize = 1 << 16;
 
 thread_local! {
-    static PENDING: Cell<isize> = const { Cell::new(0) };
+    /// Where this thread counts; it has none yet.
+    static PLACE: Cell<usize> = const { Cell::new(PLACES) };
+    /// What it has taken since it looked at the limit.
+    static TAKEN: Cell<isize> = const { Cell::new(0) };
 }
 
 /// From now on the program may use so many bytes; `message` is printed on
@@ -38,28 +49,42 @@ pub fn limit(bytes: u64, message: String) {
     }
 }
 
-/// Bytes that the program uses, but for what threads have not told yet, which
-/// is 64 KiB each at most.
+/// Bytes that the program uses.
 pub fn used() -> u64 {
-    u64::try_from(USED.load(Ordering::Relaxed)).unwrap_or(0)
+    u64::try_from(sum()).unwrap_or(0)
+}
+
+fn sum() -> isize {
+    let counts = USED.iter().map(|place| place.0.load(Ordering::Relaxed));
+    counts.fold(0, isize::wrapping_add)
+}
+
+/// Where this thread counts.
+#[inline]
+fn place() -> usize {
+    let own = |place: &Cell<usize>| {
+        if place.get() == PLACES {
+            place.set(THREADS.fetch_add(1, Ordering::Relaxed) % PLACES);
+        }
+        place.get()
+    };
+    PLACE.try_with(own).unwrap_or(0)
 }
 
 /// Counts bytes taken, or with a minus given back.
 #[inline]
 fn count(bytes: isize) {
-    // A thread that ends has no counter any more.
-    let told = PENDING.try_with(|pending| {
-        let sum = pending.get().wrapping_add(bytes);
-        let tell = sum.unsigned_abs() > UNTOLD as usize;
-        pending.set(if tell { 0 } else { sum });
-        if tell { sum } else { 0 }
+    USED[place()].0.fetch_add(bytes, Ordering::Relaxed);
+    if bytes <= 0 {
+        return;
+    }
+    let looks = TAKEN.try_with(|taken| {
+        let sum = taken.get().wrapping_add(bytes);
+        taken.set(if sum > LOOK { 0 } else { sum });
+        sum > LOOK
     });
-    let told = told.unwrap_or(bytes);
-    if told != 0 {
-        let used = USED.fetch_add(told, Ordering::Relaxed).wrapping_add(told);
-        if told > 0 && used > LIMIT.load(Ordering::Relaxed) {
-            end();
-        }
+    if looks.unwrap_or(true) && sum() > LIMIT.load(Ordering::Relaxed) {
+        end();
     }
 }
 

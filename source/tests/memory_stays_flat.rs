@@ -18,10 +18,10 @@ static ALLOCATOR: Counting = Counting;
 
 /// Bytes of columns that are kept: less than the questions decode.
 const CACHE: u64 = 256 << 10;
-/// Most bytes by which the memory in use may differ between two rounds: what the
-/// thread has not told, and as much for other columns in the cache. Four rounds
-/// that lost 330 bytes a question would be beyond it.
-const SLACK: u64 = 2 * (64 << 10);
+/// Most bytes by which the memory in use may differ between two rounds, mostly
+/// for other columns in the cache. Four rounds that lost 330 bytes a question
+/// would be beyond it.
+const SLACK: u64 = 128 << 10;
 
 struct Scratch(PathBuf);
 
@@ -95,7 +95,7 @@ fn ask(
         let dimension = dimensions[random.below(5) as usize];
         spec.dimension = Some(dimension.into());
     }
-    spec.threads = 1;
+    spec.threads = 4;
     let mut rows = Rows(0);
     let never = AtomicBool::new(false);
     let done = query::run_now(function.name, &spec, tape, &never, &mut rows);
