@@ -14,8 +14,9 @@ WERROR ?= $(if $(USE_PGXS),,-Werror)
 
 # Sources are here. Another directory to build in: make -f HERE/Makefile VPATH=HERE
 top := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
-# where "make install" puts completions for shells and manual pages
-SHARE ?= /usr/local/share
+# where programs go ("make install-programs"), completions for shells and manual pages
+PREFIX ?= /usr/local
+SHARE ?= $(PREFIX)/share
 PROGRAM := $(or $(CARGO_TARGET_DIR),$(top)/target)/release/tacho
 CARGO_BUILD = cd $(top) && cargo build --release --locked
 EXTENSION_MAKE = mkdir -p extension && $(MAKE) -C extension PG_CONFIG="$(PG_CONFIG)" \
@@ -24,7 +25,7 @@ SHELL_SCRIPTS = .ci/run $(wildcard tools/*.sh demo/*.sh bench/*.sh \
 	sql/*.sh sql/test/*.sh sql/test/sh/*.sh extension/test/data/*.sh)
 
 .DEFAULT_GOAL := build
-.PHONY: all installcheck quick accept torture help build program extension install demo demo-stop demo-dsn demo-sql screenshots \
+.PHONY: all installcheck quick accept torture help build program extension install install-programs demo demo-stop demo-dsn demo-sql screenshots \
 	test test-page test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
 	sanitize bench clean
 
@@ -61,6 +62,12 @@ install: ## install tacho and the extension into the PostgreSQL that PG_CONFIG n
 	$(EXTENSION_MAKE) install $(STRICT) DESTDIR="$(DESTDIR)"
 	install -d "$(DESTDIR)$$($(PG_CONFIG) --bindir)"
 	install -m 755 $(PROGRAM) "$(DESTDIR)$$($(PG_CONFIG) --bindir)/tacho"
+	$(PROGRAM) generate "$(DESTDIR)$(SHARE)"
+
+# for people: the server's host may do without them, a desk without a server
+install-programs: program ## install tacho with live, record and web into PREFIX (/usr/local)
+	install -d "$(DESTDIR)$(PREFIX)/bin"
+	install -m 755 $(PROGRAM) $(PROGRAM)-live $(PROGRAM)-record $(PROGRAM)-web "$(DESTDIR)$(PREFIX)/bin"
 	$(PROGRAM) generate "$(DESTDIR)$(SHARE)"
 
 # that server has tacho preloaded, with the settings of extension/test/regress.conf

@@ -37,7 +37,12 @@ git ls-files --cached --others --exclude-standard Makefile Cargo.toml Cargo.lock
 cat >"$scratch/bin/cargo" <<-'END'
 	#!/bin/sh
 	case $1 in
-	build) mkdir -p target/release && printf '#!/bin/sh\nmkdir -p "$2" && touch "$2/$1"\n' >target/release/tacho && chmod 755 target/release/tacho ;;
+	build)
+		mkdir -p target/release && cd target/release
+		printf '#!/bin/sh\nmkdir -p "$2" && touch "$2/$1"\n' >tacho
+		for each in -live -record -web; do touch "tacho$each"; done
+		chmod 755 tacho*
+		;;
 	clean) rm -rf target ;;
 	esac
 END
@@ -60,6 +65,9 @@ holds "install" "${in_source[@]}" install DESTDIR="$scratch/plain"
 holds "the program is installed" test -x "$scratch/plain$("$config" --bindir)/tacho"
 holds "the library is installed" test -e "$scratch/plain$("$config" --pkglibdir)/tacho.so"
 holds "it made completions and manual pages" test -e "$scratch/plain/usr/local/share/generate"
+holds "install-programs" "${in_source[@]}" install-programs PREFIX=/opt DESTDIR="$scratch/programs"
+holds "... of people" diff <(cd "$scratch/programs" && find . -type f | sort) \
+	<(printf './opt/bin/tacho%s\n' '' -live -record -web; echo ./opt/share/generate)
 holds "there is a page" test -e "$scratch/source/page/dist/index.html"
 holds "clean" "${in_source[@]}" clean
 holds "clean leaves nothing" test -z "$(find "$scratch/source" -name '*.o' -o -name '*.so' -o -name target -o -name node_modules -o -name dist)"
