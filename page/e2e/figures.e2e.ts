@@ -3,6 +3,7 @@
 
 import { type Locator, type Page } from '@playwright/test'
 import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { program } from './tape'
 import { expect, open, settled, test } from './web'
@@ -229,6 +230,21 @@ test('events are the markers', async ({ page }) => {
   expect(shown.map(([when, kind, detail]) => [when!.slice(-8), kind, detail])).toEqual(
     own.map((row) => [String(row.marker_time).slice(11, 19), row.kind, row.detail ?? '']),
   )
+})
+
+test('the file of a panel has every row and column of its answer', async ({ page }) => {
+  await open(page, 'shop', { tab: 'waits' })
+  const own = first(await answers(panel(page)), 'top wait_event ')
+  await panel(page).getByText('Which question was this?').click()
+  const downloading = page.waitForEvent('download')
+  await panel(page).getByRole('button', { name: 'Save top.csv' }).click()
+  const file = await downloading
+  expect(file.suggestedFilename()).toBe('top.csv')
+  const [head, ...lines] = readFileSync(await file.path(), 'utf8').trimEnd().split('\r\n')
+  expect(lines.length).toBe(own.length)
+  const names = head!.split(',')
+  expect(names).toEqual(Object.keys(own[0]!))
+  lines.forEach((line, i) => expect(line.split(',')).toEqual(names.map((name) => String(own[i]![name] ?? ''))))
 })
 
 test('with a filter and another zone, the figures are those of the filter and the zone', async ({ page }) => {
