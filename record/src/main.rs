@@ -14,6 +14,7 @@ mod output;
 mod recorder;
 mod rows;
 mod sample;
+mod statements;
 mod texts;
 
 use clap::Parser;

@@ -35,6 +35,10 @@ pub struct Options {
     #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(100..=60_000))]
     pub interval: u64,
 
+    /// ms between two records of what statements have counted
+    #[arg(long, value_name = "MS", default_value_t = 60_000, value_parser = clap::value_parser!(i64).range(1_000..=3_600_000))]
+    pub statements_interval: i64,
+
     /// CPUs of the server, for the line in charts
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub vcpus: Option<u16>,

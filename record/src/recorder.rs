@@ -11,6 +11,7 @@ use crate::options::Options;
 use crate::output::{Output, print, put_marker};
 use crate::rows::{self, Tick};
 use crate::sample::{self, Sample, Session};
+use crate::statements::{self, Statements};
 use crate::texts::Texts;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -35,6 +36,7 @@ pub struct Recorder<'a> {
     begin: Instant,
     names: Names,
     texts: Texts,
+    statements: Statements,
     identity: Option<Identity>,
     /// Why there were no ticks since the last one.
     trouble: Option<String>,
@@ -61,6 +63,7 @@ impl<'a> Recorder<'a> {
             begin: Instant::now(),
             names: Names::default(),
             texts: Texts::default(),
+            statements: Statements::default(),
             identity: None,
             trouble: None,
             missed: 0,
@@ -140,7 +143,8 @@ impl<'a> Recorder<'a> {
                 Err(error) if connection.is_open() => self.note(&error),
                 Err(error) => return Ok(Err(error)),
             }
-            if let Err(error) = self.texts(&mut connection) {
+            let asked = self.statements(&mut connection);
+            if let Err(error) = asked.and_then(|()| self.texts(&mut connection)) {
                 self.refuse(&error);
             }
         }
@@ -180,6 +184,7 @@ impl<'a> Recorder<'a> {
         let what = match before {
             None => "recorder started",
             Some(before) if before.system_identifier != identity.system_identifier => {
+                self.statements = Statements::default();
                 "another server answers"
             }
             Some(_) => "server started again",
@@ -372,6 +377,59 @@ impl<'a> Recorder<'a> {
                 self.names.take(&[], now_ms);
             }
             Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// What statements have counted, once an interval.
+    fn statements(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
+        let known = self.identity.as_ref().and_then(|i| i.statements.clone());
+        let server_ms = self.clock.server_us(self.mono_us()).map(|us| us / 1_000);
+        let (Some((schema, _)), Some(server_ms)) = (known, server_ms) else {
+            return Ok(());
+        };
+        if !self
+            .statements
+            .is_due(server_ms, self.options.statements_interval)
+        {
+            return Ok(());
+        }
+        let answers = self.ask(
+            connection,
+            self.options.patience(),
+            &statements::question(&schema),
+        )?;
+        let Some(pass) = self.statements.take(&answers, server_ms) else {
+            return Ok(());
+        };
+        let now_ms = self.mono_us() / 1_000;
+        pass.want(&mut self.names, now_ms);
+        if let Some(question) = self.names.question() {
+            let answers = self.ask(connection, self.options.patience(), &question)?;
+            self.names.take(&answers, now_ms);
+        }
+        pass.query_ids()
+            .for_each(|id| self.texts.want(id, server_ms));
+        if let Some(reset_ms) = pass.reset_ms {
+            let mut batch = self.batch(server_ms);
+            let detail = "statistics of all statements were reset";
+            let times = [reset_ms, 0, 0];
+            put_marker(
+                &mut batch,
+                &mut self.output.dictionary,
+                "statistics reset",
+                times,
+                detail,
+            );
+            self.output.put(batch);
+        }
+        for frame in 0.. {
+            let mut batch = self.batch(pass.time_ms());
+            let more = pass.put(frame, &mut batch, &mut self.output.dictionary, &self.names);
+            self.output.put(batch);
+            if !more {
+                break;
+            }
         }
         Ok(())
     }

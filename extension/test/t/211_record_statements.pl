@@ -1,0 +1,64 @@
+# tacho-record: what statements have counted is the difference of
+# pg_stat_statements, exactly, over resets too.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use PostgreSQL::Test::Cluster;
+use Test::More;
+use TachoRecord qw(ask markers record record_program wait_until);
+
+record_program();
+my $node = PostgreSQL::Test::Cluster->new('statements');
+$node->init;
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_stat_statements'");
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE ROLE watcher LOGIN;
+	GRANT pg_monitor TO watcher;
+	CREATE EXTENSION pg_stat_statements;
+	CREATE TABLE t(id int PRIMARY KEY, v int);
+	INSERT INTO t SELECT g, 0 FROM generate_series(1, 10) g;
+	SELECT v FROM t WHERE id = 3});
+my $tape = $node->basedir . '/recorded';
+my $recorder =
+  record($node->connstr('postgres') . ' user=watcher', $tape, args => [ '--statements-interval', 1000 ]);
+
+# What the history has of the statement, all in all.
+sub recorded
+{
+	my ($row) = grep { ($_->{query_text} // '') eq 'SELECT v FROM t WHERE id = $1' }
+	  ask($tape, 'statements-history', '--since', '1h', '--n', 'all');
+
+	return $row;
+}
+
+sub run_times
+{
+	my ($times) = @_;
+	$node->safe_psql('postgres', 'SELECT v FROM t WHERE id = 1;' x $times);
+	return $node->safe_psql('postgres', q{
+		SELECT total_exec_time FROM pg_stat_statements WHERE query = 'SELECT v FROM t WHERE id = $1'});
+}
+
+my ($before) = $node->safe_psql('postgres', q{
+	SELECT total_exec_time FROM pg_stat_statements WHERE query = 'SELECT v FROM t WHERE id = $1'});
+# the first pass learns what was counted before, the second one records
+wait_until('a pass', sub { ask($tape, 'statements-history', '--since', '1h') > 0 });
+my $after = run_times(137);
+wait_until('calls', sub { my $row = recorded(); $row && $row->{calls} >= 137 });
+my $row = recorded();
+is($row->{calls}, 137, 'calls, without those before');
+is($row->{rows}, 137, 'rows');
+is($row->{username}, $node->safe_psql('postgres', 'SELECT current_user'), 'the role');
+cmp_ok(abs($row->{total_exec_time} - ($after - $before)), '<=', 0.05, 'time, but for rounding');
+
+$node->safe_psql('postgres', 'SELECT pg_stat_statements_reset()');
+run_times(5);
+wait_until('calls after a reset', sub { recorded()->{calls} >= 142 });
+is(recorded()->{calls}, 142, 'what was counted after a reset is added');
+wait_until('a marker', sub { markers($tape, 'statistics reset') > 0 });
+is((markers($tape, 'statistics reset'))[0], 'statistics of all statements were reset', 'the reset is told');
+is($recorder->end('TERM'), 0, 'it ends');
+
+done_testing();

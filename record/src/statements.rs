@@ -1,0 +1,363 @@
+//! What statements have counted, from pg_stat_statements: each pass records by
+//! how much its counters have grown since the one before. Counters that begin
+//! anew, after a reset or an eviction, are taken as they are. What an entry had
+//! counted between the last pass and its eviction nobody can know.
+
+use crate::batch::{Batch, Dictionary, Field};
+use crate::names::{Kind, Names};
+use std::collections::HashMap;
+use tacho_dsn::Answer;
+use tacho_source::catalog;
+use tacho_tape::schema::{ColumnDef, ColumnType};
+
+const TABLE: &str = "statement_stats";
+/// Columns below are the keys of a row.
+const FIRST_COUNTER: u8 = 16;
+/// Beyond this the sum of all that was counted would tell nothing.
+const LONGEST_MS: i64 = 3_600_000;
+/// Rows of a frame.
+const FRAME_ROWS: usize = 1_000;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    user: u32,
+    database: u32,
+    query_id: i64,
+    toplevel: bool,
+}
+
+struct Counted {
+    values: Vec<i64>,
+    /// When it began to count, where the server tells (1.11 and later).
+    since: String,
+}
+
+/// What was counted at the pass before.
+#[derive(Default)]
+pub struct Statements {
+    counted: HashMap<Key, Counted>,
+    read_ms: Option<i64>,
+    reset: Option<String>,
+    interval: Option<i64>,
+}
+
+/// Rows of a pass, and what happened before it.
+pub struct Pass {
+    time_ms: i64,
+    elapsed_ms: i64,
+    rows: Vec<(Key, Vec<i64>)>,
+    /// When the statistics were reset, if they were since the pass before.
+    pub reset_ms: Option<i64>,
+}
+
+/// What to ask the server, whose extension is in a schema.
+pub fn question(schema: &str) -> String {
+    format!(
+        "select * from {schema}.pg_stat_statements(false) where queryid is not null; \
+         select floor(date_part('epoch', stats_reset) * 1e3)::int8 \
+         from {schema}.pg_stat_statements_info"
+    )
+}
+
+/// The counters of the catalog, in its order.
+fn counters() -> impl Iterator<Item = &'static ColumnDef> {
+    let table = catalog::schema().table(TABLE);
+    let columns = table.map_or(&[][..], |table| &table.columns);
+    columns.iter().filter(|column| column.id >= FIRST_COUNTER)
+}
+
+/// Where a counter is in an answer; older versions call two of them otherwise.
+fn position(answer: &Answer, name: &str) -> Option<usize> {
+    let old = match name {
+        "shared_blk_read_time" => "blk_read_time",
+        "shared_blk_write_time" => "blk_write_time",
+        _ => name,
+    };
+    answer.column(name).or_else(|| answer.column(old))
+}
+
+/// How the value of a counter is read from a row.
+enum Reader {
+    Number(usize),
+    /// ms, recorded in units of 10 µs.
+    Time(usize),
+    /// Sum of squares from number, sum and deviation, in hundredths of ms².
+    Square([usize; 3]),
+    Absent,
+}
+
+impl Reader {
+    fn new(answer: &Answer, column: &ColumnDef) -> Reader {
+        let square = |names: [&str; 3]| {
+            let [n, sum, deviation] = names.map(|name| position(answer, name));
+            Some(Reader::Square([n?, sum?, deviation?]))
+        };
+        let found = match column.name.as_str() {
+            "square_exec_time" => square(["calls", "total_exec_time", "stddev_exec_time"]),
+            "square_plan_time" => square(["plans", "total_plan_time", "stddev_plan_time"]),
+            name if column.ty == ColumnType::Span => position(answer, name).map(Reader::Time),
+            name => position(answer, name).map(Reader::Number),
+        };
+        found.unwrap_or(Reader::Absent)
+    }
+
+    fn read(&self, answer: &Answer, row: usize) -> i64 {
+        let real = |column| answer.number::<f64>(row, column).unwrap_or(0.0);
+        match *self {
+            Reader::Absent => 0,
+            Reader::Number(column) => answer.number(row, column).unwrap_or(0),
+            Reader::Time(column) => (real(column) * 100.0).round() as i64,
+            Reader::Square(columns) => {
+                let [n, sum, deviation] = columns.map(real);
+                (sum_of_squares(n, sum, deviation) * 100.0).round() as i64
+            }
+        }
+    }
+}
+
+fn sum_of_squares(n: f64, sum: f64, deviation: f64) -> f64 {
+    if n > 0.0 {
+        deviation * deviation * n + sum * sum / n
+    } else {
+        0.0
+    }
+}
+
+impl Statements {
+    /// True when the server's clock has entered another interval; the first
+    /// pass, which only learns what was counted before, is due at once.
+    pub fn is_due(&mut self, server_ms: i64, interval_ms: i64) -> bool {
+        let interval = Some(server_ms.div_euclid(interval_ms));
+        std::mem::replace(&mut self.interval, interval) != interval
+    }
+
+    /// Takes the answers of [`question`].
+    pub fn take(&mut self, answers: &[Answer], time_ms: i64) -> Option<Pass> {
+        let [entries, info] = answers else {
+            return None;
+        };
+        let readers: Vec<Reader> = counters()
+            .map(|column| Reader::new(entries, column))
+            .collect();
+        let [user, database, query_id, toplevel, since] =
+            ["userid", "dbid", "queryid", "toplevel", "stats_since"]
+                .map(|name| entries.column(name));
+        let mut read = Vec::new();
+        for row in 0..entries.rows() {
+            let key = Key {
+                user: user.and_then(|c| entries.number(row, c)).unwrap_or(0),
+                database: database.and_then(|c| entries.number(row, c)).unwrap_or(0),
+                query_id: query_id.and_then(|c| entries.number(row, c)).unwrap_or(0),
+                toplevel: toplevel.is_none_or(|c| entries.bytes(row, c) == Some(b"t")),
+            };
+            let since = since
+                .and_then(|c| entries.text(row, c))
+                .unwrap_or_default()
+                .to_string();
+            let values = readers
+                .iter()
+                .map(|reader| reader.read(entries, row))
+                .collect();
+            read.push((key, Counted { values, since }));
+        }
+        let reset = info.text(0, 0).map(str::to_string);
+        self.compare(read, reset, time_ms)
+    }
+
+    fn compare(
+        &mut self,
+        read: Vec<(Key, Counted)>,
+        reset: Option<String>,
+        time_ms: i64,
+    ) -> Option<Pass> {
+        let before_ms = self.read_ms.replace(time_ms);
+        let was_reset = before_ms.is_some() && self.reset != reset;
+        self.reset = reset;
+        let before = std::mem::take(&mut self.counted);
+        let mut rows = Vec::new();
+        for (key, counted) in read {
+            let growth = growth(&counted, before.get(&key));
+            if growth.iter().any(|value| *value != 0) {
+                rows.push((key, growth));
+            }
+            self.counted.insert(key, counted);
+        }
+        let elapsed_ms = time_ms - before_ms?;
+        (1..=LONGEST_MS).contains(&elapsed_ms).then(|| Pass {
+            time_ms,
+            elapsed_ms,
+            rows,
+            reset_ms: was_reset
+                .then(|| self.reset.as_ref()?.parse().ok())
+                .flatten(),
+        })
+    }
+}
+
+/// What was counted since; all of it where counting began anew.
+fn growth(now: &Counted, before: Option<&Counted>) -> Vec<i64> {
+    let calls = counters()
+        .position(|column| column.name == "calls")
+        .unwrap_or(0);
+    let calls_of = |counted: &Counted| counted.values.get(calls).copied().unwrap_or(0);
+    let same =
+        before.filter(|before| before.since == now.since && calls_of(before) <= calls_of(now));
+    match same {
+        None => now.values.clone(),
+        Some(before) => {
+            let pairs = now.values.iter().zip(&before.values);
+            pairs.map(|(now, before)| (now - before).max(0)).collect()
+        }
+    }
+}
+
+impl Pass {
+    /// The queries it speaks of.
+    pub fn query_ids(&self) -> impl Iterator<Item = i64> {
+        self.rows.iter().map(|row| row.0.query_id)
+    }
+
+    /// Asks for the names it needs.
+    pub fn want(&self, names: &mut Names, now_ms: i64) {
+        for (key, _) in &self.rows {
+            names.want(Kind::Database, key.database, now_ms);
+            names.want(Kind::Role, key.user, now_ms);
+        }
+    }
+
+    /// Adds the rows of frame number `frame`; false when there are no more. The
+    /// last row has no entry: it says that the pass was made, also when nothing
+    /// was counted.
+    pub fn put(
+        &self,
+        frame: usize,
+        batch: &mut Batch,
+        dictionary: &mut Dictionary,
+        names: &Names,
+    ) -> bool {
+        let mut left = self.rows.iter().skip(frame * FRAME_ROWS);
+        for (key, growth) in left.by_ref().take(FRAME_ROWS) {
+            let entry = key.define(batch, dictionary, names);
+            let counted = counters()
+                .zip(growth)
+                .map(|(column, value)| (column.name.as_str(), *value));
+            let fields: Vec<Field> = self.head(entry).into_iter().chain(counted).collect();
+            batch.add(TABLE, &fields);
+        }
+        let more = left.next().is_some();
+        if !more {
+            batch.add(TABLE, &self.head(0));
+        }
+        more
+    }
+
+    fn head(&self, entry: i64) -> [Field; 3] {
+        [
+            ("time", self.time_ms),
+            ("elapsed_ms", self.elapsed_ms),
+            ("entry", entry),
+        ]
+    }
+
+    /// What its times are relative to.
+    pub fn time_ms(&self) -> i64 {
+        self.time_ms
+    }
+}
+
+impl Key {
+    fn define(&self, batch: &mut Batch, dictionary: &mut Dictionary, names: &Names) -> i64 {
+        let username = dictionary.name(batch, names.get(Kind::Role, self.user));
+        let database = dictionary.name(batch, names.get(Kind::Database, self.database));
+        let fields = [
+            ("user_oid", self.user.into()),
+            ("username", username),
+            ("database_oid", self.database.into()),
+            ("database", database),
+            ("query_id", self.query_id),
+            ("toplevel", self.toplevel.into()),
+        ];
+        dictionary.entry(batch, "entry", &fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(calls: i64, since: &str) -> Counted {
+        let value = |column: &ColumnDef| if column.name == "calls" { calls } else { 0 };
+        Counted {
+            values: counters().map(value).collect(),
+            since: since.to_string(),
+        }
+    }
+
+    fn key(query_id: i64) -> Key {
+        Key {
+            user: 10,
+            database: 5,
+            query_id,
+            toplevel: true,
+        }
+    }
+
+    type Found = (Vec<(i64, i64)>, Option<i64>);
+
+    /// Calls by query, and when there was a reset.
+    fn pass(
+        statements: &mut Statements,
+        read: &[(i64, i64, &str)],
+        reset: &str,
+        ms: i64,
+    ) -> Option<Found> {
+        let read = read
+            .iter()
+            .map(|(id, calls, since)| (key(*id), counted(*calls, since)));
+        let pass = statements.compare(read.collect(), Some(reset.to_string()), ms)?;
+        let calls = |row: &(Key, Vec<i64>)| (row.0.query_id, row.1.iter().sum());
+        Some((pass.rows.iter().map(calls).collect(), pass.reset_ms))
+    }
+
+    #[test]
+    fn a_pass_has_what_was_counted_since_the_one_before() {
+        let mut s = Statements::default();
+        assert_eq!(pass(&mut s, &[(1, 100, ""), (2, 5, "")], "0", 1_000), None);
+        let rows = pass(&mut s, &[(1, 103, ""), (2, 5, ""), (3, 7, "")], "0", 61_000);
+        assert_eq!(rows, Some((vec![(1, 3), (3, 7)], None)));
+    }
+
+    #[test]
+    fn counting_anew_is_counted_whole() {
+        let mut s = Statements::default();
+        pass(&mut s, &[(1, 100, "a"), (2, 5, "a")], "0", 1_000);
+        let rows = pass(&mut s, &[(1, 120, "b"), (2, 4, "a")], "0", 61_000);
+        assert_eq!(
+            rows,
+            Some((vec![(1, 120), (2, 4)], None)),
+            "another begin, fewer calls"
+        );
+        let rows = pass(&mut s, &[(1, 2, "c")], "90000", 121_000);
+        assert_eq!(rows, Some((vec![(1, 2)], Some(90_000))), "a reset is told");
+        assert_eq!(
+            pass(&mut s, &[(1, 9, "c")], "90000", 4_000_000),
+            None,
+            "too long ago"
+        );
+    }
+
+    #[test]
+    fn a_sum_of_squares_follows_from_the_deviation() {
+        // 1, 2 and 3 ms: mean 2, variance 2/3.
+        let sum = sum_of_squares(3.0, 6.0, (2.0_f64 / 3.0).sqrt());
+        assert!((sum - 14.0).abs() < 1e-9, "{sum}");
+        assert_eq!(sum_of_squares(0.0, 0.0, 0.0), 0.0);
+    }
+
+    #[test]
+    fn a_pass_is_due_once_an_interval_of_the_servers_clock() {
+        let mut s = Statements::default();
+        let due = [30_000, 59_999, 60_000, 119_999, 120_001].map(|ms| s.is_due(ms, 60_000));
+        assert_eq!(due, [true, false, true, false, true]);
+    }
+}
