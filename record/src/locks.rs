@@ -16,7 +16,7 @@ const EDGES: usize = 4_096;
 /// taken by the fast path is in nobody's way.
 pub const QUESTION: &str = "with l as materialized (select locktype, database, relation, page, \
     tuple, virtualxid, transactionid, classid, objid, objsubid, virtualtransaction, pid, mode, \
-    granted, floor(date_part('epoch', waitstart) * 1e3)::int8 as waitstart, \
+    granted, (date_part('epoch', waitstart) * 1e6)::int8 / 1000 as waitstart, \
     row(locktype, database, relation, page, tuple, virtualxid, transactionid, classid, objid, \
       objsubid)::text as tag \
     from pg_catalog.pg_lock_status() where not fastpath) \

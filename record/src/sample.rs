@@ -43,12 +43,13 @@ pub struct Sample {
     pub hidden: i64,
 }
 
+/// Times are exact in us, and cut to ms as the extension does.
 const COLUMNS: &str = "pid, (date_part('epoch', backend_start) * 1e6)::int8, datid, usesysid, \
     application_name, case when client_port < 0 then '[local]' else host(client_addr) end, \
     backend_type, leader_pid, state, wait_event_type, wait_event, query_id, \
-    floor(date_part('epoch', query_start) * 1e3)::int8, \
-    floor(date_part('epoch', xact_start) * 1e3)::int8, \
-    floor(date_part('epoch', state_change) * 1e3)::int8, backend_xid, backend_xmin";
+    (date_part('epoch', query_start) * 1e6)::int8 / 1000, \
+    (date_part('epoch', xact_start) * 1e6)::int8 / 1000, \
+    (date_part('epoch', state_change) * 1e6)::int8 / 1000, backend_xid, backend_xmin";
 
 /// In front of whatever is asked: limits that hold for this one transaction, so
 /// that a pooler can lend the connection to others in between.

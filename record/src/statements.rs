@@ -54,7 +54,7 @@ pub struct Pass {
 pub fn question(schema: &str) -> String {
     format!(
         "select * from {schema}.pg_stat_statements(false) where queryid is not null; \
-         select floor(date_part('epoch', stats_reset) * 1e3)::int8 \
+         select (date_part('epoch', stats_reset) * 1e6)::int8 / 1000 \
          from {schema}.pg_stat_statements_info"
     )
 }
