@@ -72,7 +72,8 @@ fn find(
     let identity = Identity::ask(&mut connection, options.patience(), stop)?;
     let mut works = |sql: &str| {
         let limit = Limit::within(options.patience(), stop.flag());
-        connection.query(sql, limit).map_err(|error| error.line())
+        let sql = [sample::PINNED, sql].concat();
+        connection.query(&sql, limit).map_err(|error| error.line())
     };
     let sampled = works(&sample::question());
     let hidden = sampled

@@ -1,5 +1,6 @@
 //! Which server answers, and what it lets us see. Asked once after each connect.
 
+use crate::sample::PINNED;
 use std::time::Duration;
 use tacho_dsn::{Answer, Connection, Limit};
 
@@ -51,7 +52,7 @@ impl Identity {
         cancel: &super::Stop,
     ) -> tacho_dsn::Result<Identity> {
         let within = || Limit::within(limit, cancel.flag());
-        let answers = connection.query(QUESTION, within())?;
+        let answers = connection.query(&[PINNED, QUESTION].concat(), within())?;
         let mut identity = answers
             .first()
             .map(|a| read(a, connection))
@@ -59,7 +60,7 @@ impl Identity {
         // Refused to many, on some services to all.
         let control = "select system_identifier, timeline_id \
             from pg_catalog.pg_control_system(), pg_catalog.pg_control_checkpoint()";
-        if let Ok(answers) = connection.query(control, within())
+        if let Ok(answers) = connection.query(&[PINNED, control].concat(), within())
             && let Some(answer) = answers.first()
         {
             identity.system_identifier = answer.number(0, 0).unwrap_or(0);

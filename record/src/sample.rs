@@ -51,11 +51,15 @@ const COLUMNS: &str = "pid, (date_part('epoch', backend_start) * 1e6)::int8, dat
     (date_part('epoch', xact_start) * 1e6)::int8 / 1000, \
     (date_part('epoch', state_change) * 1e6)::int8 / 1000, backend_xid, backend_xmin";
 
+/// In front of every question: who owns the database, or may set what holds for
+/// our role in it, must not put functions of theirs in place of the system's.
+pub const PINNED: &str = "set local search_path = pg_catalog; ";
+
 /// In front of whatever is asked: limits that hold for this one transaction, so
 /// that a pooler can lend the connection to others in between.
 pub fn limits(statement: Duration) -> String {
     let ms = statement.as_millis().max(1);
-    format!("set local statement_timeout = {ms}; set local lock_timeout = {ms}; ")
+    format!("{PINNED}set local statement_timeout = {ms}; set local lock_timeout = {ms}; ")
 }
 
 /// The question of a tick. Idle sessions are only counted; a session whose type

@@ -19,6 +19,13 @@ $node->safe_psql('postgres', q{
 	CREATE ROLE watcher LOGIN;
 	GRANT pg_monitor TO watcher;
 	CREATE EXTENSION pg_stat_statements;
+	-- the owner of a database may set this, and must gain nothing by it
+	CREATE SCHEMA evil;
+	CREATE FUNCTION evil.raised() RETURNS timestamptz LANGUAGE plpgsql AS
+		$$BEGIN RAISE 'a function of the owner was called'; END$$;
+	CREATE FUNCTION evil.clock_timestamp() RETURNS timestamptz RETURN evil.raised();
+	CREATE FUNCTION evil.pg_postmaster_start_time() RETURNS timestamptz RETURN evil.raised();
+	ALTER ROLE watcher IN DATABASE postgres SET search_path = evil, pg_catalog;
 	CREATE TABLE t(id int PRIMARY KEY, v int);
 	INSERT INTO t SELECT g, 0 FROM generate_series(1, 10) g});
 my $conninfo = $node->connstr('postgres') . ' user=watcher';
