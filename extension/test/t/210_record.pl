@@ -71,8 +71,9 @@ $writer->run('BEGIN; SELECT count(*) FROM t');
 wait_until_locked($node, 's_first', 's_second', 's_late');
 # texts are asked for every ten seconds
 wait_until('texts', sub {
-	my @active = grep { ($_->{application} // '') =~ /^s_/ } ask($tape, 'samples', '--since', '1s', '--n', 'all');
-	return @active > 0 && !grep { !defined $_->{query_text} } @active;
+	my %known = map { $_->{application} => 1 } grep { defined $_->{query_text} && defined $_->{application} }
+	  ask($tape, 'samples', '--since', '1s', '--n', 'all');
+	return 4 == grep { $known{"s_$_"} } qw(first second sleeper late);
 });
 my $since = moment();
 wait_until('ticks of the recorder', sub { ticks($tape, $since) >= 10 });
@@ -81,16 +82,21 @@ my $until = moment();
 
 is_deeply([ split /\n/, sessions($tape, $since, $until) ], [ split /\n/, sessions($own, $since, $until) ],
 	'sessions, waits, queries, texts, blockers, starts');
-for my $by (qw(wait_event query_id state username blocked_by))
+# A tick more or less at the window's edges is 0.1 of a session at most.
+sub same_load
 {
-	my $top = sub {
-		my ($dir) = @_;
-		my @rows = ask($dir, 'top', $by, '--since', $since, '--until', $until,
+	my ($by) = @_;
+	my ($recorded, $expected) = map {
+		my @rows = ask($_, 'top', $by, '--since', $since, '--until', $until,
 			'--application', join(',', map { "s_$_" } qw(holder first second sleeper advisory late writer)));
-		return join "\n", sort map { sprintf '%s %.1f', $_->{key} // '', $_->{avg_aas} } @rows;
-	};
-	is($top->($tape), $top->($own), "load by $by");
+		+{ map { ($_->{key} // '') => $_->{avg_aas} } @rows };
+	} $tape, $own;
+
+	is_deeply([ sort keys %$recorded ], [ sort keys %$expected ], "load by $by: the same keys");
+	is_deeply([ grep { abs($recorded->{$_} - ($expected->{$_} // 0)) > 0.15 } keys %$recorded ], [],
+		"load by $by: the same sessions");
 }
+same_load($_) foreach qw(wait_event query_id state username blocked_by);
 my $tree = sub {
 	my ($dir) = @_;
 	my @rows = ask($dir, 'blocking', '--at', $until);
