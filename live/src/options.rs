@@ -4,12 +4,10 @@ use crate::paint::Depth;
 use clap::{ArgAction, Parser, ValueEnum, ValueHint};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tacho_source::{Source, Tapes, time};
+use tacho_source::{Failure, Source, Tapes, time};
 use tacho_tape::locate::Surroundings;
-use tacho_tape::query::{QueryError, plain_lines};
 
 /// Share of the memory limit that columns are kept in.
 const CACHE_SHARE: u64 = 4;
@@ -136,57 +134,5 @@ impl ValueEnum for Depth {
 
     fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
         Some(clap::builder::PossibleValue::new(self.name()))
-    }
-}
-
-/// Why the program ends.
-#[derive(Debug)]
-pub struct Failure {
-    message: String,
-    hint: Option<String>,
-    /// Exit code.
-    pub code: u8,
-}
-
-impl Failure {
-    /// A command line that makes no sense.
-    pub fn usage(message: String) -> Failure {
-        Failure {
-            message,
-            hint: None,
-            code: 2,
-        }
-    }
-
-    /// The system refused something.
-    pub fn io(what: &str, error: &io::Error) -> Failure {
-        Failure {
-            code: 1,
-            ..Failure::usage(format!("could not {what}: {error}"))
-        }
-    }
-
-    fn query(error: QueryError) -> Failure {
-        Failure {
-            message: error.message,
-            hint: error.hint,
-            code: 2,
-        }
-    }
-
-    /// The same with a hint.
-    #[must_use]
-    pub fn hint(mut self, hint: &str) -> Failure {
-        self.hint = Some(hint.to_string());
-        self
-    }
-
-    /// As people read it.
-    pub fn lines(&self) -> String {
-        let mut lines = format!("error: {}\n", plain_lines(&self.message));
-        if let Some(hint) = &self.hint {
-            lines.push_str(&format!("hint: {}\n", plain_lines(hint)));
-        }
-        lines
     }
 }

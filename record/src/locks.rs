@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use tacho_dsn::Answer;
+use tacho_tape::query::LOCK_MODES;
 
 /// Most edges of one waiter, and of a tick.
 const HOLDERS: usize = 64;
@@ -22,16 +23,6 @@ pub const QUESTION: &str = "with l as materialized (select locktype, database, r
     from pg_catalog.pg_lock_status() where not fastpath) \
     select * from l where tag in (select tag from l where not granted)";
 
-const MODES: [&str; 8] = [
-    "AccessShareLock",
-    "RowShareLock",
-    "RowExclusiveLock",
-    "ShareUpdateExclusiveLock",
-    "ShareLock",
-    "ShareRowExclusiveLock",
-    "ExclusiveLock",
-    "AccessExclusiveLock",
-];
 /// Modes in the way of each mode, as bits by number; the first is no mode.
 const CONFLICTS: [u32; 9] = [
     0,
@@ -89,7 +80,7 @@ pub fn read(answer: &Answer) -> Vec<Lock> {
 fn lock(answer: &Answer, row: usize) -> Option<Lock> {
     let number = |column| answer.number::<i64>(row, column).unwrap_or(0);
     let mode = answer.text(row, 12)?;
-    let mode = MODES.iter().position(|m| *m == mode)? as u32 + 1;
+    let mode = LOCK_MODES.iter().position(|m| *m == mode)? as u32 + 1;
     let locktype = answer.text(row, 0)?.to_string();
     let (first, second) = answer
         .text(row, 5)

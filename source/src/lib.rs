@@ -8,6 +8,7 @@ pub mod arguments;
 pub mod catalog;
 pub mod encoding;
 mod escape;
+mod failure;
 pub mod json;
 pub mod memory;
 mod question;
@@ -17,6 +18,7 @@ mod tape;
 pub mod time;
 
 pub use escape::escape;
+pub use failure::Failure;
 pub use question::{Arguments, Question, number};
 pub use source::{Ask, Server, Source, State};
 pub use tape::{Tapes, no_history, open};

@@ -10,7 +10,7 @@
 //!   as `Authorization: Bearer …`, too.
 
 use crate::api::Api;
-use crate::options::{Failure, Listen, Options};
+use crate::options::{Listen, Options};
 use crate::problem::Problem;
 use crate::secret::Secret;
 use axum::extract::{Request, State};
@@ -21,6 +21,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tacho_source::Failure;
 use tacho_tape::query::QueryError;
 
 /// Headers of every answer.

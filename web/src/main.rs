@@ -17,9 +17,10 @@ mod serve;
 mod stream;
 
 use clap::Parser;
-use options::{Failure, Options};
+use options::Options;
 use std::io::Write;
 use std::process::ExitCode;
+use tacho_source::Failure;
 use tacho_source::memory::Counting;
 
 #[global_allocator]

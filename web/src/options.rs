@@ -2,14 +2,12 @@
 
 use crate::secret::Secret;
 use clap::{ArgAction, Parser, ValueHint};
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tacho_source::{Source, Tapes};
+use tacho_source::{Failure, Source, Tapes};
 use tacho_tape::locate::Surroundings;
-use tacho_tape::query::{QueryError, plain_lines};
 
 /// Share of the memory limit that columns are kept in, and most bytes of them.
 const CACHE_SHARE: u64 = 4;
@@ -137,59 +135,5 @@ impl Options {
     pub fn token(&self) -> Result<Option<Secret>, Failure> {
         let read = |path: &PathBuf| Secret::read(path);
         self.token_file.as_ref().map(read).transpose()
-    }
-}
-
-/// Why the program ends.
-#[derive(Debug)]
-pub struct Failure {
-    message: String,
-    hint: Option<String>,
-    /// Exit code.
-    pub code: u8,
-}
-
-impl Failure {
-    /// A command line that makes no sense.
-    pub fn usage(message: String) -> Failure {
-        let hint = None;
-        Failure {
-            message,
-            hint,
-            code: 2,
-        }
-    }
-
-    /// The system refused something.
-    pub fn io(what: &str, error: &io::Error) -> Failure {
-        let message = format!("could not {what}: {error}");
-        Failure {
-            code: 1,
-            ..Failure::usage(message)
-        }
-    }
-
-    fn query(error: QueryError) -> Failure {
-        Failure {
-            message: error.message,
-            hint: error.hint,
-            code: 2,
-        }
-    }
-
-    /// The same with a hint.
-    #[must_use]
-    pub fn hint(mut self, hint: &str) -> Failure {
-        self.hint = Some(hint.to_string());
-        self
-    }
-
-    /// As people read it.
-    pub fn lines(&self) -> String {
-        let mut lines = format!("error: {}\n", plain_lines(&self.message));
-        if let Some(hint) = &self.hint {
-            lines.push_str(&format!("hint: {}\n", plain_lines(hint)));
-        }
-        lines
     }
 }

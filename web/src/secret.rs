@@ -1,13 +1,13 @@
 //! Secrets: made by the system's random numbers or read from a file, compared
 //! in a time that says nothing about them.
 
-use crate::options::Failure;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use subtle::ConstantTimeEq;
+use tacho_source::Failure;
 
 /// Random bytes of a secret that is made.
 const BYTES: usize = 32;

@@ -1,6 +1,6 @@
 //! Connections: so many at once, each with a time to say what it wants.
 
-use crate::options::{Failure, Listen};
+use crate::options::Listen;
 use crate::secret::Secret;
 use axum::Router;
 use hyper::server::conn::http1;
@@ -12,6 +12,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tacho_source::Failure;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};

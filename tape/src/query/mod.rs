@@ -50,6 +50,7 @@ pub(crate) use functions::{REMOVED, removals};
 pub use plain::{plain_lines, plain_text};
 pub use spec::{Field, Sink, Spec, Type, Value};
 pub use text::{decode, without_nul};
+pub use vocabulary::LOCK_MODES;
 
 use crate::store::Store;
 use crate::tape::Tape;

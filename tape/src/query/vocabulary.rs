@@ -183,7 +183,7 @@ pub fn null_label(dimension: &str) -> Option<&'static str> {
 }
 
 /// Lock modes by number, from 1.
-const LOCK_MODES: [&str; 8] = [
+pub const LOCK_MODES: [&str; 8] = [
     "AccessShareLock",
     "RowShareLock",
     "RowExclusiveLock",

@@ -1,0 +1,59 @@
+//! Why a program that shows answers ends.
+
+use std::io;
+use tacho_tape::query::{QueryError, plain_lines};
+
+/// Why the program ends.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    hint: Option<String>,
+    /// Exit code.
+    pub code: u8,
+}
+
+impl Failure {
+    /// A command line that makes no sense.
+    pub fn usage(message: String) -> Failure {
+        let hint = None;
+        Failure {
+            message,
+            hint,
+            code: 2,
+        }
+    }
+
+    /// The system refused something.
+    pub fn io(what: &str, error: &io::Error) -> Failure {
+        let message = format!("could not {what}: {error}");
+        Failure {
+            code: 1,
+            ..Failure::usage(message)
+        }
+    }
+
+    /// The engine refused something.
+    pub fn query(error: QueryError) -> Failure {
+        Failure {
+            message: error.message,
+            hint: error.hint,
+            code: 2,
+        }
+    }
+
+    /// The same with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: &str) -> Failure {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    /// As people read it.
+    pub fn lines(&self) -> String {
+        let mut lines = format!("error: {}\n", plain_lines(&self.message));
+        if let Some(hint) = &self.hint {
+            lines.push_str(&format!("hint: {}\n", plain_lines(hint)));
+        }
+        lines
+    }
+}
