@@ -8,6 +8,7 @@ use Exporter 'import';
 use File::Basename qw(dirname);
 use IPC::Run;
 use JSON::PP qw(decode_json);
+use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes 'usleep';
@@ -15,12 +16,15 @@ use Time::HiRes 'usleep';
 our @EXPORT_OK = qw(ask markers record record_program run_record ticks wait_for_gap
   wait_until);
 
-# The program under test; tests are left out where there is none.
+# The program under test; tests are left out where there is none, or no
+# pg_stat_statements, which texts come from.
 sub record_program
 {
 	my $program = dirname($ENV{TACHO_PROGRAM}) . '/tacho-record';
 
 	plan skip_all => "there is no $program" unless -x $program;
+	plan skip_all => 'pg_stat_statements is not installed'
+	  unless -e PostgreSQL::Test::Cluster->new('probe')->config_data('--pkglibdir') . '/pg_stat_statements.so';
 	return $program;
 }
 

@@ -72,8 +72,8 @@ wait_until_locked($node, 's_first', 's_second', 's_late');
 # texts are asked for every ten seconds
 wait_until('texts', sub {
 	my %known = map { $_->{application} => 1 } grep { defined $_->{query_text} && defined $_->{application} }
-	  ask($tape, 'samples', '--since', '1s', '--n', 'all');
-	return 4 == grep { $known{"s_$_"} } qw(first second sleeper late);
+	  ask($tape, 'samples', '--since', '1s', '--scope', 'all', '--n', 'all');
+	return 7 == grep { $known{"s_$_"} } qw(holder first second sleeper advisory late writer);
 });
 my $since = moment();
 wait_until('ticks of the recorder', sub { ticks($tape, $since) >= 10 });
