@@ -8,6 +8,8 @@ export default defineConfig({
   fullyParallel: true,
   forbidOnly: true,
   workers: 2,
+  // as tools/pool.sh
+  retries: Number(process.env.TACHO_TRIES ?? 1) - 1,
   timeout: 60_000,
   expect: { timeout: 15_000 },
   reporter: [['./e2e/count.ts']],

@@ -15,7 +15,8 @@ export default class Count implements Reporter {
 
   onTestEnd(test: TestCase, result: TestResult) {
     if (result.status === test.expectedStatus) return
-    console.log(`not ok ${test.parent.title} ${test.title} (${test.location.file}:${test.location.line})`)
+    const name = `${test.parent.title} ${test.title} (${test.location.file}:${test.location.line})`
+    console.log(result.retry < test.retries ? `UNSTEADY ${name}: failed, and is run once more` : `not ok ${name}`)
     for (const error of result.errors) console.log(plain(error.stack ?? error.message ?? error.value ?? ''))
   }
 

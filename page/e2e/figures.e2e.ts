@@ -54,6 +54,12 @@ function same(shown: string | null, value: unknown, what: string) {
   expect(Math.abs(number - own), `${what}: ${text} is ${own}`).toBeLessThanOrEqual(0.5000001 * 10 ** -decimals.length)
 }
 
+/** Opens the table behind a picture; its rows come a moment after the click. */
+const asTable = async (picture: Locator): Promise<void> => {
+  await picture.getByText('As a table').click()
+  await picture.getByRole('region', { name: /as a table$/ }).locator('tbody tr').first().waitFor()
+}
+
 const cells = async (table: Locator): Promise<string[][]> =>
   table.locator('tbody tr').evaluateAll((rows) => rows.map((row) => [...row.children].map((one) => one.textContent!.trim())))
 const panel = (page: Page) => page.getByRole('tabpanel')
@@ -76,7 +82,7 @@ test('the story has the load, the CPUs and the largest wait', async ({ page }) =
 test('the load has each step of each class, its peak and coverage', async ({ page }) => {
   await open(page, 'shop')
   const load = page.getByRole('region', { name: /^Load/ })
-  await load.getByText('As a table').click()
+  await asTable(load)
   const all = await answers(load)
   const [cut, whole] = [all[0]!.rows, all[1]!.rows]
   const names = (await load.locator('thead th').allTextContents()).slice(1, -3)
@@ -145,7 +151,7 @@ test('waits have load, share and most at once', async ({ page }) => {
 
 test('lanes are the spans of sessions', async ({ page }) => {
   await open(page, 'shop', { tab: 'sessions' })
-  await panel(page).getByText('As a table').click()
+  await asTable(panel(page))
   const own = first(await answers(panel(page)), 'sessions ').filter((row) => row.kind === 'sampled')
   const shown = await cells(panel(page))
   expect(shown.length).toBe(Math.min(400, own.length))
@@ -206,7 +212,7 @@ test('pictures of the server have the readings of each step', async ({ page }) =
   const figures = await panel(page).locator('figure').all()
   expect(figures.length).toBe(7)
   for (const figure of figures) {
-    await figure.getByText('As a table').click()
+    await asTable(figure)
     const table = figure.locator('table')
     const metrics = await table.locator('th[data-metric]').evaluateAll((all) => all.map((th) => (th as HTMLElement).dataset.metric!))
     const rows = await cells(table)
