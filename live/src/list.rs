@@ -2,7 +2,7 @@
 
 use crate::lanes;
 use crate::paint::{Paint, Sign, rank};
-use crate::text::{line, put};
+use crate::text::{line, put, put_cut};
 use crate::view::{List, View, Window};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -33,8 +33,9 @@ pub struct Item {
 /// A list as it is shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Heads of what stands before and behind the bar.
+    /// Heads of what stands before the bar, of it, and of what is behind.
     pub left: String,
+    pub bar: &'static str,
     pub right: String,
     pub items: Vec<Item>,
 }
@@ -110,10 +111,8 @@ impl Made<'_> {
         };
         Table {
             left: format!("{:>8} {:>6} {:>5}", "sessions", "%", "most"),
-            right: match self.view.list {
-                List::Classes => "wait class".into(),
-                _ => "wait event".into(),
-            },
+            bar: "",
+            right: key_name(self.view.list).into(),
             items: rows.iter().map(item).collect(),
         }
     }
@@ -158,13 +157,14 @@ impl Made<'_> {
                 ),
                 bar,
                 right: format!("{calls:>8} {mean:>8} {p95:>8}  {named}"),
-                detail: format!("{shown}  {named}"),
+                detail: known(&[Some(shown), text.is_some().then_some(&named)]),
                 copied: text.unwrap_or_else(|| shown.clone()),
                 ..Item::default()
             }
         };
         Table {
             left: format!("{:>8} {:>6}", "sessions", "%"),
+            bar: "waits",
             right: format!("{:>8} {:>8} {:>8}  query", "calls/s", "mean ms", "p95 ms"),
             items: order.iter().map(item).collect(),
         }
@@ -214,14 +214,15 @@ impl Made<'_> {
                     figure(row.number("avg_aas_2"))
                 ),
                 right: format!("{change:<5} {named}"),
-                detail: format!("{shown}  {named}"),
+                detail: known(&[Some(&shown), text.is_some().then_some(&named)]),
                 copied: text.unwrap_or(shown),
                 ..Item::default()
             }
         };
         Table {
             left: format!("{:>9} {:>8} {:>8}", "change", "before", "now"),
-            right: format!("      {}", self.view.list.name()),
+            bar: "",
+            right: format!("      {}", key_name(self.view.list)),
             items: self.rows.0.iter().map(item).collect(),
         }
     }
@@ -251,6 +252,7 @@ impl Made<'_> {
         };
         Table {
             left: format!("{:>8} {:>8}", "active s", "pid"),
+            bar: "waits",
             right: "user database application client".into(),
             items: items.into_iter().map(item).collect(),
         }
@@ -259,8 +261,12 @@ impl Made<'_> {
     fn spans(&self) -> Table {
         let zone = &self.view.zone;
         let item = |row: &Row| {
-            let shown = |name| row.shown(name).unwrap_or_else(|| "-".into());
             let at = row.time("span_start").unwrap_or(0);
+            let state = match row.text("kind") {
+                Some("sampled") => row.shown("state").unwrap_or_else(|| "-".into()),
+                Some("gap") => "not recorded".into(),
+                kind => kind.unwrap_or("-").into(),
+            };
             let class = row.text("wait_event_type").unwrap_or_default();
             let wait = match (row.text("wait_event"), row.text("cpu")) {
                 (Some(event), _) => format!("{class}:{event}"),
@@ -277,19 +283,18 @@ impl Made<'_> {
                     figure(row.number("seconds"))
                 ),
                 right: line(&format!(
-                    "{:<8} {:<20} {wait:<22} {}{text}",
-                    shown("kind"),
-                    shown("state"),
+                    "{state:<19} {wait:<20} {}{text}",
                     by.unwrap_or_default()
                 )),
-                detail: format!("{} {text}", shown("query_id")),
+                detail: known(&[row.shown("query_id").as_deref(), Some(&text)]),
                 copied: text,
                 ..Item::default()
             }
         };
         Table {
             left: format!("{:>8} {:>9}", "from", "seconds"),
-            right: format!("{:<8} {:<20} {:<22} query", "kind", "state", "wait"),
+            bar: "",
+            right: format!("{:<19} {:<20} query", "state", "wait"),
             items: self.rows.0.iter().map(item).collect(),
         }
     }
@@ -299,16 +304,16 @@ impl Made<'_> {
             let shown = |name| line(&row.shown(name).unwrap_or_default());
             let tree = row.shown("tree").unwrap_or_default();
             let text = shown("query_text");
-            let lock = [shown("mode"), shown("object")];
-            let who = [shown("username"), shown("application")];
+            let names = ["mode", "object", "username", "application"];
+            let words = names.map(shown).into_iter();
+            let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
             Item {
                 key: row.shown("pid"),
                 left: format!("{tree:<14} {:>7} {:>8}", shown("waiters"), shown("waited")),
                 right: line(&format!(
-                    "{:<19} {} {} {text}",
+                    "{:<19} {} {text}",
                     shown("state"),
-                    lock.join(" ").trim(),
-                    who.join(" ").trim(),
+                    words.join(" ")
                 )),
                 detail: holder(row, tree.trim(), &text),
                 copied: row.shown("pid").unwrap_or(tree),
@@ -317,10 +322,26 @@ impl Made<'_> {
         };
         Table {
             left: format!("{:<14} {:>7} {:>8}", "process", "waiters", "waits"),
+            bar: "",
             right: format!("{:<19} lock, user, application, query", "state"),
             items: self.rows.0.iter().map(item).collect(),
         }
     }
+}
+
+/// Head of a column of keys.
+fn key_name(list: List) -> &'static str {
+    match list {
+        List::Classes => "wait class",
+        List::Events => "wait event",
+        _ => "query",
+    }
+}
+
+/// What there is, one beside the other.
+fn known(parts: &[Option<&str>]) -> String {
+    let parts: Vec<&str> = parts.iter().flatten().copied().collect();
+    parts.join("  ")
 }
 
 /// What is known of a process of a tree.
@@ -355,8 +376,15 @@ fn percent(value: Option<f64>) -> String {
     value.map_or(String::new(), |value| format!("{value:.1}"))
 }
 
-/// Draws a table: its heads, and rows so that the chosen one is seen.
-pub fn draw(buf: &mut Buffer, area: Rect, table: &Table, chosen: usize, paint: Paint) {
+/// Draws a table: its heads, and rows so that the chosen one is seen. Says which
+/// of them are seen, where not all are.
+pub fn draw(
+    buf: &mut Buffer,
+    area: Rect,
+    table: &Table,
+    chosen: usize,
+    paint: Paint,
+) -> Option<String> {
     let has_bar = |item: &Item| !item.bar.is_empty() || item.lane.is_some();
     let left = u16::try_from(table.left.chars().count() + 1).unwrap_or(1);
     let has_bars = table.items.iter().any(has_bar);
@@ -366,24 +394,23 @@ pub fn draw(buf: &mut Buffer, area: Rect, table: &Table, chosen: usize, paint: P
         (true, true) => (area.width - left.min(area.width)) * 3 / 5,
         (true, false) => (area.width / 7).clamp(8, 30),
     };
-    let behind = left + bar + u16::from(bar > 0);
+    let cut = paint.sign(Sign::Cut);
+    let right = area.x + left + bar + u16::from(bar > 0);
+    let rest = area.width.saturating_sub(right - area.x);
     put(buf, area.x, area.y, area.width, &table.left, paint.faint());
-    let right = area.x + behind;
-    let rest = area.width.saturating_sub(behind);
-    put(buf, right, area.y, rest, &table.right, paint.faint());
+    put(buf, area.x + left, area.y, bar, table.bar, paint.faint());
+    put_cut(buf, right, area.y, rest, &table.right, paint.faint(), cut);
     let rows = usize::from(area.height.saturating_sub(1));
     let first = (chosen + 1).saturating_sub(rows);
-    for (y, (at, item)) in
-        (area.y + 1..area.bottom()).zip(table.items.iter().enumerate().skip(first))
-    {
-        let style = if at == chosen {
-            paint.chosen()
-        } else {
-            Style::new()
+    let items = table.items.iter().enumerate().skip(first);
+    for (y, (at, item)) in (area.y + 1..area.bottom()).zip(items) {
+        let style = match at == chosen {
+            true => paint.chosen(),
+            false => Style::new(),
         };
         buf.set_style(Rect::new(area.x, y, area.width, 1), style);
         put(buf, area.x, y, left - 1, &item.left, style);
-        put(buf, right, y, rest, &item.right, style);
+        put_cut(buf, right, y, rest, &item.right, style, cut);
         let place = Rect::new(area.x + left, y, bar, 1);
         if let Some(lane) = &item.lane {
             lane.draw(buf, place, paint);
@@ -391,13 +418,10 @@ pub fn draw(buf: &mut Buffer, area: Rect, table: &Table, chosen: usize, paint: P
             draw_bar(buf, place, &item.bar, paint);
         }
     }
-    let below = table.items.len().saturating_sub(first + rows);
-    if below > 0 {
-        let more = format!(" {below} more{}", paint.sign(Sign::Cut));
-        let width = u16::try_from(more.chars().count()).unwrap_or(0);
-        let x = area.right().saturating_sub(width);
-        put(buf, x, area.y, width, &more, paint.faint());
-    }
+    let all = table.items.len();
+    let last = all.min(first + rows);
+    let to = paint.sign(Sign::To);
+    (last - first < all).then(|| format!("{}{to}{last} of {all}", first + 1))
 }
 
 /// Classes side by side.

@@ -21,6 +21,8 @@ mod worker;
 #[path = "../tests/common/mod.rs"]
 mod common;
 #[cfg(test)]
+mod snapshots;
+#[cfg(test)]
 mod views_tests;
 
 use app::{App, Wish};

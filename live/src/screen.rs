@@ -5,11 +5,12 @@ use crate::asked::Slot;
 use crate::chart::{self, Picture};
 use crate::list;
 use crate::paint::Sign;
-use crate::text::{line, put};
+use crate::text::{line, put, put_cut, wrapped};
 use crate::view::{List, SECOND, length};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use ratatui::text::Span;
 use tacho_source::time;
 
 /// The smallest terminal that has a picture and a list.
@@ -43,6 +44,25 @@ const KEYS: [(&str, &str); 21] = [
     ("Tab Q", "next server; quit, as Ctrl-C"),
 ];
 
+/// Keys at the bottom, those that fit.
+const HINTS: [(&str, &str); 15] = [
+    ("?", "help"),
+    ("← →", "time"),
+    ("[ ]", "zoom"),
+    ("Enter", "in"),
+    ("Esc", "out"),
+    ("q", "queries"),
+    ("s", "sessions"),
+    ("b", "locks"),
+    ("e", "events"),
+    ("c", "compare"),
+    ("/", "filter"),
+    ("g", "go to"),
+    ("m M", "marker"),
+    ("w", "command"),
+    ("Q", "quit"),
+];
+
 /// Columns of the picture in a terminal so wide.
 pub fn columns(width: u16) -> usize {
     usize::from(width.saturating_sub(chart::AXIS))
@@ -73,28 +93,30 @@ pub fn draw(app: &App, buf: &mut Buffer) {
     }
     .draw(buf, picture);
     let top = picture.bottom();
-    moment(app, buf, top, &markers);
     let below = Rect::new(0, top + 1, area.width, area.height - top - 3);
+    let mut seen = None;
     match &app.over {
         Some(Over::Help) => help(app, buf),
         Some(Over::Command(lines)) => said(app, buf, below, lines),
         None if app.error.is_some() => trouble(app, buf, below),
-        None => list::draw(buf, below, &app.table, app.view.row, app.paint),
+        None => {
+            seen = list::draw(buf, below, &app.table, app.view.row, app.paint);
+            empty(app, buf, below);
+            detail(app, buf, area.height - 2);
+        }
     }
-    if app.over.is_none() && app.error.is_none() {
-        empty(app, buf, below);
-        let chosen = app.table.items.get(app.view.row);
-        let detail = chosen.map_or("", |item| item.detail.as_str());
-        put(
-            buf,
-            0,
-            area.height - 2,
-            area.width,
-            detail,
-            app.paint.faint(),
-        );
+    if app.over != Some(Over::Help) {
+        moment(app, buf, top, &markers, &seen.unwrap_or_default());
     }
     foot(app, buf, area.height - 1);
+}
+
+/// What is known of the chosen row.
+fn detail(app: &App, buf: &mut Buffer, y: u16) {
+    let chosen = app.table.items.get(app.view.row);
+    let detail = chosen.map_or("", |item| item.detail.as_str());
+    let cut = app.paint.sign(Sign::Cut);
+    put_cut(buf, 0, y, buf.area.width, detail, app.paint.faint(), cut);
 }
 
 /// A time to the second, and its zone.
@@ -157,6 +179,20 @@ fn head(app: &App, buf: &mut Buffer) {
     );
 }
 
+/// A length of time for people: 12m10s.
+fn lasting(us: i64) -> String {
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+    let mut left = us / SECOND;
+    let mut text = String::new();
+    for (unit, seconds) in units {
+        if left >= seconds {
+            text += &format!("{}{unit}", left / seconds);
+            left %= seconds;
+        }
+    }
+    text
+}
+
 /// What the colours are, and what a column is.
 fn legend(app: &App, buf: &mut Buffer) {
     let paint = app.paint;
@@ -175,7 +211,7 @@ fn legend(app: &App, buf: &mut Buffer) {
         x += width + 4;
     };
     if let Some(by) = app.view.earlier {
-        let name = format!("{} before", length(by));
+        let name = format!("{} before", lasting(by));
         word(buf, paint.sign(Sign::Earlier), paint.strong(), &name);
     }
     let (load, _) = app.loads();
@@ -204,8 +240,9 @@ fn markers(app: &App) -> Vec<(i64, String)> {
     rows.iter().filter_map(marker).collect()
 }
 
-/// What the list is of: the moment, its load, filters, its marker.
-fn moment(app: &App, buf: &mut Buffer, y: u16, markers: &[(i64, String)]) {
+/// What the list is of: the moment, its load, filters, its marker; at the right,
+/// which of its rows are seen.
+fn moment(app: &App, buf: &mut Buffer, y: u16, markers: &[(i64, String)], seen: &str) {
     let paint = app.paint;
     let view = &app.view;
     let selection = view.selection();
@@ -238,7 +275,12 @@ fn moment(app: &App, buf: &mut Buffer, y: u16, markers: &[(i64, String)]) {
             text += &format!("  {} {marker}", paint.sign(Sign::Marker));
         }
     }
-    put(buf, 0, y, buf.area.width, &text, paint.strong());
+    let seen_width = u16::try_from(seen.chars().count()).unwrap_or(0);
+    let right = buf.area.width.saturating_sub(seen_width);
+    put(buf, right, y, seen_width, seen, paint.faint());
+    let room = right.saturating_sub(u16::from(seen_width > 0));
+    let cut = paint.sign(Sign::Cut);
+    put_cut(buf, 0, y, room, &text, paint.strong(), cut);
 }
 
 /// Why there are no rows.
@@ -264,12 +306,18 @@ fn trouble(app: &App, buf: &mut Buffer, area: Rect) {
         true => "It is tried again every second.".into(),
         false => "Esc goes back.".into(),
     });
-    for (y, text) in (area.y + 1..area.bottom()).zip(&lines) {
-        let style = match y == area.y + 1 {
-            true => app.paint.alarm(),
-            false => Style::new(),
+    let mut y = area.y + 1;
+    for (i, text) in lines.iter().enumerate() {
+        let style = match i {
+            0 => app.paint.alarm(),
+            _ => Style::new(),
         };
-        put(buf, 1, y, area.width - 1, text, style);
+        for text in wrapped(text, area.width - 2) {
+            if y < area.bottom() {
+                put(buf, 1, y, area.width - 1, &text, style);
+            }
+            y += 1;
+        }
     }
 }
 
@@ -328,14 +376,48 @@ fn foot(app: &App, buf: &mut Buffer, y: u16) {
         None => None,
     };
     if let Some(prompt) = prompt {
-        return put(buf, 0, y, width, &prompt, paint.strong());
+        return put_end(buf, y, &prompt, paint.strong());
     }
     if let Some(message) = app.message.as_ref().or(app.notice.as_ref()) {
-        return put(buf, 0, y, width, message, paint.strong());
+        return over_foot(app, buf, y, message);
     }
-    let arrows = if paint.ascii { "<- ->" } else { "←→" };
-    let keys = format!(
-        "? help  {arrows} time  [ ] zoom  Enter in  Esc out  q queries  s sessions  b locks"
-    );
-    put(buf, 0, y, width, &keys, paint.faint());
+    let mut x = 0;
+    for (key, does) in HINTS {
+        let key = match (paint.ascii, key) {
+            (true, "← →") => "<- ->",
+            (_, key) => key,
+        };
+        let hint = format!("{key} {does}");
+        let needed = u16::try_from(hint.chars().count()).unwrap_or(width);
+        if x + needed > width {
+            return;
+        }
+        put(buf, x, y, needed, &hint, paint.faint());
+        x += needed + 2;
+    }
+}
+
+/// What is to be said, in as many of the last lines as it takes, but four.
+fn over_foot(app: &App, buf: &mut Buffer, y: u16, text: &str) {
+    let width = buf.area.width;
+    let mut lines = wrapped(text, width);
+    if lines.len() > 4 {
+        lines.truncate(4);
+        lines[3].extend(std::iter::repeat_n(' ', usize::from(width)));
+    }
+    let cut = app.paint.sign(Sign::Cut);
+    let first = y + 1 - u16::try_from(lines.len()).unwrap_or(1);
+    for (y, line) in (first..=y).zip(&lines) {
+        let blank = " ".repeat(usize::from(width));
+        put(buf, 0, y, width, &blank, Style::reset());
+        put_cut(buf, 0, y, width, line, app.paint.strong(), cut);
+    }
+}
+
+/// A line that is written: its end, where the cursor is, is always seen.
+fn put_end(buf: &mut Buffer, y: u16, text: &str, style: Style) {
+    let width = usize::from(buf.area.width);
+    let left_off = Span::raw(text).width().saturating_sub(width);
+    let end: String = text.chars().skip(left_off).collect();
+    put(buf, 0, y, buf.area.width, &end, style);
 }

@@ -1,35 +1,39 @@
-//! Every view as it is drawn, beside what was looked at by people: files of
-//! `tests/expected`. `TACHO_ACCEPT=1` writes them anew.
+//! What keys do to what is drawn, without a thread and a terminal.
 
 use crate::app::App;
 use crate::common::{Scratch, tacho};
 use crate::paint::{Depth, Paint};
 use crate::screen;
 use crate::view::Window;
-use crate::worker::answer;
+use crate::worker::{Answer, answer};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
-use ratatui::style::{Color, Modifier};
+use ratatui::style::Modifier;
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use tacho_source::{Source, Tapes, time};
+use tacho_tape::query::QueryError;
 
-const NOW: i64 = 1_767_226_201_000_000;
+/// A second after the history's last tick.
+pub const NOW: i64 = 1_767_226_201_000_000;
 
 /// A program without a thread and a terminal.
-struct Seen {
-    app: App,
+pub struct Seen {
+    pub app: App,
     tapes: Tapes,
     size: (u16, u16),
+    /// What the clock says, µs.
+    pub now: i64,
 }
 
 impl Seen {
-    fn new(tape: &Path, size: (u16, u16), paint: Paint, window: Option<Window>) -> Seen {
+    pub fn new(tape: &Path, size: (u16, u16), paint: Paint, window: Option<Window>) -> Seen {
         let mut tapes = Tapes::new(1 << 20);
         tapes.add(&format!("shop={}", tape.display())).unwrap();
         let web = "http://127.0.0.1:8432".to_string();
@@ -38,13 +42,18 @@ impl Seen {
         app.resize(screen::columns(size.0));
         let place = vec!["--tape".into(), "TAPE".into()];
         app.open(Some("shop".into()), place, window);
-        let mut seen = Seen { app, tapes, size };
+        let mut seen = Seen {
+            app,
+            tapes,
+            size,
+            now: NOW,
+        };
         seen.settle();
         seen
     }
 
     /// Answers everything that is asked.
-    fn settle(&mut self) {
+    pub fn settle(&mut self) {
         loop {
             let asked = self.app.questions();
             if asked.is_empty() {
@@ -54,35 +63,58 @@ impl Seen {
                 let ask = asked.ask(self.app.view.server.as_deref(), 64 << 20);
                 let cancel = AtomicBool::new(false);
                 let answer = answer(&self.tapes as &dyn Source, asked, &ask, &cancel);
-                self.app.told(answer, NOW);
+                self.app.told(answer, self.now);
             }
         }
     }
 
-    fn press(&mut self, keys: &[KeyCode]) {
+    /// The same terminal on another history.
+    pub fn again(&self, tape: &Path) -> Seen {
+        Seen::new(tape, self.size, self.app.paint, None)
+    }
+
+    /// Every question that is asked fails.
+    pub fn fail(&mut self, error: &QueryError) {
+        for asked in self.app.questions() {
+            let answer = Answer {
+                asked,
+                result: Err(error.clone()),
+                took: Duration::ZERO,
+            };
+            self.app.told(answer, self.now);
+        }
+    }
+
+    /// Looks for something new.
+    pub fn look(&mut self) {
+        self.app.look();
+        self.settle();
+    }
+
+    pub fn press(&mut self, keys: &[KeyCode]) {
         for key in keys {
             self.app.key(KeyEvent::new(*key, KeyModifiers::NONE));
             self.settle();
         }
     }
 
-    fn write(&mut self, text: &str) {
+    pub fn write(&mut self, text: &str) {
         text.chars().for_each(|c| self.press(&[Char(c)]));
     }
 
-    fn buffer(&mut self) -> Buffer {
+    pub fn buffer(&mut self) -> Buffer {
         let mut terminal = Terminal::new(TestBackend::new(self.size.0, self.size.1)).unwrap();
         let app = &self.app;
         let drawn = terminal.draw(|frame| screen::draw(app, frame.buffer_mut()));
         drawn.unwrap().buffer.clone()
     }
 
-    fn text(&mut self) -> String {
+    pub fn text(&mut self) -> String {
         lines(&self.buffer())
     }
 }
 
-fn lines(buffer: &Buffer) -> String {
+pub fn lines(buffer: &Buffer) -> String {
     let mut out = String::new();
     for y in 0..buffer.area.height {
         let mut line = String::new();
@@ -105,115 +137,11 @@ fn unicode_columns(symbol: &str) -> usize {
     ratatui::text::Span::raw(symbol).width()
 }
 
-/// Colours of the picture, a letter a cell: what colour there is in 16.
-fn colors(buffer: &Buffer) -> String {
-    let letter = |color| match color {
-        Color::Green => 'g',
-        Color::Blue => 'b',
-        Color::Magenta => 'm',
-        Color::Red => 'r',
-        Color::LightRed => 'R',
-        Color::LightGreen => 'G',
-        Color::Reset => '.',
-        _ => '?',
-    };
-    let mut out = String::new();
-    for y in 0..buffer.area.height {
-        let cells = (0..buffer.area.width).map(|x| &buffer[(x, y)]);
-        let line: String = cells
-            .map(|cell| match (letter(cell.fg), letter(cell.bg)) {
-                ('.', '.') => ' ',
-                ('.', ground) => ground,
-                (color, _) => color,
-            })
-            .collect();
-        writeln!(out, "{}", line.trim_end()).unwrap();
-    }
-    out
-}
-
-fn expect(name: &str, shown: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/expected")
-        .join(name);
-    if std::env::var_os("TACHO_ACCEPT").is_some() {
-        std::fs::write(&path, shown).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        expected == shown,
-        "{name} is not as expected:\n{shown}\nexpected:\n{expected}"
-    );
-}
-
-fn paint(depth: Depth, ascii: bool) -> Paint {
+pub fn paint(depth: Depth, ascii: bool) -> Paint {
     Paint { depth, ascii }
 }
 
 use KeyCode::{Char, Down, Enter, Esc, Left};
-
-/// Keys that lead to each view, and its name.
-const VIEWS: [(&str, &[KeyCode]); 11] = [
-    ("live", &[]),
-    ("events", &[Enter]),
-    ("queries", &[Char('q'), Down]),
-    ("sessions", &[Char('s')]),
-    ("life", &[Char('s'), Enter]),
-    ("locks", &[Char('b')]),
-    ("marker", &[Char('M'), Char('M')]),
-    ("compare", &[Char(']'), Char('['), Char('c')]),
-    ("help", &[Char('?')]),
-    ("command", &[Char('q'), Char('w')]),
-    ("goto", &[Char('g'), Char('3')]),
-];
-
-#[test]
-fn every_view_is_drawn_as_expected() {
-    let scratch = Scratch::shop("views");
-    for (size, name) in [((80, 24), "80"), ((200, 60), "200")] {
-        for (view, keys) in VIEWS {
-            for (depth, ascii, kind) in [
-                (Depth::True, false, "utf8"),
-                (Depth::None, false, "mono"),
-                (Depth::None, true, "ascii"),
-            ] {
-                // What differs is the picture and bars: two views show both.
-                if kind != "utf8" && !matches!(view, "live" | "sessions") {
-                    continue;
-                }
-                let mut seen = Seen::new(&scratch.tape(), size, paint(depth, ascii), None);
-                seen.press(keys);
-                expect(&format!("{view}-{name}-{kind}.txt"), &seen.text());
-            }
-        }
-    }
-}
-
-#[test]
-fn sixteen_colours_and_none_are_those_of_the_classes() {
-    let scratch = Scratch::shop("colours");
-    for size in [(80, 24), (200, 60)] {
-        let mut seen = Seen::new(&scratch.tape(), size, paint(Depth::Sixteen, false), None);
-        let name = format!("live-{}-16colours.txt", size.0);
-        expect(&name, &colors(&seen.buffer()));
-        let mut seen = Seen::new(&scratch.tape(), size, paint(Depth::None, false), None);
-        let buffer = seen.buffer();
-        let is_plain = |c: &ratatui::buffer::Cell| c.fg == Color::Reset && c.bg == Color::Reset;
-        assert!(buffer.content().iter().all(is_plain));
-    }
-}
-
-#[test]
-fn without_other_characters_everything_is_ascii() {
-    let scratch = Scratch::shop("ascii");
-    for (_, keys) in VIEWS {
-        let mut seen = Seen::new(&scratch.tape(), (80, 24), paint(Depth::None, true), None);
-        seen.press(keys);
-        // Texts of clients stay what they are.
-        let text = seen.text().replace(['漢', '字', '\u{fffd}', '�', '␛'], "");
-        assert!(text.is_ascii(), "{text}");
-    }
-}
 
 #[test]
 fn the_root_blocker_is_found_with_three_keys() {
@@ -305,8 +233,7 @@ fn a_directory_that_vanishes_is_said_and_one_that_comes_back_is_shown() {
     let before = seen.text();
     let away = scratch.0.join("away");
     std::fs::rename(scratch.tape(), &away).unwrap();
-    seen.app.look();
-    seen.settle();
+    seen.look();
     let text = seen.text();
     assert!(
         text.contains("unreadable") && text.contains("tried again"),
@@ -314,8 +241,7 @@ fn a_directory_that_vanishes_is_said_and_one_that_comes_back_is_shown() {
     );
     assert!(seen.app.looks_after().is_some());
     std::fs::rename(&away, scratch.tape()).unwrap();
-    seen.app.look();
-    seen.settle();
+    seen.look();
     assert_eq!(seen.text(), before);
 }
 
@@ -404,13 +330,7 @@ fn keys_that_are_faster_than_answers_are_counted() {
 #[test]
 fn a_history_that_cannot_be_read_is_not_called_empty() {
     let scratch = Scratch::shop("damage");
-    let files = std::fs::read_dir(scratch.tape()).unwrap();
-    let mut files = files.map(|file| file.unwrap().path());
-    let tape = files.find(|path| path.extension().is_some_and(|e| e == "tape"));
-    let tape = tape.unwrap();
-    let mut bytes = std::fs::read(&tape).unwrap();
-    bytes[400..800].fill(0);
-    std::fs::write(&tape, &bytes).unwrap();
+    scratch.damage();
     let paint = paint(Depth::True, false);
     let mut seen = Seen::new(&scratch.tape(), (80, 24), paint, None);
     let text = seen.text();
@@ -418,8 +338,7 @@ fn a_history_that_cannot_be_read_is_not_called_empty() {
     assert!(text.contains(said) && text.contains("unreadable"), "{text}");
     // What comes after it can be read.
     scratch.append();
-    seen.app.look();
-    seen.settle();
+    seen.look();
     let text = seen.text();
     assert!(
         text.contains("damaged places: 1;") && text.contains("00:11:00"),
@@ -434,8 +353,7 @@ fn what_did_not_change_is_not_drawn_again() {
     let scratch = Scratch::shop("dirty");
     let mut seen = Seen::new(&scratch.tape(), (80, 24), paint(Depth::True, false), None);
     seen.app.dirty = false;
-    seen.app.look();
-    seen.settle();
+    seen.look();
     assert!(!seen.app.dirty);
     seen.press(&[Char(' ')]);
     assert_eq!(seen.app.looks_after(), None);

@@ -76,6 +76,19 @@ impl Scratch {
     }
 }
 
+impl Scratch {
+    /// What is sealed cannot be read any more.
+    pub fn damage(&self) {
+        let files = std::fs::read_dir(self.tape()).unwrap();
+        let mut files = files.map(|file| file.unwrap().path());
+        let tape = files.find(|path| path.extension().is_some_and(|e| e == "tape"));
+        let tape = tape.unwrap();
+        let mut bytes = std::fs::read(&tape).unwrap();
+        bytes[400..800].fill(0);
+        std::fs::write(&tape, &bytes).unwrap();
+    }
+}
+
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
