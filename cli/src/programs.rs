@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 const PREFIX: &str = "tacho-";
+/// Commands that are options of programs: command, program, option.
+const SHORT: [(&str, &str, &str); 1] = [("metrics", "web", "--metrics")];
 /// Exit code of a command line that makes no sense.
 const USAGE: u8 = 2;
 
@@ -23,7 +25,9 @@ pub fn run(words: &[OsString], error: &clap::Error) -> ExitCode {
     let (ErrorKind::InvalidSubcommand, Some(name)) = (error.kind(), name) else {
         error.exit();
     };
-    let program = format!("{PREFIX}{name}");
+    let short = SHORT.iter().find(|short| short.0 == name);
+    let program = format!("{PREFIX}{}", short.map_or(name, |short| short.1));
+    let option = short.map(|short| OsStr::new(short.2));
     let Some(path) = places()
         .into_iter()
         .find_map(|place| found(&place, &program))
@@ -31,7 +35,10 @@ pub fn run(words: &[OsString], error: &clap::Error) -> ExitCode {
         say(missing(name, &program, error));
         return ExitCode::from(USAGE);
     };
-    let failed = Command::new(&path).arg0(&path).args(&words[2..]).exec();
+    let words = option
+        .into_iter()
+        .chain(words[2..].iter().map(OsString::as_os_str));
+    let failed = Command::new(&path).arg0(&path).args(words).exec();
     say(format_args!(
         "error: could not run \"{}\": {failed}",
         path.display()

@@ -68,6 +68,15 @@ fn a_program_beside_gets_its_words_and_environment_and_gives_its_exit_code() {
 }
 
 #[test]
+fn metrics_are_those_of_web() {
+    let place = Place::new("metrics");
+    place.script("tacho-web", 0o755);
+    let ran = place.tacho(&["metrics", "--tape", "a"]);
+    let said = "tacho-web\n<--metrics>\n<--tape>\n<a>\nas it was\n";
+    assert_eq!((out(&ran).as_str(), ran.status.code()), (said, Some(7)));
+}
+
+#[test]
 fn a_program_that_is_not_beside_is_taken_from_path() {
     let place = Place::new("path");
     place.script("elsewhere/tacho-far", 0o755);

@@ -55,9 +55,54 @@ fn documented(line: &'static str) -> Option<(&'static str, &'static str)> {
     Some((name, text))
 }
 
+/// Something that is measured of the server as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measurement {
+    /// As `server_history` calls it.
+    pub name: &'static str,
+    /// The table it is recorded in: `server`, or one of kinds of objects.
+    pub table: &'static str,
+    /// It only increases.
+    pub counts: bool,
+    /// `count`, `bytes`, `blocks`, `ms`, `us`, or `hundredths` of a count.
+    pub unit: &'static str,
+    /// One line of documentation.
+    pub about: &'static str,
+}
+
+/// What is measured of the server, in the order of the catalog.
+pub fn measurements() -> &'static [Measurement] {
+    static MEASUREMENTS: OnceLock<Vec<Measurement>> = OnceLock::new();
+    MEASUREMENTS.get_or_init(|| TEXT.lines().filter_map(measured).collect())
+}
+
+/// The measurement that a line is about.
+fn measured(line: &'static str) -> Option<Measurement> {
+    let (head, about) = line.strip_prefix("COLUMN(")?.split_once('"')?;
+    let words: Vec<&str> = head.split(',').map(str::trim).collect();
+    let [table, _, name, _, unit, role, _] = words[..] else {
+        return None;
+    };
+    let counts = match role {
+        "COUNTER" => true,
+        "GAUGE" => false,
+        _ => return None,
+    };
+    let about = about.strip_suffix("\")")?;
+    Some(Measurement {
+        name,
+        table,
+        counts,
+        unit,
+        about,
+    })
+}
+
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use tacho_tape::schema::Role;
 
     #[test]
     fn every_dimension_has_a_name_and_a_doc() {
@@ -73,5 +118,20 @@ mod tests {
         );
         assert_eq!(dimensions.last(), Some(&last));
         assert_eq!(dimensions.len(), 16);
+    }
+
+    #[test]
+    fn what_is_measured_is_what_the_schema_marks() {
+        let all = measurements();
+        let wal = all.iter().find(|m| m.name == "wal_bytes").unwrap();
+        let about = "write-ahead log inserted; on a standby replayed";
+        let expected = ("server", true, "bytes", about);
+        assert_eq!((wal.table, wal.counts, wal.unit, wal.about), expected);
+        let retained = all.iter().find(|m| m.name == "slot_retained").unwrap();
+        assert_eq!((retained.table, retained.counts), ("server_slot", false));
+        let columns = schema().tables.iter().flat_map(|t| &t.columns);
+        let marked = columns.filter(|c| matches!(c.role, Role::Counter | Role::Gauge));
+        let marked: Vec<&str> = marked.map(|c| c.name.as_str()).collect();
+        assert_eq!(all.iter().map(|m| m.name).collect::<Vec<_>>(), marked);
     }
 }

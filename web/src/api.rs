@@ -3,7 +3,7 @@
 use crate::desk::{Answer, Desk};
 use crate::guard::{self, Door};
 use crate::live::Live;
-use crate::metrics::{self, Counters};
+use crate::metrics::{self, Counters, Format};
 use crate::options::Options;
 use crate::page;
 use crate::problem::{Problem, put_error};
@@ -292,12 +292,19 @@ fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     tags.any(|known| known.trim() == tag)
 }
 
-async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Problem> {
-    let servers = api.scraper.scrape().await;
+async fn metrics(State(api): State<Arc<Api>>, headers: HeaderMap) -> Result<Response, Problem> {
+    let format = Format::wanted(&headers);
+    let asked = Arc::clone(&api);
+    let servers = tokio::task::spawn_blocking(move || asked.scraper.scrape()).await;
     let now = (api.desk.running(), api.live.listeners());
-    let text = metrics::encode(&api.counters, now, &servers).map_err(|e| {
+    let servers = servers.unwrap_or_default();
+    let text = metrics::encode(&api.counters, now, &servers, format).map_err(|e| {
         let error = QueryError::new("XX000", format!("could not write metrics: {e}"));
         Problem::of(error)
     })?;
-    Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
+    let kind = [
+        (header::CONTENT_TYPE, format.content_type()),
+        (header::VARY, "accept"),
+    ];
+    Ok((kind, text).into_response())
 }

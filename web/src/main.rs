@@ -1,6 +1,6 @@
 //! `tacho-web`: answers by HTTP, for the page and for other programs. It
-//! stands on `tacho-source` and reads only. Exit codes: 0 ended by a signal,
-//! 1 failure, 2 usage.
+//! stands on `tacho-source` and reads only. Exit codes: 0 ended by a signal, or
+//! metrics are printed, 1 failure, 2 usage.
 
 mod api;
 mod desk;
@@ -38,6 +38,9 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), Failure> {
+    if options.metrics {
+        return print_metrics(options);
+    }
     let listen = options.listen()?;
     let token = options.token()?;
     let source = options.source()?;
@@ -54,9 +57,20 @@ fn run(options: &Options) -> Result<(), Failure> {
     })
 }
 
+/// What a textfile collector takes.
+fn print_metrics(options: &Options) -> Result<(), Failure> {
+    let servers = scrape::Scraper::new(options.source()?).scrape();
+    let text = metrics::of_servers(&servers, metrics::Format::Text);
+    say(&text.map_err(|e| Failure::io("write metrics", &std::io::Error::other(e)))?)
+}
+
 /// Says where to look.
 fn announce(address: &str) -> Result<(), Failure> {
+    say(&format!("{address}\n"))
+}
+
+fn say(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    let told = writeln!(out, "{address}").and_then(|()| out.flush());
+    let told = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     told.map_err(|e| Failure::io("write output", &e))
 }

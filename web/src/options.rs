@@ -62,6 +62,11 @@ pub struct Options {
     /// Seconds that a client has to say what it wants
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
     head_timeout: u16,
+
+    /// Print the metrics of servers once, in the text format of Prometheus, and
+    /// end: for a textfile collector
+    #[arg(long)]
+    pub metrics: bool,
 }
 
 /// Where to listen.

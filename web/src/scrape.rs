@@ -1,16 +1,32 @@
-//! What `/metrics` says of servers. Counters begin with 0 when this program
-//! starts; each scrape adds the ticks between the last one it has counted and
-//! the last one that is whole, so no tick counts twice and none is missed.
+//! What `/metrics` says of servers. A counter is what the history has of the
+//! day (UTC) of its last tick, up to the second in which that tick began: hours
+//! that are over are asked for once, the current one anew. So each tick counts
+//! once, and a program that starts anew goes on where another one was.
 
 use crate::desk::lock;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use tacho_source::rows::Rows;
-use tacho_source::{Source, State, time};
+use tacho_source::rows::{Row, Rows};
+use tacho_source::{Source, State, catalog, time};
 use tacho_tape::query::QueryResult;
 
-/// The class of samples without a wait event, as filters call it.
-const NO_WAIT: &str = "(null)";
+/// A sample without a value of a dimension, as filters call it.
+const NULL: &str = "(null)";
+/// Objects that are left when there are too many of a kind.
+const OTHERS: &str = "(other)";
+/// Most databases, replicas or slots with figures of their own.
+const MOST_OBJECTS: usize = 50;
+/// µs.
+const SECOND: i64 = 1_000_000;
+const HOUR: i64 = 3600 * SECOND;
+const DAY: i64 = 24 * HOUR;
+/// Gauges are the mean of the readings of so long before the last tick.
+const READINGS: i64 = 60 * SECOND;
+/// Gauges of a server without a tick for so long are not told.
+const STALE: i64 = 300 * SECOND;
+
+/// A measurement, and the object that it is of.
+pub type Measured = BTreeMap<(&'static str, String), f64>;
 
 /// What is known of a server.
 #[derive(Clone, Debug, Default)]
@@ -19,29 +35,46 @@ pub struct Tally {
     pub server: String,
     /// It answered.
     pub readable: bool,
-    /// Seconds of sessions in the load by class of wait event.
-    pub session_seconds: BTreeMap<String, f64>,
-    /// Seconds observed.
-    pub observed_seconds: f64,
-    /// Ticks there should be.
-    pub ticks_expected: u64,
-    /// Ticks taken.
-    pub ticks_observed: u64,
-    /// Ticks that failed.
-    pub ticks_failed: u64,
+    /// What was counted.
+    pub sums: Sums,
+    /// The mean of the last readings.
+    pub gauges: Measured,
     /// Seconds since 1970 of the last tick.
     pub last_tick: Option<f64>,
     /// Seconds since 1970 of the oldest tick.
     pub first_tick: Option<f64>,
+    /// CPU seconds that the last tick took.
+    pub tick_cost: Option<f64>,
     /// Bytes of files.
     pub bytes: Option<f64>,
     /// Bytes that are damaged.
     pub damaged_bytes: Option<f64>,
     /// CPUs.
     pub vcpus: Option<f64>,
-    /// Where counting goes on: the begin of the second of the last tick, as
-    /// `status` says it.
-    counted_to: Option<String>,
+    /// Hours of the day that are over: their end, and what was counted.
+    closed: (i64, Sums),
+    /// Where counting goes on.
+    counted_to: i64,
+}
+
+/// Counters, as whole numbers: sums are the same in any order.
+#[derive(Clone, Debug, Default)]
+pub struct Sums {
+    /// Time of sessions in the load by class of wait event and state, in
+    /// ten-thousandths of a second.
+    pub sessions: BTreeMap<(String, String), i128>,
+    /// Time observed, ms.
+    pub observed_ms: i64,
+    /// Ticks taken.
+    pub ticks_observed: u64,
+    /// Ticks that failed.
+    pub ticks_failed: u64,
+    /// Ticks that were not taken.
+    pub ticks_missed: u64,
+    /// Markers by kind.
+    pub markers: BTreeMap<String, u64>,
+    /// Increases by measurement and object, in ten-thousandths of its unit.
+    pub server: BTreeMap<(&'static str, String), i128>,
 }
 
 /// Asks for what is scraped.
@@ -51,86 +84,284 @@ pub struct Scraper {
     tallies: Arc<Mutex<BTreeMap<String, Tally>>>,
 }
 
+/// What a window is asked of.
+struct Asked<'a> {
+    source: &'a dyn Source,
+    server: &'a str,
+}
+
 impl Scraper {
-    /// Counts from the first scrape on.
+    /// Nothing is counted before the first scrape.
     pub fn new(source: Arc<dyn Source>) -> Scraper {
         let tallies = Arc::default();
         Scraper { source, tallies }
     }
 
-    /// Counts on, and says what is known of each server.
-    pub async fn scrape(&self) -> Vec<Tally> {
-        let (source, tallies) = (Arc::clone(&self.source), Arc::clone(&self.tallies));
-        let scraped = tokio::task::spawn_blocking(move || {
-            let mut tallies = lock(&tallies);
-            let servers = source.servers();
-            tallies.retain(|name, _| servers.iter().any(|server| server.name == *name));
-            for server in servers {
-                let tally = tallies.entry(server.name.clone()).or_default();
-                tally.server = server.name;
-                let recorded = server.state == State::Recorded;
-                tally.readable = recorded && tally.count(source.as_ref()).is_ok();
-            }
-            tallies.values().cloned().collect()
-        });
-        scraped.await.unwrap_or_default()
+    /// Counts on, and says what is known of each server. Waits for files.
+    pub fn scrape(&self) -> Vec<Tally> {
+        let mut tallies = lock(&self.tallies);
+        let servers = self.source.servers();
+        tallies.retain(|name, _| servers.iter().any(|server| server.name == *name));
+        for server in servers {
+            let tally = tallies.entry(server.name.clone()).or_default();
+            tally.server = server.name;
+            let recorded = server.state == State::Recorded;
+            tally.readable = recorded && tally.count(&*self.source).is_ok();
+        }
+        tallies.values().cloned().collect()
     }
 }
 
 impl Tally {
     fn count(&mut self, source: &dyn Source) -> QueryResult<()> {
-        let status = self.ask(source, "status", &[])?;
+        let server = self.server.clone();
+        let asked = Asked {
+            source,
+            server: &server,
+        };
+        let status = asked.rows("status", &[])?;
         let number = |metric| status.metric(metric)?.parse::<f64>().ok();
         let seconds = |metric| Some(status.time(metric)? as f64 / 1e6);
         (self.last_tick, self.first_tick) = (seconds("last_tick_time"), seconds("first_tick_time"));
         (self.bytes, self.damaged_bytes) = (number("bytes"), number("damaged_bytes"));
-        let Some(until) = status.metric("last_tick_time") else {
+        let cost = number("last_tick_cost_us").or(number("tick_cost_us"));
+        self.tick_cost = cost.map(|us| us / 1e6);
+        let Some(last) = status.time("last_tick_time") else {
             return Ok(());
         };
-        match self.counted_to.clone() {
-            Some(since) if since.as_str() < until => self.add(source, &since, until)?,
-            Some(_) => return Ok(()),
-            None => (),
+        let until = last - last.rem_euclid(SECOND);
+        if until > self.counted_to {
+            self.count_to(&asked, until)?;
         }
-        self.counted_to = Some(until.to_string());
-        Ok(())
-    }
-
-    /// Adds a window.
-    fn add(&mut self, source: &dyn Source, since: &str, until: &str) -> QueryResult<()> {
-        let window = [("since", since), ("until", until)];
-        let classes = [("dimension", "wait_event_type"), ("n", "all")];
-        let top = self.ask(source, "top", &[window, classes].concat())?;
-        let load = self.ask(source, "aas", &window)?;
-        for row in &top.0 {
-            let class = row.text("key").unwrap_or(NO_WAIT).to_string();
-            let seconds = row.number("backend_seconds").unwrap_or(0.0);
-            *self.session_seconds.entry(class).or_default() += seconds;
-        }
-        if let Some(row) = load.0.first() {
-            let length = seconds_between(since, until);
-            let percent = row.number("coverage_pct").unwrap_or(0.0);
-            self.observed_seconds += length * percent / 100.0;
-            self.ticks_expected += row.count("ticks_expected");
-            self.ticks_observed += row.count("ticks_observed");
-            self.ticks_failed += row.count("ticks_failed");
-            self.vcpus = row.number("vcpus").or(self.vcpus);
+        if jiff::Timestamp::now().as_microsecond() - last > STALE {
+            self.gauges.clear();
         }
         Ok(())
     }
 
-    fn ask(
-        &self,
-        source: &dyn Source,
-        function: &str,
-        arguments: &[(&str, &str)],
-    ) -> QueryResult<Rows> {
-        Rows::ask(source, &self.server, function, arguments)
+    fn count_to(&mut self, asked: &Asked, until: i64) -> QueryResult<()> {
+        let day = until - until.rem_euclid(DAY);
+        let hour = until - until.rem_euclid(HOUR);
+        let is_same_day = self.counted_to > day;
+        if self.closed.0 != hour {
+            self.closed = (hour, asked.sums(day, hour)?.0);
+        }
+        let (mut sums, vcpus) = asked.sums(hour, until)?;
+        sums.add(&self.closed.1);
+        sums.markers = asked.markers(day)?;
+        if is_same_day {
+            // What is damaged now was counted.
+            sums.at_least(&self.sums);
+        }
+        self.gauges = asked.gauges(until)?;
+        self.sums = sums;
+        self.vcpus = vcpus.or(self.vcpus);
+        self.counted_to = until;
+        Ok(())
     }
 }
 
-/// Length of a window of whole seconds.
-fn seconds_between(since: &str, until: &str) -> f64 {
-    let at = |text| time::moment(text, 0, &jiff::tz::TimeZone::UTC).unwrap_or(0);
-    at(until).saturating_sub(at(since)) as f64 / 1e6
+impl Sums {
+    fn add(&mut self, other: &Sums) {
+        for (key, more) in &other.sessions {
+            *self.sessions.entry(key.clone()).or_default() += more;
+        }
+        for (key, more) in &other.server {
+            *self.server.entry(key.clone()).or_default() += more;
+        }
+        self.observed_ms += other.observed_ms;
+        self.ticks_observed += other.ticks_observed;
+        self.ticks_failed += other.ticks_failed;
+        self.ticks_missed += other.ticks_missed;
+    }
+
+    fn at_least(&mut self, before: &Sums) {
+        raise(&mut self.sessions, &before.sessions);
+        raise(&mut self.server, &before.server);
+        raise(&mut self.markers, &before.markers);
+        self.observed_ms = self.observed_ms.max(before.observed_ms);
+        self.ticks_observed = self.ticks_observed.max(before.ticks_observed);
+        self.ticks_failed = self.ticks_failed.max(before.ticks_failed);
+        self.ticks_missed = self.ticks_missed.max(before.ticks_missed);
+    }
+
+    /// Adds the load of a bucket that begins within a window.
+    fn add_load(&mut self, row: &Row, (since, until): (i64, i64)) {
+        let start = row.time("bucket_start").unwrap_or(since);
+        let length_us = until.min(start + HOUR) - since.max(start);
+        // To 10 ms, in which intervals are set: what is printed is rounded.
+        let observed = i128::from(length_us) * row.numeric("coverage_pct");
+        let hundredths = (observed + 5_000_000_000) / 10_000_000_000;
+        self.observed_ms += 10 * i64::try_from(hundredths).unwrap_or(0);
+        let taken = row.count("ticks_observed");
+        let failed = row.count("ticks_failed");
+        self.ticks_observed += taken;
+        self.ticks_failed += failed;
+        self.ticks_missed += row.count("ticks_expected").saturating_sub(taken + failed);
+    }
+}
+
+/// No value falls, none is lost.
+fn raise<K: Ord + Clone, V: Ord + Copy>(values: &mut BTreeMap<K, V>, before: &BTreeMap<K, V>) {
+    for (key, value) in before {
+        let now = values.entry(key.clone()).or_insert(*value);
+        *now = (*now).max(*value);
+    }
+}
+
+impl Asked<'_> {
+    fn rows(&self, function: &str, arguments: &[(&str, &str)]) -> QueryResult<Rows> {
+        Rows::ask(self.source, self.server, function, arguments)
+    }
+
+    fn in_window(
+        &self,
+        function: &str,
+        (since, until): (i64, i64),
+        more: &[(&str, &str)],
+    ) -> QueryResult<Rows> {
+        let at = |us| time::timestamp(us).to_string();
+        let (since, until) = (at(since), at(until));
+        let window = [("since", &*since), ("until", &*until), ("tz", "UTC")];
+        self.rows(function, &[&window, more].concat())
+    }
+
+    /// What is counted in a window of whole seconds, and the CPUs at its end.
+    fn sums(&self, since: i64, until: i64) -> QueryResult<(Sums, Option<f64>)> {
+        let (mut sums, mut vcpus) = (Sums::default(), None);
+        if since == until {
+            return Ok((sums, vcpus));
+        }
+        let window = (since, until);
+        for row in &self.in_window("timeline", window, &[("bucket", "1h")])?.0 {
+            sums.add_load(row, window);
+            vcpus = row.number("vcpus").or(vcpus);
+        }
+        let classes = [
+            ("dimension", "wait_event_type"),
+            ("by", "state"),
+            ("n", "all"),
+        ];
+        for row in &self.in_window("top", window, &classes)?.0 {
+            let key = |name| row.text(name).unwrap_or(NULL).to_string();
+            let time = sums
+                .sessions
+                .entry((key("key"), key("by_key")))
+                .or_default();
+            *time += row.numeric("backend_seconds");
+        }
+        let readings = self.in_window("server_history", window, &[])?;
+        let totals = measured(&readings, true, |row| Some(row.numeric("total")));
+        for (key, total) in bounded(totals) {
+            sums.server.insert(key, total.iter().sum());
+        }
+        Ok((sums, vcpus))
+    }
+
+    /// The mean of what was measured before a moment; of others the largest.
+    fn gauges(&self, until: i64) -> QueryResult<Measured> {
+        let readings = self.in_window("server_history", (until - READINGS, until), &[])?;
+        let means = measured(&readings, false, |row| row.number("avg"));
+        let largest = |(key, means): (_, Vec<f64>)| (key, means.into_iter().fold(0.0, f64::max));
+        Ok(bounded(means).into_iter().map(largest).collect())
+    }
+
+    /// Markers of a day by kind, without those that only reach into it.
+    fn markers(&self, day: i64) -> QueryResult<BTreeMap<String, u64>> {
+        let mut kinds = BTreeMap::new();
+        for row in &self.in_window("markers", (day, day + DAY), &[])?.0 {
+            let is_within = row.time("marker_time").is_some_and(|time| time >= day);
+            if let (Some(kind), true) = (row.text("kind"), is_within) {
+                *kinds.entry(kind.to_string()).or_default() += 1;
+            }
+        }
+        Ok(kinds)
+    }
+}
+
+type Values<V> = BTreeMap<(&'static str, String), Vec<V>>;
+
+/// Values of rows that are counters, or gauges, by measurement and object.
+fn measured<V>(rows: &Rows, counts: bool, value: impl Fn(&Row) -> Option<V>) -> Values<V> {
+    let mut values = Values::new();
+    for row in &rows.0 {
+        let known = catalog::measurements().iter();
+        let mut known = known.filter(|m| m.counts == counts);
+        let name = row.text("metric");
+        let found = known.find(|m| Some(m.name) == name);
+        if let (Some(measurement), Some(value)) = (found, value(row)) {
+            let object = row.text("object").map_or(NULL.to_string(), named);
+            let all = values.entry((measurement.name, object)).or_default();
+            all.push(value);
+        }
+    }
+    values
+}
+
+/// The name of an object. Programs of PostgreSQL name those that are theirs for
+/// a while by processes and ids (`pg_basebackup_4711`, `pg_16394_sync_16385_7`).
+fn named(object: &str) -> String {
+    let rest = object.strip_prefix("pg_").unwrap_or_default();
+    let numbered = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+    let is_backup = rest.strip_prefix("basebackup_").is_some_and(numbered);
+    let is_sync = numbered(rest) && rest.contains("_sync_");
+    match (is_backup, is_sync) {
+        (true, _) => "pg_basebackup".to_string(),
+        (_, true) => "pg_sync".to_string(),
+        _ => object.to_string(),
+    }
+}
+
+/// The first objects of each kind by name; the others as one.
+fn bounded<V>(values: Values<V>) -> Values<V> {
+    let mut all: Values<V> = Values::new();
+    let mut kept: BTreeMap<&'static str, usize> = BTreeMap::new();
+    for ((name, object), mut more) in values {
+        let kept = kept.entry(name).or_default();
+        *kept += 1;
+        let object = match *kept <= MOST_OBJECTS {
+            true => object,
+            false => OTHERS.to_string(),
+        };
+        all.entry((name, object)).or_default().append(&mut more);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_by_process_and_names_without_end_have_a_bound() {
+        assert_eq!(named("pg_basebackup_4711"), "pg_basebackup");
+        assert_eq!(named("pg_16394_sync_16385_7123"), "pg_sync");
+        for own in ["pg_basebackup_weekly", "node_2", "pg_16394", "pg_standby_1"] {
+            assert_eq!(named(own), own);
+        }
+        let values = (0..60).map(|i| (("slot_retained", format!("s{i:02}")), vec![i]));
+        let bounded = bounded(values.collect());
+        assert_eq!(bounded.len(), MOST_OBJECTS + 1);
+        let others = bounded.get(&("slot_retained", OTHERS.to_string()));
+        assert_eq!(others, Some(&(50..60).collect()));
+    }
+
+    #[test]
+    fn a_counter_does_not_fall_when_history_is_damaged() {
+        let of = |ms, cpu: i128| Sums {
+            observed_ms: ms,
+            sessions: [(("CPU*".to_string(), "active".to_string()), cpu)].into(),
+            ..Sums::default()
+        };
+        let mut sums = of(500, 20);
+        sums.at_least(&of(600, 10));
+        let key = ("CPU*".to_string(), "active".to_string());
+        assert_eq!(
+            (sums.observed_ms, sums.sessions.get(&key)),
+            (600, Some(&20))
+        );
+        let mut less = Sums::default();
+        less.at_least(&sums);
+        assert_eq!(less.sessions.get(&key), Some(&20));
+    }
 }

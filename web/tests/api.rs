@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{QUERY, Scratch, Server, WINDOW, sampler};
+use common::{QUERY, Scratch, Server, WINDOW};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -208,82 +208,4 @@ fn an_answer_that_takes_too_much_memory_is_refused_in_words() {
     let few = Server::known(&scratch.tape(), &["--memory-limit-mb", "64"]);
     let answer = few.get(&format!("/api/v1/samples?{WINDOW}&n=all&scope=all"));
     assert_eq!(answer.status, 200);
-}
-
-#[test]
-fn counters_of_metrics_are_the_load_between_two_scrapes() {
-    let scratch = Scratch::new("metrics");
-    let mut sampler = sampler();
-    sampler.write_tape(&scratch.tape(), 60, &[]).unwrap();
-    let server = Server::known(&scratch.tape(), &[]);
-    let before = server.metric("tacho_last_tick_timestamp_seconds{server=\"shop\"}");
-    assert_eq!(
-        server.metric("tacho_observed_seconds_total{server=\"shop\"}"),
-        0.0
-    );
-    let mut log = std::fs::File::options();
-    let mut log = log
-        .append(true)
-        .open(scratch.tape().join("0000000001.open"))
-        .unwrap();
-    for _ in 0..100 {
-        log.write_all(&sampler.frame().0).unwrap();
-    }
-    let answer = server.get("/metrics");
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    assert_eq!(answer.header("content-type"), Some(kind));
-    let text = answer.text();
-    assert!(text.ends_with("# EOF\n"), "{text}");
-    let value = |name: &str| -> f64 {
-        let lines = text.lines().filter(|line| line.starts_with(name));
-        lines
-            .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
-            .sum()
-    };
-    let after = value("tacho_last_tick_timestamp_seconds{server=\"shop\"}");
-    let window = format!("since={}&until={}", rfc(before), rfc(after));
-    let aas = server.get(&format!("/api/v1/aas?{window}")).json();
-    let row = &aas["rows"][0];
-    let expected = |name: &str| -> f64 { row[name].to_string().parse().unwrap() };
-    let (sessions, observed) = (
-        value("tacho_session_seconds_total{"),
-        value("tacho_observed_seconds_total{"),
-    );
-    assert!(sessions > 10.0 && observed > 10.0, "{text}");
-    assert!(
-        (sessions - expected("backend_seconds")).abs() < 0.001,
-        "{aas} {text}"
-    );
-    assert!(
-        (sessions / observed - expected("avg_aas")).abs() < 0.0001,
-        "{aas} {text}"
-    );
-    assert_eq!(
-        value("tacho_ticks_observed_total{"),
-        expected("ticks_observed")
-    );
-    assert_eq!(value("tacho_ticks_failed_total{"), expected("ticks_failed"));
-    assert_eq!(value("tacho_readable{server=\"shop\"}"), 1.0);
-    let labels: Vec<&str> = text
-        .split(['{', ','])
-        .filter_map(|l| l.split_once('='))
-        .map(|l| l.0)
-        .collect();
-    let known = ["server", "wait_event_type", "function", "outcome"];
-    assert!(
-        labels.iter().all(|label| known.contains(label)),
-        "{labels:?}"
-    );
-    // Nothing new is nothing counted.
-    assert_eq!(
-        server.metric("tacho_observed_seconds_total{server=\"shop\"}"),
-        observed
-    );
-}
-
-/// A whole second as RFC 3339.
-fn rfc(seconds: f64) -> String {
-    jiff::Timestamp::from_second(seconds as i64)
-        .unwrap()
-        .to_string()
 }

@@ -49,6 +49,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     rows.extend(times(call, &parts)?);
     rows.extend(removed(call, &parts)?);
     rows.extend(files(&parts));
+    rows.push(("last_tick_cost_us", last_cost(call, &parts)?));
     let lost: u64 = parts.iter().map(|p| p.lost_definitions()).sum();
     rows.push(("lost_definitions", Some(lost.to_string())));
     let damage = call.store.damage();
@@ -94,6 +95,27 @@ fn times(call: &Call, parts: &[&Part]) -> QueryResult<Rows> {
         ("coverage_last_hour_pct", percent),
     ])
 }
+
+/// CPU time of the last tick, to an eighth; nothing where it was not measured.
+fn last_cost(call: &Call, parts: &[&Part]) -> QueryResult<Option<String>> {
+    let newest = parts.iter().filter(|p| p.rows("tick") > 0);
+    let Some(part) = newest.max_by_key(|p| (p.max_ms(), p.last_tick())) else {
+        return Ok(None);
+    };
+    let step = call.spec.damage.leave(part, last_step(part))?.unwrap_or(0);
+    let us = |step: i64| (2f64.powf(step as f64 / 4.0).round() as u64).to_string();
+    Ok((1..=MOST_STEPS).contains(&step).then(|| us(step)))
+}
+
+/// What the last tick of a part cost, in steps of a quarter octave.
+fn last_step(part: &Part) -> QueryResult<i64> {
+    let (numbers, steps) = (part.ints("tick", "tick")?, part.ints("tick", "cost_step")?);
+    let last = numbers.iter().zip(steps.iter()).max();
+    Ok(last.map_or(0, |(_, step)| *step))
+}
+
+/// Steps of a quarter octave beyond which no cost of a tick is believed: an hour.
+const MOST_STEPS: i64 = 128;
 
 /// How far back removals of history are looked for.
 const MONTH_MS: i64 = 31 * 86_400_000;
