@@ -4,7 +4,8 @@
 # Everything for one PostgreSQL: the Rust tests and the benchmarks' (not with
 # --servers), the extension, the SQL edition. Those that start servers run side
 # by side (tools/pool.sh). The last line is "N passed, N failed".
-# Environment: see tools/test-pg.sh.
+# Environment: see tools/test-pg.sh; TACHO_PROFILE is the profile that cargo tests
+# (default: dev).
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -30,7 +31,7 @@ run() {
 
 rust() {
 	local try=1
-	until cargo test --workspace --locked --no-fail-fast --quiet 2>&1 | tee "$logs/cargo"; do
+	until cargo test --workspace --locked --profile "${TACHO_PROFILE:-dev}" --no-fail-fast --quiet 2>&1 | tee "$logs/cargo"; do
 		again $((try++)) Rust "$logs/cargo" || return 1
 	done
 }

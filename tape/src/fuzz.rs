@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Rounds of a test.
-const ROUNDS: usize = 1_000;
+const ROUNDS: usize = 400;
 /// Longest input.
 const MOST_BYTES: usize = 1 << 16;
 /// Most inputs that are kept.

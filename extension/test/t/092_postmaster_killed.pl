@@ -1,4 +1,4 @@
-# Ten times the postmaster is killed. What was recorded before stays readable,
+# Six times the postmaster is killed. What was recorded before stays readable,
 # and each outage is marked with its exact bounds.
 use strict;
 use warnings;
@@ -9,7 +9,7 @@ use TachoTest qw(at tacho_cluster wait_for_ticks wait_for_marker server_ms);
 use Test::More;
 use Time::HiRes qw(usleep);
 
-my $rounds = 10;
+my $rounds = 6;
 my $node = tacho_cluster('killed', interval => '100ms');
 
 sub observed

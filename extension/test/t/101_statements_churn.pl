@@ -35,8 +35,8 @@ with cold:cold as (select 1) select from cold:cold;
 \endif
 END
 reset_all();
-my $executed = run_pgbench($node, $hot, '-c', 16, '-j', 2, '-t', 2500);
-is($executed, 40000, 'all transactions were done');
+my $executed = run_pgbench($node, $hot, '-c', 16, '-j', 2, '-t', 1250);
+is($executed, 20000, 'all transactions were done');
 # the reset itself and these questions are evicted as well, so they are known
 is($node->safe_psql('postgres', q{
 	select sum(calls) filter (where query ~ '^with')
@@ -48,7 +48,7 @@ is($node->safe_psql('postgres', q{
 is($node->safe_psql('postgres', q{select count(*) from tacho.statements where query ~ '^with hot'}),
 	100, 'every hot statement has its entry');
 cmp_ok($node->safe_psql('postgres', 'select evicted from tacho.statements_info'),
-	'>', 5000, 'thousands were evicted');
+	'>', 2000, 'thousands were evicted');
 is($node->safe_psql('postgres', 'select entries <= max and max = 500 from tacho.statements_info'),
 	't', 'the limit is kept');
 is($node->safe_psql('postgres', q{
@@ -71,7 +71,7 @@ is($node->safe_psql('postgres', q{
 # texts of evicted statements are given back
 reset_all();
 my $base = $node->safe_psql('postgres', 'select text_bytes from tacho.statements_info');
-run_pgbench($node, $hot, '-c', 8, '-j', 2, '-t', 2500);
+run_pgbench($node, $hot, '-c', 8, '-j', 2, '-t', 1000);
 reset_all();
 is($node->safe_psql('postgres', "select text_bytes - $base from tacho.statements_info"),
 	256, 'after a reset no text is kept but that of the question before');
@@ -115,7 +115,7 @@ for my $n (1000, 3000)
 my $bench = IPC::Run::start(
 	[
 		'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-f', $hot,
-		'-c', 4, '-t', 20000, 'postgres'
+		'-c', 4, '-t', 10000, 'postgres'
 	],
 	'>', \my $out, '2>', \my $err);
 $node->append_conf('postgresql.conf', 'tacho.statements_max = 100');
@@ -129,7 +129,7 @@ ok($node->poll_query_until('postgres', 'select entries > 1000 and max = 2000 fro
 $bench->finish;
 is($node->safe_psql('postgres', q{
 	select sum(calls) filter (where query ~ '^with' or queryid is null) + (select skipped from tacho.statements_info)
-			>= 80000
+			>= 40000
 		from tacho.statements}), 't', 'nothing was lost while the limit moved');
 # beyond what is reserved
 $node->append_conf('postgresql.conf', 'tacho.statements_max = 1000000');

@@ -17,12 +17,12 @@ my $counts = q{select calls, rows, (select sum(b) from unnest(histogram) b) from
 sql('select tacho.statements_reset()');
 my $read = pgbench_script($node, 'read', 'select max(calls) from tacho.statements; select tacho.statements_reset(0, 1, 0);');
 my $reader = IPC::Run::start(
-	[ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-f', $read, '-c', 2, '-t', 300, 'postgres' ],
+	[ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-f', $read, '-c', 2, '-t', 150, 'postgres' ],
 	'>', \my $out, '2>', \my $err);
-my $done = run_pgbench($node, $one, '-c', 32, '-j', 2, '-t', 2000);
+my $done = run_pgbench($node, $one, '-c', 32, '-j', 2, '-t', 1000);
 $reader->finish;
 my $skipped = sql('select skipped from tacho.statements_info');
-is(sql($counts), join('|', ($done - $skipped) x 3), 'calls, rows and histogram of 64,000 executions');
+is(sql($counts), join('|', ($done - $skipped) x 3), 'calls, rows and histogram of 32,000 executions');
 cmp_ok($skipped, '<', $done / 1000, 'next to nothing was skipped');
 is(sql(q{select total_exec_time >= max_exec_time and min_exec_time > 0 and min_exec_time <= mean_exec_time
 	and abs(mean_exec_time - total_exec_time / calls) < 1e-9 from tacho.statements where query ~* '^select .1 as hot$'}),
@@ -52,9 +52,9 @@ $node->reload;
 my $storm = pgbench_script($node, 'storm', "select tacho.statements_reset();\n");
 my $churn = pgbench_script($node, 'churn', "\\set n random(1, 300)\nwith q:n as (select 1) select from q:n;\n");
 my $resets = IPC::Run::start(
-	[ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-f', $storm, '-c', 2, '-t', 500, 'postgres' ],
+	[ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-f', $storm, '-c', 2, '-t', 250, 'postgres' ],
 	'>', \my $out3, '2>', \my $err3);
-run_pgbench($node, $churn, '-c', 16, '-j', 2, '-t', 1000);
+run_pgbench($node, $churn, '-c', 16, '-j', 2, '-t', 500);
 $resets->finish;
 sql('select tacho.statements_reset()');
 is(sql('select entries, evicted, skipped, text_bytes from tacho.statements_info'), '1|0|0|256',

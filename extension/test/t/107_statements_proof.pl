@@ -54,7 +54,7 @@ $node->poll_query_until('postgres', 'select max = 1500 from tacho.statements_inf
 sql('select tacho.statements_reset()');
 sql($hot) for 1 .. 3;
 $since = sql('select clock_timestamp()');
-is(3001 + run_pgbench($node, $churn, '-c', 8, '-j', 2, '-t', 3000), sql($counted), 'entries + evicted + skipped = executed');
+is(3001 + run_pgbench($node, $churn, '-c', 8, '-j', 2, '-t', 1500), sql($counted), 'entries + evicted + skipped = executed');
 cmp_ok(sql("select count(*) from tacho.statements where query ~ '^with hot' and stats_since < '$since'"),
 	'>=', 950, 'hot statements stay where they leave room for few others');
 
@@ -106,7 +106,7 @@ is(sql(q{select calls + (select skipped from tacho.statements_info) from tacho.s
 	2001, 'every execution is counted');
 
 # what a reader sees of an entry is of one moment
-$load = pgbench_start($one, '-c', 8, '-t', 2000);
+$load = pgbench_start($one, '-c', 8, '-t', 1000);
 is(run_pgbench($node, $consistent, '-c', 1, '-t', 100), 100, 'calls, rows and histogram agree in every reading under load');
 $load->finish;
 

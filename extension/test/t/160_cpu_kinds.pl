@@ -47,15 +47,16 @@ sub queued
 	return $sum;
 }
 
-# Kinds with the number of samples, of 4 spinners in at least 40 ticks, all of
+# Kinds with the number of samples, of 4 spinners in at least so many ticks, all of
 # the same window: the kernel's counters are read at both ends of it.
 sub kinds
 {
+	my ($ticks) = @_;
 	my $since = server_ms($node) + 300;
 
 	usleep(300_000);
 	my @before = cpu_times();
-	wait_for_ticks($node, 40, $since);
+	wait_for_ticks($node, $ticks, $since);
 	my @after = cpu_times();
 	my $until = server_ms($node);
 	wait_for_ticks($node, 1, $until);
@@ -68,7 +69,7 @@ sub kinds
 	return \%count;
 }
 
-my $kinds = kinds();
+my $kinds = kinds(40);
 note join ', ', map { "$_ $kinds->{$_}" } sort keys %$kinds;
 my $running = $kinds->{running} // 0;
 my $runnable = $kinds->{runnable} // 0;
@@ -94,13 +95,12 @@ cmp_ok(
 	'>', 0, 'readers show them by kind');
 
 kill 'STOP', @pids;
-$kinds = kinds();
+$kinds = kinds(40);
 note join ', ', map { "$_ $kinds->{$_}" } sort keys %$kinds;
 
 my $unread = $kinds->{'CPU*'} // 0;
 is($kinds->{uninstrumented} + $unread, 4 * $kinds->{ticks}, 'stopped: uninstrumented');
 cmp_ok($unread, '<=', $kinds->{ticks}, 'and seldom unread');
-kill 'CONT', @pids;
 
 # A backend that waits for a program sleeps, and reports no wait event.
 {
@@ -125,7 +125,8 @@ kill 'CONT', @pids;
 
 $node->append_conf('postgresql.conf', 'tacho.cpu_kind = off');
 $node->reload;
-$kinds = kinds();
+kill 'CONT', @pids;
+$kinds = kinds(10);
 is($kinds->{'CPU*'}, 4 * $kinds->{ticks}, 'cpu_kind off: CPU*');
 is( $node->safe_psql('postgres', q{
 		SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'tacho%'}),
