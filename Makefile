@@ -1,6 +1,7 @@
 # tacho: the one entry for people and for CI. "make help" lists the targets.
 #
 # PG_CONFIG  the PostgreSQL to build for and to test (default: pg_config)
+# CARGO_FLAGS  more arguments of cargo build
 # DESTDIR    staging directory of install, as usual
 # WERROR     empty: warnings of the C compiler are no errors
 
@@ -18,7 +19,7 @@ top := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 PREFIX ?= /usr/local
 SHARE ?= $(PREFIX)/share
 PROGRAM := $(or $(CARGO_TARGET_DIR),$(top)/target)/release/tacho
-CARGO_BUILD = cd $(top) && cargo build --release --locked
+CARGO_BUILD = cd $(top) && cargo build --release --locked $(CARGO_FLAGS)
 EXTENSION_MAKE = mkdir -p extension && $(MAKE) -C extension PG_CONFIG="$(PG_CONFIG)" \
 	$(if $(VPATH),-f $(top)/extension/Makefile VPATH=$(top)/extension)
 SHELL_SCRIPTS = .ci/run $(wildcard tools/*.sh demo/*.sh bench/*.sh \
