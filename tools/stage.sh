@@ -23,7 +23,7 @@ dir=$(cd "$1" && pwd -P)
 program=${TACHO_PROGRAM:-${CARGO_TARGET_DIR:-$repo/target}/release/tacho}
 
 parts=(extension catalog tools)
-for each in conformance sql; do
+for each in conformance dashboards sql; do
 	[ ! -d "$repo/$each" ] || parts+=("$each")
 done
 tar -C "$repo" -cf - --exclude='*.o' --exclude='*.so' --exclude='*.bc' "${parts[@]}" |
