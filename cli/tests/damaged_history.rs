@@ -131,3 +131,28 @@ fn the_server_gets_a_warning() {
     assert!(error.starts_with(begin), "{error}");
     assert_eq!(error.lines().count(), 1);
 }
+
+#[test]
+fn every_answer_tells_of_a_file_of_which_nothing_can_be_read() {
+    let scratch = Scratch::damaged("whole-file");
+    std::fs::write(
+        scratch.0.join("tape/0000000002.tape"),
+        b"nothing of a history",
+    )
+    .unwrap();
+    for function in ["aas", "top", "markers", "samples"] {
+        let (_, error) = scratch.ask(&[function]);
+        let begin = "warning: a file of the history could not be read\ndetail: File \"";
+        let at = error
+            .find(begin)
+            .unwrap_or_else(|| panic!("{function}: {error}"));
+        assert!(
+            error[at..].contains("0000000002.tape\": "),
+            "{function}: {error}"
+        );
+        assert!(
+            error[at..].contains(" This time counts as unobserved.\n"),
+            "{error}"
+        );
+    }
+}

@@ -43,6 +43,8 @@ pub struct Damage {
     pub reason: String,
     /// Nothing is wrong: a later version of the program wrote the file.
     pub of_later_version: bool,
+    /// Nothing of the file could be read.
+    pub whole: bool,
 }
 
 /// The history of a directory at one moment. It does not change: what is
@@ -285,6 +287,7 @@ impl Damage {
             until_ms: found.until_ms,
             reason: found.reason.clone(),
             of_later_version: false,
+            whole: false,
         }
     }
 
@@ -298,6 +301,7 @@ impl Damage {
             until_ms: None,
             reason: error.reason(),
             of_later_version: error.kind == Kind::Version,
+            whole: true,
         }
     }
 
@@ -315,6 +319,7 @@ impl Damage {
             until_ms: Some(info.max_ms),
             reason: error.reason(),
             of_later_version: false,
+            whole: false,
         }
     }
 }

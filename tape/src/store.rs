@@ -122,7 +122,11 @@ impl History {
             Ok(Some(own)) => (history.own_node, history.apart) = (Some(own.node), own.apart),
             Err(error) => {
                 let path = storage.directory().join(directory::NODE);
-                history.node_damage = Some(Damage::unreadable(&path, 0, &error));
+                let damage = Damage::unreadable(&path, 0, &error);
+                history.node_damage = Some(Damage {
+                    whole: false,
+                    ..damage
+                });
                 history.is_passing |= !is_lasting(&error);
             }
         }

@@ -6,6 +6,7 @@
 use super::error::{QueryError, QueryResult};
 use super::functions::time_text;
 use crate::part::{Part, PartInfo};
+use crate::snapshot;
 use crate::store::Store;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -181,19 +182,38 @@ impl Damage {
 
 /// What an answer says of files that only a later program can read.
 pub fn of_later_version(store: &Store) -> Option<QueryError> {
-    let later = store.damage().iter().filter(|d| d.of_later_version);
-    let files: Vec<String> = later
-        .map(|d| format!("\"{}\": {}.", d.file.display(), d.reason))
-        .collect();
-    let message = match files.len() {
-        0 => return None,
+    let (files, detail) = not_read(store, |damage| damage.of_later_version)?;
+    let message = match files {
         1 => "a history file of a later version of tacho was not read".to_string(),
         n => format!("{n} history files of a later version of tacho were not read"),
     };
-    let told = listed(files.into_iter().map(|file| format!("File {file}")));
-    let detail = format!("{told} This time counts as unobserved.");
     let warning = QueryError::new("0A000", message).detail(detail);
     Some(warning.hint("Update the tacho program to the version that wrote them."))
+}
+
+/// The same of files of which nothing could be read: nobody knows of which time
+/// they are, so every answer may lack them.
+pub fn of_whole_files(store: &Store) -> Option<QueryError> {
+    let (files, detail) = not_read(store, |damage| damage.whole && !damage.of_later_version)?;
+    let message = match files {
+        1 => "a file of the history could not be read".to_string(),
+        n => format!("{n} files of the history could not be read"),
+    };
+    Some(warning(message, detail))
+}
+
+/// How many files were not read, and a detail that names them.
+fn not_read(store: &Store, is_it: impl Fn(&snapshot::Damage) -> bool) -> Option<(usize, String)> {
+    let files = store.damage().iter().filter(|damage| is_it(damage));
+    let told = files.map(|d| format!("File \"{}\": {}.", d.file.display(), d.reason));
+    let told: Vec<String> = told.collect();
+    let detail = || {
+        format!(
+            "{} This time counts as unobserved.",
+            listed(told.iter().cloned())
+        )
+    };
+    (!told.is_empty()).then(|| (told.len(), detail()))
 }
 
 fn warning(message: String, detail: String) -> QueryError {

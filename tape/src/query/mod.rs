@@ -103,6 +103,7 @@ pub fn run(
         .warnings()
         .into_iter()
         .chain(damage::of_later_version(store))
+        .chain(damage::of_whole_files(store))
         .chain(notice)
         .for_each(|notice| rows.sink.notice(notice));
     Ok(())
