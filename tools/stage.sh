@@ -10,8 +10,8 @@
 # Environment
 #   PG_CONFIG      installation to start from (default: pg_config in PATH)
 #   TACHO_PROGRAM  tacho program to install (default: target/release/tacho), and
-#                  tacho-record and tacho-web beside it; without it the extension
-#                  alone
+#                  tacho-record, tacho-web and tacho-live beside it; without it
+#                  the extension alone
 #   TACHO_STRICT   not empty: warnings in our own files are errors
 set -euo pipefail
 
@@ -36,7 +36,7 @@ if [ -n "${TACHO_STRICT:-}" ]; then
 fi
 make -s -C "$dir/src/extension" install PG_CONFIG="$config" with_llvm=no "${arguments[@]}" >&2
 [ ! -e "$program" ] || install -m 755 "$program" "${config%/*}/tacho"
-for each in "${program%/*}"/tacho-{record,web}; do
+for each in "${program%/*}"/tacho-{record,web,live}; do
 	[ ! -e "$each" ] || install -m 755 "$each" "${config%/*}/"
 done
 echo "$config"

@@ -6,6 +6,7 @@ use crate::command::{command_line, web_address};
 use crate::list::{Made, Table};
 use crate::load::Load;
 use crate::paint::Paint;
+use crate::signal::{Act, Request, Session};
 use crate::view::{Filter, List, SECOND, View, WIDTHS, Window, argument};
 use crate::worker::Answer;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -37,6 +38,8 @@ pub enum Over {
     Help,
     /// The equivalent command and address.
     Command(Vec<String>),
+    /// What y does, and to whom.
+    Confirm(Act, Box<Session>),
 }
 
 /// What the terminal has to do.
@@ -46,6 +49,7 @@ pub enum Wish {
     Suspend,
     Copy(String),
     Redraw,
+    Signal(Request),
 }
 
 /// What questions were answered, and with what arguments.
@@ -90,6 +94,10 @@ pub struct App {
     pub servers: Vec<String>,
     pub wishes: Vec<Wish>,
     pub home: TimeZone,
+    /// Queries may be cancelled, sessions be ended.
+    pub may_signal: bool,
+    /// The server is asked about a session, and no key was pressed since.
+    pub is_aiming: bool,
     web: String,
     /// Words of a command line that name the server.
     place: Vec<String>,
@@ -124,6 +132,8 @@ impl App {
             servers: Vec::new(),
             wishes: Vec::new(),
             home: zone,
+            may_signal: false,
+            is_aiming: false,
             web,
             place: Vec::new(),
             answers: Answers::default(),
@@ -392,6 +402,7 @@ impl App {
     pub fn key(&mut self, key: KeyEvent) {
         self.dirty = true;
         self.message = None;
+        self.is_aiming = false;
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             match key.code {
                 KeyCode::Char('c') => self.wishes.push(Wish::Quit),
@@ -401,6 +412,10 @@ impl App {
             }
         } else if self.prompt.is_some() {
             self.write(key.code);
+        } else if let Some(Over::Confirm(act, session)) = &self.over {
+            let (act, session) = (*act, Session::clone(session));
+            self.over = None;
+            self.confirm(act, session, key.code);
         } else if let Some(over) = self.over.take() {
             // Any key takes it away; those that opened it do no more.
             if !matches!(
@@ -428,6 +443,8 @@ impl App {
             KeyCode::Up | KeyCode::Char('k') => self.choose(-1),
             KeyCode::Down | KeyCode::Char('j') => self.choose(1),
             KeyCode::Tab => self.next_server(),
+            KeyCode::Char('C') => self.aim(Act::Cancel),
+            KeyCode::Char('K') => self.aim(Act::End),
             _ => {
                 self.turn(code);
                 self.ask(false);

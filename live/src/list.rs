@@ -2,6 +2,7 @@
 
 use crate::lanes;
 use crate::paint::{Paint, Sign, rank};
+use crate::signal::Target;
 use crate::text::{line, put, put_cut};
 use crate::view::{List, View, Window};
 use ratatui::buffer::Buffer;
@@ -28,6 +29,8 @@ pub struct Item {
     pub detail: String,
     /// What y copies.
     pub copied: String,
+    /// The session that it is of.
+    pub session: Option<Target>,
 }
 
 /// A list as it is shown.
@@ -288,6 +291,7 @@ impl Made<'_> {
                 )),
                 detail: known(&[row.shown("query_id").as_deref(), Some(&text)]),
                 copied: text,
+                session: target(row),
                 ..Item::default()
             }
         };
@@ -317,6 +321,7 @@ impl Made<'_> {
                 )),
                 detail: holder(row, tree.trim(), &text),
                 copied: row.shown("pid").unwrap_or(tree),
+                session: target(row),
                 ..Item::default()
             }
         };
@@ -354,6 +359,13 @@ fn holder(row: &Row, tree: &str, text: &str) -> String {
     format!("{kind} {tree}{known}  {text}")
 }
 
+/// The session of a row; none of a prepared transaction.
+fn target(row: &Row) -> Option<Target> {
+    let pid = row.shown("pid")?.parse().ok().filter(|pid| *pid > 0)?;
+    let begin = row.time("backend_start");
+    Some(Target { pid, begin })
+}
+
 /// A session before its spans.
 fn session(row: &Row, window: Window) -> Item {
     let pid = row.shown("pid").unwrap_or_default();
@@ -366,6 +378,7 @@ fn session(row: &Row, window: Window) -> Item {
         copied: pid.clone(),
         key: Some(pid),
         lane: Some(lanes::Lane::of(window)),
+        session: target(row),
         right,
         ..Item::default()
     }

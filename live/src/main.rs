@@ -6,12 +6,14 @@ mod app;
 mod asked;
 mod chart;
 mod command;
+mod confirm;
 mod lanes;
 mod list;
 mod load;
 mod options;
 mod paint;
 mod screen;
+mod signal;
 mod terminal;
 mod text;
 mod view;
@@ -30,11 +32,12 @@ use clap::Parser;
 use jiff::Timestamp;
 use options::Options;
 use paint::Paint;
+use signal::Request;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGTSTP, SIGWINCH};
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Instant;
 use tacho_source::{Failure, Source, State};
 use terminal::{Event, Screen};
@@ -77,6 +80,8 @@ fn run(options: &Options) -> Result<Vec<String>, Failure> {
     let mut app = App::new(zone, paint, options.web.clone());
     let window = window.map(|(since, until)| Window { since, until });
     begin(&mut app, &*source, options, window)?;
+    let signals = options.signals()?;
+    app.may_signal = signals.is_some();
     let (events, happened) = channel();
     let told = events.clone();
     let worker = Worker::start(Arc::clone(&source), move |answer| {
@@ -89,6 +94,8 @@ fn run(options: &Options) -> Result<Vec<String>, Failure> {
         source: &*source,
         worker,
         memory_bytes: options.memory_bytes(),
+        signals,
+        events,
     };
     let ended = program.go(&mut app, &mut screen, &happened);
     terminal::give_back();
@@ -129,6 +136,9 @@ struct Program<'a> {
     source: &'a dyn Source,
     worker: Worker,
     memory_bytes: u64,
+    /// Where queries are cancelled and sessions ended.
+    signals: Option<tacho_dsn::Options>,
+    events: Sender<Event>,
 }
 
 impl Program<'_> {
@@ -165,6 +175,7 @@ impl Program<'_> {
             Event::Key(key) => app.key(key),
             Event::Paste(text) => app.paste(&text),
             Event::Answer(answer) => app.told(*answer, now_us()),
+            Event::Server(reply) => app.server_said(reply),
             Event::Signal(SIGWINCH) => {
                 screen.autoresize()?;
                 app.resize(screen::columns(screen.size()?.width));
@@ -188,12 +199,28 @@ impl Program<'_> {
                 }
                 Wish::Copy(text) => terminal::copy(&text)?,
                 Wish::Redraw => screen.clear()?,
+                Wish::Signal(request) => self.signal(request)?,
             }
         }
         if let Some(server) = app.view.server.clone() {
             app.placed(self.source.place(&server));
         }
         Ok(true)
+    }
+}
+
+impl Program<'_> {
+    /// Asks the server on a thread of its own: it may take its time.
+    fn signal(&self, request: Request) -> io::Result<()> {
+        let Some(options) = self.signals.clone() else {
+            return Ok(());
+        };
+        let told = self.events.clone();
+        let thread = std::thread::Builder::new().name("server".into());
+        thread.spawn(move || {
+            let _ = told.send(Event::Server(signal::answer(&options, &request)));
+        })?;
+        Ok(())
     }
 }
 

@@ -59,6 +59,11 @@ pub struct Options {
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8432")]
     pub web: String,
 
+    /// Cancel queries (C) and end sessions (K) through this connection, each
+    /// once it is confirmed: as psql takes it, without a password
+    #[arg(long, value_name = "CONNINFO")]
+    allow_signal: Option<String>,
+
     /// Memory that one question may take, a quarter of it for what later ones
     /// may need again
     #[arg(long, value_name = "MB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
@@ -82,6 +87,23 @@ impl Options {
         }
         self.root.iter().for_each(|r| tapes.add_root(r.clone()));
         Ok(Arc::new(tapes))
+    }
+
+    /// Where queries are cancelled and sessions ended.
+    ///
+    /// # Errors
+    /// It is no connection string, or has a password.
+    pub fn signals(&self) -> Result<Option<tacho_dsn::Options>, Failure> {
+        let options = self.allow_signal.as_ref();
+        let options =
+            options.map(|conninfo| tacho_dsn::Options::from_argument(conninfo, "tacho live"));
+        options.transpose().map_err(|error| {
+            let failure = Failure::usage(error.line());
+            match error.hint {
+                Some(hint) => failure.hint(&hint),
+                None => failure,
+            }
+        })
     }
 
     /// Bytes that one question may take.

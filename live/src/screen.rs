@@ -5,6 +5,7 @@ use crate::asked::Slot;
 use crate::chart::{self, Picture};
 use crate::list;
 use crate::paint::Sign;
+use crate::signal::{Act, Session};
 use crate::text::{line, put, put_cut, wrapped};
 use crate::view::{List, SECOND, length};
 use ratatui::buffer::Buffer;
@@ -17,7 +18,7 @@ use tacho_source::time;
 const LEAST: (u16, u16) = (40, 14);
 
 /// Keys and what they do.
-const KEYS: [(&str, &str); 21] = [
+const KEYS: [(&str, &str); 22] = [
     (
         "← →",
         "moment before, behind; the picture moves at its ends",
@@ -41,6 +42,7 @@ const KEYS: [(&str, &str); 21] = [
     ("t", "time zone: own, UTC"),
     ("y", "copy the row (OSC 52)"),
     ("w", "this question as a command and a web address"),
+    ("C K", "cancel the query, end the session (--allow-signal)"),
     ("Tab Q", "next server; quit, as Ctrl-C"),
 ];
 
@@ -98,6 +100,7 @@ pub fn draw(app: &App, buf: &mut Buffer) {
     match &app.over {
         Some(Over::Help) => help(app, buf),
         Some(Over::Command(lines)) => said(app, buf, below, lines),
+        Some(Over::Confirm(act, session)) => confirmation(app, buf, below, *act, session),
         None if app.error.is_some() => trouble(app, buf, below),
         None => {
             seen = list::draw(buf, below, &app.table, app.view.row, app.paint);
@@ -339,6 +342,53 @@ fn help(app: &App, buf: &mut Buffer) {
         put(buf, x + 1, y, 10, &key, app.paint.strong());
         put(buf, x + 12, y, width.saturating_sub(13), does, Style::new());
     }
+}
+
+/// Who is to be signalled, and how that is confirmed.
+fn confirmation(app: &App, buf: &mut Buffer, area: Rect, act: Act, session: &Session) {
+    let asked = match act {
+        Act::Cancel => "Cancel the query of this session?",
+        Act::End => "End this session?",
+    };
+    let began = session
+        .query_begin
+        .map(|us| format!(", query since {}", at(app, us)));
+    let facts = [
+        (
+            "process",
+            format!("{}, since {}", session.pid, at(app, session.begin)),
+        ),
+        (
+            "user",
+            format!(
+                "{}, database {}, application {}",
+                session.user, session.database, session.application
+            ),
+        ),
+        ("state", session.state.clone() + &began.unwrap_or_default()),
+        ("query", session.query.clone()),
+    ];
+    put(buf, 1, area.y, area.width - 1, asked, app.paint.alarm());
+    let mut y = area.y + 1;
+    let last = area.bottom() - 1;
+    for (name, fact) in &facts {
+        put(buf, 1, y, 8, name, app.paint.faint());
+        for line in wrapped(fact, area.width - 10) {
+            if y < last {
+                put(buf, 9, y, area.width - 9, &line, Style::new());
+                y += 1;
+            }
+        }
+    }
+    let confirm = "y does it; any other key does nothing";
+    put(
+        buf,
+        1,
+        y.min(last),
+        area.width - 1,
+        confirm,
+        app.paint.strong(),
+    );
 }
 
 /// The command and the address, broken where the screen ends.

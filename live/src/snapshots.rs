@@ -2,8 +2,9 @@
 //! people: files of `tests/expected`, one a view and size. `TACHO_ACCEPT=1`
 //! writes them anew.
 
-use crate::common::Scratch;
+use crate::common::{HOSTILE, Scratch};
 use crate::paint::Depth;
+use crate::signal::{Act, Reply, Session};
 use crate::view::Window;
 use crate::views_tests::{NOW, Seen, lines, paint};
 use crossterm::event::KeyCode::{self, Char, Down, Enter, Left};
@@ -49,7 +50,7 @@ const VIEWS: [(&str, &[KeyCode]); 15] = [
 type Lead = fn(&mut Seen, &Scratch);
 
 /// What is more than keys.
-const STATES: [(&str, Lead); 14] = [
+const STATES: [(&str, Lead); 16] = [
     ("past", |seen, _| {
         let at = |text: &str| time::moment(text, NOW, &TimeZone::UTC).unwrap();
         let (since, until) = (at("2026-01-01T00:04:50Z"), at("2026-01-01T00:05:50Z"));
@@ -120,6 +121,23 @@ const STATES: [(&str, Lead); 14] = [
         other.damage();
         other.append();
         *seen = seen.again(&other.tape());
+    }),
+    ("not-allowed", |seen, _| seen.press(&[Char('s'), Char('C')])),
+    ("confirm", |seen, _| {
+        seen.app.may_signal = true;
+        seen.press(&[Char('b'), Char('C')]);
+        let at = |text: &str| time::moment(text, NOW, &TimeZone::UTC).unwrap();
+        let session = Session {
+            pid: 600,
+            begin: at("2025-12-31T00:00:00Z"),
+            query_begin: Some(at("2026-01-01T00:05:00Z")),
+            user: "ann".into(),
+            database: "shop".into(),
+            application: HOSTILE.into(),
+            state: "active".into(),
+            query: "update item set qty = qty - $1 where id = $2 ".repeat(9),
+        };
+        seen.app.server_said(Reply::Found(Act::Cancel, session));
     }),
     ("asking", |seen, _| {
         seen.app.view.list = crate::view::List::Sessions;

@@ -1,5 +1,6 @@
 //! The terminal: taken, given back whatever happens, and what it tells.
 
+use crate::signal::Reply;
 use crate::worker::Answer;
 use crossterm::clipboard::CopyToClipboard;
 use crossterm::event::{
@@ -25,6 +26,8 @@ pub enum Event {
     Paste(String),
     Answer(Box<Answer>),
     Signal(i32),
+    /// What came of a request to cancel a query or to end a session.
+    Server(Reply),
     /// There is no terminal any more.
     Lost,
 }

@@ -1,9 +1,10 @@
 //! What keys do to what is drawn, without a thread and a terminal.
 
-use crate::app::App;
+use crate::app::{App, Wish};
 use crate::common::{Scratch, tacho};
 use crate::paint::{Depth, Paint};
 use crate::screen;
+use crate::signal::{Act, Reply, Request, Session, Target};
 use crate::view::Window;
 use crate::worker::{Answer, answer};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -23,6 +24,9 @@ use tacho_tape::query::QueryError;
 /// A second after the history's last tick.
 pub const NOW: i64 = 1_767_226_201_000_000;
 
+/// Bytes of columns that are kept.
+const CACHE: u64 = 128 << 10;
+
 /// A program without a thread and a terminal.
 pub struct Seen {
     pub app: App,
@@ -34,7 +38,7 @@ pub struct Seen {
 
 impl Seen {
     pub fn new(tape: &Path, size: (u16, u16), paint: Paint, window: Option<Window>) -> Seen {
-        let mut tapes = Tapes::new(1 << 20);
+        let mut tapes = Tapes::new(CACHE);
         tapes.add(&format!("shop={}", tape.display())).unwrap();
         let web = "http://127.0.0.1:8432".to_string();
         let mut app = App::new(TimeZone::UTC, paint, web);
@@ -396,4 +400,58 @@ fn a_chosen_row_is_seen_without_colours() {
     let buffer = seen.buffer();
     let is_chosen = |y: &u16| buffer[(0, *y)].modifier.contains(Modifier::REVERSED);
     assert_eq!((0..24).filter(is_chosen).count(), 1);
+}
+
+/// Nobody is signalled but who was confirmed, and with y.
+#[test]
+fn only_y_signals_and_only_whom_was_confirmed() {
+    let scratch = Scratch::shop("signal");
+    let mut seen = Seen::new(&scratch.tape(), (80, 24), paint(Depth::True, false), None);
+    seen.press(&[Char('b'), Char('K')]);
+    assert!(seen.app.wishes.is_empty() && seen.text().contains("--allow-signal"));
+    seen.app.may_signal = true;
+    seen.press(&[Esc, Char('K')]);
+    assert!(seen.app.wishes.is_empty() && seen.text().contains("choose a session"));
+    // The head of the queue: as it was recorded, and until when.
+    seen.press(&[Char('b'), Char('K')]);
+    let at = |text: &str| time::moment(text, NOW, &TimeZone::UTC).unwrap();
+    let target = Target {
+        pid: 500,
+        begin: Some(at("2025-12-31T00:00:00Z")),
+    };
+    let until = at("2026-01-01T00:10:00Z");
+    let look = Wish::Signal(Request::Look(Act::End, target, until));
+    assert_eq!(
+        std::mem::take(&mut seen.app.wishes),
+        std::slice::from_ref(&look)
+    );
+    let session = Session {
+        pid: 500,
+        begin: 7,
+        ..Session::default()
+    };
+    let found = Reply::Found(Act::End, session.clone());
+    for key in [Enter, Esc, Char('n'), Char('Y'), Char('K')] {
+        seen.app.is_aiming = true;
+        seen.app.server_said(found.clone());
+        assert!(seen.text().contains("End this session?"));
+        seen.press(&[key]);
+        assert!(seen.app.wishes.is_empty() && seen.text().contains("nothing was done"));
+    }
+    // A key that was pressed before it was asked is no answer.
+    seen.press(&[Char('K'), Down]);
+    seen.app.wishes.clear();
+    seen.app.server_said(found.clone());
+    seen.press(&[Char('y')]);
+    let copied = std::mem::take(&mut seen.app.wishes);
+    assert_eq!(copied, [Wish::Copy("600".into())]);
+    seen.press(&[Char('K')]);
+    seen.app.wishes.clear();
+    seen.app.server_said(found);
+    seen.press(&[Char('y')]);
+    let told = Wish::Signal(Request::Do(Act::End, session));
+    assert_eq!(std::mem::take(&mut seen.app.wishes), [told]);
+    seen.press(&[Char('y')]);
+    assert_eq!(seen.app.wishes.len(), 1);
+    assert!(matches!(seen.app.wishes[0], Wish::Copy(_)));
 }

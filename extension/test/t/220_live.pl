@@ -1,0 +1,164 @@
+# tacho live beside a server: it cancels and ends what was confirmed and nothing
+# else, and goes on by itself when the server comes back.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use Test::More;
+use TachoLocks qw(session wait_until_locked);
+use TachoTerminal qw(live_program);
+use TachoTest qw(tacho_cluster);
+
+my $live = live_program();
+my $node = tacho_cluster('live');
+$node->safe_psql('postgres', q{
+	CREATE ROLE nobody_there LOGIN;
+	CREATE ROLE reader LOGIN;
+	GRANT pg_read_all_stats TO reader});
+my $tape = $node->data_dir . '/tacho';
+
+my ($holder, $first, $second, $third) = map { session($node, "s_$_") } qw(holder first second third);
+$holder->run('BEGIN; SELECT pg_advisory_lock(7)');
+$_->send('SELECT pg_advisory_lock(7)') for $first, $second, $third;
+wait_until_locked($node, qw(s_first s_second s_third));
+my %pid = map { split /=/ } split /\n/, $node->safe_psql('postgres',
+	q{SELECT application_name || '=' || pid FROM pg_stat_activity WHERE application_name LIKE 's\_%'});
+
+# Who waits for the lock, by name, with the begin of the query.
+sub waiting
+{
+	return $node->safe_psql('postgres', q{
+		SELECT string_agg(application_name, ' ' ORDER BY application_name) FROM pg_stat_activity
+		WHERE application_name LIKE 's\_%' AND wait_event_type = 'Lock'});
+}
+
+# A terminal on a history that may signal as a role, or not at all.
+sub terminal
+{
+	my ($dir, $role) = @_;
+	my $signals = $role ? '--allow-signal "' . $node->connstr('postgres') . " user=$role\"" : '';
+
+	my $terminal =
+	  TachoTerminal->new('live', "exec '$live' --tape '$dir' --tz UTC --ascii $signals");
+	$terminal->shows(qr/^ wait classes/m, 'it begins');
+	return $terminal;
+}
+
+# Chooses a session of the list of sessions.
+sub choose
+{
+	my ($terminal, $name) = @_;
+
+	$terminal->keys('x');
+	$terminal->line("/application=$name");
+	$terminal->keys('s');
+	return $terminal->shows(qr/^ +\d+\.\d\d +$pid{$name} .*$name/m, "$name is listed");
+}
+
+my $superuser = $node->safe_psql('postgres', 'SELECT current_user');
+my $terminal = terminal($tape);
+choose($terminal, 's_first');
+$terminal->keys('C');
+$terminal->shows(qr/start with --allow-signal CONNINFO/, 'without the option nothing is signalled');
+$terminal->end;
+
+$terminal = terminal($tape, $superuser);
+choose($terminal, 's_first');
+$terminal->keys('C');
+my $screen = $terminal->shows(qr/Cancel the query of this session\?/, 'it is to be confirmed');
+like($screen, qr/process +$pid{s_first}, since \d{4}-.*user +$superuser, database postgres, application s_first.*state +active, query since \d{4}-.*query +SELECT pg_advisory_lock\(7\)/s,
+	'by process, user, begin and query');
+$terminal->keys('n');
+$terminal->shows(qr/nothing was done/, 'another key than y');
+is(waiting(), 's_first s_second s_third', 'does nothing');
+$terminal->keys('C');
+$terminal->shows(qr/Cancel the query/, 'once more');
+$terminal->keys('y');
+$terminal->shows(qr/the query of session $pid{s_first} was cancelled/, 'y cancels');
+ok($node->poll_query_until('postgres',
+		q{SELECT state = 'idle' FROM pg_stat_activity WHERE application_name = 's_first'}),
+	'the query that was confirmed');
+is(waiting(), 's_second s_third', 'and no other');
+
+# the query that was confirmed ends, and the session runs another one
+choose($terminal, 's_second');
+$terminal->keys('C');
+$terminal->shows(qr/Cancel the query/, 'the next is to be confirmed');
+my $begun = $node->safe_psql('postgres',
+	"SELECT query_start FROM pg_stat_activity WHERE pid = $pid{s_second}");
+$second->send('SELECT pg_advisory_lock(7)');
+$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid{s_second})");
+$node->poll_query_until('postgres', qq{
+	SELECT wait_event_type = 'Lock' AND query_start > '$begun'
+	FROM pg_stat_activity WHERE pid = $pid{s_second}});
+$terminal->keys('y');
+$terminal->shows(qr/nothing was done: that query of session $pid{s_second} has ended/,
+	'a query that began after it was confirmed');
+is(waiting(), 's_second s_third', 'goes on');
+
+# the session that was confirmed ends
+choose($terminal, 's_third');
+$terminal->keys('K');
+$terminal->shows(qr/End this session\?/, 'an end is to be confirmed');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid{s_third}, 60000)");
+$terminal->keys('y');
+$terminal->shows(qr/nothing was done: session $pid{s_third} has ended/, 'who has ended');
+$terminal->end;
+
+# the number is another session's now, as far as the history knows
+my $other = $node->basedir . '/other';
+my $csv = $node->basedir . '/other.csv';
+my $now = $node->safe_psql('postgres',
+	q{SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')});
+PostgreSQL::Test::Utils::append_to_file($csv,
+	"time,pid,backend_start,application,state,wait_event_type,wait_event,query_id\n" .
+	"$now,$pid{s_second},2020-01-01T00:00:00Z,s_second,active,Lock,advisory,7\n");
+$node->command_ok([ $ENV{TACHO_PROGRAM}, 'import', 'sessions', $csv, '--tape', $other, '--node', '00000000000000aa' ],
+	'a history of another session with that number');
+$terminal = terminal($other, $superuser);
+choose($terminal, 's_second');
+$terminal->keys('K');
+$terminal->shows(qr/session $pid{s_second} has ended, another one has its number now/, 'is not mistaken');
+$terminal->end;
+is(waiting(), 's_second', 'nobody was ended');
+
+# rights
+$terminal = terminal($tape, 'nobody_there');
+choose($terminal, 's_second');
+$terminal->keys('K');
+$terminal->shows(qr/role "nobody_there" may not see session $pid{s_second}\. Grant it\s+pg_read_all_stats/, 'who may not see');
+$terminal->end;
+$terminal = terminal($tape, 'reader');
+choose($terminal, 's_second');
+$terminal->keys('K');
+$terminal->shows(qr/End this session\?/, 'who may see');
+$terminal->keys('y');
+$terminal->shows(qr/nothing was done: (permission denied|must be a superuser)/, 'may not signal');
+$terminal->end;
+
+# the root of the tree is ended
+$terminal = terminal($tape, $superuser);
+$terminal->keys('b');
+$terminal->shows(qr/^$pid{s_holder} +1 .*\n +$pid{s_second} /m, 'the tree');
+$terminal->keys('C');
+$terminal->shows(qr/session $pid{s_holder} runs no query \(idle in transaction\)/, 'no query to cancel');
+$terminal->keys('K');
+$terminal->shows(qr/End this session\?.*process +$pid{s_holder},/s, 'its root');
+$terminal->keys('y');
+$terminal->shows(qr/session $pid{s_holder} was told to end/, 'is ended');
+ok($node->poll_query_until('postgres',
+		q{SELECT wait_event_type = 'Client' FROM pg_stat_activity WHERE application_name = 's_second'}),
+	'and who waited goes on');
+
+# the server is killed, and comes back
+$terminal->keys('x', 'End');
+$terminal->shows(qr/\* live$/m, 'live');
+$node->kill9;
+$terminal->shows(qr/no tick since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/m, 'since when nothing is recorded');
+$terminal->keys('C');
+$terminal->shows(qr/could not connect|choose a session/, 'nobody to signal');
+$node->start;
+$terminal->shows(qr/\* live$/m, 'it goes on by itself');
+$terminal->end;
+
+done_testing();

@@ -1,0 +1,55 @@
+//! What keys do to cancel a query or to end a session: the server is asked who
+//! it is, somebody confirms, the server is told.
+
+use crate::app::{App, Over, Wish};
+use crate::signal::{Act, Reply, Request, Session};
+use crossterm::event::KeyCode;
+
+impl App {
+    /// Asks who the chosen session is.
+    pub fn aim(&mut self, act: Act) {
+        if !self.may_signal {
+            let message = "to cancel queries and end sessions, start with --allow-signal CONNINFO";
+            self.message = Some(message.into());
+            return;
+        }
+        let chosen = self.table.items.get(self.view.row);
+        let Some(target) = chosen.and_then(|item| item.session.clone()) else {
+            self.message = Some("choose a session first, with s or b".into());
+            return;
+        };
+        self.message = Some(format!("asking the server about session {}", target.pid));
+        let seen = match self.moment {
+            Some(at) if target.begin.is_none() => at,
+            _ => self.view.selection().until,
+        };
+        self.is_aiming = true;
+        self.wishes
+            .push(Wish::Signal(Request::Look(act, target, seen)));
+    }
+
+    /// What the server said. Whoever pressed a key meanwhile is not asked to
+    /// confirm: it could be taken for the answer.
+    pub fn server_said(&mut self, reply: Reply) {
+        match reply {
+            Reply::Found(act, session) if self.is_aiming => {
+                self.message = None;
+                self.over = Some(Over::Confirm(act, Box::new(session)));
+            }
+            Reply::Found(..) => return,
+            Reply::Said(text) => self.message = Some(text),
+        }
+        self.is_aiming = false;
+        self.dirty = true;
+    }
+
+    /// Only y confirms.
+    pub(crate) fn confirm(&mut self, act: Act, session: Session, code: KeyCode) {
+        if code == KeyCode::Char('y') {
+            self.message = Some("telling the server".into());
+            self.wishes.push(Wish::Signal(Request::Do(act, session)));
+        } else {
+            self.message = Some("nothing was done".into());
+        }
+    }
+}

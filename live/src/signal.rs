@@ -1,0 +1,210 @@
+//! Cancels queries and ends sessions, through a connection: what was confirmed
+//! and nothing else. A session is known by its process and its begin, so a
+//! process number that is used again is never hit; a query by its begin, too.
+
+use tacho_dsn::{Connection, Error, Limit, Options};
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// What connecting and a question may take.
+const LONGEST: Duration = Duration::from_secs(15);
+/// More of a text is not asked for.
+const TEXT: u32 = 1_000;
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// What is done to a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Its query is cancelled.
+    Cancel,
+    /// It is ended.
+    End,
+}
+
+/// A session as it was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub pid: i64,
+    /// When it began, µs, to the millisecond; not everywhere is it known.
+    pub begin: Option<i64>,
+}
+
+/// A session as the server has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Session {
+    pub pid: i64,
+    /// When it began, µs.
+    pub begin: i64,
+    /// When its query began, µs.
+    pub query_begin: Option<i64>,
+    pub user: String,
+    pub database: String,
+    pub application: String,
+    pub state: String,
+    pub query: String,
+}
+
+/// What the server is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Which session that was recorded until then, µs, this is.
+    Look(Act, Target, i64),
+    Do(Act, Session),
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// To be confirmed.
+    Found(Act, Session),
+    /// To be said.
+    Said(String),
+}
+
+/// Asks the server. It takes its time.
+pub fn answer(options: &Options, request: &Request) -> Reply {
+    match request {
+        Request::Look(act, target, seen) => look(options, *act, target, *seen)
+            .unwrap_or_else(|error| Reply::Said(format!("nothing was done: {}", words(&error)))),
+        Request::Do(act, session) => Reply::Said(done(options, *act, session)),
+    }
+}
+
+/// The rows of a statement, which finds only what is of PostgreSQL.
+fn ask(options: &Options, sql: &str) -> Result<tacho_dsn::Answer, Error> {
+    let mut connection = Connection::open(options, Limit::within(LONGEST, &NEVER))?;
+    let sql = format!("SET search_path = pg_catalog, pg_temp; {sql}");
+    let mut answers = connection.query(&sql, Limit::within(LONGEST, &NEVER))?;
+    Ok(answers.remove(0))
+}
+
+/// A time of the server in µs.
+fn us(column: &str) -> String {
+    format!("(extract(epoch FROM {column}) * 1000000)::bigint")
+}
+
+fn look(options: &Options, act: Act, target: &Target, seen: i64) -> Result<Reply, Error> {
+    let pid = target.pid;
+    let sql = format!(
+        "SELECT {}, {}, usename, datname, application_name, state, left(query, {TEXT}), \
+         current_user FROM pg_stat_activity WHERE pid = {pid}",
+        us("backend_start"),
+        us("query_start")
+    );
+    let rows = ask(options, &sql)?;
+    if rows.rows() == 0 {
+        return Ok(Reply::Said(format!("session {pid} has ended")));
+    }
+    let text = |column| {
+        let bytes = rows.bytes(0, column).unwrap_or_default();
+        String::from_utf8_lossy(bytes).into_owned()
+    };
+    let Some(begin) = rows.number(0, 0) else {
+        return Ok(Reply::Said(format!(
+            "nothing was done: role \"{}\" may not see session {pid}. Grant it \
+             pg_read_all_stats and pg_signal_backend.",
+            text(7)
+        )));
+    };
+    if !is_same(target, seen, begin) {
+        return Ok(Reply::Said(format!(
+            "session {pid} has ended, another one has its number now"
+        )));
+    }
+    let session = Session {
+        pid,
+        begin,
+        query_begin: rows.number(0, 1),
+        user: text(2),
+        database: text(3),
+        application: text(4),
+        state: text(5),
+        query: text(6),
+    };
+    if act == Act::Cancel && session.state != "active" {
+        let state = match session.state.as_str() {
+            "" => "it is no client's",
+            state => state,
+        };
+        return Ok(Reply::Said(format!(
+            "nothing was done: session {pid} runs no query ({state}); K ends a session"
+        )));
+    }
+    Ok(Reply::Found(act, session))
+}
+
+/// The session that began then is the one that was recorded.
+fn is_same(target: &Target, seen: i64, begin: i64) -> bool {
+    match target.begin {
+        Some(recorded) => recorded.div_euclid(1_000) == begin.div_euclid(1_000),
+        None => begin <= seen,
+    }
+}
+
+/// Signals a session if it is still the one that was confirmed.
+fn done(options: &Options, act: Act, session: &Session) -> String {
+    let pid = session.pid;
+    let is_it = format!(
+        "pid = {pid} AND {} = {}",
+        us("backend_start"),
+        session.begin
+    );
+    let sql = match act {
+        Act::Cancel => {
+            let begin = session
+                .query_begin
+                .map_or("NULL".into(), |at| at.to_string());
+            let begun = us("query_start");
+            format!(
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE {is_it} \
+                 AND state = 'active' AND {begun} = {begin}"
+            )
+        }
+        Act::End => {
+            format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {is_it}")
+        }
+    };
+    let rows = match ask(options, &sql) {
+        Ok(rows) => rows,
+        Err(error) if matches!(error.code.as_str(), "08006" | "57014") => {
+            return format!("it is not known whether it was done: {}", words(&error));
+        }
+        Err(error) => return format!("nothing was done: {}", words(&error)),
+    };
+    let signalled = (rows.rows() > 0).then(|| rows.text(0, 0) == Some("t"));
+    match (act, signalled) {
+        (Act::Cancel, None) => format!("nothing was done: that query of session {pid} has ended"),
+        (Act::End, None) => format!("nothing was done: session {pid} has ended"),
+        (_, Some(false)) => format!("nothing was done: the server could not signal process {pid}"),
+        (Act::Cancel, Some(true)) => format!("the query of session {pid} was cancelled"),
+        (Act::End, Some(true)) => format!("session {pid} was told to end"),
+    }
+}
+
+/// An error in one line.
+fn words(error: &Error) -> String {
+    let line = error.line();
+    match &error.hint {
+        Some(hint) => format!("{line}. {hint}"),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_number_that_is_used_again_is_another_session() {
+        let target = |begin| Target { pid: 7, begin };
+        let at = 1_767_225_600_123_000;
+        // Recorded to the millisecond.
+        assert!(is_same(&target(Some(at)), 0, at + 999));
+        assert!(!is_same(&target(Some(at)), i64::MAX, at + 1_000));
+        assert!(!is_same(&target(Some(at)), i64::MAX, at - 1));
+        // Not recorded: it was there when the process was seen.
+        assert!(is_same(&target(None), at, at));
+        assert!(!is_same(&target(None), at, at + 1));
+    }
+}
