@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# usage: bench/live.sh [SECONDS]
+# usage: bench/live.sh [SECONDS [OPTION...]]
 #
 # What tacho live costs while it follows 1,000 sessions at one tick a second, for
-# 10 minutes or so many seconds: CPU and memory, of the program alone, in tmux at
-# 200 x 60; with 50 and with 500 of them active, live in the list of queries.
-# The histories are made up (live/examples/feed.rs). Prints rows of
-# bench/results/live.md.
+# 10 minutes or so many seconds, with OPTIONs if any are given: CPU and memory, of
+# the program alone, in tmux at 200 x 60; with 50 and with 500 of them active, live
+# in the list of queries.
+# Then it is paused and draws the whole screen 400 times: CPU of a frame.
+# The histories are made up (live/examples/feed.rs); their logs are sealed every
+# ten minutes or 250,000 rows. Prints rows of bench/results/live.md.
 set -euo pipefail
 
-seconds=${1:-600}
+seconds=${1:-600} options=("${@:2}")
 cd "$(dirname "$0")/.."
 cargo build --release --locked --quiet --package tacho-live --examples --bins
 target=${CARGO_TARGET_DIR:-target}/release
@@ -28,28 +30,48 @@ cpu() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
 memory() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
 
 for active in 50 500; do
-	"$target/examples/feed" "$scratch/$active" $((active / 10)) $((seconds + 60)) &
+	"$target/examples/feed" "$scratch/$active" $((active / 10)) $((seconds + 120)) &
 	feeders+=($!)
 done
+until [ -e "$scratch/50/0000000005.open" ] && [ -e "$scratch/500/0000000005.open" ]; do sleep 1; done
 sleep 5
 for active in 50 500; do
 	terminal -u new-session -d -s "a$active" -x 200 -y 60 \
-		"exec env TERM=tmux-256color $(realpath "$target")/tacho-live --tape $scratch/$active"
+		"exec env TERM=tmux-256color $(realpath "$target")/tacho-live --tape $scratch/$active ${options[*]}"
 	terminal send-keys -t "a$active" q
 done
 sleep 10
-declare -A pid first rss
+declare -A pid first used rss
+remember() {
+	for active in 50 500; do
+		rss[$active]+=" $(($(memory "${pid[$active]}") / 1024))"
+	done
+}
 for active in 50 500; do
 	pid[$active]=$(terminal display-message -p -t "a$active" '#{pane_pid}')
 	first[$active]=$(cpu "${pid[$active]}")
-	rss[$active]=$(memory "${pid[$active]}")
 done
-sleep "$seconds"
-echo "| Active of 1,000 | CPU | Memory at first, at the end |"
-echo "|--:|--:|--:|"
+remember
+for _ in 1 2 3 4 5; do
+	sleep $((seconds / 5))
+	remember
+done
+hz=$(getconf CLK_TCK)
+echo "| Active of 1,000 | CPU | Memory at first, after each fifth of the time | CPU of a frame |"
+echo "|--:|--:|--:|--:|"
 for active in 50 500; do
-	used=$(($(cpu "${pid[$active]}") - first[$active]))
-	percent=$(awk -v used="$used" -v hz="$(getconf CLK_TCK)" -v s="$seconds" 'BEGIN { printf "%.2f", 100 * used / hz / s }')
-	printf '| %s | %s %% | %s, %s MiB |\n' "$active" "$percent" \
-		$((rss[$active] / 1024)) $(($(memory "${pid[$active]}") / 1024))
+	used[$active]=$(($(cpu "${pid[$active]}") - first[$active]))
+done
+for active in 50 500; do
+	terminal send-keys -t "a$active" Space
+	sleep 2
+	before=$(cpu "${pid[$active]}")
+	for _ in {1..400}; do
+		terminal send-keys -t "a$active" C-l
+		sleep 0.03
+	done
+	frames=$(($(cpu "${pid[$active]}") - before))
+	awk -v active="$active" -v used="${used[$active]}" -v hz="$hz" -v s="$seconds" \
+		-v rss="${rss[$active]}" -v frames="$frames" 'BEGIN { printf \
+		"| %s | %.2f %% |%s MiB | %.1f ms |\n", active, 100 * used / hz / s, rss, 1000 * frames / hz / 400 }'
 done

@@ -1,14 +1,23 @@
 //! Writes a history as a server of 1,000 sessions would, a tick a second, for
-//! `bench/live.sh`: `feed DIRECTORY ACTIVE_PERCENT SECONDS`. There are five
-//! minutes already when it begins.
+//! `bench/live.sh`: `feed DIRECTORY ACTIVE_PERCENT SECONDS`. There are forty
+//! minutes already when it begins, more than 200 columns show. Logs are sealed as the writer does, and
+//! sealed files kept for an hour.
 
+use std::fs::{File, remove_file};
 use std::io::{Error, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tacho_tape::testing::{Load, Sampler};
+use tacho_tape::directory::{Kind, file_name};
+use tacho_tape::log::LogHeader;
+use tacho_tape::seal::seal_log;
+use tacho_tape::storage::OsStorage;
+use tacho_tape::testing::{Load, Sampler, log_bytes};
+use tacho_tape::writer::{LOG_MS, LOG_ROWS};
 
 /// Seconds that are there at the begin.
-const BEFORE: i64 = 300;
+const BEFORE: i64 = 2_400;
+/// Sealed files that are kept.
+const KEPT: u64 = 7;
 
 fn main() -> Result<(), Error> {
     let mut words = std::env::args().skip(1);
@@ -16,6 +25,7 @@ fn main() -> Result<(), Error> {
     let directory = PathBuf::from(next()?);
     let active: u64 = next()?.parse().map_err(Error::other)?;
     let seconds: u32 = next()?.parse().map_err(Error::other)?;
+    std::fs::create_dir_all(&directory)?;
     let load = Load {
         sessions: 1_000,
         active,
@@ -27,15 +37,48 @@ fn main() -> Result<(), Error> {
     let mut sampler = Sampler::new(7, load);
     let now_s = jiff::Timestamp::now().as_second();
     sampler.slot_ms = (now_s - BEFORE) * 1_000;
-    let before = usize::try_from(BEFORE).unwrap_or(0);
-    sampler.write_tape(&directory, before, &[])?;
-    let log = directory.join("0000000001.open");
-    let mut log = std::fs::File::options().append(true).open(log)?;
+    // As many ticks as a log of so many rows a tick may have.
+    let rows_a_tick = active * 10;
+    let ticks = (LOG_ROWS / rows_a_tick).min(LOG_MS as u64 / 1_000);
+    let (mut number, mut left) = (0, 0);
+    let mut log = None;
+    let mut tick = |sampler: &mut Sampler| {
+        if left == 0 {
+            number += 1;
+            left = ticks;
+            log = Some(begin(&directory, number, sampler)?);
+        }
+        left -= 1;
+        log.as_mut()
+            .map_or(Ok(()), |log: &mut File| log.write_all(&sampler.frame().0))
+    };
+    (0..BEFORE).try_for_each(|_| tick(&mut sampler))?;
     let begun = Instant::now();
     for second in 0..seconds {
-        log.write_all(&sampler.frame().0)?;
+        tick(&mut sampler)?;
         let next = Duration::from_secs(u64::from(second) + 1);
         std::thread::sleep(next.saturating_sub(begun.elapsed()));
     }
     Ok(())
+}
+
+/// Begins a log and seals the one before.
+fn begin(directory: &Path, number: u64, sampler: &mut Sampler) -> Result<File, Error> {
+    let mut header = LogHeader {
+        incarnation: sampler.incarnation,
+        first_sequence: sampler.sequence,
+        ..LogHeader::default()
+    };
+    header.identity.node = 7;
+    sampler.forget();
+    let path = directory.join(file_name(number, Kind::Log));
+    std::fs::write(&path, log_bytes(&header, &[sampler.hello(&[])]))?;
+    if number > 1 {
+        let storage = OsStorage::new(directory);
+        seal_log(&storage, number - 1, u64::MAX).map_err(Error::other)?;
+    }
+    if number > KEPT {
+        remove_file(directory.join(file_name(number - KEPT, Kind::Sealed)))?;
+    }
+    File::options().append(true).open(path)
 }

@@ -23,6 +23,8 @@ mod worker;
 #[path = "../tests/common/mod.rs"]
 mod common;
 #[cfg(test)]
+mod flat_tests;
+#[cfg(test)]
 mod snapshots;
 #[cfg(test)]
 mod views_tests;

@@ -1,0 +1,142 @@
+//! A terminal that follows a history for hours takes no more memory than after
+//! some minutes.
+
+use crate::paint::Depth;
+use crate::views_tests::{Seen, paint};
+use crossterm::event::KeyCode::{self, Char, Down, Enter, Esc, Left};
+use std::path::Path;
+use std::process::Command;
+use tacho_source::memory::{Counting, used};
+use tacho_tape::directory::{Kind, file_name};
+use tacho_tape::log::LogHeader;
+use tacho_tape::seal::seal_log;
+use tacho_tape::storage::OsStorage;
+use tacho_tape::testing::{Load, Sampler, log_bytes};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Set where this test is alone in its process: memory is counted for all of it.
+const ALONE: &str = "TACHO_LIVE_ALONE";
+const NAME: &str = "flat_tests::memory_stays_flat_over_a_thousand_refreshes";
+/// Ticks of a log, and sealed files that are kept.
+const LOG: u64 = 20;
+const KEPT: u64 = 8;
+/// Ticks of a round.
+const ROUND: u64 = 8 * LOG;
+/// Most bytes by which two rounds may differ: one that lost 100 bytes a refresh
+/// would be beyond it after four.
+const SLACK: u64 = 64 << 10;
+
+/// A history that is written, sealed and forgotten as a recorder does.
+struct Writer<'a> {
+    directory: &'a Path,
+    sampler: Sampler,
+    number: u64,
+    bytes: Vec<u8>,
+    ticks: u64,
+}
+
+impl Writer<'_> {
+    fn begin(&mut self) {
+        let mut header = LogHeader {
+            incarnation: self.sampler.incarnation,
+            first_sequence: self.sampler.sequence,
+            ..LogHeader::default()
+        };
+        header.identity.node = 7;
+        self.sampler.forget();
+        self.bytes = log_bytes(&header, &[self.sampler.hello(&[])]);
+        self.number += 1;
+    }
+
+    fn tick(&mut self) {
+        if self.ticks.is_multiple_of(LOG) {
+            let storage = OsStorage::new(self.directory);
+            if self.number > 0 {
+                seal_log(&storage, self.number, u64::MAX).unwrap();
+            }
+            if self.number > KEPT {
+                let old = file_name(self.number - KEPT, Kind::Sealed);
+                std::fs::remove_file(self.directory.join(old)).unwrap();
+            }
+            self.begin();
+        }
+        self.ticks += 1;
+        self.bytes.extend(self.sampler.frame().0);
+        let log = self.directory.join(file_name(self.number, Kind::Log));
+        std::fs::write(log, &self.bytes).unwrap();
+    }
+}
+
+/// Every list, with and without a cursor, and back.
+const WAYS: [&[KeyCode]; 8] = [
+    &[],
+    &[Enter, Down, Enter],
+    &[Esc, Esc, Char('q')],
+    &[Char('s'), Enter, Esc],
+    &[Char('b')],
+    &[Left, Left, Char('e'), Char('c')],
+    &[Char('c'), Char('c'), Char('c'), Char('w'), Esc],
+    &[Char('x'), Esc, Esc, Esc, Esc],
+];
+
+fn follow() {
+    let path = std::env::temp_dir().join(format!("tacho-live-flat-{}", std::process::id()));
+    let scratch = crate::common::Scratch(path.clone());
+    std::fs::create_dir_all(&path).unwrap();
+    let load = Load {
+        sessions: 12,
+        // The picture is full of history after half a round.
+        interval_ms: 5_000,
+        queries: 50,
+        ..Load::default()
+    };
+    let mut writer = Writer {
+        directory: &path,
+        sampler: Sampler::new(7, load),
+        number: 0,
+        bytes: Vec::new(),
+        ticks: 0,
+    };
+    writer.tick();
+    let mut seen = Seen::new(&path, (80, 24), paint(Depth::True, false), None);
+    let mut ends = Vec::new();
+    let mut round = || {
+        for tick in 0..ROUND {
+            writer.tick();
+            seen.now = 1_000 * writer.sampler.slot_ms;
+            seen.look();
+            if tick.is_multiple_of(ROUND / 8) {
+                let way = WAYS[usize::try_from(8 * tick / ROUND).unwrap()];
+                seen.press(way);
+            }
+            seen.buffer();
+            ends.push(seen.app.view.end);
+        }
+        used() - u64::try_from(writer.bytes.capacity()).unwrap()
+    };
+    // The files that are kept and the cache of columns fill up.
+    round();
+    let first = round();
+    let others: Vec<u64> = (0..5).map(|_| round()).collect();
+    for used in &others {
+        assert!(used.abs_diff(first) <= SLACK, "{first}, then {others:?}");
+    }
+    // Every refresh has seen a tick.
+    assert!(ends.windows(2).all(|two| two[0] < two[1]));
+    drop(scratch);
+}
+
+#[test]
+fn memory_stays_flat_over_a_thousand_refreshes() {
+    if std::env::var_os(ALONE).is_some() {
+        return follow();
+    }
+    let mut alone = Command::new(std::env::current_exe().unwrap());
+    alone.args(["--exact", NAME, "--nocapture"]).env(ALONE, "1");
+    let output = alone.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+}
