@@ -428,8 +428,13 @@ fn foot(app: &App, buf: &mut Buffer, y: u16) {
     if let Some(prompt) = prompt {
         return put_end(buf, y, &prompt, paint.strong());
     }
-    if let Some(message) = app.message.as_ref().or(app.notice.as_ref()) {
+    if let Some(message) = &app.message {
         return over_foot(app, buf, y, message);
+    }
+    // It stays, so it takes no more than a line.
+    if let Some(notice) = &app.notice {
+        let cut = paint.sign(Sign::Cut);
+        return put_cut(buf, 0, y, width, notice, paint.strong(), cut);
     }
     let mut x = 0;
     for (key, does) in HINTS {
