@@ -3,7 +3,7 @@
 use crate::question::Arguments;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tacho_tape::query::{Function, QueryResult, Sink};
+use tacho_tape::query::{Function, QueryError, QueryResult, Sink};
 
 /// Servers whose history can be asked for, by any number of threads at once.
 pub trait Source: Send + Sync {
@@ -22,6 +22,17 @@ pub trait Source: Send + Sync {
     /// sense (class `22`), there is no history (`58P01`) or it could not be
     /// read, the sink failed, or the question was cancelled (`57014`).
     fn ask(&self, ask: &Ask, cancel: &AtomicBool, sink: &mut dyn Sink) -> QueryResult<()>;
+
+    /// Writes a marker of this moment into the history of a server, the only one
+    /// where none is named. The history has it with the next tick.
+    ///
+    /// # Errors
+    /// There is no such server (`42704`), this source only reads (`0A000`), or
+    /// what [`tacho_tape::marks::leave`] says.
+    fn mark(&self, _server: Option<&str>, _text: &str) -> QueryResult<()> {
+        let error = QueryError::new("0A000", "markers cannot be written here");
+        Err(error.hint("Run tacho mark where the history files are."))
+    }
 
     /// The words that name a server on a command line of `tacho`; none where
     /// there is no such server, or it cannot be named.

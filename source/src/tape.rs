@@ -15,6 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tacho_tape::directory::{self, NODE};
 use tacho_tape::locate::{DEFAULT, Surroundings};
+use tacho_tape::marks;
 use tacho_tape::query::{self, Function, QueryError, QueryResult, Sink};
 use tacho_tape::{Shared, Snapshot, Store, Tape};
 
@@ -270,6 +271,10 @@ impl Source for Tapes {
             return Err(no_history(&directory));
         }
         query::run(function.name, &spec, &snapshot, cancel, sink)
+    }
+
+    fn mark(&self, server: Option<&str>, text: &str) -> QueryResult<()> {
+        marks::leave(&self.directory(server)?, text)
     }
 
     fn place(&self, server: &str) -> Vec<String> {

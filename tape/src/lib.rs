@@ -29,6 +29,7 @@ mod live;
 pub mod locate;
 pub mod log;
 mod markers;
+pub mod marks;
 #[cfg(any(test, feature = "testing"))]
 pub mod memory;
 pub mod merge;

@@ -1,6 +1,7 @@
 //! Markers the writer itself puts into the history, in define frames.
 
 use crate::frame::{DEFINE, FrameBuilder, Header, Values};
+use crate::marks::MARK;
 use crate::query::REMOVED;
 use crate::schema::{ColumnType, Schema};
 use crate::section::to_stored;
@@ -61,6 +62,17 @@ impl Marker {
             since_ms,
             until_ms,
             detail,
+        }
+    }
+
+    /// What somebody wrote.
+    pub(crate) fn mark(time_ms: i64, text: String) -> Self {
+        Marker {
+            kind: MARK,
+            time_ms,
+            since_ms: 0,
+            until_ms: 0,
+            detail: text,
         }
     }
 

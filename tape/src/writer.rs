@@ -14,6 +14,7 @@ use crate::hello;
 use crate::incoming::{Connection, Incoming};
 use crate::log::{FRAMES_AT, LogHeader};
 use crate::markers::{Marker, define_markers};
+use crate::marks::Marks;
 use crate::merge::{self, MergeJob, Merged};
 use crate::node::claim_node;
 use crate::pause::{Cause, Pause};
@@ -111,6 +112,7 @@ pub struct Writer {
     space_checked: Option<(i64, u64)>,
     guard: Guard,
     removed: Removed,
+    marks: Marks,
     messages: Vec<Message>,
     /// Numbers of logs that are not sealed yet.
     unsealed: Vec<u64>,
@@ -164,6 +166,7 @@ impl Writer {
             space_checked: None,
             guard: Guard::default(),
             removed: Removed::default(),
+            marks: Marks::found(&*storage),
             storage,
         })
     }
@@ -226,14 +229,17 @@ impl Writer {
     fn data(&mut self, frame: &Frame<'_>, sections: &[Section<'_>], now: Now) -> Code {
         let known = self.connection.as_ref();
         let Some(connection) = known.filter(|c| c.incarnation == frame.header.incarnation) else {
-            let message = "frame without a connection was left out".to_string();
-            self.messages.push(Message::Error(message));
+            let message = "frame without a connection was left out";
+            self.messages.push(Message::Error(message.into()));
             return Code::Written;
         };
         if frame.header.sequence <= self.end.sequence {
             return Code::Written;
         }
-        let mut incoming = Incoming::read(&connection.schema, sections, frame.header.base_ms);
+        let schema = &connection.schema;
+        self.messages
+            .extend(self.marks.look(&*self.storage, schema, now));
+        let mut incoming = Incoming::read(schema, sections, frame.header.base_ms);
         if frame.header.sequence == self.end.sequence + 1 {
             incoming.compare_clocks(connection.last_taken_ms);
         }
@@ -318,10 +324,8 @@ impl Writer {
         debug_assert_eq!(bytes.len(), FRAMES_AT);
         bytes.extend_from_slice(&connection.hello);
         let schema = &connection.schema;
-        bytes.extend(
-            self.carry
-                .next_log(schema, connection.incarnation, first_sequence),
-        );
+        let incarnation = connection.incarnation;
+        bytes.extend(self.carry.next_log(schema, incarnation, first_sequence));
         self.log = Some(OpenLog {
             number,
             file,
@@ -361,6 +365,7 @@ impl Writer {
         }
         markers.extend(self.pause.markers(now.wall_ms));
         markers.extend(self.removed.markers(now.wall_ms));
+        markers.extend(self.marks.markers());
         markers
     }
 
@@ -401,6 +406,7 @@ impl Writer {
         self.jobs.append(&mut self.closed);
         self.pause.end(&*self.storage);
         self.removed = Removed::default();
+        self.marks.written();
         if let Some(connection) = &mut self.connection {
             self.carry
                 .frame(&connection.schema, sections, &frame.header);
@@ -548,9 +554,12 @@ impl Writer {
             let named = self.storage.sync_directory();
             synced = named.map_err(|e| Error::io("synchronize directory", directory, e));
         }
-        synced
-            .map_err(|error| self.messages.push(Message::Error(error.to_string())))
-            .is_ok()
+        let told = |error: Error| self.messages.push(Message::Error(error.to_string()));
+        let is_synced = synced.map_err(told).is_ok();
+        if is_synced {
+            self.marks.synced(&*self.storage);
+        }
+        is_synced
     }
 
     /// ms until [`Writer::flush`] has something to do.
@@ -614,9 +623,8 @@ impl Writer {
             Err(error) => {
                 self.messages.push(Message::Error(error.to_string()));
                 let files = directory::list(&*self.storage).unwrap_or_default();
-                let kept = files
-                    .iter()
-                    .find(|f| f.numbers.first == job.number && f.kind == Kind::Log);
+                let mut logs = files.iter().filter(|f| f.kind == Kind::Log);
+                let kept = logs.find(|f| f.numbers.first == job.number);
                 if kept.is_none() {
                     self.retries.forget(job.number);
                 }
@@ -665,10 +673,8 @@ impl Writer {
     }
 
     fn parents(&self, job: &MergeJob) -> impl Iterator<Item = &Stored> {
-        let files = job.files.clone();
-        self.stored
-            .iter()
-            .filter(move |s| files.contains(&s.numbers))
+        let is_one = |s: &&Stored| job.files.contains(&s.numbers);
+        self.stored.iter().filter(is_one)
     }
 
     /// Files were merged, or could not be: then they stay and are not tried

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 mod following;
+mod marks;
 mod removal;
 mod sealing;
 

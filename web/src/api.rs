@@ -10,7 +10,9 @@ use crate::problem::{Problem, put_error};
 use crate::scrape::Scraper;
 use crate::stream;
 use axum::Router;
-use axum::extract::{Path, RawQuery, State};
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
@@ -27,6 +29,11 @@ use tower_http::compression::CompressionLayer;
 
 /// Threads that may work for one question.
 const THREADS: usize = 2;
+
+/// Longest body of a request.
+const BODY_BYTES: usize = 16 << 10;
+/// What bodies are.
+const FORM: &str = "application/x-www-form-urlencoded";
 
 /// What the routes share.
 pub struct Api {
@@ -86,10 +93,11 @@ impl Api {
             .route("/api/v1/servers", get(servers))
             .route("/api/v1/functions", get(functions))
             .route("/api/v1/live", get(stream::live))
-            .route("/api/v1/{function}", get(answer))
+            .route("/api/v1/{function}", get(answer).post(mark))
             .route("/metrics", get(metrics))
             .fallback(nothing)
             .method_not_allowed_fallback(not_so)
+            .layer(DefaultBodyLimit::max(BODY_BYTES))
             .layer(CompressionLayer::new())
             .layer(middleware::from_fn_with_state(
                 Arc::clone(&self),
@@ -228,6 +236,46 @@ async fn answer(
         true => (StatusCode::NOT_MODIFIED, cached).into_response(),
         false => (cached, json(body)).into_response(),
     })
+}
+
+/// `POST /api/v1/markers` writes a marker; nothing else is written.
+async fn mark(
+    State(api): State<Arc<Api>>,
+    Path(function): Path<String>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<StatusCode, Problem> {
+    if function != "markers" {
+        return Err(not_so().await);
+    }
+    let refused = |status, message| Problem::new(status, QueryError::invalid(message));
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if kind.split(';').next().map(str::trim) != Some(FORM) {
+        let message = format!("the body of a marker is {FORM}");
+        return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
+    let body = body.map_err(|e| refused(e.status(), e.body_text()))?;
+    let (server, text) = marked(&body).map_err(Problem::of)?;
+    let source = Arc::clone(api.desk.source());
+    let left = tokio::task::spawn_blocking(move || source.mark(server.as_deref(), &text)).await;
+    let failed = |_| Err(QueryError::new("XX000", "writing ended"));
+    left.unwrap_or_else(failed).map_err(Problem::of)?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// The server and the text of a marker.
+fn marked(body: &[u8]) -> QueryResult<(Option<String>, String)> {
+    let body = std::str::from_utf8(body);
+    let body = body.map_err(|_| QueryError::invalid("the body is not valid UTF-8"))?;
+    let (server, mut given) = given(body)?;
+    let text = given.remove("text");
+    if let Some(name) = given.keys().next() {
+        let message = format!("a marker has no argument \"{name}\"");
+        return Err(QueryError::invalid(message).hint("Available are server, text."));
+    }
+    let text = text.ok_or_else(|| QueryError::invalid("the text of a marker is not given"))?;
+    Ok((server, text))
 }
 
 /// The server and the arguments of a function, each given once.

@@ -16,7 +16,7 @@ use crate::secret::Secret;
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::uri::Authority;
-use axum::http::{StatusCode, Uri};
+use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl Door {
             );
             return Some(Problem::new(StatusCode::MISDIRECTED_REQUEST, error).into_response());
         }
-        if is_of_another_site(headers) {
+        if is_of_another_site(request.method(), headers) {
             let error = QueryError::new(NOT_KNOWN, "another site may not ask for this");
             return Some(Problem::new(StatusCode::FORBIDDEN, error).into_response());
         }
@@ -161,13 +161,28 @@ impl Door {
     }
 }
 
-/// Fetched by a page of another site or port, not by somebody who follows a
-/// link. Programs that are no browsers send no such header.
-fn is_of_another_site(headers: &HeaderMap) -> bool {
+/// Asked by a page of another site or port, not by somebody who follows a link;
+/// a form that is sent is no link. Programs that are no browsers send no such
+/// headers.
+fn is_of_another_site(method: &Method, headers: &HeaderMap) -> bool {
     let value = |name| headers.get(name).map(HeaderValue::as_bytes);
     let site = value("sec-fetch-site");
     let own = site.is_none_or(|site| site == b"same-origin" || site == b"none");
-    !own && value("sec-fetch-mode") != Some(b"navigate")
+    if method.is_safe() {
+        return !own && value("sec-fetch-mode") != Some(b"navigate");
+    }
+    let origins = headers
+        .get_all(header::ORIGIN)
+        .iter()
+        .map(HeaderValue::as_bytes);
+    let host = value("host").unwrap_or_default();
+    let is_other = |origin: &[u8]| {
+        let of = origin
+            .strip_prefix(b"http://")
+            .or(origin.strip_prefix(b"https://"));
+        of.is_none_or(|of| !of.eq_ignore_ascii_case(host))
+    };
+    !own || origins.into_iter().any(is_other)
 }
 
 fn token_of(uri: &Uri) -> Option<String> {

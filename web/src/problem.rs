@@ -64,7 +64,9 @@ pub fn put_error(object: &mut Object, error: &QueryError) {
 fn status(sqlstate: &str) -> StatusCode {
     match sqlstate {
         INSUFFICIENT_PRIVILEGE => StatusCode::FORBIDDEN,
+        "25006" => StatusCode::FORBIDDEN,
         "42704" | "58P01" => StatusCode::NOT_FOUND,
+        "55000" => StatusCode::CONFLICT,
         CANCELED => StatusCode::SERVICE_UNAVAILABLE,
         state if state.starts_with("53") => StatusCode::SERVICE_UNAVAILABLE,
         state if state.starts_with("22") => StatusCode::BAD_REQUEST,

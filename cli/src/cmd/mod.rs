@@ -8,6 +8,7 @@ mod export;
 mod generate;
 mod import;
 mod inspect;
+mod mark;
 mod markers;
 mod periods;
 pub mod query;
@@ -57,6 +58,8 @@ pub enum Command {
     Summary(summary::Args),
     /// What the database was doing: one page, Markdown or JSON
     Report(report::Args),
+    /// Write a marker of this moment, such as "deploy 1.4"
+    Mark(mark::Args),
     /// Events that explain the history
     Markers(markers::Args),
     /// Measurements of the server: load, pressure, databases, log, replicas
@@ -93,6 +96,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Chart(args) => chart::run(&args),
         Command::Summary(args) => summary::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Mark(args) => mark::run(&args),
         Command::Markers(args) => markers::run(&args),
         Command::ServerHistory(args) => server_history::run(&args),
         Command::Export(args) => export::run(&args),

@@ -130,6 +130,14 @@ sub get
 		{ headers => { Authorization => "Bearer $token", %headers } });
 }
 
+sub post
+{
+	my ($self, $path, $form) = @_;
+
+	return HTTP::Tiny->new(timeout => 60)->post_form("http://127.0.0.1:$self->{port}$path",
+		$form, { headers => { Authorization => "Bearer $token" } });
+}
+
 sub stop
 {
 	my ($self) = @_;

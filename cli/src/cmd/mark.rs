@@ -1,0 +1,27 @@
+//! `tacho mark`: a marker of this moment, for whoever reads the history later.
+
+use crate::reader::args::TAPE_HELP;
+use crate::reader::report;
+use clap::ValueHint;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tacho_tape::{locate, marks};
+
+/// Arguments of `tacho mark`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// What happened, such as "deploy 1.4"
+    text: String,
+
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, help = TAPE_HELP)]
+    tape: Option<PathBuf>,
+}
+
+/// Leaves it for the writer of the history.
+pub fn run(args: &Args) -> ExitCode {
+    let tape = locate::tape(args.tape.as_deref());
+    match tape.and_then(|tape| marks::leave(&tape, &args.text)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report(&error),
+    }
+}

@@ -1,0 +1,296 @@
+//! Markers that people write. Whoever wants one leaves a file in the directory,
+//! complete or not at all ([`leave`]); the writer puts it in front of the next
+//! frame and removes the file once the log is on disk. A writer that finds files
+//! at its start looks first which of them the history has told already.
+
+use crate::directory::{LOCK, NODE};
+use crate::markers::Marker;
+use crate::query::{INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Removal, decode, removals};
+use crate::recording::{now, random};
+use crate::schema::Schema;
+use crate::storage::{OsStorage, Stamp, Storage, open_regular, read_all};
+use crate::store::Store;
+use crate::writer::{Message, Now};
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::path::Path;
+
+/// Kind of these markers.
+pub const MARK: &str = "mark";
+/// Longest text of one, in bytes.
+pub const TEXT_BYTES: usize = 1_000;
+
+/// Begin of the name of a file; 16 hexadecimal digits follow.
+const PREFIX: &str = "marker-";
+/// End of the name of one that is not complete.
+const INCOMPLETE: &str = ".tmp";
+/// First word of a file, and its version; the time in ms since 1970 and a line
+/// feed follow, then the text.
+const HEAD: &str = "tacho-marker-1 ";
+/// Longest file.
+const FILE_BYTES: u64 = 1_100;
+/// Most markers in front of one frame.
+const AT_ONCE: usize = 100;
+/// Most files that wait.
+const WAITING: usize = 1_000;
+/// The directory is looked at so often.
+const LOOK_MS: i64 = 1_000;
+/// A time that is further away than this from the writer's is not believed.
+const DAY_MS: i64 = 86_400_000;
+
+/// Leaves a marker of this moment for whoever records into a directory. It is
+/// on disk when this returns; the history has it with the next tick.
+///
+/// # Errors
+/// The text is empty, too long, or has control characters (`22023`); nobody
+/// records into the directory (`55000`), too many markers wait (`53400`), or it
+/// may not be written (`42501`).
+pub fn leave(directory: &Path, text: &str) -> QueryResult<()> {
+    let text = checked(text)?;
+    check_recorded(directory)?;
+    let storage = OsStorage::new(directory);
+    let failed = |e| write_error(directory, &e);
+    let waiting = storage.names().map_err(failed)?;
+    if waiting.iter().filter(|n| is_mark(&n.name)).count() >= WAITING {
+        let message = format!(
+            "{WAITING} markers wait in directory \"{}\"",
+            directory.display()
+        );
+        return Err(QueryError::new("53400", message)
+            .hint("The recorder has not taken them: see its log, and tacho status."));
+    }
+    let name = format!("{PREFIX}{:016x}", random());
+    let incomplete = format!("{name}{INCOMPLETE}");
+    let left = write(directory, &incomplete, text)
+        .and_then(|()| storage.rename(&incomplete, &name))
+        .and_then(|()| storage.sync_directory());
+    left.map_err(|e| {
+        let _ = storage.remove(&incomplete);
+        failed(e)
+    })
+}
+
+fn checked(text: &str) -> QueryResult<&str> {
+    let text = text.trim();
+    let invalid = |what: &str| Err(QueryError::invalid(format!("the text of a marker {what}")));
+    match text {
+        "" => invalid("is empty"),
+        _ if text.len() > TEXT_BYTES => invalid(&format!("has more than {TEXT_BYTES} bytes")),
+        _ if text.chars().any(char::is_control) => invalid("has control characters"),
+        _ => Ok(text),
+    }
+}
+
+/// Somebody holds the lock of the directory.
+fn check_recorded(directory: &Path) -> QueryResult<()> {
+    let shown = directory.display();
+    let not_recorded = || {
+        let message = format!("nothing is being recorded into directory \"{shown}\"");
+        Err(QueryError::new("55000", message)
+            .hint("Markers are written by whoever records: start the server, or tacho record."))
+    };
+    if !directory.join(NODE).exists() && !directory.join(LOCK).exists() {
+        return match std::fs::read_dir(directory) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(write_error(directory, &e)),
+            _ => not_recorded(),
+        };
+    }
+    let lock = open_regular(OpenOptions::new().read(true), &directory.join(LOCK));
+    match lock.as_ref().map(File::try_lock_shared) {
+        Ok(Err(TryLockError::WouldBlock)) => Ok(()),
+        Ok(Ok(())) => not_recorded(),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => not_recorded(),
+        Ok(Err(TryLockError::Error(e))) => Err(write_error(directory, &e)),
+        Err(e) => Err(write_error(directory, e)),
+    }
+}
+
+fn write_error(directory: &Path, error: &io::Error) -> QueryError {
+    let directory = directory.display();
+    let message = format!("could not write a marker to directory \"{directory}\": {error}");
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => QueryError::new(INSUFFICIENT_PRIVILEGE, message)
+            .hint("Run this as the user who records, such as postgres."),
+        io::ErrorKind::ReadOnlyFilesystem => QueryError::new("25006", message),
+        io::ErrorKind::StorageFull => QueryError::new("53100", message),
+        _ => QueryError::new("58030", message),
+    }
+}
+
+/// A file of the directory's owner that only they read, on disk.
+fn write(directory: &Path, name: &str, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let mut file = options.open(directory.join(name))?;
+    let owner = std::fs::metadata(directory)?;
+    if file.metadata()?.uid() != owner.uid() {
+        fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+    }
+    file.write_all(format!("{HEAD}{}\n{text}", now().wall_ms).as_bytes())?;
+    file.sync_all()
+}
+
+/// The name is one of a complete file.
+fn is_mark(name: &str) -> bool {
+    let digits = name.strip_prefix(PREFIX).unwrap_or_default();
+    let plain = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    digits.len() == 16 && digits.bytes().all(plain)
+}
+
+/// A file that was found.
+struct Mark {
+    name: String,
+    time_ms: i64,
+    text: String,
+}
+
+impl Mark {
+    /// # Errors
+    /// It cannot be read, or was written by nobody of ours.
+    fn read(storage: &dyn Storage, name: &str) -> io::Result<Mark> {
+        let file = storage.open(name)?;
+        let invalid = || io::Error::new(io::ErrorKind::InvalidData, "it is no marker");
+        if file.bytes()? > FILE_BYTES {
+            return Err(invalid());
+        }
+        let bytes = read_all(&*file)?;
+        let whole = String::from_utf8(bytes).map_err(|_| invalid())?;
+        let (time, text) = whole
+            .strip_prefix(HEAD)
+            .and_then(|rest| rest.split_once('\n'))
+            .ok_or_else(invalid)?;
+        let time_ms = time.parse().map_err(|_| invalid())?;
+        let text = checked(text).map_err(|_| invalid())?;
+        Ok(Mark {
+            name: name.to_string(),
+            time_ms,
+            text: text.to_string(),
+        })
+    }
+}
+
+/// The files that the writer knows.
+#[derive(Default)]
+pub(crate) struct Marks {
+    /// Those that the next frame tells.
+    waiting: Vec<Mark>,
+    /// Those that the log has, before it is on disk.
+    written: Vec<String>,
+    /// Those that were looked at.
+    known: BTreeSet<String>,
+    looked: Option<(i64, Option<Stamp>)>,
+}
+
+impl Marks {
+    /// What was left before the writer began, without what the history has told.
+    pub(crate) fn found(storage: &dyn Storage) -> Marks {
+        let names = storage.names().unwrap_or_default();
+        let left = names.iter().map(|found| found.name.as_str());
+        let (complete, others): (Vec<&str>, Vec<&str>) = left.partition(|name| is_mark(name));
+        let broken_off = |name: &&str| name.strip_suffix(INCOMPLETE).is_some_and(is_mark);
+        for name in others.into_iter().filter(broken_off) {
+            let _ = storage.remove(name);
+        }
+        let mut marks = Marks::default();
+        if !complete.is_empty() {
+            let told = told(storage).unwrap_or_default();
+            for mark in complete.iter().filter_map(|n| Mark::read(storage, n).ok()) {
+                if told.contains(&(mark.time_ms, mark.text)) {
+                    marks.known.insert(mark.name.clone());
+                    marks.written.push(mark.name);
+                }
+            }
+        }
+        marks
+    }
+
+    /// Looks what is new; what is no marker goes, and is told.
+    /// A library that does not know this kind of markers lets them wait.
+    pub(crate) fn look(
+        &mut self,
+        storage: &dyn Storage,
+        schema: &Schema,
+        now: Now,
+    ) -> Vec<Message> {
+        let before = self.looked;
+        let is_known = schema.value("marker", MARK).is_some();
+        if !is_known || before.is_some_and(|(at, _)| now.mono_ms - at < LOOK_MS) {
+            return Vec::new();
+        }
+        let stamp = storage.stamp();
+        self.looked = Some((now.mono_ms, stamp));
+        if stamp.is_some() && before.is_some_and(|(_, before)| before == stamp) {
+            return Vec::new();
+        }
+        let names = storage.names().unwrap_or_default();
+        let is_new = |name: &String| is_mark(name) && !self.known.contains(name);
+        let news: Vec<String> = names.into_iter().map(|n| n.name).filter(is_new).collect();
+        let free = AT_ONCE.saturating_sub(self.waiting.len());
+        if news.len() > free {
+            // The others are looked for again.
+            self.looked = Some((now.mono_ms, None));
+        }
+        let mut messages = Vec::new();
+        for name in news.into_iter().take(free) {
+            match Mark::read(storage, &name) {
+                Ok(mark) => self.waiting.push(mark.believed(now)),
+                Err(error) => {
+                    let path = storage.directory().join(&name);
+                    let message = format!("left out marker \"{}\": {error}", path.display());
+                    messages.push(Message::Warning(message));
+                    let _ = storage.remove(&name);
+                }
+            }
+            self.known.insert(name);
+        }
+        messages
+    }
+
+    /// The markers of the next frame.
+    pub(crate) fn markers(&self) -> impl Iterator<Item = Marker> {
+        let marker = |mark: &Mark| Marker::mark(mark.time_ms, mark.text.clone());
+        self.waiting.iter().map(marker)
+    }
+
+    /// The frame is in the log.
+    pub(crate) fn written(&mut self) {
+        self.written
+            .extend(self.waiting.drain(..).map(|mark| mark.name));
+    }
+
+    /// The log is on disk.
+    pub(crate) fn synced(&mut self, storage: &dyn Storage) {
+        for name in self.written.drain(..) {
+            if storage.remove(&name).is_ok() {
+                self.known.remove(&name);
+            }
+        }
+    }
+}
+
+impl Mark {
+    /// With the writer's time, if its own is of another day.
+    fn believed(mut self, now: Now) -> Mark {
+        let is_near = self.time_ms.abs_diff(now.wall_ms) < DAY_MS as u64;
+        self.time_ms = if is_near { self.time_ms } else { now.wall_ms };
+        self
+    }
+}
+
+/// Times and texts of the markers of people that the history has.
+fn told(storage: &dyn Storage) -> crate::Result<BTreeSet<(i64, String)>> {
+    let store = Store::open_storage(storage)?;
+    let mut told = BTreeSet::new();
+    for node in store.nodes() {
+        for part in store.parts(node.id).filter(|p| p.rows("marker") > 0) {
+            let kind = part.schema().value("marker", MARK).unwrap_or(0);
+            // Of what is damaged nothing is known.
+            let markers = removals(part, kind, decode).unwrap_or_default();
+            let text = |marker: Removal| Some((marker.time_ms, marker.detail?));
+            told.extend(markers.into_iter().filter_map(text));
+        }
+    }
+    Ok(told)
+}

@@ -1,0 +1,157 @@
+//! Markers that people leave as files are told once.
+
+use super::*;
+use crate::marks::MARK;
+
+const NAME: &str = "marker-00000000000000aa";
+
+fn put(storage: &MemoryStorage, name: &str, bytes: &[u8]) {
+    let mut file = storage.create(name).unwrap();
+    file.append(bytes).unwrap();
+    file.sync().unwrap();
+    storage.sync_directory().unwrap();
+}
+
+fn left(storage: &MemoryStorage) -> Vec<String> {
+    let names = storage.names().unwrap().into_iter().map(|n| n.name);
+    names.filter(|name| name.starts_with("marker-")).collect()
+}
+
+/// Times and texts of the markers of this kind.
+fn told(storage: &MemoryStorage) -> Vec<(i64, String)> {
+    let store = Store::open_storage(storage).unwrap();
+    let mut told = Vec::new();
+    for part in store.parts(NODE) {
+        let kind = part.schema().value("marker", MARK).unwrap();
+        let marks = crate::query::removals(part, kind, crate::query::decode).unwrap();
+        for mark in marks {
+            assert_eq!((mark.since_ms, mark.until_ms), (0, 0));
+            told.push((mark.time_ms, mark.detail.unwrap()));
+        }
+    }
+    told
+}
+
+#[test]
+fn a_marker_is_told_once_and_its_file_goes_when_the_log_is_on_disk() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(5));
+    drive.send(3);
+    let text = format!("tacho-marker-1 {}\ndeploy 1.4 \u{202e}<b>", SLOT + 2_500);
+    put(&storage, NAME, text.as_bytes());
+    let sent = drive.make();
+    assert_eq!(drive.push(&sent.bytes), Code::Written);
+    assert_eq!(left(&storage), [NAME]);
+    drive.mono_ms += 10_000;
+    drive.writer.flush(drive.now(), true);
+    assert_eq!(left(&storage), [""; 0]);
+    drive.send(700);
+    let expected = [(SLOT + 2_500, "deploy 1.4 \u{202e}<b>".to_string())];
+    assert_eq!(told(&storage), expected);
+    drive.check();
+    drive.restart(&storage.after(Crash::Process), 704);
+    drive.send(3);
+    assert_eq!(told(&drive.storage), expected);
+    assert_eq!(drive.writer.messages(), []);
+}
+
+#[test]
+fn a_marker_is_told_once_wherever_the_writer_or_the_machine_stops() {
+    let begin = MemoryStorage::new();
+    drop(Drive::new(&begin, sampler(7)));
+    put(
+        &begin,
+        NAME,
+        format!("tacho-marker-1 {SLOT}\nonce").as_bytes(),
+    );
+    let run = |storage: &MemoryStorage| {
+        let mut drive = Drive::new(storage, sampler(7));
+        for _ in 0..8 {
+            let sent = drive.make();
+            drive.push(&sent.bytes);
+            drive.turn();
+        }
+        drive
+    };
+    let whole = begin.after(Crash::Process);
+    run(&whole);
+    assert_eq!(told(&whole).len(), 1);
+    assert_eq!(left(&whole), [""; 0]);
+    let operations = whole.operations();
+    assert!(operations > 8);
+    for operation in begin.operations()..=operations {
+        let crashed = begin.after(Crash::Process);
+        crashed.stop_at(operation);
+        let drive = run(&crashed);
+        for crash in [Crash::Process, Crash::Machine, Crash::MachineHalf] {
+            let after = crashed.after(crash);
+            let mut next = Drive::new(&after, next_life(&drive, 8, 60_000));
+            next.send(12);
+            assert_eq!(
+                told(&after),
+                [(SLOT, "once".to_string())],
+                "{operation} {crash:?}"
+            );
+            assert_eq!(left(&after), [""; 0], "{operation} {crash:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_marker_goes_and_is_reported() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(5));
+    drive.send(1);
+    let long = format!("tacho-marker-1 {SLOT}\n{}", "x".repeat(1_001));
+    let hostile: [&[u8]; 7] = [
+        b"",
+        b"deploy",
+        b"tacho-marker-1 now\nx",
+        b"tacho-marker-1 5\n \t",
+        b"tacho-marker-1 5\na\x1b[2Jb",
+        b"tacho-marker-1 5\n\xff\xfe",
+        long.as_bytes(),
+    ];
+    for (number, bytes) in hostile.iter().enumerate() {
+        put(&storage, &format!("marker-{number:016x}"), bytes);
+    }
+    for foreign in [
+        "marker-",
+        "marker-00000000000000AA",
+        "marker-../../../../etc",
+        "marker-0",
+    ] {
+        put(&storage, foreign, b"tacho-marker-1 5\nforeign");
+    }
+    put(
+        &storage,
+        "marker-00000000000000bb",
+        b"tacho-marker-1 5\nof 1970",
+    );
+    drive.mono_ms += 2_000;
+    drive.send(12);
+    assert_eq!(drive.writer.messages().len(), hostile.len());
+    assert_eq!(left(&storage).len(), 4);
+    let told = told(&storage);
+    assert_eq!(told.len(), 1);
+    assert!(told[0].0 > SLOT && told[0].1 == "of 1970", "{told:?}");
+    // What was broken off goes with the next writer.
+    put(&storage, &format!("{NAME}.tmp"), b"tacho-m");
+    drive.restart(&storage.after(Crash::Process), 13);
+    assert_eq!(left(&drive.storage).len(), 4);
+}
+
+#[test]
+fn many_markers_are_told_in_front_of_several_frames() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(5));
+    drive.send(1);
+    for number in 0..250 {
+        let text = format!("tacho-marker-1 {}\nmarker {number}", SLOT + number);
+        put(&storage, &format!("marker-{number:016x}"), text.as_bytes());
+    }
+    drive.mono_ms += 2_000;
+    drive.send(20);
+    assert_eq!(told(&storage).len(), 250);
+    assert_eq!(left(&storage), [""; 0]);
+}
