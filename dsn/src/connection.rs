@@ -11,8 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+/// SQLSTATE of a question that is ended.
+const CANCELED: &str = "57014";
 /// How often it is looked whether somebody cancelled.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a server may take to end a question that is cancelled, before the
+/// connection is given up.
+const GRACE: Duration = Duration::from_millis(500);
 /// A connection over which nothing comes is asked for after this time, so often,
 /// at this interval, unless its options say otherwise.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(20);
@@ -42,7 +47,7 @@ impl<'a> Limit<'a> {
     /// How long to wait before this is to be called again.
     fn wait(&self) -> Result<Duration> {
         if self.cancel.load(Ordering::Relaxed) {
-            return Err(Error::new("57014", "cancelled"));
+            return Err(Error::new(CANCELED, "cancelled"));
         }
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -53,7 +58,10 @@ impl<'a> Limit<'a> {
 
     fn is_over(&self) -> Error {
         let ms = self.given.as_millis();
-        Error::new("57014", format!("the server did not answer within {ms} ms"))
+        Error::new(
+            CANCELED,
+            format!("the server did not answer within {ms} ms"),
+        )
     }
 }
 
@@ -125,6 +133,77 @@ impl Connection {
         }
     }
 
+    /// Asks one statement with values for `$1`, `$2`… as text. `each` is given an
+    /// answer of one row after the other; its error ends the question, as the end
+    /// of the time does, and the server is told to end it.
+    ///
+    /// # Errors
+    /// That of `each`; else as [`Connection::query`], but that the connection can
+    /// be used after `57014` if the server was quick to end the question.
+    pub fn rows<E: From<Error>>(
+        &mut self,
+        sql: &str,
+        values: &[Option<String>],
+        limit: Limit<'_>,
+        each: &mut dyn FnMut(&Answer) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let no_zero = |_| Error::new("22021", "query contains a zero byte");
+        let text = |text: &str| CString::new(text).map_err(no_zero);
+        let sql = text(sql)?;
+        let values = values.iter().map(|v| v.as_deref().map(text).transpose());
+        let values = values.collect::<Result<Vec<_>>>()?;
+        let Some(handle) = &mut self.handle else {
+            return Err(Error::new("08003", "there is no connection").into());
+        };
+        handle.take_notices();
+        let streamed = match handle.send_values(&sql, &values) {
+            true => stream(handle, limit, each),
+            false => Err(Ended::Lost(lost(handle).into())),
+        };
+        match streamed {
+            Ok(result) => result,
+            Err(Ended::Lost(error)) => {
+                self.handle = None;
+                Err(error)
+            }
+            Err(Ended::Stopped(error)) => {
+                self.stop();
+                Err(error)
+            }
+        }
+    }
+
+    /// What the server said beside its last answer, in order; at most a hundred.
+    pub fn take_notices(&mut self) -> Vec<Error> {
+        let handle = self.handle.as_mut();
+        handle.map_or_else(Vec::new, Handle::take_notices)
+    }
+
+    /// Ends the question that runs. The connection is given up unless the server
+    /// has ended it soon.
+    fn stop(&mut self) {
+        let Some(mut handle) = self.handle.take() else {
+            return;
+        };
+        let Some(canceler) = handle.canceler() else {
+            return;
+        };
+        // A thread, since libpq waits for the server without an end. Whoever asks
+        // next must not be the one who is cancelled.
+        let (give, take) = channel();
+        let thread = std::thread::Builder::new().name("cancel".to_string());
+        let thread = thread.spawn(move || {
+            let _ = give.send(canceler.send());
+        });
+        let nobody = AtomicBool::new(false);
+        let limit = Limit::within(GRACE, &nobody);
+        let is_over = thread.is_ok() && drain(&mut handle, limit).is_ok();
+        let left = limit.deadline.saturating_duration_since(Instant::now());
+        if is_over && take.recv_timeout(left).is_ok() {
+            self.handle = Some(handle);
+        }
+    }
+
     /// It can be asked, as far as is known.
     pub fn is_open(&self) -> bool {
         self.handle.as_ref().is_some_and(Handle::is_connected)
@@ -157,26 +236,93 @@ fn ask(handle: &mut Handle, sql: &CString, limit: Limit<'_>) -> Result<Result<Ve
     if !handle.send(sql) {
         return Err(lost(handle));
     }
-    while handle.flush().ok_or_else(|| lost(handle))? {
-        wait(handle, PollFlags::IN | PollFlags::OUT, limit)?;
-    }
+    flush(handle, limit)?;
     let mut answers = Vec::new();
     let mut failed = None;
-    loop {
-        while handle.is_busy() {
-            wait(handle, PollFlags::IN, limit)?;
-        }
-        let Some(outcome) = handle.result() else {
-            return Ok(failed.map_or(Ok(answers), Err));
-        };
+    while let Some(outcome) = next(handle, limit)? {
         match outcome.kind() {
             Kind::Rows => answers.push(Answer(outcome)),
             Kind::Done => (),
             Kind::Failed if !handle.is_connected() => return Err(lost(handle)),
-            Kind::Failed => failed = failed.or(Some(error_of(&outcome))),
-            Kind::Other => return Err(Error::new("0A000", "COPY is not supported here")),
+            Kind::Failed => failed = failed.or(Some(outcome.error())),
+            Kind::Other => return Err(no_copy()),
         }
     }
+    Ok(failed.map_or(Ok(answers), Err))
+}
+
+/// Why there are no more rows.
+enum Ended<E> {
+    /// The connection is lost.
+    Lost(E),
+    /// Nobody wants them.
+    Stopped(E),
+}
+
+impl<E: From<Error>> From<Error> for Ended<E> {
+    fn from(error: Error) -> Ended<E> {
+        match error.code.as_str() {
+            CANCELED => Ended::Stopped(error.into()),
+            _ => Ended::Lost(error.into()),
+        }
+    }
+}
+
+/// Rows until there are no more.
+fn stream<E: From<Error>>(
+    handle: &mut Handle,
+    limit: Limit<'_>,
+    each: &mut dyn FnMut(&Answer) -> std::result::Result<(), E>,
+) -> std::result::Result<std::result::Result<(), E>, Ended<E>> {
+    flush(handle, limit)?;
+    let mut failed = None;
+    while let Some(outcome) = next(handle, limit)? {
+        // Rows may come without anybody having to wait for them.
+        limit.wait()?;
+        match outcome.kind() {
+            Kind::Rows if outcome.rows() > 0 => each(&Answer(outcome)).map_err(Ended::Stopped)?,
+            Kind::Rows | Kind::Done => (),
+            Kind::Failed => failed = failed.or(Some(outcome.error())),
+            Kind::Other => return Err(Ended::Lost(no_copy().into())),
+        }
+        if !handle.is_connected() {
+            let error = failed.unwrap_or_else(|| lost(handle));
+            return Err(Ended::Lost(error.into()));
+        }
+    }
+    Ok(failed.map_or(Ok(()), |error| Err(error.into())))
+}
+
+/// Takes what is left of a question.
+fn drain(handle: &mut Handle, limit: Limit<'_>) -> Result<()> {
+    flush(handle, limit)?;
+    while next(handle, limit)?.is_some() {
+        limit.wait()?;
+    }
+    match handle.is_connected() {
+        true => Ok(()),
+        false => Err(lost(handle)),
+    }
+}
+
+/// Sends what waits.
+fn flush(handle: &mut Handle, limit: Limit<'_>) -> Result<()> {
+    while handle.flush().ok_or_else(|| lost(handle))? {
+        wait(handle, PollFlags::IN | PollFlags::OUT, limit)?;
+    }
+    Ok(())
+}
+
+/// The next result; `None` when the question is over.
+fn next(handle: &mut Handle, limit: Limit<'_>) -> Result<Option<Outcome>> {
+    while handle.is_busy() {
+        wait(handle, PollFlags::IN, limit)?;
+    }
+    Ok(handle.result())
+}
+
+fn no_copy() -> Error {
+    Error::new("0A000", "COPY is not supported here")
 }
 
 /// Waits for the socket and takes what has come.
@@ -203,15 +349,6 @@ fn wait(handle: &mut Handle, events: PollFlags, limit: Limit<'_>) -> Result<()> 
 
 fn lost(handle: &Handle) -> Error {
     Error::new("08006", "the connection was lost").detail(handle.message())
-}
-
-fn error_of(outcome: &Outcome) -> Error {
-    let message = outcome.field(b'M').unwrap_or_else(|| outcome.message());
-    let code = outcome.field(b'C').unwrap_or_else(|| "XX000".to_string());
-    let mut error = Error::new(&code, message);
-    error.detail = outcome.field(b'D');
-    error.hint = outcome.field(b'H');
-    error
 }
 
 /// Sees to it that a connection whose other side is gone ends, in ways that its

@@ -58,7 +58,13 @@ impl Options {
         })
     }
 
-    fn given(&self, keyword: &str) -> Option<&str> {
+    /// The word is one that connection strings have.
+    pub fn is_keyword(word: &str) -> bool {
+        sys::defaults().iter().any(|s| s.keyword == word)
+    }
+
+    /// What the connection string itself says of a keyword.
+    pub fn given(&self, keyword: &str) -> Option<&str> {
         let found = self.settings.iter().find(|s| s.keyword == keyword);
         found.and_then(|s| s.value.as_deref())
     }

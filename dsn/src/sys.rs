@@ -2,17 +2,21 @@
 //! is valid as long as its owner lives, and each owner is used by one thread
 //! at a time, as libpq demands (`Send`, not `Sync`).
 
+use crate::error::Error;
 use pq_sys::{
-    _PQconninfoOption, ConnStatusType, ExecStatusType, PGconn, PGresult, PQbackendPID, PQclear,
-    PQconndefaults, PQconnectdbParams, PQconninfo, PQconninfoFree, PQconninfoParse, PQconsumeInput,
-    PQerrorMessage, PQfinish, PQflush, PQfname, PQfreemem, PQgetResult, PQgetisnull, PQgetlength,
-    PQgetvalue, PQhost, PQisBusy, PQnfields, PQntuples, PQparameterStatus, PQport,
-    PQresultErrorField, PQresultErrorMessage, PQresultStatus, PQsendQuery, PQserverVersion,
-    PQsetNoticeProcessor, PQsetnonblocking, PQsocket, PQstatus,
+    _PQconninfoOption, ConnStatusType, ExecStatusType, PGcancel, PGconn, PGresult, PQbackendPID,
+    PQcancel, PQclear, PQconndefaults, PQconnectdbParams, PQconninfo, PQconninfoFree,
+    PQconninfoParse, PQconsumeInput, PQerrorMessage, PQfinish, PQflush, PQfname, PQfreeCancel,
+    PQfreemem, PQgetCancel, PQgetResult, PQgetisnull, PQgetlength, PQgetvalue, PQhost, PQisBusy,
+    PQnfields, PQntuples, PQparameterStatus, PQport, PQresultErrorField, PQresultErrorMessage,
+    PQresultStatus, PQsendQuery, PQsendQueryParams, PQserverVersion, PQsetNoticeReceiver,
+    PQsetSingleRowMode, PQsetnonblocking, PQsocket, PQstatus,
 };
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::os::fd::BorrowedFd;
 use std::ptr::{NonNull, null, null_mut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A keyword of a connection string.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,10 +83,34 @@ pub(crate) fn defaults() -> Vec<Setting> {
     unsafe { settings(PQconndefaults()) }
 }
 
-extern "C" fn no_notice(_: *mut c_void, _: *const c_char) {}
+/// Notices of one question that are kept; nobody reads more.
+const MOST_NOTICES: usize = 100;
+
+/// What the server has said since it was asked.
+type Notices = Mutex<Vec<Error>>;
+
+fn lock(notices: &Notices) -> MutexGuard<'_, Vec<Error>> {
+    notices.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps what the server says.
+///
+/// SAFETY: `notices` is that of a handle, and `result` valid or null.
+unsafe extern "C" fn take_notice(notices: *mut c_void, result: *const PGresult) {
+    let Some(result) = NonNull::new(result.cast_mut()) else {
+        return;
+    };
+    // It stays libpq's own.
+    let outcome = ManuallyDrop::new(Outcome(result));
+    // SAFETY: the handle holds it as long as it has a connection.
+    let mut notices = lock(unsafe { &*notices.cast::<Notices>() });
+    if notices.len() < MOST_NOTICES {
+        notices.push(outcome.error());
+    }
+}
 
 /// A connection, or an attempt that failed.
-pub(crate) struct Handle(NonNull<PGconn>);
+pub(crate) struct Handle(NonNull<PGconn>, Arc<Notices>);
 
 // SAFETY: libpq keeps nothing of a connection by thread.
 unsafe impl Send for Handle {}
@@ -96,10 +124,16 @@ impl Handle {
         let (keywords, values) = (keywords.collect::<Vec<_>>(), values.collect::<Vec<_>>());
         // SAFETY: two arrays that end with null and live until the call is over.
         let handle = unsafe { PQconnectdbParams(keywords.as_ptr(), values.as_ptr(), 1) };
-        let handle = Handle(NonNull::new(handle)?);
-        // SAFETY: the connection is valid; the function takes anything.
-        unsafe { PQsetNoticeProcessor(handle.0.as_ptr(), Some(no_notice), null_mut()) };
+        let handle = Handle(NonNull::new(handle)?, Arc::default());
+        let notices = Arc::as_ptr(&handle.1).cast_mut().cast();
+        // SAFETY: the connection is valid, and the handle keeps the notices.
+        unsafe { PQsetNoticeReceiver(handle.raw(), Some(take_notice), notices) };
         Some(handle)
+    }
+
+    /// What the server has said, which is forgotten.
+    pub(crate) fn take_notices(&mut self) -> Vec<Error> {
+        std::mem::take(&mut lock(&self.1))
     }
 
     fn raw(&self) -> *mut PGconn {
@@ -134,6 +168,31 @@ impl Handle {
         unsafe {
             PQsetnonblocking(self.raw(), 1) == 0 && PQsendQuery(self.raw(), query.as_ptr()) == 1
         }
+    }
+
+    /// The same with values for `$1`, `$2`…; its rows come one by one.
+    pub(crate) fn send_values(&mut self, query: &CStr, values: &[Option<CString>]) -> bool {
+        let Ok(count) = c_int::try_from(values.len()) else {
+            return false;
+        };
+        let values: Vec<*const c_char> = values
+            .iter()
+            .map(|value| value.as_ref().map_or(null(), |value| value.as_ptr()))
+            .collect();
+        let (sql, values) = (query.as_ptr(), values.as_ptr());
+        // SAFETY: the connection is valid, as many values as said live until the
+        // call is over; without types, lengths and formats all of them are text.
+        unsafe {
+            PQsetnonblocking(self.raw(), 1) == 0
+                && PQsendQueryParams(self.raw(), sql, count, null(), values, null(), null(), 0) == 1
+                && PQsetSingleRowMode(self.raw()) == 1
+        }
+    }
+
+    /// What ends its question.
+    pub(crate) fn canceler(&self) -> Option<Canceler> {
+        // SAFETY: the connection is valid, what it gives is ours.
+        NonNull::new(unsafe { PQgetCancel(self.raw()) }).map(Canceler)
     }
 
     /// Sends what waits: `Some(true)` when there is more, `None` when it failed.
@@ -200,6 +259,28 @@ impl Drop for Handle {
     }
 }
 
+/// Ends the question of a connection, which another thread may use meanwhile.
+pub(crate) struct Canceler(NonNull<PGcancel>);
+
+// SAFETY: libpq lets any thread use it.
+unsafe impl Send for Canceler {}
+
+impl Canceler {
+    /// Waits until the server has taken the request; false when it did not.
+    pub(crate) fn send(&self) -> bool {
+        let mut why: [c_char; 256] = [0; 256];
+        // SAFETY: it is valid, and the text has so many bytes.
+        unsafe { PQcancel(self.0.as_ptr(), why.as_mut_ptr(), 256) == 1 }
+    }
+}
+
+impl Drop for Canceler {
+    fn drop(&mut self) {
+        // SAFETY: it is valid, and nobody uses it afterwards.
+        unsafe { PQfreeCancel(self.0.as_ptr()) };
+    }
+}
+
 /// What became of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -223,7 +304,7 @@ impl Outcome {
     pub(crate) fn kind(&self) -> Kind {
         // SAFETY: the result is valid.
         match unsafe { PQresultStatus(self.raw()) } {
-            ExecStatusType::PGRES_TUPLES_OK => Kind::Rows,
+            ExecStatusType::PGRES_TUPLES_OK | ExecStatusType::PGRES_SINGLE_TUPLE => Kind::Rows,
             ExecStatusType::PGRES_COMMAND_OK | ExecStatusType::PGRES_EMPTY_QUERY => Kind::Done,
             ExecStatusType::PGRES_FATAL_ERROR
             | ExecStatusType::PGRES_BAD_RESPONSE
@@ -232,13 +313,23 @@ impl Outcome {
         }
     }
 
+    /// What the server says of a failure, or beside an answer.
+    pub(crate) fn error(&self) -> Error {
+        let message = self.field(b'M').unwrap_or_else(|| self.message());
+        let code = self.field(b'C').unwrap_or_else(|| "XX000".to_string());
+        let mut error = Error::new(&code, message);
+        error.detail = self.field(b'D');
+        error.hint = self.field(b'H');
+        error
+    }
+
     /// A field of an error, by the letter of the protocol.
-    pub(crate) fn field(&self, letter: u8) -> Option<String> {
+    fn field(&self, letter: u8) -> Option<String> {
         // SAFETY: the result is valid, the text its own.
         unsafe { text(PQresultErrorField(self.raw(), c_int::from(letter))) }
     }
 
-    pub(crate) fn message(&self) -> String {
+    fn message(&self) -> String {
         // SAFETY: the result is valid, the text its own.
         let message = unsafe { text(PQresultErrorMessage(self.raw())) };
         message.unwrap_or_default().trim_end().to_string()
