@@ -20,5 +20,5 @@ pub mod time;
 pub use escape::escape;
 pub use failure::Failure;
 pub use question::{Arguments, Question, number};
-pub use source::{Ask, Server, Source, State};
+pub use source::{Ask, Server, Source, State, choose};
 pub use tape::{Tapes, no_history, open};

@@ -40,8 +40,8 @@ pub trait Source: Send + Sync {
         Vec::new()
     }
 
-    /// How often it may be looked whether something new was recorded.
-    fn pace(&self) -> Duration {
+    /// How often it may be looked whether a server has recorded something new.
+    fn pace(&self, _server: &str) -> Duration {
         Duration::from_millis(200)
     }
 
@@ -61,17 +61,44 @@ pub struct Server {
     pub paused_ms: Option<i64>,
 }
 
+/// The one of some names that is meant: the only one where none is said.
+///
+/// # Errors
+/// It is not there, or there are several (`42704`).
+pub fn choose(name: Option<&str>, mut names: Vec<String>) -> QueryResult<String> {
+    let found = match name {
+        Some(name) => names.iter().position(|known| known == name),
+        None => (names.len() == 1).then_some(0),
+    };
+    match found {
+        Some(found) => Ok(names.swap_remove(found)),
+        None => {
+            let message = match name {
+                Some(name) => format!("server \"{name}\" does not exist"),
+                None => "which server is not said".to_string(),
+            };
+            Err(QueryError::undefined(message).hint(match names.is_empty() {
+                true => "There is none.".to_string(),
+                false => format!("Available are {}.", names.join(", ")),
+            }))
+        }
+    }
+}
+
 /// Whether a server can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// There is history.
     Recorded,
-    /// A directory without history, yet or any more.
+    /// A directory without history, yet or any more, or a database without
+    /// tacho.
     Empty,
     /// There is no directory.
     Missing,
-    /// The directory may not be read.
+    /// The directory may not be read, or the server may not be asked.
     Refused,
+    /// There is no connection to the server.
+    Unreachable,
 }
 
 impl State {
@@ -82,6 +109,7 @@ impl State {
             State::Empty => "empty",
             State::Missing => "missing",
             State::Refused => "refused",
+            State::Unreachable => "unreachable",
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::arguments;
 use crate::question::Question;
-use crate::source::{Ask, Server, Source, State};
+use crate::source::{Ask, Server, Source, State, choose};
 use jiff::tz::TimeZone;
 use quick_cache::sync::Cache;
 use std::collections::{BTreeMap, BTreeSet};
@@ -160,23 +160,19 @@ impl Tapes {
             return Ok(known);
         }
         let mut all = self.all();
-        let names: Vec<&str> = all.keys().map(String::as_str).collect();
-        let names = match names.is_empty() {
-            true => "There is none.".to_string(),
-            false => format!("Available are {}.", names.join(", ")),
-        };
-        let found = match name {
-            Some(name) => all.remove(name),
-            None if all.len() == 1 => all.pop_first().map(|(_, directory)| directory),
-            None => None,
-        };
-        found.ok_or_else(|| {
-            let message = match name {
-                Some(name) => format!("server \"{name}\" does not exist"),
-                None => "which server is not said".to_string(),
-            };
-            QueryError::undefined(message).hint(names)
-        })
+        let chosen = choose(name, all.keys().cloned().collect())?;
+        all.remove(&chosen)
+            .ok_or_else(|| QueryError::undefined(format!("server \"{chosen}\" does not exist")))
+    }
+
+    /// The names of all, those found below roots too.
+    pub fn names(&self) -> Vec<String> {
+        self.all().into_keys().collect()
+    }
+
+    /// A tape was given that name.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.named.contains_key(name)
     }
 
     /// Bytes of columns that are kept for later questions.

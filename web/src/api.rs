@@ -199,7 +199,7 @@ fn columns(fields: &[Field]) -> String {
 fn type_name(kind: Type) -> &'static str {
     match kind {
         Type::Text => "text",
-        Type::Int => "bigint",
+        Type::Int | Type::Id => "bigint",
         Type::Bool => "boolean",
         Type::Numeric => "numeric",
         Type::Time => "timestamptz",

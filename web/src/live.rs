@@ -112,7 +112,7 @@ impl Live {
         let run = move || {
             let mut last = false;
             while !last {
-                std::thread::sleep(source.pace());
+                std::thread::sleep(source.pace(&server));
                 last = !lock(&entry).look(&*source);
                 if last {
                     let mut followers = lock(&followers);

@@ -162,6 +162,8 @@ pub enum Type {
     Text,
     /// `bigint` or `int`
     Int,
+    /// A `bigint` that names something, see [`Value::Id`].
+    Id,
     /// `boolean`
     Bool,
     /// `numeric` with four decimals

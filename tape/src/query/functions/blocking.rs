@@ -30,7 +30,7 @@ pub const FIELDS: &[Field] = &[
     ("application", Type::Text),
     ("state", Type::Text),
     ("xact_age", Type::Interval),
-    ("query_id", Type::Int),
+    ("query_id", Type::Id),
     ("query_text", Type::Text),
     ("blocked_seconds", Type::Numeric),
     ("waiters", Type::Int),

@@ -29,6 +29,8 @@ pub use statements_history::FILTERS as STATEMENT_FILTERS;
 
 use super::error::{QueryError, QueryResult};
 use super::spec::{Field, Sink, Spec};
+use super::stats::counters;
+use crate::schema::Schema;
 use crate::store::Store;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -112,13 +114,22 @@ pub struct Function {
     pub arguments: &'static [Argument],
     /// What those are to people that mean something else in other functions.
     pub said: &'static [Said],
-    /// Its columns.
+    /// Its columns; the sums of counters that the catalog has follow, see
+    /// [`Function::columns`].
     pub fields: &'static [Field],
     /// Runs it.
     pub(super) run: fn(&Call, &mut dyn Sink) -> QueryResult<()>,
 }
 
 impl Function {
+    /// All columns of its answers, by what the catalog has.
+    pub fn columns(&self, catalog: &Schema) -> Vec<Field> {
+        match self.arguments.contains(&Argument::StatementFilters) {
+            true => statements_history::fields(&counters(catalog)),
+            false => self.fields.to_vec(),
+        }
+    }
+
     /// What an argument is to people.
     pub fn said(&self, argument: Argument) -> Option<&'static Said> {
         self.said.iter().find(|said| said.argument == argument)

@@ -20,7 +20,7 @@ const KEY_FIELDS: &[Field] = &[
     ("period_start", Type::Time),
     ("period_end", Type::Time),
     ("key", Type::Text),
-    ("query_id", Type::Int),
+    ("query_id", Type::Id),
     ("database", Type::Text),
     ("username", Type::Text),
     ("toplevel", Type::Bool),
@@ -75,7 +75,7 @@ pub const FILTERS: [(&str, &str); 4] = [
 const EVICTED: &str = "(evicted)";
 
 /// Columns: those of every row, then the sums of the catalog.
-fn fields(counters: &[Counter]) -> Vec<Field> {
+pub(super) fn fields(counters: &[Counter]) -> Vec<Field> {
     let mut fields = KEY_FIELDS.to_vec();
     fields.extend(counters.iter().filter(|c| is_shown(c)).map(|counter| {
         let ty = match counter.is_time {
