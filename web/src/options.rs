@@ -6,12 +6,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tacho_source::{Failure, Source, Tapes};
-use tacho_tape::locate::Surroundings;
+use tacho_remote::Places;
+use tacho_source::{Failure, Source};
 
 /// Share of the memory limit that columns are kept in, and most bytes of them.
 const CACHE_SHARE: u64 = 4;
 const CACHE_BYTES: u64 = 256 << 20;
+
+/// Name of our sessions, unless a connection string gives another.
+const APPLICATION: &str = "tacho web";
 
 /// Answers about the performance history of PostgreSQL by HTTP.
 #[derive(Parser)]
@@ -21,15 +24,8 @@ pub struct Options {
     #[arg(long = "help", short = '?', action = ArgAction::Help)]
     help: Option<bool>,
 
-    /// Directory of the history files, called NAME, else as its data directory;
-    /// without --tape and --root that of TACHO_TAPE, of PGDATA, or those of the
-    /// servers that run here
-    #[arg(long, value_name = "[NAME=]DIR", value_hint = ValueHint::DirPath)]
-    tape: Vec<String>,
-
-    /// Every history below a directory, called by its path from there
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    root: Vec<PathBuf>,
+    #[command(flatten)]
+    places: Places,
 
     /// Address and port, or the path of a Unix socket
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8432")]
@@ -108,18 +104,10 @@ impl Options {
     /// What answers.
     ///
     /// # Errors
-    /// Nothing is named or found, or two tapes have one name.
+    /// As of [`Places::source`].
     pub fn source(&self) -> Result<Arc<dyn Source>, Failure> {
-        let mut tapes = Tapes::new(self.cache_bytes());
-        if self.tape.is_empty() && self.root.is_empty() {
-            let here = Surroundings::here();
-            tapes.add_here(&here).map_err(Failure::query)?;
-        }
-        for tape in &self.tape {
-            tapes.add(tape).map_err(Failure::query)?;
-        }
-        self.root.iter().for_each(|r| tapes.add_root(r.clone()));
-        Ok(Arc::new(tapes))
+        let sources = self.places.source(self.cache_bytes(), APPLICATION)?;
+        Ok(Arc::new(sources))
     }
 
     /// Most of those who listen to what is recorded: others have connections too.

@@ -65,10 +65,13 @@ fn status(sqlstate: &str) -> StatusCode {
     match sqlstate {
         INSUFFICIENT_PRIVILEGE => StatusCode::FORBIDDEN,
         "25006" => StatusCode::FORBIDDEN,
-        "42704" | "58P01" => StatusCode::NOT_FOUND,
+        "42704" | "42883" | "58P01" => StatusCode::NOT_FOUND,
         "55000" => StatusCode::CONFLICT,
+        "0A000" => StatusCode::NOT_IMPLEMENTED,
         CANCELED => StatusCode::SERVICE_UNAVAILABLE,
         state if state.starts_with("53") => StatusCode::SERVICE_UNAVAILABLE,
+        // The server that is asked is gone.
+        state if state.starts_with("08") || state.starts_with("57P") => StatusCode::BAD_GATEWAY,
         state if state.starts_with("22") => StatusCode::BAD_REQUEST,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }

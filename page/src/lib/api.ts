@@ -17,7 +17,7 @@ export interface Answer {
 }
 export interface Server {
   name: string
-  state: 'recorded' | 'empty' | 'missing' | 'refused'
+  state: 'recorded' | 'empty' | 'missing' | 'refused' | 'unreachable'
 }
 /** A question: a function and its arguments. */
 export interface Asked {

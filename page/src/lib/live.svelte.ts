@@ -12,7 +12,7 @@ export interface Tick {
   load: number
 }
 interface Health {
-  state: 'recording' | 'late' | 'paused' | 'failed' | 'empty' | 'missing' | 'refused'
+  state: 'recording' | 'late' | 'paused' | 'failed' | 'empty' | 'missing' | 'refused' | 'unreachable'
   last_tick_age_s: number | null
   paused_since: string | null
   message?: string

@@ -1,0 +1,110 @@
+//! What `--dsn` says: `[NAME=]CONNINFO`.
+
+use crate::error;
+use tacho_dsn::Options;
+use tacho_tape::query::{QueryError, QueryResult};
+
+/// Name and options of a server. A word before the first `=` is a name unless
+/// connection strings have that keyword; without a name a server is called by
+/// its service, else by what is said of database, host and port.
+///
+/// # Errors
+/// libpq does not understand it, it has a password, or the name is empty.
+pub fn parse(text: &str, application: &str) -> QueryResult<(String, Options)> {
+    let (name, conninfo) = match text.split_once('=') {
+        Some((name, rest)) if is_name(name) => (Some(name.trim()), rest),
+        _ => (None, text),
+    };
+    if name == Some("") {
+        let error = QueryError::invalid(format!("no name in \"{text}\""));
+        return Err(error.hint("Write it as NAME=CONNINFO."));
+    }
+    let options = Options::from_argument(conninfo, application).map_err(error::of)?;
+    let name = name.map_or_else(|| name_of(conninfo, &options), str::to_string);
+    Ok((name, options))
+}
+
+/// Neither the begin of a URI nor a keyword.
+fn is_name(word: &str) -> bool {
+    !word.contains(['/', ':']) && !Options::is_keyword(word.trim())
+}
+
+fn name_of(conninfo: &str, options: &Options) -> String {
+    let given = |keyword| options.given(keyword).filter(|value| !value.is_empty());
+    if let Some(service) = given("service") {
+        return service.to_string();
+    }
+    let host = given("host").or_else(|| given("hostaddr"));
+    let host = host.map(|host| match given("port") {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_string(),
+    });
+    let port = || given("port").map(|port| format!(":{port}"));
+    let database = given("dbname");
+    match (database, host.or_else(port)) {
+        (Some(database), Some(place)) => format!("{database}@{place}"),
+        (Some(database), None) => database.to_string(),
+        (None, Some(place)) => place,
+        (None, None) if conninfo.is_empty() => "default".to_string(),
+        (None, None) => conninfo.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> String {
+        parse(text, "test").unwrap().0
+    }
+
+    #[test]
+    fn a_server_is_called_as_it_is_named() {
+        for (text, named, described) in [
+            ("shop=host=db1 dbname=app", "shop", "host=db1 dbname=app"),
+            ("shop=app", "shop", "dbname=app"),
+            ("shop prod=service=x", "shop prod", "service=x"),
+            ("shop=postgresql://db1/app", "shop", "host=db1 dbname=app"),
+            ("shop=", "shop", "the default server"),
+        ] {
+            let (name, options) = parse(text, "test").unwrap();
+            assert_eq!(name, named, "{text}");
+            assert_eq!(options.describe(), described, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_server_without_a_name_is_called_by_what_is_said_of_it() {
+        for (text, named) in [
+            ("service=shop", "shop"),
+            ("host=db1 dbname=app", "app@db1"),
+            ("host=db1 port=5433", "db1:5433"),
+            ("port=5433 dbname=app", "app@:5433"),
+            (
+                "postgresql://joe@db1:5433/app?sslmode=require",
+                "app@db1:5433",
+            ),
+            ("app", "app"),
+            ("", "default"),
+            ("user=joe", "user=joe"),
+        ] {
+            assert_eq!(name(text), named, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let error = parse("=host=db", "test").unwrap_err();
+        assert_eq!(error.message, "no name in \"=host=db\"");
+        let error = parse("shop=hots=db", "test").unwrap_err();
+        assert_eq!(
+            (error.sqlstate, error.message.as_str()),
+            ("22023", "invalid connection string")
+        );
+        let detail = error.detail.unwrap();
+        assert_eq!(detail, "invalid connection option \"hots\"");
+        let error = parse("shop=host=db password=s3cret", "test").unwrap_err();
+        assert_eq!(error.message, "connection string contains \"password\"");
+        assert!(!format!("{error:?}").contains("s3cret"));
+    }
+}

@@ -1,0 +1,233 @@
+//! A question as a call of a function in SQL. Only names that this program and
+//! the server's catalog both know stand in it; all values are parameters.
+
+use crate::edition::{Edition, Signature};
+use crate::value;
+use tacho_source::arguments::{Described, Kind, arguments};
+use tacho_source::{Ask, catalog, number, time};
+use tacho_tape::query::{Field, Function, QueryError, QueryResult};
+
+/// Columns with texts of queries.
+const TEXT_COLUMNS: [&str; 1] = ["query_text"];
+
+/// A statement and the values of its parameters, none for null.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Call {
+    pub sql: String,
+    pub values: Vec<Option<String>>,
+    /// Its columns.
+    pub fields: Vec<Field>,
+}
+
+impl Call {
+    /// The call for a question; `now_us` is the server's present.
+    ///
+    /// # Errors
+    /// The server lacks the function or an argument, or a value is not
+    /// understood.
+    pub fn new(
+        function: &'static Function,
+        ask: &Ask,
+        edition: &Edition,
+        now_us: i64,
+    ) -> QueryResult<Call> {
+        let (name, signature) = edition.function(function.name)?;
+        let zone = ask.arguments.get("tz").map_or("UTC", String::as_str);
+        let zone = time::zone(zone)?;
+        let (mut given, mut values) = (Vec::new(), Vec::new());
+        for argument in arguments(function, false) {
+            let text = ask.arguments.get(argument.name).map(String::as_str);
+            let said = default(&argument).filter(|_| signature.takes(argument.name));
+            let Some(text) = text.or(said) else {
+                continue;
+            };
+            if !is_taken(&argument, signature, edition)? {
+                continue;
+            }
+            values.push(match (argument.kind, text) {
+                (Kind::Number, "all") => None,
+                (Kind::Zone, "local") => Some(time::zone_name(&zone)),
+                (kind, text) => Some(parameter(&argument, kind, text, now_us, &zone)?),
+            });
+            given.push(format!("\"{}\" => ${}", argument.name, values.len()));
+        }
+        let fields = function.columns(catalog::schema());
+        let columns: Vec<String> = fields
+            .iter()
+            .map(|c| column(c, signature, ask.texts))
+            .collect();
+        Ok(Call {
+            sql: format!(
+                "select {} from {name}({}) r",
+                columns.join(", "),
+                given.join(", ")
+            ),
+            values,
+            fields,
+        })
+    }
+}
+
+/// What is meant without an argument, where this program says it.
+fn default(argument: &Described) -> Option<&'static str> {
+    let is_value = matches!(
+        argument.kind,
+        Kind::Dimension | Kind::Number | Kind::Order | Kind::Scope
+    );
+    argument.default.filter(|_| is_value)
+}
+
+/// The function takes an argument. All of them know a zone, though not as an
+/// argument: their times are told without one.
+fn is_taken(argument: &Described, signature: &Signature, edition: &Edition) -> QueryResult<bool> {
+    match (signature.takes(argument.name), argument.kind) {
+        (true, _) => Ok(true),
+        (false, Kind::Zone) => Ok(false),
+        (false, _) => {
+            let message = format!("the server's function has no argument {}", argument.name);
+            let error = QueryError::new("42883", message).detail(edition.described());
+            Err(error.hint("It is of another version of tacho than this program."))
+        }
+    }
+}
+
+/// A value as the server takes it.
+fn parameter(
+    argument: &Described,
+    kind: Kind,
+    text: &str,
+    now_us: i64,
+    zone: &jiff::tz::TimeZone,
+) -> QueryResult<String> {
+    Ok(match kind {
+        Kind::Time => time::timestamp(time::moment(text, now_us, zone)?).to_string(),
+        Kind::Interval => format!("{} microseconds", time::interval(text)?),
+        Kind::Number => {
+            number(argument.name, Some(text))?;
+            text.to_string()
+        }
+        _ => text.to_string(),
+    })
+}
+
+/// A column, null where the server lacks it or it must not be told.
+fn column(field: &Field, signature: &Signature, texts: bool) -> String {
+    let is_hidden = !texts && TEXT_COLUMNS.contains(&field.0);
+    match signature.has(field.0) && !is_hidden {
+        true => value::expression(field),
+        false => "null".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tacho_tape::query;
+
+    const NOW: i64 = 1_795_230_720_000_000;
+
+    fn ask(function: &str, given: &[(&str, &str)]) -> Ask {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_string(), (*value).to_string());
+        Ask {
+            server: None,
+            function: function.to_string(),
+            arguments: given.iter().map(owned).collect(),
+            texts: true,
+            memory_bytes: 1 << 20,
+            threads: 1,
+        }
+    }
+
+    fn call(asked: &Ask, edition: &Edition) -> QueryResult<Call> {
+        Call::new(query::find(&asked.function).unwrap(), asked, edition, NOW)
+    }
+
+    fn edition() -> Edition {
+        Edition::test(&[
+            ("status", &["node"], &["metric", "value"]),
+            (
+                "blocking",
+                &["at", "since", "until", "n", "tz", "node"],
+                &["pid", "query_id", "query_text", "waited", "first_seen"],
+            ),
+        ])
+    }
+
+    #[test]
+    fn values_are_parameters_and_times_are_absolute() {
+        let evil = "1); drop table t; --";
+        let asked = ask("status", &[("node", evil), ("tz", "Europe/Berlin")]);
+        assert_eq!(
+            call(&asked, &edition()).unwrap(),
+            Call {
+                fields: query::find("status").unwrap().fields.to_vec(),
+                sql: "select r.\"metric\"::text, r.\"value\"::text from tacho.\"status\"(\"node\" => $1) r".into(),
+                values: vec![Some(evil.into())],
+            }
+        );
+        let given = [
+            ("since", "04:00"),
+            ("until", "5m"),
+            ("n", "all"),
+            ("tz", "Europe/Berlin"),
+        ];
+        let call = call(&ask("blocking", &given), &edition()).unwrap();
+        let end = " from tacho.\"blocking\"(\"since\" => $1, \"until\" => $2, \"n\" => $3, \"tz\" => $4) r";
+        assert!(call.sql.ends_with(end), "{}", call.sql);
+        let values: Vec<_> = call.values.iter().map(Option::as_deref).collect();
+        assert_eq!(
+            values,
+            [
+                Some("2026-11-21T03:00:00Z"),
+                Some("2026-11-21T03:07:00Z"),
+                None,
+                Some("Europe/Berlin")
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_hidden_or_not_there_is_null() {
+        let mut asked = ask("blocking", &[]);
+        let shown = call(&asked, &edition()).unwrap();
+        assert!(
+            shown.sql.contains("r.\"query_text\"::text"),
+            "{}",
+            shown.sql
+        );
+        assert!(!shown.sql.contains("mode_held"), "{}", shown.sql);
+        asked.texts = false;
+        let hidden = call(&asked, &edition()).unwrap();
+        assert!(!hidden.sql.contains("query_text"), "{}", hidden.sql);
+        let columns = query::find("blocking").unwrap().fields.len();
+        let selected = hidden.sql.split(" from tacho.").next().unwrap();
+        assert_eq!(selected.split(", ").count(), columns);
+        // The default of this program goes along, whatever that of the server is.
+        assert_eq!(hidden.values, [Some("10".to_string())]);
+    }
+
+    #[test]
+    fn what_the_server_lacks_is_named() {
+        let error = call(&ask("top", &[]), &edition()).unwrap_err();
+        assert_eq!(error.message, "the server has no function top()");
+        assert_eq!(error.sqlstate, "42883");
+        let detail = "It has the extension tacho 0.1.";
+        assert_eq!(error.detail.as_deref(), Some(detail));
+        let old = Edition::test(&[("blocking", &["at"], &[])]);
+        let error = call(&ask("blocking", &[("since", "1h")]), &old).unwrap_err();
+        let message = "the server's function has no argument since";
+        assert_eq!(error.message, message);
+    }
+
+    #[test]
+    fn a_value_that_is_not_understood_is_refused_here() {
+        for (given, message) in [
+            (("since", "soon"), "invalid time \"soon\""),
+            (("n", "many"), "invalid value \"many\" for n"),
+            (("tz", "Atlantis"), "time zone \"Atlantis\" not recognized"),
+        ] {
+            let error = call(&ask("blocking", &[given]), &edition()).unwrap_err();
+            assert_eq!(error.message, message);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What of tacho a database has: the extension or the SQL edition, and the
+//! functions of either.
+
+use std::collections::BTreeMap;
+use tacho_dsn::Answer;
+use tacho_tape::query::QueryError;
+
+/// Finds the schema, and a row for each function in it with its arguments and
+/// columns, which may be those of a type. The SQL edition is known
+/// by its schema and table, as the extension knows it.
+pub const LOOK: &str = "\
+select pg_catalog.quote_ident(n.nspname), e.extversion, p.proname,
+	pg_catalog.array_to_string(array(select a.name
+		from unnest(p.proargnames, p.proargmodes) a (name, mode)
+		where coalesce(a.mode, 'i') in ('i', 'b', 'v')), ','),
+	pg_catalog.array_to_string(array(select a.name
+		from unnest(p.proargnames, p.proargmodes) a (name, mode)
+		where a.mode in ('o', 'b', 't')
+		union all
+		select c.attname
+		from pg_catalog.pg_type t
+		join pg_catalog.pg_attribute c on c.attrelid = t.typrelid
+		where t.oid = p.prorettype and c.attnum > 0 and not c.attisdropped), ','),
+	pg_catalog.has_schema_privilege(n.oid, 'usage')
+		and pg_catalog.has_function_privilege(p.oid, 'execute'),
+	pg_catalog.quote_ident(current_user)
+from pg_catalog.pg_namespace n
+join pg_catalog.pg_proc p on p.pronamespace = n.oid
+left join pg_catalog.pg_extension e on e.extname = 'tacho' and e.extnamespace = n.oid
+where p.prokind = 'f' and p.proname !~ '^_'
+	and (e.oid is not null or n.nspname = 'tacho' and exists (
+		select from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = 'setting'))";
+
+/// What of tacho a database has.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Edition {
+    /// As SQL takes it.
+    schema: String,
+    /// Of the extension; the SQL edition has none.
+    version: Option<String>,
+    functions: BTreeMap<String, Signature>,
+    /// Who asks, as SQL takes it.
+    role: String,
+    /// The role may ask.
+    pub may_ask: bool,
+}
+
+/// Arguments and columns of a function.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Signature {
+    arguments: Vec<String>,
+    columns: Vec<String>,
+}
+
+impl Signature {
+    /// There is an argument of that name.
+    pub fn takes(&self, name: &str) -> bool {
+        self.arguments.iter().any(|known| known == name)
+    }
+
+    /// There is a column of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.columns.iter().any(|known| known == name)
+    }
+}
+
+impl Edition {
+    /// From the rows of [`LOOK`]; nothing where there are none.
+    pub fn of(answer: &Answer) -> Option<Edition> {
+        let text = |row, column| answer.text(row, column).unwrap_or_default().to_string();
+        let names = |row, column| -> Vec<String> {
+            let all = text(row, column);
+            let names = all.split(',').filter(|name| !name.is_empty());
+            names.map(str::to_string).collect()
+        };
+        let rows = 0..answer.rows();
+        let functions = rows.clone().map(|row| {
+            let signature = Signature {
+                arguments: names(row, 3),
+                columns: names(row, 4),
+            };
+            (text(row, 2), signature)
+        });
+        (answer.rows() > 0).then(|| Edition {
+            schema: text(0, 0),
+            version: answer.text(0, 1).map(str::to_string),
+            functions: functions.collect(),
+            role: text(0, 6),
+            may_ask: rows
+                .clone()
+                .any(|row| text(row, 2) == "status" && text(row, 5) == "t"),
+        })
+    }
+
+    /// A function, and its name as SQL takes it.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn function(&self, name: &str) -> Result<(String, &Signature), QueryError> {
+        let found = self.functions.get(name);
+        let found = found.ok_or_else(|| {
+            QueryError::new("42883", format!("the server has no function {name}()"))
+                .detail(self.described())
+                .hint("Nothing of this is recorded there, or it has an older version.")
+        })?;
+        Ok((format!("{}.\"{name}\"", self.schema), found))
+    }
+
+    /// What there is, as a sentence.
+    pub fn described(&self) -> String {
+        match &self.version {
+            Some(version) => format!("It has the extension tacho {version}."),
+            None => "It has the SQL edition of tacho.".to_string(),
+        }
+    }
+
+    /// What gives the right that is lacking.
+    pub fn grant(&self) -> String {
+        match self.version {
+            Some(_) => format!("Run: GRANT pg_read_all_stats TO {};", self.role),
+            None => {
+                let name = self.role.replace('"', "").replace('\'', "''");
+                format!("Run: SELECT {}.grant_reader('{name}');", self.schema)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+impl Edition {
+    /// Of functions with arguments and columns.
+    pub fn test(functions: &[(&str, &[&str], &[&str])]) -> Edition {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect();
+        let signature = |(name, arguments, columns): &(&str, &[&str], &[&str])| {
+            let signature = Signature {
+                arguments: owned(arguments),
+                columns: owned(columns),
+            };
+            ((*name).to_string(), signature)
+        };
+        Edition {
+            schema: "tacho".into(),
+            version: Some("0.1".into()),
+            functions: functions.iter().map(signature).collect(),
+            role: "\"Joe\"".into(),
+            may_ask: true,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Errors of a connection as those of a question.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use tacho_tape::query::{CANCELED, QueryError};
+
+/// SQLSTATE of a failure whose own is not kept.
+const INTERNAL: &str = "XX000";
+/// SQLSTATE of a server that does not answer.
+const UNREACHABLE: &str = "08001";
+/// SQLSTATEs that are kept; PostgreSQL has less than three hundred.
+const MOST: usize = 1_000;
+
+/// An error with all that the server says of it.
+pub fn of(error: tacho_dsn::Error) -> QueryError {
+    let mut said = QueryError::new(sqlstate(&error.code), error.message);
+    said.detail = error.detail;
+    said.hint = error.hint;
+    said
+}
+
+/// The same of a question: who cancelled it is told as by other sources.
+pub fn of_question(error: tacho_dsn::Error, is_canceled: bool) -> QueryError {
+    match error.code == CANCELED && is_canceled {
+        true => QueryError::canceled(),
+        false => of(error),
+    }
+}
+
+/// The same before anything was asked: that time is over means that the server
+/// does not answer at all.
+pub fn of_connection(error: tacho_dsn::Error, is_canceled: bool) -> QueryError {
+    let mut error = of_question(error, is_canceled);
+    if error.sqlstate == CANCELED && !is_canceled {
+        error.sqlstate = UNREACHABLE;
+    }
+    error
+}
+
+/// A code that lives as long as the program. Each is kept once.
+fn sqlstate(code: &str) -> &'static str {
+    static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known.get(code) {
+        return known;
+    }
+    let is_code = code.len() == 5 && code.bytes().all(|b| b.is_ascii_alphanumeric());
+    if !is_code || known.len() >= MOST {
+        return INTERNAL;
+    }
+    let kept: &'static str = Box::leak(code.to_string().into_boxed_str());
+    known.insert(kept);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sqlstate_is_that_of_the_server_as_far_as_it_is_one() {
+        assert_eq!(sqlstate("42P01"), "42P01");
+        assert!(std::ptr::eq(sqlstate("42P01"), sqlstate("42P01")));
+        assert_eq!(sqlstate("a\u{e9}bc"), INTERNAL);
+        assert_eq!(sqlstate("42P011"), INTERNAL);
+    }
+}

@@ -1,0 +1,192 @@
+//! Connections to one server: few, kept for a while, made anew when the server
+//! comes back.
+
+use crate::edition::{Edition, LOOK};
+use crate::error;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tacho_dsn::{Connection, Limit, Options};
+use tacho_tape::query::{QueryError, QueryResult};
+
+/// Most connections to one server.
+const MOST: usize = 4;
+/// One that nobody needed for so long is closed.
+const IDLE: Duration = Duration::from_secs(60);
+/// A server that could not be reached is not tried again before this.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How often who waits for a connection looks whether it is cancelled.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// A connection, and what the database has.
+pub struct Session {
+    pub connection: Connection,
+    pub edition: Arc<Edition>,
+    /// Nobody has asked it anything yet.
+    pub is_new: bool,
+}
+
+/// Connections to one server.
+pub struct Pool {
+    options: Options,
+    state: Mutex<State>,
+    freed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Those that nobody uses, and since when.
+    idle: Vec<(Session, Instant)>,
+    /// All there are.
+    open: usize,
+    /// Why the last attempt failed, and when.
+    failed: Option<(Instant, QueryError)>,
+}
+
+/// A session that is lent; it goes back by itself.
+pub struct Lent<'a> {
+    pool: &'a Pool,
+    session: Option<Session>,
+}
+
+impl Pool {
+    /// None is open yet.
+    pub fn new(mut options: Options) -> Pool {
+        options.client_encoding = Some("UTF8".to_string());
+        Pool {
+            options,
+            state: Mutex::default(),
+            freed: Condvar::new(),
+        }
+    }
+
+    /// The server in words without secrets.
+    pub fn describe(&self) -> String {
+        self.options.describe()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection, as soon as there is one, within a time.
+    ///
+    /// # Errors
+    /// The server cannot be reached (class `08`), the database has no tacho
+    /// (`42704`), all connections are in use (`53300`), or cancelled (`57014`).
+    pub fn take(&self, patience: Duration, cancel: &AtomicBool) -> QueryResult<Lent<'_>> {
+        let begun = Instant::now();
+        let mut state = self.state();
+        loop {
+            state.close_old();
+            if let Some((session, _)) = state.idle.pop() {
+                return Ok(self.lend(session));
+            }
+            if let Some((at, error)) = &state.failed
+                && at.elapsed() < PAUSE
+            {
+                return Err(error.clone());
+            }
+            if state.open < MOST {
+                state.open += 1;
+                drop(state);
+                return self.connect(patience.saturating_sub(begun.elapsed()), cancel);
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return Err(QueryError::canceled());
+            }
+            if begun.elapsed() >= patience {
+                let message = "all connections to the server are in use";
+                return Err(QueryError::new("53300", message).hint("Ask again in a moment."));
+            }
+            let waited = self.freed.wait_timeout(state, LOOK_AGAIN);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn lend(&self, session: Session) -> Lent<'_> {
+        Lent {
+            pool: self,
+            session: Some(session),
+        }
+    }
+
+    /// Opens one that is counted already.
+    fn connect(&self, patience: Duration, cancel: &AtomicBool) -> QueryResult<Lent<'_>> {
+        let opened = open(&self.options, patience, cancel);
+        let mut state = self.state();
+        state.failed = None;
+        match opened {
+            Ok(session) => Ok(self.lend(session)),
+            Err(error) => {
+                state.open -= 1;
+                if error.sqlstate.starts_with("08") {
+                    state.failed = Some((Instant::now(), error.clone()));
+                }
+                self.freed.notify_one();
+                Err(error)
+            }
+        }
+    }
+
+    /// Closes all that nobody uses: the server that they led to is gone.
+    pub fn close_idle(&self) {
+        let mut state = self.state();
+        let closed = std::mem::take(&mut state.idle);
+        state.open -= closed.len();
+    }
+}
+
+impl State {
+    fn close_old(&mut self) {
+        let before = self.idle.len();
+        self.idle.retain(|(_, since)| since.elapsed() < IDLE);
+        self.open -= before - self.idle.len();
+    }
+}
+
+impl Lent<'_> {
+    /// The session.
+    pub fn session(&mut self) -> QueryResult<&mut Session> {
+        let gone = || QueryError::new("08003", "there is no connection");
+        self.session.as_mut().ok_or_else(gone)
+    }
+
+    /// Closes it: what is known of the database may hold no more.
+    pub fn close(&mut self) {
+        self.session = None;
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let mut state = self.pool.state();
+        match self.session.take().filter(|s| s.connection.is_open()) {
+            Some(session) => state.idle.push((session, Instant::now())),
+            None => state.open -= 1,
+        }
+        self.pool.freed.notify_one();
+    }
+}
+
+/// Connects, and looks what there is.
+fn open(options: &Options, patience: Duration, cancel: &AtomicBool) -> QueryResult<Session> {
+    let limit = Limit::within(patience, cancel);
+    let failed = |error| error::of_connection(error, cancel.load(Ordering::Relaxed));
+    let mut connection = Connection::open(options, limit).map_err(failed)?;
+    let found = connection.query(LOOK, limit).map_err(failed)?;
+    let edition = found.last().and_then(Edition::of);
+    let edition = edition.ok_or_else(|| nothing(&options.describe()))?;
+    Ok(Session {
+        connection,
+        edition: Arc::new(edition),
+        is_new: true,
+    })
+}
+
+/// The database has neither the extension nor the SQL edition.
+fn nothing(place: &str) -> QueryError {
+    QueryError::undefined("tacho is not installed in the database")
+        .detail(format!("It was asked with {place}."))
+        .hint("Run CREATE EXTENSION tacho there, or sql/tacho.sql where nothing can be installed; or name the database that has it.")
+}

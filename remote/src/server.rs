@@ -1,0 +1,318 @@
+//! One server that is asked through connections.
+
+use crate::call::Call;
+use crate::error;
+use crate::pool::{Lent, Pool, Session};
+use crate::value;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tacho_dsn::{Answer, Limit, Options};
+use tacho_source::{Ask, State, arguments};
+use tacho_tape::query::{
+    self, CANCELED, Field, Function, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Sink, Value,
+};
+
+/// How long it may take to connect, or to get one of the connections.
+const CONNECT: Duration = Duration::from_secs(15);
+/// How long a question may take; the server ends it a little earlier.
+const ANSWER: Duration = Duration::from_secs(125);
+/// The same of whether the server can be asked at all.
+const CHECK: Duration = Duration::from_secs(3);
+/// What is known of that is good for so long.
+const KNOWN: Duration = Duration::from_secs(1);
+
+/// What holds for one question, whoever else has the connection between two of
+/// them, as behind a pooler; and the server's clock, µs since 1970.
+const BEGIN: &str = "\
+begin read only;
+set local search_path = pg_catalog, pg_temp;
+set local timezone = 'UTC';
+set local client_min_messages = notice;
+set local statement_timeout = '120s';
+set local lock_timeout = '30s';
+set local idle_in_transaction_session_timeout = '60s';
+select (extract(epoch from pg_catalog.clock_timestamp()) * 1000000)::bigint";
+
+/// A server that is asked through connections.
+pub struct Remote {
+    pool: Pool,
+    known: Mutex<Option<(State, Instant)>>,
+}
+
+impl Remote {
+    /// Nothing is connected yet.
+    pub fn new(options: Options) -> Remote {
+        Remote {
+            pool: Pool::new(options),
+            known: Mutex::default(),
+        }
+    }
+
+    /// The server in words without secrets.
+    pub fn describe(&self) -> String {
+        self.pool.describe()
+    }
+
+    /// Whether it can be asked; it is tried unless that is known.
+    pub fn state(&self) -> State {
+        let known = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match known {
+            Some((state, at)) if at.elapsed() < KNOWN => state,
+            _ => {
+                let cancel = AtomicBool::new(false);
+                let begun = self.begin(CHECK, &cancel);
+                let ended = begun.and_then(|(mut lent, _)| end(&mut lent, CHECK));
+                self.learn(&ended)
+            }
+        }
+    }
+
+    /// What an answer tells about the server.
+    fn learn<T>(&self, answer: &QueryResult<T>) -> State {
+        let state = match answer {
+            Ok(_) => State::Recorded,
+            Err(error) => match error.sqlstate {
+                INSUFFICIENT_PRIVILEGE => State::Refused,
+                "42704" => State::Empty,
+                code if is_gone(code) => State::Unreachable,
+                _ => State::Recorded,
+            },
+        };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Some((state, Instant::now()));
+        state
+    }
+
+    /// Asks a function, as [`tacho_source::Source::ask`].
+    ///
+    /// # Errors
+    /// As there; those of the server as it says them.
+    pub fn ask(&self, ask: &Ask, cancel: &AtomicBool, sink: &mut dyn Sink) -> QueryResult<()> {
+        let function = query::find(&ask.function)?;
+        arguments::check(function, ask.arguments.keys().map(String::as_str))?;
+        if !ask.texts && function.name == SUMMARY {
+            let message = "summary() of a connection tells texts of queries";
+            let error = QueryError::new(INSUFFICIENT_PRIVILEGE, message);
+            return Err(error.hint("Ask top, which leaves them out here."));
+        }
+        let begun = self.begin(CONNECT, cancel);
+        let (mut lent, now_us) = match begun {
+            Ok(begun) => begun,
+            Err(error) => {
+                self.learn::<()>(&Err(error.clone()));
+                return Err(error);
+            }
+        };
+        let answered = answer(&mut lent, function, ask, now_us, cancel, sink);
+        // One that does not end is closed, or was lost with the question.
+        let _ = end(&mut lent, CHECK);
+        match &answered {
+            // Somebody installs another version meanwhile.
+            Err(error) if ["42883", "3F000"].contains(&error.sqlstate) => lent.close(),
+            Err(error) if !is_gone(error.sqlstate) => (),
+            answered => {
+                self.learn(answered);
+            }
+        }
+        answered
+    }
+
+    /// Begins a question; the server's clock. A connection that was lost since
+    /// it was used last is replaced.
+    fn begin(&self, patience: Duration, cancel: &AtomicBool) -> QueryResult<(Lent<'_>, i64)> {
+        loop {
+            let mut lent = self.pool.take(patience, cancel)?;
+            let session = lent.session()?;
+            if !session.edition.may_ask {
+                let error = QueryError::new(INSUFFICIENT_PRIVILEGE, "permission denied for tacho");
+                let error = error.detail(session.edition.described());
+                let error = error.hint(session.edition.grant());
+                // The right may be given meanwhile.
+                lent.close();
+                return Err(error);
+            }
+            let was_used = !std::mem::replace(&mut session.is_new, false);
+            let limit = Limit::within(patience, cancel);
+            let begun = session.connection.query(BEGIN, limit);
+            let error = match begun {
+                Ok(answers) => {
+                    let now = answers.last().and_then(|answer| answer.number(0, 0));
+                    let unknown = || QueryError::new("08P01", "the server did not tell its clock");
+                    return Ok((lent, now.ok_or_else(unknown)?));
+                }
+                Err(error) => error::of_connection(error, cancel.load(Ordering::Relaxed)),
+            };
+            lent.close();
+            drop(lent);
+            if !(was_used && is_gone(error.sqlstate)) {
+                return Err(error);
+            }
+            self.pool.close_idle();
+        }
+    }
+}
+
+/// A function whose rows mix texts of queries with all else.
+const SUMMARY: &str = "summary";
+/// A column that is a document with texts of queries.
+const DOCUMENT: &str = "report";
+
+/// No connection, or one that is ended by the server.
+fn is_gone(sqlstate: &str) -> bool {
+    sqlstate.starts_with("08") || sqlstate.starts_with("57P") || sqlstate == "53300"
+}
+
+/// Ends a transaction, whatever became of it.
+fn end(lent: &mut Lent<'_>, patience: Duration) -> QueryResult<()> {
+    let cancel = AtomicBool::new(false);
+    let session = lent.session()?;
+    let ended = session
+        .connection
+        .query("commit", Limit::within(patience, &cancel));
+    ended.map(drop).map_err(error::of)
+}
+
+/// Asks within a transaction; the rows go to the sink, then the notices.
+fn answer(
+    lent: &mut Lent<'_>,
+    function: &'static Function,
+    ask: &Ask,
+    now_us: i64,
+    cancel: &AtomicBool,
+    sink: &mut dyn Sink,
+) -> QueryResult<()> {
+    let Session {
+        connection,
+        edition,
+        ..
+    } = lent.session()?;
+    let call = Call::new(function, ask, edition, now_us)?;
+    let mut rows = Rows {
+        fields: call.fields,
+        texts: ask.texts,
+        left: usize::try_from(ask.memory_bytes).unwrap_or(usize::MAX),
+        limit: ask.memory_bytes,
+        has_begun: false,
+        sink,
+    };
+    let limit = Limit::within(ANSWER, cancel);
+    let asked = connection.rows::<Failed>(&call.sql, &call.values, limit, &mut |answer| {
+        rows.take(answer).map_err(Failed::Here)
+    });
+    match asked {
+        Ok(()) => rows.begin()?,
+        Err(Failed::Here(error)) => return Err(error),
+        Err(Failed::There(error)) => {
+            let error = error::of_question(error, cancel.load(Ordering::Relaxed));
+            return Err(explained(error, || edition.grant()));
+        }
+    }
+    for notice in connection.take_notices() {
+        sink.notice(error::of(notice));
+    }
+    Ok(())
+}
+
+/// An error of the server with what helps, where it says nothing of that.
+fn explained(error: QueryError, grant: impl Fn() -> String) -> QueryError {
+    let hint = match error.sqlstate {
+        INSUFFICIENT_PRIVILEGE => grant(),
+        CANCELED => "Ask for a shorter window, a wider bucket or a filter.".to_string(),
+        _ => return error,
+    };
+    match error.hint {
+        None => error.hint(hint),
+        Some(_) => error,
+    }
+}
+
+/// Whose error it is.
+enum Failed {
+    /// That of the sink, or of a value.
+    Here(QueryError),
+    /// That of the server, or of the connection.
+    There(tacho_dsn::Error),
+}
+
+impl From<tacho_dsn::Error> for Failed {
+    fn from(error: tacho_dsn::Error) -> Failed {
+        Failed::There(error)
+    }
+}
+
+/// Takes rows of the server, as far as they stay within the memory.
+struct Rows<'a> {
+    fields: Vec<Field>,
+    texts: bool,
+    /// Bytes that may still come.
+    left: usize,
+    limit: u64,
+    has_begun: bool,
+    sink: &'a mut dyn Sink,
+}
+
+impl Rows<'_> {
+    fn begin(&mut self) -> QueryResult<()> {
+        match std::mem::replace(&mut self.has_begun, true) {
+            true => Ok(()),
+            false => self.sink.begin(&self.fields),
+        }
+    }
+
+    fn take(&mut self, answer: &Answer) -> QueryResult<()> {
+        self.begin()?;
+        let columns = 0..self.fields.len();
+        let bytes = columns.map(|column| answer.bytes(0, column).map_or(0, <[u8]>::len));
+        let left = self.left.checked_sub(bytes.sum());
+        self.left = left.ok_or_else(|| QueryError::out_of_memory(self.limit))?;
+        let fields = self.fields.iter().enumerate();
+        let values = fields.map(|(column, field)| {
+            let value = value::parse(field, answer.bytes(0, column))?;
+            match value {
+                Value::Text(text) if field.0 == DOCUMENT && !self.texts => {
+                    without_texts(&text).map(Value::Text)
+                }
+                value => Ok(value),
+            }
+        });
+        let values = values.collect::<QueryResult<Vec<Value>>>()?;
+        self.sink.row(values)
+    }
+}
+
+/// A document without texts of queries.
+fn without_texts(document: &str) -> QueryResult<String> {
+    fn remove(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Array(items) => items.iter_mut().for_each(remove),
+            serde_json::Value::Object(members) => {
+                for (name, member) in members {
+                    match name == "query_text" {
+                        true => *member = serde_json::Value::Null,
+                        false => remove(member),
+                    }
+                }
+            }
+            _ => (),
+        }
+    }
+    let parsed = serde_json::from_str(document);
+    let mut parsed =
+        parsed.map_err(|e| QueryError::new("22032", format!("invalid document: {e}")))?;
+    remove(&mut parsed);
+    Ok(parsed.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_loses_its_texts_and_nothing_else() {
+        let document = r#"{"n": 1.5000, "queries": [{"key": "7", "query_text": "select 1", "waits": [{"query_text": "b"}]}]}"#;
+        let without = r#"{"n":1.5000,"queries":[{"key":"7","query_text":null,"waits":[{"query_text":null}]}]}"#;
+        assert_eq!(without_texts(document).unwrap(), without);
+        assert_eq!(without_texts("{").unwrap_err().sqlstate, "22032");
+    }
+}

@@ -1,0 +1,232 @@
+//! Where answers come from by command line: tapes, connections, or both.
+
+use crate::address;
+use crate::server::Remote;
+use clap::{Args, ValueHint};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tacho_source::{Ask, Failure, Server, Source, Tapes, choose};
+use tacho_tape::locate::Surroundings;
+use tacho_tape::query::{self, Function, QueryError, QueryResult, Sink};
+
+/// How often a server is asked whether something new was recorded.
+const PACE: Duration = Duration::from_secs(1);
+
+/// What says where answers come from.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Places {
+    /// Directory of the history files, called NAME, else as its data directory;
+    /// without --tape, --root and --dsn that of TACHO_TAPE, of PGDATA, or those
+    /// of the servers that run here
+    #[arg(long, short, value_name = "[NAME=]DIR", value_hint = ValueHint::DirPath)]
+    tape: Vec<String>,
+
+    /// Every history below a directory, called by its path from there
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    root: Vec<PathBuf>,
+
+    /// Server to ask through a connection, called NAME, else by its service or
+    /// its database and host: a connection string, a URI or a database as psql
+    /// takes them, without a password
+    #[arg(long, value_name = "[NAME=]CONNINFO")]
+    dsn: Vec<String>,
+
+    /// Command that prints the password, run anew for each connection
+    #[arg(long, value_name = "COMMAND")]
+    password_command: Option<String>,
+}
+
+impl Places {
+    /// What answers. Tapes keep so many bytes of columns for later questions;
+    /// `application` names the sessions on servers.
+    ///
+    /// # Errors
+    /// Nothing is named or found, a connection string makes no sense or has a
+    /// password, or two servers have one name.
+    pub fn source(&self, cache_bytes: u64, application: &str) -> Result<Sources, Failure> {
+        self.sources(cache_bytes, application)
+            .map_err(|error| Failure::query(in_one_line(error)))
+    }
+
+    fn sources(&self, cache_bytes: u64, application: &str) -> QueryResult<Sources> {
+        let mut tapes = Tapes::new(cache_bytes);
+        if self.tape.is_empty() && self.root.is_empty() && self.dsn.is_empty() {
+            tapes.add_here(&Surroundings::here())?;
+        }
+        for tape in &self.tape {
+            tapes.add(tape)?;
+        }
+        self.root.iter().for_each(|r| tapes.add_root(r.clone()));
+        let mut sources = Sources {
+            tapes,
+            remotes: BTreeMap::new(),
+        };
+        for dsn in &self.dsn {
+            let (name, mut options) = address::parse(dsn, application)?;
+            options.password_command.clone_from(&self.password_command);
+            if sources.tapes.is_named(&name) || sources.remotes.contains_key(&name) {
+                let error = QueryError::invalid(format!("two servers are called \"{name}\""));
+                return Err(error.hint("Write one as NAME=CONNINFO."));
+            }
+            sources.remotes.insert(name, Remote::new(options));
+        }
+        Ok(sources)
+    }
+}
+
+/// Who ends for an error says message and hint.
+fn in_one_line(mut error: QueryError) -> QueryError {
+    if let Some(detail) = error.detail.take() {
+        error.message = format!("{}: {detail}", error.message);
+    }
+    error
+}
+
+/// Tapes and servers. A name given to a connection hides a tape that is found.
+pub struct Sources {
+    tapes: Tapes,
+    remotes: BTreeMap<String, Remote>,
+}
+
+impl Sources {
+    /// The server that is meant, if it is one with a connection.
+    fn remote(&self, name: Option<&str>) -> QueryResult<Option<&Remote>> {
+        match name {
+            _ if self.remotes.is_empty() => Ok(None),
+            Some(name) if self.remotes.contains_key(name) => Ok(self.remotes.get(name)),
+            name => {
+                let mut names = self.tapes.names();
+                names.extend(self.remotes.keys().cloned());
+                names.sort();
+                Ok(self.remotes.get(&choose(name, names)?))
+            }
+        }
+    }
+
+    /// The states of all connections, each asked on a thread of its own.
+    fn states(&self) -> Vec<Server> {
+        let remotes = self.remotes.iter();
+        std::thread::scope(|scope| {
+            let asked = remotes.map(|(name, remote)| (name, scope.spawn(|| remote.state())));
+            let asked: Vec<_> = asked.collect();
+            let server = |(name, state): (&String, std::thread::ScopedJoinHandle<_>)| Server {
+                name: name.clone(),
+                state: state.join().unwrap_or(tacho_source::State::Unreachable),
+                paused_ms: None,
+            };
+            asked.into_iter().map(server).collect()
+        })
+    }
+}
+
+impl Source for Sources {
+    fn servers(&self) -> Vec<Server> {
+        let mut all = self.tapes.servers();
+        all.retain(|tape| !self.remotes.contains_key(&tape.name));
+        all.extend(self.states());
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    fn functions(&self) -> &'static [Function] {
+        query::list()
+    }
+
+    fn ask(&self, ask: &Ask, cancel: &AtomicBool, sink: &mut dyn Sink) -> QueryResult<()> {
+        match self.remote(ask.server.as_deref())? {
+            Some(remote) => remote.ask(ask, cancel, sink),
+            None => self.tapes.ask(ask, cancel, sink),
+        }
+    }
+
+    fn mark(&self, server: Option<&str>, text: &str) -> QueryResult<()> {
+        match self.remote(server)? {
+            Some(_) => {
+                let message = "markers cannot be written through a connection";
+                let error = QueryError::new("0A000", message);
+                Err(error.hint("Run tacho mark where the history files are."))
+            }
+            None => self.tapes.mark(server, text),
+        }
+    }
+
+    fn place(&self, server: &str) -> Vec<String> {
+        match self.remotes.contains_key(server) {
+            true => Vec::new(),
+            false => self.tapes.place(server),
+        }
+    }
+
+    fn pace(&self, server: &str) -> Duration {
+        match self.remotes.contains_key(server) {
+            true => PACE,
+            false => self.tapes.pace(server),
+        }
+    }
+
+    fn forget(&self) {
+        self.tapes.forget();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(tape: &[&str], dsn: &[&str]) -> Places {
+        let owned = |list: &[&str]| list.iter().map(|s| (*s).to_string()).collect();
+        Places {
+            tape: owned(tape),
+            dsn: owned(dsn),
+            ..Places::default()
+        }
+    }
+
+    fn refused(tape: &[&str], dsn: &[&str]) -> String {
+        let refused = places(tape, dsn).source(0, "test");
+        refused
+            .err()
+            .map_or(String::new(), |failure| failure.lines())
+    }
+
+    #[test]
+    fn servers_have_one_name_each() {
+        assert_eq!(
+            refused(&["shop=/nowhere"], &["shop=host=db"]),
+            "error: two servers are called \"shop\"\nhint: Write one as NAME=CONNINFO.\n"
+        );
+        let twice = refused(&[], &["host=db dbname=app", "dbname=app host=db"]);
+        assert!(twice.starts_with("error: two servers are called \"app@db\""));
+        assert_eq!(refused(&["shop=/nowhere"], &["host=db"]), "");
+    }
+
+    #[test]
+    fn a_connection_string_that_makes_no_sense_is_explained() {
+        assert_eq!(
+            refused(&[], &["shop=hots=db"]),
+            "error: invalid connection string: invalid connection option \"hots\"\n"
+        );
+    }
+
+    #[test]
+    fn a_question_without_a_server_is_one_to_the_only_one() {
+        let source = places(&["a=/nowhere"], &["b=host=/nowhere"]).source(0, "test");
+        let source = source.map_err(|f| f.lines()).unwrap();
+        let error = source.remote(None).err().unwrap();
+        assert_eq!(error.message, "which server is not said");
+        assert_eq!(error.hint.as_deref(), Some("Available are a, b."));
+        let error = source.remote(Some("c")).err().unwrap();
+        assert_eq!(error.message, "server \"c\" does not exist");
+        assert!(source.remote(Some("a")).unwrap().is_none());
+        assert!(source.remote(Some("b")).unwrap().is_some());
+        let error = source.mark(Some("b"), "deploy").unwrap_err();
+        let message = "markers cannot be written through a connection";
+        assert_eq!((error.sqlstate, error.message.as_str()), ("0A000", message));
+        let only = places(&[], &["b=host=/nowhere"]).source(0, "test");
+        let only = only.map_err(|f| f.lines()).unwrap();
+        assert!(only.remote(None).unwrap().is_some());
+        assert_eq!(only.servers()[0].state.name(), "unreachable");
+    }
+}

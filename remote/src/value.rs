@@ -1,0 +1,121 @@
+//! Columns of an answer: what is asked of the server, and its text as a value.
+
+use tacho_tape::query::{Field, QueryError, Type, Value, without_nul};
+
+/// What is selected of a column: times and lengths of time in µs, so that no
+/// setting of the session has a say in what they look like.
+pub fn expression((name, kind): &Field) -> String {
+    match kind {
+        Type::Text => format!("r.\"{name}\"::text"),
+        Type::Int | Type::Id => format!("r.\"{name}\"::bigint"),
+        Type::Bool => format!("r.\"{name}\"::boolean"),
+        Type::Numeric => format!("r.\"{name}\"::numeric"),
+        Type::Time | Type::Interval => {
+            format!("(extract(epoch from r.\"{name}\") * 1000000)::bigint")
+        }
+    }
+}
+
+/// A value as the server prints it.
+///
+/// # Errors
+/// It is not of its type.
+pub fn parse((name, kind): &Field, bytes: Option<&[u8]>) -> Result<Value, QueryError> {
+    let Some(bytes) = bytes else {
+        return Ok(Value::Null);
+    };
+    let text = String::from_utf8_lossy(bytes);
+    let value = match kind {
+        Type::Text => Some(Value::Text(without_nul(text.to_string()))),
+        Type::Int => text.parse().ok().map(Value::Int),
+        Type::Id => text.parse().ok().map(Value::Id),
+        Type::Bool => match &*text {
+            "t" => Some(Value::Bool(true)),
+            "f" => Some(Value::Bool(false)),
+            _ => None,
+        },
+        Type::Numeric => numeric(&text).map(Value::Numeric),
+        Type::Time => text.parse().ok().map(Value::Time),
+        Type::Interval => text.parse().ok().map(Value::Interval),
+    };
+    value.ok_or_else(|| {
+        QueryError::new(
+            "42804",
+            format!("column \"{name}\" has no value of its type"),
+        )
+        .detail(format!("It is \"{text}\"."))
+    })
+}
+
+/// Ten-thousandths of a decimal number; more digits are rounded, halves away
+/// from zero.
+fn numeric(text: &str) -> Option<i128> {
+    let (is_negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_number = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !is_number(whole) || !is_number(fraction) {
+        return None;
+    }
+    let kept: String = fraction.chars().chain("0000".chars()).take(4).collect();
+    let rounded = i128::from(
+        fraction
+            .as_bytes()
+            .get(4)
+            .is_some_and(|digit| *digit >= b'5'),
+    );
+    let whole: i128 = whole.parse().ok()?;
+    let value = whole.checked_mul(10_000)? + kept.parse::<i128>().ok()? + rounded;
+    Some(if is_negative { -value } else { value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_four_decimals() {
+        for (text, ten_thousandths) in [
+            ("1.5000", 15_000),
+            ("-0.0001", -1),
+            ("12", 120_000),
+            ("0.00005", 1),
+            ("0.00004999", 0),
+            ("-9.99995", -100_000),
+        ] {
+            assert_eq!(numeric(text), Some(ten_thousandths), "{text}");
+        }
+        for text in [
+            "NaN",
+            "Infinity",
+            "",
+            ".5",
+            "1e3",
+            "1.2.3",
+            "-",
+            "170141183460469231731687303715884106",
+        ] {
+            assert_eq!(numeric(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_of_the_server_becomes_a_value_of_the_column() {
+        let parsed = |kind, text: &str| parse(&("c", kind), Some(text.as_bytes()));
+        assert_eq!(parsed(Type::Int, "-7"), Ok(Value::Int(-7)));
+        let id = "-9223372036854775808";
+        assert_eq!(parsed(Type::Id, id), Ok(Value::Id(i64::MIN)));
+        assert_eq!(parsed(Type::Bool, "t"), Ok(Value::Bool(true)));
+        assert_eq!(parsed(Type::Numeric, "2.5"), Ok(Value::Numeric(25_000)));
+        assert_eq!(parsed(Type::Time, "-1"), Ok(Value::Time(-1)));
+        assert_eq!(parsed(Type::Interval, "60"), Ok(Value::Interval(60)));
+        assert_eq!(parse(&("c", Type::Int), None), Ok(Value::Null));
+        let broken = parse(&("c", Type::Text), Some(b"a\xff\x00"));
+        assert_eq!(broken, Ok(Value::Text("a\u{fffd}\u{fffd}".into())));
+        let error = parsed(Type::Int, "many").unwrap_err();
+        assert_eq!(error.message, "column \"c\" has no value of its type");
+        assert_eq!(error.detail.as_deref(), Some("It is \"many\"."));
+    }
+}
