@@ -6,6 +6,7 @@ use warnings;
 use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use TachoPoll;
 use Test::More;
 
 our @EXPORT_OK = qw(statements_cluster pgbench_script run_pgbench);

@@ -9,6 +9,7 @@ use Exporter 'import';
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use TachoPoll;
 use Test::More;
 
 our @EXPORT_OK = qw(at refusal tacho_cluster tacho_session server_ms

@@ -1,0 +1,63 @@
+# Waiting for the answer of a query, for all TAP tests: in one session. Waits are
+# most of what these tests do, and a client and a server process for each look
+# were most of what they cost.
+package TachoPoll;
+
+use strict;
+use warnings;
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time usleep);
+
+my $pause_us = 100_000;
+my $end = 'end of answer';
+
+no warnings 'redefine';
+
+# Asks until the answer is $expected ('t'), ten times a second; false when it is
+# not after the time that tests have. A server that does not answer is asked again.
+*PostgreSQL::Test::Cluster::poll_query_until = sub {
+	my ($node, $dbname, $query, $expected) = @_;
+	my $until = time + $PostgreSQL::Test::Utils::timeout_default;
+	my ($session, $answer);
+	local %ENV = $node->_get_env;
+
+	$expected //= 't';
+	do
+	{
+		usleep($pause_us) if defined $answer;
+		$session = session($node, $dbname) unless $session && $session->{psql}->pumpable;
+		$answer = answer($session, $query);
+	} until $answer eq $expected || time > $until;
+	$session->{in} .= "\\q\n";
+	eval { $session->{psql}->finish };
+	return 1 if $answer eq $expected;
+	diag("timed out waiting for \"$expected\" of:\n$query\nlast answer:\n$answer");
+	return 0;
+};
+
+sub session
+{
+	my ($node, $dbname) = @_;
+	my $self = { in => '', out => '' };
+
+	$self->{psql} = IPC::Run::start([ $node->installed_command('psql'), '-XAtq', '-d', $node->connstr($dbname) ],
+		'<', \$self->{in}, '>', \$self->{out}, '2>&1');
+	return $self;
+}
+
+# What one query prints, errors too.
+sub answer
+{
+	my ($session, $query) = @_;
+
+	$session->{out} = '';
+	$session->{in} .= "$query\n;\n\\echo $end\n";
+	eval { $session->{psql}->pump } until $session->{out} =~ /^$end$/m || !$session->{psql}->pumpable;
+	my ($answer) = $session->{out} =~ /^(.*?)\n?^$end$/ms;
+	return $answer // $session->{out};
+}
+
+1;
