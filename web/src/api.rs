@@ -4,6 +4,7 @@ use crate::desk::{Answer, Desk};
 use crate::guard::{self, Door};
 use crate::live::Live;
 use crate::metrics::{self, Counters, Format};
+use crate::openapi;
 use crate::options::Options;
 use crate::page;
 use crate::problem::{Problem, put_error};
@@ -33,7 +34,7 @@ const THREADS: usize = 2;
 /// Longest body of a request.
 const BODY_BYTES: usize = 16 << 10;
 /// What bodies are.
-const FORM: &str = "application/x-www-form-urlencoded";
+pub const FORM: &str = "application/x-www-form-urlencoded";
 
 /// What the routes share.
 pub struct Api {
@@ -92,6 +93,7 @@ impl Api {
             .route("/assets/{name}", get(page::asset))
             .route("/api/v1/servers", get(servers))
             .route("/api/v1/functions", get(functions))
+            .route("/api/v1/openapi.json", get(description))
             .route("/api/v1/live", get(stream::live))
             .route("/api/v1/{function}", get(answer).post(mark))
             .route("/metrics", get(metrics))
@@ -137,6 +139,10 @@ async fn servers(State(api): State<Arc<Api>>) -> Response {
     let all = servers.unwrap_or_default();
     object.put("servers", &array(all.iter().map(member)));
     json(object.json() + "\n")
+}
+
+async fn description(State(api): State<Arc<Api>>) -> Response {
+    json(openapi::describe(api.desk.source().functions()))
 }
 
 async fn functions(State(api): State<Arc<Api>>) -> Response {

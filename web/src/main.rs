@@ -8,6 +8,7 @@ mod follower;
 mod guard;
 mod live;
 mod metrics;
+mod openapi;
 mod options;
 mod page;
 mod problem;

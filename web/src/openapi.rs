@@ -1,0 +1,283 @@
+//! `GET /api/v1/openapi.json`: what can be asked, as OpenAPI 3.1, made from the
+//! registry of functions.
+
+use tacho_source::arguments::{Described, Kind, arguments};
+use tacho_tape::query::json::{Object, array, quote};
+use tacho_tape::query::{Field, Function, Type};
+
+/// Media types.
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+const TEXT: &str = "text/plain";
+const OPEN_METRICS: &str = "application/openmetrics-text";
+
+/// Something that can be asked for beside functions: path, what it answers, its
+/// media types, whether it takes `server`.
+const OTHERS: [(&str, &str, &[&str], bool); 5] = [
+    (
+        "/api/v1/servers",
+        "Servers that can be asked",
+        &[JSON],
+        false,
+    ),
+    (
+        "/api/v1/functions",
+        "Functions with their arguments and columns, and dimensions",
+        &[JSON],
+        false,
+    ),
+    ("/api/v1/openapi.json", "This description", &[JSON], false),
+    (
+        "/api/v1/live",
+        "What is recorded at this moment, as server-sent events",
+        &[EVENTS],
+        true,
+    ),
+    (
+        "/metrics",
+        "Figures for Prometheus",
+        &[TEXT, OPEN_METRICS],
+        false,
+    ),
+];
+
+/// Errors that any of them may answer.
+const ERRORS: [(&str, &str); 9] = [
+    ("400", "An argument makes no sense"),
+    ("401", "Who asks is not known"),
+    (
+        "403",
+        "A page of another origin asks, or files may not be used",
+    ),
+    ("404", "There is no such server or function, or no history"),
+    ("405", "This is not done here"),
+    ("421", "This server is not known by that name"),
+    ("429", "Too many ask at once"),
+    ("500", "The history could not be read"),
+    ("503", "It takes too much memory, or was cancelled"),
+];
+
+/// The description of what a source can be asked.
+pub fn describe(functions: &[Function]) -> String {
+    let mut paths = Object::default();
+    for (path, about, kinds, takes_server) in OTHERS {
+        let parameters = takes_server.then(server).into_iter().collect();
+        let get = operation(about, parameters, &content(kinds, "{}"));
+        paths.put(path, &object(&[("get", &get)]));
+    }
+    for function in functions {
+        let mut methods = Object::default();
+        methods.put("get", &asked(function));
+        if function.name == "markers" {
+            methods.put("post", &marked());
+        }
+        paths.put(&format!("/api/v1/{}", function.name), &methods.json());
+    }
+    let info = object(&[
+        ("title", &quote("tacho web")),
+        ("version", &quote(env!("CARGO_PKG_VERSION"))),
+        ("description", &quote("Performance history of PostgreSQL")),
+    ]);
+    let described = object(&[
+        ("openapi", &quote("3.1.0")),
+        ("info", &info),
+        ("security", "[{\"token\": []}, {\"cookie\": []}]"),
+        ("paths", &paths.json()),
+        ("components", &components()),
+    ]);
+    described + "\n"
+}
+
+fn object(members: &[(&str, &str)]) -> String {
+    let mut object = Object::default();
+    for (name, value) in members {
+        object.put(name, value);
+    }
+    object.json()
+}
+
+/// Something that can be done, and what it answers.
+fn operation(about: &str, parameters: Vec<String>, content: &str) -> String {
+    let answered = object(&[("description", &quote(about)), ("content", content)]);
+    object(&[
+        ("summary", &quote(about)),
+        ("parameters", &array(parameters)),
+        ("responses", &responses("200", &answered)),
+    ])
+}
+
+fn responses(status: &str, answered: &str) -> String {
+    let mut responses = Object::default();
+    responses.put(status, answered);
+    let schema = "{\"$ref\": \"#/components/schemas/Problem\"}";
+    for (status, about) in ERRORS {
+        let content = content(&["application/problem+json"], schema);
+        let problem = object(&[("description", &quote(about)), ("content", &content)]);
+        responses.put(status, &problem);
+    }
+    responses.json()
+}
+
+fn content(kinds: &[&str], schema: &str) -> String {
+    let mut content = Object::default();
+    for kind in kinds {
+        content.put(kind, &object(&[("schema", schema)]));
+    }
+    content.json()
+}
+
+/// A question to a function.
+fn asked(function: &Function) -> String {
+    let all = arguments(function, true);
+    let parameters = std::iter::once(server()).chain(all.iter().map(parameter));
+    let rows = object(&[("type", "\"array\""), ("items", &row(function.fields))]);
+    let properties = object(&[
+        ("columns", "{\"$ref\": \"#/components/schemas/Columns\"}"),
+        ("rows", &rows),
+        ("notices", "{\"$ref\": \"#/components/schemas/Notices\"}"),
+    ]);
+    let schema = object(&[
+        ("type", "\"object\""),
+        ("required", "[\"columns\", \"rows\", \"notices\"]"),
+        ("properties", &properties),
+    ]);
+    operation(
+        function.about,
+        parameters.collect(),
+        &content(&[JSON], &schema),
+    )
+}
+
+/// Writing a marker.
+fn marked() -> String {
+    let text = object(&[
+        ("type", "\"string\""),
+        ("description", &quote("What happened, such as deploy 1.4")),
+        ("minLength", "1"),
+        ("maxLength", &tacho_tape::marks::TEXT_BYTES.to_string()),
+    ]);
+    let properties = object(&[("server", "{\"type\": \"string\"}"), ("text", &text)]);
+    let schema = object(&[
+        ("type", "\"object\""),
+        ("required", "[\"text\"]"),
+        ("properties", &properties),
+    ]);
+    let body = object(&[
+        ("required", "true"),
+        ("content", &content(&[crate::api::FORM], &schema)),
+    ]);
+    let accepted = object(&[(
+        "description",
+        &quote("The history has it with the next tick"),
+    )]);
+    object(&[
+        ("summary", &quote("Write a marker of this moment")),
+        ("requestBody", &body),
+        ("responses", &responses("202", &accepted)),
+    ])
+}
+
+fn server() -> String {
+    object(&[
+        ("name", &quote("server")),
+        ("in", "\"query\""),
+        (
+            "description",
+            &quote("Which server; may be left out where there is one"),
+        ),
+        ("schema", "{\"type\": \"string\"}"),
+    ])
+}
+
+fn parameter(argument: &Described) -> String {
+    let mut schema = Object::default();
+    schema.put("type", "\"string\"");
+    match argument.kind {
+        Kind::Switch => {
+            schema.put("enum", "[\"true\", \"false\"]");
+        }
+        Kind::Dimension => {
+            let names = tacho_source::catalog::dimension_names().iter();
+            schema.put("enum", &array(names.map(|name| quote(name))));
+        }
+        _ => (),
+    }
+    let about = match argument.default {
+        Some(default) => format!(
+            "{} ({}; {default} without it)",
+            argument.help,
+            argument.kind.name()
+        ),
+        None => format!("{} ({})", argument.help, argument.kind.name()),
+    };
+    object(&[
+        ("name", &quote(argument.name)),
+        ("in", "\"query\""),
+        ("description", &quote(&about)),
+        ("schema", &schema.json()),
+    ])
+}
+
+/// The members of a row, each of which may be null.
+fn row(fields: &[Field]) -> String {
+    let mut properties = Object::default();
+    for (name, kind) in fields {
+        properties.put(name, value(*kind));
+    }
+    object(&[("type", "\"object\""), ("properties", &properties.json())])
+}
+
+fn value(kind: Type) -> &'static str {
+    match kind {
+        Type::Text | Type::Interval => "{\"type\": [\"string\", \"null\"]}",
+        Type::Time => "{\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}",
+        // Readers of JSON keep 53 bits of a number.
+        Type::Id => "{\"type\": [\"string\", \"null\"]}",
+        Type::Int => "{\"type\": [\"integer\", \"null\"]}",
+        Type::Numeric => "{\"type\": [\"number\", \"null\"]}",
+        Type::Bool => "{\"type\": [\"boolean\", \"null\"]}",
+    }
+}
+
+fn components() -> String {
+    let text = "{\"type\": \"string\"}";
+    let column = object(&[
+        ("type", "\"object\""),
+        ("properties", &object(&[("name", text), ("type", text)])),
+    ]);
+    let error = [
+        ("message", text),
+        ("detail", text),
+        ("hint", text),
+        ("sqlstate", text),
+    ];
+    let notice = [&error[..], &[("severity", text)]].concat();
+    let notice = object(&[("type", "\"object\""), ("properties", &object(&notice))]);
+    let status = ("status", "{\"type\": \"integer\"}");
+    let problem = [&error[..], &[("type", text), ("title", text), status]].concat();
+    let problem = object(&[
+        ("type", "\"object\""),
+        ("required", "[\"status\", \"message\", \"sqlstate\"]"),
+        ("properties", &object(&problem)),
+    ]);
+    let list = |items: &str| object(&[("type", "\"array\""), ("items", items)]);
+    let schemas = object(&[
+        ("Columns", &list(&column)),
+        ("Notices", &list(&notice)),
+        ("Problem", &problem),
+    ]);
+    let cookie = object(&[
+        ("type", "\"apiKey\""),
+        ("in", "\"cookie\""),
+        ("name", "\"tacho\""),
+        (
+            "description",
+            &quote("As the token is exchanged for at /?token=…; its name ends in _ and the port"),
+        ),
+    ]);
+    let schemes = object(&[
+        ("token", "{\"type\": \"http\", \"scheme\": \"bearer\"}"),
+        ("cookie", &cookie),
+    ]);
+    object(&[("schemas", &schemas), ("securitySchemes", &schemes)])
+}
