@@ -117,6 +117,26 @@ is("$code $said", '0 ', 'nor in what tacho metrics prints');
 unlike($text . $once, qr/="(holder|first|second)|pid=|query_id=|UPDATE t/,
 	'no name of a session, process or query is told');
 
+# through a connection the counters are the same: between those of the files
+# before and after
+sub counters
+{
+	my ($printed) = run_command([ $ENV{TACHO_PROGRAM}, 'metrics', @_ ]);
+	return { $printed =~ /^(tacho_\w+_total\{.*\}) (\S+)$/mg };
+}
+
+SKIP:
+{
+	skip 'midnight is near', 2 if time % 86400 > 86400 - 60;
+	my $before = counters('--tape', "shop=$tape");
+	my $through = counters('--dsn', 'shop=' . $node->connstr('postgres'));
+	my $after = counters('--tape', "shop=$tape");
+	my @outside = grep { !defined $through->{$_} || $through->{$_} < $before->{$_} } keys %$before;
+	push @outside, grep { !defined $after->{$_} || $through->{$_} > $after->{$_} } keys %$through;
+	cmp_ok(scalar keys %$through, '>', 50, 'a connection has counters, too');
+	is(join(' ', @outside), '', 'which are those of the files');
+}
+
 $prometheus->stop;
 $web->stop;
 $holder->run('ROLLBACK');

@@ -138,6 +138,11 @@ is(failing({ db => 'edition', role => 'grafana' }, $day), join("\n",
 		'Transactions a second', 'What statements cost', 'Write-ahead log'),
 	'the SQL edition fails at none; it has no measurements of the server, and here no statistics');
 
+my ($metrics) = run_command([ $ENV{TACHO_PROGRAM}, 'metrics', '--dsn',
+		'edition=' . $node->connstr('edition') . ' user=grafana' ]);
+like($metrics, qr/^tacho_readable\{server="edition"\} 1/m, 'metrics of the SQL edition are read');
+like($metrics, qr/^tacho_last_tick_timestamp_seconds\{server="edition"\} \d/m, 'with its last tick');
+
 $holder->run('ROLLBACK');
 $_->finish for $holder, $waiter;
 $standby->stop;
