@@ -21,11 +21,15 @@ sub live_program
 	return $program;
 }
 
+# Terminals that were there: each has a tmux of its own, since one that is told
+# to end may still let others in.
+my $terminals = 0;
+
 # Runs a command of a shell in a terminal of 120 columns and 40 lines.
 sub new
 {
 	my ($class, $name, $command) = @_;
-	my $self = bless { socket => "tacho-$name-$$" }, $class;
+	my $self = bless { socket => "tacho-$name-$$-" . ++$terminals }, $class;
 
 	delete local @ENV{qw(TMUX NO_COLOR)};
 	$self->tmux('-u', 'new-session', '-d', '-x', 120, '-y', 40, $command);
