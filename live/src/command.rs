@@ -14,7 +14,14 @@ fn word(text: &str) -> String {
 }
 
 /// The command line of a question; `place` are the words that name the server.
+/// `tacho` knows files; a server with a connection is asked by psql.
 pub fn command_line(function: &str, arguments: &Arguments, place: &[String]) -> String {
+    if let [option, conninfo] = place
+        && option == "--dsn"
+    {
+        let statement = word(&sql(function, arguments));
+        return format!("psql {} -c {statement}", word(conninfo));
+    }
     let mut words = vec!["tacho".to_string(), function.replace('_', "-")];
     if let Some(dimension) = arguments.get("dimension") {
         words.push(word(dimension));
@@ -25,6 +32,16 @@ pub fn command_line(function: &str, arguments: &Arguments, place: &[String]) -> 
         words.push(word(value));
     }
     words.join(" ")
+}
+
+/// The statement of a question, all values as texts.
+fn sql(function: &str, arguments: &Arguments) -> String {
+    let given = |(name, value): (&String, &String)| match (name.as_str(), value.as_str()) {
+        ("n", "all") => "n => null".to_string(),
+        (name, value) => format!("{name} => '{}'", value.replace('\'', "''")),
+    };
+    let given: Vec<String> = arguments.iter().map(given).collect();
+    format!("select * from tacho.{function}({})", given.join(", "))
 }
 
 /// A value in an address.
@@ -91,6 +108,19 @@ mod tests {
             "tacho top wait_event --tape '/var/lib/my tape' --application '\"it'\\''s a, b\"' \
              --n 100 --since 2026-01-01T00:00:00Z --until 2026-01-01T00:01:00Z"
         );
+    }
+
+    #[test]
+    fn a_server_with_a_connection_is_asked_by_psql() {
+        let (function, mut arguments) = view().listed();
+        arguments.insert("n".into(), "all".into());
+        let place = ["--dsn".to_string(), "host=db dbname=app".to_string()];
+        let shown = command_line(function, &arguments, &place);
+        let statement = "select * from tacho.top(application => '\"it''s a, b\"', \
+             dimension => 'wait_event', n => null, since => '2026-01-01T00:00:00Z', \
+             until => '2026-01-01T00:01:00Z')";
+        let statement = statement.replace('\'', "'\\''");
+        assert_eq!(shown, format!("psql 'host=db dbname=app' -c '{statement}'"));
     }
 
     #[test]

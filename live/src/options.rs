@@ -1,14 +1,15 @@
 //! The command line, and what of it is refused.
 
 use crate::paint::Depth;
-use clap::{ArgAction, Parser, ValueEnum, ValueHint};
+use clap::{ArgAction, Parser, ValueEnum};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
-use tacho_source::{Failure, Source, Tapes, time};
-use tacho_tape::locate::Surroundings;
+use tacho_remote::Places;
+use tacho_source::{Failure, Source, time};
 
+/// Name of our sessions, unless a connection string gives another.
+const APPLICATION: &str = "tacho live";
 /// Share of the memory limit that columns are kept in.
 const CACHE_SHARE: u64 = 4;
 
@@ -20,15 +21,8 @@ pub struct Options {
     #[arg(long = "help", short = '?', action = ArgAction::Help)]
     help: Option<bool>,
 
-    /// Directory of the history files, called NAME, else as its data directory;
-    /// without --tape and --root that of TACHO_TAPE, of PGDATA, or those of the
-    /// servers that run here
-    #[arg(long, short, value_name = "[NAME=]DIR", value_hint = ValueHint::DirPath)]
-    tape: Vec<String>,
-
-    /// Every history below a directory, called by its path from there
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    root: Vec<PathBuf>,
+    #[command(flatten)]
+    places: Places,
 
     /// Server to begin with; Tab goes on to the next one
     #[arg(long, value_name = "NAME")]
@@ -74,19 +68,10 @@ impl Options {
     /// What answers.
     ///
     /// # Errors
-    /// Nothing is named or found, or two tapes have one name.
+    /// As of [`Places::source`].
     pub fn source(&self) -> Result<Arc<dyn Source>, Failure> {
-        let mut tapes = Tapes::new(self.memory_bytes() / CACHE_SHARE);
-        if self.tape.is_empty() && self.root.is_empty() {
-            tapes
-                .add_here(&Surroundings::here())
-                .map_err(Failure::query)?;
-        }
-        for tape in &self.tape {
-            tapes.add(tape).map_err(Failure::query)?;
-        }
-        self.root.iter().for_each(|r| tapes.add_root(r.clone()));
-        Ok(Arc::new(tapes))
+        let cache_bytes = self.memory_bytes() / CACHE_SHARE;
+        Ok(Arc::new(self.places.source(cache_bytes, APPLICATION)?))
     }
 
     /// Where queries are cancelled and sessions ended.
@@ -96,7 +81,7 @@ impl Options {
     pub fn signals(&self) -> Result<Option<tacho_dsn::Options>, Failure> {
         let options = self.allow_signal.as_ref();
         let options =
-            options.map(|conninfo| tacho_dsn::Options::from_argument(conninfo, "tacho live"));
+            options.map(|conninfo| tacho_dsn::Options::from_argument(conninfo, APPLICATION));
         options.transpose().map_err(|error| {
             let failure = Failure::usage(error.line());
             match error.hint {

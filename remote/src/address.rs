@@ -4,13 +4,13 @@ use crate::error;
 use tacho_dsn::Options;
 use tacho_tape::query::{QueryError, QueryResult};
 
-/// Name and options of a server. A word before the first `=` is a name unless
+/// Name, connection string and options of a server. A word before the first `=` is a name unless
 /// connection strings have that keyword; without a name a server is called by
 /// its service, else by what is said of database, host and port.
 ///
 /// # Errors
 /// libpq does not understand it, it has a password, or the name is empty.
-pub fn parse(text: &str, application: &str) -> QueryResult<(String, Options)> {
+pub fn parse<'a>(text: &'a str, application: &str) -> QueryResult<(String, &'a str, Options)> {
     let (name, conninfo) = match text.split_once('=') {
         Some((name, rest)) if is_name(name) => (Some(name.trim()), rest),
         _ => (None, text),
@@ -21,7 +21,7 @@ pub fn parse(text: &str, application: &str) -> QueryResult<(String, Options)> {
     }
     let options = Options::from_argument(conninfo, application).map_err(error::of)?;
     let name = name.map_or_else(|| name_of(conninfo, &options), str::to_string);
-    Ok((name, options))
+    Ok((name, conninfo, options))
 }
 
 /// Neither the begin of a URI nor a keyword.
@@ -67,7 +67,7 @@ mod tests {
             ("shop=postgresql://db1/app", "shop", "host=db1 dbname=app"),
             ("shop=", "shop", "the default server"),
         ] {
-            let (name, options) = parse(text, "test").unwrap();
+            let (name, _, options) = parse(text, "test").unwrap();
             assert_eq!(name, named, "{text}");
             assert_eq!(options.describe(), described, "{text}");
         }

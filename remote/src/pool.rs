@@ -60,11 +60,6 @@ impl Pool {
         }
     }
 
-    /// The server in words without secrets.
-    pub fn describe(&self) -> String {
-        self.options.describe()
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

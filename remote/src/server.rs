@@ -36,22 +36,25 @@ select (extract(epoch from pg_catalog.clock_timestamp()) * 1000000)::bigint";
 
 /// A server that is asked through connections.
 pub struct Remote {
+    conninfo: String,
     pool: Pool,
     known: Mutex<Option<(State, Instant)>>,
 }
 
 impl Remote {
-    /// Nothing is connected yet.
-    pub fn new(options: Options) -> Remote {
+    /// Nothing is connected yet; the options are of that connection string, which
+    /// has no password.
+    pub fn new(conninfo: &str, options: Options) -> Remote {
         Remote {
+            conninfo: conninfo.to_string(),
             pool: Pool::new(options),
             known: Mutex::default(),
         }
     }
 
-    /// The server in words without secrets.
-    pub fn describe(&self) -> String {
-        self.pool.describe()
+    /// The connection string as it was given, without a password.
+    pub fn conninfo(&self) -> &str {
+        &self.conninfo
     }
 
     /// Whether it can be asked; it is tried unless that is known.

@@ -64,13 +64,13 @@ impl Places {
             remotes: BTreeMap::new(),
         };
         for dsn in &self.dsn {
-            let (name, mut options) = address::parse(dsn, application)?;
+            let (name, conninfo, mut options) = address::parse(dsn, application)?;
             options.password_command.clone_from(&self.password_command);
             if sources.tapes.is_named(&name) || sources.remotes.contains_key(&name) {
                 let error = QueryError::invalid(format!("two servers are called \"{name}\""));
                 return Err(error.hint("Write one as NAME=CONNINFO."));
             }
-            sources.remotes.insert(name, Remote::new(options));
+            sources.remotes.insert(name, Remote::new(conninfo, options));
         }
         Ok(sources)
     }
@@ -153,9 +153,9 @@ impl Source for Sources {
     }
 
     fn place(&self, server: &str) -> Vec<String> {
-        match self.remotes.contains_key(server) {
-            true => Vec::new(),
-            false => self.tapes.place(server),
+        match self.remotes.get(server) {
+            Some(remote) => vec!["--dsn".into(), remote.conninfo().into()],
+            None => self.tapes.place(server),
         }
     }
 
@@ -221,6 +221,7 @@ mod tests {
         assert_eq!(error.message, "server \"c\" does not exist");
         assert!(source.remote(Some("a")).unwrap().is_none());
         assert!(source.remote(Some("b")).unwrap().is_some());
+        assert_eq!(source.place("b"), ["--dsn", "host=/nowhere"]);
         let error = source.mark(Some("b"), "deploy").unwrap_err();
         let message = "markers cannot be written through a connection";
         assert_eq!((error.sqlstate, error.message.as_str()), ("0A000", message));

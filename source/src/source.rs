@@ -34,8 +34,9 @@ pub trait Source: Send + Sync {
         Err(error.hint("Run tacho mark where the history files are."))
     }
 
-    /// The words that name a server on a command line of `tacho`; none where
-    /// there is no such server, or it cannot be named.
+    /// The words that name a server on a command line: `--tape DIR`, or
+    /// `--dsn CONNINFO` without a password; none where there is no such server, or
+    /// it cannot be named.
     fn place(&self, _server: &str) -> Vec<String> {
         Vec::new()
     }
