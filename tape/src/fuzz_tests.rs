@@ -11,6 +11,7 @@ use crate::fuzz::{Fuzz, keep, mend_frames, mend_log, mend_sealed};
 use crate::hello;
 use crate::ingest::Ingest;
 use crate::log::{LogHeader, Scan, Stretch, read_log};
+use crate::marks::Marks;
 use crate::memory::MemoryStorage;
 use crate::merge::{MergeJob, merge};
 use crate::packs::Pack;
@@ -460,5 +461,34 @@ fn fuzz_pipe() {
             store.damage().len(),
             store.nodes().len()
         )
+    });
+}
+
+#[test]
+fn fuzz_marker() {
+    let name = "marker-00000000000000aa";
+    let fuzz = Fuzz {
+        name: "marker",
+        seeds: vec![b"tacho-marker-1 1790000000000\ndeploy \xe2\x9a\x91 1.4".to_vec()],
+        words: &["tacho-marker-1 ", "\n", "-9223372036854775808", "\u{202e}"],
+        mend: keep,
+    };
+    let now = Now {
+        wall_ms: 1_790_000_000_000,
+        mono_ms: 5_000,
+    };
+    fuzz.run(|bytes| {
+        let storage = MemoryStorage::new();
+        storage.put(name, bytes);
+        let mut marks = Marks::default();
+        let said = marks.look(&storage, &schema(), now);
+        let told = marks.markers().count();
+        assert_eq!((told, said.len()), if told == 1 { (1, 0) } else { (0, 1) });
+        // What the history gets is what somebody may write.
+        assert_eq!(storage.bytes_of(name).is_some(), told == 1);
+        marks.written();
+        marks.synced(&storage);
+        assert!(storage.bytes_of(name).is_none());
+        format!("{told} {} {}", bytes.len() > 1_100, bytes.contains(&b'\n'))
     });
 }
