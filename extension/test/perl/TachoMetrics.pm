@@ -17,6 +17,16 @@ use Test::More;
 our @EXPORT_OK = qw(checked metric_programs prometheus query series start_web);
 
 my $token = 'of-a-test-0123456789';
+# what must not outlive a test that dies
+my @started;
+
+END
+{
+	my $status = $?;
+
+	$_->kill_kill(grace => 5) for grep { $_->pumpable } @started;
+	$? = $status;
+}
 
 # Tests are left out where there is no tacho-web beside the program under test,
 # or no Prometheus.
@@ -45,6 +55,7 @@ sub start_web
 			'--listen', "127.0.0.1:$port", '--token-file', $file
 		],
 		'<', \undef, '>', \my $out);
+	push @started, $self->{harness};
 	bless $self, 'TachoMetrics::Web';
 	wait_until('tacho-web answers', sub { $self->get('/metrics')->{success} });
 	return $self;
@@ -83,6 +94,7 @@ scrape_configs:
 			"--web.listen-address=127.0.0.1:$self->{port}"
 		],
 		'<', \undef, '>', "$dir/log", '2>&1');
+	push @started, $self->{harness};
 	return bless $self, 'TachoMetrics::Prometheus';
 }
 
