@@ -42,7 +42,7 @@ const OTHERS: [(&str, &str, &[&str], bool); 5] = [
 ];
 
 /// Errors that any of them may answer.
-const ERRORS: [(&str, &str); 9] = [
+const ERRORS: [(&str, &str); 11] = [
     ("400", "An argument makes no sense"),
     ("401", "Who asks is not known"),
     (
@@ -54,6 +54,8 @@ const ERRORS: [(&str, &str); 9] = [
     ("421", "This server is not known by that name"),
     ("429", "Too many ask at once"),
     ("500", "The history could not be read"),
+    ("501", "This cannot be done here"),
+    ("502", "There is no connection to the server"),
     ("503", "It takes too much memory, or was cancelled"),
 ];
 
