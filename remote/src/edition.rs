@@ -7,8 +7,11 @@ use tacho_tape::query::QueryError;
 
 /// Finds the schema, and a row for each function in it with its arguments and
 /// columns, which may be those of a type. The SQL edition is known
-/// by its schema and table, as the extension knows it.
+/// by its schema and table, as the extension knows it. Operators are those of the
+/// server, whatever path the owner of the database has set.
 pub const LOOK: &str = "\
+begin read only;
+set local search_path = pg_catalog, pg_temp;
 select pg_catalog.quote_ident(n.nspname), e.extversion, p.proname,
 	pg_catalog.array_to_string(array(select a.name
 		from unnest(p.proargnames, p.proargmodes) a (name, mode)
@@ -29,7 +32,8 @@ join pg_catalog.pg_proc p on p.pronamespace = n.oid
 left join pg_catalog.pg_extension e on e.extname = 'tacho' and e.extnamespace = n.oid
 where p.prokind = 'f' and p.proname !~ '^_'
 	and (e.oid is not null or n.nspname = 'tacho' and exists (
-		select from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = 'setting'))";
+		select from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = 'setting'));
+commit";
 
 /// What of tacho a database has.
 #[derive(Debug, PartialEq, Eq)]

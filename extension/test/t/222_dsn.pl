@@ -34,6 +34,13 @@ $node->safe_psql('postgres', q{
 	CREATE ROLE nobody LOGIN;
 	CREATE ROLE "Own" LOGIN;
 	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tacho TO "Own";
+	-- the owner of a database may set this, and must gain nothing by it
+	CREATE SCHEMA evil;
+	GRANT USAGE ON SCHEMA evil TO "Own";
+	CREATE FUNCTION evil.raised(name, name) RETURNS bool LANGUAGE plpgsql AS
+		$$BEGIN RAISE 'an operator of the owner was called'; END$$;
+	CREATE OPERATOR evil.= (FUNCTION = evil.raised, LEFTARG = name, RIGHTARG = name);
+	ALTER ROLE "Own" IN DATABASE postgres SET search_path = evil, pg_catalog;
 	CREATE DATABASE nothing;
 	CREATE DATABASE slow;
 	CREATE DATABASE edition});
