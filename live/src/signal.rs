@@ -74,7 +74,7 @@ pub fn answer(options: &Options, request: &Request) -> Reply {
 /// The rows of a statement, which finds only what is of PostgreSQL.
 fn ask(options: &Options, sql: &str) -> Result<tacho_dsn::Answer, Error> {
     let mut connection = Connection::open(options, Limit::within(LONGEST, &NEVER))?;
-    let sql = format!("SET search_path = pg_catalog, pg_temp; {sql}");
+    let sql = format!("SET LOCAL search_path = pg_catalog, pg_temp; {sql}");
     let mut answers = connection.query(&sql, Limit::within(LONGEST, &NEVER))?;
     Ok(answers.remove(0))
 }
