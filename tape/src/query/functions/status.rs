@@ -102,6 +102,7 @@ fn last_cost(call: &Call, parts: &[&Part]) -> QueryResult<Option<String>> {
     let Some(part) = newest.max_by_key(|p| (p.max_ms(), p.last_tick())) else {
         return Ok(None);
     };
+    call.check_cancel()?;
     let step = call.spec.damage.leave(part, last_step(part))?.unwrap_or(0);
     let us = |step: i64| (2f64.powf(step as f64 / 4.0).round() as u64).to_string();
     Ok((1..=MOST_STEPS).contains(&step).then(|| us(step)))
