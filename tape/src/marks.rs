@@ -260,13 +260,16 @@ impl Marks {
             .extend(self.waiting.drain(..).map(|mark| mark.name));
     }
 
-    /// The log is on disk.
+    /// The log is on disk. What cannot be removed is tried again with the next one.
     pub(crate) fn synced(&mut self, storage: &dyn Storage) {
-        for name in self.written.drain(..) {
-            if storage.remove(&name).is_ok() {
-                self.known.remove(&name);
+        let known = &mut self.known;
+        self.written.retain(|name| match storage.remove(name) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => true,
+            _ => {
+                known.remove(name);
+                false
             }
-        }
+        });
     }
 }
 
