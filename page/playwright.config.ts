@@ -10,7 +10,7 @@ export default defineConfig({
   workers: 2,
   // as tools/pool.sh
   retries: Number(process.env.TACHO_TRIES ?? 1) - 1,
-  timeout: 60_000,
+  timeout: 240_000,
   expect: { timeout: 15_000 },
   reporter: [['./e2e/count.ts']],
   use: {
