@@ -4,10 +4,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use tacho_tape::log::LogHeader;
 use tacho_tape::seal::seal_log;
 use tacho_tape::storage::OsStorage;
-use tacho_tape::testing::{Load, Random, Sampler, log_bytes};
+use tacho_tape::testing::{Load, Random, Sampler};
 
 struct Scratch(PathBuf);
 
@@ -78,17 +77,9 @@ fn record(tape: &Path, seed: u64) {
     std::fs::create_dir(tape).unwrap();
     let storage = OsStorage::new(tape);
     for number in 1..=4 {
-        let mut header = LogHeader {
-            incarnation: seed,
-            first_sequence: sampler.sequence,
-            ..LogHeader::default()
-        };
-        header.identity.node = 7;
-        sampler.forget();
+        let mut log = sampler.begin_log(7);
         sampler.stopping = random.chance(50);
-        let mut frames = vec![sampler.hello(&[])];
-        frames.extend((0..20 + random.below(60)).map(|_| sampler.frame().0));
-        let log = log_bytes(&header, &frames);
+        (0..20 + random.below(60)).for_each(|_| log.extend(sampler.frame().0));
         std::fs::write(tape.join(format!("{number:010}.open")), log).unwrap();
         seal_log(&storage, number, u64::MAX).unwrap();
         sampler.slot_ms += [0, 90_000, 3_600_000, -40_000][random.below(4) as usize];

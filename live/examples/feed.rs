@@ -8,10 +8,9 @@ use std::io::{Error, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tacho_tape::directory::{Kind, file_name};
-use tacho_tape::log::LogHeader;
 use tacho_tape::seal::seal_log;
 use tacho_tape::storage::OsStorage;
-use tacho_tape::testing::{Load, Sampler, log_bytes};
+use tacho_tape::testing::{Load, Sampler};
 use tacho_tape::writer::{LOG_MS, LOG_ROWS};
 
 /// Seconds that are there at the begin.
@@ -64,15 +63,8 @@ fn main() -> Result<(), Error> {
 
 /// Begins a log and seals the one before.
 fn begin(directory: &Path, number: u64, sampler: &mut Sampler) -> Result<File, Error> {
-    let mut header = LogHeader {
-        incarnation: sampler.incarnation,
-        first_sequence: sampler.sequence,
-        ..LogHeader::default()
-    };
-    header.identity.node = 7;
-    sampler.forget();
     let path = directory.join(file_name(number, Kind::Log));
-    std::fs::write(&path, log_bytes(&header, &[sampler.hello(&[])]))?;
+    std::fs::write(&path, sampler.begin_log(7))?;
     if number > 1 {
         let storage = OsStorage::new(directory);
         seal_log(&storage, number - 1, u64::MAX).map_err(Error::other)?;

@@ -8,10 +8,9 @@ use std::path::Path;
 use std::process::Command;
 use tacho_source::memory::{Counting, used};
 use tacho_tape::directory::{Kind, file_name};
-use tacho_tape::log::LogHeader;
 use tacho_tape::seal::seal_log;
 use tacho_tape::storage::OsStorage;
-use tacho_tape::testing::{Load, Sampler, log_bytes};
+use tacho_tape::testing::{Load, Sampler};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -38,18 +37,6 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn begin(&mut self) {
-        let mut header = LogHeader {
-            incarnation: self.sampler.incarnation,
-            first_sequence: self.sampler.sequence,
-            ..LogHeader::default()
-        };
-        header.identity.node = 7;
-        self.sampler.forget();
-        self.bytes = log_bytes(&header, &[self.sampler.hello(&[])]);
-        self.number += 1;
-    }
-
     fn tick(&mut self) {
         if self.ticks.is_multiple_of(LOG) {
             let storage = OsStorage::new(self.directory);
@@ -60,7 +47,8 @@ impl Writer<'_> {
                 let old = file_name(self.number - KEPT, Kind::Sealed);
                 std::fs::remove_file(self.directory.join(old)).unwrap();
             }
-            self.begin();
+            self.bytes = self.sampler.begin_log(7);
+            self.number += 1;
         }
         self.ticks += 1;
         self.bytes.extend(self.sampler.frame().0);

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use tacho_source::memory::{Counting, used};
 use tacho_tape::directory::{Kind, file_name};
-use tacho_tape::log::LogHeader;
 use tacho_tape::query::{self, Field, QueryResult, Sink, Spec, Value};
 use tacho_tape::seal::seal_log;
 use tacho_tape::storage::OsStorage;
-use tacho_tape::testing::{Load, Random, Sampler, log_bytes};
+use tacho_tape::testing::{Load, Random, Sampler};
 use tacho_tape::{Schema, Shared, Tape};
 
 #[global_allocator]
@@ -55,17 +54,9 @@ fn history(directory: &Path) -> (i64, Sampler) {
     let begin_ms = sampler.slot_ms;
     let storage = OsStorage::new(directory);
     for number in 1..=13 {
-        let mut header = LogHeader {
-            incarnation: sampler.incarnation,
-            first_sequence: sampler.sequence,
-            ..LogHeader::default()
-        };
-        header.identity.node = 7;
-        sampler.forget();
-        let mut frames = vec![sampler.hello(&[])];
-        frames.extend((0..120).map(|_| sampler.frame().0));
-        let name = directory.join(file_name(number, Kind::Log));
-        std::fs::write(name, log_bytes(&header, &frames)).unwrap();
+        let mut log = sampler.begin_log(7);
+        (0..120).for_each(|_| log.extend(sampler.frame().0));
+        std::fs::write(directory.join(file_name(number, Kind::Log)), log).unwrap();
         if number < 13 {
             seal_log(&storage, number, u64::MAX).unwrap();
         }

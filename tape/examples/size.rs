@@ -5,11 +5,10 @@
 
 use std::sync::atomic::AtomicBool;
 use tacho_tape::directory::{Kind, Numbers, file_name};
-use tacho_tape::log::LogHeader;
 use tacho_tape::memory::MemoryStorage;
 use tacho_tape::merge::{MergeJob, merge};
 use tacho_tape::seal::seal_log;
-use tacho_tape::testing::{Load, Sampler, log_bytes};
+use tacho_tape::testing::{Load, Sampler};
 
 /// Sessions that change at half of their samples.
 fn load(sessions: usize) -> Load {
@@ -74,19 +73,12 @@ fn measure(name: &str, load: Load, logs: u64, frames: usize) -> tacho_tape::Resu
     let storage = MemoryStorage::new();
     let (mut samples, mut log) = (0, 0);
     for number in 1..=logs {
-        let header = LogHeader {
-            incarnation: 1,
-            first_sequence: sampler.sequence,
-            ..LogHeader::default()
-        };
-        sampler.forget();
-        let mut bytes = vec![sampler.hello(&[])];
+        let mut bytes = sampler.begin_log(0);
         for _ in 0..frames {
             let (frame, _, seen) = sampler.frame();
-            bytes.push(frame);
+            bytes.extend(frame);
             samples += seen.len();
         }
-        let bytes = log_bytes(&header, &bytes);
         log += bytes.len() as u64;
         storage.put(&file_name(number, Kind::Log), &bytes);
     }

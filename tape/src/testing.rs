@@ -218,6 +218,19 @@ impl Sampler {
         self.session_ids.clear();
     }
 
+    /// How a log of a node begins: header and hello. The next frame defines
+    /// everything anew.
+    pub fn begin_log(&mut self, node: u64) -> Vec<u8> {
+        let mut header = LogHeader {
+            incarnation: self.incarnation,
+            first_sequence: self.sequence,
+            ..LogHeader::default()
+        };
+        header.identity.node = node;
+        self.forget();
+        log_bytes(&header, &[self.hello(&[])])
+    }
+
     /// The next data frame, its ticks as (number, slot time), and what must
     /// be seen of it.
     pub fn frame(&mut self) -> (Vec<u8>, Vec<(u64, i64)>, Vec<Seen>) {
@@ -303,22 +316,13 @@ impl Sampler {
         frames: usize,
         texts: &[(i64, &str)],
     ) -> std::io::Result<()> {
-        let mut header = LogHeader {
-            incarnation: self.incarnation,
-            first_sequence: self.sequence,
-            ..LogHeader::default()
-        };
-        header.identity.node = self.incarnation;
-        let mut all = vec![self.hello(&[])];
-        all.extend((0..frames).map(|_| self.frame().0));
+        let mut log = self.begin_log(self.incarnation);
+        (0..frames).for_each(|_| log.extend(self.frame().0));
         if !texts.is_empty() {
-            all.push(self.texts(texts));
+            log.extend(self.texts(texts));
         }
         std::fs::create_dir_all(directory)?;
-        std::fs::write(
-            directory.join(file_name(1, Kind::Log)),
-            log_bytes(&header, &all),
-        )
+        std::fs::write(directory.join(file_name(1, Kind::Log)), log)
     }
 
     /// What a clock that nobody sets shows since the last tick.

@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use tacho_tape::directory::{Kind, file_name};
-use tacho_tape::log::LogHeader;
 use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run, run_now};
 use tacho_tape::seal::seal_log;
 use tacho_tape::storage::OsStorage;
-use tacho_tape::testing::{Load, Sampler, log_bytes, schema};
-use tacho_tape::{Identity, Shared, Snapshot, Tape};
+use tacho_tape::testing::{Load, Sampler, schema};
+use tacho_tape::{Shared, Snapshot, Tape};
 
 const TAPES: usize = 200;
 /// Sealed files of a tape, beside a log.
@@ -26,21 +25,9 @@ fn make(directory: &Path, seed: u64) {
     let storage = OsStorage::new(directory);
     let mut sampler = Sampler::new(seed, Load::default());
     for number in 1..=SEALED + 1 {
-        let header = LogHeader {
-            identity: Identity {
-                node: 9,
-                ..Identity::default()
-            },
-            incarnation: 1,
-            tick_base: sampler.tick_base,
-            first_sequence: sampler.sequence,
-            created_ms: 0,
-        };
-        sampler.forget();
-        let mut frames = vec![sampler.hello(&[])];
-        frames.extend((0..20).map(|_| sampler.frame().0));
-        let log = directory.join(file_name(number, Kind::Log));
-        fs::write(log, log_bytes(&header, &frames)).unwrap();
+        let mut log = sampler.begin_log(9);
+        (0..20).for_each(|_| log.extend(sampler.frame().0));
+        fs::write(directory.join(file_name(number, Kind::Log)), log).unwrap();
         if number <= SEALED {
             seal_log(&storage, number, u64::MAX).unwrap();
         }
