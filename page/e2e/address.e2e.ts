@@ -30,7 +30,7 @@ test('a link with a token leads to its view, and the token is in no address afte
 
 for (const tab of TABS) {
   test(`a copied address of ${tab} shows the same to somebody else`, async ({ page, context }) => {
-    await open(page, 'shop', { tab, application: 'web', by: 'wait_event', tz: 'local' })
+    await open(page, 'shop', { tab, application: 'web', by: 'wait_event', tz: 'local', compare: 'day' })
     await context.grantPermissions(['clipboard-read', 'clipboard-write'])
     await page.getByRole('button', { name: 'Copy link' }).click()
     await expect(page.getByRole('button', { name: 'Copied' })).toBeVisible()

@@ -2,13 +2,10 @@
 // question that the panel says it asked.
 
 import { type Locator, type Page } from '@playwright/test'
-import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { dirname } from 'node:path'
-import { program } from './tape'
+import { type Row, UNITS, asTable, cells, said, same } from './shown'
 import { expect, open, settled, test } from './web'
 
-type Row = Record<string, string | number | boolean | null>
 interface Answer {
   line: string
   rows: Row[]
@@ -19,15 +16,7 @@ async function answers(panel: Locator): Promise<Answer[]> {
   const details = panel.locator('details', { hasText: 'Which question was this?' })
   const lines = (await details.locator('dd code').allTextContents()).filter((line) => line.startsWith('tacho '))
   expect(lines.length).toBeGreaterThan(0)
-  return lines.map((line) => {
-    const environment = { ...process.env, TZ: 'UTC', PATH: `${dirname(program('tacho'))}:${process.env.PATH}` }
-    const said = execFileSync('bash', ['-c', `${line} --json --tape "$1"`, 'bash', `${process.env.TACHO_TAPES}/shop`], {
-      encoding: 'utf8',
-      env: environment,
-      maxBuffer: 1 << 28,
-    })
-    return { line, rows: JSON.parse(said) as Row[] }
-  })
+  return lines.map((line) => ({ line, rows: said(line) }))
 }
 const first = (all: Answer[], start: string): Row[] => {
   const found = all.find(({ line }) => line.startsWith(`tacho ${start}`))
@@ -35,33 +24,6 @@ const first = (all: Answer[], start: string): Row[] => {
   return found.rows
 }
 
-const UNITS: Record<string, number> = {
-  ...{ 'µs': 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, d: 86400 },
-  ...{ B: 1, kB: 1024, MB: 1024 ** 2, GB: 1024 ** 3, k: 1e3, M: 1e6, '%': 1, '/s': 1, '': 1 },
-}
-
-/** A figure as it is shown is a value, in seconds and bytes, rounded. */
-function same(shown: string | null, value: unknown, what: string) {
-  const text = (shown ?? '').trim()
-  if (value === null) return expect(text, what).toMatch(/^(–|)$/)
-  const found = /^(<?)([\d,]+(?:\.(\d+))?)\s*(\D*)$/.exec(text)
-  expect(found, `${what}: ${text}`).not.toBeNull()
-  const [, below, digits, decimals = '', unit = ''] = found!
-  const scale = UNITS[unit.trim()]
-  expect(scale, `${what}: unit of ${text}`).toBeDefined()
-  const [number, own] = [Number(digits!.replaceAll(',', '')), Number(value) / scale!]
-  if (below) return expect(own, what).toBeLessThan(number)
-  expect(Math.abs(number - own), `${what}: ${text} is ${own}`).toBeLessThanOrEqual(0.5000001 * 10 ** -decimals.length)
-}
-
-/** Opens the table behind a picture; its rows come a moment after the click. */
-const asTable = async (picture: Locator): Promise<void> => {
-  await picture.getByText('As a table').click()
-  await picture.getByRole('region', { name: /as a table$/ }).locator('tbody tr').first().waitFor()
-}
-
-const cells = async (table: Locator): Promise<string[][]> =>
-  table.locator('tbody tr').evaluateAll((rows) => rows.map((row) => [...row.children].map((one) => one.textContent!.trim())))
 const panel = (page: Page) => page.getByRole('tabpanel')
 const at = (text: unknown) => Date.parse(String(text))
 

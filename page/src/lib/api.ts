@@ -72,7 +72,8 @@ class Api {
     await this.#turn(signal)
     try {
       const answer = (await this.#get(url, signal)) as Answer
-      if (Date.parse(asked.args.until ?? '') < this.now() - 60_000) this.#keep(url, answer)
+      const until = asked.args.until ?? asked.args.until_2 ?? ''
+      if (Date.parse(until) < this.now() - 60_000) this.#keep(url, answer)
       return answer
     } finally {
       this.#running -= 1

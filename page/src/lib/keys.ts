@@ -1,5 +1,6 @@
 // What keys do. In a field they write.
 
+import { COMPARED } from './compare'
 import { place } from './place.svelte'
 import { moved, scaled } from './time'
 import { TABS } from './view'
@@ -19,6 +20,7 @@ export function press(event: KeyboardEvent, doors: Doors) {
   const does: Record<string, () => void> = {
     l: () => (place.view.live === null ? place.goLive() : place.pause()),
     t: () => place.go({ zone: place.view.zone === 'UTC' ? 'local' : 'UTC' }),
+    c: () => place.go({ compare: [...COMPARED, null][place.view.compare === null ? 0 : COMPARED.indexOf(place.view.compare) + 1] }),
     '/': doors.filter,
     '?': doors.help,
     Backspace: () => history.back(),

@@ -1,5 +1,6 @@
 // What the page shows, as its address says it. A copied address shows the same.
 
+import { COMPARED, type Compared } from './compare'
 import { type Zone, lengthText, parseLength, rfc3339 } from './time'
 
 export const TABS = ['queries', 'waits', 'sessions', 'locks', 'dimensions', 'server', 'events'] as const
@@ -55,6 +56,8 @@ export interface View {
   zone: Zone
   by: Dimension
   tab: Tab
+  /** The earlier window that it is compared with. */
+  compare: Compared | null
   filters: Partial<Record<Dimension, string>>
   /** The moment that the lock tree is of. */
   at: number | null
@@ -73,7 +76,7 @@ export function parseView(search: string): View {
   const given = new URLSearchParams(search)
   const [since, until] = [time(given.get('since')), time(given.get('until'))]
   const fixed = since !== null && until !== null && until > since
-  const [by, tab] = [given.get('by'), given.get('tab')]
+  const [by, tab, compare] = [given.get('by'), given.get('tab'), given.get('compare')]
   const filters: View['filters'] = {}
   for (const dimension of DIMENSIONS) {
     const filter = given.get(dimension)
@@ -87,6 +90,7 @@ export function parseView(search: string): View {
     zone: given.get('tz') === 'local' ? 'local' : 'UTC',
     by: isOf(DIMENSIONS, by) ? by : 'wait_event_type',
     tab: isOf(TABS, tab) ? tab : 'queries',
+    compare: isOf(COMPARED, compare) ? compare : null,
     filters,
     at: time(given.get('at')),
   }
@@ -106,6 +110,7 @@ export function viewSearch(view: View): string {
   put('tz', view.zone === 'UTC' ? null : view.zone)
   put('by', view.by === 'wait_event_type' ? null : view.by)
   put('tab', view.tab === 'queries' ? null : view.tab)
+  put('compare', view.compare)
   for (const dimension of DIMENSIONS) put(dimension, view.filters[dimension])
   put('at', view.at === null ? null : rfc3339(view.at))
   return '?' + given.toString().replaceAll('%3A', ':').replaceAll('%2C', ',')

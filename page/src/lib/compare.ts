@@ -1,0 +1,83 @@
+// The window that another one is compared with.
+
+import type { Asked, Row } from './api'
+import { filteredArgs } from './args'
+import { filterText } from './filter'
+import { type Series, bucketAt } from './series'
+import { type Span, DAY, rfc3339 } from './time'
+import type { Dimension, View } from './view'
+
+export const COMPARED = ['previous', 'day', 'week'] as const
+export type Compared = (typeof COMPARED)[number]
+
+/** How people call it. */
+export const EARLIER: Record<Compared, string> = {
+  previous: 'previous window',
+  day: 'the day before',
+  week: 'a week before',
+}
+
+/** How much earlier it is. */
+export function shiftOf({ since, until }: Span, compared: Compared): number {
+  return { previous: until - since, day: DAY, week: 7 * DAY }[compared]
+}
+
+/** As long, and earlier. */
+export function earlier(span: Span, compared: Compared): Span {
+  const shift = shiftOf(span, compared)
+  return { since: span.since - shift, until: span.until - shift }
+}
+
+/** The view of the earlier window, or null when nothing is compared. */
+export function earlierOf(view: View, window: Span | null): Span | null {
+  return window && view.compare && earlier(window, view.compare)
+}
+
+/** Asks what keys of a dimension were before, and are. Null where none is known. */
+export function comparison(view: View, window: Span | null, dimension: Dimension, keys: string[]): Asked | null {
+  const before = earlierOf(view, window)
+  if (!window || !before || keys.length === 0) return null
+  const { since, until, ...others } = filteredArgs(view, window)
+  const windows = { since_1: rfc3339(before.since), until_1: rfc3339(before.until), since_2: since!, until_2: until! }
+  return {
+    function: 'compare',
+    args: { dimension, ...others, ...windows, [dimension]: filterText({ values: keys, not: false }), n: 'all' },
+  }
+}
+
+/** Load before, by key. */
+export function loadsBefore(rows: Row[]): Map<string, number> {
+  const known = rows.filter((row) => row.avg_aas_1 !== null)
+  return new Map(known.map((row) => [(row.key as string | null) ?? '(null)', Number(row.avg_aas_1)]))
+}
+
+/** Why the two cannot be compared without care, in the words of the page. */
+export function noteOf(rows: Row[], compared: Compared | null): string | null {
+  const note = rows[0]?.note
+  if (typeof note !== 'string' || !compared) return null
+  return note.replace('window 1', EARLIER[compared]).replace('window 2', 'this window')
+}
+
+/** The values of an earlier series at the middle of steps: null where it has none. */
+export function valuesBefore(times: number[], before: Series, shift: number): (number | null)[] {
+  return times.slice(0, -1).map((time, i) => {
+    const found = bucketAt(before.times, (time + times[i + 1]!) / 2 - shift)
+    return found < 0 ? null : (before.loads[0]?.[found] ?? null)
+  })
+}
+
+/** +1.20, −0.35 or 0.00: load that there is more than before. */
+export function difference(now: number, before: number): string {
+  const text = Math.abs(now - before).toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })
+  if (Number(text.replaceAll(',', '')) === 0) return text
+  return (now > before ? '+' : '−') + text
+}
+
+/** × 3.6, or why there is no such number. */
+export function factor(now: number, before: number): string {
+  if (now === before) return 'same'
+  if (before === 0) return 'new'
+  if (now === 0) return 'gone'
+  const times = now / before
+  return `× ${times >= 9.95 ? Math.round(times).toLocaleString('en-US') : times.toFixed(times < 0.995 ? 2 : 1)}`
+}
