@@ -2,7 +2,7 @@
 
 use crate::identity::Identity;
 use crate::options::Options;
-use crate::{Stop, fail, locks, sample};
+use crate::{Stop, fail, locks, measures, sample};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -102,6 +102,7 @@ fn find(
         ),
         query_ids(&identity),
         texts(&identity, &mut works),
+        measured(&identity, &mut works),
         system(&identity),
     ])
 }
@@ -143,6 +144,26 @@ fn texts(
         Err(error) => Finding::new(what, false, error),
     }
     .help(format!("GRANT pg_read_all_stats TO {};", identity.role))
+}
+
+/// What of the measurements works. Replicas are hidden rather than refused.
+fn measured(
+    identity: &Identity,
+    works: &mut impl FnMut(&str) -> Result<Vec<tacho_dsn::Answer>, String>,
+) -> Finding {
+    let mut missing: Vec<String> = measures::sources(identity.version)
+        .filter_map(|source| Some((source, works(source.sql).err()?)))
+        .map(|(source, error)| format!("{} ({error})", source.what))
+        .collect();
+    if missing.is_empty() && !identity.sees_others {
+        missing.push("replicas (hidden from this role)".to_string());
+    }
+    let detail = match missing.is_empty() {
+        true => "transactions, log, checkpoints, databases, replicas, slots".to_string(),
+        false => format!("all but {}", missing.join(", ")),
+    };
+    let help = format!("GRANT pg_monitor TO {};", identity.role);
+    Finding::new("measurements", missing.is_empty(), detail).help(help)
 }
 
 fn system(identity: &Identity) -> Finding {

@@ -8,6 +8,7 @@ mod check;
 mod clock;
 mod identity;
 mod locks;
+mod measures;
 mod names;
 mod options;
 mod output;

@@ -39,6 +39,10 @@ pub struct Options {
     #[arg(long, value_name = "MS", default_value_t = 60_000, value_parser = clap::value_parser!(i64).range(1_000..=3_600_000))]
     pub statements_interval: i64,
 
+    /// ms between two measurements of the server as a whole, 0 = none
+    #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(i64).range(0..=3_600_000))]
+    pub server_interval: i64,
+
     /// CPUs of the server, for the line in charts
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub vcpus: Option<u16>,
@@ -65,6 +69,11 @@ impl Options {
     /// Time between two samples.
     pub fn interval(&self) -> Duration {
         Duration::from_millis(self.interval)
+    }
+
+    /// CPUs of the server, 0 = not known.
+    pub fn vcpus_x100(&self) -> i64 {
+        self.vcpus.map_or(0, |n| i64::from(n) * 100)
     }
 
     /// How long an answer may take before the connection is given up.

@@ -6,6 +6,7 @@ use crate::batch::Batch;
 use crate::clock::Clock;
 use crate::identity::Identity;
 use crate::locks::{self, Edge};
+use crate::measures::{self, Measures, Source};
 use crate::names::{Kind, Names};
 use crate::options::Options;
 use crate::output::{Output, print, put_marker};
@@ -37,6 +38,7 @@ pub struct Recorder<'a> {
     names: Names,
     texts: Texts,
     statements: Statements,
+    measures: Measures,
     identity: Option<Identity>,
     /// Why there were no ticks since the last one.
     trouble: Option<String>,
@@ -64,6 +66,7 @@ impl<'a> Recorder<'a> {
             names: Names::default(),
             texts: Texts::default(),
             statements: Statements::default(),
+            measures: Measures::default(),
             identity: None,
             trouble: None,
             missed: 0,
@@ -143,9 +146,11 @@ impl<'a> Recorder<'a> {
                 Err(error) if connection.is_open() => self.note(&error),
                 Err(error) => return Ok(Err(error)),
             }
-            let asked = self.statements(&mut connection);
-            if let Err(error) = asked.and_then(|()| self.texts(&mut connection)) {
-                self.refuse(&error);
+            let asked = [Self::measures, Self::statements, Self::texts];
+            for ask in asked {
+                if let Err(error) = ask(self, &mut connection) {
+                    self.refuse(&error);
+                }
             }
         }
         Ok(Ok(()))
@@ -159,6 +164,7 @@ impl<'a> Recorder<'a> {
             "connected to {}",
             identity.describe()
         )));
+        self.measures.probe();
         let before = self.identity.replace(identity.clone());
         if before
             .as_ref()
@@ -181,6 +187,7 @@ impl<'a> Recorder<'a> {
         self.clock.begin_life();
         self.names.forget();
         self.texts.forget();
+        self.measures.forget();
         let what = match before {
             None => "recorder started",
             Some(before) if before.system_identifier != identity.system_identifier => {
@@ -258,7 +265,7 @@ impl<'a> Recorder<'a> {
             due,
             interval_ms: i64::try_from(self.options.interval).unwrap_or(i64::MAX),
             max_connections: identity.map_or(0, |i| i.max_connections),
-            vcpus_x100: self.options.vcpus.map_or(0, |n| i64::from(n) * 100),
+            vcpus_x100: self.options.vcpus_x100(),
             edges: &edges,
             unresolved,
         };
@@ -381,6 +388,67 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
+    /// Measurements of the server, once an interval.
+    fn measures(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
+        let server_ms = self.clock.server_us(self.mono_us()).map(|us| us / 1_000);
+        let (Some(server_ms), 1..) = (server_ms, self.options.server_interval) else {
+            return Ok(());
+        };
+        if !self
+            .measures
+            .is_due(server_ms, self.options.server_interval)
+        {
+            return Ok(());
+        }
+        let answers = match self.measures.works() {
+            None => self.probe_measures(connection)?,
+            Some(works) => {
+                let works = works.to_vec();
+                let sql: Vec<&str> = works.iter().map(|source| source.sql).collect();
+                let answers = self.ask(connection, self.options.patience(), &sql.join("; "));
+                // One of them is refused now: which one, the next reading finds out.
+                let answers = answers.inspect_err(|_| self.measures.probe())?;
+                works.into_iter().zip(answers).collect()
+            }
+        };
+        let reading = self.measures.take(&answers, self.mono_us() / 1_000);
+        let mut batch = self.batch(server_ms);
+        reading.put(
+            &mut batch,
+            &mut self.output.dictionary,
+            server_ms,
+            self.options.vcpus_x100(),
+        );
+        self.output.put(batch);
+        Ok(())
+    }
+
+    /// Asks each source alone; those that are refused are told once.
+    fn probe_measures(
+        &mut self,
+        connection: &mut Connection,
+    ) -> tacho_dsn::Result<Vec<(&'static Source, Answer)>> {
+        let version = self.identity.as_ref().map_or(0, |i| i.version);
+        let mut answers = Vec::new();
+        for source in measures::sources(version) {
+            match self.ask(connection, self.options.patience(), source.sql) {
+                Ok(answer) => answers.extend(answer.into_iter().map(|answer| (source, answer))),
+                Err(error) if connection.is_open() => {
+                    let line = format!(
+                        "measurements of {} are refused: {}",
+                        source.what,
+                        error.line()
+                    );
+                    self.refuse_line(line);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let works = answers.iter().map(|(source, _)| *source).collect();
+        self.measures.set_works(works);
+        Ok(answers)
+    }
+
     /// What statements have counted, once an interval.
     fn statements(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
         let known = self.identity.as_ref().and_then(|i| i.statements.clone());
@@ -464,7 +532,10 @@ impl<'a> Recorder<'a> {
 
     /// Something besides the samples was refused: said once.
     fn refuse(&mut self, error: &Error) {
-        let line = error.line();
+        self.refuse_line(error.line());
+    }
+
+    fn refuse_line(&mut self, line: String) {
         if self.refused.insert(line.clone()) {
             print(&Message::Warning(line));
         }

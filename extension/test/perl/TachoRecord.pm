@@ -17,14 +17,15 @@ our @EXPORT_OK = qw(ask markers record record_program run_record ticks wait_for_
   wait_until);
 
 # The program under test; tests are left out where there is none, or no
-# pg_stat_statements, which texts come from.
+# pg_stat_statements, which texts come from. Option: texts => 0, they are not needed.
 sub record_program
 {
+	my (%opt) = @_;
 	my $program = dirname($ENV{TACHO_PROGRAM}) . '/tacho-record';
 
 	plan skip_all => "there is no $program" unless -x $program;
 	plan skip_all => 'pg_stat_statements is not installed'
-	  unless -e PostgreSQL::Test::Cluster->new('probe')->config_data('--pkglibdir') . '/pg_stat_statements.so';
+	  unless !($opt{texts} // 1) || -e PostgreSQL::Test::Cluster->new('probe')->config_data('--pkglibdir') . '/pg_stat_statements.so';
 	return $program;
 }
 

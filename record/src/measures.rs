@@ -1,0 +1,533 @@
+//! Measurements of the server as a whole, from its views, under the names of
+//! the catalog: what has been counted is recorded as the increase since the
+//! reading before. Each view is probed alone after a connect; one that is
+//! refused is not asked again while the connection lasts.
+
+use crate::batch::{Batch, Dictionary, Field};
+use crate::output::put_marker;
+use std::collections::HashMap;
+use tacho_dsn::Answer;
+use tacho_source::catalog;
+use tacho_tape::schema::{ColumnDef, Role};
+
+/// Of an increase over more than this nobody can say when it was.
+const LONGEST_MS: i64 = 3_600_000;
+const SERVER: &str = "server";
+
+/// Where others are compared with: the end of the log.
+macro_rules! position {
+    () => {
+        "case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end"
+    };
+}
+
+/// A question whose columns are named as those of a table of the catalog.
+/// `object` names a row, `key` tells it from others, `reset` is when its
+/// counters began at 0, ms.
+pub struct Source {
+    /// In messages and markers.
+    pub what: &'static str,
+    table: &'static str,
+    /// Versions that have it: from, before.
+    versions: (u32, u32),
+    pub sql: &'static str,
+}
+
+/// Of all versions.
+const ALL: (u32, u32) = (0, u32::MAX);
+
+/// Databases that are measured.
+macro_rules! most {
+    () => {
+        1000
+    };
+}
+
+/// How far something is behind it.
+macro_rules! behind {
+    ($position:literal) => {
+        concat!(
+            "case when ",
+            $position,
+            " is not null then greatest(pg_wal_lsn_diff(p, ",
+            $position,
+            "), 0) end as "
+        )
+    };
+}
+
+macro_rules! reset {
+    () => {
+        "(date_part('epoch', stats_reset) * 1e6)::int8 / 1000 as reset"
+    };
+}
+
+static SOURCES: [Source; 10] = [
+    Source {
+        what: "transactions",
+        table: SERVER,
+        versions: ALL,
+        sql: concat!(
+            "select pg_snapshot_xmax(pg_current_snapshot()) as transaction_ids, \
+            max(age(datfrozenxid)) as oldest_xid_age, \
+            greatest(count(*) + 1 - ",
+            most!(),
+            ", 0) as databases_left_out from pg_database"
+        ),
+    },
+    Source {
+        what: "the end of the log",
+        table: SERVER,
+        versions: ALL,
+        sql: "select pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() \
+            else pg_current_wal_insert_lsn() end, '0/0') as wal_bytes",
+    },
+    Source {
+        what: "recovery",
+        table: SERVER,
+        versions: ALL,
+        sql: "select greatest(pg_wal_lsn_diff(received, replayed), 0) as recovery_lag_bytes, \
+            case when received <= replayed or ms < 0 then 0 else trunc(ms)::int8 end as recovery_lag \
+            from (select date_part('epoch', \
+                clock_timestamp() - pg_last_xact_replay_timestamp()) * 1000 as ms, \
+              case when pg_is_in_recovery() then pg_last_wal_receive_lsn() end as received, \
+              case when pg_is_in_recovery() then pg_last_wal_replay_lsn() end as replayed) l \
+            where received is not null",
+    },
+    Source {
+        what: "write-ahead log",
+        table: SERVER,
+        versions: ALL,
+        sql: concat!(
+            "select wal_records, wal_fpi, wal_buffers_full, ",
+            reset!(),
+            " from pg_stat_wal"
+        ),
+    },
+    Source {
+        what: "the archiver",
+        table: SERVER,
+        versions: ALL,
+        sql: concat!(
+            "select archived_count as wal_archived, failed_count as wal_archive_failed, ",
+            reset!(),
+            " from pg_stat_archiver"
+        ),
+    },
+    Source {
+        what: "checkpoints",
+        table: SERVER,
+        versions: (0, 170_000),
+        sql: concat!(
+            "select checkpoints_timed, checkpoints_req as checkpoints_requested, \
+            trunc(checkpoint_write_time)::int8 as checkpoint_write_time, \
+            trunc(checkpoint_sync_time)::int8 as checkpoint_sync_time, \
+            buffers_checkpoint as checkpoint_buffers, ",
+            reset!(),
+            " from pg_stat_bgwriter"
+        ),
+    },
+    Source {
+        what: "checkpoints",
+        table: SERVER,
+        versions: (170_000, u32::MAX),
+        sql: concat!(
+            "select num_timed + restartpoints_timed as checkpoints_timed, \
+            num_requested + restartpoints_req as checkpoints_requested, \
+            trunc(write_time)::int8 as checkpoint_write_time, \
+            trunc(sync_time)::int8 as checkpoint_sync_time, \
+            buffers_written as checkpoint_buffers, ",
+            reset!(),
+            " from pg_stat_checkpointer"
+        ),
+    },
+    Source {
+        what: "databases",
+        table: "server_database",
+        versions: ALL,
+        sql: concat!(
+            "select datid as key, datname as object, xact_commit, xact_rollback, blks_read, \
+            blks_hit, trunc(blk_read_time * 1000)::int8 as blk_read_time, \
+            trunc(blk_write_time * 1000)::int8 as blk_write_time, tup_returned, tup_fetched, \
+            tup_inserted, tup_updated, tup_deleted, temp_files, temp_bytes, deadlocks, conflicts, \
+            sessions, sessions_abandoned, sessions_fatal, sessions_killed, ",
+            reset!(),
+            " from pg_stat_database order by datid limit ",
+            most!()
+        ),
+    },
+    Source {
+        what: "replicas",
+        table: "server_replica",
+        versions: ALL,
+        sql: concat!(
+            "select application_name as object, ",
+            behind!("sent_lsn"),
+            "replica_sent_lag, ",
+            behind!("write_lsn"),
+            "replica_write_lag, ",
+            behind!("flush_lsn"),
+            "replica_flush_lag, ",
+            behind!("replay_lsn"),
+            "replica_replay_lag, \
+            (date_part('epoch', replay_lag) * 1e6)::int8 as replica_replay_delay \
+            from pg_stat_replication, (select ",
+            position!(),
+            " as p) l where state not in ('startup', 'backup')"
+        ),
+    },
+    Source {
+        what: "replication slots",
+        table: "server_slot",
+        versions: ALL,
+        sql: concat!(
+            "select slot_name as object, active::int as slot_active, ",
+            behind!("restart_lsn"),
+            "slot_retained, \
+            greatest(age(xmin), age(catalog_xmin)) as slot_xmin_age \
+            from pg_replication_slots, (select ",
+            position!(),
+            " as p) l"
+        ),
+    },
+];
+
+/// Those of a version of the server.
+pub fn sources(version: u32) -> impl Iterator<Item = &'static Source> {
+    let has = move |source: &&Source| (source.versions.0..source.versions.1).contains(&version);
+    SOURCES.iter().filter(has)
+}
+
+/// By measurement of a table; nothing where it is not known.
+type Values = Vec<Option<i64>>;
+/// By key.
+type Rows = Vec<(Vec<u8>, Row)>;
+
+/// One row of an answer.
+#[derive(Clone, Default)]
+struct Row {
+    object: Vec<u8>,
+    values: Values,
+    reset_ms: Option<i64>,
+}
+
+/// What a source said at the reading before.
+#[derive(Default)]
+struct Before {
+    rows: HashMap<Vec<u8>, Row>,
+    /// It said all it has; what is new since then began at 0.
+    listed: bool,
+}
+
+/// What was read before, and what of it may be asked.
+#[derive(Default)]
+pub struct Measures {
+    before: HashMap<&'static str, Before>,
+    read_ms: Option<i64>,
+    interval: Option<i64>,
+    /// What works on this connection, once that is known.
+    works: Option<Vec<&'static Source>>,
+}
+
+/// A reading: rows to record, and what was reset before it.
+#[derive(Default)]
+pub struct Reading {
+    elapsed_ms: i64,
+    rows: Vec<(&'static str, Vec<u8>, Values)>,
+    resets: Vec<(i64, String)>,
+}
+
+/// The measurements of a table, in the order of the catalog.
+fn measurements(table: &str) -> impl Iterator<Item = &'static ColumnDef> {
+    let table = catalog::schema().table(table);
+    let columns = table.map_or(&[][..], |table| &table.columns);
+    let measured = |c: &&ColumnDef| matches!(c.role, Role::Counter | Role::Gauge);
+    columns.iter().filter(measured)
+}
+
+impl Measures {
+    /// True when the server's clock has entered another interval.
+    pub fn is_due(&mut self, server_ms: i64, interval_ms: i64) -> bool {
+        let interval = Some(server_ms.div_euclid(interval_ms));
+        std::mem::replace(&mut self.interval, interval) != interval
+    }
+
+    /// Another connection, whose rights nobody knows.
+    pub fn probe(&mut self) {
+        self.works = None;
+    }
+
+    /// Another life of the server, which counts anew.
+    pub fn forget(&mut self) {
+        *self = Measures::default();
+    }
+
+    /// What to ask, once it is known what works.
+    pub fn works(&self) -> Option<&[&'static Source]> {
+        self.works.as_deref()
+    }
+
+    /// What of all works.
+    pub fn set_works(&mut self, works: Vec<&'static Source>) {
+        self.works = Some(works);
+    }
+
+    /// Takes the answers of sources, at a moment of a clock that is not set.
+    pub fn take(&mut self, answers: &[(&'static Source, Answer)], mono_ms: i64) -> Reading {
+        let read = answers
+            .iter()
+            .map(|(source, answer)| (*source, read(source.table, answer)));
+        self.compare(read.collect(), mono_ms)
+    }
+
+    fn compare(&mut self, read: Vec<(&'static Source, Rows)>, mono_ms: i64) -> Reading {
+        let elapsed_ms = self
+            .read_ms
+            .replace(mono_ms)
+            .map_or(0, |before| mono_ms - before);
+        let mut before = std::mem::take(&mut self.before);
+        if elapsed_ms > LONGEST_MS {
+            before.clear();
+        }
+        let mut reading = Reading {
+            elapsed_ms: elapsed_ms.max(0),
+            ..Reading::default()
+        };
+        let mut server: Values = vec![None; measurements(SERVER).count()];
+        for (source, rows) in read {
+            let before = before.remove(source.what).unwrap_or_default();
+            let mut now = Before {
+                listed: true,
+                ..Before::default()
+            };
+            for (key, row) in rows {
+                let old = before.rows.get(&key);
+                let values = reading.growth(source, &row, old, before.listed);
+                match source.table {
+                    SERVER => merge(&mut server, &values),
+                    table if is_told(table, &values) => {
+                        reading.rows.push((table, row.object.clone(), values));
+                    }
+                    _ => (),
+                }
+                now.rows.insert(key, row);
+            }
+            self.before.insert(source.what, now);
+        }
+        reading.rows.insert(0, (SERVER, Vec::new(), server));
+        reading
+    }
+}
+
+/// What is known of `values` is taken over.
+fn merge(server: &mut [Option<i64>], values: &[Option<i64>]) {
+    for (server, value) in server.iter_mut().zip(values) {
+        *server = server.or(*value);
+    }
+}
+
+/// Counters that did not grow tell nothing; a state is always told.
+fn is_told(table: &str, values: &[Option<i64>]) -> bool {
+    let mut measured = measurements(table).zip(values);
+    measured.any(|(column, value)| match column.role {
+        Role::Counter => value.is_some_and(|value| value != 0),
+        _ => value.is_some(),
+    })
+}
+
+impl Reading {
+    /// What a row has counted since the reading before. After a reset that is
+    /// all it says; of what nobody saw before it is not known.
+    fn growth(&mut self, source: &Source, row: &Row, old: Option<&Row>, listed: bool) -> Values {
+        let was_reset = old.is_some_and(|old| old.reset_ms != row.reset_ms);
+        if was_reset {
+            let what = reset_of(source, &row.object);
+            let detail = format!("statistics of {what} were reset");
+            self.resets.push((row.reset_ms.unwrap_or(0), detail));
+        }
+        let is_anew = was_reset || (old.is_none() && listed && source.table != SERVER);
+        let grown = |(c, (column, value)): (usize, (&ColumnDef, &Option<i64>))| {
+            let value = (*value)?;
+            if column.role != Role::Counter || is_anew {
+                return Some(value);
+            }
+            let before = (*old?.values.get(c)?)?;
+            (value >= before).then(|| value - before)
+        };
+        let measured = measurements(source.table).zip(&row.values);
+        measured.enumerate().map(grown).collect()
+    }
+
+    /// Adds the rows of a reading, at a time of the server's clock. `vcpus_x100`
+    /// is 0 where nobody knows it.
+    pub fn put(
+        &self,
+        batch: &mut Batch,
+        dictionary: &mut Dictionary,
+        time_ms: i64,
+        vcpus_x100: i64,
+    ) {
+        for (reset_ms, detail) in &self.resets {
+            let times = [*reset_ms, 0, 0];
+            put_marker(batch, dictionary, "statistics reset", times, detail);
+        }
+        for (table, object, values) in &self.rows {
+            let object = dictionary.name(batch, object);
+            let mut fields: Vec<Field> = vec![
+                ("time", time_ms),
+                ("elapsed_ms", self.elapsed_ms),
+                ("object", object),
+            ];
+            // Stored plus one: 0 is not known.
+            let known = measurements(table).zip(values);
+            let known = known.filter_map(|(column, v)| Some((column.name.as_str(), (*v)? + 1)));
+            fields.extend(known);
+            if *table == SERVER && vcpus_x100 > 0 {
+                fields.push(("vcpus", vcpus_x100 + 1));
+            }
+            batch.add(table, &fields);
+        }
+    }
+}
+
+/// Whose statistics they are.
+fn reset_of(source: &Source, object: &[u8]) -> String {
+    match source.table {
+        SERVER => source.what.to_string(),
+        _ if object.is_empty() => "shared objects".to_string(),
+        _ => format!("database \"{}\"", String::from_utf8_lossy(object)),
+    }
+}
+
+/// Rows by key, which is the object's name where there is no column of keys.
+fn read(table: &str, answer: &Answer) -> Rows {
+    let columns: Vec<Option<usize>> = measurements(table)
+        .map(|column| answer.column(&column.name))
+        .collect();
+    let [key, object, reset] = ["key", "object", "reset"].map(|name| answer.column(name));
+    let bytes = |row, column: Option<usize>| {
+        let bytes = column.and_then(|column| answer.bytes(row, column));
+        bytes.unwrap_or_default().to_vec()
+    };
+    let number = |row, column: Option<usize>| answer.number(row, column?);
+    let row = |row| {
+        let values = columns.iter().map(|column| number(row, *column)).collect();
+        let known = Row {
+            object: bytes(row, object),
+            values,
+            reset_ms: number(row, reset),
+        };
+        (bytes(row, key.or(object)), known)
+    };
+    (0..answer.rows()).map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(what: &str) -> &'static Source {
+        SOURCES.iter().find(|source| source.what == what).unwrap()
+    }
+
+    /// A row with one value.
+    fn row(what: &str, key: &str, column: &str, value: i64, reset_ms: i64) -> (Vec<u8>, Row) {
+        let measured = measurements(source(what).table);
+        let row = Row {
+            object: key.as_bytes().to_vec(),
+            values: measured
+                .map(|c| (c.name == column).then_some(value))
+                .collect(),
+            reset_ms: Some(reset_ms),
+        };
+        (key.as_bytes().to_vec(), row)
+    }
+
+    /// Values of a column by object, and resets.
+    fn told(reading: &Reading, column: &str) -> Vec<(String, Option<i64>)> {
+        let mut told = Vec::new();
+        for (table, object, values) in &reading.rows {
+            if let Some(c) = measurements(table).position(|c| c.name == column) {
+                told.push((String::from_utf8(object.clone()).unwrap(), values[c]));
+            }
+        }
+        told
+    }
+
+    #[test]
+    fn every_column_of_a_question_is_in_the_catalog_and_every_table_has_one() {
+        for source in &SOURCES {
+            assert!(measurements(source.table).count() > 0, "{}", source.what);
+        }
+        // The host's are not told to clients.
+        let asked = |name: &str| SOURCES.iter().any(|s| s.sql.contains(name));
+        let unasked = measurements(SERVER)
+            .filter(|c| !asked(&c.name))
+            .map(|c| c.id);
+        assert_eq!(unasked.collect::<Vec<_>>(), (3..=21).collect::<Vec<_>>());
+        for table in ["server_database", "server_replica", "server_slot"] {
+            assert!(measurements(table).all(|c| asked(&c.name)), "{table}");
+        }
+    }
+
+    #[test]
+    fn each_version_has_each_source_once() {
+        for version in [140_000, 160_009, 170_000, 190_000] {
+            let mut whats: Vec<&str> = sources(version).map(|s| s.what).collect();
+            whats.sort_unstable();
+            whats.dedup();
+            assert_eq!((whats.len(), sources(version).count()), (9, 9), "{version}");
+        }
+    }
+
+    #[test]
+    fn a_counter_is_its_increase_and_a_reset_is_counted_whole_and_told() {
+        let mut measures = Measures::default();
+        let mut read = |value, reset_ms, mono_ms| {
+            let rows = vec![row("write-ahead log", "", "wal_records", value, reset_ms)];
+            let reading = measures.compare(vec![(source("write-ahead log"), rows)], mono_ms);
+            let (told, resets) = (told(&reading, "wal_records"), reading.resets);
+            (told[0].1, reading.elapsed_ms, resets)
+        };
+        assert_eq!(read(100, 5, 1_000), (None, 0, vec![]));
+        assert_eq!(read(130, 5, 11_000), (Some(30), 10_000, vec![]));
+        assert_eq!(read(130, 5, 12_000), (Some(0), 1_000, vec![]));
+        let reset = "statistics of write-ahead log were reset".to_string();
+        assert_eq!(read(7, 9, 13_000), (Some(7), 1_000, vec![(9, reset)]));
+        assert_eq!(
+            read(3, 9, 14_000),
+            (None, 1_000, vec![]),
+            "back without a reset"
+        );
+        assert_eq!(
+            read(9, 9, 3_614_001),
+            (None, 3_600_001, vec![]),
+            "too long ago"
+        );
+    }
+
+    #[test]
+    fn a_database_that_is_new_began_at_0_and_one_that_rests_has_no_row() {
+        let databases = source("databases");
+        let mut measures = Measures::default();
+        let mut read = |rows: &[(&str, i64)]| {
+            let rows = rows
+                .iter()
+                .map(|(name, n)| row("databases", name, "xact_commit", *n, 0));
+            let reading = measures.compare(vec![(databases, rows.collect())], 0);
+            told(&reading, "xact_commit")
+        };
+        let grown = |name: &str, by| (name.to_string(), Some(by));
+        assert_eq!(read(&[("old", 100)]), []);
+        assert_eq!(read(&[("old", 100), ("new", 7)]), [grown("new", 7)]);
+        assert_eq!(read(&[("old", 104), ("new", 7)]), [grown("old", 4)]);
+        assert_eq!(measures.compare(vec![], 0).rows.len(), 1, "not asked");
+        let rows = vec![row("databases", "newer", "xact_commit", 9, 0)];
+        let reading = measures.compare(vec![(databases, rows)], 0);
+        assert_eq!(
+            told(&reading, "xact_commit"),
+            [],
+            "nobody saw whether it was there"
+        );
+    }
+}
