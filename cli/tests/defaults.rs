@@ -53,7 +53,7 @@ fn out(output: &Output) -> String {
 }
 
 /// Every command that reads a history, without its directory.
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "status",
     "periods",
     "aas",
@@ -64,6 +64,7 @@ const COMMANDS: [&str; 17] = [
     "sessions",
     "blocking",
     "statements-history",
+    "latency-history",
     "chart",
     "summary",
     "report",

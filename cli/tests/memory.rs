@@ -67,7 +67,7 @@ fn refusal(megabytes: &str) -> String {
     )
 }
 
-const FUNCTIONS: [&[&str]; 15] = [
+const FUNCTIONS: [&[&str]; 16] = [
     &["status"],
     &["periods"],
     &["aas"],
@@ -88,6 +88,7 @@ const FUNCTIONS: [&[&str]; 15] = [
     &["markers"],
     &["server-history"],
     &["statements-history", "--n=all"],
+    &["latency-history"],
     &["report"],
 ];
 /// What keeps something for each sample.

@@ -97,6 +97,21 @@ test('a query has what its statistics say', async ({ page }) => {
   same(shown['rows a call']!, Number(own.rows) / calls, 'rows')
   same(shown.errors!, own.errors, 'errors')
   expect(await section.locator('pre').textContent()).toBe(own.query_text)
+
+  const took = section.getByRole('region', { name: 'How long calls took' }).first()
+  await asTable(took)
+  const classes = first(await answers(took), 'latency-history ')
+  const from = await took.locator('th[data-from]').evaluateAll((all) => all.map((th) => Number((th as HTMLElement).dataset.from)))
+  expect(new Set(classes.flatMap((row) => row.exec_time_from ?? []))).toEqual(new Set([from[0], from.at(-1)]))
+  const steps = [...new Set(classes.map((row) => String(row.period_start)))]
+  const map = await cells(took)
+  expect(map.length).toBe(steps.length)
+  map.forEach((row, i) => {
+    const rows = classes.filter((one) => one.period_start === steps[i])
+    from.forEach((least, k) => same(row[k + 1]!, rows.find((one) => one.exec_time_from === least)?.calls ?? 0, `calls of ${least} ms in ${steps[i]}`))
+    same(row.at(-1)!, rows.reduce((sum, one) => sum + Number(one.calls), 0), 'all calls')
+  })
+  expect(classes.reduce((sum, one) => sum + Number(one.calls), 0)).toBe(calls)
 })
 
 test('waits have load, share and most at once', async ({ page }) => {

@@ -8,6 +8,7 @@ mod export;
 mod generate;
 mod import;
 mod inspect;
+mod latency_history;
 mod mark;
 mod markers;
 mod periods;
@@ -52,6 +53,8 @@ pub enum Command {
     Blocking(blocking::Args),
     /// What statements have cost over time
     StatementsHistory(statements_history::Args),
+    /// How long executions of statements took, over time
+    LatencyHistory(latency_history::Args),
     /// Stacked load as text
     Chart(chart::Args),
     /// A window in a few lines
@@ -93,6 +96,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Sessions(args) => sessions::run(&args),
         Command::Blocking(args) => blocking::run(&args),
         Command::StatementsHistory(args) => statements_history::run(&args),
+        Command::LatencyHistory(args) => latency_history::run(&args),
         Command::Chart(args) => chart::run(&args),
         Command::Summary(args) => summary::run(&args),
         Command::Report(args) => report::run(&args),

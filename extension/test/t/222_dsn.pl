@@ -148,9 +148,11 @@ my $now = $node->safe_psql('postgres', q{SELECT to_char(now() AT TIME ZONE 'UTC'
 # the last record of the window may still be under way
 wait_until('the same statements', sub {
 	my ($files, $asked) = map { answer($web, $_, 'statements_history', until => $now, n => 'all') } qw(files asked);
-	return @{ $files->{body}{rows} } && encoded($files) eq encoded($asked);
+	my ($took, $took_asked) = map { answer($web, $_, 'latency_history', until => $now, bucket => '10min') } qw(files asked);
+
+	return @{ $files->{body}{rows} } && encoded($files) eq encoded($asked) && encoded($took) eq encoded($took_asked);
 });
-@asked{qw(status statements_history)} = (1, 1);
+@asked{qw(status statements_history latency_history)} = (1, 1, 1);
 is_deeply([ grep { !$asked{$_} } map { $_->{name} } @{ ($web->ask('functions'))[1]{functions} } ], [],
 	'every function was asked');
 

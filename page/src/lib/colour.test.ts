@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { CLASSES_IN_ORDER, paint } from './colour'
+import { LEVELS } from './heat'
 
 type Rgb = [number, number, number]
 const linear = (byte: number) => (byte / 255 <= 0.04045 ? byte / 255 / 12.92 : ((byte / 255 + 0.055) / 1.055) ** 2.4)
@@ -47,6 +48,15 @@ test('white and black are 100 apart, a colour is none from itself', () => {
 
 for (const theme of ['light', 'dark'] as const) {
   for (const [name, sight] of Object.entries(SIGHT)) {
+    test(`levels of heat go from the paper to its opposite: ${theme}, ${name}`, () => {
+      const all = colours(theme)
+      const steps = ['--paper', ...LEVELS].map((level) => seen(all[level]!, sight))
+      const sign = theme === 'light' ? -1 : 1
+      for (let i = 1; i < steps.length; i += 1) {
+        expect(sign * (steps[i]![0] - steps[i - 1]![0]), `lightness of level ${i}`).toBeGreaterThan(8)
+        expect(distance(steps[i]!, steps[i - 1]!), `level ${i}`).toBeGreaterThan(10)
+      }
+    })
     test(`classes beside each other are told apart: ${theme}, ${name}`, () => {
       const all = colours(theme)
       for (let i = 1; i < CLASSES_IN_ORDER.length; i += 1) {

@@ -8,6 +8,7 @@ mod blocking_waits;
 mod chart;
 mod compare;
 mod empty;
+mod latency_history;
 mod lifeline;
 mod markers;
 mod periods;
@@ -124,7 +125,7 @@ pub struct Function {
 impl Function {
     /// All columns of its answers, by what the catalog has.
     pub fn columns(&self, catalog: &Schema) -> Vec<Field> {
-        match self.arguments.contains(&Argument::StatementFilters) {
+        match self.name == statements_history::FUNCTION.name {
             true => statements_history::fields(&counters(catalog)),
             false => self.fields.to_vec(),
         }
@@ -136,7 +137,7 @@ impl Function {
     }
 }
 
-static FUNCTIONS: [Function; 15] = [
+static FUNCTIONS: [Function; 16] = [
     status::FUNCTION,
     periods::FUNCTION,
     aas::FUNCTION,
@@ -152,6 +153,7 @@ static FUNCTIONS: [Function; 15] = [
     markers::FUNCTION,
     server_history::FUNCTION,
     statements_history::FUNCTION,
+    latency_history::FUNCTION,
 ];
 
 /// All functions.

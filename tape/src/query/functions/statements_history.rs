@@ -251,7 +251,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     Ok(())
 }
 
-fn too_many(rows: usize) -> QueryError {
+pub(super) fn too_many(rows: usize) -> QueryError {
     QueryError::invalid("too many rows")
         .detail(format!(
             "The answer has {rows} rows, {MAX_ROWS} are allowed."
@@ -260,7 +260,7 @@ fn too_many(rows: usize) -> QueryError {
 }
 
 /// Checks the filters.
-fn filters(spec: &Spec) -> QueryResult<Vec<(String, Filter)>> {
+pub(super) fn filters(spec: &Spec) -> QueryResult<Vec<(String, Filter)>> {
     let mut filters = Vec::new();
     for (name, text) in &spec.filters {
         let mut filter = Filter::parse(name, text)?;
@@ -298,7 +298,7 @@ fn filters(spec: &Spec) -> QueryResult<Vec<(String, Filter)>> {
 
 /// Adds up the rows of all nodes asked for. Each node records for itself: a
 /// period is as long as the node that recorded most of it says.
-fn scan(
+pub(super) fn scan(
     call: &Call,
     stats: &Stats,
     buckets: &Buckets,

@@ -1,0 +1,112 @@
+//! `latency_history`: how long executions took, over time.
+
+use super::answer::numeric;
+use super::statements_history::{filters, scan, too_many};
+use super::{Argument, Call, Function};
+use crate::query::bucket::Buckets;
+use crate::query::error::QueryResult;
+use crate::query::number::Ratio;
+use crate::query::plan::{MAX_ROWS, Window, buckets};
+use crate::query::spec::{Field, Sink, Type, Value};
+use crate::query::stats::{Counter, Recorded, Stats, Sums, counters};
+use crate::schema::HISTOGRAM_BUCKETS;
+
+const FIELDS: &[Field] = &[
+    ("period_start", Type::Time),
+    ("period_end", Type::Time),
+    ("exec_time_from", Type::Numeric),
+    ("exec_time_to", Type::Numeric),
+    ("calls", Type::Int),
+    ("grain", Type::Interval),
+    ("coverage_pct", Type::Numeric),
+];
+
+pub const FUNCTION: Function = Function {
+    name: "latency_history",
+    about: "How long executions of statements took, over time",
+    arguments: &[
+        Argument::Since,
+        Argument::Until,
+        Argument::Bucket,
+        Argument::StatementFilters,
+        Argument::Zone,
+    ],
+    said: &[],
+    fields: FIELDS,
+    run,
+};
+
+fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
+    let spec = call.spec;
+    let window = Window::of(spec)?;
+    let buckets = match spec.bucket_us {
+        None => Buckets::whole(window.since, window.until),
+        Some(width) => buckets(spec, window, width, MAX_ROWS)?,
+    };
+    let rows = buckets.len().saturating_mul(HISTOGRAM_BUCKETS + 1);
+    if rows > MAX_ROWS {
+        return Err(too_many(rows));
+    }
+    let needed = |c: &Counter| c.name == "calls" || c.name.starts_with("histogram_");
+    let all = counters(spec.catalog);
+    let stats = Stats {
+        window,
+        counters: all.into_iter().filter(needed).collect(),
+        filters: filters(spec)?,
+        decode: spec.decode,
+        damage: &spec.damage,
+        cancel: call.cancel,
+    };
+    let found = scan(call, &stats, &buckets, |_| 0)?;
+    sink.begin(FIELDS)?;
+    for bucket in 0..buckets.len() {
+        let span = buckets.clipped(bucket);
+        let recorded = found.recorded[bucket];
+        let lines = match recorded.elapsed_ms > 0 {
+            true => lines(&stats.counters, found.sums.get(&(0, bucket as u32))),
+            false => vec![(None, None)],
+        };
+        for line in lines {
+            sink.row(row(span, recorded, line))?;
+        }
+    }
+    Ok(())
+}
+
+/// Executions by bucket of the histogram, as far as there are any. Without a
+/// bucket stand those whose time was not counted, or that there were none.
+fn lines(counters: &[Counter], sums: Option<&Sums>) -> Vec<(Option<usize>, Option<i64>)> {
+    let get = |name: &str| {
+        let place = counters.iter().position(|c| c.name == name);
+        place.zip(sums).map_or(0, |(place, sums)| sums.0[place])
+    };
+    let counted = (0..HISTOGRAM_BUCKETS).map(|b| (Some(b), Some(get(&format!("histogram_{b}")))));
+    let mut lines: Vec<_> = counted.filter(|(_, calls)| *calls > Some(0)).collect();
+    let timed = lines.iter().filter_map(|(_, calls)| *calls);
+    let rest = get("calls").saturating_sub(timed.fold(0, i64::saturating_add));
+    if rest > 0 || lines.is_empty() {
+        lines.push((None, Some(rest.max(0))));
+    }
+    lines
+}
+
+fn row(
+    (begin, end): (i64, i64),
+    recorded: Recorded,
+    (bucket, calls): (Option<usize>, Option<i64>),
+) -> Vec<Value> {
+    // A ten thousandth of a millisecond is a tenth of a microsecond.
+    let bound = |b: usize| Value::Numeric(if b == 0 { 0 } else { 10_i128 << b });
+    let after = bucket.filter(|b| b + 1 < HISTOGRAM_BUCKETS);
+    let grain = (recorded.grain_ms > 0).then(|| Value::Interval(recorded.grain_ms * 1000));
+    let covered = Ratio::new(i128::from(recorded.covered_us) * 100, (end - begin).into());
+    vec![
+        Value::Time(begin),
+        Value::Time(end),
+        bucket.map_or(Value::Null, bound),
+        after.map_or(Value::Null, |b| bound(b + 1)),
+        calls.map_or(Value::Null, Value::Int),
+        grain.unwrap_or(Value::Null),
+        numeric(covered),
+    ]
+}

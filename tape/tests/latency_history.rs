@@ -1,0 +1,173 @@
+//! `latency_history` on executions that are known by hand.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Spec, Value, run};
+use tacho_tape::{Identity, PartBuilder, Schema, Store};
+
+const MINUTE: i64 = 60_000_000;
+
+fn catalog() -> Schema {
+    let both = concat!(
+        include_str!("../../catalog/samples.h"),
+        include_str!("../../catalog/counters.h")
+    );
+    Schema::from_catalog(both).unwrap()
+}
+
+#[derive(Default)]
+struct Answer {
+    names: Vec<&'static str>,
+    rows: Vec<Vec<Value>>,
+}
+
+impl Sink for Answer {
+    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
+        self.names = fields.iter().map(|field| field.0).collect();
+        Ok(())
+    }
+
+    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        self.rows.push(values);
+        Ok(())
+    }
+}
+
+/// Five minutes: in the first, query 7 of app runs; in the second nothing does;
+/// the third and fourth are not recorded; in the fifth both queries run, and two
+/// executions of query 7 were not timed.
+fn store() -> Store {
+    let mut builder = PartBuilder::new(Arc::new(catalog().with_runs())).unwrap();
+    let mut entry = |query_id, username: &str| {
+        let username = builder.name(username).unwrap();
+        let values = [
+            ("query_id", query_id),
+            ("username", username),
+            ("toplevel", 1),
+        ];
+        builder.intern("entry", &values).unwrap()
+    };
+    let (seven, eight) = (entry(7, "app"), entry(8, "report"));
+    let mut record = |minute: i64, entry: i64, counted: &[(&str, i64)]| {
+        let row = [
+            ("time", minute * 60_000),
+            ("elapsed_ms", 60_000),
+            ("entry", entry),
+        ];
+        builder
+            .row("statement_stats", &[&row, counted].concat())
+            .unwrap();
+    };
+    for minute in [1, 2, 5] {
+        record(minute, 0, &[]);
+    }
+    record(
+        1,
+        seven,
+        &[("calls", 12), ("histogram_9", 10), ("histogram_23", 2)],
+    );
+    record(5, seven, &[("calls", 5), ("histogram_0", 3)]);
+    record(5, eight, &[("calls", 1), ("histogram_9", 1)]);
+    Store::from_parts(vec![builder.finish(Identity {
+        node: 7,
+        ..Identity::default()
+    })])
+}
+
+fn answer(function: &str, change: impl FnOnce(&mut Spec)) -> Result<Answer, QueryError> {
+    let catalog = catalog();
+    let mut spec = Spec::new(&catalog, 5 * MINUTE);
+    spec.since_us = Some(0);
+    change(&mut spec);
+    let mut answer = Answer::default();
+    let cancel = AtomicBool::new(false);
+    run(function, &spec, &store(), &cancel, &mut answer)?;
+    Ok(answer)
+}
+
+/// `from to ms-from ms-to calls grain coverage`, `-` for null, times in minutes.
+fn ask(change: impl FnOnce(&mut Spec)) -> Vec<String> {
+    let text = |value: &Value| match value {
+        Value::Int(n) => n.to_string(),
+        Value::Numeric(n) => (*n as f64 / 10_000.0).to_string(),
+        Value::Time(us) | Value::Interval(us) => (us / MINUTE).to_string(),
+        _ => "-".to_string(),
+    };
+    let rows = answer("latency_history", change).unwrap().rows;
+    let line = |row: &Vec<Value>| row.iter().map(text).collect::<Vec<_>>().join(" ");
+    rows.iter().map(line).collect()
+}
+
+#[test]
+fn executions_are_told_by_the_time_they_took() {
+    let expected = [
+        "0 5 0 0.002 3 1 60",
+        "0 5 0.512 1.024 11 1 60",
+        "0 5 8388.608 - 2 1 60",
+        "0 5 - - 2 1 60",
+    ];
+    assert_eq!(ask(|_| ()), expected);
+}
+
+#[test]
+fn a_minute_without_executions_is_not_one_without_a_record() {
+    let expected = [
+        "0 1 0.512 1.024 10 1 100",
+        "0 1 8388.608 - 2 1 100",
+        "1 2 - - 0 1 100",
+        "2 3 - - - - 0",
+        "3 4 - - - - 0",
+        "4 5 0 0.002 3 1 100",
+        "4 5 0.512 1.024 1 1 100",
+        "4 5 - - 2 1 100",
+    ];
+    assert_eq!(ask(|spec| spec.bucket_us = Some(MINUTE)), expected);
+}
+
+#[test]
+fn filters_are_those_of_the_statistics() {
+    let of = |name: &str, value: &str| {
+        let filter = (name.to_string(), value.to_string());
+        ask(|spec| spec.filters.push(filter))
+    };
+    assert_eq!(of("query_id", "8"), ["0 5 0.512 1.024 1 1 60"]);
+    assert_eq!(of("username", "report"), ["0 5 0.512 1.024 1 1 60"]);
+    assert_eq!(of("query_id", "9"), ["0 5 - - 0 1 60"]);
+    assert_eq!(
+        ask(|spec| spec.owner = Some("report".to_string())),
+        ["0 5 0.512 1.024 1 1 60"]
+    );
+    let filter = ("query_id".to_string(), "x".to_string());
+    let error = answer("latency_history", |spec| spec.filters.push(filter))
+        .err()
+        .unwrap();
+    assert_eq!(error.message, "invalid value \"x\" for filter \"query_id\"");
+}
+
+#[test]
+fn all_classes_together_are_the_calls_of_the_statistics() {
+    let sum = |function: &str| {
+        let answer = answer(function, |spec| spec.bucket_us = Some(MINUTE)).unwrap();
+        let calls = answer
+            .names
+            .iter()
+            .position(|name| *name == "calls")
+            .unwrap();
+        let of = |row: &Vec<Value>| match row[calls] {
+            Value::Int(n) => n,
+            _ => 0,
+        };
+        answer.rows.iter().map(of).sum::<i64>()
+    };
+    assert_eq!(sum("latency_history"), 18);
+    assert_eq!(sum("statements_history"), 18);
+}
+
+#[test]
+fn more_rows_than_an_answer_has_are_refused() {
+    let error = answer("latency_history", |spec| spec.bucket_us = Some(50_000))
+        .err()
+        .unwrap();
+    assert_eq!(error.message, "too many rows");
+}
