@@ -256,11 +256,16 @@ create function tacho._whole_packs_sql(q tacho.question, slots smallint[])
 returns text
 language sql immutable parallel safe
 return format($sql$
-	select * from tacho._hot_packs(%2$s, %1$s) where slot = any (%3$L)
+	select slot, max(start_ms) as start_ms, array_agg(h order by start_ms) as packs
+	from tacho._hot_packs(%2$s, %1$s) h
+	where slot = any (%3$L)
+	group by slot, start_ms / 60000
 	union all
-	select * from tacho.pack where start_ms < %1$s and start_ms >= %2$s - 3600000 and last_ms >= %2$s and slot = any (%3$L)$sql$,
+	select slot, start_ms, array[p]
+	from tacho.pack p
+	where start_ms < %1$s and start_ms >= %2$s - 3600000 and last_ms >= %2$s and slot = any (%3$L)$sql$,
 	ceil(q.until_us / 1000.0)::bigint, ceil(q.since_us / 1000.0)::bigint, slots);
-comment on function tacho._whole_packs_sql is 'SQL: the same rows with all columns, starts and ages too';
+comment on function tacho._whole_packs_sql is 'SQL: the same rows with all columns, starts and ages too; of hot ones those of a minute together';
 
 -- How samples of packs are found: all; pieces of the sessions that count; or
 -- hits, places of the few activities that count (a search for one of them in a

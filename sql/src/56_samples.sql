@@ -1,7 +1,8 @@
 /*
  * 56_samples.sql - the samples themselves, newest first
  *
- * Packs are decoded from the newest back, until there are n rows.
+ * Packs are decoded from the newest back, until there are n rows; single ticks
+ * a minute at a time, since a statement is planned for each.
  */
 create type tacho.sample as (
 	sample_time timestamptz,
@@ -34,8 +35,8 @@ create type tacho.sample as (
 );
 comment on type tacho.sample is 'the columns of samples()';
 
--- Decodes pack $1. The parts: $1; u a sample, n its place, start that of its starts; t its tick; s and a
--- its rows in the dictionaries; bs the session that blocks it.
+-- Decodes packs $1 of partition $2. The parts: p a pack; u a sample, n its place, start that of its starts,
+-- i, ms and weight of its tick; s and a its rows in the dictionaries; bs the session that blocks it.
 create function tacho._decode_sql(q tacho.question, columns text, tail text, joined text default '')
 returns text
 language plpgsql stable
@@ -48,38 +49,44 @@ begin
 	select string_agg(' and ' || tacho._accept_sql(
 		case f ->> 'dimension'
 			when 'blocked_by' then 'nullif(bs.pid, 0)::text'
-			else $e$case (tacho._roots($1.sessions, $1.blocked_at, $1.blockers, u.all_at, $1.n_ticks))[u.n]
+			else $e$case (tacho._roots(p.sessions, p.blocked_at, p.blockers, u.all_at, p.n_ticks))[u.n]
 				when 0 then null when -1 then '(cycle)'
-				else (select r.pid::text from tacho.session r where r.slot = $1.slot
-					and r.id = (tacho._roots($1.sessions, $1.blocked_at, $1.blockers, u.all_at, $1.n_ticks))[u.n]) end$e$
+				else (select r.pid::text from tacho.session r where r.slot = p.slot
+					and r.id = (tacho._roots(p.sessions, p.blocked_at, p.blockers, u.all_at, p.n_ticks))[u.n]) end$e$
 		end, f), '')
 	into v_blockers
 	from jsonb_array_elements(q.filters) f
 	where f ->> 'dimension' in ('blocked_by', 'root_blocker');
 	return format($sql$
 		select %7$s
-		from (
+		from unnest($1) p
+		cross join lateral (
 			select
 				n,
-				p.at as all_at,
-				p.at[n] %% $1.n_ticks + 1 as i,
-				$1.sessions[p.at[n] / $1.n_ticks + 1] as session,
-				coalesce($1.what[n] + 32769, $1.wide[n]) as activity,
-				coalesce(width_bucket(n, $1.start_at), n) as start
-			from (%6$s) p, generate_series(1, cardinality(p.at)) n
+				t.i,
+				t.ms,
+				t.weight,
+				f.at as all_at,
+				p.sessions[f.at[n] / p.n_ticks + 1] as session,
+				coalesce(p.what[n] + 32769, p.wide[n]) as activity,
+				coalesce(width_bucket(n, p.start_at), n) as start,
+				b.id as blocker
+			from (%6$s) f
+			cross join generate_series(1, cardinality(f.at)) n
+			join (
+				select
+					i,
+					p.start_ms + coalesce(p.time_offsets[i], coalesce(p.tick_offsets[i], i - 1) * p.interval_ms) as ms,
+					coalesce(p.intervals[i], p.interval_ms)::bigint as weight
+				from generate_series(1, p.n_ticks) i
+				where coalesce(p.statuses[i], 1) <> 3
+			) t on t.i = f.at[n] %% p.n_ticks + 1 and t.ms >= %1$s and t.ms < %2$s
+			left join unnest(p.blocked_at, p.blockers) b (at, id) on b.at = n
+			offset 0
 		) u
-		join (
-			select
-				i,
-				$1.start_ms + coalesce($1.time_offsets[i], coalesce($1.tick_offsets[i], i - 1) * $1.interval_ms) as ms,
-				coalesce($1.intervals[i], $1.interval_ms)::bigint as weight
-			from generate_series(1, $1.n_ticks) i
-			where coalesce($1.statuses[i], 1) <> 3
-		) t on t.i = u.i and t.ms >= %1$s and t.ms < %2$s
-		join (select * from tacho.session where slot = $1.slot and %3$s) s on s.id = u.session
-		join (select * from tacho.activity where slot = $1.slot and %4$s) a on a.id = u.activity
-		left join unnest($1.blocked_at, $1.blockers) b (n, id) on b.n = u.n
-		left join tacho.session bs on bs.slot = $1.slot and bs.id = b.id
+		join (select * from tacho.session where slot = $2 and %3$s) s on s.id = u.session
+		join (select * from tacho.activity where slot = $2 and %4$s) a on a.id = u.activity
+		left join tacho.session bs on bs.slot = $2 and bs.id = u.blocker
 		%9$s
 		where true %5$s
 		%8$s$sql$,
@@ -88,22 +95,22 @@ begin
 		tacho._side_sql(q, 'session', v_marked),
 		tacho._side_sql(q, 'activity', v_marked),
 		v_blockers,
-		tacho._positions_sql('$1'),
+		tacho._positions_sql('p'),
 		columns,
 		tail,
 		joined);
 end
 $$;
-comment on function tacho._decode_sql is 'SQL that decodes the samples of a pack';
+comment on function tacho._decode_sql is 'SQL that decodes the samples of packs';
 
--- $2 is the rows wanted.
+-- $3 is the rows wanted.
 create function tacho._samples_sql(q tacho.question)
 returns text
 language sql stable
 set search_path = pg_catalog, pg_temp
 return tacho._decode_sql(q, $sql$
-	tacho._time(t.ms * 1000),
-	$1.first_tick + coalesce($1.tick_offsets[t.i], t.i - 1),
+	tacho._time(u.ms * 1000),
+	p.first_tick + coalesce(p.tick_offsets[u.i], u.i - 1),
 	s.pid,
 	s.backend_start,
 	nullif(s.leader, 0),
@@ -119,19 +126,19 @@ return tacho._decode_sql(q, $sql$
 	nullif(a.cpu, ''),
 	nullif(a.query_id, 0),
 	nullif(a.plan_id, 0),
-	tacho._time(($1.start_ms + $1.query_starts[u.start]) * 1000),
-	tacho._time(($1.start_ms + $1.xact_starts[u.start]) * 1000),
-	tacho._time(($1.start_ms + $1.state_changes[u.start]) * 1000),
-	$1.xmin_ages[u.n]::bigint,
-	$1.xid_ages[u.n]::bigint,
+	tacho._time((p.start_ms + p.query_starts[u.start]) * 1000),
+	tacho._time((p.start_ms + p.xact_starts[u.start]) * 1000),
+	tacho._time((p.start_ms + p.state_changes[u.start]) * 1000),
+	p.xmin_ages[u.n]::bigint,
+	p.xid_ages[u.n]::bigint,
 	nullif(a.progress_command, ''),
 	nullif(a.progress_relation, 0),
 	nullif(bs.pid, 0),
-	case when a.marked & 1 = 0 then t.weight else 0 end,
+	case when a.marked & 1 = 0 then u.weight else 0 end,
 	case when a.query_id <> 0 then tacho._query_text(a.query_id::text, s.database)
 		else (select x.body from tacho.text x where x.id = a.text_id and a.text_id <> 0) end$sql$,
-	'order by t.i desc, s.pid, u.n limit $2');
-comment on function tacho._samples_sql is 'SQL that gives the samples of a pack, newest first';
+	'order by p.start_ms desc, u.i desc, s.pid, u.n limit $3');
+comment on function tacho._samples_sql is 'SQL that gives the samples of packs, newest first';
 
 create function tacho._only_samples(q tacho.question)
 returns void
@@ -163,7 +170,7 @@ declare
 	v_left bigint := tacho._limit(n);
 	v_slots smallint[];
 	v_sql text;
-	v_pack tacho.pack;
+	v_batch record;
 	v_count bigint;
 begin
 	q := tacho._select(q, node);
@@ -174,10 +181,10 @@ begin
 		return;
 	end if;
 	v_sql := tacho._samples_sql(q);
-	for v_pack in
-		execute format('select * from (%s) p order by start_ms desc', tacho._whole_packs_sql(q, v_slots))
+	for v_batch in
+		execute tacho._whole_packs_sql(q, v_slots) || ' order by start_ms desc'
 	loop
-		return query execute v_sql using v_pack, v_left;
+		return query execute v_sql using v_batch.packs, v_batch.slot, v_left;
 		get diagnostics v_count = row_count;
 		v_left := v_left - v_count;
 		exit when v_left = 0;

@@ -60,11 +60,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-	v_sql constant text := tacho._decode_sql(q, 's.pid, s.backend_start, sum(t.weight)::bigint', 'group by s.pid, s.backend_start');
-	v_pack tacho.pack;
+	v_sql constant text := tacho._decode_sql(q, 's.pid, s.backend_start, sum(u.weight)::bigint', 'group by s.pid, s.backend_start');
+	v_batch record;
 begin
-	for v_pack in execute tacho._whole_packs_sql(q, slots) loop
-		return query execute v_sql using v_pack;
+	for v_batch in execute tacho._whole_packs_sql(q, slots) loop
+		return query execute v_sql using v_batch.packs, v_batch.slot;
 	end loop;
 end
 $$;
@@ -94,7 +94,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
 	v_sql text;
-	v_pack tacho.pack;
+	v_batch record;
 begin
 	q.filters := q.filters || jsonb_build_array(jsonb_build_object(
 		'dimension', 'pid',
@@ -102,18 +102,18 @@ begin
 		'none', '[]'::jsonb));
 	v_sql := tacho._decode_sql(q, $c$
 		w.rank,
-		t.ms,
-		t.weight,
+		u.ms,
+		u.weight,
 		s.id,
 		s.slot,
 		row(null, null, 1, nullif(a.state, ''), nullif(a.wait_event_type, ''), nullif(a.wait_event, ''), nullif(a.cpu, ''),
 			nullif(a.query_id, 0), nullif(a.plan_id, 0), nullif(bs.pid, 0),
-			tacho._time(($1.start_ms + $1.query_starts[u.start]) * 1000),
-			tacho._time(($1.start_ms + $1.xact_starts[u.start]) * 1000),
+			tacho._time((p.start_ms + p.query_starts[u.start]) * 1000),
+			tacho._time((p.start_ms + p.xact_starts[u.start]) * 1000),
 			case when a.query_id = 0 and a.text_id <> 0 then (select x.body from tacho.text x where x.id = a.text_id) end)::tacho.span$c$,
-		'', 'join unnest($2) w on w.pid = s.pid and w.backend_start is not distinct from s.backend_start');
-	for v_pack in execute tacho._whole_packs_sql(q, slots) loop
-		return query execute v_sql using v_pack, people;
+		'', 'join unnest($3) w on w.pid = s.pid and w.backend_start is not distinct from s.backend_start');
+	for v_batch in execute tacho._whole_packs_sql(q, slots) loop
+		return query execute v_sql using v_batch.packs, v_batch.slot, people;
 	end loop;
 end
 $$;

@@ -12,8 +12,7 @@ passed=0 failed=0
 for cases in "$here"/../../conformance/cases/*.json; do
 	name=$(basename "${cases%.json}")
 	input=$(dirname "$cases")/../inputs/$(sed -n 's/^ *"input": "\(.*\)",$/\1/p' "$cases")
-	createdb "c_$name"
-	psql -qX -d "c_$name" -v ON_ERROR_STOP=1 -f "$here/../tacho.sql" >/dev/null
+	createdb -T installed "c_$name"
 	with() { sed -n "s/^  \"with\": {.*\"$1\": \"\([^\"]*\)\".*/\1/p" "$cases"; }
 	loads=()
 	load() { # TABLE FILE

@@ -38,14 +38,15 @@ compute_query_id = on
 END
 pg_ctl -D data -l server.log -w start >/dev/null || { tail -n 20 server.log >&2; exit 1; }
 trap 'pg_ctl -D data -m immediate stop >/dev/null' EXIT
+createdb installed # what databases of tests are copies of
+psql -qX -d installed -v ON_ERROR_STOP=1 -f sql/tacho.sql >psql.log
 # once FILE NAME: one try; nothing is left of an earlier one's databases
 once() {
 	: >"$2.log"
 	psql -qX <<<"select format('drop database %I with (force)', datname) from pg_database where datname ~ '^t_' \\gexec"
 	case $1 in
 	*.sql)
-		createdb "t_$2" &&
-			psql -qX -d "t_$2" -v ON_ERROR_STOP=1 -f sql/tacho.sql &&
+		createdb -T installed "t_$2" &&
 			psql -qAtX -d "t_$2" -v ON_ERROR_STOP=1 -f sql/test/helpers.sql -f "$1" >"$2.log" 2>&1
 		;;
 	*) "$1" >"$2.log" 2>&1 ;;
