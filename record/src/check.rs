@@ -1,7 +1,7 @@
 //! `--check`: what can be recorded of a server, and what helps with the rest.
 
 use crate::identity::Identity;
-use crate::options::Options;
+use crate::options::Settings;
 use crate::{Stop, fail, locks, measures, sample};
 use std::io::Write;
 use std::process::ExitCode;
@@ -38,8 +38,8 @@ impl Finding {
 }
 
 /// Prints it. Exit code 1 when nothing can be recorded.
-pub fn run(options: &Options, target: &tacho_dsn::Options, stop: &Stop) -> ExitCode {
-    match find(options, target, stop) {
+pub fn run(settings: &Settings, target: &tacho_dsn::Options, stop: &Stop) -> ExitCode {
+    match find(settings, target, stop) {
         Ok(findings) => {
             let text: String = findings.iter().map(line).collect();
             let _ = std::io::stdout().write_all(text.as_bytes());
@@ -64,14 +64,14 @@ fn line(finding: &Finding) -> String {
 }
 
 fn find(
-    options: &Options,
+    settings: &Settings,
     target: &tacho_dsn::Options,
     stop: &Stop,
 ) -> tacho_dsn::Result<Vec<Finding>> {
     let mut connection = Connection::open(target, Limit::within(CONNECT, stop.flag()))?;
-    let identity = Identity::ask(&mut connection, options.patience(), stop)?;
+    let identity = Identity::ask(&mut connection, settings.patience(), stop)?;
     let mut works = |sql: &str| {
-        let limit = Limit::within(options.patience(), stop.flag());
+        let limit = Limit::within(settings.patience(), stop.flag());
         let sql = [sample::PINNED, sql].concat();
         connection.query(&sql, limit).map_err(|error| error.line())
     };

@@ -4,10 +4,16 @@
 #![deny(unsafe_code)]
 
 mod batch;
+mod budget;
 mod check;
 mod clock;
+mod config;
+mod health;
+mod http;
 mod identity;
 mod locks;
+mod log;
+mod many;
 mod measures;
 mod names;
 mod options;
@@ -19,18 +25,27 @@ mod statements;
 mod texts;
 
 use clap::Parser;
+use log::Log;
 use options::Options;
 use output::Output;
+use recorder::Recorder;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tacho_source::memory::Counting;
 use tacho_tape::error::Kind;
 use tacho_tape::recording::Recording;
 
 /// How long another writer of the directory may take to end.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
+/// How often somebody who waits looks whether to end.
+const TURN: Duration = Duration::from_millis(100);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// Somebody wants us to end.
 #[derive(Clone, Default)]
@@ -47,10 +62,27 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn on_signals(&self) -> io::Result<()> {
-        use signal_hook::consts::{SIGINT, SIGTERM};
-        for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register(signal, self.0.clone())?;
+    /// From now on.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// It was set since this was asked last.
+    pub fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+
+    /// Waits, but not longer than until it is set.
+    pub fn wait(&self, time: Duration) {
+        let until = Instant::now() + time;
+        while !self.is_set() && Instant::now() < until {
+            std::thread::sleep(TURN);
+        }
+    }
+
+    fn on_signals(&self, signals: &[i32]) -> io::Result<()> {
+        for signal in signals {
+            signal_hook::flag::register(*signal, self.0.clone())?;
         }
         Ok(())
     }
@@ -58,21 +90,29 @@ impl Stop {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let stop = Stop::default();
-    if let Err(error) = stop.on_signals() {
+    let (stop, reload) = (Stop::default(), Stop::default());
+    let hup: &[i32] = options.config.as_ref().map_or(&[], |_| &[SIGHUP]);
+    let installed = stop.on_signals(&[SIGINT, SIGTERM]);
+    if let Err(error) = installed.and_then(|()| reload.on_signals(hup)) {
         return fail(1, &format!("could not install signal handlers: {error}"));
     }
-    let target = match options.target() {
-        Ok(target) => target,
-        Err(error) => return fail(2, &error.to_string()),
-    };
-    if options.check {
-        return check::run(&options, &target, &stop);
+    if let Some(file) = &options.config {
+        return many::run(file, &stop, &reload);
     }
+    match options.target() {
+        Err(error) => fail(2, &error.to_string()),
+        Ok(target) if options.check => check::run(&options.settings, &target, &stop),
+        Ok(target) => record(&options, target, stop),
+    }
+}
+
+/// Records one server.
+fn record(options: &Options, target: tacho_dsn::Options, stop: Stop) -> ExitCode {
     let directory = options.tape.clone().unwrap_or_default();
     match Recording::open(&directory, LOCK_WAIT) {
         Ok(recording) => {
-            match recorder::Recorder::new(&options, target, Output::new(recording), stop).run() {
+            let output = Output::new(recording, Log::default());
+            match Recorder::new(&options.settings, target, output, stop).run() {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(message) => fail(1, &message),
             }

@@ -1,13 +1,13 @@
 //! The command line.
 
-use clap::{ArgAction, Parser, ValueHint};
+use clap::{ArgAction, Args, Parser, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Name of our sessions, unless the connection string gives another.
 pub const APPLICATION: &str = "tacho record";
 
-/// Records the performance history of a server that one may only connect to.
+/// Records the performance history of servers that one may only connect to.
 #[derive(Parser)]
 #[command(name = "tacho record", version, disable_help_flag = true)]
 pub struct Options {
@@ -20,13 +20,24 @@ pub struct Options {
     pub conninfo: String,
 
     /// Directory of the history files
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "check")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present_any = ["check", "config"])]
     pub tape: Option<PathBuf>,
 
     /// Print what can be recorded of this server and what helps with the rest
     #[arg(long)]
     pub check: bool,
 
+    /// Record the servers of a file (record.toml); SIGHUP reads it anew
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["conninfo", "tape", "check", "Settings"])]
+    pub config: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub settings: Settings,
+}
+
+/// How one server is recorded.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
     /// Command that prints the password, run anew for each connection
     #[arg(long, value_name = "COMMAND")]
     pub password_command: Option<String>,
@@ -66,6 +77,25 @@ pub struct Options {
 }
 
 impl Options {
+    /// Where and how to connect.
+    ///
+    /// # Errors
+    /// The connection string makes no sense or has a password.
+    pub fn target(&self) -> tacho_dsn::Result<tacho_dsn::Options> {
+        let target = tacho_dsn::Options::from_argument(&self.conninfo, APPLICATION)?;
+        Ok(self.settings.prepare(target))
+    }
+}
+
+impl Settings {
+    /// How to connect.
+    pub fn prepare(&self, mut target: tacho_dsn::Options) -> tacho_dsn::Options {
+        // Names and texts as the server has them, whatever their encoding is.
+        target.client_encoding = Some("SQL_ASCII".to_string());
+        target.password_command.clone_from(&self.password_command);
+        target
+    }
+
     /// Time between two samples.
     pub fn interval(&self) -> Duration {
         Duration::from_millis(self.interval)
@@ -81,20 +111,8 @@ impl Options {
         (self.interval() * 2).max(Duration::from_secs(5))
     }
 
-    /// Where and how to connect.
-    ///
-    /// # Errors
-    /// The connection string makes no sense or has a password.
-    pub fn target(&self) -> tacho_dsn::Result<tacho_dsn::Options> {
-        let mut target = tacho_dsn::Options::from_argument(&self.conninfo, APPLICATION)?;
-        // Names and texts as the server has them, whatever their encoding is.
-        target.client_encoding = Some("SQL_ASCII".to_string());
-        target.password_command = self.password_command.clone();
-        Ok(target)
-    }
-
     /// What the writer obeys.
-    pub fn settings(&self) -> impl Iterator<Item = (&'static str, String)> {
+    pub fn of_writer(&self) -> impl Iterator<Item = (&'static str, String)> {
         let size = self.retention_size.map_or(-1, i64::from);
         [
             ("flush_interval_ms", self.flush_interval.to_string()),

@@ -2,14 +2,16 @@
 //! and lost, oldest kept, when there are too many.
 
 use crate::batch::{Batch, Dictionary, Field};
+use crate::budget;
 use crate::identity::Identity;
-use crate::options::Options;
+use crate::log::Log;
+use crate::options::Settings;
 use std::collections::VecDeque;
 use tacho_source::catalog;
 use tacho_tape::frame::{DATA, Frame, FrameBuilder, HELLO};
 use tacho_tape::hello;
 use tacho_tape::recording::{Recording, now, random};
-use tacho_tape::writer::{Code, Message};
+use tacho_tape::writer::Code;
 
 /// Bytes of frames that wait.
 const MOST_WAITING: usize = 8 << 20;
@@ -17,6 +19,7 @@ const MOST_WAITING: usize = 8 << 20;
 /// Where frames go.
 pub struct Output {
     recording: Recording,
+    log: Log,
     pub dictionary: Dictionary,
     incarnation: u64,
     sequence: u64,
@@ -24,24 +27,28 @@ pub struct Output {
     waiting_bytes: usize,
     /// Frames were lost since this was asked last.
     lost: bool,
+    /// Frames that were lost.
+    pub lost_frames: u64,
 }
 
 impl Output {
     /// Into a directory that is held.
-    pub fn new(recording: Recording) -> Output {
+    pub fn new(recording: Recording, log: Log) -> Output {
         Output {
             recording,
+            log,
             dictionary: Dictionary::default(),
             incarnation: 0,
             sequence: 0,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             lost: false,
+            lost_frames: 0,
         }
     }
 
     /// A new life of what is recorded begins; why nothing was before.
-    pub fn begin_life(&mut self, identity: &Identity, options: &Options, gap_reason: &str) {
+    pub fn begin_life(&mut self, identity: &Identity, settings: &Settings, gap_reason: &str) {
         self.incarnation = random().max(1);
         self.sequence = 0;
         self.dictionary.forget();
@@ -57,7 +64,7 @@ impl Output {
             ("started_by", "recorder".to_string()),
             ("gap_reason", gap_reason.to_string()),
         ];
-        let numbers = numbers.into_iter().chain(options.settings());
+        let numbers = numbers.into_iter().chain(settings.of_writer());
         let meta: Vec<(&str, String)> = numbers.collect();
         let meta: Vec<(&str, &str)> = meta.iter().map(|m| (m.0, m.1.as_str())).collect();
         hello::write_meta(&mut frame, &meta);
@@ -73,9 +80,11 @@ impl Output {
         let mut frame = FrameBuilder::new(DATA, self.incarnation, self.sequence, batch.base_ms());
         batch.write(&mut frame);
         let bytes = frame.finish();
-        if self.waiting_bytes + bytes.len() > MOST_WAITING {
+        let is_short = !self.waiting.is_empty() && budget::is_exhausted();
+        if is_short || self.waiting_bytes + bytes.len() > MOST_WAITING {
             // Its number is missing: the writer marks it.
             self.lost = true;
+            self.lost_frames += 1;
             self.dictionary.forget();
             return;
         }
@@ -113,14 +122,16 @@ impl Output {
         }
         self.write();
         self.recording.flush(false);
-        self.recording.housekeeping().iter().for_each(print);
+        let messages = self.recording.housekeeping();
+        messages.iter().for_each(|m| self.log.print(m));
         true
     }
 
     /// Writes everything; false when something is left.
     pub fn finish(&mut self) -> bool {
         self.write();
-        self.recording.finish().iter().for_each(print);
+        let messages = self.recording.finish();
+        messages.iter().for_each(|m| self.log.print(m));
         self.waiting.is_empty()
     }
 }
@@ -143,16 +154,4 @@ pub fn put_marker(
         ("detail", detail),
     ];
     batch.add("marker", &fields);
-}
-
-/// A line of the log.
-pub fn print(message: &Message) {
-    use std::io::Write;
-    let (severity, text) = match message {
-        Message::Log(text) => ("LOG", text),
-        Message::Warning(text) => ("WARNING", text),
-        Message::Error(text) | Message::Trouble(text) => ("ERROR", text),
-    };
-    let line = format!("{severity}:  {}\n", text.replace('\n', " "));
-    let _ = std::io::stderr().write_all(line.as_bytes());
 }

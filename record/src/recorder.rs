@@ -3,22 +3,25 @@
 
 use crate::Stop;
 use crate::batch::Batch;
-use crate::clock::Clock;
+use crate::budget;
+use crate::clock::{Clock, Due};
+use crate::health::Health;
 use crate::identity::Identity;
 use crate::locks::{self, Edge};
+use crate::log::Log;
 use crate::measures::{self, Measures, Source};
 use crate::names::{Kind, Names};
-use crate::options::Options;
-use crate::output::{Output, print, put_marker};
+use crate::options::Settings;
+use crate::output::{Output, put_marker};
 use crate::rows::{self, Tick};
 use crate::sample::{self, Sample, Session};
 use crate::statements::{self, Statements};
 use crate::texts::Texts;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tacho_dsn::{Answer, Connection, Error, Limit};
 use tacho_tape::recording::{now, random};
-use tacho_tape::writer::Message;
 
 /// To connect, host after host.
 const CONNECT: Duration = Duration::from_secs(60);
@@ -29,7 +32,7 @@ const TURN: Duration = Duration::from_millis(100);
 
 /// Records one server.
 pub struct Recorder<'a> {
-    options: &'a Options,
+    settings: &'a Settings,
     target: tacho_dsn::Options,
     output: Output,
     stop: Stop,
@@ -44,24 +47,24 @@ pub struct Recorder<'a> {
     trouble: Option<String>,
     /// Slots without a tick, said once a connection.
     missed: i64,
-    /// Questions that were refused, of which nobody is told twice.
-    refused: HashSet<String>,
+    health: Arc<Health>,
+    log: Log,
 }
 
 impl<'a> Recorder<'a> {
     /// Into `output`.
     pub fn new(
-        options: &'a Options,
+        settings: &'a Settings,
         target: tacho_dsn::Options,
         output: Output,
         stop: Stop,
     ) -> Self {
         Recorder {
-            options,
+            settings,
             target,
             output,
             stop,
-            clock: Clock::new(options.interval()),
+            clock: Clock::new(settings.interval()),
             begin: Instant::now(),
             names: Names::default(),
             texts: Texts::default(),
@@ -70,8 +73,16 @@ impl<'a> Recorder<'a> {
             identity: None,
             trouble: None,
             missed: 0,
-            refused: HashSet::new(),
+            health: Arc::default(),
+            log: Log::default(),
         }
+    }
+
+    /// One of many, which tells how it is doing.
+    pub fn with(mut self, health: Arc<Health>, log: Log) -> Self {
+        self.health = health;
+        self.log = log;
+        self
     }
 
     /// Until a signal.
@@ -85,6 +96,7 @@ impl<'a> Recorder<'a> {
             if let Err(error) = self.connect_and_record()? {
                 self.note(&error);
             }
+            self.health.update(|c| c.connected = None);
             if self.clock.end_ms() != ticks {
                 back_off = BACK_OFF.0;
             }
@@ -102,7 +114,8 @@ impl<'a> Recorder<'a> {
     fn note(&mut self, error: &Error) {
         if self.trouble.is_none() && !self.stop.is_set() {
             let line = error.line().replace('\n', " ");
-            print(&Message::Warning(format!("nothing is recorded: {line}")));
+            self.log.warning(&format!("nothing is recorded: {line}"));
+            self.health.update(|c| c.trouble = Some(line.clone()));
             self.trouble = Some(line);
         }
     }
@@ -148,7 +161,10 @@ impl<'a> Recorder<'a> {
             }
             let asked = [Self::measures, Self::statements, Self::texts];
             for ask in asked {
-                if let Err(error) = ask(self, &mut connection) {
+                if budget::is_exhausted() {
+                    let text = "memory is short: only samples are recorded";
+                    self.log.once(text);
+                } else if let Err(error) = ask(self, &mut connection) {
                     self.refuse(&error);
                 }
             }
@@ -159,11 +175,14 @@ impl<'a> Recorder<'a> {
     fn connect(&mut self) -> tacho_dsn::Result<Connection> {
         let mut connection =
             Connection::open(&self.target, Limit::within(CONNECT, self.stop.flag()))?;
-        let identity = Identity::ask(&mut connection, self.options.patience(), &self.stop)?;
-        print(&Message::Log(format!(
-            "connected to {}",
-            identity.describe()
-        )));
+        let identity = Identity::ask(&mut connection, self.settings.patience(), &self.stop)?;
+        self.log
+            .say(&format!("connected to {}", identity.describe()));
+        self.health.update(|c| {
+            c.connects += 1;
+            c.connected = Some(identity.describe());
+            c.refused.clear();
+        });
         self.measures.probe();
         let before = self.identity.replace(identity.clone());
         if before
@@ -183,7 +202,7 @@ impl<'a> Recorder<'a> {
             None => "the recorder did not run".to_string(),
             Some(_) => trouble.unwrap_or_else(|| "the server was started again".to_string()),
         };
-        self.output.begin_life(identity, self.options, &reason);
+        self.output.begin_life(identity, self.settings, &reason);
         self.clock.begin_life();
         self.names.forget();
         self.texts.forget();
@@ -239,12 +258,12 @@ impl<'a> Recorder<'a> {
         let sql = [&sample::limits(statement), question].concat();
         connection.query(
             &sql,
-            Limit::within(self.options.patience(), self.stop.flag()),
+            Limit::within(self.settings.patience(), self.stop.flag()),
         )
     }
 
     fn tick(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
-        let half = self.options.interval() / 2;
+        let half = self.settings.interval() / 2;
         let before_us = self.mono_us();
         let answers = self.ask(connection, half, &sample::question())?;
         let taken_us = (before_us + self.mono_us()) / 2;
@@ -263,9 +282,9 @@ impl<'a> Recorder<'a> {
         let was_standby = identity.is_some_and(|i| i.in_recovery);
         let tick = Tick {
             due,
-            interval_ms: i64::try_from(self.options.interval).unwrap_or(i64::MAX),
+            interval_ms: i64::try_from(self.settings.interval).unwrap_or(i64::MAX),
             max_connections: identity.map_or(0, |i| i.max_connections),
-            vcpus_x100: self.options.vcpus_x100(),
+            vcpus_x100: self.settings.vcpus_x100(),
             edges: &edges,
             unresolved,
         };
@@ -277,6 +296,7 @@ impl<'a> Recorder<'a> {
             &tick,
         );
         self.output.put(batch);
+        self.tell(&due, self.mono_us() - before_us);
         for session in &sample.sessions {
             self.texts.want(session.query_id, due.slot_ms);
         }
@@ -284,6 +304,18 @@ impl<'a> Recorder<'a> {
             self.promoted();
         }
         Ok(())
+    }
+
+    fn tell(&self, due: &Due, waited_us: i64) {
+        self.health.update(|c| {
+            c.trouble = None;
+            c.ticks += 1;
+            c.late_ticks += u64::from(due.late);
+            c.missed_slots += u64::try_from(due.missed).unwrap_or(0);
+            c.waited_us += u64::try_from(waited_us).unwrap_or(0);
+            c.lost_frames = self.output.lost_frames;
+            c.last_tick = Some(Instant::now());
+        });
     }
 
     fn promoted(&mut self) {
@@ -303,10 +335,10 @@ impl<'a> Recorder<'a> {
         {
             let times = [slot_ms, end_ms, slot_ms];
             put_marker(batch, &mut self.output.dictionary, "gap", times, &reason);
-            print(&Message::Log(format!(
+            self.log.say(&format!(
                 "recording goes on, {} slots of this run were missed",
                 self.missed
-            )));
+            ));
         }
     }
 
@@ -325,7 +357,7 @@ impl<'a> Recorder<'a> {
         if waiters == 0 {
             return Ok((Vec::new(), 0));
         }
-        let half = self.options.interval() / 2;
+        let half = self.settings.interval() / 2;
         let locks = match self.ask(connection, half, locks::QUESTION) {
             Ok(answers) => answers.first().map(locks::read).unwrap_or_default(),
             Err(error) if connection.is_open() => {
@@ -336,7 +368,8 @@ impl<'a> Recorder<'a> {
         };
         let leaders = sample.sessions.iter().filter(|s| s.leader != 0);
         let leaders: HashMap<i64, i64> = leaders.map(|s| (s.pid, s.leader)).collect();
-        let since_ms = sample.server_us / 1_000 - i64::try_from(self.options.interval).unwrap_or(0);
+        let since_ms =
+            sample.server_us / 1_000 - i64::try_from(self.settings.interval).unwrap_or(0);
         let (mut edges, left_out) = locks::edges(&locks, since_ms, &leaders);
         let seen: HashSet<i64> = sample.sessions.iter().map(|s| s.pid).collect();
         edges.retain(|edge| seen.contains(&edge.waiter));
@@ -359,7 +392,7 @@ impl<'a> Recorder<'a> {
     ) -> tacho_dsn::Result<Vec<Session>> {
         let answers = self.ask(
             connection,
-            self.options.interval() / 2,
+            self.settings.interval() / 2,
             &sample::question_about(pids),
         )?;
         Ok(answers
@@ -377,7 +410,7 @@ impl<'a> Recorder<'a> {
         let Some(question) = self.names.question() else {
             return Ok(());
         };
-        match self.ask(connection, self.options.interval() / 2, &question) {
+        match self.ask(connection, self.settings.interval() / 2, &question) {
             Ok(answers) => self.names.take(&answers, now_ms),
             Err(error) if connection.is_open() => {
                 self.refuse(&error);
@@ -391,12 +424,12 @@ impl<'a> Recorder<'a> {
     /// Measurements of the server, once an interval.
     fn measures(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
         let server_ms = self.clock.server_us(self.mono_us()).map(|us| us / 1_000);
-        let (Some(server_ms), 1..) = (server_ms, self.options.server_interval) else {
+        let (Some(server_ms), 1..) = (server_ms, self.settings.server_interval) else {
             return Ok(());
         };
         if !self
             .measures
-            .is_due(server_ms, self.options.server_interval)
+            .is_due(server_ms, self.settings.server_interval)
         {
             return Ok(());
         }
@@ -405,7 +438,7 @@ impl<'a> Recorder<'a> {
             Some(works) => {
                 let works = works.to_vec();
                 let sql: Vec<&str> = works.iter().map(|source| source.sql).collect();
-                let answers = self.ask(connection, self.options.patience(), &sql.join("; "));
+                let answers = self.ask(connection, self.settings.patience(), &sql.join("; "));
                 // One of them is refused now: which one, the next reading finds out.
                 let answers = answers.inspect_err(|_| self.measures.probe())?;
                 works.into_iter().zip(answers).collect()
@@ -417,7 +450,7 @@ impl<'a> Recorder<'a> {
             &mut batch,
             &mut self.output.dictionary,
             server_ms,
-            self.options.vcpus_x100(),
+            self.settings.vcpus_x100(),
         );
         self.output.put(batch);
         Ok(())
@@ -431,7 +464,7 @@ impl<'a> Recorder<'a> {
         let version = self.identity.as_ref().map_or(0, |i| i.version);
         let mut answers = Vec::new();
         for source in measures::sources(version) {
-            match self.ask(connection, self.options.patience(), source.sql) {
+            match self.ask(connection, self.settings.patience(), source.sql) {
                 Ok(answer) => answers.extend(answer.into_iter().map(|answer| (source, answer))),
                 Err(error) if connection.is_open() => {
                     let line = format!(
@@ -458,13 +491,13 @@ impl<'a> Recorder<'a> {
         };
         if !self
             .statements
-            .is_due(server_ms, self.options.statements_interval)
+            .is_due(server_ms, self.settings.statements_interval)
         {
             return Ok(());
         }
         let answers = self.ask(
             connection,
-            self.options.patience(),
+            self.settings.patience(),
             &statements::question(&schema),
         )?;
         let Some(pass) = self.statements.take(&answers, server_ms) else {
@@ -473,7 +506,7 @@ impl<'a> Recorder<'a> {
         let now_ms = self.mono_us() / 1_000;
         pass.want(&mut self.names, now_ms);
         if let Some(question) = self.names.question() {
-            let answers = self.ask(connection, self.options.patience(), &question)?;
+            let answers = self.ask(connection, self.settings.patience(), &question)?;
             self.names.take(&answers, now_ms);
         }
         pass.query_ids()
@@ -508,17 +541,17 @@ impl<'a> Recorder<'a> {
             self.texts.forget();
         }
         let statements = self.identity.as_ref().and_then(|i| i.statements.clone());
-        let Some((schema, _)) = statements.filter(|_| !self.options.no_texts) else {
+        let Some((schema, _)) = statements.filter(|_| !self.settings.no_texts) else {
             return Ok(());
         };
         let now_ms = self.mono_us() / 1_000;
         let Some(question) = self.texts.question(&schema, now_ms) else {
             return Ok(());
         };
-        let answers = self.ask(connection, self.options.patience(), &question)?;
+        let answers = self.ask(connection, self.settings.patience(), &question)?;
         let texts = self.texts.take(&answers, &mut self.names, now_ms);
         if let Some(question) = self.names.question() {
-            let answers = self.ask(connection, self.options.interval() / 2, &question)?;
+            let answers = self.ask(connection, self.settings.interval() / 2, &question)?;
             self.names.take(&answers, now_ms);
         }
         let base_ms = self.clock.server_us(self.mono_us()).unwrap_or(0) / 1_000;
@@ -536,9 +569,10 @@ impl<'a> Recorder<'a> {
     }
 
     fn refuse_line(&mut self, line: String) {
-        if self.refused.insert(line.clone()) {
-            print(&Message::Warning(line));
-        }
+        self.log.once(&line);
+        self.health.update(|c| {
+            c.refused.insert(line);
+        });
     }
 }
 

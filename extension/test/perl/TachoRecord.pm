@@ -13,7 +13,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes 'usleep';
 
-our @EXPORT_OK = qw(ask markers record record_program run_record ticks wait_for_gap
+our @EXPORT_OK = qw(ask markers record record_file record_program run_record ticks wait_for_gap
   wait_until);
 
 # The program under test; tests are left out where there is none, or no
@@ -34,17 +34,29 @@ sub record_program
 sub record
 {
 	my ($conninfo, $tape, %opt) = @_;
+
+	return start($conninfo, '--tape', $tape, '--interval', $opt{interval} // 100,
+		'--flush-interval', 1000, @{ $opt{args} // [] });
+}
+
+# Starts a recorder of the servers of a file.
+sub record_file
+{
+	my ($file) = @_;
+
+	return start('--config', $file);
+}
+
+sub start
+{
+	my (@arguments) = @_;
 	my $self = { log => '' };
 
 	# its sessions have the name that it gives them
 	delete local $ENV{PGAPPNAME};
 
 	$self->{harness} = IPC::Run::start(
-		[
-			dirname($ENV{TACHO_PROGRAM}) . '/tacho-record', $conninfo,
-			'--tape', $tape, '--interval', $opt{interval} // 100,
-			'--flush-interval', 1000, @{ $opt{args} // [] }
-		],
+		[ dirname($ENV{TACHO_PROGRAM}) . '/tacho-record', @arguments ],
 		'<', \undef, '>', \my $out, '2>', \$self->{log});
 	return bless $self, 'TachoRecord::Recorder';
 }
@@ -129,6 +141,15 @@ sub end
 	eval { $self->{harness}->finish };
 	my $status = $self->{harness}->full_result(0);
 	return $status & 127 ? -($status & 127) : $status >> 8;
+}
+
+# Sends a signal.
+sub signal
+{
+	my ($self, $signal) = @_;
+
+	$self->{harness}->signal($signal);
+	return;
 }
 
 # What it has said so far.

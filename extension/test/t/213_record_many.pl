@@ -1,0 +1,146 @@
+# tacho-record of many servers: each has its directory, its name in the log and
+# its place on the page of health; one that hangs delays no other; SIGHUP changes
+# what changed in the file.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use HTTP::Tiny;
+use IO::Socket::INET;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use TachoLocks qw(session);
+use TachoRecord qw(ask markers record_file record_program ticks wait_until);
+
+record_program(texts => 0);
+my $node = PostgreSQL::Test::Cluster->new('many');
+$node->init;
+$node->start;
+$node->safe_psql('postgres', "CREATE ROLE watcher LOGIN; GRANT pg_monitor TO watcher");
+$node->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(a b c);
+
+my $sleeper = session($node, 's_sleeper');
+$sleeper->send('SELECT pg_sleep(600)');
+
+# Nobody answers there.
+my $silent = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1')
+  or die "could not listen: $!";
+my $nobody = 'host=127.0.0.1 connect_timeout=2 port=' . $silent->sockport;
+my $root = $node->basedir . '/histories';
+my $file = $node->basedir . '/record.toml';
+my $port = PostgreSQL::Test::Cluster::get_free_port();
+my ($host, $server_port) = ($node->host, $node->port);
+
+append_to_file($node->basedir . '/service.conf', "[its]\nhost=$host\nport=$server_port\ndbname=b\nuser=watcher\n");
+$ENV{PGSERVICEFILE} = $node->basedir . '/service.conf';
+
+sub write_file
+{
+	my ($servers, $more) = @_;
+
+	$more //= '';
+	open my $out, '>', $file or die "could not write $file: $!";
+	print $out qq{root = "histories"\nlisten = "127.0.0.1:$port"\n$more\n[defaults]\ninterval = 100\nflush_interval = 1000\n$servers};
+	close $out or die "could not write $file: $!";
+	return;
+}
+
+sub server
+{
+	my ($name, $more) = @_;
+
+	return qq{[[server]]\nname = "$name"\n$more\n};
+}
+
+sub of_database { return qq{conninfo = "host=$host port=$server_port dbname=$_[0] user=watcher"} }
+
+sub now
+{
+	return $node->safe_psql('postgres',
+		q{SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')});
+}
+
+# Status and text of a page.
+sub get
+{
+	my ($path) = @_;
+	my $answer = HTTP::Tiny->new->get("http://127.0.0.1:$port$path");
+
+	return ($answer->{status}, $answer->{content});
+}
+
+# The first line of the answer to one who asks for another host.
+sub get_of_another
+{
+	my $socket = IO::Socket::INET->new("127.0.0.1:$port") or die "could not connect: $!";
+
+	print $socket "GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
+	my $line = <$socket>;
+	return $line;
+}
+
+my $since = now();
+write_file(server('a', of_database('a')) . server('b', 'service = "its"') . server('silent', qq{conninfo = "$nobody"}));
+my $recorder = record_file($file);
+$SIG{__DIE__} = sub { diag($recorder->log) unless $^S };
+wait_until('two servers', sub { ticks("$root/a", $since) >= 5 && ticks("$root/b", $since) >= 5 });
+wait_until('the log', sub { $recorder->log =~ /^WARNING:  server "silent": nothing is recorded: could not connect/m });
+like($recorder->log, qr/^LOG:  server "$_": connected to PostgreSQL /m, "the log names $_") foreach qw(a b);
+
+my ($status, $page) = get('/health');
+is($status, 503, 'health: not all are recorded');
+like($page, qr/^2 of 3 servers are recorded$/m, '... how many');
+like($page, qr/^silent: not recorded: could not connect/m, '... and why one is not');
+($status, $page) = get('/metrics');
+is($status, 200, 'metrics');
+like($page, qr/^tacho_recorder_connected\{server="a"\} 1\.0$/m, '... of one that is recorded');
+like($page, qr/^tacho_recorder_ticks_total\{server="silent"\} 0\.0$/m, '... and of one that is not');
+like(get_of_another(), qr/ 403 /, 'a page of another host does not get them');
+
+# A backend that stops answering: its server has a gap, the others do not wait.
+my $backend = $node->safe_psql('postgres',
+	q{SELECT pid FROM pg_stat_activity WHERE application_name = 'tacho record' AND datname = 'b'});
+kill 'STOP', $backend;
+$since = now();
+wait_until('a goes on', sub { ticks("$root/a", $since) >= 20 });
+is(ticks("$root/b", $since), 0, 'one that hangs is not recorded meanwhile');
+wait_until('b again', sub { ticks("$root/b", $since) >= 1 });
+kill 'CONT', $backend;
+my @gaps = markers("$root/b", 'gap');
+like($gaps[-1], qr/the server did not answer within 5000 ms/, '... and its gap says why');
+is_deeply([ markers("$root/a", 'gap') ], [], 'the other one has no gap');
+
+# A file that makes no sense changes nothing.
+write_file(server('a', 'pace = 1'));
+$recorder->signal('HUP');
+wait_until('an error', sub { $recorder->log =~ /^ERROR:  nothing is changed: file .*: server "a": it must have either/m });
+$since = now();
+wait_until('all go on', sub { ticks("$root/a", $since) >= 5 && ticks("$root/b", $since) >= 5 });
+
+# One is removed, one is added, one is changed; one goes on as it was.
+write_file(server('a', of_database('a')) . server('b', "service = \"its\"\ninterval = 200") . server('c', of_database('c')));
+$recorder->signal('HUP');
+wait_until('the file', sub { $recorder->log =~ /^LOG:  file read again, servers: 3$/m });
+$since = now();
+wait_until('one that was added', sub { ticks("$root/c", $since) >= 5 });
+wait_until('one that was changed', sub { markers("$root/b", 'start') == 2 && ticks("$root/b", $since) >= 5 });
+wait_until('a sample', sub { ask("$root/b", 'samples', '--application', 's_sleeper', '--since', $since) > 0 });
+is((ask("$root/b", 'samples', '--application', 's_sleeper', '--since', $since))[0]{weight_ms}, 200, 'a changed server has its new interval');
+is_deeply([ map { scalar markers("$root/a", $_) } qw(start stop gap) ], [ 1, 0, 0 ], 'one that did not change was not touched');
+wait_until('health', sub { (get('/health'))[0] == 200 });
+unlike((get('/'))[1], qr/silent/, 'one that was removed is not on the page');
+
+# Without memory samples go on.
+write_file(server('a', of_database('a')) . server('b', "service = \"its\"\ninterval = 200") . server('c', of_database('c')),
+	'memory_mb = 0');
+$recorder->signal('HUP');
+wait_until('no memory', sub { $recorder->log =~ /^WARNING:  server "a": memory is short: only samples are recorded$/m });
+$since = now();
+wait_until('samples', sub { ticks("$root/a", $since) >= 5 });
+ok(1, 'where memory is short, samples go on');
+
+is($recorder->end('TERM'), 0, 'SIGTERM ends all');
+is((markers("$root/$_", 'stop'))[-1], 'recorder stopped', "$_ has been told") foreach qw(a b c);
+$node->stop;
+done_testing();

@@ -1,0 +1,324 @@
+//! `record.toml`: which servers are recorded. A server's keys are the options of
+//! the command line, with the same names, ranges and defaults.
+
+use crate::options::{APPLICATION, Settings};
+use clap::Parser;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use toml::Value;
+
+/// Longest name, which is that of a directory.
+const LONGEST_NAME: usize = 200;
+
+/// A file that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Above the directories of the servers.
+    pub root: PathBuf,
+    /// Where health and metrics are told.
+    pub listen: Option<SocketAddr>,
+    /// Memory that all together may use.
+    pub memory_bytes: u64,
+    pub servers: BTreeMap<String, Server>,
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    pub conninfo: String,
+    /// The conninfo may have a password: nobody else can read the file.
+    pub is_private: bool,
+    pub settings: Settings,
+}
+
+type Section = BTreeMap<String, Value>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    root: PathBuf,
+    listen: Option<SocketAddr>,
+    /// Connections that all together may have, one a server.
+    #[serde(default = "most_connections")]
+    connections: usize,
+    #[serde(default = "most_memory")]
+    memory_mb: u64,
+    #[serde(default)]
+    defaults: Section,
+    #[serde(default)]
+    server: Vec<Section>,
+}
+
+fn most_connections() -> usize {
+    250
+}
+
+fn most_memory() -> u64 {
+    1024
+}
+
+/// Options of a section.
+#[derive(Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Given {
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// Reads a file. A relative root is beside it.
+///
+/// # Errors
+/// It cannot be read or makes no sense; what and where, in one line or several.
+pub fn read(path: &Path) -> Result<Config, String> {
+    let failed = |e| format!("could not read file \"{}\": {e}", path.display());
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let mode = std::fs::metadata(path)
+        .map_err(failed)?
+        .permissions()
+        .mode();
+    let config = parse(&text, mode & 0o077 == 0);
+    let mut config =
+        config.map_err(|e| format!("file \"{}\": {}", path.display(), e.trim_end()))?;
+    let beside = path.parent().unwrap_or(Path::new(""));
+    config.root = beside.join(config.root);
+    Ok(config)
+}
+
+fn parse(text: &str, is_private: bool) -> Result<Config, String> {
+    let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
+    if file
+        .listen
+        .is_some_and(|address| !address.ip().is_loopback())
+    {
+        return Err("\"listen\" must be an address of the loopback interface".to_string());
+    }
+    if file.server.len() > file.connections {
+        let (count, most) = (file.server.len(), file.connections);
+        return Err(format!(
+            "{count} servers need as many connections, \"connections\" is {most}"
+        ));
+    }
+    let mut servers = BTreeMap::new();
+    for section in &file.server {
+        let name = name_of(section)?;
+        let server = server(section, &file.defaults, is_private);
+        let server = server.map_err(|e| format!("server \"{name}\": {e}"))?;
+        if servers.insert(name.clone(), server).is_some() {
+            return Err(format!("two servers have the name \"{name}\""));
+        }
+    }
+    Ok(Config {
+        root: file.root,
+        listen: file.listen,
+        memory_bytes: file.memory_mb << 20,
+        servers,
+    })
+}
+
+/// The name is that of a directory, too.
+fn name_of(section: &Section) -> Result<String, String> {
+    let name = match section.get("name") {
+        Some(Value::String(name)) => name,
+        _ => return Err("each [[server]] must have a \"name\" that is a text".to_string()),
+    };
+    let is_bad = |c: char| c == '/' || c.is_control();
+    if name.is_empty()
+        || name.starts_with('.')
+        || name.len() > LONGEST_NAME
+        || name.contains(is_bad)
+    {
+        return Err(format!(
+            "server name {name:?} cannot be that of a directory"
+        ));
+    }
+    Ok(name.clone())
+}
+
+fn server(section: &Section, defaults: &Section, is_private: bool) -> Result<Server, String> {
+    let words = ["name", "service", "conninfo"];
+    if let Some(word) = words.iter().find(|word| defaults.contains_key(**word)) {
+        return Err(format!("\"{word}\" is not for [defaults]"));
+    }
+    let conninfo = match (section.get("service"), section.get("conninfo")) {
+        (Some(Value::String(service)), None) => format!("service={}", quoted(service)),
+        (None, Some(Value::String(conninfo))) => conninfo.clone(),
+        _ => return Err("it must have either a \"service\" or a \"conninfo\", a text".to_string()),
+    };
+    let keys: BTreeSet<&String> = defaults.keys().chain(section.keys()).collect();
+    let mut arguments = Vec::new();
+    for key in keys
+        .into_iter()
+        .filter(|key| !words.contains(&key.as_str()))
+    {
+        let value = section.get(key).or_else(|| defaults.get(key));
+        arguments.extend(
+            value
+                .map(|value| argument(key, value))
+                .transpose()?
+                .flatten(),
+        );
+    }
+    let given = Given::try_parse_from(arguments).map_err(|e| said(&e))?;
+    let server = Server {
+        conninfo,
+        is_private,
+        settings: given.settings,
+    };
+    server.target().map(|_| server)
+}
+
+/// A key as an option of the command line; nothing for what is switched off.
+fn argument(key: &str, value: &Value) -> Result<Option<String>, String> {
+    let option = key.replace('_', "-");
+    match value {
+        Value::Boolean(false) => Ok(None),
+        Value::Boolean(true) => Ok(Some(format!("--{option}"))),
+        Value::Integer(number) => Ok(Some(format!("--{option}={number}"))),
+        Value::String(text) => Ok(Some(format!("--{option}={text}"))),
+        _ => Err(format!("\"{key}\" must be a number, a text, true or false")),
+    }
+}
+
+/// What clap says of options, as one line about keys.
+fn said(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_start_matches("error: ").to_string()
+}
+
+/// A value of a connection string.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+}
+
+impl Server {
+    /// Where and how to connect.
+    ///
+    /// # Errors
+    /// The conninfo makes no sense, or has a password that others can read.
+    pub fn target(&self) -> Result<tacho_dsn::Options, String> {
+        let options = tacho_dsn::Options::from_file(&self.conninfo, APPLICATION);
+        let options = options.map_err(|e| e.line())?;
+        let has_password = tacho_dsn::Options::from_argument(&self.conninfo, APPLICATION).is_err();
+        if has_password && !self.is_private {
+            let what = "the conninfo has a password, and others can read the file";
+            return Err(format!("{what}: chmod 600, or a password file or command"));
+        }
+        Ok(self.settings.prepare(options))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(servers: &str) -> Result<Config, String> {
+        parse(&format!("root = '/r'\n{servers}"), false)
+    }
+
+    fn refused(servers: &str) -> String {
+        of(servers).unwrap_err()
+    }
+
+    #[test]
+    fn keys_are_options_and_a_server_beats_the_defaults() {
+        let config = of("
+            listen = '127.0.0.1:8433'
+            memory_mb = 64
+            [defaults]
+            interval = 500
+            no_texts = true
+            [[server]]
+            name = 'a'
+            service = \"it's\"
+            [[server]]
+            name = 'b'
+            conninfo = 'host=db'
+            interval = 2000
+            no_texts = false
+            vcpus = 8
+            password_command = 'get token'");
+        let config = config.unwrap();
+        assert_eq!(
+            (config.root.to_str(), config.memory_bytes),
+            (Some("/r"), 64 << 20)
+        );
+        let said = |name: &str| {
+            let server = &config.servers[name];
+            let s = &server.settings;
+            (
+                server.conninfo.clone(),
+                s.interval,
+                s.no_texts,
+                s.vcpus,
+                s.flush_interval,
+            )
+        };
+        assert_eq!(
+            said("a"),
+            ("service='it\\'s'".to_string(), 500, true, None, 5_000)
+        );
+        assert_eq!(
+            said("b"),
+            ("host=db".to_string(), 2_000, false, Some(8), 5_000)
+        );
+        let command = config.servers["b"].target().unwrap().password_command;
+        assert_eq!(command.as_deref(), Some("get token"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_said_with_the_server_it_is_of() {
+        let a = "[[server]]\nname = 'a'\n";
+        let with = |line: &str| refused(&format!("{a}conninfo = 'host=db'\n{line}"));
+        assert_eq!(
+            with("interval = 5"),
+            "server \"a\": invalid value '5' for '--interval <MS>': 5 is not in 100..=60000"
+        );
+        assert_eq!(
+            with("pace = 5"),
+            "server \"a\": unexpected argument '--pace' found"
+        );
+        assert_eq!(
+            with("interval = [1]"),
+            "server \"a\": \"interval\" must be a number, a text, true or false"
+        );
+        assert_eq!(
+            with(&format!("{a}conninfo = 'host=db'")),
+            "two servers have the name \"a\""
+        );
+        let both = "it must have either a \"service\" or a \"conninfo\", a text";
+        assert_eq!(with("service = 'x'"), format!("server \"a\": {both}"));
+        assert_eq!(refused(a), format!("server \"a\": {both}"));
+        assert_eq!(
+            refused("[[server]]\nname = '../a'"),
+            "server name \"../a\" cannot be that of a directory"
+        );
+        assert_eq!(
+            refused(&format!("connections = 0\n{a}conninfo = ''")),
+            "1 servers need as many connections, \"connections\" is 0"
+        );
+        assert_eq!(
+            refused("listen = '0.0.0.0:1'"),
+            "\"listen\" must be an address of the loopback interface"
+        );
+        assert!(refused("rot = 1").contains("unknown field `rot`"));
+        assert!(
+            refused("[defaults]\nname = 'x'\n[[server]]\nname = 'a'")
+                .ends_with("is not for [defaults]")
+        );
+    }
+
+    #[test]
+    fn a_password_is_taken_from_a_file_that_others_cannot_read() {
+        let text = "root = '/r'\n[[server]]\nname = 'a'\nconninfo = 'host=db password=s3cret'";
+        let error = parse(text, false).unwrap_err();
+        assert!(
+            error.contains("others can read the file") && !error.contains("s3cret"),
+            "{error}"
+        );
+        assert!(parse(text, true).is_ok());
+    }
+}

@@ -1,0 +1,335 @@
+//! Health and metrics by HTTP, on the loopback interface: `/`, `/health`,
+//! `/metrics`. A page of another host that a browser was made to take for this
+//! one is refused by the name it asks for.
+
+use crate::budget;
+use crate::health::{self, Board, Condition};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, SystemTime};
+use tacho_source::memory;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+/// Connections at once.
+const MOST: usize = 16;
+/// A client has so long to ask.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// When the system has no more descriptors, some end meanwhile.
+const PAUSE: Duration = Duration::from_millis(100);
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Serves by a thread of its own, as long as the program lives.
+///
+/// # Errors
+/// The address is taken.
+pub fn serve(address: SocketAddr, board: Arc<Board>) -> std::io::Result<()> {
+    let listener = std::net::TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let thread = std::thread::Builder::new().name("http".to_string());
+    thread.spawn(move || runtime.block_on(accept(listener, board)))?;
+    Ok(())
+}
+
+async fn accept(listener: std::net::TcpListener, board: Arc<Board>) {
+    let Ok(listener) = TcpListener::from_std(listener) else {
+        return;
+    };
+    let places = Arc::new(Semaphore::new(MOST));
+    while let Ok(place) = places.clone().acquire_owned().await {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        let board = board.clone();
+        tokio::spawn(async move {
+            let service = service_fn(|request| {
+                let response = answer(&request, &board);
+                async { Ok::<_, Infallible>(response) }
+            });
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(PATIENCE)
+                .serve_connection(TokioIo::new(stream), service);
+            // Whoever breaks off knows why.
+            let _ = connection.await;
+            drop(place);
+        });
+    }
+}
+
+fn answer(request: &Request<Incoming>, board: &Board) -> Response<String> {
+    let host = request
+        .headers()
+        .get(HOST)
+        .and_then(|host| host.to_str().ok());
+    if !host.is_some_and(is_loopback) {
+        return response(
+            StatusCode::FORBIDDEN,
+            TEXT,
+            "this address is for this host\n".to_string(),
+        );
+    }
+    if request.method() != Method::GET {
+        return response(
+            StatusCode::METHOD_NOT_ALLOWED,
+            TEXT,
+            "only GET\n".to_string(),
+        );
+    }
+    let servers = board.now();
+    match request.uri().path() {
+        "/" => response(StatusCode::OK, TEXT, health::page(&servers).0),
+        "/health" => {
+            let (text, is_well) = health::page(&servers);
+            let status = if is_well {
+                StatusCode::OK
+            } else {
+                StatusCode::SERVICE_UNAVAILABLE
+            };
+            response(status, TEXT, text)
+        }
+        "/metrics" => match metrics(&servers) {
+            Ok(text) => response(StatusCode::OK, METRICS, text),
+            Err(error) => response(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                TEXT,
+                format!("{error}\n"),
+            ),
+        },
+        _ => response(
+            StatusCode::NOT_FOUND,
+            TEXT,
+            "there are /, /health and /metrics\n".to_string(),
+        ),
+    }
+}
+
+fn response(status: StatusCode, kind: &'static str, text: String) -> Response<String> {
+    let mut response = Response::new(text);
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// The host that a client asks for is this one.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.parse::<u16>().is_ok() => name,
+        _ => host,
+    };
+    let address = name
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse::<IpAddr>();
+    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Of {
+    server: String,
+}
+
+type Level = Gauge<f64, AtomicU64>;
+type Count = Counter<f64, AtomicU64>;
+
+/// A figure of each server.
+struct Figure {
+    name: &'static str,
+    help: &'static str,
+    unit: Option<Unit>,
+    of: fn(&Condition) -> Option<f64>,
+}
+
+const COUNTS: [Figure; 6] = [
+    Figure {
+        name: "ticks",
+        help: "Ticks taken",
+        unit: None,
+        of: |c| Some(c.ticks as f64),
+    },
+    Figure {
+        name: "late_ticks",
+        help: "Ticks taken in a later slot than planned",
+        unit: None,
+        of: |c| Some(c.late_ticks as f64),
+    },
+    Figure {
+        name: "missed_slots",
+        help: "Slots without a tick",
+        unit: None,
+        of: |c| Some(c.missed_slots as f64),
+    },
+    Figure {
+        name: "connects",
+        help: "Connections made",
+        unit: None,
+        of: |c| Some(c.connects as f64),
+    },
+    Figure {
+        name: "lost_frames",
+        help: "Frames that could not be kept",
+        unit: None,
+        of: |c| Some(c.lost_frames as f64),
+    },
+    Figure {
+        name: "tick_wait",
+        help: "Time until answers of ticks were there",
+        unit: Some(Unit::Seconds),
+        of: |c| Some(c.waited_us as f64 / 1e6),
+    },
+];
+
+const LEVELS: [Figure; 3] = [
+    Figure {
+        name: "connected",
+        help: "1 while there is a connection",
+        unit: None,
+        of: |c| Some(f64::from(u8::from(c.connected.is_some()))),
+    },
+    Figure {
+        name: "refused",
+        help: "Questions that the server refuses",
+        unit: None,
+        of: |c| Some(c.refused.len() as f64),
+    },
+    Figure {
+        name: "last_tick_timestamp",
+        help: "When the last tick was taken, by this host's clock",
+        unit: Some(Unit::Seconds),
+        of: last_tick,
+    },
+];
+
+fn last_tick(condition: &Condition) -> Option<f64> {
+    let age = condition.last_tick?.elapsed();
+    let at = SystemTime::now().checked_sub(age)?;
+    Some(
+        at.duration_since(SystemTime::UNIX_EPOCH)
+            .ok()?
+            .as_secs_f64(),
+    )
+}
+
+fn metrics(servers: &[(String, Condition)]) -> Result<String, std::fmt::Error> {
+    let mut registry = Registry::with_prefix("tacho_recorder");
+    for figure in COUNTS {
+        let family = Family::<Of, Count>::default();
+        each(servers, &figure, |of, value| {
+            family.get_or_create(of).inc_by(value);
+        });
+        register(&mut registry, figure, family);
+    }
+    for figure in LEVELS {
+        let family = Family::<Of, Level>::default();
+        each(servers, &figure, |of, value| {
+            family.get_or_create(of).set(value);
+        });
+        register(&mut registry, figure, family);
+    }
+    let own = |bytes: u64| {
+        let level = Level::default();
+        level.set(bytes as f64);
+        level
+    };
+    registry.register_with_unit("memory", "Memory in use", Unit::Bytes, own(memory::used()));
+    registry.register_with_unit(
+        "memory_limit",
+        "Memory that may be used",
+        Unit::Bytes,
+        own(budget::bytes()),
+    );
+    let mut out = String::new();
+    text::encode(&mut out, &registry)?;
+    Ok(out)
+}
+
+fn each(servers: &[(String, Condition)], figure: &Figure, mut tell: impl FnMut(&Of, f64)) {
+    for (server, condition) in servers {
+        if let Some(value) = (figure.of)(condition) {
+            tell(
+                &Of {
+                    server: server.clone(),
+                },
+                value,
+            );
+        }
+    }
+}
+
+fn register(
+    registry: &mut Registry,
+    figure: Figure,
+    metric: impl prometheus_client::registry::Metric,
+) {
+    match figure.unit {
+        Some(unit) => registry.register_with_unit(figure.name, figure.help, unit, metric),
+        None => registry.register(figure.name, figure.help, metric),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_host_are_answered() {
+        for host in [
+            "localhost",
+            "localhost:8433",
+            "127.0.0.1:8433",
+            "[::1]:8433",
+        ] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example:8433",
+            "10.0.0.1",
+            "localhost.evil.example",
+        ] {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn figures_have_their_server_as_label() {
+        let condition = Condition {
+            ticks: 7,
+            waited_us: 1_500,
+            ..Condition::default()
+        };
+        let text = metrics(&[("a".to_string(), condition)]).unwrap();
+        let has = |line: &str| text.lines().any(|l| l == line);
+        assert!(
+            has("tacho_recorder_ticks_total{server=\"a\"} 7.0"),
+            "{text}"
+        );
+        assert!(
+            has("tacho_recorder_tick_wait_seconds_total{server=\"a\"} 0.0015"),
+            "{text}"
+        );
+        assert!(has("tacho_recorder_connected{server=\"a\"} 0.0"), "{text}");
+        assert!(!text.contains("last_tick_timestamp_seconds{"), "{text}");
+    }
+}

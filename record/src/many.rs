@@ -1,0 +1,217 @@
+//! Many servers at once: each is recorded by a thread of its own, with its own
+//! connection and directory, so that one that hangs delays no other. SIGHUP
+//! reads the file anew; what did not change goes on.
+
+use crate::config::{self, Config, Server};
+use crate::health::{Board, Health};
+use crate::log::Log;
+use crate::output::Output;
+use crate::recorder::Recorder;
+use crate::{Stop, budget, fail, http};
+use std::collections::BTreeMap;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tacho_tape::recording::Recording;
+
+/// How often it is looked for signals and threads that ended.
+const TURN: Duration = Duration::from_millis(100);
+/// A server whose directory cannot be used is tried again after this.
+const PAUSE: Duration = Duration::from_secs(5);
+/// At the end, one that does not is left.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server that is recorded.
+struct Running {
+    server: Server,
+    stop: Stop,
+    thread: JoinHandle<()>,
+}
+
+struct Many {
+    path: PathBuf,
+    config: Config,
+    running: BTreeMap<String, Running>,
+    /// They were told to end; a server begins when the one of its name has.
+    leaving: Vec<(String, Running)>,
+    board: Arc<Board>,
+    log: Log,
+}
+
+/// Records the servers of a file until a signal. Exit code 1 when the first
+/// reading of the file failed or the address is taken.
+pub fn run(path: &Path, stop: &Stop, reload: &Stop) -> ExitCode {
+    let config = match config::read(path) {
+        Ok(config) => config,
+        Err(error) => return fail(1, &error),
+    };
+    let made = DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&config.root);
+    if let Err(error) = made {
+        let root = config.root.display();
+        return fail(
+            1,
+            &format!("could not create directory \"{root}\": {error}"),
+        );
+    }
+    let board = Arc::new(Board::default());
+    if let Some(address) = config.listen
+        && let Err(error) = http::serve(address, board.clone())
+    {
+        return fail(1, &format!("could not listen on {address}: {error}"));
+    }
+    let many = Many {
+        path: path.to_path_buf(),
+        config,
+        running: BTreeMap::new(),
+        leaving: Vec::new(),
+        board,
+        log: Log::default(),
+    };
+    many.run(stop, reload);
+    ExitCode::SUCCESS
+}
+
+impl Many {
+    fn run(mut self, stop: &Stop, reload: &Stop) {
+        self.adopt();
+        while !stop.is_set() {
+            if reload.take() {
+                self.reload();
+            }
+            self.reap();
+            self.start();
+            std::thread::sleep(TURN);
+        }
+        self.end();
+    }
+
+    /// Reads the file again; a bad one changes nothing.
+    fn reload(&mut self) {
+        let mut config = match config::read(&self.path) {
+            Ok(config) => config,
+            Err(error) => {
+                let text = format!("nothing is changed: {error}");
+                return self.log.error(&text);
+            }
+        };
+        if config.root != self.config.root || config.listen != self.config.listen {
+            let text = "\"root\" and \"listen\" change with the next start only";
+            self.log.warning(text);
+            config.root.clone_from(&self.config.root);
+            config.listen = self.config.listen;
+        }
+        self.config = config;
+        self.adopt();
+        let names: Vec<String> = self.running.keys().cloned().collect();
+        for name in names {
+            let is_same =
+                self.config.servers.get(&name) == self.running.get(&name).map(|r| &r.server);
+            if !is_same && let Some(running) = self.running.remove(&name) {
+                running.stop.set();
+                self.leaving.push((name, running));
+            }
+        }
+        let count = self.config.servers.len();
+        self.log.say(&format!("file read again, servers: {count}"));
+    }
+
+    /// What holds for all together.
+    fn adopt(&mut self) {
+        budget::set(self.config.memory_bytes);
+        if let Err(warning) = budget::descriptors(self.config.servers.len()) {
+            self.log.warning(&warning);
+        }
+    }
+
+    fn reap(&mut self) {
+        let board = &self.board;
+        self.leaving.retain(|(name, running)| {
+            let has_ended = running.thread.is_finished();
+            if has_ended {
+                board.remove(name);
+            }
+            !has_ended
+        });
+    }
+
+    /// Begins those that are not recorded yet.
+    fn start(&mut self) {
+        let servers = self.config.servers.clone();
+        for (name, server) in servers {
+            let is_there =
+                self.running.contains_key(&name) || self.leaving.iter().any(|l| l.0 == name);
+            if is_there {
+                continue;
+            }
+            let (stop, health) = (Stop::default(), self.board.add(&name));
+            let directory = self.config.root.join(&name);
+            let log = Log::of(&name);
+            let (its_stop, its_server) = (stop.clone(), server.clone());
+            let thread = std::thread::Builder::new().name("server".to_string());
+            let record = move || record(&directory, &its_server, &its_stop, &health, &log);
+            match thread.spawn(record) {
+                Ok(thread) => {
+                    let running = Running {
+                        server,
+                        stop,
+                        thread,
+                    };
+                    self.running.insert(name, running);
+                }
+                // It is tried again at the next turn.
+                Err(error) => self.log.once(&format!("could not start a thread: {error}")),
+            }
+        }
+    }
+
+    /// All end at once; each writes what it has.
+    fn end(mut self) {
+        for running in self.running.values() {
+            running.stop.set();
+        }
+        self.leaving.extend(std::mem::take(&mut self.running));
+        let until = Instant::now() + PATIENCE;
+        while !self.leaving.is_empty() && Instant::now() < until {
+            self.reap();
+            std::thread::sleep(TURN / 10);
+        }
+        for (name, _) in &self.leaving {
+            self.log
+                .warning(&format!("server \"{name}\" does not end and is left"));
+        }
+    }
+}
+
+/// Records one server until it is told to stop, whatever happens.
+fn record(directory: &Path, server: &Server, stop: &Stop, health: &Arc<Health>, log: &Log) {
+    while !stop.is_set() {
+        let once = AssertUnwindSafe(|| once(directory, server, stop, health, log));
+        let ended = catch_unwind(once).unwrap_or_else(|_| Err("internal error".to_string()));
+        if let Err(message) = ended {
+            health.update(|c| c.trouble = Some(message.clone()));
+            log.once(&message);
+            stop.wait(PAUSE);
+        }
+    }
+}
+
+fn once(
+    directory: &Path,
+    server: &Server,
+    stop: &Stop,
+    health: &Arc<Health>,
+    log: &Log,
+) -> Result<(), String> {
+    let recording = Recording::open(directory, Duration::ZERO).map_err(|e| e.to_string())?;
+    let output = Output::new(recording, log.clone());
+    let recorder = Recorder::new(&server.settings, server.target()?, output, stop.clone());
+    recorder.with(health.clone(), log.clone()).run()
+}
