@@ -129,7 +129,7 @@ test-matrix: ## run the servers' tests on PostgreSQL 15 to 19 (MAJORS="17 18")
 test-exec-backend: ## run the server's tests where every process attaches anew
 	@tools/prereq.sh test
 	@$(MAKE) program
-	@config="$$(tools/pg-exec-backend.sh)" && PG_CONFIG="$$config" tools/test-pg.sh
+	@config="$$(tools/pg-exec-backend.sh)" && PG_CONFIG="$$config" tools/test-pg.sh -s
 
 test-contrib: ## contrib's suite of pg_stat_statements on tacho (PGSRC=tree, or all majors)
 	@tools/prereq.sh $(if $(PGSRC),extension,matrix)

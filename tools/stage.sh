@@ -13,6 +13,8 @@
 #                  tacho-record, tacho-web and tacho-live beside it; without it
 #                  the extension alone
 #   TACHO_STRICT   not empty: warnings in our own files are errors
+#   TACHO_BUILDS   directory where what was compiled is kept for a day: the same
+#                  sources for the same server are compiled once (default: none)
 set -euo pipefail
 
 [ $# -eq 1 ] || { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
@@ -34,7 +36,32 @@ if [ -n "${TACHO_STRICT:-}" ]; then
 	# headers of PostgreSQL become system headers: their warnings are not ours
 	arguments=(WERROR=-Werror COPT="-isystem $("$config" --includedir-server)")
 fi
-make -s -C "$dir/src/extension" install PG_CONFIG="$config" with_llvm=no "${arguments[@]}" >&2
+extension() { make -s -C "$dir/src/extension" "$1" PG_CONFIG="$config" with_llvm=no "${arguments[@]}" >&2; }
+
+# kept: the directory as it was after the same build, or after this one
+kept() {
+	local key
+	key=$(cd "$dir/src" && {
+		find extension catalog -type f ! -path 'extension/test/*' -exec sha256sum {} + | sort
+		"$config" --version --configure --cflags --cppflags
+		echo "${TACHO_STRICT:-}"
+	} | sha256sum | cut -c 1-32)
+	mkdir -p "$TACHO_BUILDS"
+	exec 8>"$TACHO_BUILDS/$key.lock"
+	flock 8
+	if [ -e "$TACHO_BUILDS/$key.tar" ]; then
+		tar -C "$dir/src" -xf "$TACHO_BUILDS/$key.tar"
+	else
+		find "$TACHO_BUILDS" -type f -mmin +1440 -delete
+		extension all
+		tar -C "$dir/src" -cf "$TACHO_BUILDS/$key.new" --exclude=extension/test extension catalog
+		mv "$TACHO_BUILDS/$key.new" "$TACHO_BUILDS/$key.tar"
+	fi
+	exec 8>&-
+}
+
+[ -z "${TACHO_BUILDS:-}" ] || kept
+extension install
 [ ! -e "$program" ] || install -m 755 "$program" "${config%/*}/tacho"
 for each in "${program%/*}"/tacho-{record,web,live}; do
 	[ ! -e "$each" ] || install -m 755 "$each" "${config%/*}/"

@@ -28,7 +28,7 @@ suite_major=$(sed -n "s/^PACKAGE_VERSION='\([0-9]*\).*/\1/p" "$1/configure")
 if [ -z "${TACHO_SCRATCH:-}" ]; then
 	scratch=$(mktemp -d "${TMPDIR:-/tmp}/tacho-contrib.XXXXXX")
 	trap 'rm -rf "$scratch"' EXIT
-	config=$("$here/stage.sh" "$scratch" 2>"$scratch/build.log") ||
+	config=$(TACHO_STRICT=1 "$here/stage.sh" "$scratch" 2>"$scratch/build.log") ||
 		{ tail -n 20 "$scratch/build.log" >&2; die "could not build tacho"; }
 	lib=$("$config" --pkglibdir)
 	if [[ "$("$config" --version)" = "PostgreSQL $suite_major"[^0-9]* ]]; then

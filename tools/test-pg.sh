@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# usage: tools/test-pg.sh [-ka] [NAME]...
+# usage: tools/test-pg.sh [-kas] [NAME]...
 #
 # Builds the extension for one PostgreSQL and runs its tests there: pg_regress
 # (extension/test/sql), isolation (test/specs), TAP (test/t). With NAMEs only
 # the tests whose names contain one of them. -k keeps the scratch directory,
-# -a takes what pg_regress printed for what is expected (extension/test/expected).
+# -a takes what pg_regress printed for what is expected (extension/test/expected),
+# -s leaves out the tests of programs that connect to the server (test/t/2*).
 #
 # Everything happens on copies in a scratch directory, as a user that servers
 # may run as, with warnings as errors. Tests run side by side (tools/pool.sh), the
@@ -18,9 +19,9 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd -P)
-keep=0 accept=0; while getopts ka option; do
+keep=0 accept=0; while getopts kas option; do
 	case $option in
-	k) keep=1 ;; a) accept=1 ;;
+	k) keep=1 ;; a) accept=1 ;; s) export TACHO_LEFT_OUT=2 ;;
 	*) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
 	esac
 done

@@ -16,7 +16,7 @@ export TACHO_PROGRAM=${TACHO_PROGRAM:-${CARGO_TARGET_DIR:-$(dirname "$here")/tar
 # An installation without links: the other root does not have what they lead to.
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/tacho-upgrade.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
-PG_CONFIG=$config "$here/stage.sh" "$scratch/staged" >"$scratch/pg_config"
+PG_CONFIG=$config TACHO_STRICT=1 "$here/stage.sh" "$scratch/staged" >"$scratch/pg_config"
 cp -rL "$scratch/staged/pg" "$scratch/pg"
 mkdir "$scratch/libraries"
 root=$("$here/pg-major.sh" "$new")
