@@ -12,7 +12,6 @@ mod fuzz_tests;
 mod import;
 mod programs;
 mod reader;
-mod report;
 
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 use std::ffi::OsString;

@@ -3,8 +3,8 @@
 
 import { type Locator, type Page } from '@playwright/test'
 import { readFileSync } from 'node:fs'
-import { type Row, UNITS, asTable, cells, said, same } from './shown'
-import { expect, open, settled, test } from './web'
+import { type Row, UNITS, asTable, cells, printed, said, same } from './shown'
+import { WHOLE, expect, open, settled, test } from './web'
 
 interface Answer {
   line: string
@@ -228,6 +228,17 @@ test('the file of a panel has every row and column of its answer', async ({ page
   const names = head!.split(',')
   expect(names).toEqual(Object.keys(own[0]!))
   lines.forEach((line, i) => expect(line.split(',')).toEqual(names.map((name) => String(own[i]![name] ?? ''))))
+})
+
+test('a saved report is the one of the command line, of the window and the filters', async ({ page }) => {
+  await open(page, 'shop', { application: 'web' })
+  const downloading = page.waitForEvent('download')
+  await page.getByRole('link', { name: 'Report' }).click()
+  const file = await downloading
+  expect(file.suggestedFilename()).toBe('tacho-shop-20260301T105500Z.html')
+  const own = printed(`tacho report --since ${WHOLE.since} --until ${WHOLE.until} --application web --format html`)
+  expect(own).toContain('<dt>average load</dt>')
+  expect(readFileSync(await file.path(), 'utf8')).toBe(own)
 })
 
 test('with a filter and another zone, the figures are those of the filter and the zone', async ({ page }) => {

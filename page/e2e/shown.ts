@@ -8,16 +8,18 @@ import { expect } from './web'
 
 export type Row = Record<string, string | number | boolean | null>
 
-/** What a command line answers of the history of a server. */
-export function said(line: string, server = 'shop'): Row[] {
+/** What a command line prints of the history of a server. */
+export function printed(line: string, server = 'shop'): string {
   const environment = { ...process.env, TZ: 'UTC', PATH: `${dirname(program('tacho'))}:${process.env.PATH}` }
-  const text = execFileSync('bash', ['-c', `${line} --json --tape "$1"`, 'bash', `${process.env.TACHO_TAPES}/${server}`], {
+  return execFileSync('bash', ['-c', `${line} --tape "$1"`, 'bash', `${process.env.TACHO_TAPES}/${server}`], {
     encoding: 'utf8',
     env: environment,
     maxBuffer: 1 << 28,
   })
-  return JSON.parse(text) as Row[]
 }
+
+/** The rows of its answer. */
+export const said = (line: string, server = 'shop') => JSON.parse(printed(`${line} --json`, server)) as Row[]
 
 export const UNITS: Record<string, number> = {
   ...{ 'µs': 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, d: 86400 },

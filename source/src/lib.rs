@@ -12,6 +12,7 @@ mod failure;
 pub mod json;
 pub mod memory;
 mod question;
+pub mod report;
 pub mod rows;
 mod source;
 mod tape;

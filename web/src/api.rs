@@ -8,6 +8,7 @@ use crate::openapi;
 use crate::options::Options;
 use crate::page;
 use crate::problem::{Problem, put_error};
+use crate::saved;
 use crate::scrape::Scraper;
 use crate::stream;
 use axum::Router;
@@ -46,6 +47,8 @@ pub struct Api {
     live: Arc<Live>,
     /// Places for those who listen.
     listeners: Arc<Semaphore>,
+    /// Turns of those who save reports.
+    reports: Semaphore,
 }
 
 impl Api {
@@ -67,6 +70,7 @@ impl Api {
             texts: !options.hide_texts,
             live: Arc::new(Live::new(source)),
             listeners: Arc::new(Semaphore::new(options.listeners())),
+            reports: Semaphore::new(saved::AT_ONCE),
         })
     }
 
@@ -85,6 +89,28 @@ impl Api {
         &self.listeners
     }
 
+    /// Turns of those who save reports.
+    pub fn reports(&self) -> &Semaphore {
+        &self.reports
+    }
+
+    /// Where questions are answered.
+    pub fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
+    /// A question of somebody who asks here.
+    pub fn question(&self, function: &str, server: Option<String>, arguments: Arguments) -> Ask {
+        Ask {
+            server,
+            function: function.to_string(),
+            arguments,
+            texts: self.texts,
+            memory_bytes: 0,
+            threads: THREADS,
+        }
+    }
+
     /// All routes, behind the door.
     pub fn router(self: Arc<Api>) -> Router {
         Router::new()
@@ -95,6 +121,7 @@ impl Api {
             .route("/api/v1/functions", get(functions))
             .route("/api/v1/openapi.json", get(description))
             .route("/api/v1/live", get(stream::live))
+            .route("/api/v1/report.html", get(saved::report))
             .route("/api/v1/{function}", get(answer).post(mark))
             .route("/metrics", get(metrics))
             .fallback(nothing)
@@ -221,14 +248,7 @@ async fn answer(
 ) -> Result<Response, Problem> {
     let (server, arguments) = given(&query.unwrap_or_default()).map_err(Problem::of)?;
     let over = is_over(&arguments, Timestamp::now().as_microsecond());
-    let ask = Ask {
-        server,
-        function,
-        arguments,
-        texts: api.texts,
-        memory_bytes: 0,
-        threads: THREADS,
-    };
+    let ask = api.question(&function, server, arguments);
     let body = body(&api.desk.ask(ask).await?);
     if !over {
         return Ok(json(body));

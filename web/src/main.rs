@@ -12,6 +12,7 @@ mod openapi;
 mod options;
 mod page;
 mod problem;
+mod saved;
 mod scrape;
 mod secret;
 mod serve;

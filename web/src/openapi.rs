@@ -9,6 +9,7 @@ use tacho_tape::query::{Field, Function, Type};
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const TEXT: &str = "text/plain";
+const HTML: &str = "text/html";
 const OPEN_METRICS: &str = "application/openmetrics-text";
 
 /// Something that can be asked for beside functions: path, what it answers, its
@@ -74,6 +75,11 @@ pub fn describe(functions: &[Function]) -> String {
             methods.put("post", &marked());
         }
         paths.put(&format!("/api/v1/{}", function.name), &methods.json());
+        if function.name == "report" {
+            let about = "The same as one file of HTML, to be saved";
+            let page = operation(about, parameters(function), &content(&[HTML], "{}"));
+            paths.put("/api/v1/report.html", &object(&[("get", &page)]));
+        }
     }
     let info = object(&[
         ("title", &quote("tacho web")),
@@ -128,10 +134,15 @@ fn content(kinds: &[&str], schema: &str) -> String {
     content.json()
 }
 
-/// A question to a function.
-fn asked(function: &Function) -> String {
+/// What a function takes.
+fn parameters(function: &Function) -> Vec<String> {
     let all = arguments(function, true);
     let parameters = std::iter::once(server()).chain(all.iter().map(parameter));
+    parameters.collect()
+}
+
+/// A question to a function.
+fn asked(function: &Function) -> String {
     let rows = object(&[("type", "\"array\""), ("items", &row(function.fields))]);
     let properties = object(&[
         ("columns", "{\"$ref\": \"#/components/schemas/Columns\"}"),
@@ -145,7 +156,7 @@ fn asked(function: &Function) -> String {
     ]);
     operation(
         function.about,
-        parameters.collect(),
+        parameters(function),
         &content(&[JSON], &schema),
     )
 }

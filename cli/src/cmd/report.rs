@@ -2,11 +2,11 @@
 
 use crate::reader::args::{self, Caller, Parsed};
 use crate::reader::{execute, report as fail, warn};
-use crate::report::{Report, page, text};
 use clap::{Arg, ArgMatches, Command, FromArgMatches, ValueHint};
 use std::io::Write;
 use std::process::ExitCode;
 use tacho_source::json::write_error;
+use tacho_source::report::{Report, page, text};
 use tacho_tape::query::{self, Field, Function, QueryError, QueryResult, Sink, Value};
 
 /// Arguments of `tacho report`.

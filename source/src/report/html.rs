@@ -4,8 +4,8 @@
 use super::chart::{chart, look, swatch};
 use super::story::{sentences, who};
 use super::{Part, Report, numbers};
+use crate::escape;
 use std::fmt::Write as _;
-use tacho_source::escape;
 
 const STYLE: &str = include_str!("page.css");
 

@@ -3,10 +3,10 @@
 //! in pattern.
 
 use super::{Part, Report, numbers, tick_label};
+use crate::escape;
+use crate::time::{Calendar, offset_text};
 use jiff::tz::TimeZone;
 use std::fmt::Write as _;
-use tacho_source::escape;
-use tacho_source::time::{Calendar, offset_text};
 use tacho_tape::query::bucket::Buckets;
 
 const WIDTH: f64 = 960.0;

@@ -7,10 +7,10 @@ mod html;
 mod markdown;
 mod story;
 
+use crate::time::{offset_text, table_time, timestamp, zone_name};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
-use tacho_source::time::{offset_text, table_time, timestamp, zone_name};
 
 pub use html::page;
 pub use markdown::text;

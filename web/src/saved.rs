@@ -1,0 +1,129 @@
+//! `GET /api/v1/report.html`: a window as the one file that `tacho report`
+//! writes, to be saved. Its texts are escaped by the writer of the page; a
+//! browser saves it and does not show it, so nothing of it runs here.
+
+use crate::api::{Api, given};
+use crate::desk::Answer;
+use crate::problem::Problem;
+use axum::extract::{RawQuery, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+use std::sync::Arc;
+use tacho_source::report::{Report, page};
+use tacho_source::time;
+use tacho_tape::query::{QueryError, QueryResult};
+
+/// Reports that are made at once; others wait for their turn.
+pub const AT_ONCE: usize = 2;
+/// Longest document that becomes a page; those of busy servers have 100 kB.
+const DOCUMENT_BYTES: usize = 8 << 20;
+/// Longest part of a file name that is a name of others.
+const NAME_CHARS: usize = 60;
+
+/// Answers with the arguments of `report`.
+pub async fn report(
+    State(api): State<Arc<Api>>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let (server, arguments) = given(&query.unwrap_or_default()).map_err(Problem::of)?;
+    let zone = arguments.get("tz").map_or("UTC", String::as_str);
+    let zone = time::zone(zone).map_err(Problem::of)?;
+    let name = server.clone().unwrap_or_default();
+    // The turn is taken first: what waits for it has no answer to keep.
+    let turn = api.reports().acquire().await;
+    let ask = api.question("report", server, arguments);
+    let answer = api.desk().ask(ask).await?;
+    let made = tokio::task::spawn_blocking(move || {
+        let (root, file) = (document(&answer)?, file_name(&name, &answer));
+        Ok((page(&Report::new(root, zone)), file))
+    });
+    let failed = |_| Err(QueryError::new("XX000", "making the report ended"));
+    let (text, file) = made.await.unwrap_or_else(failed).map_err(Problem::of)?;
+    drop(turn);
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8".to_string()),
+        (
+            header::CONTENT_DISPOSITION,
+            format!("attachment; filename=\"{file}\""),
+        ),
+    ];
+    Ok((headers, text).into_response())
+}
+
+/// The document of the only row.
+fn document(answer: &Answer) -> QueryResult<Value> {
+    if answer.rows.len() > DOCUMENT_BYTES {
+        let megabytes = DOCUMENT_BYTES >> 20;
+        let error = QueryError::new("53200", "the report is too long");
+        return Err(error
+            .detail(format!("It may have {megabytes} MB."))
+            .hint("Ask for a shorter window or a filter."));
+    }
+    let broken = |e| QueryError::new("XX000", format!("report is not JSON: {e}"));
+    let rows: Value = serde_json::from_slice(&answer.rows).map_err(broken)?;
+    let text = rows[0]["report"].as_str().unwrap_or("null");
+    serde_json::from_str(text).map_err(broken)
+}
+
+/// `tacho-shop-20260301T105500Z.html`: what else is in the name of a server
+/// becomes `-`, so that it is one word wherever it is written to.
+fn file_name(server: &str, answer: &Answer) -> String {
+    let rows: Value = serde_json::from_slice(&answer.rows).unwrap_or_default();
+    let start = rows[0]["period_start"].as_str().unwrap_or_default();
+    let start: String = start.chars().filter(|c| !":-".contains(*c)).collect();
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '_' {
+            c
+        } else {
+            '-'
+        }
+    };
+    let word = |text: &str| text.chars().take(NAME_CHARS).map(plain).collect::<String>();
+    let parts = ["tacho".to_string(), word(server), word(&start)];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("-") + ".html"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(rows: &str) -> Answer {
+        Answer {
+            fields: Vec::new(),
+            rows: rows.as_bytes().to_vec(),
+            notices: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_file_has_the_name_of_its_server_and_begin_and_no_other_sign() {
+        let given = answer(r#"[{"period_start": "2026-03-01T10:55:00Z"}]"#);
+        let name = |server: &str| file_name(server, &given);
+        assert_eq!(name("shop"), "tacho-shop-20260301T105500Z.html");
+        assert_eq!(name(""), "tacho-20260301T105500Z.html");
+        assert_eq!(
+            name("a/..\"\r\nx:ü"),
+            "tacho-a------x---20260301T105500Z.html"
+        );
+        assert_eq!(
+            name(&"x".repeat(1000)).len(),
+            "tacho--20260301T105500Z.html".len() + NAME_CHARS
+        );
+    }
+
+    #[test]
+    fn a_document_beyond_its_limit_is_refused() {
+        let long = format!(r#"[{{"report": "{}"}}]"#, " ".repeat(DOCUMENT_BYTES));
+        let error = document(&answer(&long)).unwrap_err();
+        assert_eq!(
+            (error.sqlstate, error.message.as_str()),
+            ("53200", "the report is too long")
+        );
+        assert_eq!(
+            document(&answer(r#"[{"report": "{\"a\": 1}"}]"#)).unwrap()["a"],
+            1
+        );
+    }
+}
