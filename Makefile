@@ -26,7 +26,7 @@ SHELL_SCRIPTS = .ci/run $(wildcard tools/*.sh demo/*.sh bench/*.sh \
 	sql/*.sh sql/test/*.sh sql/test/sh/*.sh extension/test/data/*.sh)
 
 .DEFAULT_GOAL := build
-.PHONY: all installcheck quick accept torture help build program extension install install-programs demo demo-stop demo-dsn demo-sql screenshots \
+.PHONY: all installcheck quick accept torture help build program extension install install-programs demo test-demo demo-stop demo-dsn demo-sql screenshots \
 	test test-page test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
 	sanitize bench clean
 
@@ -82,6 +82,9 @@ demo: ## start a private cluster with load and show what tacho saw
 
 demo-dsn: ## print the connection string of the demo's cluster
 	@demo/run.sh --dsn
+
+test-demo: ## solve the demo's incident in a terminal (make demo first)
+	@demo/test-live.sh
 
 demo-stop: ## stop the demo's cluster and remove it
 	@demo/run.sh --stop

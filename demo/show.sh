@@ -25,8 +25,9 @@ token=$demo/token
 [ -e "$token" ] || (umask 077 && od -An -N 12 -tx1 /dev/urandom | tr -d ' \n' >"$token")
 
 stamp() { date -u -d "@$1" +%Y-%m-%dT%H:%M:%SZ; }
-# the minute of load, for tools/screenshots.sh
-echo "$(stamp "$start") $(stamp "$end")" >"$demo/storm"
+# for tools/screenshots.sh: the minute of load; for demo/test-live.sh: the storm in it
+echo "$(stamp "$start") $(stamp "$end")" >"$demo/load"
+echo "$storm_start $storm_end" >"$demo/storm"
 printf '%sThe same files, read without the server:%s\n' "$bold" "$plain"
 printf '.demo/tacho top wait_event --tape .demo/data/tacho \\\n    --since %s --until %s --n 3\n\n' \
 	"$(stamp "$storm_start")" "$(stamp "$storm_end")"

@@ -9,7 +9,7 @@ set -euo pipefail
 repo=$(cd "$(dirname "$0")/.." && pwd)
 die() { printf 'error: %s\n' "$@" >&2; exit 1; }
 
-[ -e "$repo/.demo/storm" ] || die "there is no demo; make demo starts one"
+[ -e "$repo/.demo/load" ] || die "there is no demo; make demo starts one"
 "$repo/tools/prereq.sh" page
 command -v pngquant >/dev/null || die "there is no pngquant (Debian: pngquant)"
 TACHO_PROGRAMS=${TACHO_PROGRAMS:-${CARGO_TARGET_DIR:-$repo/target}/release}

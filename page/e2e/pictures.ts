@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { settled, start, test as base } from './web'
 
 const demo = process.env.TACHO_DEMO!
-const [since, until] = readFileSync(join(demo, 'storm'), 'utf8').trim().split(' ')
+const [since, until] = readFileSync(join(demo, 'load'), 'utf8').trim().split(' ')
 
 const test = base.extend<object, { address: string }>({
   address: [
