@@ -23,7 +23,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
     test.use({ colorScheme, reducedMotion: 'reduce' })
     for (const tab of TABS) {
       test(`axe finds nothing in ${tab}, ${colorScheme}`, async ({ page }) => {
-        await open(page, 'shop', { tab, compare: 'previous', application: 'web', ...(tab === 'queries' ? { query_id: '2' } : {}) })
+        await open(page, 'shop', { tab, compare: 'previous', fleet: 'all', application: 'web', ...(tab === 'queries' ? { query_id: '2' } : {}) })
         for (const summary of await page.locator('summary').all()) await summary.click()
         expect(await findings(page)).toEqual([])
       })

@@ -12,7 +12,7 @@ for (const [width, height] of [
     for (const server of ['shop', 'hostile']) {
       test(`no view of ${server} is wider than ${width} pixels`, async ({ page }) => {
         for (const tab of TABS) {
-          await open(page, server, { tab, compare: 'previous', ...(tab === 'queries' ? { query_id: '2' } : {}) })
+          await open(page, server, { tab, compare: 'previous', fleet: 'all', ...(tab === 'queries' ? { query_id: '2' } : {}) })
           const wide = await page.evaluate(() => {
             const root = document.documentElement
             const inside = (one: Element) => one.closest('.scroll, [role="region"], pre, .cut') !== null

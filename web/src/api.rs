@@ -1,6 +1,7 @@
 //! The routes of `/api/v1`, and what stands around them.
 
 use crate::desk::{Answer, Desk};
+use crate::fleet;
 use crate::guard::{self, Door};
 use crate::live::Live;
 use crate::metrics::{self, Counters, Format};
@@ -121,6 +122,7 @@ impl Api {
             .route("/api/v1/functions", get(functions))
             .route("/api/v1/openapi.json", get(description))
             .route("/api/v1/live", get(stream::live))
+            .route("/api/v1/fleet", get(fleet::fleet))
             .route("/api/v1/report.html", get(saved::report))
             .route("/api/v1/{function}", get(answer).post(mark))
             .route("/metrics", get(metrics))
@@ -149,7 +151,8 @@ async fn not_so() -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, error).header(header::ALLOW, "GET, HEAD")
 }
 
-fn json(text: String) -> Response {
+/// JSON as an answer.
+pub fn json(text: String) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 

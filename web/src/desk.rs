@@ -80,11 +80,27 @@ impl Desk {
     /// There are too many questions (429), too little memory (503), or what
     /// the source says.
     pub async fn ask(&self, ask: Ask) -> Result<Answer, Problem> {
-        let function = self.counters.function(&ask.function);
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            let function = self.counters.function(&ask.function);
             self.counters.ended(function, "refused");
             return Err(busy(self.most));
         };
+        self.answer(ask, place).await
+    }
+
+    /// The same, once there is a place: for requests that bound themselves how
+    /// much they ask at once.
+    ///
+    /// # Errors
+    /// As of [`Desk::ask`], but for too many questions.
+    pub async fn ask_in_turn(&self, ask: Ask) -> Result<Answer, Problem> {
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        let place = place.map_err(|_| Problem::of(failed()))?;
+        self.answer(ask, place).await
+    }
+
+    async fn answer(&self, ask: Ask, place: OwnedSemaphorePermit) -> Result<Answer, Problem> {
+        let function = self.counters.function(&ask.function);
         if self.is_over() {
             self.counters.ended(function, "refused");
             return Err(Problem::of(self.out_of_memory()));

@@ -4,6 +4,7 @@
 
 mod api;
 mod desk;
+mod fleet;
 mod follower;
 mod guard;
 mod live;

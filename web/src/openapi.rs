@@ -68,6 +68,7 @@ pub fn describe(functions: &[Function]) -> String {
         let get = operation(about, parameters, &content(kinds, "{}"));
         paths.put(path, &object(&[("get", &get)]));
     }
+    paths.put("/api/v1/fleet", &fleet(functions));
     for function in functions {
         let mut methods = Object::default();
         methods.put("get", &asked(function));
@@ -132,6 +133,21 @@ fn content(kinds: &[&str], schema: &str) -> String {
         content.put(kind, &object(&[("schema", schema)]));
     }
     content.json()
+}
+
+/// The load of all servers.
+fn fleet(functions: &[Function]) -> String {
+    let about = "The load of all servers, the one in most trouble first";
+    let timeline = functions
+        .iter()
+        .find(|function| function.name == "timeline");
+    let all = timeline.map_or_else(Vec::new, |function| arguments(function, true));
+    let taken = all
+        .iter()
+        .filter(|argument| crate::fleet::ARGUMENTS.contains(&argument.name));
+    let parameters = taken.map(parameter).collect();
+    let get = operation(about, parameters, &content(&[JSON], "{}"));
+    object(&[("get", &get)])
 }
 
 /// What a function takes.

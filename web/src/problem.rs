@@ -36,6 +36,16 @@ impl Problem {
         self
     }
 
+    /// What of HTTP it is.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The error alone.
+    pub fn into_error(self) -> QueryError {
+        self.error
+    }
+
     fn json(&self) -> String {
         let mut object = Object::default();
         object

@@ -3,7 +3,7 @@ import { parseView, viewSearch } from './view'
 
 test('an address shows what it was copied from', () => {
   for (const search of [
-    '?server=shop&since=2026-11-22T05:30:00Z&until=2026-11-22T05:50:00Z&tz=local&by=application&tab=locks&compare=week&wait_event_type=Lock&at=2026-11-22T05:31:00Z',
+    '?server=shop&since=2026-11-22T05:30:00Z&until=2026-11-22T05:50:00Z&tz=local&by=application&tab=locks&fleet=all&compare=week&wait_event_type=Lock&at=2026-11-22T05:31:00Z',
     '?server=a+b%26c&live=15m&application=!web,!%22a,b%22',
   ]) {
     expect(viewSearch(parseView(viewSearch(parseView(search))))).toBe(viewSearch(parseView(search)))

@@ -56,6 +56,8 @@ export interface View {
   zone: Zone
   by: Dimension
   tab: Tab
+  /** All servers are shown above the one. */
+  fleet: boolean
   /** The earlier window that it is compared with. */
   compare: Compared | null
   filters: Partial<Record<Dimension, string>>
@@ -90,6 +92,7 @@ export function parseView(search: string): View {
     zone: given.get('tz') === 'local' ? 'local' : 'UTC',
     by: isOf(DIMENSIONS, by) ? by : 'wait_event_type',
     tab: isOf(TABS, tab) ? tab : 'queries',
+    fleet: given.has('fleet'),
     compare: isOf(COMPARED, compare) ? compare : null,
     filters,
     at: time(given.get('at')),
@@ -110,6 +113,7 @@ export function viewSearch(view: View): string {
   put('tz', view.zone === 'UTC' ? null : view.zone)
   put('by', view.by === 'wait_event_type' ? null : view.by)
   put('tab', view.tab === 'queries' ? null : view.tab)
+  put('fleet', view.fleet ? 'all' : null)
   put('compare', view.compare)
   for (const dimension of DIMENSIONS) put(dimension, view.filters[dimension])
   put('at', view.at === null ? null : rfc3339(view.at))
