@@ -207,3 +207,42 @@ fn all_nodes_together_are_their_mean_by_time_observed() {
     // 12 s of load in 6 s observed.
     assert_eq!(of("--node=all"), ["2.0000", "3", "12.0000", "6"]);
 }
+
+#[test]
+fn a_plan_is_printed_in_80_columns_and_as_json() {
+    let scratch = Scratch::basic("explain");
+    let tape = scratch.0.to_str().unwrap();
+    let tacho = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tacho"));
+        command.args(words).args(["--explain", "--tape", tape]);
+        command.args(WINDOW).output().unwrap()
+    };
+    for (words, plan, why) in [
+        (["top", "pid"], "one pass", "no totals by these keys"),
+        (["timeline", "--tz=UTC"], "totals", "totals have all"),
+        (["aas", "--pid=101"], "one pass", "totals know no filter"),
+    ] {
+        let output = tacho(&words);
+        let table = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            table.lines().all(|line| line.chars().count() <= 80),
+            "{table}"
+        );
+        let mut lines = table.lines().skip_while(|line| !line.starts_with("plan"));
+        let titles: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+        let expected = ["plan", "from", "to", "files", "parts", "bytes", "why"];
+        assert_eq!(titles, expected, "{table}");
+        let row = lines.next().unwrap();
+        assert!(row.starts_with(plan) && row.ends_with(why), "{table}");
+        assert_eq!(lines.next(), None, "{table}");
+        let json = tacho(&[words[0], words[1], "--json"]);
+        let json = String::from_utf8(json.stdout).unwrap();
+        assert!(json.contains(&format!("\"plan\": \"{plan}\"")), "{json}");
+        assert!(
+            json.contains("\"scan\": 1,") && json.contains("\"files\": 1,"),
+            "{json}"
+        );
+    }
+    // Not every function has a plan.
+    assert_eq!(tacho(&["samples", "--wide"]).status.code(), Some(2));
+}

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::footer::{Bytes, Footer, Gap, damage_of, index_entry};
 use crate::log::LogDamage;
 use crate::packs::{PACKS, Pack, pack_of};
-use crate::part::{Identity, Part, PartInfo, Source};
+use crate::part::{Chunk, Identity, Part, PartInfo, Source};
 use crate::query::totals;
 use crate::schema::{ColumnType, RUN, Schema};
 use crate::storage::ReadFile;
@@ -601,6 +601,51 @@ impl GroupSource {
         Some((table, schema.tables[table].index_of_id(*data.get(1)?)?))
     }
 
+    /// Adds the chunks that reading a column takes.
+    fn add_chunks(
+        &self,
+        (table, column): (usize, usize),
+        depth: u8,
+        chunks: &mut Vec<Chunk>,
+    ) -> Result<()> {
+        let (Some(key), shared) = (self.key(table, column), &self.shared) else {
+            return Ok(());
+        };
+        let number = pack_of(&shared.schema, table).unwrap_or(0);
+        let chunk = match shared.chunk(COLUMN, key)? {
+            None if key.0 == 0 && rows_of(&shared.rows, key.1).is_none() => None,
+            None => shared.chunk(PACK, (key.0, 0, number))?,
+            own => own,
+        };
+        chunks.extend(chunk.map(|entry| Chunk {
+            offset: entry.offset,
+            bytes: entry.chunk_bytes(),
+        }));
+        let is_rewritten =
+            |entry: &&Entry| entry.kind == COLUMN && codec::is_rewritten(entry.coding);
+        let Some(entry) = chunk.filter(is_rewritten).filter(|_| depth < MAX_DEPTH) else {
+            return Ok(());
+        };
+        let Some((base_table, base)) = self.base_place(&shared.bytes.begin(entry)?) else {
+            return Ok(());
+        };
+        let own = |name| (table, shared.schema.tables[table].index(name));
+        let numbers = (base_table, shared.schema.tables[base_table].index("tick"));
+        let others = match entry.coding {
+            codec::OFFSET => vec![],
+            codec::GAPS => vec![own("session"), own("ticks")],
+            _ if base_table == table => vec![own("session")],
+            _ => vec![own("session"), own("first_tick"), numbers],
+        };
+        self.add_chunks((base_table, base), depth + 1, chunks)?;
+        for (table, column) in others {
+            if let Some(column) = column {
+                self.add_chunks((table, column), depth + 1, chunks)?;
+            }
+        }
+        Ok(())
+    }
+
     fn decode(&self, table: usize, entry: &Entry, data: &[u8], depth: u8) -> Result<Vec<i64>> {
         let rows = entry.rows as usize;
         if !codec::is_rewritten(entry.coding) {
@@ -695,6 +740,13 @@ impl Source for GroupSource {
         let entry = self.shared.column(self.key(table, column)?).ok()?;
         let bounds = entry.map_or((0, 0), |stored| (stored.entry.min, stored.entry.max));
         (bounds != (i64::MIN, i64::MAX)).then_some(bounds)
+    }
+
+    fn chunks(&self, table: usize, column: usize) -> Result<Vec<Chunk>> {
+        let mut chunks = Vec::new();
+        let added = self.add_chunks((table, column), 0, &mut chunks);
+        added.map_err(|error| self.placed(table, error))?;
+        Ok(chunks)
     }
 
     fn damage(&self) -> Option<LogDamage> {

@@ -4,7 +4,7 @@
 use crate::node::Place;
 use crate::storage::{AppendFile, Entry, Name, Opener, ReadFile, Space, Stamp, Storage};
 use rustix::io::Errno;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -39,6 +39,8 @@ struct State {
     reads: usize,
     /// This call that reads fails.
     fail_read_at: Option<usize>,
+    /// Bytes that were read: file, offset, how many.
+    spans: BTreeSet<(usize, u64, usize)>,
     /// Opening this file ends in a panic.
     panic_on: Option<String>,
     /// Before this call that reads, something else happens to the files.
@@ -91,6 +93,7 @@ impl MemoryStorage {
             lists: 0,
             reads: 0,
             fail_read_at: None,
+            spans: BTreeSet::new(),
             panic_on: None,
             meanwhile: None,
         })))
@@ -123,6 +126,16 @@ impl MemoryStorage {
     /// How often names were listed so far.
     pub fn lists(&self) -> usize {
         self.state().lists
+    }
+
+    /// What was read since this was asked last: name of the file, offset, bytes.
+    pub fn take_spans(&self) -> Vec<(String, u64, usize)> {
+        let mut state = self.state();
+        let spans = std::mem::take(&mut state.spans);
+        let name = |inode| state.names.iter().find(|(_, known)| **known == inode);
+        let named = spans.into_iter();
+        let named = named.filter_map(|(inode, at, n)| Some((name(inode)?.0.clone(), at, n)));
+        named.collect()
     }
 
     /// Lets one call that reads fail.
@@ -267,7 +280,8 @@ impl ReadFile for MemoryFile {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         self.storage.read()?;
-        let state = self.storage.state();
+        let mut state = self.storage.state();
+        state.spans.insert((self.inode, offset, buffer.len()));
         let Inode { data, bad, .. } = &state.inodes[self.inode];
         let wanted = offset as usize..offset as usize + buffer.len();
         if wanted.start.max(bad.start) < wanted.end.min(bad.end) {

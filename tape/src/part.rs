@@ -63,6 +63,15 @@ pub struct PartInfo {
     pub dropped_rows: u64,
 }
 
+/// Bytes of a file that are read together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Chunk {
+    /// Where they begin.
+    pub offset: u64,
+    /// How many they are.
+    pub bytes: u64,
+}
+
 /// Where the columns of a part come from. Indexes are those of the schema.
 pub(crate) trait Source: Send + Sync {
     fn rows(&self, table: usize) -> usize;
@@ -88,6 +97,10 @@ pub(crate) trait Source: Send + Sync {
     /// without decoding it.
     fn bounds(&self, _table: usize, _column: usize) -> Option<(i64, i64)> {
         None
+    }
+    /// The chunks of its file that a column is read from.
+    fn chunks(&self, _table: usize, _column: usize) -> Result<Vec<Chunk>> {
+        Ok(Vec::new())
     }
     /// Damage that columns were read in spite of.
     fn damage(&self) -> Option<LogDamage> {
@@ -276,6 +289,19 @@ impl Part {
         self.source.stretches()
     }
 
+    /// The chunks of its file that a column is read from: its own or its pack,
+    /// and those of columns that it is stored against. None of what is in
+    /// memory.
+    ///
+    /// # Errors
+    /// The index of the file is damaged or could not be read.
+    pub fn chunks(&self, table: &str, column: &str) -> Result<Vec<Chunk>> {
+        match self.schema.column(table, column) {
+            Some((t, c)) => self.source.chunks(t, c),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// Bounds of the numbers of a column: no value lies outside. `None` when
     /// they are not known without decoding it.
     pub fn bounds(&self, table: &str, column: &str) -> Option<(i64, i64)> {
@@ -414,6 +440,14 @@ impl Source for OneRole {
 
     fn stretches(&self) -> Option<Vec<Stretch>> {
         self.source.stretches()
+    }
+
+    fn chunks(&self, table: usize, column: usize) -> Result<Vec<Chunk>> {
+        let mut chunks = self.source.chunks(table, column)?;
+        if let Some(place) = self.columns.iter().find(|c| (c.0, c.1) == (table, column)) {
+            chunks.extend(self.source.chunks(table, place.2)?);
+        }
+        Ok(chunks)
     }
 
     fn damage(&self) -> Option<LogDamage> {

@@ -137,6 +137,11 @@ impl Parsed {
             .copied()
     }
 
+    /// The plan is asked for, not the answer.
+    pub fn is_explained(&self) -> bool {
+        self.switch(super::EXPLAIN) == Some(true)
+    }
+
     /// The question.
     pub fn spec(&self) -> QueryResult<Spec<'_>> {
         let mut spec = self.question.spec()?;

@@ -25,6 +25,20 @@ use tacho_tape::query::{
     self, CANCELED, Function, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Sink, plain_lines,
 };
 
+/// The switch that asks for a plan.
+const EXPLAIN: &str = "explain";
+
+/// How a plan is laid out.
+const PLAN: Layout = Layout::Columns(&[
+    ("plan", "plan"),
+    ("first_tick", "from"),
+    ("last_tick", "to"),
+    ("files", "files"),
+    ("parts", "parts"),
+    ("bytes", "bytes"),
+    ("why", "why"),
+]);
+
 /// A reader command for people.
 pub trait Reader {
     /// Name of the function.
@@ -64,8 +78,15 @@ impl<R: Reader> Args for ReaderArgs<R> {
             .long("wide")
             .action(ArgAction::SetTrue)
             .help("Cut no text [default: as wide as the terminal, else 80 columns]");
+        let explain = Arg::new(EXPLAIN)
+            .long(EXPLAIN)
+            .action(ArgAction::SetTrue)
+            .help("Print how the answer would be read, and why, instead of the answer");
+        let explain = query::EXPLAINED.contains(&R::FUNCTION).then_some(explain);
         match query::find(R::FUNCTION) {
-            Ok(function) => args::augment(command, function, Caller::Person).args([json, wide]),
+            Ok(function) => args::augment(command, function, Caller::Person)
+                .args([json, wide])
+                .args(explain),
             Err(_) => command,
         }
     }
@@ -94,7 +115,12 @@ fn answer<R: Reader>(args: &ReaderArgs<R>) -> QueryResult<()> {
     }
     let color = parsed.switch("color").unwrap_or_else(wants_color);
     let screen = (parsed.switch("wide") != Some(true)).then(table::screen);
-    let mut table = Table::new(&mut out, R::LAYOUT, parsed.zone.clone(), screen);
+    let layout = if parsed.is_explained() {
+        PLAN
+    } else {
+        R::LAYOUT
+    };
+    let mut table = Table::new(&mut out, layout, parsed.zone.clone(), screen);
     execute(&parsed, function, color, &mut table)?;
     table::finish(table)
 }
@@ -146,7 +172,11 @@ pub fn execute(
     if let Some(oid) = parsed.owner_oid()? {
         store.hide_other_roles(oid);
     }
-    let result = query::run(function.name, &spec, &store, &cancel, sink);
+    let answer = match parsed.is_explained() {
+        true => query::explain,
+        false => query::run,
+    };
+    let result = answer(function.name, &spec, &store, &cancel, sink);
     progress.clear();
     // The process ends with the answer, sooner without giving back what
     // thousands of parts hold.

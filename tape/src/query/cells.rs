@@ -1,7 +1,7 @@
 //! The cells of a key: its load by bucket, and what answers need of it.
 
-use super::cube::Bin;
 use super::finished::Finished;
+use super::measure::Bin;
 use super::number::{self, Ratio};
 use super::ticks::Observed;
 use std::collections::BTreeMap;

@@ -17,6 +17,8 @@ use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+mod columns;
+
 /// A dimension of the catalog, or one derived from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dimension {

@@ -3,8 +3,8 @@
 //! not decode the columns of keys again: two bytes a piece, and four for their ticks
 //! where these are not computed, as long as all of them take little memory.
 
-use super::cube::{Cube, Sum};
 use super::dimension::Dimension;
+use super::measure::{Cube, Sum};
 use super::register::{Key, NULL};
 use super::ticks::NONE;
 use crate::fast::FastMap;
@@ -129,11 +129,6 @@ impl Choice {
         self.rest = Some(self.keys.len() as u32);
         self.keys.push(REST);
         self
-    }
-
-    /// The others are put together.
-    pub fn has_rest(&self) -> bool {
-        self.rest.is_some()
     }
 
     /// The keys by number.

@@ -1,6 +1,10 @@
 //! Answers questions about the history: one entry, [`run`], and a registry of
-//! functions by name. A function checks its arguments (`plan.rs`), scans the
-//! parts of its window (`scan.rs`) and hands rows to a [`Sink`].
+//! functions by name. Each step stands in a file of its name, and none calls
+//! back: a function (`functions/`) checks its arguments (`parse.rs`) and plans
+//! how the parts of its window are read (`plan.rs`); these are read
+//! (`read.rs`), their rows that match selected (`select.rs`), grouped by key
+//! (`group.rs`) and measured (`measure.rs`); the function prints rows into a
+//! [`Sink`]. Totals (`totals.rs`) are another source of the same measures.
 //!
 //! Nothing is approximated. Filters are evaluated on dictionary rows, once per
 //! part; a run then costs a lookup; sums are integers, and only the output is
@@ -12,25 +16,29 @@ pub mod bucket;
 #[cfg(test)]
 mod cancel_tests;
 mod cells;
-mod coder;
-mod cube;
 pub(crate) mod damage;
 #[cfg(test)]
 mod damage_tests;
 mod dimension;
 mod error;
+mod explain;
+#[cfg(test)]
+mod explain_tests;
 pub mod filter;
 mod finished;
 mod functions;
+mod group;
 pub mod json;
 mod kept;
+mod measure;
 mod number;
+mod parse;
 mod plain;
 mod plan;
+mod read;
 mod register;
 mod root;
 mod runs;
-mod scan;
 mod select;
 mod spec;
 mod stats;
@@ -45,6 +53,7 @@ pub(crate) mod vocabulary;
 pub use bucket::Zone;
 pub use dimension::names as dimension_names;
 pub use error::{CANCELED, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, UNDEFINED_FILE};
+pub use explain::{EXPLAINED, explain};
 pub use functions::{Argument, Function, Removal, STATEMENT_FILTERS, Said, find, list};
 pub(crate) use functions::{REMOVED, removals};
 pub use plain::{plain_lines, plain_text};
@@ -70,7 +79,7 @@ pub fn run(
     cancel: &AtomicBool,
     sink: &mut dyn Sink,
 ) -> QueryResult<()> {
-    plan::check_range(spec)?;
+    parse::check_range(spec)?;
     let function = find(name)?;
     let spec = &Spec {
         damage: Damage::default(),
@@ -92,6 +101,7 @@ pub fn run(
         match attempt(function, &call, &mut rows) {
             Err(error) if error.place.is_some() && !rows.rows => {
                 let _ = spec.damage.pass::<()>(Err(error.clone()));
+                spec.explained.inspect(|explained| explained.forget());
                 without = Some(spec.damage.leave_out(call.store).ok_or(error)?);
             }
             Err(error) if error.sqlstate == UNDEFINED_FILE => return Err(outdated(error)),
@@ -169,7 +179,7 @@ fn attempt(
 ) -> QueryResult<Option<QueryError>> {
     (function.run)(call, rows)?;
     call.spec.damage.check()?;
-    match rows.rows {
+    match rows.rows || call.spec.explained.is_some() {
         true => Ok(None),
         false => functions::notice(function, call),
     }

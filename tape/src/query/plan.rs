@@ -1,302 +1,183 @@
-//! A question made definite: window, buckets, filters, all arguments checked.
+//! How a window is read, decided before anything of it is: in which passes,
+//! and of each part whether totals answer or samples are read, and why.
+//! [`Scan::read`] does what the plan says, `--explain` prints it
+//! (`explain.rs`).
 
-use super::bucket::{Buckets, DAY, HOUR, SECOND};
-use super::dimension::{Dimension, View, wait_events};
-use super::error::{QueryError, QueryResult};
-use super::filter::Filter;
-use super::spec::Spec;
-use super::vocabulary::{self as pg, Scope};
+use super::bucket::Buckets;
+use super::dimension::Dimension;
+use super::read::Scan;
+use super::totals::{self, Totals};
 use crate::part::Part;
-use crate::store::Store;
-use std::collections::BTreeSet;
-use std::sync::atomic::AtomicBool;
 
-/// Most buckets where each is a row of the answer.
-pub const MAX_ROWS: usize = 100_000;
-/// Most buckets where they are only compared.
-pub const MAX_BUCKETS: usize = 3_000_000;
-
-/// Times farther from 1970 are refused: 36,533 years, so that no sum of a few of
-/// them overflows.
-const FARTHEST: i64 = 1 << 60;
-/// Wider buckets are refused.
-const WIDEST: i64 = 36_525 * DAY;
-
-/// Refuses times and widths with which nothing can be computed.
-pub fn check_range(spec: &Spec) -> QueryResult<()> {
-    let times = [
-        ("now", Some(spec.now_us)),
-        ("at", spec.at_us),
-        ("since", spec.since_us),
-        ("until", spec.until_us),
-        ("since_1", spec.before.0),
-        ("until_1", spec.before.1),
-    ];
-    for (name, time) in times {
-        if time.is_some_and(|time| time.unsigned_abs() > FARTHEST.unsigned_abs()) {
-            return Err(QueryError::invalid(format!("{name} is out of range"))
-                .hint("Use a time of the years 1 to 9999."));
-        }
-    }
-    match spec.bucket_us {
-        Some(width) if width > WIDEST => Err(QueryError::invalid("bucket is too wide")
-            .detail(format!(
-                "The bucket given has {} days, {} are allowed.",
-                width / DAY,
-                WIDEST / DAY
-            ))
-            .hint("Use a narrower bucket.")),
-        _ => Ok(()),
-    }
-}
-
-/// Half-open, µs.
+/// The passes over a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// Begin.
-    pub since: i64,
-    /// End, exclusive.
-    pub until: i64,
+pub enum Passes {
+    /// One: all keys get cells.
+    One,
+    /// Two: the sums of all keys of the last group come first, then some of
+    /// them get cells; the others are put together.
+    Chosen,
+    /// The same for all keys together and one dimension. A bucket that only one
+    /// file covers is finished: of keys that were not chosen only sums are
+    /// known.
+    Largest,
 }
 
-impl Window {
-    /// The window of a question, cut at the present.
-    pub fn of(spec: &Spec) -> QueryResult<Window> {
-        let until = spec.until_us.unwrap_or(spec.now_us);
-        let since = match spec.since_us {
-            Some(since) => since,
-            None => until.min(spec.now_us).saturating_sub(HOUR),
+/// How a pass reads a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Its file's totals answer.
+    Totals,
+    /// The same, but of a key that is not among the largest of the file the
+    /// samples are read.
+    TotalsOfLargest,
+    /// Its samples are added up.
+    Samples(Why),
+}
+
+impl Way {
+    /// Totals answer.
+    pub fn is_by_totals(self) -> bool {
+        matches!(self, Way::Totals | Way::TotalsOfLargest)
+    }
+}
+
+/// Why totals do not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// They are not to be used.
+    Off,
+    /// They know only what counts as load, all together.
+    Selection,
+    /// There are none by these keys.
+    Keys,
+    /// Keys that were not chosen are put together by what is read.
+    Rest,
+    /// The part is of a log, which has none.
+    Log,
+    /// Its file has none of these.
+    NoTotals,
+    /// The window or a bucket begins or ends within a minute, or within a
+    /// group where there are no minutes.
+    Cut,
+}
+
+/// What is read of a part.
+pub struct Step<'a> {
+    /// The part.
+    pub part: &'a Part,
+    /// In the first of two passes.
+    pub first: Option<Way>,
+    /// In the last pass, or the only one.
+    pub last: Way,
+}
+
+/// How a window is read.
+pub struct Plan<'a, 'q> {
+    /// The buckets of the answer.
+    pub buckets: Buckets,
+    /// The groups of at most two dimensions that are added up by.
+    pub groups: &'q [Vec<&'q Dimension>],
+    /// The passes.
+    pub passes: Passes,
+    /// The parts of the window, by node, ascending by tick.
+    pub steps: Vec<Step<'a>>,
+}
+
+impl<'a> Scan<'a> {
+    /// All keys of some groups in one pass.
+    pub fn plan<'q>(&self, buckets: Buckets, groups: &'q [Vec<&'q Dimension>]) -> Plan<'a, 'q> {
+        self.planned(buckets, groups, Passes::One, None)
+    }
+
+    /// The largest keys of the last group by their sums. Another pass finds
+    /// these first where cells of all keys may cost more.
+    pub fn plan_chosen<'q>(
+        &self,
+        buckets: Buckets,
+        groups: &'q [Vec<&'q Dimension>],
+    ) -> Plan<'a, 'q> {
+        let passes = match groups.last().map(Vec::as_slice) {
+            Some([one]) if !self.may_have_many(one) => Passes::One,
+            _ => Passes::Chosen,
         };
-        if since > until {
-            return Err(QueryError::invalid("since must not be after until")
-                .detail(format!(
-                    "The window given begins {} s after its end.",
-                    (since - until) / SECOND
-                ))
-                .hint("Swap the two, or leave until out for the present."));
+        self.planned(buckets, groups, passes, None)
+    }
+
+    /// The largest keys of a dimension and all together, where totals by group
+    /// rank the keys for most of the window: so these are found without reading
+    /// its samples. `groups` are no dimension and this one. `None` elsewhere.
+    pub fn plan_largest<'q>(
+        &self,
+        buckets: &Buckets,
+        groups: &'q [Vec<&'q Dimension>],
+    ) -> Option<Plan<'a, 'q>> {
+        let dimension = groups.last()?.first()?;
+        if !totals::is_by_group(dimension) {
+            return None;
         }
-        let until = until.min(spec.now_us);
-        Ok(Window {
-            since: since.min(until),
-            until,
-        })
+        let ranks = self.ways(&self.whole(), last_of(groups), Passes::One, false);
+        let answered = ranks.iter().filter(|way| way.is_by_totals()).count();
+        (2 * answered > ranks.len())
+            .then(|| self.planned(buckets.clone(), groups, Passes::Largest, Some(ranks)))
     }
 
-    /// Length in µs.
-    pub fn length(&self) -> i64 {
-        self.until - self.since
-    }
-
-    /// True when a part may have ticks in the window.
-    pub fn meets(&self, part: &Part) -> bool {
-        part.min_ms() <= part.max_ms()
-            && part.min_ms().saturating_mul(1000) < self.until
-            && part.max_ms().saturating_mul(1000) >= self.since
-    }
-}
-
-/// The moment a question is about instead of a window.
-pub fn moment(spec: &Spec) -> QueryResult<Option<i64>> {
-    if spec.at_us.is_some() && (spec.since_us.is_some() || spec.until_us.is_some()) {
-        return Err(
-            QueryError::invalid("at cannot be combined with since or until")
-                .hint("Give a moment, or a window."),
-        );
-    }
-    Ok(spec.at_us)
-}
-
-/// The buckets of a window; `limit` bounds their number.
-pub fn buckets(spec: &Spec, window: Window, width: i64, limit: usize) -> QueryResult<Buckets> {
-    let zone = spec.zone.map(|z| z as &dyn super::bucket::Zone);
-    Buckets::new(window.since, window.until, width, zone, limit)
-}
-
-/// Which rows count.
-pub struct Selection {
-    /// Scope asked for.
-    pub scope: Scope,
-    /// Filters by dimension.
-    pub filters: Vec<(Dimension, Filter)>,
-    /// Parallel workers are left out.
-    pub by_leader: bool,
-    /// Rows that are recorded only because they block others are kept.
-    pub marked: bool,
-}
-
-impl Selection {
-    /// What counts when nothing else is asked for.
-    pub fn load() -> Selection {
-        Selection {
-            scope: Scope::Load,
-            filters: Vec::new(),
-            by_leader: false,
-            marked: false,
+    fn planned<'q>(
+        &self,
+        buckets: Buckets,
+        groups: &'q [Vec<&'q Dimension>],
+        passes: Passes,
+        ranks: Option<Vec<Way>>,
+    ) -> Plan<'a, 'q> {
+        let is_chosen = passes != Passes::One;
+        let ways = self.ways(&buckets, groups, passes, is_chosen);
+        let rank = || self.ways(&self.whole(), last_of(groups), Passes::One, false);
+        let ranks = is_chosen.then(|| ranks.unwrap_or_else(rank));
+        let steps = self.parts.iter().zip(ways).enumerate();
+        let steps = steps.map(|(at, (part, last))| Step {
+            part,
+            first: ranks.as_ref().map(|ranks| ranks[at]),
+            last,
+        });
+        Plan {
+            buckets,
+            groups,
+            passes,
+            steps: steps.collect(),
         }
     }
 
-    /// Nothing else was asked for.
-    pub fn is_load(&self) -> bool {
-        self.scope == Scope::Load && self.filters.is_empty() && !self.by_leader && !self.marked
-    }
-
-    /// Checks scope and filters of a question.
-    pub fn of(spec: &Spec) -> QueryResult<Selection> {
-        let scope = Scope::parse(spec.scope.as_deref())?;
-        let mut filters = Vec::new();
-        for (name, text) in &spec.filters {
-            let dimension = Dimension::find(spec.catalog, "dimension", name)?;
-            let mut filter = Filter::parse(name, text)?;
-            check_values(spec, &dimension, &mut filter)?;
-            scope.check(name, &filter)?;
-            filters.push((dimension, filter));
-        }
-        if let Some(owner) = &spec.owner {
-            let dimension = Dimension::find(spec.catalog, "dimension", pg::USERNAME)?;
-            let filter = Filter {
-                any: vec![Some(owner.clone())],
-                none: Vec::new(),
-            };
-            filters.push((dimension, filter));
-        }
-        Ok(Selection {
-            scope,
-            filters,
-            by_leader: spec.by_leader,
-            marked: false,
-        })
-    }
-
-    /// Completes bare names of wait events by what the parts have.
-    pub fn qualify_waits<'a>(
-        &mut self,
-        spec: &Spec,
-        parts: impl IntoIterator<Item = &'a Part>,
-        cancel: &AtomicBool,
-    ) -> QueryResult<()> {
-        let bare = |item: &Option<String>| item.as_ref().is_some_and(|v| !v.contains(':'));
-        let waits = self
-            .filters
-            .iter_mut()
-            .filter(|(d, _)| d.name == pg::WAIT_EVENT);
-        let mut items: Vec<&mut Option<String>> = waits.flat_map(|(_, f)| f.items_mut()).collect();
-        items.retain(|item| bare(item));
-        if items.is_empty() {
-            return Ok(());
-        }
-        let mut known: BTreeSet<String> = BTreeSet::new();
-        for label in spec.catalog.labels(pg::CPU) {
-            known.insert(pg::cpu_key(&label.label));
-        }
-        for part in parts {
-            let view = View::new(part, spec.decode).canceled_by(cancel);
-            view.check_cancel()?;
-            let events = spec.damage.pass(wait_events(&view))?;
-            for (class, event) in events.into_iter().flatten() {
-                known.extend(pg::wait_key(class.as_deref(), event.as_deref()));
-            }
-        }
-        spec.damage.check()?;
-        for item in items {
-            qualify(item, &known)?;
-        }
-        Ok(())
-    }
-}
-
-/// `ClientRead` becomes `Client:ClientRead` when only one class has it.
-fn qualify(item: &mut Option<String>, known: &BTreeSet<String>) -> QueryResult<()> {
-    let Some(bare) = item.as_deref() else {
-        return Ok(());
-    };
-    if known.contains(bare) {
-        return Ok(());
-    }
-    let found: Vec<&String> = known
-        .iter()
-        .filter(|key| key.split_once(':').is_some_and(|(_, event)| event == bare))
-        .collect();
-    if found.len() > 1 {
-        let candidates: Vec<&str> = found.iter().map(|s| s.as_str()).collect();
-        return Err(
-            QueryError::invalid(format!("wait event \"{bare}\" is ambiguous"))
-                .detail(format!("Candidates are {}.", candidates.join(", ")))
-                .hint("Write class and name as Type:Event."),
-        );
-    }
-    if let Some(one) = found.first() {
-        *item = Some((*one).clone());
-    }
-    Ok(())
-}
-
-/// Numbers must be numbers, labels must exist; missing keys may be written as
-/// they are shown.
-fn check_values(spec: &Spec, dimension: &Dimension, filter: &mut Filter) -> QueryResult<()> {
-    let name = dimension.name.as_str();
-    let number = dimension.is_number(spec.catalog);
-    let labels = dimension.labels(spec.catalog);
-    for item in filter.items_mut() {
-        if item.is_some() && item.as_deref() == pg::null_label(name) {
-            *item = None;
-        }
-        let Some(value) = item.as_deref() else {
-            continue;
+    /// How a pass reads each part.
+    fn ways(
+        &self,
+        buckets: &Buckets,
+        groups: &[Vec<&Dimension>],
+        passes: Passes,
+        is_chosen: bool,
+    ) -> Vec<Way> {
+        let never = match passes {
+            _ if !self.spec.totals => Some(Why::Off),
+            _ if !self.selection.is_load() => Some(Why::Selection),
+            Passes::Chosen => Some(Why::Rest),
+            _ => None,
         };
-        let invalid =
-            || QueryError::invalid(format!("invalid value \"{value}\" for filter \"{name}\""));
-        let named = value == pg::CYCLE || (name == pg::ROOT_BLOCKER && pg::is_prepared(value));
-        if number && !named {
-            let parsed: i64 = value
-                .parse()
-                .map_err(|_| invalid().hint("Give a whole number, a list of them, or (null)."))?;
-            *item = (parsed != 0).then(|| parsed.to_string());
-        } else if let Some(labels) = &labels
-            && !labels.contains(&value)
-        {
-            return Err(invalid().hint(format!("Available are {}.", labels.join(", "))));
-        }
+        let totals = Totals::new(buckets, groups);
+        let way = |part: &&Part| match never {
+            Some(why) => Way::Samples(why),
+            None => totals.way(part, is_chosen),
+        };
+        self.parts.iter().map(way).collect()
     }
-    Ok(())
-}
 
-/// The node or nodes asked for, newest first.
-pub fn nodes(spec: &Spec, store: &Store) -> QueryResult<Vec<u64>> {
-    let known: Vec<u64> = store.nodes().iter().map(|n| n.id).collect();
-    match spec.node.as_deref() {
-        Some("all") => Ok(known),
-        None => {
-            let own = store.own_node().filter(|_| spec.at_home);
-            let node = own.or(known.first().copied());
-            Ok(node.map_or_else(Vec::new, |node| store.answering(node)))
-        }
-        Some(text) => {
-            let id = u64::from_str_radix(text, 16).ok();
-            match id.filter(|id| known.contains(id)) {
-                Some(id) => Ok(vec![id]),
-                None => Err(unknown_node(text, &known)),
-            }
-        }
+    /// The keys of a dimension may be so many that cells of all of them cost
+    /// more than another pass.
+    fn may_have_many(&self, dimension: &Dimension) -> bool {
+        let rows = self.parts.iter().map(|part| dimension.rows(part));
+        rows.max().is_some_and(|rows| rows > self.spec.few_keys)
     }
 }
 
-fn unknown_node(text: &str, known: &[u64]) -> QueryError {
-    let error = QueryError::undefined(format!("node \"{text}\" does not exist"));
-    if known.is_empty() {
-        return error.detail("The history is empty.");
-    }
-    let known: Vec<String> = known.iter().map(|id| format!("{id:016x}")).collect();
-    error.hint(format!("Available are all, {}.", known.join(", ")))
-}
-
-/// Checks `n`; `None` is all.
-pub fn limit(n: Option<i64>) -> QueryResult<usize> {
-    match n {
-        None => Ok(usize::MAX),
-        Some(n) if n >= 1 => Ok(usize::try_from(n).unwrap_or(usize::MAX)),
-        Some(n) => {
-            Err(QueryError::invalid("n must be at least 1")
-                .detail(format!("The value given is {n}.")))
-        }
-    }
+/// The group whose keys are chosen.
+pub fn last_of<'g, 'd>(groups: &'g [Vec<&'d Dimension>]) -> &'g [Vec<&'d Dimension>] {
+    &groups[groups.len().saturating_sub(1)..]
 }

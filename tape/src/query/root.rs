@@ -11,6 +11,19 @@ use super::vocabulary as pg;
 use crate::schema::RUN;
 use std::collections::{HashMap, HashSet};
 
+/// The columns that root blockers are made of.
+pub const COLUMNS: [(&str, &str); 9] = [
+    (RUN, pg::BLOCKED_BY),
+    (RUN, "session"),
+    ("session", "pid"),
+    ("session", "backend_start"),
+    ("lock", "at"),
+    ("lock", "waiter"),
+    ("lock", "blocker"),
+    ("lock", "blocker_xid"),
+    ("lock", "blocker_gid"),
+];
+
 /// Blocked runs of a session: first tick, tick behind the last, blocker.
 type Blocked = Vec<(i64, i64, u32)>;
 

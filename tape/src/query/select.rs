@@ -6,7 +6,7 @@
 use super::dimension::{Codes, Dimension, Keys, View};
 use super::error::QueryResult;
 use super::filter::Filter;
-use super::plan::Selection;
+use super::parse::Selection;
 use super::register::Atom;
 use super::root;
 use super::runs::Runs;
@@ -122,6 +122,35 @@ fn wanted(view: &View, filter: &Filter) -> impl Fn(Atom) -> bool + use<> {
     move |key| (any.is_empty() || any.contains(&key)) && !none.contains(&key)
 }
 
+/// The dimensions that say whether a scope has a row.
+const OF_SCOPE: [&str; 3] = [pg::CATEGORY, pg::STATE, pg::WAIT_EVENT];
+
+/// The columns that a selection tests, some of them only where they decide.
+pub fn columns(
+    part: &Part,
+    catalog: &Schema,
+    selection: &Selection,
+) -> QueryResult<Vec<(String, String)>> {
+    let mut names = Vec::new();
+    if selection.by_leader {
+        names.push(pg::LEADER);
+    }
+    if selection.scope != Scope::All {
+        names.extend(OF_SCOPE);
+    }
+    let mut columns = Vec::new();
+    for name in names {
+        let dimension = Dimension::find(catalog, "dimension", name)?;
+        columns.extend(dimension.columns(part));
+    }
+    let filters = selection.filters.iter();
+    columns.extend(filters.flat_map(|(dimension, _)| dimension.columns(part)));
+    if !selection.marked {
+        columns.push((RUN.to_string(), "marked".to_string()));
+    }
+    Ok(columns)
+}
+
 /// What the rows of a part must pass.
 #[derive(Clone, Default)]
 pub struct Tests {
@@ -143,7 +172,7 @@ impl Tests {
             tests.add(view, &keys, |key| key == Atom::Null)?;
         }
         if selection.scope != Scope::All {
-            for name in [pg::CATEGORY, pg::STATE, pg::WAIT_EVENT] {
+            for name in OF_SCOPE {
                 let dimension = Dimension::find(catalog, "dimension", name)?;
                 let keys = dimension.resolve(view, &none)?;
                 let has = |key| {

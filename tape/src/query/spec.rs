@@ -3,6 +3,7 @@
 use super::bucket::Zone;
 use super::damage::Damage;
 use super::error::{QueryError, QueryResult};
+use super::explain::Explained;
 use crate::schema::Schema;
 
 /// A question. Times and widths are µs; absent values take their defaults.
@@ -66,6 +67,8 @@ pub struct Spec<'a> {
     pub memory_bytes: Option<u64>,
     /// Told how many pieces of how many are read; by any thread.
     pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
+    /// Gets the plans, and nothing of the window is read.
+    pub(crate) explained: Option<&'a Explained>,
     /// Threads that read parts.
     pub threads: usize,
     /// Turns bytes in an encoding (PostgreSQL id) into text.
@@ -109,6 +112,7 @@ impl<'a> Spec<'a> {
             few_keys: FEW_KEYS,
             memory_bytes: None,
             progress: None,
+            explained: None,
             threads: 1,
             decode: super::text::decode,
             damage: Damage::default(),

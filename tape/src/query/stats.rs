@@ -8,7 +8,7 @@ use super::damage::Damage;
 use super::dimension::View;
 use super::error::{QueryError, QueryResult};
 use super::filter::Filter;
-use super::plan::Window;
+use super::parse::Window;
 use crate::part::Part;
 use crate::schema::{ColumnType, HISTOGRAM_BUCKETS, STATS, Schema};
 use std::collections::HashMap;

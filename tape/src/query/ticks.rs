@@ -1,10 +1,11 @@
 //! The ticks of a part within a window, and what was observed per bucket.
 
 use super::bucket::Buckets;
-use super::error::{QueryError, QueryResult};
+use super::error::QueryResult;
 use super::number::Ratio;
 use crate::codec::Stretch;
 use crate::part::Part;
+use crate::table::Column;
 use std::ops::Range;
 
 /// Bucket of a tick that does not count: failed, or outside the window.
@@ -29,6 +30,9 @@ pub struct Ticks {
     block_of: Vec<u32>,
 }
 
+/// The columns of table `tick` that are read.
+pub const COLUMNS: [&str; 5] = ["tick", "slot_time", "interval_ms", "status", "vcpus_x100"];
+
 /// Most ticks in a block: a run that covers it counts once for all of them.
 const BLOCK: usize = 8;
 
@@ -45,13 +49,12 @@ impl Ticks {
         observed: &mut Observed,
         check_cancel: impl Fn() -> QueryResult<()>,
     ) -> QueryResult<Ticks> {
-        let read = |name| {
+        let mut columns = COLUMNS.map(|_| Column::default());
+        for (column, name) in columns.iter_mut().zip(COLUMNS) {
             check_cancel()?;
-            Ok::<_, QueryError>(part.ints("tick", name)?)
-        };
-        let (number, slot) = (read("tick")?, read("slot_time")?);
-        let (weight, status) = (read("interval_ms")?, read("status")?);
-        let vcpus = read("vcpus_x100")?;
+            *column = part.ints("tick", name)?;
+        }
+        let [number, slot, weight, status, vcpus] = columns;
         let failed = part.schema().value("tick_status", "failed");
         let mut order: Vec<usize> = (0..number.len()).collect();
         if !number.is_sorted() {

@@ -8,19 +8,19 @@
 
 use super::bucket::{Buckets, SECOND};
 use super::cells::Cell;
-use super::cube::{Bin, Cube};
 use super::dimension::{Dimension, Keys, View};
 use super::error::{QueryError, QueryResult};
 use super::kept::Choice;
-use super::plan::Selection;
+use super::measure::{Bin, Cube};
+use super::plan::{Way, Why};
+use super::read::Sums;
 use super::register::{Id, NULL};
-use super::scan::Sums;
 use super::select::Selected;
 use super::ticks::{Coverage, NONE};
 use super::vocabulary as pg;
 use crate::fast::FastMap;
 use crate::part::Part;
-use crate::schema::FAR_MS;
+use crate::schema::{FAR_MS, RUN};
 use crate::table::Column;
 use std::ops::Range;
 use std::rc::Rc;
@@ -138,22 +138,11 @@ impl Wanted {
 }
 
 impl<'q> Totals<'q> {
-    /// For a question.
-    pub fn new(
-        wanted: bool,
-        selection: &Selection,
-        buckets: &'q Buckets,
-        groups: &'q [Vec<&'q Dimension>],
-        chosen: Option<&'q Choice>,
-    ) -> Totals<'q> {
-        let tables = groups.iter().map(|group| table_of(group)).collect();
+    /// For a question of what counts as load.
+    pub fn new(buckets: &'q Buckets, groups: &'q [Vec<&'q Dimension>]) -> Totals<'q> {
         Totals {
-            tables: if wanted && selection.is_load() {
-                tables
-            } else {
-                None
-            },
-            chosen,
+            tables: groups.iter().map(|group| table_of(group)).collect(),
+            chosen: None,
             only_sums: false,
             buckets,
             groups,
@@ -161,37 +150,94 @@ impl<'q> Totals<'q> {
     }
 
     /// Without what was observed.
-    pub fn only_sums(self, only_sums: bool) -> Totals<'q> {
-        let by_keys = self.groups.iter().all(|group| !group.is_empty());
-        Totals {
-            only_sums: only_sums && by_keys,
-            ..self
-        }
+    pub fn only_sums(self) -> Totals<'q> {
+        let only_sums = self.groups.iter().all(|group| !group.is_empty());
+        Totals { only_sums, ..self }
     }
 
-    /// The totals of a part have all that is asked for, but perhaps the
-    /// minutes of some key: [`Totals::add`] leaves such parts out.
-    pub fn answer(&self, part: &Part) -> bool {
+    /// Of the last group only the keys that were chosen.
+    pub fn chosen(self, chosen: Option<&'q Choice>) -> Totals<'q> {
+        Totals { chosen, ..self }
+    }
+
+    /// Whether the totals of a part have all that is asked for. They may lack
+    /// the minutes of some key that is chosen: [`Totals::add`] leaves such
+    /// parts out.
+    pub fn way(&self, part: &Part, is_chosen: bool) -> Way {
         let Some(tables) = &self.tables else {
-            return false;
+            return Way::Samples(Why::Keys);
         };
+        if !part.info().has_totals {
+            return Way::Samples(if part.info().open {
+                Why::Log
+            } else {
+                Why::NoTotals
+            });
+        }
         let wanted = self.wanted(part);
         let (since, until) = (self.buckets.since(), self.buckets.until());
         let inside = since <= wanted.first && wanted.last < until;
         let minutes = self.buckets.are_multiples_of(MINUTE)
             && (since % MINUTE == 0 || since <= wanted.first)
             && (until % MINUTE == 0 || wanted.last < until);
-        let has = |name: &String| part.schema().table(name).is_some();
-        let answers = |table: &Table| match table {
-            _ if wanted.bucket.is_none() && !minutes => false,
-            Table::Whole => has(&WHOLE.to_string()),
-            Table::Minutes(minutes, _) => has(minutes),
-            Table::Groups(groups, _) if wanted.bucket.is_some() => has(groups),
-            Table::Groups(groups, minutes) => {
-                inside && self.chosen.is_some() && has(groups) && has(minutes)
+        let is_whole = wanted.bucket.is_some();
+        let has = |name: &str| part.schema().table(name).is_some();
+        let mut way = Way::Totals;
+        for table in tables {
+            let (is_cut, is_there) = match table {
+                Table::Whole => (!is_whole && !minutes, has(WHOLE)),
+                Table::Minutes(by_minute, _) => (!is_whole && !minutes, has(by_minute)),
+                Table::Groups(groups, _) if is_whole => (false, has(groups)),
+                Table::Groups(groups, by_minute) => {
+                    way = Way::TotalsOfLargest;
+                    let is_cut = !minutes || !inside || !is_chosen;
+                    (is_cut, has(groups) && has(by_minute))
+                }
+            };
+            if !is_there {
+                return Way::Samples(if has(WHOLE) { Why::Keys } else { Why::NoTotals });
             }
+            if is_cut {
+                return Way::Samples(Why::Cut);
+            }
+        }
+        way
+    }
+
+    /// The columns that answer for parts of one file.
+    pub fn columns(&self, parts: &[&Part]) -> Vec<(String, String)> {
+        let mut columns: Vec<(String, String)> = Vec::new();
+        let mut add = |table: &str, names: &[&str]| {
+            let names = names
+                .iter()
+                .map(|name| (table.to_string(), name.to_string()));
+            columns.extend(names);
         };
-        part.info().has_totals && tables.iter().all(answers)
+        match self.only_sums {
+            true => add(WHOLE, &WHOLE_COLUMNS[..2]),
+            false => add(WHOLE, &WHOLE_COLUMNS),
+        }
+        let by_minute = parts.iter().any(|part| self.wanted(part).bucket.is_none());
+        for table in self.tables.iter().flatten() {
+            let has = |name: &str| parts.iter().any(|part| part.rows(name) > 0);
+            match table {
+                Table::Whole => (),
+                Table::Minutes(_, groups) if !by_minute && has(groups) => {
+                    add(groups, &GROUP_COLUMNS);
+                }
+                Table::Minutes(minutes, _) => add(minutes, &MINUTE_COLUMNS),
+                Table::Groups(groups, minutes) => {
+                    add(groups, &GROUP_COLUMNS);
+                    if by_minute {
+                        add(minutes, &KEY_COLUMNS);
+                    }
+                }
+            }
+        }
+        let dimensions = self.groups.iter().flatten();
+        let keys = dimensions.flat_map(|dimension| dimension.columns(parts[0]));
+        columns.extend(keys.filter(|(table, _)| table != RUN));
+        columns
     }
 
     fn wanted(&self, part: &Part) -> Wanted {

@@ -3,11 +3,11 @@
 
 use super::bucket::Buckets;
 use super::cells::Cells;
-use super::coder::Coder;
-use super::cube::{Adder, Bin};
 use super::dimension::{Codes, Dimension, Keys, LOST_REFERENCE, View};
 use super::error::{QueryError, QueryResult};
-use super::plan::{MAX_BUCKETS, Selection};
+use super::group::Coder;
+use super::measure::{Adder, Bin};
+use super::parse::{MAX_BUCKETS, Selection};
 use super::select::{Selected, Tests};
 use super::ticks::{Observed, Ticks};
 use super::totals::{

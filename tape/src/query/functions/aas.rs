@@ -5,8 +5,8 @@ use super::{Argument, Call, Function};
 use crate::query::bucket::SECOND;
 use crate::query::cells::Cells;
 use crate::query::error::QueryResult;
-use crate::query::plan::{MAX_BUCKETS, Window, buckets};
-use crate::query::scan::Scan;
+use crate::query::parse::{MAX_BUCKETS, Window, buckets};
+use crate::query::read::Scan;
 use crate::query::spec::{Field, Sink, Type, Value};
 
 /// Default width of a bucket.

@@ -2,13 +2,13 @@
 
 use crate::query::bucket::{DAY, SECOND};
 use crate::query::cells::Cells;
-use crate::query::cube::Cube;
 use crate::query::error::QueryResult;
 use crate::query::filter::Filter;
+use crate::query::measure::Cube;
 use crate::query::number::Ratio;
-use crate::query::plan::Window;
+use crate::query::parse::Window;
+use crate::query::read::{Scan, Scanned};
 use crate::query::register::{Id, Register};
-use crate::query::scan::{Scan, Scanned};
 use crate::query::spec::Value;
 use crate::query::text::{TextKey, Texts};
 use crate::query::ticks::Coverage;

@@ -8,8 +8,8 @@ use crate::query::blockers::{Edge, Graph, Head, Node};
 use crate::query::bucket::{Buckets, SECOND};
 use crate::query::dimension::View;
 use crate::query::error::QueryResult;
-use crate::query::plan::{self, Window, limit};
-use crate::query::scan::Scan;
+use crate::query::parse::{self, Window, limit};
+use crate::query::read::Scan;
 use crate::query::spec::{Field, Sink, Spec, Type};
 use crate::query::ticks::{NONE, Observed, Ticks};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -71,7 +71,7 @@ pub const FUNCTION: Function = Function {
 
 fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let left = limit(call.spec.n)?;
-    match plan::moment(call.spec)? {
+    match parse::moment(call.spec)? {
         None => window(call, left, sink),
         Some(at) => moment(call, at, left, sink),
     }

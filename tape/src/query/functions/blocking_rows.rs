@@ -4,7 +4,7 @@ use crate::query::blockers::{Head, Node};
 use crate::query::dimension::View;
 use crate::query::error::QueryResult;
 use crate::query::functions::answer::seconds;
-use crate::query::scan::Scan;
+use crate::query::read::Scan;
 use crate::query::spec::{Spec, Value};
 use crate::query::text::{TextKey, Texts};
 use crate::query::vocabulary as pg;

@@ -5,7 +5,7 @@ use super::answer::time_text;
 use super::{Argument, Call, Function, blocking};
 use crate::query::bucket::Buckets;
 use crate::query::error::{QueryError, QueryResult};
-use crate::query::plan::{Window, nodes};
+use crate::query::parse::{Window, nodes};
 use crate::query::ticks::{Observed, Ticks};
 
 /// SQLSTATE of a notice.

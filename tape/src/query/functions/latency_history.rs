@@ -6,7 +6,7 @@ use super::{Argument, Call, Function};
 use crate::query::bucket::Buckets;
 use crate::query::error::QueryResult;
 use crate::query::number::Ratio;
-use crate::query::plan::{MAX_ROWS, Window, buckets};
+use crate::query::parse::{MAX_ROWS, Window, buckets};
 use crate::query::spec::{Field, Sink, Type, Value};
 use crate::query::stats::{Counter, Recorded, Stats, Sums, counters};
 use crate::schema::HISTOGRAM_BUCKETS;

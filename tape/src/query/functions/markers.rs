@@ -4,7 +4,7 @@ use super::{Argument, Call, Function};
 use crate::part::Part;
 use crate::query::dimension::View;
 use crate::query::error::QueryResult;
-use crate::query::plan::{Window, nodes};
+use crate::query::parse::{Window, nodes};
 use crate::query::spec::{Field, Sink, Type, Value};
 
 const FIELDS: &[Field] = &[

@@ -4,7 +4,7 @@ use super::aas;
 use super::{Argument, Call, Function};
 use crate::query::bucket::{DAY, HOUR};
 use crate::query::error::QueryResult;
-use crate::query::plan::Window;
+use crate::query::parse::Window;
 use crate::query::spec::{Field, Sink, Type, Value};
 
 const PERIODS: [(&str, i64); 6] = [

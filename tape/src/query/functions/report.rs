@@ -8,7 +8,7 @@ use super::{Argument, Call, Function, Said, aas, find, markers, timeline};
 use crate::query::bucket::{DAY, HOUR, SECOND};
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::json::{Object, array, quote, value};
-use crate::query::plan::{Window, moment};
+use crate::query::parse::{Window, moment};
 use crate::query::spec::{Field, Sink, Spec, Type, Value};
 use crate::query::ticks::Coverage;
 use crate::query::vocabulary as pg;

@@ -8,7 +8,7 @@ use crate::query::dimension::View;
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::filter::Filter;
 use crate::query::number::Ratio;
-use crate::query::plan::{MAX_ROWS, Window, buckets, nodes};
+use crate::query::parse::{MAX_ROWS, Window, buckets, nodes};
 use crate::query::spec::{Field, Sink, Spec, Type, Value};
 use crate::schema::{Role, Schema, TableDef};
 use std::collections::hash_map::Entry;

@@ -6,7 +6,7 @@ use crate::query::bucket::Buckets;
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::filter::Filter;
 use crate::query::number::Ratio;
-use crate::query::plan::{MAX_ROWS, Window, buckets, limit, nodes};
+use crate::query::parse::{MAX_ROWS, Window, buckets, limit, nodes};
 use crate::query::spec::{Field, Sink, Spec, Type, Value};
 use crate::query::stats::{Counter, EntryKey, Executions, Found, Recorded, Stats, Sums, counters};
 use crate::query::text::{TextKey, Texts};

@@ -6,7 +6,7 @@ use super::{Argument, Call, Function};
 use crate::part::Part;
 use crate::query::bucket::{Buckets, HOUR};
 use crate::query::error::QueryResult;
-use crate::query::plan::nodes;
+use crate::query::parse::nodes;
 use crate::query::spec::{Field, Sink, Type, Value};
 use crate::query::ticks::{Observed, Ticks};
 use std::collections::BTreeSet;

@@ -9,9 +9,9 @@ use crate::query::cells::Cells;
 use crate::query::dimension::Dimension;
 use crate::query::error::QueryResult;
 use crate::query::number::Ratio;
-use crate::query::plan::{MAX_BUCKETS, Window, buckets};
+use crate::query::parse::{MAX_BUCKETS, Window, buckets};
+use crate::query::read::{Scan, Scanned};
 use crate::query::register::NULL;
-use crate::query::scan::{Scan, Scanned};
 use crate::query::spec::{Field, Sink, Type, Value};
 use crate::query::vocabulary as pg;
 

@@ -8,14 +8,15 @@ use super::{Argument, Call, Function, Said, aas};
 use crate::fast::{FastMap, FastSet};
 use crate::query::bucket::Buckets;
 use crate::query::cells::Cells;
-use crate::query::cube::{Cube, Sum};
 use crate::query::dimension::{Dimension, names};
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::kept::{Choice, REST};
+use crate::query::measure::{Cube, Sum};
 use crate::query::number::Ratio;
-use crate::query::plan::{MAX_BUCKETS, Window, buckets, limit};
+use crate::query::parse::{MAX_BUCKETS, Window, buckets, limit};
+use crate::query::plan::Plan;
+use crate::query::read::{Scan, Scanned};
 use crate::query::register::{Id, Ids, Key, NULL, first_of};
-use crate::query::scan::{Scan, Scanned};
 use crate::query::spec::{Field, Sink, Type, Value};
 use crate::query::text::Texts;
 use crate::query::vocabulary as pg;
@@ -145,11 +146,14 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let buckets = buckets(spec, window, width, MAX_BUCKETS)?;
     let scan = Scan::new(spec, call.store, window, call.cancel)?;
     let by_avg = matches!(shape.order, Order::Avg) && spec.n.is_some();
-    let mut found = match &shape.by {
-        None if by_avg && scan.ranks_by_totals(&shape.dimension) => {
-            largest(&scan, &shape, buckets)?
-        }
-        _ => all(&scan, &shape, buckets, by_avg)?,
+    let ranked = [vec![], vec![&shape.dimension]];
+    let plan = match &shape.by {
+        None if by_avg => scan.plan_largest(&buckets, &ranked),
+        _ => None,
+    };
+    let mut found = match plan {
+        Some(plan) => largest(&scan, &shape, plan)?,
+        None => all(&scan, &shape, buckets, by_avg)?,
     };
     let lines = lines(&shape, &mut found, &scan.register.ids());
     let scanned = found.scanned;
@@ -172,19 +176,18 @@ fn all(scan: &Scan, shape: &Shape, buckets: Buckets, by_avg: bool) -> QueryResul
     groups.extend(shape.by.as_ref().map(|by| vec![&shape.dimension, by]));
     let mut left = FastSet::default();
     let ids = || scan.register.ids();
-    let scanned = match shape.by {
-        Some(_) if by_avg => scan.chosen_sums(buckets, &groups, |sizes| {
-            choose_parts(shape.n, sizes, &groups, &mut left, &ids())
-        })?,
-        None if by_avg && scan.may_have_many(&shape.dimension) => {
-            scan.chosen_sums(buckets, &groups, |sizes| {
-                let keys = largest_of(shape.n, sizes.sums(), &ids());
-                let keys = keys.into_iter().map(|(key, _)| key);
-                vec![Choice::of(&groups[0], keys).with_rest()]
-            })?
-        }
-        _ => scan.sums(buckets, &groups)?,
+    let plan = match by_avg {
+        true => scan.plan_chosen(buckets, &groups),
+        false => scan.plan(buckets, &groups),
     };
+    let scanned = scan.read(plan, |sizes| match shape.by {
+        Some(_) => choose_parts(shape.n, sizes, &groups, &mut left, &ids()),
+        None => {
+            let keys = largest_of(shape.n, sizes.sums(), &ids());
+            let keys = keys.into_iter().map(|(key, _)| key);
+            vec![Choice::of(&groups[0], keys).with_rest()]
+        }
+    })?;
     Ok(Found {
         scanned,
         left,
@@ -193,9 +196,9 @@ fn all(scan: &Scan, shape: &Shape, buckets: Buckets, by_avg: bool) -> QueryResul
 }
 
 /// The largest keys, and all together.
-fn largest(scan: &Scan, shape: &Shape, buckets: Buckets) -> QueryResult<Found> {
+fn largest(scan: &Scan, shape: &Shape, plan: Plan) -> QueryResult<Found> {
     let mut is_rest = false;
-    let mut scanned = scan.largest_sums(buckets, &shape.dimension, |sizes| {
+    let mut scanned = scan.read(plan, |sizes| {
         is_rest = sizes.sums().nth(shape.n).is_some();
         let keys = largest_of(shape.n, sizes.sums(), &scan.register.ids());
         let keys = keys.into_iter().map(|(key, _)| key);

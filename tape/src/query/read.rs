@@ -5,18 +5,19 @@
 
 use super::bucket::Buckets;
 use super::cells::{Cell, Cells};
-use super::coder::Coder;
-use super::cube::{Adder, Bin, Cube, Sum};
 use super::dimension::{Dimension, Keys, View};
 use super::error::{QueryError, QueryResult};
 use super::finished::Finished;
+use super::group::Coder;
 use super::kept::{Choice, Kept, Known, Pieces};
-use super::plan::{Selection, Window, nodes};
+use super::measure::{Adder, Bin, Cube, Sum};
+use super::parse::{Selection, Window, nodes};
+use super::plan::{Passes, Plan, Way, last_of};
 use super::register::{Key, Register};
 use super::select::{Selected, Tests};
 use super::spec::Spec;
 use super::ticks::{NONE, Observed, Ticks};
-use super::totals::{self, Totals};
+use super::totals::Totals;
 use super::vocabulary as pg;
 use crate::part::Part;
 use crate::schema::RUN;
@@ -62,6 +63,20 @@ pub struct Scanned {
     pub rest: Finished,
 }
 
+impl Scanned {
+    /// What a window has that was not read.
+    fn nothing(plan: Plan) -> Scanned {
+        let mut observed = Observed::default();
+        observed.index();
+        Scanned {
+            observed,
+            cubes: plan.groups.iter().map(|_| Cube::default()).collect(),
+            rest: Finished::of(plan.buckets.len()),
+            buckets: plan.buckets,
+        }
+    }
+}
+
 impl<'a> Scan<'a> {
     /// Checks the question and finds the parts.
     pub fn new(
@@ -105,91 +120,73 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Adds up the matching rows, once for each group of at most two
-    /// dimensions.
+    /// Adds up the matching rows of all parts, once for each group of at most
+    /// two dimensions.
     pub fn sums(&self, buckets: Buckets, groups: &[Vec<&Dimension>]) -> QueryResult<Scanned> {
-        self.scanned(buckets, groups, &Detail::All)
+        self.read(self.plan(buckets, groups), |_| Vec::new())
     }
 
-    /// The same in detail for what matters: the whole window is added up by
-    /// the last group, `choose` decides which keys of each group get cells, and
-    /// a second pass makes them. Only the last group may lack keys.
-    pub fn chosen_sums(
+    /// Does what a plan says. Where it has two passes, `choose` gets the sums
+    /// of the keys of the last group and decides which keys of each group get
+    /// cells; only the last group may lack keys.
+    pub fn read(
         &self,
-        buckets: Buckets,
-        groups: &[Vec<&Dimension>],
+        plan: Plan,
         choose: impl FnOnce(&Cube<Sum>) -> Vec<Choice>,
     ) -> QueryResult<Scanned> {
-        self.two_passes(buckets, groups, choose, false)
-    }
-
-    fn two_passes(
-        &self,
-        buckets: Buckets,
-        groups: &[Vec<&Dimension>],
-        choose: impl FnOnce(&Cube<Sum>) -> Vec<Choice>,
-        has_rest: bool,
-    ) -> QueryResult<Scanned> {
-        let whole = Buckets::whole(self.window.since, self.window.until);
-        let last = &groups[groups.len() - 1..];
-        let kept = Kept::new(self.spec.memory_bytes);
-        let totals = self.pass(&whole, last, &Detail::Weights(&kept))?.weights;
-        let mut weights = std::mem::take(&mut *kept.weights());
-        weights.merge(totals);
-        let choices = choose(&weights);
-        drop(weights);
-        let chosen = Chosen {
-            choices,
-            known: kept.into_known(),
-            has_rest,
+        if let Some(explained) = self.spec.explained {
+            explained.put(self, &plan)?;
+            return Ok(Scanned::nothing(plan));
+        }
+        let detail = match plan.passes {
+            Passes::One => Detail::All,
+            Passes::Chosen | Passes::Largest => Detail::Chosen(self.chosen(&plan, choose)?),
         };
-        self.scanned(buckets, groups, &Detail::Chosen(chosen))
-    }
-
-    /// The same for one dimension and all keys together, which come first.
-    /// A bucket that only one file covers is finished: [`Scanned::rest`] has the
-    /// sums of its keys that were not chosen.
-    pub fn largest_sums(
-        &self,
-        buckets: Buckets,
-        dimension: &Dimension,
-        choose: impl FnOnce(&Cube<Sum>) -> Vec<Choice>,
-    ) -> QueryResult<Scanned> {
-        self.two_passes(buckets, &[vec![], vec![dimension]], choose, true)
-    }
-
-    fn scanned(
-        &self,
-        buckets: Buckets,
-        groups: &[Vec<&Dimension>],
-        detail: &Detail,
-    ) -> QueryResult<Scanned> {
-        let mut total = self.pass(&buckets, groups, detail)?;
+        let mut total = self.pass(&plan, &plan.buckets, plan.groups, &detail)?;
         if total.observed.bucket(0).last_interval_ms().is_none() {
             self.find_interval_before(&mut total.observed)?;
         }
         total.observed.index();
         Ok(Scanned {
-            buckets,
+            buckets: plan.buckets,
             observed: total.observed,
             cubes: total.cubes,
             rest: total.rest,
         })
     }
 
+    /// The first of two passes.
+    fn chosen(
+        &self,
+        plan: &Plan,
+        choose: impl FnOnce(&Cube<Sum>) -> Vec<Choice>,
+    ) -> QueryResult<Chosen> {
+        let kept = Kept::new(self.spec.memory_bytes);
+        let (whole, detail) = (self.whole(), Detail::Weights(&kept));
+        let totals = self.pass(plan, &whole, last_of(plan.groups), &detail)?;
+        let mut weights = std::mem::take(&mut *kept.weights());
+        weights.merge(totals.weights);
+        let choices = choose(&weights);
+        drop(weights);
+        Ok(Chosen {
+            choices,
+            known: kept.into_known(),
+        })
+    }
+
+    /// One pass over the parts.
     fn pass(
         &self,
+        plan: &Plan<'a, '_>,
         buckets: &Buckets,
         groups: &[Vec<&Dimension>],
         detail: &Detail,
     ) -> QueryResult<Sums> {
-        let choices = match detail {
-            Detail::Chosen(chosen) => &chosen.choices[..],
-            _ => &[],
+        let totals = match detail {
+            Detail::All => Totals::new(buckets, groups),
+            Detail::Weights(_) => Totals::new(buckets, groups).only_sums(),
+            Detail::Chosen(chosen) => Totals::new(buckets, groups).chosen(chosen.choices.last()),
         };
-        let wanted = self.spec.totals && !choices.iter().any(Choice::has_rest);
-        let totals = Totals::new(wanted, &self.selection, buckets, groups, choices.last());
-        let totals = totals.only_sums(matches!(detail, Detail::Weights(_)));
         let question = Question {
             buckets,
             groups,
@@ -197,9 +194,13 @@ impl<'a> Scan<'a> {
             totals: &totals,
         };
         self.held.store(0, Ordering::Relaxed);
-        let mut pieces = self.pieces(&totals);
-        if matches!(detail, Detail::Chosen(chosen) if chosen.has_rest) {
-            set_alone(&mut pieces, question.buckets);
+        let steps = plan.steps.iter().map(|step| match (detail, step.first) {
+            (Detail::Weights(_), Some(first)) => (step.part, first),
+            _ => (step.part, step.last),
+        });
+        let mut pieces = pieces(steps);
+        if matches!((detail, plan.passes), (Detail::Chosen(_), Passes::Largest)) {
+            set_alone(&mut pieces, buckets);
         }
         let (mut total, left) = self.add(&question, &pieces)?;
         if !left.is_empty() {
@@ -207,6 +208,11 @@ impl<'a> Scan<'a> {
             total.merge(self.add(&question, &pieces)?.0);
         }
         Ok(total)
+    }
+
+    /// The window as one bucket.
+    pub fn whole(&self) -> Buckets {
+        Buckets::whole(self.window.since, self.window.until)
     }
 
     /// Adds up pieces; returns the parts of them that totals did not answer.
@@ -241,40 +247,6 @@ impl<'a> Scan<'a> {
         ))
     }
 
-    /// Totals by group rank the keys of a dimension for most of the window, so
-    /// that its largest keys are found without reading its runs.
-    pub fn ranks_by_totals(&self, dimension: &Dimension) -> bool {
-        let whole = Buckets::whole(self.window.since, self.window.until);
-        let groups = [vec![dimension]];
-        let totals = Totals::new(self.spec.totals, &self.selection, &whole, &groups, None);
-        let answered = self.parts.iter().filter(|part| totals.answer(part));
-        totals::is_by_group(dimension) && 2 * answered.count() > self.parts.len()
-    }
-
-    /// The keys of a dimension may be so many that cells of all of them cost
-    /// more than another pass.
-    pub fn may_have_many(&self, dimension: &Dimension) -> bool {
-        let rows = self.parts.iter().map(|part| dimension.rows(part));
-        rows.max().is_some_and(|rows| rows > self.spec.few_keys)
-    }
-
-    /// The parts of the window in pieces that any thread may take: those of a
-    /// file whose totals answer are one.
-    fn pieces(&self, totals: &Totals) -> Vec<Piece<'a>> {
-        let mut pieces: Vec<Piece> = Vec::new();
-        for part in self.parts.iter().copied() {
-            if !totals.answer(part) {
-                pieces.push(Piece::Scan(part));
-                continue;
-            }
-            match pieces.last_mut() {
-                Some(Piece::Totals(parts, _)) if parts[0].is_of_same_file(part) => parts.push(part),
-                _ => pieces.push(Piece::Totals(vec![part], 0..0)),
-            }
-        }
-        pieces
-    }
-
     /// The interval of the last tick of the newest part before the window.
     fn find_interval_before(&self, observed: &mut Observed) -> QueryResult<()> {
         let since_ms = self.window.since.div_euclid(1000);
@@ -306,9 +278,6 @@ struct Chosen {
     choices: Vec<Choice>,
     /// The keys of pieces in the last group, with which the others begin.
     known: Known,
-    /// The groups are all keys together and some of them: buckets may be
-    /// finished.
-    has_rest: bool,
 }
 
 /// What is added up of all pieces.
@@ -341,6 +310,23 @@ impl Piece<'_> {
         let last = last.saturating_mul(1000).min(buckets.until() - 1);
         Some((buckets.index(first)? as u32, buckets.index(last)? as u32))
     }
+}
+
+/// Parts in pieces that any thread may take: those of a file whose totals
+/// answer are one.
+fn pieces<'a>(steps: impl Iterator<Item = (&'a Part, Way)>) -> Vec<Piece<'a>> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    for (part, way) in steps {
+        if !way.is_by_totals() {
+            pieces.push(Piece::Scan(part));
+            continue;
+        }
+        match pieces.last_mut() {
+            Some(Piece::Totals(parts, _)) if parts[0].is_of_same_file(part) => parts.push(part),
+            _ => pieces.push(Piece::Totals(vec![part], 0..0)),
+        }
+    }
+    pieces
 }
 
 /// Finds the buckets that only one piece has ticks in. The first one stays: it

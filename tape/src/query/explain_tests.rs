@@ -1,0 +1,224 @@
+//! What a plan says is what is read: the storage counts files and bytes.
+
+use super::dimension::names;
+use super::vocabulary as pg;
+use super::{EXPLAINED, Field, QueryResult, Sink, Spec, Value, explain, list, run};
+use crate::block::{COLUMN, PACK};
+use crate::footer::Chunks;
+use crate::memory::MemoryStorage;
+use crate::merge_tests::{go, sealed_files};
+use crate::store::Store;
+use crate::testing::schema;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
+
+#[derive(Default)]
+struct Rows(Vec<Vec<Value>>);
+
+impl Sink for Rows {
+    fn begin(&mut self, _: &[Field]) -> QueryResult<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, row: Vec<Value>) -> QueryResult<()> {
+        self.0.push(row);
+        Ok(())
+    }
+}
+
+/// A merged file of two logs and a sealed one of another.
+fn history() -> MemoryStorage {
+    let (storage, _) = sealed_files(1, 3, 130);
+    go(&storage, 2).unwrap().unwrap();
+    storage
+}
+
+/// Files and bytes of columns that are read by `ask`, each chunk once.
+fn counted(storage: &MemoryStorage, ask: impl FnOnce(&Store)) -> (usize, i64) {
+    let store = Store::open_storage(storage).unwrap();
+    storage.take_spans();
+    ask(&store);
+    let mut chunks: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+    let (mut files, mut bytes) = (BTreeSet::new(), 0);
+    for (name, offset, read) in storage.take_spans() {
+        let own = chunks.entry(name.clone()).or_insert_with(|| {
+            let all = storage.bytes_of(&name).unwrap();
+            let mut chunks = Chunks::new(&all);
+            let next = || chunks.next_valid().map(|(entry, _)| entry);
+            let entries = std::iter::from_fn(next);
+            let columns = entries.filter(|entry| [COLUMN, PACK].contains(&entry.kind));
+            columns.map(|entry| entry.offset).collect()
+        });
+        if own.contains(&offset) {
+            bytes += read as i64;
+            files.insert(name);
+        }
+    }
+    (files.len(), bytes)
+}
+
+/// Plans and reasons of what is read, as they are printed, and the sums of
+/// their files and bytes.
+fn planned(store: &Store, name: &str, spec: &Spec) -> (Vec<String>, (usize, i64)) {
+    let mut rows = Rows::default();
+    let never = AtomicBool::new(false);
+    explain(name, spec, store, &never, &mut rows).unwrap();
+    let (mut said, mut files, mut bytes) = (Vec::new(), 0, 0);
+    for row in &rows.0 {
+        let [_, plan, .., of_files, _, of_bytes, why] = &row[..] else {
+            panic!("{row:?}");
+        };
+        let (Value::Text(plan), Value::Text(why)) = (plan, why) else {
+            panic!("{row:?}");
+        };
+        let (Value::Int(of_files), Value::Int(of_bytes)) = (of_files, of_bytes) else {
+            panic!("{row:?}");
+        };
+        said.push(format!("{plan}: {why}"));
+        (files, bytes) = (files + *of_files as usize, bytes + of_bytes);
+    }
+    (said, (files, bytes))
+}
+
+/// Nothing when the storage reads what a plan says, and nothing of columns for
+/// the plan itself.
+fn difference(storage: &MemoryStorage, name: &str, spec: &Spec, expected: &str) -> Option<String> {
+    let mut plan = Default::default();
+    let for_plan = counted(storage, |store| plan = planned(store, name, spec));
+    let never = AtomicBool::new(false);
+    let read = counted(storage, |store| {
+        run(name, spec, store, &never, &mut Rows::default()).unwrap();
+    });
+    let found = (for_plan, (plan.0.join(", "), plan.1));
+    let expected = ((0, 0), (expected.to_string(), read));
+    (found != expected).then(|| format!("{name}: {found:?}, expected {expected:?}"))
+}
+
+/// A question of all of the history, by minute, whose columns all decide.
+fn question<'a>(storage: &MemoryStorage, catalog: &'a crate::schema::Schema) -> Spec<'a> {
+    let store = Store::open_storage(storage).unwrap();
+    let nodes = store.nodes();
+    let mut spec = Spec::new(catalog, 1_000 * nodes[0].last_ms + 1_000_000);
+    spec.since_us = Some(1_000 * nodes[0].first_ms);
+    spec.n = Some(2);
+    spec.texts = false;
+    spec
+}
+
+#[test]
+fn what_a_plan_says_is_read() {
+    let (storage, catalog) = (history(), schema());
+    let whole = question(&storage, &catalog);
+    let of = |dimension: &str, by: Option<&str>| Spec {
+        dimension: Some(dimension.to_string()),
+        by: by.map(str::to_string),
+        ..whole.clone()
+    };
+    let pid = of("pid", None);
+    let off = Spec {
+        totals: false,
+        ..of(pg::WAIT_EVENT, None)
+    };
+    let many = Spec {
+        few_keys: 1,
+        ..pid.clone()
+    };
+    let cut = Spec {
+        since_us: whole.since_us.map(|since| since + 70_000_000),
+        ..of(pg::QUERY_ID, None)
+    };
+    let filtered = Spec {
+        filters: vec![(pg::WAIT_TYPE.to_string(), "IO".to_string())],
+        ..of(pg::QUERY_ID, None)
+    };
+    let pairs = of("pid", Some(pg::WAIT_EVENT));
+    let all = "totals: totals have all";
+    let cases = [
+        ("aas", &whole, all),
+        ("timeline", &whole, all),
+        ("top", &of(pg::WAIT_EVENT, None), all),
+        (
+            "top",
+            &of(pg::QUERY_ID, None),
+            "totals: small keys need samples",
+        ),
+        ("top", &off, "one pass: totals are off"),
+        ("top", &pid, "one pass: no totals by these keys"),
+        ("top", &cut, "one pass: cuts a minute or group"),
+        ("top", &filtered, "one pass: totals know no filter"),
+        ("top", &many, "two passes: sums, then largest keys"),
+        ("top", &pairs, "two passes: sums, then largest keys"),
+    ];
+    let differ = cases.map(|(name, spec, said)| difference(&storage, name, spec, said));
+    let differ: Vec<String> = differ.into_iter().flatten().collect();
+    assert!(differ.is_empty(), "{differ:#?}");
+}
+
+#[test]
+fn no_file_nor_column_is_read_beside_a_plan() {
+    let (storage, catalog) = (history(), schema());
+    let whole = question(&storage, &catalog);
+    let minute = 60_000_000;
+    let mut asked = 0;
+    for dimension in names(&catalog) {
+        for by in [None, Some(pg::WAIT_TYPE.to_string())] {
+            for (scope, filter) in [
+                ("load", None),
+                ("all", Some((pg::WAIT_TYPE, "IO"))),
+                ("foreground", Some((pg::ROOT_BLOCKER, "!1001"))),
+                ("load", Some((pg::QUERY_ID, "!1"))),
+            ] {
+                let filter = filter.map(|(name, text)| (name.to_string(), text.to_string()));
+                let spec = Spec {
+                    dimension: Some(dimension.to_string()),
+                    by: by.clone(),
+                    scope: Some(scope.to_string()),
+                    filters: filter.into_iter().collect(),
+                    since_us: whole.since_us.map(|since| since + asked % 3 * minute),
+                    by_leader: asked % 2 == 0,
+                    few_keys: 4,
+                    ..whole.clone()
+                };
+                let never = AtomicBool::new(false);
+                let mut plan = Default::default();
+                counted(&storage, |store| plan = planned(store, "top", &spec));
+                let read = counted(&storage, |store| {
+                    run("top", &spec, store, &never, &mut Rows::default()).unwrap();
+                });
+                let (said, (files, bytes)) = plan;
+                assert_eq!(files, read.0, "{dimension} {by:?} {scope} {said:?}");
+                assert!(
+                    read.1 <= bytes,
+                    "{dimension} {by:?} {scope}: {read:?}, {bytes}"
+                );
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked > 100, "{asked} questions");
+}
+
+#[test]
+fn two_windows_have_two_plans_and_other_functions_none() {
+    let (storage, catalog) = (history(), schema());
+    let mut spec = question(&storage, &catalog);
+    spec.before = (spec.since_us, spec.until_us);
+    let store = Store::open_storage(&storage).unwrap();
+    let never = AtomicBool::new(false);
+    let mut rows = Rows::default();
+    explain("compare", &spec, &store, &never, &mut rows).unwrap();
+    let scans: Vec<&Value> = rows.0.iter().map(|row| &row[0]).collect();
+    assert_eq!(scans, [&Value::Int(1), &Value::Int(2)]);
+    for function in list() {
+        let done = explain(function.name, &spec, &store, &never, &mut Rows::default());
+        match EXPLAINED.contains(&function.name) {
+            true if function.name == "top" => assert_eq!(done.unwrap_err().sqlstate, "22023"),
+            true => done.unwrap(),
+            false => {
+                let error = done.unwrap_err();
+                let message = format!("function \"{}\" has no plan", function.name);
+                assert_eq!((error.sqlstate, error.message), ("22023", message));
+            }
+        }
+    }
+}

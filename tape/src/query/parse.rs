@@ -1,0 +1,302 @@
+//! A question made definite: window, buckets, filters, all arguments checked.
+
+use super::bucket::{Buckets, DAY, HOUR, SECOND};
+use super::dimension::{Dimension, View, wait_events};
+use super::error::{QueryError, QueryResult};
+use super::filter::Filter;
+use super::spec::Spec;
+use super::vocabulary::{self as pg, Scope};
+use crate::part::Part;
+use crate::store::Store;
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+
+/// Most buckets where each is a row of the answer.
+pub const MAX_ROWS: usize = 100_000;
+/// Most buckets where they are only compared.
+pub const MAX_BUCKETS: usize = 3_000_000;
+
+/// Times farther from 1970 are refused: 36,533 years, so that no sum of a few of
+/// them overflows.
+const FARTHEST: i64 = 1 << 60;
+/// Wider buckets are refused.
+const WIDEST: i64 = 36_525 * DAY;
+
+/// Refuses times and widths with which nothing can be computed.
+pub fn check_range(spec: &Spec) -> QueryResult<()> {
+    let times = [
+        ("now", Some(spec.now_us)),
+        ("at", spec.at_us),
+        ("since", spec.since_us),
+        ("until", spec.until_us),
+        ("since_1", spec.before.0),
+        ("until_1", spec.before.1),
+    ];
+    for (name, time) in times {
+        if time.is_some_and(|time| time.unsigned_abs() > FARTHEST.unsigned_abs()) {
+            return Err(QueryError::invalid(format!("{name} is out of range"))
+                .hint("Use a time of the years 1 to 9999."));
+        }
+    }
+    match spec.bucket_us {
+        Some(width) if width > WIDEST => Err(QueryError::invalid("bucket is too wide")
+            .detail(format!(
+                "The bucket given has {} days, {} are allowed.",
+                width / DAY,
+                WIDEST / DAY
+            ))
+            .hint("Use a narrower bucket.")),
+        _ => Ok(()),
+    }
+}
+
+/// Half-open, µs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Begin.
+    pub since: i64,
+    /// End, exclusive.
+    pub until: i64,
+}
+
+impl Window {
+    /// The window of a question, cut at the present.
+    pub fn of(spec: &Spec) -> QueryResult<Window> {
+        let until = spec.until_us.unwrap_or(spec.now_us);
+        let since = match spec.since_us {
+            Some(since) => since,
+            None => until.min(spec.now_us).saturating_sub(HOUR),
+        };
+        if since > until {
+            return Err(QueryError::invalid("since must not be after until")
+                .detail(format!(
+                    "The window given begins {} s after its end.",
+                    (since - until) / SECOND
+                ))
+                .hint("Swap the two, or leave until out for the present."));
+        }
+        let until = until.min(spec.now_us);
+        Ok(Window {
+            since: since.min(until),
+            until,
+        })
+    }
+
+    /// Length in µs.
+    pub fn length(&self) -> i64 {
+        self.until - self.since
+    }
+
+    /// True when a part may have ticks in the window.
+    pub fn meets(&self, part: &Part) -> bool {
+        part.min_ms() <= part.max_ms()
+            && part.min_ms().saturating_mul(1000) < self.until
+            && part.max_ms().saturating_mul(1000) >= self.since
+    }
+}
+
+/// The moment a question is about instead of a window.
+pub fn moment(spec: &Spec) -> QueryResult<Option<i64>> {
+    if spec.at_us.is_some() && (spec.since_us.is_some() || spec.until_us.is_some()) {
+        return Err(
+            QueryError::invalid("at cannot be combined with since or until")
+                .hint("Give a moment, or a window."),
+        );
+    }
+    Ok(spec.at_us)
+}
+
+/// The buckets of a window; `limit` bounds their number.
+pub fn buckets(spec: &Spec, window: Window, width: i64, limit: usize) -> QueryResult<Buckets> {
+    let zone = spec.zone.map(|z| z as &dyn super::bucket::Zone);
+    Buckets::new(window.since, window.until, width, zone, limit)
+}
+
+/// Which rows count.
+pub struct Selection {
+    /// Scope asked for.
+    pub scope: Scope,
+    /// Filters by dimension.
+    pub filters: Vec<(Dimension, Filter)>,
+    /// Parallel workers are left out.
+    pub by_leader: bool,
+    /// Rows that are recorded only because they block others are kept.
+    pub marked: bool,
+}
+
+impl Selection {
+    /// What counts when nothing else is asked for.
+    pub fn load() -> Selection {
+        Selection {
+            scope: Scope::Load,
+            filters: Vec::new(),
+            by_leader: false,
+            marked: false,
+        }
+    }
+
+    /// Nothing else was asked for.
+    pub fn is_load(&self) -> bool {
+        self.scope == Scope::Load && self.filters.is_empty() && !self.by_leader && !self.marked
+    }
+
+    /// Checks scope and filters of a question.
+    pub fn of(spec: &Spec) -> QueryResult<Selection> {
+        let scope = Scope::parse(spec.scope.as_deref())?;
+        let mut filters = Vec::new();
+        for (name, text) in &spec.filters {
+            let dimension = Dimension::find(spec.catalog, "dimension", name)?;
+            let mut filter = Filter::parse(name, text)?;
+            check_values(spec, &dimension, &mut filter)?;
+            scope.check(name, &filter)?;
+            filters.push((dimension, filter));
+        }
+        if let Some(owner) = &spec.owner {
+            let dimension = Dimension::find(spec.catalog, "dimension", pg::USERNAME)?;
+            let filter = Filter {
+                any: vec![Some(owner.clone())],
+                none: Vec::new(),
+            };
+            filters.push((dimension, filter));
+        }
+        Ok(Selection {
+            scope,
+            filters,
+            by_leader: spec.by_leader,
+            marked: false,
+        })
+    }
+
+    /// Completes bare names of wait events by what the parts have.
+    pub fn qualify_waits<'a>(
+        &mut self,
+        spec: &Spec,
+        parts: impl IntoIterator<Item = &'a Part>,
+        cancel: &AtomicBool,
+    ) -> QueryResult<()> {
+        let bare = |item: &Option<String>| item.as_ref().is_some_and(|v| !v.contains(':'));
+        let waits = self
+            .filters
+            .iter_mut()
+            .filter(|(d, _)| d.name == pg::WAIT_EVENT);
+        let mut items: Vec<&mut Option<String>> = waits.flat_map(|(_, f)| f.items_mut()).collect();
+        items.retain(|item| bare(item));
+        if items.is_empty() {
+            return Ok(());
+        }
+        let mut known: BTreeSet<String> = BTreeSet::new();
+        for label in spec.catalog.labels(pg::CPU) {
+            known.insert(pg::cpu_key(&label.label));
+        }
+        for part in parts {
+            let view = View::new(part, spec.decode).canceled_by(cancel);
+            view.check_cancel()?;
+            let events = spec.damage.pass(wait_events(&view))?;
+            for (class, event) in events.into_iter().flatten() {
+                known.extend(pg::wait_key(class.as_deref(), event.as_deref()));
+            }
+        }
+        spec.damage.check()?;
+        for item in items {
+            qualify(item, &known)?;
+        }
+        Ok(())
+    }
+}
+
+/// `ClientRead` becomes `Client:ClientRead` when only one class has it.
+fn qualify(item: &mut Option<String>, known: &BTreeSet<String>) -> QueryResult<()> {
+    let Some(bare) = item.as_deref() else {
+        return Ok(());
+    };
+    if known.contains(bare) {
+        return Ok(());
+    }
+    let found: Vec<&String> = known
+        .iter()
+        .filter(|key| key.split_once(':').is_some_and(|(_, event)| event == bare))
+        .collect();
+    if found.len() > 1 {
+        let candidates: Vec<&str> = found.iter().map(|s| s.as_str()).collect();
+        return Err(
+            QueryError::invalid(format!("wait event \"{bare}\" is ambiguous"))
+                .detail(format!("Candidates are {}.", candidates.join(", ")))
+                .hint("Write class and name as Type:Event."),
+        );
+    }
+    if let Some(one) = found.first() {
+        *item = Some((*one).clone());
+    }
+    Ok(())
+}
+
+/// Numbers must be numbers, labels must exist; missing keys may be written as
+/// they are shown.
+fn check_values(spec: &Spec, dimension: &Dimension, filter: &mut Filter) -> QueryResult<()> {
+    let name = dimension.name.as_str();
+    let number = dimension.is_number(spec.catalog);
+    let labels = dimension.labels(spec.catalog);
+    for item in filter.items_mut() {
+        if item.is_some() && item.as_deref() == pg::null_label(name) {
+            *item = None;
+        }
+        let Some(value) = item.as_deref() else {
+            continue;
+        };
+        let invalid =
+            || QueryError::invalid(format!("invalid value \"{value}\" for filter \"{name}\""));
+        let named = value == pg::CYCLE || (name == pg::ROOT_BLOCKER && pg::is_prepared(value));
+        if number && !named {
+            let parsed: i64 = value
+                .parse()
+                .map_err(|_| invalid().hint("Give a whole number, a list of them, or (null)."))?;
+            *item = (parsed != 0).then(|| parsed.to_string());
+        } else if let Some(labels) = &labels
+            && !labels.contains(&value)
+        {
+            return Err(invalid().hint(format!("Available are {}.", labels.join(", "))));
+        }
+    }
+    Ok(())
+}
+
+/// The node or nodes asked for, newest first.
+pub fn nodes(spec: &Spec, store: &Store) -> QueryResult<Vec<u64>> {
+    let known: Vec<u64> = store.nodes().iter().map(|n| n.id).collect();
+    match spec.node.as_deref() {
+        Some("all") => Ok(known),
+        None => {
+            let own = store.own_node().filter(|_| spec.at_home);
+            let node = own.or(known.first().copied());
+            Ok(node.map_or_else(Vec::new, |node| store.answering(node)))
+        }
+        Some(text) => {
+            let id = u64::from_str_radix(text, 16).ok();
+            match id.filter(|id| known.contains(id)) {
+                Some(id) => Ok(vec![id]),
+                None => Err(unknown_node(text, &known)),
+            }
+        }
+    }
+}
+
+fn unknown_node(text: &str, known: &[u64]) -> QueryError {
+    let error = QueryError::undefined(format!("node \"{text}\" does not exist"));
+    if known.is_empty() {
+        return error.detail("The history is empty.");
+    }
+    let known: Vec<String> = known.iter().map(|id| format!("{id:016x}")).collect();
+    error.hint(format!("Available are all, {}.", known.join(", ")))
+}
+
+/// Checks `n`; `None` is all.
+pub fn limit(n: Option<i64>) -> QueryResult<usize> {
+    match n {
+        None => Ok(usize::MAX),
+        Some(n) if n >= 1 => Ok(usize::try_from(n).unwrap_or(usize::MAX)),
+        Some(n) => {
+            Err(QueryError::invalid("n must be at least 1")
+                .detail(format!("The value given is {n}.")))
+        }
+    }
+}
