@@ -1,0 +1,221 @@
+//! What becomes of files that are closed: logs are sealed, sealed files merged
+//! and thinned, the oldest removed. The work itself is done elsewhere
+//! ([`crate::background`]); the writer hands it out and takes what came of it.
+
+use super::{Message, Writer};
+use crate::background::{Done, Work};
+use crate::directory::{self, Kind, Numbers, file_name};
+use crate::error::{self, Error, Result};
+use crate::merge::{self, MergeJob, Merged};
+use crate::recover::{SealJob, Stored};
+use crate::removed::Why;
+use crate::seal::Sealed;
+
+impl Writer {
+    /// Jobs for [`crate::background::work`]; each is given once and must come
+    /// back through [`Writer::done`].
+    pub fn jobs(&mut self) -> Vec<Work> {
+        let seal = self.seal_jobs().into_iter().map(Work::Seal);
+        let mut jobs: Vec<Work> = seal.collect();
+        jobs.extend(self.merge_job().map(Work::Merge));
+        jobs
+    }
+
+    /// What became of a job.
+    pub fn done(&mut self, done: Done) {
+        match done {
+            Done::Seal(job, result) => self.sealed(job, result),
+            Done::Merge(job, result) => self.merged(&job, result),
+        }
+    }
+
+    /// Logs to be sealed with [`crate::seal::seal_log`]; each is given once
+    /// and must come back through [`Writer::sealed`].
+    pub fn seal_jobs(&mut self) -> Vec<SealJob> {
+        std::mem::take(&mut self.jobs)
+    }
+
+    /// A log was sealed or could not be: then it stays, and is tried again
+    /// after a while; one that is damaged, or leads to a panic, by the next
+    /// writer only.
+    pub fn sealed(&mut self, job: SealJob, result: Result<Sealed>) {
+        self.waiting_bytes.retain(|w| w.0 != job.number);
+        // A damaged sealed file of that number is replaced.
+        self.stored.retain(|s| s.numbers.first != job.number);
+        self.unsealed.retain(|n| *n != job.number);
+        self.may_merge = true;
+        match &result {
+            Err(error) if error.kind != error::Kind::Damaged => self.retries.failed(job),
+            _ => self.retries.forget(job.number),
+        }
+        match result {
+            Ok(sealed) => {
+                self.report(job, &sealed);
+                if let Some(info) = sealed.info {
+                    let has_ticks = info.first_tick <= info.last_tick;
+                    self.stored.push(Stored {
+                        numbers: Numbers::one(job.number),
+                        kind: Kind::Sealed,
+                        bytes: sealed.bytes,
+                        times: has_ticks.then_some((info.min_ms, info.max_ms)),
+                        identity: Some(info.identity),
+                        statements_ms: sealed.has_statements.then_some(info.statements_ms),
+                    });
+                }
+            }
+            Err(error) => {
+                self.messages.push(Message::Error(error.to_string()));
+                let files = directory::list(&*self.storage).unwrap_or_default();
+                let mut logs = files.iter().filter(|f| f.kind == Kind::Log);
+                let kept = logs.find(|f| f.numbers.first == job.number);
+                if kept.is_none() {
+                    self.retries.forget(job.number);
+                }
+                self.stored.extend(kept.map(|f| Stored {
+                    numbers: f.numbers,
+                    kind: f.kind,
+                    bytes: f.bytes,
+                    times: None,
+                    identity: None,
+                    statements_ms: None,
+                }));
+            }
+        }
+        self.stored.sort_by_key(|s| s.numbers);
+        self.retain();
+    }
+
+    /// Files to be merged with [`crate::merge::merge`], if there are any; each
+    /// job is given once and must come back through [`Writer::merged`].
+    pub fn merge_job(&mut self) -> Option<MergeJob> {
+        if self.merging.is_some() || !std::mem::take(&mut self.may_merge) {
+            return None;
+        }
+        let space = self.storage.space().ok();
+        let limit = space.and_then(|s| self.settings.size_limit(s));
+        let most = limit.map_or(u64::MAX, |limit| limit / 16);
+        let job = merge::plan(&self.stored, self.node, most, &self.unsealed);
+        let mut job = job.or_else(|| self.thin_job())?;
+        job.text_limit = self.settings.text_limit();
+        let bytes: u64 = self.parents(&job).map(|s| s.bytes).sum();
+        let fits = limit.is_none_or(|limit| self.bytes() + bytes <= limit)
+            && space.is_none_or(|s| s.free >= self.settings.free_limit().saturating_add(bytes));
+        self.merging = fits.then_some(job);
+        self.merging.clone()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn stored_files(&self) -> &[Stored] {
+        &self.stored
+    }
+
+    fn thin_job(&self) -> Option<MergeJob> {
+        let now_ms = crate::retention::reference_ms(&self.stored)?;
+        let tiers = self.settings.statements_tiers();
+        merge::plan_thin(&self.stored, self.node, now_ms, &tiers)
+    }
+
+    fn parents(&self, job: &MergeJob) -> impl Iterator<Item = &Stored> {
+        let is_one = |s: &&Stored| job.files.contains(&s.numbers);
+        self.stored.iter().filter(is_one)
+    }
+
+    /// Files were merged, or could not be: then they stay and are not tried
+    /// again by this writer, unless it was stopped.
+    pub fn merged(&mut self, job: &MergeJob, result: Result<Option<Merged>>) {
+        self.merging = None;
+        let all = job.numbers();
+        match result {
+            Ok(Some(merged)) => {
+                let errors = merged.left.iter().map(|e| Message::Error(e.to_string()));
+                self.messages.extend(errors);
+                let made_of = |n: Numbers| n == all || all.replaces(n);
+                self.stored.retain(|s| !made_of(s.numbers));
+                self.stored.push(Stored {
+                    numbers: all,
+                    kind: Kind::Sealed,
+                    bytes: merged.bytes,
+                    times: merged.times,
+                    identity: Some(merged.identity),
+                    statements_ms: merged.statements_ms,
+                });
+                self.stored.sort_by_key(|s| s.numbers);
+                self.may_merge = true;
+                self.retain();
+            }
+            Ok(None) => (),
+            Err(error) => {
+                let message = format!("could not merge files: {error}");
+                self.messages.push(Message::Warning(message));
+                for stored in &mut self.stored {
+                    if stored.numbers == all || all.replaces(stored.numbers) {
+                        stored.identity = None;
+                    }
+                }
+                self.may_merge = true;
+            }
+        }
+    }
+
+    fn report(&mut self, job: SealJob, sealed: &Sealed) {
+        let name = file_name(job.number, Kind::Log);
+        let path = self.storage.directory().join(name);
+        for damage in &sealed.damage {
+            self.messages.push(Message::Warning(format!(
+                "skipped {} bytes at offset {} of \"{}\": {}",
+                damage.bytes,
+                damage.offset,
+                path.display(),
+                damage.reason
+            )));
+        }
+    }
+
+    /// Removes what is too old or too much.
+    pub(super) fn retain(&mut self) {
+        let space = self.storage.space().ok();
+        let limit = space.and_then(|s| self.settings.size_limit(s));
+        // Room for a whole log and for the sealed file made of it.
+        let log = self.log.as_ref().map_or(0, |l| l.bytes);
+        while limit.is_some_and(|limit| self.bytes() - log > limit - limit / 8)
+            && self.remove_oldest(Why::Size)
+        {}
+        let age_ms = i64::try_from(self.settings.retention_age_s.saturating_mul(1_000));
+        let age_ms = age_ms.unwrap_or(i64::MAX);
+        if age_ms == 0 {
+            return;
+        }
+        let Some(reference) = crate::retention::reference_ms(&self.stored) else {
+            return;
+        };
+        let limit = reference.saturating_sub(age_ms);
+        // Files without ticks go with the next one that has some.
+        while self
+            .stored
+            .iter()
+            .find_map(|s| s.times)
+            .is_some_and(|t| t.1 < limit)
+            && self.remove_oldest(Why::Age)
+        {}
+    }
+
+    /// Removes the oldest file; false when there is none to remove.
+    pub(super) fn remove_oldest(&mut self, why: Why) -> bool {
+        if self.stored.is_empty() {
+            return false;
+        }
+        let oldest = self.stored.remove(0);
+        if oldest.kind == Kind::Log {
+            self.retries.forget(oldest.numbers.first);
+        }
+        let name = oldest.numbers.name(oldest.kind);
+        if let Err(error) = self.storage.remove(&name) {
+            let path = self.storage.directory().join(name);
+            let error = Error::io("remove file", &path, error);
+            self.messages.push(Message::Error(error.to_string()));
+        } else {
+            self.removed.note(why, &oldest);
+        }
+        true
+    }
+}
