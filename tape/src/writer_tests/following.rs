@@ -9,6 +9,7 @@ use crate::snapshot::Snapshot;
 use crate::tape::Tape;
 use proptest::prelude::*;
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
 /// Five ticks make a log, 720 a day.
 const INTERVAL_MS: i64 = 120_000;
@@ -462,11 +463,13 @@ fn damage_in_a_log_that_is_followed_is_told_as_to_a_fresh_reader() {
 }
 
 #[test]
-fn thirty_two_threads_answer_as_one_while_files_are_merged() {
+fn thirty_two_threads_answer_as_one_while_files_are_merged_and_removed() {
     let storage = MemoryStorage::new();
     let mut late = sampler(10);
     late.slot_ms = 1_790_033_700_000;
-    let mut drive = Drive::new(&storage, late);
+    // Files go some minutes after they were merged.
+    let limits = [("retention_age_s", "1300"), ("min_free_space_mb", "0")];
+    let mut drive = Drive::with(&storage, late, &limits);
     drive.send(1_900);
     let now_ms = drive.sampler.slot_ms;
     // Less than one answer decodes.
@@ -474,18 +477,31 @@ fn thirty_two_threads_answer_as_one_while_files_are_merged() {
     let tape = Tape::of_storage(Arc::new(storage.clone()), &shared);
     let snapshot = tape.refresh().unwrap();
     let expected = answers(&Snapshot::open_storage(&storage).unwrap(), now_ms);
+    assert_eq!(drive.files(Kind::Sealed), [1, 2, 3]);
+    let (is_done, mut sealed) = (AtomicBool::new(false), Vec::new());
     std::thread::scope(|scope| {
-        let ask = || difference(&answers(&snapshot, now_ms), &expected);
+        let ask = || {
+            loop {
+                let found = difference(&answers(&snapshot, now_ms), &expected);
+                if found.is_some() || is_done.load(Ordering::Relaxed) {
+                    return found;
+                }
+            }
+        };
         let threads: Vec<_> = (0..32).map(|_| scope.spawn(ask)).collect();
-        for _ in 0..12 {
+        for _ in 0..24 {
             drive.send(50);
             tape.refresh().unwrap();
+            sealed.push(drive.files(Kind::Sealed));
         }
+        is_done.store(true, Ordering::Relaxed);
         for thread in threads {
             assert_eq!(thread.join().unwrap(), None);
         }
     });
-    assert!(drive.files(Kind::Sealed).len() < 4);
+    // The first file was removed, and the other two are one.
+    sealed.dedup();
+    assert_eq!(sealed, [vec![1, 2, 3], vec![2, 4], vec![2, 4, 5]]);
     assert_eq!(answers(&snapshot, now_ms), expected);
     let kept = shared.bytes();
     assert!(kept > 0 && kept <= 1 << 18, "{kept}");
