@@ -219,7 +219,7 @@ partition_acquire(LWLock *lock, LWLockMode mode)
 
 /* ---- adding ---- */
 
-/* Keeps an entry that is used again from the clock; a lost update is no matter. */
+/* The clock spares an entry that is used again. A lost update does no harm. */
 static inline void
 entry_touch(StatementEntry *entry)
 {
@@ -229,7 +229,7 @@ entry_touch(StatementEntry *entry)
 		entry->usage = usage + 1;
 }
 
-/* Lock of `stripe` held: no calls. */
+/* The caller holds the lock of `stripe`, so nothing is called here that may fail. */
 static inline void
 stripe_add(Stripe *stripe, const StatementDelta *delta, TimestampTz now)
 {

@@ -90,7 +90,7 @@ evict(const Seen *seen, uint8 usage)
 	return true;
 }
 
-/* The next slot that it is for this backend to look at; there may be none yet. */
+/* Returns the next slot that this backend shall look at. There may be none yet. */
 static uint32
 next_slot(void)
 {
