@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::answers;
 use crate::compare;
 use crate::document::{html, markdown};
 use crate::history::ash;
@@ -48,6 +49,8 @@ pub struct Args {
 enum Command {
     /// List the scenarios
     List,
+    /// Ask histories in process, warm: time and memory of answers
+    Answers(answers::Args),
     /// Measure a statement against values of a setting
     Setting(Box<Setting>),
     /// Two directories of results side by side, as Markdown
@@ -170,6 +173,7 @@ pub fn run(args: &Args) -> ExitCode {
 fn execute(args: &Args) -> Result<()> {
     match (&args.command, &args.scenario) {
         (Some(Command::List), _) => list(),
+        (Some(Command::Answers(args)), _) => answers::run(args, print),
         (Some(Command::Setting(setting)), _) => experiment(setting.scenario()?, &setting.common),
         (Some(Command::Compare { a, b, html }), _) => side_by_side(a, b, html.as_deref()),
         (Some(Command::Report { directory }), _) => write_report(directory),

@@ -4,6 +4,7 @@
 //! of its own, which `tacho bench` runs: no server needs it.
 
 mod access;
+mod answers;
 mod budget;
 mod cluster;
 mod codec;

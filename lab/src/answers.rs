@@ -1,0 +1,321 @@
+//! Questions asked in process, of tapes that stay open: how long each takes
+//! when what it needs is in memory, and how much memory a process takes that
+//! answers for minutes.
+
+use super::machine::Machine;
+use super::stats::median;
+use anyhow::{Context, Result, anyhow, ensure};
+use rustix::time::{ClockId, clock_gettime};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+use tacho_source::catalog;
+use tacho_tape::query::{self, Field, QueryError, QueryResult, Sink, Spec, Value};
+use tacho_tape::{Shared, Tape};
+
+/// What is asked of which history.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A history directory: its last hour and its last day are asked for
+    #[arg(long, value_name = "DIR")]
+    day: Option<PathBuf>,
+    /// One of a year: its last hour
+    #[arg(long, value_name = "DIR")]
+    year: Option<PathBuf>,
+    /// One where each sample is of another process: its last day
+    #[arg(long, value_name = "DIR")]
+    churn: Option<PathBuf>,
+    /// How often each question is asked, after once to warm up
+    #[arg(long, default_value_t = 21)]
+    times: usize,
+    /// Threads that answer a question
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// Minutes of mixed questions of the first directory given
+    #[arg(long)]
+    minutes: Option<u64>,
+    /// How many these are
+    #[arg(long, default_value_t = 10_000)]
+    questions: u64,
+}
+
+/// Which of the directories a question is asked of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    Day,
+    Year,
+    Churn,
+}
+
+impl Of {
+    fn name(self) -> &'static str {
+        match self {
+            Of::Day => "day",
+            Of::Year => "year",
+            Of::Churn => "churn",
+        }
+    }
+}
+
+/// A question about the end of a history.
+struct Asked {
+    of: Of,
+    hours: i64,
+    /// What `top` groups by.
+    dimension: &'static str,
+    /// By what it splits the keys.
+    by: Option<&'static str>,
+    /// The largest key of this dimension is the filter.
+    filter: Option<&'static str>,
+    /// Milliseconds it may take.
+    budget_ms: f64,
+}
+
+const ASKED: [Asked; 5] = [
+    Asked {
+        of: Of::Day,
+        hours: 1,
+        dimension: "wait_event",
+        by: None,
+        filter: None,
+        budget_ms: 1.0,
+    },
+    Asked {
+        of: Of::Day,
+        hours: 24,
+        dimension: "wait_event",
+        by: None,
+        filter: Some("query_id"),
+        budget_ms: 25.0,
+    },
+    Asked {
+        of: Of::Day,
+        hours: 24,
+        dimension: "wait_event",
+        by: Some("query_id"),
+        filter: None,
+        budget_ms: 40.0,
+    },
+    Asked {
+        of: Of::Year,
+        hours: 1,
+        dimension: "wait_event",
+        by: None,
+        filter: None,
+        budget_ms: 5.0,
+    },
+    Asked {
+        of: Of::Churn,
+        hours: 24,
+        dimension: "pid",
+        by: None,
+        filter: None,
+        budget_ms: 100.0,
+    },
+];
+
+const HOUR_US: i64 = 3_600_000_000;
+
+/// Counts rows, and keeps the key of the first.
+#[derive(Default)]
+struct Rows {
+    count: u64,
+    first: Option<String>,
+}
+
+impl Sink for Rows {
+    fn begin(&mut self, _: &[Field]) -> QueryResult<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, row: Vec<Value>) -> QueryResult<()> {
+        if let (0, Some(Value::Text(key))) = (self.count, row.into_iter().next()) {
+            self.first = Some(key);
+        }
+        self.count += 1;
+        Ok(())
+    }
+}
+
+fn failed(error: QueryError) -> anyhow::Error {
+    anyhow!(error.message)
+}
+
+/// An open history and the end of its last tick, µs.
+struct History {
+    tape: Tape,
+    end_us: i64,
+}
+
+impl History {
+    fn open(directory: &Path) -> Result<History> {
+        let tape = Tape::open(directory, &Shared::default());
+        let snapshot = tape.refresh();
+        let snapshot = snapshot.map_err(|error| anyhow!(error.to_string()))?;
+        let newest = snapshot.nodes().into_iter().next();
+        let newest = newest
+            .with_context(|| format!("there is no history in \"{}\"", directory.display()))?;
+        Ok(History {
+            tape,
+            end_us: 1_000 * newest.last_ms + 1_000_000,
+        })
+    }
+
+    fn answer(&self, function: &str, spec: &Spec) -> Result<Rows> {
+        let mut rows = Rows::default();
+        let never = AtomicBool::new(false);
+        query::run_now(function, spec, &self.tape, &never, &mut rows).map_err(failed)?;
+        Ok(rows)
+    }
+}
+
+/// Asks, and prints what it took as Markdown.
+pub fn run(args: &Args, print: impl Fn(&str) -> Result<()>) -> Result<()> {
+    let directories = [
+        (Of::Day, &args.day),
+        (Of::Year, &args.year),
+        (Of::Churn, &args.churn),
+    ];
+    let given = |of: Of| {
+        let found = directories.iter().find(|(known, _)| *known == of);
+        found.and_then(|(_, directory)| directory.as_deref())
+    };
+    let first = directories.iter().find_map(|(_, d)| d.as_deref());
+    let first = first.context("no history was given\nhint: See --day, --year and --churn.")?;
+    ensure!(args.times > 0, "--times is 0");
+    print(&format!("{}\n\n", Machine::here().line()))?;
+    print("| Question | wall ms | CPU ms | budget ms | ratio |\n|---|--:|--:|--:|--:|\n")?;
+    for asked in &ASKED {
+        if let Some(directory) = given(asked.of) {
+            print(&timed(args, &History::open(directory)?, asked)?)?;
+        }
+    }
+    match args.minutes {
+        Some(minutes) => mixed(args, &History::open(first)?, minutes, print),
+        None => Ok(()),
+    }
+}
+
+/// CPU time of this process.
+fn cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// A line of the table: medians.
+fn timed(args: &Args, history: &History, asked: &Asked) -> Result<String> {
+    let mut spec = Spec::new(catalog::schema(), history.end_us);
+    spec.since_us = Some(history.end_us - asked.hours * HOUR_US);
+    spec.threads = args.threads;
+    spec.n = Some(10);
+    if let Some(name) = asked.filter {
+        spec.dimension = Some(name.to_owned());
+        let largest = history.answer("top", &spec)?.first;
+        spec.filters = largest
+            .into_iter()
+            .map(|key| (name.to_owned(), key))
+            .collect();
+    }
+    spec.dimension = Some(asked.dimension.to_owned());
+    spec.by = asked.by.map(str::to_owned);
+    let rows = history.answer("top", &spec)?;
+    ensure!(
+        rows.count > 0,
+        "the last hours of the history have no samples"
+    );
+    let (mut walls, mut cpus) = (Vec::new(), Vec::new());
+    for _ in 0..args.times {
+        let (begun, before) = (Instant::now(), cpu());
+        history.answer("top", &spec)?;
+        walls.push(begun.elapsed().as_secs_f64() * 1e3);
+        cpus.push((cpu() - before).as_secs_f64() * 1e3);
+    }
+    let (wall, cpu) = (median(&walls), median(&cpus));
+    let (wall, cpu) = wall.zip(cpu).context("nothing was measured")?;
+    let by = asked.by.map(|by| format!(" by {by}")).unwrap_or_default();
+    let of = asked
+        .filter
+        .map(|of| format!(" of a {of}"))
+        .unwrap_or_default();
+    let (name, hours, top) = (asked.of.name(), asked.hours, asked.dimension);
+    Ok(format!(
+        "| {name}, {hours} h, top {top}{by}{of} | {wall:.2} | {cpu:.2} | {} | {:.2} |\n",
+        asked.budget_ms,
+        wall / asked.budget_ms
+    ))
+}
+
+/// Random questions for some minutes; once a minute, how much memory the
+/// process takes.
+fn mixed(
+    args: &Args,
+    history: &History,
+    minutes: u64,
+    print: impl Fn(&str) -> Result<()>,
+) -> Result<()> {
+    let mut random = 1_u64;
+    let begun = Instant::now();
+    let length = Duration::from_secs(60 * minutes);
+    print("\n| Minute | questions | rows | CPU s | RSS MiB |\n|--:|--:|--:|--:|--:|\n")?;
+    let (mut asked, mut rows) = (0, 0);
+    for minute in 0..=minutes {
+        let until = (args.questions * minute).checked_div(minutes);
+        let until = until.unwrap_or(args.questions);
+        while asked < until {
+            rows += history.answer_any(args.threads, &mut random)?;
+            asked += 1;
+            let share = asked as f64 / args.questions.max(1) as f64;
+            let next = length.mul_f64(share.min(1.0));
+            std::thread::sleep(next.saturating_sub(begun.elapsed()));
+        }
+        let (cpu, rss) = (cpu().as_secs_f64(), resident_mib()?);
+        print(&format!(
+            "| {minute} | {asked} | {rows} | {cpu:.1} | {rss:.1} |\n"
+        ))?;
+    }
+    Ok(())
+}
+
+impl History {
+    /// Answers any function about any piece of the last day.
+    fn answer_any(&self, threads: usize, random: &mut u64) -> Result<u64> {
+        let mut below = |n: usize| {
+            *random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (*random >> 33) as usize % n.max(1)
+        };
+        let functions = query::list();
+        let function = &functions[below(functions.len())];
+        let mut spec = Spec::new(catalog::schema(), self.end_us);
+        // Samples, and sessions, are a row each.
+        let hours = match function.name {
+            "samples" | "sessions" => 1,
+            _ => 24,
+        };
+        let length = (1 + below(60 * hours)) as i64 * 60_000_000;
+        let until = self.end_us - below(24 * 60) as i64 * 60_000_000;
+        spec.since_us = Some(until - length);
+        spec.until_us = Some(until);
+        spec.n = Some(10);
+        if function.name == "compare" {
+            spec.before = (spec.since_us, spec.until_us);
+        }
+        if function.name == "top" {
+            let dimensions = catalog::dimension_names();
+            spec.dimension = Some(dimensions[below(dimensions.len())].to_owned());
+        }
+        spec.threads = threads;
+        Ok(self.answer(function.name, &spec)?.count)
+    }
+}
+
+/// MiB of this process that are in memory.
+fn resident_mib() -> Result<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").context("could not read /proc")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<f64>().ok());
+    kib.map(|kib| kib / 1024.0)
+        .context("the process does not tell its memory")
+}
