@@ -26,7 +26,7 @@ SHELL_SCRIPTS = .ci/run $(wildcard tools/*.sh demo/*.sh bench/*.sh \
 	sql/*.sh sql/test/*.sh sql/test/sh/*.sh extension/test/data/*.sh)
 
 .DEFAULT_GOAL := build
-.PHONY: all installcheck quick accept torture help build program extension install install-programs demo test-demo demo-stop demo-dsn demo-sql screenshots \
+.PHONY: all installcheck quick accept torture help build program extension install install-programs demo test-demo demo-stop demo-dsn demo-record demo-sql screenshots \
 	test test-page test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
 	sanitize bench clean
 
@@ -96,6 +96,11 @@ screenshots: ## take the pictures of docs/pictures from the demo's storm (make d
 demo-sql: ## the same on a stock server: the SQL edition (sql/demo.sh --stop ends it)
 	@tools/prereq.sh sql
 	@sql/demo.sh
+
+demo-record: ## the same by tacho record, through PgBouncer (demo/record.sh --stop ends it)
+	@tools/prereq.sh test
+	@$(MAKE) -s program
+	@demo/record.sh
 
 # servers run the program that the tests have built: a release takes minutes
 quick: ## what fails most often, in minutes: format, clippy, Rust tests, some servers' tests

@@ -102,7 +102,7 @@ look() {
 	elif [ "$level" = lint ] && ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
 		choose_rust
 	fi
-	[[ $level = build ]] || want tmux:tmux promtool:prometheus
+	[[ $level = build ]] || want tmux:tmux promtool:prometheus pgbouncer:pgbouncer openssl:openssl
 	[[ $level = build ]] || perl -MIPC::Run -e 1 2>/dev/null || packages+=(libipc-run-perl)
 	[ "$level" != lint ] || want shellcheck:shellcheck
 	[ "$level" != matrix ] || want debootstrap:debootstrap pip3:python3-pip unzip:unzip unshare:util-linux

@@ -16,6 +16,8 @@ use Time::HiRes 'usleep';
 our @EXPORT_OK = qw(ask markers record record_file record_program run_record ticks wait_for_gap
   wait_until);
 
+my @started;
+
 # The program under test; tests are left out where there is none, or no
 # pg_stat_statements, which texts come from. Option: texts => 0, they are not needed.
 sub record_program
@@ -58,7 +60,16 @@ sub start
 	$self->{harness} = IPC::Run::start(
 		[ dirname($ENV{TACHO_PROGRAM}) . '/tacho-record', @arguments ],
 		'<', \undef, '>', \my $out, '2>', \$self->{log});
+	push @started, $self->{harness};
 	return bless $self, 'TachoRecord::Recorder';
+}
+
+# A test that dies leaves none behind.
+END
+{
+	my $status = $?;
+	eval { $_->kill_kill } foreach @started;
+	$? = $status;
 }
 
 # Runs tacho-record to its end: exit code, output, errors.

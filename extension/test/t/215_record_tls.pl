@@ -1,0 +1,164 @@
+# tacho-record connects as psql does: TLS with a certificate of an own authority,
+# SCRAM with channel binding, password and service files. What is wrong is said,
+# and when it is mended recording goes on.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use TachoRecord qw(markers record record_program run_record ticks wait_for_gap wait_until);
+
+record_program(texts => 0);
+plan skip_all => 'openssl is not installed' if !grep { -x "$_/openssl" } split /:/, $ENV{PATH};
+my $node = PostgreSQL::Test::Cluster->new('tls');
+plan skip_all => 'this server has no TLS' if $node->config_data('--configure') !~ /--with-(openssl|ssl)/;
+my $dir = $node->basedir;
+
+sub openssl
+{
+	my ($out, $error);
+
+	IPC::Run::run([ 'openssl', @_ ], '>', \$out, '2>', \$error) or die "openssl: $error";
+	return;
+}
+
+# A key and a certificate that an authority signed, good for so many days.
+sub certificate
+{
+	my ($name, $authority, $days) = @_;
+
+	openssl('req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=db.test',
+		'-keyout', "$dir/$name.key", '-out', "$dir/$name.csr");
+	openssl('x509', '-req', '-in', "$dir/$name.csr", '-CA', "$dir/$authority.crt", '-CAkey', "$dir/$authority.key",
+		'-CAcreateserial', '-days', $days, '-extfile', "$dir/names", '-out', "$dir/$name.crt");
+	chmod 0600, "$dir/$name.key";
+	return;
+}
+
+append_to_file("$dir/names", "subjectAltName=DNS:db.test\n");
+openssl('req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', "/CN=$_",
+	'-keyout', "$dir/$_.key", '-out', "$dir/$_.crt", '-days', 2) foreach qw(ours theirs);
+certificate('good', 'ours', 2);
+certificate('expired', 'ours', -1);
+
+$node->init;
+$node->append_conf('postgresql.conf', qq{
+listen_addresses = '127.0.0.1'
+password_encryption = 'scram-sha-256'
+ssl = on
+ssl_cert_file = '$dir/good.crt'
+ssl_key_file = '$dir/good.key'
+});
+unlink $node->data_dir . '/pg_hba.conf';
+append_to_file($node->data_dir . '/pg_hba.conf',
+	"local all all trust\nhostssl all watcher 127.0.0.1/32 scram-sha-256\n");
+$node->start;
+$node->safe_psql('postgres', q{CREATE ROLE watcher LOGIN PASSWORD 'right'; GRANT pg_monitor TO watcher});
+
+my $port = $node->port;
+sub write_secret
+{
+	my ($name, $text) = @_;
+
+	unlink "$dir/$name";
+	append_to_file("$dir/$name", $text);
+	chmod 0600, "$dir/$name";
+	return;
+}
+write_secret('passwords', "*:$port:*:watcher:right\n");
+write_secret('wrong', "*:$port:*:watcher:wrong\n");
+write_secret('services', qq{[ours]
+host=db.test
+hostaddr=127.0.0.1
+port=$port
+dbname=postgres
+user=watcher
+sslmode=verify-full
+sslrootcert=$dir/ours.crt
+channel_binding=require
+passfile=$dir/passwords
+});
+$ENV{PGSERVICEFILE} = "$dir/services";
+
+# Exit code and what is said of one way to connect.
+sub check
+{
+	my ($conninfo) = @_;
+	my ($code, $out, $error) = run_record('--check', $conninfo);
+
+	return "$code $out$error";
+}
+
+like(check('service=ours'), qr/^0 yes  server: PostgreSQL /, 'verify-full, channel binding, password file, all by a service');
+like(check('service=ours host=other.test'),
+	qr/^1 error: could not connect\ndetail: .*server certificate for "db\.test" does not match host name "other\.test"/s,
+	'a certificate of another host is refused');
+like(check("service=ours sslrootcert=$dir/theirs.crt"), qr/^1 error: could not connect\ndetail: .*certificate verify failed/s,
+	'one of another authority, too');
+like(check("service=ours passfile=$dir/wrong"), qr/^1 error: .*password authentication failed for user "watcher"/s,
+	'a wrong password is refused by the server');
+like(check('service=ours sslmode=disable channel_binding=disable'), qr/^1 error: .*no pg_hba\.conf entry/s,
+	'without TLS nobody is let in');
+like(check('service=theirs'), qr/^[12] error: .*definition of service "theirs" not found/s, 'a service that is not there');
+
+# The certificate expires and the password changes while it records.
+sub moment
+{
+	return $node->safe_psql('postgres',
+		q{SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')});
+}
+
+sub end_connection
+{
+	$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'watcher'});
+	return;
+}
+
+sub use_certificate
+{
+	my ($name) = @_;
+
+	$node->append_conf('postgresql.conf', "ssl_cert_file = '$dir/$name.crt'\nssl_key_file = '$dir/$name.key'");
+	$node->reload;
+	return;
+}
+
+my $tape = "$dir/recorded";
+my $since = moment();
+my $recorder = record('service=ours', $tape);
+wait_until('ticks', sub { ticks($tape, $since) >= 3 });
+is( $node->safe_psql('postgres', q{SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'watcher'}),
+	't', 'it records by TLS');
+use_certificate('expired');
+wait_until('an expired certificate', sub { check('service=ours') =~ /^1 error: .*certificate verify failed/s });
+ok(1, 'an expired certificate is refused');
+end_connection();
+# an attempt with it has failed when the log of the server has it
+wait_until('an attempt', sub { slurp_file($node->logfile) =~ /certificate expired.*certificate expired/s });
+use_certificate('good');
+wait_for_gap($tape, 1);
+$since = moment();
+wait_until('ticks again', sub { ticks($tape, $since) >= 3 });
+is_deeply([ map { scalar markers($tape, $_) } qw(start gap) ], [ 1, 1 ], 'with a good one recording goes on after a gap');
+is($recorder->end('TERM'), 0, 'ended');
+
+# A password command is run anew for each connection.
+write_secret('token', "right\n");
+$since = moment();
+$recorder = record("service=ours passfile=$dir/wrong", $tape, args => [ '--password-command', "cat '$dir/token'" ]);
+wait_until('ticks', sub { ticks($tape, $since) >= 3 });
+$node->safe_psql('postgres', q{ALTER ROLE watcher PASSWORD 'another'});
+my $gaps = () = markers($tape, 'gap');
+end_connection();
+wait_until('a refusal', sub { slurp_file($node->logfile) =~ /password authentication failed.*password authentication failed/s });
+write_secret('token', "another\n");
+wait_for_gap($tape, $gaps + 1);
+$since = moment();
+wait_until('ticks', sub { ticks($tape, $since) >= 3 });
+ok(1, 'a password that changed is asked for anew');
+is($recorder->end('TERM'), 0, 'ended');
+$node->stop;
+done_testing();
