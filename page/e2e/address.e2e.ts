@@ -2,7 +2,7 @@
 
 import type { Page } from '@playwright/test'
 import { at } from './tape'
-import { TABS, TOKEN, WHOLE, expect, open, settled, test, view } from './web'
+import { TABS, TOKEN, WHOLE, expect, open, settled, start, test, view } from './web'
 
 const shown = async (page: Page) => {
   await settled(page)
@@ -26,6 +26,16 @@ test('a link with a token leads to its view, and the token is in no address afte
   await expect(page.getByRole('tab', { selected: true })).toHaveText('Locks')
   await expect(page.locator('.window')).toHaveText('Sun 1 Mar, 10:55 – 11:05')
   expect(page.url()).not.toContain(TOKEN)
+})
+
+test('under a path of a proxy the page finds all that it asks for', async ({ page }) => {
+  const { TACHO_TAPES: tapes } = process.env
+  const web = await start(['--tape', `shop=${tapes}/shop`, '--base-path', '/tools/tacho'])
+  await page.goto(`${web.address}&tab=waits`)
+  await settled(page)
+  expect(new URL(page.url()).pathname).toBe('/tools/tacho/')
+  await expect(page.getByRole('tabpanel').locator('tbody tr').first()).toBeVisible()
+  await web.stop()
 })
 
 for (const tab of TABS) {

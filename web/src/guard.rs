@@ -53,6 +53,8 @@ pub struct Door {
     given: bool,
     spent: AtomicBool,
     cookie: String,
+    /// What stands before all paths.
+    base: String,
     session: Secret,
 }
 
@@ -86,6 +88,7 @@ impl Door {
             spent: AtomicBool::new(false),
             // Cookies know no ports: two servers of one host have one each.
             cookie: port.map_or("tacho".to_string(), |port| format!("tacho_{port}")),
+            base: options.base()?,
             session: Secret::random()?,
         })
     }
@@ -133,9 +136,10 @@ impl Door {
             });
         }
         let (name, value) = (&self.cookie, self.session.reveal());
-        let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict");
+        let base = &self.base;
+        let cookie = format!("{name}={value}; Path={base}/; HttpOnly; SameSite=Strict");
         let found = [
-            (header::LOCATION, without_token(uri)),
+            (header::LOCATION, format!("{base}{}", without_token(uri))),
             (header::SET_COOKIE, cookie),
         ];
         (StatusCode::SEE_OTHER, found).into_response()

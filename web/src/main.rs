@@ -17,6 +17,7 @@ mod saved;
 mod scrape;
 mod secret;
 mod serve;
+mod slow;
 mod stream;
 
 use clap::Parser;
@@ -46,15 +47,29 @@ fn run(options: &Options) -> Result<(), Failure> {
     }
     let listen = options.listen()?;
     let token = options.token()?;
+    let base = options.base()?;
+    if options.print_url {
+        return match &token {
+            Some(token) => announce(&serve::address(&listen, &base, Some(token))),
+            None => Err(
+                Failure::usage("the token is made when tacho web starts".to_string())
+                    .hint("Name a file that holds it: --token-file."),
+            ),
+        };
+    }
     let source = options.source()?;
     let runtime = tokio::runtime::Runtime::new().map_err(|e| Failure::io("start threads", &e))?;
     runtime.block_on(async {
         let listener = serve::Listener::bind(&listen).await?;
         let door = guard::Door::new(options, token, &listen, listener.port())?;
-        announce(&listener.address(door.token()))?;
+        announce(&serve::address(
+            &listener.listens(listen),
+            &base,
+            door.token(),
+        ))?;
         let router = api::Api::new(options, source, door).router();
         listener
-            .serve(router, options.connections, options.head_timeout())
+            .serve(router, &serve::Limits::new(options, base))
             .await;
         Ok(())
     })

@@ -59,6 +59,19 @@ pub struct Options {
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
     head_timeout: u16,
 
+    /// Seconds that a client may take nothing of what it asked for
+    #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
+    read_timeout: u16,
+
+    /// Path that a reverse proxy has it under, such as /tacho; the proxy may
+    /// pass it on or leave it out
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    base_path: String,
+
+    /// Print the address with the token of --token-file, and end
+    #[arg(long)]
+    pub print_url: bool,
+
     /// Print the metrics of servers once, in the text format of Prometheus, and
     /// end: for a textfile collector
     #[arg(long)]
@@ -99,6 +112,30 @@ impl Options {
     /// How long a client has to say what it wants.
     pub fn head_timeout(&self) -> Duration {
         Duration::from_secs(self.head_timeout.into())
+    }
+
+    /// How long a client may take nothing of what it asked for.
+    pub fn read_timeout(&self) -> Duration {
+        Duration::from_secs(self.read_timeout.into())
+    }
+
+    /// What stands before all paths, without a slash at its end.
+    ///
+    /// # Errors
+    /// It is no path.
+    pub fn base(&self) -> Result<String, Failure> {
+        let base = self.base_path.trim_end_matches('/');
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._~-".contains(c);
+        let is_part =
+            |part: &str| !part.is_empty() && part.chars().all(plain) && part.contains(|c| c != '.');
+        let mut parts = base.split('/');
+        match base.is_empty() || (parts.next() == Some("") && parts.all(is_part)) {
+            true => Ok(base.to_string()),
+            false => Err(
+                Failure::usage(format!("invalid path \"{}\"", self.base_path))
+                    .hint("Write it as /tacho."),
+            ),
+        }
     }
 
     /// What answers.

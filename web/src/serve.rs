@@ -1,12 +1,18 @@
 //! Connections: so many at once, each with a time to say what it wants.
 
-use crate::options::Listen;
+use crate::options::{Listen, Options};
 use crate::secret::Secret;
+use crate::slow::Impatient;
 use axum::Router;
+use axum::http::{Request, Uri};
+use axum::response::{IntoResponse, Redirect, Response};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustix::fs::Mode;
+use std::convert::Infallible;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -22,6 +28,39 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const HEAD_BYTES: usize = 64 << 10;
 /// When the system has no more descriptors, some end meanwhile.
 const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Bounds of connections, and where they are answered.
+pub struct Limits {
+    connections: usize,
+    /// Time to say what is wanted.
+    head: Duration,
+    /// Time without taking anything of an answer.
+    read: Duration,
+    /// What stands before all paths.
+    base: Arc<str>,
+}
+
+impl Limits {
+    /// What the command line says.
+    pub fn new(options: &Options, base: String) -> Limits {
+        Limits {
+            connections: options.connections.into(),
+            head: options.head_timeout(),
+            read: options.read_timeout(),
+            base: base.into(),
+        }
+    }
+}
+
+/// Where to look, with the token if there is one to show.
+pub fn address(listen: &Listen, base: &str, token: Option<&Secret>) -> String {
+    let query = token.map(|token| format!("?token={}", token.reveal()));
+    let query = query.unwrap_or_default();
+    match listen {
+        Listen::Tcp(address) => format!("http://{address}{base}/{query}"),
+        Listen::Unix(path) => format!("{} {base}/{query}", path.display()),
+    }
+}
 
 /// Where connections come from.
 pub enum Listener {
@@ -63,24 +102,19 @@ impl Listener {
         }
     }
 
-    /// Where to look, with the token if there is one to show.
-    pub fn address(&self, token: Option<&Secret>) -> String {
-        let query = token.map(|token| format!("?token={}", token.reveal()));
-        let query = query.unwrap_or_default();
+    /// Where it listens: a port that was left to the system is known now.
+    pub fn listens(&self, wanted: Listen) -> Listen {
         match self {
-            Listener::Tcp(listener) => {
-                let address = listener.local_addr().map(|a| a.to_string());
-                format!("http://{}/{query}", address.unwrap_or_default())
-            }
-            Listener::Unix(_, path) => format!("{} /{query}", path.display()),
+            Listener::Tcp(listener) => listener.local_addr().map_or(wanted, Listen::Tcp),
+            Listener::Unix(..) => wanted,
         }
     }
 
     /// Serves until a signal says to end.
-    pub async fn serve(self, router: Router, connections: u16, head: Duration) {
-        let places = Arc::new(Semaphore::new(connections.into()));
+    pub async fn serve(self, router: Router, limits: &Limits) {
+        let places = Arc::new(Semaphore::new(limits.connections));
         tokio::select! {
-            () = self.accept(&places, &router, head) => (),
+            () = self.accept(&places, &router, limits) => (),
             () = stop() => (),
         }
         if let Listener::Unix(_, path) = &self {
@@ -88,16 +122,16 @@ impl Listener {
         }
     }
 
-    async fn accept(&self, places: &Arc<Semaphore>, router: &Router, head: Duration) {
+    async fn accept(&self, places: &Arc<Semaphore>, router: &Router, limits: &Limits) {
         while let Ok(place) = Arc::clone(places).acquire_owned().await {
             let accepted = match self {
                 Listener::Tcp(listener) => {
                     let accepted = listener.accept().await;
-                    accepted.map(|(stream, _)| spawn(stream, router, head, place))
+                    accepted.map(|(stream, _)| spawn(stream, router, limits, place))
                 }
                 Listener::Unix(listener, _) => {
                     let accepted = listener.accept().await;
-                    accepted.map(|(stream, _)| spawn(stream, router, head, place))
+                    accepted.map(|(stream, _)| spawn(stream, router, limits, place))
                 }
             };
             if accepted.is_err() {
@@ -111,10 +145,13 @@ impl Listener {
 fn spawn(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: &Router,
-    head: Duration,
+    limits: &Limits,
     place: OwnedSemaphorePermit,
 ) {
     let service = TowerToHyperService::new(router.clone());
+    let (base, head) = (limits.base.clone(), limits.head);
+    let service = service_fn(move |request| under(Arc::clone(&base), request, service.clone()));
+    let stream = Impatient::new(stream, limits.read);
     tokio::spawn(async move {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -125,6 +162,35 @@ fn spawn(
         let _ = connection.await;
         drop(place);
     });
+}
+
+/// Answers what is asked under the base path, or where a proxy has left it out.
+/// The base path itself leads to its page, whose addresses are relative.
+async fn under(
+    base: Arc<str>,
+    mut request: Request<Incoming>,
+    service: TowerToHyperService<Router>,
+) -> Result<Response, Infallible> {
+    let uri = request.uri();
+    if !base.is_empty()
+        && let Some(rest) = uri.path().strip_prefix(&*base)
+    {
+        let query = uri
+            .query()
+            .map_or(String::new(), |query| format!("?{query}"));
+        if rest.is_empty() {
+            return Ok(Redirect::permanent(&format!("{base}/{query}")).into_response());
+        }
+        let rest = format!("{rest}{query}");
+        if rest.starts_with('/')
+            && let Ok(path) = rest.parse()
+        {
+            let mut parts = uri.clone().into_parts();
+            parts.path_and_query = Some(path);
+            *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
+        }
+    }
+    service.call(request).await
 }
 
 /// A socket that nobody listens on any more is in the way.

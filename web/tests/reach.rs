@@ -1,0 +1,119 @@
+//! How it is reached: under a path, by an address that it prints, and by clients
+//! that do not read.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod common;
+
+use common::{Scratch, Server, WINDOW, command, refused};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+const TOKEN: &str = "of-a-file-that-stays-the-same";
+/// Answers that a client asks for and does not read.
+const TIMES: usize = 40;
+
+#[test]
+fn under_a_path_all_of_it_is_there_and_its_cookie_goes_nowhere_else() {
+    let scratch = Scratch::shop("base");
+    let token = scratch.token_file(TOKEN, 0o600);
+    let args = ["--base-path", "/tools/tacho/", "--token-file", &token];
+    let mut server = Server::start(&scratch.tape(), &args);
+    assert_eq!(
+        server.line,
+        format!("http://{}/tools/tacho/", server.address)
+    );
+    assert_eq!(server.get("/tools/tacho/api/v1/servers").status, 401);
+    let answer = server.get(&format!("/tools/tacho/?token={TOKEN}&tab=locks"));
+    assert_eq!(answer.status, 303);
+    assert_eq!(answer.header("location"), Some("/tools/tacho/?tab=locks"));
+    let cookie = answer.header("set-cookie").unwrap();
+    assert!(cookie.contains("; Path=/tools/tacho/;"), "{cookie}");
+    server.cookie = format!("Cookie: {}\r\n", cookie.split(';').next().unwrap());
+    let all = server.get("/tools/tacho/api/v1/servers");
+    assert_eq!(all.status, 200);
+    // A proxy may leave the path out.
+    assert_eq!(server.get("/api/v1/servers").body, all.body);
+    let asked = server.get(&format!("/tools/tacho/api/v1/aas?{WINDOW}"));
+    assert_eq!(
+        asked.json()["rows"][0]["period_start"],
+        "2026-09-21T14:13:20Z"
+    );
+    let bare = server.get("/tools/tacho?tab=locks");
+    assert_eq!(
+        (bare.status, bare.header("location")),
+        (308, Some("/tools/tacho/?tab=locks"))
+    );
+    for path in [
+        "/tools/tachometer/api/v1/servers",
+        "/tools/api/v1/servers",
+        "/tools/tacho//api/v1/servers",
+    ] {
+        assert_eq!(server.get(path).status, 404, "{path}");
+    }
+}
+
+#[test]
+fn a_path_that_is_none_is_refused() {
+    let scratch = Scratch::shop("base-refused");
+    for path in [
+        "tacho", "/a//b", "/../x", "/a b", "/a?b", "//host/x", "/\u{fc}",
+    ] {
+        let output = refused(&scratch.tape(), &["--base-path", path]);
+        assert_eq!(output.status.code(), Some(2), "{path}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("invalid path"), "{path}: {said}");
+    }
+}
+
+#[test]
+fn the_address_is_printed_with_the_token_of_a_file() {
+    let scratch = Scratch::shop("print-url");
+    let token = scratch.token_file(TOKEN, 0o600);
+    let args = ["--print-url", "--token-file", &token, "--base-path=/x"];
+    let output = command(&scratch.tape(), &args).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(printed, format!("http://127.0.0.1:8432/x/?token={TOKEN}\n"));
+    let output = refused(&scratch.tape(), &["--print-url"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("--token-file"), "{said}");
+}
+
+#[test]
+fn clients_that_do_not_read_are_sent_away() {
+    let scratch = Scratch::shop("unread");
+    let token = scratch.token_file(TOKEN, 0o600);
+    // A socket of which the system keeps little that is not read.
+    let path = scratch.0.join("web.sock");
+    let listen = ["--listen", path.to_str().unwrap(), "--token-file", &token];
+    let few = ["--connections", "4", "--read-timeout", "1"];
+    let _server = Server::start(&scratch.tape(), &[listen, few].concat());
+    let bearer = format!("Host: localhost\r\nAuthorization: Bearer {TOKEN}\r\n");
+    let ask = |target: &str, times: usize| {
+        let mut stream = UnixStream::connect(&path).unwrap();
+        let head = format!("GET {target} HTTP/1.1\r\n{bearer}");
+        let heads = format!("{head}\r\n").repeat(times - 1);
+        let last = format!("{heads}{head}Connection: close\r\n\r\n");
+        stream.write_all(last.as_bytes()).unwrap();
+        stream
+    };
+    let read = |mut stream: UnixStream| {
+        let mut said = Vec::new();
+        let _ = stream.read_to_end(&mut said);
+        said.len()
+    };
+    let samples = format!("/api/v1/samples?{WINDOW}&n=all");
+    // More than the system keeps.
+    let whole = TIMES * read(ask(&samples, 1));
+    let slow: Vec<_> = (0..4).map(|_| ask(&samples, TIMES)).collect();
+    // All places are taken by them, until one has had its time.
+    let mut answer = String::new();
+    ask("/api/v1/servers", 1)
+        .read_to_string(&mut answer)
+        .unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    // The one whose place that was did not get all; others may still have time.
+    let cut = slow.into_iter().map(read).filter(|got| *got < whole / 2);
+    assert!(cut.count() > 0);
+}
