@@ -35,6 +35,8 @@ sub now
 		q{SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')});
 }
 
+my @poolers;
+
 # A pooler with one connection to the server: harness, port.
 sub pooler
 {
@@ -58,7 +60,17 @@ pool_mode = $mode
 default_pool_size = 1
 server_login_retry = 1
 });
-	return IPC::Run::start([ $pgbouncer, '-q', "$directory/ini" ], '<', \undef, '>', \my $out, '2>', \my $error);
+	my $pooler = IPC::Run::start([ $pgbouncer, '-q', "$directory/ini" ], '<', \undef, '>', \my $out, '2>', \my $error);
+	push @poolers, $pooler;
+	return $pooler;
+}
+
+# A test that dies leaves none behind.
+END
+{
+	my $status = $?;
+	eval { $_->kill_kill } foreach @poolers;
+	$? = $status;
 }
 
 # What a client of the pooler gets.
