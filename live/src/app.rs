@@ -11,7 +11,7 @@ use crate::view::{Filter, List, SECOND, View, WIDTHS, Window, argument};
 use crate::worker::Answer;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::tz::TimeZone;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tacho_source::rows::Rows;
 use tacho_source::{Arguments, catalog, time};
@@ -94,8 +94,8 @@ pub struct App {
     pub servers: Vec<String>,
     pub wishes: Vec<Wish>,
     pub home: TimeZone,
-    /// Queries may be cancelled, sessions be ended.
-    pub may_signal: bool,
+    /// Servers where queries may be cancelled, sessions be ended.
+    pub signalled: BTreeSet<String>,
     /// The server is asked about a session, and no key was pressed since.
     pub is_aiming: bool,
     web: String,
@@ -132,7 +132,7 @@ impl App {
             servers: Vec::new(),
             wishes: Vec::new(),
             home: zone,
-            may_signal: false,
+            signalled: BTreeSet::new(),
             is_aiming: false,
             web,
             place: Vec::new(),

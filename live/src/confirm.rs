@@ -8,9 +8,16 @@ use crossterm::event::KeyCode;
 impl App {
     /// Asks who the chosen session is.
     pub fn aim(&mut self, act: Act) {
-        if !self.may_signal {
+        let server = self.view.server.as_deref().unwrap_or_default();
+        if !self.signalled.contains(server) {
             let message = "to cancel queries and end sessions, start with --allow-signal CONNINFO";
-            self.message = Some(message.into());
+            self.message = Some(match self.servers.len() {
+                0 | 1 => message.into(),
+                _ => format!(
+                    "{} of this server",
+                    message.replace("CONNINFO", "NAME=CONNINFO")
+                ),
+            });
             return;
         }
         let chosen = self.table.items.get(self.view.row);

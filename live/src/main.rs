@@ -36,6 +36,7 @@ use options::Options;
 use paint::Paint;
 use signal::Request;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGTSTP, SIGWINCH};
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -82,8 +83,8 @@ fn run(options: &Options) -> Result<Vec<String>, Failure> {
     let mut app = App::new(zone, paint, options.web.clone());
     let window = window.map(|(since, until)| Window { since, until });
     begin(&mut app, &*source, options, window)?;
-    let signals = options.signals()?;
-    app.may_signal = signals.is_some();
+    let signals = options.signals(&app.servers)?;
+    app.signalled = signals.keys().cloned().collect();
     let (events, happened) = channel();
     let told = events.clone();
     let worker = Worker::start(Arc::clone(&source), move |answer| {
@@ -138,8 +139,8 @@ struct Program<'a> {
     source: &'a dyn Source,
     worker: Worker,
     memory_bytes: u64,
-    /// Where queries are cancelled and sessions ended.
-    signals: Option<tacho_dsn::Options>,
+    /// Where queries are cancelled and sessions ended, by server.
+    signals: BTreeMap<String, tacho_dsn::Options>,
     events: Sender<Event>,
 }
 
@@ -201,7 +202,7 @@ impl Program<'_> {
                 }
                 Wish::Copy(text) => terminal::copy(&text)?,
                 Wish::Redraw => screen.clear()?,
-                Wish::Signal(request) => self.signal(request)?,
+                Wish::Signal(request) => self.signal(app, request)?,
             }
         }
         if let Some(server) = app.view.server.clone() {
@@ -213,8 +214,9 @@ impl Program<'_> {
 
 impl Program<'_> {
     /// Asks the server on a thread of its own: it may take its time.
-    fn signal(&self, request: Request) -> io::Result<()> {
-        let Some(options) = self.signals.clone() else {
+    fn signal(&self, app: &App, request: Request) -> io::Result<()> {
+        let server = app.view.server.as_ref();
+        let Some(options) = server.and_then(|name| self.signals.get(name)).cloned() else {
             return Ok(());
         };
         let told = self.events.clone();

@@ -53,10 +53,11 @@ pub struct Options {
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8432")]
     pub web: String,
 
-    /// Cancel queries (C) and end sessions (K) through this connection, each
-    /// once it is confirmed: as psql takes it, without a password
-    #[arg(long, value_name = "CONNINFO")]
-    allow_signal: Option<String>,
+    /// Cancel queries (C) and end sessions (K), each once it is confirmed,
+    /// through this connection to server NAME, as psql takes it, without a
+    /// password; without CONNINFO through those of --dsn
+    #[arg(long, value_name = "[NAME=]CONNINFO", num_args = 0..=1, default_missing_value = "")]
+    allow_signal: Vec<String>,
 
     /// Memory that one question may take, a quarter of it for what later ones
     /// may need again
@@ -74,21 +75,16 @@ impl Options {
         Ok(Arc::new(self.places.source(cache_bytes, APPLICATION)?))
     }
 
-    /// Where queries are cancelled and sessions ended.
+    /// Where queries are cancelled and sessions ended, by server.
     ///
     /// # Errors
-    /// It is no connection string, or has a password.
-    pub fn signals(&self) -> Result<Option<tacho_dsn::Options>, Failure> {
-        let options = self.allow_signal.as_ref();
-        let options =
-            options.map(|conninfo| tacho_dsn::Options::from_argument(conninfo, APPLICATION));
-        options.transpose().map_err(|error| {
-            let failure = Failure::usage(error.line());
-            match error.hint {
-                Some(hint) => failure.hint(&hint),
-                None => failure,
-            }
-        })
+    /// As of [`Places::connections`].
+    pub fn signals(
+        &self,
+        servers: &[String],
+    ) -> Result<BTreeMap<String, tacho_dsn::Options>, Failure> {
+        self.places
+            .connections(&self.allow_signal, servers, APPLICATION)
     }
 
     /// Bytes that one question may take.

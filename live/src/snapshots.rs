@@ -124,7 +124,7 @@ const STATES: [(&str, Lead); 16] = [
     }),
     ("not-allowed", |seen, _| seen.press(&[Char('s'), Char('C')])),
     ("confirm", |seen, _| {
-        seen.app.may_signal = true;
+        seen.app.signalled.extend(seen.app.view.server.clone());
         seen.press(&[Char('b'), Char('C')]);
         let at = |text: &str| time::moment(text, NOW, &TimeZone::UTC).unwrap();
         let session = Session {

@@ -412,7 +412,7 @@ fn only_y_signals_and_only_whom_was_confirmed() {
     let mut seen = Seen::new(&scratch.tape(), (80, 24), paint(Depth::True, false), None);
     seen.press(&[Char('b'), Char('K')]);
     assert!(seen.app.wishes.is_empty() && seen.text().contains("--allow-signal"));
-    seen.app.may_signal = true;
+    seen.app.signalled.extend(seen.app.view.server.clone());
     seen.press(&[Esc, Char('K')]);
     assert!(seen.app.wishes.is_empty() && seen.text().contains("choose a session"));
     // The head of the queue: as it was recorded, and until when.

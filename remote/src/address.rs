@@ -11,17 +11,25 @@ use tacho_tape::query::{QueryError, QueryResult};
 /// # Errors
 /// libpq does not understand it, it has a password, or the name is empty.
 pub fn parse<'a>(text: &'a str, application: &str) -> QueryResult<(String, &'a str, Options)> {
-    let (name, conninfo) = match text.split_once('=') {
-        Some((name, rest)) if is_name(name) => (Some(name.trim()), rest),
-        _ => (None, text),
-    };
-    if name == Some("") {
-        let error = QueryError::invalid(format!("no name in \"{text}\""));
-        return Err(error.hint("Write it as NAME=CONNINFO."));
-    }
+    let (name, conninfo) = named(text)?;
     let options = Options::from_argument(conninfo, application).map_err(error::of)?;
     let name = name.map_or_else(|| name_of(conninfo, &options), str::to_string);
     Ok((name, conninfo, options))
+}
+
+/// The name that is given, and the connection string.
+///
+/// # Errors
+/// The name is empty.
+pub fn named(text: &str) -> QueryResult<(Option<&str>, &str)> {
+    match text.split_once('=') {
+        Some((name, _)) if name.trim().is_empty() => {
+            let error = QueryError::invalid(format!("no name in \"{text}\""));
+            Err(error.hint("Write it as NAME=CONNINFO."))
+        }
+        Some((name, rest)) if is_name(name) => Ok((Some(name.trim()), rest)),
+        _ => Ok((None, text)),
+    }
 }
 
 /// Neither the begin of a URI nor a keyword.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use tacho_dsn::Options;
 use tacho_source::{Ask, Failure, Server, Source, Tapes, choose};
 use tacho_tape::locate::Surroundings;
 use tacho_tape::query::{self, Function, QueryError, QueryResult, Sink};
@@ -64,8 +65,8 @@ impl Places {
             remotes: BTreeMap::new(),
         };
         for dsn in &self.dsn {
-            let (name, conninfo, mut options) = address::parse(dsn, application)?;
-            options.password_command.clone_from(&self.password_command);
+            let (name, conninfo, options) = address::parse(dsn, application)?;
+            let options = self.with_password_command(options);
             if sources.tapes.is_named(&name) || sources.remotes.contains_key(&name) {
                 let error = QueryError::invalid(format!("two servers are called \"{name}\""));
                 return Err(error.hint("Write one as NAME=CONNINFO."));
@@ -73,6 +74,78 @@ impl Places {
             sources.remotes.insert(name, Remote::new(conninfo, options));
         }
         Ok(sources)
+    }
+
+    /// Connections to act on servers through, by name: `[NAME=]CONNINFO`, where a name
+    /// is needed if there are several servers; an empty text stands for those
+    /// of `--dsn`, or for what psql connects to without arguments.
+    ///
+    /// # Errors
+    /// A connection string makes no sense or has a password, its server is not said
+    /// or does not exist, or a server has two.
+    pub fn connections(
+        &self,
+        texts: &[String],
+        servers: &[String],
+        application: &str,
+    ) -> Result<BTreeMap<String, Options>, Failure> {
+        let mut all = BTreeMap::new();
+        let of_dsn = |text: &String| match text.is_empty() && !self.dsn.is_empty() {
+            true => self.dsn.clone(),
+            false => vec![text.clone()],
+        };
+        for text in texts.iter().flat_map(of_dsn) {
+            let found = self.connection(&text, servers, application);
+            let (server, options) = found.map_err(|e| usage(in_one_line(e)))?;
+            if all.contains_key(&server) {
+                let message = format!("two connections to server \"{server}\"");
+                return Err(Failure::usage(message));
+            }
+            all.insert(server, options);
+        }
+        Ok(all)
+    }
+
+    /// The server that a connection is one to, and how it is connected to.
+    fn connection(
+        &self,
+        text: &str,
+        servers: &[String],
+        application: &str,
+    ) -> QueryResult<(String, Options)> {
+        let (named, _) = address::named(text)?;
+        let (called, _, options) = address::parse(text, application)?;
+        let is_known = servers.contains(&called);
+        let server = match (named, servers) {
+            (None, [only]) => only.clone(),
+            (_, servers) if is_known || servers.is_empty() => called,
+            (Some(name), servers) => {
+                let error = QueryError::invalid(format!("server \"{name}\" does not exist"));
+                return Err(error.hint(format!("Available are {}.", servers.join(", "))));
+            }
+            (None, servers) => {
+                let message = "which server the connection is one to is not said";
+                let hint = format!(
+                    "Write it as NAME=CONNINFO. Available are {}.",
+                    servers.join(", ")
+                );
+                return Err(QueryError::invalid(message).hint(hint));
+            }
+        };
+        Ok((server, self.with_password_command(options)))
+    }
+
+    fn with_password_command(&self, mut options: Options) -> Options {
+        options.password_command.clone_from(&self.password_command);
+        options
+    }
+}
+
+fn usage(error: QueryError) -> Failure {
+    let failure = Failure::usage(error.message);
+    match error.hint {
+        Some(hint) => failure.hint(&hint),
+        None => failure,
     }
 }
 
@@ -200,6 +273,58 @@ mod tests {
         let twice = refused(&[], &["host=db dbname=app", "dbname=app host=db"]);
         assert!(twice.starts_with("error: two servers are called \"app@db\""));
         assert_eq!(refused(&["shop=/nowhere"], &["host=db"]), "");
+    }
+
+    fn connected(dsn: &[&str], texts: &[&str], servers: &[&str]) -> Result<String, String> {
+        let owned = |list: &[&str]| list.iter().map(|s| (*s).to_string()).collect::<Vec<_>>();
+        let all = places(&[], dsn).connections(&owned(texts), &owned(servers), "test");
+        let described =
+            |(name, options): (String, Options)| format!("{name}: {}", options.describe());
+        let all = all.map_err(|failure| failure.lines())?;
+        Ok(all
+            .into_iter()
+            .map(described)
+            .collect::<Vec<_>>()
+            .join("; "))
+    }
+
+    #[test]
+    fn a_connection_acts_on_the_server_that_is_said() {
+        let ok = |found: &str| Ok(found.to_string());
+        let two = &["host=db1 dbname=a", "b=host=db2"];
+        let servers = &["a@db1", "b", "tape"];
+        assert_eq!(
+            connected(&[], &["host=db1"], &["data"]),
+            ok("data: host=db1")
+        );
+        assert_eq!(
+            connected(&[], &[""], &["data"]),
+            ok("data: the default server")
+        );
+        assert_eq!(
+            connected(two, &[""], servers),
+            ok("a@db1: host=db1 dbname=a; b: host=db2")
+        );
+        assert_eq!(
+            connected(two, &["", "tape=host=db3"], servers),
+            ok("a@db1: host=db1 dbname=a; b: host=db2; tape: host=db3")
+        );
+        let refused = |texts: &[&str]| connected(two, texts, servers).unwrap_err();
+        assert_eq!(
+            refused(&["host=db3"]),
+            "error: which server the connection is one to is not said\n\
+             hint: Write it as NAME=CONNINFO. Available are a@db1, b, tape.\n"
+        );
+        assert_eq!(
+            refused(&["c=host=db3"]),
+            "error: server \"c\" does not exist\nhint: Available are a@db1, b, tape.\n"
+        );
+        assert_eq!(
+            refused(&["", "b=host=db3"]),
+            "error: two connections to server \"b\"\n"
+        );
+        let password = refused(&["b=host=db3 password=s3cret"]);
+        assert!(password.starts_with("error: connection string contains \"password\""));
     }
 
     #[test]
