@@ -25,15 +25,20 @@ sub openssl
 	return;
 }
 
-# A key and a certificate that an authority signed, good for so many days.
+# OpenSSL 3.4 and later take a day that is over, earlier ones less than no days.
+my ($help, $help_error) = run_command([ 'openssl', 'x509', '-help' ]);
+my @over = "$help$help_error" =~ /-not_after/
+  ? ('-not_before', '20200101000000Z', '-not_after', '20200102000000Z') : ('-days', -1);
+
+# A key and a certificate that an authority signed, good for a time.
 sub certificate
 {
-	my ($name, $authority, $days) = @_;
+	my ($name, $authority, @time) = @_;
 
 	openssl('req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=db.test',
 		'-keyout', "$dir/$name.key", '-out', "$dir/$name.csr");
 	openssl('x509', '-req', '-in', "$dir/$name.csr", '-CA', "$dir/$authority.crt", '-CAkey', "$dir/$authority.key",
-		'-CAcreateserial', '-days', $days, '-extfile', "$dir/names", '-out', "$dir/$name.crt");
+		'-CAcreateserial', @time, '-extfile', "$dir/names", '-out', "$dir/$name.crt");
 	chmod 0600, "$dir/$name.key";
 	return;
 }
@@ -41,8 +46,8 @@ sub certificate
 append_to_file("$dir/names", "subjectAltName=DNS:db.test\n");
 openssl('req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', "/CN=$_",
 	'-keyout', "$dir/$_.key", '-out', "$dir/$_.crt", '-days', 2) foreach qw(ours theirs);
-certificate('good', 'ours', 2);
-certificate('expired', 'ours', -1);
+certificate('good', 'ours', '-days', 2);
+certificate('expired', 'ours', @over);
 
 $node->init;
 $node->append_conf('postgresql.conf', qq{
