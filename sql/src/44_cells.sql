@@ -252,19 +252,31 @@ return format($sql$
 	columns, ceil(q.until_us / 1000.0)::bigint, ceil(q.since_us / 1000.0)::bigint, slots);
 comment on function tacho._packs_sql is 'SQL: hot and packed rows with ticks in the window';
 
-create function tacho._whole_packs_sql(q tacho.question, slots smallint[])
+-- Ordered by what they begin with: packs are looked up by it one by one, so that
+-- who stops early reads no others.
+create function tacho._whole_packs_sql(q tacho.question, slots smallint[], ordered text default '')
 returns text
 language sql immutable parallel safe
 return format($sql$
-	select slot, max(start_ms) as start_ms, array_agg(h order by start_ms) as packs
-	from tacho._hot_packs(%2$s, %1$s) h
-	where slot = any (%3$L)
-	group by slot, start_ms / 60000
-	union all
-	select slot, start_ms, array[p]
-	from tacho.pack p
-	where start_ms < %1$s and start_ms >= %2$s - 3600000 and last_ms >= %2$s and slot = any (%3$L)$sql$,
-	ceil(q.until_us / 1000.0)::bigint, ceil(q.since_us / 1000.0)::bigint, slots);
+	select
+		x.slot,
+		coalesce(x.packs, array(
+			select p
+			from tacho.pack p
+			where p.slot = x.slot and p.start_ms = x.start_ms and p.first_tick = x.first_tick)) as packs
+	from (
+		select slot, max(start_ms) as start_ms, null::bigint as first_tick, array_agg(h order by start_ms) as packs
+		from tacho._hot_packs(%2$s, %1$s) h
+		where slot = any (%3$L)
+		group by slot, start_ms / 60000
+		union all
+		select slot, start_ms, first_tick, null
+		from tacho.pack
+		where start_ms < %1$s and start_ms >= %2$s - 3600000 and last_ms >= %2$s and slot = any (%3$L)
+		%4$s
+		offset 0
+	) x$sql$,
+	ceil(q.until_us / 1000.0)::bigint, ceil(q.since_us / 1000.0)::bigint, slots, ordered);
 comment on function tacho._whole_packs_sql is 'SQL: the same rows with all columns, starts and ages too; of hot ones those of a minute together';
 
 -- How samples of packs are found: all; pieces of the sessions that count; or

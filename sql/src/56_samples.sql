@@ -35,8 +35,9 @@ create type tacho.sample as (
 );
 comment on type tacho.sample is 'the columns of samples()';
 
--- Decodes packs $1 of partition $2. The parts: p a pack; u a sample, n its place, start that of its starts,
--- i, ms and weight of its tick; s and a its rows in the dictionaries; bs the session that blocks it.
+-- Decodes packs $1 of partition $2. The parts: p a pack; u a sample, n its place, i, ms, weight and tick
+-- those of its tick, its starts and ages; s and a its rows in the dictionaries; bs the session that blocks
+-- it. No array of p is used beside u: rows are sorted and hashed without them.
 create function tacho._decode_sql(q tacho.question, columns text, tail text, joined text default '')
 returns text
 language plpgsql stable
@@ -49,10 +50,8 @@ begin
 	select string_agg(' and ' || tacho._accept_sql(
 		case f ->> 'dimension'
 			when 'blocked_by' then 'nullif(bs.pid, 0)::text'
-			else $e$case (tacho._roots(p.sessions, p.blocked_at, p.blockers, u.all_at, p.n_ticks))[u.n]
-				when 0 then null when -1 then '(cycle)'
-				else (select r.pid::text from tacho.session r where r.slot = p.slot
-					and r.id = (tacho._roots(p.sessions, p.blocked_at, p.blockers, u.all_at, p.n_ticks))[u.n]) end$e$
+			else $e$case u.root when 0 then null when -1 then '(cycle)'
+				else (select r.pid::text from tacho.session r where r.slot = $2 and r.id = u.root) end$e$
 		end, f), '')
 	into v_blockers
 	from jsonb_array_elements(q.filters) f
@@ -62,26 +61,37 @@ begin
 		from unnest($1) p
 		cross join lateral (
 			select
-				n,
-				t.i,
-				t.ms,
-				t.weight,
-				f.at as all_at,
-				p.sessions[f.at[n] / p.n_ticks + 1] as session,
-				coalesce(p.what[n] + 32769, p.wide[n]) as activity,
-				coalesce(width_bucket(n, p.start_at), n) as start,
-				b.id as blocker
-			from (%6$s) f
-			cross join generate_series(1, cardinality(f.at)) n
-			join (
+				x.*,
+				p.start_ms + p.query_starts[x.start] as query_start,
+				p.start_ms + p.xact_starts[x.start] as xact_start,
+				p.start_ms + p.state_changes[x.start] as state_change,
+				p.xmin_ages[x.n] as xmin_age,
+				p.xid_ages[x.n] as xid_age,
+				p.first_tick + coalesce(p.tick_offsets[x.i], x.i - 1) as tick
+			from (
 				select
-					i,
-					p.start_ms + coalesce(p.time_offsets[i], coalesce(p.tick_offsets[i], i - 1) * p.interval_ms) as ms,
-					coalesce(p.intervals[i], p.interval_ms)::bigint as weight
-				from generate_series(1, p.n_ticks) i
-				where coalesce(p.statuses[i], 1) <> 3
-			) t on t.i = f.at[n] %% p.n_ticks + 1 and t.ms >= %1$s and t.ms < %2$s
-			left join unnest(p.blocked_at, p.blockers) b (at, id) on b.at = n
+					n,
+					t.i,
+					t.ms,
+					t.weight,
+					p.sessions[f.at[n] / p.n_ticks + 1] as session,
+					coalesce(p.what[n] + 32769, p.wide[n]) as activity,
+					coalesce(width_bucket(n, p.start_at), n) as start,
+					b.id as blocker,
+					r.roots[n] as root
+				from (%6$s) f
+				cross join lateral (select %10$s as roots offset 0) r
+				cross join generate_series(1, cardinality(f.at)) n
+				join (
+					select
+						i,
+						p.start_ms + coalesce(p.time_offsets[i], coalesce(p.tick_offsets[i], i - 1) * p.interval_ms) as ms,
+						coalesce(p.intervals[i], p.interval_ms)::bigint as weight
+					from generate_series(1, p.n_ticks) i
+					where coalesce(p.statuses[i], 1) <> 3
+				) t on t.i = f.at[n] %% p.n_ticks + 1 and t.ms >= %1$s and t.ms < %2$s
+				left join unnest(p.blocked_at, p.blockers) b (at, id) on b.at = n
+			) x
 			offset 0
 		) u
 		join (select * from tacho.session where slot = $2 and %3$s) s on s.id = u.session
@@ -98,7 +108,8 @@ begin
 		tacho._positions_sql('p'),
 		columns,
 		tail,
-		joined);
+		joined,
+		case when v_blockers ~ 'u\.root' then 'tacho._roots(p.sessions, p.blocked_at, p.blockers, f.at, p.n_ticks)' else 'null::integer[]' end);
 end
 $$;
 comment on function tacho._decode_sql is 'SQL that decodes the samples of packs';
@@ -110,7 +121,7 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 return tacho._decode_sql(q, $sql$
 	tacho._time(u.ms * 1000),
-	p.first_tick + coalesce(p.tick_offsets[u.i], u.i - 1),
+	u.tick,
 	s.pid,
 	s.backend_start,
 	nullif(s.leader, 0),
@@ -126,11 +137,11 @@ return tacho._decode_sql(q, $sql$
 	nullif(a.cpu, ''),
 	nullif(a.query_id, 0),
 	nullif(a.plan_id, 0),
-	tacho._time((p.start_ms + p.query_starts[u.start]) * 1000),
-	tacho._time((p.start_ms + p.xact_starts[u.start]) * 1000),
-	tacho._time((p.start_ms + p.state_changes[u.start]) * 1000),
-	p.xmin_ages[u.n]::bigint,
-	p.xid_ages[u.n]::bigint,
+	tacho._time(u.query_start * 1000),
+	tacho._time(u.xact_start * 1000),
+	tacho._time(u.state_change * 1000),
+	u.xmin_age::bigint,
+	u.xid_age::bigint,
 	nullif(a.progress_command, ''),
 	nullif(a.progress_relation, 0),
 	nullif(bs.pid, 0),
@@ -182,7 +193,7 @@ begin
 	end if;
 	v_sql := tacho._samples_sql(q);
 	for v_batch in
-		execute tacho._whole_packs_sql(q, v_slots) || ' order by start_ms desc'
+		execute tacho._whole_packs_sql(q, v_slots, 'order by start_ms desc')
 	loop
 		return query execute v_sql using v_batch.packs, v_batch.slot, v_left;
 		get diagnostics v_count = row_count;

@@ -108,8 +108,8 @@ begin
 		s.slot,
 		row(null, null, 1, nullif(a.state, ''), nullif(a.wait_event_type, ''), nullif(a.wait_event, ''), nullif(a.cpu, ''),
 			nullif(a.query_id, 0), nullif(a.plan_id, 0), nullif(bs.pid, 0),
-			tacho._time((p.start_ms + p.query_starts[u.start]) * 1000),
-			tacho._time((p.start_ms + p.xact_starts[u.start]) * 1000),
+			tacho._time(u.query_start * 1000),
+			tacho._time(u.xact_start * 1000),
 			case when a.query_id = 0 and a.text_id <> 0 then (select x.body from tacho.text x where x.id = a.text_id) end)::tacho.span$c$,
 		'', 'join unnest($3) w on w.pid = s.pid and w.backend_start is not distinct from s.backend_start');
 	for v_batch in execute tacho._whole_packs_sql(q, slots) loop
