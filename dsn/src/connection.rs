@@ -45,8 +45,8 @@ impl<'a> Limit<'a> {
     }
 
     /// How long to wait before this is to be called again.
-    fn wait(&self) -> Result<Duration> {
-        if self.cancel.load(Ordering::Relaxed) {
+    pub(crate) fn wait(&self) -> Result<Duration> {
+        if self.is_cancelled() {
             return Err(Error::new(CANCELED, "cancelled"));
         }
         let left = self.deadline.saturating_duration_since(Instant::now());
@@ -54,6 +54,16 @@ impl<'a> Limit<'a> {
             return Err(self.is_over());
         }
         Ok(left.min(LOOK))
+    }
+
+    /// All the time there was.
+    pub(crate) fn given(&self) -> Duration {
+        self.given
+    }
+
+    /// It was cancelled, before it was over.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
     }
 
     fn is_over(&self) -> Error {
@@ -79,10 +89,9 @@ impl Connection {
     /// `08001` when the server cannot be reached or does not let us in, `38000`
     /// when there is no password, `57014` when it took too long.
     pub fn open(options: &Options, limit: Limit<'_>) -> Result<Connection> {
-        let left = limit.deadline.saturating_duration_since(Instant::now());
         let command = options.password_command.as_deref();
         let password = command
-            .map(|command| password::of_command(command, left))
+            .map(|command| password::of_command(command, &limit))
             .transpose()?;
         let parameters = options.parameters(password.as_deref())?;
         // A thread, since neither looking up names nor libpq's own waiting for

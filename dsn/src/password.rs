@@ -1,17 +1,18 @@
 //! A password that a program prints, as those of cloud providers do, whose
 //! tokens are good for minutes.
 
+use crate::connection::Limit;
 use crate::error::{Error, Result};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 /// Longest password that is taken: tokens of clouds have some thousand bytes.
 const MOST_BYTES: u64 = 1 << 16;
 
-/// Runs a command by the shell and takes the first line it prints.
-pub(crate) fn of_command(command: &str, patience: Duration) -> Result<String> {
+/// Runs a command by the shell and takes the first line it prints. It is ended
+/// when the limit is over, or cancelled.
+pub(crate) fn of_command(command: &str, limit: &Limit<'_>) -> Result<String> {
     let failed = |what: String| Error::new("38000", "password command failed").detail(what);
     let mut child = Command::new("sh")
         .args(["-c", command])
@@ -22,16 +23,22 @@ pub(crate) fn of_command(command: &str, patience: Duration) -> Result<String> {
         .map_err(|e| failed(format!("It could not be started: {e}.")))?;
     let said = child.stdout.take().map(in_background);
     let complained = child.stderr.take().map(in_background);
-    let Some(said) = said.and_then(|said| said.recv_timeout(patience).ok()) else {
-        end(&mut child);
-        return Err(failed(format!(
-            "It did not end within {} s.",
-            patience.as_secs()
-        )));
+    let said = match said.map(|said| told(&said, limit)) {
+        Some(Ok(said)) => said,
+        Some(Err(error)) => {
+            end(&mut child);
+            let what = format!("It did not end within {} s.", limit.given().as_secs());
+            return Err(if limit.is_cancelled() {
+                error
+            } else {
+                failed(what)
+            });
+        }
+        None => Vec::new(),
     };
     let status = child.wait().map_err(|e| failed(format!("{e}.")))?;
     if !status.success() {
-        let text = complained.and_then(|c| c.recv_timeout(patience).ok());
+        let text = complained.and_then(|c| told(&c, limit).ok());
         let text = String::from_utf8_lossy(&text.unwrap_or_default())
             .trim()
             .to_string();
@@ -41,6 +48,17 @@ pub(crate) fn of_command(command: &str, patience: Duration) -> Result<String> {
     match password.lines().next() {
         Some(line) if !line.is_empty() => Ok(line.to_string()),
         _ => Err(failed("It printed nothing.".to_string())),
+    }
+}
+
+/// What a thread has read, as soon as it has.
+fn told(said: &Receiver<Vec<u8>>, limit: &Limit<'_>) -> Result<Vec<u8>> {
+    loop {
+        match said.recv_timeout(limit.wait()?) {
+            Ok(bytes) => return Ok(bytes),
+            Err(RecvTimeoutError::Timeout) => (),
+            Err(RecvTimeoutError::Disconnected) => return Ok(Vec::new()),
+        }
     }
 }
 
@@ -63,9 +81,15 @@ fn end(child: &mut Child) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    fn within(ms: u64, command: &str, cancel: &AtomicBool) -> Result<String> {
+        of_command(command, &Limit::within(Duration::from_millis(ms), cancel))
+    }
 
     fn ask(command: &str) -> Result<String> {
-        of_command(command, Duration::from_secs(20))
+        within(20_000, command, &AtomicBool::new(false))
     }
 
     #[test]
@@ -81,11 +105,17 @@ mod tests {
             "exit status: 3: no token"
         );
         assert_eq!(detail("true"), "It printed nothing.");
-        let error = of_command("exec sleep 600", Duration::from_millis(50)).unwrap_err();
+        let error = within(50, "exec sleep 600", &AtomicBool::new(false)).unwrap_err();
         assert_eq!(
             (error.code.as_str(), error.message.as_str()),
             ("38000", "password command failed")
         );
         assert_eq!(error.detail.as_deref(), Some("It did not end within 0 s."));
+    }
+
+    #[test]
+    fn a_command_is_ended_when_it_is_cancelled() {
+        let error = within(600_000, "exec sleep 600", &AtomicBool::new(true)).unwrap_err();
+        assert_eq!(error, Error::new("57014", "cancelled"));
     }
 }

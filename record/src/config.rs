@@ -29,7 +29,7 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     pub conninfo: String,
-    /// The conninfo may have a password: nobody else can read the file.
+    /// The conninfo has a password, and nobody else can read the file.
     pub is_private: bool,
     pub settings: Settings,
 }
@@ -88,7 +88,7 @@ pub fn read(path: &Path) -> Result<Config, String> {
 }
 
 fn parse(text: &str, is_private: bool) -> Result<Config, String> {
-    let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
+    let file: File = toml::from_str(text).map_err(|e| place(&e, text))?;
     if file
         .listen
         .is_some_and(|address| !address.ip().is_loopback())
@@ -116,6 +116,14 @@ fn parse(text: &str, is_private: bool) -> Result<Config, String> {
         memory_bytes: file.memory_mb << 20,
         servers,
     })
+}
+
+/// What is wrong, and in which line. Not the line itself: it may have a password.
+fn place(error: &toml::de::Error, text: &str) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map(|before| before.matches('\n').count() + 1);
+    let line = line.map(|line| format!("line {line}: "));
+    line.unwrap_or_default() + error.message()
 }
 
 /// The name is that of a directory, too.
@@ -163,8 +171,8 @@ fn server(section: &Section, defaults: &Section, is_private: bool) -> Result<Ser
     }
     let given = Given::try_parse_from(arguments).map_err(|e| said(&e))?;
     let server = Server {
+        is_private: is_private && has_password(&conninfo),
         conninfo,
-        is_private,
         settings: given.settings,
     };
     server.target().map(|_| server)
@@ -194,6 +202,11 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
+/// Or it makes no sense.
+fn has_password(conninfo: &str) -> bool {
+    tacho_dsn::Options::from_argument(conninfo, APPLICATION).is_err()
+}
+
 impl Server {
     /// Where and how to connect.
     ///
@@ -201,9 +214,9 @@ impl Server {
     /// The conninfo makes no sense, or has a password that others can read.
     pub fn target(&self) -> Result<tacho_dsn::Options, String> {
         let options = tacho_dsn::Options::from_file(&self.conninfo, APPLICATION);
-        let options = options.map_err(|e| e.line())?;
-        let has_password = tacho_dsn::Options::from_argument(&self.conninfo, APPLICATION).is_err();
-        if has_password && !self.is_private {
+        // libpq's detail quotes what may be a password
+        let options = options.map_err(|e| e.message)?;
+        if has_password(&self.conninfo) && !self.is_private {
             let what = "the conninfo has a password, and others can read the file";
             return Err(format!("{what}: chmod 600, or a password file or command"));
         }
@@ -320,5 +333,30 @@ mod tests {
             "{error}"
         );
         assert!(parse(text, true).is_ok());
+        let other = text.replace("password=s3cret", "");
+        let servers = |is_private| parse(&other, is_private).unwrap().servers;
+        assert_eq!(
+            servers(true),
+            servers(false),
+            "the mode of the file changes nothing"
+        );
+    }
+
+    #[test]
+    fn a_password_in_a_line_that_makes_no_sense_is_not_told() {
+        let told = |line: &str| {
+            let text = format!("root = '/r'\n[[server]]\nname = 'a'\n{line}\n");
+            let error = parse(&text, true).unwrap_err();
+            assert!(!error.contains("s3cret"), "{error}");
+            error
+        };
+        let error = told("conninfo = \"host=db password=s3cret");
+        assert!(error.starts_with("line 4: "), "{error}");
+        for line in [
+            "conninfo = 'host=db password=my s3cret'",
+            "conninfo = 'postgresql://u:s3cret@[db/app'",
+        ] {
+            assert_eq!(told(line), "server \"a\": invalid connection string");
+        }
     }
 }

@@ -28,6 +28,8 @@ use tokio::sync::Semaphore;
 const MOST: usize = 16;
 /// A client has so long to ask.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A connection lasts so long, whatever the client does: who scrapes connects again.
+const LONGEST: Duration = Duration::from_secs(30);
 /// When the system has no more descriptors, some end meanwhile.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -69,8 +71,8 @@ async fn accept(listener: std::net::TcpListener, board: Arc<Board>) {
                 .timer(TokioTimer::new())
                 .header_read_timeout(PATIENCE)
                 .serve_connection(TokioIo::new(stream), service);
-            // Whoever breaks off knows why.
-            let _ = connection.await;
+            // Whoever breaks off, or does not read, knows why.
+            let _ = tokio::time::timeout(LONGEST, connection).await;
             drop(place);
         });
     }

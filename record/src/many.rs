@@ -196,7 +196,10 @@ fn record(directory: &Path, server: &Server, stop: &Stop, health: &Arc<Health>, 
         let once = AssertUnwindSafe(|| once(directory, server, stop, health, log));
         let ended = catch_unwind(once).unwrap_or_else(|_| Err("internal error".to_string()));
         if let Err(message) = ended {
-            health.update(|c| c.trouble = Some(message.clone()));
+            health.update(|c| {
+                c.trouble = Some(message.clone());
+                c.connected = None;
+            });
             log.once(&message);
             stop.wait(PAUSE);
         }

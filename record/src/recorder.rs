@@ -165,6 +165,9 @@ impl<'a> Recorder<'a> {
                     let text = "memory is short: only samples are recorded";
                     self.log.once(text);
                 } else if let Err(error) = ask(self, &mut connection) {
+                    if !connection.is_open() {
+                        return Ok(Err(error));
+                    }
                     self.refuse(&error);
                 }
             }
