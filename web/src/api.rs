@@ -49,7 +49,9 @@ pub struct Api {
     /// Places for those who listen.
     listeners: Arc<Semaphore>,
     /// Turns of those who save reports.
-    reports: Semaphore,
+    reports: Arc<Semaphore>,
+    /// Turns of the servers that fleets ask.
+    fleets: Arc<Semaphore>,
 }
 
 impl Api {
@@ -71,7 +73,8 @@ impl Api {
             texts: !options.hide_texts,
             live: Arc::new(Live::new(source)),
             listeners: Arc::new(Semaphore::new(options.listeners())),
-            reports: Semaphore::new(saved::AT_ONCE),
+            reports: Arc::new(Semaphore::new(saved::AT_ONCE)),
+            fleets: Arc::new(Semaphore::new(fleet::at_once(options.questions))),
         })
     }
 
@@ -91,8 +94,13 @@ impl Api {
     }
 
     /// Turns of those who save reports.
-    pub fn reports(&self) -> &Semaphore {
+    pub fn reports(&self) -> &Arc<Semaphore> {
         &self.reports
+    }
+
+    /// Turns of the servers that fleets ask.
+    pub fn fleets(&self) -> &Arc<Semaphore> {
+        &self.fleets
     }
 
     /// Where questions are answered.

@@ -1,6 +1,7 @@
 //! `GET /api/v1/fleet`: the load of every server of the source in a window, the
-//! one in most trouble first. One request asks them all, a few at once and when
-//! there is a place for them, so it cannot crowd out what others ask.
+//! one in most trouble first. One request asks them all. All such requests together
+//! ask a few at once, when there is a place for them, so they do not crowd out
+//! what others ask.
 
 use crate::api::{Api, given, json};
 use crate::problem::Problem;
@@ -13,13 +14,12 @@ use std::sync::Arc;
 use tacho_source::{Arguments, Server, State as Known};
 use tacho_tape::query::QueryError;
 use tacho_tape::query::json::{Object, array, quote};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 /// Most servers that are asked; others are left out, and it is said how many.
 pub const SERVERS: usize = 256;
-/// Servers that are asked at once.
-const AT_ONCE: usize = 4;
+/// Most servers that are asked at once.
+const AT_ONCE: u16 = 4;
 /// Arguments of the two functions that are asked.
 pub const ARGUMENTS: [&str; 4] = ["since", "until", "bucket", "tz"];
 
@@ -31,6 +31,12 @@ struct Line {
     /// Load by bucket.
     loads: Vec<Value>,
     problem: Option<QueryError>,
+}
+
+/// Servers that all requests together ask at once: half of the places for
+/// questions, at least one.
+pub fn at_once(questions: u16) -> usize {
+    (questions / 2).clamp(1, AT_ONCE).into()
 }
 
 /// Answers with a row for each server.
@@ -69,31 +75,37 @@ pub async fn fleet(
     Ok(json(object.json() + "\n"))
 }
 
-/// Asks all; who gives up ends what is still asked. An argument that makes no
-/// sense is no trouble of a server.
+/// Asks all; who gives up ends what is still asked. An argument that makes sense
+/// to none of them is refused, and no trouble of a server.
 async fn asked(
     api: &Arc<Api>,
     servers: Vec<Server>,
     arguments: &Arguments,
 ) -> Result<Vec<Line>, Problem> {
-    let turns = Arc::new(Semaphore::new(AT_ONCE));
     let mut tasks = JoinSet::new();
     for server in servers.into_iter().take(SERVERS) {
-        let (api, turns, arguments) = (Arc::clone(api), Arc::clone(&turns), arguments.clone());
+        let (api, arguments) = (Arc::clone(api), arguments.clone());
         tasks.spawn(async move {
-            let _turn = turns.acquire().await;
+            let _turn = api.fleets().acquire().await;
             one(&api, server, arguments).await
         });
     }
-    let mut lines = Vec::new();
+    let (mut lines, mut refusal, mut understood) = (Vec::new(), None, false);
     while let Some(line) = tasks.join_next().await {
         let failed = |_| Problem::of(QueryError::new("XX000", "asking a server ended"));
-        lines.push(line.map_err(failed)??);
+        let (line, refused) = line.map_err(failed)?;
+        understood |= line.server.state == Known::Recorded && refused.is_none();
+        refusal = refused.or(refusal);
+        lines.push(line);
     }
-    Ok(lines)
+    match refusal {
+        Some(problem) if !understood => Err(problem),
+        _ => Ok(lines),
+    }
 }
 
-async fn one(api: &Api, server: Server, arguments: Arguments) -> Result<Line, Problem> {
+/// A server, and what it says of arguments that make no sense to it.
+async fn one(api: &Api, server: Server, arguments: Arguments) -> (Line, Option<Problem>) {
     let mut line = Line {
         server,
         whole: Value::Null,
@@ -101,7 +113,7 @@ async fn one(api: &Api, server: Server, arguments: Arguments) -> Result<Line, Pr
         problem: None,
     };
     if line.server.state != Known::Recorded {
-        return Ok(line);
+        return (line, None);
     }
     let mut whole = arguments.clone();
     whole.remove("bucket");
@@ -117,10 +129,14 @@ async fn one(api: &Api, server: Server, arguments: Arguments) -> Result<Line, Pr
             let steps = steps.as_array().into_iter().flatten();
             line.loads = steps.map(|row| row["avg_aas"].clone()).collect();
         }
-        Err(problem) if problem.status() == StatusCode::BAD_REQUEST => return Err(problem),
-        Err(problem) => line.problem = Some(problem.into_error()),
+        Err(problem) => {
+            let is_refused = problem.status() == StatusCode::BAD_REQUEST;
+            let error = problem.into_error();
+            line.problem = Some(error.clone());
+            return (line, is_refused.then(|| Problem::of(error)));
+        }
     }
-    Ok(line)
+    (line, None)
 }
 
 /// Rows of an answer.

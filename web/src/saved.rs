@@ -31,16 +31,17 @@ pub async fn report(
     let zone = time::zone(zone).map_err(Problem::of)?;
     let name = server.clone().unwrap_or_default();
     // The turn is taken first: what waits for it has no answer to keep.
-    let turn = api.reports().acquire().await;
+    let turn = Arc::clone(api.reports()).acquire_owned().await;
     let ask = api.question("report", server, arguments);
     let answer = api.desk().ask(ask).await?;
     let made = tokio::task::spawn_blocking(move || {
+        // It lasts as long as the work does, also for a client that has gone.
+        let _turn = turn;
         let (root, file) = (document(&answer)?, file_name(&name, &answer));
         Ok((page(&Report::new(root, zone)), file))
     });
     let failed = |_| Err(QueryError::new("XX000", "making the report ended"));
     let (text, file) = made.await.unwrap_or_else(failed).map_err(Problem::of)?;
-    drop(turn);
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8".to_string()),
         (

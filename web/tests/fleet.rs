@@ -5,6 +5,7 @@ mod common;
 
 use common::{Scratch, Server, WINDOW};
 use serde_json::Value;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tacho_tape::testing::{Load, Sampler};
 
 /// Histories `quiet` and `busy`, and one that is not there.
@@ -112,4 +113,29 @@ fn it_waits_for_places_and_takes_none_from_others() {
             }
         });
     }
+    // With two places fleets leave one to others, at each moment.
+    let two = Server::known(&scratch.0.join("busy"), &["--questions", "2"]);
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let fleet = |_| {
+            scope.spawn(|| {
+                for _ in 0..10 {
+                    let path = format!("/api/v1/fleet?{WINDOW}&bucket=1s");
+                    assert_eq!(two.get(&path).status, 200);
+                }
+            })
+        };
+        let fleets: Vec<_> = (0..4).map(fleet).collect();
+        let other = scope.spawn(|| {
+            let mut asked = 0;
+            while !ended.load(Ordering::Relaxed) || asked == 0 {
+                assert_eq!(two.get(&format!("/api/v1/aas?{WINDOW}")).status, 200);
+                asked += 1;
+            }
+        });
+        let fleets: Vec<_> = fleets.into_iter().map(|fleet| fleet.join()).collect();
+        ended.store(true, Ordering::Relaxed);
+        other.join().unwrap();
+        assert!(fleets.iter().all(Result::is_ok));
+    });
 }
