@@ -91,7 +91,10 @@ write_file >"$BENCH_DIR/record.toml"
 "$recorder" --config "$BENCH_DIR/record.toml" 2>"$BENCH_DIR/log" &
 pid=$!
 say "recording"
-until [ "$(metric connected 2>/dev/null)" = "$servers.000" ]; do sleep 1; done
+until [ "$(metric connected 2>/dev/null)" = "$servers.000" ]; do
+	kill -0 "$pid" || { cat "$BENCH_DIR/log" >&2; exit 1; }
+	sleep 1
+done
 sleep 60
 watchers=$(backends)
 mapfile -t watchers <<<"$watchers"

@@ -192,12 +192,12 @@ impl Bytes {
         Ok(chunk)
     }
 
-    /// Checks a chunk's checksum; returns what it is and its data.
     /// The first two bytes of a chunk's data, not checked.
     pub(crate) fn begin(&self, entry: &Entry) -> Result<Vec<u8>> {
         self.read(entry.offset + CHUNK_BYTES as u64, 2)
     }
 
+    /// Checks a chunk's checksum; returns what it is and its data.
     fn parse_chunk<'a>(&self, chunk: &'a [u8], offset: u64) -> Result<(Entry, &'a [u8])> {
         let broken = || self.damaged("damaged chunk", offset);
         let entry = Entry::parse_head(chunk, offset).ok_or_else(broken)?;

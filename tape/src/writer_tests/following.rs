@@ -462,6 +462,14 @@ fn damage_in_a_log_that_is_followed_is_told_as_to_a_fresh_reader() {
     }
 }
 
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn thirty_two_threads_answer_as_one_while_files_are_merged_and_removed() {
     let storage = MemoryStorage::new();
@@ -480,6 +488,8 @@ fn thirty_two_threads_answer_as_one_while_files_are_merged_and_removed() {
     assert_eq!(drive.files(Kind::Sealed), [1, 2, 3]);
     let (is_done, mut sealed) = (AtomicBool::new(false), Vec::new());
     std::thread::scope(|scope| {
+        // Also when something below fails: nobody waits for ever.
+        let end = SetOnDrop(&is_done);
         let ask = || {
             loop {
                 let found = difference(&answers(&snapshot, now_ms), &expected);
@@ -494,7 +504,7 @@ fn thirty_two_threads_answer_as_one_while_files_are_merged_and_removed() {
             tape.refresh().unwrap();
             sealed.push(drive.files(Kind::Sealed));
         }
-        is_done.store(true, Ordering::Relaxed);
+        drop(end);
         for thread in threads {
             assert_eq!(thread.join().unwrap(), None);
         }
