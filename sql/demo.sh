@@ -10,12 +10,9 @@
 #   --stop  stop it and remove everything
 set -euo pipefail
 
-die() { printf 'error: %s\n' "$@" >&2; exit 1; }
-say() { printf '%s%s%s\n' "$bold" "$*" "$plain"; }
-bold='' plain=''
-if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\e[1m' plain=$'\e[0m'; fi
-
 repo=$(cd "$(dirname "$0")/.." && pwd -P)
+# shellcheck source=demo/say.sh
+source "$repo/demo/say.sh"
 link=$repo/.demo-sql
 as_server=$repo/tools/as-server.sh
 bin=$("${PG_CONFIG:-pg_config}" --bindir)
