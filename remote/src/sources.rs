@@ -119,10 +119,7 @@ impl Places {
         let server = match (named, servers) {
             (None, [only]) => only.clone(),
             (_, servers) if is_known || servers.is_empty() => called,
-            (Some(name), servers) => {
-                let error = QueryError::invalid(format!("server \"{name}\" does not exist"));
-                return Err(error.hint(format!("Available are {}.", servers.join(", "))));
-            }
+            (Some(name), servers) => choose(Some(name), servers.to_vec())?,
             (None, servers) => {
                 let message = "which server the connection is one to is not said";
                 let hint = format!(
