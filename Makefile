@@ -106,10 +106,12 @@ demo-record: ## the same by tacho record, through PgBouncer (demo/record.sh --st
 quick: ## what fails most often, in minutes: format, clippy, Rust tests, some servers' tests
 	@tools/prereq.sh lint
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	tools/check-house.sh
-	cargo test --workspace --locked --quiet -- --skip fuzz_
-	TACHO_PROGRAM="$(PROGRAM:release/tacho=debug/tacho)" tools/test-pg.sh readers_ statements_ 010_ 184_
+	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	cargo test --workspace --locked --quiet --no-run
+	@# side by side: both wait most of the time
+	TACHO_PROGRAM="$(PROGRAM:release/tacho=debug/tacho)" tools/test-pg.sh readers_ statements_ 010_ 184_ & \
+	cargo test --workspace --locked --quiet -- --skip fuzz_; rust=$$?; wait $$! && exit $$rust
 
 accept: ## take what the regression tests print for what is expected (TEST=readers_answers)
 	@MAKEFLAGS= tools/test-pg.sh -a $(or $(TEST),readers_ statements_) || true
