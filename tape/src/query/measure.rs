@@ -4,14 +4,21 @@
 
 use super::cells::{Cell, Cells};
 use super::kept::Choice;
-use super::register::Key;
+use super::register::{Key, NULL};
 use super::ticks::{NONE, Ticks};
 use crate::fast::FastMap;
 
-/// What is known of each key: its cells, or their sum.
+/// What is known of each key: its cells, or their sum. Keys are numbered from 0 on.
 #[derive(Debug)]
 pub struct Cube<B> {
-    ids: FastMap<Key, u32>,
+    /// Of keys of one dimension: number + 1 by id, since ids are dense. Questions
+    /// about processes have a million of them.
+    single: Vec<u32>,
+    /// Numbers of the others.
+    pairs: FastMap<Key, u32>,
+    /// By number.
+    keys: Vec<Key>,
+    /// By number.
     all: Vec<B>,
 }
 
@@ -55,7 +62,9 @@ impl Bin for Sum {
 impl<B> Default for Cube<B> {
     fn default() -> Self {
         Cube {
-            ids: FastMap::default(),
+            single: Vec::new(),
+            pairs: FastMap::default(),
+            keys: Vec::new(),
             all: Vec::new(),
         }
     }
@@ -71,8 +80,24 @@ impl<B: Bin> Cube<B> {
     /// The number of a key; new ones are numbered from 0 on.
     pub fn number(&mut self, key: Key) -> u32 {
         let next = self.all.len() as u32;
-        let number = *self.ids.entry(key).or_insert(next);
+        let number = match key {
+            (id, NULL) => {
+                let at = id as usize;
+                if at >= self.single.len() {
+                    self.single.resize(at + 1, 0);
+                }
+                match &mut self.single[at] {
+                    known @ 0 => {
+                        *known = next + 1;
+                        next
+                    }
+                    known => *known - 1,
+                }
+            }
+            pair => *self.pairs.entry(pair).or_insert(next),
+        };
         if number == next {
+            self.keys.push(key);
             self.all.push(B::default());
         }
         number
@@ -97,7 +122,10 @@ impl<B: Bin> Cube<B> {
 
     /// Bytes that keys and bins take.
     pub fn bytes(&self) -> usize {
-        self.ids.capacity() * size_of::<(Key, u32)>() + self.all.capacity() * size_of::<B>()
+        self.single.capacity() * size_of::<u32>()
+            + self.pairs.capacity() * size_of::<(Key, u32)>()
+            + self.keys.capacity() * size_of::<Key>()
+            + self.all.capacity() * size_of::<B>()
     }
 
     /// What each key has.
@@ -106,17 +134,16 @@ impl<B: Bin> Cube<B> {
     }
 
     /// Keys with what they have.
-    pub fn into_keys(mut self) -> impl Iterator<Item = (Key, B)> {
-        let keys = self.ids.into_iter();
-        keys.map(move |(key, number)| (key, std::mem::take(&mut self.all[number as usize])))
+    pub fn into_keys(self) -> impl Iterator<Item = (Key, B)> {
+        self.keys.into_iter().zip(self.all)
     }
 }
 
 impl Cube<Sum> {
     /// Keys that occur, with their sums.
     pub fn sums(&self) -> impl Iterator<Item = (Key, i64)> {
-        let keys = self.ids.iter();
-        keys.filter_map(|(key, number)| Some((*key, self.all[*number as usize]?)))
+        let keys = self.keys.iter().zip(&self.all);
+        keys.filter_map(|(key, sum)| Some((*key, (*sum)?)))
     }
 }
 
@@ -422,6 +449,33 @@ mod tests {
             }
         }
         found
+    }
+
+    proptest! {
+        #[test]
+        fn keys_are_numbered_as_they_are_met(
+            keys in prop::collection::vec((0..20_u32, prop_oneof![Just(NULL), 1..4_u32]), 0..60),
+        ) {
+            let mut expected: Vec<(Key, Sum)> = Vec::new();
+            let (mut cube, mut other) = (Cube::<Sum>::default(), Cube::<Sum>::default());
+            for (at, key) in keys.iter().enumerate() {
+                let known = expected.iter().position(|known| known.0 == *key);
+                let place = known.unwrap_or(expected.len());
+                if place == expected.len() {
+                    expected.push((*key, Some(0)));
+                }
+                expected[place].1 = expected[place].1.map(|sum| sum + at as i64);
+                prop_assert_eq!(cube.number(*key), place as u32);
+                *cube.at(place as u32) = expected[place].1;
+                let number = other.number(*key);
+                *other.at(number) = expected[place].1;
+            }
+            prop_assert_eq!(cube.len(), expected.len());
+            cube.merge(other);
+            let twice = |sum: Sum| sum.map(|sum| 2 * sum);
+            let merged = expected.iter().map(|(key, sum)| (*key, twice(*sum)));
+            prop_assert_eq!(cube.into_keys().collect::<Vec<_>>(), merged.collect::<Vec<_>>());
+        }
     }
 
     proptest! {

@@ -36,6 +36,8 @@ pub struct Register(Arc<Mutex<Ids>>);
 pub struct Ids {
     /// By id: the number; 0 for null and texts.
     values: Vec<i64>,
+    small: Small,
+    /// The ids of other numbers.
     numbers: FastMap<i64, Id>,
     texts: FastMap<Id, Arc<str>>,
     by_text: HashMap<Arc<str>, Id>,
@@ -47,6 +49,7 @@ impl Default for Ids {
     fn default() -> Ids {
         Ids {
             values: vec![0],
+            small: Small::default(),
             numbers: FastMap::default(),
             texts: FastMap::default(),
             by_text: HashMap::new(),
@@ -90,11 +93,15 @@ impl Ids {
             Atom::Text(id) => id,
             Atom::Number(number) => {
                 let next = self.values.len() as Id;
-                let id = *self.numbers.entry(number).or_insert(next);
-                if id == next {
+                let id = match self.small.id(number) {
+                    Some(id) => id,
+                    None => self.numbers.entry(number).or_insert(NULL),
+                };
+                if *id == NULL {
+                    *id = next;
                     self.values.push(number);
                 }
-                id
+                *id
             }
         }
     }
@@ -114,6 +121,7 @@ impl Ids {
     /// Bytes that the keys take.
     pub fn bytes(&self) -> usize {
         self.values.capacity() * size_of::<i64>()
+            + self.small.bytes()
             + self.numbers.capacity() * size_of::<(i64, Id)>()
             + (self.texts.capacity() + self.by_text.capacity()) * size_of::<(Arc<str>, Id)>()
             + self.text_bytes
@@ -141,6 +149,45 @@ impl Ids {
             (Some(a), Some(b)) => a.cmp(b),
             _ => self.text(a).cmp(&self.text(b)),
         }
+    }
+}
+
+/// The ids of numbers that a process may have, in a table, since a day may have a
+/// million of them, mostly neighbours: its pages are made when they are met.
+#[derive(Default)]
+struct Small {
+    pages: Vec<Box<[Id]>>,
+    bytes: usize,
+}
+
+/// Numbers below this: the most process ids that Linux has.
+const SMALL: i64 = 1 << 22;
+const PAGE: usize = 512;
+
+impl Small {
+    /// Where the id of a number stands, [`NULL`] at first; `None` for numbers that
+    /// have no place here.
+    #[inline]
+    fn id(&mut self, number: i64) -> Option<&mut Id> {
+        let number = usize::try_from(number).ok().filter(|_| number < SMALL)?;
+        let page = number / PAGE;
+        if self.pages.get(page).is_none_or(|page| page.is_empty()) {
+            self.add(page);
+        }
+        self.pages[page].get_mut(number % PAGE)
+    }
+
+    #[cold]
+    fn add(&mut self, page: usize) {
+        if page >= self.pages.len() {
+            self.pages.resize(page + 1, Box::default());
+        }
+        self.pages[page] = vec![NULL; PAGE].into();
+        self.bytes += PAGE * size_of::<Id>();
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes + self.pages.capacity() * size_of::<Box<[Id]>>()
     }
 }
 
@@ -223,6 +270,24 @@ mod tests {
             expected.sort_by_key(|key| (key.is_none(), key.clone()));
             let found: Vec<Option<String>> = found.iter().map(|id| ids.text(*id)).collect();
             prop_assert_eq!(found, expected);
+        }
+
+        #[test]
+        fn a_number_has_one_id_wherever_it_is_kept(
+            numbers in prop::collection::vec(
+                prop_oneof![number(), SMALL - 3..SMALL + 3, 0..2_000_i64],
+                1..60,
+            ),
+        ) {
+            let register = Register::default();
+            let mut ids = register.ids();
+            for number in &numbers {
+                let id = ids.of(Atom::Number(*number));
+                prop_assert_eq!(ids.text(id), Some(number.to_string()));
+                prop_assert_eq!(ids.of(Atom::Number(*number)), id);
+            }
+            let different: std::collections::HashSet<i64> = numbers.iter().copied().collect();
+            prop_assert_eq!(ids.values.len(), 1 + different.len());
         }
 
         #[test]
