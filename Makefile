@@ -38,10 +38,10 @@ all: build
 
 build: program extension ## build the programs and the extension for PG_CONFIG
 
-program: ## build the programs alone (Rust): tacho, with tacho-bench, tacho-live, tacho-record and tacho-web beside it
+program: ## build the programs alone (Rust): tacho, with tacho-bench, tacho-live, tacho-record, tacho-ship and tacho-web beside it
 	@$(top)/tools/prereq.sh build
 	@$(top)/tools/page.sh
-	$(CARGO_BUILD) --package tacho --package tacho-bench --package tacho-live --package tacho-record --package tacho-web
+	$(CARGO_BUILD) --package tacho --package tacho-bench --package tacho-live --package tacho-record --package tacho-ship --package tacho-web
 
 # headers of PostgreSQL become system headers: their warnings are not ours
 STRICT = $(if $(WERROR),WERROR=$(WERROR) COPT="-isystem $$($(PG_CONFIG) --includedir-server)")
@@ -66,9 +66,9 @@ install: ## install tacho and the extension into the PostgreSQL that PG_CONFIG n
 	$(PROGRAM) generate "$(DESTDIR)$(SHARE)"
 
 # for people: the server's host may do without them, a desk without a server
-install-programs: program ## install tacho with live, record and web into PREFIX (/usr/local)
+install-programs: program ## install tacho with live, record, ship and web into PREFIX (/usr/local)
 	install -d "$(DESTDIR)$(PREFIX)/bin"
-	install -m 755 $(PROGRAM) $(PROGRAM)-live $(PROGRAM)-record $(PROGRAM)-web "$(DESTDIR)$(PREFIX)/bin"
+	install -m 755 $(PROGRAM) $(PROGRAM)-live $(PROGRAM)-record $(PROGRAM)-ship $(PROGRAM)-web "$(DESTDIR)$(PREFIX)/bin"
 	$(PROGRAM) generate "$(DESTDIR)$(SHARE)"
 
 # that server has tacho preloaded, with the settings of extension/test/regress.conf

@@ -10,7 +10,7 @@
 # Environment
 #   PG_CONFIG      installation to start from (default: pg_config in PATH)
 #   TACHO_PROGRAM  tacho program to install (default: target/release/tacho), and
-#                  tacho-record, tacho-web and tacho-live beside it; without it
+#                  tacho-record, tacho-web, tacho-live and tacho-ship beside it; without it
 #                  the extension alone
 #   TACHO_STRICT   not empty: warnings in our own files are errors
 #   TACHO_BUILDS   directory where what was compiled is kept for a day: the same
@@ -63,7 +63,7 @@ kept() {
 [ -z "${TACHO_BUILDS:-}" ] || kept
 extension install
 [ ! -e "$program" ] || install -m 755 "$program" "${config%/*}/tacho"
-for each in "${program%/*}"/tacho-{record,web,live}; do
+for each in "${program%/*}"/tacho-{record,web,live,ship}; do
 	[ ! -e "$each" ] || install -m 755 "$each" "${config%/*}/"
 done
 echo "$config"

@@ -40,7 +40,7 @@ cat >"$scratch/bin/cargo" <<-'END'
 	build)
 		mkdir -p target/release && cd target/release
 		printf '#!/bin/sh\nmkdir -p "$2" && touch "$2/$1"\n' >tacho
-		for each in -live -record -web; do touch "tacho$each"; done
+		for each in -live -record -ship -web; do touch "tacho$each"; done
 		chmod 755 tacho*
 		;;
 	clean) rm -rf target ;;
@@ -67,7 +67,7 @@ holds "the library is installed" test -e "$scratch/plain$("$config" --pkglibdir)
 holds "it made completions and manual pages" test -e "$scratch/plain/usr/local/share/generate"
 holds "install-programs" "${in_source[@]}" install-programs PREFIX=/opt DESTDIR="$scratch/programs"
 holds "... of people" diff <(cd "$scratch/programs" && find . -type f | sort) \
-	<(printf './opt/bin/tacho%s\n' '' -live -record -web; echo ./opt/share/generate)
+	<(printf './opt/bin/tacho%s\n' '' -live -record -ship -web; echo ./opt/share/generate)
 holds "there is a page" test -e "$scratch/source/page/dist/index.html"
 holds "clean" "${in_source[@]}" clean
 holds "clean leaves nothing" test -z "$(find "$scratch/source" -name '*.o' -o -name '*.so' -o -name target -o -name node_modules -o -name dist)"

@@ -1,7 +1,6 @@
 //! What is exported, imported and exported again is the same byte for byte:
 //! every kind, with a value in every column.
 
-use crate::exchange::{Field, Place, SESSIONS, fields, has_ticks, kinds, table_of};
 use crate::export::{Window, export};
 use crate::import::target::Target;
 use crate::import::{Input, import_as};
@@ -9,6 +8,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tacho_source::catalog;
+use tacho_source::exchange::{Field, Place, SESSIONS, fields, has_ticks, kinds, table_of};
 use tacho_source::time::timestamp;
 use tacho_tape::schema::{ColumnType, Schema};
 use tacho_tape::testing::Random;

@@ -1,12 +1,12 @@
 //! Exports history as CSV: every stored column of one kind of rows. What
 //! `import` makes of it answers as the history it came from.
 
-use crate::exchange::{self, Field, Place};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tacho_source::encoding;
+use tacho_source::exchange::{self, Field, Place};
 use tacho_source::time;
 use tacho_tape::schema::{ColumnType, RUN, Schema, TableDef};
 use tacho_tape::{BytesColumn, Column, Part};

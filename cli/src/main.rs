@@ -3,7 +3,6 @@
 //! 0 done, 1 failure, 2 usage, 3 connection or permission, 5 locked.
 
 mod cmd;
-mod exchange;
 #[cfg(test)]
 mod exchange_tests;
 mod export;

@@ -8,6 +8,7 @@ pub mod arguments;
 pub mod catalog;
 pub mod encoding;
 mod escape;
+pub mod exchange;
 mod failure;
 pub mod json;
 pub mod memory;

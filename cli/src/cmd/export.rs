@@ -2,7 +2,6 @@
 //! UTC, with Z.
 
 use super::say;
-use crate::exchange;
 use crate::export::{Failed, Window, export};
 use crate::reader::args::TAPE_HELP;
 use crate::reader::report;
@@ -11,6 +10,7 @@ use std::io::{BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tacho_source::catalog;
+use tacho_source::exchange;
 use tacho_source::time;
 use tacho_tape::query::QueryError;
 use tacho_tape::{Part, Store, locate};

@@ -12,7 +12,6 @@ mod value;
 
 pub use sessions::Imported;
 
-use crate::exchange;
 use lines::{Lines, Record};
 use others::Others;
 use sessions::Importer;
@@ -20,6 +19,7 @@ use std::fmt;
 use std::io::Read;
 use std::sync::Arc;
 use tacho_source::catalog;
+use tacho_source::exchange;
 use tacho_tape::Schema;
 use target::Target;
 use value::Header;

@@ -6,8 +6,8 @@ use super::part::{Fields, Part};
 use super::target::{Target, row_hash};
 use super::value::{Header, int, text, time_us};
 use super::{ImportError, ImportResult, Input};
-use crate::exchange::{self, Field, Place};
 use std::collections::HashSet;
+use tacho_source::exchange::{self, Field, Place};
 use tacho_source::time::timestamp;
 use tacho_tape::schema::{ColumnType, Schema};
 

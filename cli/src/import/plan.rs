@@ -3,7 +3,7 @@
 use super::ImportResult;
 use super::part::Fields;
 use super::value::Header;
-use crate::exchange::{Field, Place};
+use tacho_source::exchange::{Field, Place};
 use tacho_tape::Schema;
 use tacho_tape::build::{PartBuilder, RowPlan};
 use tacho_tape::schema::{ColumnType, RUN};

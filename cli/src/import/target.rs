@@ -3,7 +3,6 @@
 
 use super::lines::{Lines, Record};
 use super::{ImportError, ImportResult};
-use crate::exchange;
 use crate::export::{Failed, Window, export};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::HashSet;
@@ -14,6 +13,7 @@ use std::io::Cursor;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tacho_source::catalog;
+use tacho_source::exchange;
 use tacho_tape::block::FrameRange;
 use tacho_tape::directory::{Kind, LOCK, Numbers, file_name, list};
 use tacho_tape::seal::SealedFile;

@@ -2,8 +2,8 @@
 
 use super::lines::Record;
 use super::{ImportError, ImportResult};
-use crate::exchange::Field;
 use jiff::tz::TimeZone;
+use tacho_source::exchange::Field;
 use tacho_source::time;
 use tacho_tape::schema::{ColumnType, Schema};
 

@@ -58,8 +58,9 @@ pub use functions::{Argument, Function, Removal, STATEMENT_FILTERS, Said, find, 
 pub(crate) use functions::{REMOVED, removals};
 pub use plain::{plain_lines, plain_text};
 pub use spec::{Field, Sink, Spec, Type, Value};
+pub use stats::middle_us;
 pub use text::{decode, without_nul};
-pub use vocabulary::LOCK_MODES;
+pub use vocabulary::{LOCK_MODES, NOT_COUNTED, Scope, cpu_key, wait_key};
 
 use crate::store::Store;
 use crate::tape::Tape;

@@ -217,8 +217,8 @@ fn referred(schema: &Schema, table: &TableDef, reference: &ColumnDef) -> Vec<Fie
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog;
     use std::collections::HashSet;
-    use tacho_source::catalog;
 
     fn runs() -> Schema {
         catalog::schema().clone().with_runs()

@@ -1,0 +1,300 @@
+//! The objects of an hour. What of a part cannot be read leaves the whole part
+//! out, as it does in answers: no table has what another one lacks.
+
+use crate::field::{Cells, Names, Row, column};
+use crate::hours::{self, HOUR_MS, hour_of};
+use crate::names::Unit;
+use crate::redact::{Redaction, Rule};
+use crate::samples::{Minutes, Runs, Ticks, minute_columns, run_columns};
+use crate::server;
+use crate::table::{Column, Constant, Encoded, Kind, Object};
+use crate::texts::Texts;
+use parquet::errors::ParquetError;
+use std::collections::BTreeSet;
+use tacho_source::catalog;
+use tacho_source::exchange::{self, Field};
+use tacho_tape::query::middle_us;
+use tacho_tape::schema::{RUN, STATS, Schema};
+use tacho_tape::{Column as Numbers, Part};
+
+/// Why the objects of an hour could not be made.
+#[derive(Debug)]
+pub enum Fault {
+    /// Something of the tape is damaged or could not be read.
+    Tape(tacho_tape::Error),
+    /// Something else.
+    Other(String),
+}
+
+impl From<tacho_tape::Error> for Fault {
+    fn from(error: tacho_tape::Error) -> Self {
+        Fault::Tape(error)
+    }
+}
+
+impl From<ParquetError> for Fault {
+    fn from(error: ParquetError) -> Self {
+        Fault::Other(format!("could not encode: {error}"))
+    }
+}
+
+/// What could not be made, and the part to go on without, by its place.
+pub type Failed = (Option<usize>, Fault);
+
+/// An object of an hour.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Made {
+    /// Its table.
+    pub table: &'static str,
+    /// What it holds.
+    pub encoded: Encoded,
+}
+
+/// What is shipped of an hour.
+pub struct Contents<'a> {
+    /// Which hour.
+    pub unit: Unit,
+    /// The parts of the node that may have rows of it.
+    pub parts: &'a [&'a Part],
+    /// All parts of the node: texts may be in any.
+    pub all: &'a [&'a Part],
+    /// What stays on the server.
+    pub redaction: &'a Redaction,
+}
+
+/// The columns that every table begins with.
+pub fn common(unit: Unit) -> [(Column, Constant); 3] {
+    let node = Constant::Text(format!("{:016x}", unit.node));
+    let hour = unit.hour.saturating_mul(HOUR_MS * 1_000);
+    let generation = i64::try_from(unit.generation).unwrap_or(i64::MAX);
+    [
+        (Column::new(1, "node", Kind::Text), node),
+        (Column::new(2, "hour", Kind::Time), Constant::Number(hour)),
+        (
+            Column::new(3, "generation", Kind::Number),
+            Constant::Number(generation),
+        ),
+    ]
+}
+
+/// The tables as the program knows them.
+pub fn schema() -> Schema {
+    catalog::schema().clone().with_runs()
+}
+
+impl Contents<'_> {
+    /// Makes the objects that have rows, in the order in which they are put.
+    ///
+    /// # Errors
+    /// A part is damaged, or something could not be encoded.
+    pub fn make(&self, texts: &mut Texts) -> Result<Vec<Made>, Failed> {
+        let schema = schema();
+        let mut made = Vec::new();
+        let mut queries = BTreeSet::new();
+        let mut put = |table, object: Object| {
+            let encoded = object.finish().map_err(|e| (None, e.into()))?;
+            made.extend(encoded.map(|encoded| Made { table, encoded }));
+            Ok(())
+        };
+        let mut runs = self.object("sample_runs", run_columns(&schema))?;
+        let mut minutes = Minutes::default();
+        self.each(|part| self.samples(part, &mut runs, &mut minutes, &mut queries))?;
+        put("sample_runs", runs)?;
+        let mut load = self.object("load_minute", minute_columns())?;
+        minutes.write(&mut load).map_err(|e| (None, e.into()))?;
+        put("load_minute", load)?;
+        for (table, name) in [("tick", "ticks"), ("lock", "locks"), ("marker", "markers")] {
+            let (fields, columns) = self.fields(&schema, table);
+            let mut object = self.object(name, columns)?;
+            self.each(|part| self.rows(part, table, &fields, &mut object))?;
+            put(name, object)?;
+        }
+        let mut object = self.object("server", server::columns())?;
+        self.each(|part| server::write(part, self.unit.hour, self.redaction, &mut object))?;
+        put("server", object)?;
+        let (fields, columns) = self.fields(&schema, STATS);
+        let mut object = self.object("statements", columns)?;
+        self.each(|part| {
+            queries.extend(statement_queries(part, self.unit.hour)?);
+            self.rows(part, STATS, &fields, &mut object)
+        })?;
+        put("statements", object)?;
+        if !self.redaction.has(Rule::Texts) || self.redaction.salt.is_some() {
+            let mut object = self.object("texts", Texts::columns())?;
+            texts.find(&queries, self.all.iter().copied());
+            let written = texts.write(&queries, self.redaction, &mut object);
+            written.map_err(|fault| (None, fault))?;
+            put("texts", object)?;
+        }
+        Ok(made)
+    }
+
+    fn object(&self, name: &str, columns: Vec<Column>) -> Result<Object, Failed> {
+        Object::new(name, &common(self.unit), columns).map_err(|e| (None, e.into()))
+    }
+
+    /// Calls with each part; an error names it.
+    fn each(&self, mut each: impl FnMut(&Part) -> Result<(), Fault>) -> Result<(), Failed> {
+        for (place, part) in self.parts.iter().enumerate() {
+            each(part).map_err(|fault| match fault {
+                Fault::Tape(_) => (Some(place), fault),
+                Fault::Other(_) => (None, fault),
+            })?;
+            part.release();
+        }
+        Ok(())
+    }
+
+    fn samples(
+        &self,
+        part: &Part,
+        object: &mut Object,
+        minutes: &mut Minutes,
+        queries: &mut BTreeSet<i64>,
+    ) -> Result<(), Fault> {
+        let hour = self.unit.hour;
+        if hour < hour_of(part.min_ms()) || hour_of(part.max_ms()) < hour {
+            return Ok(());
+        }
+        let ticks = Ticks::read(part)?;
+        ticks.observe(hour, minutes);
+        let names = Names::read(part)?;
+        let runs = Runs::read(part, &names)?;
+        runs.write(hour, &ticks, &names, self.redaction, object, minutes)?;
+        let ids = part.ints("statement", "query_id")?;
+        let of_row = |reference: &i64| ids.get(usize::try_from(reference - 1).ok()?).copied();
+        let mut references: Vec<i64> = part.ints(RUN, "statement")?.to_vec();
+        references.sort_unstable();
+        references.dedup();
+        queries.extend(references.iter().filter_map(of_row));
+        Ok(())
+    }
+
+    /// The fields of a table that are shipped, and their columns.
+    fn fields(&self, schema: &Schema, table: &str) -> (Vec<Field>, Vec<Column>) {
+        let Some(def) = schema.table(table) else {
+            return (Vec::new(), Vec::new());
+        };
+        let mut fields = exchange::fields(schema, def);
+        fields.retain(|field| !["user_oid", "database_oid"].contains(&field.name.as_str()));
+        let mut columns: Vec<Column> = fields.iter().map(|field| column(def, field)).collect();
+        if table == "tick" {
+            columns.push(Column::new(10, "weight_ms", Kind::Number));
+        }
+        (fields, columns)
+    }
+
+    /// Adds the rows of a table of one part.
+    fn rows(
+        &self,
+        part: &Part,
+        table: &str,
+        fields: &[Field],
+        object: &mut Object,
+    ) -> Result<(), Fault> {
+        let rows = rows_of(part, table, self.unit.hour)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let names = Names::read(part)?;
+        let cells = fields.iter();
+        let cells = cells.map(|f| Cells::read(part, table, f, self.redaction));
+        let cells: Vec<_> = cells.collect::<tacho_tape::Result<_>>()?;
+        let ticks = (table == "tick").then(|| Ticks::read(part)).transpose()?;
+        let numbers = part.ints("tick", "tick")?;
+        let mut rest = &rows[..];
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(object.room().min(rest.len()));
+            for (cells, values) in cells.iter().zip(&mut object.values) {
+                match cells {
+                    Some(cells) => cells.write(now, &names, self.redaction, values),
+                    None => values.repeat(None, now.len()),
+                }
+            }
+            if let (Some(ticks), Some(weights)) = (&ticks, object.values.get_mut(cells.len())) {
+                let numbers = now.iter().map(|row| numbers[row.own.unwrap_or(0)]);
+                let places = numbers.map(|number| ticks.place(number));
+                places.for_each(|place| weights.number(place.map(|at| ticks.weight_ms(at))));
+            }
+            object.flush_full()?;
+            rest = later;
+        }
+        Ok(())
+    }
+}
+
+/// The rows of a table that belong to an hour, as they are stored.
+fn rows_of(part: &Part, table: &str, hour: i64) -> Result<Vec<Row>, Fault> {
+    if part.rows(table) == 0 || !may_have(part, table, hour) {
+        return Ok(Vec::new());
+    }
+    let of = |ms: i64| hour_of(ms) == hour;
+    let own = |own| Row {
+        tick: None,
+        own: Some(own),
+    };
+    Ok(match table {
+        "tick" => {
+            let slots = part.ints("tick", "slot_time")?;
+            positions(&slots, of).map(own).collect()
+        }
+        STATS => {
+            let hours = statement_hours(part)?;
+            positions(&hours, |of| of == hour).map(own).collect()
+        }
+        _ if part.schema().column(table, "at").is_some() => {
+            let (numbers, slots) = (part.ints("tick", "tick")?, part.ints("tick", "slot_time")?);
+            let at = part.ints(table, "at")?;
+            let row = |(own, number): (usize, &i64)| {
+                let tick = numbers.binary_search(number).ok()?;
+                of(slots[tick]).then_some(Row {
+                    tick: Some(tick),
+                    own: Some(own),
+                })
+            };
+            at.iter().enumerate().filter_map(row).collect()
+        }
+        _ => {
+            let times = part.ints(table, "time")?;
+            positions(&times, of).map(own).collect()
+        }
+    })
+}
+
+fn positions(values: &[i64], wanted: impl Fn(i64) -> bool) -> impl Iterator<Item = usize> {
+    let found = values.iter().enumerate();
+    found.filter_map(move |(row, value)| wanted(*value).then_some(row))
+}
+
+/// May a part have rows of a table in an hour?
+fn may_have(part: &Part, table: &str, hour: i64) -> bool {
+    let range = match table {
+        STATS => hours::statements_ms(part),
+        _ if hours::TIMED.contains(&table) => hours::range(part, table),
+        _ => Some((part.min_ms(), part.max_ms())),
+    };
+    range.is_some_and(|(first, last)| hour_of(first) <= hour && hour <= hour_of(last))
+}
+
+/// The hour of each row of the statistics: the one that has the middle of its
+/// interval.
+fn statement_hours(part: &Part) -> Result<Vec<i64>, Fault> {
+    let (time, elapsed) = (part.ints(STATS, "time")?, part.ints(STATS, "elapsed_ms")?);
+    let pairs = time.iter().zip(elapsed.iter());
+    Ok(pairs
+        .map(|(time, elapsed)| hour_of(middle_us(*time, *elapsed).div_euclid(1_000)))
+        .collect())
+}
+
+/// The query ids of the statistics of an hour.
+fn statement_queries(part: &Part, hour: i64) -> Result<BTreeSet<i64>, Fault> {
+    if part.rows(STATS) == 0 || !may_have(part, STATS, hour) {
+        return Ok(BTreeSet::new());
+    }
+    let (entries, ids): (Numbers, Numbers) =
+        (part.ints(STATS, "entry")?, part.ints("entry", "query_id")?);
+    let hours = statement_hours(part)?;
+    let rows = positions(&hours, |of| of == hour);
+    let found = rows.filter_map(|row| ids.get(usize::try_from(entries[row] - 1).ok()?));
+    Ok(found.copied().collect())
+}

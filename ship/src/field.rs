@@ -1,0 +1,224 @@
+//! Columns that follow from the catalog: names and units are those of `tacho
+//! export`, references are resolved, and what is not known is null.
+
+use crate::redact::Redaction;
+use crate::table::{Column, Kind, Values};
+use std::collections::HashMap;
+use tacho_source::encoding;
+use tacho_source::exchange::{Field, Place};
+use tacho_tape::schema::{ColumnType, TableDef};
+use tacho_tape::{BytesColumn, Column as Numbers, Part, Result};
+
+/// Numbers that say with 0 that there is none.
+const NONE_IS_0: [&str; 16] = [
+    "query_id",
+    "plan_id",
+    "leader",
+    "database_oid",
+    "user_oid",
+    "xmin",
+    "xid",
+    "next_xid",
+    "oldest_xmin",
+    "oldest_xmin_pid",
+    "progress_relation",
+    "vcpus_x100",
+    "cost_step",
+    "blocker_xid",
+    "mode_requested",
+    "length",
+];
+/// Where the ids of columns of a tick begin among those of its rows.
+const TICK: i32 = 400;
+/// The same of columns of the row itself; before these are derived ones.
+const OWN: i32 = 100;
+/// The same of columns of a row that is referred to, times the reference's id.
+const REFERENCE: i32 = 1_000;
+/// What a reference to a row that is lost reads as.
+const LOST: &str = "?";
+
+/// The column that holds a field. Its id follows from the ids of the catalog.
+pub fn column(table: &TableDef, field: &Field) -> Column {
+    let id = i32::from(field.column.id);
+    let id = match &field.place {
+        Place::Own => OWN + id,
+        Place::Tick => TICK + id,
+        Place::Reference(name) => {
+            let reference = table.column(name).map_or(0, |c| i32::from(c.id));
+            REFERENCE * reference + id
+        }
+    };
+    let kind = match field.column.ty {
+        ColumnType::Time | ColumnType::TimeUs => Kind::Time,
+        ColumnType::Name | ColumnType::Enum | ColumnType::Bytes => Kind::Text,
+        _ if is_hundredths(field) => Kind::Hundredths,
+        _ if field.name == "tick" => Kind::Rising,
+        _ => Kind::Number,
+    };
+    let name = field.name.strip_suffix("_x100").unwrap_or(&field.name);
+    Column::new(id, name, kind)
+}
+
+fn is_hundredths(field: &Field) -> bool {
+    field.is_fraction() || field.column.target == "hundredths"
+}
+
+/// The names of a part.
+pub struct Names {
+    bytes: BytesColumn,
+    encodings: Numbers,
+}
+
+impl Names {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// They are damaged.
+    pub fn read(part: &Part) -> Result<Names> {
+        Ok(Names {
+            bytes: part.bytes("name", "bytes")?,
+            encodings: part.ints("name", "encoding")?,
+        })
+    }
+
+    /// A name by reference; `None` for 0.
+    pub fn get(&self, reference: i64) -> Option<String> {
+        let row = usize::try_from(reference).ok()?.checked_sub(1)?;
+        let encoding = self.encodings.get(row).copied();
+        let text = encoding.map(|encoding| encoding::decode(encoding, self.bytes.get(row)));
+        Some(text.unwrap_or_else(|| LOST.to_string()))
+    }
+}
+
+/// Where a row of an object comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// Row of table `tick`.
+    pub tick: Option<usize>,
+    /// Row of the table itself.
+    pub own: Option<usize>,
+}
+
+enum Form<'a> {
+    Number {
+        none: Option<i64>,
+    },
+    /// Stored plus one.
+    Measured,
+    Time {
+        us: i64,
+    },
+    Name,
+    Label(HashMap<i64, &'a str>),
+    Text(BytesColumn, Numbers),
+}
+
+/// The values of a field in a part.
+pub struct Cells<'a> {
+    place: Place,
+    reference: Option<Numbers>,
+    numbers: Numbers,
+    form: Form<'a>,
+    hidden: bool,
+}
+
+impl<'a> Cells<'a> {
+    /// Reads them; `None` when the part does not have the column.
+    ///
+    /// # Errors
+    /// They are damaged.
+    pub fn read(
+        part: &'a Part,
+        table: &str,
+        field: &Field,
+        redaction: &Redaction,
+    ) -> Result<Option<Cells<'a>>> {
+        let name = &field.column.name;
+        let known = part.schema().column(&field.table, name);
+        let Some((t, c)) = known else {
+            return Ok(None);
+        };
+        let column = &part.schema().tables[t].columns[c];
+        let form = match column.ty {
+            ColumnType::Bytes => Form::Text(
+                part.bytes(&field.table, name)?,
+                part.ints(&field.table, "encoding")?,
+            ),
+            ColumnType::Name => Form::Name,
+            ColumnType::Time => Form::Time { us: 1_000 },
+            ColumnType::TimeUs => Form::Time { us: 1 },
+            ColumnType::Enum => {
+                let labels = part.schema().labels(&column.target);
+                Form::Label(labels.map(|l| (l.value, l.label.as_str())).collect())
+            }
+            _ if field.is_measured() => Form::Measured,
+            _ => Form::Number {
+                none: NONE_IS_0.contains(&name.as_str()).then_some(0),
+            },
+        };
+        let reference = match &field.place {
+            Place::Reference(name) => Some(part.ints(table, name)?),
+            _ => None,
+        };
+        Ok(Some(Cells {
+            numbers: match column.ty {
+                ColumnType::Bytes => Numbers::default(),
+                _ => part.ints(&field.table, name)?,
+            },
+            place: field.place.clone(),
+            hidden: redaction.hides_field(field),
+            reference,
+            form,
+        }))
+    }
+
+    /// The row that holds the value; `None` for a null reference.
+    fn row(&self, row: Row) -> Option<usize> {
+        match (&self.place, &self.reference) {
+            (Place::Tick, _) => row.tick,
+            (_, None) => row.own,
+            (_, Some(references)) => {
+                let reference = usize::try_from(*references.get(row.own?)?).ok()?;
+                reference.checked_sub(1)
+            }
+        }
+    }
+
+    /// Adds the values of some rows.
+    pub fn write(&self, rows: &[Row], names: &Names, redaction: &Redaction, values: &mut Values) {
+        let shown = |text: &str| {
+            let text = redaction.shown(self.hidden, text);
+            text.map(|text| text.into_owned())
+        };
+        // A text is looked up once, by the number that stands for it.
+        let mut known: HashMap<i64, Option<i64>> = HashMap::new();
+        for row in rows {
+            let Some(at) = self.row(*row) else {
+                values.number(None);
+                continue;
+            };
+            let number = self.numbers.get(at).copied().unwrap_or(0);
+            let value = match &self.form {
+                Form::Number { none } => (Some(number) != *none).then_some(number),
+                Form::Measured => (number != 0).then(|| number - 1),
+                Form::Time { us } => (number != 0).then(|| number.saturating_mul(*us)),
+                Form::Text(bytes, encodings) => {
+                    let encoding = encodings.get(at).copied().unwrap_or(0);
+                    let text = shown(&encoding::decode(encoding, bytes.get(at)));
+                    text.map(|text| values.place(&text))
+                }
+                Form::Name | Form::Label(_) if number == 0 => None,
+                Form::Name => *known.entry(number).or_insert_with(|| {
+                    let text = shown(&names.get(number)?)?;
+                    Some(values.place(&text))
+                }),
+                Form::Label(labels) => *known.entry(number).or_insert_with(|| {
+                    let label = labels.get(&number);
+                    let text = label.map_or_else(|| number.to_string(), |l| l.to_string());
+                    Some(values.place(&text))
+                }),
+            };
+            values.number(value);
+        }
+    }
+}

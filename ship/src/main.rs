@@ -1,0 +1,143 @@
+//! `tacho-ship`: the closed hours of a tape as Parquet in object storage. Exit
+//! codes: 0 all is shipped, 1 failure or damage, 2 usage.
+#![deny(unsafe_code)]
+
+mod contents;
+mod field;
+mod hours;
+mod names;
+mod options;
+mod place;
+mod redact;
+mod samples;
+mod server;
+mod shipper;
+#[cfg(test)]
+mod shipper_tests;
+mod table;
+mod texts;
+
+use clap::Parser;
+use jiff::Timestamp;
+use options::Options;
+use place::{Directory, Result};
+use redact::Redaction;
+use shipper::{Done, Settings, Shipper};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tacho_tape::node::recorded_node;
+use tacho_tape::storage::OsStorage;
+use tacho_tape::{Shared, Tape};
+
+/// Bytes of decoded columns that are kept between two looks.
+const KEPT: u64 = 16 << 20;
+/// How often somebody who waits looks whether to end.
+const TURN: Duration = Duration::from_millis(100);
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            let message = message.replace("\nHINT:  ", "\nhint: ");
+            say(&format!("error: {message}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn say(text: &str) {
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
+/// Ships once, or again and again; false when something was damaged.
+fn run(options: &Options) -> Result<bool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, stop.clone())
+            .map_err(|e| format!("could not install signal handlers: {e}"))?;
+    }
+    let place = Directory::open(&options.to)?;
+    let mut shipper = Shipper::new(&place, settings(options)?);
+    let tape = Tape::open(&options.tape, &Shared::new(KEPT));
+    let go_on = || !stop.load(Ordering::Relaxed);
+    loop {
+        let looked = look(&mut shipper, &tape, &go_on);
+        let Some(every) = options.every else {
+            let done = looked?;
+            tell(&done);
+            return Ok(done.damage.is_empty());
+        };
+        // What is not shipped now is shipped next time.
+        match looked {
+            Ok(done) if done == Done::default() => (),
+            Ok(done) => tell(&done),
+            Err(message) => say(&format!("warning: {message}")),
+        }
+        wait(every, &go_on);
+        if !go_on() {
+            return Ok(true);
+        }
+    }
+}
+
+fn look(shipper: &mut Shipper, tape: &Tape, go_on: &dyn Fn() -> bool) -> Result<Done> {
+    let snapshot = tape.refresh().map_err(|e| e.to_string())?;
+    shipper.look(&snapshot, Timestamp::now().as_millisecond(), go_on)
+}
+
+fn tell(done: &Done) {
+    for damage in &done.damage {
+        say(&format!("warning: left out what cannot be read: {damage}"));
+    }
+    let Done {
+        hours,
+        objects,
+        bytes,
+        ..
+    } = done;
+    say(&format!(
+        "shipped {hours} hours: {objects} objects, {bytes} bytes"
+    ));
+}
+
+fn wait(time: Duration, go_on: &dyn Fn() -> bool) {
+    let until = Instant::now() + time;
+    while go_on() && Instant::now() < until {
+        std::thread::sleep(TURN);
+    }
+}
+
+fn settings(options: &Options) -> Result<Settings> {
+    let salt = options.salt.as_deref().map(read_salt).transpose()?;
+    let recorded = recorded_node(&OsStorage::new(&options.tape));
+    let host = recorded.ok().flatten().map(|recorded| recorded.place.host);
+    Ok(Settings {
+        server: options.server.clone(),
+        labels: options.label.clone(),
+        redaction: Redaction {
+            rules: options.redact.clone(),
+            salt,
+        },
+        host: host.filter(|host| !host.is_empty()),
+    })
+}
+
+/// Least bytes of a secret that cannot be guessed.
+const SALT: usize = 16;
+
+fn read_salt(file: &Path) -> Result<Vec<u8>> {
+    let name = file.display();
+    let salt = std::fs::read(file).map_err(|e| format!("could not read file \"{name}\": {e}"))?;
+    match salt.len() < SALT {
+        true => Err(format!(
+            "salt in file \"{name}\" has fewer than {SALT} bytes"
+        )),
+        false => Ok(salt),
+    }
+}

@@ -1,0 +1,128 @@
+//! Names of objects: `TABLE/server=NAME/day=DAY/HOUR-NODE-GENERATION.parquet`.
+//! They follow from what is shipped alone, so that whoever ships it again gives
+//! the same name. Of several generations of an hour the greatest counts.
+
+use jiff::Timestamp;
+use std::fmt::Write as _;
+
+/// An hour of a node, as it is at some moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// Random number of the recorder's directory.
+    pub node: u64,
+    /// Hours since 1970 UTC.
+    pub hour: i64,
+    /// Ticks and markers that are known of it: it only grows.
+    pub generation: u64,
+}
+
+/// Seconds of an hour.
+const SECONDS: i64 = 3_600;
+/// What names of objects end in.
+const SUFFIX: &str = ".parquet";
+
+impl Unit {
+    /// The directory of its objects of a table.
+    pub fn directory(self, table: &str, server: &str) -> String {
+        format!("{table}/server={}/day={}", escaped(server), day(self.hour))
+    }
+
+    /// The object of a table.
+    pub fn object(self, table: &str, server: &str) -> String {
+        format!("{}/{}", self.directory(table, server), self.file())
+    }
+
+    fn file(self) -> String {
+        let hour = self.hour.rem_euclid(24);
+        let (node, generation) = (self.node, self.generation);
+        format!("{hour:02}-{node:016x}-{generation:08}{SUFFIX}")
+    }
+
+    /// What an object in the directory of the same day is of.
+    pub fn of_file(self, file: &str) -> Option<Unit> {
+        let mut words = file.strip_suffix(SUFFIX)?.split('-');
+        let hour: i64 = words.next()?.parse().ok()?;
+        let unit = Unit {
+            hour: self.hour - self.hour.rem_euclid(24) + hour,
+            node: u64::from_str_radix(words.next()?, 16).ok()?,
+            generation: words.next()?.parse().ok()?,
+        };
+        (unit.file() == file && words.next().is_none()).then_some(unit)
+    }
+}
+
+/// The UTC day of an hour.
+fn day(hour: i64) -> String {
+    let second = hour.saturating_mul(SECONDS);
+    let time = Timestamp::from_second(second).unwrap_or(Timestamp::UNIX_EPOCH);
+    time.strftime("%Y-%m-%d").to_string()
+}
+
+/// A value of a partition as Hive writes it: engines decode it.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' => {
+                escaped.push(char::from(byte));
+            }
+            _ => {
+                let _ = write!(escaped, "%{byte:02X}");
+            }
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNIT: Unit = Unit {
+        node: 0xAB,
+        hour: 491_763,
+        generation: 3_601,
+    };
+
+    #[test]
+    fn a_name_says_what_an_object_is_of() {
+        let name = UNIT.object("ticks", "shop");
+        let wanted = "ticks/server=shop/day=2026-02-06/03-00000000000000ab-00003601.parquet";
+        assert_eq!(name, wanted);
+        let file = "03-00000000000000ab-00003601.parquet";
+        let other = Unit {
+            hour: 491_780,
+            ..UNIT
+        };
+        assert_eq!(other.of_file(file), Some(UNIT));
+        for file in [
+            "3-00000000000000ab-00003601.parquet",
+            "03-ab-00003601.parquet",
+            "03-00000000000000ab-00003601.parquet#1",
+            "03-00000000000000ab-00003601-1.parquet",
+            "03-00000000000000ab-+0003601.parquet",
+            ".parquet",
+            "",
+        ] {
+            assert_eq!(UNIT.of_file(file), None, "{file}");
+        }
+    }
+
+    #[test]
+    fn no_name_of_a_server_leaves_its_directory() {
+        let of = |server| UNIT.directory("ticks", server);
+        assert_eq!(of("../.."), "ticks/server=..%2F../day=2026-02-06");
+        assert_eq!(of("a/b=c d"), "ticks/server=a%2Fb%3Dc%20d/day=2026-02-06");
+        assert_eq!(of("%2F"), "ticks/server=%252F/day=2026-02-06");
+        assert_eq!(of("ä\n"), "ticks/server=%C3%A4%0A/day=2026-02-06");
+    }
+
+    #[test]
+    fn a_generation_of_more_digits_is_a_name_too() {
+        let unit = Unit {
+            generation: 123_456_789,
+            ..UNIT
+        };
+        assert_eq!(UNIT.of_file(&unit.file()), Some(unit));
+    }
+}

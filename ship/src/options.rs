@@ -1,0 +1,87 @@
+//! The command line.
+
+use crate::redact::Rule;
+use clap::{ArgAction, Parser, ValueHint};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Ships the hours of a tape that are over as Parquet to object storage.
+#[derive(Parser, Debug)]
+#[command(name = "tacho ship", version, disable_help_flag = true)]
+pub struct Options {
+    /// Show this help
+    #[arg(long = "help", short = '?', action = ArgAction::Help)]
+    help: Option<bool>,
+
+    /// Directory of the history files
+    #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub tape: PathBuf,
+
+    /// Where to: file:///DIRECTORY
+    #[arg(long, value_name = "URL")]
+    pub to: String,
+
+    /// Name of the server for good: another one ships everything again
+    /// [default: the number of the recorder's directory]
+    #[arg(long, value_name = "NAME", value_parser = named)]
+    pub server: Option<String>,
+
+    /// What else is to be known of the server, such as env=prod
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
+    pub label: Vec<(String, String)>,
+
+    /// Stay, and look for hours that are over again and again, such as 5m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub every: Option<Duration>,
+
+    /// What does not leave the server
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    pub redact: Vec<Rule>,
+
+    /// File with a secret: redacted values are hashes with it instead of nulls
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "redact")]
+    pub salt: Option<PathBuf>,
+}
+
+fn named(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.chars().any(char::is_control) {
+        true => Err("a name is neither empty nor has control characters".into()),
+        false => Ok(text.to_string()),
+    }
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_string(), value.to_string())),
+        _ => Err("write it as KEY=VALUE".into()),
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let hint = || "write it as 30s, 5m or 1h".to_string();
+    let units = [('s', 1), ('m', 60), ('h', 3_600)];
+    let (unit, seconds) = units
+        .into_iter()
+        .find(|u| text.ends_with(u.0))
+        .ok_or_else(hint)?;
+    let number: u64 = text.trim_end_matches(unit).parse().map_err(|_| hint())?;
+    let time = number.checked_mul(seconds).filter(|time| *time > 0);
+    time.map(Duration::from_secs).ok_or_else(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_labels_are_understood_or_refused() {
+        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
+        for text in ["", "5", "m", "0s", "-1m", "5d", "99999999999999999999h"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+        assert_eq!(label("env=a=b"), Ok(("env".into(), "a=b".into())));
+        assert!(label("env").is_err() && label("=x").is_err());
+        assert!(named("").is_err() && named("a\nb").is_err());
+    }
+}

@@ -1,0 +1,128 @@
+//! What stays on the server. What is redacted is null, or with a salt a hash:
+//! then equal values stay equal, also between servers of one salt.
+
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use tacho_source::exchange::Field;
+
+/// A kind of values that can stay on the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Rule {
+    /// Texts of queries
+    Texts,
+    /// Addresses of clients
+    Addresses,
+    /// Names of applications, replicas among them
+    Applications,
+}
+
+/// What stays on the server.
+#[derive(Clone, Debug, Default)]
+pub struct Redaction {
+    /// Kinds of values.
+    pub rules: Vec<Rule>,
+    /// Goes before each value that is hashed.
+    pub salt: Option<Vec<u8>>,
+}
+
+/// Columns with such values: table, column, rule.
+const COLUMNS: [(&str, &str, Rule); 3] = [
+    ("session", "client_addr", Rule::Addresses),
+    ("session", "application", Rule::Applications),
+    ("server_replica", "object", Rule::Applications),
+];
+/// Bytes of a hash that are kept.
+const BYTES: usize = 16;
+
+impl Redaction {
+    /// Are values of a column redacted?
+    pub fn hides(&self, table: &str, column: &str) -> bool {
+        let found = COLUMNS.iter().find(|c| (c.0, c.1) == (table, column));
+        found.is_some_and(|c| self.has(c.2))
+    }
+
+    /// The same of a field.
+    pub fn hides_field(&self, field: &Field) -> bool {
+        self.hides(&field.table, &field.column.name)
+    }
+
+    /// Is a kind of values redacted?
+    pub fn has(&self, rule: Rule) -> bool {
+        self.rules.contains(&rule)
+    }
+
+    /// What stands for a value that is redacted.
+    pub fn instead(&self, text: &str) -> Option<String> {
+        let salt = self.salt.as_ref()?;
+        let mut hash = Sha256::new();
+        hash.update(salt);
+        hash.update(text);
+        Some(hex(&hash.finalize()[..BYTES]))
+    }
+
+    /// A value of a column that is redacted or not.
+    pub fn shown<'t>(&self, hidden: bool, text: &'t str) -> Option<Cow<'t, str>> {
+        match hidden {
+            true => self.instead(text).map(Cow::Owned),
+            false => Some(Cow::Borrowed(text)),
+        }
+    }
+
+    /// What a text is known by on all servers: a hash of it with letters in
+    /// lower case and every white space as one blank. Without the text only with
+    /// the salt.
+    pub fn fingerprint(&self, text: &str) -> Option<i64> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let mut hash = Sha256::new();
+        if self.has(Rule::Texts) {
+            hash.update(self.salt.as_ref()?);
+        }
+        hash.update(words.join(" ").to_lowercase());
+        let hash = hash.finalize();
+        let bytes = hash.first_chunk::<8>().copied().unwrap_or_default();
+        Some(i64::from_be_bytes(bytes))
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_null_without_a_salt_and_a_hash_of_both_with_one() {
+        let mut redaction = Redaction::default();
+        assert_eq!(redaction.instead("10.0.0.1"), None);
+        redaction.salt = Some(b"pepper".to_vec());
+        // printf pepper10.0.0.1 | sha256sum
+        let hash = redaction.instead("10.0.0.1").unwrap();
+        assert_eq!(hash.len(), 32);
+        redaction.salt = Some(b"salt".to_vec());
+        assert_ne!(redaction.instead("10.0.0.1"), Some(hash));
+    }
+
+    #[test]
+    fn a_fingerprint_ignores_case_and_white_space_alone() {
+        let redaction = Redaction::default();
+        let of = |text| redaction.fingerprint(text);
+        assert_eq!(of("SELECT $1\n  FROM t "), of("select $1 from t"));
+        assert_ne!(of("select $1 from t"), of("select $1 fromt"));
+        // printf 'select 1' | sha256sum
+        assert_eq!(of("SELECT 1"), Some(0x822a_e07d_4783_158b_u64 as i64));
+    }
+
+    #[test]
+    fn a_fingerprint_of_a_redacted_text_needs_the_salt() {
+        let mut redaction = Redaction {
+            rules: vec![Rule::Texts],
+            salt: None,
+        };
+        assert_eq!(redaction.fingerprint("select 1"), None);
+        redaction.salt = Some(b"x".to_vec());
+        let own = redaction.fingerprint("select 1");
+        assert!(own.is_some() && own != Redaction::default().fingerprint("select 1"));
+    }
+}

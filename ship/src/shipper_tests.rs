@@ -1,0 +1,463 @@
+//! What is shipped is read back as engines read it, and compared with answers
+//! of the tape.
+
+use crate::hours::HOUR_MS;
+use crate::place::{Directory, Place, Result};
+use crate::shipper::{Done, SERVERS, Settings, Shipper};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field as Cell;
+use std::cell::Cell as Counter;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tacho_source::catalog;
+use tacho_tape::query::{self, QueryResult, Sink, Spec, Value};
+use tacho_tape::testing::{Random, stats_schema};
+use tacho_tape::{Identity, Part, PartBuilder, Snapshot};
+
+const NODE: u64 = 0xA7;
+/// 2026-10-21 20:00 UTC.
+const BEGIN_MS: i64 = 497_804 * HOUR_MS;
+const STEP_MS: i64 = 10_000;
+/// Ticks of a part: they do not end with hours.
+const TICKS: i64 = 150;
+const WAITS: [(&str, &str); 4] = [
+    ("IO", "DataFileRead"),
+    ("Lock", "transactionid"),
+    ("Client", "ClientRead"),
+    ("Client", "ClientWrite"),
+];
+const SECRET: [&str; 3] = ["select secret from vault", "10.9.8.7", "secret-app"];
+
+fn ms(tick: i64) -> i64 {
+    BEGIN_MS + tick * STEP_MS
+}
+
+/// Random samples, statistics, locks, markers, readings and texts of some ticks.
+fn part(first: i64, ticks: i64) -> Part {
+    let mut b = PartBuilder::new(Arc::new(stats_schema())).unwrap();
+    let mut random = Random(first as u64);
+    let [kind, database, user, application, address] =
+        ["client backend", "shop", "alice", SECRET[2], SECRET[1]].map(|n| b.name(n).unwrap());
+    let waits = WAITS.map(|(class, event)| {
+        let (class, event) = (b.name(class).unwrap(), b.name(event).unwrap());
+        let names = [("wait_event_type", class), ("wait_event", event)];
+        b.intern("wait", &names).unwrap()
+    });
+    let statements = [0, -5, 77].map(|id| b.intern("statement", &[("query_id", id)]).unwrap());
+    let sessions = [(1, 1), (2, 1), (3, 2), (4, 1)].map(|(pid, category)| {
+        let names = [
+            ("backend_type", kind),
+            ("database", database),
+            ("username", user),
+        ];
+        let others = [("application", application), ("client_addr", address)];
+        let own = [
+            ("pid", pid),
+            ("backend_start", 1_000 * BEGIN_MS),
+            ("category", category),
+        ];
+        b.intern("session", &[&own[..], &names, &others].concat())
+            .unwrap()
+    });
+    for tick in first..first + ticks {
+        if random.chance(3) {
+            continue;
+        }
+        let failed = random.chance(3);
+        let status = if failed { 3 } else { 1 };
+        let interval = if tick > 400 { STEP_MS / 2 } else { STEP_MS };
+        let values = [
+            ("tick", tick),
+            ("slot_time", ms(tick)),
+            ("interval_ms", interval),
+        ];
+        let others = [("status", status), ("next_xid", 500 + tick)];
+        b.row("tick", &[&values[..], &others].concat()).unwrap();
+        for (at, session) in sessions.iter().enumerate().filter(|_| !failed) {
+            if random.chance(40) {
+                continue;
+            }
+            let wait = if random.chance(50) {
+                waits[random.below(4) as usize]
+            } else {
+                0
+            };
+            let values = [
+                ("state", [1, 1, 3, 0][random.below(4) as usize]),
+                ("wait", wait),
+                ("cpu", if wait == 0 { random.below(4) as i64 } else { 0 }),
+                ("marked", i64::from(at == 3 && random.chance(20))),
+                ("statement", statements[random.below(3) as usize]),
+                ("query_start", ms(tick) - 5),
+                (
+                    "blocked_by",
+                    if random.chance(20) { sessions[0] } else { 0 },
+                ),
+            ];
+            b.sample(tick as u64, *session, &values).unwrap();
+        }
+        if random.chance(10) {
+            let lock = [
+                ("at", tick),
+                ("waiter", sessions[1]),
+                ("blocker", sessions[0]),
+            ];
+            b.row(
+                "lock",
+                &[&lock[..], &[("locktype", 6), ("hard", 1)]].concat(),
+            )
+            .unwrap();
+        }
+        if tick % 6 == 0 {
+            others_of(&mut b, tick, database, user, &mut random);
+        }
+    }
+    let text = [("query_id", 77), ("encoding", 6), ("database", database)];
+    b.row_bytes("text", &text, &[("bytes", SECRET[0].as_bytes())])
+        .unwrap();
+    b.finish(Identity {
+        node: NODE,
+        system_identifier: 42,
+        timeline: 1,
+        postmaster_start_us: 0,
+    })
+}
+
+/// What belongs to a minute: statistics that are recorded a moment later, and a
+/// reading of the server.
+fn others_of(b: &mut PartBuilder, tick: i64, database: i64, user: i64, random: &mut Random) {
+    let time = ms(tick) + 300;
+    for id in [0, 77, -5] {
+        let entry = [("query_id", id), ("database", database), ("username", user)];
+        let entry = b
+            .intern("entry", &[&entry[..], &[("toplevel", 1)]].concat())
+            .unwrap();
+        let row = [("time", time), ("elapsed_ms", 60_000), ("entry", entry)];
+        let calls = random.below(50) as i64;
+        let sums = [
+            ("calls", calls),
+            ("total_exec_time", calls * 123),
+            ("histogram_3", calls),
+        ];
+        b.row("statement_stats", &[&row[..], &sums].concat())
+            .unwrap();
+    }
+    b.row("statement_stats", &[("time", time), ("elapsed_ms", 60_000)])
+        .unwrap();
+    let wal = random.below(1_000) as i64;
+    let reading = [
+        ("time", time),
+        ("elapsed_ms", 60_000),
+        ("wal_bytes", 1 + wal),
+    ];
+    b.row("server", &[&reading[..], &[("load_1", 151)]].concat())
+        .unwrap();
+    if random.chance(10) {
+        let detail = b.name("deploy \"1.4\"\n").unwrap();
+        let marker = [("time", ms(tick)), ("kind", 17), ("detail", detail)];
+        b.row("marker", &marker).unwrap();
+    }
+}
+
+/// Three hours and twenty minutes.
+fn tape() -> Snapshot {
+    Snapshot::from_parts((0..8).map(|n| part(n * TICKS, TICKS)))
+}
+
+/// The end of what is recorded.
+const NOW_MS: i64 = BEGIN_MS + 8 * TICKS * STEP_MS;
+
+/// A directory that ends with a failure at one of the calls: before it, or when
+/// it is done.
+struct Failing<'p> {
+    place: &'p Directory,
+    calls: Counter<usize>,
+    fail_at: usize,
+    is_done: bool,
+}
+
+impl Failing<'_> {
+    fn call<T>(&self, call: impl FnOnce() -> Result<T>) -> Result<T> {
+        let number = self.calls.get();
+        self.calls.set(number + 1);
+        let done = (number < self.fail_at || number == self.fail_at && self.is_done).then(call);
+        match (number < self.fail_at, done) {
+            (true, Some(done)) => done,
+            _ => Err("killed".into()),
+        }
+    }
+}
+
+impl Place for Failing<'_> {
+    fn put_new(&self, name: &str, bytes: Vec<u8>) -> Result<bool> {
+        self.call(|| self.place.put_new(name, bytes))
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<String>> {
+        self.call(|| self.place.list(directory))
+    }
+}
+
+fn directory(root: &Path) -> Directory {
+    Directory::open(&format!("file://{}", root.display())).unwrap()
+}
+
+fn settings(server: &str) -> Settings {
+    Settings {
+        server: Some(server.to_string()),
+        labels: vec![("env".into(), "prod".into())],
+        ..Settings::default()
+    }
+}
+
+fn ship(place: &dyn Place, tape: &Snapshot, settings: Settings, now_ms: i64) -> Result<Done> {
+    Shipper::new(place, settings).look(tape, now_ms, &|| true)
+}
+
+type Row = BTreeMap<String, Cell>;
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut found: Vec<PathBuf> = paths
+        .flat_map(|path| {
+            if path.is_dir() {
+                files(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// Every row of a table, whatever its generation.
+fn all_rows(root: &Path, table: &str) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for file in files(&root.join(table)) {
+        let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
+        for row in reader.get_row_iter(None).unwrap() {
+            let row = row.unwrap();
+            let cells = row.get_column_iter();
+            rows.push(
+                cells
+                    .map(|(name, cell)| (name.clone(), cell.clone()))
+                    .collect(),
+            );
+        }
+    }
+    rows
+}
+
+/// The rows that count: those of the newest complete generation of each hour.
+fn rows(root: &Path, table: &str) -> Vec<Row> {
+    let of = |row: &Row| (row["node"].to_string(), row["hour"].to_string());
+    let mut newest: BTreeMap<_, i64> = BTreeMap::new();
+    for row in all_rows(root, SERVERS) {
+        let known = newest.entry(of(&row)).or_default();
+        *known = number(&row, "generation").max(*known);
+    }
+    let mut rows = all_rows(root, table);
+    rows.retain(|row| newest.get(&of(row)) == Some(&number(row, "generation")));
+    rows
+}
+
+fn number(row: &Row, column: &str) -> i64 {
+    match &row[column] {
+        Cell::Long(n) | Cell::TimestampMicros(n) => *n,
+        Cell::Null => 0,
+        Cell::Decimal(d) => d.data().iter().fold(0, |n, byte| n << 8 | i64::from(*byte)),
+        other => panic!("{column}: {other:?}"),
+    }
+}
+
+fn text(row: &Row, column: &str) -> Option<String> {
+    match &row[column] {
+        Cell::Str(text) => Some(text.clone()),
+        Cell::Null => None,
+        other => panic!("{column}: {other:?}"),
+    }
+}
+
+#[derive(Default)]
+struct Answer {
+    names: Vec<&'static str>,
+    rows: Vec<Vec<Value>>,
+}
+
+impl Sink for Answer {
+    fn begin(&mut self, fields: &[query::Field]) -> QueryResult<()> {
+        self.names = fields.iter().map(|f| f.0).collect();
+        Ok(())
+    }
+
+    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        self.rows.push(values);
+        Ok(())
+    }
+}
+
+impl Answer {
+    fn value(&self, row: &[Value], column: &str) -> Value {
+        let at = self.names.iter().position(|name| *name == column).unwrap();
+        row[at].clone()
+    }
+}
+
+/// What the tape answers about the hours that are shipped.
+fn ask(tape: &Snapshot, function: &str, with: impl FnOnce(&mut Spec)) -> Answer {
+    let mut spec = Spec::new(catalog::schema(), NOW_MS * 1_000);
+    spec.since_us = Some(BEGIN_MS * 1_000);
+    spec.until_us = Some((BEGIN_MS + 3 * HOUR_MS) * 1_000);
+    spec.n = Some(1_000);
+    with(&mut spec);
+    let mut answer = Answer::default();
+    let never = AtomicBool::new(false);
+    query::run(function, &spec, tape, &never, &mut answer).unwrap();
+    answer
+}
+
+/// Σ ms by key, in ten-thousandths of a second as answers have it.
+fn seconds<'r>(rows: impl Iterator<Item = (&'r Row, String)>) -> BTreeMap<String, i128> {
+    let mut sums = BTreeMap::new();
+    for (row, key) in rows {
+        *sums.entry(key).or_default() += i128::from(number(row, "weight_ms")) * 10;
+    }
+    sums.retain(|_, sum| *sum != 0);
+    sums
+}
+
+fn top(tape: &Snapshot, dimension: &str, scope: &str) -> BTreeMap<String, i128> {
+    let answer = ask(tape, "top", |spec| {
+        spec.dimension = Some(dimension.into());
+        spec.scope = Some(scope.into());
+    });
+    let keys = answer.rows.iter().filter_map(|row| {
+        let key = match answer.value(row, "key") {
+            Value::Text(key) => key,
+            Value::Id(id) => id.to_string(),
+            _ => "none".into(),
+        };
+        match answer.value(row, "backend_seconds") {
+            Value::Numeric(n) if n != 0 => Some((key, n)),
+            _ => None,
+        }
+    });
+    keys.collect()
+}
+
+#[test]
+fn runs_and_minutes_have_the_sums_of_top_and_aas_to_the_last_digit() {
+    let (root, tape) = (tempfile::tempdir().unwrap(), tape());
+    let done = ship(&directory(root.path()), &tape, settings("shop"), NOW_MS).unwrap();
+    assert_eq!((done.hours, done.objects, done.damage.len()), (3, 27, 0));
+    let runs = rows(root.path(), "sample_runs");
+    let in_scope = |scope: &str| {
+        let scopes: &[&str] = match scope {
+            "load" => &["load"],
+            "foreground" => &["load", "foreground"],
+            _ => &["load", "foreground", "all"],
+        };
+        let scopes: BTreeSet<String> = scopes.iter().map(|s| s.to_string()).collect();
+        runs.iter()
+            .filter(move |row| scopes.contains(&text(row, "scope").unwrap()))
+    };
+    for scope in ["load", "foreground", "all"] {
+        let by = |column: &'static str| {
+            seconds(in_scope(scope).map(move |row| {
+                let key = match &row[column] {
+                    Cell::Null => "none".to_string(),
+                    Cell::Str(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                (row, key)
+            }))
+        };
+        for dimension in ["wait_event", "state", "category", "pid", "client_addr"] {
+            let known = top(&tape, dimension, scope);
+            assert!(!known.is_empty());
+            let known: BTreeMap<_, _> = known.into_iter().map(|(k, n)| (none(k), n)).collect();
+            assert_eq!(by(dimension), known, "{scope} {dimension}");
+        }
+    }
+    let minutes = rows(root.path(), "load_minute");
+    let load = minutes
+        .iter()
+        .map(|row| (row, text(row, "wait_event").unwrap_or("none".into())));
+    assert_eq!(seconds(load.clone()), {
+        let known = top(&tape, "wait_event", "load");
+        known.into_iter().map(|(k, n)| (none(k), n)).collect()
+    });
+    let sum = |rows: &[Row], column| rows.iter().map(|row| number(row, column)).sum::<i64>();
+    let observed = sum(&rows(root.path(), "ticks"), "weight_ms");
+    assert_eq!(sum(&minutes, "observed_ms"), observed);
+    let answer = ask(&tape, "aas", |_| ());
+    let average = answer.value(&answer.rows[0], "avg_aas");
+    let load = i128::from(sum(&minutes, "weight_ms"));
+    let twice = load * 20_000 + i128::from(observed);
+    assert_eq!(average, Value::Numeric(twice / (2 * i128::from(observed))));
+}
+
+/// Every object by its name below the root.
+fn objects(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let name = |path: &PathBuf| {
+        path.strip_prefix(root)
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_string()
+    };
+    let read = |path: PathBuf| (name(&path), fs::read(&path).unwrap());
+    files(root).into_iter().map(read).collect()
+}
+
+/// A moment when the first hour is over and the second one is not.
+const FIRST_MS: i64 = BEGIN_MS + HOUR_MS + 1;
+
+#[test]
+fn a_crash_at_any_call_neither_loses_nor_doubles() {
+    let (whole, tape) = (tempfile::tempdir().unwrap(), tape());
+    let shipped = |place: &dyn Place| ship(place, &tape, settings("shop"), FIRST_MS);
+    let done = shipped(&directory(whole.path())).unwrap();
+    assert_eq!((done.hours, done.objects), (1, 9));
+    let whole = objects(whole.path());
+    assert_eq!(whole.len(), 9);
+    // A list, then the objects.
+    for fail_at in 0..10 {
+        for is_done in [false, true] {
+            let root = tempfile::tempdir().unwrap();
+            let place = &directory(root.path());
+            let calls = Counter::new(0);
+            let failing = Failing {
+                place,
+                calls,
+                fail_at,
+                is_done,
+            };
+            assert_eq!(
+                shipped(&failing),
+                Err("killed".into()),
+                "{fail_at} {is_done}"
+            );
+            let is_complete = fail_at == 9 && is_done;
+            let left = objects(root.path()).len();
+            assert_eq!(left, (fail_at + usize::from(is_done)).saturating_sub(1));
+            assert_eq!(rows(root.path(), "ticks").is_empty(), !is_complete);
+            let again = shipped(place).unwrap();
+            assert_eq!(again.objects, 9 - left as u64, "{fail_at} {is_done}");
+            assert!(objects(root.path()) == whole, "{fail_at} {is_done}");
+            assert_eq!(shipped(place), Ok(Done::default()));
+        }
+    }
+}
+
+/// The key of nothing, as the tests write it.
+fn none(key: String) -> String {
+    if key.is_empty() { "none".into() } else { key }
+}

@@ -1,0 +1,128 @@
+//! Texts of the queries of an hour. Only texts with a query id are shipped:
+//! the server has replaced their constants. A text may be in any file of the
+//! tape; one that was found or missed is not looked for again.
+
+use crate::contents::Fault;
+use crate::field::Names;
+use crate::redact::{Redaction, Rule};
+use crate::table::{Column, Kind, Object};
+use std::collections::{BTreeSet, HashMap};
+use tacho_source::encoding;
+use tacho_tape::{Part, Result};
+
+/// A text of a query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Text {
+    database: Option<String>,
+    username: Option<String>,
+    text: String,
+    /// Bytes of the whole text when it was cut.
+    length: Option<i64>,
+}
+
+/// Texts by query id; `None` for one that no file has.
+#[derive(Default)]
+pub struct Texts {
+    known: HashMap<i64, Option<Text>>,
+}
+
+impl Texts {
+    /// The columns of table `texts`.
+    pub fn columns() -> Vec<Column> {
+        vec![
+            Column::new(10, "query_id", Kind::Number),
+            Column::new(11, "fingerprint", Kind::Number),
+            Column::new(12, "database", Kind::Text),
+            Column::new(13, "username", Kind::Text),
+            Column::new(14, "query_text", Kind::Text),
+            Column::new(15, "length", Kind::Number),
+        ]
+    }
+
+    /// Looks for the texts of some queries, in the last files first. A lost text
+    /// loses no row.
+    pub fn find<'p>(
+        &mut self,
+        queries: &BTreeSet<i64>,
+        parts: impl DoubleEndedIterator<Item = &'p Part>,
+    ) {
+        let new = queries.iter().filter(|id| !self.known.contains_key(id));
+        let mut missing: BTreeSet<i64> = new.copied().collect();
+        let mut before: Option<&Part> = None;
+        for part in parts.rev() {
+            if missing.is_empty() {
+                break;
+            }
+            if before
+                .replace(part)
+                .is_some_and(|p| p.is_of_same_file(part))
+            {
+                continue;
+            }
+            let _ = self.collect(part, &mut missing);
+        }
+        self.known.extend(missing.iter().map(|id| (*id, None)));
+    }
+
+    fn collect(&mut self, part: &Part, missing: &mut BTreeSet<i64>) -> Result<()> {
+        if part.rows("text") == 0 {
+            return Ok(());
+        }
+        let ids = part.ints("text", "query_id")?;
+        let names = Names::read(part)?;
+        let [database, username, encoding, length] =
+            ["database", "username", "encoding", "length"].map(|column| part.ints("text", column));
+        let (database, username) = (database?, username?);
+        let (encoding, length) = (encoding?, length?);
+        let bytes = part.bytes("text", "bytes")?;
+        for (row, id) in ids.iter().enumerate() {
+            if *id != 0 && missing.remove(id) {
+                let text = Text {
+                    database: names.get(database[row]),
+                    username: names.get(username[row]),
+                    text: encoding::decode(encoding[row], bytes.get(row)),
+                    length: Some(length[row]).filter(|length| *length != 0),
+                };
+                self.known.insert(*id, Some(text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the texts of some queries that were looked for.
+    ///
+    /// # Errors
+    /// They could not be encoded.
+    pub fn write(
+        &self,
+        queries: &BTreeSet<i64>,
+        redaction: &Redaction,
+        object: &mut Object,
+    ) -> std::result::Result<(), Fault> {
+        let hidden = redaction.has(Rule::Texts);
+        for id in queries.iter() {
+            let Some(Some(text)) = self.known.get(id) else {
+                continue;
+            };
+            let [
+                query_id,
+                fingerprint,
+                database,
+                username,
+                query_text,
+                length,
+            ] = &mut object.values[..]
+            else {
+                break;
+            };
+            query_id.number(Some(*id));
+            fingerprint.number(redaction.fingerprint(&text.text));
+            database.text(text.database.as_deref());
+            username.text(text.username.as_deref());
+            query_text.text(Some(text.text.as_str()).filter(|_| !hidden));
+            length.number(text.length);
+            object.flush_full()?;
+        }
+        Ok(())
+    }
+}
