@@ -26,7 +26,7 @@ SHELL_SCRIPTS = .ci/run $(wildcard tools/*.sh demo/*.sh bench/*.sh \
 	sql/*.sh sql/test/*.sh sql/test/sh/*.sh extension/test/data/*.sh)
 
 .DEFAULT_GOAL := build
-.PHONY: all installcheck quick accept torture help build program extension install install-programs demo test-demo demo-stop demo-dsn demo-record demo-sql screenshots \
+.PHONY: all installcheck quick accept torture torture-record help build program extension install install-programs demo test-demo demo-stop demo-dsn demo-record demo-sql screenshots \
 	test test-page test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
 	sanitize bench clean
 
@@ -179,6 +179,11 @@ torture: ## the demo under load while processes, disk and server fail, MINUTES=6
 	@tools/prereq.sh build
 	@$(MAKE) program
 	tools/torture.pl -m $(MINUTES) $(if $(SEED),-s $(SEED))
+
+torture-record: ## tacho record while server, pooler, network, rights and disk fail, MINUTES=60; as root
+	@tools/prereq.sh build
+	@$(MAKE) program
+	tools/torture-record.pl -m $(MINUTES) $(if $(SEED),-s $(SEED))
 
 bench: ## measure what tacho costs, refresh bench/results (PARTS="churn locks")
 	@tools/prereq.sh build

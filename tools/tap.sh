@@ -5,7 +5,7 @@
 # programs of $bin, the Perl modules of $test and its result().
 
 : "${bin:?}" "${test:?}" "${version:?}"
-longest='092 190 120 090 020 160 108 017' # tests that take more than ten seconds
+longest='092 190 120 216 090 020 160 108 017' # tests that take more than ten seconds
 
 tap() { # FILE: passed and failed assertions, and the script's own exit
 	local name log ok bad=0 try=1

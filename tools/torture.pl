@@ -20,11 +20,14 @@ use strict;
 use warnings;
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
+use FindBin;
+use lib $FindBin::RealBin;
 use Getopt::Std;
 use IPC::Open2;
 use List::Util qw(sum0 max);
-use POSIX qw(strftime);
+use POSIX ();
 use Time::HiRes qw(sleep time);
+use Torture qw(as_server check choose client end_children failed kill_children passed run say_at wait_until);
 
 my $interval = 5;    # tacho.statements_interval, seconds
 my $calm = 12;       # between faults, seconds
@@ -35,23 +38,9 @@ $> == 0 or die "error: only root can mount volumes\n";
 
 my $repo = abs_path(dirname($0) . '/..');
 my ($demo, $bin, $dsn, $volume, $tape, $postgres);
-my ($log, $query_id, @children, @faults, @calms);
-my ($passed, $failed) = (0, 0);
+my ($log, $query_id, @faults, @calms);
 
 # --- small things
-
-sub say_at { printf "%s  %s\n", strftime('%H:%M:%S', gmtime), "@_"; }
-
-sub check
-{
-	my ($good, $name, $why) = @_;
-	$good ? $passed++ : $failed++;
-	say_at(($good ? 'ok      ' : 'NOT OK  ') . $name . ($good || !defined $why ? '' : ": $why"));
-	return $good;
-}
-
-sub run { system(@_) == 0 or die "error: @_ failed ($?)\n"; }
-sub as_server { return system("$repo/tools/as-server.sh", @_); }
 
 # The rows of a question, each as a string, or undef and what was said.
 sub ask
@@ -67,33 +56,10 @@ sub ask
 	return $out;
 }
 
-sub wait_until
-{
-	my ($what, $seconds, $true) = @_;
-	my $end = time + $seconds;
-	while (time < $end)
-	{
-		return 1 if $true->();
-		sleep 0.2;
-	}
-	return check(0, $what, "not within $seconds s");
-}
-
 sub status { my ($v) = ask("select value from tacho.status() where metric = '$_[0]'"); return $v // ''; }
 sub moment { return sprintf 'to_timestamp(%.3f)', $_[0]; }
 
 # --- clients, which go on when the server comes back
-
-# A child that runs $body again and again until it is killed.
-sub client
-{
-	my ($body) = @_;
-	my $pid = fork // die "error: fork: $!\n";
-	if ($pid) { push @children, $pid; return; }
-	$SIG{PIPE} = 'IGNORE';
-	$SIG{TERM} = sub { POSIX::_exit(0) };
-	while (1) { $body->(); sleep 0.2; }
-}
 
 sub sleeper
 {
@@ -296,13 +262,6 @@ sub kill_backend
 	return;
 }
 
-sub choose
-{
-	my $at = rand sum0(map { $_->{weight} } @kinds);
-	for (@kinds) { $at -= $_->{weight}; return $_ if $at < 0; }
-	return $kinds[-1];
-}
-
 # Recording again: there are ticks since a moment.
 sub recovered
 {
@@ -344,7 +303,7 @@ sub seconds_of_calm
 
 sub one_fault
 {
-	my $kind = choose();
+	my $kind = choose(@kinds);
 	say_at($kind->{name});
 	my %fault = (%$kind, since => time);
 	$kind->{do}->();
@@ -415,17 +374,17 @@ sub check_history
 
 sub finish
 {
-	kill 'TERM', @children if @children;
-	if ($dsn) { ask("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'torture-%'"); }
-	waitpid $_, 0 for splice @children;
+	end_children(sub {
+		ask("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'torture-%'") if $dsn;
+	});
 	return;
 }
 
 $SIG{INT} = $SIG{TERM} = sub { exit 1 };
 END {
 	my $status = $?;
-	if (@children) { kill 'KILL', @children; }
-	if ($volume && $failed == 0 && $status == 0)
+	kill_children();
+	if ($volume && failed() == 0 && $status == 0)
 	{
 		stop_server('immediate');
 		system("umount -l '$volume'");
@@ -459,5 +418,5 @@ check_history();
 my %count;
 $count{ $_->{name} }++ for @faults;
 say_at("$count{$_} x $_") for sort keys %count;
-print "$passed passed, $failed failed\n";
-exit($failed != 0);
+printf "%d passed, %d failed\n", passed(), failed();
+exit(failed() != 0);

@@ -34,15 +34,19 @@ pub struct Clock {
     interval_us: i64,
     tick: i64,
     last: Option<Last>,
+    /// End of what was recorded before this process, ms.
+    recorded_ms: i64,
     planned_slot: i64,
     /// On this process's monotonic clock.
     planned_us: i64,
 }
 
 impl Clock {
-    /// The first tick is due at once.
-    pub fn new(interval: Duration) -> Clock {
+    /// The first tick is due at once, but not in a slot that a process before
+    /// this one has recorded: until `recorded_ms`.
+    pub fn new(interval: Duration, recorded_ms: Option<i64>) -> Clock {
         Clock {
+            recorded_ms: recorded_ms.unwrap_or(i64::MIN),
             interval_us: i64::try_from(interval.as_micros()).unwrap_or(i64::MAX),
             tick: 0,
             last: None,
@@ -70,10 +74,18 @@ impl Clock {
         self.planned_us = mono_us + (planned - server_us);
     }
 
-    /// Takes a tick that the server says was at `server_us`; `None` when its
-    /// slot has one already.
-    pub fn take(&mut self, server_us: i64, mono_us: i64) -> Option<Due> {
+    /// Takes a tick that the server says was at `server_us`, asked for and
+    /// answered at these moments of this process's clock; `None` when its slot
+    /// has one already. An answer may have waited in a pooler: between the two
+    /// moments it was read when the clocks agree best.
+    pub fn take(&mut self, server_us: i64, [asked_us, answered_us]: [i64; 2]) -> Option<Due> {
         let mut slot = server_us.div_euclid(self.interval_us);
+        let mono_us = match self.last {
+            None => asked_us.midpoint(answered_us),
+            Some(last) => {
+                (last.mono_us + (server_us - last.server_us)).clamp(asked_us, answered_us)
+            }
+        };
         let mut due = Due {
             tick: self.tick + 1,
             slot_ms: slot * self.interval_us / 1_000,
@@ -81,6 +93,12 @@ impl Clock {
             late: false,
             missed: 0,
         };
+        let is_recorded = 1..=self.interval_us / 1_000;
+        if self.last.is_none()
+            && is_recorded.contains(&self.recorded_ms.saturating_sub(due.slot_ms))
+        {
+            return None;
+        }
         if let Some(last) = self.last {
             let elapsed_us = mono_us - last.mono_us;
             due.elapsed_ms = elapsed_us / 1_000;
@@ -113,6 +131,11 @@ impl Clock {
             .map(|last| (last.slot + 1) * self.interval_us / 1_000)
     }
 
+    /// When the last tick was, by the server's clock.
+    pub fn last_us(&self) -> Option<i64> {
+        self.last.map(|last| last.server_us)
+    }
+
     /// Numbers begin anew, as those of a new life do.
     pub fn begin_life(&mut self) {
         self.tick = 0;
@@ -132,7 +155,7 @@ mod tests {
     const S: i64 = 1_000_000;
 
     fn clock() -> Clock {
-        Clock::new(Duration::from_secs(1))
+        Clock::new(Duration::from_secs(1), None)
     }
 
     fn numbers(due: Option<Due>) -> (i64, i64, i64, bool) {
@@ -146,7 +169,7 @@ mod tests {
         assert_eq!(clock.wait(5), Duration::ZERO);
         let hour = 3_600 * S;
         assert_eq!(
-            numbers(clock.take(hour + 100, 10)),
+            numbers(clock.take(hour + 100, [10; 2])),
             (1, 3_600_000, 0, false)
         );
         clock.plan(10 + 50, 0.5);
@@ -155,40 +178,81 @@ mod tests {
             Duration::from_micros(1_000_000 + 400_000 - 150)
         );
         assert_eq!(
-            numbers(clock.take(hour + S + 5, 10 + S)),
+            numbers(clock.take(hour + S + 5, [10 + S; 2])),
             (2, 3_601_000, 0, false)
         );
-        assert_eq!(clock.take(hour + S + 900_000, 10 + S + 900_000), None);
+        assert_eq!(clock.take(hour + S + 900_000, [10 + S + 900_000; 2]), None);
         assert_eq!(clock.end_ms(), Some(3_602_000));
     }
 
     #[test]
     fn slots_without_a_tick_leave_holes_and_one_behind_them_is_late() {
         let mut clock = clock();
-        clock.take(10 * S, 0);
+        clock.take(10 * S, [0; 2]);
         clock.plan(0, 0.0);
-        assert_eq!(numbers(clock.take(14 * S, 4 * S)), (5, 14_000, 3, true));
+        assert_eq!(
+            numbers(clock.take(14 * S, [4 * S; 2])),
+            (5, 14_000, 3, true)
+        );
     }
 
     #[test]
     fn after_an_outage_the_next_slot_is_planned_not_the_ones_gone_by() {
         let mut clock = clock();
-        clock.take(10 * S, 0);
+        clock.take(10 * S, [0; 2]);
         clock.plan(60 * S + 500_000, 0.0);
         assert_eq!(clock.wait(60 * S + 500_000), Duration::from_millis(500));
-        assert_eq!(numbers(clock.take(71 * S, 61 * S)), (62, 71_000, 60, false));
+        assert_eq!(
+            numbers(clock.take(71 * S, [61 * S; 2])),
+            (62, 71_000, 60, false)
+        );
     }
 
     #[test]
     fn a_clock_that_is_set_back_does_not_stop_the_ticks() {
         let mut clock = clock();
-        clock.take(7_200 * S, 0);
+        clock.take(7_200 * S, [0; 2]);
         clock.plan(0, 0.0);
-        assert_eq!(numbers(clock.take(3_601 * S, S)), (2, 3_601_000, 0, false));
+        assert_eq!(
+            numbers(clock.take(3_601 * S, [S; 2])),
+            (2, 3_601_000, 0, false)
+        );
         clock.plan(S, 0.0);
         assert_eq!(
-            numbers(clock.take(3_602 * S, 2 * S)),
+            numbers(clock.take(3_602 * S, [2 * S; 2])),
             (3, 3_602_000, 0, false)
+        );
+    }
+
+    #[test]
+    fn an_answer_that_came_late_is_no_step_of_the_clock() {
+        let mut clock = clock();
+        clock.take(10 * S, [0, 0]);
+        clock.plan(0, 0.0);
+        // Held for 4.5 s and read at its end, then held after it was read.
+        assert_eq!(
+            numbers(clock.take(15 * S, [S / 2, 5 * S])),
+            (6, 15_000, 4, true)
+        );
+        assert_eq!(
+            numbers(clock.take(16 * S, [6 * S, 10 * S])),
+            (7, 16_000, 0, true)
+        );
+        assert_eq!(
+            numbers(clock.take(20 * S, [10 * S, 10 * S])),
+            (11, 20_000, 3, true)
+        );
+    }
+
+    #[test]
+    fn a_slot_that_the_process_before_has_recorded_is_left_to_it() {
+        let mut clock = Clock::new(Duration::from_secs(1), Some(11_000));
+        assert_eq!(clock.take(10 * S + 900_000, [0, 0]), None);
+        assert_eq!(numbers(clock.take(11 * S, [S, S])), (1, 11_000, 0, false));
+        let mut set_back = Clock::new(Duration::from_secs(1), Some(3_600_000));
+        assert_eq!(
+            numbers(set_back.take(11 * S, [S, S])),
+            (1, 11_000, 0, false)
         );
     }
 }

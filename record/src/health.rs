@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// What is not on disk after this time is a fault.
+const STUCK: Duration = Duration::from_secs(10);
 
 /// How a server is doing.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +25,50 @@ pub struct Condition {
     /// Time until the answers of ticks were there, µs.
     pub waited_us: u64,
     pub last_tick: Option<Instant>,
+    /// A tick that is older than this is a fault.
+    pub oldest: Duration,
+    /// A call of the file system goes on since then.
+    pub writing: Option<Instant>,
+    /// Frames wait to be written since then.
+    pub waiting: Option<Instant>,
+    pub waiting_frames: usize,
+    /// What the file system said last.
+    pub disk: Option<String>,
+}
+
+impl Condition {
+    /// Since the last tick.
+    pub fn age(&self) -> Option<Duration> {
+        self.last_tick.map(|at| at.elapsed())
+    }
+
+    /// How long nothing can be written, or a call has not come back.
+    pub fn unwritten(&self) -> Duration {
+        let since = [self.writing, self.waiting].into_iter().flatten().min();
+        since.map_or(Duration::ZERO, |at| at.elapsed())
+    }
+
+    /// The disk is full, or hangs.
+    pub fn is_stuck(&self) -> bool {
+        self.unwritten() > STUCK
+    }
+
+    /// Why this server is not recorded as it should be.
+    fn fault(&self) -> Option<String> {
+        if self.is_stuck() {
+            let seconds = self.unwritten().as_secs();
+            let reason = self.disk.as_deref().unwrap_or("the file system hangs");
+            let frames = self.waiting_frames;
+            return Some(format!(
+                "not written for {seconds} s: {reason}, frames that wait: {frames}"
+            ));
+        }
+        if let Some(trouble) = &self.trouble {
+            return Some(format!("not recorded: {trouble}"));
+        }
+        let is_old = self.age().is_some_and(|age| age > self.oldest);
+        is_old.then(|| "not recorded: no tick came".to_string())
+    }
 }
 
 /// The condition of one server.
@@ -32,6 +79,14 @@ impl Health {
     /// Something changed.
     pub fn update(&self, change: impl FnOnce(&mut Condition)) {
         change(&mut locked(&self.0));
+    }
+
+    /// A call of the file system, which may not come back.
+    pub fn while_writing<T>(&self, call: impl FnOnce() -> T) -> T {
+        self.update(|c| c.writing = Some(Instant::now()));
+        let result = call();
+        self.update(|c| c.writing = None);
+        result
     }
 
     /// How it is now.
@@ -75,18 +130,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The page: a line a server, and below it what it refuses. The second value
 /// is true when all are recorded.
 pub fn page(servers: &[(String, Condition)]) -> (String, bool) {
-    let is_well = |c: &Condition| c.trouble.is_none() && c.last_tick.is_some();
+    let is_well = |c: &Condition| c.fault().is_none() && c.last_tick.is_some();
     let well = servers.iter().filter(|(_, c)| is_well(c)).count();
     let mut text = format!("{well} of {} servers are recorded\n\n", servers.len());
     for (name, c) in servers {
-        let state = match (&c.trouble, &c.connected) {
-            (Some(trouble), _) => format!("not recorded: {trouble}"),
+        let state = match (c.fault(), &c.connected) {
+            (Some(fault), _) => fault,
             (None, Some(server)) => server.clone(),
             (None, None) => "connecting".to_string(),
         };
-        let age = c.last_tick.map_or("none".to_string(), |at| {
-            format!("{} s ago", at.elapsed().as_secs())
-        });
+        let age = c
+            .age()
+            .map_or("none".to_string(), |age| format!("{} s ago", age.as_secs()));
         let _ = writeln!(
             text,
             "{name}: {state}\n    last tick {age}, {} ticks, {} late, {} slots missed, {} connects",
@@ -110,6 +165,7 @@ mod tests {
         a.update(|c| {
             c.connected = Some("PostgreSQL 15".to_string());
             c.last_tick = Some(Instant::now());
+            c.oldest = Duration::from_secs(10);
             c.ticks = 7;
             c.refused.insert("no right".to_string());
         });
@@ -125,5 +181,47 @@ mod tests {
         assert!(!is_well);
         board.remove("b");
         assert!(page(&board.now()).1);
+    }
+
+    #[test]
+    fn a_server_whose_ticks_ended_or_are_not_written_is_not_well() {
+        let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds));
+        let well = Condition {
+            last_tick: ago(8),
+            oldest: Duration::from_secs(10),
+            ..Condition::default()
+        };
+        let line = |condition: &Condition| {
+            let (text, is_well) = page(&[("a".to_string(), condition.clone())]);
+            (text.lines().nth(2).unwrap_or_default().to_string(), is_well)
+        };
+        assert_eq!(line(&well), ("a: connecting".to_string(), true));
+        let mut silent = well.clone();
+        silent.last_tick = ago(11);
+        assert_eq!(
+            line(&silent),
+            ("a: not recorded: no tick came".to_string(), false)
+        );
+        let mut hangs = well.clone();
+        hangs.writing = ago(3_600);
+        assert_eq!(
+            line(&hangs),
+            (
+                "a: not written for 3600 s: the file system hangs, frames that wait: 0".to_string(),
+                false
+            )
+        );
+        let mut full = well.clone();
+        (full.waiting, full.waiting_frames) = (ago(60), 60);
+        full.disk = Some("no space".to_string());
+        assert_eq!(
+            line(&full),
+            (
+                "a: not written for 60 s: no space, frames that wait: 60".to_string(),
+                false
+            )
+        );
+        full.waiting = ago(5);
+        assert!(line(&full).1, "a short wait is none");
     }
 }

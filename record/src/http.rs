@@ -202,7 +202,7 @@ const COUNTS: [Figure; 6] = [
     },
 ];
 
-const LEVELS: [Figure; 3] = [
+const LEVELS: [Figure; 7] = [
     Figure {
         name: "connected",
         help: "1 while there is a connection",
@@ -220,6 +220,30 @@ const LEVELS: [Figure; 3] = [
         help: "When the last tick was taken, by this host's clock",
         unit: Some(Unit::Seconds),
         of: last_tick,
+    },
+    Figure {
+        name: "last_tick_age",
+        help: "Time since the last tick",
+        unit: Some(Unit::Seconds),
+        of: |c| Some(c.age()?.as_secs_f64()),
+    },
+    Figure {
+        name: "output_stuck",
+        help: "1 while nothing can be written: the disk is full, or hangs",
+        unit: None,
+        of: |c| Some(f64::from(u8::from(c.is_stuck()))),
+    },
+    Figure {
+        name: "unwritten",
+        help: "How long nothing could be written",
+        unit: Some(Unit::Seconds),
+        of: |c| Some(c.unwritten().as_secs_f64()),
+    },
+    Figure {
+        name: "waiting_frames",
+        help: "Frames that wait to be written",
+        unit: None,
+        of: |c| Some(c.waiting_frames as f64),
     },
 ];
 

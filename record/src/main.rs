@@ -111,7 +111,7 @@ fn record(options: &Options, target: tacho_dsn::Options, stop: Stop) -> ExitCode
     let directory = options.tape.clone().unwrap_or_default();
     match Recording::open(&directory, LOCK_WAIT) {
         Ok(recording) => {
-            let output = Output::new(recording, Log::default());
+            let output = Output::new(recording, Log::default(), Arc::default());
             match Recorder::new(&options.settings, target, output, stop).run() {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(message) => fail(1, &message),

@@ -74,6 +74,11 @@ pub struct Settings {
     /// 4096 or 5 % of the file system, whichever is less
     #[arg(long, value_name = "MB")]
     pub retention_size: Option<u32>,
+
+    /// MB that stay free on the file system of the history: with less nothing is
+    /// written
+    #[arg(long, value_name = "MB", default_value_t = 1_024)]
+    pub min_free_space: u32,
 }
 
 impl Options {
@@ -121,6 +126,7 @@ impl Settings {
                 (u64::from(self.retention_age) * 86_400).to_string(),
             ),
             ("retention_size_mb", size.to_string()),
+            ("min_free_space_mb", self.min_free_space.to_string()),
         ]
         .into_iter()
     }

@@ -3,15 +3,18 @@
 
 use crate::batch::{Batch, Dictionary, Field};
 use crate::budget;
+use crate::health::Health;
 use crate::identity::Identity;
 use crate::log::Log;
 use crate::options::Settings;
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
 use tacho_source::catalog;
 use tacho_tape::frame::{DATA, Frame, FrameBuilder, HELLO};
 use tacho_tape::hello;
 use tacho_tape::recording::{Recording, now, random};
-use tacho_tape::writer::Code;
+use tacho_tape::writer::{Code, Message};
 
 /// Bytes of frames that wait.
 const MOST_WAITING: usize = 8 << 20;
@@ -27,13 +30,13 @@ pub struct Output {
     waiting_bytes: usize,
     /// Frames were lost since this was asked last.
     lost: bool,
-    /// Frames that were lost.
-    pub lost_frames: u64,
+    health: Arc<Health>,
 }
 
 impl Output {
     /// Into a directory that is held.
-    pub fn new(recording: Recording, log: Log) -> Output {
+    pub fn new(recording: Recording, log: Log, health: Arc<Health>) -> Output {
+        health.update(|c| (c.writing, c.waiting, c.waiting_frames) = (None, None, 0));
         Output {
             recording,
             log,
@@ -43,8 +46,13 @@ impl Output {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             lost: false,
-            lost_frames: 0,
+            health,
         }
+    }
+
+    /// Where the history ends that processes before this one have recorded, ms.
+    pub fn recorded_ms(&self) -> Option<i64> {
+        self.recording.writer().end_ms()
     }
 
     /// A new life of what is recorded begins; why nothing was before.
@@ -84,7 +92,7 @@ impl Output {
         if is_short || self.waiting_bytes + bytes.len() > MOST_WAITING {
             // Its number is missing: the writer marks it.
             self.lost = true;
-            self.lost_frames += 1;
+            self.health.update(|c| c.lost_frames += 1);
             self.dictionary.forget();
             return;
         }
@@ -99,14 +107,36 @@ impl Output {
 
     /// Writes what waits, as far as it can be.
     fn write(&mut self) {
-        while let Some(bytes) = self.waiting.front() {
-            if let Ok(Some(frame)) = Frame::parse(bytes)
-                && self.recording.push(&frame) != Code::Written
-            {
-                return;
+        if self.waiting.is_empty() {
+            return;
+        }
+        let recording = &mut self.recording;
+        let (waiting, waiting_bytes) = (&mut self.waiting, &mut self.waiting_bytes);
+        self.health.while_writing(|| {
+            while let Some(bytes) = waiting.front() {
+                if let Ok(Some(frame)) = Frame::parse(bytes)
+                    && recording.push(&frame) != Code::Written
+                {
+                    return;
+                }
+                *waiting_bytes -= bytes.len();
+                waiting.pop_front();
             }
-            self.waiting_bytes -= bytes.len();
-            self.waiting.pop_front();
+        });
+        let frames = self.waiting.len();
+        self.health.update(|c| {
+            c.waiting_frames = frames;
+            c.waiting = (frames > 0).then(|| c.waiting.unwrap_or_else(Instant::now));
+            c.disk = c.disk.take().filter(|_| frames > 0);
+        });
+    }
+
+    fn tell(&self, messages: &[Message]) {
+        for message in messages {
+            self.log.print(message);
+            if let Message::Trouble(text) = message {
+                self.health.update(|c| c.disk = Some(text.clone()));
+            }
         }
     }
 
@@ -121,17 +151,21 @@ impl Output {
             return false;
         }
         self.write();
-        self.recording.flush(false);
-        let messages = self.recording.housekeeping();
-        messages.iter().for_each(|m| self.log.print(m));
+        let recording = &mut self.recording;
+        let messages = self.health.while_writing(|| {
+            recording.flush(false);
+            recording.housekeeping()
+        });
+        self.tell(&messages);
         true
     }
 
     /// Writes everything; false when something is left.
     pub fn finish(&mut self) -> bool {
         self.write();
-        let messages = self.recording.finish();
-        messages.iter().for_each(|m| self.log.print(m));
+        let recording = &mut self.recording;
+        let messages = self.health.while_writing(|| recording.finish());
+        self.tell(&messages);
         self.waiting.is_empty()
     }
 }

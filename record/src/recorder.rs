@@ -27,6 +27,8 @@ use tacho_tape::recording::{now, random};
 const CONNECT: Duration = Duration::from_secs(60);
 /// Between two attempts: from, to, with up to as much again at random.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
+/// A hole of so many slots has a marker also when nothing went wrong.
+const LONG: i64 = 3;
 /// How often it is looked after the writer and for signals.
 const TURN: Duration = Duration::from_millis(100);
 
@@ -62,9 +64,9 @@ impl<'a> Recorder<'a> {
         Recorder {
             settings,
             target,
-            output,
             stop,
-            clock: Clock::new(settings.interval()),
+            clock: Clock::new(settings.interval(), output.recorded_ms()),
+            output,
             begin: Instant::now(),
             names: Names::default(),
             texts: Texts::default(),
@@ -80,6 +82,7 @@ impl<'a> Recorder<'a> {
 
     /// One of many, which tells how it is doing.
     pub fn with(mut self, health: Arc<Health>, log: Log) -> Self {
+        health.update(|c| c.oldest = self.settings.patience() * 2);
         self.health = health;
         self.log = log;
         self
@@ -178,11 +181,17 @@ impl<'a> Recorder<'a> {
     fn connect(&mut self) -> tacho_dsn::Result<Connection> {
         let mut connection =
             Connection::open(&self.target, Limit::within(CONNECT, self.stop.flag()))?;
-        let identity = Identity::ask(&mut connection, self.settings.patience(), &self.stop)?;
+        self.health.update(|c| c.connects += 1);
+        self.meet(&mut connection)?;
+        Ok(connection)
+    }
+
+    /// Asks which server it is.
+    fn meet(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
+        let identity = Identity::ask(connection, self.settings.patience(), &self.stop)?;
         self.log
             .say(&format!("connected to {}", identity.describe()));
         self.health.update(|c| {
-            c.connects += 1;
             c.connected = Some(identity.describe());
             c.refused.clear();
         });
@@ -196,7 +205,7 @@ impl<'a> Recorder<'a> {
         } else if before.is_some_and(|before| before.in_recovery && !identity.in_recovery) {
             self.put_promotion(&identity);
         }
-        Ok(connection)
+        Ok(())
     }
 
     fn begin_life(&mut self, identity: &Identity, before: Option<&Identity>) {
@@ -215,6 +224,11 @@ impl<'a> Recorder<'a> {
             Some(before) if before.system_identifier != identity.system_identifier => {
                 self.statements = Statements::default();
                 "another server answers"
+            }
+            // It ran already when the other one answered.
+            Some(_) if self.clock.last_us() > Some(identity.postmaster_start_us) => {
+                self.statements = Statements::default();
+                "another server of the same system answers"
             }
             Some(_) => "server started again",
         };
@@ -269,14 +283,23 @@ impl<'a> Recorder<'a> {
         let half = self.settings.interval() / 2;
         let before_us = self.mono_us();
         let answers = self.ask(connection, half, &sample::question())?;
-        let taken_us = (before_us + self.mono_us()) / 2;
+        let within_us = [before_us, self.mono_us()];
         let Some(mut sample) = sample::read(&answers) else {
             return Ok(());
         };
+        let known = self.identity.as_ref().map(|i| i.postmaster_start_us);
+        if known != Some(sample.postmaster_start_us) {
+            // A pooler has led to another server, and nobody was cut off.
+            self.meet(connection)?;
+        }
         let end_ms = self.clock.end_ms();
-        let Some(due) = self.clock.take(sample.server_us, taken_us) else {
+        let Some(due) = self.clock.take(sample.server_us, within_us) else {
             return Ok(());
         };
+        // The hole before the first tick of a life has the reason of that.
+        if due.missed >= LONG && due.tick > due.missed + 1 {
+            self.explain(within_us);
+        }
         let (edges, unresolved) = self.blockers(connection, &mut sample)?;
         self.look_up(connection, &sample)?;
         let mut batch = self.batch(due.slot_ms);
@@ -309,6 +332,18 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
+    /// There was no tick for long, and no error: an answer was late, or we were.
+    fn explain(&mut self, [asked_us, answered_us]: [i64; 2]) {
+        let (took_us, interval_us) = (answered_us - asked_us, self.settings.interval * 1_000);
+        let reason = match u64::try_from(took_us) {
+            Ok(took_us) if took_us >= interval_us => {
+                format!("the server answered after {} ms", took_us / 1_000)
+            }
+            _ => "the recorder was held up".to_string(),
+        };
+        self.trouble.get_or_insert(reason);
+    }
+
     fn tell(&self, due: &Due, waited_us: i64) {
         self.health.update(|c| {
             c.trouble = None;
@@ -316,7 +351,6 @@ impl<'a> Recorder<'a> {
             c.late_ticks += u64::from(due.late);
             c.missed_slots += u64::try_from(due.missed).unwrap_or(0);
             c.waited_us += u64::try_from(waited_us).unwrap_or(0);
-            c.lost_frames = self.output.lost_frames;
             c.last_tick = Some(Instant::now());
         });
     }

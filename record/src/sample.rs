@@ -36,6 +36,8 @@ pub struct Sample {
     /// Next full transaction id.
     pub next_xid: i64,
     pub in_recovery: bool,
+    /// When the server was started, which tells it from another one.
+    pub postmaster_start_us: i64,
     pub sessions: Vec<Session>,
     /// Idle ones by type of process and state.
     pub idle: Vec<(String, String, i64)>,
@@ -75,7 +77,8 @@ pub fn question() -> String {
            null, null, null, null, null, null, null, count(*) from a \
            where idle or backend_type is null group by backend_type, state; \
          select (date_part('epoch', clock_timestamp()) * 1e6)::int8, \
-           pg_snapshot_xmax(pg_current_snapshot()), pg_is_in_recovery()"
+           pg_snapshot_xmax(pg_current_snapshot()), pg_is_in_recovery(), \
+           (date_part('epoch', pg_postmaster_start_time()) * 1e6)::int8"
     )
 }
 
@@ -95,6 +98,7 @@ pub fn read(answers: &[Answer]) -> Option<Sample> {
         server_us: server.number(0, 0)?,
         next_xid: server.number(0, 1).unwrap_or(0),
         in_recovery: server.bytes(0, 2) == Some(b"t"),
+        postmaster_start_us: server.number(0, 3).unwrap_or(0),
         ..Sample::default()
     };
     for row in 0..sessions.rows() {

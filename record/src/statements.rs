@@ -54,7 +54,8 @@ pub struct Pass {
 pub fn question(schema: &str) -> String {
     format!(
         "select * from {schema}.pg_stat_statements(false) where queryid is not null; \
-         select (date_part('epoch', stats_reset) * 1e6)::int8 / 1000 \
+         select (date_part('epoch', stats_reset) * 1e6)::int8 / 1000, \
+         pg_has_role(current_user, 'pg_read_all_stats', 'usage') \
          from {schema}.pg_stat_statements_info"
     )
 }
@@ -161,19 +162,24 @@ impl Statements {
             read.push((key, Counted { values, since }));
         }
         let reset = info.text(0, 0).map(str::to_string);
-        self.compare(read, reset, time_ms)
+        self.compare(read, reset, info.bytes(0, 1) == Some(b"t"), time_ms)
     }
 
+    /// With `sees_all`, what was not read is no more.
     fn compare(
         &mut self,
         read: Vec<(Key, Counted)>,
         reset: Option<String>,
+        sees_all: bool,
         time_ms: i64,
     ) -> Option<Pass> {
         let before_ms = self.read_ms.replace(time_ms);
         let was_reset = before_ms.is_some() && self.reset != reset;
         self.reset = reset;
-        let before = std::mem::take(&mut self.counted);
+        let mut before = std::mem::take(&mut self.counted);
+        if was_reset {
+            before.clear();
+        }
         let mut rows = Vec::new();
         for (key, counted) in read {
             let growth = growth(&counted, before.get(&key));
@@ -181,6 +187,12 @@ impl Statements {
                 rows.push((key, growth));
             }
             self.counted.insert(key, counted);
+        }
+        if !sees_all {
+            // What is not shown may go on counting.
+            for (key, counted) in before {
+                self.counted.entry(key).or_insert(counted);
+            }
         }
         let elapsed_ms = time_ms - before_ms?;
         (1..=LONGEST_MS).contains(&elapsed_ms).then(|| Pass {
@@ -314,7 +326,7 @@ mod tests {
         let read = read
             .iter()
             .map(|(id, calls, since)| (key(*id), counted(*calls, since)));
-        let pass = statements.compare(read.collect(), Some(reset.to_string()), ms)?;
+        let pass = statements.compare(read.collect(), Some(reset.to_string()), true, ms)?;
         let calls = |row: &(Key, Vec<i64>)| (row.0.query_id, row.1.iter().sum());
         Some((pass.rows.iter().map(calls).collect(), pass.reset_ms))
     }
@@ -344,6 +356,32 @@ mod tests {
             None,
             "too long ago"
         );
+    }
+
+    #[test]
+    fn after_a_reset_all_is_counted_whole_also_what_has_passed_its_old_count() {
+        let mut s = Statements::default();
+        pass(&mut s, &[(1, 100, "")], "0", 1_000);
+        let rows = pass(&mut s, &[(1, 120, "")], "90000", 61_000);
+        assert_eq!(rows, Some((vec![(1, 120)], Some(90_000))));
+    }
+
+    #[test]
+    fn what_was_hidden_for_lack_of_rights_has_not_begun_anew() {
+        let mut s = Statements::default();
+        pass(&mut s, &[(1, 100, ""), (2, 5, "")], "0", 1_000);
+        let hidden = s.compare(
+            vec![(key(1), counted(101, ""))],
+            Some("0".into()),
+            false,
+            2_000,
+        );
+        assert_eq!(hidden.map(|pass| pass.rows.len()), Some(1));
+        let rows = pass(&mut s, &[(1, 103, ""), (2, 7, "")], "0", 3_000);
+        assert_eq!(rows, Some((vec![(1, 2), (2, 2)], None)));
+        pass(&mut s, &[(1, 103, "")], "0", 4_000);
+        let rows = pass(&mut s, &[(1, 103, ""), (2, 9, "")], "0", 5_000);
+        assert_eq!(rows, Some((vec![(2, 9)], None)), "it was evicted");
     }
 
     #[test]

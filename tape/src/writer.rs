@@ -172,6 +172,11 @@ impl Writer {
         })
     }
 
+    /// Where the history ends: the end of its last tick's slot, ms.
+    pub fn end_ms(&self) -> Option<i64> {
+        self.end.end_ms
+    }
+
     /// Takes a frame. Anything but [`Code::Written`] means that the frame is
     /// to be given again, after a while.
     pub fn push(&mut self, frame: &Frame<'_>, now: Now) -> Code {

@@ -130,6 +130,21 @@ is_deeply([ map { scalar markers("$root/a", $_) } qw(start stop gap) ], [ 1, 0, 
 wait_until('health', sub { (get('/health'))[0] == 200 });
 unlike((get('/'))[1], qr/silent/, 'one that was removed is not on the page');
 
+# Where nothing can be written, ticks wait, and health says so and since when.
+write_file(server('a', of_database('a')) . server('b', "service = \"its\"\nmin_free_space = 1000000000") . server('c', of_database('c')));
+$recorder->signal('HUP');
+wait_until('health', sub { ($status, $page) = get('/health'); $page =~ /^b: not written/m });
+is($status, 503, 'health: one cannot write');
+like($page, qr/^b: not written for \d+ s: less than 1000000000 MB are free, frames that wait: [1-9]\d+$/m, '... why, and how much waits');
+like($page, qr/^2 of 3 servers are recorded$/m, '... the others can');
+($status, $page) = get('/metrics');
+like($page, qr/^tacho_recorder_output_stuck\{server="b"\} 1\.0$/m, '... a metric');
+like($page, qr/^tacho_recorder_output_stuck\{server="a"\} 0\.0$/m, '... of each');
+like($page, qr/^tacho_recorder_last_tick_age_seconds\{server="b"\} \d/m, '... beside the age of its last tick');
+write_file(server('a', of_database('a')) . server('b', "service = \"its\"\ninterval = 200") . server('c', of_database('c')));
+$recorder->signal('HUP');
+wait_until('health', sub { (get('/health'))[0] == 200 });
+
 # Without memory samples go on.
 write_file(server('a', of_database('a')) . server('b', "service = \"its\"\ninterval = 200") . server('c', of_database('c')),
 	'memory_mb = 0');

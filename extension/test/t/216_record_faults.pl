@@ -1,0 +1,125 @@
+# tacho-record over a network that holds, delays, cuts and refuses bytes, and when
+# a standby takes the place of its primary: recording goes on, and each hole has a
+# marker with its reason.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use PostgreSQL::Test::Cluster;
+use Test::More;
+use TachoProxy;
+use TachoRecord qw(ask markers record record_program ticks wait_until);
+
+record_program(texts => 0);
+my $node = PostgreSQL::Test::Cluster->new('one');
+$node->init(allows_streaming => 1);
+$node->start;
+$node->safe_psql('postgres', 'CREATE ROLE watcher LOGIN; GRANT pg_monitor TO watcher');
+
+sub socket_of { my ($server) = @_; return $server->host . '/.s.PGSQL.' . $server->port }
+
+sub now
+{
+	my ($server) = @_;
+
+	return ($server // $node)->safe_psql('postgres',
+		q{SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')});
+}
+
+my $proxy = TachoProxy->start(socket_of($node));
+my $tape = $node->basedir . '/recorded';
+my $recorder = record('host=127.0.0.1 port=' . $proxy->port . ' dbname=postgres user=watcher', $tape);
+$SIG{__DIE__} = sub { diag($recorder->log) unless $^S };
+
+# Ticks from now on.
+sub goes_on
+{
+	my ($least, $server, $of) = @_;
+	my $since = now($server);
+
+	wait_until('ticks', sub { ticks($of // $tape, $since) >= $least });
+	return;
+}
+
+sub gaps { return scalar(() = markers($tape, 'gap')) }
+
+goes_on(10);
+is(gaps(), 0, 'bytes that pass leave no gap');
+
+# What is held, cut or refused ends with a gap that says so.
+foreach my $fault (
+	[ 'bytes that are held', qr/^the server did not answer within 5000 ms/, 'stall' ],
+	[ 'an answer that is cut', qr/the connection was lost|closed the connection/, 'cut', 150 ],
+	[ 'connections that are refused', qr/the connection was lost|closed the connection|could not connect/, 'refuse' ])
+{
+	my ($what, $reason, @how) = @$fault;
+	my ($gaps, $said) = (gaps(), length $recorder->log);
+
+	$proxy->set(@how);
+	wait_until($what, sub { substr($recorder->log, $said) =~ /nothing is recorded/ });
+	$proxy->set('pass');
+	wait_until("a gap of $what", sub { gaps() > $gaps });
+	like((markers($tape, 'gap'))[-1], $reason, "$what: a gap with its reason");
+	goes_on(5);
+}
+
+# Slow ones leave holes, too, that nobody failed for.
+foreach my $fault ([ 'bytes that are delayed', 'delay', 250 ], [ 'bytes that come one by one', 'trickle' ])
+{
+	my ($what, @how) = @$fault;
+
+	$proxy->set(@how);
+	goes_on(3);
+	$proxy->set('pass');
+	goes_on(5);
+}
+wait_until('a gap', sub { grep { /^the server answered after \d+ ms$/ } markers($tape, 'gap') });
+ok(1, 'a hole that an answer leaves which came late has a marker');
+is_deeply([ markers($tape, 'clock step') ], [], 'an answer that came late is no step of the clock');
+is_deeply([ map { scalar markers($tape, $_) } qw(start stop) ], [ 1, 0 ], 'all is one life');
+is_deeply([ grep { $_->{ticks_observed} > 1 } ask($tape, 'timeline', '--since', '5m', '--bucket', '100ms') ], [],
+	'no slot has two ticks');
+
+is($recorder->end('TERM'), 0, 'ended');
+my $system = $node->safe_psql('postgres', 'SELECT system_identifier FROM pg_control_system()');
+
+SKIP:
+{
+	skip 'this installation cannot stream replication', 8
+	  if $node->psql('postgres', q{LOAD 'libpqwalreceiver'}) != 0;
+	my $standby = PostgreSQL::Test::Cluster->new('two');
+	$node->backup('base');
+	$standby->init_from_backup($node, 'base', has_streaming => 1);
+	$standby->start;
+	# One knows both addresses, the other one an address that will lead elsewhere.
+	my %place = (list => $node->basedir . '/list', address => $node->basedir . '/address');
+	my $both = sprintf 'host=%s,%s port=%s,%s target_session_attrs=read-write dbname=postgres user=watcher',
+	  map { $node->$_, $standby->$_ } qw(host port);
+	my %recorder = (
+		list => record($both, $place{list}),
+		address => record('host=127.0.0.1 port=' . $proxy->port . ' dbname=postgres user=watcher', $place{address}));
+	goes_on(5, $node, $place{$_}) foreach sort keys %place;
+	$node->wait_for_catchup($standby);
+	$node->stop('immediate');
+	foreach my $name (sort keys %place)
+	{
+		wait_until("a fault by $name", sub { $recorder{$name}->log =~ /nothing is recorded/ });
+	}
+	$standby->promote;
+	$proxy->lead(socket_of($standby));
+	foreach my $name (sort keys %place)
+	{
+		goes_on(5, $standby, $place{$name});
+		my @starts = markers($place{$name}, 'start');
+		is(@starts, 2, "by $name: a failover begins a new life");
+		like($starts[1], qr/^another server of the same system answers, PostgreSQL .*, primary, system $system, host /,
+			'... whose marker says what happened');
+		like((markers($place{$name}, 'gap'))[-1], qr/the connection was lost|closed the connection|could not connect|immediate shutdown/,
+			'... and the gap before it says why');
+		is($recorder{$name}->end('TERM'), 0, '... ended');
+	}
+	$standby->stop;
+}
+
+$proxy->stop;
+done_testing();

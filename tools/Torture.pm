@@ -1,0 +1,80 @@
+# What the long runs with random faults share: lines with their time, checks that
+# are counted, children that are ended, faults by weight.
+package Torture;
+
+use strict;
+use warnings;
+use Exporter 'import';
+use List::Util qw(sum0);
+use POSIX qw(strftime);
+use Time::HiRes qw(sleep time);
+
+our @EXPORT_OK = qw(as_server check choose client end_children failed kill_children passed run say_at wait_until);
+
+my ($passed, $failed) = (0, 0);
+my @children;
+
+sub say_at { printf "%s  %s\n", strftime('%H:%M:%S', gmtime), "@_"; return }
+
+sub passed { return $passed }
+sub failed { return $failed }
+
+# A line for what holds or does not, and why.
+sub check
+{
+	my ($good, $name, $why) = @_;
+	$good ? $passed++ : $failed++;
+	say_at(($good ? 'ok      ' : 'NOT OK  ') . $name . ($good || !defined $why ? '' : ": $why"));
+	return $good;
+}
+
+sub run { system(@_) == 0 or die "error: @_ failed ($?)\n"; return }
+
+# Runs as the user that servers run as; the exit status.
+sub as_server { return system((__FILE__ =~ s{[^/]*$}{}r) . 'as-server.sh', @_) }
+
+sub wait_until
+{
+	my ($what, $seconds, $true) = @_;
+	my $end = time + $seconds;
+	while (time < $end)
+	{
+		return 1 if $true->();
+		sleep 0.2;
+	}
+	return check(0, $what, "not within $seconds s");
+}
+
+# A child that runs $body again and again until it is killed.
+sub client
+{
+	my ($body) = @_;
+	my $pid = fork // die "error: fork: $!\n";
+	if ($pid) { push @children, $pid; return; }
+	$SIG{PIPE} = 'IGNORE';
+	$SIG{TERM} = sub { POSIX::_exit(0) };
+	while (1) { $body->(); sleep 0.2; }
+}
+
+sub kill_children { kill 'KILL', @children if @children; return }
+
+# Ends the clients; $meanwhile ends what they wait for.
+sub end_children
+{
+	my ($meanwhile) = @_;
+	kill 'TERM', @children if @children;
+	$meanwhile->();
+	waitpid $_, 0 for splice @children;
+	return;
+}
+
+# One of those with a weight, at random.
+sub choose
+{
+	my @kinds = @_;
+	my $at = rand sum0(map { $_->{weight} } @kinds);
+	for (@kinds) { $at -= $_->{weight}; return $_ if $at < 0; }
+	return $kinds[-1];
+}
+
+1;
