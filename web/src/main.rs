@@ -12,6 +12,7 @@ mod metrics;
 mod openapi;
 mod options;
 mod page;
+mod places;
 mod problem;
 mod saved;
 mod scrape;

@@ -51,7 +51,7 @@ pub struct Options {
     #[arg(long, value_name = "MB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
     pub memory_limit_mb: u32,
 
-    /// Connections at once; more wait
+    /// Connections at once; beyond them the one that has been idle longest ends
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..))]
     pub connections: u16,
 
@@ -59,7 +59,8 @@ pub struct Options {
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
     head_timeout: u16,
 
-    /// Seconds that a client may take nothing of what it asked for
+    /// Seconds that a client may take nothing of what it asked for, or be behind
+    /// with it when another waits for its place
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
     read_timeout: u16,
 

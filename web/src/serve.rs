@@ -1,6 +1,7 @@
 //! Connections: so many at once, each with a time to say what it wants.
 
 use crate::options::{Listen, Options};
+use crate::places::{Held, Place, Places};
 use crate::secret::Secret;
 use crate::slow::Impatient;
 use axum::Router;
@@ -22,7 +23,7 @@ use tacho_source::Failure;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::sleep;
 
 /// Longest head of a request, in bytes.
 const HEAD_BYTES: usize = 64 << 10;
@@ -112,7 +113,7 @@ impl Listener {
 
     /// Serves until a signal says to end.
     pub async fn serve(self, router: Router, limits: &Limits) {
-        let places = Arc::new(Semaphore::new(limits.connections));
+        let places = Places::new(limits.connections, limits.read);
         tokio::select! {
             () = self.accept(&places, &router, limits) => (),
             () = stop() => (),
@@ -122,36 +123,41 @@ impl Listener {
         }
     }
 
-    async fn accept(&self, places: &Arc<Semaphore>, router: &Router, limits: &Limits) {
-        while let Ok(place) = Arc::clone(places).acquire_owned().await {
-            let accepted = match self {
-                Listener::Tcp(listener) => {
-                    let accepted = listener.accept().await;
-                    accepted.map(|(stream, _)| spawn(stream, router, limits, place))
-                }
-                Listener::Unix(listener, _) => {
-                    let accepted = listener.accept().await;
-                    accepted.map(|(stream, _)| spawn(stream, router, limits, place))
-                }
-            };
-            if accepted.is_err() {
-                tokio::time::sleep(PATIENCE).await;
+    /// Who comes is taken in before a place is looked for: only then is it known
+    /// that one is needed.
+    async fn accept(&self, places: &Arc<Places>, router: &Router, limits: &Limits) {
+        loop {
+            match self {
+                Listener::Tcp(listener) => match listener.accept().await {
+                    Ok((stream, _)) => spawn(stream, router, limits, places.take().await),
+                    Err(_) => sleep(PATIENCE).await,
+                },
+                Listener::Unix(listener, _) => match listener.accept().await {
+                    Ok((stream, _)) => spawn(stream, router, limits, places.take().await),
+                    Err(_) => sleep(PATIENCE).await,
+                },
             }
         }
     }
 }
 
-/// Serves a connection. When its client is gone, what it waits for is dropped.
+/// Serves a connection until it ends or its place is needed. When its client is
+/// gone, what it waits for is dropped.
 fn spawn(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: &Router,
     limits: &Limits,
-    place: OwnedSemaphorePermit,
+    place: Place,
 ) {
     let service = TowerToHyperService::new(router.clone());
     let (base, head) = (limits.base.clone(), limits.head);
-    let service = service_fn(move |request| under(Arc::clone(&base), request, service.clone()));
-    let stream = Impatient::new(stream, limits.read);
+    let seat = Arc::clone(place.seat());
+    let stream = Impatient::new(stream, limits.read, Arc::clone(&seat));
+    let service = service_fn(move |request| {
+        let turn = seat.asked();
+        let answer = under(Arc::clone(&base), request, service.clone());
+        async { Ok::<_, Infallible>(Held::answer(answer.await?, turn)) }
+    });
     tokio::spawn(async move {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -159,8 +165,7 @@ fn spawn(
             .max_buf_size(HEAD_BYTES)
             .serve_connection(TokioIo::new(stream), service);
         // Whoever breaks off knows why.
-        let _ = connection.await;
-        drop(place);
+        place.serve(connection).await;
     });
 }
 

@@ -1,9 +1,11 @@
 //! Readers that do not read: a connection whose client takes nothing of what is
 //! written for so long ends, and what was kept for it is given back.
 
+use crate::places::Seat;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -13,16 +15,19 @@ use tokio::time::{Sleep, sleep};
 pub struct Impatient<S> {
     stream: S,
     patience: Duration,
+    seat: Arc<Seat>,
     /// Since a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Impatient<S> {
-    /// A stream whose writes may wait so long for their reader.
-    pub fn new(stream: S, patience: Duration) -> Impatient<S> {
+    /// A stream whose writes may wait so long for their reader, and who is told
+    /// whether they do.
+    pub fn new(stream: S, patience: Duration, seat: Arc<Seat>) -> Impatient<S> {
         Impatient {
             stream,
             patience,
+            seat,
             waiting: None,
         }
     }
@@ -36,6 +41,7 @@ impl<S> Impatient<S> {
             self.waiting = None;
             return written;
         }
+        self.seat.stuck();
         let patience = self.patience;
         let waiting = self
             .waiting
@@ -82,6 +88,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        if flushed.is_ready() {
+            // It is called when nothing is left to write.
+            self.seat.flushed();
+        }
         self.watched(context, flushed)
     }
 

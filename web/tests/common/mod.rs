@@ -187,7 +187,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    fn parse(bytes: &[u8]) -> Answer {
+    pub fn parse(bytes: &[u8]) -> Answer {
         let end = bytes.windows(4).position(|w| w == b"\r\n\r\n");
         let (head, body) = end.map_or((bytes, &[][..]), |end| (&bytes[..end], &bytes[end + 4..]));
         let head = String::from_utf8_lossy(head);

@@ -1,0 +1,172 @@
+//! More connections than there are places: whoever says or takes nothing keeps
+//! nobody waiting, and whoever is answered is not disturbed.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod common;
+
+use common::{Answer, Scratch, Server, WINDOW};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Those who connect and say nothing.
+const SILENT: usize = 10_000;
+/// What has not happened by then does not happen.
+const LONG: Duration = Duration::from_secs(60);
+/// Answers that a client asks for and takes by drops.
+const TIMES: usize = 40;
+/// Nobody's time is up in a test.
+const HOURS: [&str; 4] = ["--head-timeout", "36000", "--read-timeout", "36000"];
+
+fn connect(server: &Server) -> TcpStream {
+    let address = server.address.parse().unwrap();
+    let stream = TcpStream::connect_timeout(&address, LONG).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    stream
+}
+
+/// Asks on a connection of its own.
+fn status(server: &Server) -> u16 {
+    let mut stream = connect(server);
+    let head = server.head("/api/v1/servers", "");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes);
+    Answer::parse(&bytes).status
+}
+
+/// Asks on a connection that stays, and reads the answer; false when it has ended.
+fn stays(server: &Server, stream: &mut TcpStream) -> bool {
+    let head = server.head("/api/v1/servers", "");
+    let head = head.replace("Connection: close\r\n", "");
+    let mut got = Vec::new();
+    let mut bytes = [0; 4096];
+    let _ = stream.write_all(head.as_bytes());
+    while !got.ends_with(b"]}\n") {
+        match stream.read(&mut bytes) {
+            Ok(read @ 1..) => got.extend_from_slice(&bytes[..read]),
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// As many connections as a test of this system may have, 10,000 of them.
+fn crowd() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    setrlimit(Resource::Nofile, raised).unwrap();
+    let most = usize::try_from(limit.maximum.unwrap_or(u64::MAX)).unwrap();
+    SILENT.min(most - 200)
+}
+
+#[test]
+fn ten_thousand_who_say_nothing_keep_nobody_waiting() {
+    let scratch = Scratch::shop("crowd");
+    let server = Server::known(&scratch.tape(), &HOURS);
+    let mut listener = connect(&server);
+    listener
+        .write_all(server.head("/api/v1/live", "").as_bytes())
+        .unwrap();
+    let mut first = [0; 12];
+    listener.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    let mut silent = Vec::new();
+    for n in 1..=crowd() {
+        let mut stream = connect(&server);
+        if n % 2 == 0 {
+            let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: loc");
+        }
+        silent.push(stream);
+        if n % 500 == 0 {
+            assert_eq!(status(&server), 200, "beside {n}");
+        }
+    }
+    // The oldest have gone, the newest have a place.
+    assert_eq!(silent[0].read(&mut [0]).unwrap_or(0), 0);
+    let newest = silent.last_mut().unwrap();
+    newest.set_nonblocking(true).unwrap();
+    let waits = newest.read(&mut [0]).map_err(|e| e.kind());
+    assert_eq!(waits, Err(ErrorKind::WouldBlock));
+    // Who listens is busy all the time.
+    assert_eq!(server.metric("tacho_web_listeners"), 1.0);
+}
+
+#[test]
+fn the_connection_that_has_been_idle_longest_ends_for_another() {
+    let scratch = Scratch::shop("idle");
+    let args = [&HOURS[..], &["--connections", "3"]].concat();
+    let server = Server::known(&scratch.tape(), &args);
+    // One of the server's own beginning may still have a place.
+    let [mut first, mut second, mut third] = loop {
+        let mut all = [(); 3].map(|()| connect(&server));
+        let mut stay = || all.iter_mut().all(|stream| stays(&server, stream));
+        if stay() && stay() {
+            break all;
+        }
+    };
+    assert!(stays(&server, &mut first));
+    // One comes and stays: in the order of their last answers, the second has to go.
+    let mut fourth = connect(&server);
+    assert!(stays(&server, &mut fourth));
+    assert!(!stays(&server, &mut second));
+    for stream in [&mut first, &mut third, &mut fourth] {
+        assert!(stays(&server, stream));
+    }
+}
+
+#[test]
+fn clients_that_take_their_answers_by_drops_keep_nobody_waiting() {
+    let scratch = Scratch::shop("drops");
+    let token = scratch.token_file("of-a-file-that-stays-the-same", 0o600);
+    // A socket of which the system keeps little that is not read.
+    let path = scratch.0.join("web.sock");
+    let listen = ["--listen", path.to_str().unwrap(), "--token-file", &token];
+    let few = ["--connections", "4", "--read-timeout", "2"];
+    let _server = Server::start(&scratch.tape(), &[listen, few].concat());
+    let ask = |target: &str, times: usize| {
+        let mut stream = UnixStream::connect(&path).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        let bearer = "Authorization: Bearer of-a-file-that-stays-the-same\r\n";
+        let head = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n{bearer}");
+        let heads = format!("{head}\r\n").repeat(times - 1);
+        let all = format!("{heads}{head}Connection: close\r\n\r\n");
+        stream.write_all(all.as_bytes()).unwrap();
+        stream
+    };
+    let is_answered = AtomicBool::new(false);
+    let samples = format!("/api/v1/samples?{WINDOW}&n=all");
+    let slow: Vec<_> = (0..4).map(|_| ask(&samples, TIMES)).collect();
+    let drip = |mut stream: UnixStream| {
+        let (mut bytes, mut all) = (vec![0; 16 << 10], 0);
+        while let Ok(got @ 1..) = stream.read(&mut bytes) {
+            all += got;
+            if !is_answered.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(40));
+            }
+        }
+        all
+    };
+    std::thread::scope(|scope| {
+        let drip = &drip;
+        let slow: Vec<_> = slow
+            .into_iter()
+            .map(|s| scope.spawn(move || drip(s)))
+            .collect();
+        let mut answer = String::new();
+        let _ = ask("/api/v1/servers", 1).read_to_string(&mut answer);
+        is_answered.store(true, Ordering::Relaxed);
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+        let got: Vec<usize> = slow.into_iter().map(|s| s.join().unwrap()).collect();
+        // One of them had to go for the other.
+        let whole = got.iter().max().unwrap();
+        let cut = got.iter().filter(|got| *got < whole).count();
+        assert!(cut > 0, "{got:?}");
+    });
+}
