@@ -2,6 +2,7 @@
 //! codes: 0 all is shipped, 1 failure or damage, 2 usage.
 #![deny(unsafe_code)]
 
+mod command;
 mod contents;
 mod field;
 mod hours;
@@ -18,9 +19,10 @@ mod table;
 mod texts;
 
 use clap::Parser;
+use command::Commands;
 use jiff::Timestamp;
 use options::Options;
-use place::{Directory, Result};
+use place::{Directory, Place, Result};
 use redact::Redaction;
 use shipper::{Done, Settings, Shipper};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -44,7 +46,9 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(message) => {
-            let message = message.replace("\nHINT:  ", "\nhint: ");
+            let message = message
+                .replace("\nDETAIL:  ", "\ndetail: ")
+                .replace("\nHINT:  ", "\nhint: ");
             say(&format!("error: {message}"));
             ExitCode::FAILURE
         }
@@ -62,8 +66,8 @@ fn run(options: &Options) -> Result<bool> {
         signal_hook::flag::register(signal, stop.clone())
             .map_err(|e| format!("could not install signal handlers: {e}"))?;
     }
-    let place = Directory::open(&options.to)?;
-    let mut shipper = Shipper::new(&place, settings(options)?);
+    let place = place(options)?;
+    let mut shipper = Shipper::new(&*place, settings(options)?);
     let tape = Tape::open(&options.tape, &Shared::new(KEPT));
     let go_on = || !stop.load(Ordering::Relaxed);
     loop {
@@ -83,6 +87,15 @@ fn run(options: &Options) -> Result<bool> {
         if !go_on() {
             return Ok(true);
         }
+    }
+}
+
+fn place(options: &Options) -> Result<Box<dyn Place>> {
+    match (&options.to, &options.command, &options.list) {
+        (_, Some(put), Some(list)) => Ok(Box::new(Commands::new(put, list)?)),
+        (to, ..) => Ok(Box::new(Directory::open(
+            to.as_deref().unwrap_or_default(),
+        )?)),
     }
 }
 

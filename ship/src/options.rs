@@ -18,8 +18,16 @@ pub struct Options {
     pub tape: PathBuf,
 
     /// Where to: file:///DIRECTORY
-    #[arg(long, value_name = "URL")]
-    pub to: String,
+    #[arg(long, value_name = "URL", required_unless_present = "command")]
+    pub to: Option<String>,
+
+    /// Command that puts file %f as object %n where there is none of the name
+    #[arg(long, value_name = "COMMAND", conflicts_with = "to", requires = "list")]
+    pub command: Option<String>,
+
+    /// Command that prints the names of the objects in directory %n, a line each
+    #[arg(long, value_name = "COMMAND", requires = "command")]
+    pub list: Option<String>,
 
     /// Name of the server for good: another one ships everything again
     /// [default: the number of the recorder's directory]

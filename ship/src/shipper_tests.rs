@@ -1,8 +1,10 @@
 //! What is shipped is read back as engines read it, and compared with answers
 //! of the tape.
 
+use crate::command::Commands;
 use crate::hours::HOUR_MS;
 use crate::place::{Directory, Place, Result};
+use crate::redact::{Redaction, Rule};
 use crate::shipper::{Done, SERVERS, Settings, Shipper};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field as Cell;
@@ -13,9 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tacho_source::catalog;
+use tacho_tape::frame::Frame;
 use tacho_tape::query::{self, QueryResult, Sink, Spec, Value};
-use tacho_tape::testing::{Random, stats_schema};
-use tacho_tape::{Identity, Part, PartBuilder, Snapshot};
+use tacho_tape::recording::Recording;
+use tacho_tape::testing::{Load, Random, Sampler, stats_schema};
+use tacho_tape::writer::Code;
+use tacho_tape::{Identity, Part, PartBuilder, Snapshot, Store};
 
 const NODE: u64 = 0xA7;
 /// 2026-10-21 20:00 UTC.
@@ -460,4 +465,299 @@ fn a_crash_at_any_call_neither_loses_nor_doubles() {
 /// The key of nothing, as the tests write it.
 fn none(key: String) -> String {
     if key.is_empty() { "none".into() } else { key }
+}
+
+#[test]
+fn statements_have_the_sums_of_statements_history_to_the_last_digit() {
+    let (root, tape) = (tempfile::tempdir().unwrap(), tape());
+    ship(&directory(root.path()), &tape, settings("shop"), NOW_MS).unwrap();
+    let mut shipped: BTreeMap<String, (i64, i128, i64)> = BTreeMap::new();
+    let mut intervals = 0;
+    for row in rows(root.path(), "statements") {
+        if row["toplevel"] == Cell::Null {
+            intervals += number(&row, "elapsed_ms");
+            continue;
+        }
+        let key = match &row["query_id"] {
+            Cell::Null => "(evicted)".to_string(),
+            id => id.to_string(),
+        };
+        let sums = shipped.entry(key).or_default();
+        sums.0 += number(&row, "calls");
+        sums.1 += i128::from(number(&row, "total_exec_time_ms")) * 100;
+        sums.2 += number(&row, "histogram_3");
+    }
+    let answer = ask(&tape, "statements_history", |_| ());
+    let known = answer.rows.iter().map(|row| {
+        let (Value::Text(key), Value::Int(calls)) =
+            (answer.value(row, "key"), answer.value(row, "calls"))
+        else {
+            panic!("{row:?}");
+        };
+        let Value::Numeric(time) = answer.value(row, "total_exec_time") else {
+            panic!("{row:?}");
+        };
+        (key, (calls, time, calls))
+    });
+    let known: BTreeMap<_, _> = known.collect();
+    assert_eq!(known.len(), 3);
+    assert_eq!(shipped, known);
+    // A record a minute, but for ticks that were missed.
+    assert!(
+        intervals > 170 * 60_000 && intervals <= 180 * 60_000,
+        "{intervals}"
+    );
+}
+
+#[test]
+fn locks_markers_readings_and_texts_are_what_was_recorded() {
+    let (root, tape) = (tempfile::tempdir().unwrap(), tape());
+    ship(&directory(root.path()), &tape, settings("shop"), NOW_MS).unwrap();
+    let parts: Vec<Part> = (0..8).map(|n| part(n * TICKS, TICKS)).collect();
+    let end_ms = BEGIN_MS + 3 * HOUR_MS;
+    let sum = |table: &str, time: &str, column: &str| -> (usize, i64) {
+        let each = parts.iter().map(|part| {
+            let times = part.ints(table, time).unwrap();
+            let values = part.ints(table, column).unwrap();
+            let end = if time == "at" {
+                3 * HOUR_MS / STEP_MS
+            } else {
+                end_ms
+            };
+            let rows = times.iter().zip(values.iter()).filter(|row| *row.0 < end);
+            rows.fold((0, 0), |sum, row| (sum.0 + 1, sum.1 + row.1))
+        });
+        each.fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
+    };
+    let locks = rows(root.path(), "locks");
+    assert_eq!((locks.len(), locks.len() as i64), sum("lock", "at", "hard"));
+    for row in &locks {
+        assert_eq!(text(row, "locktype").as_deref(), Some("transactionid"));
+        let pids = (number(row, "waiter"), number(row, "blocker"));
+        let place = (number(row, "time"), number(row, "wait_start"));
+        assert_eq!(
+            (pids, place),
+            ((2, 1), (ms(number(row, "tick")) * 1_000, 0))
+        );
+    }
+    let markers = rows(root.path(), "markers");
+    assert_eq!(markers.len(), sum("marker", "time", "kind").0);
+    for row in &markers {
+        let said = (text(row, "kind"), text(row, "detail"));
+        assert_eq!(said, (Some("mark".into()), Some("deploy \"1.4\"\n".into())));
+    }
+    let readings = rows(root.path(), "server");
+    let of = |metric: &str| {
+        let found = readings
+            .iter()
+            .filter(|r| text(r, "metric").as_deref() == Some(metric));
+        found.map(|row| number(row, "value")).collect::<Vec<_>>()
+    };
+    let (count, stored) = sum("server", "time", "wal_bytes");
+    let wal = of("wal_bytes");
+    // Stored plus one, as all that is measured.
+    assert_eq!(
+        (wal.len(), wal.iter().sum::<i64>()),
+        (count, stored - count as i64)
+    );
+    assert_eq!(of("load_1"), vec![150; count]);
+    let texts = rows(root.path(), "texts");
+    assert_eq!(texts.len(), 3);
+    for row in &texts {
+        let said = (number(row, "query_id"), text(row, "query_text"));
+        assert_eq!(said, (77, Some(SECRET[0].into())));
+        // printf 'select secret from vault' | sha256sum
+        assert_eq!(number(row, "fingerprint"), FINGERPRINT);
+    }
+}
+
+const FINGERPRINT: i64 = 0xb885_cfea_8631_9db5_u64 as i64;
+
+#[test]
+fn hours_that_are_not_over_or_not_sealed_stay() {
+    let (root, tape) = (tempfile::tempdir().unwrap(), tape());
+    let place = directory(root.path());
+    for (now_ms, hours) in [(0, 0), (HOUR_MS - 1, 0), (HOUR_MS, 1), (2 * HOUR_MS - 1, 0)] {
+        let done = ship(&place, &tape, settings("shop"), BEGIN_MS + now_ms).unwrap();
+        assert_eq!(done.hours, hours, "{now_ms}");
+    }
+}
+
+#[test]
+fn an_hour_of_which_some_is_in_a_log_stays_until_that_is_sealed() {
+    let (root, tape) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let look = || {
+        let store = Store::open(tape.path()).unwrap();
+        let done = ship(
+            &directory(root.path()),
+            &store,
+            settings("shop"),
+            i64::MAX / 2_000,
+        );
+        (done.unwrap().hours, rows(root.path(), "ticks").len())
+    };
+    // From 14:13 to 15:43; the writer seals every ten minutes.
+    let end_ms = record(tape.path(), None, 90);
+    assert_eq!(look(), (1, 47));
+    assert_eq!(look(), (0, 47));
+    record(tape.path(), Some(end_ms + HOUR_MS), 1);
+    assert_eq!(look(), (1, 90));
+}
+
+/// Records so many minutes, by default from 14:13:20 on; the end of them. Waits
+/// until logs that were there are sealed.
+fn record(directory: &Path, begin_ms: Option<i64>, minutes: usize) -> i64 {
+    let load = Load {
+        interval_ms: 60_000,
+        trouble: 0,
+        ..Load::default()
+    };
+    let mut sampler = Sampler::new(minutes as u64, load);
+    sampler.slot_ms = begin_ms.unwrap_or(sampler.slot_ms);
+    let second = std::time::Duration::from_secs(1);
+    let mut recording = Recording::open(directory, second).unwrap();
+    let mut frames = vec![sampler.hello(&[])];
+    frames.extend((0..minutes).map(|_| sampler.frame().0));
+    for frame in &frames {
+        let frame = Frame::parse(frame).unwrap().unwrap();
+        assert_eq!(recording.push(&frame), Code::Written);
+    }
+    let is_log = |path: &&PathBuf| path.extension().is_some_and(|end| end == "open");
+    for _ in 0..600 {
+        if files(directory).iter().filter(is_log).count() == 1 {
+            break;
+        }
+        recording.housekeeping();
+        std::thread::sleep(second / 10);
+    }
+    recording.finish();
+    sampler.slot_ms
+}
+
+#[test]
+fn a_late_hour_is_a_new_generation_and_one_that_lost_ticks_is_not() {
+    let root = tempfile::tempdir().unwrap();
+    let place = directory(root.path());
+    let of_parts = |parts: &[i64]| {
+        let parts = parts.iter().map(|n| part(n * TICKS, TICKS));
+        let tape = Snapshot::from_parts(parts);
+        ship(&place, &tape, settings("shop"), FIRST_MS).unwrap()
+    };
+    assert_eq!(of_parts(&[0, 2]).hours, 1);
+    let before = rows(root.path(), "ticks");
+    assert_eq!(of_parts(&[0, 1, 2]).hours, 1);
+    let whole = rows(root.path(), "ticks");
+    assert!(whole.len() > before.len());
+    assert_eq!(
+        all_rows(root.path(), "ticks").len(),
+        before.len() + whole.len()
+    );
+    let (other, tape) = (tempfile::tempdir().unwrap(), tape());
+    ship(&directory(other.path()), &tape, settings("shop"), FIRST_MS).unwrap();
+    assert!(rows(other.path(), "sample_runs") == rows(root.path(), "sample_runs"));
+    // Retention has removed the first part.
+    assert_eq!(of_parts(&[1, 2]), Done::default());
+}
+
+#[test]
+fn of_two_shippers_at_once_each_object_is_put_by_one() {
+    let (root, other, tape) = (
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+        tape(),
+    );
+    let shipped = |root: &Path| ship(&directory(root), &tape, settings("shop"), NOW_MS).unwrap();
+    let alone = shipped(other.path());
+    let both = std::thread::scope(|threads| {
+        let two = [0; 2].map(|_| threads.spawn(|| shipped(root.path())));
+        two.map(|shipper| shipper.join().unwrap())
+    });
+    assert_eq!(both[0].objects + both[1].objects, alone.objects);
+    assert_eq!(both[0].hours + both[1].hours, alone.hours);
+    assert!(objects(root.path()) == objects(other.path()));
+}
+
+#[test]
+fn commands_put_and_list_as_a_directory_does() {
+    let (root, other, tape) = (
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+        tape(),
+    );
+    let server = "it's $(a) `server`/..";
+    let shipped = |place: &dyn Place| ship(place, &tape, settings(server), FIRST_MS);
+    shipped(&directory(other.path())).unwrap();
+    let to = root.path().display();
+    let put = format!("cd {to} && [ ! -e %n ] && mkdir -p \"$(dirname %n)\" && cp %f %n");
+    let list = format!("cd {to} && {{ [ ! -d %n ] || ls %n; }}");
+    let place = Commands::new(&put, &list).unwrap();
+    assert_eq!(shipped(&place).unwrap().objects, 9);
+    assert!(objects(root.path()) == objects(other.path()));
+    let name = objects(root.path()).into_keys().next().unwrap();
+    assert_eq!(place.put_new(&name, b"second".to_vec()), Ok(false));
+    assert_eq!(shipped(&place), Ok(Done::default()));
+    let failing = Commands::new("exit 3 # %f %n", &list).unwrap();
+    let error = failing.put_new("ticks/x", Vec::new()).unwrap_err();
+    assert!(
+        error.starts_with("command failed: exit status: 3\nDETAIL:  The command was: exit 3 # '"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_redacted_is_in_no_object() {
+    let tape = tape();
+    let rules = [Rule::Texts, Rule::Addresses, Rule::Applications];
+    let shipped = |rules: &[Rule], salt: Option<&[u8]>| {
+        let root = tempfile::tempdir().unwrap();
+        let mut settings = settings("shop");
+        settings.redaction = Redaction {
+            rules: rules.to_vec(),
+            salt: salt.map(<[u8]>::to_vec),
+        };
+        ship(&directory(root.path()), &tape, settings, FIRST_MS).unwrap();
+        root
+    };
+    // Pages are compressed: what they hold is looked at, too.
+    let has = |root: &Path, secret: &str| {
+        let raw = objects(root).into_values().any(|bytes| {
+            bytes
+                .windows(secret.len())
+                .any(|window| window == secret.as_bytes())
+        });
+        let tables = [
+            "sample_runs",
+            "ticks",
+            "load_minute",
+            "locks",
+            "markers",
+            "server",
+            "statements",
+            "texts",
+            SERVERS,
+        ];
+        let mut rows = tables.iter().flat_map(|table| all_rows(root, table));
+        raw || rows.any(|row| row.values().any(|cell| cell.to_string().contains(secret)))
+    };
+    let open = shipped(&[], None);
+    assert_eq!(SECRET.map(|secret| has(open.path(), secret)), [true; 3]);
+    for salt in [None, Some(&b"0123456789abcdef"[..])] {
+        for (rule, secret) in rules.into_iter().zip(SECRET) {
+            let root = shipped(&[rule], salt);
+            assert!(!has(root.path(), secret), "{rule:?} {salt:?}");
+            let others = SECRET.iter().filter(|other| **other != secret);
+            others.for_each(|other| assert!(has(root.path(), other), "{rule:?} {other}"));
+        }
+        let root = shipped(&rules, salt);
+        assert_eq!(SECRET.map(|secret| has(root.path(), secret)), [false; 3]);
+        let hashes = rows(root.path(), "sample_runs")
+            .iter()
+            .filter_map(|r| text(r, "client_addr"))
+            .collect::<BTreeSet<_>>();
+        assert_eq!(hashes.len(), usize::from(salt.is_some()));
+        assert_eq!(
+            rows(root.path(), "texts").len(),
+            usize::from(salt.is_some())
+        );
+    }
 }
