@@ -31,8 +31,8 @@
 
 #define CACHE_SETS 512			/* power of two */
 #define CACHE_WAYS 4
-#define FREQUENT_CALLS 64		/* executions before one may be sampled */
-#define FREQUENT_MS 10.0		/* mean below which an execution is short */
+#define EXACT_CALLS 16			/* executions before one may be sampled */
+#define SHORT_MS 10.0			/* mean below which an execution is short */
 
 /*
  * What this backend knows of an entry. Its database is the backend's. 32 bytes,
@@ -45,7 +45,7 @@ typedef struct CacheSlot
 	Oid			user_id;
 	uint32		slot;
 	bool		toplevel;
-	bool		frequent;
+	uint8		one_of;			/* see statements_one_of() */
 } CacheSlot;
 
 typedef enum
@@ -243,21 +243,30 @@ stripe_add(Stripe *stripe, const StatementDelta *delta, TimestampTz now)
 	}
 }
 
-/* It has seen many short executions. */
-static inline bool
-stripe_is_frequent(const Stripe *stripe)
+/*
+ * By how many executions it has seen, if these are short: a quarter up to 64, a
+ * 16th up to 1,024. So a hundred are measured before it gets rare.
+ */
+static inline uint8
+stripe_one_of(const Stripe *stripe)
 {
-	return stripe->counters.calls > FREQUENT_CALLS &&
-		stripe->counters.total_exec_time < FREQUENT_MS * stripe->counters.calls;
+	int64		calls = stripe->counters.calls;
+	int			one_of = ONE_OF_LEAST;
+
+	if (calls < EXACT_CALLS ||
+		stripe->counters.total_exec_time >= SHORT_MS * calls)
+		return 1;
+	while (one_of < ONE_OF_MOST && calls >= 4 * one_of * one_of)
+		one_of *= 4;
+	return one_of;
 }
 
 /*
- * Tries each stripe of the entry once. *frequent: the stripe has seen many
- * short executions.
+ * Tries each stripe of the entry once. *one_of is what the stripe says then.
  */
 static inline AddResult
 try_stripes(StatementEntry *entry, uint64 generation,
-			const StatementDelta *delta, TimestampTz now, bool *frequent)
+			const StatementDelta *delta, TimestampTz now, uint8 *one_of)
 {
 	StripeGroup *group = entry_group(entry);
 	int			n = stripe_count(group);
@@ -280,7 +289,7 @@ try_stripes(StatementEntry *entry, uint64 generation,
 		}
 		again = stripe->counters.calls > 0;
 		stripe_add(stripe, delta, now);
-		*frequent = stripe_is_frequent(stripe);
+		*one_of = stripe_one_of(stripe);
 		stripe_unlock(stripe);
 		if (again)
 			entry_touch(entry);
@@ -292,7 +301,7 @@ try_stripes(StatementEntry *entry, uint64 generation,
 /* More stripes and some patience for an entry whose stripes are all busy. */
 static pg_noinline AddResult
 entry_add_busy(StatementEntry *entry, uint64 generation,
-			   const StatementDelta *delta, TimestampTz now, bool *frequent)
+			   const StatementDelta *delta, TimestampTz now, uint8 *one_of)
 {
 	AddResult	result = ADD_BUSY;
 
@@ -304,20 +313,20 @@ entry_add_busy(StatementEntry *entry, uint64 generation,
 			pg_usleep(50);
 		else
 			pg_spin_delay();
-		result = try_stripes(entry, generation, delta, now, frequent);
+		result = try_stripes(entry, generation, delta, now, one_of);
 	}
 	return result;
 }
 
 static inline AddResult
 entry_add(StatementEntry *entry, uint64 generation,
-		  const StatementDelta *delta, bool *frequent)
+		  const StatementDelta *delta, uint8 *one_of)
 {
 	TimestampTz now = delta->sqlstate != 0 ? GetCurrentTimestamp() : 0;
-	AddResult	result = try_stripes(entry, generation, delta, now, frequent);
+	AddResult	result = try_stripes(entry, generation, delta, now, one_of);
 
 	if (unlikely(result == ADD_BUSY))
-		result = entry_add_busy(entry, generation, delta, now, frequent);
+		result = entry_add_busy(entry, generation, delta, now, one_of);
 	return result;
 }
 
@@ -373,7 +382,7 @@ cache_place(const StatementKey *key)
 		if (set[i].generation == 0)
 			place = &set[i];
 	for (int i = 0; place == NULL && i < CACHE_WAYS; i++)
-		if (!set[i].frequent)
+		if (set[i].one_of == 1)
 			place = &set[i];
 	return place ? place : &set[turn++ % CACHE_WAYS];
 }
@@ -391,13 +400,13 @@ cache_put(const StatementKey *key, const StatementEntry *entry,
 		.slot = entry - statements_memory.entries,
 		.toplevel = key->toplevel != 0,
 		/* not locked: a hint */
-		.frequent = stripe_is_frequent(&entry->stripe),
+		.one_of = stripe_one_of(&entry->stripe),
 	};
 	return place;
 }
 
-bool
-statements_is_frequent(uint64 query_id, bool toplevel)
+int
+statements_one_of(uint64 query_id, bool toplevel)
 {
 	StatementKey key = {
 		.query_id = query_id,
@@ -406,7 +415,7 @@ statements_is_frequent(uint64 query_id, bool toplevel)
 	};
 	const CacheSlot *cached = cache_find(&key);
 
-	return cached != NULL && cached->frequent;
+	return cached != NULL ? cached->one_of : 1;
 }
 
 /* ---- creation ---- */
@@ -671,7 +680,7 @@ statements_add(const StatementKey *key, const StatementDelta *delta,
 			entry = entry_cached(key, source, &cached);
 		if (entry == NULL)
 			break;
-		result = entry_add(entry, cached->generation, delta, &cached->frequent);
+		result = entry_add(entry, cached->generation, delta, &cached->one_of);
 		if (result == ADD_STALE)
 			entry = NULL;
 	}
@@ -699,8 +708,8 @@ statements_add_if_there(const StatementKey *key, const StatementDelta *delta)
 {
 	StatementEntry *entry = NULL;
 	uint64		generation;
-	bool		frequent;
+	uint8		one_of;
 
 	if (entry_find(key, statement_hash(key), &entry, &generation) && entry)
-		(void) entry_add(entry, generation, delta, &frequent);
+		(void) entry_add(entry, generation, delta, &one_of);
 }

@@ -139,10 +139,14 @@ extern void statements_remember(const StatementKey *key,
 								const StatementSource *source);
 
 /*
- * Whether `query_id` was seen by this backend to be frequent and short, so
- * that measuring each execution would cost more than it tells.
+ * One of how many executions of `query_id` has its CPU time and I/O measured: 1
+ * unless this backend has seen that it is short and frequent, so that measuring
+ * each would cost more than it tells; then ONE_OF_LEAST to ONE_OF_MOST, powers
+ * of four.
  */
-extern bool statements_is_frequent(uint64 query_id, bool toplevel);
+#define ONE_OF_LEAST 4
+#define ONE_OF_MOST 64
+extern int	statements_one_of(uint64 query_id, bool toplevel);
 
 /* Next entry into `copy`; false at the end. May raise errors (memory). */
 extern bool statements_read(StatementReader *reader, StatementCopy *copy);

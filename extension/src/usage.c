@@ -19,9 +19,13 @@
 #include "settings.h"
 #include "usage.h"
 
-/* one of so many frequent, short executions has its rusage measured, and
- * another one of so many its wait for a CPU: no more than two system calls */
-#define SAMPLE_ONE_OF 32
+/* between two samples; on average one of ONE_OF_MOST, see draw_sample() */
+#define DISTANCE_LEAST 16
+#define DISTANCE_MOST 112
+StaticAssertDecl((DISTANCE_LEAST + DISTANCE_MOST) / 2 == ONE_OF_MOST,
+				 "the mean distance is that of the least frequent samples");
+StaticAssertDecl(DISTANCE_LEAST >= ONE_OF_MOST / ONE_OF_LEAST,
+				 "no execution is two samples");
 
 /* BufferUsage begins with numbers of blocks; times follow */
 #define BLOCK_COUNTERS 10
@@ -52,36 +56,37 @@ random_number(void)
 }
 
 /*
- * For a frequent, short execution: nothing most of the time. The distance to
- * the next that is measured is random, so that no pattern of the client is
- * met, and half of SAMPLE_ONE_OF on average; each has one of the two measured.
+ * For a short execution of which one of `one_of` is measured: nothing most of
+ * the time. Samples lie on a line at random distances, so that no pattern of
+ * the client is met; an execution takes ONE_OF_MOST / one_of of it. rusage and
+ * the wait for a CPU are measured in turns: no more than two system calls.
  */
 static inline UsageDraw
-draw_sample(void)
+draw_sample(int one_of)
 {
-	static int	distance = 0;
-	UsageDraw	draw = {0, 0};
+	static int	distance = DISTANCE_LEAST;
+	static bool turn = false;
 
-	if (likely(distance-- > 0))
-		return draw;
-	/* 0 to SAMPLE_ONE_OF - 2 left out, and the one that is measured */
-	distance = random_number() % (SAMPLE_ONE_OF - 1);
-	if (random_number() & 1)
-		draw.rusage = SAMPLE_ONE_OF;
-	else
-		draw.run_queue = SAMPLE_ONE_OF;
-	return draw;
+	distance -= ONE_OF_MOST / one_of;
+	if (likely(distance >= 0))
+		return (UsageDraw) {0, 0};
+	distance += DISTANCE_LEAST +
+		random_number() % (DISTANCE_MOST - DISTANCE_LEAST + 1);
+	turn = !turn;
+	return turn ? (UsageDraw) {.rusage = 2 * one_of}
+		: (UsageDraw) {.run_queue = 2 * one_of};
 }
 
 UsageDraw
 usage_draw(uint64 query_id, bool toplevel)
 {
+	int			one_of = 1;
+
 	if (tacho_statements_cpu == STATEMENTS_CPU_OFF)
 		return (UsageDraw) {0, 0};
-	if (tacho_statements_cpu == STATEMENTS_CPU_SAMPLED &&
-		statements_is_frequent(query_id, toplevel))
-		return draw_sample();
-	return (UsageDraw) {1, 1};
+	if (tacho_statements_cpu == STATEMENTS_CPU_SAMPLED)
+		one_of = statements_one_of(query_id, toplevel);
+	return one_of == 1 ? (UsageDraw) {1, 1} : draw_sample(one_of);
 }
 
 /*
