@@ -12,6 +12,8 @@ mod place;
 mod redact;
 mod samples;
 mod server;
+#[cfg(test)]
+mod shipped;
 mod shipper;
 #[cfg(test)]
 mod shipper_tests;
@@ -115,7 +117,7 @@ fn tell(done: &Done) {
         ..
     } = done;
     say(&format!(
-        "shipped {hours} hours: {objects} objects, {bytes} bytes"
+        "shipped hours {hours}, objects {objects}, bytes {bytes}"
     ));
 }
 

@@ -42,7 +42,7 @@ impl Directory {
         let path = address.strip_prefix(FILE).unwrap_or(address);
         if !path.starts_with('/') {
             return Err(format!(
-                "address \"{address}\" is not understood\nHINT:  Write file:///DIRECTORY."
+                "address \"{address}\" is not understood\nHINT:  Write file:///DIRECTORY, or give --command."
             ));
         }
         let root = PathBuf::from(path);
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn an_address_that_is_no_directory_is_refused() {
         let error = Directory::open("s3://bucket/x").unwrap_err();
-        let wanted = "address \"s3://bucket/x\" is not understood\nHINT:  Write file:///DIRECTORY.";
+        let wanted = "address \"s3://bucket/x\" is not understood\nHINT:  Write file:///DIRECTORY, or give --command.";
         assert_eq!(error, wanted);
     }
 }

@@ -16,7 +16,7 @@ const MINUTE_MS: i64 = 60_000;
 /// Class of what waits for nothing.
 const CPU: &str = "CPU";
 /// Columns of `sample_runs` before those of the catalog.
-const DERIVED: usize = 7;
+const DERIVED: usize = 6;
 /// Columns of samples that are told in another way, or by `texts`.
 const TOLD_ELSEWHERE: [&str; 7] = [
     "cpu",
@@ -186,7 +186,6 @@ pub fn fields(schema: &Schema) -> Vec<Field> {
 pub fn run_columns(schema: &Schema) -> Vec<Column> {
     let mut columns = vec![
         Column::new(10, "first_slot", Kind::Time),
-        Column::new(11, "first_tick", Kind::Rising),
         Column::new(12, "ticks", Kind::Number),
         Column::new(13, "interval_ms", Kind::Number),
         Column::new(14, "weight_ms", Kind::Number),
@@ -329,7 +328,7 @@ impl<'a> Runs<'a> {
         object: &mut Object,
         minutes: &mut Minutes,
     ) {
-        let [slot, tick, count, interval, weight, scope, wait, ..] = &mut object.values[..] else {
+        let [slot, count, interval, weight, scope, wait, ..] = &mut object.values[..] else {
             return;
         };
         for piece in pieces {
@@ -339,7 +338,6 @@ impl<'a> Runs<'a> {
             let counts = self.marked[piece.run] & NOT_COUNTED == 0;
             let step = ticks.interval_ms[piece.from];
             slot.number(Some(ticks.slot_ms[piece.from] * 1_000));
-            tick.number(Some(ticks.numbers[piece.from]));
             count.number(Some(length));
             interval.number(Some(step));
             weight.number(Some(if counts { length * step } else { 0 }));

@@ -5,12 +5,12 @@ use crate::command::Commands;
 use crate::hours::HOUR_MS;
 use crate::place::{Directory, Place, Result};
 use crate::redact::{Redaction, Rule};
+use crate::shipped::{Row, all_rows, files, number, objects, rows, text};
 use crate::shipper::{Done, SERVERS, Settings, Shipper};
-use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field as Cell;
 use std::cell::Cell as Counter;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -222,74 +222,6 @@ fn ship(place: &dyn Place, tape: &Snapshot, settings: Settings, now_ms: i64) -> 
     Shipper::new(place, settings).look(tape, now_ms, &|| true)
 }
 
-type Row = BTreeMap<String, Cell>;
-
-fn files(directory: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(directory) else {
-        return Vec::new();
-    };
-    let paths = entries.map(|entry| entry.unwrap().path());
-    let mut found: Vec<PathBuf> = paths
-        .flat_map(|path| {
-            if path.is_dir() {
-                files(&path)
-            } else {
-                vec![path]
-            }
-        })
-        .collect();
-    found.sort();
-    found
-}
-
-/// Every row of a table, whatever its generation.
-fn all_rows(root: &Path, table: &str) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for file in files(&root.join(table)) {
-        let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
-        for row in reader.get_row_iter(None).unwrap() {
-            let row = row.unwrap();
-            let cells = row.get_column_iter();
-            rows.push(
-                cells
-                    .map(|(name, cell)| (name.clone(), cell.clone()))
-                    .collect(),
-            );
-        }
-    }
-    rows
-}
-
-/// The rows that count: those of the newest complete generation of each hour.
-fn rows(root: &Path, table: &str) -> Vec<Row> {
-    let of = |row: &Row| (row["node"].to_string(), row["hour"].to_string());
-    let mut newest: BTreeMap<_, i64> = BTreeMap::new();
-    for row in all_rows(root, SERVERS) {
-        let known = newest.entry(of(&row)).or_default();
-        *known = number(&row, "generation").max(*known);
-    }
-    let mut rows = all_rows(root, table);
-    rows.retain(|row| newest.get(&of(row)) == Some(&number(row, "generation")));
-    rows
-}
-
-fn number(row: &Row, column: &str) -> i64 {
-    match &row[column] {
-        Cell::Long(n) | Cell::TimestampMicros(n) => *n,
-        Cell::Null => 0,
-        Cell::Decimal(d) => d.data().iter().fold(0, |n, byte| n << 8 | i64::from(*byte)),
-        other => panic!("{column}: {other:?}"),
-    }
-}
-
-fn text(row: &Row, column: &str) -> Option<String> {
-    match &row[column] {
-        Cell::Str(text) => Some(text.clone()),
-        Cell::Null => None,
-        other => panic!("{column}: {other:?}"),
-    }
-}
-
 #[derive(Default)]
 struct Answer {
     names: Vec<&'static str>,
@@ -409,19 +341,6 @@ fn runs_and_minutes_have_the_sums_of_top_and_aas_to_the_last_digit() {
     assert_eq!(average, Value::Numeric(twice / (2 * i128::from(observed))));
 }
 
-/// Every object by its name below the root.
-fn objects(root: &Path) -> BTreeMap<String, Vec<u8>> {
-    let name = |path: &PathBuf| {
-        path.strip_prefix(root)
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .to_string()
-    };
-    let read = |path: PathBuf| (name(&path), fs::read(&path).unwrap());
-    files(root).into_iter().map(read).collect()
-}
-
 /// A moment when the first hour is over and the second one is not.
 const FIRST_MS: i64 = BEGIN_MS + HOUR_MS + 1;
 
@@ -460,6 +379,48 @@ fn a_crash_at_any_call_neither_loses_nor_doubles() {
             assert_eq!(shipped(place), Ok(Done::default()));
         }
     }
+}
+
+#[test]
+fn an_hour_of_a_damaged_file_is_shipped_without_it_and_repaired_as_a_new_generation() {
+    let (root, tape) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let look = || {
+        let store = Store::open(tape.path()).unwrap();
+        ship(
+            &directory(root.path()),
+            &store,
+            settings("shop"),
+            i64::MAX / 2_000,
+        )
+        .unwrap()
+    };
+    let ticks = || rows(root.path(), "ticks").len();
+    record(tape.path(), None, 90);
+    let file = tape.path().join("0000000002.tape");
+    let whole = fs::read(&file).unwrap();
+    let mut damaged = whole.clone();
+    // Behind the head of the file: its columns, or some of them.
+    damaged[200..whole.len() / 2]
+        .iter_mut()
+        .for_each(|byte| *byte ^= 0x55);
+    fs::write(&file, &damaged).unwrap();
+    let done = look();
+    assert_eq!((done.hours, done.damage.len()), (1, 1), "{done:?}");
+    assert!(done.damage[0].contains("0000000002.tape"), "{done:?}");
+    let said = text(&rows(root.path(), SERVERS)[0], "damage");
+    assert_eq!(said, Some(done.damage[0].clone()));
+    let without = ticks();
+    assert!(without < 47, "{without}");
+    assert_eq!(
+        rows(root.path(), "load_minute")
+            .iter()
+            .filter(|r| r["observed_ms"] != Cell::Null)
+            .count(),
+        without
+    );
+    fs::write(&file, &whole).unwrap();
+    let done = look();
+    assert_eq!((done.hours, done.damage.len(), ticks()), (1, 0, 47));
 }
 
 /// The key of nothing, as the tests write it.
