@@ -106,7 +106,7 @@ impl Contents<'_> {
         for (table, name) in [("tick", "ticks"), ("lock", "locks"), ("marker", "markers")] {
             let (fields, columns) = self.fields(&schema, table);
             let mut object = self.object(name, columns)?;
-            self.each(|part| self.rows(part, table, &fields, &mut object))?;
+            self.each(|part| self.rows(part, table, &fields, texts, &mut object))?;
             put(name, object)?;
         }
         let mut object = self.object("server", server::columns())?;
@@ -116,12 +116,13 @@ impl Contents<'_> {
         let mut object = self.object("statements", columns)?;
         self.each(|part| {
             queries.extend(statement_queries(part, self.unit.hour)?);
-            self.rows(part, STATS, &fields, &mut object)
+            Ok(())
         })?;
+        texts.find(&queries, self.all.iter().copied());
+        self.each(|part| self.rows(part, STATS, &fields, texts, &mut object))?;
         put("statements", object)?;
         if !self.redaction.has(Rule::Texts) || self.redaction.salt.is_some() {
             let mut object = self.object("texts", Texts::columns())?;
-            texts.find(&queries, self.all.iter().copied());
             let written = texts.write(&queries, self.redaction, &mut object);
             written.map_err(|fault| (None, fault))?;
             put("texts", object)?;
@@ -181,6 +182,9 @@ impl Contents<'_> {
         if table == "tick" {
             columns.push(Column::new(10, "weight_ms", Kind::Number));
         }
+        if table == STATS {
+            columns.push(Column::new(10, "fingerprint", Kind::Number));
+        }
         (fields, columns)
     }
 
@@ -190,6 +194,7 @@ impl Contents<'_> {
         part: &Part,
         table: &str,
         fields: &[Field],
+        texts: &Texts,
         object: &mut Object,
     ) -> Result<(), Fault> {
         let rows = rows_of(part, table, self.unit.hour)?;
@@ -200,8 +205,7 @@ impl Contents<'_> {
         let cells = fields.iter();
         let cells = cells.map(|f| Cells::read(part, table, f, self.redaction));
         let cells: Vec<_> = cells.collect::<tacho_tape::Result<_>>()?;
-        let ticks = (table == "tick").then(|| Ticks::read(part)).transpose()?;
-        let numbers = part.ints("tick", "tick")?;
+        let derived = self.derived(part, table, texts)?;
         let mut rest = &rows[..];
         while !rest.is_empty() {
             let (now, later) = rest.split_at(object.room().min(rest.len()));
@@ -211,15 +215,36 @@ impl Contents<'_> {
                     None => values.repeat(None, now.len()),
                 }
             }
-            if let (Some(ticks), Some(weights)) = (&ticks, object.values.get_mut(cells.len())) {
-                let numbers = now.iter().map(|row| numbers[row.own.unwrap_or(0)]);
-                let places = numbers.map(|number| ticks.place(number));
-                places.for_each(|place| weights.number(place.map(|at| ticks.weight_ms(at))));
+            if let Some(values) = object.values.get_mut(cells.len()) {
+                let value = |row: &Row| derived.get(row.own?).copied().flatten();
+                now.iter().for_each(|row| values.number(value(row)));
             }
             object.flush_full()?;
             rest = later;
         }
         Ok(())
+    }
+
+    /// The values of the last column by row of the table, where it is derived:
+    /// what a tick weighs, and what a text is known by.
+    fn derived(&self, part: &Part, table: &str, texts: &Texts) -> Result<Vec<Option<i64>>, Fault> {
+        Ok(match table {
+            "tick" => {
+                let ticks = Ticks::read(part)?;
+                let numbers = part.ints("tick", "tick")?;
+                let weight = |number: &i64| Some(ticks.weight_ms(ticks.place(*number)?));
+                numbers.iter().map(weight).collect()
+            }
+            STATS => {
+                let ids = part.ints("entry", "query_id")?;
+                let ids = ids.iter();
+                let of_entry = ids.map(|id| texts.fingerprint(*id, self.redaction));
+                let of_entry: Vec<Option<i64>> = of_entry.collect();
+                let found = |entry: &i64| *of_entry.get(usize::try_from(entry - 1).ok()?)?;
+                part.ints(STATS, "entry")?.iter().map(found).collect()
+            }
+            _ => Vec::new(),
+        })
     }
 }
 

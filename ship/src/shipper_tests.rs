@@ -444,6 +444,11 @@ fn statements_have_the_sums_of_statements_history_to_the_last_digit() {
             id => id.to_string(),
         };
         let sums = shipped.entry(key).or_default();
+        let known = match number(&row, "query_id") {
+            77 => FINGERPRINT,
+            _ => 0,
+        };
+        assert_eq!(number(&row, "fingerprint"), known);
         sums.0 += number(&row, "calls");
         sums.1 += i128::from(number(&row, "total_exec_time_ms")) * 100;
         sums.2 += number(&row, "histogram_3");

@@ -1,5 +1,5 @@
 //! Texts of the queries of an hour. Only texts with a query id are shipped:
-//! the server has replaced their constants. A text may be in any file of the
+//! mostly the server has replaced their constants. A text may be in any file of the
 //! tape; one that was found or missed is not looked for again.
 
 use crate::contents::Fault;
@@ -87,6 +87,12 @@ impl Texts {
             }
         }
         Ok(())
+    }
+
+    /// What the text of a query that was looked for is known by.
+    pub fn fingerprint(&self, query_id: i64, redaction: &Redaction) -> Option<i64> {
+        let text = self.known.get(&query_id)?.as_ref()?;
+        redaction.fingerprint(&text.text)
     }
 
     /// Adds the texts of some queries that were looked for.
