@@ -1,6 +1,6 @@
 // The window beside an earlier one: figures of both are those of the command line.
 
-import { type Page } from '@playwright/test'
+import { type Page, type Route } from '@playwright/test'
 import { asTable, cells, said, same } from './shown'
 import { STORM, at } from './tape'
 import { expect, open, settled, test } from './web'
@@ -90,4 +90,42 @@ test('a query stands against yesterday, or any window; back and forward go betwe
   await expect(page.getByLabel('Compare')).toHaveValue('day')
   await settled(page)
   await expect(past).toHaveCount(9)
+})
+
+test('nothing of one comparison is shown under the name of another: not while that is asked, not when it fails', async ({ page }) => {
+  const shows = async (window: string, before: string[], past: number) => {
+    await expect(panel(page).getByRole('columnheader', { name: window })).toBeVisible()
+    expect(await panel(page).locator('td.before').allTextContents()).toEqual(before)
+    expect(await panel(page).locator('td.change').allTextContents().then((all) => new Set(all).has('–'))).toBe(before[0] === '–')
+    await expect(panel(page).locator('dd.past')).toHaveCount(past)
+    await expect(page.locator('.story')).not.toContainText('Previous window')
+  }
+  let held: Route[] | null
+  for (const tab of ['queries', 'waits']) {
+    const past = tab === 'queries' ? 9 : 0
+    await open(page, 'shop', { ...NOW, tab, query_id: '1', compare: 'previous' })
+    const rows = await panel(page).locator('td.before').count()
+    expect(rows).toBeGreaterThan(0)
+    expect(await panel(page).locator('td.before').allTextContents()).not.toContain('–')
+    held = []
+    await page.route(/2026-02-28T/, (route) => void (held ? held.push(route) : route.continue()))
+    await page.getByLabel('Compare').selectOption('day')
+    await expect.poll(() => held?.length).toBeGreaterThan(2)
+    await shows('the day before', Array<string>(rows).fill('–'), 0)
+    const waiting = held.splice(0)
+    held = null
+    for (const route of waiting) await route.continue()
+    await settled(page)
+    await shows('the day before', Array<string>(rows).fill('–'), past)
+    await expect(page.locator('.story')).toContainText('The day before: not recorded.')
+
+    await page.getByLabel('Compare').selectOption('previous')
+    await settled(page)
+    await page.route(/2026-02-22T/, (route) => route.abort())
+    await page.getByLabel('Compare').selectOption('week')
+    await settled(page)
+    await expect(panel(page).getByRole('alert').first()).toContainText('tacho web does not answer')
+    await shows('a week before', Array<string>(rows).fill('–'), 0)
+    await page.unroute(/2026-02-22T/)
+  }
 })

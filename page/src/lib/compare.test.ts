@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { comparison, difference, earlier, factor, loadsBefore, noteOf, valuesBefore } from './compare'
+import { comparison, difference, earlier, factor, isEarlier, loadsBefore, noteOf, valuesBefore } from './compare'
 import { series } from './series'
 import { DAY } from './time'
 import { parseView } from './view'
@@ -25,6 +25,33 @@ test('keys are compared with what they were, under the filters of the view', () 
   })
   expect(comparison(view, span, 'wait_event', [])).toBeNull()
   expect(comparison(parseView('?server=shop'), span, 'wait_event', ['x'])).toBeNull()
+})
+
+test('an answer is of the earlier window when windows, server and filters say so', () => {
+  const view = parseView('?server=shop&compare=day&application=web')
+  const asked = (search: string, more = {}) => {
+    const [since, until] = search.split(' ').map((time) => `2026-${time}:00Z`)
+    return { function: 'aas', args: { server: 'shop', application: 'web', since: since!, until: until!, ...more } }
+  }
+  const now = asked('03-01T11:00 03-01T11:20', { dimension: 'query_id', by: 'wait_event', n: '12', query_id: '7' })
+  const before = asked('02-28T11:00 02-28T11:20', { bucket: '5s' })
+  const windows = { since_1: before.args.since, until_1: before.args.until, since_2: now.args.since, until_2: now.args.until }
+  const { since: _since, until: _until, ...others } = now.args
+  expect(isEarlier(before, asked('03-01T11:00 03-01T11:20'), view)).toBe(true)
+  expect(isEarlier({ function: 'compare', args: { ...others, ...windows, query_id: '1,2' } }, now, view)).toBe(true)
+  const wrong = [
+    asked('02-22T11:00 02-22T11:20'),
+    asked('02-28T11:01 02-28T11:21'),
+    asked('02-28T11:00 02-28T11:10'),
+    asked('02-28T11:00 02-28T11:20', { server: 'other' }),
+    asked('02-28T11:00 02-28T11:20', { application: 'job' }),
+    asked('02-28T11:00 02-28T11:20', { wait_event: 'x' }),
+  ]
+  expect(wrong.map((one) => isEarlier(one, asked('03-01T11:00 03-01T11:20'), view))).toEqual(wrong.map(() => false))
+  expect(isEarlier(before, null, view)).toBe(false)
+  expect(isEarlier(before, now, { ...view, compare: null })).toBe(false)
+  const live = { ...view, live: 20 * MINUTES }
+  expect([1, 2, 3].map((m) => isEarlier(asked(`02-28T11:0${m} 02-28T11:2${m}`), asked('03-01T11:00 03-01T11:20'), live))).toEqual([true, true, false])
 })
 
 test('what was not observed before is not known', () => {

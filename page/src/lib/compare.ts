@@ -45,6 +45,23 @@ export function comparison(view: View, window: Span | null, dimension: Dimension
   }
 }
 
+/** What questions of two windows may differ in; the keys of a dimension, too. */
+const OWN = ['since', 'until', 'since_1', 'until_1', 'since_2', 'until_2', 'dimension', 'by', 'n', 'bucket']
+/** Share of a live window by which it has gone on between two answers. */
+const LAG = 0.1
+
+/** An answer is of the earlier window of what is on the screen, of the same server
+ *  and with the same filters. */
+export function isEarlier({ args }: Asked, now: Asked | null, { compare, live }: View): boolean {
+  if (!now || !compare) return false
+  const window = { since: Date.parse(now.args.since!), until: Date.parse(now.args.until!) }
+  const [then, begin, end] = [earlier(window, compare), args.since_1 ?? args.since, args.until_1 ?? args.until]
+  const apart = Math.max(Math.abs(Date.parse(begin!) - then.since), Math.abs(Date.parse(end!) - then.until))
+  const own = new Set([...OWN, args.dimension])
+  const others = [...new Set([...Object.keys(args), ...Object.keys(now.args)])].filter((name) => !own.has(name))
+  return apart <= (live === null ? 0 : LAG * (window.until - window.since)) && others.every((name) => args[name] === now.args[name])
+}
+
 /** Load before, by key. */
 export function loadsBefore(rows: Row[]): Map<string, number> {
   const known = rows.filter((row) => row.avg_aas_1 !== null)

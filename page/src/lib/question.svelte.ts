@@ -5,15 +5,18 @@ import { untrack } from 'svelte'
 import { type Answer, type Asked, Problem, address, api } from './api'
 
 export class Question {
-  answer: Answer | null = $state.raw(null)
-  /** What the answer on the screen is of. */
-  answered: Asked | null = $state.raw(null)
+  #answer: Answer | null = $state.raw(null)
+  #answered: Asked | null = $state.raw(null)
   problem: Problem | null = $state.raw(null)
   loading = $state(false)
   #again = $state(0)
+  #fits: (answered: Asked) => boolean
 
-  /** Null asks nothing. Call it where components begin. */
-  constructor(asked: () => Asked | null) {
+  /** Null asks nothing. What no longer fits what else is on the screen is not
+   *  shown while the new one is asked, nor when that fails. Call it where
+   *  components begin. */
+  constructor(asked: () => Asked | null, fits: (answered: Asked) => boolean = () => true) {
+    this.#fits = fits
     const now = $derived(asked())
     const url = $derived(now ? address(now) : null)
     $effect(() => {
@@ -27,10 +30,20 @@ export class Question {
     })
   }
 
+  /** What the answer on the screen is of. */
+  get answered(): Asked | null {
+    const answered = this.#answered
+    return answered && this.#fits(answered) ? answered : null
+  }
+
+  get answer(): Answer | null {
+    return this.answered && this.#answer
+  }
+
   retry = () => (this.#again += 1)
 
   #clear() {
-    this.answer = this.answered = this.problem = null
+    this.#answer = this.#answered = this.problem = null
     this.loading = false
   }
 
@@ -39,8 +52,8 @@ export class Question {
     try {
       const answer = api.kept(asked) ?? (await api.ask(asked, signal))
       if (signal.aborted) return
-      this.answer = answer
-      this.answered = asked
+      this.#answer = answer
+      this.#answered = asked
       this.problem = null
     } catch (error) {
       if (signal.aborted) return
