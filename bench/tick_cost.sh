@@ -16,6 +16,8 @@
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
+# shellcheck source=bench/tick_cost.functions.sh
+source "$here/tick_cost.functions.sh"
 
 seconds=25 ash=${ASH_SQL:-} intervals='1s 10ms' actives='50 500' spin=
 ash=${ash##* } # of several the last, the newest
@@ -31,10 +33,8 @@ while getopts t:a:i:n:s option; do
 done
 trap 'jobs -p | xargs -r kill 2>/dev/null; bench_cleanup' EXIT
 
-cpu_us() { awk '{printf "%.0f\n", $1 / 1000}' "/proc/$1/schedstat"; }
 written() { sed -n 's/^write_bytes: //p' "/proc/$1/io"; }
 status() { sql -c "SELECT value FROM tacho.status() WHERE metric = '$1'" postgres; }
-pid_of() { sql -c "SELECT pid FROM pg_stat_activity WHERE backend_type = '$1' OR application_name = '$1'" postgres; }
 row() { printf '| %s | %s | %s | %s | %s | %s | %s |\n' "$@"; }
 
 # per NAME TICKS CPU_US: a row; a sampler that took no tick is not in the table
@@ -50,26 +50,6 @@ fdatasyncs() {
   timeout 20 strace -f -qq -e trace=fdatasync,fsync -o "$BENCH_DIR/strace" -p "$1" 2>/dev/null || true
   awk -v n="$(grep -cE '(fdatasync|fsync)\(' "$BENCH_DIR/strace")" 'BEGIN { printf "%.1f", n / 4 }'
 }
-
-start_loads() {
-  printf 'SELECT pg_sleep(0.2 + random());\n' >"$BENCH_DIR/active.sql"
-  [ -z "$spin" ] || printf 'SELECT count(*) FROM generate_series(1, 300000);\n' >"$BENCH_DIR/active.sql"
-  printf 'SELECT 1;\n\\sleep 3600 s\n' >"$BENCH_DIR/idle.sql"
-  bench_pgbench -n -f "$BENCH_DIR/active.sql" -c "$active" -j 1 -T 36000 postgres >/dev/null 2>&1 &
-  bench_pgbench -n -f "$BENCH_DIR/idle.sql" -c $((1000 - active)) -j 1 -T 36000 postgres >/dev/null 2>&1 &
-  until [ "$(sql -c "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench'" postgres)" = 1000 ]; do sleep 0.5; done
-}
-
-start_ash() {
-  [ -n "$ash" ] || return 0
-  sql -f "$ash" -c 'CREATE SEQUENCE ash_ticks' postgres >/dev/null 2>&1
-  sql postgres <<SQL >/dev/null 2>&1 &
-SET application_name = 'ash';
-DO \$\$ BEGIN LOOP PERFORM ash.take_sample(), nextval('ash_ticks'); COMMIT; PERFORM pg_sleep($1 / 1000.0); END LOOP; END \$\$;
-SQL
-}
-ash_ticks() { if [ -n "$ash" ]; then sql -c "SELECT last_value FROM ash_ticks" postgres; else echo 0; fi; }
-wal() { sql -c "SELECT pg_current_wal_insert_lsn() - '0/0'" postgres; }
 
 # measure: the rows of one interval and number of active sessions
 measure() {

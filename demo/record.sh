@@ -27,9 +27,10 @@ sql() { "$bin/psql" -Xq -v ON_ERROR_STOP=1 "$(dsn)" "$@"; }
 stamp() { date -u -d "@$1" +%Y-%m-%dT%H:%M:%SZ; }
 
 stop() {
-	[ -e "$link" ] || return 0
+	[ -L "$link" ] || return 0
 	local name
-	demo=$(realpath "$link")
+	# what it points to may be gone
+	demo=$(readlink "$link")
 	for name in recorder pooler; do
 		if [ -f "$demo/run/$name" ]; then kill "$(<"$demo/run/$name")" 2>/dev/null || true; fi
 	done
@@ -82,7 +83,10 @@ record() {
 	"$tacho" record "$conninfo" --tape "$demo/history" --interval 200 --statements-interval 10000 \
 		>/dev/null 2>"$demo/recorder.log" &
 	echo $! >"$demo/run/recorder"
-	until [ -n "$("$tacho" aas --tape "$demo/history" --json 2>/dev/null)" ]; do sleep 0.5; done
+	until [ -n "$("$tacho" aas --tape "$demo/history" --json 2>/dev/null)" ]; do
+		kill -0 "$(<"$demo/run/recorder")" 2>/dev/null || { cat "$demo/recorder.log" >&2; die "the recorder has ended"; }
+		sleep 0.5
+	done
 }
 
 # Twenty seconds into the load the connection is gone, for three seconds where
