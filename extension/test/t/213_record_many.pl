@@ -11,6 +11,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use TachoLocks qw(session);
+use TachoProxy;
 use TachoRecord qw(ask markers record_file record_program ticks wait_until);
 
 record_program(texts => 0);
@@ -32,7 +33,8 @@ my $file = $node->basedir . '/record.toml';
 my $port = PostgreSQL::Test::Cluster::get_free_port();
 my ($host, $server_port) = ($node->host, $node->port);
 
-append_to_file($node->basedir . '/service.conf', "[its]\nhost=$host\nport=$server_port\ndbname=b\nuser=watcher\n");
+my $proxy = TachoProxy->start("$host/.s.PGSQL.$server_port");
+append_to_file($node->basedir . '/service.conf', "[its]\nhost=127.0.0.1\nport=" . $proxy->port . "\ndbname=b\nuser=watcher\n");
 $ENV{PGSERVICEFILE} = $node->basedir . '/service.conf';
 
 sub write_file
@@ -98,14 +100,13 @@ like($page, qr/^tacho_recorder_connected\{server="a"\} 1\.0$/m, '... of one that
 like($page, qr/^tacho_recorder_ticks_total\{server="silent"\} 0\.0$/m, '... and of one that is not');
 like(get_of_another(), qr/ 403 /, 'a page of another host does not get them');
 
-# A backend that stops answering: its server has a gap, the others do not wait.
-my $backend = $node->safe_psql('postgres',
-	q{SELECT pid FROM pg_stat_activity WHERE application_name = 'tacho record' AND datname = 'b'});
+# A server that stops answering has a gap, the others do not wait.
 $since = now();
-kill 'STOP', $backend;
+$proxy->set('stall');
 wait_until('a goes on', sub { ticks("$root/a", $since) >= 20 });
+wait_until('silence', sub { $recorder->log =~ /server "b": nothing is recorded: the server did not answer/ });
+$proxy->set('pass');
 wait_until('b again', sub { markers("$root/b", 'gap') >= 1 && ticks("$root/b", $since) >= 5 });
-kill 'CONT', $backend;
 my @gaps = markers("$root/b", 'gap');
 like($gaps[-1], qr/the server did not answer within 5000 ms/, '... and its gap says why');
 is_deeply([ markers("$root/a", 'gap') ], [], 'the other one has no gap');
