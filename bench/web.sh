@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# usage: bench/web.sh [-n RUNS] [-d DAYS] [-l SECONDS] [-t]
+#        (build first: make program, cargo build --release -p tacho-tape
+#        --features testing --examples, cargo build --release -p tacho-live --examples)
+#
+# How long the page of tacho web takes in Debian's Chromium: until it is there,
+# from the end of a brush until all panels have answered, from a tick until it is
+# on the screen; how large the page, the tab and the process are. Makes the skewed
+# and the churn day and DAYS uniform days (default 365, which take 2.4 GB) and looks
+# at all of each, RUNS times (default 20). Live follows
+# 1,000 sessions, 500 of them active, for SECONDS (default 60; 600 for growth).
+# -t leaves the histories out: live alone. Markdown on standard output.
+set -euo pipefail
+# shellcheck source=bench/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+runs=20 days=365 seconds=60 live=0
+while getopts n:d:l:t option; do
+  case $option in
+    n) runs=$OPTARG ;;
+    d) days=$OPTARG ;;
+    l) seconds=$OPTARG ;;
+    t) live=1 ;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  esac
+done
+started=()
+finish() {
+  [ ${#started[@]} = 0 ] || kill "${started[@]}" 2>/dev/null || true
+  bench_cleanup
+}
+trap finish EXIT
+"$top/tools/prereq.sh" page >&2
+(cd "$top/page" && npm install --no-save --loglevel=error >&2)
+release=$(realpath "$(dirname "$TACHO_PROGRAM")")
+
+# data NAME SET: a tape of a made-up day.
+data() {
+  "$release/examples/dataset" "$2" | "$TACHO_PROGRAM" import sessions - --tape "$BENCH_DIR/$1" >&2
+}
+
+tapes=() histories=()
+if [ $live = 0 ]; then
+  data day skewed
+  data churn churn
+  data year uniform
+  "$release/examples/year" "$BENCH_DIR/year" "$days" >&2
+  # the made-up day is 2026-03-02, the year ends with it
+  first=$(date -u -d "2026-03-03 - $days days" +%F)
+  for name in day churn year; do tapes+=(--tape "$name=$BENCH_DIR/$name"); done
+  histories=("day,2026-03-02T00:00:00Z,2026-03-03T00:00:00Z" "churn,2026-03-02T00:00:00Z,2026-03-03T00:00:00Z"
+    "year,${first}T00:00:00Z,2026-03-03T00:00:00Z")
+fi
+"$release/examples/feed" "$BENCH_DIR/live" 50 $((seconds + 3600)) &
+started+=($!)
+until [ -e "$BENCH_DIR/live/0000000002.open" ] || [ -e "$BENCH_DIR/live/0000000005.open" ]; do sleep 1; done
+token=$(head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n')
+(umask 077; printf '%s\n' "$token" >"$BENCH_DIR/token")
+"$release/tacho-web" "${tapes[@]}" --tape "live=$BENCH_DIR/live" --token-file "$BENCH_DIR/token" \
+  --listen 127.0.0.1:0 >"$BENCH_DIR/address" &
+web=$!
+started+=("$web")
+until [ -s "$BENCH_DIR/address" ]; do sleep 0.1; done
+
+echo '# The page of tacho web'
+echo
+echo "- date: $(date -u +%F), commit $(git -C "$top" rev-parse --short HEAD), load average $(cut -d' ' -f1 /proc/loadavg)"
+echo "- CPU: $(nproc) × $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), kernel $(uname -r | grep -o '^[0-9.]*[0-9]')"
+echo "- $("${CHROMIUM:-chromium}" --version | cut -d' ' -f1,2), 1440 × 1000, headless, drawn without a GPU"
+echo "- command: \`bench/web.sh -n $runs -d $days -l $seconds$([ $live = 0 ] || echo ' -t')\`"
+echo "- day and churn: skewed and churn of [sizes.md](sizes.md), 24 h shown; year: $days uniform days, all of them shown"
+echo
+echo '| What | n | Median | p95 | Budget |'
+echo '|---|--:|--:|--:|--:|'
+cd "$top/page"
+TACHO_WEB=$(<"$BENCH_DIR/address") TACHO_TOKEN=$token TACHO_WEB_PID=$web TACHO_RUNS=$runs TACHO_SECONDS=$seconds \
+  TACHO_HISTORIES="${histories[*]}" TACHO_FEED=$BENCH_DIR/live \
+  node_modules/.bin/playwright test --config e2e/budget.config.ts

@@ -1,0 +1,14 @@
+import { defineConfig } from '@playwright/test'
+import tests from '../playwright.config'
+
+// Measures, for bench/web.sh: no tests.
+export default defineConfig({
+  ...tests,
+  testDir: '.',
+  testMatch: 'budget.ts',
+  globalSetup: undefined,
+  reporter: [['./budget.report.ts']],
+  workers: 1,
+  timeout: 0,
+  retries: 0,
+})

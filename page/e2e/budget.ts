@@ -1,0 +1,185 @@
+// How long the page takes, in Debian's browser: bench/web.sh, which starts the
+// server and says where it is. Lines of a table go to standard output.
+
+import { type Browser, type CDPSession, type Page, test } from '@playwright/test'
+import { readFileSync, watch } from 'node:fs'
+import { TABS } from './web'
+
+const { TACHO_WEB: address = '', TACHO_TOKEN: token = '', TACHO_WEB_PID: server = '' } = process.env
+const runs = Number(process.env.TACHO_RUNS ?? 20)
+const seconds = Number(process.env.TACHO_SECONDS ?? 60)
+/** Name, begin and end of each history that is looked at. */
+const histories = (process.env.TACHO_HISTORIES ?? '').split(' ').filter(Boolean).map((one) => one.split(',') as [string, string, string])
+const feed = process.env.TACHO_FEED
+
+const say = (...cells: (string | number)[]) => process.stdout.write(`| ${cells.join(' | ')} |\n`)
+const rank = (all: number[], share: number) => [...all].sort((a, b) => a - b)[Math.min(all.length - 1, Math.ceil(share * all.length) - 1)] ?? NaN
+const ms = (value: number) => (value < 9.95 ? value.toFixed(1) : value.toFixed(0))
+const mb = (bytes: number) => (bytes / 1e6).toFixed(1)
+const resident = (pid: string) => 1024 * Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? NaN)
+
+declare global {
+  interface Window {
+    /** Since navigation, when the story and the load were there first. */
+    shown?: number
+    /** From the arrival of a tick until the load has it. */
+    ticks: { told: number; shown: number }[]
+    whole: () => Promise<number>
+  }
+}
+
+/** In the page, before its own scripts. */
+function watching() {
+  const painted = () => new Promise<number>((resolve) => requestAnimationFrame(() => setTimeout(() => resolve(performance.now()))))
+  const busy = () => document.querySelector('main [aria-busy="true"], main .waiting') !== null
+  window.ticks = []
+  // two frames without a question: what follows an answer is asked in the first
+  window.whole = async () => {
+    let last = await painted()
+    for (let quiet = 0; quiet < 2; ) {
+      const now = await painted()
+      if (busy()) quiet = 0
+      else if (quiet++ === 0) last = now
+    }
+    return last
+  }
+  const look = async () => {
+    const story = document.querySelector('main .story strong')
+    const load = document.querySelector('main section[aria-labelledby="load-title"] .u-over')
+    if (story && load) window.shown = await painted()
+    else requestAnimationFrame(() => void look())
+  }
+  void look()
+  const Own = EventSource
+  window.EventSource = class extends Own {
+    constructor(url: string | URL) {
+      super(url)
+      this.addEventListener('tick', () => {
+        const told = Date.now()
+        void window.whole().then(() => window.ticks.push({ told, shown: Date.now() }))
+      })
+    }
+  }
+}
+
+async function opened(browser: Browser): Promise<Page> {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 1000 } })
+  await context.request.get(`${address}?token=${token}`)
+  const page = await context.newPage()
+  await page.addInitScript(watching)
+  return page
+}
+const view = (server: string, since: string, until: string, more = '') => `${address}?server=${server}&since=${since}&until=${until}${more}`
+
+test('paint and bytes', async ({ browser }) => {
+  if (histories.length === 0) return
+  const foreign = new Set<string>()
+  let bytes = 0
+  for (const [name, since, until] of histories) {
+    const [first, whole]: number[][] = [[], []]
+    for (let run = 0; run <= runs; run += 1) {
+      const page = await opened(browser)
+      page.on('request', (request) => request.url().startsWith(address) || foreign.add(request.url()))
+      await page.goto(view(name, since, until))
+      await page.waitForFunction(() => window.shown !== undefined)
+      const all = await page.evaluate(() => window.whole())
+      // the first one fills the caches of the server
+      if (run > 0) (first!.push((await page.evaluate(() => window.shown))!), whole!.push(all))
+      bytes = await page.evaluate(() => {
+        const own = performance.getEntries().filter((one): one is PerformanceResourceTiming => 'encodedBodySize' in one)
+        return own.filter((one) => !one.name.includes('/api/')).reduce((sum, one) => sum + one.encodedBodySize, 0)
+      })
+      await page.context().close()
+    }
+    say(`${name}: first meaningful paint`, first!.length, `${ms(rank(first!, 0.5))} ms`, `${ms(rank(first!, 0.95))} ms`, name === 'day' ? '300 ms' : '')
+    say(`${name}: all panels, of an empty browser`, whole!.length, `${ms(rank(whole!, 0.5))} ms`, `${ms(rank(whole!, 0.95))} ms`, '')
+  }
+  say('page, compressed', 1, `${(bytes / 1e3).toFixed(0)} kB`, '', '300 kB')
+  say('requests to others', 1, foreign.size, '', 0)
+})
+
+/** Drags over the load: from where, how far, as shares of its width. */
+async function brushed(page: Page, from: number, share: number): Promise<number> {
+  const box = (await page.getByRole('img', { name: /^Load by/ }).locator('.u-over').boundingBox())!
+  const y = box.y + box.height / 2
+  await page.mouse.move(box.x + from * box.width, y)
+  await page.mouse.down()
+  await page.mouse.move(box.x + (from + share) * box.width, y, { steps: 3 })
+  await page.evaluate(() => {
+    const after = new Promise<number>((resolve) =>
+      addEventListener('mouseup', (event) => void window.whole().then((end) => resolve(end - event.timeStamp)), { once: true, capture: true }),
+    )
+    Object.assign(window, { after })
+  })
+  await page.mouse.up()
+  return page.evaluate(() => (window as unknown as { after: Promise<number> }).after)
+}
+
+test('brush', async ({ browser }) => {
+  if (histories.length === 0) return
+  for (const [name, since, until] of histories) {
+    const all: number[] = []
+    for (const tab of TABS) {
+      const page = await opened(browser)
+      const took: number[] = []
+      for (let run = 0; run <= runs; run += 1) {
+        await page.goto(view(name, since, until, `&tab=${tab}`))
+        await page.waitForFunction(() => window.shown !== undefined)
+        // however long that takes
+        await page.evaluate(() => window.whole())
+        // never the same window twice: what was answered is kept
+        const value = await brushed(page, 0.05 + (0.6 * run) / runs, 0.2 + (0.1 * (run % 3)) / 3)
+        if (run > 0) took.push(value)
+      }
+      all.push(...took)
+      say(`${name}: brush, ${tab}`, took.length, `${ms(rank(took, 0.5))} ms`, `${ms(rank(took, 0.95))} ms`, '')
+      await page.context().close()
+    }
+    say(`**${name}: brush → all visible panels**`, all.length, `${ms(rank(all, 0.5))} ms`, `${ms(rank(all, 0.95))} ms`, name === 'day' ? '100, 250 ms' : '')
+  }
+  say('server, resident after these', 1, `${mb(resident(server))} MB`, '', '')
+})
+
+interface Size {
+  heap: number
+  nodes: number
+  tab: number
+  server: number
+}
+async function sizes(page: Page, cdp: CDPSession, renderers: string[]): Promise<Size> {
+  await cdp.send('HeapProfiler.collectGarbage')
+  const { metrics } = await cdp.send('Performance.getMetrics')
+  const value = (name: string) => metrics.find((one) => one.name === name)?.value ?? NaN
+  return { heap: value('JSHeapUsedSize'), nodes: value('Nodes'), tab: Math.max(...renderers.map(resident)), server: resident(server) }
+}
+
+test('live', async ({ browser }) => {
+  if (!feed) return
+  const page = await opened(browser)
+  const cdp = await page.context().newCDPSession(page)
+  const whole = await browser.newBrowserCDPSession()
+  await cdp.send('Performance.enable')
+  const written: number[] = []
+  const watcher = watch(feed, (kind, name) => kind === 'change' && name?.endsWith('.open') && written.push(Date.now()))
+  await page.goto(`${address}?server=live&live=15m`)
+  await page.waitForFunction(() => window.shown !== undefined)
+  await page.evaluate(() => window.whole())
+  const { processInfo } = (await whole.send('SystemInfo.getProcessInfo')) as { processInfo: { type: string; id: number }[] }
+  const renderers = processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => String(id))
+  const parts = 5
+  const before: Size[] = [await sizes(page, cdp, renderers)]
+  for (let part = 0; part < parts; part += 1) {
+    await page.waitForTimeout((1000 * seconds) / parts)
+    before.push(await sizes(page, cdp, renderers))
+  }
+  watcher.close()
+  const ticks = await page.evaluate(() => window.ticks)
+  const since = (time: number) => time - (written.findLast((one) => one <= time) ?? NaN)
+  const took = ticks.map(({ told, shown }) => since(told) + (shown - told)).filter((value) => !Number.isNaN(value))
+  say('live: from the write of a tick until the load has it', took.length, `${ms(rank(took, 0.5))} ms`, `${ms(rank(took, 0.95))} ms`, '1,200 ms')
+  say(`live ${seconds} s: heap of the page, at first and after each fifth`, 1, before.map(({ heap }) => mb(heap)).join(' ') + ' MB', '', '')
+  say(`live ${seconds} s: nodes of the page`, 1, before.map(({ nodes }) => nodes).join(' '), '', '')
+  say(`live ${seconds} s: process of the tab, resident`, 1, before.map(({ tab }) => mb(tab)).join(' ') + ' MB', '', '300 MB in 24 h')
+  say(`live ${seconds} s: tacho web, resident`, 1, before.map((one) => mb(one.server)).join(' ') + ' MB', '', '150 MB in 24 h')
+  await page.context().close()
+})
