@@ -7,9 +7,9 @@
 # recorder alone for SECONDS (40), a tick a second and no more, then one with all
 # that it asks for: CPU time of the backend that answers from /proc/PID/schedstat,
 # bytes that it received and sent (ss, over TCP), the cluster's WAL and temporary
-# files meanwhile. Then, among the same sessions, the sampler of the extension, the
-# SQL edition's take_sample() and, if -a or ASH_SQL names its SQL, that of pg_ash, in
-# loops of their own. Markdown on standard output; exit 1 when a tick of the recorder
+# files meanwhile. Then, among the same sessions, the sampler of the extension and,
+# if -a or ASH_SQL names its SQL, take_sample() of pg_ash in a loop of its own; the
+# SQL edition beside pg_ash: sql_edition.sh. Markdown on standard output; exit 1 when a tick of the recorder
 # costs the server more than one of pg_ash.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
@@ -29,7 +29,7 @@ while getopts t:a:n: option; do
 done
 recorder=${TACHO_PROGRAM%/*}/tacho-record
 [ -x "$recorder" ] || { say "error: no program \"$recorder\": make program, or set TACHO_PROGRAM"; exit 1; }
-trap 'jobs -p | xargs -r kill 2>/dev/null; bench_cleanup' EXIT
+trap 'jobs -p | xargs -r kill 2>/dev/null || true; bench_cleanup' EXIT
 
 row() { printf '| %s | %s | %s | %s | %s | %s | %s |\n' "$active of 1,000" "$@"; }
 of() { awk "BEGIN { printf \"$1\", $2 }"; }
@@ -59,22 +59,21 @@ record() {
 }
 
 measure() {
-  local name="r$active" settings tick loops=(tacho) sampler s0 t0 s1 t1 each
+  local name="r$active" settings tick loops=() sampler s0 t0 s1 t1 each
   mapfile -t settings < <(with_tacho 1s)
   bench_cluster "$name" "${settings[@]}" "shared_preload_libraries = 'tacho, pg_stat_statements'" \
     "listen_addresses = '127.0.0.1'" 'max_wal_senders = 0' 'wal_level = minimal'
   start "$name"
   sql -c 'CREATE EXTENSION tacho' -c 'CREATE EXTENSION pg_stat_statements' -c 'CREATE ROLE watcher LOGIN' \
-    -c 'GRANT pg_monitor TO watcher' -c 'CREATE DATABASE edition' -c CHECKPOINT postgres
+    -c 'GRANT pg_monitor TO watcher' -c CHECKPOINT postgres
   start_loads
   sleep 5
   record 'tacho record, ticks alone' --server-interval 0 --statements-interval 3600000 --no-texts
   record 'tacho record, all that it asks for' --statements-interval 20000
-  start_loop tacho "$top/sql/tacho.sql" 1000 edition
   start_ash 1000
   [ -z "$ash" ] || loops+=(ash)
   sleep 5
-  local -A db=([tacho]=edition [ash]=postgres) title=([tacho]='SQL edition, take_sample()' [ash]='pg_ash, take_sample()') n c
+  local -A db=([ash]=postgres) title=([ash]='pg_ash, take_sample()') n c
   sampler=$(pid_of 'tacho sampler')
   s0=$(cpu_us "$sampler") t0=$(sql -c "SELECT value FROM tacho.status() WHERE metric = 'ticks_taken'" postgres)
   for each in "${loops[@]}"; do n[$each]=$(loop_ticks "$each" "${db[$each]}") c[$each]=$(cpu_us "$(pid_of "$each")"); done

@@ -71,7 +71,9 @@ sub slots
 	{
 		next unless $_->{ticks_observed};
 		$ticks{ $_->{bucket_start} } = 1;
-		$load{ $_->{key} // '(none)' }{ $_->{bucket_start} } = $_->{avg_aas} // 0;
+		# the recorder knows one kind of on-CPU activity
+		my $key = ($_->{key} // '(none)') =~ s/^CPU.*/CPU*/r;
+		$load{$key}{ $_->{bucket_start} } += $_->{avg_aas} // 0;
 	}
 	return (\%load, \%ticks);
 }

@@ -23,7 +23,7 @@ while getopts t:i:k: option; do
 done
 recorder=${TACHO_PROGRAM%/*}/tacho-record
 [ -x "$recorder" ] || { say "error: no program \"$recorder\": make program, or set TACHO_PROGRAM"; exit 1; }
-trap 'jobs -p | xargs -r kill 2>/dev/null; bench_cleanup' EXIT
+trap 'jobs -p | xargs -r kill 2>/dev/null || true; bench_cleanup' EXIT
 
 stamp() { date -u +%Y-%m-%dT%H:%M:%SZ; }
 script() { cat >"$BENCH_DIR/$1.sql"; }

@@ -31,7 +31,7 @@ while getopts t:a:i:n:s option; do
     *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
-trap 'jobs -p | xargs -r kill 2>/dev/null; bench_cleanup' EXIT
+trap 'jobs -p | xargs -r kill 2>/dev/null || true; bench_cleanup' EXIT
 
 written() { sed -n 's/^write_bytes: //p' "/proc/$1/io"; }
 status() { sql -c "SELECT value FROM tacho.status() WHERE metric = '$1'" postgres; }
