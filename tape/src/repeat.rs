@@ -1,5 +1,5 @@
-//! A day again and again, for benchmarks: chunks are copied, and only what
-//! names a tick or a time is written anew.
+//! A day or an hour again and again, for benchmarks: chunks are copied, and only
+//! what names a tick or a time is written anew.
 
 use crate::block::{BlockWriter, COLUMN, Entry, GROUP, GroupInfo, INDEX, SCHEMA};
 use crate::block_read::{BlockFile, Schemas};
@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 const DAY_MS: i64 = 86_400_000;
 
-/// How far a copy is moved.
+/// How far a copy is moved: whole minutes.
 struct Shift {
-    days: i64,
+    ms: i64,
     ticks: i64,
 }
 
@@ -25,23 +25,48 @@ struct Shift {
 /// # Errors
 /// The file could not be read or written.
 pub fn repeat_day(storage: &dyn Storage, number: u64, days: u64) -> Result<()> {
+    repeat(storage, &[number], days, DAY_MS)
+}
+
+/// Replaces the sealed files of some numbers, ascending, by `times` copies of them
+/// all with the numbers behind the last. The last copy has their times, each before
+/// it those of `period_ms`, whole minutes, earlier.
+///
+/// # Errors
+/// A file could not be read or written.
+pub fn repeat(storage: &dyn Storage, numbers: &[u64], times: u64, period_ms: i64) -> Result<()> {
+    let blocks: Vec<BlockFile> = numbers
+        .iter()
+        .map(|n| opened(storage, *n))
+        .collect::<Result<_>>()?;
+    let parts: Vec<Vec<Part>> = blocks.iter().map(|block| block.parts().collect()).collect();
+    let all = || parts.iter().flatten();
+    let first = all().map(Part::first_tick).min().unwrap_or(0);
+    let last = all().map(Part::last_tick).max().unwrap_or(0);
+    let mut number = numbers.last().copied().unwrap_or(0);
+    for time in 1..=times {
+        let shift = Shift {
+            ms: (time as i64 - times as i64) * period_ms,
+            ticks: (time * (last - first + 1)) as i64,
+        };
+        for (block, parts) in blocks.iter().zip(&parts) {
+            number += 1;
+            copy(storage, block, parts, Numbers::one(number), &shift)?;
+        }
+    }
+    numbers.iter().try_for_each(|number| {
+        let name = Numbers::one(*number).name(Kind::Sealed);
+        let removed = storage.remove(&name);
+        removed.map_err(|e| Error::io("remove file", &storage.directory().join(&name), e))
+    })
+}
+
+fn opened(storage: &dyn Storage, number: u64) -> Result<BlockFile> {
     let name = Numbers::one(number).name(Kind::Sealed);
     let path = storage.directory().join(&name);
     let file = storage.open(&name);
     let file = file.map_err(|e| Error::io("open file", &path, e))?;
-    let block = BlockFile::open_whole(file, &path, &mut Schemas::default())?;
-    let parts: Vec<Part> = block.parts().collect();
-    let first = parts.iter().map(Part::first_tick).min().unwrap_or(0);
-    let last = parts.iter().map(Part::last_tick).max().unwrap_or(0);
-    for day in 1..=days {
-        let shift = Shift {
-            days: day as i64 - days as i64,
-            ticks: (day * (last - first + 1)) as i64,
-        };
-        copy(storage, &block, &parts, Numbers::one(number + day), &shift)?;
-    }
-    let removed = storage.remove(&name);
-    removed.map_err(|e| Error::io("remove file", &path, e))
+    BlockFile::open_whole(file, &path, &mut Schemas::default())
 }
 
 fn copy(
@@ -83,16 +108,12 @@ fn copy(
 }
 
 impl Shift {
-    fn ms(&self) -> i64 {
-        self.days * DAY_MS
-    }
-
     fn group(&self, mut info: GroupInfo) -> GroupInfo {
         if info.first_tick <= info.last_tick {
             info.first_tick += self.ticks as u64;
             info.last_tick += self.ticks as u64;
-            info.min_ms += self.ms();
-            info.max_ms += self.ms();
+            info.min_ms += self.ms;
+            info.max_ms += self.ms;
         }
         info
     }
@@ -110,9 +131,9 @@ impl Shift {
         let by = match column.name.as_str() {
             _ if entry.kind != COLUMN || matches!(entry.coding, GAPS | OFFSET | STARTS) => 0,
             "tick" | "at" | "first_tick" => self.ticks,
-            "minute" => self.days * 1_440,
-            "last_slot_ms" | "vcpus_slot_ms" => self.ms(),
-            _ if column.ty == ColumnType::Time => self.ms(),
+            "minute" => self.ms / 60_000,
+            "last_slot_ms" | "vcpus_slot_ms" => self.ms,
+            _ if column.ty == ColumnType::Time => self.ms,
             _ => 0,
         };
         if by == 0 {
