@@ -1,17 +1,17 @@
-# usage: perl bench/sameness.pl TACHO EXTENSION RECORDED MS SINCE UNTIL AFTER
+# usage: perl bench/sameness.pl TACHO EXTENSION RECORDED MS SINCE UNTIL REST AFTER
 #
 # The table of bench/sameness.sh: a row for what each reader function says of a
 # load from SINCE to UNTIL, from both directories. The error of sampling is that of
 # the mean of the differences, slot by slot, where both have a tick: whatever the
 # load does, both see the same slot, each at a moment of its own. A difference of
 # more than four such errors says NO. What is counted, and not sampled, is compared
-# until AFTER, when all has come to rest, and must be equal.
+# from REST until AFTER, both at rest, and must be equal.
 use strict;
 use warnings;
 use JSON::PP qw(decode_json);
 use List::Util qw(max min sum0 uniq);
 
-my ($tacho, $extension, $recorded, $ms, $since, $until, $after) = @ARGV;
+my ($tacho, $extension, $recorded, $ms, $since, $until, $rest, $after) = @ARGV;
 my @window = ('--since', $since, '--until', $until);
 my $others = 0;
 # the recorder does not see itself, the extension does not see its own workers
@@ -154,7 +154,7 @@ my (undef, $lock_error) = error_of(map { ($lock_b->{'(none)'}{$_} // 0) - ($lock
 sampled('blocking', 'load that heads of queues hold up', (map { $_ / ($slots * $ms / 1000) } @blocked), ($blocked[1] - $blocked[0]) / ($slots * $ms / 1000), $lock_error);
 
 # what is counted
-my @whole = ('--since', $since, '--until', $after);
+my @whole = ('--since', $rest, '--until', $after);
 my @counted = map { my %by = map { (join(' ', map { $_ // '' } @$_{qw(query_id database username toplevel)}) => $_) } grep { ($_->{username} // '') ne 'watcher' } @$_; \%by } both('statements-history', @whole, '--n', 'all', '--order-by', 'calls');
 my @statements = grep { $counted[1]{$_} } keys %{ $counted[0] };
 for my $counter (qw(calls rows shared_blks_hit shared_blks_read shared_blks_dirtied))

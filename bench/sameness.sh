@@ -70,7 +70,9 @@ SELECT count(*) FROM wide WHERE t LIKE '%abc%';
 END
 sleep 25 # both have read what was counted so far
 say "a load of $seconds s"
-loads=() since=$(stamp)
+loads=() rest=$(stamp) # records of statements overlap the begin of a window
+sleep 12
+since=$(stamp)
 load tpcb -c 4 -R 40 -b tpcb-like
 load reads -c 3 -R 200 -b select-only
 load sleeps -c 5 -f "$BENCH_DIR/sleeps.sql"
@@ -83,7 +85,7 @@ sleep 25
 after=$(stamp)
 kill -TERM "$pid"
 wait "$pid" || { cat "$BENCH_DIR/recorder.log" >&2; exit 1; }
-[ -z "$keep" ] || { mkdir -p "$keep" && cp -R "$BENCH_DIR/same/tacho" "$BENCH_DIR/recorded" "$keep/"; echo "$since $until $after" >"$keep/times"; }
+[ -z "$keep" ] || { mkdir -p "$keep" && cp -R "$BENCH_DIR/same/tacho" "$BENCH_DIR/recorded" "$keep/"; echo "$since $until $rest $after" >"$keep/times"; }
 
 echo "# Sameness: extension and tacho record side by side"
 echo
@@ -92,4 +94,4 @@ echo "- load average $(cut -d' ' -f1-3 /proc/loadavg): the machine was shared"
 echo "- command: \`bench/sameness.sh -t $seconds -i $ms\`"
 echo "- load: pgbench (40 tpcb-like, 200 reads a second), 5 that sleep, 5 that want one row for 0.1 to 0.4 s each, 3 of which one leaves a transaction idle, parallel queries"
 echo
-perl "$here/sameness.pl" "$TACHO_PROGRAM" "$BENCH_DIR/same/tacho" "$BENCH_DIR/recorded" "$ms" "$since" "$until" "$after"
+perl "$here/sameness.pl" "$TACHO_PROGRAM" "$BENCH_DIR/same/tacho" "$BENCH_DIR/recorded" "$ms" "$since" "$until" "$rest" "$after"

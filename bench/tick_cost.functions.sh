@@ -19,8 +19,8 @@ start_loads() {
 # that SCRIPT makes, as pg_cron would
 start_loop() {
   sql -f "$2" -c "CREATE SEQUENCE ticks_of_$1" "${4:-postgres}" >/dev/null 2>&1
-  printf '%s\n' "SET application_name = '$1';" "SELECT $1.take_sample(), nextval('ticks_of_$1')" \
-    "\\watch $(awk "BEGIN { print $3 / 1000 }")" | sql "${4:-postgres}" >/dev/null 2>&1 &
+  sql "${4:-postgres}" >/dev/null 2>&1 < <(printf '%s\n' "SET application_name = '$1';" \
+    "SELECT $1.take_sample(), nextval('ticks_of_$1')" "\\watch $(awk "BEGIN { print $3 / 1000 }")") &
 }
 loop_ticks() { sql -c "SELECT last_value FROM ticks_of_$1" "${2:-postgres}"; }
 start_ash() { [ -z "$ash" ] || start_loop ash "$ash" "$1"; }
