@@ -211,10 +211,12 @@ impl Seat {
     /// behind; never while it is busy.
     fn leaves(&self, patience: Duration) -> Option<(bool, Instant)> {
         let state = lock(&self.state);
-        match (state.idle, state.behind) {
-            (true, _) => Some((false, state.last)),
-            (false, Some(since)) => Some((true, since + patience)),
-            (false, None) => None,
+        match (state.open, state.behind) {
+            // Its own task knows whether all is done: who was answered before another
+            // is also chosen before it.
+            (0, None) => Some((false, state.last)),
+            (_, Some(since)) => Some((true, since + patience)),
+            (_, None) => None,
         }
     }
 }
