@@ -1,8 +1,9 @@
 //! Where objects go. A place takes an object once: of two that put one of the
 //! same name the second is told so.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,7 +28,8 @@ pub trait Place {
 /// What begins the address of a directory.
 const FILE: &str = "file://";
 
-/// A directory of a file system that has hard links.
+/// A directory of a file system that has hard links. What is put there is for its
+/// owner alone, as the tape is.
 #[derive(Debug)]
 pub struct Directory {
     root: PathBuf,
@@ -46,7 +48,10 @@ impl Directory {
             ));
         }
         let root = PathBuf::from(path);
-        fs::create_dir_all(&root)
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder
+            .create(&root)
             .map_err(|e| format!("could not create directory \"{path}\": {e}"))?;
         Ok(Directory { root })
     }
@@ -61,7 +66,7 @@ impl Directory {
             .filter(|above| above.starts_with(&self.root));
         let above = above.unwrap_or(&self.root);
         self.make(above)?;
-        match fs::create_dir(directory) {
+        match DirBuilder::new().mode(0o700).create(directory) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
             _ => sync(above),
         }
@@ -94,7 +99,8 @@ impl Directory {
 /// What another process of this number has left is written over.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).open(path)?;
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
@@ -129,6 +135,7 @@ impl Place for Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_directory_takes_an_object_once_and_leaves_nothing_else() {
@@ -143,6 +150,21 @@ mod tests {
         let directory = "ticks/server=a%2Fb/day=2026-02-06";
         assert_eq!(place.list(directory), Ok(vec!["03.parquet".to_string()]));
         assert_eq!(place.list("ticks/server=other"), Ok(vec![]));
+    }
+
+    #[test]
+    fn what_is_put_is_for_its_owner_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let landing = root.path().join("landing");
+        let place = Directory::open(landing.to_str().unwrap()).unwrap();
+        place.put_new("texts/x.parquet", b"text".to_vec()).unwrap();
+        let mode = |path: &str| {
+            let found = fs::metadata(landing.join(path)).unwrap();
+            found.permissions().mode() & 0o777
+        };
+        assert_eq!(mode(""), 0o700);
+        assert_eq!(mode("texts"), 0o700);
+        assert_eq!(mode("texts/x.parquet"), 0o600);
     }
 
     #[test]
