@@ -41,10 +41,12 @@ sub goes_on
 	return;
 }
 
-sub gaps { return scalar(() = markers($tape, 'gap')) }
+# Gaps that a fault has left: beside other work any answer may come late.
+my $late = qr/^(the server answered after \d+ ms|the recorder was held up)$/;
+sub gaps { return grep { !/$late/ } markers($tape, 'gap') }
 
 goes_on(10);
-is(gaps(), 0, 'bytes that pass leave no gap');
+is_deeply([ gaps() ], [], 'bytes that pass leave no gap');
 
 # What is held, cut or refused ends with a gap that says so.
 foreach my $fault (
@@ -53,13 +55,13 @@ foreach my $fault (
 	[ 'connections that are refused', qr/the connection was lost|closed the connection|could not connect/, 'refuse' ])
 {
 	my ($what, $reason, @how) = @$fault;
-	my ($gaps, $said) = (gaps(), length $recorder->log);
+	my ($gaps, $said) = (scalar(() = gaps()), length $recorder->log);
 
 	$proxy->set(@how);
 	wait_until($what, sub { substr($recorder->log, $said) =~ /nothing is recorded/ });
 	$proxy->set('pass');
-	wait_until("a gap of $what", sub { gaps() > $gaps });
-	like((markers($tape, 'gap'))[-1], $reason, "$what: a gap with its reason");
+	wait_until("a gap of $what", sub { (() = gaps()) > $gaps });
+	like((gaps())[-1], $reason, "$what: a gap with its reason");
 	goes_on(5);
 }
 
