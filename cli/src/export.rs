@@ -1,15 +1,15 @@
 //! Exports history as CSV: every stored column of one kind of rows. What
 //! `import` makes of it answers as the history it came from.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tacho_source::encoding;
-use tacho_source::exchange::{self, Field, Place};
+use tacho_source::exchange::{self, Field};
+use tacho_source::stored::{Form, Stored};
 use tacho_source::time;
-use tacho_tape::schema::{ColumnType, RUN, Schema, TableDef};
-use tacho_tape::{BytesColumn, Column, Part};
+use tacho_tape::schema::{RUN, Schema, TableDef};
+use tacho_tape::{Column, Part};
 
 /// Half-open, µs since 1970.
 #[derive(Clone, Copy, Debug)]
@@ -122,26 +122,9 @@ fn all_fields(kind: &str, known: &Schema, parts: &[&Part]) -> Vec<Field> {
     all
 }
 
-/// How a value is written.
-enum Form<'a> {
-    Number,
-    /// Stored plus one.
-    Measured,
-    Fraction,
-    Time {
-        us: i64,
-    },
-    Name,
-    Label(HashMap<i64, &'a str>),
-    Text(BytesColumn, Column),
-}
-
-/// A column with the references that lead to it.
+/// A field of the rows of a part.
 struct Source<'a> {
-    place: Place,
-    reference: Option<Column>,
-    column: Column,
-    form: Form<'a>,
+    stored: Stored<'a>,
     /// 0 is a value: an empty pid would be a tick with nobody, and a tick
     /// without a time none.
     is_never_null: bool,
@@ -196,62 +179,23 @@ impl<'a> Values<'a> {
 
 impl<'a> Source<'a> {
     fn read(part: &'a Part, table: &TableDef, field: &Field) -> tacho_tape::Result<Self> {
-        let column = &field.column;
-        let form = match column.ty {
-            ColumnType::Bytes => Form::Text(
-                part.bytes(&field.table, &column.name)?,
-                part.ints(&field.table, "encoding")?,
-            ),
-            ColumnType::Name => Form::Name,
-            ColumnType::Time => Form::Time { us: 1_000 },
-            ColumnType::TimeUs => Form::Time { us: 1 },
-            ColumnType::Enum => {
-                let labels = part.schema().labels(&column.target);
-                Form::Label(labels.map(|l| (l.value, l.label.as_str())).collect())
-            }
-            _ if field.is_measured() => Form::Measured,
-            _ if field.is_fraction() => Form::Fraction,
-            _ => Form::Number,
-        };
-        let reference = match &field.place {
-            Place::Reference(name) => Some(part.ints(&table.name, name)?),
-            _ => None,
-        };
         Ok(Source {
-            column: match column.ty {
-                ColumnType::Bytes => Column::default(),
-                _ => part.ints(&field.table, &column.name)?,
-            },
-            place: field.place.clone(),
+            stored: Stored::read(part, &table.name, field, &field.column)?,
             is_never_null: table.name == RUN && ["pid", "time"].contains(&field.name.as_str()),
-            reference,
-            form,
         })
     }
 
-    /// The row that holds the value; `None` for a null reference.
-    fn row(&self, tick: Option<usize>, row: Option<usize>) -> Option<usize> {
-        match (&self.place, &self.reference) {
-            (Place::Tick, _) => tick,
-            (_, None) => row,
-            (_, Some(references)) => {
-                let reference = usize::try_from(*references.get(row?)?).ok()?;
-                reference.checked_sub(1)
-            }
-        }
-    }
-
     fn write(&self, out: &mut Vec<u8>, names: &[String], row: usize) -> io::Result<()> {
-        if let Form::Text(bytes, encodings) = &self.form {
+        if let Form::Text(bytes, encodings) = &self.stored.form {
             let encoding = encodings.get(row).copied().unwrap_or(0);
             out.extend_from_slice(encoding::decode(encoding, bytes.get(row)).as_bytes());
             return Ok(());
         }
-        let value = self.column.get(row).copied().unwrap_or(0);
+        let value = self.stored.numbers.get(row).copied().unwrap_or(0);
         if value == 0 && !self.is_never_null {
             return Ok(());
         }
-        match &self.form {
+        match &self.stored.form {
             Form::Time { us } => write!(out, "{}", time::timestamp(value.saturating_mul(*us))),
             Form::Measured => write!(out, "{}", value - 1),
             Form::Fraction => {
@@ -292,7 +236,7 @@ impl<W: Write> Rows<W> {
     fn row(&mut self, values: &Values, tick: Option<usize>, row: Option<usize>) -> io::Result<()> {
         for source in &values.sources {
             self.text.clear();
-            if let Some(row) = source.row(tick, row) {
+            if let Some(row) = source.stored.row(tick, row) {
                 source.write(&mut self.text, &values.names, row)?;
             }
             self.out.write_field(&self.text).map_err(system_error)?;

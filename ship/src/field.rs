@@ -6,6 +6,7 @@ use crate::table::{Column, Kind, Values};
 use std::collections::HashMap;
 use tacho_source::encoding;
 use tacho_source::exchange::{Field, Place};
+use tacho_source::stored::{Form, Stored};
 use tacho_tape::schema::{ColumnType, TableDef};
 use tacho_tape::{BytesColumn, Column as Numbers, Part, Result};
 
@@ -99,26 +100,11 @@ pub struct Row {
     pub own: Option<usize>,
 }
 
-enum Form<'a> {
-    Number {
-        none: Option<i64>,
-    },
-    /// Stored plus one.
-    Measured,
-    Time {
-        us: i64,
-    },
-    Name,
-    Label(HashMap<i64, &'a str>),
-    Text(BytesColumn, Numbers),
-}
-
 /// The values of a field in a part.
 pub struct Cells<'a> {
-    place: Place,
-    reference: Option<Numbers>,
-    numbers: Numbers,
-    form: Form<'a>,
+    stored: Stored<'a>,
+    /// The number that says that there is none.
+    none: Option<i64>,
     hidden: bool,
 }
 
@@ -139,49 +125,11 @@ impl<'a> Cells<'a> {
             return Ok(None);
         };
         let column = &part.schema().tables[t].columns[c];
-        let form = match column.ty {
-            ColumnType::Bytes => Form::Text(
-                part.bytes(&field.table, name)?,
-                part.ints(&field.table, "encoding")?,
-            ),
-            ColumnType::Name => Form::Name,
-            ColumnType::Time => Form::Time { us: 1_000 },
-            ColumnType::TimeUs => Form::Time { us: 1 },
-            ColumnType::Enum => {
-                let labels = part.schema().labels(&column.target);
-                Form::Label(labels.map(|l| (l.value, l.label.as_str())).collect())
-            }
-            _ if field.is_measured() => Form::Measured,
-            _ => Form::Number {
-                none: NONE_IS_0.contains(&name.as_str()).then_some(0),
-            },
-        };
-        let reference = match &field.place {
-            Place::Reference(name) => Some(part.ints(table, name)?),
-            _ => None,
-        };
         Ok(Some(Cells {
-            numbers: match column.ty {
-                ColumnType::Bytes => Numbers::default(),
-                _ => part.ints(&field.table, name)?,
-            },
-            place: field.place.clone(),
+            stored: Stored::read(part, table, field, column)?,
+            none: NONE_IS_0.contains(&name.as_str()).then_some(0),
             hidden: redaction.hides_field(field),
-            reference,
-            form,
         }))
-    }
-
-    /// The row that holds the value; `None` for a null reference.
-    fn row(&self, row: Row) -> Option<usize> {
-        match (&self.place, &self.reference) {
-            (Place::Tick, _) => row.tick,
-            (_, None) => row.own,
-            (_, Some(references)) => {
-                let reference = usize::try_from(*references.get(row.own?)?).ok()?;
-                reference.checked_sub(1)
-            }
-        }
     }
 
     /// Adds the values of some rows.
@@ -193,13 +141,13 @@ impl<'a> Cells<'a> {
         // A text is looked up once, by the number that stands for it.
         let mut known: HashMap<i64, Option<i64>> = HashMap::new();
         for row in rows {
-            let Some(at) = self.row(*row) else {
+            let Some(at) = self.stored.row(row.tick, row.own) else {
                 values.number(None);
                 continue;
             };
-            let number = self.numbers.get(at).copied().unwrap_or(0);
-            let value = match &self.form {
-                Form::Number { none } => (Some(number) != *none).then_some(number),
+            let number = self.stored.numbers.get(at).copied().unwrap_or(0);
+            let value = match &self.stored.form {
+                Form::Number | Form::Fraction => (Some(number) != self.none).then_some(number),
                 Form::Measured => (number != 0).then(|| number - 1),
                 Form::Time { us } => (number != 0).then(|| number.saturating_mul(*us)),
                 Form::Text(bytes, encodings) => {

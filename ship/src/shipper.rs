@@ -4,7 +4,7 @@
 //! before has left objects that the next one finds by their names.
 
 use crate::contents::{Contents, Failed, Fault, Made, common};
-use crate::hours::{Counted, Counts, HOUR_MS, count};
+use crate::hours::{Counted, Counts, HOUR_MS, count, hour_of};
 use crate::names::Unit;
 use crate::place::{Place, Result};
 use crate::redact::Redaction;
@@ -195,10 +195,8 @@ impl<'p> Shipper<'p> {
         damage: &[String],
     ) -> std::result::Result<Option<crate::table::Encoded>, Fault> {
         let mut object = Object::new(SERVERS, &common(unit), server_columns())?;
-        let hour = (unit.hour, unit.hour);
         let of_hour = |part: &&&Part| {
-            let hour_of = crate::hours::hour_of;
-            hour_of(part.min_ms()) <= hour.0 && hour.1 <= hour_of(part.max_ms())
+            hour_of(part.min_ms()) <= unit.hour && unit.hour <= hour_of(part.max_ms())
         };
         let identity = parts
             .iter()

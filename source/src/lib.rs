@@ -16,6 +16,7 @@ mod question;
 pub mod report;
 pub mod rows;
 mod source;
+pub mod stored;
 mod tape;
 pub mod time;
 
