@@ -38,6 +38,12 @@ bench_install() {
   [ "$(id -u)" != 0 ] || chown -R "$("$top/tools/as-server.sh" --user)" "$BENCH_DIR"
 }
 
+# bench_recorder: sets $recorder, the program beside tacho
+bench_recorder() {
+  recorder=${TACHO_PROGRAM%/*}/tacho-record
+  [ -x "$recorder" ] || { say "error: no program \"$recorder\": make program, or set TACHO_PROGRAM"; exit 1; }
+}
+
 # bench_package NAME: unpacks a Debian package of an extension for this server
 # into the private installation, nothing is installed. False if there is none.
 bench_package() {

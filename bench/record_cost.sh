@@ -27,8 +27,7 @@ while getopts t:a:n: option; do
     *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
-recorder=${TACHO_PROGRAM%/*}/tacho-record
-[ -x "$recorder" ] || { say "error: no program \"$recorder\": make program, or set TACHO_PROGRAM"; exit 1; }
+bench_recorder
 trap 'jobs -p | xargs -r kill 2>/dev/null || true; bench_cleanup' EXIT
 
 row() { printf '| %s | %s | %s | %s | %s | %s | %s |\n' "$active of 1,000" "$@"; }

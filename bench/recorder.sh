@@ -25,8 +25,7 @@ while getopts n:c:t:i: option; do
   esac
 done
 bin=$("${PG_CONFIG:-pg_config}" --bindir)
-recorder=${TACHO_PROGRAM%/*}/tacho-record
-[ -x "$recorder" ] || { say "error: no program \"$recorder\": make program, or set TACHO_PROGRAM"; exit 1; }
+bench_recorder
 listen=127.0.0.1:$((port + 100))
 each=$(((servers + clusters - 1) / clusters))
 loads=()

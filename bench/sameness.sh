@@ -21,8 +21,7 @@ while getopts t:i:k: option; do
     *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
-recorder=${TACHO_PROGRAM%/*}/tacho-record
-[ -x "$recorder" ] || { say "error: no program \"$recorder\": make program, or set TACHO_PROGRAM"; exit 1; }
+bench_recorder
 trap 'jobs -p | xargs -r kill 2>/dev/null || true; bench_cleanup' EXIT
 
 stamp() { date -u +%Y-%m-%dT%H:%M:%SZ; }

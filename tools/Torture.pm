@@ -5,11 +5,13 @@ package Torture;
 use strict;
 use warnings;
 use Exporter 'import';
+use IPC::Open2;
+use IO::Handle;
 use List::Util qw(sum0);
 use POSIX qw(strftime);
 use Time::HiRes qw(sleep time);
 
-our @EXPORT_OK = qw(as_server check choose client end_children failed kill_children passed run say_at wait_until);
+our @EXPORT_OK = qw(as_server check choose client counter end_children failed kill_children passed run say_at wait_until);
 
 my ($passed, $failed) = (0, 0);
 my @children;
@@ -54,6 +56,36 @@ sub client
 	$SIG{PIPE} = 'IGNORE';
 	$SIG{TERM} = sub { POSIX::_exit(0) };
 	while (1) { $body->(); sleep 0.2; }
+}
+
+# Calls the server again and again, with a pause behind each call and one when
+# there is no connection. Writes a line for each call to a file: when it was sent,
+# when answered ("-": never).
+sub counter
+{
+	my ($psql, $dsn, $file, $pause, $refused) = @_;
+	local @ENV{qw(PGAPPNAME TORTURE_PSQL TORTURE_DSN)} = ('torture-counter', $psql, $dsn);
+	my $pid = open2(my $from, my $to, 'exec "$TORTURE_PSQL" -XAtq -v ON_ERROR_STOP=1 -d "$TORTURE_DSN" 2>/dev/null') or return;
+	open my $out, '>>', $file or die "error: $file: $!\n";
+	$_->autoflush(1) for $out, $to;
+	# a connection that is not made counts nothing
+	print $to "select 'there';\n";
+	if (defined(my $line = <$from>))
+	{
+		while (1)
+		{
+			my $sent = time;
+			print $to "select length('torture');\n" or last;
+			my $answer = <$from>;
+			printf $out "%.3f %s\n", $sent, defined $answer ? sprintf('%.3f', time) : '-';
+			last if !defined $answer;
+			sleep $pause;
+		}
+	}
+	else { printf $out "%.3f refused\n", time; sleep $refused; }
+	close $to;
+	waitpid $pid, 0;
+	return;
 }
 
 sub kill_children { kill 'KILL', @children if @children; return }

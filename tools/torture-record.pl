@@ -30,12 +30,11 @@ use FindBin;
 use lib $FindBin::RealBin, "$FindBin::RealBin/../extension/test/perl";
 use Getopt::Std;
 use JSON::PP qw(decode_json);
-use IPC::Open2;
 use List::Util qw(sum0 max min);
 use POSIX qw(strftime);
 use TachoProxy;
 use Time::HiRes qw(sleep time);
-use Torture qw(as_server check choose client end_children failed kill_children passed run say_at wait_until);
+use Torture qw(as_server check choose client counter end_children failed kill_children passed run say_at wait_until);
 
 my $interval = 5;    # between two records of statements, seconds
 my $calm = 12;       # between faults, seconds
@@ -185,38 +184,10 @@ sub locker
 	return;
 }
 
-# Writes a line for each call: when it was sent, when answered ("-": never).
-sub counter
-{
-	my ($file) = @_;
-	local $ENV{PGAPPNAME} = 'torture-counter';
-	my $pid = open2(my $from, my $to, "exec '$bin/psql' -XAtq -v ON_ERROR_STOP=1 -d '$dsn' 2>/dev/null") or return;
-	open my $out, '>>', $file or die "error: $file: $!\n";
-	$_->autoflush(1) for $out, $to;
-	# a connection that is not made counts nothing
-	print $to "select 'there';\n";
-	if (defined(my $line = <$from>))
-	{
-		while (1)
-		{
-			my $sent = time;
-			print $to "select length('torture');\n" or last;
-			my $answer = <$from>;
-			printf $out "%.3f %s\n", $sent, defined $answer ? sprintf('%.3f', time) : '-';
-			last if !defined $answer;
-			sleep 0.2;
-		}
-	}
-	else { printf $out "%.3f refused\n", time; sleep 0.5; }
-	close $to;
-	waitpid $pid, 0;
-	return;
-}
-
 sub load
 {
 	client(sub { quietly('sleeper', "'$bin/psql' -Xq -d '$dsn' -c 'select pg_sleep(100000)'") }) for 1 .. 2;
-	client(sub { counter("$place/calls") });
+	client(sub { counter("$bin/psql", $dsn, "$place/calls", 0.2, 0.5) });
 	client(\&locker) for 1 .. 2;
 	my $pooled = "host=$place/run port=6432 dbname=postgres user=postgres";
 	client(sub { quietly('bench', "'$bin/pgbench' -n -c 2 -R 4 -T 60 '$_'"); sleep 1 }) for $dsn, $pooled;

@@ -23,11 +23,10 @@ use File::Basename qw(dirname);
 use FindBin;
 use lib $FindBin::RealBin;
 use Getopt::Std;
-use IPC::Open2;
 use List::Util qw(sum0 max);
 use POSIX ();
 use Time::HiRes qw(sleep time);
-use Torture qw(as_server check choose client end_children failed kill_children passed run say_at wait_until);
+use Torture qw(as_server check choose client counter end_children failed kill_children passed run say_at wait_until);
 
 my $interval = 5;    # tacho.statements_interval, seconds
 my $calm = 12;       # between faults, seconds
@@ -64,35 +63,6 @@ sub moment { return sprintf 'to_timestamp(%.3f)', $_[0]; }
 sub sleeper
 {
 	system("PGAPPNAME=torture-sleeper exec '$bin/psql' -Xq -d \"$dsn\" -c 'select pg_sleep(100000)' >/dev/null 2>&1");
-	return;
-}
-
-# Writes a line for each call: when it was sent, when answered ("-": never).
-sub counter
-{
-	my ($file) = @_;
-	local $ENV{PGAPPNAME} = 'torture-counter';
-	my $pid = open2(my $from, my $to, "exec '$bin/psql' -XAtq -v ON_ERROR_STOP=1 -d \"$dsn\" 2>/dev/null") or return;
-	open my $out, '>>', $file or die "error: $file: $!\n";
-	$out->autoflush(1);
-	$to->autoflush(1);
-	# a connection that is not made counts nothing
-	print $to "select 'there';\n";
-	if (defined(my $line = <$from>))
-	{
-		while (1)
-		{
-			my $sent = time;
-			print $to "select length('torture');\n" or last;
-			my $answer = <$from>;
-			printf $out "%.3f %s\n", $sent, defined $answer ? sprintf('%.3f', time) : '-';
-			last if !defined $answer;
-			sleep 0.02;
-		}
-	}
-	else { printf $out "%.3f refused\n", time; sleep 0.3; }
-	close $to;
-	waitpid $pid, 0;
 	return;
 }
 
@@ -400,7 +370,7 @@ srand $opt{s};
 build();
 my $calls = "$demo/calls";
 client(\&sleeper) for 1 .. 2;
-client(sub { counter($calls) });
+client(sub { counter("$bin/psql", $dsn, $calls, 0.02, 0.3) });
 client(\&play);
 recovered(time);
 wait_until('the client counts', 30, sub {
