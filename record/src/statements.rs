@@ -28,6 +28,9 @@ struct Key {
 
 struct Counted {
     values: Vec<i64>,
+    /// The shortest and the longest execution, ms: in one life the first only
+    /// falls, the second only rises.
+    extremes: [f64; 2],
     /// When it began to count, where the server tells (1.11 and later).
     since: String,
 }
@@ -37,8 +40,19 @@ struct Counted {
 pub struct Statements {
     counted: HashMap<Key, Counted>,
     read_ms: Option<i64>,
+    /// When the entries of all roles were last known: shown, or reset.
+    all_ms: Option<i64>,
     reset: Option<String>,
     interval: Option<i64>,
+}
+
+/// Whose entries an answer shows.
+#[derive(Clone, Copy)]
+struct Sight {
+    /// Those of all roles (`pg_read_all_stats`), else those of `user` alone.
+    all: bool,
+    /// The role that asks.
+    user: u32,
 }
 
 /// Rows of a pass, and what happened before it.
@@ -55,7 +69,8 @@ pub fn question(schema: &str) -> String {
     format!(
         "select * from {schema}.pg_stat_statements(false) where queryid is not null; \
          select (date_part('epoch', stats_reset) * 1e6)::int8 / 1000, \
-         pg_has_role(current_user, 'pg_read_all_stats', 'usage') \
+         pg_has_role(current_user, 'pg_read_all_stats', 'usage'), \
+         quote_ident(current_user)::regrole::oid \
          from {schema}.pg_stat_statements_info"
     )
 }
@@ -143,6 +158,7 @@ impl Statements {
         let [user, database, query_id, toplevel, since] =
             ["userid", "dbid", "queryid", "toplevel", "stats_since"]
                 .map(|name| entries.column(name));
+        let extremes = ["min_exec_time", "max_exec_time"].map(|name| entries.column(name));
         let mut read = Vec::new();
         for row in 0..entries.rows() {
             let key = Key {
@@ -159,18 +175,28 @@ impl Statements {
                 .iter()
                 .map(|reader| reader.read(entries, row))
                 .collect();
-            read.push((key, Counted { values, since }));
+            let extremes =
+                extremes.map(|column| column.and_then(|c| entries.number(row, c)).unwrap_or(0.0));
+            let counted = Counted {
+                values,
+                extremes,
+                since,
+            };
+            read.push((key, counted));
         }
         let reset = info.text(0, 0).map(str::to_string);
-        self.compare(read, reset, info.bytes(0, 1) == Some(b"t"), time_ms)
+        let sight = Sight {
+            all: info.bytes(0, 1) == Some(b"t"),
+            user: info.number(0, 2).unwrap_or(0),
+        };
+        self.compare(read, reset, sight, time_ms)
     }
 
-    /// With `sees_all`, what was not read is no more.
     fn compare(
         &mut self,
         read: Vec<(Key, Counted)>,
         reset: Option<String>,
-        sees_all: bool,
+        sight: Sight,
         time_ms: i64,
     ) -> Option<Pass> {
         let before_ms = self.read_ms.replace(time_ms);
@@ -179,20 +205,28 @@ impl Statements {
         let mut before = std::mem::take(&mut self.counted);
         if was_reset {
             before.clear();
+            self.all_ms = Some(time_ms);
         }
+        let knows_others = self.all_ms.is_some_and(|ms| time_ms - ms <= LONGEST_MS);
         let mut rows = Vec::new();
         for (key, counted) in read {
-            let growth = growth(&counted, before.get(&key));
-            if growth.iter().any(|value| *value != 0) {
-                rows.push((key, growth));
+            let was = before.remove(&key);
+            // What was hidden until now may be old.
+            if was.is_some() || knows_others || key.user == sight.user {
+                let growth = growth(&counted, was.as_ref());
+                if growth.iter().any(|value| *value != 0) {
+                    rows.push((key, growth));
+                }
             }
             self.counted.insert(key, counted);
         }
-        if !sees_all {
-            // What is not shown may go on counting.
-            for (key, counted) in before {
-                self.counted.entry(key).or_insert(counted);
-            }
+        if sight.all {
+            self.all_ms = Some(time_ms);
+        } else if knows_others {
+            // What is not shown may go on counting. Nothing is added to it: it
+            // was all in the last answer that showed all.
+            let hidden = before.into_iter().filter(|(key, _)| key.user != sight.user);
+            self.counted.extend(hidden);
         }
         let elapsed_ms = time_ms - before_ms?;
         (1..=LONGEST_MS).contains(&elapsed_ms).then(|| Pass {
@@ -208,19 +242,30 @@ impl Statements {
 
 /// What was counted since; all of it where counting began anew.
 fn growth(now: &Counted, before: Option<&Counted>) -> Vec<i64> {
-    let calls = counters()
-        .position(|column| column.name == "calls")
-        .unwrap_or(0);
-    let calls_of = |counted: &Counted| counted.values.get(calls).copied().unwrap_or(0);
-    let same =
-        before.filter(|before| before.since == now.since && calls_of(before) <= calls_of(now));
-    match same {
+    match before.filter(|before| is_one_life(before, now)) {
         None => now.values.clone(),
         Some(before) => {
             let pairs = now.values.iter().zip(&before.values);
             pairs.map(|(now, before)| (now - before).max(0)).collect()
         }
     }
+}
+
+/// Whether an entry was not evicted and made anew in between. Where the server
+/// does not tell, before 17, a second life is one that has less of anything, or
+/// whose extremes are narrower; one that is ahead in all of them goes unnoticed.
+fn is_one_life(before: &Counted, now: &Counted) -> bool {
+    let tells = !now.since.is_empty();
+    let [before_extremes, extremes] = [before.extremes, now.extremes];
+    // Both are 0 until it was executed once; it may have been planned before.
+    let wider = before_extremes == [0.0; 2]
+        || extremes[0] <= before_extremes[0] && extremes[1] >= before_extremes[1];
+    // Sums of squares follow from a deviation, and may fall by its rounding.
+    let sums = counters().map(|column| !column.name.starts_with("square_"));
+    let mut pairs = sums.zip(before.values.iter().zip(&now.values));
+    before.since == now.since
+        && (tells || wider)
+        && pairs.all(|(is_sum, (before, now))| !is_sum || before <= now)
 }
 
 impl Pass {
@@ -301,7 +346,34 @@ mod tests {
         let value = |column: &ColumnDef| if column.name == "calls" { calls } else { 0 };
         Counted {
             values: counters().map(value).collect(),
+            extremes: [0.0; 2],
             since: since.to_string(),
+        }
+    }
+
+    const ME: u32 = 77;
+    const ALL: Sight = Sight {
+        all: true,
+        user: ME,
+    };
+    /// Nothing but the entries of role [`ME`].
+    const OWN: Sight = Sight {
+        all: false,
+        user: ME,
+    };
+
+    /// Calls by query of a pass that shows these entries.
+    fn seen(s: &mut Statements, sight: Sight, ms: i64, read: &[(Key, i64)]) -> Vec<(i64, i64)> {
+        let read = read.iter().map(|(key, calls)| (*key, counted(*calls, "")));
+        let pass = s.compare(read.collect(), Some("0".into()), sight, ms);
+        let calls = |row: &(Key, Vec<i64>)| (row.0.query_id, row.1.iter().sum());
+        pass.map_or_else(Vec::new, |pass| pass.rows.iter().map(calls).collect())
+    }
+
+    fn mine(query_id: i64) -> Key {
+        Key {
+            user: ME,
+            ..key(query_id)
         }
     }
 
@@ -326,7 +398,7 @@ mod tests {
         let read = read
             .iter()
             .map(|(id, calls, since)| (key(*id), counted(*calls, since)));
-        let pass = statements.compare(read.collect(), Some(reset.to_string()), true, ms)?;
+        let pass = statements.compare(read.collect(), Some(reset.to_string()), ALL, ms)?;
         let calls = |row: &(Key, Vec<i64>)| (row.0.query_id, row.1.iter().sum());
         Some((pass.rows.iter().map(calls).collect(), pass.reset_ms))
     }
@@ -373,7 +445,7 @@ mod tests {
         let hidden = s.compare(
             vec![(key(1), counted(101, ""))],
             Some("0".into()),
-            false,
+            OWN,
             2_000,
         );
         assert_eq!(hidden.map(|pass| pass.rows.len()), Some(1));
@@ -382,6 +454,93 @@ mod tests {
         pass(&mut s, &[(1, 103, "")], "0", 4_000);
         let rows = pass(&mut s, &[(1, 103, ""), (2, 9, "")], "0", 5_000);
         assert_eq!(rows, Some((vec![(2, 9)], None)), "it was evicted");
+    }
+
+    #[test]
+    fn without_rights_entries_of_the_own_role_are_kept_while_they_are_shown() {
+        let mut s = Statements::default();
+        for id in 0..1_000 {
+            let ms = 1_000 * (id + 1);
+            assert_eq!(
+                seen(&mut s, OWN, ms, &[(mine(id), 3)]).len(),
+                usize::from(id > 0)
+            );
+            assert_eq!(s.counted.len(), 1, "evicted ones are not kept");
+        }
+        let again = seen(&mut s, OWN, 1_001_000, &[(mine(0), 2)]);
+        assert_eq!(again, [(0, 2)], "an evicted one begins anew");
+    }
+
+    #[test]
+    fn what_rights_hide_is_kept_for_an_hour() {
+        let mut s = Statements::default();
+        let others = [(key(1), 10), (key(2), 10)];
+        seen(&mut s, ALL, 0, &others);
+        for minute in 1..=60 {
+            seen(&mut s, OWN, minute * 60_000, &[(mine(9), minute)]);
+            assert_eq!(s.counted.len(), 3);
+        }
+        seen(&mut s, OWN, 61 * 60_000, &[(mine(9), 61)]);
+        assert_eq!(s.counted.len(), 1);
+        // What they counted in more than an hour is no count of a minute.
+        let grown = [(key(1), 90), (key(2), 10), (key(3), 7), (mine(9), 63)];
+        assert_eq!(seen(&mut s, ALL, 62 * 60_000, &grown), [(9, 2)]);
+        let grown = [(key(1), 91), (key(2), 10), (key(3), 7), (key(4), 5)];
+        assert_eq!(seen(&mut s, ALL, 63 * 60_000, &grown), [(1, 1), (4, 5)]);
+    }
+
+    #[test]
+    fn what_a_right_shows_for_the_first_time_was_not_counted_now() {
+        let mut s = Statements::default();
+        seen(&mut s, OWN, 0, &[(mine(9), 1)]);
+        let all = [(key(1), 1_000_000), (mine(9), 1), (mine(8), 4)];
+        assert_eq!(seen(&mut s, ALL, 60_000, &all), [(8, 4)]);
+        let all = [(key(1), 1_000_002), (mine(9), 1), (mine(8), 4)];
+        assert_eq!(seen(&mut s, ALL, 120_000, &all), [(1, 2)]);
+    }
+
+    #[test]
+    fn a_second_life_is_counted_whole_where_anything_shows_it() {
+        let calls_of = |was: [f64; 2], is: [f64; 2], since: [&str; 2]| {
+            let mut s = Statements::default();
+            let entry = |calls, extremes, since| Counted {
+                extremes,
+                ..counted(calls, since)
+            };
+            let first = entry(100, was, since[0]);
+            s.compare(vec![(key(1), first)], None, ALL, 0);
+            let second = entry(120, is, since[1]);
+            let pass = s.compare(vec![(key(1), second)], None, ALL, 60_000);
+            pass.map(|pass| pass.rows[0].1.iter().sum::<i64>())
+        };
+        let older = ["", ""];
+        assert_eq!(calls_of([0.1, 5.0], [0.1, 5.0], older), Some(20));
+        assert_eq!(calls_of([0.1, 5.0], [0.05, 6.0], older), Some(20));
+        assert_eq!(calls_of([0.0, 0.0], [0.05, 6.0], older), Some(20));
+        assert_eq!(calls_of([0.1, 5.0], [0.2, 6.0], older), Some(120));
+        assert_eq!(calls_of([0.1, 5.0], [0.1, 4.0], older), Some(120));
+        // Where the server tells, extremes may have been reset for themselves.
+        assert_eq!(calls_of([0.1, 5.0], [0.2, 4.0], ["a", "a"]), Some(20));
+        assert_eq!(calls_of([0.1, 5.0], [0.1, 5.0], ["a", "b"]), Some(120));
+    }
+
+    #[test]
+    fn a_counter_that_fell_shows_a_second_life_but_a_rounded_square_does_not() {
+        let grown = |name: &str| {
+            let set = |calls, value| {
+                let mut counted = counted(calls, "");
+                let index = counters().position(|column| column.name == name);
+                counted.values[index.unwrap_or(0)] = value;
+                counted
+            };
+            growth(&set(120, 9), Some(&set(100, 10)))
+        };
+        let calls = counters().position(|column| column.name == "calls");
+        let calls = |name| grown(name)[calls.unwrap_or(0)];
+        assert_eq!(calls("rows"), 120);
+        assert_eq!(calls("total_exec_time"), 120);
+        assert_eq!(calls("wal_bytes"), 120);
+        assert_eq!(calls("square_exec_time"), 20);
     }
 
     #[test]

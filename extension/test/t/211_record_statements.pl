@@ -15,6 +15,7 @@ $node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_stat_state
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE ROLE watcher LOGIN;
+	CREATE ROLE stranger LOGIN;
 	GRANT pg_monitor TO watcher;
 	CREATE EXTENSION pg_stat_statements;
 	CREATE TABLE t(id int PRIMARY KEY, v int);
@@ -60,5 +61,20 @@ is(recorded()->{calls}, 142, 'what was counted after a reset is added');
 wait_until('a marker', sub { markers($tape, 'statistics reset') > 0 });
 is((markers($tape, 'statistics reset'))[0], 'statistics of all statements were reset', 'the reset is told');
 is($recorder->end('TERM'), 0, 'it ends');
+
+# A role without rights is shown what it executes itself. What it is shown of others
+# once it has them was counted before.
+run_times(400);
+$tape = $node->basedir . '/strange';
+$recorder =
+  record($node->connstr('postgres') . ' user=stranger', $tape, args => [ '--statements-interval', 1000 ]);
+wait_until('a pass', sub { ask($tape, 'statements-history', '--since', '1h') > 0 });
+is_deeply([ grep { $_ ne 'stranger' } map { $_->{username} // () } ask($tape, 'statements-history', '--since', '1h', '--n', 'all') ],
+	[], 'entries of the own role alone');
+$node->safe_psql('postgres', 'GRANT pg_monitor TO stranger');
+my $runs = 0;
+wait_until('calls of another role', sub { run_times(1); $runs++; my $row = recorded(); $row && $row->{calls} > 0 });
+cmp_ok(recorded()->{calls}, '<=', $runs, 'what was counted before a right was given is not counted when it is');
+is($recorder->end('TERM'), 0, 'it ends, too');
 
 done_testing();
