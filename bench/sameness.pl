@@ -1,17 +1,19 @@
-# usage: perl bench/sameness.pl TACHO EXTENSION RECORDED MS SINCE UNTIL REST AFTER
+# usage: perl bench/sameness.pl TACHO EXTENSION RECORDED LOGS MS SINCE UNTIL REST AFTER
 #
 # The table of bench/sameness.sh: a row for what each reader function says of a
 # load from SINCE to UNTIL, from both directories. The error of sampling is that of
 # the mean of the differences, slot by slot, where both have a tick: whatever the
 # load does, both see the same slot, each at a moment of its own. A difference of
 # more than four such errors says NO. What is counted, and not sampled, is compared
-# from REST until AFTER, both at rest, and must be equal.
+# from REST until AFTER, both at rest, and must be equal. LOGS has copies of both
+# directories (tacho, recorded) from before anything was sealed.
 use strict;
 use warnings;
 use JSON::PP qw(decode_json);
 use List::Util qw(max min sum0 uniq);
+use Time::Local qw(timegm);
 
-my ($tacho, $extension, $recorded, $ms, $since, $until, $rest, $after) = @ARGV;
+my ($tacho, $extension, $recorded, $logs, $ms, $since, $until, $rest, $after) = @ARGV;
 my @window = ('--since', $since, '--until', $until);
 my $others = 0;
 # the recorder does not see itself, the extension does not see its own workers
@@ -132,19 +134,47 @@ nothing('top', 'by plan_id', 'not asked for');
 nothing('top', 'by progress_command', 'not asked for');
 compare('compare', 'of waits for locks, as by', '--by', 'wait_event', '--wait-event-type', 'Lock');
 
-# samples: those of both that are of the same session and state have the same columns
-my ($mine, $theirs) = both('samples', @window, @filter, '--n', 'all');
-my %seen = map { ("$_->{sample_time} $_->{pid}" => $_) } @$mine;
-my @same = grep { my $s = $seen{"$_->{sample_time} $_->{pid}"}; $s && ($s->{state_change} // '') eq ($_->{state_change} // '') } @$theirs;
-my @columns = grep { !/^(tick|weight_ms|cpu|wait_event.*|blocked_by|root_blocker|xmin_age|xid_age|plan_id|progress_.*|query_text|lock.*|via.*)$/ } sort keys %{ $same[0] };
-my %differ;
-for my $sample (@same)
+# samples: those of both that are of the same session and state have the same
+# columns; starts may differ by this many ms
+sub alike
 {
-	my $s = $seen{"$sample->{sample_time} $sample->{pid}"};
-	for (@columns) { $differ{$_}++ if ($s->{$_} // '') ne ($sample->{$_} // ''); }
+	my ($where, $one, $other, $coarse) = @_;
+	my ($mine, $theirs) = map { [ rows($_, 'samples', @window, @filter, '--n', 'all') ] } $one, $other;
+	my %seen = map { ("$_->{sample_time} $_->{pid}" => $_) } @$mine;
+	my @same = grep { my $s = $seen{"$_->{sample_time} $_->{pid}"}; $s && ($s->{state_change} // '') eq ($_->{state_change} // '') } @$theirs;
+	my @columns = grep { !/^(tick|weight_ms|cpu|wait_event.*|blocked_by|root_blocker|xmin_age|xid_age|plan_id|progress_.*|query_text|lock.*|via.*)$/ } sort keys %{ $same[0] // {} };
+	my ($different, %differ) = (0);
+	for my $sample (@same)
+	{
+		my $s = $seen{"$sample->{sample_time} $sample->{pid}"};
+		my @of = grep { !equal($_, $s->{$_}, $sample->{$_}, $coarse) } @columns;
+		$differ{$_}++ for @of;
+		$different++ if @of;
+	}
+	row('samples', @same . " of one session in one slot and state, $where: " . join(', ', @columns), scalar(@same), @same - $different,
+		(join ', ', map { "$_ $differ{$_}" } sort keys %differ) || 'none', $coarse ? "$coarse ms" : '0', @same && !%differ);
+	return;
 }
-row('samples', scalar(@same) . ' of one session in one slot and state: ' . join(', ', @columns), scalar(@same), @same - sum0(values %differ),
-	(join ', ', map { "$_ $differ{$_}" } sort keys %differ) || 'none', '0', !%differ);
+
+sub equal
+{
+	my ($column, $one, $other, $coarse) = @_;
+	return 1 if ($one // '') eq ($other // '');
+	return 0 unless $column =~ /^(query|xact)_start$/ && $one && $other;
+	return abs(ms_of($one) - ms_of($other)) <= $coarse;
+}
+
+sub ms_of
+{
+	my ($y, $mon, $d, $h, $min, $s, $ms) = $_[0] =~ /^(\d+)-(\d+)-(\d+)T(\d+):(\d+):(\d+)(?:\.(\d+))?Z$/ or die "error: no time: $_[0]\n";
+	return 1000 * timegm($s, $min, $h, $d, $mon - 1, $y) + substr(($ms // 0) . '00', 0, 3);
+}
+
+# logs hold exact starts, sealed files an age of the query and one of the
+# transaction, each rounded down by at most 999 ms (docs/format.md); which query of
+# a transaction was met first is chance
+alike('from logs', "$logs/tacho", "$logs/recorded", 0);
+alike('from sealed files where they are', $extension, $recorded, 1998);
 my @spans = map { my %pids = map { ("$_->{pid} $_->{backend_start}" => 1) } grep { $_->{application} } @$_; scalar keys %pids } both('sessions', @window, @filter, '--n', 'all', '--backend-type', 'client backend');
 row('sessions', 'client sessions that were met', @spans, $spans[1] - $spans[0], 'short ones may be missed', abs($spans[1] - $spans[0]) <= 2 + 0.02 * $spans[0]);
 my @blocked = map { sum0(map { $_->{blocked_seconds} // 0 } grep { !$_->{level} } @$_) } both('blocking', @window, '--n', 'all');

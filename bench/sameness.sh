@@ -78,13 +78,17 @@ load sleeps -c 5 -f "$BENCH_DIR/sleeps.sql"
 load queue -c 5 -f "$BENCH_DIR/queue.sql"
 load left -c 3 -f "$BENCH_DIR/left.sql"
 load parallel -c 1 -R 1 -f "$BENCH_DIR/parallel.sql"
+# logs as they are before the first block is sealed, ten minutes after the begin
+sleep "$((seconds < 480 ? seconds : 480))"
+mkdir "$BENCH_DIR/logs"
+cp -R "$BENCH_DIR/same/tacho" "$BENCH_DIR/recorded" "$BENCH_DIR/logs/"
 wait "${loads[@]}"
 until=$(stamp)
 sleep 25
 after=$(stamp)
 kill -TERM "$pid"
 wait "$pid" || { cat "$BENCH_DIR/recorder.log" >&2; exit 1; }
-[ -z "$keep" ] || { mkdir -p "$keep" && cp -R "$BENCH_DIR/same/tacho" "$BENCH_DIR/recorded" "$keep/"; echo "$since $until $rest $after" >"$keep/times"; }
+[ -z "$keep" ] || { mkdir -p "$keep" && cp -R "$BENCH_DIR/same/tacho" "$BENCH_DIR/recorded" "$BENCH_DIR/logs" "$keep/"; echo "$since $until $rest $after" >"$keep/times"; }
 
 echo "# Sameness: extension and tacho record side by side"
 echo
@@ -93,4 +97,4 @@ echo "- load average $(cut -d' ' -f1-3 /proc/loadavg): the machine was shared"
 echo "- command: \`bench/sameness.sh -t $seconds -i $ms\`"
 echo "- load: pgbench (40 tpcb-like, 200 reads a second), 5 that sleep, 5 that want one row for 0.1 to 0.4 s each, 3 of which one leaves a transaction idle, parallel queries"
 echo
-perl "$here/sameness.pl" "$TACHO_PROGRAM" "$BENCH_DIR/same/tacho" "$BENCH_DIR/recorded" "$ms" "$since" "$until" "$rest" "$after"
+perl "$here/sameness.pl" "$TACHO_PROGRAM" "$BENCH_DIR/same/tacho" "$BENCH_DIR/recorded" "$BENCH_DIR/logs" "$ms" "$since" "$until" "$rest" "$after"
