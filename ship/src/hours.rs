@@ -11,6 +11,9 @@ use tacho_tape::{Part, Result};
 
 /// Milliseconds of an hour.
 pub const HOUR_MS: i64 = 3_600_000;
+/// A pass over the statistics speaks of two hours at most, so that it comes no
+/// later than this after the middle of its interval.
+const LATE_MS: i64 = HOUR_MS;
 /// Tables whose rows have a time of their own.
 pub const TIMED: [&str; 5] = [
     "marker",
@@ -52,7 +55,8 @@ impl Counted {
         }
         let open = parts.iter().filter(|part| part.info().open);
         let open = open.filter_map(|part| earliest_ms(part)).min();
-        let end = open.map_or(now_ms, |open| open.min(now_ms));
+        let end = [now_ms, settled_ms(parts, now_ms)].into_iter().chain(open);
+        let end = end.min().unwrap_or(now_ms);
         counts.retain(|hour, _| (hour + 1).saturating_mul(HOUR_MS) <= end);
         counts
     }
@@ -104,6 +108,36 @@ fn earliest_ms(part: &Part) -> Option<i64> {
     let timed = TIMED.iter().map(|table| range(part, table).map(|r| r.0));
     let of_statements = statements_ms(part).map(|r| r.0);
     timed.chain([ticks, of_statements]).flatten().min()
+}
+
+/// No statistics will come whose interval has its middle before this, ms: a pass
+/// was made then, and the next one begins where it ended; or it is too long ago.
+fn settled_ms(parts: &[&Part], now_ms: i64) -> i64 {
+    let mut last = now_ms.saturating_sub(LATE_MS);
+    let parts = parts.iter().copied();
+    let newest = parts.filter_map(|part| Some((range(part, STATS)?.1, part)));
+    let mut newest: Vec<(i64, &Part)> = newest.collect();
+    newest.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+    for (time, part) in newest {
+        if time <= last {
+            break;
+        }
+        // What cannot be read tells nothing; it is told when its hour is made.
+        last = last.max(last_pass_ms(part, now_ms).unwrap_or(last));
+    }
+    last
+}
+
+/// When the last pass was made, ms, of which all is recorded: its last row is
+/// without an entry. One behind `now_ms` is of a clock that was set back.
+fn last_pass_ms(part: &Part, now_ms: i64) -> Option<i64> {
+    let (entry, time) = (part.ints(STATS, "entry"), part.ints(STATS, "time"));
+    let (entry, time) = (entry.ok()?, time.ok()?);
+    let passes = entry.iter().zip(time.iter());
+    let passes = passes.filter(|(entry, time)| **entry == 0 && **time <= now_ms);
+    let last = passes.map(|(_, time)| *time).max();
+    part.release();
+    last
 }
 
 /// The least and the greatest time of the rows of a table.
