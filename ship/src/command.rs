@@ -3,12 +3,9 @@
 //! of a directory of objects, `%%` a percent sign.
 
 use crate::place::{Place, Result};
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use crate::scratch::Scratch;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Commands that put an object and list a directory.
 pub struct Commands {
@@ -78,40 +75,16 @@ fn run(command: &str) -> Result<Output> {
     }
 }
 
-/// A file that is gone when it is not needed any more. Others cannot read it.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(bytes: &[u8]) -> io::Result<Scratch> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tacho-ship-{}-{number}.parquet", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        // One that a process of this number has left.
-        let _ = fs::remove_file(&path);
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)?;
-        let scratch = Scratch(path);
-        file.write_all(bytes)?;
-        Ok(scratch)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
 impl Place for Commands {
     /// A command that fails may have found that the object is there.
     fn put_new(&self, name: &str, bytes: Vec<u8>) -> Result<bool> {
-        let file = Scratch::new(&bytes).map_err(|e| format!("could not write a file: {e}"))?;
-        let Err(error) = self.put(&file.0, name) else {
+        let directory = std::env::temp_dir();
+        let file = Scratch::new(&directory, &bytes);
+        let file = file.map_err(|e| {
+            let directory = directory.display();
+            format!("could not write a file in directory \"{directory}\": {e}")
+        })?;
+        let Err(error) = self.put(file.path(), name) else {
             return Ok(true);
         };
         let (directory, last) = name.rsplit_once('/').unwrap_or(("", name));

@@ -11,6 +11,7 @@ mod options;
 mod place;
 mod redact;
 mod samples;
+mod scratch;
 mod server;
 #[cfg(test)]
 mod shipped;

@@ -1,11 +1,11 @@
 //! Where objects go. A place takes an object once: of two that put one of the
 //! same name the second is told so.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use crate::scratch::Scratch;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Why something could not be done.
 pub type Result<T> = std::result::Result<T, String>;
@@ -27,6 +27,8 @@ pub trait Place {
 
 /// What begins the address of a directory.
 const FILE: &str = "file://";
+/// Where files are written that get their names when they are whole; no table.
+const WRITTEN: &str = ".tacho-ship";
 
 /// A directory of a file system that has hard links. What is put there is for its
 /// owner alone, as the tape is.
@@ -39,7 +41,8 @@ impl Directory {
     /// The directory at an address, made when it is not there.
     ///
     /// # Errors
-    /// The address makes no sense, or the directory could not be made.
+    /// The address makes no sense, the directory could not be made or written, or
+    /// its file system has no hard links.
     pub fn open(address: &str) -> Result<Directory> {
         let path = address.strip_prefix(FILE).unwrap_or(address);
         if !path.starts_with('/') {
@@ -53,7 +56,30 @@ impl Directory {
         builder
             .create(&root)
             .map_err(|e| format!("could not create directory \"{path}\": {e}"))?;
-        Ok(Directory { root })
+        let place = Directory { root };
+        place.probe(|from, to| fs::hard_link(from, to))?;
+        Ok(place)
+    }
+
+    fn written(&self) -> PathBuf {
+        self.root.join(WRITTEN)
+    }
+
+    /// Tries what a put does.
+    fn probe(&self, link: impl Fn(&Path, &Path) -> io::Result<()>) -> Result<()> {
+        let root = self.root.display();
+        let file = self
+            .make(&self.written())
+            .and_then(|()| Scratch::new(&self.written(), b""))
+            .map_err(|e| format!("could not write to directory \"{root}\": {e}"))?;
+        let linked = file.path().with_extension("link");
+        let done = link(file.path(), &linked);
+        let _ = fs::remove_file(&linked);
+        done.map_err(|e| {
+            format!(
+                "could not make a hard link in directory \"{root}\": {e}\nDETAIL:  By hard links an object gets its name when it is whole, and only if there is none.\nHINT:  Name a directory of a file system that has them, or give --command."
+            )
+        })
     }
 
     /// Makes a directory below the root, to stay after a crash.
@@ -72,37 +98,21 @@ impl Directory {
         }
     }
 
-    /// A file gets its name when all of it is on the disk. One that is left by a
-    /// crash is hidden, and has another ending.
+    /// A file gets its name when all of it is on the disk.
     fn put(&self, path: &Path, bytes: &[u8]) -> io::Result<bool> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
         let directory = path.parent().unwrap_or(&self.root);
         self.make(directory)?;
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let own = format!(".{name}.{}-{number}", std::process::id());
-        let own = directory.join(own);
-        let put = write(&own, bytes).and_then(|()| fs::hard_link(&own, path));
-        let removed = fs::remove_file(&own);
-        match put {
+        self.make(&self.written())?;
+        let file = Scratch::new(&self.written(), bytes)?;
+        match fs::hard_link(file.path(), path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
             Err(error) => Err(error),
             Ok(()) => {
-                removed?;
                 sync(directory)?;
                 Ok(true)
             }
         }
     }
-}
-
-/// What another process of this number has left is written over.
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 fn sync(directory: &Path) -> io::Result<()> {
@@ -153,6 +163,21 @@ mod tests {
     }
 
     #[test]
+    fn what_another_process_of_this_number_has_left_is_not_written_over() {
+        let root = tempfile::tempdir().unwrap();
+        let place = Directory::open(root.path().to_str().unwrap()).unwrap();
+        assert_eq!(place.put_new("a/x.parquet", b"first".to_vec()), Ok(true));
+        let object = root.path().join("a/x.parquet");
+        // It ended between the link and the removal of its own name.
+        for number in 0..100 {
+            let left = format!("a/.y.parquet.{}-{number}", std::process::id());
+            fs::hard_link(&object, root.path().join(left)).unwrap();
+        }
+        assert_eq!(place.put_new("a/y.parquet", b"second".to_vec()), Ok(true));
+        assert_eq!(fs::read(&object).unwrap(), b"first");
+    }
+
+    #[test]
     fn what_is_put_is_for_its_owner_alone() {
         let root = tempfile::tempdir().unwrap();
         let landing = root.path().join("landing");
@@ -165,6 +190,20 @@ mod tests {
         assert_eq!(mode(""), 0o700);
         assert_eq!(mode("texts"), 0o700);
         assert_eq!(mode("texts/x.parquet"), 0o600);
+    }
+
+    #[test]
+    fn a_file_system_without_hard_links_is_refused_at_once() {
+        let root = tempfile::tempdir().unwrap();
+        let place = Directory::open(root.path().to_str().unwrap()).unwrap();
+        let refused = |_: &Path, _: &Path| Err(ErrorKind::PermissionDenied.into());
+        let error = place.probe(refused).unwrap_err();
+        let wanted = format!(
+            "could not make a hard link in directory \"{}\": permission denied\nDETAIL:  By hard links",
+            root.path().display()
+        );
+        assert!(error.starts_with(&wanted), "{error}");
+        assert_eq!(fs::read_dir(place.written()).unwrap().count(), 0);
     }
 
     #[test]
