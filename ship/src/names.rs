@@ -24,7 +24,7 @@ const SUFFIX: &str = ".parquet";
 impl Unit {
     /// The directory of its objects of a table.
     pub fn directory(self, table: &str, server: &str) -> String {
-        format!("{table}/server={}/day={}", escaped(server), day(self.hour))
+        format!("{}/day={}", directory(table, server), day(self.hour))
     }
 
     /// The object of a table.
@@ -49,6 +49,11 @@ impl Unit {
         };
         (unit.file() == file && words.next().is_none()).then_some(unit)
     }
+}
+
+/// The directory of a table's objects of a server.
+pub fn directory(table: &str, server: &str) -> String {
+    format!("{table}/server={}", escaped(server))
 }
 
 /// The UTC day of an hour.

@@ -1,12 +1,13 @@
 //! What stays on the server. What is redacted is null, or with a salt a hash:
 //! then equal values stay equal, also between servers of one salt.
 
+use clap::ValueEnum;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use tacho_source::exchange::Field;
 
 /// A kind of values that can stay on the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Rule {
     /// Texts of queries
     Texts,
@@ -49,6 +50,25 @@ impl Redaction {
     /// Is a kind of values redacted?
     pub fn has(&self, rule: Rule) -> bool {
         self.rules.contains(&rule)
+    }
+
+    /// What is redacted and how, as a name: rules, and a hash of the salt.
+    pub fn name(&self) -> String {
+        let rules = self.rules.iter().filter_map(ValueEnum::to_possible_value);
+        let mut rules: Vec<String> = rules.map(|rule| rule.get_name().to_string()).collect();
+        rules.sort();
+        rules.dedup();
+        let name = rules.join("_");
+        match &self.salt {
+            _ if name.is_empty() => "none".to_string(),
+            None => name,
+            Some(salt) => {
+                let mut hash = Sha256::new();
+                hash.update(b"the salt of tacho ship: ");
+                hash.update(salt);
+                format!("{name}-{}", hex(&hash.finalize()[..BYTES]))
+            }
+        }
     }
 
     /// What stands for a value that is redacted.

@@ -5,17 +5,19 @@
 
 use crate::contents::{Contents, Failed, Fault, Made, common};
 use crate::hours::{Counted, Counts, HOUR_MS, count, hour_of};
-use crate::names::Unit;
+use crate::names::{Unit, directory};
 use crate::place::{Place, Result};
 use crate::redact::Redaction;
 use crate::table::{Column, Kind, Object};
 use crate::texts::Texts;
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tacho_tape::{Part, Snapshot};
 
 /// The table that tells which hours are complete.
 pub const SERVERS: &str = "servers";
+/// What is shipped of a server is redacted as the name of its object here says.
+const REDACTION: &str = "redaction";
 /// An hour may have rows in parts whose ticks are this far from it.
 const NEAR_MS: i64 = 24 * HOUR_MS;
 
@@ -53,6 +55,8 @@ pub struct Shipper<'p> {
     /// Generations that are complete at the place, by node and hour.
     complete: HashMap<(u64, i64), u64>,
     texts: HashMap<u64, Texts>,
+    /// Servers whose redaction at the place is this one's.
+    claimed: BTreeSet<String>,
 }
 
 impl<'p> Shipper<'p> {
@@ -64,6 +68,7 @@ impl<'p> Shipper<'p> {
             counted: Counted::default(),
             complete: HashMap::new(),
             texts: HashMap::new(),
+            claimed: BTreeSet::new(),
         }
     }
 
@@ -75,6 +80,7 @@ impl<'p> Shipper<'p> {
         let mut done = Done::default();
         let newest = tape.nodes().first().map(|node| node.id);
         for node in newest.map_or_else(Vec::new, |node| tape.answering(node)) {
+            self.claim(self.server(node))?;
             let parts: Vec<&Part> = tape.parts(node).collect();
             for (hour, generation) in self.counted.closed(&parts, now_ms) {
                 if !go_on() {
@@ -98,6 +104,40 @@ impl<'p> Shipper<'p> {
     fn server(&self, node: u64) -> String {
         let own = || format!("{node:016x}");
         self.settings.server.clone().unwrap_or_else(own)
+    }
+
+    /// Sees to it that all objects of a server are redacted alike: the first one
+    /// that is put says how. Of two that put theirs at once one sees both.
+    fn claim(&mut self, server: String) -> Result<()> {
+        if self.claimed.contains(&server) {
+            return Ok(());
+        }
+        let (own, directory) = (
+            self.settings.redaction.name(),
+            directory(REDACTION, &server),
+        );
+        let others = || -> Result<(bool, Vec<String>)> {
+            let mut names = self.place.list(&directory)?;
+            names.retain(|name| !name.starts_with('.'));
+            let known = names.contains(&own);
+            names.retain(|name| *name != own);
+            Ok((known, names))
+        };
+        let (known, mut other) = others()?;
+        if !known && other.is_empty() {
+            let text = format!("{own}\n").into_bytes();
+            self.place.put_new(&format!("{directory}/{own}"), text)?;
+            other = others()?.1;
+        }
+        match other.first() {
+            None => drop(self.claimed.insert(server)),
+            Some(other) => {
+                return Err(format!(
+                    "server \"{server}\" was shipped with other redaction\nDETAIL:  It was \"{other}\", and now is \"{own}\".\nHINT:  Ship with another --server or to another place, or remove all that is there of the server and then \"{directory}\"."
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Is an hour at the place, in this generation or a later one? Asked once a

@@ -4,11 +4,15 @@ use super::{BEGIN_MS, NODE, directory, number, rows, settings};
 use crate::hours::HOUR_MS;
 use crate::shipper::Shipper;
 use parquet::record::Field as Cell;
+use std::ops::Range;
 use std::sync::Arc;
 use tacho_tape::testing::stats_schema;
 use tacho_tape::{Identity, Part, PartBuilder, Snapshot};
 
 const MINUTE_MS: i64 = 60_000;
+
+/// Minutes of a part, and its passes as [`part`] has them.
+type Recorded<'a> = (Range<i64>, &'a [(i64, i64)]);
 
 fn minute(number: i64) -> i64 {
     BEGIN_MS + number * MINUTE_MS
@@ -16,7 +20,7 @@ fn minute(number: i64) -> i64 {
 
 /// A tick a minute, and passes over the statistics: when they were made, and how
 /// long after the one before. Each has counted a call a minute.
-fn part(minutes: std::ops::Range<i64>, passes: &[(i64, i64)]) -> Part {
+fn part(minutes: Range<i64>, passes: &[(i64, i64)]) -> Part {
     let mut b = PartBuilder::new(Arc::new(stats_schema())).unwrap();
     for at in minutes {
         let tick = [("tick", at), ("slot_time", minute(at))];
@@ -43,7 +47,7 @@ fn a_late_pass_over_the_statistics_is_shipped_once_with_its_hour() {
     let root = tempfile::tempdir().unwrap();
     let place = directory(root.path());
     let mut shipper = Shipper::new(&place, settings("shop"));
-    let mut look = |parts: &[(std::ops::Range<i64>, &[(i64, i64)])], now| {
+    let mut look = |parts: &[Recorded], now| {
         let parts = parts
             .iter()
             .map(|(minutes, passes)| part(minutes.clone(), passes));

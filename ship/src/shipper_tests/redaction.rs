@@ -1,0 +1,62 @@
+//! What stays on the server, also when who ships has changed their mind.
+
+use super::{FIRST_MS, directory, objects, settings, tape};
+use crate::redact::{Redaction, Rule};
+use crate::shipper::{Settings, Shipper};
+
+fn redacted(server: &str, rules: &[Rule], salt: Option<&[u8]>) -> Settings {
+    let mut settings = settings(server);
+    settings.redaction = Redaction {
+        rules: rules.to_vec(),
+        salt: salt.map(<[u8]>::to_vec),
+    };
+    settings
+}
+
+#[test]
+fn what_was_shipped_with_other_redaction_is_not_gone_on_with() {
+    let (root, tape) = (tempfile::tempdir().unwrap(), tape());
+    let place = directory(root.path());
+    let ship = |settings: Settings, go_on: bool| {
+        let mut shipper = Shipper::new(&place, settings);
+        shipper.look(&tape, FIRST_MS, &|| go_on).map(|d| d.hours)
+    };
+    // It ended when nothing was put yet but what it redacts.
+    assert_eq!(ship(settings("shop"), false), Ok(0));
+    let rules = [Rule::Texts, Rule::Addresses];
+    let error = ship(redacted("shop", &rules, None), true).unwrap_err();
+    let wanted = "server \"shop\" was shipped with other redaction\nDETAIL:  It was \"none\", and now is \"addresses_texts\".\nHINT:  ";
+    assert!(error.starts_with(wanted), "{error}");
+    assert_eq!(objects(root.path()).len(), 1);
+    assert_eq!(ship(settings("shop"), true), Ok(1));
+    assert!(ship(redacted("shop", &rules, None), true).is_err());
+    // Another server, in whatever order the rules are written.
+    assert_eq!(ship(redacted("till", &rules, None), true), Ok(1));
+    let rules = [Rule::Addresses, Rule::Texts, Rule::Texts];
+    assert_eq!(ship(redacted("till", &rules, None), true), Ok(0));
+    let salts = [Some(&b"0123456789abcdef"[..]), Some(b"0123456789abcdeg")];
+    assert!(ship(redacted("till", &rules, salts[0]), true).is_err());
+    assert_eq!(ship(redacted("desk", &rules, salts[0]), true), Ok(1));
+    assert_eq!(ship(redacted("desk", &rules, salts[0]), true), Ok(0));
+    assert!(ship(redacted("desk", &rules, salts[1]), true).is_err());
+}
+
+#[test]
+fn of_two_at_once_with_other_redaction_not_both_go_on() {
+    let tape = tape();
+    for _ in 0..50 {
+        let root = tempfile::tempdir().unwrap();
+        let both = std::thread::scope(|threads| {
+            let two = [vec![], vec![Rule::Texts]].map(|rules| {
+                let settings = redacted("shop", &rules, None);
+                threads.spawn(|| {
+                    let place = directory(root.path());
+                    let mut shipper = Shipper::new(&place, settings);
+                    shipper.look(&tape, FIRST_MS, &|| false).is_ok()
+                })
+            });
+            two.map(|shipper| shipper.join().unwrap())
+        });
+        assert!(!(both[0] && both[1]));
+    }
+}
