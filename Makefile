@@ -22,12 +22,12 @@ PROGRAM := $(or $(CARGO_TARGET_DIR),$(top)/target)/release/tacho
 CARGO_BUILD = cd $(top) && cargo build --release --locked $(CARGO_FLAGS)
 EXTENSION_MAKE = mkdir -p extension && $(MAKE) -C extension PG_CONFIG="$(PG_CONFIG)" \
 	$(if $(VPATH),-f $(top)/extension/Makefile VPATH=$(top)/extension)
-SHELL_SCRIPTS = .ci/run $(wildcard tools/*.sh demo/*.sh bench/*.sh \
+SHELL_SCRIPTS = .ci/run $(wildcard fleet/*.sh tools/*.sh demo/*.sh bench/*.sh \
 	sql/*.sh sql/test/*.sh sql/test/sh/*.sh extension/test/data/*.sh)
 
 .DEFAULT_GOAL := build
 .PHONY: all installcheck quick accept torture torture-record help build program extension install install-programs demo test-demo demo-stop demo-dsn demo-record demo-sql screenshots \
-	test test-page test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
+	test test-fleet test-page test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
 	sanitize bench clean
 
 help: ## list the targets
@@ -125,6 +125,10 @@ test-page: ## types and logic of the page, and the page in a browser (Node 18 or
 	@tools/prereq.sh page
 	@$(MAKE) program
 	@tools/test-page.sh
+
+test-fleet: ## tests of the Python package fleet/, in an environment that this makes (Python 3.11 or later)
+	@$(MAKE) program
+	@fleet/test.sh
 
 test: ## run all tests for the PostgreSQL that PG_CONFIG names
 	@tools/prereq.sh test

@@ -1,0 +1,27 @@
+-- The steps of an answer, which whoever asks fills one after the other.
+
+-- Servers that are asked for, and what observed() gives of the window.
+create table asked_servers (server varchar);
+create table window_observed (
+  server varchar, bucket bigint, observed_ms bigint, failed_ms bigint, ticks_observed bigint,
+  ticks_failed bigint, interval_ms bigint, last_slot timestamptz, vcpus decimal(18, 2),
+  vcpus_slot timestamptz);
+
+-- What cells() gives: by key, by part of a key, by line of the answer.
+create table cells_of_keys (
+  server varchar, line struct(key varchar, by_key varchar), bucket bigint, load_ms bigint,
+  sessions bigint);
+create table cells_of_parts as from cells_of_keys;
+create table cells_of_lines (
+  server varchar, line struct(place bigint, by_place bigint), bucket bigint, load_ms bigint,
+  sessions bigint);
+
+-- Keys and parts by rank.
+create table key_ranks (key varchar, place bigint);
+create table line_ranks (key varchar, by_key varchar, place bigint, by_place bigint);
+
+-- What seen_in_window() and seen_in_buckets() give.
+create table seen_window (
+  server varchar, period bigint, length_us bigint, observed_ms bigint, failed_ms bigint,
+  ticks_observed bigint, ticks_failed bigint, interval_ms bigint, vcpus decimal(18, 2));
+create table seen_buckets as from seen_window;

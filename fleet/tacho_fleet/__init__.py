@@ -1,0 +1,1 @@
+"""One question to the history of many PostgreSQL servers."""

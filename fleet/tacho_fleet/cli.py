@@ -1,0 +1,115 @@
+"""The command line. Exit codes: 0 answered, 1 failure, 2 usage."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from tacho_fleet import load, servers
+from tacho_fleet.errors import FleetError
+from tacho_fleet.options import add_samples, add_shared
+from tacho_fleet.output import json_text, lines_text, table_text
+from tacho_fleet.session import Session
+
+TOP_SHOWN = (("key", "key"), ("by_key", "by"), ("avg_aas", "avg_aas"), ("peak_aas", "peak_aas"),
+             ("p99_aas", "p99_aas"), ("peak_sessions", "sess"), ("pct", "pct"),
+             ("query_text", "query"))  # fmt: skip
+TIMELINE_SHOWN = (("bucket_start", "bucket_start"), ("key", "key"), ("avg_aas", "avg_aas"),
+                  ("peak_sessions", "sess"), ("backend_seconds", "seconds"),
+                  ("servers", "servers"), ("coverage_pct", "coverage"))  # fmt: skip
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Says what is wrong as the other programs do."""
+        hint = f'Try "{self.prog} --help".'
+        _say(FleetError(message, hint=hint))
+        sys.exit(2)
+
+
+def answer(words: Sequence[str] | None = None) -> str:
+    """What a command prints."""
+    options = _parser().parse_args(words)
+    return options.run(options)
+
+
+def main() -> None:
+    """Runs the command of the command line and exits."""
+    try:
+        print(answer())
+        sys.stdout.flush()
+    except FleetError as error:
+        _say(error)
+        sys.exit(1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _say(error: FleetError) -> None:
+    print("\n".join(error.lines()), file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="tacho fleet", description=__doc__, add_help=True)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
+    aas = commands.add_parser("aas", help="Load of a window")
+    add_samples(aas)
+    aas.set_defaults(run=_aas, dimension=None, by=None, n=None, order_by="avg")
+    top = commands.add_parser("top", help="Largest keys of a dimension")
+    top.add_argument("dimension", nargs="?", default="wait_event", metavar="DIMENSION")
+    top.add_argument("--order-by", choices=load.ORDERS, default="avg")
+    add_samples(top, by=True)
+    top.set_defaults(run=_top)
+    timeline = commands.add_parser("timeline", help="Load bucket by bucket")
+    add_samples(timeline, by=True)
+    timeline.set_defaults(run=_timeline, dimension=None, order_by="avg")
+    listed = commands.add_parser("servers", help="What is known of each server")
+    add_shared(listed)
+    listed.set_defaults(run=_servers)
+    sql = commands.add_parser("sql", help="Your own question in DuckDB's SQL")
+    sql.add_argument("query", metavar="QUERY")
+    add_shared(sql)
+    sql.set_defaults(run=_sql)
+    return parser
+
+
+def _aas(options: argparse.Namespace) -> str:
+    session = Session(options)
+    rows = load.aas(session.engine, session.question())
+    return json_text(rows, load.AAS) if options.json else lines_text(rows[0], load.AAS)
+
+
+def _top(options: argparse.Namespace) -> str:
+    session = Session(options)
+    rows = load.top(session.engine, session.question())
+    if options.json:
+        return json_text(rows, load.TOP)
+    empty = [name for name in ("by_key", "query_text") if all(row[name] is None for row in rows)]
+    shown = [column for column in TOP_SHOWN if column[0] not in empty]
+    return session.heading(rows) + table_text(rows, shown, options.wide)
+
+
+def _timeline(options: argparse.Namespace) -> str:
+    session = Session(options)
+    rows = load.timeline(session.engine, session.question())
+    if options.json:
+        return json_text(rows, load.TIMELINE)
+    shown = [column for column in TIMELINE_SHOWN if column[0] != "key" or options.by]
+    return "times in UTC\n\n" + table_text(rows, shown, options.wide)
+
+
+def _servers(options: argparse.Namespace) -> str:
+    session = Session(options)
+    rows = servers.rows(session)
+    if options.json:
+        return json_text(rows, servers.COLUMNS)
+    return table_text(rows, servers.SHOWN, options.wide)
+
+
+def _sql(options: argparse.Namespace) -> str:
+    columns, rows = Session(options).sql(options.query)
+    if options.json:
+        return json_text(rows, columns)
+    return table_text(rows, [(name, name) for name in columns], options.wide)

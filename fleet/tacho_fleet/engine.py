@@ -1,0 +1,99 @@
+"""DuckDB in this process, with the tables of a lake and the project's SQL."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tacho_fleet_engines import script
+
+from tacho_fleet.errors import FleetError
+from tacho_fleet.filters import quoted
+from tacho_fleet.landing import Hour, Landing
+
+TABLES = ("sample_runs", "ticks", "load_minute", "texts", "servers")
+_HIVE = "hive_partitioning = true, hive_types = {'server': VARCHAR, 'day': DATE}"
+
+Row = dict[str, object]
+
+
+@dataclass
+class Engine:
+    """A connection that reads some hours of a lake."""
+
+    connection: duckdb.DuckDBPyConnection
+    files: dict[str, list[str]]
+
+    def rows(self, sql: str) -> list[Row]:
+        """What a query answers; times are µs."""
+        result = self._run(sql)
+        names = [column[0] for column in result.description]
+        return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+    def arrow(self, sql: str) -> pa.Table:
+        """The same as a table of Arrow."""
+        return self._run(sql).to_arrow_table()
+
+    def run(self, sql: str) -> None:
+        """Runs what answers nothing."""
+        self._run(sql)
+
+    def _run(self, sql: str) -> duckdb.DuckDBPyConnection:
+        try:
+            return self.connection.execute(sql)
+        except duckdb.OutOfMemoryException as error:
+            raise FleetError(
+                "the answer takes more memory than allowed",
+                hint="Ask for a shorter window, or give more with --memory-limit-mb.",
+            ) from error
+        except duckdb.Error as error:
+            raise self._damage() or error from error
+
+    def _damage(self) -> FleetError | None:
+        """Which object cannot be read, when that is why a query failed."""
+        for path in (path for files in self.files.values() for path in files):
+            try:
+                pq.read_table(path, partitioning=None)
+            except (OSError, ValueError) as error:
+                detail = str(error).splitlines()[0].rstrip(".")
+                return FleetError(
+                    f'could not read object "{path}"',
+                    f"{detail}.",
+                    "Remove it, and its hour is shipped again.",
+                )
+        return None
+
+
+def connect(memory_limit_mb: int) -> duckdb.DuckDBPyConnection:
+    """A connection that loads nothing from elsewhere and keeps nothing."""
+    connection = duckdb.connect(
+        config={
+            "memory_limit": f"{memory_limit_mb}MB",
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        }
+    )
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def of_landing(landing: Landing, hours: Sequence[Hour], memory_limit_mb: int) -> Engine:
+    """The tables of some hours of a directory."""
+    engine = Engine(connect(memory_limit_mb), {})
+    engine.run(script("duckdb", "tables"))
+    for table in TABLES:
+        engine.files[table] = files = landing.files(table, hours)
+        engine.run(view(table, files))
+    for name in ("exact", "steps", "samples", "answers"):
+        engine.run(script("duckdb", name))
+    return engine
+
+
+def view(table: str, files: list[str]) -> str:
+    """SQL that makes a table of the lake of some files."""
+    read = f"SELECT * FROM empty_{table}"
+    if files:
+        names = ", ".join(quoted(file) for file in files)
+        read += f" UNION ALL BY NAME SELECT * FROM read_parquet([{names}], {_HIVE})"
+    return f"CREATE OR REPLACE VIEW {table} AS {read}"

@@ -1,0 +1,74 @@
+"""Filters as text: one value, a list, `(null)`, a negation. `a,b` is a or b; `!a` is
+everything but a, null included. Values with commas or quotes, or that begin with `!` or
+`(`, are written in double quotes, a quote in them doubled."""
+
+import re
+from dataclasses import dataclass
+
+from tacho_fleet.errors import FleetError
+
+_ITEM = re.compile(r'\s*(!?)\s*(?:"((?:[^"]|"")*)"|([^,"][^,]*|))\s*(,|$)')
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What of a dimension is wanted, or is not; `None` is null."""
+
+    values: tuple[str | None, ...]
+    negated: bool
+
+    def sql(self, column: str) -> str:
+        """The condition on a column."""
+        known = [quoted(value) for value in self.values if value is not None]
+        told = [f"{column} IN ({', '.join(known)})"] if known else []
+        told += [f"{column} IS NULL"] if None in self.values else []
+        wanted = f"coalesce({' OR '.join(told)}, false)"
+        return f"NOT {wanted}" if self.negated else wanted
+
+    def accepts(self, value: str | None) -> bool:
+        """Is this value wanted?"""
+        return (value in self.values) != self.negated
+
+
+def quoted(text: str) -> str:
+    """A constant in SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def identifier(text: str) -> str:
+    """A name in SQL."""
+    return '"' + text.replace('"', '""') + '"'
+
+
+def parse(name: str, text: str) -> Filter:
+    """The filter of dimension `name`."""
+    items: list[tuple[bool, str | None]] = []
+    at, more = 0, True
+    while more:
+        found = _ITEM.match(text, at)
+        if not found:
+            raise FleetError(
+                f'filter "{name}" has text beside a quoted value',
+                hint="Separate values by commas.",
+            )
+        items.append((found[1] == "!", _value(name, found)))
+        at, more = found.end(), found[4] == ","
+    negated = {item[0] for item in items}
+    if len(negated) > 1:
+        raise FleetError(
+            f'filter "{name}" mixes values that are wanted with values that are not',
+            hint="Write !a,!b to leave out both, or a,b for either.",
+        )
+    return Filter(tuple(item[1] for item in items), negated == {True})
+
+
+def _value(name: str, found: re.Match[str]) -> str | None:
+    if found[2] is not None:
+        return found[2].replace('""', '"')
+    value = found[3].strip()
+    if not value:
+        raise FleetError(
+            f'filter "{name}" has an empty value',
+            hint='Write (null) for rows without a value, "" for an empty string.',
+        )
+    return None if value == "(null)" else value

@@ -1,0 +1,84 @@
+"""What `tacho ship` has written: `TABLE/server=NAME/day=DAY/HOUR-NODE-GENERATION.parquet`.
+An hour counts when its object of table `servers` is there, and of several generations of
+an hour only the greatest."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from tacho_fleet.errors import FleetError
+from tacho_fleet.times import HOUR, micros
+
+SERVERS = "servers"
+_FILE = re.compile(r"(\d\d)-([0-9a-f]{16})-(\d{8,})\.parquet")
+
+
+def _escaped(server: str) -> str:
+    return quote(server, safe="").replace("~", "%7E")
+
+
+@dataclass(frozen=True, order=True)
+class Hour:
+    """An hour of a node in a generation; `begin` is µs since 1970 UTC."""
+
+    server: str
+    node: str
+    begin: int
+    generation: int
+
+    @property
+    def end(self) -> int:
+        """µs."""
+        return self.begin + HOUR
+
+    def path(self, table: str) -> str:
+        """The name of its object of a table."""
+        time = datetime.fromtimestamp(self.begin // 1_000_000, UTC)
+        file = f"{time:%H}-{self.node}-{self.generation:08}.parquet"
+        return f"{table}/server={_escaped(self.server)}/day={time:%Y-%m-%d}/{file}"
+
+
+@dataclass(frozen=True)
+class Landing:
+    """A directory that `tacho ship` writes to."""
+
+    root: Path
+
+    @staticmethod
+    def open(root: str) -> "Landing":
+        """The lake in a directory, also as file:// URL."""
+        path = Path(unquote(root.removeprefix("file://")))
+        if not path.is_dir():
+            raise FleetError(
+                f'could not read directory "{path}"',
+                hint="Name the directory that tacho ship writes to with --lake.",
+            )
+        return Landing(path)
+
+    def hours(self) -> list[Hour]:
+        """Every hour that is complete, in its greatest generation."""
+        newest: dict[tuple[str, str, int], Hour] = {}
+        for hour in self._named():
+            key = (hour.server, hour.node, hour.begin)
+            known = newest.get(key)
+            if known is None or known.generation < hour.generation:
+                newest[key] = hour
+        return sorted(newest.values())
+
+    def _named(self) -> Iterator[Hour]:
+        for path in (self.root / SERVERS).glob("server=*/day=*/*.parquet"):
+            found = _FILE.fullmatch(path.name)
+            if found:
+                server = unquote(path.parent.parent.name.removeprefix("server="))
+                day = date.fromisoformat(path.parent.name.removeprefix("day="))
+                midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
+                begin = micros(midnight) + int(found[1]) * HOUR
+                yield Hour(server, found[2], begin, int(found[3]))
+
+    def files(self, table: str, hours: Iterable[Hour]) -> list[str]:
+        """The objects of some hours; a table without rows of an hour has none."""
+        paths = (self.root / hour.path(table) for hour in hours)
+        return [str(path) for path in paths if path.exists()]

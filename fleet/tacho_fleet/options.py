@@ -1,0 +1,42 @@
+"""Options of commands, named as those of the readers."""
+
+from argparse import ArgumentParser
+
+from tacho_fleet.load import DIMENSIONS, SCOPES
+
+
+def add_shared(parser: ArgumentParser) -> None:
+    """Of every question."""
+    parser.add_argument(
+        "-l", "--lake", metavar="DIR", help="what tacho ship writes to [default: $TACHO_LAKE]"
+    )
+    parser.add_argument(
+        "-s",
+        "--since",
+        metavar="TIME",
+        help='1h, 03:12, "yesterday 14:00" [default: 1h before]',
+    )
+    parser.add_argument(
+        "-u", "--until", metavar="TIME", help="exclusive [default: end of the newest hour]"
+    )
+    parser.add_argument("--server", metavar="FILTER", help="names of servers")
+    parser.add_argument(
+        "--label", metavar="KEY=FILTER", action="append", default=[], help="labels of servers"
+    )
+    parser.add_argument("--memory-limit-mb", type=int, default=1024, metavar="MB")
+    parser.add_argument("--json", action="store_true", help="one array of objects")
+    parser.add_argument("--wide", action="store_true", help="cut no text")
+
+
+def add_samples(parser: ArgumentParser, by: bool = False) -> None:
+    """Of questions about samples."""
+    add_shared(parser)
+    parser.add_argument("--bucket", metavar="INTERVAL", help="10s, 5m, 1d")
+    parser.add_argument("--scope", choices=SCOPES, default="load")
+    parser.add_argument("--by-leader", action="store_true", help="leave parallel workers out")
+    if by:
+        parser.add_argument("--by", metavar="DIMENSION", help="split by a dimension")
+        parser.add_argument("-n", "--n", default="10", metavar="N", help="most keys, or all")
+    filters = parser.add_argument_group("filters: a value, a list a,b, (null), or !a,!b")
+    for name in DIMENSIONS[1:]:
+        filters.add_argument(f"--{name.replace('_', '-')}", metavar="FILTER")

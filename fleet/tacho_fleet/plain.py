@@ -1,0 +1,16 @@
+"""Texts of the history as they are shown: what somebody wrote into a comment or a name
+must not be obeyed by a terminal, nor change the order in which a line is read."""
+
+import re
+
+# Controls of ASCII and ISO 8859, what turns or isolates the direction of writing,
+# separators of lines and paragraphs, annotations and tags. As in tape/src/query/plain.rs.
+_OBEYED = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
+
+
+def plain_text(text: str) -> str:
+    """A text as one line: white space becomes single blanks, what is obeyed `�`."""
+    return _OBEYED.sub("\ufffd", re.sub(r" ?[^\S ]+", " ", text))

@@ -1,0 +1,146 @@
+"""A question made definite: lake, servers, window, filters, all arguments checked."""
+
+import json
+import os
+from argparse import Namespace
+from dataclasses import replace
+
+import duckdb
+
+from tacho_fleet.engine import TABLES, Engine, Row, of_landing
+from tacho_fleet.errors import FleetError
+from tacho_fleet.filters import Filter, parse
+from tacho_fleet.landing import Hour, Landing
+from tacho_fleet.load import DIMENSIONS, Question
+from tacho_fleet.times import interval, moment, window
+
+
+class Session:
+    """The hours of a lake that a question is about."""
+
+    def __init__(self, options: Namespace) -> None:
+        """Opens the lake; reads names of objects only."""
+        self.options = options
+        root = options.lake or os.environ.get("TACHO_LAKE")
+        if not root:
+            raise FleetError(
+                "no lake given", hint="Name it with --lake, or in the environment: TACHO_LAKE."
+            )
+        self.landing = Landing.open(root)
+        hours = self.landing.hours()
+        if options.server:
+            wanted = parse("server", options.server)
+            hours = [hour for hour in hours if wanted.accepts(hour.server)]
+        if options.label:
+            hours = self._labelled(hours)
+        self.hours = hours
+        end = max((hour.end for hour in hours), default=0)
+        self.window = window(options.since, options.until, end)
+        read = hours if self._is_of_all() else self.near()
+        self.engine: Engine = of_landing(self.landing, read, options.memory_limit_mb)
+
+    def _is_of_all(self) -> bool:
+        """A query of one's own is about the whole lake, unless it says a window."""
+        options = self.options
+        return hasattr(options, "query") and options.since is None and options.until is None
+
+    def near(self) -> list[Hour]:
+        """The hours of the window, and of each server the last one before it."""
+        since, until = self.window.since, self.window.until
+        near = [hour for hour in self.hours if hour.end > since and hour.begin < until]
+        before = [hour for hour in self.hours if hour.end <= since]
+        last = {hour.server: hour for hour in sorted(before, key=lambda hour: hour.begin)}
+        return near + list(last.values())
+
+    def servers(self) -> tuple[str, ...]:
+        """Those with an hour in the window, else all."""
+        since, until = self.window.since, self.window.until
+        within = {hour.server for hour in self.hours if hour.end > since and hour.begin < until}
+        return tuple(sorted(within or {hour.server for hour in self.hours}))
+
+    def question(self) -> Question:
+        """The question about samples."""
+        options = vars(self.options)
+        filters = tuple(
+            (name, _checked(name, parse(name, options[name])))
+            for name in DIMENSIONS[1:]
+            if options.get(name) is not None
+        )
+        return Question(
+            window=self.window,
+            servers=self.servers(),
+            bucket=interval(options["bucket"]) if options.get("bucket") else None,
+            scope=options.get("scope", "load"),
+            by_leader=options.get("by_leader", False),
+            filters=filters,
+            dimension=_dimension(options.get("dimension")),
+            by=_dimension(options.get("by")),
+            n=_limit(options.get("n")),
+            order_by=options.get("order_by", "avg"),
+        )
+
+    def heading(self, rows: list[Row]) -> str:
+        """What all rows of a window have in common."""
+        since, until = moment(self.window.since), moment(self.window.until)
+        end = f"{until:%H:%M:%S}" if since.date() == until.date() else f"{until:%F %T}"
+        told = "".join(
+            f", {name} {rows[0][column]}{unit}"
+            for name, column, unit in (
+                ("servers", "servers", ""),
+                ("coverage", "coverage_pct", " %"),
+            )
+            if rows and rows[0][column] is not None
+        )
+        return f"{since:%F %T} to {end} UTC{told}\n\n"
+
+    def sql(self, query: str) -> tuple[list[str], list[Row]]:
+        """What a query of the user's own answers."""
+        try:
+            table = self.engine.arrow(query)
+        except duckdb.Error as error:
+            detail = str(error).splitlines()[0].rstrip(".")
+            hint = f"Tables are {', '.join(TABLES)}."
+            raise FleetError("could not answer the query", f"{detail}.", hint) from error
+        return table.column_names, table.to_pylist()
+
+    def _labelled(self, hours: list[Hour]) -> list[Hour]:
+        """Keeps servers whose newest hour has the labels that are wanted."""
+        newest = list({hour.server: hour for hour in hours}.values())
+        engine = of_landing(self.landing, newest, self.options.memory_limit_mb)
+        rows = engine.rows(
+            "SELECT server, any_value(labels) AS labels FROM servers GROUP BY server"
+        )
+        labels = {row["server"]: json.loads(str(row["labels"] or "{}")) for row in rows}
+        for text in self.options.label:
+            key, separator, value = text.partition("=")
+            if not separator:
+                raise FleetError(f'invalid label "{text}"', hint="Write it as KEY=VALUE.")
+            wanted = parse("label", value)
+            hours = [h for h in hours if wanted.accepts(labels.get(h.server, {}).get(key))]
+        return hours
+
+
+def _dimension(name: str | None) -> str | None:
+    if name is not None and name not in DIMENSIONS:
+        hint = f"Available are {', '.join(DIMENSIONS)}."
+        raise FleetError(f'dimension "{name}" does not exist', hint=hint)
+    return name
+
+
+def _checked(name: str, wanted: Filter) -> Filter:
+    """Missing keys may be written as they are shown."""
+    shown = {"query_id": ("(no query id)", "0"), "fingerprint": ("(no fingerprint)",)}
+    values = (None if value in shown.get(name, ()) else value for value in wanted.values)
+    return replace(wanted, values=tuple(values))
+
+
+def _limit(text: str | None) -> int | None:
+    if text in (None, "all"):
+        return None
+    try:
+        n = int(str(text))
+    except ValueError:
+        raise FleetError(f'invalid n "{text}"', hint="Give a whole number, or all.") from None
+    if n < 1:
+        raise FleetError("n must be at least 1", f"The value given is {n}.")
+    return n

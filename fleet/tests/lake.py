@@ -1,0 +1,61 @@
+"""Tapes and lakes made with the project's own programs."""
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tacho_fleet import cli
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROGRAM = Path(os.environ.get("TACHO_PROGRAM", REPOSITORY / "target/release/tacho"))
+CONFORMANCE = REPOSITORY / "conformance"
+
+Answer = list[dict[str, object]]
+
+
+def tacho(*words: object, stdin: str | None = None) -> str:
+    """What the program prints."""
+    command = [str(PROGRAM), *map(str, words)]
+    env = os.environ | {"TZ": "UTC"}
+    run = subprocess.run(command, input=stdin, capture_output=True, text=True, env=env, check=False)
+    assert run.returncode == 0, f"{command}: {run.stderr}"
+    return run.stdout
+
+
+def answer(*words: object) -> Answer:
+    """What a reader answers, numbers as they are written."""
+    return json.loads(tacho(*words, "--json"), parse_float=str, parse_int=str)
+
+
+@dataclass
+class Lake:
+    """A directory that tapes are shipped to."""
+
+    root: Path
+
+    def ship(self, tape: Path, server: str, *words: object) -> None:
+        """Ships what is over."""
+        to = f"file://{self.root}"
+        tacho("ship", "--tape", tape, "--server", server, "--to", to, *words)
+
+    def ask(self, *words: object) -> Answer:
+        """What `tacho fleet` answers, numbers as they are written."""
+        text = cli.answer([*map(str, words), "--json", "--lake", str(self.root)])
+        return json.loads(text, parse_float=str, parse_int=str)
+
+    def fleet(self, *words: object) -> subprocess.CompletedProcess[str]:
+        """Runs `tacho fleet` as people do."""
+        return fleet(*words, "--lake", self.root)
+
+
+def fleet(*words: object) -> subprocess.CompletedProcess[str]:
+    """Runs `tacho fleet` as people do."""
+    command = ["tacho-fleet", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def sessions(tape: Path, csv: str) -> None:
+    """Records samples."""
+    tacho("import", "sessions", "-", "--tape", tape, stdin=csv)

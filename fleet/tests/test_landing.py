@@ -1,0 +1,169 @@
+"""What may happen to a directory of objects."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from conftest import COLUMNS, samples
+from lake import Lake, answer, fleet, sessions, tacho
+
+from tacho_fleet.errors import FleetError
+
+HOUR = ("--since", "2026-03-01T10:00:00Z", "--until", "2026-03-01T11:00:00Z")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Nothing was shipped to it."""
+    (tmp_path / "lake").mkdir()
+    return Lake(tmp_path / "lake")
+
+
+def test_a_late_generation_counts_once_and_alone(lake: Lake, tmp_path: Path) -> None:
+    tape = tmp_path / "tape"
+    lines = samples(7, 720, 5, 4).splitlines(keepends=True)
+    early = [line for line in lines if not "2026-03-01T10:30" <= line < "3"]
+    late = [line for line in lines if line not in early[1:]]
+    for part, objects, words in ((early, 1, ()), (late, 2, ("--append",))):
+        tacho("import", "sessions", "-", "--tape", tape, *words, stdin="".join(part))
+        lake.ship(tape, "late")
+        assert len(list(lake.root.glob("ticks/**/*.parquet"))) == objects
+        for question in (("aas",), ("top",)):
+            rows = lake.ask(*question, *HOUR)
+            assert [row.pop("servers") for row in rows] == ["1"] * len(rows)
+            assert rows == answer(*question, *HOUR, "--tape", tape)
+
+
+def test_an_hour_without_its_last_object_does_not_count(lake: Lake, tmp_path: Path) -> None:
+    sessions(tmp_path / "tape", samples(8, 1440, 5, 4))
+    lake.ship(tmp_path / "tape", "half")
+    [last] = lake.root.glob("servers/**/11-*.parquet")
+    last.unlink()
+    [row] = lake.ask("aas", "--since", "2026-03-01T10:00:00Z", "--until", "2026-03-01T12:00:00Z")
+    [whole] = answer("aas", *HOUR, "--tape", tmp_path / "tape")
+    assert row["backend_seconds"] == whole["backend_seconds"]
+    assert row["ticks_observed"] == whole["ticks_observed"]
+
+
+def test_an_empty_lake_has_no_answer_and_no_error(lake: Lake) -> None:
+    [row] = lake.ask("aas")
+    assert (row["source"], row["avg_aas"], row["servers"]) == ("none", None, "0")
+    assert lake.ask("top") == []
+    assert lake.ask("servers") == []
+    done = lake.fleet("top")
+    assert done.returncode == 0
+    assert done.stdout.endswith("\n(no rows)\n")
+
+
+def test_a_directory_that_is_not_there_is_named() -> None:
+    done = fleet("aas", "--lake", "/no/lake")
+    assert done.returncode == 1
+    assert done.stderr == (
+        'error: could not read directory "/no/lake"\n'
+        "hint: Name the directory that tacho ship writes to with --lake.\n"
+    )
+
+
+@pytest.mark.parametrize("damage", ["cut", "overwritten"])
+def test_a_damaged_object_is_named(lake: Lake, tmp_path: Path, damage: str) -> None:
+    sessions(tmp_path / "tape", samples(9, 1440, 5, 4))
+    lake.ship(tmp_path / "tape", "broken")
+    [damaged] = lake.root.glob("sample_runs/**/11-*.parquet")
+    data = bytearray(damaged.read_bytes())
+    if damage == "cut":
+        del data[len(data) // 2 :]
+    else:
+        data[4 : len(data) // 2] = bytes(len(data) // 2 - 4)
+    damaged.write_bytes(data)
+    with pytest.raises(FleetError) as told:
+        lake.ask("top", "--since", "2026-03-01T10:00:00Z")
+    assert told.value.message == f'could not read object "{damaged}"'
+    assert told.value.detail
+    # an answer that does not need it is as before
+    assert lake.ask("aas", *HOUR, "--server", "broken")[0]["servers"] == "1"
+
+
+def test_a_schema_with_more_or_fewer_columns_is_read(lake: Lake, tmp_path: Path) -> None:
+    sessions(tmp_path / "tape", samples(10, 1440, 5, 4))
+    lake.ship(tmp_path / "tape", "old")
+    asked = (
+        "top",
+        "database",
+        "--since",
+        "2026-03-01T10:00:00Z",
+        "--until",
+        "2026-03-01T12:00:00Z",
+    )
+    before = lake.ask(*asked)
+    [old] = lake.root.glob("sample_runs/**/10-*.parquet")
+    table = pq.read_table(old, partitioning=None).drop_columns(["plan_id", "application"])
+    pq.write_table(table.append_column("new", table["pid"]), old)
+    assert lake.ask(*asked) == before
+    keys = {row["key"] for row in lake.ask(*asked, "--application", "(null)")}
+    assert keys == {"db0", "db1"}
+
+
+def test_redacted_values_are_not_there(lake: Lake, tmp_path: Path) -> None:
+    sessions(tmp_path / "tape", samples(11, 720, 5, 4))
+    lake.ship(tmp_path / "tape", "shy", "--redact", "applications,addresses,texts")
+    rows = lake.ask("top", "application", *HOUR)
+    assert [(row["key"], row["pct"]) for row in rows] == [(None, "100.0000")]
+    assert (
+        rows[0]["backend_seconds"]
+        == answer("aas", *HOUR, "--tape", tmp_path / "tape")[0]["backend_seconds"]
+    )
+
+
+def test_texts_that_a_terminal_would_obey_are_shown_plain(lake: Lake, tmp_path: Path) -> None:
+    hostile = "\x1b]0;owned\x07ok\x9b31m\u202e"
+    line = f"2026-03-01T10:00:00Z,1000,1,active,IO,Sync,db,{hostile},1"
+    sessions(tmp_path / "tape", f"{COLUMNS}\n{line}\n")
+    lake.ship(tmp_path / "tape", "sly")
+    done = lake.fleet("top", "application", *HOUR)
+    assert done.returncode == 0
+    assert "\ufffd]0;owned\ufffdok\ufffd31m\ufffd" in done.stdout
+    assert not set(done.stdout) & set("\x1b\x07\x9b\u202e")
+    [row] = lake.ask("top", "application", *HOUR)
+    assert row["key"] == hostile
+
+
+def test_answers_fit_into_80_columns_unless_asked_to_be_wide(lake: Lake, tmp_path: Path) -> None:
+    name = "n" * 100
+    line = f"2026-03-01T10:00:00Z,1000,1,active,IO,Sync,db,{name},1"
+    sessions(tmp_path / "tape", f"{COLUMNS}\n{line}\n")
+    lake.ship(tmp_path / "tape", "wide")
+    cut = lake.fleet("top", "application", *HOUR).stdout.splitlines()
+    assert max(map(len, cut)) == 80
+    assert name in lake.fleet("top", "application", *HOUR, "--wide").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("top", "nosuch"), 'dimension "nosuch" does not exist'),
+        (("top", "--n", "0"), "n must be at least 1"),
+        (("timeline", "--bucket", "1s", "--since", "300d"), "too many buckets"),
+        (("timeline", "--bucket", "1 fortnight"), 'invalid interval "1 fortnight"'),
+        (("aas", "--since", "soon"), 'invalid time "soon"'),
+        (("aas", "--since", "1h", "--until", "2h"), "since must not be after until"),
+        (("aas", "--database", "a,!b"),
+         'filter "database" mixes values that are wanted with values that are not'),
+        (("aas", "--label", "env"), 'invalid label "env"'),
+        (("sql", "SELECT nosuch"), "could not answer the query"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told(lake: Lake, words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(FleetError) as told:
+        lake.ask(*words)
+    assert told.value.message == said
+    assert told.value.hint or told.value.detail
+
+
+def test_a_lake_can_be_moved(lake: Lake, tmp_path: Path) -> None:
+    sessions(tmp_path / "tape", samples(12, 720, 5, 4))
+    lake.ship(tmp_path / "tape", "a")
+    before = lake.ask("top", *HOUR)
+    moved = tmp_path / "it's [moved] 100%"
+    shutil.move(lake.root, moved)
+    assert Lake(moved).ask("top", *HOUR) == before
