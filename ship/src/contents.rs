@@ -4,7 +4,7 @@
 use crate::field::{Cells, Names, Row, column};
 use crate::hours::{self, HOUR_MS, hour_of};
 use crate::names::Unit;
-use crate::redact::{Redaction, Rule};
+use crate::redact::Redaction;
 use crate::samples::{Minutes, Runs, Ticks, minute_columns, run_columns};
 use crate::server;
 use crate::table::{Column, Constant, Encoded, Kind, Object};
@@ -83,11 +83,12 @@ pub fn schema() -> Schema {
 }
 
 impl Contents<'_> {
-    /// Makes the objects that have rows, in the order in which they are put.
+    /// Makes the objects that have rows, in the order in which they are put. Texts
+    /// that are damaged are missing: says of which queries there may be some.
     ///
     /// # Errors
     /// A part is damaged, or something could not be encoded.
-    pub fn make(&self, texts: &mut Texts) -> Result<Vec<Made>, Failed> {
+    pub fn make(&self, texts: &mut Texts) -> Result<(Vec<Made>, BTreeSet<i64>), Failed> {
         let schema = schema();
         let mut made = Vec::new();
         let mut queries = BTreeSet::new();
@@ -118,16 +119,19 @@ impl Contents<'_> {
             queries.extend(statement_queries(part, self.unit.hour)?);
             Ok(())
         })?;
-        texts.find(&queries, self.all.iter().copied());
+        if self.redaction.has_texts() {
+            let found = texts.find(&queries, self.all.iter().copied());
+            found.map_err(|error| (None, error.into()))?;
+        }
         self.each(|part| self.rows(part, STATS, &fields, texts, &mut object))?;
         put("statements", object)?;
-        if !self.redaction.has(Rule::Texts) || self.redaction.salt.is_some() {
+        if self.redaction.has_texts() {
             let mut object = self.object("texts", Texts::columns())?;
             let written = texts.write(&queries, self.redaction, &mut object);
             written.map_err(|fault| (None, fault))?;
             put("texts", object)?;
         }
-        Ok(made)
+        Ok((made, queries))
     }
 
     fn object(&self, name: &str, columns: Vec<Column>) -> Result<Object, Failed> {
@@ -250,7 +254,7 @@ impl Contents<'_> {
 
 /// The rows of a table that belong to an hour, as they are stored.
 fn rows_of(part: &Part, table: &str, hour: i64) -> Result<Vec<Row>, Fault> {
-    if part.rows(table) == 0 || !may_have(part, table, hour) {
+    if part.rows(table) == 0 || !may_have(part, table, hour)? {
         return Ok(Vec::new());
     }
     let of = |ms: i64| hour_of(ms) == hour;
@@ -292,13 +296,13 @@ fn positions(values: &[i64], wanted: impl Fn(i64) -> bool) -> impl Iterator<Item
 }
 
 /// May a part have rows of a table in an hour?
-fn may_have(part: &Part, table: &str, hour: i64) -> bool {
+fn may_have(part: &Part, table: &str, hour: i64) -> tacho_tape::Result<bool> {
     let range = match table {
-        STATS => hours::statements_ms(part),
-        _ if hours::TIMED.contains(&table) => hours::range(part, table),
+        STATS => hours::statements_ms(part)?,
+        _ if hours::TIMED.contains(&table) => hours::range(part, table)?,
         _ => Some((part.min_ms(), part.max_ms())),
     };
-    range.is_some_and(|(first, last)| hour_of(first) <= hour && hour <= hour_of(last))
+    Ok(range.is_some_and(|(first, last)| hour_of(first) <= hour && hour <= hour_of(last)))
 }
 
 /// The hour of each row of the statistics: the one that has the middle of its
@@ -313,7 +317,7 @@ fn statement_hours(part: &Part) -> Result<Vec<i64>, Fault> {
 
 /// The query ids of the statistics of an hour.
 fn statement_queries(part: &Part, hour: i64) -> Result<BTreeSet<i64>, Fault> {
-    if part.rows(STATS) == 0 || !may_have(part, STATS, hour) {
+    if part.rows(STATS) == 0 || !may_have(part, STATS, hour)? {
         return Ok(BTreeSet::new());
     }
     let (entries, ids): (Numbers, Numbers) =

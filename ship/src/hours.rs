@@ -1,13 +1,14 @@
-//! Which hours of a node are over and sealed, and what is known of them. An
-//! hour's generation is the number of its ticks and markers: merging and thinning
-//! change neither, and what comes late or back adds some.
+//! Which hours of a node are over and sealed, and what is known of them: the
+//! number of their ticks and markers, which merging and thinning do not change,
+//! and to which what comes late or back adds some.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
+use tacho_tape::error::Kind;
 use tacho_tape::query::middle_us;
 use tacho_tape::schema::STATS;
-use tacho_tape::{Part, Result};
+use tacho_tape::{Error, Part, Result};
 
 /// Milliseconds of an hour.
 pub const HOUR_MS: i64 = 3_600_000;
@@ -36,29 +37,58 @@ struct Key {
 
 /// Counts of the parts that were looked through.
 #[derive(Default)]
-pub struct Counted(HashMap<Key, Counts>);
+pub struct Counted {
+    before: HashMap<Key, Counts>,
+    /// Of this look.
+    now: HashMap<Key, Counts>,
+}
 
 /// The hour of a time in ms.
 pub fn hour_of(ms: i64) -> i64 {
     ms.div_euclid(HOUR_MS)
 }
 
+/// What was found by a look at the parts of a node.
+#[derive(Default)]
+pub struct Closed {
+    /// Ticks and markers of the hours that are over and sealed.
+    pub counts: Counts,
+    /// What could not be counted, and counts nothing.
+    pub damage: Vec<Error>,
+}
+
 impl Counted {
-    /// The hours that are over and sealed, and their generations. A part that
-    /// cannot be read counts nothing.
-    pub fn closed(&mut self, parts: &[&Part], now_ms: i64) -> Counts {
-        let mut counts = Counts::new();
+    /// The hours that are over and sealed.
+    ///
+    /// # Errors
+    /// Something could not be read that may be readable later.
+    pub fn closed(&mut self, parts: &[&Part], now_ms: i64) -> Result<Closed> {
+        let mut closed = Closed::default();
         for part in parts.iter().filter(|part| !part.info().open) {
-            for (hour, count) in self.of(part).unwrap_or_default() {
-                *counts.entry(hour).or_default() += count;
+            match self.of(part) {
+                Ok(counts) => {
+                    for (hour, count) in counts {
+                        *closed.counts.entry(hour).or_default() += count;
+                    }
+                }
+                Err(error) if is_lasting(&error) => closed.damage.push(error),
+                Err(error) => return Err(error),
             }
         }
         let open = parts.iter().filter(|part| part.info().open);
-        let open = open.filter_map(|part| earliest_ms(part)).min();
-        let end = [now_ms, settled_ms(parts, now_ms)].into_iter().chain(open);
-        let end = end.min().unwrap_or(now_ms);
-        counts.retain(|hour, _| (hour + 1).saturating_mul(HOUR_MS) <= end);
-        counts
+        let open = open
+            .map(|part| earliest_ms(part))
+            .collect::<Result<Vec<_>>>()?;
+        let ends = [now_ms, settled_ms(parts, now_ms)?].into_iter();
+        let end = ends.chain(open.into_iter().flatten()).min();
+        let is_over = |hour: i64| Some((hour + 1).saturating_mul(HOUR_MS)) <= end;
+        closed.counts.retain(|hour, _| is_over(*hour));
+        Ok(closed)
+    }
+
+    /// Forgets the parts that were not asked for since this was called last.
+    pub fn forget_others(&mut self) {
+        self.before = std::mem::take(&mut self.now);
     }
 
     fn of(&mut self, part: &Part) -> Result<Counts> {
@@ -68,16 +98,21 @@ impl Counted {
             group: info.group,
             ticks: (info.first_tick, info.last_tick),
         };
-        if let Some(known) = self.0.get(&key) {
-            return Ok(known.clone());
-        }
-        let counts = count(part)?;
-        part.release();
+        let known = self.now.get(&key).or_else(|| self.before.get(&key));
+        let counts = match known {
+            Some(known) => known.clone(),
+            None => count(part).inspect(|_| part.release())?,
+        };
         if !info.file.as_os_str().is_empty() {
-            self.0.insert(key, counts.clone());
+            self.now.insert(key, counts.clone());
         }
         Ok(counts)
     }
+}
+
+/// Reading again leads to the same, until somebody repairs it.
+pub fn is_lasting(error: &Error) -> bool {
+    error.is_damage() || error.kind == Kind::Version
 }
 
 /// Ticks and markers of a part by hour.
@@ -101,58 +136,88 @@ pub fn count(part: &Part) -> Result<Counts> {
     Ok(counts)
 }
 
-/// The earliest time of a row of a part, ms; `None` without rows, or when they
-/// cannot be read: then all may be.
-fn earliest_ms(part: &Part) -> Option<i64> {
-    let ticks = (part.min_ms() <= part.max_ms()).then(|| part.min_ms());
-    let timed = TIMED.iter().map(|table| range(part, table).map(|r| r.0));
-    let of_statements = statements_ms(part).map(|r| r.0);
-    timed.chain([ticks, of_statements]).flatten().min()
+/// The earliest time of a row of a part, ms; `None` without rows.
+fn earliest_ms(part: &Part) -> Result<Option<i64>> {
+    let mut earliest = (part.min_ms() <= part.max_ms()).then(|| part.min_ms());
+    let mut add = |range: Option<(i64, i64)>| {
+        earliest = earliest.into_iter().chain(range.map(|r| r.0)).min();
+    };
+    for table in TIMED {
+        add(range(part, table)?);
+    }
+    add(statements_ms(part)?);
+    Ok(earliest)
 }
 
 /// No statistics will come whose interval has its middle before this, ms: a pass
 /// was made then, and the next one begins where it ended; or it is too long ago.
-fn settled_ms(parts: &[&Part], now_ms: i64) -> i64 {
+fn settled_ms(parts: &[&Part], now_ms: i64) -> Result<i64> {
     let mut last = now_ms.saturating_sub(LATE_MS);
-    let parts = parts.iter().copied();
-    let newest = parts.filter_map(|part| Some((range(part, STATS)?.1, part)));
-    let mut newest: Vec<(i64, &Part)> = newest.collect();
+    let mut newest = Vec::new();
+    for part in parts {
+        newest.extend(range(part, STATS)?.map(|range| (range.1, *part)));
+    }
     newest.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
     for (time, part) in newest {
         if time <= last {
             break;
         }
-        // What cannot be read tells nothing; it is told when its hour is made.
-        last = last.max(last_pass_ms(part, now_ms).unwrap_or(last));
+        match last_pass_ms(part, now_ms) {
+            Ok(pass) => last = pass.map_or(last, |pass| pass.max(last)),
+            // It is told when its hour is made.
+            Err(error) if is_lasting(&error) => (),
+            Err(error) => return Err(error),
+        }
     }
-    last
+    Ok(last)
 }
 
 /// When the last pass was made, ms, of which all is recorded: its last row is
 /// without an entry. One behind `now_ms` is of a clock that was set back.
-fn last_pass_ms(part: &Part, now_ms: i64) -> Option<i64> {
-    let (entry, time) = (part.ints(STATS, "entry"), part.ints(STATS, "time"));
-    let (entry, time) = (entry.ok()?, time.ok()?);
+fn last_pass_ms(part: &Part, now_ms: i64) -> Result<Option<i64>> {
+    let (entry, time) = (part.ints(STATS, "entry")?, part.ints(STATS, "time")?);
     let passes = entry.iter().zip(time.iter());
     let passes = passes.filter(|(entry, time)| **entry == 0 && **time <= now_ms);
     let last = passes.map(|(_, time)| *time).max();
     part.release();
-    last
+    Ok(last)
 }
 
-/// The least and the greatest time of the rows of a table.
-pub fn range(part: &Part, table: &str) -> Option<(i64, i64)> {
+/// The least and the greatest time of the rows of a table, or wider where they are
+/// damaged: reading the rows tells it then.
+///
+/// # Errors
+/// They could not be read, and may be readable later.
+pub fn range(part: &Part, table: &str) -> Result<Option<(i64, i64)>> {
     match part.range(table, "time") {
-        Ok(range) => range,
-        // Let it be read, so that the damage is told.
-        Err(_) => Some((i64::MIN, i64::MAX)),
+        Err(error) if is_lasting(&error) => Ok(Some(around(part))),
+        range => range,
     }
 }
 
-/// The same of the middles of the intervals of statistics, or wider.
-pub fn statements_ms(part: &Part) -> Option<(i64, i64)> {
-    let (first, last) = range(part, STATS)?;
-    let longest = part.range(STATS, "elapsed_ms").ok().flatten();
-    let longest = longest.map_or(HOUR_MS, |range| range.1);
-    Some((middle_us(first, longest).div_euclid(1_000), last))
+/// Of which times rows may be that were recorded with the ticks of a part.
+fn around(part: &Part) -> (i64, i64) {
+    match part.min_ms() <= part.max_ms() {
+        true => (
+            part.min_ms().saturating_sub(LATE_MS),
+            part.max_ms().saturating_add(LATE_MS),
+        ),
+        false => (i64::MIN, i64::MAX),
+    }
+}
+
+/// The same as [`range`] of the middles of the intervals of statistics, or wider.
+///
+/// # Errors
+/// They could not be read, and may be readable later.
+pub fn statements_ms(part: &Part) -> Result<Option<(i64, i64)>> {
+    let Some((first, last)) = range(part, STATS)? else {
+        return Ok(None);
+    };
+    let longest = match part.range(STATS, "elapsed_ms") {
+        Err(error) if is_lasting(&error) => None,
+        range => range?,
+    };
+    let longest = longest.map_or(2 * LATE_MS, |range| range.1);
+    Ok(Some((middle_us(first, longest).div_euclid(1_000), last)))
 }

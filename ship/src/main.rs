@@ -44,6 +44,10 @@ const KEPT: u64 = 16 << 20;
 /// How often somebody who waits looks whether to end.
 const TURN: Duration = Duration::from_millis(100);
 
+/// How often who does not stay looks, at most, and how long it waits between.
+const ATTEMPTS: usize = 5;
+const PAUSE: Duration = Duration::from_secs(1);
+
 fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(true) => ExitCode::SUCCESS,
@@ -73,24 +77,41 @@ fn run(options: &Options) -> Result<bool> {
     let mut shipper = Shipper::new(&*place, settings(options)?);
     let tape = Tape::open(&options.tape, &Shared::new(KEPT));
     let go_on = || !stop.load(Ordering::Relaxed);
-    loop {
-        let looked = look(&mut shipper, &tape, &go_on);
-        let Some(every) = options.every else {
-            let done = looked?;
-            tell(&done);
-            return Ok(done.damage.is_empty());
-        };
+    let Some(every) = options.every else {
+        return once(|| look(&mut shipper, &tape, &go_on), &go_on);
+    };
+    let mut told = Vec::new();
+    while go_on() {
         // What is not shipped now is shipped next time.
-        match looked {
-            Ok(done) if done == Done::default() => (),
-            Ok(done) => tell(&done),
+        match look(&mut shipper, &tape, &go_on) {
+            Ok(mut done) => {
+                let damage = done.damage.clone();
+                done.damage.retain(|damage| !told.contains(damage));
+                if done != Done::default() {
+                    tell(&done);
+                }
+                told = damage;
+            }
             Err(message) => say(&format!("warning: {message}")),
         }
         wait(every, &go_on);
-        if !go_on() {
-            return Ok(true);
-        }
     }
+    Ok(true)
+}
+
+/// Looks until all is shipped that can be: a file may go away meanwhile, merged
+/// with others.
+fn once(mut look: impl FnMut() -> Result<Done>, go_on: &dyn Fn() -> bool) -> Result<bool> {
+    let mut done = look()?;
+    for _ in 1..ATTEMPTS {
+        if done.again.is_empty() || !go_on() {
+            break;
+        }
+        wait(PAUSE, go_on);
+        done = done.and(look()?);
+    }
+    tell(&done);
+    Ok(done.damage.is_empty() && done.again.is_empty())
 }
 
 fn place(options: &Options) -> Result<Box<dyn Place>> {
@@ -110,6 +131,9 @@ fn look(shipper: &mut Shipper, tape: &Tape, go_on: &dyn Fn() -> bool) -> Result<
 fn tell(done: &Done) {
     for damage in &done.damage {
         say(&format!("warning: left out what cannot be read: {damage}"));
+    }
+    for reason in &done.again {
+        say(&format!("warning: not shipped now: {reason}"));
     }
     let Done {
         hours,

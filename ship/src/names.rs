@@ -12,7 +12,8 @@ pub struct Unit {
     pub node: u64,
     /// Hours since 1970 UTC.
     pub hour: i64,
-    /// Ticks and markers that are known of it: it only grows.
+    /// Twice the ticks and markers that are known of it, and one more when nothing
+    /// of it is damaged: it only grows, and what was repaired is greater.
     pub generation: u64,
 }
 
@@ -22,6 +23,15 @@ const SECONDS: i64 = 3_600;
 const SUFFIX: &str = ".parquet";
 
 impl Unit {
+    /// An hour with so many ticks and markers.
+    pub fn new(node: u64, hour: i64, count: u64, is_whole: bool) -> Unit {
+        Unit {
+            node,
+            hour,
+            generation: count.saturating_mul(2).saturating_add(u64::from(is_whole)),
+        }
+    }
+
     /// The directory of its objects of a table.
     pub fn directory(self, table: &str, server: &str) -> String {
         format!("{}/day={}", directory(table, server), day(self.hour))

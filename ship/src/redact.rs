@@ -52,6 +52,11 @@ impl Redaction {
         self.rules.contains(&rule)
     }
 
+    /// Does anything of the texts of queries leave the server?
+    pub fn has_texts(&self) -> bool {
+        !self.has(Rule::Texts) || self.salt.is_some()
+    }
+
     /// What is redacted and how, as a name: rules, and a hash of the salt.
     pub fn name(&self) -> String {
         let rules = self.rules.iter().filter_map(ValueEnum::to_possible_value);

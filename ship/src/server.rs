@@ -35,7 +35,7 @@ pub fn write(
     let tables = part.schema().tables.iter();
     let measured = tables.filter(|table| table.columns.iter().any(|c| is_measured(c.role)));
     for table in measured {
-        let range = hours::range(part, &table.name);
+        let range = hours::range(part, &table.name)?;
         let meets = range.is_some_and(|r| hour_of(r.0) <= hour && hour <= hour_of(r.1));
         if part.rows(&table.name) > 0 && meets {
             write_table(part, table, hour, redaction, object)?;

@@ -3,16 +3,19 @@
 //! last. An hour counts once its object of `servers` is there; whoever stops
 //! before has left objects that the next one finds by their names.
 
-use crate::contents::{Contents, Failed, Fault, Made, common};
-use crate::hours::{Counted, Counts, HOUR_MS, count, hour_of};
+use crate::contents::{Contents, Fault, Made, common};
+use crate::hours::{self, Counted, HOUR_MS, hour_of, is_lasting};
 use crate::names::{Unit, directory};
 use crate::place::{Place, Result};
 use crate::redact::Redaction;
-use crate::table::{Column, Kind, Object};
+use crate::table::{self, Column, Encoded, Object};
 use crate::texts::Texts;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use tacho_tape::{Part, Snapshot};
+use std::path::PathBuf;
+use std::time::SystemTime;
+use tacho_tape::error::Kind;
+use tacho_tape::{Error, Part, Snapshot};
 
 /// The table that tells which hours are complete.
 pub const SERVERS: &str = "servers";
@@ -45,6 +48,64 @@ pub struct Done {
     pub bytes: u64,
     /// What of the tape could not be read and was left out.
     pub damage: Vec<String>,
+    /// Why hours were not shipped now that the next look may ship.
+    pub again: Vec<String>,
+}
+
+impl Done {
+    /// The same with what the next look has done.
+    pub fn and(self, next: Done) -> Done {
+        Done {
+            hours: self.hours + next.hours,
+            objects: self.objects + next.objects,
+            bytes: self.bytes + next.bytes,
+            ..next
+        }
+    }
+
+    fn damaged(&mut self, lost: &[Lost]) {
+        for Lost { text, .. } in lost {
+            if !self.damage.contains(text) {
+                self.damage.push(text.clone());
+            }
+        }
+    }
+}
+
+/// What could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Lost {
+    text: String,
+    file: Option<PathBuf>,
+    /// What is known of the file: something else once it is repaired.
+    stamp: Option<Stamp>,
+    /// The bytes were read, and are wrong.
+    is_wrong: bool,
+}
+
+/// Length and last change of a file.
+type Stamp = (u64, SystemTime);
+
+fn stamp(file: Option<&PathBuf>) -> Option<Stamp> {
+    let found = std::fs::metadata(file?).ok()?;
+    Some((found.len(), found.modified().ok()?))
+}
+
+impl From<&Error> for Lost {
+    fn from(error: &Error) -> Lost {
+        Lost {
+            text: error.to_string(),
+            file: error.path.clone(),
+            stamp: stamp(error.path.as_ref()),
+            is_wrong: matches!(error.kind, Kind::Damaged | Kind::Version),
+        }
+    }
+}
+
+impl Lost {
+    fn is_still(&self) -> bool {
+        self.is_wrong && stamp(self.file.as_ref()) == self.stamp
+    }
 }
 
 /// Ships one tape to one place.
@@ -54,6 +115,9 @@ pub struct Shipper<'p> {
     counted: Counted,
     /// Generations that are complete at the place, by node and hour.
     complete: HashMap<(u64, i64), u64>,
+    /// Hours that are damaged, by node and hour: what they were to be, and why
+    /// they are not.
+    damaged: HashMap<(u64, i64), (Unit, Vec<Lost>)>,
     texts: HashMap<u64, Texts>,
     /// Servers whose redaction at the place is this one's.
     claimed: BTreeSet<String>,
@@ -67,6 +131,7 @@ impl<'p> Shipper<'p> {
             settings,
             counted: Counted::default(),
             complete: HashMap::new(),
+            damaged: HashMap::new(),
             texts: HashMap::new(),
             claimed: BTreeSet::new(),
         }
@@ -78,27 +143,68 @@ impl<'p> Shipper<'p> {
     /// The place could not be reached or written.
     pub fn look(&mut self, tape: &Snapshot, now_ms: i64, go_on: &dyn Fn() -> bool) -> Result<Done> {
         let mut done = Done::default();
+        // A text that was missing may have been recorded since.
+        self.texts.clear();
+        let unread = tape.damage().iter().filter(|damage| damage.whole);
+        done.damage.extend(unread.map(|damage| {
+            let (file, reason) = (damage.file.display(), &damage.reason);
+            format!("could not read file \"{file}\": {reason}")
+        }));
         let newest = tape.nodes().first().map(|node| node.id);
         for node in newest.map_or_else(Vec::new, |node| tape.answering(node)) {
             self.claim(self.server(node))?;
-            let parts: Vec<&Part> = tape.parts(node).collect();
-            for (hour, generation) in self.counted.closed(&parts, now_ms) {
-                if !go_on() {
-                    return Ok(done);
-                }
-                let unit = Unit {
-                    node,
-                    hour,
-                    generation,
-                };
-                if !self.is_complete(unit)? {
-                    self.hour(unit, &parts, &mut done)?;
-                }
+            if !self.node(node, tape, now_ms, go_on, &mut done)? {
+                return Ok(done);
             }
         }
-        // A text that is missing may be recorded until the next look.
-        self.texts.clear();
+        self.counted.forget_others();
         Ok(done)
+    }
+
+    /// The same of one node; false when it was told to stop.
+    fn node(
+        &mut self,
+        node: u64,
+        tape: &Snapshot,
+        now_ms: i64,
+        go_on: &dyn Fn() -> bool,
+        done: &mut Done,
+    ) -> Result<bool> {
+        let parts: Vec<&Part> = tape.parts(node).collect();
+        let closed = match self.counted.closed(&parts, now_ms) {
+            Ok(closed) => closed,
+            Err(error) => {
+                done.again.push(error.to_string());
+                return Ok(true);
+            }
+        };
+        let damage: Vec<Lost> = closed.damage.iter().map(Lost::from).collect();
+        done.damaged(&damage);
+        let is_there = |of: &(u64, i64)| of.0 != node || closed.counts.contains_key(&of.1);
+        self.complete.retain(|of, _| is_there(of));
+        self.damaged.retain(|of, _| is_there(of));
+        for (hour, count) in closed.counts {
+            if !go_on() {
+                return Ok(false);
+            }
+            let unit = Unit::new(node, hour, count, true);
+            if !self.is_complete(unit)? && !self.is_known_damage(unit, done) {
+                self.hour(unit, &parts, done)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Was an hour damaged as it is now?
+    fn is_known_damage(&mut self, unit: Unit, done: &mut Done) -> bool {
+        let known = self.damaged.remove(&(unit.node, unit.hour));
+        let known = known.filter(|(of, lost)| *of == unit && lost.iter().all(Lost::is_still));
+        let Some(known) = known else {
+            return false;
+        };
+        done.damaged(&known.1);
+        self.damaged.insert((unit.node, unit.hour), known);
+        true
     }
 
     fn server(&self, node: u64) -> String {
@@ -157,18 +263,11 @@ impl<'p> Shipper<'p> {
     }
 
     /// Ships an hour, without parts that cannot be read.
-    fn hour(&mut self, mut unit: Unit, all: &[&Part], done: &mut Done) -> Result<()> {
-        let begin_ms = unit.hour.saturating_mul(HOUR_MS);
-        let near = |part: &&Part| {
-            let without_ticks = part.min_ms() > part.max_ms();
-            let is_near = part.min_ms() < begin_ms.saturating_add(HOUR_MS + NEAR_MS)
-                && part.max_ms() > begin_ms.saturating_sub(NEAR_MS);
-            !part.info().open && (without_ticks || is_near)
-        };
-        let mut parts: Vec<&Part> = all.iter().copied().filter(near).collect();
-        let mut damage = Vec::new();
+    fn hour(&mut self, whole: Unit, all: &[&Part], done: &mut Done) -> Result<()> {
+        let mut parts: Vec<&Part> = all.iter().copied().filter(|p| is_near(p, whole)).collect();
+        let (mut unit, mut lost) = (whole, Vec::new());
         let texts = self.texts.entry(unit.node).or_default();
-        let (made, parts) = loop {
+        let made = loop {
             let contents = Contents {
                 unit,
                 parts: &parts,
@@ -176,24 +275,47 @@ impl<'p> Shipper<'p> {
                 redaction: &self.settings.redaction,
             };
             match contents.make(texts) {
-                Ok(made) => break (made, parts),
-                Err((Some(place), Fault::Tape(error))) => {
-                    damage.push(error.to_string());
-                    parts.remove(place);
-                    let Some(left) = generation(&parts, unit.hour) else {
-                        done.damage.append(&mut damage);
-                        return Ok(());
-                    };
-                    unit.generation = left;
+                Ok((made, queries)) => {
+                    let hidden = texts.damage(&queries);
+                    let is_told = hidden.is_empty() || unit != whole;
+                    lost.extend(hidden.iter().map(Lost::from));
+                    lost.sort();
+                    lost.dedup();
+                    // Otherwise it is made again: all of it says its generation.
+                    if is_told {
+                        break Some(made);
+                    }
                 }
-                Err(failed) => return Err(failed_text(&failed)),
+                Err((Some(place), Fault::Tape(error))) if is_lasting(&error) => {
+                    lost.push(Lost::from(&error));
+                    parts.remove(place);
+                }
+                Err((_, Fault::Tape(error))) => {
+                    done.again.push(error.to_string());
+                    return Ok(());
+                }
+                Err((_, Fault::Other(text))) => return Err(text),
+            }
+            match count_of(&parts, unit.hour) {
+                Ok(0) => break None,
+                Ok(left) => unit = Unit::new(unit.node, unit.hour, left, false),
+                Err(error) => {
+                    done.again.push(error.to_string());
+                    return Ok(());
+                }
             }
         };
-        done.damage.extend(damage.iter().cloned());
-        if !damage.is_empty() && self.is_complete(unit)? {
-            return Ok(());
+        done.damaged(&lost);
+        let put = match made {
+            Some(made) if lost.is_empty() || !self.is_complete(unit)? => {
+                self.put(unit, made, &parts, &lost, done)
+            }
+            _ => Ok(()),
+        };
+        if put.is_ok() && !lost.is_empty() {
+            self.damaged.insert((whole.node, whole.hour), (whole, lost));
         }
-        self.put(unit, made, &parts, &damage, done)
+        put
     }
 
     fn put(
@@ -201,13 +323,13 @@ impl<'p> Shipper<'p> {
         unit: Unit,
         made: Vec<Made>,
         parts: &[&Part],
-        damage: &[String],
+        lost: &[Lost],
         done: &mut Done,
     ) -> Result<()> {
         let server = self.server(unit.node);
         let rows: BTreeMap<&str, u64> = made.iter().map(|m| (m.table, m.encoded.rows)).collect();
-        let last = self.servers(unit, &rows, parts, damage);
-        let last = last.map_err(|error| failed_text(&(None, error)))?;
+        let last = self.servers(unit, &rows, parts, lost);
+        let last = last.map_err(|error| error.to_string())?;
         let last = last.map(|encoded| Made {
             table: SERVERS,
             encoded,
@@ -232,8 +354,9 @@ impl<'p> Shipper<'p> {
         unit: Unit,
         rows: &BTreeMap<&str, u64>,
         parts: &[&Part],
-        damage: &[String],
-    ) -> std::result::Result<Option<crate::table::Encoded>, Fault> {
+        lost: &[Lost],
+    ) -> parquet::errors::Result<Option<Encoded>> {
+        let damage: Vec<&str> = lost.iter().map(|lost| lost.text.as_str()).collect();
         let mut object = Object::new(SERVERS, &common(unit), server_columns())?;
         let of_hour = |part: &&&Part| {
             hour_of(part.min_ms()) <= unit.hour && unit.hour <= hour_of(part.max_ms())
@@ -273,7 +396,7 @@ impl<'p> Shipper<'p> {
         for (values, number) in of_numbers.iter_mut().zip(numbers) {
             values.number(number);
         }
-        Ok(object.finish()?)
+        object.finish()
     }
 }
 
@@ -284,28 +407,36 @@ fn some(number: u64) -> Option<u64> {
 /// The columns of table `servers`: texts, then numbers.
 fn server_columns() -> Vec<Column> {
     vec![
-        Column::new(10, "server_name", Kind::Text),
-        Column::new(11, "system_identifier", Kind::Text),
-        Column::new(12, "host", Kind::Text),
-        Column::new(13, "labels", Kind::Text),
-        Column::new(14, "rows", Kind::Text),
-        Column::new(15, "damage", Kind::Text),
-        Column::new(16, "shipper", Kind::Text),
-        Column::new(17, "timeline", Kind::Number),
-        Column::new(18, "postmaster_start", Kind::Time),
+        Column::new(10, "server_name", table::Kind::Text),
+        Column::new(11, "system_identifier", table::Kind::Text),
+        Column::new(12, "host", table::Kind::Text),
+        Column::new(13, "labels", table::Kind::Text),
+        Column::new(14, "rows", table::Kind::Text),
+        Column::new(15, "damage", table::Kind::Text),
+        Column::new(16, "shipper", table::Kind::Text),
+        Column::new(17, "timeline", table::Kind::Number),
+        Column::new(18, "postmaster_start", table::Kind::Time),
     ]
 }
 
-/// The generation of an hour in some parts, if they have anything of it.
-fn generation(parts: &[&Part], hour: i64) -> Option<u64> {
-    let counts = parts.iter().filter_map(|part| count(part).ok());
-    let of_hour = counts.filter_map(|counts: Counts| counts.get(&hour).copied());
-    Some(of_hour.sum()).filter(|count| *count > 0)
+/// May a part have rows of an hour?
+fn is_near(part: &Part, unit: Unit) -> bool {
+    let begin_ms = unit.hour.saturating_mul(HOUR_MS);
+    let without_ticks = part.min_ms() > part.max_ms();
+    let is_near = part.min_ms() < begin_ms.saturating_add(HOUR_MS + NEAR_MS)
+        && part.max_ms() > begin_ms.saturating_sub(NEAR_MS);
+    !part.info().open && (without_ticks || is_near)
 }
 
-fn failed_text(failed: &Failed) -> String {
-    match &failed.1 {
-        Fault::Tape(error) => error.to_string(),
-        Fault::Other(text) => text.clone(),
+/// Ticks and markers of an hour in some parts; what cannot be read counts nothing.
+fn count_of(parts: &[&Part], hour: i64) -> tacho_tape::Result<u64> {
+    let mut count = 0;
+    for part in parts {
+        match hours::count(part) {
+            Ok(counts) => count += counts.get(&hour).copied().unwrap_or(0),
+            Err(error) if is_lasting(&error) => (),
+            Err(error) => return Err(error),
+        }
     }
+    Ok(count)
 }

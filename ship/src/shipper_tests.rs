@@ -1,6 +1,7 @@
 //! What is shipped is read back as engines read it, and compared with answers
 //! of the tape.
 
+mod damage;
 mod late;
 mod redaction;
 

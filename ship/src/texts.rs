@@ -4,11 +4,12 @@
 
 use crate::contents::Fault;
 use crate::field::Names;
+use crate::hours::is_lasting;
 use crate::redact::{Redaction, Rule};
 use crate::table::{Column, Kind, Object};
 use std::collections::{BTreeSet, HashMap};
 use tacho_source::encoding;
-use tacho_tape::{Part, Result};
+use tacho_tape::{Error, Part, Result};
 
 /// A text of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ struct Text {
 #[derive(Default)]
 pub struct Texts {
     known: HashMap<i64, Option<Text>>,
+    /// Files whose texts could not be read, and why.
+    damage: Vec<Error>,
 }
 
 impl Texts {
@@ -39,13 +42,15 @@ impl Texts {
         ]
     }
 
-    /// Looks for the texts of some queries, in the last files first. A lost text
-    /// loses no row.
+    /// Looks for the texts of some queries, in the last files first.
+    ///
+    /// # Errors
+    /// They could not be read, and may be readable later.
     pub fn find<'p>(
         &mut self,
         queries: &BTreeSet<i64>,
         parts: impl DoubleEndedIterator<Item = &'p Part>,
-    ) {
+    ) -> Result<()> {
         let new = queries.iter().filter(|id| !self.known.contains_key(id));
         let mut missing: BTreeSet<i64> = new.copied().collect();
         let mut before: Option<&Part> = None;
@@ -59,9 +64,27 @@ impl Texts {
             {
                 continue;
             }
-            let _ = self.collect(part, &mut missing);
+            match self.collect(part, &mut missing) {
+                Err(error) if is_lasting(&error) => {
+                    let is_known = |known: &Error| known.to_string() == error.to_string();
+                    if !self.damage.iter().any(is_known) {
+                        self.damage.push(error);
+                    }
+                }
+                done => done?,
+            }
         }
         self.known.extend(missing.iter().map(|id| (*id, None)));
+        Ok(())
+    }
+
+    /// What hid a text of these queries, perhaps.
+    pub fn damage(&self, queries: &BTreeSet<i64>) -> &[Error] {
+        let is_missing = |id: &i64| *id != 0 && matches!(self.known.get(id), Some(None));
+        match queries.iter().any(is_missing) {
+            true => &self.damage,
+            false => &[],
+        }
     }
 
     fn collect(&mut self, part: &Part, missing: &mut BTreeSet<i64>) -> Result<()> {

@@ -12,15 +12,26 @@ use tacho_tape::{Identity, Part, PartBuilder, Snapshot};
 const MINUTE_MS: i64 = 60_000;
 
 /// Minutes of a part, and its passes as [`part`] has them.
-type Recorded<'a> = (Range<i64>, &'a [(i64, i64)]);
+pub type Recorded<'a> = (Range<i64>, &'a [(i64, i64)]);
 
-fn minute(number: i64) -> i64 {
+pub fn minute(number: i64) -> i64 {
     BEGIN_MS + number * MINUTE_MS
 }
 
 /// A tick a minute, and passes over the statistics: when they were made, and how
 /// long after the one before. Each has counted a call a minute.
 fn part(minutes: Range<i64>, passes: &[(i64, i64)]) -> Part {
+    builder(minutes, passes).finish(identity())
+}
+
+pub fn identity() -> Identity {
+    Identity {
+        node: NODE,
+        ..Identity::default()
+    }
+}
+
+pub fn builder(minutes: Range<i64>, passes: &[(i64, i64)]) -> PartBuilder {
     let mut b = PartBuilder::new(Arc::new(stats_schema())).unwrap();
     for at in minutes {
         let tick = [("tick", at), ("slot_time", minute(at))];
@@ -36,10 +47,7 @@ fn part(minutes: Range<i64>, passes: &[(i64, i64)]) -> Part {
             .unwrap();
         b.row("statement_stats", &pass).unwrap();
     }
-    b.finish(Identity {
-        node: NODE,
-        ..Identity::default()
-    })
+    b
 }
 
 #[test]
@@ -102,10 +110,7 @@ fn a_pass_of_which_the_end_is_missing_settles_nothing() {
     let row = [("time", minute(62)), ("elapsed_ms", MINUTE_MS)];
     b.row("statement_stats", &[&row[..], &[("entry", entry)]].concat())
         .unwrap();
-    let tape = Snapshot::from_parts([b.finish(Identity {
-        node: NODE,
-        ..Identity::default()
-    })]);
+    let tape = Snapshot::from_parts([b.finish(identity())]);
     let root = tempfile::tempdir().unwrap();
     let place = directory(root.path());
     let mut shipper = Shipper::new(&place, settings("shop"));
