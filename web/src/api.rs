@@ -21,7 +21,9 @@ use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use jiff::Timestamp;
+use std::error::Error;
 use std::hash::{DefaultHasher, Hasher};
+use std::io;
 use std::sync::Arc;
 use tacho_source::arguments::{Described, Kind, arguments};
 use tacho_source::{Arguments, Ask, Server, Source, catalog, time};
@@ -292,13 +294,32 @@ async fn mark(
         let message = format!("the body of a marker is {FORM}");
         return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
-    let body = body.map_err(|e| refused(e.status(), e.body_text()))?;
+    let body = body.map_err(|e| match is_late(&e) {
+        true => Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            QueryError::new("08006", "the body did not come in time"),
+        ),
+        false => refused(e.status(), e.body_text()),
+    })?;
     let (server, text) = marked(&body).map_err(Problem::of)?;
     let source = Arc::clone(api.desk.source());
     let left = tokio::task::spawn_blocking(move || source.mark(server.as_deref(), &text)).await;
     let failed = |_| Err(QueryError::new("XX000", "writing ended"));
     left.unwrap_or_else(failed).map_err(Problem::of)?;
     Ok(StatusCode::ACCEPTED)
+}
+
+/// A body was waited for too long.
+fn is_late(rejection: &BytesRejection) -> bool {
+    let mut cause: Option<&dyn Error> = Some(rejection);
+    while let Some(error) = cause {
+        let of_system = error.downcast_ref::<io::Error>();
+        if of_system.is_some_and(|e| e.kind() == io::ErrorKind::TimedOut) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// The server and the text of a marker.

@@ -1,6 +1,7 @@
 //! Places of connections, so many at once. When all are taken and somebody comes,
 //! the connection that has been idle longest ends: nothing was asked on it, or not
-//! yet in full, and all that was answered has been taken. Where none is idle, one
+//! yet in full (a body is not there), and all that was answered has been taken. One
+//! ends for one who comes, who does not wait until it has ended. Where none is idle, one
 //! whose client has been behind for too long ends: ever since, something was
 //! answered that it had not taken. All others are busy, and whoever comes waits.
 //!
@@ -8,30 +9,53 @@
 //! wants is answered, however many come after it.
 
 use crate::desk::lock;
+use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::header::{CONTENT_TYPE, HeaderMap};
 use axum::response::Response;
-use hyper::body::{Frame, SizeHint};
+use hyper::body::{Frame, Incoming, SizeHint};
 use std::future::poll_fn;
+use std::io;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-/// One in so many gives its place up at once where one is needed: the next who
-/// come need not wait until somebody has gone.
-const AT_ONCE: usize = 16;
+/// One in so many may be about to end while somebody else has its place already: who
+/// come in numbers do not wait for each of them.
+const ABOUT_TO_END: usize = 16;
 
 /// All places.
 pub struct Places {
     limit: usize,
     /// Time that a client may be behind.
     patience: Duration,
-    taken: Mutex<Vec<Arc<Seat>>>,
+    taken: Mutex<Taken>,
     /// A place is free, or somebody on one may have become idle or behind.
     changed: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Taken {
+    seats: Vec<Arc<Seat>>,
+    /// Somebody waits for a place.
+    wanted: bool,
+}
+
+impl Taken {
+    /// Tells one more that it has to end, else when to look again.
+    fn tell(&self, patience: Duration) -> Result<(), Option<Instant>> {
+        let leaves = |seat: &Arc<Seat>| Some((seat.leaves(patience)?, Arc::clone(seat)));
+        let others = self.seats.iter().filter_map(leaves);
+        match others.min_by_key(|(when, _)| *when) {
+            Some(((_, when), first)) if when <= Instant::now() => first.tell(),
+            Some(((_, when), _)) => return Err(Some(when)),
+            None => return Err(None),
+        }
+        Ok(())
+    }
 }
 
 impl Places {
@@ -62,26 +86,28 @@ impl Places {
     /// A free place, else who has to leave is told so, and when to look again.
     fn seat(self: &Arc<Places>) -> Result<Place, Option<Instant>> {
         let mut taken = lock(&self.taken);
-        if taken.len() < self.limit {
-            let seat = Arc::new(Seat::new(Arc::clone(&self.changed)));
-            taken.push(Arc::clone(&seat));
-            let places = Arc::clone(self);
-            return Ok(Place { places, seat });
+        let over = taken.seats.len().checked_sub(self.limit);
+        taken.wanted = over.is_some();
+        if let Some(over) = over {
+            let told = taken.seats.iter().filter(|seat| seat.is_told()).count();
+            if told <= over {
+                taken.tell(self.patience)?;
+            }
+            if over >= self.limit / ABOUT_TO_END {
+                return Err(None);
+            }
         }
-        let leaves = |seat: &Arc<Seat>| Some((seat.leaves(self.patience)?, Arc::clone(seat)));
-        let mut others: Vec<_> = taken.iter().filter_map(leaves).collect();
-        others.sort_by_key(|(when, _)| *when);
-        let Some(((_, when), first)) = others.first() else {
-            return Err(None);
-        };
-        if *when > Instant::now() {
-            return Err(Some(*when));
-        }
-        first.leave.notify_one();
-        let idle = others.iter().take_while(|((is_behind, _), _)| !is_behind);
-        let more = idle.skip(1).take(self.limit / AT_ONCE);
-        more.for_each(|(_, seat)| seat.leave.notify_one());
-        Err(None)
+        taken.wanted = false;
+        let seat = Arc::new(Seat::new(Arc::clone(&self.changed)));
+        taken.seats.push(Arc::clone(&seat));
+        let places = Arc::clone(self);
+        Ok(Place { places, seat })
+    }
+
+    /// More have a place than there are, or somebody waits for one.
+    fn is_full(&self) -> bool {
+        let taken = lock(&self.taken);
+        taken.seats.len() >= self.limit + usize::from(!taken.wanted)
     }
 }
 
@@ -115,10 +141,10 @@ impl Place {
     async fn needed(&self) {
         loop {
             self.seat.leave.notified().await;
-            let when = self.seat.leaves(self.places.patience);
-            if when.is_some_and(|(_, when)| when <= Instant::now()) {
+            if self.places.is_full() && self.seat.may_end(self.places.patience) {
                 return;
             }
+            lock(&self.seat.state).told = false;
             self.places.changed.notify_one();
         }
     }
@@ -126,7 +152,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        lock(&self.places.taken).retain(|seat| !Arc::ptr_eq(seat, &self.seat));
+        let mut taken = lock(&self.places.taken);
+        taken.seats.retain(|seat| !Arc::ptr_eq(seat, &self.seat));
+        drop(taken);
         self.places.changed.notify_one();
     }
 }
@@ -143,6 +171,10 @@ struct State {
     open: usize,
     /// An answer does not end: whoever has all of it that there is has it all.
     endless: bool,
+    /// It is about to end for another.
+    told: bool,
+    /// Since when the rest of a question is not there.
+    half: Option<Instant>,
     /// When the last answer was made, or the connection.
     last: Instant,
     /// All that was there was taken.
@@ -158,6 +190,8 @@ impl Seat {
         let state = State {
             open: 0,
             endless: false,
+            told: false,
+            half: None,
             last: Instant::now(),
             flushed: true,
             idle: false,
@@ -197,6 +231,15 @@ impl Seat {
         }
     }
 
+    /// More of a question is waited for, or not any more.
+    fn waits(&self, waits: bool) {
+        let mut state = lock(&self.state);
+        if waits == state.half.is_none() {
+            state.half = waits.then(Instant::now);
+            self.changed.notify_one();
+        }
+    }
+
     /// Everything that was there to do on the connection was done.
     fn rests(&self) {
         let mut state = lock(&self.state);
@@ -207,16 +250,40 @@ impl Seat {
         }
     }
 
+    fn is_told(&self) -> bool {
+        lock(&self.state).told
+    }
+
+    /// It has to end, unless something comes in between.
+    fn tell(&self) {
+        lock(&self.state).told = true;
+        self.leave.notify_one();
+    }
+
+    /// Nothing came in between.
+    fn may_end(&self, patience: Duration) -> bool {
+        let when = lock(&self.state).leaves(patience);
+        when.is_some_and(|(_, when)| when <= Instant::now())
+    }
+
+    /// When it may be ended for another, unless it was told already.
+    fn leaves(&self, patience: Duration) -> Option<(bool, Instant)> {
+        let state = lock(&self.state);
+        (!state.told).then(|| state.leaves(patience)).flatten()
+    }
+}
+
+impl State {
     /// When it may be ended for another, those who are idle before those who are
     /// behind; never while it is busy.
     fn leaves(&self, patience: Duration) -> Option<(bool, Instant)> {
-        let state = lock(&self.state);
-        match (state.open, state.behind) {
+        match (self.open, self.behind, self.half) {
+            (_, None, Some(since)) => Some((false, since)),
             // Its own task knows whether all is done: who was answered before another
             // is also chosen before it.
-            (0, None) => Some((false, state.last)),
-            (_, Some(since)) => Some((true, since + patience)),
-            (_, None) => None,
+            (0, None, None) => Some((false, self.last)),
+            (_, Some(since), _) => Some((true, since + patience)),
+            (_, None, None) => None,
         }
     }
 }
@@ -230,6 +297,64 @@ impl Drop for Turn {
         state.open -= 1;
         state.endless = false;
         state.last = Instant::now();
+    }
+}
+
+/// The body of a request, for all of which there is so much time. Until it is there,
+/// nothing was asked in full.
+pub struct Awaited {
+    body: Incoming,
+    seat: Arc<Seat>,
+    patience: Duration,
+    /// Since the first wait.
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl Awaited {
+    /// A body that comes to a seat.
+    pub fn new(body: Incoming, patience: Duration, seat: Arc<Seat>) -> Awaited {
+        Awaited {
+            body,
+            seat,
+            patience,
+            waiting: None,
+        }
+    }
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        self.seat.waits(false);
+    }
+}
+
+impl HttpBody for Awaited {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        self.seat.waits(polled.is_pending());
+        if let Poll::Ready(frame) = polled {
+            return Poll::Ready(frame.map(|frame| frame.map_err(BoxError::from)));
+        }
+        let patience = self.patience;
+        let waiting = self
+            .waiting
+            .get_or_insert_with(|| Box::pin(sleep(patience)));
+        let late = || Some(Err(io::Error::from(io::ErrorKind::TimedOut).into()));
+        waiting.as_mut().poll(context).map(|()| late())
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

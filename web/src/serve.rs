@@ -1,7 +1,7 @@
 //! Connections: so many at once, each with a time to say what it wants.
 
 use crate::options::{Listen, Options};
-use crate::places::{Held, Place, Places};
+use crate::places::{Awaited, Held, Place, Places};
 use crate::secret::Secret;
 use crate::slow::Impatient;
 use axum::Router;
@@ -15,18 +15,21 @@ use hyper_util::service::TowerToHyperService;
 use rustix::fs::Mode;
 use std::convert::Infallible;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tacho_source::Failure;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
 /// Longest head of a request, in bytes.
 const HEAD_BYTES: usize = 64 << 10;
+/// Connections that the system keeps until they are taken in.
+const AT_THE_DOOR: u32 = 4096;
 /// When the system has no more descriptors, some end meanwhile.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -79,9 +82,8 @@ impl Listener {
     pub async fn bind(listen: &Listen) -> Result<Listener, Failure> {
         match listen {
             Listen::Tcp(address) => {
-                let bound = TcpListener::bind(address).await;
                 let failed = |e| Failure::io(&format!("listen on {address}"), &e);
-                Ok(Listener::Tcp(bound.map_err(failed)?))
+                Ok(Listener::Tcp(bind(*address).map_err(failed)?))
             }
             Listen::Unix(path) => {
                 let failed = |e| Failure::io(&format!("listen on \"{}\"", path.display()), &e);
@@ -141,6 +143,18 @@ impl Listener {
     }
 }
 
+/// Who comes while nobody is looking waits here: beyond the 128 that are usual, the
+/// system leaves them out for a second.
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(AT_THE_DOOR)
+}
+
 /// Serves a connection until it ends or its place is needed. When its client is
 /// gone, what it waits for is dropped.
 fn spawn(
@@ -153,8 +167,9 @@ fn spawn(
     let (base, head) = (limits.base.clone(), limits.head);
     let seat = Arc::clone(place.seat());
     let stream = Impatient::new(stream, limits.read, Arc::clone(&seat));
-    let service = service_fn(move |request| {
+    let service = service_fn(move |request: Request<Incoming>| {
         let turn = seat.asked();
+        let request = request.map(|body| Awaited::new(body, head, Arc::clone(&seat)));
         let answer = under(Arc::clone(&base), request, service.clone());
         async { Ok::<_, Infallible>(Held::answer(answer.await?, turn)) }
     });
@@ -173,7 +188,7 @@ fn spawn(
 /// The base path itself leads to its page, whose addresses are relative.
 async fn under(
     base: Arc<str>,
-    mut request: Request<Incoming>,
+    mut request: Request<Awaited>,
     service: TowerToHyperService<Router>,
 ) -> Result<Response, Infallible> {
     let uri = request.uri();

@@ -16,6 +16,8 @@ use std::time::Duration;
 const SILENT: usize = 10_000;
 /// What has not happened by then does not happen.
 const LONG: Duration = Duration::from_secs(60);
+/// Between two bytes of a body that comes by drops.
+const DROP: Duration = Duration::from_millis(50);
 /// Answers that a client asks for and takes by drops.
 const TIMES: usize = 40;
 /// Nobody's time is up in a test.
@@ -119,6 +121,72 @@ fn the_connection_that_has_been_idle_longest_ends_for_another() {
     assert!(!stays(&server, &mut second));
     for stream in [&mut first, &mut third, &mut fourth] {
         assert!(stays(&server, stream));
+    }
+}
+
+#[test]
+fn no_more_connections_end_than_somebody_needs_places() {
+    let scratch = Scratch::shop("fresh");
+    let args = [&HOURS[..], &["--connections", "64"]].concat();
+    let server = Server::known(&scratch.tape(), &args);
+    let mut all = loop {
+        let mut all: Vec<_> = (0..64).map(|_| connect(&server)).collect();
+        let mut stay = || all.iter_mut().all(|stream| stays(&server, stream));
+        if stay() && stay() {
+            break all;
+        }
+    };
+    let mut comes = connect(&server);
+    assert!(stays(&server, &mut comes));
+    let ended = all.iter_mut().map(|stream| !stays(&server, stream));
+    assert_eq!(ended.filter(|ended| *ended).count(), 1);
+}
+
+/// Says that a marker comes, and not which.
+fn half(server: &Server, bytes: usize) -> TcpStream {
+    let mut stream = connect(server);
+    let form = "Content-Type: application/x-www-form-urlencoded";
+    let lines = format!("{form}\r\nContent-Length: {bytes}\r\n");
+    let head = server.head("/api/v1/markers", &lines);
+    let head = head.replacen("GET", "POST", 1);
+    stream.write_all(head.as_bytes()).unwrap();
+    stream
+}
+
+#[test]
+fn whoever_says_half_of_a_question_keeps_nobody_waiting() {
+    let scratch = Scratch::shop("half");
+    let args = [&HOURS[..], &["--connections", "3"]].concat();
+    let server = Server::known(&scratch.tape(), &args);
+    let mut halves: Vec<_> = (0..3).map(|_| half(&server, 9)).collect();
+    assert_eq!(status(&server), 200);
+    // It is a question once it is there in full.
+    let newest = halves.last_mut().unwrap();
+    newest.write_all(b"text=mark").unwrap();
+    let mut bytes = Vec::new();
+    newest.read_to_end(&mut bytes).unwrap();
+    // Nobody records here.
+    assert_eq!(Answer::parse(&bytes).problem().0, 409);
+}
+
+#[test]
+fn there_is_as_much_time_for_a_body_as_for_a_head() {
+    let scratch = Scratch::shop("late");
+    let server = Server::known(&scratch.tape(), &["--head-timeout", "1"]);
+    let (silent, mut drips) = (half(&server, 9), half(&server, 400));
+    // However often a byte comes.
+    drips.set_read_timeout(Some(DROP)).unwrap();
+    while drips.write_all(b"x").is_ok() && drips.peek(&mut [0]).is_err() {}
+    drips.set_read_timeout(Some(LONG)).unwrap();
+    for mut stream in [silent, drips] {
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let late = (
+            408,
+            "the body did not come in time".to_string(),
+            "08006".to_string(),
+        );
+        assert_eq!(Answer::parse(&bytes).problem(), late);
     }
 }
 
