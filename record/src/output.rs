@@ -30,6 +30,8 @@ pub struct Output {
     waiting_bytes: usize,
     /// Frames were lost since this was asked last.
     lost: bool,
+    /// The file system lacks space.
+    paused: bool,
     health: Arc<Health>,
 }
 
@@ -46,6 +48,7 @@ impl Output {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             lost: false,
+            paused: false,
             health,
         }
     }
@@ -112,12 +115,15 @@ impl Output {
         }
         let recording = &mut self.recording;
         let (waiting, waiting_bytes) = (&mut self.waiting, &mut self.waiting_bytes);
+        let paused = &mut self.paused;
         self.health.while_writing(|| {
             while let Some(bytes) = waiting.front() {
-                if let Ok(Some(frame)) = Frame::parse(bytes)
-                    && recording.push(&frame) != Code::Written
-                {
-                    return;
+                if let Ok(Some(frame)) = Frame::parse(bytes) {
+                    let code = recording.push(&frame);
+                    *paused = code == Code::Paused;
+                    if code != Code::Written {
+                        return;
+                    }
                 }
                 *waiting_bytes -= bytes.len();
                 waiting.pop_front();
@@ -133,10 +139,16 @@ impl Output {
 
     fn tell(&self, messages: &[Message]) {
         for message in messages {
-            self.log.print(message);
-            if let Message::Trouble(text) = message {
-                self.health.update(|c| c.disk = Some(text.clone()));
-            }
+            let Message::Trouble(text) = message else {
+                self.log.print(message);
+                continue;
+            };
+            let hint = match self.paused {
+                true => "; it goes on by itself when there is room, see --min-free-space",
+                false => "",
+            };
+            self.log.error(&format!("nothing is written: {text}{hint}"));
+            self.health.update(|c| c.disk = Some(text.clone()));
         }
     }
 

@@ -10,8 +10,8 @@ use crate::storage::Storage;
 /// What recording waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// The file system has not so many bytes free.
-    Limit(u64),
+    /// The file system has not so many bytes free; the setting that says so.
+    Limit(u64, &'static str),
     /// A write failed.
     Full,
 }
@@ -19,14 +19,14 @@ pub(crate) enum Cause {
 impl Cause {
     fn text(self) -> String {
         match self {
-            Cause::Limit(bytes) => format!("less than {} MB are free", bytes >> 20),
+            Cause::Limit(bytes, _) => format!("less than {} MB are free", bytes >> 20),
             Cause::Full => "no space left on the file system".to_string(),
         }
     }
 
     fn detail(self) -> String {
         match self {
-            Cause::Limit(_) => format!("{}, see tacho.min_free_space", self.text()),
+            Cause::Limit(_, setting) => format!("{}, see {setting}", self.text()),
             Cause::Full => "no space left for history".to_string(),
         }
     }

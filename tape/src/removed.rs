@@ -3,28 +3,11 @@
 
 use crate::markers::Marker;
 use crate::recover::Stored;
-
-/// Why history was removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Why {
-    Age,
-    Size,
-    Space,
-}
-
-impl Why {
-    fn text(self) -> &'static str {
-        match self {
-            Why::Age => "older than tacho.retention_age",
-            Why::Size => "the history exceeded tacho.retention_size",
-            Why::Space => "less space was free than tacho.min_free_space",
-        }
-    }
-}
+use crate::settings::{Limit, Settings};
 
 /// What was removed for one reason.
 struct Piece {
-    why: Why,
+    why: Limit,
     files: u64,
     bytes: u64,
     /// Least and greatest slot time.
@@ -37,7 +20,7 @@ pub(crate) struct Removed(Vec<Piece>);
 
 impl Removed {
     /// A file was removed.
-    pub(crate) fn note(&mut self, why: Why, file: &Stored) {
+    pub(crate) fn note(&mut self, why: Limit, file: &Stored) {
         let known = self.0.iter().position(|piece| piece.why == why);
         let at = known.unwrap_or_else(|| {
             self.0.push(Piece {
@@ -58,11 +41,20 @@ impl Removed {
     }
 
     /// The markers of the next frame.
-    pub(crate) fn markers(&self, wall_ms: i64) -> impl Iterator<Item = Marker> {
+    pub(crate) fn markers(
+        &self,
+        settings: &Settings,
+        wall_ms: i64,
+    ) -> impl Iterator<Item = Marker> {
         self.0.iter().map(move |piece| {
             let (files, bytes) = (piece.files, piece.bytes);
             let plural = if files == 1 { "" } else { "s" };
-            let why = piece.why.text();
+            let name = settings.name_of(piece.why);
+            let why = match piece.why {
+                Limit::Age => format!("older than {name}"),
+                Limit::Size => format!("the history exceeded {name}"),
+                Limit::Space => format!("less space was free than {name}"),
+            };
             let detail = format!("{files} file{plural} of {bytes} bytes: {why}");
             Marker::removed(wall_ms, piece.times.unwrap_or((0, 0)), detail)
         })

@@ -35,6 +35,16 @@ pub struct Settings {
     /// Why nothing was recorded before this life of the sampler, where it
     /// knows; else it follows from what the history says of the server.
     pub gap_reason: Option<String>,
+    /// `tacho record` started the writer, and not a server: limits are options.
+    pub by_recorder: bool,
+}
+
+/// Limits that messages and markers name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    Age,
+    Size,
+    Space,
 }
 
 impl Default for Settings {
@@ -50,6 +60,7 @@ impl Default for Settings {
             text_limit_kb: 16_384,
             file_mode: 0o600,
             gap_reason: None,
+            by_recorder: false,
         }
     }
 }
@@ -74,6 +85,10 @@ impl Settings {
             "statements_ten_minutes_age_s" => take(&mut self.statements_ten_minutes_age_s, value),
             "gap_reason" => {
                 self.gap_reason = Some(value.to_string());
+                true
+            }
+            "started_by" => {
+                self.by_recorder = value == "recorder";
                 true
             }
             "text_limit_kb" => take(&mut self.text_limit_kb, value),
@@ -114,6 +129,18 @@ impl Settings {
         match self.text_limit_kb {
             0 => u64::MAX,
             kb => kb.saturating_mul(1024),
+        }
+    }
+
+    /// The name of a limit for who can change it.
+    pub(crate) fn name_of(&self, limit: Limit) -> &'static str {
+        match (limit, self.by_recorder) {
+            (Limit::Age, false) => "tacho.retention_age",
+            (Limit::Size, false) => "tacho.retention_size",
+            (Limit::Space, false) => "tacho.min_free_space",
+            (Limit::Age, true) => "--retention-age",
+            (Limit::Size, true) => "--retention-size",
+            (Limit::Space, true) => "--min-free-space",
         }
     }
 

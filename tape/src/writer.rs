@@ -19,9 +19,9 @@ use crate::merge::MergeJob;
 use crate::node::claim_node;
 use crate::pause::{Cause, Pause};
 use crate::recover::{End, SealJob, Stored, is_space, look};
-use crate::removed::{Removed, Why};
+use crate::removed::Removed;
 use crate::section::Section;
-use crate::settings::Settings;
+use crate::settings::{Limit, Settings};
 use crate::space::{Guard, Removable, Verdict};
 use crate::storage::{AppendFile, Storage};
 use std::sync::Arc;
@@ -370,7 +370,7 @@ impl Writer {
             markers.push(Marker::clock_step(slot, step));
         }
         markers.extend(self.pause.markers(now.wall_ms));
-        markers.extend(self.removed.markers(now.wall_ms));
+        markers.extend(self.removed.markers(&self.settings, now.wall_ms));
         markers.extend(self.marks.markers());
         markers
     }
@@ -487,11 +487,17 @@ impl Writer {
             Verdict::Room => Ok(()),
             Verdict::RemoveOldest => {
                 self.say_removal(lacking);
-                self.remove_oldest(Why::Space);
+                self.remove_oldest(Limit::Space);
                 Ok(())
             }
             Verdict::Pause => {
-                self.pause(Cause::Limit(self.settings.free_limit()), now);
+                self.pause(
+                    Cause::Limit(
+                        self.settings.free_limit(),
+                        self.settings.name_of(Limit::Space),
+                    ),
+                    now,
+                );
                 Err(Code::Paused)
             }
         }
@@ -512,8 +518,9 @@ impl Writer {
         let name = oldest.numbers.name(oldest.kind);
         let path = self.storage.directory().join(name);
         self.messages.push(Message::Warning(format!(
-            "removed the oldest file of history \"{}\": the file system lacks {lacking} bytes of \"tacho.min_free_space\"",
-            path.display()
+            "removed the oldest file of history \"{}\": the file system lacks {lacking} bytes of \"{}\"",
+            path.display(),
+            self.settings.name_of(Limit::Space)
         )));
     }
 

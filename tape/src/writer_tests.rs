@@ -515,6 +515,28 @@ fn without_space_recording_pauses_and_resumes_with_markers() {
 }
 
 #[test]
+fn a_pause_names_the_limit_for_who_can_change_it() {
+    for (started_by, name) in [
+        ("postmaster", "tacho.min_free_space"),
+        ("recorder", "--min-free-space"),
+    ] {
+        let storage = MemoryStorage::new();
+        let mut drive = Drive::with(&storage, sampler(10), &[("started_by", started_by)]);
+        drive.send(5);
+        storage.set_free(1);
+        drive.mono_ms += 5_000;
+        let sent = drive.make();
+        assert_eq!(drive.push(&sent.bytes), Code::Paused);
+        storage.set_free(1 << 40);
+        drive.mono_ms += 5_000;
+        assert_eq!(drive.push(&sent.bytes), Code::Written);
+        let details: Vec<_> = drive.markers().into_iter().map(|m| m.3).collect();
+        let expected = format!("less than 1024 MB are free, see {name}");
+        assert_eq!(details, [expected.clone(), expected]);
+    }
+}
+
+#[test]
 fn a_pause_is_known_to_the_writer_of_the_next_life() {
     let causes = [
         ("5", "recording was paused for lack of space"),

@@ -137,6 +137,7 @@ $recorder->signal('HUP');
 wait_until('health', sub { ($status, $page) = get('/health'); $page =~ /^b: not written/m });
 is($status, 503, 'health: one cannot write');
 like($page, qr/^b: not written for \d+ s: less than 1000000000 MB are free, frames that wait: [1-9]\d+$/m, '... why, and how much waits');
+like($recorder->log, qr/^ERROR:  server "b": nothing is written: less than 1000000000 MB are free; it goes on by itself when there is room, see --min-free-space$/m, '... the log, and what helps');
 like($page, qr/^2 of 3 servers are recorded$/m, '... the others can');
 ($status, $page) = get('/metrics');
 like($page, qr/^tacho_recorder_output_stuck\{server="b"\} 1\.0$/m, '... a metric');

@@ -8,8 +8,8 @@ use crate::directory::{self, Kind, Numbers, file_name};
 use crate::error::{self, Error, Result};
 use crate::merge::{self, MergeJob, Merged};
 use crate::recover::{SealJob, Stored};
-use crate::removed::Why;
 use crate::seal::Sealed;
+use crate::settings::Limit;
 
 impl Writer {
     /// Jobs for [`crate::background::work`]; each is given once and must come
@@ -178,7 +178,7 @@ impl Writer {
         // Room for a whole log and for the sealed file made of it.
         let log = self.log.as_ref().map_or(0, |l| l.bytes);
         while limit.is_some_and(|limit| self.bytes() - log > limit - limit / 8)
-            && self.remove_oldest(Why::Size)
+            && self.remove_oldest(Limit::Size)
         {}
         let age_ms = i64::try_from(self.settings.retention_age_s.saturating_mul(1_000));
         let age_ms = age_ms.unwrap_or(i64::MAX);
@@ -195,12 +195,12 @@ impl Writer {
             .iter()
             .find_map(|s| s.times)
             .is_some_and(|t| t.1 < limit)
-            && self.remove_oldest(Why::Age)
+            && self.remove_oldest(Limit::Age)
         {}
     }
 
     /// Removes the oldest file; false when there is none to remove.
-    pub(super) fn remove_oldest(&mut self, why: Why) -> bool {
+    pub(super) fn remove_oldest(&mut self, why: Limit) -> bool {
         if self.stored.is_empty() {
             return false;
         }
