@@ -15,51 +15,20 @@ repo=$(cd "$(dirname "$0")/.." && pwd -P)
 # shellcheck source=demo/say.sh
 source "$repo/demo/say.sh"
 link=$repo/.demo-record
-as_server=$repo/tools/as-server.sh
-bin=$("${PG_CONFIG:-pg_config}" --bindir)
-share=$("${PG_CONFIG:-pg_config}" --sharedir)/extension
+# shellcheck source=demo/stock.sh
+source "$repo/demo/stock.sh"
 tacho=${TACHO_PROGRAM:-${CARGO_TARGET_DIR:-$repo/target}/release/tacho}
 pgbouncer=$(PATH=$PATH:/usr/sbin command -v pgbouncer || true)
 cd / # the server's user may not see where we are
 
-dsn() { printf "host='%s' port=5432 user=postgres dbname=shop" "$demo/run"; }
-sql() { "$bin/psql" -Xq -v ON_ERROR_STOP=1 "$(dsn)" "$@"; }
 stamp() { date -u -d "@$1" +%Y-%m-%dT%H:%M:%SZ; }
 
-stop() {
-	[ -L "$link" ] || return 0
-	local name
-	# what it points to may be gone
-	demo=$(readlink "$link")
-	for name in recorder pooler; do
-		if [ -f "$demo/run/$name" ]; then kill "$(<"$demo/run/$name")" 2>/dev/null || true; fi
-	done
-	if [ -e "$demo/data/postmaster.pid" ]; then
-		"$as_server" "$bin/pg_ctl" -s -w -D "$demo/data" -m immediate stop || true
-	fi
-	rm -rf "$demo" "$link"
-}
+stop() { stock_stop run/recorder run/pooler; }
 
 create() {
-	local preload=''
-	[ ! -e "$share/pg_stat_statements.control" ] || preload=pg_stat_statements
-	demo=$(mktemp -d /var/tmp/tacho-demo-record.XXXXXX)
-	chmod 755 "$demo"
-	ln -s "$demo" "$link"
-	mkdir -m 700 "$demo/data" "$demo/run"
-	[ "$(id -u)" != 0 ] || chown "$("$as_server" --user)" "$demo/data" "$demo/run"
-	"$as_server" "$bin/initdb" -D "$demo/data" -U postgres -A trust -N -E UTF8 --locale=C >"$demo/initdb.log" 2>&1 ||
-		{ cat "$demo/initdb.log" >&2; die "initdb failed"; }
-	printf '%s\n' "listen_addresses = ''" "unix_socket_directories = '$demo/run'" \
-		"shared_preload_libraries = '$preload'" 'shared_buffers = 16MB' 'max_connections = 60' \
-		'max_wal_size = 512MB' 'compute_query_id = on' |
-		"$as_server" tee -a "$demo/data/postgresql.conf" >/dev/null
-	"$as_server" "$bin/pg_ctl" -s -w -D "$demo/data" -l "$demo/data/server.log" start ||
-		{ tail -n 20 "$demo/data/server.log" >&2; die "the server does not start"; }
-	"$bin/createdb" --maintenance-db="$(dsn | sed 's/dbname=.*/dbname=postgres/')" shop
-	[ -z "$preload" ] || sql -c "create extension $preload"
-	sql -c 'create role watcher login' -c 'grant pg_monitor to watcher' -f "$repo/demo/load/shop.sql"
-	"$bin/pgbench" -i -q -s 5 "$(dsn)" >/dev/null 2>&1
+	stock_place tacho-demo-record
+	stock_server pg_stat_statements
+	sql -c 'create role watcher login' -c 'grant pg_monitor to watcher'
 	conninfo="host=$demo/run port=5432 dbname=shop user=watcher"
 	[ -z "$pgbouncer" ] || pool
 }
@@ -114,7 +83,7 @@ show() { # START STORM-BEGIN STORM-END END
 	ask 'The storm' top wait_event --since "$(stamp "$2")" --until "$(stamp "$3")" --n 5
 	ask 'Who held them up?' blocking --at "$(stamp $(($2 + 8)))" --n 5
 	ask 'Which statements?' top query_id "${load[@]}" --n 5
-	ask 'What happened to the recorder?' markers "${load[@]}"
+	ask 'What happened to the recorder?' markers "${load[@]}" --wide
 	cat <<-END
 
 		${bold}Server and recorder stay up.${plain}

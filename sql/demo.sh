@@ -14,57 +14,17 @@ repo=$(cd "$(dirname "$0")/.." && pwd -P)
 # shellcheck source=demo/say.sh
 source "$repo/demo/say.sh"
 link=$repo/.demo-sql
-as_server=$repo/tools/as-server.sh
-bin=$("${PG_CONFIG:-pg_config}" --bindir)
-share=$("${PG_CONFIG:-pg_config}" --sharedir)/extension
+# shellcheck source=demo/stock.sh
+source "$repo/demo/stock.sh"
 cd / # the server's user may not see where we are
 
-dsn() { printf "host='%s' port=5432 user=postgres dbname=shop" "$demo/run"; }
-sql() { "$bin/psql" -Xq -v ON_ERROR_STOP=1 "$(dsn)" "$@"; }
-
-stop() {
-	[ -e "$link" ] || return 0
-	demo=$(realpath "$link")
-	if [ -f "$demo/loop" ]; then kill "$(<"$demo/loop")" 2>/dev/null || true; fi
-	if [ -e "$demo/data/postmaster.pid" ]; then
-		"$as_server" "$bin/pg_ctl" -s -w -D "$demo/data" -m immediate stop || true
-	fi
-	rm -rf "$demo" "$link"
-}
+stop() { stock_stop loop; }
 
 create() {
-	local preload='' name
-	for name in pg_stat_statements pg_cron; do
-		[ ! -e "$share/$name.control" ] || preload+=${preload:+,}$name
-	done
-	demo=$(mktemp -d /var/tmp/tacho-demo-sql.XXXXXX)
-	chmod 755 "$demo"
-	ln -s "$demo" "$link"
-	mkdir -m 700 "$demo/data" "$demo/run"
-	[ "$(id -u)" != 0 ] || chown "$("$as_server" --user)" "$demo/data" "$demo/run"
-	"$as_server" "$bin/initdb" -D "$demo/data" -U postgres -A trust -N -E UTF8 --locale=C >"$demo/initdb.log" 2>&1 ||
-		{ cat "$demo/initdb.log" >&2; die "initdb failed"; }
-	{
-		cat <<-END
-			listen_addresses = ''
-			unix_socket_directories = '$demo/run'
-			shared_preload_libraries = '$preload'
-			shared_buffers = 16MB
-			max_connections = 60
-			max_wal_size = 512MB
-			autovacuum_naptime = 10s
-			compute_query_id = on
-		END
-		if [[ $preload == *pg_cron* ]]; then
-			printf "cron.database_name = 'shop'\ncron.host = '%s'\n" "$demo/run"
-		fi
-	} | "$as_server" tee -a "$demo/data/postgresql.conf" >/dev/null
-	"$as_server" "$bin/pg_ctl" -s -w -D "$demo/data" -l "$demo/data/server.log" start ||
-		{ tail -n 20 "$demo/data/server.log" >&2; die "the server does not start"; }
-	"$bin/createdb" --maintenance-db="$(dsn | sed 's/dbname=.*/dbname=postgres/')" shop
-	for name in ${preload//,/ }; do sql -c "create extension $name"; done
-	sql -f "$repo/demo/load/shop.sql"
-	"$bin/pgbench" -i -q -s 5 "$(dsn)" >/dev/null 2>&1
+	local settings=('autovacuum_naptime = 10s')
+	stock_place tacho-demo-sql
+	! has pg_cron || settings+=("cron.database_name = 'shop'" "cron.host = '$demo/run'")
+	stock_server 'pg_stat_statements pg_cron' "${settings[@]}"
 	sql -f "$repo/sql/tacho.sql"
 }
 

@@ -109,7 +109,9 @@ fn find(
 
 fn pooler(identity: &Identity) -> Finding {
     let detail = match identity.is_pooled {
-        true => "a pooler stands between; what it does to connections are gaps here",
+        true => {
+            "a pooler stands between: when it pauses or ends connections, the history has a gap"
+        }
         false => "direct",
     };
     Finding::new("connection", true, detail)

@@ -373,7 +373,7 @@ impl<'a> Recorder<'a> {
             let times = [slot_ms, end_ms, slot_ms];
             put_marker(batch, &mut self.output.dictionary, "gap", times, &reason);
             self.log.say(&format!(
-                "recording goes on, {} slots of this run were missed",
+                "recording goes on; slots without a tick since it began: {}",
                 self.missed
             ));
         }
