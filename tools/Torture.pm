@@ -11,7 +11,7 @@ use List::Util qw(sum0);
 use POSIX qw(strftime);
 use Time::HiRes qw(sleep time);
 
-our @EXPORT_OK = qw(as_server check choose client counter end_children failed kill_children passed run say_at wait_until);
+our @EXPORT_OK = qw(as_server check check_calls check_log choose client counter end_children failed kill_children passed run say_at wait_until);
 
 my ($passed, $failed) = (0, 0);
 my @children;
@@ -97,6 +97,48 @@ sub end_children
 	kill 'TERM', @children if @children;
 	$meanwhile->();
 	waitpid $_, 0 for splice @children;
+	return;
+}
+
+# No PANIC in the log of a server, and no more processes ended by a signal than we
+# have killed.
+sub check_log
+{
+	my ($log, $ours) = @_;
+	open my $f, '<', $log or die "error: $log: $!\n";
+	my @lines = <$f>;
+	# one of ours takes the others with it only by quickdie(), not by a signal
+	my @signals = grep { /was terminated by signal/ } @lines;
+	check(@signals <= $ours, "no process ended by a signal but $ours of ours", join '', @signals);
+	my @panic = grep { /PANIC:/ } @lines;
+	check(!@panic, 'no PANIC', join '', @panic);
+	return;
+}
+
+# What counter() wrote to a file: each call was answered, but in outages (faults
+# that are "down"); and the history has those that were answered, less at most
+# those at times that $lost is true of, and no more than were sent.
+sub check_calls
+{
+	my ($file, $faults, $lost, $recorded, $why) = @_;
+	my $outage = sub { my ($at) = @_; return grep { $_->{down} && $at >= $_->{since} - 1 && $at <= $_->{until} + 1 } @$faults; };
+	open my $f, '<', $file or die "error: $file: $!\n";
+	my ($answered, $sent, $maylack, @bad) = (0, 0, 0);
+	while (<$f>)
+	{
+		my ($at, $end) = split;
+		my $bad = $end !~ /^\d/ || $end - $at > 10;
+		push @bad, $_ if $bad && !$outage->($at) && !($end =~ /^\d/ && $outage->($end));
+		next if $end eq 'refused';
+		$sent++;
+		next if $end eq '-';
+		$answered++;
+		$maylack++ if $lost->($end);
+	}
+	check(!@bad, "$answered statements of a client while the server was up", scalar(@bad) . ' failed or took 10 s: ' . ($bad[0] // ''));
+	my $least = $answered - $maylack;
+	check($recorded >= $least && $recorded <= $sent,
+		"calls in the history: $recorded of $answered, $maylack of them near faults that lose some", $why // "from $least to $sent are right");
 	return;
 }
 

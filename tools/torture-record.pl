@@ -34,7 +34,7 @@ use List::Util qw(sum0 max min);
 use POSIX qw(strftime);
 use TachoProxy;
 use Time::HiRes qw(sleep time);
-use Torture qw(as_server check choose client counter end_children failed kill_children passed run say_at wait_until);
+use Torture qw(as_server check check_calls check_log choose client counter end_children failed kill_children passed run say_at wait_until);
 
 my $interval = 5;    # between two records of statements, seconds
 my $calm = 12;       # between faults, seconds
@@ -352,43 +352,11 @@ sub one_fault
 
 # --- what must hold at the end
 
-sub check_server
+# What was counted since the record before the fault, up to the first record after it.
+sub may_lack
 {
-	open my $f, '<', $log or die "error: $log: $!\n";
-	my @lines = <$f>;
-	for my $bad ('PANIC:', 'was terminated by signal')
-	{
-		my @bad = grep { /$bad/ } @lines;
-		check(!@bad, "no \"$bad\" in the log of the server", join '', @bad);
-	}
-	return;
-}
-
-sub in_outage { my ($at) = @_; return grep { $_->{down} && $at >= $_->{since} - 1 && $at <= $_->{until} + 1 } @faults; }
-
-sub check_calls
-{
-	open my $f, '<', "$place/calls" or die "error: $place/calls: $!\n";
-	my ($acknowledged, $attempts, $mayfail, @bad) = (0, 0, 0);
-	while (<$f>)
-	{
-		my ($sent, $answered) = split;
-		my $bad = $answered !~ /^\d/ || $answered - $sent > 10;
-		push @bad, $_ if $bad && !in_outage($sent) && !($answered =~ /^\d/ && in_outage($answered));
-		next if $answered eq 'refused';
-		$attempts++;
-		next if $answered eq '-';
-		$acknowledged++;
-		# what was counted since the record before the fault, up to the first record after it
-		$mayfail++ if $answered <= $begin + 60 || grep { $_->{lost} && $answered <= $_->{until} + 2 * $interval && $answered >= $_->{since} - 2 * $interval } @faults;
-	}
-	check(!@bad, "$acknowledged statements of a client while the server was up", scalar(@bad) . ' failed or took 10 s: ' . ($bad[0] // ''));
-	my @rows = rows('statements-history', '--since', stamp($begin - 60), '--until', stamp(time + 60), '--query-id', $query_id);
-	my $recorded = sum0(map { $_->{calls} // 0 } @rows);
-	my $least = $acknowledged - $mayfail;
-	check($recorded >= $least && $recorded <= $attempts,
-		"calls in the history: $recorded of $acknowledged, $mayfail of them near crashes and ends", "from $least to $attempts are right");
-	return;
+	my ($at) = @_;
+	return $at <= $begin + 60 || grep { $_->{lost} && $at <= $_->{until} + 2 * $interval && $at >= $_->{since} - 2 * $interval } @faults;
 }
 
 sub check_history
@@ -444,8 +412,9 @@ sleep 3 * $interval;
 my $until = time - 2;
 check(do { kill 'TERM', $recorder; waitpid $recorder, 0; $? } == 0, 'the recorder ends');
 undef $recorder;
-check_server();
-check_calls();
+check_log($log, 0);
+my @calls = rows('statements-history', '--since', stamp($begin - 60), '--until', stamp(time + 60), '--query-id', $query_id);
+check_calls("$place/calls", \@faults, \&may_lack, sum0(map { $_->{calls} // 0 } @calls));
 check_history(int($recorded) + 1, int $until);
 my %count;
 $count{ $_->{name} }++ for @faults;

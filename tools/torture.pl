@@ -26,7 +26,7 @@ use Getopt::Std;
 use List::Util qw(sum0 max);
 use POSIX ();
 use Time::HiRes qw(sleep time);
-use Torture qw(as_server check choose client counter end_children failed kill_children passed run say_at wait_until);
+use Torture qw(as_server check check_calls check_log choose client counter end_children failed kill_children passed run say_at wait_until);
 
 my $interval = 5;    # tacho.statements_interval, seconds
 my $calm = 12;       # between faults, seconds
@@ -291,44 +291,11 @@ sub one_fault
 
 # --- what must hold at the end
 
-sub check_server
+# What was counted since the last record before a crash.
+sub may_lack
 {
-	open my $f, '<', $log or die "error: $log: $!\n";
-	my @lines = <$f>;
-	my @signals = grep { /was terminated by signal/ } @lines;
-	my $ours = sum0(map { $_->{signals} // 0 } @faults);
-	# one of ours takes the others with it only by quickdie(), not by a signal
-	check(@signals <= $ours, "no process ended by a signal but $ours of ours", join '', @signals);
-	my @panic = grep { /PANIC/ } @lines;
-	check(!@panic, 'no PANIC', join '', @panic);
-	return;
-}
-
-sub in_outage { my ($at) = @_; return grep { $_->{down} && $at >= $_->{since} - 1 && $at <= $_->{until} + 1 } @faults; }
-
-sub check_clients
-{
-	my ($file) = @_;
-	open my $f, '<', $file or die "error: $file: $!\n";
-	my ($acknowledged, $attempts, $mayfail, @bad) = (0, 0, 0);
-	while (<$f>)
-	{
-		my ($sent, $answered) = split;
-		my $bad = $answered !~ /^\d/ || $answered - $sent > 10;
-		push @bad, $_ if $bad && !in_outage($sent) && !($answered =~ /^\d/ && in_outage($answered));
-		next if $answered eq 'refused';
-		$attempts++;
-		next if $answered eq '-';
-		$acknowledged++;
-		$mayfail++ if grep { $_->{crash} && $answered <= $_->{until} && $answered >= $_->{since} - $interval - 5 } @faults;
-	}
-	check(!@bad, "$acknowledged statements of a client while the server was up", scalar(@bad) . " failed or took 10 s: " . ($bad[0] // ''));
-	my ($recorded, $why) = ask("select sum(calls) from tacho.statements_history(since => '2000-01-01', query_id => '$query_id')");
-	$recorded //= 0;
-	my $least = $acknowledged - $mayfail;
-	check($recorded >= $least && $recorded <= $attempts,
-		"calls in the history: $recorded of $acknowledged, $mayfail of them near crashes", $why // "from $least to $attempts are right");
-	return;
+	my ($at) = @_;
+	return grep { $_->{crash} && $at <= $_->{until} && $at >= $_->{since} - $interval - 5 } @faults;
 }
 
 sub check_history
@@ -382,8 +349,9 @@ my $end = time + 60 * $opt{m};
 one_fault() while time < $end;
 finish();
 sleep 3 * $interval;
-check_server();
-check_clients($calls);
+check_log($log, sum0(map { $_->{signals} // 0 } @faults));
+my ($recorded, $why) = ask("select sum(calls) from tacho.statements_history(since => '2000-01-01', query_id => '$query_id')");
+check_calls($calls, \@faults, \&may_lack, $recorded || 0, $why);
 check_history();
 my %count;
 $count{ $_->{name} }++ for @faults;
