@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "common/pg_prng.h"
 #include "jit/jit.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
@@ -42,17 +43,28 @@ StaticAssertDecl(offsetof(BufferUsage, temp_blks_written) ==
 
 /* ---- operating system ---- */
 
-static uint32
-random_number(void)
+/* A number from 0 to `most`. */
+static inline int
+random_to(int most)
 {
-	static uint32 state = 0;
+	return pg_prng_uint64_range(&pg_global_prng_state, 0, most);
+}
 
-	if (state == 0)
-		state = (uint32) MyProcPid * 2654435761u | 1;
-	state ^= state << 13;
-	state ^= state >> 17;
-	state ^= state << 5;
-	return state;
+/*
+ * How far the next sample is from where a session begins: anywhere between two
+ * samples, which is more often a wide gap than a narrow one. So a session of
+ * one execution has as good a chance as each of a long one.
+ */
+static int
+first_distance(void)
+{
+	for (;;)
+	{
+		int			place = random_to(DISTANCE_MOST - 1);
+
+		if (place < DISTANCE_LEAST + random_to(DISTANCE_MOST - DISTANCE_LEAST))
+			return place;
+	}
 }
 
 /*
@@ -64,14 +76,23 @@ random_number(void)
 static inline UsageDraw
 draw_sample(int one_of)
 {
-	static int	distance = DISTANCE_LEAST;
-	static bool turn = false;
+	static bool begun = false;
+	static int	distance = 0;
+	static bool turn;
+	int			taken = ONE_OF_MOST / one_of;
 
-	distance -= ONE_OF_MOST / one_of;
+	distance -= taken;
 	if (likely(distance >= 0))
 		return (UsageDraw) {0, 0};
-	distance += DISTANCE_LEAST +
-		random_number() % (DISTANCE_MOST - DISTANCE_LEAST + 1);
+	if (!begun)
+	{
+		begun = true;
+		turn = random_to(1);
+		distance = first_distance() - taken;
+		if (distance >= 0)
+			return (UsageDraw) {0, 0};
+	}
+	distance += DISTANCE_LEAST + random_to(DISTANCE_MOST - DISTANCE_LEAST);
 	turn = !turn;
 	return turn ? (UsageDraw) {.rusage = 2 * one_of}
 		: (UsageDraw) {.run_queue = 2 * one_of};

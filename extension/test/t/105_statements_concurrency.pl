@@ -30,9 +30,9 @@ is(sql(q{select total_exec_time >= max_exec_time and min_exec_time > 0 and min_e
 is(sql(q{select n_sampled > 100 and n_sampled < calls / 4 from tacho.statements where query ~* '^select .1 as hot$'}),
 	't', 'a frequent short statement has its CPU time sampled');
 
-# how many: the first of each session, all up to 16, then of the next 47 one in four
-# and of 959 one in sixteen on average. Distances are 16 to 112 parts of 64, and
-# every second sample is of the usage
+# how many: all up to 16, then of the next 48 one in four and of 960 one in
+# sixteen on average. Distances are 16 to 112 parts of 64, and every second
+# sample is of the usage
 my $paced = pgbench_script($node, 'paced', "select 1 + 1 as paced;\n");
 my $sampled = q{select n_sampled from tacho.statements where query ~* '^select .1 . .2 as paced$'};
 my $session = sub {
@@ -41,11 +41,23 @@ my $session = sub {
 };
 is(my $exact = $session->(16), 16, 'of the first executions of a statement each is measured');
 my $quarter = $session->(48) - $exact;
-cmp_ok($quarter, '>=', 1 + int(47 * 16 / 112 / 2), '... of the next a quarter');
-cmp_ok($quarter, '<=', 1 + 47 * 16 / 16 / 2 + 1, '... and no more');
+cmp_ok($quarter, '>=', int(int(48 * 16 / 112) / 2), '... of the next a quarter');
+cmp_ok($quarter, '<=', 48 * 16 / 16 / 2, '... and no more');
 my $rest = $session->(960) - $exact - $quarter;
-cmp_ok($rest, '>=', 1 + int(959 * 4 / 112 / 2), '... then a sixteenth');
-cmp_ok($rest, '<=', 1 + 959 * 4 / 16 / 2 + 1, '... and no more');
+cmp_ok($rest, '>=', int(int(960 * 4 / 112) / 2), '... then a sixteenth');
+cmp_ok($rest, '<=', 960 * 4 / 16 / 2, '... and no more');
+
+# sessions that end before a sample is due are sampled as long ones are: one
+# execution in 128, wherever in its session it is
+for my $n (16, 32)
+{
+	my $short = pgbench_script($node, "short$n", "select 1 + 1 as paced;\n" x $n);
+	my $before = sql($sampled);
+	run_pgbench($node, $short, '-C', '-c', 1, '-t', 200);
+	my ($some, $mean) = (sql($sampled) - $before, 200 * $n / 128);
+	cmp_ok($some, '>', $mean / 5, "of sessions of $n executions some are measured");
+	cmp_ok($some, '<', 2.5 * $mean, '... and no more than of a long one');
+}
 
 # extremes reset under load: an old extreme must not come back
 sql('select pg_sleep(0.3) as slow') for 1 .. 2;
