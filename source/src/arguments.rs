@@ -64,6 +64,9 @@ pub struct Described {
     pub default: Option<&'static str>,
 }
 
+/// What `tz` is where it is not given.
+const ZONE_DEFAULT: Option<&str> = Some("TZ, else that of the system");
+
 /// The arguments of a function, `node` first and `tz` last where the function
 /// has no place for it. `docs` asks for the help of filters too, which is
 /// looked up in the catalog.
@@ -84,8 +87,7 @@ pub fn arguments(function: &Function, docs: bool) -> Vec<Described> {
         }
     }
     if !function.arguments.contains(&Argument::Zone) {
-        let default = Some("TZ, else that of the system");
-        all.push(new("tz", Kind::Zone, "Time zone of times", default));
+        all.push(new("tz", Kind::Zone, "Time zone of times", ZONE_DEFAULT));
     }
     all
 }
@@ -158,7 +160,7 @@ fn single(function: &Function, argument: Argument) -> Option<Described> {
             "tz",
             Kind::Zone,
             "Time zone of buckets and times, such as Europe/Berlin, or local",
-            None,
+            ZONE_DEFAULT,
         ),
         Argument::Windows | Argument::Metrics | Argument::Filters | Argument::StatementFilters => {
             return None;
@@ -230,6 +232,15 @@ mod tests {
             let all = names.len();
             names.dedup();
             assert_eq!(names.len(), all, "{}", function.name);
+        }
+    }
+
+    #[test]
+    fn every_function_says_which_zone_is_the_default() {
+        for function in query::list() {
+            let all = arguments(function, true);
+            let zone = all.iter().find(|a| a.name == "tz").unwrap();
+            assert_eq!(zone.default, ZONE_DEFAULT, "{}", function.name);
         }
     }
 
