@@ -618,44 +618,13 @@ call_utility(UTILITY_PARAMS)
 		statements_adopt_members();
 }
 
-/* The text to count a command with, for command_text_free(). */
-typedef struct CommandText
-{
-	const char *string;			/* NULL = none */
-	int			location;
-	int			length;
-	char	   *masked;			/* NULL = string is what the client sent */
-} CommandText;
-
-/* Masked before it is executed: where errors are handled nothing may fail. */
-static CommandText
-command_text(const PlannedStmt *pstmt, const char *string)
-{
-	CommandText text = {string, pstmt->stmt_location, pstmt->stmt_len, NULL};
-
-	if (secrets_in(pstmt->utilityStmt, string, text.location, text.length))
-	{
-		text.masked = secrets_mask(string, text.location, text.length);
-		text.string = text.masked;
-		text.location = text.length = 0;
-	}
-	return text;
-}
-
-static void
-command_text_free(const CommandText *text)
-{
-	if (text->masked)
-		pfree(text->masked);
-}
-
 /* A command that is counted. The statement may be gone when it returns. */
 static void
 run_utility(UTILITY_PARAMS)
 {
 	uint64		query_id = pstmt->queryId;
 	const Oid	user = GetUserId();
-	const CommandText text = command_text(pstmt, queryString);
+	const CommandText text = secrets_command_text(pstmt, queryString);
 	UsageDraw	draw = usage_draw(query_id, level == 0);
 	UsageStart	start;
 	StatementDelta delta;
@@ -673,7 +642,7 @@ run_utility(UTILITY_PARAMS)
 		error_leaves();
 		store_failure(user, query_id, text.string, text.location,
 					  text.length);
-		command_text_free(&text);
+		secrets_command_free(&text);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -683,7 +652,7 @@ run_utility(UTILITY_PARAMS)
 	ms = usage_end(&start, &delta);
 	usage_executed(&delta, ms, utility_rows(qc), draw);
 	store(query_id, &delta, text.string, text.location, text.length);
-	command_text_free(&text);
+	secrets_command_free(&text);
 }
 
 /* A command is through; of the top level, it may have been an EXECUTE. */
@@ -783,6 +752,12 @@ on_shmem_startup(void)
 	if (statements_shmem_startup() && !IsUnderPostmaster)
 		statements_save_startup();
 	install_hooks();
+}
+
+bool
+hooks_at_toplevel(void)
+{
+	return level == 0;
 }
 
 void

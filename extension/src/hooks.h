@@ -13,4 +13,7 @@
  */
 extern void hooks_init(void);
 
+/* Whether what is analysed now is what the client sent. */
+extern bool hooks_at_toplevel(void);
+
 #endif							/* TACHO_HOOKS_H */

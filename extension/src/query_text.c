@@ -2,12 +2,13 @@
  * query_text.c
  *	  Texts of queries on their way from backends to the sampler.
  *
- * A hook behind parse analysis sees each statement. One whose query id this
- * backend has met is left at the price of one comparison. Otherwise the set in
- * shared memory is asked, and only a text that is new there is normalised and
- * put into the ring. Both sets have bounds: where ids meet in one place the
- * later stays, and a text may come twice. The sampler makes everybody forget
- * once a day, so that each day's history has its texts.
+ * A hook behind parse analysis sees each statement. One whose entry in the
+ * statistics of statements says that its text is known is left at the price of
+ * one comparison. Otherwise the set in shared memory is asked, and only a text
+ * that is new there is normalised and put into the ring. The set has bounds:
+ * where ids meet in one place the later stays, and a text may come twice. The
+ * sampler makes everybody forget once a day, so that each day's history has its
+ * texts.
  *
  * A role in a database never has more of the ring than is left for others, and
  * makes no texts once its share of the day is used up (text_share.h).
@@ -32,12 +33,13 @@
 
 #include "compat.h"
 #include "held.h"
+#include "hooks.h"
 #include "normalize.h"
 #include "query_text.h"
 #include "settings.h"
 #include "shmem.h"
+#include "statements.h"
 
-#define LOCAL_TEXTS		2048	/* power of two */
 #define TEXT_WAYS		8		/* places a key can have: half a cache line */
 
 /* more of a statement is not looked at */
@@ -56,10 +58,6 @@ typedef struct RingEntry
 } RingEntry;
 
 static post_parse_analyze_hook_type previous_hook = NULL;
-
-/* what this backend has met, and in which generation */
-static pg_atomic_uint64 local_known[LOCAL_TEXTS] pg_attribute_aligned(PG_CACHE_LINE_SIZE);
-static uint32 local_generation = 0;
 
 uint64
 query_text_key(const char *bytes, int length)
@@ -254,18 +252,20 @@ try_offer_text(const char *source, const Query *query, CompatJumble *jumble)
 }
 
 /*
- * A set of keys is an array of small groups; a key can be anywhere in its
+ * The set of keys is an array of small groups; a key can be anywhere in its
  * group. 0 is a free place.
  */
 static inline pg_atomic_uint64 *
-group_of(pg_atomic_uint64 *set, uint32 size, uint64 key)
+group_of(uint64 key)
 {
-	return set + (key % (size / TEXT_WAYS)) * TEXT_WAYS;
+	return tacho_shared->known + (key % (KNOWN_TEXTS / TEXT_WAYS)) * TEXT_WAYS;
 }
 
-static inline bool
-group_has(pg_atomic_uint64 *group, uint64 key)
+static bool
+is_known(uint64 key)
 {
+	pg_atomic_uint64 *group = group_of(key);
+
 	for (int i = 0; i < TEXT_WAYS; i++)
 		if (pg_atomic_read_u64(&group[i]) == key)
 			return true;
@@ -274,8 +274,9 @@ group_has(pg_atomic_uint64 *group, uint64 key)
 
 /* Into a free place, or that of another key. */
 static void
-group_put(pg_atomic_uint64 *group, uint64 key)
+remember(uint64 key)
 {
+	pg_atomic_uint64 *group = group_of(key);
 	int			i = 0;
 
 	while (i < TEXT_WAYS && pg_atomic_read_u64(&group[i]) != 0)
@@ -285,55 +286,44 @@ group_put(pg_atomic_uint64 *group, uint64 key)
 	pg_atomic_write_u64(&group[i], key);
 }
 
-/* Has this backend, or anybody, recorded the text? Forgets on request. */
+/* Offers the text of a statement unless it is known. True if it is now. */
 static bool
-is_known(uint64 key)
+make_known(const char *source, const Query *query, CompatJumble *jumble)
 {
-	uint32		generation = pg_atomic_read_u32(&tacho_shared->texts_generation);
-	pg_atomic_uint64 *local = group_of(local_known, LOCAL_TEXTS, key);
+	uint64		key = known_key((int64) query->queryId, GetUserId());
+	int			account;
 
-	if (unlikely(local_generation != generation))
-	{
-		memset(local_known, 0, sizeof(local_known));
-		local_generation = generation;
-	}
-	if (group_has(local, key))
+	if (is_known(key))
 		return true;
-	if (!group_has(group_of(tacho_shared->known, KNOWN_TEXTS, key), key))
+	account = query_text_account(MyDatabaseId, GetUserId());
+	if (pg_atomic_read_u32(&tacho_shared->share_used[account]) != 0)
 		return false;
-	group_put(local, key);
+	if (!ring_has_room(account) || !try_offer_text(source, query, jumble))
+	{
+		pg_atomic_fetch_add_u64(&tacho_shared->texts_dropped, 1);
+		return false;
+	}
+	remember(key);
 	return true;
-}
-
-static void
-remember(uint64 key)
-{
-	group_put(group_of(tacho_shared->known, KNOWN_TEXTS, key), key);
-	group_put(group_of(local_known, LOCAL_TEXTS, key), key);
 }
 
 static void
 collect_text(ParseState *pstate, const Query *query, CompatJumble *jumble)
 {
-	uint64		key;
-	int			account;
+	bool		toplevel = hooks_at_toplevel();
+	uint32		texts;
 
 	if (query->queryId == 0 || tacho_query_text == QUERY_TEXT_OFF ||
 		tacho_shared == NULL || pstate->p_sourcetext == NULL ||
 		IsParallelWorker() ||
 		pg_atomic_read_u32(&tacho_shared->texts_wanted) == 0)
 		return;
-	key = known_key((int64) query->queryId, GetUserId());
-	if (is_known(key))
-		return;
-	account = query_text_account(MyDatabaseId, GetUserId());
-	if (pg_atomic_read_u32(&tacho_shared->share_used[account]) != 0)
-		return;
-	if (ring_has_room(account) &&
-		try_offer_text(pstate->p_sourcetext, query, jumble))
-		remember(key);
-	else
-		pg_atomic_fetch_add_u64(&tacho_shared->texts_dropped, 1);
+	/* read before the set: who makes all forget clears that first */
+	texts = pg_atomic_read_u32(&tacho_shared->texts_generation);
+	pg_read_barrier();
+	if (!statements_text_known(query->queryId, toplevel, texts) &&
+		make_known(pstate->p_sourcetext, query, jumble))
+		statements_note_text(query->queryId, toplevel, texts);
 }
 
 static void

@@ -78,7 +78,7 @@ secrets_in(const Node *statement, const char *string, int location, int length)
 		has_word(string + Max(location, 0), length > 0 ? length : INT_MAX);
 }
 
-/* The work of secrets_mask(), in the current context; may raise errors. */
+/* The text without any literal, in the current context; may raise errors. */
 static char *
 mask(const char *string, int location, int length)
 {
@@ -91,8 +91,9 @@ mask(const char *string, int location, int length)
 	return MemoryContextStrdup(TopMemoryContext, out.data);
 }
 
-char *
-secrets_mask(const char *string, int location, int length)
+/* As mask(); NULL when there is no memory. */
+static char *
+mask_or_nothing(const char *string, int location, int length)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	MemoryContext volatile scratch = NULL;
@@ -117,4 +118,25 @@ secrets_mask(const char *string, int location, int length)
 	if (scratch)
 		MemoryContextDelete(scratch);
 	return result;
+}
+
+CommandText
+secrets_command_text(const PlannedStmt *pstmt, const char *string)
+{
+	CommandText text = {string, pstmt->stmt_location, pstmt->stmt_len, NULL};
+
+	if (secrets_in(pstmt->utilityStmt, string, text.location, text.length))
+	{
+		text.masked = mask_or_nothing(string, text.location, text.length);
+		text.string = text.masked;
+		text.location = text.length = 0;
+	}
+	return text;
+}
+
+void
+secrets_command_free(const CommandText *text)
+{
+	if (text->masked)
+		pfree(text->masked);
 }

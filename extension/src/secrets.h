@@ -7,7 +7,7 @@
 #ifndef TACHO_SECRETS_H
 #define TACHO_SECRETS_H
 
-#include "nodes/nodes.h"
+#include "nodes/plannodes.h"
 
 /*
  * Whether the text of a utility statement may hold a secret: by what the
@@ -18,10 +18,22 @@ extern bool secrets_in(const Node *statement, const char *string,
 					   int location, int length);
 
 /*
- * The text of such a statement without any literal, or NULL when there is no
- * memory. To be freed with pfree(); no transaction ends its life. Never raises
- * an error; must not be called while one is being handled.
+ * The text to count a command with: what the client sent, or, where that may
+ * hold a secret, without any literal; then NULL when there is no memory. Made
+ * before the command is executed: where errors are handled nothing may fail.
+ * Never raises an error. To be given back by secrets_command_free(); no
+ * transaction ends its life.
  */
-extern char *secrets_mask(const char *string, int location, int length);
+typedef struct CommandText
+{
+	const char *string;			/* NULL = none */
+	int			location;
+	int			length;
+	char	   *masked;			/* NULL = string is what the client sent */
+} CommandText;
+
+extern CommandText secrets_command_text(const PlannedStmt *pstmt,
+										const char *string);
+extern void secrets_command_free(const CommandText *text);
 
 #endif							/* TACHO_SECRETS_H */

@@ -1,11 +1,11 @@
 /*
  * statements.c
- *	  Statistics of statements: entries and their stripes, cache, adding.
+ *	  Statistics of statements: entries and their stripes, finding, adding.
  *
- * The way of an execution: the backend's own cache names slot and generation;
- * the stripe of the slot is locked (one atomic operation), the generation
- * compared, the counters added. No shared lock is taken. A miss looks into
- * the index under a shared partition lock, creation takes it exclusively.
+ * The way of an execution: its entry is found in the index without a lock; the
+ * stripe of the entry is locked (one atomic operation), the generation compared,
+ * the counters added. Only what is not found so is looked for under the shared
+ * lock of the partition; creation takes it exclusively.
  *
  * When the stripe is busy, the entry gets more stripes, spread over backends.
  * When all of them are busy or cannot be had, the backend sleeps ten times 50
@@ -29,31 +29,21 @@
 
 #include "statements_shared.h"
 
-#define CACHE_SETS 512			/* power of two */
-#define CACHE_WAYS 4
+#define CHAIN_STEPS 64			/* of a walk that may have gone astray */
 #define EXACT_CALLS 16			/* executions before one may be sampled */
 #define SHORT_MS 10.0			/* mean below which an execution is short */
 
-/*
- * What this backend knows of an entry. Its database is the backend's. 32 bytes,
- * so that the ways of a set are read at once.
- */
-typedef struct CacheSlot
+/* An entry that was found: `entry` NULL = none. */
+typedef struct Found
 {
-	uint64		query_id;
-	uint64		generation;		/* 0 = empty */
-	Oid			user_id;
-	uint32		slot;
-	bool		toplevel;
-	uint8		one_of;			/* see statements_one_of() */
-} CacheSlot;
+	StatementEntry *entry;
+	uint64		generation;
+} Found;
 
 typedef enum
 {
 	ADD_DONE, ADD_STALE, ADD_BUSY
 } AddResult;
-
-static CacheSlot cache[CACHE_SETS][CACHE_WAYS] pg_attribute_aligned(STATEMENTS_CACHE_LINE);
 
 /* an error is being handled: locks are tried, not waited for */
 static bool hurried = false;
@@ -244,29 +234,30 @@ stripe_add(Stripe *stripe, const StatementDelta *delta, TimestampTz now)
 }
 
 /*
- * By how many executions it has seen, if these are short: a quarter up to 64, a
- * 16th up to 1,024. So a hundred are measured before it gets rare.
+ * How often the entry is measured from now on, by the executions that its own
+ * stripe has seen, if these are short: a quarter up to 64, a 16th up to 1,024. So
+ * a hundred are measured before it gets rare. The caller holds the lock.
  */
-static inline uint8
-stripe_one_of(const Stripe *stripe)
+static inline void
+entry_rate(StatementEntry *entry)
 {
-	int64		calls = stripe->counters.calls;
+	const Counters *counters = &entry->stripe.counters;
+	int64		calls = counters->calls;
 	int			one_of = ONE_OF_LEAST;
 
 	if (calls < EXACT_CALLS ||
-		stripe->counters.total_exec_time >= SHORT_MS * calls)
-		return 1;
-	while (one_of < ONE_OF_MOST && calls >= 4 * one_of * one_of)
+		counters->total_exec_time >= SHORT_MS * calls)
+		one_of = 1;
+	while (one_of > 1 && one_of < ONE_OF_MOST && calls >= 4 * one_of * one_of)
 		one_of *= 4;
-	return one_of;
+	if (entry->one_of != one_of)
+		entry->one_of = one_of;
 }
 
-/*
- * Tries each stripe of the entry once. *one_of is what the stripe says then.
- */
+/* Tries each stripe of the entry once. */
 static inline AddResult
 try_stripes(StatementEntry *entry, uint64 generation,
-			const StatementDelta *delta, TimestampTz now, uint8 *one_of)
+			const StatementDelta *delta, TimestampTz now)
 {
 	StripeGroup *group = entry_group(entry);
 	int			n = stripe_count(group);
@@ -289,7 +280,8 @@ try_stripes(StatementEntry *entry, uint64 generation,
 		}
 		again = stripe->counters.calls > 0;
 		stripe_add(stripe, delta, now);
-		*one_of = stripe_one_of(stripe);
+		if (stripe == &entry->stripe)
+			entry_rate(entry);
 		stripe_unlock(stripe);
 		if (again)
 			entry_touch(entry);
@@ -301,7 +293,7 @@ try_stripes(StatementEntry *entry, uint64 generation,
 /* More stripes and some patience for an entry whose stripes are all busy. */
 static pg_noinline AddResult
 entry_add_busy(StatementEntry *entry, uint64 generation,
-			   const StatementDelta *delta, TimestampTz now, uint8 *one_of)
+			   const StatementDelta *delta, TimestampTz now)
 {
 	AddResult	result = ADD_BUSY;
 
@@ -313,109 +305,110 @@ entry_add_busy(StatementEntry *entry, uint64 generation,
 			pg_usleep(50);
 		else
 			pg_spin_delay();
-		result = try_stripes(entry, generation, delta, now, one_of);
+		result = try_stripes(entry, generation, delta, now);
 	}
 	return result;
 }
 
 static inline AddResult
 entry_add(StatementEntry *entry, uint64 generation,
-		  const StatementDelta *delta, uint8 *one_of)
+		  const StatementDelta *delta)
 {
 	TimestampTz now = delta->sqlstate != 0 ? GetCurrentTimestamp() : 0;
-	AddResult	result = try_stripes(entry, generation, delta, now, one_of);
+	AddResult	result = try_stripes(entry, generation, delta, now);
 
 	if (unlikely(result == ADD_BUSY))
-		result = entry_add_busy(entry, generation, delta, now, one_of);
+		result = entry_add_busy(entry, generation, delta, now);
 	return result;
 }
 
-/* ---- cache of this backend ---- */
+/* ---- finding ---- */
 
-static inline CacheSlot *
-cache_set(const StatementKey *key)
+/*
+ * True if `entry` is that of `key` in this moment. No lock: the key may be
+ * changing, and then the generation is none, or one that no stripe has.
+ */
+static inline bool
+entry_is(StatementEntry *entry, const StatementKey *key, uint64 *generation)
 {
-	uint64		hash = key->query_id ^ ((uint64) key->user_id << 7) ^ key->toplevel;
-
-	return cache[(hash ^ (hash >> 32)) & (CACHE_SETS - 1)];
-}
-
-/* What is known of `key`, or NULL. The entry may be gone. */
-static inline CacheSlot *
-cache_find(const StatementKey *key)
-{
-	CacheSlot  *set = cache_set(key);
-
-	for (int i = 0; i < CACHE_WAYS; i++)
-		if (set[i].query_id == key->query_id && set[i].generation != 0 &&
-			set[i].user_id == key->user_id &&
-			set[i].toplevel == (key->toplevel != 0))
-			return &set[i];
-	return NULL;
-}
-
-/* The entry that the cache names if it still exists, or NULL. */
-static inline StatementEntry *
-cache_entry(const CacheSlot *cached)
-{
-	StatementEntry *entry;
-
-	if (cached == NULL)
-		return NULL;
-	entry = &statements_memory.entries[cached->slot];
-	return pg_atomic_read_u64(&entry->generation) == cached->generation
-		? entry : NULL;
+	*generation = pg_atomic_read_u64(&entry->generation);
+	pg_read_barrier();			/* the key was written before it */
+	return *generation != 0 && same_key(&entry->key, key);
 }
 
 /*
- * The place for `key`: its own, a free one, that of a statement that is not
- * frequent; of four frequent ones, each in its turn.
+ * The entry of `key`, without a lock. Chains may change meanwhile and send the
+ * walk astray: what it finds is the entry, but one may be there that it has not
+ * found.
  */
-static CacheSlot *
-cache_place(const StatementKey *key)
+static inline Found
+find_unlocked(const StatementKey *key)
 {
-	static uint32 turn = 0;
-	CacheSlot  *set = cache_set(key);
-	CacheSlot  *place = cache_find(key);
+	uint32		hash = statement_hash(key);
+	uint32		at;
+	Found		found = {NULL};
 
-	for (int i = 0; place == NULL && i < CACHE_WAYS; i++)
-		if (set[i].generation == 0)
-			place = &set[i];
-	for (int i = 0; place == NULL && i < CACHE_WAYS; i++)
-		if (set[i].one_of == 1)
-			place = &set[i];
-	return place ? place : &set[turn++ % CACHE_WAYS];
+	if (!statements_active())
+		return found;
+	at = *(volatile uint32 *) bucket_of(hash);
+	for (int i = 0; at != 0 && i < CHAIN_STEPS; i++)
+	{
+		StatementEntry *entry = &statements_memory.entries[at - 1];
+
+		if (entry->hash == hash && entry_is(entry, key, &found.generation))
+		{
+			found.entry = entry;
+			break;
+		}
+		at = *(volatile uint32 *) &entry->next;
+	}
+	return found;
 }
 
-static CacheSlot *
-cache_put(const StatementKey *key, const StatementEntry *entry,
-		  uint64 generation)
+static Found
+find_own(uint64 query_id, bool toplevel)
 {
-	CacheSlot  *place = cache_place(key);
-
-	*place = (CacheSlot) {
-		.query_id = key->query_id,
-		.generation = generation,
-		.user_id = key->user_id,
-		.slot = entry - statements_memory.entries,
-		.toplevel = key->toplevel != 0,
-		/* not locked: a hint */
-		.one_of = stripe_one_of(&entry->stripe),
+	StatementKey key = {
+		.query_id = query_id,
+		.user_id = GetUserId(),
+		.database_id = MyDatabaseId,
+		.toplevel = toplevel,
 	};
-	return place;
+
+	return find_unlocked(&key);
 }
 
 int
 statements_one_of(uint64 query_id, bool toplevel)
 {
-	StatementKey key = {
-		.query_id = query_id,
-		.user_id = GetUserId(),
-		.toplevel = toplevel,
-	};
-	const CacheSlot *cached = cache_find(&key);
+	Found		found = find_own(query_id, toplevel);
 
-	return cached != NULL ? cached->one_of : 1;
+	return found.entry != NULL ? found.entry->one_of : 1;
+}
+
+/* The mark of a text: of which entry, and which texts count. */
+static inline uint64
+text_mark(const Found *found, uint32 texts)
+{
+	return found->generation << 16 | (texts & 0xffff);
+}
+
+bool
+statements_text_known(uint64 query_id, bool toplevel, uint32 texts)
+{
+	Found		found = find_own(query_id, toplevel);
+
+	return found.entry != NULL &&
+		pg_atomic_read_u64(&found.entry->text_known) == text_mark(&found, texts);
+}
+
+void
+statements_note_text(uint64 query_id, bool toplevel, uint32 texts)
+{
+	Found		found = find_own(query_id, toplevel);
+
+	if (found.entry != NULL)
+		pg_atomic_write_u64(&found.entry->text_known, text_mark(&found, texts));
 }
 
 /* ---- creation ---- */
@@ -437,6 +430,7 @@ entry_init(StatementEntry *entry, const StatementKey *key, uint32 hash,
 	entry->wants_jumble = false;
 	entry->normalized = false;
 	entry->usage = 1;
+	entry->one_of = 1;
 	entry->stripe.last_sqlstate = 0;
 	entry->stripe.last_error_at = 0;
 	counters_init(&entry->stripe.counters);
@@ -577,17 +571,17 @@ entry_find(const StatementKey *key, uint32 hash, StatementEntry **entry,
 	return true;
 }
 
-/* Finds or makes the entry. NULL if there is no room for it. */
-static StatementEntry *
-entry_get(const StatementKey *key, const StatementSource *source,
-		  uint64 *generation)
+/* Finds or makes the entry; none if there is no room. */
+static Found
+entry_get(const StatementKey *key, const StatementSource *source)
 {
 	uint32		hash = statement_hash(key);
-	StatementEntry *entry = NULL;
+	Found		found = {NULL};
 
-	if (entry_find(key, hash, &entry, generation) && entry == NULL)
-		entry = entry_create(key, hash, source, generation);
-	return entry;
+	if (entry_find(key, hash, &found.entry, &found.generation) &&
+		found.entry == NULL)
+		found.entry = entry_create(key, hash, source, &found.generation);
+	return found;
 }
 
 /* Gives an entry a stored text if it is still there and lacks one. */
@@ -640,54 +634,39 @@ entry_fill_text(StatementEntry *entry, uint64 generation,
 
 /* ---- what hooks call ---- */
 
-/* The entry `key`, found or made, in the cache; NULL if there is no room. */
-static StatementEntry *
-entry_cached(const StatementKey *key, const StatementSource *source,
-			 CacheSlot **cached)
-{
-	uint64		generation;
-	StatementEntry *entry = entry_get(key, source, &generation);
-
-	if (entry != NULL)
-		*cached = cache_put(key, entry, generation);
-	return entry;
-}
-
 void
 statements_remember(const StatementKey *key, const StatementSource *source)
 {
-	CacheSlot  *cached = cache_find(key);
-	StatementEntry *entry = cache_entry(cached);
+	Found		found = find_unlocked(key);
 
-	if (entry == NULL)
-		entry = entry_cached(key, source, &cached);
-	if (entry != NULL && entry->wants_text)
-		entry_fill_text(entry, cached->generation, source);
+	if (found.entry == NULL)
+		found = entry_get(key, source);
+	if (found.entry != NULL && found.entry->wants_text)
+		entry_fill_text(found.entry, found.generation, source);
 }
 
 void
 statements_add(const StatementKey *key, const StatementDelta *delta,
 			   const StatementSource *source)
 {
-	CacheSlot  *cached = cache_find(key);
-	StatementEntry *entry = cache_entry(cached);
+	Found		found = find_unlocked(key);
 	AddResult	result = ADD_STALE;
 
 	/* an entry may go between being found and being added to, not often */
 	for (int attempt = 0; result == ADD_STALE && attempt < 4; attempt++)
 	{
-		if (entry == NULL)
-			entry = entry_cached(key, source, &cached);
-		if (entry == NULL)
+		if (found.entry == NULL)
+			found = entry_get(key, source);
+		if (found.entry == NULL)
 			break;
-		result = entry_add(entry, cached->generation, delta, &cached->one_of);
+		result = entry_add(found.entry, found.generation, delta);
 		if (result == ADD_STALE)
-			entry = NULL;
+			found.entry = NULL;
 	}
 	if (result == ADD_DONE)
 	{
-		if (entry->wants_text && source)
-			entry_fill_text(entry, cached->generation, source);
+		if (found.entry->wants_text && source)
+			entry_fill_text(found.entry, found.generation, source);
 	}
 	else if (delta->groups & GROUP_exec)
 		pg_atomic_add_fetch_u64(&statements_memory.shared->skipped,
@@ -708,8 +687,7 @@ statements_add_if_there(const StatementKey *key, const StatementDelta *delta)
 {
 	StatementEntry *entry = NULL;
 	uint64		generation;
-	uint8		one_of;
 
 	if (entry_find(key, statement_hash(key), &entry, &generation) && entry)
-		(void) entry_add(entry, generation, delta, &one_of);
+		(void) entry_add(entry, generation, delta);
 }

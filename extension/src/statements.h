@@ -140,13 +140,21 @@ extern void statements_remember(const StatementKey *key,
 
 /*
  * One of how many executions of `query_id` has its CPU time and I/O measured: 1
- * unless this backend has seen that it is short and frequent, so that measuring
- * each would cost more than it tells; then ONE_OF_LEAST to ONE_OF_MOST, powers
+ * unless it is known to be short and frequent, so that measuring each would cost
+ * more than it tells; then ONE_OF_LEAST to ONE_OF_MOST, powers
  * of four.
  */
 #define ONE_OF_LEAST 4
 #define ONE_OF_MOST 64
 extern int	statements_one_of(uint64 query_id, bool toplevel);
+
+/*
+ * Whether somebody has noted that the history has the text of the current
+ * user's `query_id`; noting it. `texts` tells the texts of today from those of
+ * other days. Where there is no entry, nothing is known and nothing noted.
+ */
+extern bool statements_text_known(uint64 query_id, bool toplevel, uint32 texts);
+extern void statements_note_text(uint64 query_id, bool toplevel, uint32 texts);
 
 /* Next entry into `copy`; false at the end. May raise errors (memory). */
 extern bool statements_read(StatementReader *reader, StatementCopy *copy);

@@ -207,12 +207,6 @@ partition_lock(uint32 hash)
 	return &statements_memory.locks[hash % STATEMENTS_PARTITIONS].lock;
 }
 
-static inline uint32 *
-bucket_of(uint32 hash)
-{
-	return &statements_memory.buckets[hash & (statements_memory.shared->buckets - 1)];
-}
-
 StatementEntry *
 chain_find(const StatementKey *key, uint32 hash)
 {
@@ -235,6 +229,7 @@ chain_insert(StatementEntry *entry)
 	uint32	   *bucket = bucket_of(entry->hash);
 
 	entry->next = *bucket;
+	pg_write_barrier();			/* some walk without the lock */
 	*bucket = entry - statements_memory.entries + 1;
 }
 

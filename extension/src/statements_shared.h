@@ -5,7 +5,8 @@
  * Slab. Entries live in an array that is never unmapped or reused for
  * anything else, so that a stale slot number is always safe to look at. An
  * entry is in use while its generation is not 0; generations are never given
- * out twice. One that is not in use may be leaving: it belongs to who sets
+ * out twice: who has found an entry without a lock has its generation, and
+ * compares that under the lock of what it changes. One that is not in use may be leaving: it belongs to who sets
  * `leaving` to 0 by compare-and-exchange, and then frees it. Slots are taken
  * from the free list, then from the untouched end (zeroed by the operating
  * system when the segment was made).
@@ -63,24 +64,27 @@ typedef struct Stripe
 	Counters	counters;
 } Stripe;
 
+/* An execution reads the first 64 bytes and changes a stripe. */
 typedef struct StatementEntry
 {
 	StatementKey key;
 	pg_atomic_uint64 generation;	/* 0 = not in use */
-	pg_atomic_uint64 leaving;	/* generation it had, see statements_record.c */
-	TimestampTz stats_since;
-	TimestampTz minmax_stats_since;
-	TimestampTz text_since;
+	pg_atomic_uint64 text_known;	/* see statements_text_known() */
 	uint32		hash;
 	uint32		next;			/* slot + 1 in the chain, 0 = end */
-	uint32		text_first;		/* chunk + 1, 0 = no text */
-	int32		text_length;	/* also that of a text that did not fit */
-	int32		encoding;
 	pg_atomic_uint32 stripes;	/* number of its group + 1, 0 = none */
 	bool		wants_text;		/* text did not fit, or had to go; may come later */
 	bool		wants_jumble;	/* ... but only a normalised one */
 	bool		normalized;		/* the text it has, or had, is one */
 	volatile uint8 usage;		/* set without lock: a hint to the clock */
+	volatile uint8 one_of;		/* see statements_one_of(); a hint */
+	uint32		text_first;		/* chunk + 1, 0 = no text */
+	int32		text_length;	/* also that of a text that did not fit */
+	int32		encoding;
+	pg_atomic_uint64 leaving;	/* generation it had, see statements_record.c */
+	TimestampTz stats_since;
+	TimestampTz minmax_stats_since;
+	TimestampTz text_since;
 	Stripe		stripe pg_attribute_aligned(STATEMENTS_CACHE_LINE);
 } StatementEntry;
 
@@ -172,6 +176,12 @@ extern StatementsMemory statements_memory;
 extern uint32 statement_hash(const StatementKey *key);
 extern LWLock *partition_lock(uint32 hash);
 extern uint32 statements_limit(void);
+static inline uint32 *
+bucket_of(uint32 hash)
+{
+	return &statements_memory.buckets[hash & (statements_memory.shared->buckets - 1)];
+}
+
 extern StatementEntry *chain_find(const StatementKey *key, uint32 hash);
 extern void chain_insert(StatementEntry *entry);
 extern void chain_remove(StatementEntry *entry);
