@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use tacho_source::catalog;
 use tacho_source::exchange::{self, Field};
 use tacho_tape::query::middle_us;
-use tacho_tape::schema::{RUN, STATS, Schema};
+use tacho_tape::schema::{STATS, Schema};
 use tacho_tape::{Column as Numbers, Part};
 
 /// Why the objects of an hour could not be made.
@@ -165,13 +165,10 @@ impl Contents<'_> {
         ticks.observe(hour, minutes);
         let names = Names::read(part)?;
         let runs = Runs::read(part, &names)?;
-        runs.write(hour, &ticks, &names, self.redaction, object, minutes)?;
+        let statements = runs.write(hour, &ticks, &names, self.redaction, object, minutes)?;
         let ids = part.ints("statement", "query_id")?;
         let of_row = |reference: &i64| ids.get(usize::try_from(reference - 1).ok()?).copied();
-        let mut references: Vec<i64> = part.ints(RUN, "statement")?.to_vec();
-        references.sort_unstable();
-        references.dedup();
-        queries.extend(references.iter().filter_map(of_row));
+        queries.extend(statements.iter().filter_map(of_row));
         Ok(())
     }
 
@@ -272,12 +269,12 @@ fn rows_of(part: &Part, table: &str, hour: i64) -> Result<Vec<Row>, Fault> {
             positions(&hours, |of| of == hour).map(own).collect()
         }
         _ if part.schema().column(table, "at").is_some() => {
-            let (numbers, slots) = (part.ints("tick", "tick")?, part.ints("tick", "slot_time")?);
+            let ticks = Ticks::read(part)?;
             let at = part.ints(table, "at")?;
             let row = |(own, number): (usize, &i64)| {
-                let tick = numbers.binary_search(number).ok()?;
-                of(slots[tick]).then_some(Row {
-                    tick: Some(tick),
+                let place = ticks.place(*number)?;
+                ticks.is_of(place, hour).then(|| Row {
+                    tick: Some(ticks.row(place)),
                     own: Some(own),
                 })
             };

@@ -85,12 +85,13 @@ fn run(options: &Options) -> Result<bool> {
         // What is not shipped now is shipped next time.
         match look(&mut shipper, &tape, &go_on) {
             Ok(mut done) => {
-                let damage = done.damage.clone();
+                let now = [&done.damage[..], &done.left_out].concat();
                 done.damage.retain(|damage| !told.contains(damage));
+                done.left_out.retain(|node| !told.contains(node));
                 if done != Done::default() {
                     tell(&done);
                 }
-                told = damage;
+                told = now;
             }
             Err(message) => say(&format!("warning: {message}")),
         }
@@ -131,6 +132,9 @@ fn look(shipper: &mut Shipper, tape: &Tape, go_on: &dyn Fn() -> bool) -> Result<
 fn tell(done: &Done) {
     for damage in &done.damage {
         say(&format!("warning: left out what cannot be read: {damage}"));
+    }
+    for node in &done.left_out {
+        say(&format!("note: {node}"));
     }
     for reason in &done.again {
         say(&format!("warning: not shipped now: {reason}"));

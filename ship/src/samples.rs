@@ -1,10 +1,11 @@
 //! Samples of an hour: runs of ticks in even steps, and their load by minute.
 
+use crate::contents::Fault;
 use crate::field::{Cells, Names, Row, column};
 use crate::hours::hour_of;
 use crate::redact::Redaction;
 use crate::table::{Column, Kind, Object};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tacho_source::catalog;
 use tacho_source::exchange::{self, Field, Place};
 use tacho_tape::query::{NOT_COUNTED, Scope, cpu_key, wait_key};
@@ -30,6 +31,8 @@ const TOLD_ELSEWHERE: [&str; 7] = [
 
 /// The ticks of a part, by number.
 pub struct Ticks {
+    /// Rows of the table.
+    rows: Vec<usize>,
     numbers: Vec<i64>,
     slot_ms: Vec<i64>,
     interval_ms: Vec<i64>,
@@ -53,12 +56,18 @@ impl Ticks {
             slot_ms: order.iter().map(|row| slot[*row]).collect(),
             interval_ms: order.iter().map(|row| interval[*row].max(0)).collect(),
             failed: order.iter().map(|r| failed == Some(status[*r])).collect(),
+            rows: order,
         })
     }
 
     /// The place of a tick.
     pub fn place(&self, number: i64) -> Option<usize> {
         self.numbers.binary_search(&number).ok()
+    }
+
+    /// The row of a tick in its table.
+    pub fn row(&self, place: usize) -> usize {
+        self.rows[place]
     }
 
     /// Is a tick of an hour?
@@ -283,7 +292,7 @@ impl<'a> Runs<'a> {
         (narrow.unwrap_or(Scope::All), key)
     }
 
-    /// Adds the samples of an hour.
+    /// Adds the samples of an hour; says which statements they refer to.
     ///
     /// # Errors
     /// A column is damaged, or they could not be encoded.
@@ -295,16 +304,19 @@ impl<'a> Runs<'a> {
         redaction: &Redaction,
         object: &mut Object,
         minutes: &mut Minutes,
-    ) -> std::result::Result<(), crate::contents::Fault> {
+    ) -> std::result::Result<BTreeSet<i64>, Fault> {
         let fields = fields(&catalog::schema().clone().with_runs());
         let cells = fields.iter();
         let cells = cells.map(|f| Cells::read(self.part, RUN, f, redaction));
         let cells: Vec<_> = cells.collect::<Result<_>>()?;
         let mut known: HashMap<Kinds, (Scope, Option<String>)> = HashMap::new();
+        let statement = self.part.ints(RUN, "statement")?;
+        let mut statements = BTreeSet::new();
         let mut pieces: Vec<Piece> = Vec::new();
         for run in 0..self.first_tick.len() {
             ticks.pieces(self.first_tick[run], self.ticks[run], hour, |from, to| {
                 pieces.push(Piece { run, from, to });
+                statements.insert(statement[run]);
             });
             while pieces.len() >= object.room() {
                 let rest = pieces.split_off(object.room());
@@ -317,7 +329,7 @@ impl<'a> Runs<'a> {
         self.write_pieces(&pieces, ticks, &mut known, object, minutes);
         write_cells(&cells, &pieces, names, redaction, object);
         object.flush_full()?;
-        Ok(())
+        Ok(statements)
     }
 
     fn write_pieces(

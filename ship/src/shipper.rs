@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::SystemTime;
+use tacho_tape::directory::NODE;
 use tacho_tape::error::Kind;
 use tacho_tape::{Error, Part, Snapshot};
 
@@ -48,6 +49,8 @@ pub struct Done {
     pub bytes: u64,
     /// What of the tape could not be read and was left out.
     pub damage: Vec<String>,
+    /// Which nodes are not shipped.
+    pub left_out: Vec<String>,
     /// Why hours were not shipped now that the next look may ship.
     pub again: Vec<String>,
 }
@@ -150,8 +153,7 @@ impl<'p> Shipper<'p> {
             let (file, reason) = (damage.file.display(), &damage.reason);
             format!("could not read file \"{file}\": {reason}")
         }));
-        let newest = tape.nodes().first().map(|node| node.id);
-        for node in newest.map_or_else(Vec::new, |node| tape.answering(node)) {
+        for node in nodes(tape, &mut done)? {
             self.claim(self.server(node))?;
             if !self.node(node, tape, now_ms, go_on, &mut done)? {
                 return Ok(done);
@@ -417,6 +419,31 @@ fn server_columns() -> Vec<Column> {
         Column::new(17, "timeline", table::Kind::Number),
         Column::new(18, "postmaster_start", table::Kind::Time),
     ]
+}
+
+/// The nodes of a tape but those of other servers, the newest first.
+fn nodes(tape: &Snapshot, done: &mut Done) -> Result<Vec<u64>> {
+    let mut nodes: Vec<u64> = tape.nodes().iter().map(|node| node.id).collect();
+    let unread = tape
+        .damage()
+        .iter()
+        .find(|damage| damage.file.ends_with(NODE));
+    if let Some(damage) = unread
+        && nodes.len() > 1
+    {
+        let (file, reason) = (damage.file.display(), &damage.reason);
+        return Err(format!(
+            "could not read file \"{file}\": {reason}\nDETAIL:  It says which nodes are of other servers, whose histories were copied."
+        ));
+    }
+    let (apart, own) = nodes.iter().partition(|node| tape.apart().contains(node));
+    nodes = own;
+    let told = |node: u64| {
+        format!("node {node:016x} is left out: its history was copied from another server")
+    };
+    let apart: Vec<u64> = apart;
+    done.left_out.extend(apart.into_iter().map(told));
+    Ok(nodes)
 }
 
 /// May a part have rows of an hour?

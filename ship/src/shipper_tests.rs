@@ -3,6 +3,7 @@
 
 mod damage;
 mod late;
+mod parts;
 mod redaction;
 
 use crate::command::Commands;

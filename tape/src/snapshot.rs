@@ -223,7 +223,7 @@ impl Snapshot {
     }
 
     /// Nodes of other servers, whose histories were copied.
-    pub(crate) fn apart(&self) -> &[u64] {
+    pub fn apart(&self) -> &[u64] {
         &self.apart
     }
 
