@@ -1,6 +1,6 @@
 # The parts of the sampler that know no server: numbers of ticks, the budget,
 # what the machine and its cgroups say, how programs are started (also where the
-# system cannot close their descriptors).
+# system cannot close their descriptors); and what evicts an entry.
 use strict;
 use warnings;
 use File::Path qw(make_path);
@@ -67,20 +67,28 @@ machine('v1_none',
 	'/sys/fs/cgroup/cpu/cpu.cfs_period_us' => '100000');
 
 my ($cc) = split ' ', config('--cc');
-for my $system ('', '-DTACHO_WITHOUT_CLOSEFROM')
+
+# Builds and runs a program of test/unit; each line it prints is a test.
+sub program_tells
 {
-	system_or_bail($cc, '-std=gnu99', '-O1', '-w', '-o', "$dir/units",
+	my ($name, $options, @sources) = @_;
+
+	system_or_bail($cc, '-std=gnu99', '-O1', '-w', '-o', "$dir/$name",
 		'-I', "$root/src", '-I', config('--includedir-server'),
-		split(' ', config('--cppflags')), split(' ', $system),
-		"$root/test/unit/units.c",
-		map { "$root/src/$_.c" } qw(budget host slot_clock spawner));
-	my ($out, $err) = run_command([ "$dir/units", $dir ]);
-	is($err, '', "the program runs $system");
+		split(' ', config('--cppflags')), split(' ', $options),
+		"$root/test/unit/$name.c", map { "$root/src/$_.c" } @sources);
+	my ($out, $err) = run_command([ "$dir/$name", $dir ]);
+	is($err, '', "$name runs $options");
 	for my $line (split /\n/, $out)
 	{
-		my ($result, $name) = split / - /, $line, 2;
-		is($result, 'ok', $name);
+		my ($result, $test) = split / - /, $line, 2;
+		is($result, 'ok', $test);
 	}
+	return;
 }
+
+program_tells('units', $_, qw(budget host slot_clock spawner))
+  for '', '-DTACHO_WITHOUT_CLOSEFROM';
+program_tells('evict', '');
 
 done_testing();
