@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from tacho_fleet import load, servers
+from tacho_fleet import load, servers, statements
 from tacho_fleet.errors import FleetError
-from tacho_fleet.options import add_samples, add_shared
+from tacho_fleet.options import add_samples, add_shared, add_statements
 from tacho_fleet.output import json_text, lines_text, table_text
 from tacho_fleet.session import Session
 
@@ -65,6 +65,10 @@ def _parser() -> argparse.ArgumentParser:
     timeline = commands.add_parser("timeline", help="Load bucket by bucket")
     add_samples(timeline, by=True)
     timeline.set_defaults(run=_timeline, dimension=None, order_by="avg")
+    history = commands.add_parser("statements-history", help="What statements have cost over time")
+    history.add_argument("dimension", nargs="?", default=statements.STATEMENT, metavar="DIMENSION")
+    add_statements(history)
+    history.set_defaults(run=_statements_history)
     listed = commands.add_parser("servers", help="What is known of each server")
     add_shared(listed)
     listed.set_defaults(run=_servers)
@@ -98,6 +102,15 @@ def _timeline(options: argparse.Namespace) -> str:
         return json_text(rows, load.TIMELINE)
     shown = [column for column in TIMELINE_SHOWN if column[0] != "key" or options.by]
     return "times in UTC\n\n" + table_text(rows, shown, options.wide)
+
+
+def _statements_history(options: argparse.Namespace) -> str:
+    session = Session(options)
+    columns, rows = statements.history(session.engine, session.about_statements())
+    if options.json:
+        return json_text(rows, columns)
+    shown = [column for column in statements.SHOWN if column[0] != "period_start" or options.bucket]
+    return session.heading(rows) + table_text(rows, shown, options.wide)
 
 
 def _servers(options: argparse.Namespace) -> str:

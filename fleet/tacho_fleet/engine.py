@@ -12,7 +12,7 @@ from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import quoted
 from tacho_fleet.landing import Hour, Landing
 
-TABLES = ("sample_runs", "ticks", "load_minute", "texts", "servers")
+TABLES = ("sample_runs", "ticks", "load_minute", "texts", "statements", "servers")
 _HIVE = "hive_partitioning = true, hive_types = {'server': VARCHAR, 'day': DATE}"
 
 Row = dict[str, object]
@@ -34,6 +34,14 @@ class Engine:
     def arrow(self, sql: str) -> pa.Table:
         """The same as a table of Arrow."""
         return self._run(sql).to_arrow_table()
+
+    def load(self, name: str) -> None:
+        """Runs one of the project's files."""
+        self.run(script("duckdb", name))
+
+    def count(self, table: str) -> int:
+        """Rows of a table."""
+        return int(str(self.rows(f"select count(*) as n from {table}")[0]["n"]))
 
     def run(self, sql: str) -> None:
         """Runs what answers nothing."""
@@ -86,14 +94,14 @@ def of_landing(landing: Landing, hours: Sequence[Hour], memory_limit_mb: int) ->
         engine.files[table] = files = landing.files(table, hours)
         engine.run(view(table, files))
     for name in ("exact", "steps", "samples", "answers"):
-        engine.run(script("duckdb", name))
+        engine.load(name)
     return engine
 
 
 def view(table: str, files: list[str]) -> str:
     """SQL that makes a table of the lake of some files."""
-    read = f"SELECT * FROM empty_{table}"
+    read = f"select * from empty_{table}"
     if files:
         names = ", ".join(quoted(file) for file in files)
-        read += f" UNION ALL BY NAME SELECT * FROM read_parquet([{names}], {_HIVE})"
-    return f"CREATE OR REPLACE VIEW {table} AS {read}"
+        read += f" union all by name select * exclude (day) from read_parquet([{names}], {_HIVE})"
+    return f"create or replace view {table} as {read}"

@@ -9,6 +9,7 @@ from tacho_fleet.filters import Filter, identifier, quoted
 from tacho_fleet.output import interval_text
 from tacho_fleet.times import DAY, HOUR, MINUTE, Window
 
+OTHER = "(other)"
 SCOPES = ("load", "foreground", "all")
 ORDERS = ("avg", "peak", "p99", "sessions")
 DIMENSIONS = (
@@ -86,7 +87,7 @@ def timeline(engine: Engine, asked: Question) -> list[Row]:
     else:
         load.cells("cells_of_keys")
         load.lines("cells_of_keys", f"SELECT NULL::VARCHAR AS key, {_WHOLE}, 1 AS place")
-    engine.run(f"INSERT INTO seen_buckets BY NAME FROM seen_in_buckets({load.bounds})")
+    engine.run(f"insert into seen_buckets BY NAME FROM seen_in_buckets({load.bounds})")
     rows = engine.rows(f"FROM timeline_rows({load.n}, {width})")
     for row in rows:
         row["key"] = _shown(asked.by, row["key"]) if asked.by else None
@@ -104,10 +105,10 @@ class Load:
         window = asked.window
         _check_buckets(window, width, most)
         self.bounds = f"{window.since}, {window.until}, {width}"
-        engine.run(f"INSERT INTO window_observed BY NAME FROM observed({self.bounds})")
+        engine.run(f"insert into window_observed BY NAME FROM observed({self.bounds})")
         names = ", ".join(f"({quoted(name)})" for name in asked.servers)
         rows = f"VALUES {names}" if names else "SELECT NULL::VARCHAR WHERE false"
-        engine.run(f"INSERT INTO asked_servers BY NAME FROM ({rows}) AS t(server)")
+        engine.run(f"insert into asked_servers BY NAME FROM ({rows}) AS t(server)")
 
     def cells(self, table: str, key: str = _NONE, by_key: str = _NONE) -> None:
         """Adds up the samples that are asked for by server, line and bucket."""
@@ -119,11 +120,11 @@ class Load:
         conditions += ["NOT is_worker"] if asked.by_leader else []
         conditions += [self._condition(name, wanted) for name, wanted in asked.filters]
         self.engine.run(
-            f"CREATE OR REPLACE TEMP VIEW chosen AS "
+            f"create or replace temp view chosen AS "
             f"SELECT *, {{'key': {key}, 'by_key': {by_key}}} AS line "
             f"FROM {source} WHERE {' AND '.join(conditions)}"
         )
-        self.engine.run(f"INSERT INTO {table} BY NAME FROM cells('chosen', {self.bounds})")
+        self.engine.run(f"insert into {table} BY NAME FROM cells('chosen', {self.bounds})")
 
     def _condition(self, name: str, wanted: Filter) -> str:
         if name == "wait_event" and any(value and ":" not in value for value in wanted.values):
@@ -137,7 +138,7 @@ class Load:
         """Numbers keys and parts, and adds up what is left behind them."""
         order = quoted(order_by)
         self.cells("cells_of_keys", identifier(dimension))
-        self.engine.run(f"INSERT INTO key_ranks BY NAME FROM ranked_keys({order})")
+        self.engine.run(f"insert into key_ranks BY NAME FROM ranked_keys({order})")
         if by is None:
             self.lines("cells_of_keys", f"SELECT key, {_WHOLE}, place FROM key_ranks")
         else:
@@ -146,15 +147,15 @@ class Load:
 
     def lines(self, cells: str, ranks: str) -> None:
         """Adds up cells by line, once lines are numbered."""
-        self.engine.run(f"INSERT INTO line_ranks BY NAME {ranks}")
+        self.engine.run(f"insert into line_ranks BY NAME {ranks}")
         lines = f"cells_by_line({quoted(cells)}, {self.n})"
-        self.engine.run(f"INSERT INTO cells_of_lines BY NAME FROM {lines}")
+        self.engine.run(f"insert into cells_of_lines BY NAME FROM {lines}")
 
     def whole(self) -> Row:
         """What every row of the window says."""
         window = self.asked.window
         since, until = window.since, window.until
-        self.engine.run(f"INSERT INTO seen_window BY NAME FROM seen_in_window({since}, {until})")
+        self.engine.run(f"insert into seen_window BY NAME FROM seen_in_window({since}, {until})")
         found = self.engine.rows("SELECT * EXCLUDE (period) FROM fleet_coverage('seen_window')")
         none: Row = dict.fromkeys(_COVERAGE) | dict.fromkeys(_COVERAGE[1:4], 0) | {"servers": 0}
         row = found[0] if found else none

@@ -3,6 +3,7 @@
 from argparse import ArgumentParser
 
 from tacho_fleet.load import DIMENSIONS, SCOPES
+from tacho_fleet.statements import FILTERS as STATEMENT_FILTERS
 
 
 def add_shared(parser: ArgumentParser) -> None:
@@ -26,6 +27,18 @@ def add_shared(parser: ArgumentParser) -> None:
     parser.add_argument("--memory-limit-mb", type=int, default=1024, metavar="MB")
     parser.add_argument("--json", action="store_true", help="one array of objects")
     parser.add_argument("--wide", action="store_true", help="cut no text")
+
+
+def add_statements(parser: ArgumentParser) -> None:
+    """Of questions about statistics of statements."""
+    add_shared(parser)
+    parser.add_argument("--bucket", metavar="INTERVAL", help="10s, 5m, 1d")
+    parser.add_argument("-n", "--n", default="10", metavar="N", help="most lines, or all")
+    orders = "time, mean, p95, p99, cpu, blocks, or a counter, such as calls"
+    parser.add_argument("--order-by", default="time", metavar="ORDER", help=orders)
+    filters = parser.add_argument_group("filters: a value, a list a,b, (null), or !a,!b")
+    for name in STATEMENT_FILTERS:
+        filters.add_argument(f"--{name.replace('_', '-')}", metavar="FILTER")
 
 
 def add_samples(parser: ArgumentParser, by: bool = False) -> None:

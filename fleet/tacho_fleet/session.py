@@ -3,16 +3,18 @@
 import json
 import os
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 
 import duckdb
 
+from tacho_fleet import statements
 from tacho_fleet.engine import TABLES, Engine, Row, of_landing
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import Filter, parse
 from tacho_fleet.landing import Hour, Landing
 from tacho_fleet.load import DIMENSIONS, Question
-from tacho_fleet.times import interval, moment, window
+from tacho_fleet.times import DAY, interval, moment, window
 
 
 class Session:
@@ -47,6 +49,9 @@ class Session:
     def near(self) -> list[Hour]:
         """The hours of the window, and of each server the last one before it."""
         since, until = self.window.since, self.window.until
+        if hasattr(self.options, "order_by") and not hasattr(self.options, "scope"):
+            # intervals of statistics reach into hours beside their own
+            since, until = since - DAY, until + DAY
         near = [hour for hour in self.hours if hour.end > since and hour.begin < until]
         before = [hour for hour in self.hours if hour.end <= since]
         last = {hour.server: hour for hour in sorted(before, key=lambda hour: hour.begin)}
@@ -58,21 +63,38 @@ class Session:
         within = {hour.server for hour in self.hours if hour.end > since and hour.begin < until}
         return tuple(sorted(within or {hour.server for hour in self.hours}))
 
+    def filters(self, names: Sequence[str]) -> tuple[tuple[str, Filter], ...]:
+        """The filters that are given."""
+        given = {name: getattr(self.options, name, None) for name in names}
+        return tuple(
+            (name, _checked(name, parse(name, text)))
+            for name, text in given.items()
+            if text is not None
+        )
+
+    def about_statements(self) -> statements.Question:
+        """The question about statistics of statements."""
+        options = self.options
+        return statements.Question(
+            window=self.window,
+            servers=self.servers(),
+            dimension=_dimension(options.dimension, statements.DIMENSIONS) or "",
+            filters=self.filters(statements.FILTERS),
+            bucket=interval(options.bucket) if options.bucket else None,
+            n=_limit(options.n),
+            order_by=options.order_by,
+        )
+
     def question(self) -> Question:
         """The question about samples."""
         options = vars(self.options)
-        filters = tuple(
-            (name, _checked(name, parse(name, options[name])))
-            for name in DIMENSIONS[1:]
-            if options.get(name) is not None
-        )
         return Question(
             window=self.window,
             servers=self.servers(),
             bucket=interval(options["bucket"]) if options.get("bucket") else None,
             scope=options.get("scope", "load"),
             by_leader=options.get("by_leader", False),
-            filters=filters,
+            filters=self.filters(DIMENSIONS[1:]),
             dimension=_dimension(options.get("dimension")),
             by=_dimension(options.get("by")),
             n=_limit(options.get("n")),
@@ -120,16 +142,16 @@ class Session:
         return hours
 
 
-def _dimension(name: str | None) -> str | None:
-    if name is not None and name not in DIMENSIONS:
-        hint = f"Available are {', '.join(DIMENSIONS)}."
+def _dimension(name: str | None, known: Sequence[str] = DIMENSIONS) -> str | None:
+    if name is not None and name not in known:
+        hint = f"Available are {', '.join(known)}."
         raise FleetError(f'dimension "{name}" does not exist', hint=hint)
     return name
 
 
 def _checked(name: str, wanted: Filter) -> Filter:
     """Missing keys may be written as they are shown."""
-    shown = {"query_id": ("(no query id)", "0"), "fingerprint": ("(no fingerprint)",)}
+    shown = {"query_id": ("(no query id)", "(evicted)", "0"), "fingerprint": ("(no fingerprint)",)}
     values = (None if value in shown.get(name, ()) else value for value in wanted.values)
     return replace(wanted, values=tuple(values))
 

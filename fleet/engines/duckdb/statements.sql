@@ -1,0 +1,155 @@
+-- What statements have cost. A row counts whole, in the bucket that holds the middle of its
+-- interval. Buckets begin at `origin` and multiples of `width` from it; all times are µs.
+
+-- The steps: what recorded() gives, the rows of the window by line and bucket, the lines by
+-- rank, the rows with the line of the answer that they belong to, and sums of both.
+create table window_recorded (
+  server varchar, bucket bigint, elapsed_ms bigint, grain_ms bigint, covered_us bigint);
+create table counted as
+select s.* replace (null::varchar as query_id, null::varchar as fingerprint,
+    null::varchar as toplevel), 0::bigint as middle, 0::bigint as bucket, {
+  'key': null::varchar, 'number': null::bigint, 'query_id': null::varchar,
+  'database': null::varchar, 'username': null::varchar, 'toplevel': null::varchar} as line
+from empty_statements as s where false;
+create table statement_lines as select line, 0::bigint as place from counted;
+create table counted_by_place as select *, 0::bigint as place from counted;
+create table line_sums as
+select 0::bigint as id, null::bigint as place, c.* from counted as c;
+create table place_sums as select 0::bigint as id, c.* from counted_by_place as c;
+
+-- Rows of entries, with filters' columns as text.
+create or replace view entries as
+select * replace (query_id::varchar as query_id, fingerprint::varchar as fingerprint,
+    case toplevel when 1 then 'true' else 'false' end as toplevel),
+  epoch_us(time) - elapsed_ms * 500 as middle
+from statements where toplevel is not null;
+
+-- What was recorded of each server that is asked for: of several nodes the one that recorded most.
+create or replace macro recorded(since, until, origin, width) as table
+with intervals as (
+  select server, node, elapsed_ms, epoch_us(time) as finish,
+    epoch_us(time) - elapsed_ms * 1000 as start, epoch_us(time) - elapsed_ms * 500 as middle
+  from statements where toplevel is null
+), counted as (
+  select server, node, (middle - origin) // width as bucket, sum(elapsed_ms)::bigint as elapsed_ms,
+    max(elapsed_ms) as grain_ms
+  from intervals where middle >= since and middle < until group by all
+), pieces as (
+  select server, node, greatest(start, since) as start, least(finish, until) as finish,
+    unnest(range((greatest(start, since) - origin) // width,
+                 (least(finish, until) - 1 - origin) // width + 1)) as bucket
+  from intervals where finish > since and start < until
+), covered as (
+  select server, node, bucket, sum(
+    least(finish, origin + (bucket + 1) * width) - greatest(start, origin + bucket * width)
+  )::bigint as covered_us
+  from pieces group by all
+), of_nodes as (
+  select server, bucket, coalesce(elapsed_ms, 0) as elapsed_ms, coalesce(grain_ms, 0) as grain_ms,
+    coalesce(covered_us, 0) as covered_us,
+    row_number() over (partition by server, bucket
+      order by elapsed_ms desc nulls last, covered_us desc nulls last, node) as place
+  from counted full join covered using (server, node, bucket)
+)
+select server, bucket, elapsed_ms, grain_ms, covered_us
+from asked_servers join of_nodes using (server) where place = 1;
+
+-- The same of all servers. `window_recorded` is what recorded() gives.
+create or replace macro fleet_recorded(since, until, origin, width) as table
+with periods as (
+  select bucket, greatest(origin + bucket * width, since) as period_start,
+    least(origin + (bucket + 1) * width, until) as period_end
+  from range((since - origin) // width, (until - origin + width - 1) // width) as b(bucket))
+select p.bucket, period_start, period_end, coalesce(sum(elapsed_ms), 0) > 0 as is_known,
+  max(grain_ms) * 1000 as grain_us,
+  rounded(100 * coalesce(sum(covered_us), 0)::hugeint,
+    count(s.server) * (period_end - period_start)) as coverage_pct,
+  count(*) filter (elapsed_ms > 0) as servers
+from periods as p left join asked_servers as s on true
+left join window_recorded as r on r.server = s.server and r.bucket = p.bucket
+group by p.bucket, period_start, period_end;
+
+-- Durations that so many per cent of the executions did not exceed, linear within a class.
+-- Class c has executions of 2^(c-1) to 2^c µs, the first those from 0; the last has no end: it
+-- takes what the others have left of the time, and ends at twice the mean of that.
+create or replace macro durations(sums) as table
+with classes as (
+  select id, (total_exec_time_ms * 1000)::hugeint as total_us, range(1, 25) as classes, [
+    histogram_0, histogram_1, histogram_2, histogram_3, histogram_4, histogram_5,
+    histogram_6, histogram_7, histogram_8, histogram_9, histogram_10, histogram_11,
+    histogram_12, histogram_13, histogram_14, histogram_15, histogram_16, histogram_17,
+    histogram_18, histogram_19, histogram_20, histogram_21, histogram_22, histogram_23
+  ]::hugeint[] as counts
+  from query_table(sums)
+), counted as (
+  select id, total_us, unnest(classes) as class, unnest(counts) as executions from classes
+), ranked as (
+  select *, sum(executions) over (partition by id) as of_all,
+    sum(executions) over (partition by id order by class) as until_here,
+    case when class = 1 then 0 else 1::hugeint << (class - 1) end as start_us,
+    total_us - sum(case when class = 1 then executions when class < 24
+      then executions * (3::hugeint << (class - 2)) end) over (partition by id) as left_us
+  from counted
+), bounded as (
+  select *, case when class < 24 then 1::hugeint << class
+    else greatest(8388608, 2 * left_us // executions - 8388608) end as end_us
+  from ranked where executions > 0
+)
+select id, percent, arg_min({
+    'num': (start_us * executions * 100 + (end_us - start_us)
+      * (of_all * percent - 100 * (until_here - executions)))::hugeint,
+    'den': (executions * 100000)::hugeint}, class) as ms
+from bounded cross join (values (50), (95), (99)) as p(percent)
+where of_all * percent <= 100 * until_here group by id, percent;
+
+-- Standard deviation from the sum of squares.
+create or replace macro deviation(calls, total_ms, squares) as case when calls > 0 then
+  round(sqrt(greatest(0.0, (squares::double - total_ms::double * total_ms::double / calls::double)
+    / calls::double)) * 10000)::decimal(34, 0) * 0.0001::decimal(4, 4) end;
+
+-- Sums of all counters by line, and by line of the answer and bucket; `counted` has the rows
+-- of the window, `counted_by_place` the same with their lines.
+create or replace macro sums_by_line() as table
+select row_number() over () as id, * from (
+  select line, coalesce(sum(columns(* exclude (server, node, hour, generation, time, elapsed_ms,
+    username, database, query_id, toplevel, fingerprint, middle, line, bucket))), 0)
+  from counted group by line);
+create or replace macro sums_by_place() as table
+select row_number() over () as id, * from (
+  select place, bucket, coalesce(sum(columns(* exclude (server, node, hour, generation, time,
+    elapsed_ms, username, database, query_id, toplevel, fingerprint, middle, line, bucket,
+    place))), 0)
+  from counted_by_place group by place, bucket);
+
+-- What of a line decides its rank when that is no sum. `line_sums` is what sums_by_line() gives.
+create or replace macro lines_by_mean() as table
+select id, order_of((total_exec_time_ms * 100)::hugeint, calls) as strength
+from line_sums where calls > 0;
+create or replace macro lines_by_percentile(wanted) as table
+select id, order_of(ms.num, ms.den) as strength from durations('line_sums') where percent = wanted;
+
+-- Executions a second of all servers: the sum of theirs.
+create or replace macro rates() as table
+with calls as (
+  select server, place, bucket, sum(calls)::hugeint as calls from counted_by_place group by all
+), known as (select * from window_recorded where elapsed_ms > 0),
+dens as (select bucket, common(list(distinct elapsed_ms)) as den from known group by bucket)
+select place, bucket,
+  rounded(sum(share(calls * 1000, elapsed_ms, den)), any_value(den)) as calls_per_second
+from calls join known using (server, bucket) join dens using (bucket) group by place, bucket;
+
+-- The measures of each line and period that are no sums. `place_sums` is what sums_by_place()
+-- gives.
+create or replace macro statement_measures() as table
+select place, bucket,
+  rounded(100 * (total_exec_time_ms * 100)::hugeint,
+    (sum(total_exec_time_ms) over (partition by bucket) * 100)::hugeint) as pct,
+  rounded((total_exec_time_ms * 100)::hugeint, calls::hugeint * 100) as mean_exec_time,
+  deviation(calls, total_exec_time_ms, square_exec_time_ms2) as stddev_exec_time,
+  p50_exec_time, p95_exec_time, p99_exec_time
+from place_sums left join (
+  select id,
+    any_value(rounded(ms.num, ms.den)) filter (percent = 50) as p50_exec_time,
+    any_value(rounded(ms.num, ms.den)) filter (percent = 95) as p95_exec_time,
+    any_value(rounded(ms.num, ms.den)) filter (percent = 99) as p99_exec_time
+  from durations('place_sums') group by id) using (id);
