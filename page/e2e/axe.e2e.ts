@@ -37,7 +37,10 @@ for (const colorScheme of ['light', 'dark'] as const) {
       expect(await findings(page, '.chips')).toEqual([])
       await page.keyboard.press('Escape')
       await page.getByRole('button', { name: 'Keys' }).click()
-      expect(await findings(page, 'dialog')).toEqual([])
+      expect(await findings(page, 'dialog[open]')).toEqual([])
+      await page.keyboard.press('Escape')
+      await page.getByRole('button', { name: 'Mark' }).click()
+      expect(await findings(page, 'dialog[open]')).toEqual([])
     })
     for (const server of ['empty', 'missing']) {
       test(`axe finds nothing where a history is ${server}, ${colorScheme}`, async ({ page }) => {

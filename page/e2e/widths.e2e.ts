@@ -2,6 +2,19 @@
 
 import { TABS, expect, open, test } from './web'
 
+for (const width of [1250, 1400, 1600]) {
+  test.describe(`${width} pixels`, () => {
+    test.use({ viewport: { width, height: 700 } })
+    test(`the head is one line at ${width} pixels, also for a window of days`, async ({ page }) => {
+      await open(page, 'shop', { since: '2026-02-27T10:30:30Z' })
+      const header = page.locator('header')
+      const box = await header.boundingBox()
+      expect(box!.height).toBeLessThan(50)
+      expect(await header.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0)
+    })
+  })
+}
+
 for (const [width, height] of [
   [360, 740],
   [1280, 800],

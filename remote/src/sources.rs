@@ -222,6 +222,10 @@ impl Source for Sources {
         }
     }
 
+    fn marks(&self, server: &str) -> bool {
+        !self.remotes.contains_key(server)
+    }
+
     fn place(&self, server: &str) -> Vec<String> {
         match self.remotes.get(server) {
             Some(remote) => vec!["--dsn".into(), remote.conninfo().into()],

@@ -34,6 +34,12 @@ pub trait Source: Send + Sync {
         Err(error.hint("Run tacho mark where the history files are."))
     }
 
+    /// Whether [`Source::mark`] can write into the history of a server, if its
+    /// files may be written and somebody records.
+    fn marks(&self, _server: &str) -> bool {
+        false
+    }
+
     /// The words that name a server on a command line: `--tape DIR`, or
     /// `--dsn CONNINFO` without a password; none where there is no such server, or
     /// it cannot be named.

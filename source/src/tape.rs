@@ -273,6 +273,10 @@ impl Source for Tapes {
         marks::leave(&self.directory(server)?, text)
     }
 
+    fn marks(&self, _server: &str) -> bool {
+        true
+    }
+
     fn place(&self, server: &str) -> Vec<String> {
         let directory = self.directory(Some(server)).unwrap_or_default();
         match std::path::absolute(&directory) {

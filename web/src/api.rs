@@ -168,11 +168,13 @@ pub fn json(text: String) -> Response {
 
 async fn servers(State(api): State<Arc<Api>>) -> Response {
     let source = Arc::clone(api.desk.source());
-    let servers = tokio::task::spawn_blocking(move || source.servers()).await;
+    let asked = Arc::clone(&source);
+    let servers = tokio::task::spawn_blocking(move || asked.servers()).await;
     let member = |server: &Server| {
         let mut object = Object::default();
         object.put("name", &quote(&server.name));
         object.put("state", &quote(server.state.name()));
+        object.put("marks", &source.marks(&server.name).to_string());
         object.json()
     };
     let mut object = Object::default();

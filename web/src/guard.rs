@@ -25,7 +25,7 @@ use tacho_source::Failure;
 use tacho_tape::query::QueryError;
 
 /// Headers of every answer.
-const HEADERS: [(HeaderName, &str); 6] = [
+pub const HEADERS: [(HeaderName, &str); 6] = [
     (
         header::CONTENT_SECURITY_POLICY,
         "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -215,10 +215,14 @@ fn stranger(message: &str) -> Response {
 
 /// Lets a request in, or not.
 pub async fn pass(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
-    let mut response = match api.door().refused(&request) {
+    dressed(match api.door().refused(&request) {
         Some(refused) => refused,
         None => next.run(request).await,
-    };
+    })
+}
+
+/// An answer with the headers of every answer.
+pub fn dressed(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
         headers.insert(name, HeaderValue::from_static(value));

@@ -6,6 +6,8 @@ mod api;
 mod desk;
 mod fleet;
 mod follower;
+#[cfg(test)]
+mod fuzz_tests;
 mod guard;
 mod live;
 mod metrics;

@@ -43,7 +43,7 @@ const OTHERS: [(&str, &str, &[&str], bool); 5] = [
 ];
 
 /// Errors that any of them may answer.
-const ERRORS: [(&str, &str); 11] = [
+const ERRORS: [(&str, &str); 12] = [
     ("400", "An argument makes no sense"),
     ("401", "Who asks is not known"),
     (
@@ -52,6 +52,7 @@ const ERRORS: [(&str, &str); 11] = [
     ),
     ("404", "There is no such server or function, or no history"),
     ("405", "This is not done here"),
+    ("408", "The body did not come in time"),
     ("421", "This server is not known by that name"),
     ("429", "Too many ask at once"),
     ("500", "The history could not be read"),

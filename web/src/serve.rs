@@ -1,5 +1,6 @@
 //! Connections: so many at once, each with a time to say what it wants.
 
+use crate::guard;
 use crate::options::{Listen, Options};
 use crate::places::{Awaited, Held, Place, Places};
 use crate::secret::Secret;
@@ -35,13 +36,14 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Bounds of connections, and where they are answered.
 pub struct Limits {
-    connections: usize,
+    /// So many at once.
+    pub connections: usize,
     /// Time to say what is wanted.
-    head: Duration,
+    pub head: Duration,
     /// Time without taking anything of an answer.
-    read: Duration,
+    pub read: Duration,
     /// What stands before all paths.
-    base: Arc<str>,
+    pub base: Arc<str>,
 }
 
 impl Limits {
@@ -157,7 +159,7 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Serves a connection until it ends or its place is needed. When its client is
 /// gone, what it waits for is dropped.
-fn spawn(
+pub fn spawn(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: &Router,
     limits: &Limits,
@@ -199,7 +201,8 @@ async fn under(
             .query()
             .map_or(String::new(), |query| format!("?{query}"));
         if rest.is_empty() {
-            return Ok(Redirect::permanent(&format!("{base}/{query}")).into_response());
+            let there = Redirect::permanent(&format!("{base}/{query}"));
+            return Ok(guard::dressed(there.into_response()));
         }
         let rest = format!("{rest}{query}");
         if rest.starts_with('/')

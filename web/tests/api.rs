@@ -90,8 +90,8 @@ fn servers_and_functions_are_listed() {
     let args = ["--tape", &gone, "--root", &root];
     let server = Server::known(&scratch.tape(), &args);
     let expected = json!({"servers": [
-        {"name": "gone", "state": "missing"},
-        {"name": "shop", "state": "recorded"},
+        {"name": "gone", "state": "missing", "marks": true},
+        {"name": "shop", "state": "recorded", "marks": true},
     ]});
     assert_eq!(server.get("/api/v1/servers").json(), expected);
     let json = server.get("/api/v1/functions").json();

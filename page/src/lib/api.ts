@@ -18,6 +18,8 @@ export interface Answer {
 export interface Server {
   name: string
   state: 'recorded' | 'empty' | 'missing' | 'refused' | 'unreachable'
+  /** Marks can be written into its history. */
+  marks: boolean
 }
 /** A question: a function and its arguments. */
 export interface Asked {
@@ -65,6 +67,17 @@ class Api {
   servers = async (signal?: AbortSignal): Promise<Server[]> =>
     ((await this.#get('api/v1/servers', signal)) as { servers: Server[] }).servers
 
+  /** Marks this moment in the history of a server. */
+  async mark(server: string, text: string): Promise<void> {
+    let response: Response
+    try {
+      response = await fetch('api/v1/markers', { method: 'POST', body: new URLSearchParams({ server, text }) })
+    } catch {
+      throw gone()
+    }
+    if (!response.ok) throw await problem(response)
+  }
+
   async ask(asked: Asked, signal: AbortSignal): Promise<Answer> {
     const url = address(asked)
     const kept = this.#kept.get(url)
@@ -110,7 +123,7 @@ class Api {
       response = await fetch(url, { signal, headers: { Accept: 'application/json' } })
     } catch (error) {
       if (signal?.aborted) throw error
-      throw new Problem(0, 'tacho web does not answer', undefined, 'Is it still running?')
+      throw gone()
     }
     const date = Date.parse(response.headers.get('Date') ?? '')
     // The header counts whole seconds: half of one is the mean error.
@@ -125,6 +138,8 @@ class Api {
     return response.json()
   }
 }
+
+const gone = () => new Problem(0, 'tacho web does not answer', undefined, 'Is it still running?')
 
 async function problem(response: Response): Promise<Problem> {
   const said = (await response.json().catch(() => ({}))) as Record<string, string | undefined>

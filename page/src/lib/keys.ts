@@ -8,6 +8,7 @@ import { TABS } from './view'
 export interface Doors {
   help: () => void
   filter: () => void
+  mark: () => void
 }
 
 const isField = (target: EventTarget | null) =>
@@ -21,6 +22,7 @@ export function press(event: KeyboardEvent, doors: Doors) {
     l: () => (place.view.live === null ? place.goLive() : place.pause()),
     t: () => place.go({ zone: place.view.zone === 'UTC' ? 'local' : 'UTC' }),
     c: () => place.go({ compare: [...COMPARED, null][place.view.compare === null ? 0 : COMPARED.indexOf(place.view.compare) + 1] }),
+    m: doors.mark,
     '/': doors.filter,
     '?': doors.help,
     Backspace: () => history.back(),
