@@ -4,13 +4,36 @@
 
 use crate::place::{Place, Result};
 use crate::scratch::Scratch;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a command that runs is looked after.
+const TURN: Duration = Duration::from_millis(20);
+/// How long a command has to end when it is told to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// When a command is ended.
+#[derive(Clone, Default)]
+pub struct Limits {
+    /// Set when the program is told to end.
+    pub stop: Arc<AtomicBool>,
+    /// The longest that a command may take.
+    pub most: Option<Duration>,
+}
 
 /// Commands that put an object and list a directory.
 pub struct Commands {
     put: String,
     list: String,
+    limits: Limits,
 }
 
 impl Commands {
@@ -19,7 +42,7 @@ impl Commands {
     ///
     /// # Errors
     /// A command lacks what it is to work on.
-    pub fn new(put: &str, list: &str) -> Result<Commands> {
+    pub fn new(put: &str, list: &str, limits: Limits) -> Result<Commands> {
         let lacks = |command: &str, escape: &str| match command.replace("%%", "").contains(escape) {
             true => Ok(()),
             false => Err(format!("command \"{command}\" has no {escape}")),
@@ -30,11 +53,13 @@ impl Commands {
         Ok(Commands {
             put: put.to_string(),
             list: list.to_string(),
+            limits,
         })
     }
 
     fn put(&self, file: &Path, name: &str) -> Result<()> {
-        run(&filled(&self.put, &file.to_string_lossy(), name)).map(|_| ())
+        let command = filled(&self.put, &file.to_string_lossy(), name);
+        self.limits.run(&command).map(|_| ())
     }
 }
 
@@ -58,21 +83,89 @@ fn filled(command: &str, file: &str, name: &str) -> String {
     filled + rest
 }
 
-/// Runs a command to its end; what it prints.
-fn run(command: &str) -> Result<Output> {
-    let done = Command::new("sh")
-        .args(["-c", command])
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|e| format!("could not run \"sh\": {e}"))?;
-    match done.status.success() {
-        true => Ok(done),
-        false => Err(format!(
-            "command failed: {}\nDETAIL:  The command was: {command}",
-            done.status
-        )),
+impl Limits {
+    /// Runs a command to its end, or ends it; what it prints.
+    fn run(&self, command: &str) -> Result<Vec<u8>> {
+        let begin = Instant::now();
+        let told = |error: String| format!("{error}\nDETAIL:  The command was: {command}");
+        if let Some(why) = self.over(begin) {
+            return Err(told(format!("command was not begun: {why}")));
+        }
+        let mut child = Command::new("sh")
+            .args(["-c", command])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .process_group(0)
+            .spawn()
+            .map_err(|e| format!("could not run \"sh\": {e}"))?;
+        let printed = reader(&mut child);
+        let done = self.wait(&mut child, &printed, begin);
+        if done.is_err() {
+            end(&mut child);
+        }
+        let (status, printed) = done.map_err(told)?;
+        match status.success() {
+            true => Ok(printed),
+            false => Err(told(format!("command failed: {status}"))),
+        }
     }
+
+    /// Waits until a command has ended and all that it prints is read.
+    fn wait(
+        &self,
+        child: &mut Child,
+        printed: &Receiver<Vec<u8>>,
+        begin: Instant,
+    ) -> Result<(ExitStatus, Vec<u8>)> {
+        let mut all = None;
+        loop {
+            let status = child.try_wait();
+            let status = status.map_err(|e| format!("could not wait for a command: {e}"))?;
+            all = all.or_else(|| printed.try_recv().ok());
+            if let (Some(status), Some(all)) = (status, &mut all) {
+                return Ok((status, std::mem::take(all)));
+            }
+            if let Some(why) = self.over(begin) {
+                return Err(format!("command was ended: {why}"));
+            }
+            thread::sleep(TURN);
+        }
+    }
+
+    /// Why a command must not go on.
+    fn over(&self, begin: Instant) -> Option<String> {
+        let most = self.most.filter(|most| begin.elapsed() > *most);
+        match self.stop.load(Ordering::Relaxed) {
+            true => Some("tacho ship was told to end".into()),
+            false => most.map(|most| format!("it took longer than {} s", most.as_secs())),
+        }
+    }
+}
+
+/// What a command prints, once it is all there.
+fn reader(child: &mut Child) -> Receiver<Vec<u8>> {
+    let (all, printed) = channel();
+    if let Some(mut output) = child.stdout.take() {
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = output.read_to_end(&mut bytes);
+            let _ = all.send(bytes);
+        });
+    }
+    printed
+}
+
+/// Ends a command and what it has begun: first by asking, then by force.
+fn end(child: &mut Child) {
+    let group = Pid::from_child(child);
+    let _ = kill_process_group(group, Signal::TERM);
+    let begin = Instant::now();
+    while begin.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
+        thread::sleep(TURN);
+    }
+    let _ = kill_process_group(group, Signal::KILL);
+    let _ = child.wait();
 }
 
 impl Place for Commands {
@@ -87,6 +180,9 @@ impl Place for Commands {
         let Err(error) = self.put(file.path(), name) else {
             return Ok(true);
         };
+        if self.limits.stop.load(Ordering::Relaxed) {
+            return Err(error);
+        }
         let (directory, last) = name.rsplit_once('/').unwrap_or(("", name));
         match self.list(directory)?.iter().any(|known| known == last) {
             true => Ok(false),
@@ -95,8 +191,8 @@ impl Place for Commands {
     }
 
     fn list(&self, directory: &str) -> Result<Vec<String>> {
-        let listed = run(&filled(&self.list, "", directory))?;
-        let names = String::from_utf8_lossy(&listed.stdout);
+        let listed = self.limits.run(&filled(&self.list, "", directory))?;
+        let names = String::from_utf8_lossy(&listed);
         let names = names
             .lines()
             .map(|line| line.rsplit('/').next().unwrap_or(line));
@@ -116,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_command_without_its_object_is_refused() {
-        let refused = |put, list| Commands::new(put, list).err();
+        let refused = |put, list| Commands::new(put, list, Limits::default()).err();
         assert_eq!(refused("cp %f %n", "ls %n"), None);
         let wanted = |text: &str| Some(text.to_string());
         assert_eq!(
@@ -131,5 +227,36 @@ mod tests {
             refused("cp %f %n", "ls"),
             wanted("command \"ls\" has no %n")
         );
+    }
+    #[test]
+    fn a_command_that_takes_too_long_is_ended_with_what_it_has_begun() {
+        let root = tempfile::tempdir().unwrap();
+        let begun = root.path().join("begun");
+        let limits = Limits {
+            most: Some(Duration::from_secs(1)),
+            ..Limits::default()
+        };
+        // Its child has the pipe, and nobody of them ends when asked.
+        let put = format!(
+            "trap '' TERM; sleep 1000 & echo $! > {}; wait # %f %n",
+            begun.display()
+        );
+        let place = Commands::new(&put, "true %n", limits).unwrap();
+        let error = place.put_new("ticks/x", Vec::new()).unwrap_err();
+        let wanted = "command was ended: it took longer than 1 s\nDETAIL:  The command was: trap";
+        assert!(error.starts_with(wanted), "{error}");
+        let pid = std::fs::read_to_string(&begun).unwrap();
+        let state = format!("/proc/{}/stat", pid.trim());
+        let is_there = || {
+            let stat = std::fs::read_to_string(&state).unwrap_or_default();
+            stat.contains("(sleep)") && !stat.contains("(sleep) Z")
+        };
+        for _ in 0..600 {
+            if !is_there() {
+                return;
+            }
+            thread::sleep(TURN * 5);
+        }
+        panic!("process {pid} is left");
     }
 }

@@ -22,14 +22,16 @@ mod table;
 mod texts;
 
 use clap::Parser;
-use command::Commands;
+use command::{Commands, Limits};
 use jiff::Timestamp;
 use options::Options;
 use place::{Directory, Place, Result};
 use redact::Redaction;
 use shipper::{Done, Settings, Shipper};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -73,7 +75,7 @@ fn run(options: &Options) -> Result<bool> {
         signal_hook::flag::register(signal, stop.clone())
             .map_err(|e| format!("could not install signal handlers: {e}"))?;
     }
-    let place = place(options)?;
+    let place = place(options, &stop)?;
     let mut shipper = Shipper::new(&*place, settings(options)?);
     let tape = Tape::open(&options.tape, &Shared::new(KEPT));
     let go_on = || !stop.load(Ordering::Relaxed);
@@ -115,9 +117,15 @@ fn once(mut look: impl FnMut() -> Result<Done>, go_on: &dyn Fn() -> bool) -> Res
     Ok(done.damage.is_empty() && done.again.is_empty())
 }
 
-fn place(options: &Options) -> Result<Box<dyn Place>> {
+fn place(options: &Options, stop: &Arc<AtomicBool>) -> Result<Box<dyn Place>> {
     match (&options.to, &options.command, &options.list) {
-        (_, Some(put), Some(list)) => Ok(Box::new(Commands::new(put, list)?)),
+        (_, Some(put), Some(list)) => {
+            let limits = Limits {
+                stop: stop.clone(),
+                most: Some(options.command_limit),
+            };
+            Ok(Box::new(Commands::new(put, list, limits)?))
+        }
         (to, ..) => Ok(Box::new(Directory::open(
             to.as_deref().unwrap_or_default(),
         )?)),
@@ -175,9 +183,24 @@ fn settings(options: &Options) -> Result<Settings> {
 /// Least bytes of a secret that cannot be guessed.
 const SALT: usize = 16;
 
-fn read_salt(file: &Path) -> Result<Vec<u8>> {
-    let name = file.display();
-    let salt = std::fs::read(file).map_err(|e| format!("could not read file \"{name}\": {e}"))?;
+/// The secret of a file, without the end of its line: `echo` writes one, other
+/// programs do not.
+fn read_salt(path: &Path) -> Result<Vec<u8>> {
+    let name = path.display();
+    let failed = |e| format!("could not read file \"{name}\": {e}");
+    let mut file = File::open(path).map_err(failed)?;
+    let mode = file.metadata().map_err(failed)?.mode();
+    if mode & 0o077 != 0 {
+        return Err(format!(
+            "salt in file \"{name}\" has group or world access\nDETAIL:  Its mode is {:04o}, and must be 0600 or less.",
+            mode & 0o7777
+        ));
+    }
+    let mut salt = Vec::new();
+    file.read_to_end(&mut salt).map_err(failed)?;
+    for end in [b'\n', b'\r'] {
+        salt.pop_if(|last| *last == end);
+    }
     match salt.len() < SALT {
         true => Err(format!(
             "salt in file \"{name}\" has fewer than {SALT} bytes"

@@ -29,6 +29,10 @@ pub struct Options {
     #[arg(long, value_name = "COMMAND", requires = "command")]
     pub list: Option<String>,
 
+    /// The longest that a command may take, such as 10m
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h", requires = "command")]
+    pub command_limit: Duration,
+
     /// Name of the server for good: another one ships everything again
     /// [default: the number of the recorder's directory]
     #[arg(long, value_name = "NAME", value_parser = named)]

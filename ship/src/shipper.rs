@@ -269,6 +269,7 @@ impl<'p> Shipper<'p> {
         let mut parts: Vec<&Part> = all.iter().copied().filter(|p| is_near(p, whole)).collect();
         let (mut unit, mut lost) = (whole, Vec::new());
         let texts = self.texts.entry(unit.node).or_default();
+        texts.bound();
         let made = loop {
             let contents = Contents {
                 unit,

@@ -6,7 +6,7 @@ mod late;
 mod parts;
 mod redaction;
 
-use crate::command::Commands;
+use crate::command::{Commands, Limits};
 use crate::hours::HOUR_MS;
 use crate::place::{Directory, Place, Result};
 use crate::redact::{Redaction, Rule};
@@ -672,13 +672,13 @@ fn commands_put_and_list_as_a_directory_does() {
     let to = root.path().display();
     let put = format!("cd {to} && [ ! -e %n ] && mkdir -p \"$(dirname %n)\" && cp %f %n");
     let list = format!("cd {to} && {{ [ ! -d %n ] || ls %n; }}");
-    let place = Commands::new(&put, &list).unwrap();
+    let place = Commands::new(&put, &list, Limits::default()).unwrap();
     assert_eq!(shipped(&place).unwrap().objects, 9);
     assert!(objects(root.path()) == objects(other.path()));
     let name = objects(root.path()).into_keys().next().unwrap();
     assert_eq!(place.put_new(&name, b"second".to_vec()), Ok(false));
     assert_eq!(shipped(&place), Ok(Done::default()));
-    let failing = Commands::new("exit 3 # %f %n", &list).unwrap();
+    let failing = Commands::new("exit 3 # %f %n", &list, Limits::default()).unwrap();
     let error = failing.put_new("ticks/x", Vec::new()).unwrap_err();
     assert!(
         error.starts_with("command failed: exit status: 3\nDETAIL:  The command was: exit 3 # '"),

@@ -27,7 +27,14 @@ pub struct Texts {
     known: HashMap<i64, Option<Text>>,
     /// Files whose texts could not be read, and why.
     damage: Vec<Error>,
+    /// About what they take.
+    bytes: usize,
 }
+
+/// Beyond so many bytes texts are looked for again.
+const MOST: usize = 16 << 20;
+/// What one takes besides its bytes.
+const EACH: usize = 150;
 
 impl Texts {
     /// The columns of table `texts`.
@@ -78,6 +85,13 @@ impl Texts {
         Ok(())
     }
 
+    /// Forgets all when that is much: an hour's stay until it is made.
+    pub fn bound(&mut self) {
+        if self.bytes + EACH * self.known.len() > MOST {
+            *self = Texts::default();
+        }
+    }
+
     /// What hid a text of these queries, perhaps.
     pub fn damage(&self, queries: &BTreeSet<i64>) -> &[Error] {
         let is_missing = |id: &i64| *id != 0 && matches!(self.known.get(id), Some(None));
@@ -106,6 +120,7 @@ impl Texts {
                     text: encoding::decode(encoding[row], bytes.get(row)),
                     length: Some(length[row]).filter(|length| *length != 0),
                 };
+                self.bytes += text.text.len();
                 self.known.insert(*id, Some(text));
             }
         }
@@ -153,5 +168,34 @@ impl Texts {
             object.flush_full()?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tacho_tape::testing::stats_schema;
+    use tacho_tape::{Identity, PartBuilder};
+
+    #[test]
+    fn texts_are_forgotten_when_they_are_many() {
+        let mut b = PartBuilder::new(Arc::new(stats_schema())).unwrap();
+        for id in [1, 2] {
+            let text = "x".repeat(MOST / 2);
+            let row = [("query_id", id), ("encoding", 6)];
+            b.row_bytes("text", &row, &[("bytes", text.as_bytes())])
+                .unwrap();
+        }
+        let part = b.finish(Identity::default());
+        let mut texts = Texts::default();
+        for (queries, known) in [(vec![1], 1), (vec![1, 2], 0), (vec![2, 3], 2)] {
+            let queries = queries.into_iter().collect();
+            texts.find(&queries, [&part].into_iter()).unwrap();
+            let fingerprint = texts.fingerprint(*queries.first().unwrap(), &Redaction::default());
+            assert!(fingerprint.is_some());
+            texts.bound();
+            assert_eq!(texts.known.len(), known);
+        }
     }
 }

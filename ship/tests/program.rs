@@ -1,6 +1,9 @@
 //! The program as people call it.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use std::fs::Permissions;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -96,14 +99,46 @@ fn what_makes_no_sense_is_refused() {
     assert_eq!(code, Some(1));
     assert!(text.starts_with("error: could not"), "{text}");
     let salt = to.path().join("salt");
-    std::fs::write(&salt, "short").unwrap();
-    let salt = salt.to_str().unwrap();
     let to = to.path().to_str().unwrap();
-    let (code, text) = refused(&[
-        "--tape", "/x", "--to", to, "--redact", "texts", "--salt", salt,
-    ]);
-    let wanted = format!("error: salt in file \"{salt}\" has fewer than 16 bytes\n");
-    assert_eq!((code, text), (Some(1), wanted));
+    let with_salt = |text: &str, mode: u32| {
+        std::fs::write(&salt, text).unwrap();
+        std::fs::set_permissions(&salt, Permissions::from_mode(mode)).unwrap();
+        let salt = salt.to_str().unwrap();
+        refused(&[
+            "--tape", "/x", "--to", to, "--redact", "texts", "--salt", salt,
+        ])
+    };
+    let name = salt.display();
+    let wanted = format!("error: salt in file \"{name}\" has fewer than 16 bytes\n");
+    assert_eq!(with_salt("0123456789abcde\r\n", 0o600), (Some(1), wanted));
+    let wanted = format!(
+        "error: salt in file \"{name}\" has group or world access\ndetail: Its mode is 0640, and must be 0600 or less.\n"
+    );
+    assert_eq!(with_salt("0123456789abcdef", 0o640), (Some(1), wanted));
+}
+
+#[test]
+fn a_salt_is_the_same_with_the_end_of_its_line() {
+    let (tape, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    record(tape.path());
+    let salt = to.path().join("salt");
+    let shipped = |text: &str| {
+        std::fs::write(&salt, text).unwrap();
+        std::fs::set_permissions(&salt, Permissions::from_mode(0o600)).unwrap();
+        let [tape, to, salt] = [tape.path(), to.path(), &salt].map(|path| path.to_str().unwrap());
+        let args = ["--tape", tape, "--to", to, "--redact", "texts"];
+        let done = program(&[&args[..], &["--salt", salt]].concat()).output();
+        said(&done.unwrap())
+    };
+    let first = shipped("0123456789abcdef");
+    assert!(first.starts_with("shipped hours 1,"), "{first}");
+    let again = shipped("0123456789abcdef\n");
+    assert_eq!(again, "shipped hours 0, objects 0, bytes 0\n");
+    let other = shipped("0123456789abcdefg");
+    assert!(
+        other.contains("was shipped with other redaction"),
+        "{other}"
+    );
 }
 
 /// A program that is ended when the test is.
@@ -138,4 +173,31 @@ fn one_that_stays_ends_when_it_is_told_to() {
             .success()
     );
     assert_eq!(running.0.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_command_that_hangs_ends_with_the_program() {
+    let (tape, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    record(tape.path());
+    let begun = to.path().join("begun");
+    let put = format!("touch {}; sleep 1000 # %f %n", begun.display());
+    let tape = tape.path().to_str().unwrap();
+    let args = ["--tape", tape, "--command", &put, "--list", "true %n"];
+    let mut command = program(&args);
+    let mut running = Running(command.stderr(Stdio::piped()).spawn().unwrap());
+    for _ in 0..600 {
+        if begun.exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let pid = running.0.id().to_string();
+    let told = Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(told.unwrap().success());
+    assert_eq!(running.0.wait().unwrap().code(), Some(1));
+    let mut said = String::new();
+    let mut stderr = running.0.stderr.take().unwrap();
+    stderr.read_to_string(&mut said).unwrap();
+    let wanted = "error: command was ended: tacho ship was told to end\ndetail: ";
+    assert!(said.starts_with(wanted), "{said}");
 }
