@@ -7,10 +7,11 @@
 # recorder alone for SECONDS (40), a tick a second and no more, then one with all
 # that it asks for: CPU time of the backend that answers from /proc/PID/schedstat,
 # bytes that it received and sent (ss, over TCP), the cluster's WAL and temporary
-# files meanwhile. Then, among the same sessions, the sampler of the extension and,
-# if -a or ASH_SQL names its SQL, take_sample() of pg_ash in a loop of its own; the
-# SQL edition beside pg_ash: sql_edition.sh. Markdown on standard output; exit 1 when a tick of the recorder
-# costs the server more than one of pg_ash.
+# files meanwhile. Then, among the same sessions, the sampler of the extension,
+# take_sample() of the SQL edition and, if -a or ASH_SQL names its SQL, that of
+# pg_ash, each in a loop of its own; what these write: sql_edition.sh. Markdown on
+# standard output; exit 1 when a tick of the recorder costs the server more than
+# one of pg_ash.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -24,7 +25,7 @@ while getopts t:a:n: option; do
     t) seconds=$OPTARG ;;
     a) ash=$(realpath "$OPTARG") ;;
     n) actives=$OPTARG ;;
-    *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 bench_recorder
@@ -71,8 +72,11 @@ measure() {
   record 'tacho record, all that it asks for' --statements-interval 20000
   start_ash 1000
   [ -z "$ash" ] || loops+=(ash)
+  sql -c 'CREATE DATABASE edition' postgres
+  start_loop tacho "$top/sql/tacho.sql" 1000 edition
+  loops+=(tacho)
   sleep 5
-  local -A db=([ash]=postgres) title=([ash]='pg_ash, take_sample()') n c
+  local -A db=([ash]=postgres [tacho]=edition) title=([ash]='pg_ash, take_sample()' [tacho]='SQL edition, take_sample()') n c
   sampler=$(pid_of 'tacho sampler')
   s0=$(cpu_us "$sampler") t0=$(sql -c "SELECT value FROM tacho.status() WHERE metric = 'ticks_taken'" postgres)
   for each in "${loops[@]}"; do n[$each]=$(loop_ticks "$each" "${db[$each]}") c[$each]=$(cpu_us "$(pid_of "$each")"); done
