@@ -145,7 +145,20 @@ fn texts(
         Ok(_) => Finding::new(what, identity.sees_others, "pg_stat_statements"),
         Err(error) => Finding::new(what, false, error),
     }
-    .help(format!("GRANT pg_read_all_stats TO {};", identity.role))
+    .help(match may_enter(works) {
+        true => format!("GRANT pg_read_all_stats TO {};", identity.role),
+        false => format!("GRANT USAGE ON SCHEMA {schema} TO {};", identity.role),
+    })
+}
+
+/// Whether this role may use what is in the schema of pg_stat_statements.
+fn may_enter(works: &mut impl FnMut(&str) -> Result<Vec<tacho_dsn::Answer>, String>) -> bool {
+    let question = "select has_schema_privilege(extnamespace, 'usage') from pg_extension \
+        where extname = 'pg_stat_statements'";
+    let answers = works(question).unwrap_or_default();
+    answers
+        .first()
+        .is_none_or(|answer| answer.bytes(0, 0) != Some(b"f"))
 }
 
 /// What of the measurements works. Replicas are hidden rather than refused.

@@ -57,15 +57,17 @@ impl Identity {
             .first()
             .map(|a| read(a, connection))
             .unwrap_or_default();
-        // Refused to many, on some services to all.
-        let control = "select system_identifier, timeline_id \
-            from pg_catalog.pg_control_system(), pg_catalog.pg_control_checkpoint()";
-        if let Ok(answers) = connection.query(&[PINNED, control].concat(), within())
-            && let Some(answer) = answers.first()
-        {
-            identity.system_identifier = answer.number(0, 0).unwrap_or(0);
-            identity.timeline = answer.number(0, 1).unwrap_or(0);
-        }
+        // Refused to many, on some services to all. Where the log is not
+        // PostgreSQL's the second raises, and the first does not.
+        let mut number = |sql: &str| {
+            let answers = connection.query(&[PINNED, sql].concat(), within());
+            let number = answers.ok().and_then(|a| a.first()?.number(0, 0));
+            number.unwrap_or(0_u64)
+        };
+        identity.system_identifier =
+            number("select system_identifier from pg_catalog.pg_control_system()");
+        identity.timeline =
+            number("select timeline_id from pg_catalog.pg_control_checkpoint()") as i64;
         Ok(identity)
     }
 
