@@ -74,6 +74,8 @@ measure() {
   [ -z "$ash" ] || loops+=(ash)
   sql -c 'CREATE DATABASE edition' postgres
   start_loop tacho "$top/sql/tacho.sql" 1000 edition
+  # each call is in a slot of its own
+  sql -c "UPDATE tacho.setting SET enabled = true, sample_interval = '10 milliseconds'" edition
   loops+=(tacho)
   sleep 5
   local -A db=([ash]=postgres [tacho]=edition) title=([ash]='pg_ash, take_sample()' [tacho]='SQL edition, take_sample()') n c
