@@ -8,7 +8,8 @@ from typing import NoReturn
 
 from tacho_fleet import load, servers, statements
 from tacho_fleet.errors import FleetError
-from tacho_fleet.options import add_samples, add_shared, add_statements
+from tacho_fleet.landing import Landing
+from tacho_fleet.options import add_commit, add_samples, add_shared, add_statements
 from tacho_fleet.output import json_text, lines_text, table_text
 from tacho_fleet.session import Session
 
@@ -72,6 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     listed = commands.add_parser("servers", help="What is known of each server")
     add_shared(listed)
     listed.set_defaults(run=_servers)
+    commit = commands.add_parser("commit", help="Make tables of Iceberg of what has landed")
+    add_commit(commit)
+    commit.set_defaults(run=_commit)
     sql = commands.add_parser("sql", help="Your own question in DuckDB's SQL")
     sql.add_argument("query", metavar="QUERY")
     add_shared(sql)
@@ -119,6 +123,17 @@ def _servers(options: argparse.Namespace) -> str:
     if options.json:
         return json_text(rows, servers.COLUMNS)
     return table_text(rows, servers.SHOWN, options.wide)
+
+
+def _commit(options: argparse.Namespace) -> str:
+    # seconds of a CPU that questions do not need
+    from tacho_fleet import commit, iceberg  # noqa: PLC0415
+
+    landing = Landing.open(options.landing)
+    warehouse = commit.warehouse_of(options.catalog, options.warehouse)
+    lake = iceberg.Iceberg(options.catalog, warehouse)
+    done = commit.commit(landing, lake, options.most_hours, options.wait)
+    return f"committed hours {done.hours}, rows {done.rows}, batches {done.batches}"
 
 
 def _sql(options: argparse.Namespace) -> str:

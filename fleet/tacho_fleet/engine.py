@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import duckdb
 import pyarrow as pa
@@ -10,10 +11,9 @@ from tacho_fleet_engines import script
 
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import quoted
-from tacho_fleet.landing import Hour, Landing
+from tacho_fleet.landing import Hour
 
 TABLES = ("sample_runs", "ticks", "load_minute", "texts", "statements", "servers")
-_HIVE = "hive_partitioning = true, hive_types = {'server': VARCHAR, 'day': DATE}"
 
 Row = dict[str, object]
 
@@ -86,22 +86,42 @@ def connect(memory_limit_mb: int) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def of_landing(landing: Landing, hours: Sequence[Hour], memory_limit_mb: int) -> Engine:
-    """The tables of some hours of a directory."""
+class Lake(Protocol):
+    """Where hours are: a directory, or tables of Iceberg."""
+
+    @property
+    def options(self) -> str:
+        """How their files are read."""
+
+    def hours(self) -> list[Hour]:
+        """Every hour that counts."""
+
+    def files(self, table: str, hours: Sequence[Hour]) -> list[str]:
+        """The files that may have rows of some hours."""
+
+    def condition(self, hours: Sequence[Hour]) -> str:
+        """Which of their rows are of these hours, in SQL."""
+
+
+def of_lake(lake: Lake, hours: Sequence[Hour], memory_limit_mb: int) -> Engine:
+    """The tables of some hours of a lake."""
     engine = Engine(connect(memory_limit_mb), {})
     engine.run(script("duckdb", "tables"))
     for table in TABLES:
-        engine.files[table] = files = landing.files(table, hours)
-        engine.run(view(table, files))
+        engine.files[table] = files = lake.files(table, hours)
+        engine.run(view(table, files, lake.options, lake.condition(hours)))
     for name in ("exact", "steps", "samples", "answers"):
         engine.load(name)
     return engine
 
 
-def view(table: str, files: list[str]) -> str:
+def view(table: str, files: list[str], options: str, condition: str) -> str:
     """SQL that makes a table of the lake of some files."""
     read = f"select * from empty_{table}"
     if files:
         names = ", ".join(quoted(file) for file in files)
-        read += f" union all by name select * exclude (day) from read_parquet([{names}], {_HIVE})"
+        read += (
+            f" union all by name select * exclude (day) from read_parquet([{names}], "
+            f"union_by_name = true, {options}) where {condition}"
+        )
     return f"create or replace view {table} as {read}"

@@ -29,6 +29,23 @@ def add_shared(parser: ArgumentParser) -> None:
     parser.add_argument("--wide", action="store_true", help="cut no text")
 
 
+def add_commit(parser: ArgumentParser) -> None:
+    """Of committing."""
+    parser.add_argument("landing", metavar="DIR", help="what tacho ship writes to")
+    parser.add_argument(
+        "--catalog", metavar="URL", required=True, help="sqlite:////FILE or postgresql://…"
+    )
+    parser.add_argument(
+        "--warehouse", metavar="DIR", help="files of the tables [default: beside FILE]"
+    )
+    parser.add_argument(
+        "--most-hours", type=int, default=1000, metavar="N", help="of servers, in a batch"
+    )
+    parser.add_argument(
+        "--wait", type=float, default=0, metavar="SECONDS", help="for another committer"
+    )
+
+
 def add_statements(parser: ArgumentParser) -> None:
     """Of questions about statistics of statements."""
     add_shared(parser)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import duckdb
 
 from tacho_fleet import statements
-from tacho_fleet.engine import TABLES, Engine, Row, of_landing
+from tacho_fleet.engine import TABLES, Engine, Lake, Row, of_lake
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import Filter, parse
 from tacho_fleet.landing import Hour, Landing
@@ -28,8 +28,8 @@ class Session:
             raise FleetError(
                 "no lake given", hint="Name it with --lake, or in the environment: TACHO_LAKE."
             )
-        self.landing = Landing.open(root)
-        hours = self.landing.hours()
+        self.lake = open_lake(root)
+        hours = self.lake.hours()
         if options.server:
             wanted = parse("server", options.server)
             hours = [hour for hour in hours if wanted.accepts(hour.server)]
@@ -39,7 +39,7 @@ class Session:
         end = max((hour.end for hour in hours), default=0)
         self.window = window(options.since, options.until, end)
         read = hours if self._is_of_all() else self.near()
-        self.engine: Engine = of_landing(self.landing, read, options.memory_limit_mb)
+        self.engine: Engine = of_lake(self.lake, read, options.memory_limit_mb)
 
     def _is_of_all(self) -> bool:
         """A query of one's own is about the whole lake, unless it says a window."""
@@ -128,7 +128,7 @@ class Session:
     def _labelled(self, hours: list[Hour]) -> list[Hour]:
         """Keeps servers whose newest hour has the labels that are wanted."""
         newest = list({hour.server: hour for hour in hours}.values())
-        engine = of_landing(self.landing, newest, self.options.memory_limit_mb)
+        engine = of_lake(self.lake, newest, self.options.memory_limit_mb)
         rows = engine.rows(
             "SELECT server, any_value(labels) AS labels FROM servers GROUP BY server"
         )
@@ -140,6 +140,16 @@ class Session:
             wanted = parse("label", value)
             hours = [h for h in hours if wanted.accepts(labels.get(h.server, {}).get(key))]
         return hours
+
+
+def open_lake(root: str) -> Lake:
+    """A directory, or a catalog by its address."""
+    if "://" in root and not root.startswith("file://"):
+        # seconds of a CPU that a directory does not need
+        from tacho_fleet.iceberg import Iceberg  # noqa: PLC0415
+
+        return Iceberg(root)
+    return Landing.open(root)
 
 
 def _dimension(name: str | None, known: Sequence[str] = DIMENSIONS) -> str | None:

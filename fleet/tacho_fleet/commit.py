@@ -1,0 +1,172 @@
+"""`tacho fleet commit`: what has landed becomes rows of Iceberg tables.
+
+A batch is what is complete in the landing directory and not committed in that generation.
+Each table takes it in one commit, `servers` last. What a table has of it already, because
+somebody was killed before the last one, is left out; rows of older generations go in the same
+commit. So a retry after a crash at any step neither loses rows nor doubles them."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.expressions import And, BooleanExpression, EqualTo, Or
+from pyiceberg.table import Table
+
+from tacho_fleet import fault
+from tacho_fleet.errors import FleetError
+from tacho_fleet.iceberg import NAMESPACE, Iceberg
+from tacho_fleet.landing import SERVERS, Hour, Landing
+from tacho_fleet.lease import Lease
+from tacho_fleet.times import moment
+
+# By what rows of a table are sorted within its days, after the server.
+ORDER = {
+    "sample_runs": "first_slot",
+    "load_minute": "minute",
+    "ticks": "slot_time",
+    "locks": "hour",
+    "markers": "time",
+    "server": "time",
+    "statements": "time",
+    "texts": "query_id",
+    SERVERS: "hour",
+}
+BATCH = "tacho.batch"
+
+
+@dataclass
+class Done:
+    """What was committed."""
+
+    hours: int = 0
+    rows: int = 0
+    batches: int = 0
+
+
+def commit(landing: Landing, lake: Iceberg, most: int, wait: float) -> Done:
+    """Commits what is new, at most so many hours in a batch."""
+    lease = Lease(lake.catalog.engine)
+    lease.acquire(wait)
+    done = Done()
+    try:
+        fault.step()
+        known = set(lake.hours())
+        new = [hour for hour in landing.hours() if hour not in known]
+        for hours in _batches(new, most):
+            done.rows += _commit_batch(landing, lake, lease, hours)
+            done.hours += len(hours)
+            done.batches += 1
+    finally:
+        lease.release()
+    return done
+
+
+def _batches(hours: Sequence[Hour], most: int) -> Iterable[Sequence[Hour]]:
+    ordered = sorted(hours, key=lambda hour: (hour.begin, hour))
+    return [ordered[at : at + most] for at in range(0, len(ordered), most)]
+
+
+def _commit_batch(landing: Landing, lake: Iceberg, lease: Lease, hours: Sequence[Hour]) -> int:
+    name = hashlib.sha256("\n".join(hour.path(SERVERS) for hour in hours).encode()).hexdigest()
+    rows = 0
+    for table in ORDER:
+        lease.renew()
+        rows += _commit_table(landing, lake, table, hours, name)
+    return rows
+
+
+def _commit_table(
+    landing: Landing, lake: Iceberg, name: str, hours: Sequence[Hour], batch: str
+) -> int:
+    known = set(lake.hours_of(name))
+    new = [hour for hour in hours if hour not in known]
+    keys = {(hour.server, hour.node, hour.begin) for hour in new}
+    stale = [hour for hour in known if (hour.server, hour.node, hour.begin) in keys]
+    rows = _read(landing, name, new)
+    if rows is None and not stale:
+        return 0
+    table = lake.table(name)
+    properties = {BATCH: batch}
+    if rows is None:
+        assert table is not None
+        table.delete(_any_of(stale), snapshot_properties=properties)
+        return 0
+    table = table or _create(lake, name, rows.schema)
+    _widen(table, rows.schema)
+    if stale:
+        table.overwrite(rows, overwrite_filter=_any_of(stale), snapshot_properties=properties)
+    else:
+        table.append(rows, snapshot_properties=properties)
+    return rows.num_rows
+
+
+def _read(landing: Landing, name: str, hours: Sequence[Hour]) -> pa.Table | None:
+    """The rows of some hours, sorted."""
+    tables = []
+    for hour in hours:
+        for file in landing.files(name, [hour]):
+            try:
+                rows = pq.read_table(file, partitioning=None)
+            except (OSError, ValueError) as error:
+                detail = str(error).splitlines()[0].rstrip(".")
+                raise FleetError(
+                    f'could not read object "{file}"',
+                    f"{detail}.",
+                    "Remove all objects of its hour, and tacho ship puts them again.",
+                ) from error
+            day = pa.scalar(moment(hour.begin).date(), pa.date32())
+            server = pa.scalar(hour.server, pa.string())
+            rows = rows.append_column("day", pa.repeat(day, rows.num_rows))
+            tables.append(rows.append_column("server", pa.repeat(server, rows.num_rows)))
+    if not tables:
+        return None
+    merged = pa.concat_tables(tables, promote_options="default").replace_schema_metadata(None)
+    first = "fingerprint" if name == "statements" else "server"
+    return merged.sort_by([(column, "ascending") for column in ("day", first, ORDER[name])])
+
+
+def _create(lake: Iceberg, name: str, schema: pa.Schema) -> Table:
+    """A table of days."""
+    made = lake.catalog.create_table((NAMESPACE, name), schema=_plain(schema))
+    with made.update_spec() as update:
+        update.add_identity("day")
+    return made
+
+
+def _widen(table: Table, schema: pa.Schema) -> None:
+    """Adds columns that the table does not have yet."""
+    known = set(table.schema().column_names)
+    if any(column not in known for column in schema.names):
+        with table.update_schema() as update:
+            update.union_by_name(_plain(schema))
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Without ids of fields, which the table gives by itself."""
+    return pa.schema([pa.field(field.name, field.type) for field in schema])
+
+
+def _any_of(hours: Sequence[Hour]) -> BooleanExpression:
+    told = [
+        And(
+            EqualTo("server", hour.server),
+            EqualTo("node", hour.node),
+            EqualTo("hour", moment(hour.begin).isoformat()),
+        )
+        for hour in hours
+    ]
+    return Or(*told) if len(told) > 1 else told[0]
+
+
+def warehouse_of(address: str, given: str | None) -> str:
+    """Where files go: beside a catalog in SQLite, unless it is said."""
+    if given:
+        return given if "://" in given else f"file://{Path(given).resolve()}"
+    if not address.startswith("sqlite:///"):
+        raise FleetError(
+            "no warehouse given", hint="Name the directory of the tables' files with --warehouse."
+        )
+    return f"file://{Path(address.removeprefix('sqlite:///')).resolve().parent / 'warehouse'}"

@@ -1,0 +1,104 @@
+"""The tables of a lake in Iceberg: a catalog in SQLite (one machine) or PostgreSQL (a team),
+files in its warehouse. An hour counts when its row of table `servers` is committed, which
+is last; rows of other generations of it do not."""
+
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.expressions import And, BooleanExpression, GreaterThanOrEqual, LessThan
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.update import TableRequirement, TableUpdate
+from sqlalchemy.exc import SQLAlchemyError
+
+from tacho_fleet import fault
+from tacho_fleet.errors import FleetError
+from tacho_fleet.filters import quoted
+from tacho_fleet.landing import SERVERS, Hour
+from tacho_fleet.times import moment
+
+NAMESPACE = "tacho"
+
+
+class _Catalog(SqlCatalog):
+    """The catalog, with steps at which tests kill it."""
+
+    def commit_table(
+        self,
+        table: Table,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> CommitTableResponse:
+        """Files are written; what they hold counts once the catalog names them."""
+        fault.step()
+        response = super().commit_table(table, requirements, updates)
+        fault.step()
+        return response
+
+
+class Iceberg:
+    """A lake that is asked like a directory."""
+
+    options = "hive_partitioning = false"
+
+    def __init__(self, address: str, warehouse: str | None = None) -> None:
+        """Opens the catalog; a warehouse is needed to make tables only."""
+        where = {"warehouse": warehouse} if warehouse else {}
+        try:
+            self.catalog = _Catalog(NAMESPACE, uri=address, **where)
+            self.catalog.create_namespace_if_not_exists(NAMESPACE)
+        except SQLAlchemyError as error:
+            detail = str(error).splitlines()[0].rstrip(".")
+            raise FleetError("could not open the catalog", f"{detail}.") from error
+
+    def table(self, name: str) -> Table | None:
+        """A table, when there is one."""
+        try:
+            return self.catalog.load_table((NAMESPACE, name))
+        except NoSuchTableError:
+            return None
+
+    def hours(self) -> list[Hour]:
+        """Every hour that is committed."""
+        return self.hours_of(SERVERS)
+
+    def hours_of(self, name: str) -> list[Hour]:
+        """The hours that a table has rows of."""
+        table = self.table(name)
+        if table is None:
+            return []
+        fields = ("server", "node", "hour", "generation")
+        rows = table.scan(selected_fields=fields).to_arrow().group_by(list(fields)).aggregate([])
+        hour = rows["hour"].cast(pa.int64()).to_pylist()
+        other = (rows[name].to_pylist() for name in ("server", "node", "generation"))
+        return sorted(
+            Hour(server, node, begin, generation)
+            for server, node, generation, begin in zip(*other, hour, strict=True)
+        )
+
+    def files(self, name: str, hours: Sequence[Hour]) -> list[str]:
+        """The files that may have rows of some hours."""
+        table = self.table(name)
+        if table is None or not hours:
+            return []
+        first, last = min(hour.begin for hour in hours), max(hour.begin for hour in hours)
+        tasks = table.scan(row_filter=between(first, last + 1)).plan_files()
+        return [unquote(task.file.file_path.removeprefix("file://")) for task in tasks]
+
+    def condition(self, hours: Sequence[Hour]) -> str:
+        """Which rows of such files count."""
+        told = ", ".join(
+            f"({quoted(h.server)}, {quoted(h.node)}, {h.begin}, {h.generation})" for h in hours
+        )
+        return f"(server, node, epoch_us(hour), generation) in ({told})" if hours else "false"
+
+
+def between(since: int, until: int) -> BooleanExpression:
+    """Hours that begin in a window."""
+    return And(GreaterThanOrEqual("hour", _text(since)), LessThan("hour", _text(until)))
+
+
+def _text(us: int) -> str:
+    return moment(us).isoformat()

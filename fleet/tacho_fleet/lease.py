@@ -1,0 +1,81 @@
+"""One committer at a time: a row in the catalog's database says who it is, and until when.
+Whoever is killed holds up the others until then."""
+
+import os
+import socket
+import time
+from uuid import uuid4
+
+from sqlalchemy import Engine, text
+
+from tacho_fleet.errors import FleetError
+
+SECONDS = 600
+_TURN = 0.5
+
+
+class Lease:
+    """The right to commit."""
+
+    def __init__(self, engine: Engine, seconds: float = SECONDS) -> None:
+        """Not held yet."""
+        self.engine, self.seconds = engine, seconds
+        self.holder = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex}"
+        with engine.begin() as connection:
+            connection.execute(
+                text(
+                    "create table if not exists tacho_fleet_lease ("
+                    "name varchar(32) primary key, holder varchar(320) not null, "
+                    "ends_at double precision not null)"
+                )
+            )
+
+    def acquire(self, wait: float) -> None:
+        """Takes it; waits for another holder at most so long."""
+        end = time.monotonic() + wait
+        while not self._take():
+            if time.monotonic() >= end:
+                raise FleetError(
+                    "another committer is at work",
+                    f"It is {self._other()}.",
+                    "Wait for it with --wait; one that was killed counts for ten minutes.",
+                )
+            time.sleep(_TURN)
+
+    def renew(self) -> None:
+        """Takes it for longer; an error when somebody else has it by now."""
+        if not self._take():
+            raise FleetError(
+                "another committer has taken over",
+                "This one took longer for a step than the lease lasts.",
+                "What it has committed counts; run it again for the rest.",
+            )
+
+    def release(self) -> None:
+        """Gives it up."""
+        self._run("delete from tacho_fleet_lease where holder = :holder")
+
+    def _take(self) -> bool:
+        renewed = self._run(
+            "update tacho_fleet_lease set holder = :holder, ends_at = :until "
+            "where name = 'commit' and (holder = :holder or ends_at < :now)"
+        )
+        return renewed == 1 or (
+            self._run(
+                "insert into tacho_fleet_lease select 'commit', :holder, :until "
+                "where not exists (select 1 from tacho_fleet_lease where name = 'commit') "
+                "on conflict do nothing"
+            )
+            == 1
+        )
+
+    def _run(self, sql: str) -> int:
+        now = time.time()
+        values = {"holder": self.holder, "now": now, "until": now + self.seconds}
+        with self.engine.begin() as connection:
+            return connection.execute(text(sql), values).rowcount
+
+    def _other(self) -> str:
+        with self.engine.begin() as connection:
+            holder = connection.execute(text("select holder from tacho_fleet_lease")).scalar()
+        return str(holder).rpartition(":")[0] if holder else "gone"
