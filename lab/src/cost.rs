@@ -6,7 +6,7 @@
 //! is taken in every round.
 
 use super::cluster::Cluster;
-use super::process::{Running, Stop};
+use super::process::{Running, Stop, in_path};
 use super::scenario::{Cost, Costing};
 use super::store::Metrics;
 use anyhow::{Context, Result};
@@ -70,11 +70,6 @@ pub fn uncounted() -> Vec<String> {
             )
         })
         .collect()
-}
-
-fn in_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
 /// A statement on a server with the settings of a variant.

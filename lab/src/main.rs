@@ -27,6 +27,7 @@ mod projection;
 mod report;
 mod run;
 mod scenario;
+mod share;
 mod statement;
 mod stats;
 mod store;

@@ -52,6 +52,12 @@ pub const METRICS: &[Metric] = &[
     metric("read_s", "read, s", Better::Less, 3),
     metric("cpu_s", "CPU, s", Better::Less, 2),
     metric("cpu_us", "CPU per transaction, µs", Better::Less, 1),
+    metric(
+        "library_percent",
+        "CPU in the variant's libraries, %",
+        Better::Less,
+        2,
+    ),
     metric("wal_kb", "WAL, kB", Better::Less, 0),
     metric("memory_mb", "memory, MB", Better::Less, 1),
     metric("blocks", "blocks read", Better::Less, 0),

@@ -5,6 +5,7 @@ use super::access::Access;
 use super::plan::Point;
 use super::process::{Running, Stop, run};
 use super::scenario::{Pgbench, Variant, Workload};
+use super::share::Sampling;
 use super::stats::percentile;
 use super::store::Metrics;
 use super::usage;
@@ -42,7 +43,9 @@ impl Load<'_> {
         let lsn = "select pg_current_wal_insert_lsn() - '0/0'";
         let (cpu, wal) = (usage::Cpu::start(pid)?, self.access.number(lsn, stop)?);
         let waits = Waits::start(self.access)?;
+        let sampling = self.sampling(pid, stop)?;
         let text = self.run(self.load.seconds, Some(&logs), stop)?;
+        let share = sampling.map(|s| s.end(&self.variant.preload, stop));
         let profile = waits.end()?;
         let cpu = cpu.end()?;
         let wal = self.access.number(lsn, stop)? - wal;
@@ -52,6 +55,9 @@ impl Load<'_> {
         metrics.insert("tps".into(), said(&text, "tps = ")?);
         metrics.insert("transactions".into(), transactions);
         metrics.insert("wal_kb".into(), wal / 1024.0);
+        if let Some(share) = share.transpose()? {
+            metrics.insert("library_percent".into(), share);
+        }
         if let Some(cpu) = cpu {
             metrics.insert("cpu_s".into(), cpu);
             metrics.insert("cpu_us".into(), cpu * 1e6 / measured.max(1.0));
@@ -62,6 +68,14 @@ impl Load<'_> {
         add_latencies(&mut metrics, read_logs(&logs)?);
         remove_logs(&logs)?;
         Ok((metrics, profile))
+    }
+
+    /// Begins to sample the sessions of the load, where that is asked for.
+    fn sampling(&self, pid: Option<u32>, stop: &Stop) -> Result<Option<Sampling>> {
+        match pid {
+            Some(pid) if self.load.shares => Sampling::start(pid, &self.access.scratch, stop),
+            _ => Ok(None),
+        }
     }
 
     /// pgbench's own scripts change the same few rows again and again: what the
@@ -79,9 +93,16 @@ impl Load<'_> {
         run(self.access.psql_loaded().args(["-c", vacuum]), stop).map(drop)
     }
 
-    /// Runs pgbench; with `logs` it writes a line for each transaction.
+    /// Runs pgbench; with `logs` it writes a line for each transaction, and does
+    /// as many as are to be measured.
     fn run(&self, seconds: u32, logs: Option<&Path>, stop: &Stop) -> Result<String> {
-        let mut pgbench = self.command(seconds)?;
+        let mut pgbench = self.command()?;
+        let clients = self.point.clients.unwrap_or(1);
+        let each = self.load.transactions / clients;
+        match logs.is_some() && each > 0 {
+            true => pgbench.args(["-t", &each.to_string()]),
+            false => pgbench.args(["-T", &seconds.to_string()]),
+        };
         if let Some(logs) = logs {
             pgbench.arg("-l").arg("--log-prefix").arg(logs);
         }
@@ -91,13 +112,13 @@ impl Load<'_> {
         Ok(text)
     }
 
-    fn command(&self, seconds: u32) -> Result<Command> {
+    fn command(&self) -> Result<Command> {
         let clients = self.point.clients.unwrap_or(1);
         let mut pgbench = self.access.pgbench();
         pgbench
             .args(["-n", "-c", &clients.to_string()])
             .args(["-j", &clients.min(threads()).to_string()])
-            .args(["-T", &seconds.to_string(), "-M", &self.load.protocol]);
+            .args(["-M", &self.load.protocol]);
         if self.load.rate > 0 {
             pgbench.args(["-R", &self.load.rate.to_string()]);
         }

@@ -139,6 +139,26 @@ impl Running {
         Ok(output)
     }
 
+    /// Fails if it has ended.
+    pub fn check(&mut self) -> Result<()> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => {
+                self.judge(status)?;
+                bail!("\"{}\" has ended", self.name)
+            }
+        }
+    }
+
+    /// Interrupts it as Ctrl-C does and waits for its end, whatever it says.
+    pub fn interrupt(mut self, stop: &Stop) -> Result<()> {
+        self.signal(Signal::INT);
+        while self.child.try_wait()?.is_none() {
+            stop.sleep(Duration::from_millis(10))?;
+        }
+        Ok(())
+    }
+
     /// Ends it and returns what it had printed.
     pub fn end(mut self) -> Result<String> {
         self.kill();
@@ -158,10 +178,20 @@ impl Running {
     }
 
     fn kill(&mut self) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        if let (Ok(None), Some(pid)) = (self.child.try_wait(), pid) {
-            let _ = kill_process_group(pid, Signal::KILL);
+        if self.signal(Signal::KILL) {
             let _ = self.child.wait();
+        }
+    }
+
+    /// Sends a signal to its group; false if it has ended.
+    fn signal(&mut self, signal: Signal) -> bool {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        match (self.child.try_wait(), pid) {
+            (Ok(None), Some(pid)) => {
+                let _ = kill_process_group(pid, signal);
+                true
+            }
+            _ => false,
         }
     }
 }
@@ -186,6 +216,12 @@ pub fn telling(text: &str) -> Option<&str> {
 /// Runs a command to its end and returns what it printed.
 pub fn run(command: &mut Command, stop: &Stop) -> Result<String> {
     Running::start(command.stdin(Stdio::null()))?.finish(stop)
+}
+
+/// Whether a program of this name is installed.
+pub fn in_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
 /// A nameless file.

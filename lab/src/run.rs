@@ -16,7 +16,8 @@ use crate::progress::Progress;
 use crate::scenario::{Scenario, Variant};
 use crate::store::{Experiment, Metrics, Results, Run, Store};
 use crate::{
-    codec, cost, document, history, pgbench, plan, report, statement, stats, store, summary, waits,
+    codec, cost, document, history, pgbench, plan, report, share, statement, stats, store, summary,
+    waits,
 };
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
@@ -230,6 +231,7 @@ fn experiment(
     missing: &[Missing],
     options: &Options,
 ) -> Experiment {
+    let shares = scenario.pgbench.as_ref().is_some_and(|load| load.shares);
     let cold = scenario.statement.as_ref().is_some_and(|s| s.cold);
     Experiment {
         scenario: scenario.clone(),
@@ -240,6 +242,7 @@ fn experiment(
             .cost
             .iter()
             .flat_map(|_| cost::uncounted())
+            .chain(shares.then(share::unmeasured).flatten())
             .collect(),
         given: given(found, options),
         machine: Machine::here(),

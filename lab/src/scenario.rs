@@ -13,6 +13,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
         include_str!("../../bench/scenarios/overhead.toml"),
     ),
     ("churn", include_str!("../../bench/scenarios/churn.toml")),
+    ("hot", include_str!("../../bench/scenarios/hot.toml")),
     (
         "analyze",
         include_str!("../../bench/scenarios/analyze.toml"),
@@ -89,6 +90,13 @@ pub struct Scenario {
 pub struct Pgbench {
     /// Seconds of one run.
     pub seconds: u32,
+    /// Transactions of one run, of all clients together, instead of seconds; 0:
+    /// as many as the seconds give.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub transactions: u32,
+    /// Sample which share of the sessions' CPU time the variant's libraries take.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub shares: bool,
     /// Seconds before it that do not count.
     pub warmup: u32,
     /// Numbers of clients.
@@ -310,6 +318,10 @@ pub struct Asked {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
 fn is_false(value: &bool) -> bool {
     !value
 }
@@ -501,6 +513,12 @@ impl Pgbench {
         ensure!(
             !self.clients.contains(&0) && !self.cores.contains(&0),
             "clients and cores must be at least 1"
+        );
+        ensure!(
+            self.clients
+                .iter()
+                .all(|clients| self.transactions.is_multiple_of(*clients)),
+            "pgbench.transactions must be a multiple of every number of clients"
         );
         for workload in &self.workloads {
             ensure!(
