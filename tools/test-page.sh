@@ -5,6 +5,8 @@
 # chromium, of CHROMIUM) on a real tacho web. Arguments are Playwright's, such as
 # the name of a file in page/e2e. Needs the programs of "make program" and
 # installs the rest; TACHO_PROGRAMS is where else the programs are.
+# SOURCES=dsn: on a server of its own instead, asked through connections, with the
+# extension and with the SQL edition (tools/page-server.sh; PG_CONFIG names which).
 # The last line counts: "N passed, N failed".
 set -euo pipefail
 
@@ -18,4 +20,5 @@ export TACHO_PROGRAMS=${TACHO_PROGRAMS:-${CARGO_TARGET_DIR:-$(realpath ..)/targe
 npm install --no-save --loglevel=error
 npm run --silent check
 npm test --silent
+[ "${SOURCES:-}" != dsn ] || set -- --config e2e/sources.config.ts "$@"
 exec node_modules/.bin/playwright test "$@"

@@ -17,9 +17,9 @@ export interface Web {
   stop: () => Promise<void>
 }
 
-/** Starts one, on a port that is free unless it is named. */
-export async function start(args: string[], listen = '127.0.0.1:0'): Promise<Web> {
-  const child = spawn(program('tacho-web'), [...args, '--listen', listen], { stdio: ['ignore', 'pipe', 'inherit'] })
+/** Starts one, on a port that is free unless it is named, by a command. */
+export async function start(args: string[], listen = '127.0.0.1:0', command = [program('tacho-web')]): Promise<Web> {
+  const child = spawn(command[0]!, [...command.slice(1), ...args, '--listen', listen], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const line = await new Promise<string>((resolve, reject) => {
     createInterface(child.stdout!).once('line', resolve)

@@ -1,0 +1,108 @@
+// The page of servers that are asked through connections, with the extension and with
+// the SQL edition, beside that of the same history in files; a server of its own,
+// which tools/page-server.sh makes.
+
+import type { Page } from '@playwright/test'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { program } from './tape'
+import { asTable, cells } from './shown'
+import { TABS, TOKEN, expect, open, start, test as base } from './web'
+
+const TOOLS = join(process.cwd(), '../tools')
+
+interface Site {
+  address: string
+  data: string
+  pg: (...args: string[]) => void
+  /** What the program prints of the server's own files. */
+  tacho: (...args: string[]) => string
+}
+
+const test = base.extend<object, { site: Site }>({
+  site: [
+    async ({}, use) => {
+      const directory = mkdtempSync(join(tmpdir(), 'tacho-page-server-'))
+      const said = (file: string, args: string[]) =>
+        execFileSync(file, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, TACHO_PROGRAM: program('tacho') } })
+      const control = said(join(TOOLS, 'page-server.sh'), [directory, `${process.env.TACHO_TAPES}/shop.csv`]).trim()
+      const asServer = join(TOOLS, 'as-server.sh')
+      const data = join(directory, 'data')
+      const pg = (...args: string[]) => void execFileSync(asServer, [control, '-D', data, '-w', ...args], { stdio: 'ignore' })
+      const token = join(directory, 'token')
+      writeFileSync(token, `${TOKEN}\n`)
+      chownSync(token, statSync(data).uid, statSync(data).gid)
+      chmodSync(token, 0o600)
+      const socket = `host=${directory} user=`
+      const dsn = (name: string, user: string, database: string) => ['--dsn', `${name}=${socket}${user} dbname=${database}`]
+      const sources = [...dsn('extension', 'postgres', 'postgres'), ...dsn('edition', 'postgres', 'edition'), ...dsn('nobody', 'nobody', 'postgres')]
+      const args = ['--tape', `recorded=${data}/tacho`, '--tape', `files=${directory}/files`, ...sources, '--token-file', token]
+      const web = await start(args, '127.0.0.1:0', [asServer, join(dirname(control), 'tacho-web')])
+      await use({ address: web.address, data, pg, tacho: (...args) => said(join(dirname(control), 'tacho'), [...args, '--tape', `${data}/tacho`]) })
+      await web.stop()
+      pg('stop', '-m', 'immediate')
+      rmSync(directory, { recursive: true })
+    },
+    { scope: 'worker', timeout: 300_000 },
+  ],
+  baseURL: async ({ site }, use) => use(site.address),
+})
+
+const load = async (page: Page) => {
+  const region = page.getByRole('region', { name: /^Load/ })
+  await asTable(region)
+  return cells(region.getByRole('region', { name: 'Load as a table' }))
+}
+
+/** What each is compared with, and which window: of the edition what it was given, of
+ *  the extension what the server has recorded of itself. */
+const recorded = () => ({ since: new Date(Date.now() - 40_000).toISOString(), until: new Date(Date.now() - 10_000).toISOString() })
+const SOURCES = { extension: { files: 'recorded', window: recorded }, edition: { files: 'files', window: () => ({}) } } as const
+
+for (const server of ['extension', 'edition'] as const) {
+  const { files, window } = SOURCES[server]
+  test(`${server}: the load is that of the files`, async ({ page, site }) => {
+    // So that there is a window to look at.
+    await expect.poll(() => JSON.parse(site.tacho('aas', '--since', '40s', '--until', '10s', '--json'))[0]?.coverage_pct, { timeout: 120_000 }).toBeGreaterThan(50)
+    const shown = window()
+    await open(page, files, shown)
+    const expected = await load(page)
+    expect(expected[0]![1]).not.toBe('–')
+    await open(page, server, shown)
+    expect(await load(page)).toEqual(expected)
+  })
+  for (const tab of TABS) {
+    test(`${server}: the view ${tab} is there, or says why it is not`, async ({ page }) => {
+      await open(page, server, { tab, ...window() })
+      await expect(page.getByRole('alert')).toHaveCount(0)
+      const lacks = server === 'edition' && tab === 'server'
+      if (lacks) await expect(page.getByRole('tabpanel')).toContainText('the SQL edition does not record the server and its host')
+      else await expect(page.getByRole('tabpanel')).not.toBeEmpty()
+    })
+  }
+  test(`${server}: a mark is told where to be written`, async ({ page }) => {
+    await open(page, server, window())
+    await page.keyboard.press('m')
+    await expect(page.getByRole('dialog')).toContainText('is asked through a connection, which only reads')
+    await expect(page.getByRole('dialog').getByRole('textbox')).toHaveCount(0)
+  })
+}
+
+test('a role without rights is told which one it needs', async ({ page }) => {
+  await page.goto('?server=nobody')
+  await expect(page.getByRole('heading', { name: 'This history may not be read.' })).toBeVisible()
+  await expect(page.locator('.nothing')).toContainText('pg_read_all_stats')
+})
+
+test('a server that is gone says so, and is back by itself', async ({ page, site }) => {
+  await open(page, 'extension', recorded())
+  site.pg('stop', '-m', 'immediate')
+  await page.getByRole('tab', { name: 'Waits' }).click()
+  await expect(page.getByRole('tabpanel').getByRole('alert')).toBeVisible()
+  await page.goto('?server=extension')
+  await expect(page.getByRole('heading', { name: 'There is no connection to this server.' })).toBeVisible()
+  site.pg('start', '-l', `${site.data}/../log`)
+  await expect(page.locator('main .story')).toBeVisible({ timeout: 60_000 })
+})
