@@ -27,7 +27,7 @@ SHELL_SCRIPTS = .ci/run $(wildcard fleet/*.sh tools/*.sh demo/*.sh bench/*.sh \
 
 .DEFAULT_GOAL := build
 .PHONY: all installcheck quick accept torture torture-record help build program extension install install-programs demo test-demo demo-stop demo-dsn demo-record demo-sql screenshots \
-	test test-fleet test-page test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
+	test demo-fleet test-fleet test-page test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
 	sanitize bench clean
 
 help: ## list the targets
@@ -129,6 +129,10 @@ test-page: ## types and logic of the page, and the page in a browser (Node 18 or
 test-fleet: ## tests of the Python package fleet/, in an environment that this makes (Python 3.11 or later)
 	@$(MAKE) program
 	@fleet/test.sh
+
+demo-fleet: ## five servers shipped, committed and asked (needs tacho-fleet: pip install ./fleet)
+	@$(MAKE) -s program
+	@demo/fleet.sh
 
 test: ## run all tests for the PostgreSQL that PG_CONFIG names
 	@tools/prereq.sh test
