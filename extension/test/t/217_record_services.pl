@@ -54,9 +54,10 @@ $node->safe_psql('postgres', q{
 	ALTER FUNCTION pg_catalog.pg_current_wal_insert_lsn() RENAME TO gone;
 	REVOKE EXECUTE ON FUNCTION pg_catalog.pg_control_checkpoint() FROM PUBLIC});
 my $out = check();
-my $missing = join ', ', 'the end of the log (function pg_current_wal_insert_lsn() does not exist)',
-  map { "$_ (it is currently not supported)" } 'the archiver', 'replication slots';
-like($out, qr/^no   measurements: all but \Q$missing\E$/m, 'a check names what is missing and what raises');
+# 19 says in a detail that no function has this name
+my $gone = qr/the end of the log \(function pg_current_wal_insert_lsn\(\) does not exist(?:: There is no function of that name\.)?\)/;
+my $raised = join ', ', map { "$_ (it is currently not supported)" } 'the archiver', 'replication slots';
+like($out, qr/^no   measurements: all but $gone, \Q$raised\E$/m, 'a check names what is missing and what raises');
 like($out, qr/^no   query texts: permission denied for schema extensions\n +run: GRANT USAGE ON SCHEMA extensions TO watcher;$/m,
 	'... the right to a schema');
 like($out, qr/^yes  server: .*, system $system, /m, '... and the identifier without the timeline');
