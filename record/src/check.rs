@@ -7,6 +7,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 use tacho_dsn::{Connection, Limit};
+use tacho_tape::query::plain_lines;
 
 const CONNECT: Duration = Duration::from_secs(60);
 
@@ -42,7 +43,7 @@ pub fn run(settings: &Settings, target: &tacho_dsn::Options, stop: &Stop) -> Exi
     match find(settings, target, stop) {
         Ok(findings) => {
             let text: String = findings.iter().map(line).collect();
-            let _ = std::io::stdout().write_all(text.as_bytes());
+            let _ = std::io::stdout().write_all(plain_lines(&text).as_bytes());
             ExitCode::SUCCESS
         }
         Err(error) => fail(1, &error.to_string()),

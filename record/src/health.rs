@@ -4,9 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+use tacho_tape::query::plain_lines;
 
 /// What is not on disk after this time is a fault.
 const STUCK: Duration = Duration::from_secs(10);
+
+/// Refusals that are kept: a server may put each in other words.
+const MOST_REFUSED: usize = 100;
 
 /// How a server is doing.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +41,13 @@ pub struct Condition {
 }
 
 impl Condition {
+    /// Something is refused.
+    pub fn refuse(&mut self, line: String) {
+        if self.refused.len() < MOST_REFUSED {
+            self.refused.insert(line);
+        }
+    }
+
     /// Since the last tick.
     pub fn age(&self) -> Option<Duration> {
         self.last_tick.map(|at| at.elapsed())
@@ -151,7 +162,7 @@ pub fn page(servers: &[(String, Condition)]) -> (String, bool) {
             let _ = writeln!(text, "    refused: {refused}");
         }
     }
-    (text, well == servers.len())
+    (plain_lines(&text), well == servers.len())
 }
 
 #[cfg(test)]
@@ -167,7 +178,7 @@ mod tests {
             c.last_tick = Some(Instant::now());
             c.oldest = Duration::from_secs(10);
             c.ticks = 7;
-            c.refused.insert("no right".to_string());
+            c.refuse("no right to \x1b[1mx".to_string());
         });
         b.update(|c| c.trouble = Some("no route".to_string()));
         let (text, is_well) = page(&board.now());
@@ -175,12 +186,19 @@ mod tests {
             text,
             "1 of 2 servers are recorded\n\n\
              a: PostgreSQL 15\n    last tick 0 s ago, 7 ticks, 0 late, 0 slots missed, 0 connects\n    \
-             refused: no right\n\
+             refused: no right to \u{fffd}[1mx\n\
              b: not recorded: no route\n    last tick none, 0 ticks, 0 late, 0 slots missed, 0 connects\n"
         );
         assert!(!is_well);
         board.remove("b");
         assert!(page(&board.now()).1);
+    }
+
+    #[test]
+    fn a_server_that_refuses_in_ever_other_words_takes_no_memory_for_it() {
+        let mut condition = Condition::default();
+        (0..1_000).for_each(|number| condition.refuse(format!("refusal {number}")));
+        assert_eq!(condition.refused.len(), MOST_REFUSED);
     }
 
     #[test]

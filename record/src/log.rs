@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
+use tacho_tape::query::plain_text;
 use tacho_tape::writer::Message;
 
 /// Warnings that are remembered.
@@ -27,14 +28,17 @@ impl Log {
 
     /// A line.
     pub fn print(&self, message: &Message) {
+        let _ = std::io::stderr().write_all(self.line(message).as_bytes());
+    }
+
+    /// What a server said, or is called, no terminal obeys.
+    fn line(&self, message: &Message) -> String {
         let (severity, text) = match message {
             Message::Log(text) => ("LOG", text),
             Message::Warning(text) => ("WARNING", text),
             Message::Error(text) | Message::Trouble(text) => ("ERROR", text),
         };
-        let text = text.replace('\n', " ");
-        let line = format!("{severity}:  {}{text}\n", self.server);
-        let _ = std::io::stderr().write_all(line.as_bytes());
+        format!("{severity}:  {}{}\n", self.server, plain_text(text))
     }
 
     /// What is as it should be.
@@ -61,5 +65,19 @@ impl Log {
         if told.insert(text.to_string()) {
             self.warning(text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_said_is_one_plain_line() {
+        let said = "could not connect\nDETAIL:  \x1b]0;owned\x07 \u{9b}31m";
+        assert_eq!(
+            Log::of("a").line(&Message::Warning(said.to_string())),
+            "WARNING:  server \"a\": could not connect DETAIL:  \u{fffd}]0;owned\u{fffd} \u{fffd}31m\n"
+        );
     }
 }

@@ -37,6 +37,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tacho_source::memory::Counting;
 use tacho_tape::error::Kind;
+use tacho_tape::query::plain_lines;
 use tacho_tape::recording::Recording;
 
 /// How long another writer of the directory may take to end.
@@ -124,7 +125,7 @@ fn record(options: &Options, target: tacho_dsn::Options, stop: Stop) -> ExitCode
 
 /// Says why the program ends, detail and hint on lines of their own.
 fn fail(code: u8, message: &str) -> ExitCode {
-    let text = message
+    let text = plain_lines(message)
         .replace("\nDETAIL:  ", "\ndetail: ")
         .replace("\nHINT:  ", "\nhint: ");
     let _ = io::stderr().write_all(format!("error: {text}\n").as_bytes());

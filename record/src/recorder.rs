@@ -607,9 +607,7 @@ impl<'a> Recorder<'a> {
 
     fn refuse_line(&mut self, line: String) {
         self.log.once(&line);
-        self.health.update(|c| {
-            c.refused.insert(line);
-        });
+        self.health.update(|c| c.refuse(line));
     }
 }
 

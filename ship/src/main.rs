@@ -38,6 +38,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tacho_tape::node::recorded_node;
+use tacho_tape::query::plain_lines;
 use tacho_tape::storage::OsStorage;
 use tacho_tape::{Shared, Tape};
 
@@ -65,7 +66,8 @@ fn main() -> ExitCode {
 }
 
 fn say(text: &str) {
-    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+    let line = format!("{}\n", plain_lines(text));
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// Ships once, or again and again; false when something was damaged.
