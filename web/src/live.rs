@@ -7,6 +7,7 @@ use crate::desk::lock;
 use crate::follower::{Follower, SECOND, event, ticks};
 use axum::body::Bytes;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use tacho_source::Source;
 use tacho_source::rows::Rows;
@@ -71,9 +72,10 @@ impl Live {
             }
             follower.listeners.push(sender);
             if !follower.has_begun {
-                follower.has_begun = true;
                 follower.look(&*self.source);
                 self.start(&entry, &server)?;
+                // Not before: who comes next tries again what went wrong.
+                follower.has_begun = true;
             }
             break (follower.told_until, follower.event_of_health());
         };
@@ -113,7 +115,7 @@ impl Live {
             let mut last = false;
             while !last {
                 std::thread::sleep(source.pace(&server));
-                last = !lock(&entry).look(&*source);
+                last = !look(&entry, &*source);
                 if last {
                     let mut followers = lock(&followers);
                     let mut follower = lock(&entry);
@@ -151,9 +153,96 @@ impl Live {
     }
 }
 
+/// Tells what is new; false when nobody listens. After a panic nobody knows how
+/// far it came: those who listen are sent away, and come again.
+fn look(entry: &Mutex<Follower>, source: &dyn Source) -> bool {
+    let mut follower = lock(entry);
+    let looked = catch_unwind(AssertUnwindSafe(|| follower.look(source)));
+    looked.unwrap_or_else(|_| {
+        follower.listeners.clear();
+        false
+    })
+}
+
 /// A client is told that it does not get everything.
 pub fn reset(server: &str) -> Bytes {
     let mut data = Object::default();
     data.put("server", &quote(server));
     event("reset", None, &data.json())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::resume_unwind;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::time::Duration;
+    use tacho_source::{Ask, Server, State};
+    use tacho_tape::query::{Function, Sink};
+
+    /// A source that answers no question, and panics at some.
+    struct Panics {
+        asked: AtomicUsize,
+        at: &'static [usize],
+    }
+
+    impl Source for Panics {
+        fn servers(&self) -> Vec<Server> {
+            vec![Server {
+                name: "main".into(),
+                state: State::Recorded,
+                paused_ms: None,
+            }]
+        }
+
+        fn functions(&self) -> &'static [Function] {
+            &[]
+        }
+
+        fn ask(&self, _: &Ask, _: &AtomicBool, _: &mut dyn Sink) -> QueryResult<()> {
+            let number = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
+            if self.at.contains(&number) {
+                // Nobody is told: others count panics.
+                resume_unwind(Box::new("a planted panic"));
+            }
+            Err(QueryError::undefined("nothing"))
+        }
+
+        fn pace(&self, _: &str) -> Duration {
+            Duration::from_millis(1)
+        }
+    }
+
+    fn live(at: &'static [usize]) -> (Arc<Panics>, Live) {
+        let asked = AtomicUsize::new(0);
+        let source = Arc::new(Panics { asked, at });
+        (Arc::clone(&source), Live::new(source))
+    }
+
+    fn wait_until(is_so: impl Fn() -> bool) -> bool {
+        let mut waits = (0..10_000).map(|_| std::thread::sleep(Duration::from_millis(1)));
+        is_so() || waits.any(|()| is_so())
+    }
+
+    #[test]
+    fn a_follower_that_panics_sends_away_who_listens_and_the_next_one_begins_anew() {
+        let (source, live) = live(&[3]);
+        let _listener = live.listen(None, None).unwrap();
+        assert!(wait_until(|| live.listeners() == 0));
+        let _next = live.listen(None, None).unwrap();
+        assert!(wait_until(|| source.asked.load(Ordering::SeqCst) > 9));
+        assert_eq!(live.listeners(), 1);
+    }
+
+    #[test]
+    fn after_a_first_look_that_panics_somebody_follows_for_who_comes_next() {
+        let (source, live) = live(&[1]);
+        let first = std::thread::scope(|scope| {
+            let listens = || drop(live.listen(None, None));
+            scope.spawn(listens).join()
+        });
+        assert!(first.is_err());
+        let _next = live.listen(None, None).unwrap();
+        assert!(wait_until(|| source.asked.load(Ordering::SeqCst) > 9));
+    }
 }
