@@ -1,5 +1,5 @@
 //! A directory with files that no recorder made: readers, the writer and
-//! `inspect` leave them alone.
+//! `inspect` leave them alone. A process with few descriptors, or no thread.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
@@ -176,4 +176,29 @@ fn a_process_that_may_open_few_files_reads_many() {
     let (names, row) = (lines.next().unwrap(), lines.next().unwrap());
     let ticks = names.iter().position(|n| *n == "ticks_observed").unwrap();
     assert_eq!(row[ticks], "56", "{text}");
+}
+
+#[test]
+fn a_process_that_may_start_no_thread_answers() {
+    let path = std::env::temp_dir().join(format!("tacho-odd-alone-{}", std::process::id()));
+    let scratch = Scratch(path);
+    fs::create_dir_all(&scratch.0).unwrap();
+    let tape = scratch.0.join("tape");
+    let import = ["import", "sessions", "-", "--tape", tape.to_str().unwrap()];
+    let imported = tacho(&import, b"time,pid\n2026-01-01T00:00:00Z,1\n");
+    assert!(imported.status.success(), "{imported:?}");
+    fs::copy(env!("CARGO_BIN_EXE_tacho"), scratch.0.join("tacho")).unwrap();
+    // Root may start as many as it likes.
+    let script = "chmod -R a+rX \"$1\" && cd \"$1\" || exit
+        set -- prlimit --nproc=0
+        [ \"$(id -u)\" != 0 ] || set -- setpriv --reuid=65534 --clear-groups \"$@\"
+        exec \"$@\" ./tacho query aas --tape tape --format copy \
+            --since 2026-01-01 --until 2026-01-02";
+    let output = Command::new("sh")
+        .args(["-c", script, "sh"])
+        .arg(&scratch.0)
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.stdout.ends_with(b"\n\\.\n"), "{output:?}");
 }

@@ -21,8 +21,15 @@ pub(crate) fn of_command(command: &str, limit: &Limit<'_>) -> Result<String> {
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|e| failed(format!("It could not be started: {e}.")))?;
-    let said = child.stdout.take().map(in_background);
-    let complained = child.stderr.take().map(in_background);
+    let said = child.stdout.take().map(in_background).transpose();
+    let complained = child.stderr.take().map(in_background).transpose();
+    let (said, complained) = match (said, complained) {
+        (Ok(said), Ok(complained)) => (said, complained),
+        (Err(error), _) | (_, Err(error)) => {
+            end(&mut child);
+            return Err(failed(format!("A thread could not be started: {error}.")));
+        }
+    };
     let said = match said.map(|said| told(&said, limit)) {
         Some(Ok(said)) => said,
         Some(Err(error)) => {
@@ -63,14 +70,14 @@ fn told(said: &Receiver<Vec<u8>>, limit: &Limit<'_>) -> Result<Vec<u8>> {
 }
 
 /// All that is read until the end, by a thread of its own.
-fn in_background(input: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+fn in_background(input: impl Read + Send + 'static) -> std::io::Result<Receiver<Vec<u8>>> {
     let (give, take) = channel();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut bytes = Vec::new();
         let _ = input.take(MOST_BYTES).read_to_end(&mut bytes);
         let _ = give.send(bytes);
-    });
-    take
+    })?;
+    Ok(take)
 }
 
 fn end(child: &mut Child) {

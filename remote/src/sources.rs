@@ -4,11 +4,13 @@ use crate::address;
 use crate::server::Remote;
 use clap::{Args, ValueHint};
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 use tacho_dsn::Options;
-use tacho_source::{Ask, Failure, Server, Source, Tapes, choose};
+use tacho_source::{Ask, Failure, Server, Source, State, Tapes, choose};
 use tacho_tape::locate::Surroundings;
 use tacho_tape::query::{self, Function, QueryError, QueryResult, Sink};
 
@@ -175,15 +177,21 @@ impl Sources {
         }
     }
 
-    /// The states of all connections, each asked on a thread of its own.
+    /// The states of all connections, each asked on a thread of its own while the
+    /// system has any.
     fn states(&self) -> Vec<Server> {
-        let remotes = self.remotes.iter();
-        std::thread::scope(|scope| {
-            let asked = remotes.map(|(name, remote)| (name, scope.spawn(|| remote.state())));
-            let asked: Vec<_> = asked.collect();
-            let server = |(name, state): (&String, std::thread::ScopedJoinHandle<_>)| Server {
+        thread::scope(|scope| {
+            let start = |(name, remote)| {
+                let ask = move || Remote::state(remote);
+                (name, thread::Builder::new().spawn_scoped(scope, ask))
+            };
+            let asked: Vec<_> = self.remotes.iter().map(start).collect();
+            let server = |(name, asked): (&String, io::Result<ScopedJoinHandle<_>>)| Server {
                 name: name.clone(),
-                state: state.join().unwrap_or(tacho_source::State::Unreachable),
+                state: match asked {
+                    Ok(asked) => asked.join().unwrap_or(State::Unreachable),
+                    Err(_) => self.remotes[name].state(),
+                },
                 paused_ms: None,
             };
             asked.into_iter().map(server).collect()

@@ -5,7 +5,7 @@
 use crate::place::{Place, Result};
 use crate::scratch::Scratch;
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -99,8 +99,10 @@ impl Limits {
             .process_group(0)
             .spawn()
             .map_err(|e| format!("could not run \"sh\": {e}"))?;
-        let printed = reader(&mut child);
-        let done = self.wait(&mut child, &printed, begin);
+        let done = match reader(&mut child) {
+            Ok(printed) => self.wait(&mut child, &printed, begin),
+            Err(error) => Err(format!("could not start a thread: {error}")),
+        };
         if done.is_err() {
             end(&mut child);
         }
@@ -144,16 +146,16 @@ impl Limits {
 }
 
 /// What a command prints, once it is all there.
-fn reader(child: &mut Child) -> Receiver<Vec<u8>> {
+fn reader(child: &mut Child) -> io::Result<Receiver<Vec<u8>>> {
     let (all, printed) = channel();
     if let Some(mut output) = child.stdout.take() {
-        thread::spawn(move || {
+        thread::Builder::new().spawn(move || {
             let mut bytes = Vec::new();
             let _ = output.read_to_end(&mut bytes);
             let _ = all.send(bytes);
-        });
+        })?;
     }
-    printed
+    Ok(printed)
 }
 
 /// Ends a command and what it has begun: first by asking, then by force.

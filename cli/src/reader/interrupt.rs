@@ -3,6 +3,7 @@
 use super::progress::Progress;
 use super::report;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use std::process::exit;
 use std::sync::Arc;
@@ -16,21 +17,29 @@ use tacho_tape::query::QueryError;
 /// reads its answer.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The flag that a signal sets; it ends the process when that does not help.
+const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
+
+/// The flag that a signal sets; it ends the process when that does not help, if
+/// the system has a thread for that.
 pub fn on_signal(progress: &Arc<Progress>) -> Arc<AtomicBool> {
     let cancel = Arc::new(AtomicBool::new(false));
     // Without the handler the signal ends the process, which is as good.
-    if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) {
-        let (cancel, progress) = (Arc::clone(&cancel), Arc::clone(progress));
-        thread::spawn(move || {
+    if let Ok(mut signals) = Signals::new(SIGNALS) {
+        let (seen, progress) = (Arc::clone(&cancel), Arc::clone(progress));
+        let started = thread::Builder::new().spawn(move || {
             if signals.forever().next().is_some() {
-                cancel.store(true, Ordering::Relaxed);
+                seen.store(true, Ordering::Relaxed);
                 thread::sleep(PATIENCE);
                 progress.clear();
                 report(&QueryError::canceled());
                 exit(1);
             }
         });
+        if started.is_err() {
+            for signal in SIGNALS {
+                let _ = flag::register(signal, Arc::clone(&cancel));
+            }
+        }
     }
     cancel
 }
