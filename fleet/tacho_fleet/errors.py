@@ -1,5 +1,7 @@
 """Errors as PostgreSQL tells them: what, why, what to do."""
 
+from tacho_fleet.plain import plain_text
+
 
 class FleetError(Exception):
     """Something that the user is told instead of an answer."""
@@ -12,4 +14,4 @@ class FleetError(Exception):
     def lines(self) -> list[str]:
         """What is printed, a line each."""
         said = [("error", self.message), ("detail", self.detail), ("hint", self.hint)]
-        return [f"{label}: {text}" for label, text in said if text]
+        return [f"{label}: {plain_text(text)}" for label, text in said if text]

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from tacho_fleet.engine import Row
-from tacho_fleet.plain import plain_text
+from tacho_fleet.plain import plain_json, plain_text
 from tacho_fleet.times import DAY, HOUR, MINUTE, SECOND, moment, rfc3339
 
 SCREEN, LEAST = 80, 8
+# 64 bits: many readers of JSON keep 53
+_IDS = ("query_id", "plan_id")
 _TIMES = ("period_start", "period_end", "bucket_start", "first_hour", "last_hour")
 
 
@@ -29,7 +31,7 @@ def json_text(rows: Iterable[Row], columns: Sequence[str]) -> str:
     lines = []
     for row in rows:
         cells = (f"{json.dumps(name)}: {_json(name, row[name])}" for name in columns)
-        lines.append(f"{{{', '.join(cells)}}}")
+        lines.append(plain_json(f"{{{', '.join(cells)}}}"))
     return "[\n" + ",\n".join(lines) + "\n]" if lines else "[]"
 
 
@@ -38,12 +40,14 @@ def _json(name: str, value: object) -> str:
         return f"{value:f}"
     if name in _TIMES and isinstance(value, int):
         value = rfc3339(value)
+    if name in _IDS and isinstance(value, int):
+        value = str(value)
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def table_text(rows: Sequence[Row], columns: Sequence[tuple[str, str]], wide: bool) -> str:
     """Columns with their titles; texts are cut to the screen."""
-    titles = [title for _, title in columns]
+    titles = [plain_text(title) for _, title in columns]
     cells = [[_cell(name, row[name]) for name, _ in columns] for row in rows]
     is_text = [_is_text(name, rows) for name, _ in columns]
     widths = [max(len(line[at]) for line in [titles, *cells]) for at in range(len(columns))]

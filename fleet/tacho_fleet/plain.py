@@ -14,3 +14,17 @@ _OBEYED = re.compile(
 def plain_text(text: str) -> str:
     """A text as one line: white space becomes single blanks, what is obeyed `�`."""
     return _OBEYED.sub("\ufffd", re.sub(r" ?[^\S ]+", " ", text))
+
+
+def plain_json(text: str) -> str:
+    """JSON in one line, with what is obeyed in its strings written by number."""
+    return _OBEYED.sub(_by_number, text)
+
+
+def _by_number(found: re.Match[str]) -> str:
+    return "".join(f"\\u{unit.hex()}" for unit in _units(found[0]))
+
+
+def _units(text: str) -> list[bytes]:
+    encoded = text.encode("utf-16-be")
+    return [encoded[at : at + 2] for at in range(0, len(encoded), 2)]

@@ -123,9 +123,26 @@ def test_texts_that_a_terminal_would_obey_are_shown_plain(lake: Lake, tmp_path: 
     done = lake.fleet("top", "application", *HOUR)
     assert done.returncode == 0
     assert "\ufffd]0;owned\ufffdok\ufffd31m\ufffd" in done.stdout
-    assert not set(done.stdout) & set("\x1b\x07\x9b\u202e")
+    obeyed = set("\x1b\x07\x9b\u202e\x7f")
+    assert not set(done.stdout) & obeyed
     [row] = lake.ask("top", "application", *HOUR)
     assert row["key"] == hostile
+    title = f'SELECT 1 AS "{hostile}"'
+    for words in (("top", "application", *HOUR, "--json"), ("sql", title), ("sql", title, "--json"),
+                  ("top", hostile), ("sql", f"SELECT '{hostile}\x7f'::int")):  # fmt: skip
+        done = lake.fleet(*words)
+        assert "owned" in done.stdout + done.stderr
+        assert not set(done.stdout + done.stderr) & obeyed
+
+
+def test_identifiers_of_64_bits_are_texts_in_json(lake: Lake, tmp_path: Path) -> None:
+    sessions(tmp_path / "tape", samples(13, 60, 5, 2))
+    lake.ship(tmp_path / "tape", "a")
+    query = "SELECT 9007199254740993 AS query_id, -9007199254740993 AS plan_id, 7 AS pid"
+    done = lake.fleet("sql", query, "--json")
+    assert done.stdout == (
+        '[\n{"query_id": "9007199254740993", "plan_id": "-9007199254740993", "pid": 7}\n]\n'
+    )
 
 
 def test_answers_fit_into_80_columns_unless_asked_to_be_wide(lake: Lake, tmp_path: Path) -> None:
