@@ -2,6 +2,7 @@
 
 use strict;
 use warnings;
+use File::Basename 'dirname';
 use PostgreSQL::Test::Utils;
 use Test::More;
 use TachoStatements qw(statements_cluster);
@@ -109,6 +110,41 @@ for my $order ('tacho, pg_stat_statements', 'pg_stat_statements, tacho')
 	is(sql('select count(*) > 0 from pg_stat_statements'), 't', "$order: contrib's own works");
 	is(sql('select max from tacho.statements_info'), 10000, "$order: its settings are its own");
 }
+
+# a library that reads the setting when it is loaded, as pg_stat_kcache and powa do
+my $reads = PostgreSQL::Test::Utils::tempdir() . '/reads_max';
+append_to_file("$reads.c", <<'END');
+#include "postgres.h"
+#include "fmgr.h"
+#include "utils/guc.h"
+PG_MODULE_MAGIC;
+void _PG_init(void);
+void _PG_init(void) { elog(LOG, "max is %s", GetConfigOption("pg_stat_statements.max", false, false)); }
+END
+system_or_bail('cc', '-w', '-fPIC', '-shared', '-I', $node->config_data('--includedir-server'), '-o', "$reads.so", "$reads.c");
+chmod 0755, dirname($reads);
+for my $max (321, undef)
+{
+	$node->adjust_conf('postgresql.conf', 'pg_stat_statements.max', $max);
+	for my $order ("tacho, $reads", "$reads, tacho")
+	{
+		my $name = ($max ? 'set' : 'not set') . ', ' . ($order =~ /^tacho/ ? 'after tacho' : 'before tacho');
+		$node->append_conf('postgresql.conf', "shared_preload_libraries = '$order'");
+		my $offset = -s $node->logfile;
+		$node->stop;
+		if ($node->start(fail_ok => 1))
+		{
+			like(slurp_file($node->logfile, $offset), $max ? qr/max is 321/ : qr/max is 10000/, "$name: it has the setting");
+			is(sql('select max from tacho.statements_info'), $max // 10000, '... and so has tacho');
+		}
+		else
+		{
+			is($name, 'not set, before tacho', 'a library that wants the setting does not find it');
+			like(slurp_file($node->logfile, $offset), qr/FATAL:  unrecognized configuration parameter "pg_stat_statements.max"/, '... and says so');
+		}
+	}
+}
+$node->append_conf('postgresql.conf', 'pg_stat_statements.max = 321');
 
 # tools look for the name in the list: a link of that name to tacho
 my $links = PostgreSQL::Test::Utils::tempdir();
