@@ -17,7 +17,7 @@
 #include "activity.h"
 #include "normalize.h"
 #include "query_text.h"
-#include "settings.h"
+#include "core/settings.h"
 
 /* the walsender reports these only after its own grammar has accepted them */
 static const char *const replication_commands[] = {

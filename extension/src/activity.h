@@ -9,7 +9,7 @@
 
 #include "lib/stringinfo.h"
 
-#include "compat.h"
+#include "core/compat.h"
 
 /*
  * Makes the text of a process's activity as tacho.query_text wants it. Texts

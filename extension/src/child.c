@@ -33,8 +33,8 @@
 #include "utils/resowner.h"
 
 #include "child.h"
-#include "compat.h"
-#include "spawner.h"
+#include "core/compat.h"
+#include "core/spawner.h"
 
 /* longest time between two looks at standard error and at interrupts */
 #define CHILD_WAIT_MS		10

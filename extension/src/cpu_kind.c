@@ -33,10 +33,10 @@
 
 #include "storage/fd.h"
 
-#include "clocks.h"
+#include "core/clocks.h"
 #include "cpu_kind.h"
-#include "settings.h"
-#include "status.h"
+#include "core/settings.h"
+#include "core/status.h"
 
 #define REREAD_US		95000	/* a reading serves as long */
 #define BUDGET_US		1000	/* of a tick, but not more than ... */

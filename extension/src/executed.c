@@ -19,7 +19,7 @@
 #include "storage/proc.h"
 #include "storage/shmem.h"
 
-#include "compat.h"
+#include "core/compat.h"
 #include "executed.h"
 
 #define AREA "tacho executed"

@@ -18,7 +18,7 @@
 #include "storage/proc.h"
 
 #include "failures.h"
-#include "settings.h"
+#include "core/settings.h"
 #include "statements_alias.h"
 #include "usage.h"
 

@@ -11,7 +11,7 @@
 #include "postmaster/bgworker.h"
 #include "tcop/tcopprot.h"
 
-#include "compat.h"
+#include "core/compat.h"
 #include "statements.h"
 
 /*

@@ -17,7 +17,7 @@
 #include "lib/stringinfo.h"
 
 #include "model.h"
-#include "tacho.h"
+#include "core/tacho.h"
 
 #define FRAME_HELLO		1
 #define FRAME_DATA		2

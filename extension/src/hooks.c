@@ -37,7 +37,7 @@
 #include "failures.h"
 #include "hooks.h"
 #include "secrets.h"
-#include "settings.h"
+#include "core/settings.h"
 #include "statements.h"
 #include "statements_alias.h"
 #include "statements_members.h"

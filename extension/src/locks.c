@@ -22,7 +22,7 @@
 #include "storage/lock.h"
 #include "utils/timestamp.h"
 
-#include "clocks.h"
+#include "core/clocks.h"
 #include "dictionary.h"
 #include "locks.h"
 #include "names.h"

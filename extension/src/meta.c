@@ -18,11 +18,11 @@
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 
-#include "clocks.h"
-#include "host.h"
+#include "core/clocks.h"
+#include "core/host.h"
 #include "meta.h"
 #include "schema.h"
-#include "settings.h"
+#include "core/settings.h"
 
 #define VCPUS_FOR_US	60000000
 

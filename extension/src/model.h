@@ -11,7 +11,7 @@
 #ifndef TACHO_MODEL_H
 #define TACHO_MODEL_H
 
-#include "counters.h"
+#include "core/counters.h"
 
 typedef enum ModelTable
 {

@@ -26,8 +26,8 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
-#include "clocks.h"
-#include "guarded.h"
+#include "core/clocks.h"
+#include "core/guarded.h"
 #include "names.h"
 
 #define KNOWN_FOR_MS	60000

@@ -14,10 +14,10 @@
 #ifndef TACHO_NAMES_H
 #define TACHO_NAMES_H
 
-#include "compat.h"
+#include "core/compat.h"
 #include "model.h"
 #include "session_scan.h"
-#include "tacho.h"
+#include "core/tacho.h"
 
 /* Sets up the caches in the current memory context. */
 extern void names_init(void);

@@ -18,7 +18,7 @@
 
 #include "parser/parser.h"
 
-#include "held.h"
+#include "core/held.h"
 #include "normalize.h"
 
 /*

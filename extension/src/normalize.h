@@ -7,7 +7,7 @@
 #ifndef TACHO_NORMALIZE_H
 #define TACHO_NORMALIZE_H
 
-#include "compat.h"
+#include "core/compat.h"
 #include "lib/stringinfo.h"
 
 /*

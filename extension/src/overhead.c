@@ -18,8 +18,8 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-#include "host.h"
-#include "status.h"
+#include "core/host.h"
+#include "core/status.h"
 
 #define HOUR_US		INT64CONST(3600000000)
 

@@ -20,8 +20,8 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 
-#include "compat.h"
-#include "held.h"
+#include "core/compat.h"
+#include "core/held.h"
 #include "prepared.h"
 
 static bool looked_up = false;

@@ -31,13 +31,13 @@
 #include "mb/pg_wchar.h"
 #include "utils/memutils.h"
 
-#include "compat.h"
-#include "held.h"
+#include "core/compat.h"
+#include "core/held.h"
 #include "hooks.h"
 #include "normalize.h"
 #include "query_text.h"
-#include "settings.h"
-#include "shmem.h"
+#include "core/settings.h"
+#include "core/shmem.h"
 #include "statements.h"
 
 #define TEXT_WAYS		8		/* places a key can have: half a cache line */

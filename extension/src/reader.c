@@ -24,9 +24,9 @@
 #include "child.h"
 #include "reader.h"
 #include "reader_status.h"
-#include "settings.h"
+#include "core/settings.h"
 #include "statements_status.h"
-#include "status.h"
+#include "core/status.h"
 
 #define READ_SIZE	(64 * 1024)
 

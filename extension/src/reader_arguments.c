@@ -29,7 +29,7 @@
 #include "utils/timestamp.h"
 
 #include "reader.h"
-#include "settings.h"
+#include "core/settings.h"
 
 /* what precedes the arguments of the call, and what may follow them */
 #define FIXED_ARGUMENTS		18

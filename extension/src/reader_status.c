@@ -12,9 +12,9 @@
 #include "utils/timestamp.h"
 
 #include "reader_status.h"
-#include "settings.h"
-#include "status.h"
-#include "tacho.h"
+#include "core/settings.h"
+#include "core/status.h"
+#include "core/tacho.h"
 
 typedef struct StatusRows
 {

@@ -15,7 +15,7 @@
 #include "mb/pg_wchar.h"
 
 #include "activity.h"
-#include "clocks.h"
+#include "core/clocks.h"
 #include "dictionary.h"
 #include "frame.h"
 #include "horizon.h"
@@ -27,7 +27,7 @@
 #include "query_text.h"
 #include "recorder.h"
 #include "schema.h"
-#include "settings.h"
+#include "core/settings.h"
 #include "text_share.h"
 #include "writer.h"
 

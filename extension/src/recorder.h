@@ -14,7 +14,7 @@
 #include "frame.h"
 #include "session_scan.h"
 #include "slot_clock.h"
-#include "status.h"
+#include "core/status.h"
 
 /* Sets up in the current memory context. */
 extern void recorder_init(uint64 incarnation, bool first_life);

@@ -16,14 +16,14 @@
  */
 #include "postgres.h"
 
-#include "clocks.h"
+#include "core/clocks.h"
 #include "dictionary.h"
 #include "names.h"
 #include "pending.h"
 #include "processes.h"
 #include "recorder.h"
 #include "recorder_statements.h"
-#include "settings.h"
+#include "core/settings.h"
 #include "statements.h"
 #include "writer.h"
 

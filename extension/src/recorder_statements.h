@@ -7,8 +7,8 @@
 #ifndef TACHO_RECORDER_STATEMENTS_H
 #define TACHO_RECORDER_STATEMENTS_H
 
-#include "status.h"
-#include "tacho.h"
+#include "core/status.h"
+#include "core/tacho.h"
 
 /* Does a part of what is due; takes a fraction of a millisecond. */
 extern void statements_turn(int64 wall_us, int64 boot_us, TachoStatus *status);

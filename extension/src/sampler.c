@@ -35,8 +35,8 @@
 #include "utils/timestamp.h"
 
 #include "budget.h"
-#include "clocks.h"
-#include "compat.h"
+#include "core/clocks.h"
+#include "core/compat.h"
 #include "cpu_kind.h"
 #include "dictionary.h"
 #include "locks.h"
@@ -48,8 +48,8 @@
 #include "sampler.h"
 #include "schema.h"
 #include "server.h"
-#include "settings.h"
-#include "shmem.h"
+#include "core/settings.h"
+#include "core/shmem.h"
 #include "slot_clock.h"
 #include "writer.h"
 

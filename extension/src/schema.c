@@ -6,7 +6,7 @@
  */
 #include "postgres.h"
 
-#include "counters.h"
+#include "core/counters.h"
 #include "schema.h"
 
 /* the ids below are those of the keys of table statement_stats */

@@ -15,7 +15,7 @@
 #include "nodes/parsenodes.h"
 #include "utils/memutils.h"
 
-#include "held.h"
+#include "core/held.h"
 #include "normalize.h"
 #include "secrets.h"
 

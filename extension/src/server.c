@@ -29,16 +29,16 @@
 #include "utils/hsearch.h"
 #include "utils/timestamp.h"
 
-#include "clocks.h"
+#include "core/clocks.h"
 #include "dictionary.h"
-#include "guarded.h"
-#include "host.h"
+#include "core/guarded.h"
+#include "core/host.h"
 #include "meta.h"
 #include "names.h"
 #include "recorder.h"
 #include "schema.h"
 #include "server.h"
-#include "settings.h"
+#include "core/settings.h"
 
 #define MAX_DATABASES	1000
 #define COLUMNS			(MODEL_MAX_COLUMN + 1)

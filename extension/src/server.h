@@ -12,7 +12,7 @@
 #define TACHO_SERVER_H
 
 #include "session_scan.h"
-#include "status.h"
+#include "core/status.h"
 
 /* Sets up in the current memory context. */
 extern void server_init(void);

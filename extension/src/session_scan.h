@@ -7,9 +7,9 @@
 #ifndef TACHO_SESSION_SCAN_H
 #define TACHO_SESSION_SCAN_H
 
-#include "compat.h"
+#include "core/compat.h"
 #include "model.h"
-#include "tacho.h"
+#include "core/tacho.h"
 
 /* Who sits in a slot of the status array; kept while pid and start agree. */
 typedef struct SlotIdentity

@@ -15,7 +15,7 @@
 #ifndef TACHO_SLOT_CLOCK_H
 #define TACHO_SLOT_CLOCK_H
 
-#include "tacho.h"
+#include "core/tacho.h"
 
 /* a larger difference between the clocks is a step */
 #define CLOCK_STEP_US	1000000

@@ -11,8 +11,8 @@
 #ifndef TACHO_STATEMENTS_H
 #define TACHO_STATEMENTS_H
 
-#include "compat.h"
-#include "counters.h"
+#include "core/compat.h"
+#include "core/counters.h"
 
 /*
  * Identity of an entry. Zero it before filling: it is compared as bytes. Query

@@ -20,7 +20,7 @@
 #include "utils/guc.h"
 #include "utils/varlena.h"
 
-#include "compat.h"
+#include "core/compat.h"
 #include "statements_alias.h"
 
 #define CONTRIB "pg_stat_statements"

@@ -8,7 +8,7 @@
 #ifndef TACHO_STATEMENTS_ALIAS_H
 #define TACHO_STATEMENTS_ALIAS_H
 
-#include "settings.h"
+#include "core/settings.h"
 
 /* Settings of pg_stat_statements; each one counts while it is set. */
 typedef struct StatementsAlias

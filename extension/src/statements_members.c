@@ -32,8 +32,8 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
-#include "compat.h"
-#include "settings.h"
+#include "core/compat.h"
+#include "core/settings.h"
 #include "statements_alias.h"
 #include "statements_members.h"
 

@@ -13,7 +13,7 @@
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
 
-#include "clocks.h"
+#include "core/clocks.h"
 #include "statements_alias.h"
 #include "statements_shared.h"
 

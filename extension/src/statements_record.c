@@ -24,8 +24,8 @@
  */
 #include "postgres.h"
 
-#include "clocks.h"
-#include "settings.h"
+#include "core/clocks.h"
+#include "core/settings.h"
 #include "statements_shared.h"
 
 #define NEVER PG_UINT64_MAX		/* what changes() does not return */

@@ -36,11 +36,11 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
-#include "settings.h"
+#include "core/settings.h"
 #include "statements.h"
 #include "statements_alias.h"
 #include "statements_save.h"
-#include "tacho.h"
+#include "core/tacho.h"
 
 #define DUMP_FILE	"pg_stat/tacho_statements.stat"
 #define SAVE_FILE	"pg_stat_tmp/tacho_statements.stat"

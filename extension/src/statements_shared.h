@@ -39,7 +39,7 @@
 #include "port/atomics.h"
 #include "storage/lwlock.h"
 
-#include "shmem.h"
+#include "core/shmem.h"
 #include "statements.h"
 
 #ifdef PG_HAVE_ATOMIC_U64_SIMULATION

@@ -15,7 +15,7 @@
 
 #include "commands/extension.h"
 
-#include "settings.h"
+#include "core/settings.h"
 #include "statements_alias.h"
 #include "statements_members.h"
 #include "statements_status.h"

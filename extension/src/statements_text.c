@@ -25,10 +25,10 @@
 #include "mb/pg_wchar.h"
 #include "utils/memutils.h"
 
-#include "held.h"
+#include "core/held.h"
 #include "normalize.h"
 #include "query_text.h"
-#include "settings.h"
+#include "core/settings.h"
 #include "statements_shared.h"
 
 /* Chunks that tacho.query_text_memory allows now. */

@@ -9,12 +9,12 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 
-#include "compat.h"
+#include "core/compat.h"
 #include "hooks.h"
 #include "query_text.h"
 #include "sampler.h"
-#include "settings.h"
-#include "shmem.h"
+#include "core/settings.h"
+#include "core/shmem.h"
 
 PG_MODULE_MAGIC;
 

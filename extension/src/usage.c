@@ -17,7 +17,7 @@
 #include "storage/fd.h"
 #include "utils/errcodes.h"
 
-#include "settings.h"
+#include "core/settings.h"
 #include "usage.h"
 
 /* between two samples; on average one of ONE_OF_MOST, see draw_sample() */

@@ -28,8 +28,8 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "settings.h"
-#include "spawner.h"
+#include "core/settings.h"
+#include "core/spawner.h"
 #include "writer.h"
 #include "writer_messages.h"
 

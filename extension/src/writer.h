@@ -17,8 +17,8 @@
 
 #include "lib/stringinfo.h"
 
-#include "status.h"
-#include "tacho.h"
+#include "core/status.h"
+#include "core/tacho.h"
 
 #define WRITER_BUFFER_BYTES	(8 * 1024 * 1024)
 

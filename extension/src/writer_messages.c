@@ -12,8 +12,8 @@
 
 #include "miscadmin.h"
 
-#include "spawner.h"
-#include "status.h"
+#include "core/spawner.h"
+#include "core/status.h"
 #include "writer_messages.h"
 
 #define LINE_BYTES		2000

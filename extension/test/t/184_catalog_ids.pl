@@ -3,6 +3,7 @@
 # taken, the extension is not compiled.
 use strict;
 use warnings;
+use File::Basename qw(dirname);
 use File::Copy;
 use File::Path qw(make_path);
 use FindBin;
@@ -16,10 +17,15 @@ sub config { chomp(my $value = `$ENV{PG_CONFIG} $_[0]`); return $value; }
 
 my ($cc) = split ' ', config('--cc');
 my @compile = ($cc, '-std=gnu99', '-w', '-fsyntax-only', '-I', config('--includedir-server'),
-	split(' ', config('--cppflags')));
+	split(' ', config('--cppflags')), '-I', "$dir/extension/src");
 
-make_path("$dir/extension/src", "$dir/catalog");
-copy($_, "$dir/extension/src") or die $! for glob("$root/extension/src/*.h"), "$root/extension/src/schema.c";
+make_path("$dir/catalog");
+for (glob("$root/extension/src/*.h $root/extension/src/*/*.h $root/extension/src/schema.c"))
+{
+	my $copy = $dir . substr($_, length $root);
+	make_path(dirname($copy));
+	copy($_, $copy) or die $!;
+}
 
 # What the compiler says of schema.c, and of what is claimed of the sizes, with
 # this file of the catalog changed.

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "budget.h"
-#include "host.h"
+#include "core/host.h"
 #include "slot_clock.h"
-#include "spawner.h"
+#include "core/spawner.h"
 
 /* what the server's libraries would provide */
 #undef printf

@@ -14,8 +14,8 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
-#include "settings.h"
-#include "tacho.h"
+#include "core/settings.h"
+#include "core/tacho.h"
 
 #define BOOL_SETTING(name, variable, value, context, brief, more) \
 	bool		variable = value;
@@ -28,7 +28,7 @@
 #define ENUM_SETTING(name, variable, value, options, context, brief, more) \
 	int			variable = value;
 #define OPTION(options, label, value)
-#include "../../catalog/settings.h"
+#include "../../../catalog/settings.h"
 #undef BOOL_SETTING
 #undef INT_SETTING
 #undef REAL_SETTING
@@ -48,7 +48,7 @@ static const struct
 #define STRING_SETTING(name, variable, value, context, brief, more)
 #define ENUM_SETTING(name, variable, value, options, context, brief, more)
 #define OPTION(options, label, value) {#options, {label, value, false}},
-#include "../../catalog/settings.h"
+#include "../../../catalog/settings.h"
 #undef BOOL_SETTING
 #undef INT_SETTING
 #undef REAL_SETTING
@@ -291,7 +291,7 @@ settings_init(void)
 							 value, enumeration(#options), PGC_##context, 0, \
 							 NULL, NULL, NULL);
 #define OPTION(options, label, value)
-#include "../../catalog/settings.h"
+#include "../../../catalog/settings.h"
 #undef BOOL_SETTING
 #undef INT_SETTING
 #undef REAL_SETTING
@@ -328,7 +328,7 @@ static const char *const setting_names[] = {
 #define STRING_SETTING(name, ...) TACHO_PREFIX "." #name,
 #define ENUM_SETTING(name, ...) TACHO_PREFIX "." #name,
 #define OPTION(options, label, value)
-#include "../../catalog/settings.h"
+#include "../../../catalog/settings.h"
 #undef BOOL_SETTING
 #undef INT_SETTING
 #undef REAL_SETTING

@@ -15,8 +15,8 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 
-#include "compat.h"
-#include "counters.h"
+#include "core/compat.h"
+#include "core/counters.h"
 
 typedef enum
 {
@@ -41,7 +41,7 @@ static const CounterDescriptor descriptors[] = {
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
 	{#name, id, offsetof(Counters, name), KIND_##kind, \
 	 IS_DOUBLE_##ctype, GROUP_##group, since},
-#include "../../catalog/counters.h"
+#include "../../../catalog/counters.h"
 #undef COUNTER
 };
 
@@ -55,7 +55,7 @@ static const CounterDescriptor descriptors[] = {
 const int	counters_columns = 0
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
 	+ COLUMNS_##kind
-#include "../../catalog/counters.h"
+#include "../../../catalog/counters.h"
 #undef COUNTER
 ;
 
@@ -286,7 +286,7 @@ counters_history_columns(HistoryColumn *columns)
 		columns[n++] = (HistoryColumn) {id + b, false, b, #name};
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
 	PUT_##kind(id, name, IS_TIME_##unit)
-#include "../../catalog/counters.h"
+#include "../../../catalog/counters.h"
 #undef COUNTER
 	Assert(n == HISTORY_COLUMNS);
 }
@@ -322,7 +322,7 @@ counters_to_history(const Counters *counters, int64 *values)
 		values[n++] = history_##ctype(counters->name[b]);
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
 	VALUE_##kind(ctype, name)
-#include "../../catalog/counters.h"
+#include "../../../catalog/counters.h"
 #undef COUNTER
 }
 

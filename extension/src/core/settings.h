@@ -39,7 +39,7 @@ typedef enum StatementsCpu
 #define ENUM_SETTING(name, variable, value, options, context, brief, more) \
 	extern int variable;
 #define OPTION(options, label, value)
-#include "../../catalog/settings.h"
+#include "../../../catalog/settings.h"
 #undef BOOL_SETTING
 #undef INT_SETTING
 #undef REAL_SETTING

@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "spawner.h"
+#include "core/spawner.h"
 
 /* where open descriptors cannot be listed, no more than these are closed */
 #define MAX_DESCRIPTORS	65536

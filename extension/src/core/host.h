@@ -11,7 +11,7 @@
 #ifndef TACHO_HOST_H
 #define TACHO_HOST_H
 
-#include "tacho.h"
+#include "core/tacho.h"
 
 #define HOST_NOT_KNOWN	(-1)
 

@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "host.h"
+#include "core/host.h"
 
 #define FILE_BYTES		8192	/* what is read of a file */
 #define PATH_BYTES		1024

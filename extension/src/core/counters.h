@@ -48,7 +48,7 @@ typedef struct Counters
 {
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
 	MEMBER_##kind(ctype, name)
-#include "../../catalog/counters.h"
+#include "../../../catalog/counters.h"
 #undef COUNTER
 } Counters;
 
@@ -76,7 +76,7 @@ counters_merge(Counters *to, const Counters *from, uint32 groups)
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
 	if (groups & GROUP_##group) \
 		MERGE_##kind(to->name, from->name);
-#include "../../catalog/counters.h"
+#include "../../../catalog/counters.h"
 #undef COUNTER
 }
 
@@ -92,7 +92,7 @@ counters_reset_extremes(Counters *counters)
 {
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
 	RESET_EXTREME_##kind(counters->name)
-#include "../../catalog/counters.h"
+#include "../../../catalog/counters.h"
 #undef COUNTER
 }
 
@@ -167,7 +167,7 @@ enum
 	HISTORY_COLUMNS = 0
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
 	+ HISTORY_COLUMNS_##kind
-#include "../../catalog/counters.h"
+#include "../../../catalog/counters.h"
 #undef COUNTER
 };
 

@@ -8,8 +8,8 @@
  */
 #include "postgres.h"
 
-#include "shmem.h"
-#include "status.h"
+#include "core/shmem.h"
+#include "core/status.h"
 
 bool
 tacho_status_available(void)

@@ -18,9 +18,9 @@
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 
-#include "settings.h"
-#include "shmem.h"
-#include "tacho.h"
+#include "core/settings.h"
+#include "core/shmem.h"
+#include "core/tacho.h"
 
 TachoShared *tacho_shared = NULL;
 LWLock	   *tacho_ring_lock = NULL;

@@ -21,7 +21,7 @@
 #include "storage/lwlock.h"
 #include "storage/spin.h"
 
-#include "status.h"
+#include "core/status.h"
 
 #define KNOWN_TEXTS		131072	/* power of two */
 #define RING_BYTES		(1024 * 1024)	/* power of two */

@@ -10,8 +10,8 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "guarded.h"
-#include "held.h"
+#include "core/guarded.h"
+#include "core/held.h"
 
 bool
 guarded_run(void (*step) (void))
