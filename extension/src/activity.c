@@ -15,9 +15,9 @@
 #include "postgres.h"
 
 #include "activity.h"
-#include "normalize.h"
-#include "query_text.h"
 #include "core/settings.h"
+#include "statements/normalize.h"
+#include "statements/query_text.h"
 
 /* the walsender reports these only after its own grammar has accepted them */
 static const char *const replication_commands[] = {

@@ -15,7 +15,7 @@
 #ifndef TACHO_PENDING_H
 #define TACHO_PENDING_H
 
-#include "statements.h"
+#include "statements/statements.h"
 
 /* A row was put into the open frame. */
 extern void pending_note(const StatementRow *row, int64 boot_us);

@@ -24,7 +24,7 @@
 #include "names.h"
 #include "pending.h"
 #include "processes.h"
-#include "query_text.h"
+#include "statements/query_text.h"
 #include "recorder.h"
 #include "schema.h"
 #include "core/settings.h"

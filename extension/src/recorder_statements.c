@@ -24,7 +24,7 @@
 #include "recorder.h"
 #include "recorder_statements.h"
 #include "core/settings.h"
-#include "statements.h"
+#include "statements/statements.h"
 #include "writer.h"
 
 #define TURN_US			250

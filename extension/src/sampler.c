@@ -42,7 +42,7 @@
 #include "locks.h"
 #include "meta.h"
 #include "names.h"
-#include "query_text.h"
+#include "statements/query_text.h"
 #include "recorder.h"
 #include "recorder_statements.h"
 #include "sampler.h"

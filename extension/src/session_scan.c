@@ -22,7 +22,7 @@
 
 #include "port/atomics.h"
 
-#include "executed.h"
+#include "statements/executed.h"
 #include "session_scan.h"
 
 #define SCAN_TRIES		100

@@ -16,8 +16,8 @@
 #include "commands/extension.h"
 
 #include "core/settings.h"
-#include "statements_alias.h"
-#include "statements_members.h"
+#include "statements/statements_alias.h"
+#include "statements/statements_members.h"
 #include "statements_status.h"
 
 /* What the metric says; *lost: functions that went back to contrib. */

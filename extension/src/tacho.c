@@ -10,8 +10,8 @@
 #include "miscadmin.h"
 
 #include "core/compat.h"
-#include "hooks.h"
-#include "query_text.h"
+#include "statements/hooks.h"
+#include "statements/query_text.h"
 #include "sampler.h"
 #include "core/settings.h"
 #include "core/shmem.h"

@@ -8,9 +8,9 @@
  */
 #include "postgres.h"
 
-#include "query_text.h"
 #include "core/settings.h"
 #include "core/shmem.h"
+#include "statements/query_text.h"
 #include "text_share.h"
 
 #define PART		256			/* of what is left, the most for one text */

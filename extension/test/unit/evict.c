@@ -7,7 +7,7 @@
  *
  * Copyright (c) 2026, tacho contributors
  */
-#include "statements_evict.c"
+#include "statements/statements_evict.c"
 
 #undef printf
 

@@ -20,7 +20,7 @@
 #include "utils/builtins.h"
 
 /* the way into the shared memory, with settings that do not matter here */
-#include "statements_memory.c"
+#include "statements/statements_memory.c"
 
 PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(stripes_lock);

@@ -40,7 +40,7 @@
 #include "storage/lwlock.h"
 
 #include "core/shmem.h"
-#include "statements.h"
+#include "statements/statements.h"
 
 #ifdef PG_HAVE_ATOMIC_U64_SIMULATION
 #error "tacho needs 64-bit atomic operations"

@@ -15,7 +15,7 @@
 
 #include "portability/instr_time.h"
 
-#include "statements.h"
+#include "statements/statements.h"
 
 struct JitInstrumentation;
 

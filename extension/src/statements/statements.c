@@ -27,7 +27,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "statements_shared.h"
+#include "statements/statements_shared.h"
 
 #define CHAIN_STEPS 64			/* of a walk that may have gone astray */
 #define EXACT_CALLS 16			/* executions before one may be sampled */

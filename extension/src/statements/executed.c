@@ -20,7 +20,7 @@
 #include "storage/shmem.h"
 
 #include "core/compat.h"
-#include "executed.h"
+#include "statements/executed.h"
 
 #define AREA "tacho executed"
 

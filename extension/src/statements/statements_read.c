@@ -17,7 +17,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "statements_shared.h"
+#include "statements/statements_shared.h"
 
 #define COPY_ATTEMPTS 1000
 #define PATIENCE_MS 100			/* of one walk over all entries */

@@ -17,10 +17,10 @@
 #include "miscadmin.h"
 #include "storage/proc.h"
 
-#include "failures.h"
 #include "core/settings.h"
-#include "statements_alias.h"
-#include "usage.h"
+#include "statements/failures.h"
+#include "statements/statements_alias.h"
+#include "statements/usage.h"
 
 Attempt failures_attempt;
 

@@ -19,7 +19,7 @@
 #include "parser/parser.h"
 
 #include "core/held.h"
-#include "normalize.h"
+#include "statements/normalize.h"
 
 /*
  * Codes of tokens. The header with all of them is not installed, but

@@ -16,8 +16,8 @@
 #include "utils/memutils.h"
 
 #include "core/held.h"
-#include "normalize.h"
-#include "secrets.h"
+#include "statements/normalize.h"
+#include "statements/secrets.h"
 
 /* in names of settings, options and columns, and in bodies of functions */
 static const char *const words[] = {

@@ -12,7 +12,7 @@
 #include "tcop/tcopprot.h"
 
 #include "core/compat.h"
-#include "statements.h"
+#include "statements/statements.h"
 
 /*
  * What the client asked for and the server is planning or starting now. Nobody

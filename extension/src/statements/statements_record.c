@@ -26,7 +26,7 @@
 
 #include "core/clocks.h"
 #include "core/settings.h"
-#include "statements_shared.h"
+#include "statements/statements_shared.h"
 
 #define NEVER PG_UINT64_MAX		/* what changes() does not return */
 

@@ -29,7 +29,7 @@
 
 #include "utils/timestamp.h"
 
-#include "statements_shared.h"
+#include "statements/statements_shared.h"
 
 #define BATCH 16				/* slots a backend takes from the hand */
 #define SWEEP 64				/* slots it looks at for one new entry */

@@ -18,7 +18,7 @@
 #include "utils/errcodes.h"
 
 #include "core/settings.h"
-#include "usage.h"
+#include "statements/usage.h"
 
 /* between two samples; on average one of ONE_OF_MOST, see draw_sample() */
 #define DISTANCE_LEAST 16

@@ -33,16 +33,16 @@
 #include "utils/backend_status.h"
 #include "utils/memutils.h"
 
-#include "executed.h"
-#include "failures.h"
-#include "hooks.h"
-#include "secrets.h"
 #include "core/settings.h"
-#include "statements.h"
-#include "statements_alias.h"
-#include "statements_members.h"
-#include "statements_save.h"
-#include "usage.h"
+#include "statements/executed.h"
+#include "statements/failures.h"
+#include "statements/hooks.h"
+#include "statements/secrets.h"
+#include "statements/statements.h"
+#include "statements/statements_alias.h"
+#include "statements/statements_members.h"
+#include "statements/statements_save.h"
+#include "statements/usage.h"
 
 typedef struct Execution
 {

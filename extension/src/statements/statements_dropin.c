@@ -20,8 +20,8 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-#include "statements.h"
-#include "statements_sql.h"
+#include "statements/statements.h"
+#include "statements/statements_sql.h"
 
 #define LIBRARY "pg_stat_statements"
 

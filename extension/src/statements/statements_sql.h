@@ -7,7 +7,7 @@
 #ifndef TACHO_STATEMENTS_SQL_H
 #define TACHO_STATEMENTS_SQL_H
 
-#include "statements.h"
+#include "statements/statements.h"
 
 /* Whether the current role may see query id and text of that role's. */
 extern bool statements_may_see(Oid user_id);

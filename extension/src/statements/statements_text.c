@@ -26,10 +26,10 @@
 #include "utils/memutils.h"
 
 #include "core/held.h"
-#include "normalize.h"
-#include "query_text.h"
 #include "core/settings.h"
-#include "statements_shared.h"
+#include "statements/normalize.h"
+#include "statements/query_text.h"
+#include "statements/statements_shared.h"
 
 /* Chunks that tacho.query_text_memory allows now. */
 uint32

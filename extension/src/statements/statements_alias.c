@@ -21,7 +21,7 @@
 #include "utils/varlena.h"
 
 #include "core/compat.h"
-#include "statements_alias.h"
+#include "statements/statements_alias.h"
 
 #define CONTRIB "pg_stat_statements"
 

@@ -21,8 +21,8 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-#include "statements.h"
-#include "statements_sql.h"
+#include "statements/statements.h"
+#include "statements/statements_sql.h"
 
 PG_FUNCTION_INFO_V1(tacho_statements_rows);
 PG_FUNCTION_INFO_V1(tacho_statements_info);

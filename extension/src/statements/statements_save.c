@@ -37,10 +37,10 @@
 #include "utils/memutils.h"
 
 #include "core/settings.h"
-#include "statements.h"
-#include "statements_alias.h"
-#include "statements_save.h"
 #include "core/tacho.h"
+#include "statements/statements.h"
+#include "statements/statements_alias.h"
+#include "statements/statements_save.h"
 
 #define DUMP_FILE	"pg_stat/tacho_statements.stat"
 #define SAVE_FILE	"pg_stat_tmp/tacho_statements.stat"

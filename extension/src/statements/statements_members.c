@@ -34,8 +34,8 @@
 
 #include "core/compat.h"
 #include "core/settings.h"
-#include "statements_alias.h"
-#include "statements_members.h"
+#include "statements/statements_alias.h"
+#include "statements/statements_members.h"
 
 /* as the scripts of the extension tacho name it */
 #define LIBRARY "$libdir/tacho"

@@ -33,12 +33,12 @@
 
 #include "core/compat.h"
 #include "core/held.h"
-#include "hooks.h"
-#include "normalize.h"
-#include "query_text.h"
 #include "core/settings.h"
 #include "core/shmem.h"
-#include "statements.h"
+#include "statements/hooks.h"
+#include "statements/normalize.h"
+#include "statements/query_text.h"
+#include "statements/statements.h"
 
 #define TEXT_WAYS		8		/* places a key can have: half a cache line */
 

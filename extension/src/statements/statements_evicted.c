@@ -13,7 +13,7 @@
 
 #include "utils/timestamp.h"
 
-#include "statements_shared.h"
+#include "statements/statements_shared.h"
 
 /* The entry that takes what is evicted of a database; made when missing. */
 static StatementEntry *

@@ -14,8 +14,8 @@
 #include "utils/timestamp.h"
 
 #include "core/clocks.h"
-#include "statements_alias.h"
-#include "statements_shared.h"
+#include "statements/statements_alias.h"
+#include "statements/statements_shared.h"
 
 #define TRANCHE "tacho statements"
 
