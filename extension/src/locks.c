@@ -23,9 +23,9 @@
 #include "utils/timestamp.h"
 
 #include "core/clocks.h"
-#include "dictionary.h"
+#include "history/dictionary.h"
 #include "locks.h"
-#include "names.h"
+#include "history/names.h"
 #include "prepared.h"
 #include "processes.h"
 

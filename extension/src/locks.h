@@ -13,7 +13,7 @@
 #ifndef TACHO_LOCKS_H
 #define TACHO_LOCKS_H
 
-#include "frame.h"
+#include "history/frame.h"
 #include "session_scan.h"
 
 /*

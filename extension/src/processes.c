@@ -13,7 +13,7 @@
 #include "common/ip.h"
 #include "postmaster/bgworker.h"
 
-#include "names.h"
+#include "history/names.h"
 #include "processes.h"
 
 #define VALID_MS		60000

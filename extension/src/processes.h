@@ -7,7 +7,7 @@
 #ifndef TACHO_PROCESSES_H
 #define TACHO_PROCESSES_H
 
-#include "dictionary.h"
+#include "history/dictionary.h"
 #include "session_scan.h"
 
 /* Allocates room for so many slots in the current memory context. */

@@ -11,7 +11,7 @@
 #ifndef TACHO_RECORDER_H
 #define TACHO_RECORDER_H
 
-#include "frame.h"
+#include "history/frame.h"
 #include "session_scan.h"
 #include "slot_clock.h"
 #include "core/status.h"

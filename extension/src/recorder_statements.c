@@ -17,15 +17,15 @@
 #include "postgres.h"
 
 #include "core/clocks.h"
-#include "dictionary.h"
-#include "names.h"
-#include "pending.h"
+#include "history/dictionary.h"
+#include "history/names.h"
+#include "history/pending.h"
 #include "processes.h"
 #include "recorder.h"
 #include "recorder_statements.h"
 #include "core/settings.h"
+#include "history/writer.h"
 #include "statements/statements.h"
-#include "writer.h"
 
 #define TURN_US			250
 #define BATCH			32		/* rows between two looks at the clock */

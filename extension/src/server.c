@@ -30,13 +30,13 @@
 #include "utils/timestamp.h"
 
 #include "core/clocks.h"
-#include "dictionary.h"
 #include "core/guarded.h"
 #include "core/host.h"
-#include "meta.h"
-#include "names.h"
+#include "history/dictionary.h"
+#include "history/meta.h"
+#include "history/names.h"
 #include "recorder.h"
-#include "schema.h"
+#include "history/schema.h"
 #include "server.h"
 #include "core/settings.h"
 

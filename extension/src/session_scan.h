@@ -8,8 +8,8 @@
 #define TACHO_SESSION_SCAN_H
 
 #include "core/compat.h"
-#include "model.h"
 #include "core/tacho.h"
+#include "history/model.h"
 
 /* Who sits in a slot of the status array; kept while pid and start agree. */
 typedef struct SlotIdentity

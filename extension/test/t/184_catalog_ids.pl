@@ -20,7 +20,7 @@ my @compile = ($cc, '-std=gnu99', '-w', '-fsyntax-only', '-I', config('--include
 	split(' ', config('--cppflags')), '-I', "$dir/extension/src");
 
 make_path("$dir/catalog");
-for (glob("$root/extension/src/*.h $root/extension/src/*/*.h $root/extension/src/schema.c"))
+for (glob("$root/extension/src/*.h $root/extension/src/*/*.h $root/extension/src/history/schema.c"))
 {
 	my $copy = $dir . substr($_, length $root);
 	make_path(dirname($copy));
@@ -42,7 +42,7 @@ sub compiled
 	}
 	unlink "$dir/extension/src/claim.c";
 	append_to_file("$dir/extension/src/claim.c",
-		'#include "schema.c"' . "\n" . 'StaticAssertDecl(' . ($claim // 'true') . ', "claim");' . "\n");
+		'#include "history/schema.c"' . "\n" . 'StaticAssertDecl(' . ($claim // 'true') . ', "claim");' . "\n");
 	my ($out, $err) = run_command([ @compile, "$dir/extension/src/claim.c" ]);
 	return $err;
 }

@@ -28,7 +28,7 @@
 
 #include "core/clocks.h"
 #include "core/guarded.h"
-#include "names.h"
+#include "history/names.h"
 
 #define KNOWN_FOR_MS	60000
 #define RETRY_AFTER_MS	1000

@@ -14,8 +14,8 @@
  */
 #include "postgres.h"
 
-#include "activity.h"
 #include "core/settings.h"
+#include "history/activity.h"
 #include "statements/normalize.h"
 #include "statements/query_text.h"
 

@@ -30,8 +30,8 @@
 
 #include "core/settings.h"
 #include "core/spawner.h"
-#include "writer.h"
-#include "writer_messages.h"
+#include "history/writer.h"
+#include "history/writer_messages.h"
 
 #define BACKOFF_FIRST_MS	1000
 #define BACKOFF_LAST_MS		60000

@@ -19,7 +19,7 @@
 
 #include "datatype/timestamp.h"
 
-#include "frame.h"
+#include "history/frame.h"
 
 typedef struct NameEntry NameEntry;
 typedef struct SessionEntry SessionEntry;

@@ -15,8 +15,7 @@
 #define TACHO_NAMES_H
 
 #include "core/compat.h"
-#include "model.h"
-#include "session_scan.h"
+#include "history/model.h"
 #include "core/tacho.h"
 
 /* Sets up the caches in the current memory context. */

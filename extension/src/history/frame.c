@@ -9,7 +9,7 @@
 #include "port/pg_crc32c.h"
 #include "utils/memutils.h"
 
-#include "frame.h"
+#include "history/frame.h"
 
 #define FRAME_VERSION		1
 #define FRAME_HEADER_BYTES	40

@@ -16,8 +16,8 @@
 
 #include "lib/stringinfo.h"
 
-#include "model.h"
 #include "core/tacho.h"
+#include "history/model.h"
 
 #define FRAME_HELLO		1
 #define FRAME_DATA		2

@@ -7,7 +7,7 @@
 #include "postgres.h"
 
 #include "core/counters.h"
-#include "schema.h"
+#include "history/schema.h"
 
 /* the ids below are those of the keys of table statement_stats */
 #define FIRST_COUNTER	16
@@ -41,7 +41,7 @@ enum
 #define TABLE(id, name, doc) LEAST_TABLE_##name, ID_TABLE_##name = id,
 #define COLUMN(table, id, name, type, target, dimension, doc)
 #define LABEL(enumeration, value, label)
-#include "../../catalog/samples.h"
+#include "../../../catalog/samples.h"
 #undef TABLE
 #undef COLUMN
 #undef LABEL
@@ -53,7 +53,7 @@ enum
 #define COLUMN(table, id, name, type, target, dimension, doc) \
 	LEAST_##table##_##name, ID_##table##_##name = id,
 #define LABEL(enumeration, value, label)
-#include "../../catalog/samples.h"
+#include "../../../catalog/samples.h"
 #undef TABLE
 #undef COLUMN
 #undef LABEL
@@ -65,7 +65,7 @@ enum
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
 	LEAST_COUNTER_##name, ID_COUNTER_##name = id, \
 	LAST_COUNTER_##name = id + COUNTER_IDS_##kind - 1,
-#include "../../catalog/counters.h"
+#include "../../../catalog/counters.h"
 #undef COUNTER
 };
 
@@ -78,13 +78,13 @@ enum
 	StaticAssertDecl(TABLE_##table != TABLE_statement_stats || id < FIRST_COUNTER, \
 					 "the id of " #name " is that of a counter");
 #define LABEL(enumeration, value, label)
-#include "../../catalog/samples.h"
+#include "../../../catalog/samples.h"
 #undef TABLE
 #undef COLUMN
 #undef LABEL
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
 	ASSERT_ORDER(COUNTER_##name)
-#include "../../catalog/counters.h"
+#include "../../../catalog/counters.h"
 #undef COUNTER
 
 static const SchemaColumn columns[] = {
@@ -92,7 +92,7 @@ static const SchemaColumn columns[] = {
 #define COLUMN(table, id, name, type, target, dimension, doc) \
 	{TABLE_##table, id, TYPE_##type, ROLE_##dimension, #table, #name, #target},
 #define LABEL(enumeration, value, label)
-#include "../../catalog/samples.h"
+#include "../../../catalog/samples.h"
 #undef TABLE
 #undef COLUMN
 #undef LABEL
@@ -102,7 +102,7 @@ static const SchemaLabel labels[] = {
 #define TABLE(id, name, doc)
 #define COLUMN(table, id, name, type, target, dimension, doc)
 #define LABEL(enumeration, value, label) {#enumeration, value, label},
-#include "../../catalog/samples.h"
+#include "../../../catalog/samples.h"
 #undef TABLE
 #undef COLUMN
 #undef LABEL

@@ -10,8 +10,8 @@
 
 #include "core/settings.h"
 #include "core/shmem.h"
+#include "history/text_share.h"
 #include "statements/query_text.h"
-#include "text_share.h"
 
 #define PART		256			/* of what is left, the most for one text */
 #define SMALL		256			/* bytes that every text may have */

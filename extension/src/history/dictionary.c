@@ -11,8 +11,8 @@
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
-#include "dictionary.h"
-#include "names.h"
+#include "history/dictionary.h"
+#include "history/names.h"
 
 #define REPEAT_MS		60000
 #define MAX_ENTRIES		50000	/* of one dictionary */

@@ -20,9 +20,9 @@
 
 #include "core/clocks.h"
 #include "core/host.h"
-#include "meta.h"
-#include "schema.h"
 #include "core/settings.h"
+#include "history/meta.h"
+#include "history/schema.h"
 
 #define VCPUS_FOR_US	60000000
 

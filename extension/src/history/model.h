@@ -22,7 +22,7 @@ typedef enum ModelTable
 #define TABLE(id, name, doc) TABLE_##name = id,
 #define COLUMN(table, id, name, type, target, dimension, doc)
 #define LABEL(enumeration, value, label)
-#include "../../catalog/samples.h"
+#include "../../../catalog/samples.h"
 #undef TABLE
 #undef COLUMN
 #undef LABEL
@@ -46,7 +46,7 @@ typedef enum ModelColumn
 #define COLUMN(table, id, name, type, target, dimension, doc) \
 	COL_##table##_##name = id,
 #define LABEL(enumeration, value, label)
-#include "../../catalog/samples.h"
+#include "../../../catalog/samples.h"
 #undef TABLE
 #undef COLUMN
 #undef LABEL
@@ -61,7 +61,7 @@ union ModelTables
 #define TABLE(id, name, doc) char name[id];
 #define COLUMN(table, id, name, type, target, dimension, doc)
 #define LABEL(enumeration, value, label)
-#include "../../catalog/samples.h"
+#include "../../../catalog/samples.h"
 #undef TABLE
 #undef COLUMN
 #undef LABEL
@@ -73,13 +73,13 @@ union ModelColumns
 #define COLUMN(table, id, name, type, target, dimension, doc) \
 	char		table##_##name[id];
 #define LABEL(enumeration, value, label)
-#include "../../catalog/samples.h"
+#include "../../../catalog/samples.h"
 #undef TABLE
 #undef COLUMN
 #undef LABEL
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
 	char		counter_##name[id + COUNTER_IDS_##kind - 1];
-#include "../../catalog/counters.h"
+#include "../../../catalog/counters.h"
 #undef COUNTER
 };
 
@@ -89,7 +89,7 @@ union ModelSampleColumns
 #define COLUMN(table, id, name, type, target, dimension, doc) \
 	char		table##_##name[TABLE_##table == TABLE_sample ? id : 1];
 #define LABEL(enumeration, value, label)
-#include "../../catalog/samples.h"
+#include "../../../catalog/samples.h"
 #undef TABLE
 #undef COLUMN
 #undef LABEL

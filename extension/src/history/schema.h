@@ -8,7 +8,7 @@
 #ifndef TACHO_SCHEMA_H
 #define TACHO_SCHEMA_H
 
-#include "frame.h"
+#include "history/frame.h"
 
 /* Adds the sections "schema" and "label" to a hello frame. */
 extern void schema_put(Frame *frame);

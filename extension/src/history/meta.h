@@ -7,7 +7,7 @@
 #ifndef TACHO_META_H
 #define TACHO_META_H
 
-#include "frame.h"
+#include "history/frame.h"
 
 /*
  * Adds schema, labels, the server's identity and the writer's settings to a

@@ -10,7 +10,7 @@
 #include "lib/stringinfo.h"
 #include "utils/memutils.h"
 
-#include "pending.h"
+#include "history/pending.h"
 
 /* A row, followed by `n` values that are not 0. */
 typedef struct Row

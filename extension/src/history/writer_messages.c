@@ -14,7 +14,7 @@
 
 #include "core/spawner.h"
 #include "core/status.h"
-#include "writer_messages.h"
+#include "history/writer_messages.h"
 
 #define LINE_BYTES		2000
 
