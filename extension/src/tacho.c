@@ -10,11 +10,11 @@
 #include "miscadmin.h"
 
 #include "core/compat.h"
-#include "statements/hooks.h"
-#include "statements/query_text.h"
-#include "sampler.h"
 #include "core/settings.h"
 #include "core/shmem.h"
+#include "sampler/sampler.h"
+#include "statements/hooks.h"
+#include "statements/query_text.h"
 
 PG_MODULE_MAGIC;
 

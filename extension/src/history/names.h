@@ -15,8 +15,8 @@
 #define TACHO_NAMES_H
 
 #include "core/compat.h"
-#include "history/model.h"
 #include "core/tacho.h"
+#include "history/model.h"
 
 /* Sets up the caches in the current memory context. */
 extern void names_init(void);

@@ -87,7 +87,7 @@ sub program_tells
 	return;
 }
 
-program_tells('units', $_, qw(budget core/host slot_clock core/spawner))
+program_tells('units', $_, qw(sampler/budget core/host sampler/slot_clock core/spawner))
   for '', '-DTACHO_WITHOUT_CLOSEFROM';
 program_tells('evict', '');
 

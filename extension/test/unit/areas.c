@@ -10,7 +10,7 @@
 #include "fmgr.h"
 #include "utils/builtins.h"
 
-#include "prepared.c"
+#include "sampler/prepared.c"
 
 PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(area_found);

@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "budget.h"
 #include "core/host.h"
-#include "slot_clock.h"
 #include "core/spawner.h"
+#include "sampler/budget.h"
+#include "sampler/slot_clock.h"
 
 /* what the server's libraries would provide */
 #undef printf

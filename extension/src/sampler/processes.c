@@ -14,7 +14,7 @@
 #include "postmaster/bgworker.h"
 
 #include "history/names.h"
-#include "processes.h"
+#include "sampler/processes.h"
 
 #define VALID_MS		60000
 

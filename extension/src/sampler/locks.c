@@ -24,10 +24,10 @@
 
 #include "core/clocks.h"
 #include "history/dictionary.h"
-#include "locks.h"
 #include "history/names.h"
-#include "prepared.h"
-#include "processes.h"
+#include "sampler/locks.h"
+#include "sampler/prepared.h"
+#include "sampler/processes.h"
 
 #define LOCKS_CALLS			32		/* lookups a tick */
 #define LOCKS_BUDGET_US		2000	/* time for them */

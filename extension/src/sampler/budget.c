@@ -6,7 +6,7 @@
  */
 #include "postgres.h"
 
-#include "budget.h"
+#include "sampler/budget.h"
 
 #define WINDOW_US			1000000
 #define LONGEST_MS			60000

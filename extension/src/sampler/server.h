@@ -11,8 +11,8 @@
 #ifndef TACHO_SERVER_H
 #define TACHO_SERVER_H
 
-#include "session_scan.h"
 #include "core/status.h"
+#include "sampler/session_scan.h"
 
 /* Sets up in the current memory context. */
 extern void server_init(void);

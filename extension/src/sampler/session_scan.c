@@ -22,8 +22,8 @@
 
 #include "port/atomics.h"
 
+#include "sampler/session_scan.h"
 #include "statements/executed.h"
-#include "session_scan.h"
 
 #define SCAN_TRIES		100
 

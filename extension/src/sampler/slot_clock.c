@@ -6,7 +6,7 @@
  */
 #include "postgres.h"
 
-#include "slot_clock.h"
+#include "sampler/slot_clock.h"
 
 /*
  * The last part of a slot is left free, so that a tick that wakes up a little

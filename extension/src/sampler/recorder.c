@@ -15,21 +15,21 @@
 #include "mb/pg_wchar.h"
 
 #include "core/clocks.h"
+#include "core/settings.h"
 #include "history/activity.h"
 #include "history/dictionary.h"
 #include "history/frame.h"
-#include "horizon.h"
-#include "locks.h"
 #include "history/meta.h"
 #include "history/names.h"
 #include "history/pending.h"
-#include "processes.h"
-#include "statements/query_text.h"
-#include "recorder.h"
-#include "core/settings.h"
 #include "history/schema.h"
 #include "history/text_share.h"
 #include "history/writer.h"
+#include "sampler/horizon.h"
+#include "sampler/locks.h"
+#include "sampler/processes.h"
+#include "sampler/recorder.h"
+#include "statements/query_text.h"
 
 #define TICKS_PER_FRAME		1000
 #define SAMPLE_COLUMNS		(MODEL_MAX_SAMPLE_COLUMN + 1)

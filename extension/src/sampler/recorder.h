@@ -11,10 +11,10 @@
 #ifndef TACHO_RECORDER_H
 #define TACHO_RECORDER_H
 
-#include "history/frame.h"
-#include "session_scan.h"
-#include "slot_clock.h"
 #include "core/status.h"
+#include "history/frame.h"
+#include "sampler/session_scan.h"
+#include "sampler/slot_clock.h"
 
 /* Sets up in the current memory context. */
 extern void recorder_init(uint64 incarnation, bool first_life);

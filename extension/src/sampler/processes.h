@@ -8,7 +8,7 @@
 #define TACHO_PROCESSES_H
 
 #include "history/dictionary.h"
-#include "session_scan.h"
+#include "sampler/session_scan.h"
 
 /* Allocates room for so many slots in the current memory context. */
 extern void processes_init(int slots);

@@ -34,9 +34,9 @@
 #include "storage/fd.h"
 
 #include "core/clocks.h"
-#include "cpu_kind.h"
 #include "core/settings.h"
 #include "core/status.h"
+#include "sampler/cpu_kind.h"
 
 #define REREAD_US		95000	/* a reading serves as long */
 #define BUDGET_US		1000	/* of a tick, but not more than ... */

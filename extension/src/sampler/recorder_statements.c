@@ -17,14 +17,14 @@
 #include "postgres.h"
 
 #include "core/clocks.h"
+#include "core/settings.h"
 #include "history/dictionary.h"
 #include "history/names.h"
 #include "history/pending.h"
-#include "processes.h"
-#include "recorder.h"
-#include "recorder_statements.h"
-#include "core/settings.h"
 #include "history/writer.h"
+#include "sampler/processes.h"
+#include "sampler/recorder.h"
+#include "sampler/recorder_statements.h"
 #include "statements/statements.h"
 
 #define TURN_US			250

@@ -32,13 +32,13 @@
 #include "core/clocks.h"
 #include "core/guarded.h"
 #include "core/host.h"
+#include "core/settings.h"
 #include "history/dictionary.h"
 #include "history/meta.h"
 #include "history/names.h"
-#include "recorder.h"
 #include "history/schema.h"
-#include "server.h"
-#include "core/settings.h"
+#include "sampler/recorder.h"
+#include "sampler/server.h"
 
 #define MAX_DATABASES	1000
 #define COLUMNS			(MODEL_MAX_COLUMN + 1)

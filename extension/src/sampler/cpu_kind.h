@@ -8,7 +8,7 @@
 #ifndef TACHO_CPU_KIND_H
 #define TACHO_CPU_KIND_H
 
-#include "session_scan.h"
+#include "sampler/session_scan.h"
 
 /* Room for so many slots, in the current memory context. */
 extern void cpu_kind_init(int slots);

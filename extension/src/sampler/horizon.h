@@ -7,7 +7,7 @@
 #ifndef TACHO_HORIZON_H
 #define TACHO_HORIZON_H
 
-#include "session_scan.h"
+#include "sampler/session_scan.h"
 
 typedef struct Horizon
 {

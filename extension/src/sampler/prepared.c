@@ -22,7 +22,7 @@
 
 #include "core/compat.h"
 #include "core/held.h"
-#include "prepared.h"
+#include "sampler/prepared.h"
 
 static bool looked_up = false;
 static volatile CompatPreparedTable *table = NULL;

@@ -14,7 +14,7 @@
 #define TACHO_LOCKS_H
 
 #include "history/frame.h"
-#include "session_scan.h"
+#include "sampler/session_scan.h"
 
 /*
  * Looks up the blockers of the scan's lock waits. Blockers that the scan left

@@ -12,7 +12,7 @@
 
 #include "replication/slot.h"
 
-#include "horizon.h"
+#include "sampler/horizon.h"
 
 /* The full id of a transaction id that is not newer than `next_xid`. */
 static uint64
