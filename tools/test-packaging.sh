@@ -69,13 +69,13 @@ holds "install-programs" "${in_source[@]}" install-programs PREFIX=/opt DESTDIR=
 holds "... of people" diff <(cd "$scratch/programs" && find . -type f | sort) \
 	<(printf './opt/bin/tacho%s\n' '' -live -record -ship -web; echo ./opt/share/generate)
 # a warning: an error to who works here, none to who packages
-echo 'static int unused_here;' >>"$scratch/source/extension/src/child.c"
+echo 'static int unused_here;' >>"$scratch/source/extension/src/readers/child.c"
 # shellcheck disable=SC2016 # expanded inside
 holds "a warning ends a plain build" bash -c '
 	! "$@" build >"$0" 2>&1 && grep -q "error: .unused_here.* defined but not used" "$0"' \
 	"$scratch/check" "${in_source[@]}"
 holds "... and no build of packagers" "${in_source[@]}" all USE_PGXS=1
-sed -i '$d' "$scratch/source/extension/src/child.c"
+sed -i '$d' "$scratch/source/extension/src/readers/child.c"
 holds "there is a page" test -e "$scratch/source/page/dist/index.html"
 holds "clean" "${in_source[@]}" clean
 holds "clean leaves nothing" test -z "$(find "$scratch/source" -name '*.o' -o -name '*.so' -o -name target -o -name node_modules -o -name dist)"

@@ -11,10 +11,10 @@
 
 #include "utils/timestamp.h"
 
-#include "reader_status.h"
 #include "core/settings.h"
 #include "core/status.h"
 #include "core/tacho.h"
+#include "readers/reader_status.h"
 
 typedef struct StatusRows
 {

@@ -32,9 +32,9 @@
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 
-#include "child.h"
 #include "core/compat.h"
 #include "core/spawner.h"
+#include "readers/child.h"
 
 /* longest time between two looks at standard error and at interrupts */
 #define CHILD_WAIT_MS		10

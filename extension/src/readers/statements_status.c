@@ -16,9 +16,9 @@
 #include "commands/extension.h"
 
 #include "core/settings.h"
+#include "readers/statements_status.h"
 #include "statements/statements_alias.h"
 #include "statements/statements_members.h"
-#include "statements_status.h"
 
 /* What the metric says; *lost: functions that went back to contrib. */
 static const char *

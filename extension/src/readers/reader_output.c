@@ -21,7 +21,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-#include "reader.h"
+#include "readers/reader.h"
 
 #define VERSION_HINT \
 	"The tacho program and the extension are of different versions: install both from the same release."

@@ -28,8 +28,8 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-#include "reader.h"
 #include "core/settings.h"
+#include "readers/reader.h"
 
 /* what precedes the arguments of the call, and what may follow them */
 #define FIXED_ARGUMENTS		18

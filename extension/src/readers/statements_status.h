@@ -7,7 +7,7 @@
 #ifndef TACHO_STATEMENTS_STATUS_H
 #define TACHO_STATEMENTS_STATUS_H
 
-#include "reader_status.h"
+#include "readers/reader_status.h"
 
 /*
  * Calls `put` for the metric "pg_stat_statements". Raises a warning when tacho

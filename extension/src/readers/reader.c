@@ -21,12 +21,12 @@
 #include "nodes/execnodes.h"
 #include "utils/builtins.h"
 
-#include "child.h"
-#include "reader.h"
-#include "reader_status.h"
 #include "core/settings.h"
-#include "statements_status.h"
 #include "core/status.h"
+#include "readers/child.h"
+#include "readers/reader.h"
+#include "readers/reader_status.h"
+#include "readers/statements_status.h"
 
 #define READ_SIZE	(64 * 1024)
 

@@ -17,8 +17,8 @@
 
 #include "utils/elog.h"
 
-#include "child.h"
-#include "reader.h"
+#include "readers/child.h"
+#include "readers/reader.h"
 
 #define MESSAGE_FIELDS	5
 
