@@ -49,7 +49,7 @@
 #include "sampler/recorder.h"
 #include "sampler/recorder_statements.h"
 #include "sampler/sampler.h"
-#include "sampler/server.h"
+#include "sampler/server_metrics.h"
 #include "sampler/slot_clock.h"
 #include "statements/query_text.h"
 

@@ -1,5 +1,5 @@
 /*
- * server.h
+ * server_metrics.h
  *	  Measurements of the server as a whole.
  *
  * What is counted is recorded as the increase since the reading before; a
@@ -8,8 +8,8 @@
  *
  * Copyright (c) 2026, tacho contributors
  */
-#ifndef TACHO_SERVER_H
-#define TACHO_SERVER_H
+#ifndef TACHO_SERVER_METRICS_H
+#define TACHO_SERVER_METRICS_H
 
 #include "core/status.h"
 #include "sampler/session_scan.h"
@@ -27,4 +27,4 @@ extern bool server_is_due(int64 boot_us);
 extern void server_measure(const SessionScan *scan, int64 wall_us,
 						   int64 boot_us, TachoStatus *status);
 
-#endif							/* TACHO_SERVER_H */
+#endif							/* TACHO_SERVER_METRICS_H */

@@ -1,5 +1,5 @@
 /*
- * server.c
+ * server_metrics.c
  *	  Measurements of the server as a whole.
  *
  * Cumulative statistics and the list of databases are read in a transaction of
@@ -38,7 +38,7 @@
 #include "history/names.h"
 #include "history/schema.h"
 #include "sampler/recorder.h"
-#include "sampler/server.h"
+#include "sampler/server_metrics.h"
 
 #define MAX_DATABASES	1000
 #define COLUMNS			(MODEL_MAX_COLUMN + 1)
