@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use tacho_tape::files::storage::OsStorage;
 use tacho_tape::frame::Frame;
 use tacho_tape::log::LogHeader;
 use tacho_tape::seal::seal_log;
-use tacho_tape::storage::OsStorage;
 use tacho_tape::testing::{Load, Sampler, log_bytes};
 use tacho_tape::writer::{Now, Writer};
 

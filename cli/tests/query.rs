@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use tacho_tape::directory::Recorded;
+use tacho_tape::files::directory::Recorded;
 
 const WINDOW: [&str; 2] = [
     "--since=2026-01-01T00:00:00.000000Z",

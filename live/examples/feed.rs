@@ -7,9 +7,9 @@ use std::fs::{File, remove_file};
 use std::io::{Error, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tacho_tape::directory::{Kind, file_name};
+use tacho_tape::files::directory::{Kind, file_name};
+use tacho_tape::files::storage::OsStorage;
 use tacho_tape::seal::seal_log;
-use tacho_tape::storage::OsStorage;
 use tacho_tape::testing::{Load, Sampler};
 use tacho_tape::writer::{LOG_MS, LOG_ROWS};
 

@@ -7,9 +7,9 @@ use crossterm::event::KeyCode::{self, Char, Down, Enter, Esc, Left};
 use std::path::Path;
 use std::process::Command;
 use tacho_source::memory::{Counting, used};
-use tacho_tape::directory::{Kind, file_name};
+use tacho_tape::files::directory::{Kind, file_name};
+use tacho_tape::files::storage::OsStorage;
 use tacho_tape::seal::seal_log;
-use tacho_tape::storage::OsStorage;
 use tacho_tape::testing::{Load, Sampler};
 
 #[global_allocator]

@@ -37,9 +37,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tacho_tape::node::recorded_node;
+use tacho_tape::files::node::recorded_node;
+use tacho_tape::files::storage::OsStorage;
 use tacho_tape::query::plain_lines;
-use tacho_tape::storage::OsStorage;
 use tacho_tape::{Shared, Tape};
 
 /// Bytes of decoded columns that are kept between two looks.

@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::SystemTime;
-use tacho_tape::directory::NODE;
 use tacho_tape::error::Kind;
+use tacho_tape::files::directory::NODE;
 use tacho_tape::{Error, Part, Snapshot};
 
 /// The table that tells which hours are complete.

@@ -13,7 +13,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tacho_tape::directory::{self, NODE};
+use tacho_tape::files::directory::{self, NODE};
 use tacho_tape::locate::{DEFAULT, Surroundings};
 use tacho_tape::marks;
 use tacho_tape::query::{self, Function, QueryError, QueryResult, Sink};

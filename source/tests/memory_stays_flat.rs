@@ -5,10 +5,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use tacho_source::memory::{Counting, used};
-use tacho_tape::directory::{Kind, file_name};
+use tacho_tape::files::directory::{Kind, file_name};
+use tacho_tape::files::storage::OsStorage;
 use tacho_tape::query::{self, Field, QueryResult, Sink, Spec, Value};
 use tacho_tape::seal::seal_log;
-use tacho_tape::storage::OsStorage;
 use tacho_tape::testing::{Load, Random, Sampler};
 use tacho_tape::{Schema, Shared, Tape};
 

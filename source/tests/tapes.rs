@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicBool;
 use tacho_source::json::Json;
 use tacho_source::{Ask, Source, State, Tapes, catalog};
 use tacho_tape::Store;
+use tacho_tape::files::storage::OsStorage;
 use tacho_tape::locate::Surroundings;
 use tacho_tape::query::{self, QueryError, QueryResult, Spec};
 use tacho_tape::seal::seal_log;
-use tacho_tape::storage::OsStorage;
 use tacho_tape::testing::{Load, Sampler};
 
 /// 2026-09-21 14:13:20 UTC, where the sampler begins.

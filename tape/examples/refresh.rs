@@ -6,12 +6,12 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-use tacho_tape::directory::{Kind, Numbers, file_name};
+use tacho_tape::files::directory::{Kind, Numbers, file_name};
+use tacho_tape::files::storage::{OsStorage, Storage};
 use tacho_tape::log::LogHeader;
 use tacho_tape::merge::{MergeJob, merge};
 use tacho_tape::repeat::repeat_day;
 use tacho_tape::seal::seal_log;
-use tacho_tape::storage::{OsStorage, Storage};
 use tacho_tape::testing::{Load, Sampler, log_bytes};
 use tacho_tape::{Error, Identity, Result, Shared, Tape};
 

@@ -4,7 +4,7 @@
 //! Speed is rows per second of CPU time.
 
 use std::sync::atomic::AtomicBool;
-use tacho_tape::directory::{Kind, Numbers, file_name};
+use tacho_tape::files::directory::{Kind, Numbers, file_name};
 use tacho_tape::memory::MemoryStorage;
 use tacho_tape::merge::{MergeJob, merge};
 use tacho_tape::seal::seal_log;

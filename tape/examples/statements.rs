@@ -11,9 +11,9 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use tacho_tape::directory::{self, Kind};
+use tacho_tape::files::directory::{self, Kind};
+use tacho_tape::files::storage::OsStorage;
 use tacho_tape::merge::{MergeJob, merge};
-use tacho_tape::storage::OsStorage;
 use tacho_tape::testing::Random;
 
 const BUCKETS: usize = 24;

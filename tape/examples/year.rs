@@ -2,8 +2,8 @@
 //! only history file of a directory by copies, one a day.
 
 use std::path::Path;
+use tacho_tape::files::storage::OsStorage;
 use tacho_tape::repeat::repeat_day;
-use tacho_tape::storage::OsStorage;
 
 fn main() -> tacho_tape::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();

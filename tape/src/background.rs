@@ -2,12 +2,12 @@
 //! panic there is an error of the one job: the log stays as it is, readers
 //! still read it, and the thread goes on with the next.
 
-use crate::directory::{Kind, file_name};
 use crate::error::{Error, Result};
+use crate::files::directory::{Kind, file_name};
+use crate::files::storage::Storage;
 use crate::merge::{MergeJob, Merged, merge};
 use crate::recover::SealJob;
 use crate::seal::{Sealed, seal_log};
-use crate::storage::Storage;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;

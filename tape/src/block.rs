@@ -9,6 +9,7 @@
 
 use crate::codec;
 use crate::error::{Error, Result};
+use crate::files::storage::AppendFile;
 use crate::frame::{FrameBuilder, HELLO, crc32c, u32_at, u64_at};
 use crate::hello;
 use crate::log::{IDENTITY_BYTES, encode_identity};
@@ -16,7 +17,6 @@ use crate::numbers;
 use crate::packs::{Packs, pack_of};
 use crate::part::{Identity, PartInfo};
 use crate::schema::{ColumnType, RUN, Schema};
-use crate::storage::AppendFile;
 use crate::table::{Data, Table};
 use std::path::PathBuf;
 use std::sync::Arc;

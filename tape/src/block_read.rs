@@ -6,13 +6,13 @@ use crate::block::{COLUMN, Entry, FrameRange, GroupInfo, MAX_ROWS, PACK, at_tick
 use crate::cache::{Kept, Key};
 use crate::codec::{self, Span, Stretch};
 use crate::error::{Error, Result};
+use crate::files::storage::ReadFile;
 use crate::footer::{Bytes, Footer, Gap, damage_of, index_entry};
 use crate::log::LogDamage;
 use crate::packs::{PACKS, Pack, pack_of};
 use crate::part::{Chunk, Identity, Part, PartInfo, Source};
 use crate::query::totals;
 use crate::schema::{ColumnType, RUN, Schema};
-use crate::storage::ReadFile;
 use crate::table::{BytesColumn, Column, Strings};
 use std::cmp::Reverse;
 use std::ops::Range;

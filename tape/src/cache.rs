@@ -4,7 +4,7 @@
 
 use crate::codec;
 use crate::error::Result;
-use crate::open_files::{FILES, OpenFiles};
+use crate::files::open_files::{FILES, OpenFiles};
 use crate::packs::Pack;
 use crate::table::{BytesColumn, Column};
 use quick_cache::Weighter;

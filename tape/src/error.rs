@@ -1,7 +1,7 @@
 //! Errors in the style of PostgreSQL messages: a primary line in lower case,
 //! and a detail in full sentences where there is more to say.
 
-use crate::storage::is_lost;
+use crate::files::storage::is_lost;
 use std::fmt;
 use std::path::{Path, PathBuf};
 

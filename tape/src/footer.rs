@@ -8,13 +8,13 @@ use crate::block::{
 };
 use crate::codec;
 use crate::error::{Error, Kind, Result};
+use crate::files::storage::{ReadFile, read_what_is_left};
 use crate::frame::{Frame, crc32c, u32_at, u64_at};
 use crate::hello;
 use crate::log::{IDENTITY_BYTES, LogDamage, parse_identity};
 use crate::packs::{PACK_BYTES, Pack};
 use crate::part::Identity;
 use crate::schema::{FAR_MS, Schema};
-use crate::storage::{ReadFile, read_what_is_left};
 use crate::sums::Sums;
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -4,8 +4,9 @@
 use crate::block::{CHUNK_BYTES, COLUMN, GROUP, HEAD_BYTES, INDEX, PACK, TAIL_BYTES};
 use crate::block_read::{BlockFile, Schemas};
 use crate::codec;
-use crate::directory::{Kind, Numbers};
 use crate::error;
+use crate::files::directory::{Kind, Numbers};
+use crate::files::storage::{ReadFile, Storage};
 use crate::footer::Chunks;
 use crate::frame::u32_at;
 use crate::fuzz::mend_sealed;
@@ -16,7 +17,6 @@ use crate::part::Part;
 use crate::repair::{Outcome, repair};
 use crate::schema::RUN;
 use crate::seal::seal_log;
-use crate::storage::{ReadFile, Storage};
 use crate::store::Store;
 use crate::store::tests::{Rows, check, put_log, sampler};
 use crate::testing::{Load, read, rows_difference, schema};

@@ -4,7 +4,8 @@
 use crate::block::{FOOTER, INDEX};
 use crate::block_read::{BlockFile, Schemas};
 use crate::codec;
-use crate::directory::{Kind, Numbers, file_name};
+use crate::files::directory::{Kind, Numbers, file_name};
+use crate::files::storage::Storage;
 use crate::footer_tests::index_of;
 use crate::frame::{Frame, FrameBuilder, HELLO, crc32c};
 use crate::fuzz::{Fuzz, keep, mend_frames, mend_log, mend_sealed};
@@ -21,7 +22,6 @@ use crate::query::{self, Field, QueryResult, Sink, Spec, Value};
 use crate::repair::{Outcome, Repaired, repair};
 use crate::schema::Schema;
 use crate::seal::seal_log;
-use crate::storage::Storage;
 use crate::store::Store;
 use crate::testing::{Load, Sampler, log_bytes, schema};
 use crate::writer::{Now, Writer};

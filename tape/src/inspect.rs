@@ -1,13 +1,13 @@
 //! What a history file holds and what of it is damaged, every byte checked.
 
 use crate::block_read::{BlockFile, Schemas};
-use crate::directory::{Kind, parse_name, recorded_node};
 use crate::error::{Error, Result};
+use crate::files::directory::{Kind, parse_name, recorded_node};
+use crate::files::storage::{OsStorage, ReadFile, Storage, read_what_is_left};
 use crate::log::{LogDamage, LogHeader, read_log};
 use crate::part::{Identity, Part};
 pub use crate::query::Removal;
 use crate::query::{REMOVED, decode, removals};
-use crate::storage::{OsStorage, ReadFile, Storage, read_what_is_left};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ pub fn check_node(directory: &Path) -> Result<()> {
 /// # Errors
 /// The directory could not be read.
 pub fn history_files(directory: &Path) -> Result<Vec<std::path::PathBuf>> {
-    let files = crate::directory::list(&OsStorage::new(directory))?;
+    let files = crate::files::directory::list(&OsStorage::new(directory))?;
     let shown = files.iter().filter(|f| f.kind != Kind::Temporary);
     Ok(shown.map(|f| directory.join(f.name())).collect())
 }

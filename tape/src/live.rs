@@ -3,14 +3,14 @@
 //! they are; of the last one every snapshot has a copy.
 
 use crate::background::supervised;
-use crate::directory::Listed;
 use crate::error::{self, Error, Result};
+use crate::files::directory::Listed;
+use crate::files::storage::{ReadFile, Storage, read_what_is_left};
 use crate::ingest::Definitions;
 use crate::log::{FRAMES_AT, LogContents, LogHeader, read_log};
 use crate::part::{Memory, Part, PartInfo, Source};
 use crate::schema::Schema;
 use crate::snapshot::Damage;
-use crate::storage::{ReadFile, Storage, read_what_is_left};
 use crate::store::{Opened, is_lasting};
 use crate::table::{BytesColumn, Column, Table};
 use std::path::PathBuf;

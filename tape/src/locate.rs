@@ -2,8 +2,8 @@
 //! of files: a postmaster's working directory is its data directory, whose
 //! `postmaster.pid` begins with the number of the process.
 
+use crate::files::storage::open_regular;
 use crate::query::{QueryError, QueryResult};
-use crate::storage::open_regular;
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Read};

@@ -3,12 +3,12 @@
 //! frame and removes the file once the log is on disk. A writer that finds files
 //! at its start looks first which of them the history has told already.
 
-use crate::directory::{LOCK, NODE};
+use crate::files::directory::{LOCK, NODE};
+use crate::files::storage::{OsStorage, Stamp, Storage, open_regular, read_all};
 use crate::markers::Marker;
 use crate::query::{INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Removal, decode, removals};
 use crate::recording::{now, random};
 use crate::schema::Schema;
-use crate::storage::{OsStorage, Stamp, Storage, open_regular, read_all};
 use crate::store::Store;
 use crate::writer::{Message, Now};
 use std::collections::BTreeSet;

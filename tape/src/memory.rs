@@ -1,8 +1,8 @@
 //! A storage in memory for tests: it fails on demand at any operation and
 //! tells what would be left after a crash of the process or of the machine.
 
-use crate::node::Place;
-use crate::storage::{AppendFile, Entry, Name, Opener, ReadFile, Space, Stamp, Storage};
+use crate::files::node::Place;
+use crate::files::storage::{AppendFile, Entry, Name, Opener, ReadFile, Space, Stamp, Storage};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

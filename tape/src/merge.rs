@@ -14,13 +14,13 @@
 use crate::block::{FrameRange, at_ticks};
 use crate::block_read::{BlockFile, Schemas};
 use crate::build::{PartBuilder, Places};
-use crate::directory::{self, Kind, Numbers};
 use crate::error::{self, Error, Result};
+use crate::files::directory::{self, Kind, Numbers};
+use crate::files::storage::Storage;
 use crate::part::{Identity, Part};
 use crate::recover::Stored;
 use crate::schema::{ColumnType, RUN, STATS, Schema};
 use crate::seal::{SealedFile, discard};
-use crate::storage::Storage;
 use crate::table::{BytesColumn, Column, Data, Table, make_room};
 use crate::texts::{self, LeftOut, Usage};
 use std::collections::HashMap;

@@ -3,7 +3,8 @@
 
 use crate::PartBuilder;
 use crate::block::{CHUNK_BYTES, CHUNK_MAGIC, COLUMN, FrameRange};
-use crate::directory::{Kind, Numbers, file_name};
+use crate::files::directory::{Kind, Numbers, file_name};
+use crate::files::storage::Storage;
 use crate::log::LogHeader;
 use crate::memory::{Crash, MemoryStorage};
 use crate::merge::{MergeJob, merge, plan, plan_thin};
@@ -11,7 +12,6 @@ use crate::part::Identity;
 use crate::recover::{Stored, look};
 use crate::schema::Schema;
 use crate::seal::{seal_log, write_sealed};
-use crate::storage::Storage;
 use crate::store::Store;
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
 use std::io::ErrorKind;

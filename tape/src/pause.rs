@@ -3,9 +3,9 @@
 //! An empty file whose name says since when: that needs no block on a full
 //! disk. It goes when recording resumes.
 
-use crate::directory::file_mark;
+use crate::files::directory::file_mark;
+use crate::files::storage::Storage;
 use crate::markers::Marker;
-use crate::storage::Storage;
 
 /// What recording waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ fn noted(storage: &dyn Storage) -> Vec<i64> {
     let names = storage.names().unwrap_or_default();
     names
         .iter()
-        .filter_map(|found| crate::directory::parse_mark(&found.name))
+        .filter_map(|found| crate::files::directory::parse_mark(&found.name))
         .collect()
 }
 

@@ -3,13 +3,13 @@
 
 use crate::block_read::{BlockFile, Schemas};
 use crate::cache::Shared;
-use crate::directory::{Kind, Numbers, file_name};
+use crate::files::directory::{Kind, Numbers, file_name};
+use crate::files::storage::Storage;
 use crate::frame::Frame;
 use crate::log::LogHeader;
 use crate::memory::{Crash, MemoryStorage};
 use crate::merge_tests::{NODE, Rows, check, go, sealed_files};
 use crate::seal::seal_log;
-use crate::storage::Storage;
 use crate::store::Store;
 use crate::tape::Tape;
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
@@ -310,7 +310,7 @@ fn a_crash_during_retention_leaves_the_newest_files_whole() {
     let begin = whole.operations();
     run(&whole).unwrap();
     let sealed = |storage: &MemoryStorage| -> Vec<u64> {
-        let files = crate::directory::list(storage).unwrap();
+        let files = crate::files::directory::list(storage).unwrap();
         let files = files.iter().filter(|f| f.kind == Kind::Sealed);
         files.map(|f| f.numbers.first).collect()
     };

@@ -3,10 +3,10 @@
 //! tape-writer` with those of a pipe, `tacho-record` with its own.
 
 use crate::background::{self, Done, Work};
-use crate::directory::LOCK;
 use crate::error::{Error, Kind, Result};
+use crate::files::directory::LOCK;
+use crate::files::storage::{OsStorage, Storage, open_regular};
 use crate::frame::Frame;
-use crate::storage::{OsStorage, Storage, open_regular};
 use crate::writer::{Code, Message, Now, Writer};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;

@@ -4,13 +4,13 @@
 use crate::background::supervised;
 use crate::block_read::{BlockFile, Schemas};
 use crate::carry::Carry;
-use crate::directory::{self, Kind, Numbers, file_name};
 use crate::error::{self, Error, Result};
+use crate::files::directory::{self, Kind, Numbers, file_name};
+use crate::files::storage::{Storage, read_all};
 use crate::log::{LogHeader, Scan, Stretch};
 use crate::part::{Identity, Part};
 use crate::schema::{STATS, Schema};
 use crate::seal::read_log_file;
-use crate::storage::{Storage, read_all};
 use crate::store::Repeats;
 
 /// A file that retention may remove.

@@ -6,15 +6,15 @@
 use crate::block::FrameRange;
 use crate::block_read::{BlockFile, Schemas};
 use crate::build::bounds;
-use crate::directory::{self, HistoryFile, Kind};
 use crate::error::{self, Error, Result};
+use crate::files::directory::{self, HistoryFile, Kind};
+use crate::files::storage::{Storage, read_all};
 use crate::log::{LogContents, LogDamage};
 use crate::merge::rewrite;
 use crate::part::{Memory, Part};
 use crate::query::vocabulary as pg;
 use crate::schema::{ColumnType, RUN, Schema, TableDef};
 use crate::seal::{convert, read_what_is_left_of_log};
-use crate::storage::{Storage, read_all};
 use crate::store::Repeats;
 use crate::table::{Data, Strings, Table};
 use std::sync::Arc;

@@ -1,13 +1,13 @@
 //! Repair with damage at many places: what was readable stays, what is lost
 //! is told, the damaged files are not touched.
 
-use crate::directory::{Kind, file_name};
+use crate::files::directory::{Kind, file_name};
+use crate::files::storage::Storage;
 use crate::memory::MemoryStorage;
 use crate::merge_tests::{NODE, Rows, go, names, sealed_files};
 use crate::part::Part;
 use crate::repair::{Outcome, Repaired, repair};
 use crate::schema::RUN;
-use crate::storage::Storage;
 use crate::store::Store;
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference, schema};
 use std::collections::BTreeSet;

@@ -4,11 +4,11 @@
 use crate::block::{BlockWriter, COLUMN, Entry, GROUP, GroupInfo, INDEX, SCHEMA};
 use crate::block_read::{BlockFile, Schemas};
 use crate::codec::{self, GAPS, OFFSET, STARTS};
-use crate::directory::{Kind, Numbers};
 use crate::error::{Error, Result};
+use crate::files::directory::{Kind, Numbers};
+use crate::files::storage::Storage;
 use crate::part::Part;
 use crate::schema::ColumnType;
-use crate::storage::Storage;
 use std::sync::Arc;
 
 const DAY_MS: i64 = 86_400_000;

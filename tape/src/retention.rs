@@ -32,7 +32,7 @@ pub fn reference_ms(stored: &[Stored]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::directory::{Kind, Numbers};
+    use crate::files::directory::{Kind, Numbers};
 
     fn stored(times: &[(i64, i64)]) -> Vec<Stored> {
         let file = |(i, &times): (usize, &(i64, i64))| Stored {

@@ -4,14 +4,14 @@
 
 use crate::block::{BlockWriter, FrameRange};
 use crate::build::PartBuilder;
-use crate::directory::{Kind, Numbers, file_name};
 use crate::error::{Error, Result};
+use crate::files::directory::{Kind, Numbers, file_name};
+use crate::files::storage::{ReadFile, Storage, read_all, read_what_is_left};
 use crate::log::{LogContents, LogDamage, LogHeader, read_log};
 use crate::part::{Identity, PartInfo};
 use crate::query::totals_write::Writer;
 use crate::schema::{STATS, Schema};
 use crate::starts::Starts;
-use crate::storage::{ReadFile, Storage, read_all, read_what_is_left};
 use crate::table::Table;
 use crate::thin::thin;
 use std::io;

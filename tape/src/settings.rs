@@ -1,8 +1,8 @@
 //! What `meta` sections tell the writer: identity and settings. Keys that are
 //! not known are left to readers.
 
+use crate::files::storage::Space;
 use crate::part::Identity;
-use crate::storage::Space;
 
 const MEGABYTE: u64 = 1 << 20;
 const GIGABYTE: u64 = 1 << 30;

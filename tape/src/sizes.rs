@@ -7,8 +7,9 @@ use crate::block::{
 };
 use crate::block_read::{BlockFile, Schemas};
 use crate::codec;
-use crate::directory::Kind;
 use crate::error::{Error, Result};
+use crate::files::directory::Kind;
+use crate::files::storage::read_what_is_left;
 use crate::footer::Chunks;
 use crate::frame::{CRC_BYTES, Frame, HEADER_BYTES, HELLO};
 use crate::hello;
@@ -16,7 +17,6 @@ use crate::inspect::open_history_file;
 use crate::log::{FRAMES_AT, LogHeader, Scan, Stretch};
 use crate::packs::{PACK_BYTES, Pack};
 use crate::schema::Schema;
-use crate::storage::read_what_is_left;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -181,8 +181,8 @@ fn column_use(schema: &Schema, table: u8, column: u8) -> Use {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::storage::{OsStorage, Storage};
     use crate::seal::seal_log;
-    use crate::storage::{OsStorage, Storage};
     use crate::testing::{Load, Sampler, log_bytes};
     use std::fs;
     use std::path::PathBuf;

@@ -4,14 +4,14 @@
 use crate::background::supervised;
 use crate::block_read::{BlockFile, Schemas};
 use crate::cache::{Kept, Shared};
-use crate::directory::{self, Kind, Listed, Numbers};
 use crate::error::{self, Error, Result};
+use crate::files::directory::{self, Kind, Listed, Numbers};
+use crate::files::open_files::{LaterFile, OpenFiles};
+use crate::files::storage::{Name, OsStorage, ReadFile, Stamp, Storage, read_what_is_left};
 use crate::footer::{Bytes, Footer};
 use crate::log::{FRAMES_AT, LogContents, LogDamage, LogHeader, read_log};
-use crate::open_files::{LaterFile, OpenFiles};
 use crate::part::Part;
 use crate::snapshot::is_covered_by;
-use crate::storage::{Name, OsStorage, ReadFile, Stamp, Storage, read_what_is_left};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::collections::{HashMap, HashSet};
@@ -513,7 +513,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::block::FrameRange;
     use crate::build::PartBuilder;
-    use crate::directory::file_name;
+    use crate::files::directory::file_name;
     use crate::memory::MemoryStorage;
     use crate::part::Identity;
     use crate::schema::Schema;

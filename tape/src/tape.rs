@@ -4,9 +4,9 @@
 
 use crate::cache::Shared;
 use crate::error::Result;
+use crate::files::storage::{OsStorage, Storage};
 use crate::live::Live;
 use crate::snapshot::Snapshot;
-use crate::storage::{OsStorage, Storage};
 use crate::store::{ATTEMPTS, Files, History, Known};
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Random load for tests: frames as a sampler would send them, and beside
 //! them the plain rows a reader must get. Everything follows from a seed.
 
-use crate::directory::{Kind, file_name};
+use crate::files::directory::{Kind, file_name};
 use crate::frame::{DATA, Frame, FrameBuilder, HELLO, Values};
 use crate::hello;
 use crate::log::LogHeader;

@@ -3,7 +3,7 @@
 
 use crate::block::FrameRange;
 use crate::build::PartBuilder;
-use crate::directory::{Kind, Numbers};
+use crate::files::directory::{Kind, Numbers};
 use crate::memory::MemoryStorage;
 use crate::merge::{MergeJob, merge};
 use crate::part::Identity;

@@ -7,8 +7,10 @@
 
 use crate::background::Retries;
 use crate::carry::Carry;
-use crate::directory::{Kind, file_name};
 use crate::error::{Error, Result};
+use crate::files::directory::{Kind, file_name};
+use crate::files::node::claim_node;
+use crate::files::storage::{AppendFile, Storage};
 use crate::frame::{DATA, Frame, HELLO};
 use crate::hello;
 use crate::incoming::{Connection, Incoming};
@@ -16,14 +18,12 @@ use crate::log::{FRAMES_AT, LogHeader};
 use crate::markers::{Marker, define_markers};
 use crate::marks::Marks;
 use crate::merge::MergeJob;
-use crate::node::claim_node;
 use crate::pause::{Cause, Pause};
 use crate::recover::{End, SealJob, Stored, is_space, look};
 use crate::removed::Removed;
 use crate::section::Section;
 use crate::settings::{Limit, Settings};
 use crate::space::{Guard, Removable, Verdict};
-use crate::storage::{AppendFile, Storage};
 use std::sync::Arc;
 
 mod files;

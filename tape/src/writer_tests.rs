@@ -1,14 +1,14 @@
 //! The writer on a storage in memory: restarts, crashes at every operation,
 //! failures of every operation, retention, lack of space.
 
-use crate::directory::{Kind, Numbers};
+use crate::files::directory::{Kind, Numbers};
+use crate::files::storage::Storage;
 use crate::frame::Frame;
 use crate::memory::{Crash, MemoryStorage};
 use crate::merge::merge;
 use crate::part::Part;
 use crate::recover;
 use crate::seal::seal_log;
-use crate::storage::Storage;
 use crate::store::Store;
 use crate::testing::{Load, Sampler, Seen, difference, read, rows_difference};
 use crate::writer::{Code, Message, Now, Writer};
@@ -157,7 +157,7 @@ impl Drive {
     }
 
     fn files(&self, kind: Kind) -> Vec<u64> {
-        let files = crate::directory::list(&self.storage).unwrap();
+        let files = crate::files::directory::list(&self.storage).unwrap();
         let files = files.iter().filter(|f| f.kind == kind);
         files.map(|f| f.numbers.first).collect()
     }
@@ -236,7 +236,7 @@ fn the_blocks_of_a_finished_day_become_one_file() {
     drive.send(110);
     let day = Numbers { first: 1, last: 3 };
     let sealed = |storage: &MemoryStorage| -> Vec<Numbers> {
-        let files = crate::directory::list(storage).unwrap();
+        let files = crate::files::directory::list(storage).unwrap();
         let files = files.into_iter().filter(|f| f.kind == Kind::Sealed);
         files.map(|f| f.numbers).collect()
     };
@@ -574,7 +574,7 @@ fn a_pause_is_known_to_the_writer_of_the_next_life() {
         ];
         assert_eq!(second.markers(), expected);
         // A crash came before the file of the pause was removed.
-        let mark = crate::directory::file_mark(paused_at);
+        let mark = crate::files::directory::file_mark(paused_at);
         assert_eq!(after.bytes_of(&mark), None);
         after.put(&mark, b"");
         let again = after.after(Crash::Process);

@@ -7,12 +7,12 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use tacho_tape::directory::{Kind, Numbers};
+use tacho_tape::files::directory::{Kind, Numbers};
+use tacho_tape::files::storage::{OsStorage, Storage};
 use tacho_tape::log::LogHeader;
 use tacho_tape::merge::{MergeJob, merge};
 use tacho_tape::schema::ColumnType;
 use tacho_tape::seal::seal_log;
-use tacho_tape::storage::{OsStorage, Storage};
 use tacho_tape::testing::{Load, Sampler, log_bytes};
 use tacho_tape::{Part, Store};
 

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tacho_tape::block::FrameRange;
-use tacho_tape::directory::Numbers;
+use tacho_tape::files::directory::Numbers;
+use tacho_tape::files::storage::OsStorage;
 use tacho_tape::merge::{MergeJob, merge};
 use tacho_tape::seal::write_sealed;
-use tacho_tape::storage::OsStorage;
 use tacho_tape::{Identity, PartBuilder, Schema, Store};
 
 /// Sealed files, and the sessions in each: all of them are of one tick.

@@ -7,10 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use tacho_tape::directory::{Kind, file_name};
+use tacho_tape::files::directory::{Kind, file_name};
+use tacho_tape::files::storage::OsStorage;
 use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run, run_now};
 use tacho_tape::seal::seal_log;
-use tacho_tape::storage::OsStorage;
 use tacho_tape::testing::{Load, Sampler, schema};
 use tacho_tape::{Shared, Snapshot, Tape};
 

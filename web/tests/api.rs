@@ -10,9 +10,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use tacho_source::json::Json;
 use tacho_source::{Ask, Source, Tapes};
+use tacho_tape::files::storage::OsStorage;
 use tacho_tape::repeat::repeat_day;
 use tacho_tape::seal::seal_log;
-use tacho_tape::storage::OsStorage;
 use tacho_tape::testing::{Load, Sampler};
 
 /// Rows as the command line prints them with `--json`.

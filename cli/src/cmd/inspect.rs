@@ -11,12 +11,12 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tacho_source::catalog;
-use tacho_tape::directory::Kind;
+use tacho_tape::files::directory::Kind;
+use tacho_tape::files::storage::OsStorage;
 use tacho_tape::inspect::{FileReport, check_node, history_files, inspect};
 use tacho_tape::log::LogDamage;
 use tacho_tape::query::plain_lines;
 use tacho_tape::repair::{Outcome, Repaired, repair};
-use tacho_tape::storage::OsStorage;
 use tacho_tape::{Part, locate};
 
 /// Arguments of `tacho inspect`.

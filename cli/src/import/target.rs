@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use tacho_source::catalog;
 use tacho_source::exchange;
 use tacho_tape::block::FrameRange;
-use tacho_tape::directory::{Kind, LOCK, Numbers, file_name, list};
+use tacho_tape::files::directory::{Kind, LOCK, Numbers, file_name, list};
+use tacho_tape::files::storage::{OsStorage, open_regular};
 use tacho_tape::seal::SealedFile;
-use tacho_tape::storage::{OsStorage, open_regular};
 use tacho_tape::{Identity, Part, PartBuilder, Store};
 
 /// Where files are written aside: this and the number of the process.

@@ -7,10 +7,10 @@ use crate::shipper::{SERVERS, Shipper};
 use parquet::record::Field as Cell;
 use std::path::Path;
 use tacho_tape::block::FrameRange;
+use tacho_tape::files::storage::{OsStorage, Storage};
 use tacho_tape::memory::MemoryStorage;
 use tacho_tape::schema::STATS;
 use tacho_tape::seal::write_sealed;
-use tacho_tape::storage::{OsStorage, Storage};
 use tacho_tape::{Shared, Snapshot, Tape};
 
 /// A sealed file for each.

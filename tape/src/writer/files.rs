@@ -4,8 +4,8 @@
 
 use super::{Message, Writer};
 use crate::background::{Done, Work};
-use crate::directory::{self, Kind, Numbers, file_name};
 use crate::error::{self, Error, Result};
+use crate::files::directory::{self, Kind, Numbers, file_name};
 use crate::merge::{self, MergeJob, Merged};
 use crate::recover::{SealJob, Stored};
 use crate::seal::Sealed;

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::cache::Shared;
-use crate::directory::file_name;
+use crate::files::directory::file_name;
 use crate::query::{Field, QueryResult, Sink, Spec, UNDEFINED_FILE, Value, run, run_now};
 use crate::snapshot::Snapshot;
 use crate::tape::Tape;

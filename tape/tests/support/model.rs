@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use tacho_tape::block::FrameRange;
-use tacho_tape::directory::Numbers;
+use tacho_tape::files::directory::Numbers;
 use tacho_tape::memory::MemoryStorage;
 use tacho_tape::query::bucket::{DAY, HOUR, Zone};
 use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};

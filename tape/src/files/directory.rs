@@ -1,9 +1,9 @@
 //! Names of the files of a history directory.
 
 use crate::error::{Error, Result};
-use crate::storage::{Name, Storage};
+use crate::files::storage::{Name, Storage};
 
-pub use crate::node::{Recorded, recorded_node};
+pub use crate::files::node::{Recorded, recorded_node};
 
 /// The lock file: the writer holds an exclusive flock on it.
 pub const LOCK: &str = "lock";

@@ -7,10 +7,10 @@
 //! history of the same server depends on the original: one that is still there
 //! goes on for itself, and so, it must be feared, does one on another machine.
 
-use crate::directory::NODE;
 use crate::error::{self, Error, Result};
+use crate::files::directory::NODE;
+use crate::files::storage::{Storage, read_all};
 use crate::frame::crc32c;
-use crate::storage::{Storage, read_all};
 use crate::writer::Message;
 use std::fmt::Write as _;
 use std::io;

@@ -2,8 +2,8 @@
 //! crash images and failing operations can be tested. A storage is one flat
 //! directory; names are file names.
 
-use crate::directory::{LOCK, NODE};
-use crate::node::{Place, recorded_node};
+use crate::files::directory::{LOCK, NODE};
+use crate::files::node::{Place, recorded_node};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions, Permissions};

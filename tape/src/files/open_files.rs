@@ -1,7 +1,7 @@
 //! Descriptors that the tapes of a process share. The files that were read last
 //! stay open; the others are opened again by name when they are read.
 
-use crate::storage::{Opener, ReadFile};
+use crate::files::storage::{Opener, ReadFile};
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
 use std::io;

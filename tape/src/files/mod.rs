@@ -1,0 +1,8 @@
+//! The directory of a tape and its files, as bytes: the storage behind a trait,
+//! names, the file `node`, descriptors. Everybody may use it; it uses nobody but
+//! `error`.
+
+pub mod directory;
+pub mod node;
+pub(crate) mod open_files;
+pub mod storage;
