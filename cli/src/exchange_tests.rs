@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tacho_source::catalog;
 use tacho_source::exchange::{Field, Place, SESSIONS, fields, has_ticks, kinds, table_of};
 use tacho_source::time::timestamp;
-use tacho_tape::schema::{ColumnType, Schema};
+use tacho_tape::format::schema::{ColumnType, Schema};
 use tacho_tape::testing::Random;
 use tacho_tape::{Part, Store};
 

@@ -8,7 +8,7 @@ use tacho_source::encoding;
 use tacho_source::exchange::{self, Field};
 use tacho_source::stored::{Form, Stored};
 use tacho_source::time;
-use tacho_tape::schema::{RUN, Schema, TableDef};
+use tacho_tape::format::schema::{RUN, Schema, TableDef};
 use tacho_tape::{Column, Part};
 
 /// Half-open, µs since 1970.

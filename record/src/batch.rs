@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use tacho_source::catalog;
-use tacho_tape::frame::{FrameBuilder, Values};
-use tacho_tape::schema::ColumnType;
-use tacho_tape::section::to_stored;
+use tacho_tape::format::frame::{FrameBuilder, Values};
+use tacho_tape::format::schema::ColumnType;
+use tacho_tape::format::section::to_stored;
 
 /// A definition is repeated after this time, so that every stretch of the log
 /// can be read by itself.
@@ -184,7 +184,7 @@ pub fn encoding(bytes: &[u8]) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tacho_tape::frame::{DATA, Frame};
+    use tacho_tape::format::frame::{DATA, Frame};
 
     fn sections(batch: Batch) -> Vec<(u8, usize)> {
         let mut frame = FrameBuilder::new(DATA, 1, 1, 0);
@@ -232,7 +232,8 @@ mod tests {
             .all_sections()
             .unwrap();
         assert_eq!((sections[0].stored(1), sections[0].rows), (vec![1, 2], 2));
-        let time = |stored| tacho_tape::section::from_stored(ColumnType::Time, stored, 1_000);
+        let time =
+            |stored| tacho_tape::format::section::from_stored(ColumnType::Time, stored, 1_000);
         let times: Vec<i64> = sections[0].stored(2).into_iter().map(time).collect();
         assert_eq!(times, [2_000, 0]);
     }

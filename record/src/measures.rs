@@ -8,7 +8,7 @@ use crate::output::put_marker;
 use std::collections::HashMap;
 use tacho_dsn::Answer;
 use tacho_source::catalog;
-use tacho_tape::schema::{ColumnDef, Role};
+use tacho_tape::format::schema::{ColumnDef, Role};
 
 /// Of an increase over more than this nobody can say when it was.
 const LONGEST_MS: i64 = 3_600_000;

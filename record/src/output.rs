@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 use tacho_source::catalog;
-use tacho_tape::frame::{DATA, Frame, FrameBuilder, HELLO};
-use tacho_tape::hello;
+use tacho_tape::format::frame::{DATA, Frame, FrameBuilder, HELLO};
+use tacho_tape::format::hello;
 use tacho_tape::recording::{Recording, now, random};
 use tacho_tape::writer::{Code, Message};
 

@@ -8,7 +8,7 @@ use crate::names::{Kind, Names};
 use std::collections::HashMap;
 use tacho_dsn::Answer;
 use tacho_source::catalog;
-use tacho_tape::schema::{ColumnDef, ColumnType};
+use tacho_tape::format::schema::{ColumnDef, ColumnType};
 
 const TABLE: &str = "statement_stats";
 /// Columns below are the keys of a row.

@@ -13,8 +13,8 @@ use parquet::errors::ParquetError;
 use std::collections::BTreeSet;
 use tacho_source::catalog;
 use tacho_source::exchange::{self, Field};
+use tacho_tape::format::schema::{STATS, Schema};
 use tacho_tape::query::middle_us;
-use tacho_tape::schema::{STATS, Schema};
 use tacho_tape::{Column as Numbers, Part};
 
 /// Why the objects of an hour could not be made.

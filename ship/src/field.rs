@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use tacho_source::encoding;
 use tacho_source::exchange::{Field, Place};
 use tacho_source::stored::{Form, Stored};
-use tacho_tape::schema::{ColumnType, TableDef};
+use tacho_tape::format::schema::{ColumnType, TableDef};
 use tacho_tape::{BytesColumn, Column as Numbers, Part, Result};
 
 /// Numbers that say with 0 that there is none.

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tacho_tape::error::Kind;
+use tacho_tape::format::schema::STATS;
 use tacho_tape::query::middle_us;
-use tacho_tape::schema::STATS;
 use tacho_tape::{Error, Part, Result};
 
 /// Milliseconds of an hour.

@@ -8,8 +8,8 @@ use crate::table::{Column, Kind, Object};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tacho_source::catalog;
 use tacho_source::exchange::{self, Field, Place};
+use tacho_tape::format::schema::{RUN, Schema};
 use tacho_tape::query::{NOT_COUNTED, Scope, cpu_key, wait_key};
-use tacho_tape::schema::{RUN, Schema};
 use tacho_tape::{Column as Numbers, Part, Result};
 
 /// Milliseconds of a minute.

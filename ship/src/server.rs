@@ -7,7 +7,7 @@ use crate::hours::{self, hour_of};
 use crate::redact::Redaction;
 use crate::table::{Column, Kind, Object};
 use tacho_tape::Part;
-use tacho_tape::schema::{Role, TableDef};
+use tacho_tape::format::schema::{Role, TableDef};
 
 /// The columns of table `server`.
 pub fn columns() -> Vec<Column> {

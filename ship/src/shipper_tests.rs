@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tacho_source::catalog;
-use tacho_tape::frame::Frame;
+use tacho_tape::format::frame::Frame;
 use tacho_tape::query::{self, QueryResult, Sink, Spec, Value};
 use tacho_tape::recording::Recording;
 use tacho_tape::testing::{Load, Random, Sampler, stats_schema};

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
-use tacho_tape::frame::Frame;
+use tacho_tape::format::frame::Frame;
 use tacho_tape::recording::Recording;
 use tacho_tape::testing::{Load, Sampler};
 

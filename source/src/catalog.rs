@@ -102,7 +102,7 @@ fn measured(line: &'static str) -> Option<Measurement> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use tacho_tape::schema::Role;
+    use tacho_tape::format::schema::Role;
 
     #[test]
     fn every_dimension_has_a_name_and_a_doc() {

@@ -8,7 +8,7 @@
 //! as they are stored; they are read as such.
 
 use tacho_tape::Schema;
-use tacho_tape::schema::{ColumnDef, ColumnType, RUN, Role, STATS, TableDef};
+use tacho_tape::format::schema::{ColumnDef, ColumnType, RUN, Role, STATS, TableDef};
 
 /// The kind of ticks and samples.
 pub const SESSIONS: &str = "sessions";

@@ -3,7 +3,7 @@
 
 use crate::exchange::{Field, Place};
 use std::collections::HashMap;
-use tacho_tape::schema::{ColumnDef, ColumnType};
+use tacho_tape::format::schema::{ColumnDef, ColumnType};
 use tacho_tape::{BytesColumn, Column, Part, Result};
 
 /// What the numbers of a field stand for.

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use tacho_tape::files::directory::{Kind, Numbers, file_name};
 use tacho_tape::files::storage::{OsStorage, Storage};
-use tacho_tape::log::LogHeader;
+use tacho_tape::format::log::LogHeader;
 use tacho_tape::merge::{MergeJob, merge};
 use tacho_tape::repeat::repeat_day;
 use tacho_tape::seal::seal_log;

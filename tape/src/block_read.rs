@@ -2,24 +2,24 @@
 //! columns of groups are is read when one is asked for; columns are decoded
 //! then, and kept.
 
-use crate::block::{COLUMN, Entry, FrameRange, GroupInfo, MAX_ROWS, PACK, at_ticks};
 use crate::cache::{Kept, Key};
-use crate::codec::{self, Span, Stretch};
 use crate::error::{Error, Result};
 use crate::files::storage::ReadFile;
-use crate::footer::{Bytes, Footer, Gap, damage_of, index_entry};
-use crate::log::LogDamage;
-use crate::packs::{PACKS, Pack, pack_of};
-use crate::part::{Chunk, Identity, Part, PartInfo, Source};
+use crate::format::codec::{self, Span, Stretch};
+use crate::format::footer::{Bytes, Footer, Gap, damage_of, index_entry};
+use crate::format::log::LogDamage;
+use crate::format::packs::{PACKS, Pack, pack_of};
+use crate::format::part::{Chunk, Identity, Part, PartInfo, Source};
+use crate::format::schema::{ColumnType, RUN, Schema};
+use crate::format::sealed_write::{COLUMN, Entry, FrameRange, GroupInfo, MAX_ROWS, PACK, at_ticks};
+use crate::format::table::{BytesColumn, Column, Strings};
 use crate::query::totals;
-use crate::schema::{ColumnType, RUN, Schema};
-use crate::table::{BytesColumn, Column, Strings};
 use std::cmp::Reverse;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-pub use crate::footer::Schemas;
+pub use crate::format::footer::Schemas;
 
 /// Codings of columns that are spans.
 const AS_SPANS: [u8; 2] = [codec::CONSTANT, codec::SPANS];

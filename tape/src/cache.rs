@@ -2,11 +2,11 @@
 //! small ones, bounded by their bytes, and open files, bounded by their number.
 //! Several who ask for a column wait for one who decodes it.
 
-use crate::codec;
 use crate::error::Result;
 use crate::files::open_files::{FILES, OpenFiles};
-use crate::packs::Pack;
-use crate::table::{BytesColumn, Column};
+use crate::format::codec;
+use crate::format::packs::Pack;
+use crate::format::table::{BytesColumn, Column};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::collections::HashMap;

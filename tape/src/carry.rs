@@ -3,9 +3,9 @@
 //! entry is in use for a while after it was defined or referred to; the sampler
 //! repeats what it believes to be known far more often.
 
-use crate::frame::{DEFINE, FrameBuilder, Header, Values};
-use crate::schema::{ColumnType, Schema};
-use crate::section::{Section, from_stored, to_stored};
+use crate::format::frame::{DEFINE, FrameBuilder, Header, Values};
+use crate::format::schema::{ColumnType, Schema};
+use crate::format::section::{Section, from_stored, to_stored};
 use std::collections::{BTreeMap, HashMap};
 
 /// For how many frames an entry stays in use. The sampler repeats definitions
@@ -221,9 +221,9 @@ fn write_entries(frame: &mut FrameBuilder, schema: &Schema, t: usize, entries: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Frame;
-    use crate::ingest::Ingest;
-    use crate::part::Identity;
+    use crate::format::frame::Frame;
+    use crate::format::ingest::Ingest;
+    use crate::format::part::Identity;
     use crate::testing::{Load, Sampler, difference, read, schema};
 
     fn take(carry: &mut Carry, bytes: &[u8]) {

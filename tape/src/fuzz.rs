@@ -4,7 +4,7 @@
 //! `FUZZ_SEED` or the time of day. An input that panics is printed as
 //! hexadecimal digits and in a file.
 
-use crate::frame::{MAGIC, crc32c};
+use crate::format::frame::{MAGIC, crc32c};
 use crate::testing::Random;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -176,7 +176,7 @@ pub fn mend_log(bytes: &mut [u8]) {
 
 /// Gives head, chunks and tail of a sealed file their right checksums.
 pub fn mend_sealed(bytes: &mut [u8]) {
-    use crate::block::{CHUNK_MAGIC, HEAD_BYTES, TAIL_BYTES};
+    use crate::format::sealed_write::{CHUNK_MAGIC, HEAD_BYTES, TAIL_BYTES};
     mend(bytes, 0, HEAD_BYTES - 4);
     let mut at = HEAD_BYTES.min(bytes.len());
     while let Some(skip) = bytes[at..].windows(4).position(|w| w == CHUNK_MAGIC) {

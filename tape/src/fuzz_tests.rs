@@ -1,26 +1,26 @@
 //! Every parser of bytes on mutated inputs, see `fuzz.rs`: no panic, no
 //! endless loop, no memory that the input has not paid for.
 
-use crate::block::{FOOTER, INDEX};
 use crate::block_read::{BlockFile, Schemas};
-use crate::codec;
 use crate::files::directory::{Kind, Numbers, file_name};
 use crate::files::storage::Storage;
-use crate::footer_tests::index_of;
-use crate::frame::{Frame, FrameBuilder, HELLO, crc32c};
+use crate::format::codec;
+use crate::format::footer_tests::index_of;
+use crate::format::frame::{Frame, FrameBuilder, HELLO, crc32c};
+use crate::format::hello;
+use crate::format::ingest::Ingest;
+use crate::format::log::{LogHeader, Scan, Stretch, read_log};
+use crate::format::packs::Pack;
+use crate::format::part::Identity;
+use crate::format::pipe::FrameBuffer;
+use crate::format::schema::Schema;
+use crate::format::sealed_write::{FOOTER, INDEX};
 use crate::fuzz::{Fuzz, keep, mend_frames, mend_log, mend_sealed};
-use crate::hello;
-use crate::ingest::Ingest;
-use crate::log::{LogHeader, Scan, Stretch, read_log};
 use crate::marks::Marks;
 use crate::memory::MemoryStorage;
 use crate::merge::{MergeJob, merge};
-use crate::packs::Pack;
-use crate::part::Identity;
-use crate::pipe::FrameBuffer;
 use crate::query::{self, Field, QueryResult, Sink, Spec, Value};
 use crate::repair::{Outcome, Repaired, repair};
-use crate::schema::Schema;
 use crate::seal::seal_log;
 use crate::store::Store;
 use crate::testing::{Load, Sampler, log_bytes, schema};

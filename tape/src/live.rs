@@ -6,13 +6,13 @@ use crate::background::supervised;
 use crate::error::{self, Error, Result};
 use crate::files::directory::Listed;
 use crate::files::storage::{ReadFile, Storage, read_what_is_left};
-use crate::ingest::Definitions;
-use crate::log::{FRAMES_AT, LogContents, LogHeader, read_log};
-use crate::part::{Memory, Part, PartInfo, Source};
-use crate::schema::Schema;
+use crate::format::ingest::Definitions;
+use crate::format::log::{FRAMES_AT, LogContents, LogHeader, read_log};
+use crate::format::part::{Memory, Part, PartInfo, Source};
+use crate::format::schema::Schema;
+use crate::format::table::{BytesColumn, Column, Table};
 use crate::snapshot::Damage;
 use crate::store::{Opened, is_lasting};
-use crate::table::{BytesColumn, Column, Table};
 use std::path::PathBuf;
 use std::sync::Arc;
 

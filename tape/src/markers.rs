@@ -1,10 +1,10 @@
 //! Markers the writer itself puts into the history, in define frames.
 
-use crate::frame::{DEFINE, FrameBuilder, Header, Values};
+use crate::format::frame::{DEFINE, FrameBuilder, Header, Values};
+use crate::format::schema::{ColumnType, Schema};
+use crate::format::section::to_stored;
 use crate::marks::MARK;
 use crate::query::REMOVED;
-use crate::schema::{ColumnType, Schema};
-use crate::section::to_stored;
 
 /// Names the writer gives itself have ids from here on.
 const OWN_IDS: u64 = 1 << 63;

@@ -5,10 +5,10 @@
 
 use crate::files::directory::{LOCK, NODE};
 use crate::files::storage::{OsStorage, Stamp, Storage, open_regular, read_all};
+use crate::format::schema::Schema;
 use crate::markers::Marker;
 use crate::query::{INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Removal, decode, removals};
 use crate::recording::{now, random};
-use crate::schema::Schema;
 use crate::store::Store;
 use crate::writer::{Message, Now};
 use std::collections::BTreeSet;

@@ -11,17 +11,17 @@
 //! time. To find a row in the copy takes up to 32 bytes, to go on with a
 //! session's starts 27.
 
-use crate::block::{FrameRange, at_ticks};
 use crate::block_read::{BlockFile, Schemas};
-use crate::build::{PartBuilder, Places};
 use crate::error::{self, Error, Result};
 use crate::files::directory::{self, Kind, Numbers};
 use crate::files::storage::Storage;
-use crate::part::{Identity, Part};
+use crate::format::part::{Identity, Part};
+use crate::format::part_builder::{PartBuilder, Places};
+use crate::format::schema::{ColumnType, RUN, STATS, Schema};
+use crate::format::sealed_write::{FrameRange, at_ticks};
+use crate::format::table::{BytesColumn, Column, Data, Table, make_room};
 use crate::recover::Stored;
-use crate::schema::{ColumnType, RUN, STATS, Schema};
 use crate::seal::{SealedFile, discard};
-use crate::table::{BytesColumn, Column, Data, Table, make_room};
 use crate::texts::{self, LeftOut, Usage};
 use std::collections::HashMap;
 use std::path::PathBuf;

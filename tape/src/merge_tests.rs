@@ -2,15 +2,15 @@
 //! operation, failures of every operation, readers and retention beside it.
 
 use crate::PartBuilder;
-use crate::block::{CHUNK_BYTES, CHUNK_MAGIC, COLUMN, FrameRange};
 use crate::files::directory::{Kind, Numbers, file_name};
 use crate::files::storage::Storage;
-use crate::log::LogHeader;
+use crate::format::log::LogHeader;
+use crate::format::part::Identity;
+use crate::format::schema::Schema;
+use crate::format::sealed_write::{CHUNK_BYTES, CHUNK_MAGIC, COLUMN, FrameRange};
 use crate::memory::{Crash, MemoryStorage};
 use crate::merge::{MergeJob, merge, plan, plan_thin};
-use crate::part::Identity;
 use crate::recover::{Stored, look};
-use crate::schema::Schema;
 use crate::seal::{seal_log, write_sealed};
 use crate::store::Store;
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
@@ -405,7 +405,7 @@ fn files_that_contradict_each_other_are_left_as_they_are() {
     let (one, mut other) = (whole_schema(), whole_schema());
     let run = other.index("run").unwrap();
     let state = other.tables[run].index("state").unwrap();
-    other.tables[run].columns[state].role = crate::schema::Role::Counter;
+    other.tables[run].columns[state].role = crate::format::schema::Role::Counter;
     let storage = two_files([&one, &other]);
     let error = go(&storage, 2).unwrap_err().to_string();
     assert!(error.contains("others than those before it"), "{error}");
@@ -441,7 +441,7 @@ fn a_file_is_thinned_when_it_is_old_enough_and_each_age_once() {
 
 /// A sealed file with half an hour of statistics of one statement.
 fn statements() -> MemoryStorage {
-    use crate::schema::STATS;
+    use crate::format::schema::STATS;
     let storage = MemoryStorage::new();
     let mut builder = PartBuilder::new(Arc::new(crate::testing::stats_schema())).unwrap();
     let slot = [("tick", 1), ("slot_time", 1_000)];
@@ -475,7 +475,7 @@ fn thin_job(thin_ms: u64) -> MergeJob {
 
 #[test]
 fn thinning_keeps_every_other_row_totals_and_the_sums() {
-    use crate::schema::STATS;
+    use crate::format::schema::STATS;
     let storage = statements();
     for (thin_ms, calls) in [(600_000, vec![55, 155, 255]), (3_600_000, vec![465])] {
         let merged = merge(&storage, &thin_job(thin_ms), &AtomicBool::new(false)).unwrap();
@@ -493,7 +493,7 @@ fn thinning_keeps_every_other_row_totals_and_the_sums() {
 
 #[test]
 fn a_crash_or_a_failure_at_any_point_of_thinning_leaves_one_file_with_the_sums() {
-    use crate::schema::STATS;
+    use crate::format::schema::STATS;
     let storage = statements();
     let calls = |storage: &MemoryStorage| -> i64 {
         let store = Store::open_storage(storage).unwrap();

@@ -6,7 +6,7 @@ use crate::background::{self, Done, Work};
 use crate::error::{Error, Kind, Result};
 use crate::files::directory::LOCK;
 use crate::files::storage::{OsStorage, Storage, open_regular};
-use crate::frame::Frame;
+use crate::format::frame::Frame;
 use crate::writer::{Code, Message, Now, Writer};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;

@@ -7,9 +7,9 @@ use crate::carry::Carry;
 use crate::error::{self, Error, Result};
 use crate::files::directory::{self, Kind, Numbers, file_name};
 use crate::files::storage::{Storage, read_all};
-use crate::log::{LogHeader, Scan, Stretch};
-use crate::part::{Identity, Part};
-use crate::schema::{STATS, Schema};
+use crate::format::log::{LogHeader, Scan, Stretch};
+use crate::format::part::{Identity, Part};
+use crate::format::schema::{STATS, Schema};
 use crate::seal::read_log_file;
 use crate::store::Repeats;
 
@@ -224,7 +224,7 @@ impl Found {
         let (header, last_sequence, part) = match read {
             Ok(read) => read,
             // Its header was not written any more: nothing is in it.
-            Err(_) if file.bytes < crate::log::FRAMES_AT as u64 => {
+            Err(_) if file.bytes < crate::format::log::FRAMES_AT as u64 => {
                 let _ = storage.remove(&name);
                 return;
             }
@@ -314,7 +314,7 @@ fn read_header(storage: &dyn Storage, name: &str) -> Result<LogHeader> {
     let file = storage
         .open(name)
         .map_err(|e| Error::io("open file", &path, e))?;
-    let mut head = vec![0; crate::log::FRAMES_AT];
+    let mut head = vec![0; crate::format::log::FRAMES_AT];
     let read = file.read_at(0, &mut head);
     let read = read.map_err(|e| Error::io("read file", &path, e))?;
     LogHeader::parse(&head[..read]).map_err(|e| e.at(&path))
@@ -333,7 +333,7 @@ fn read_carry(storage: &dyn Storage, name: &str) -> Option<Carry> {
             continue;
         };
         match &schema {
-            None => schema = crate::hello::read_schema(&sections).ok(),
+            None => schema = crate::format::hello::read_schema(&sections).ok(),
             Some(schema) => carry.frame(schema, &sections, &frame.header),
         }
     }

@@ -3,20 +3,20 @@
 //! reference whose column is gone reads as `?`, ticks whose samples are gone
 //! count as not observed, and a marker tells what and when.
 
-use crate::block::FrameRange;
 use crate::block_read::{BlockFile, Schemas};
-use crate::build::bounds;
 use crate::error::{self, Error, Result};
 use crate::files::directory::{self, HistoryFile, Kind};
 use crate::files::storage::{Storage, read_all};
-use crate::log::{LogContents, LogDamage};
+use crate::format::log::{LogContents, LogDamage};
+use crate::format::part::{Memory, Part};
+use crate::format::part_builder::bounds;
+use crate::format::schema::{ColumnType, RUN, Schema, TableDef};
+use crate::format::sealed_write::FrameRange;
+use crate::format::table::{Data, Strings, Table};
 use crate::merge::rewrite;
-use crate::part::{Memory, Part};
 use crate::query::vocabulary as pg;
-use crate::schema::{ColumnType, RUN, Schema, TableDef};
 use crate::seal::{convert, read_what_is_left_of_log};
 use crate::store::Repeats;
-use crate::table::{Data, Strings, Table};
 use std::sync::Arc;
 
 /// PostgreSQL's id of UTF-8.

@@ -3,11 +3,11 @@
 
 use crate::files::directory::{Kind, file_name};
 use crate::files::storage::Storage;
+use crate::format::part::Part;
+use crate::format::schema::RUN;
 use crate::memory::MemoryStorage;
 use crate::merge_tests::{NODE, Rows, go, names, sealed_files};
-use crate::part::Part;
 use crate::repair::{Outcome, Repaired, repair};
-use crate::schema::RUN;
 use crate::store::Store;
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference, schema};
 use std::collections::BTreeSet;
@@ -65,7 +65,7 @@ fn what_a_device_cannot_read_is_repaired_as_damage() {
     let sampler = &mut Sampler::new(9, Load::default());
     let mut frames = vec![sampler.hello(&[])];
     frames.extend((0..100).map(|_| sampler.frame().0));
-    let mut header = crate::log::LogHeader::default();
+    let mut header = crate::format::log::LogHeader::default();
     (header.identity.node, header.tick_base) = (NODE, 5_000);
     let log = file_name(2, Kind::Log);
     storage.put(&log, &log_bytes(&header, &frames));
@@ -208,7 +208,7 @@ fn a_damaged_log_becomes_a_sealed_file_with_a_marker() {
     let mut sampler = Sampler::new(5, load);
     let mut frames = vec![sampler.hello(&[])];
     frames.extend((0..90).map(|_| sampler.frame().0));
-    let mut header = crate::log::LogHeader::default();
+    let mut header = crate::format::log::LogHeader::default();
     header.identity.node = NODE;
     let mut log = log_bytes(&header, &frames);
     let at = log.len() - frames[89].len() - frames[90].len() + 45;

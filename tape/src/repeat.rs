@@ -1,14 +1,14 @@
 //! A day or an hour again and again, for benchmarks: chunks are copied, and only
 //! what names a tick or a time is written anew.
 
-use crate::block::{BlockWriter, COLUMN, Entry, GROUP, GroupInfo, INDEX, SCHEMA};
 use crate::block_read::{BlockFile, Schemas};
-use crate::codec::{self, GAPS, OFFSET, STARTS};
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, Numbers};
 use crate::files::storage::Storage;
-use crate::part::Part;
-use crate::schema::ColumnType;
+use crate::format::codec::{self, GAPS, OFFSET, STARTS};
+use crate::format::part::Part;
+use crate::format::schema::ColumnType;
+use crate::format::sealed_write::{BlockWriter, COLUMN, Entry, GROUP, GroupInfo, INDEX, SCHEMA};
 use std::sync::Arc;
 
 const DAY_MS: i64 = 86_400_000;
@@ -156,9 +156,9 @@ impl Shift {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::PartBuilder;
+    use crate::format::part::Identity;
+    use crate::format::part_builder::PartBuilder;
     use crate::memory::MemoryStorage;
-    use crate::part::Identity;
     use crate::seal::write_sealed;
     use crate::store::Store;
     use crate::testing::schema;

@@ -2,17 +2,17 @@
 //! create, write, fdatasync, rename, sync the directory, remove the log; a
 //! crash between any two leaves a directory that reads the same.
 
-use crate::block::{BlockWriter, FrameRange};
-use crate::build::PartBuilder;
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, Numbers, file_name};
 use crate::files::storage::{ReadFile, Storage, read_all, read_what_is_left};
-use crate::log::{LogContents, LogDamage, LogHeader, read_log};
-use crate::part::{Identity, PartInfo};
+use crate::format::log::{LogContents, LogDamage, LogHeader, read_log};
+use crate::format::part::{Identity, PartInfo};
+use crate::format::part_builder::PartBuilder;
+use crate::format::schema::{STATS, Schema};
+use crate::format::sealed_write::{BlockWriter, FrameRange};
+use crate::format::starts::Starts;
+use crate::format::table::Table;
 use crate::query::totals_write::Writer;
-use crate::schema::{STATS, Schema};
-use crate::starts::Starts;
-use crate::table::Table;
 use crate::thin::thin;
 use std::io;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! not known are left to readers.
 
 use crate::files::storage::Space;
-use crate::part::Identity;
+use crate::format::part::Identity;
 
 const MEGABYTE: u64 = 1 << 20;
 const GIGABYTE: u64 = 1 << 30;

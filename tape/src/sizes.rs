@@ -1,22 +1,22 @@
 //! What the bytes of history files are for: each is counted once, so the sum is
 //! the length of the files.
 
-use crate::block::Entry;
-use crate::block::{
-    CHUNK_BYTES, COLUMN, FOOTER, GROUP, HEAD_BYTES, INDEX, PACK, SCHEMA, TAIL_BYTES,
-};
 use crate::block_read::{BlockFile, Schemas};
-use crate::codec;
 use crate::error::{Error, Result};
 use crate::files::directory::Kind;
 use crate::files::storage::read_what_is_left;
-use crate::footer::Chunks;
-use crate::frame::{CRC_BYTES, Frame, HEADER_BYTES, HELLO};
-use crate::hello;
+use crate::format::codec;
+use crate::format::footer::Chunks;
+use crate::format::frame::{CRC_BYTES, Frame, HEADER_BYTES, HELLO};
+use crate::format::hello;
+use crate::format::log::{FRAMES_AT, LogHeader, Scan, Stretch};
+use crate::format::packs::{PACK_BYTES, Pack};
+use crate::format::schema::Schema;
+use crate::format::sealed_write::Entry;
+use crate::format::sealed_write::{
+    CHUNK_BYTES, COLUMN, FOOTER, GROUP, HEAD_BYTES, INDEX, PACK, SCHEMA, TAIL_BYTES,
+};
 use crate::inspect::open_history_file;
-use crate::log::{FRAMES_AT, LogHeader, Scan, Stretch};
-use crate::packs::{PACK_BYTES, Pack};
-use crate::schema::Schema;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -2,9 +2,9 @@
 //! parts of every node in order of ticks, and what is damaged.
 
 use crate::error::{Error, Kind};
-use crate::log::LogDamage;
-use crate::part::{Part, PartInfo, RoleColumn, role_columns};
-use crate::schema::Schema;
+use crate::format::log::LogDamage;
+use crate::format::part::{Part, PartInfo, RoleColumn, role_columns};
+use crate::format::schema::Schema;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};

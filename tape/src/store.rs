@@ -8,9 +8,9 @@ use crate::error::{self, Error, Result};
 use crate::files::directory::{self, Kind, Listed, Numbers};
 use crate::files::open_files::{LaterFile, OpenFiles};
 use crate::files::storage::{Name, OsStorage, ReadFile, Stamp, Storage, read_what_is_left};
-use crate::footer::{Bytes, Footer};
-use crate::log::{FRAMES_AT, LogContents, LogDamage, LogHeader, read_log};
-use crate::part::Part;
+use crate::format::footer::{Bytes, Footer};
+use crate::format::log::{FRAMES_AT, LogContents, LogDamage, LogHeader, read_log};
+use crate::format::part::Part;
 use crate::snapshot::is_covered_by;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -511,12 +511,12 @@ fn part_of(contents: LogContents, path: PathBuf) -> Option<Part> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::block::FrameRange;
-    use crate::build::PartBuilder;
     use crate::files::directory::file_name;
+    use crate::format::part::Identity;
+    use crate::format::part_builder::PartBuilder;
+    use crate::format::schema::Schema;
+    use crate::format::sealed_write::FrameRange;
     use crate::memory::MemoryStorage;
-    use crate::part::Identity;
-    use crate::schema::Schema;
     use crate::seal::{seal_log, write_sealed};
     use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
     use proptest::prelude::*;
@@ -719,11 +719,11 @@ pub(crate) mod tests {
         let mut log = storage.bytes_of("0000000001.open").unwrap();
         let at = log
             .windows(4)
-            .rposition(|w| w == crate::frame::MAGIC)
+            .rposition(|w| w == crate::format::frame::MAGIC)
             .unwrap();
         let before = log[..at]
             .windows(4)
-            .rposition(|w| w == crate::frame::MAGIC)
+            .rposition(|w| w == crate::format::frame::MAGIC)
             .unwrap();
         log[before + 50] ^= 1;
         storage.put("0000000001.open", &log);

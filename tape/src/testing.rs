@@ -2,12 +2,12 @@
 //! them the plain rows a reader must get. Everything follows from a seed.
 
 use crate::files::directory::{Kind, file_name};
-use crate::frame::{DATA, Frame, FrameBuilder, HELLO, Values};
-use crate::hello;
-use crate::log::LogHeader;
-use crate::part::Part;
-use crate::schema::{ColumnType, Schema};
-use crate::section::to_stored;
+use crate::format::frame::{DATA, Frame, FrameBuilder, HELLO, Values};
+use crate::format::hello;
+use crate::format::log::LogHeader;
+use crate::format::part::Part;
+use crate::format::schema::{ColumnType, Schema};
+use crate::format::section::to_stored;
 use std::collections::BTreeMap;
 use std::path::Path;
 

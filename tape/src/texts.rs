@@ -1,9 +1,9 @@
 //! The texts of a merged file: those used most first, up to a limit. A text
 //! that is left out is counted; its rows stay.
 
-use crate::build::PartBuilder;
-use crate::schema::{ColumnType, RUN, Schema};
-use crate::table::{Data, Table};
+use crate::format::part_builder::PartBuilder;
+use crate::format::schema::{ColumnType, RUN, Schema};
+use crate::format::table::{Data, Table};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 

@@ -1,12 +1,12 @@
 //! Texts in merged files: the most used ones stay within the limit, a text
 //! that is left out takes no row with it.
 
-use crate::block::FrameRange;
-use crate::build::PartBuilder;
 use crate::files::directory::{Kind, Numbers};
+use crate::format::part::Identity;
+use crate::format::part_builder::PartBuilder;
+use crate::format::sealed_write::FrameRange;
 use crate::memory::MemoryStorage;
 use crate::merge::{MergeJob, merge};
-use crate::part::Identity;
 use crate::seal::write_sealed;
 use crate::store::Store;
 use crate::testing::schema;

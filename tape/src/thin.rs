@@ -2,8 +2,8 @@
 //! middles lie in one interval become one row. Every counter is summed, so
 //! the sum over all rows stays what it was.
 
-use crate::schema::{STATS, Schema};
-use crate::table::{Data, Table};
+use crate::format::schema::{STATS, Schema};
+use crate::format::table::{Data, Table};
 use std::collections::HashMap;
 
 /// Adds up the rows of `statement_stats` in intervals of so many ms.

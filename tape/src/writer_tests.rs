@@ -3,10 +3,10 @@
 
 use crate::files::directory::{Kind, Numbers};
 use crate::files::storage::Storage;
-use crate::frame::Frame;
+use crate::format::frame::Frame;
+use crate::format::part::Part;
 use crate::memory::{Crash, MemoryStorage};
 use crate::merge::merge;
-use crate::part::Part;
 use crate::recover;
 use crate::seal::seal_log;
 use crate::store::Store;
@@ -764,8 +764,9 @@ fn a_setting_that_arrives_later_is_obeyed() {
     let mut drive = Drive::new(&storage, sampler(16));
     drive.send(1);
     assert_eq!(drive.writer.flush_in_ms(drive.now()), Some(4_000));
-    let mut frame = crate::frame::FrameBuilder::new(crate::frame::DATA, 16, 2, SLOT);
-    crate::hello::write_meta(
+    let mut frame =
+        crate::format::frame::FrameBuilder::new(crate::format::frame::DATA, 16, 2, SLOT);
+    crate::format::hello::write_meta(
         &mut frame,
         &[("flush_interval_ms", "60000"), ("timeline", "x")],
     );

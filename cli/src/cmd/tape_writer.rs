@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tacho_tape::error::Kind;
-use tacho_tape::frame::DATA;
-use tacho_tape::pipe::FrameBuffer;
+use tacho_tape::format::frame::DATA;
+use tacho_tape::format::pipe::FrameBuffer;
 use tacho_tape::recording::{Recording, now};
 use tacho_tape::writer::{Code, Message};
 

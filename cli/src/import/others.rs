@@ -9,7 +9,7 @@ use super::{ImportError, ImportResult, Input};
 use std::collections::HashSet;
 use tacho_source::exchange::{self, Field, Place};
 use tacho_source::time::timestamp;
-use tacho_tape::schema::{ColumnType, Schema};
+use tacho_tape::format::schema::{ColumnType, Schema};
 
 /// A tick that was read.
 #[derive(Clone, Copy)]

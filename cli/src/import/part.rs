@@ -7,9 +7,9 @@ use super::value::{number, text};
 use std::sync::Arc;
 use tacho_source::exchange::Field;
 use tacho_tape::PartBuilder;
-use tacho_tape::build::RowPlan;
 use tacho_tape::fast::FastMap;
-use tacho_tape::schema::{ColumnType, Schema};
+use tacho_tape::format::part_builder::RowPlan;
+use tacho_tape::format::schema::{ColumnType, Schema};
 
 /// PostgreSQL's id of UTF-8.
 pub const UTF8: i64 = 6;

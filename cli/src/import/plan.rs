@@ -5,8 +5,8 @@ use super::part::Fields;
 use super::value::Header;
 use tacho_source::exchange::{Field, Place};
 use tacho_tape::Schema;
-use tacho_tape::build::{PartBuilder, RowPlan};
-use tacho_tape::schema::{ColumnType, RUN};
+use tacho_tape::format::part_builder::{PartBuilder, RowPlan};
+use tacho_tape::format::schema::{ColumnType, RUN};
 
 /// Columns of the input that make a row, and columns that are derived, behind
 /// them.

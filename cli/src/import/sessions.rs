@@ -14,7 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use tacho_tape::Schema;
 use tacho_tape::fast::FastMap;
-use tacho_tape::schema::ColumnType;
+use tacho_tape::format::schema::ColumnType;
 
 /// A group ends with the hour, or with this many runs.
 const MAX_RUNS: usize = 1_000_000;

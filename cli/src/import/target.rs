@@ -14,9 +14,9 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tacho_source::catalog;
 use tacho_source::exchange;
-use tacho_tape::block::FrameRange;
 use tacho_tape::files::directory::{Kind, LOCK, Numbers, file_name, list};
 use tacho_tape::files::storage::{OsStorage, open_regular};
+use tacho_tape::format::sealed_write::FrameRange;
 use tacho_tape::seal::SealedFile;
 use tacho_tape::{Identity, Part, PartBuilder, Store};
 

@@ -5,7 +5,7 @@ use super::{ImportError, ImportResult};
 use jiff::tz::TimeZone;
 use tacho_source::exchange::Field;
 use tacho_source::time;
-use tacho_tape::schema::{ColumnType, Schema};
+use tacho_tape::format::schema::{ColumnType, Schema};
 
 /// Where the columns are in a line.
 pub struct Header {

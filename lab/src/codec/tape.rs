@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tacho_source::catalog;
-use tacho_tape::block::FrameRange;
 use tacho_tape::files::directory::Numbers;
 use tacho_tape::files::storage::OsStorage;
+use tacho_tape::format::sealed_write::FrameRange;
 use tacho_tape::seal::SealedFile;
 use tacho_tape::{Identity, PartBuilder, Store};
 

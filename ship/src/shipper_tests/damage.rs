@@ -6,10 +6,10 @@ use crate::hours::hour_of;
 use crate::shipper::{SERVERS, Shipper};
 use parquet::record::Field as Cell;
 use std::path::Path;
-use tacho_tape::block::FrameRange;
 use tacho_tape::files::storage::{OsStorage, Storage};
+use tacho_tape::format::schema::STATS;
+use tacho_tape::format::sealed_write::FrameRange;
 use tacho_tape::memory::MemoryStorage;
-use tacho_tape::schema::STATS;
 use tacho_tape::seal::write_sealed;
 use tacho_tape::{Shared, Snapshot, Tape};
 

@@ -7,7 +7,7 @@ use super::dimension::View;
 use super::error::QueryResult;
 use super::ticks::{NONE, Ticks};
 use super::vocabulary as pg;
-use crate::schema::RUN;
+use crate::format::schema::RUN;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// Somebody who waits or is waited for.

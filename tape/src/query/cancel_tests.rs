@@ -4,12 +4,12 @@
 
 use super::damage_tests::{NODE, Question, catalog, fill, questions, spec_of};
 use super::{CANCELED, Field, QueryResult, Sink, Spec, Value, run};
-use crate::build::PartBuilder;
 use crate::error::Result;
-use crate::part::{Identity, Part, Source};
-use crate::schema::RUN;
+use crate::format::part::{Identity, Part, Source};
+use crate::format::part_builder::PartBuilder;
+use crate::format::schema::RUN;
+use crate::format::table::{BytesColumn, Column};
 use crate::store::Store;
-use crate::table::{BytesColumn, Column};
 use crate::testing::{Random, schema};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -5,7 +5,7 @@
 
 use super::error::{QueryError, QueryResult};
 use super::functions::time_text;
-use crate::part::{Part, PartInfo};
+use crate::format::part::{Part, PartInfo};
 use crate::snapshot;
 use crate::store::Store;
 use std::collections::{HashMap, HashSet};

@@ -3,14 +3,14 @@
 //! of the whole where the column is not needed, and it says which.
 
 use super::{Field, QueryError, QueryResult, Sink, Spec, Value, list, run};
-use crate::block::{CHUNK_BYTES, COLUMN, Entry, FrameRange};
 use crate::block_read::{BlockFile, Schemas};
-use crate::build::PartBuilder;
 use crate::files::directory::{Kind, Numbers, file_name};
 use crate::files::storage::Storage;
+use crate::format::part::{Identity, Part};
+use crate::format::part_builder::PartBuilder;
+use crate::format::schema::{ColumnType, RUN, STATS, Schema};
+use crate::format::sealed_write::{CHUNK_BYTES, COLUMN, Entry, FrameRange};
 use crate::memory::MemoryStorage;
-use crate::part::{Identity, Part};
-use crate::schema::{ColumnType, RUN, STATS, Schema};
 use crate::seal::SealedFile;
 use crate::store::Store;
 use crate::testing::stats_schema;

@@ -3,8 +3,8 @@
 use super::dimension::names;
 use super::vocabulary as pg;
 use super::{EXPLAINED, Field, QueryResult, Sink, Spec, Value, explain, list, run};
-use crate::block::{COLUMN, PACK};
-use crate::footer::Chunks;
+use crate::format::footer::Chunks;
+use crate::format::sealed_write::{COLUMN, PACK};
 use crate::memory::MemoryStorage;
 use crate::merge_tests::{go, sealed_files};
 use crate::store::Store;
@@ -95,7 +95,7 @@ fn difference(storage: &MemoryStorage, name: &str, spec: &Spec, expected: &str) 
 }
 
 /// A question of all of the history, by minute, whose columns all decide.
-fn question<'a>(storage: &MemoryStorage, catalog: &'a crate::schema::Schema) -> Spec<'a> {
+fn question<'a>(storage: &MemoryStorage, catalog: &'a crate::format::schema::Schema) -> Spec<'a> {
     let store = Store::open_storage(storage).unwrap();
     let nodes = store.nodes();
     let mut spec = Spec::new(catalog, 1_000 * nodes[0].last_ms + 1_000_000);

@@ -8,7 +8,7 @@ use super::measure::{Cube, Sum};
 use super::register::{Key, NULL};
 use super::ticks::NONE;
 use crate::fast::FastMap;
-use crate::part::Part;
+use crate::format::part::Part;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -209,8 +209,8 @@ impl Pieces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::PartBuilder;
-    use crate::part::Identity;
+    use crate::format::part::Identity;
+    use crate::format::part_builder::PartBuilder;
     use crate::testing::schema;
     use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use super::error::{QueryError, QueryResult};
 use super::filter::Filter;
 use super::spec::Spec;
 use super::vocabulary::{self as pg, Scope};
-use crate::part::Part;
+use crate::format::part::Part;
 use crate::store::Store;
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;

@@ -7,7 +7,7 @@ use super::bucket::Buckets;
 use super::dimension::Dimension;
 use super::read::Scan;
 use super::totals::{self, Totals};
-use crate::part::Part;
+use crate::format::part::Part;
 
 /// The passes over a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use super::error::QueryResult;
 use super::register::Atom;
 use super::runs::Runs;
 use super::vocabulary as pg;
-use crate::schema::RUN;
+use crate::format::schema::RUN;
 use std::collections::{HashMap, HashSet};
 
 /// The columns that root blockers are made of.

@@ -3,10 +3,10 @@
 
 use super::error::QueryResult;
 use super::ticks::Ticks;
-use crate::codec::Stretch;
-use crate::part::Part;
-use crate::schema::RUN;
-use crate::table::Column;
+use crate::format::codec::Stretch;
+use crate::format::part::Part;
+use crate::format::schema::RUN;
+use crate::format::table::Column;
 use std::sync::Arc;
 
 /// Pieces of runs by index: the row of table `run`, first tick, ticks.
@@ -157,9 +157,9 @@ impl Runs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::PartBuilder;
+    use crate::format::part::Identity;
+    use crate::format::part_builder::PartBuilder;
     use crate::memory::MemoryStorage;
-    use crate::part::Identity;
     use crate::seal::write_sealed;
     use crate::store::Store;
     use crate::testing::schema;

@@ -12,9 +12,9 @@ use super::root;
 use super::runs::Runs;
 use super::ticks::Ticks;
 use super::vocabulary::{self as pg, Scope};
-use crate::codec::Span;
-use crate::part::Part;
-use crate::schema::{RUN, Schema};
+use crate::format::codec::Span;
+use crate::format::part::Part;
+use crate::format::schema::{RUN, Schema};
 use std::rc::Rc;
 
 /// The pieces of a part's runs that match.

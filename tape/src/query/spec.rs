@@ -4,7 +4,7 @@ use super::bucket::Zone;
 use super::damage::Damage;
 use super::error::{QueryError, QueryResult};
 use super::explain::Explained;
-use crate::schema::Schema;
+use crate::format::schema::Schema;
 
 /// A question. Times and widths are µs; absent values take their defaults.
 #[derive(Clone)]

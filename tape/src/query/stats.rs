@@ -9,8 +9,8 @@ use super::dimension::View;
 use super::error::{QueryError, QueryResult};
 use super::filter::Filter;
 use super::parse::Window;
-use crate::part::Part;
-use crate::schema::{ColumnType, HISTOGRAM_BUCKETS, STATS, Schema};
+use crate::format::part::Part;
+use crate::format::schema::{ColumnType, HISTOGRAM_BUCKETS, STATS, Schema};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -55,8 +55,9 @@ pub struct Counter {
 pub fn counters(catalog: &Schema) -> Vec<Counter> {
     let table = catalog.table(STATS);
     let columns = table.map_or(&[][..], |t| t.columns.as_slice());
-    let counter =
-        |c: &&crate::schema::ColumnDef| !["time", "elapsed_ms", "entry"].contains(&c.name.as_str());
+    let counter = |c: &&crate::format::schema::ColumnDef| {
+        !["time", "elapsed_ms", "entry"].contains(&c.name.as_str())
+    };
     let columns = columns.iter().filter(counter);
     columns
         .map(|c| Counter {

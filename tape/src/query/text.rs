@@ -3,7 +3,7 @@
 use super::dimension::View;
 use super::error::QueryResult;
 use super::spec::Spec;
-use crate::part::Part;
+use crate::format::part::Part;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 

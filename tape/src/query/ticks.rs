@@ -3,9 +3,9 @@
 use super::bucket::Buckets;
 use super::error::QueryResult;
 use super::number::Ratio;
-use crate::codec::Stretch;
-use crate::part::Part;
-use crate::table::Column;
+use crate::format::codec::Stretch;
+use crate::format::part::Part;
+use crate::format::table::Column;
 use std::ops::Range;
 
 /// Bucket of a tick that does not count: failed, or outside the window.

@@ -19,9 +19,9 @@ use super::select::Selected;
 use super::ticks::{Coverage, NONE};
 use super::vocabulary as pg;
 use crate::fast::FastMap;
-use crate::part::Part;
-use crate::schema::{FAR_MS, RUN};
-use crate::table::Column;
+use crate::format::part::Part;
+use crate::format::schema::{FAR_MS, RUN};
+use crate::format::table::Column;
 use std::ops::Range;
 use std::rc::Rc;
 

@@ -3,10 +3,10 @@
 
 use super::{Field, QueryResult, Sink, Spec, Value, run};
 use crate::error::Result;
+use crate::format::part::{Part, Source};
+use crate::format::table::{BytesColumn, Column};
 use crate::merge_tests::{NODE, go, sealed_files};
-use crate::part::{Part, Source};
 use crate::store::Store;
-use crate::table::{BytesColumn, Column};
 use crate::testing::schema;
 use std::fmt::Write;
 use std::sync::Arc;

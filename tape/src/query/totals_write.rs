@@ -15,9 +15,9 @@ use super::totals::{
     WHOLE_COLUMNS, group_table, minute_table,
 };
 use crate::fast::FastMap;
-use crate::part::Part;
-use crate::schema::{Schema, TableDef};
-use crate::table::Table;
+use crate::format::part::Part;
+use crate::format::schema::{Schema, TableDef};
+use crate::format::table::Table;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -4,7 +4,7 @@
 
 use super::error::{QueryError, QueryResult};
 use super::filter::Filter;
-use crate::schema::Schema;
+use crate::format::schema::Schema;
 
 /// Which samples count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
-use tacho_tape::block::FrameRange;
 use tacho_tape::files::directory::Numbers;
+use tacho_tape::format::sealed_write::FrameRange;
 use tacho_tape::memory::MemoryStorage;
 use tacho_tape::query::bucket::{DAY, HOUR, Zone};
 use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};

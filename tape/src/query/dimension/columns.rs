@@ -1,9 +1,9 @@
 //! The columns that the keys of a dimension are made of, for plans.
 
 use super::{Dimension, Place, reference_to};
-use crate::part::Part;
+use crate::format::part::Part;
+use crate::format::schema::{ColumnType, RUN};
 use crate::query::{root, vocabulary as pg};
-use crate::schema::{ColumnType, RUN};
 
 /// What texts of names are read from.
 const NAMES: [(&str, &str); 2] = [("name", "encoding"), ("name", "bytes")];

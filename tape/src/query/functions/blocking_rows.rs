@@ -1,5 +1,7 @@
 //! The rows of `blocking`: what is known of a blocker or waiter.
 
+use crate::format::schema::RUN;
+use crate::format::table::Column;
 use crate::query::blockers::{Head, Node};
 use crate::query::dimension::View;
 use crate::query::error::QueryResult;
@@ -8,8 +10,6 @@ use crate::query::read::Scan;
 use crate::query::spec::{Spec, Value};
 use crate::query::text::{TextKey, Texts};
 use crate::query::vocabulary as pg;
-use crate::schema::RUN;
-use crate::table::Column;
 use std::collections::HashMap;
 
 /// Somebody in the answer.

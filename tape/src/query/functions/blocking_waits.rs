@@ -5,12 +5,12 @@
 //! wait had begun; of what nobody tells, the blocker is [`Node::Unknown`].
 
 use super::blocking_rows::{Known, Locks};
+use crate::format::schema::RUN;
 use crate::query::blockers::{self, Edge, Node, Nodes};
 use crate::query::dimension::View;
 use crate::query::error::QueryResult;
 use crate::query::ticks::{NONE, Ticks};
 use crate::query::vocabulary as pg;
-use crate::schema::RUN;
 use std::collections::{HashMap, HashSet};
 
 /// Process id and start.

@@ -3,13 +3,13 @@
 use super::answer::numeric;
 use super::statements_history::{filters, scan, too_many};
 use super::{Argument, Call, Function};
+use crate::format::schema::HISTOGRAM_BUCKETS;
 use crate::query::bucket::Buckets;
 use crate::query::error::QueryResult;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_ROWS, Window, buckets};
 use crate::query::spec::{Field, Sink, Type, Value};
 use crate::query::stats::{Counter, Recorded, Stats, Sums, counters};
-use crate::schema::HISTOGRAM_BUCKETS;
 
 const FIELDS: &[Field] = &[
     ("period_start", Type::Time),

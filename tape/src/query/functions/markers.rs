@@ -1,7 +1,7 @@
 //! `markers`: events that explain the history, and damage found while reading.
 
 use super::{Argument, Call, Function};
-use crate::part::Part;
+use crate::format::part::Part;
 use crate::query::dimension::View;
 use crate::query::error::QueryResult;
 use crate::query::parse::{Window, nodes};
@@ -235,8 +235,8 @@ fn damage(call: &Call) -> Vec<Marker> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::part::{PartInfo, Source};
-    use crate::table::{BytesColumn, Column};
+    use crate::format::part::{PartInfo, Source};
+    use crate::format::table::{BytesColumn, Column};
     use crate::testing::schema;
     use std::sync::Arc;
 

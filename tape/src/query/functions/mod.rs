@@ -31,7 +31,7 @@ pub use statements_history::FILTERS as STATEMENT_FILTERS;
 use super::error::{QueryError, QueryResult};
 use super::spec::{Field, Sink, Spec};
 use super::stats::counters;
-use crate::schema::Schema;
+use crate::format::schema::Schema;
 use crate::store::Store;
 use std::sync::atomic::{AtomicBool, Ordering};
 

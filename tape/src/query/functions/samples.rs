@@ -2,7 +2,9 @@
 
 use super::answer::some_time;
 use super::{Argument, Call, Function, Said};
-use crate::part::Part;
+use crate::format::part::Part;
+use crate::format::schema::RUN;
+use crate::format::table::Column;
 use crate::query::bucket::Buckets;
 use crate::query::dimension::View;
 use crate::query::error::QueryResult;
@@ -13,8 +15,6 @@ use crate::query::spec::{Field, Sink, Type, Value};
 use crate::query::text::{TextKey, Texts};
 use crate::query::ticks::{NONE, Observed, Ticks};
 use crate::query::vocabulary::{self as pg, Scope};
-use crate::schema::RUN;
-use crate::table::Column;
 use std::cmp::Reverse;
 
 const FIELDS: &[Field] = &[

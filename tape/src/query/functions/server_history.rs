@@ -2,7 +2,8 @@
 //! stands in the file that is read: columns marked as counters or gauges.
 
 use super::{Argument, Call, Function};
-use crate::part::Part;
+use crate::format::part::Part;
+use crate::format::schema::{Role, Schema, TableDef};
 use crate::query::bucket::Buckets;
 use crate::query::dimension::View;
 use crate::query::error::{QueryError, QueryResult};
@@ -10,7 +11,6 @@ use crate::query::filter::Filter;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_ROWS, Window, buckets, nodes};
 use crate::query::spec::{Field, Sink, Spec, Type, Value};
-use crate::schema::{Role, Schema, TableDef};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;

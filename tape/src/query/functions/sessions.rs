@@ -5,6 +5,7 @@ use super::answer::{seconds, some_time};
 use super::lifeline::{Clock, Gap, Piece, Span, life};
 use super::samples::field;
 use super::{Argument, Call, Function, Said};
+use crate::format::schema::RUN;
 use crate::query::bucket::Buckets;
 use crate::query::dimension::View;
 use crate::query::error::QueryResult;
@@ -15,7 +16,6 @@ use crate::query::spec::{Field, Sink, Type, Value};
 use crate::query::text::{TextKey, Texts};
 use crate::query::ticks::{NONE, Observed, Ticks};
 use crate::query::vocabulary::{self as pg, Scope};
-use crate::schema::RUN;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 

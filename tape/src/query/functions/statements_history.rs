@@ -2,6 +2,7 @@
 
 use super::answer::numeric;
 use super::{Argument, Call, Function, Said};
+use crate::format::schema::HISTOGRAM_BUCKETS;
 use crate::query::bucket::Buckets;
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::filter::Filter;
@@ -11,7 +12,6 @@ use crate::query::spec::{Field, Sink, Spec, Type, Value};
 use crate::query::stats::{Counter, EntryKey, Executions, Found, Recorded, Stats, Sums, counters};
 use crate::query::text::{TextKey, Texts};
 use crate::query::vocabulary as pg;
-use crate::schema::HISTOGRAM_BUCKETS;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -451,7 +451,7 @@ impl Answer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::Schema;
+    use crate::format::schema::Schema;
     use crate::testing::{schema, stats_schema};
 
     #[test]

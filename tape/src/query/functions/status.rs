@@ -3,7 +3,7 @@
 use super::answer::time_text;
 use super::markers::last_removal;
 use super::{Argument, Call, Function};
-use crate::part::Part;
+use crate::format::part::Part;
 use crate::query::bucket::{Buckets, HOUR};
 use crate::query::error::QueryResult;
 use crate::query::parse::nodes;

@@ -3,10 +3,10 @@
 //! decoded, not with what a header claims.
 
 use crate::error::{Error, Result};
-use crate::frame::u32_at;
-use crate::numbers;
-use crate::pages;
-use crate::table::{Column, Strings};
+use crate::format::frame::u32_at;
+use crate::format::numbers;
+use crate::format::pages;
+use crate::format::table::{Column, Strings};
 use pco::errors::PcoError;
 use pco::standalone::{DecompressorItem, FileDecompressor};
 use std::cell::RefCell;

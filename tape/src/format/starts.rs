@@ -7,9 +7,9 @@
 //! time from the start of the query to the change of state stays exact. Ages
 //! are rounded down, so what is coarse already stays as it is.
 
-use crate::block::at_ticks;
-use crate::schema::{RUN, Schema};
-use crate::table::Table;
+use crate::format::schema::{RUN, Schema};
+use crate::format::sealed_write::at_ticks;
+use crate::format::table::Table;
 
 /// Below this ages are kept exactly, ms.
 const EXACT_MS: i64 = 16;

@@ -3,8 +3,8 @@
 //! many rows as bytes, so the number of rows never exceeds that of its bytes.
 
 use crate::error::{Error, Result};
-use crate::frame::{Values, u32_at};
-use crate::schema::ColumnType;
+use crate::format::frame::{Values, u32_at};
+use crate::format::schema::ColumnType;
 
 /// Bytes before the columns.
 const HEAD_BYTES: usize = 8;

@@ -10,11 +10,11 @@
 //! of `at` and `gone`, sorted by (session, first_tick). A run is a session's
 //! consecutive tick numbers with equal attributes.
 
-use crate::codec::{Span, Stretch};
 use crate::error::Result;
-use crate::log::LogDamage;
-use crate::schema::{RUN, Schema};
-use crate::table::{BytesColumn, Column, Data, Strings, Table};
+use crate::format::codec::{Span, Stretch};
+use crate::format::log::LogDamage;
+use crate::format::schema::{RUN, Schema};
+use crate::format::table::{BytesColumn, Column, Data, Strings, Table};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,21 +1,21 @@
 //! What a sealed file says of itself: read from tail, footer and index, or
 //! gathered from its chunks where these are damaged.
 
-use crate::block::{
+use crate::error::{Error, Kind, Result};
+use crate::files::storage::{ReadFile, read_what_is_left};
+use crate::format::codec;
+use crate::format::frame::{Frame, crc32c, u32_at, u64_at};
+use crate::format::hello;
+use crate::format::log::{IDENTITY_BYTES, LogDamage, parse_identity};
+use crate::format::packs::{PACK_BYTES, Pack};
+use crate::format::part::Identity;
+use crate::format::schema::{FAR_MS, Schema};
+use crate::format::sealed_write::{
     CHUNK_BYTES, CHUNK_MAGIC, COLUMN, ENTRY_BYTES, Entry, FOOTER, GROUP, GROUP_BYTES, GroupInfo,
     HEAD_BYTES, HEAD_MAGIC, INDEX, MAX_ROWS, PACK, SCHEMA, TAIL_BYTES, TAIL_MAGIC, VERSION,
     schema_crc, schema_frame,
 };
-use crate::codec;
-use crate::error::{Error, Kind, Result};
-use crate::files::storage::{ReadFile, read_what_is_left};
-use crate::frame::{Frame, crc32c, u32_at, u64_at};
-use crate::hello;
-use crate::log::{IDENTITY_BYTES, LogDamage, parse_identity};
-use crate::packs::{PACK_BYTES, Pack};
-use crate::part::Identity;
-use crate::schema::{FAR_MS, Schema};
-use crate::sums::Sums;
+use crate::format::sums::Sums;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -471,7 +471,7 @@ fn words(text: &str, count: usize) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    const CATALOG: &str = include_str!("../../catalog/samples.h");
+    const CATALOG: &str = include_str!("../../../catalog/samples.h");
 
     #[test]
     fn the_catalog_gives_tables_columns_and_labels() {
@@ -488,7 +488,7 @@ mod tests {
 
     #[test]
     fn counters_are_columns_of_statement_stats_but_for_extremes() {
-        let counters = include_str!("../../catalog/counters.h");
+        let counters = include_str!("../../../catalog/counters.h");
         let schema = Schema::from_catalog(&[CATALOG, counters].concat()).unwrap();
         let stats = schema.table(STATS).unwrap();
         let column = |name: &str| stats.column(name).map(|c| (c.id, c.ty));
@@ -502,7 +502,7 @@ mod tests {
 
     #[test]
     fn lines_of_the_catalog_stand_in_the_order_of_their_ids() {
-        let all = [CATALOG, include_str!("../../catalog/counters.h")].concat();
+        let all = [CATALOG, include_str!("../../../catalog/counters.h")].concat();
         let read = |begin: &str, line: &str| {
             let place = all.find(begin).unwrap();
             let end = place + all[place..].find('\n').unwrap() + 1;

@@ -7,17 +7,17 @@
 //! A sealed file of the writer has one group; a file of many groups differs
 //! in nothing else.
 
-use crate::codec;
 use crate::error::{Error, Result};
 use crate::files::storage::AppendFile;
-use crate::frame::{FrameBuilder, HELLO, crc32c, u32_at, u64_at};
-use crate::hello;
-use crate::log::{IDENTITY_BYTES, encode_identity};
-use crate::numbers;
-use crate::packs::{Packs, pack_of};
-use crate::part::{Identity, PartInfo};
-use crate::schema::{ColumnType, RUN, Schema};
-use crate::table::{Data, Table};
+use crate::format::codec;
+use crate::format::frame::{FrameBuilder, HELLO, crc32c, u32_at, u64_at};
+use crate::format::hello;
+use crate::format::log::{IDENTITY_BYTES, encode_identity};
+use crate::format::numbers;
+use crate::format::packs::{Packs, pack_of};
+use crate::format::part::{Identity, PartInfo};
+use crate::format::schema::{ColumnType, RUN, Schema};
+use crate::format::table::{Data, Table};
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -2,9 +2,9 @@
 //! store schema and labels in the same form.
 
 use crate::error::{Error, Result};
-use crate::frame::{FrameBuilder, Values};
-use crate::schema::{ColumnDef, ColumnType, Label, Role, Schema, TableDef};
-use crate::section::Section;
+use crate::format::frame::{FrameBuilder, Values};
+use crate::format::schema::{ColumnDef, ColumnType, Label, Role, Schema, TableDef};
+use crate::format::section::Section;
 
 const SCHEMA: u8 = 1;
 const LABEL: u8 = 2;
@@ -138,11 +138,11 @@ pub fn write_meta(frame: &mut FrameBuilder, meta: &[(&str, &str)]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{Frame, HELLO};
+    use crate::format::frame::{Frame, HELLO};
 
     #[test]
     fn the_hello_frame_carries_schema_labels_and_meta() {
-        let catalog = include_str!("../../catalog/samples.h");
+        let catalog = include_str!("../../../catalog/samples.h");
         let schema = Schema::from_catalog(catalog).unwrap();
         let mut frame = FrameBuilder::new(HELLO, 1, 1, 0);
         write_schema(&mut frame, &schema);

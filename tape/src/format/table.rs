@@ -1,7 +1,7 @@
 //! Tables in memory, column by column. A column shorter than its table ends
 //! in zeros (or empty strings): columns that are never set cost nothing.
 
-use crate::schema::{ColumnType, TableDef};
+use crate::format::schema::{ColumnType, TableDef};
 use std::borrow::Cow;
 use std::ops::{Deref, Range};
 use std::sync::Arc;

@@ -1,21 +1,23 @@
 //! Sealed files whose tail, footer, index or chunks are damaged, and footers
 //! that are read again.
 
-use crate::block::{CHUNK_BYTES, COLUMN, GROUP, HEAD_BYTES, INDEX, PACK, TAIL_BYTES};
 use crate::block_read::{BlockFile, Schemas};
-use crate::codec;
 use crate::error;
 use crate::files::directory::{Kind, Numbers};
 use crate::files::storage::{ReadFile, Storage};
-use crate::footer::Chunks;
-use crate::frame::u32_at;
+use crate::format::codec;
+use crate::format::footer::Chunks;
+use crate::format::frame::u32_at;
+use crate::format::part::Part;
+use crate::format::schema::RUN;
+use crate::format::sealed_write::{
+    CHUNK_BYTES, COLUMN, GROUP, HEAD_BYTES, INDEX, PACK, TAIL_BYTES,
+};
 use crate::fuzz::mend_sealed;
 use crate::fuzz_tests::{add_footer, footer, plain, with_index};
 use crate::memory::MemoryStorage;
 use crate::merge::{MergeJob, merge};
-use crate::part::Part;
 use crate::repair::{Outcome, repair};
-use crate::schema::RUN;
 use crate::seal::seal_log;
 use crate::store::Store;
 use crate::store::tests::{Rows, check, put_log, sampler};

@@ -2,7 +2,7 @@
 //! `docs/format.md`. Nothing is allocated for a length that was not checked.
 
 use crate::error::{Error, Result};
-use crate::section::{Section, Sections, encode_section};
+use crate::format::section::{Section, Sections, encode_section};
 
 /// First bytes of every frame.
 pub const MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x48];

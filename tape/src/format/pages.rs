@@ -1,9 +1,9 @@
 //! Columns of pco in pages: each can be read without the others, so that of a
 //! day's totals a question about an hour decodes those of the hour.
 
-use crate::codec::{broken, not_packed, overlap, spare_buffer};
 use crate::error::{Error, Result};
-use crate::frame::u32_at;
+use crate::format::codec::{broken, not_packed, overlap, spare_buffer};
+use crate::format::frame::u32_at;
 use pco::wrapped::{FileCompressor, FileDecompressor};
 use std::ops::Range;
 

@@ -3,13 +3,13 @@
 //! a row at once; the definition fills it in when it comes, and what never
 //! comes reads as `?` and is counted.
 
-use crate::build::PartBuilder;
 use crate::error::Result;
 use crate::fast::FastMap;
-use crate::part::{Identity, Memory, Part, PartInfo};
-use crate::schema::{ColumnType, RUN, Schema, TableDef};
-use crate::section::{Section, from_stored};
-use crate::table::Table;
+use crate::format::part::{Identity, Memory, Part, PartInfo};
+use crate::format::part_builder::PartBuilder;
+use crate::format::schema::{ColumnType, RUN, Schema, TableDef};
+use crate::format::section::{Section, from_stored};
+use crate::format::table::Table;
 use std::collections::HashMap;
 use std::sync::Arc;
 

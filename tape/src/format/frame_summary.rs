@@ -2,9 +2,9 @@
 //! the markers that concern the writer.
 
 use crate::error::Result;
-use crate::hello;
-use crate::schema::{SAMPLE, Schema};
-use crate::section::{Section, from_stored};
+use crate::format::hello;
+use crate::format::schema::{SAMPLE, Schema};
+use crate::format::section::{Section, from_stored};
 
 /// The clocks differ by more than this: the wall clock was set.
 const STEP_MS: i64 = 1_000;

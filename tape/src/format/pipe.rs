@@ -1,6 +1,6 @@
 //! Frames out of a stream of bytes, with memory for one frame and one read.
 
-use crate::frame::{Frame, Header, MAGIC};
+use crate::format::frame::{Frame, Header, MAGIC};
 
 /// Bytes that were read and are not taken yet.
 #[derive(Default)]

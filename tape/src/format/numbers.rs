@@ -1,8 +1,8 @@
 //! Numbers of as many bytes as they need, and columns of them: shorter than pco
 //! where there are few rows, and zstd finds in them what columns have in common.
 
-use crate::codec::{CONSTANT, NUMBERS, broken, spare_buffer};
 use crate::error::Result;
+use crate::format::codec::{CONSTANT, NUMBERS, broken, spare_buffer};
 
 /// Rows that may be written as [`NUMBERS`].
 const NUMBERS_ROWS: usize = 1 << 10;
@@ -100,7 +100,7 @@ pub(crate) fn decode(data: &[u8], rows: usize) -> Result<Vec<i64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::{decode_ints, encode_ints};
+    use crate::format::codec::{decode_ints, encode_ints};
 
     #[test]
     fn numbers_of_every_length_come_back_and_longer_ones_are_refused() {

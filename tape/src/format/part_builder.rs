@@ -2,10 +2,10 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::fast::Fold;
-use crate::part::{Identity, Memory, Part, PartInfo};
-use crate::runs::RunBuilder;
-use crate::schema::{RUN, STATS, Schema};
-use crate::table::{Data, Table};
+use crate::format::part::{Identity, Memory, Part, PartInfo};
+use crate::format::runs::RunBuilder;
+use crate::format::schema::{RUN, STATS, Schema};
+use crate::format::table::{Data, Table};
 use std::hash::Hasher;
 use std::sync::Arc;
 
@@ -561,7 +561,7 @@ mod tests {
     use super::*;
 
     fn builder() -> PartBuilder {
-        let catalog = include_str!("../../catalog/samples.h");
+        let catalog = include_str!("../../../catalog/samples.h");
         let schema = Schema::from_catalog(catalog).unwrap().with_runs();
         PartBuilder::new(Arc::new(schema)).unwrap()
     }

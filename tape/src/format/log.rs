@@ -3,13 +3,13 @@
 //! appends to what it read.
 
 use crate::error::{Error, Kind, Result};
-use crate::frame::{
+use crate::format::frame::{
     CRC_BYTES, DATA, DEFINE, Frame, HEADER_BYTES, HELLO, Header, MAGIC, crc32c, u32_at, u64_at,
 };
-use crate::hello;
-use crate::ingest::Ingest;
-use crate::part::Identity;
-use crate::sums::Sums;
+use crate::format::hello;
+use crate::format::ingest::Ingest;
+use crate::format::part::Identity;
+use crate::format::sums::Sums;
 
 const LOG_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x4C];
 const VERSION: u8 = 1;
@@ -450,7 +450,7 @@ mod tests {
         let end = fakes * HEADER_BYTES;
         let mut hostile = Vec::new();
         for number in 0..fakes {
-            let payload = (end - number * HEADER_BYTES).min(crate::frame::MAX_PAYLOAD);
+            let payload = (end - number * HEADER_BYTES).min(crate::format::frame::MAX_PAYLOAD);
             let mut head = made.log[made.offsets[1]..][..HEADER_BYTES].to_vec();
             head[8..12].copy_from_slice(&(payload as u32).to_le_bytes());
             hostile.extend(head);

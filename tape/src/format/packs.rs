@@ -2,10 +2,10 @@
 //! columns of ten minutes are shorter than what a chunk of each would add: a
 //! head, a checksum, an entry of the index.
 
-use crate::block::{COLUMN, Entry};
-use crate::codec::STRINGS;
-use crate::numbers::{put_number, take_number, unzigzag, zigzag};
-use crate::schema::{RUN, STATS, Schema};
+use crate::format::codec::STRINGS;
+use crate::format::numbers::{put_number, take_number, unzigzag, zigzag};
+use crate::format::schema::{RUN, STATS, Schema};
+use crate::format::sealed_write::{COLUMN, Entry};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -172,7 +172,7 @@ impl Pack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::PACK;
+    use crate::format::sealed_write::PACK;
 
     #[test]
     fn a_pack_gives_back_its_columns_and_refuses_large_ones() {

@@ -2,8 +2,8 @@
 //! become one row. Samples must come in ascending order of ticks; one that
 //! does not is refused, so that no two runs of a session overlap.
 
-use crate::schema::{ColumnType, RUN, Schema};
-use crate::table::Table;
+use crate::format::schema::{ColumnType, RUN, Schema};
+use crate::format::table::Table;
 
 /// Builds the rows of table `run`. Values are given in the order of
 /// [`RunBuilder::columns`].
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn schema() -> Schema {
-        Schema::from_catalog(include_str!("../../catalog/samples.h"))
+        Schema::from_catalog(include_str!("../../../catalog/samples.h"))
             .unwrap()
             .with_runs()
     }

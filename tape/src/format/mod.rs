@@ -1,0 +1,25 @@
+//! What the bytes mean (`docs/format.md`): frames, logs, sealed files, schema,
+//! tables. Uses `files`; knows neither which files there are nor who asks.
+
+pub(crate) mod codec;
+pub(crate) mod footer;
+#[cfg(test)]
+pub(crate) mod footer_tests;
+pub mod frame;
+pub(crate) mod frame_summary;
+pub mod hello;
+pub mod ingest;
+pub mod log;
+pub(crate) mod numbers;
+pub(crate) mod packs;
+pub(crate) mod pages;
+pub mod part;
+pub mod part_builder;
+pub mod pipe;
+pub mod runs;
+pub mod schema;
+pub mod sealed_write;
+pub mod section;
+pub(crate) mod starts;
+pub(crate) mod sums;
+pub(crate) mod table;
