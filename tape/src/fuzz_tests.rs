@@ -1,7 +1,6 @@
 //! Every parser of bytes on mutated inputs, see `fuzz.rs`: no panic, no
 //! endless loop, no memory that the input has not paid for.
 
-use crate::block_read::{BlockFile, Schemas};
 use crate::files::directory::{Kind, Numbers, file_name};
 use crate::files::storage::Storage;
 use crate::format::codec;
@@ -22,7 +21,8 @@ use crate::merge::{MergeJob, merge};
 use crate::query::{self, Field, QueryResult, Sink, Spec, Value};
 use crate::repair::{Outcome, Repaired, repair};
 use crate::seal::seal_log;
-use crate::store::Store;
+use crate::store::open::Store;
+use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::testing::{Load, Sampler, log_bytes, schema};
 use crate::writer::{Now, Writer};
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! What a history file holds and what of it is damaged, every byte checked.
 
-use crate::block_read::{BlockFile, Schemas};
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, parse_name, recorded_node};
 use crate::files::storage::{OsStorage, ReadFile, Storage, read_what_is_left};
@@ -8,6 +7,7 @@ use crate::format::log::{LogDamage, LogHeader, read_log};
 use crate::format::part::{Identity, Part};
 pub use crate::query::Removal;
 use crate::query::{REMOVED, decode, removals};
+use crate::store::sealed_read::{BlockFile, Schemas};
 use std::path::Path;
 use std::sync::Arc;
 

@@ -4,8 +4,6 @@
 #![forbid(unsafe_code)]
 
 pub mod background;
-pub mod block_read;
-pub mod cache;
 pub mod carry;
 pub mod error;
 pub mod fast;
@@ -16,7 +14,6 @@ pub mod fuzz;
 #[cfg(test)]
 mod fuzz_tests;
 pub mod inspect;
-mod live;
 pub mod locate;
 mod markers;
 pub mod marks;
@@ -25,7 +22,6 @@ pub mod memory;
 pub mod merge;
 #[cfg(test)]
 mod merge_tests;
-mod nodes;
 mod pause;
 #[cfg(test)]
 mod proof_tests;
@@ -42,10 +38,8 @@ pub mod retention;
 pub mod seal;
 pub mod settings;
 pub mod sizes;
-pub mod snapshot;
 mod space;
 pub mod store;
-pub mod tape;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod texts;
@@ -56,11 +50,11 @@ pub mod writer;
 #[cfg(test)]
 mod writer_tests;
 
-pub use cache::Shared;
 pub use error::{Error, Result};
 pub use format::part::{Identity, Part, PartInfo};
 pub use format::part_builder::PartBuilder;
 pub use format::schema::Schema;
 pub use format::table::{BytesColumn, Column};
-pub use snapshot::{Damage, NodeInfo, Snapshot, Snapshot as Store};
-pub use tape::Tape;
+pub use store::cache::Shared;
+pub use store::snapshot::{Damage, NodeInfo, Snapshot, Snapshot as Store};
+pub use store::tape::Tape;

@@ -9,7 +9,7 @@ use crate::format::schema::Schema;
 use crate::markers::Marker;
 use crate::query::{INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Removal, decode, removals};
 use crate::recording::{now, random};
-use crate::store::Store;
+use crate::store::open::Store;
 use crate::writer::{Message, Now};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, TryLockError};

@@ -11,7 +11,6 @@
 //! time. To find a row in the copy takes up to 32 bytes, to go on with a
 //! session's starts 27.
 
-use crate::block_read::{BlockFile, Schemas};
 use crate::error::{self, Error, Result};
 use crate::files::directory::{self, Kind, Numbers};
 use crate::files::storage::Storage;
@@ -22,6 +21,7 @@ use crate::format::sealed_write::{FrameRange, at_ticks};
 use crate::format::table::{BytesColumn, Column, Data, Table, make_room};
 use crate::recover::Stored;
 use crate::seal::{SealedFile, discard};
+use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::texts::{self, LeftOut, Usage};
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -12,7 +12,7 @@ use crate::memory::{Crash, MemoryStorage};
 use crate::merge::{MergeJob, merge, plan, plan_thin};
 use crate::recover::{Stored, look};
 use crate::seal::{seal_log, write_sealed};
-use crate::store::Store;
+use crate::store::open::Store;
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
 use std::io::ErrorKind;
 use std::sync::Arc;

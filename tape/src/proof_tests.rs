@@ -1,8 +1,6 @@
 //! Faults beside the writer and the reader: reads that fail at every call,
 //! merging and retention between any two reads, crashes during retention.
 
-use crate::block_read::{BlockFile, Schemas};
-use crate::cache::Shared;
 use crate::files::directory::{Kind, Numbers, file_name};
 use crate::files::storage::Storage;
 use crate::format::frame::Frame;
@@ -10,8 +8,10 @@ use crate::format::log::LogHeader;
 use crate::memory::{Crash, MemoryStorage};
 use crate::merge_tests::{NODE, Rows, check, go, sealed_files};
 use crate::seal::seal_log;
-use crate::store::Store;
-use crate::tape::Tape;
+use crate::store::cache::Shared;
+use crate::store::open::Store;
+use crate::store::sealed_read::{BlockFile, Schemas};
+use crate::store::tape::Tape;
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
 use crate::writer::{Code, Now, Writer};
 use std::path::Path;

@@ -2,7 +2,6 @@
 //! where the history of its node ends.
 
 use crate::background::supervised;
-use crate::block_read::{BlockFile, Schemas};
 use crate::carry::Carry;
 use crate::error::{self, Error, Result};
 use crate::files::directory::{self, Kind, Numbers, file_name};
@@ -11,7 +10,8 @@ use crate::format::log::{LogHeader, Scan, Stretch};
 use crate::format::part::{Identity, Part};
 use crate::format::schema::{STATS, Schema};
 use crate::seal::read_log_file;
-use crate::store::Repeats;
+use crate::store::open::Repeats;
+use crate::store::sealed_read::{BlockFile, Schemas};
 
 /// A file that retention may remove.
 #[derive(Clone, Debug, PartialEq, Eq)]

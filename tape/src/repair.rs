@@ -3,7 +3,6 @@
 //! reference whose column is gone reads as `?`, ticks whose samples are gone
 //! count as not observed, and a marker tells what and when.
 
-use crate::block_read::{BlockFile, Schemas};
 use crate::error::{self, Error, Result};
 use crate::files::directory::{self, HistoryFile, Kind};
 use crate::files::storage::{Storage, read_all};
@@ -16,7 +15,8 @@ use crate::format::table::{Data, Strings, Table};
 use crate::merge::rewrite;
 use crate::query::vocabulary as pg;
 use crate::seal::{convert, read_what_is_left_of_log};
-use crate::store::Repeats;
+use crate::store::open::Repeats;
+use crate::store::sealed_read::{BlockFile, Schemas};
 use std::sync::Arc;
 
 /// PostgreSQL's id of UTF-8.

@@ -8,7 +8,7 @@ use crate::format::schema::RUN;
 use crate::memory::MemoryStorage;
 use crate::merge_tests::{NODE, Rows, go, names, sealed_files};
 use crate::repair::{Outcome, Repaired, repair};
-use crate::store::Store;
+use crate::store::open::Store;
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference, schema};
 use std::collections::BTreeSet;
 

@@ -1,7 +1,6 @@
 //! A day or an hour again and again, for benchmarks: chunks are copied, and only
 //! what names a tick or a time is written anew.
 
-use crate::block_read::{BlockFile, Schemas};
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, Numbers};
 use crate::files::storage::Storage;
@@ -9,6 +8,7 @@ use crate::format::codec::{self, GAPS, OFFSET, STARTS};
 use crate::format::part::Part;
 use crate::format::schema::ColumnType;
 use crate::format::sealed_write::{BlockWriter, COLUMN, Entry, GROUP, GroupInfo, INDEX, SCHEMA};
+use crate::store::sealed_read::{BlockFile, Schemas};
 use std::sync::Arc;
 
 const DAY_MS: i64 = 86_400_000;
@@ -160,7 +160,7 @@ mod tests {
     use crate::format::part_builder::PartBuilder;
     use crate::memory::MemoryStorage;
     use crate::seal::write_sealed;
-    use crate::store::Store;
+    use crate::store::open::Store;
     use crate::testing::schema;
 
     #[test]

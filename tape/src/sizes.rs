@@ -1,7 +1,6 @@
 //! What the bytes of history files are for: each is counted once, so the sum is
 //! the length of the files.
 
-use crate::block_read::{BlockFile, Schemas};
 use crate::error::{Error, Result};
 use crate::files::directory::Kind;
 use crate::files::storage::read_what_is_left;
@@ -17,6 +16,7 @@ use crate::format::sealed_write::{
     CHUNK_BYTES, COLUMN, FOOTER, GROUP, HEAD_BYTES, INDEX, PACK, SCHEMA, TAIL_BYTES,
 };
 use crate::inspect::open_history_file;
+use crate::store::sealed_read::{BlockFile, Schemas};
 use std::collections::BTreeMap;
 use std::path::Path;
 

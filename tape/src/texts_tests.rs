@@ -8,7 +8,7 @@ use crate::format::sealed_write::FrameRange;
 use crate::memory::MemoryStorage;
 use crate::merge::{MergeJob, merge};
 use crate::seal::write_sealed;
-use crate::store::Store;
+use crate::store::open::Store;
 use crate::testing::schema;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

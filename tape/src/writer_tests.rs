@@ -9,7 +9,7 @@ use crate::memory::{Crash, MemoryStorage};
 use crate::merge::merge;
 use crate::recover;
 use crate::seal::seal_log;
-use crate::store::Store;
+use crate::store::open::Store;
 use crate::testing::{Load, Sampler, Seen, difference, read, rows_difference};
 use crate::writer::{Code, Message, Now, Writer};
 use std::io::ErrorKind;

@@ -1,7 +1,6 @@
 //! Sealed files whose tail, footer, index or chunks are damaged, and footers
 //! that are read again.
 
-use crate::block_read::{BlockFile, Schemas};
 use crate::error;
 use crate::files::directory::{Kind, Numbers};
 use crate::files::storage::{ReadFile, Storage};
@@ -19,8 +18,9 @@ use crate::memory::MemoryStorage;
 use crate::merge::{MergeJob, merge};
 use crate::repair::{Outcome, repair};
 use crate::seal::seal_log;
-use crate::store::Store;
-use crate::store::tests::{Rows, check, put_log, sampler};
+use crate::store::open::Store;
+use crate::store::open::tests::{Rows, check, put_log, sampler};
+use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::testing::{Load, read, rows_difference, schema};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

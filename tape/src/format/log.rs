@@ -228,7 +228,7 @@ impl<'a> Iterator for Scan<'a> {
     }
 }
 
-/// Bytes of a log that could not be read, see [`crate::store::Damage`].
+/// Bytes of a log that could not be read, see [`crate::store::open::Damage`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogDamage {
     /// Offset in the log.

@@ -9,7 +9,7 @@ use crate::format::part::{Identity, Part, Source};
 use crate::format::part_builder::PartBuilder;
 use crate::format::schema::RUN;
 use crate::format::table::{BytesColumn, Column};
-use crate::store::Store;
+use crate::store::open::Store;
 use crate::testing::{Random, schema};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -6,8 +6,8 @@
 use super::error::{QueryError, QueryResult};
 use super::functions::time_text;
 use crate::format::part::{Part, PartInfo};
-use crate::snapshot;
-use crate::store::Store;
+use crate::store::open::Store;
+use crate::store::snapshot;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,6 @@
 //! of the whole where the column is not needed, and it says which.
 
 use super::{Field, QueryError, QueryResult, Sink, Spec, Value, list, run};
-use crate::block_read::{BlockFile, Schemas};
 use crate::files::directory::{Kind, Numbers, file_name};
 use crate::files::storage::Storage;
 use crate::format::part::{Identity, Part};
@@ -12,7 +11,8 @@ use crate::format::schema::{ColumnType, RUN, STATS, Schema};
 use crate::format::sealed_write::{CHUNK_BYTES, COLUMN, Entry, FrameRange};
 use crate::memory::MemoryStorage;
 use crate::seal::SealedFile;
-use crate::store::Store;
+use crate::store::open::Store;
+use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::testing::stats_schema;
 use std::collections::BTreeSet;
 use std::fmt::Write;

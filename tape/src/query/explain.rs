@@ -10,7 +10,7 @@ use super::{select, ticks};
 use crate::fast::FastSet;
 use crate::format::part::{Chunk, Part};
 use crate::format::schema::RUN;
-use crate::store::Store;
+use crate::store::open::Store;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;

@@ -7,7 +7,7 @@ use crate::format::footer::Chunks;
 use crate::format::sealed_write::{COLUMN, PACK};
 use crate::memory::MemoryStorage;
 use crate::merge_tests::{go, sealed_files};
-use crate::store::Store;
+use crate::store::open::Store;
 use crate::testing::schema;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;

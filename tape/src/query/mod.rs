@@ -62,8 +62,8 @@ pub use stats::middle_us;
 pub use text::{decode, without_nul};
 pub use vocabulary::{LOCK_MODES, NOT_COUNTED, Scope, cpu_key, wait_key};
 
-use crate::store::Store;
-use crate::tape::Tape;
+use crate::store::open::Store;
+use crate::store::tape::Tape;
 use damage::Damage;
 use std::sync::atomic::{AtomicBool, Ordering};
 

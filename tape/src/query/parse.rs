@@ -7,7 +7,7 @@ use super::filter::Filter;
 use super::spec::Spec;
 use super::vocabulary::{self as pg, Scope};
 use crate::format::part::Part;
-use crate::store::Store;
+use crate::store::open::Store;
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 

@@ -21,7 +21,7 @@ use super::totals::Totals;
 use super::vocabulary as pg;
 use crate::format::part::Part;
 use crate::format::schema::RUN;
-use crate::store::Store;
+use crate::store::open::Store;
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::rc::Rc;

@@ -161,7 +161,7 @@ mod tests {
     use crate::format::part_builder::PartBuilder;
     use crate::memory::MemoryStorage;
     use crate::seal::write_sealed;
-    use crate::store::Store;
+    use crate::store::open::Store;
     use crate::testing::schema;
 
     /// Three sessions whose state changes at every tick but some; two are

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::format::part::{Part, Source};
 use crate::format::table::{BytesColumn, Column};
 use crate::merge_tests::{NODE, go, sealed_files};
-use crate::store::Store;
+use crate::store::open::Store;
 use crate::testing::schema;
 use std::fmt::Write;
 use std::sync::Arc;

@@ -2,11 +2,11 @@
 //! removes and begins again.
 
 use super::*;
-use crate::cache::Shared;
 use crate::files::directory::file_name;
 use crate::query::{Field, QueryResult, Sink, Spec, UNDEFINED_FILE, Value, run, run_now};
-use crate::snapshot::Snapshot;
-use crate::tape::Tape;
+use crate::store::cache::Shared;
+use crate::store::snapshot::Snapshot;
+use crate::store::tape::Tape;
 use proptest::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;

@@ -32,7 +32,7 @@ use super::error::{QueryError, QueryResult};
 use super::spec::{Field, Sink, Spec};
 use super::stats::counters;
 use crate::format::schema::Schema;
-use crate::store::Store;
+use crate::store::open::Store;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A call of a function.

@@ -2,12 +2,12 @@
 //! what was written since: of sealed files it keeps what it knows, and logs are
 //! followed.
 
-use crate::cache::Shared;
 use crate::error::Result;
 use crate::files::storage::{OsStorage, Storage};
-use crate::live::Live;
-use crate::snapshot::Snapshot;
-use crate::store::{ATTEMPTS, Files, History, Known};
+use crate::store::cache::Shared;
+use crate::store::live::Live;
+use crate::store::open::{ATTEMPTS, Files, History, Known};
+use crate::store::snapshot::Snapshot;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -11,8 +11,8 @@ use crate::format::log::{FRAMES_AT, LogContents, LogHeader, read_log};
 use crate::format::part::{Memory, Part, PartInfo, Source};
 use crate::format::schema::Schema;
 use crate::format::table::{BytesColumn, Column, Table};
-use crate::snapshot::Damage;
-use crate::store::{Opened, is_lasting};
+use crate::store::open::{Opened, is_lasting};
+use crate::store::snapshot::Damage;
 use std::path::PathBuf;
 use std::sync::Arc;
 

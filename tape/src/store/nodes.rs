@@ -1,6 +1,6 @@
 //! Which nodes of a directory answer together.
 
-use crate::store::Store;
+use crate::store::open::Store;
 
 impl Store {
     /// A node, and those whose histories it goes on with: of the same system

@@ -2,8 +2,6 @@
 //! is damaged.
 
 use crate::background::supervised;
-use crate::block_read::{BlockFile, Schemas};
-use crate::cache::{Kept, Shared};
 use crate::error::{self, Error, Result};
 use crate::files::directory::{self, Kind, Listed, Numbers};
 use crate::files::open_files::{LaterFile, OpenFiles};
@@ -11,7 +9,9 @@ use crate::files::storage::{Name, OsStorage, ReadFile, Stamp, Storage, read_what
 use crate::format::footer::{Bytes, Footer};
 use crate::format::log::{FRAMES_AT, LogContents, LogDamage, LogHeader, read_log};
 use crate::format::part::Part;
-use crate::snapshot::is_covered_by;
+use crate::store::cache::{Kept, Shared};
+use crate::store::sealed_read::{BlockFile, Schemas};
+use crate::store::snapshot::is_covered_by;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::collections::{HashMap, HashSet};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-pub use crate::snapshot::{Damage, NodeInfo, Snapshot, Snapshot as Store};
+pub use crate::store::snapshot::{Damage, NodeInfo, Snapshot, Snapshot as Store};
 
 /// How often the directory is listed again when files vanish meanwhile.
 pub(crate) const ATTEMPTS: usize = 20;
@@ -760,7 +760,7 @@ pub(crate) mod tests {
     #[test]
     fn each_file_is_read_by_its_own_schema() {
         let storage = MemoryStorage::new();
-        let catalog = include_str!("../../catalog/samples.h");
+        let catalog = include_str!("../../../catalog/samples.h");
         for number in 1..=2 {
             let mut schema = Schema::from_catalog(catalog).unwrap().with_runs();
             schema.tables.retain(|t| number == 1 || t.name != "lock");

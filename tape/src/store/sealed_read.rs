@@ -2,7 +2,6 @@
 //! columns of groups are is read when one is asked for; columns are decoded
 //! then, and kept.
 
-use crate::cache::{Kept, Key};
 use crate::error::{Error, Result};
 use crate::files::storage::ReadFile;
 use crate::format::codec::{self, Span, Stretch};
@@ -14,6 +13,7 @@ use crate::format::schema::{ColumnType, RUN, Schema};
 use crate::format::sealed_write::{COLUMN, Entry, FrameRange, GroupInfo, MAX_ROWS, PACK, at_ticks};
 use crate::format::table::{BytesColumn, Column, Strings};
 use crate::query::totals;
+use crate::store::cache::{Kept, Key};
 use std::cmp::Reverse;
 use std::ops::Range;
 use std::path::Path;

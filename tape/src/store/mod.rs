@@ -1,0 +1,11 @@
+//! Which files of a directory count and what is in them: snapshots, tapes that
+//! follow a directory, decoded columns. Uses `format` and `files`; `write` and
+//! `query` read through it.
+
+pub mod cache;
+pub(crate) mod live;
+pub(crate) mod nodes;
+pub mod open;
+pub mod sealed_read;
+pub mod snapshot;
+pub mod tape;
