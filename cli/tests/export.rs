@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tacho_tape::files::storage::OsStorage;
-use tacho_tape::seal::seal_log;
 use tacho_tape::testing::{Load, Random, Sampler};
+use tacho_tape::write::seal::seal_log;
 
 struct Scratch(PathBuf);
 

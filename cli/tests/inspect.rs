@@ -8,9 +8,9 @@ use std::sync::Arc;
 use tacho_tape::files::storage::OsStorage;
 use tacho_tape::format::frame::Frame;
 use tacho_tape::format::log::LogHeader;
-use tacho_tape::seal::seal_log;
 use tacho_tape::testing::{Load, Sampler, log_bytes};
-use tacho_tape::writer::{Now, Writer};
+use tacho_tape::write::seal::seal_log;
+use tacho_tape::write::writer::{Now, Writer};
 
 /// A new directory with a sealed file and a log of the same; returns the log.
 fn history(name: &str) -> (PathBuf, Vec<u8>) {

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tacho_tape::files::directory::{Kind, file_name};
 use tacho_tape::files::storage::OsStorage;
-use tacho_tape::seal::seal_log;
 use tacho_tape::testing::{Load, Sampler};
-use tacho_tape::writer::{LOG_MS, LOG_ROWS};
+use tacho_tape::write::seal::seal_log;
+use tacho_tape::write::writer::{LOG_MS, LOG_ROWS};
 
 /// Seconds that are there at the begin.
 const BEFORE: i64 = 2_400;

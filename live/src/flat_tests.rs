@@ -9,8 +9,8 @@ use std::process::Command;
 use tacho_source::memory::{Counting, used};
 use tacho_tape::files::directory::{Kind, file_name};
 use tacho_tape::files::storage::OsStorage;
-use tacho_tape::seal::seal_log;
 use tacho_tape::testing::{Load, Sampler};
+use tacho_tape::write::seal::seal_log;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use tacho_tape::query::plain_text;
-use tacho_tape::writer::Message;
+use tacho_tape::write::writer::Message;
 
 /// Warnings that are remembered.
 const MOST_TOLD: usize = 1_000;

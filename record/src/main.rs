@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 use tacho_source::memory::Counting;
 use tacho_tape::error::Kind;
 use tacho_tape::query::plain_lines;
-use tacho_tape::recording::Recording;
+use tacho_tape::write::recording::Recording;
 
 /// How long another writer of the directory may take to end.
 const LOCK_WAIT: Duration = Duration::from_secs(10);

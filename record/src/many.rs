@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tacho_tape::recording::Recording;
+use tacho_tape::write::recording::Recording;
 
 /// How often it is looked for signals and threads that ended.
 const TURN: Duration = Duration::from_millis(100);

@@ -13,8 +13,8 @@ use std::time::Instant;
 use tacho_source::catalog;
 use tacho_tape::format::frame::{DATA, Frame, FrameBuilder, HELLO};
 use tacho_tape::format::hello;
-use tacho_tape::recording::{Recording, now, random};
-use tacho_tape::writer::{Code, Message};
+use tacho_tape::write::recording::{Recording, now, random};
+use tacho_tape::write::writer::{Code, Message};
 
 /// Bytes of frames that wait.
 const MOST_WAITING: usize = 8 << 20;

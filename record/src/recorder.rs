@@ -21,7 +21,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tacho_dsn::{Answer, Connection, Error, Limit};
-use tacho_tape::recording::{now, random};
+use tacho_tape::write::recording::{now, random};
 
 /// To connect, host after host.
 const CONNECT: Duration = Duration::from_secs(60);

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tacho_tape::recording::random;
+use tacho_tape::write::recording::random;
 
 /// What names of such files begin and end with; between is a random number.
 const ENDS: (&str, &str) = ("tacho-ship-", ".tmp");

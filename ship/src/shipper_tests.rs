@@ -22,9 +22,9 @@ use std::sync::atomic::AtomicBool;
 use tacho_source::catalog;
 use tacho_tape::format::frame::Frame;
 use tacho_tape::query::{self, QueryResult, Sink, Spec, Value};
-use tacho_tape::recording::Recording;
 use tacho_tape::testing::{Load, Random, Sampler, stats_schema};
-use tacho_tape::writer::Code;
+use tacho_tape::write::recording::Recording;
+use tacho_tape::write::writer::Code;
 use tacho_tape::{Identity, Part, PartBuilder, Snapshot, Store};
 
 const NODE: u64 = 0xA7;

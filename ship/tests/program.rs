@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use tacho_tape::format::frame::Frame;
-use tacho_tape::recording::Recording;
 use tacho_tape::testing::{Load, Sampler};
+use tacho_tape::write::recording::Recording;
 
 fn program(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tacho-ship"));

@@ -28,7 +28,7 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// There is no such server (`42704`), this source only reads (`0A000`), or
-    /// what [`tacho_tape::marks::leave`] says.
+    /// what [`tacho_tape::write::marks::leave`] says.
     fn mark(&self, _server: Option<&str>, _text: &str) -> QueryResult<()> {
         let error = QueryError::new("0A000", "markers cannot be written here");
         Err(error.hint("Run tacho mark where the history files are."))

@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tacho_tape::files::directory::{self, NODE};
 use tacho_tape::locate::{DEFAULT, Surroundings};
-use tacho_tape::marks;
 use tacho_tape::query::{self, Function, QueryError, QueryResult, Sink};
+use tacho_tape::write::marks;
 use tacho_tape::{Shared, Snapshot, Store, Tape};
 
 /// How deep below a root a tape is looked for.

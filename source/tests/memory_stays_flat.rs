@@ -8,8 +8,8 @@ use tacho_source::memory::{Counting, used};
 use tacho_tape::files::directory::{Kind, file_name};
 use tacho_tape::files::storage::OsStorage;
 use tacho_tape::query::{self, Field, QueryResult, Sink, Spec, Value};
-use tacho_tape::seal::seal_log;
 use tacho_tape::testing::{Load, Random, Sampler};
+use tacho_tape::write::seal::seal_log;
 use tacho_tape::{Schema, Shared, Tape};
 
 #[global_allocator]

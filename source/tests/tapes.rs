@@ -10,8 +10,8 @@ use tacho_tape::Store;
 use tacho_tape::files::storage::OsStorage;
 use tacho_tape::locate::Surroundings;
 use tacho_tape::query::{self, QueryError, QueryResult, Spec};
-use tacho_tape::seal::seal_log;
 use tacho_tape::testing::{Load, Sampler};
+use tacho_tape::write::seal::seal_log;
 
 /// 2026-09-21 14:13:20 UTC, where the sampler begins.
 const SINCE_US: i64 = 1_790_000_000_000_000;

@@ -9,10 +9,10 @@ use std::time::Instant;
 use tacho_tape::files::directory::{Kind, Numbers, file_name};
 use tacho_tape::files::storage::{OsStorage, Storage};
 use tacho_tape::format::log::LogHeader;
-use tacho_tape::merge::{MergeJob, merge};
 use tacho_tape::repeat::repeat_day;
-use tacho_tape::seal::seal_log;
 use tacho_tape::testing::{Load, Sampler, log_bytes};
+use tacho_tape::write::merge::{MergeJob, merge};
+use tacho_tape::write::seal::seal_log;
 use tacho_tape::{Error, Identity, Result, Shared, Tape};
 
 /// Ticks a log of the year has, one a minute.

@@ -6,9 +6,9 @@
 use std::sync::atomic::AtomicBool;
 use tacho_tape::files::directory::{Kind, Numbers, file_name};
 use tacho_tape::memory::MemoryStorage;
-use tacho_tape::merge::{MergeJob, merge};
-use tacho_tape::seal::seal_log;
 use tacho_tape::testing::{Load, Sampler};
+use tacho_tape::write::merge::{MergeJob, merge};
+use tacho_tape::write::seal::seal_log;
 
 /// Sessions that change at half of their samples.
 fn load(sessions: usize) -> Load {

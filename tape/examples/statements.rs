@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use tacho_tape::files::directory::{self, Kind};
 use tacho_tape::files::storage::OsStorage;
-use tacho_tape::merge::{MergeJob, merge};
 use tacho_tape::testing::Random;
+use tacho_tape::write::merge::{MergeJob, merge};
 
 const BUCKETS: usize = 24;
 const COLUMNS: &str = "time,elapsed_ms,user_oid,username,database_oid,database,query_id,toplevel,\

@@ -15,16 +15,16 @@ use crate::format::pipe::FrameBuffer;
 use crate::format::schema::Schema;
 use crate::format::sealed_write::{FOOTER, INDEX};
 use crate::fuzz::{Fuzz, keep, mend_frames, mend_log, mend_sealed};
-use crate::marks::Marks;
 use crate::memory::MemoryStorage;
-use crate::merge::{MergeJob, merge};
 use crate::query::{self, Field, QueryResult, Sink, Spec, Value};
-use crate::repair::{Outcome, Repaired, repair};
-use crate::seal::seal_log;
 use crate::store::open::Store;
 use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::testing::{Load, Sampler, log_bytes, schema};
-use crate::writer::{Now, Writer};
+use crate::write::marks::Marks;
+use crate::write::merge::{MergeJob, merge};
+use crate::write::repair::{Outcome, Repaired, repair};
+use crate::write::seal::seal_log;
+use crate::write::writer::{Now, Writer};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -67,7 +67,7 @@ fn sealed() -> Vec<Vec<u8>> {
         seal_log(&storage, number, u64::MAX).unwrap();
     }
     let single = storage.bytes_of(TAPE).unwrap();
-    let many = crate::merge_tests::sealed_files(3, 2, 3).0;
+    let many = crate::write::merge_tests::sealed_files(3, 2, 3).0;
     let job = MergeJob {
         files: (1..=2).map(Numbers::one).collect(),
         thin_ms: None,

@@ -3,8 +3,6 @@
 //! description of the bytes.
 #![forbid(unsafe_code)]
 
-pub mod background;
-pub mod carry;
 pub mod error;
 pub mod fast;
 pub mod files;
@@ -15,40 +13,18 @@ pub mod fuzz;
 mod fuzz_tests;
 pub mod inspect;
 pub mod locate;
-mod markers;
-pub mod marks;
 #[cfg(any(test, feature = "testing"))]
 pub mod memory;
-pub mod merge;
-#[cfg(test)]
-mod merge_tests;
-mod pause;
 #[cfg(test)]
 mod proof_tests;
 pub mod query;
-pub mod recording;
-pub mod recover;
-mod removed;
-pub mod repair;
-#[cfg(test)]
-mod repair_tests;
 #[cfg(any(test, feature = "testing"))]
 pub mod repeat;
-pub mod retention;
-pub mod seal;
-pub mod settings;
 pub mod sizes;
-mod space;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-mod texts;
-#[cfg(test)]
-mod texts_tests;
-mod thin;
-pub mod writer;
-#[cfg(test)]
-mod writer_tests;
+pub mod write;
 
 pub use error::{Error, Result};
 pub use format::part::{Identity, Part, PartInfo};

@@ -6,14 +6,14 @@ use crate::files::storage::Storage;
 use crate::format::frame::Frame;
 use crate::format::log::LogHeader;
 use crate::memory::{Crash, MemoryStorage};
-use crate::merge_tests::{NODE, Rows, check, go, sealed_files};
-use crate::seal::seal_log;
 use crate::store::cache::Shared;
 use crate::store::open::Store;
 use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::store::tape::Tape;
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
-use crate::writer::{Code, Now, Writer};
+use crate::write::merge_tests::{NODE, Rows, check, go, sealed_files};
+use crate::write::seal::seal_log;
+use crate::write::writer::{Code, Now, Writer};
 use std::path::Path;
 use std::sync::Arc;
 

@@ -159,9 +159,9 @@ mod tests {
     use crate::format::part::Identity;
     use crate::format::part_builder::PartBuilder;
     use crate::memory::MemoryStorage;
-    use crate::seal::write_sealed;
     use crate::store::open::Store;
     use crate::testing::schema;
+    use crate::write::seal::write_sealed;
 
     #[test]
     fn a_repeated_day_differs_in_ticks_and_times_only() {

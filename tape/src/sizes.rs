@@ -182,8 +182,8 @@ fn column_use(schema: &Schema, table: u8, column: u8) -> Use {
 mod tests {
     use super::*;
     use crate::files::storage::{OsStorage, Storage};
-    use crate::seal::seal_log;
     use crate::testing::{Load, Sampler, log_bytes};
+    use crate::write::seal::seal_log;
     use std::fs;
     use std::path::PathBuf;
 

@@ -11,9 +11,9 @@ use tacho_tape::files::directory::{Kind, Numbers};
 use tacho_tape::files::storage::{OsStorage, Storage};
 use tacho_tape::format::log::LogHeader;
 use tacho_tape::format::schema::ColumnType;
-use tacho_tape::merge::{MergeJob, merge};
-use tacho_tape::seal::seal_log;
 use tacho_tape::testing::{Load, Sampler, log_bytes};
+use tacho_tape::write::merge::{MergeJob, merge};
+use tacho_tape::write::seal::seal_log;
 use tacho_tape::{Part, Store};
 
 fn versions() -> Vec<PathBuf> {

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tacho_tape::files::directory::Numbers;
 use tacho_tape::files::storage::OsStorage;
 use tacho_tape::format::sealed_write::FrameRange;
-use tacho_tape::merge::{MergeJob, merge};
-use tacho_tape::seal::write_sealed;
+use tacho_tape::write::merge::{MergeJob, merge};
+use tacho_tape::write::seal::write_sealed;
 use tacho_tape::{Identity, PartBuilder, Schema, Store};
 
 /// Sealed files, and the sessions in each: all of them are of one tick.

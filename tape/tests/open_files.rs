@@ -10,8 +10,8 @@ use std::thread;
 use tacho_tape::files::directory::{Kind, file_name};
 use tacho_tape::files::storage::OsStorage;
 use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run, run_now};
-use tacho_tape::seal::seal_log;
 use tacho_tape::testing::{Load, Sampler, schema};
+use tacho_tape::write::seal::seal_log;
 use tacho_tape::{Shared, Snapshot, Tape};
 
 const TAPES: usize = 200;

@@ -184,7 +184,10 @@ fn marked() -> String {
         ("type", "\"string\""),
         ("description", &quote("What happened, such as deploy 1.4")),
         ("minLength", "1"),
-        ("maxLength", &tacho_tape::marks::TEXT_BYTES.to_string()),
+        (
+            "maxLength",
+            &tacho_tape::write::marks::TEXT_BYTES.to_string(),
+        ),
     ]);
     let properties = object(&[("server", "{\"type\": \"string\"}"), ("text", &text)]);
     let schema = object(&[

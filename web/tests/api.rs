@@ -12,8 +12,8 @@ use tacho_source::json::Json;
 use tacho_source::{Ask, Source, Tapes};
 use tacho_tape::files::storage::OsStorage;
 use tacho_tape::repeat::repeat_day;
-use tacho_tape::seal::seal_log;
 use tacho_tape::testing::{Load, Sampler};
+use tacho_tape::write::seal::seal_log;
 
 /// Rows as the command line prints them with `--json`.
 fn rows(tape: &Path, function: &str, query: &str) -> String {

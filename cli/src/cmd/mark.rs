@@ -5,7 +5,8 @@ use crate::reader::report;
 use clap::ValueHint;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tacho_tape::{locate, marks};
+use tacho_tape::locate;
+use tacho_tape::write::marks;
 
 /// Arguments of `tacho mark`.
 #[derive(clap::Args)]

@@ -17,8 +17,8 @@ use std::time::Duration;
 use tacho_tape::error::Kind;
 use tacho_tape::format::frame::DATA;
 use tacho_tape::format::pipe::FrameBuffer;
-use tacho_tape::recording::{Recording, now};
-use tacho_tape::writer::{Code, Message};
+use tacho_tape::write::recording::{Recording, now};
+use tacho_tape::write::writer::{Code, Message};
 
 /// Exit code when another writer holds the directory.
 const LOCKED: u8 = 5;

@@ -17,7 +17,7 @@ use tacho_source::exchange;
 use tacho_tape::files::directory::{Kind, LOCK, Numbers, file_name, list};
 use tacho_tape::files::storage::{OsStorage, open_regular};
 use tacho_tape::format::sealed_write::FrameRange;
-use tacho_tape::seal::SealedFile;
+use tacho_tape::write::seal::SealedFile;
 use tacho_tape::{Identity, Part, PartBuilder, Store};
 
 /// Where files are written aside: this and the number of the process.

@@ -11,7 +11,7 @@ use tacho_source::catalog;
 use tacho_tape::files::directory::Numbers;
 use tacho_tape::files::storage::OsStorage;
 use tacho_tape::format::sealed_write::FrameRange;
-use tacho_tape::seal::SealedFile;
+use tacho_tape::write::seal::SealedFile;
 use tacho_tape::{Identity, PartBuilder, Store};
 
 const STATS: &str = "statement_stats";

@@ -11,7 +11,7 @@ use crate::error::{self, Error, Result};
 use crate::files::directory::NODE;
 use crate::files::storage::{Storage, read_all};
 use crate::format::frame::crc32c;
-use crate::writer::Message;
+use crate::write::writer::Message;
 use std::fmt::Write as _;
 use std::io;
 

@@ -15,13 +15,13 @@ use crate::format::sealed_write::{
 use crate::fuzz::mend_sealed;
 use crate::fuzz_tests::{add_footer, footer, plain, with_index};
 use crate::memory::MemoryStorage;
-use crate::merge::{MergeJob, merge};
-use crate::repair::{Outcome, repair};
-use crate::seal::seal_log;
 use crate::store::open::Store;
 use crate::store::open::tests::{Rows, check, put_log, sampler};
 use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::testing::{Load, read, rows_difference, schema};
+use crate::write::merge::{MergeJob, merge};
+use crate::write::repair::{Outcome, repair};
+use crate::write::seal::seal_log;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

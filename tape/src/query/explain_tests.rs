@@ -6,9 +6,9 @@ use super::{EXPLAINED, Field, QueryResult, Sink, Spec, Value, explain, list, run
 use crate::format::footer::Chunks;
 use crate::format::sealed_write::{COLUMN, PACK};
 use crate::memory::MemoryStorage;
-use crate::merge_tests::{go, sealed_files};
 use crate::store::open::Store;
 use crate::testing::schema;
+use crate::write::merge_tests::{go, sealed_files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 

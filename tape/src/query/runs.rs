@@ -160,9 +160,9 @@ mod tests {
     use crate::format::part::Identity;
     use crate::format::part_builder::PartBuilder;
     use crate::memory::MemoryStorage;
-    use crate::seal::write_sealed;
     use crate::store::open::Store;
     use crate::testing::schema;
+    use crate::write::seal::write_sealed;
 
     /// Three sessions whose state changes at every tick but some; two are
     /// away for a while.

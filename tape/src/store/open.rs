@@ -1,7 +1,6 @@
 //! Reads the files of a history directory: which count, each row once, and what
 //! is damaged.
 
-use crate::background::supervised;
 use crate::error::{self, Error, Result};
 use crate::files::directory::{self, Kind, Listed, Numbers};
 use crate::files::open_files::{LaterFile, OpenFiles};
@@ -12,6 +11,7 @@ use crate::format::part::Part;
 use crate::store::cache::{Kept, Shared};
 use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::store::snapshot::is_covered_by;
+use crate::write::background::supervised;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::collections::{HashMap, HashSet};
@@ -517,8 +517,8 @@ pub(crate) mod tests {
     use crate::format::schema::Schema;
     use crate::format::sealed_write::FrameRange;
     use crate::memory::MemoryStorage;
-    use crate::seal::{seal_log, write_sealed};
     use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
+    use crate::write::seal::{seal_log, write_sealed};
     use proptest::prelude::*;
 
     pub(crate) type Rows = (Vec<(u64, i64)>, Vec<Seen>);

@@ -8,7 +8,7 @@ use tacho_tape::format::sealed_write::FrameRange;
 use tacho_tape::memory::MemoryStorage;
 use tacho_tape::query::bucket::{DAY, HOUR, Zone};
 use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
-use tacho_tape::seal::SealedFile;
+use tacho_tape::write::seal::SealedFile;
 use tacho_tape::{Identity, PartBuilder, Schema, Store};
 
 /// First slot of a tape, ms: a full minute.

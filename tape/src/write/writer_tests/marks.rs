@@ -1,7 +1,7 @@
 //! Markers that people leave as files are told once.
 
 use super::*;
-use crate::marks::MARK;
+use crate::write::marks::MARK;
 
 const NAME: &str = "marker-00000000000000aa";
 

@@ -6,10 +6,10 @@ use crate::format::part::Identity;
 use crate::format::part_builder::PartBuilder;
 use crate::format::sealed_write::FrameRange;
 use crate::memory::MemoryStorage;
-use crate::merge::{MergeJob, merge};
-use crate::seal::write_sealed;
 use crate::store::open::Store;
 use crate::testing::schema;
+use crate::write::merge::{MergeJob, merge};
+use crate::write::seal::write_sealed;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 

@@ -1,7 +1,7 @@
 //! What is sealed, synchronised and tried again.
 
 use super::*;
-use crate::background;
+use crate::write::background;
 
 #[test]
 fn a_paused_writer_has_nothing_left_to_synchronise() {

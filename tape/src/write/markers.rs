@@ -3,8 +3,8 @@
 use crate::format::frame::{DEFINE, FrameBuilder, Header, Values};
 use crate::format::schema::{ColumnType, Schema};
 use crate::format::section::to_stored;
-use crate::marks::MARK;
 use crate::query::REMOVED;
+use crate::write::marks::MARK;
 
 /// Names the writer gives itself have ids from here on.
 const OWN_IDS: u64 = 1 << 63;

@@ -5,9 +5,9 @@
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, file_name};
 use crate::files::storage::Storage;
-use crate::merge::{MergeJob, Merged, merge};
-use crate::recover::SealJob;
-use crate::seal::{Sealed, seal_log};
+use crate::write::merge::{MergeJob, Merged, merge};
+use crate::write::recover::SealJob;
+use crate::write::seal::{Sealed, seal_log};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 const FIRST_RETRY_MS: i64 = 60_000;
 const LAST_RETRY_MS: i64 = 3_600_000;
 
-/// A job of [`crate::writer::Writer`].
+/// A job of [`crate::write::writer::Writer`].
 pub enum Work {
     /// A log to be sealed.
     Seal(SealJob),
@@ -24,7 +24,7 @@ pub enum Work {
     Merge(MergeJob),
 }
 
-/// What became of it, for [`crate::writer::Writer::done`].
+/// What became of it, for [`crate::write::writer::Writer::done`].
 pub enum Done {
     /// A log was sealed or could not be.
     Seal(SealJob, Result<Sealed>),

@@ -2,12 +2,12 @@
 //! thread that seals and merges. Whoever makes frames drives it: `tacho
 //! tape-writer` with those of a pipe, `tacho-record` with its own.
 
-use crate::background::{self, Done, Work};
 use crate::error::{Error, Kind, Result};
 use crate::files::directory::LOCK;
 use crate::files::storage::{OsStorage, Storage, open_regular};
 use crate::format::frame::Frame;
-use crate::writer::{Code, Message, Now, Writer};
+use crate::write::background::{self, Done, Work};
+use crate::write::writer::{Code, Message, Now, Writer};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};

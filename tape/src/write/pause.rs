@@ -5,7 +5,7 @@
 
 use crate::files::directory::file_mark;
 use crate::files::storage::Storage;
-use crate::markers::Marker;
+use crate::write::markers::Marker;
 
 /// What recording waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use crate::files::storage::Storage;
 use crate::format::part::Part;
 use crate::format::schema::RUN;
 use crate::memory::MemoryStorage;
-use crate::merge_tests::{NODE, Rows, go, names, sealed_files};
-use crate::repair::{Outcome, Repaired, repair};
 use crate::store::open::Store;
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference, schema};
+use crate::write::merge_tests::{NODE, Rows, go, names, sealed_files};
+use crate::write::repair::{Outcome, Repaired, repair};
 use std::collections::BTreeSet;
 
 const DAY: &str = "0000000001-0000000007.tape";

@@ -6,11 +6,11 @@
 use crate::files::directory::{LOCK, NODE};
 use crate::files::storage::{OsStorage, Stamp, Storage, open_regular, read_all};
 use crate::format::schema::Schema;
-use crate::markers::Marker;
 use crate::query::{INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Removal, decode, removals};
-use crate::recording::{now, random};
 use crate::store::open::Store;
-use crate::writer::{Message, Now};
+use crate::write::markers::Marker;
+use crate::write::recording::{now, random};
+use crate::write::writer::{Message, Now};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};

@@ -1,18 +1,18 @@
 //! What becomes of files that are closed: logs are sealed, sealed files merged
 //! and thinned, the oldest removed. The work itself is done elsewhere
-//! ([`crate::background`]); the writer hands it out and takes what came of it.
+//! ([`crate::write::background`]); the writer hands it out and takes what came of it.
 
 use super::{Message, Writer};
-use crate::background::{Done, Work};
 use crate::error::{self, Error, Result};
 use crate::files::directory::{self, Kind, Numbers, file_name};
-use crate::merge::{self, MergeJob, Merged};
-use crate::recover::{SealJob, Stored};
-use crate::seal::Sealed;
-use crate::settings::Limit;
+use crate::write::background::{Done, Work};
+use crate::write::merge::{self, MergeJob, Merged};
+use crate::write::recover::{SealJob, Stored};
+use crate::write::seal::Sealed;
+use crate::write::settings::Limit;
 
 impl Writer {
-    /// Jobs for [`crate::background::work`]; each is given once and must come
+    /// Jobs for [`crate::write::background::work`]; each is given once and must come
     /// back through [`Writer::done`].
     pub fn jobs(&mut self) -> Vec<Work> {
         let seal = self.seal_jobs().into_iter().map(Work::Seal);
@@ -29,7 +29,7 @@ impl Writer {
         }
     }
 
-    /// Logs to be sealed with [`crate::seal::seal_log`]; each is given once
+    /// Logs to be sealed with [`crate::write::seal::seal_log`]; each is given once
     /// and must come back through [`Writer::sealed`].
     pub fn seal_jobs(&mut self) -> Vec<SealJob> {
         std::mem::take(&mut self.jobs)
@@ -85,7 +85,7 @@ impl Writer {
         self.retain();
     }
 
-    /// Files to be merged with [`crate::merge::merge`], if there are any; each
+    /// Files to be merged with [`crate::write::merge::merge`], if there are any; each
     /// job is given once and must come back through [`Writer::merged`].
     pub fn merge_job(&mut self) -> Option<MergeJob> {
         if self.merging.is_some() || !std::mem::take(&mut self.may_merge) {
@@ -110,7 +110,7 @@ impl Writer {
     }
 
     fn thin_job(&self) -> Option<MergeJob> {
-        let now_ms = crate::retention::reference_ms(&self.stored)?;
+        let now_ms = crate::write::retention::reference_ms(&self.stored)?;
         let tiers = self.settings.statements_tiers();
         merge::plan_thin(&self.stored, self.node, now_ms, &tiers)
     }
@@ -185,7 +185,7 @@ impl Writer {
         if age_ms == 0 {
             return;
         }
-        let Some(reference) = crate::retention::reference_ms(&self.stored) else {
+        let Some(reference) = crate::write::retention::reference_ms(&self.stored) else {
             return;
         };
         let limit = reference.saturating_sub(age_ms);

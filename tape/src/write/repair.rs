@@ -12,11 +12,11 @@ use crate::format::part_builder::bounds;
 use crate::format::schema::{ColumnType, RUN, Schema, TableDef};
 use crate::format::sealed_write::FrameRange;
 use crate::format::table::{Data, Strings, Table};
-use crate::merge::rewrite;
 use crate::query::vocabulary as pg;
-use crate::seal::{convert, read_what_is_left_of_log};
 use crate::store::open::Repeats;
 use crate::store::sealed_read::{BlockFile, Schemas};
+use crate::write::merge::rewrite;
+use crate::write::seal::{convert, read_what_is_left_of_log};
 use std::sync::Arc;
 
 /// PostgreSQL's id of UTF-8.

@@ -5,8 +5,6 @@
 //! After a failed write or sync a log is never touched again: it is sealed as
 //! far as it is known to be good, and the frame goes to a new log.
 
-use crate::background::Retries;
-use crate::carry::Carry;
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, file_name};
 use crate::files::node::claim_node;
@@ -16,14 +14,16 @@ use crate::format::frame_summary::{Connection, Incoming};
 use crate::format::hello;
 use crate::format::log::{FRAMES_AT, LogHeader};
 use crate::format::section::Section;
-use crate::markers::{Marker, define_markers};
-use crate::marks::Marks;
-use crate::merge::MergeJob;
-use crate::pause::{Cause, Pause};
-use crate::recover::{End, SealJob, Stored, is_space, look};
-use crate::removed::Removed;
-use crate::settings::{Limit, Settings};
-use crate::space::{Guard, Removable, Verdict};
+use crate::write::background::Retries;
+use crate::write::live_definitions::Carry;
+use crate::write::markers::{Marker, define_markers};
+use crate::write::marks::Marks;
+use crate::write::merge::MergeJob;
+use crate::write::pause::{Cause, Pause};
+use crate::write::recover::{End, SealJob, Stored, is_space, look};
+use crate::write::removed::Removed;
+use crate::write::settings::{Limit, Settings};
+use crate::write::space::{Guard, Removable, Verdict};
 use std::sync::Arc;
 
 mod files;

@@ -9,11 +9,11 @@ use crate::format::part::Identity;
 use crate::format::schema::Schema;
 use crate::format::sealed_write::{CHUNK_BYTES, CHUNK_MAGIC, COLUMN, FrameRange};
 use crate::memory::{Crash, MemoryStorage};
-use crate::merge::{MergeJob, merge, plan, plan_thin};
-use crate::recover::{Stored, look};
-use crate::seal::{seal_log, write_sealed};
 use crate::store::open::Store;
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
+use crate::write::merge::{MergeJob, merge, plan, plan_thin};
+use crate::write::recover::{Stored, look};
+use crate::write::seal::{seal_log, write_sealed};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -73,7 +73,7 @@ fn job(files: u64) -> MergeJob {
 pub(crate) fn go(
     storage: &MemoryStorage,
     files: u64,
-) -> crate::Result<Option<crate::merge::Merged>> {
+) -> crate::Result<Option<crate::write::merge::Merged>> {
     merge(storage, &job(files), &AtomicBool::new(false))
 }
 
@@ -366,7 +366,7 @@ fn two_files(schemas: [&Schema; 2]) -> MemoryStorage {
 }
 
 fn whole_schema() -> Schema {
-    let catalog = include_str!("../../catalog/samples.h");
+    let catalog = include_str!("../../../catalog/samples.h");
     Schema::from_catalog(catalog).unwrap().with_runs()
 }
 

@@ -13,7 +13,7 @@ use crate::format::sealed_write::{BlockWriter, FrameRange};
 use crate::format::starts::Starts;
 use crate::format::table::Table;
 use crate::query::totals_write::Writer;
-use crate::thin::thin;
+use crate::write::thin::thin;
 use std::io;
 use std::sync::Arc;
 

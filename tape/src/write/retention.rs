@@ -1,6 +1,6 @@
 //! From which time the age of files counts.
 
-use crate::recover::Stored;
+use crate::write::recover::Stored;
 
 /// A jump of the clock between two files that is larger than this is not
 /// believed for a day.

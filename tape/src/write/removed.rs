@@ -1,9 +1,9 @@
 //! History that was removed, until a marker has told of it: how much, of which
 //! time and why.
 
-use crate::markers::Marker;
-use crate::recover::Stored;
-use crate::settings::{Limit, Settings};
+use crate::write::markers::Marker;
+use crate::write::recover::Stored;
+use crate::write::settings::{Limit, Settings};
 
 /// What was removed for one reason.
 struct Piece {

@@ -1,0 +1,28 @@
+//! What changes a directory: the writer, sealing, merging, thinning, retention,
+//! recovery, repair. Uses `store` and below; only programs call it.
+
+pub mod background;
+pub mod live_definitions;
+pub(crate) mod markers;
+pub mod marks;
+pub mod merge;
+#[cfg(test)]
+pub(crate) mod merge_tests;
+pub(crate) mod pause;
+pub mod recording;
+pub mod recover;
+pub(crate) mod removed;
+pub mod repair;
+#[cfg(test)]
+mod repair_tests;
+pub mod retention;
+pub mod seal;
+pub mod settings;
+pub(crate) mod space;
+pub(crate) mod texts;
+#[cfg(test)]
+mod texts_tests;
+pub(crate) mod thin;
+pub mod writer;
+#[cfg(test)]
+mod writer_tests;
