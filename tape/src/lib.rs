@@ -11,7 +11,6 @@ pub mod format;
 pub mod fuzz;
 #[cfg(test)]
 mod fuzz_tests;
-pub mod inspect;
 pub mod locate;
 #[cfg(any(test, feature = "testing"))]
 pub mod memory;
@@ -20,7 +19,6 @@ mod proof_tests;
 pub mod query;
 #[cfg(any(test, feature = "testing"))]
 pub mod repeat;
-pub mod sizes;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -14,7 +14,7 @@ use tacho_source::catalog;
 use tacho_tape::files::directory::Kind;
 use tacho_tape::files::storage::OsStorage;
 use tacho_tape::format::log::LogDamage;
-use tacho_tape::inspect::{FileReport, check_node, history_files, inspect};
+use tacho_tape::query::inspect::{FileReport, check_node, history_files, inspect};
 use tacho_tape::query::plain_lines;
 use tacho_tape::write::repair::{Outcome, Repaired, repair};
 use tacho_tape::{Part, locate};

@@ -5,7 +5,7 @@ use crate::cmd::say;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::path::Path;
-use tacho_tape::sizes::{Sizes, Use};
+use tacho_tape::query::sizes::{Sizes, Use};
 
 /// Prints the bytes by table and column; false when some cannot be read.
 pub(super) fn show(path: &Path, as_json: bool, out: &mut Lines) -> bool {

@@ -15,7 +15,7 @@ use crate::format::sealed_write::Entry;
 use crate::format::sealed_write::{
     CHUNK_BYTES, COLUMN, FOOTER, GROUP, HEAD_BYTES, INDEX, PACK, SCHEMA, TAIL_BYTES,
 };
-use crate::inspect::open_history_file;
+use crate::query::inspect::open_history_file;
 use crate::store::sealed_read::{BlockFile, Schemas};
 use std::collections::BTreeMap;
 use std::path::Path;
