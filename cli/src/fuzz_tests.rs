@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tacho_source::time;
 use tacho_tape::Store;
-use tacho_tape::fuzz::{Fuzz, keep};
 use tacho_tape::query;
+use tacho_tape::testing::fuzz::{Fuzz, keep};
 
 const WORDS: [&str; 24] = [
     ",",

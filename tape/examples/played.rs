@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use tacho_tape::error::Error;
 use tacho_tape::files::directory::{HistoryFile, list};
 use tacho_tape::files::storage::{OsStorage, Storage};
-use tacho_tape::repeat::repeat;
+use tacho_tape::testing::repeat::repeat;
 use tacho_tape::write::merge::{MergeJob, merge};
 
 const HOUR_MS: i64 = 3_600_000;

@@ -9,7 +9,7 @@ use std::time::Instant;
 use tacho_tape::files::directory::{Kind, Numbers, file_name};
 use tacho_tape::files::storage::{OsStorage, Storage};
 use tacho_tape::format::log::LogHeader;
-use tacho_tape::repeat::repeat_day;
+use tacho_tape::testing::repeat::repeat_day;
 use tacho_tape::testing::{Load, Sampler, log_bytes};
 use tacho_tape::write::merge::{MergeJob, merge};
 use tacho_tape::write::seal::seal_log;

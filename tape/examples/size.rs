@@ -5,7 +5,7 @@
 
 use std::sync::atomic::AtomicBool;
 use tacho_tape::files::directory::{Kind, Numbers, file_name};
-use tacho_tape::memory::MemoryStorage;
+use tacho_tape::testing::memory::MemoryStorage;
 use tacho_tape::testing::{Load, Sampler};
 use tacho_tape::write::merge::{MergeJob, merge};
 use tacho_tape::write::seal::seal_log;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use tacho_tape::files::storage::OsStorage;
-use tacho_tape::repeat::repeat_day;
+use tacho_tape::testing::repeat::repeat_day;
 
 fn main() -> tacho_tape::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -7,18 +7,8 @@ pub mod error;
 pub mod fast;
 pub mod files;
 pub mod format;
-#[cfg(any(test, feature = "testing"))]
-pub mod fuzz;
-#[cfg(test)]
-mod fuzz_tests;
 pub mod locate;
-#[cfg(any(test, feature = "testing"))]
-pub mod memory;
-#[cfg(test)]
-mod proof_tests;
 pub mod query;
-#[cfg(any(test, feature = "testing"))]
-pub mod repeat;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

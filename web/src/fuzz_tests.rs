@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tacho_tape::fuzz::{Fuzz, keep};
+use tacho_tape::testing::fuzz::{Fuzz, keep};
 use tacho_tape::testing::{Load, Sampler};
 use tokio::runtime::Runtime;
 

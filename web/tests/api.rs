@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use tacho_source::json::Json;
 use tacho_source::{Ask, Source, Tapes};
 use tacho_tape::files::storage::OsStorage;
-use tacho_tape::repeat::repeat_day;
+use tacho_tape::testing::repeat::repeat_day;
 use tacho_tape::testing::{Load, Sampler};
 use tacho_tape::write::seal::seal_log;
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use tacho_tape::files::storage::{OsStorage, Storage};
 use tacho_tape::format::schema::STATS;
 use tacho_tape::format::sealed_write::FrameRange;
-use tacho_tape::memory::MemoryStorage;
+use tacho_tape::testing::memory::MemoryStorage;
 use tacho_tape::write::seal::write_sealed;
 use tacho_tape::{Shared, Snapshot, Tape};
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tacho_tape::files::node::Recorded;
 use tacho_tape::format::sealed_write::FrameRange;
-use tacho_tape::memory::MemoryStorage;
+use tacho_tape::testing::memory::MemoryStorage;
 use tacho_tape::testing::stats_schema;
 use tacho_tape::write::seal::write_sealed;
 use tacho_tape::{Identity, PartBuilder, Snapshot};

@@ -267,7 +267,7 @@ fn write(storage: &dyn Storage, recorded: &Recorded) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::MemoryStorage;
+    use crate::testing::memory::MemoryStorage;
 
     fn place(device: u64, inode: u64, born_ns: u64, host: &str, path: &str) -> Place {
         Place {
@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn a_crash_while_the_node_is_recorded_leaves_the_old_one_or_the_new() {
-        use crate::memory::Crash;
+        use crate::testing::memory::Crash;
         let first = MemoryStorage::new();
         claim_node(&first, 0xAB).unwrap();
         for (storage, was) in [(MemoryStorage::new(), None), (first.copied(), Some(0xAB))] {

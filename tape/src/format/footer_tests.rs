@@ -12,12 +12,12 @@ use crate::format::schema::RUN;
 use crate::format::sealed_write::{
     CHUNK_BYTES, COLUMN, GROUP, HEAD_BYTES, INDEX, PACK, TAIL_BYTES,
 };
-use crate::fuzz::mend_sealed;
-use crate::fuzz_tests::{add_footer, footer, plain, with_index};
-use crate::memory::MemoryStorage;
 use crate::store::open::Store;
 use crate::store::open::tests::{Rows, check, put_log, sampler};
 use crate::store::sealed_read::{BlockFile, Schemas};
+use crate::testing::fuzz::mend_sealed;
+use crate::testing::fuzz_tests::{add_footer, footer, plain, with_index};
+use crate::testing::memory::MemoryStorage;
 use crate::testing::{Load, read, rows_difference, schema};
 use crate::write::merge::{MergeJob, merge};
 use crate::write::repair::{Outcome, repair};

@@ -159,8 +159,8 @@ mod tests {
     use super::*;
     use crate::format::part::Identity;
     use crate::format::part_builder::PartBuilder;
-    use crate::memory::MemoryStorage;
     use crate::store::open::Store;
+    use crate::testing::memory::MemoryStorage;
     use crate::testing::schema;
     use crate::write::seal::write_sealed;
 

@@ -516,7 +516,7 @@ pub(crate) mod tests {
     use crate::format::part_builder::PartBuilder;
     use crate::format::schema::Schema;
     use crate::format::sealed_write::FrameRange;
-    use crate::memory::MemoryStorage;
+    use crate::testing::memory::MemoryStorage;
     use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
     use crate::write::seal::{seal_log, write_sealed};
     use proptest::prelude::*;
@@ -604,7 +604,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_crash_at_any_point_of_sealing_changes_nothing() {
-        use crate::memory::Crash;
+        use crate::testing::memory::Crash;
         let storage = MemoryStorage::new();
         let expected = put_log(&storage, 1, &mut sampler(2, Load::default()), 30);
         let steps = {

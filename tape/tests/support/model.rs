@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use tacho_tape::files::directory::Numbers;
 use tacho_tape::format::sealed_write::FrameRange;
-use tacho_tape::memory::MemoryStorage;
 use tacho_tape::query::bucket::{DAY, HOUR, Zone};
 use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
+use tacho_tape::testing::memory::MemoryStorage;
 use tacho_tape::write::seal::SealedFile;
 use tacho_tape::{Identity, PartBuilder, Schema, Store};
 

@@ -94,14 +94,14 @@ impl Default for Load {
 
 /// The schema of `catalog/samples.h`.
 pub fn schema() -> Schema {
-    Schema::from_catalog(include_str!("../../catalog/samples.h")).unwrap_or_default()
+    Schema::from_catalog(include_str!("../../../catalog/samples.h")).unwrap_or_default()
 }
 
 /// The schema with the counters of statements.
 pub fn stats_schema() -> Schema {
     let catalog = concat!(
-        include_str!("../../catalog/samples.h"),
-        include_str!("../../catalog/counters.h")
+        include_str!("../../../catalog/samples.h"),
+        include_str!("../../../catalog/counters.h")
     );
     Schema::from_catalog(catalog)
         .unwrap_or_default()
