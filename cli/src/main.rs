@@ -2,7 +2,7 @@
 //! Parses the command line, runs the command, maps its end to an exit code:
 //! 0 done, 1 failure, 2 usage, 3 connection or permission, 5 locked.
 
-mod cmd;
+mod commands;
 #[cfg(test)]
 mod exchange_tests;
 mod export;
@@ -34,15 +34,15 @@ struct Cli {
     help: Option<bool>,
 
     #[command(subcommand)]
-    command: cmd::Command,
+    command: commands::Command,
 }
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    match cmd::query::of_server(words.iter().skip(1).cloned()) {
-        Some(question) => cmd::query::run(&question),
+    match commands::query::of_server(words.iter().skip(1).cloned()) {
+        Some(question) => commands::query::run(&question),
         None => match parse(&words) {
-            Ok(cli) => cmd::run(cli.command),
+            Ok(cli) => commands::run(cli.command),
             Err(error) => programs::run(&words, &error),
         },
     }

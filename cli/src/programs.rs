@@ -2,7 +2,7 @@
 //! directory of this program, else in `PATH`. Heavy parts are programs of their
 //! own, with dependencies that the server's host does not need.
 
-use crate::cmd::say;
+use crate::commands::say;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use rustix::fs::Access;
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! `tacho inspect --sizes`: what the bytes of history files are for.
 
 use super::{Lines, files_at};
-use crate::cmd::say;
+use crate::commands::say;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::path::Path;
