@@ -3,7 +3,7 @@
 
 use crate::import::target::Target;
 use crate::import::{Input, import};
-use crate::reader::args::{Caller, Parsed, augment};
+use crate::readers::args::{Caller, Parsed, augment};
 use clap::Command;
 use jiff::tz::TimeZone;
 use std::io::Cursor;

@@ -10,7 +10,7 @@ mod export;
 mod fuzz_tests;
 mod import;
 mod programs;
-mod reader;
+mod readers;
 
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 use std::ffi::OsString;

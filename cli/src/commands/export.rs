@@ -3,8 +3,8 @@
 
 use super::say;
 use crate::export::{Failed, Window, export};
-use crate::reader::args::TAPE_HELP;
-use crate::reader::report;
+use crate::readers::args::TAPE_HELP;
+use crate::readers::report;
 use clap::ValueHint;
 use std::io::{BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};

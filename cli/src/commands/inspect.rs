@@ -4,7 +4,7 @@
 mod sizes;
 
 use super::say;
-use crate::reader::report;
+use crate::readers::report;
 use clap::ValueHint;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};

@@ -1,7 +1,7 @@
 //! `tacho mark`: a marker of this moment, for whoever reads the history later.
 
-use crate::reader::args::TAPE_HELP;
-use crate::reader::report;
+use crate::readers::args::TAPE_HELP;
+use crate::readers::report;
 use clap::ValueHint;
 use std::path::PathBuf;
 use std::process::ExitCode;

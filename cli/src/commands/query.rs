@@ -1,6 +1,6 @@
 //! `tacho query`: a reader function as the server calls it.
 
-use crate::reader::server;
+use crate::readers::server;
 use std::ffi::OsString;
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 //! `tacho report`: what the database was doing, as one page, Markdown or JSON.
 
-use crate::reader::args::{self, Caller, Parsed};
-use crate::reader::{execute, report as fail, warn};
+use crate::readers::args::{self, Caller, Parsed};
+use crate::readers::{execute, report as fail, warn};
 use clap::{Arg, ArgMatches, Command, FromArgMatches, ValueHint};
 use std::io::Write;
 use std::process::ExitCode;

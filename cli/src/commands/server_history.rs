@@ -1,7 +1,7 @@
 //! `tacho server-history`: measurements of the server as a whole.
 
-use crate::reader::table::Layout;
-use crate::reader::{Reader, ReaderArgs, run as read};
+use crate::readers::table::Layout;
+use crate::readers::{Reader, ReaderArgs, run as read};
 use std::process::ExitCode;
 
 /// Arguments of `tacho server-history`.

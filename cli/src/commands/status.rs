@@ -1,7 +1,7 @@
 //! `tacho status`: what the history holds.
 
-use crate::reader::table::Layout;
-use crate::reader::{Reader, ReaderArgs, run as read};
+use crate::readers::table::Layout;
+use crate::readers::{Reader, ReaderArgs, run as read};
 use std::process::ExitCode;
 
 /// Arguments of `tacho status`.
