@@ -1,8 +1,8 @@
 //! Every parser of text on mutated inputs, see `fuzz.rs` of the tape: no
 //! panic; what is refused leaves nothing behind.
 
-use crate::import::target::Target;
-use crate::import::{Input, import};
+use crate::exchange::import::target::Target;
+use crate::exchange::import::{Input, import};
 use crate::readers::args::{Caller, Parsed, augment};
 use clap::Command;
 use jiff::tz::TimeZone;

@@ -3,12 +3,9 @@
 //! 0 done, 1 failure, 2 usage, 3 connection or permission, 5 locked.
 
 mod commands;
-#[cfg(test)]
-mod exchange_tests;
-mod export;
+mod exchange;
 #[cfg(test)]
 mod fuzz_tests;
-mod import;
 mod programs;
 mod readers;
 

@@ -2,7 +2,7 @@
 //! UTC, with Z.
 
 use super::say;
-use crate::export::{Failed, Window, export};
+use crate::exchange::export::{Failed, Window, export};
 use crate::readers::args::TAPE_HELP;
 use crate::readers::report;
 use clap::ValueHint;

@@ -1,8 +1,8 @@
 //! `tacho import`: history from text files.
 
 use super::say;
-use crate::import::target::Target;
-use crate::import::{ImportError, ImportResult, Input, import};
+use crate::exchange::import::target::Target;
+use crate::exchange::import::{ImportError, ImportResult, Input, import};
 use clap::ValueHint;
 use std::fs::File;
 use std::io::Read;

@@ -2,8 +2,8 @@
 //! error, never the end of the program.
 
 use super::args::{self, Caller, Parsed};
-use crate::import::target::Target;
-use crate::import::{Input, import};
+use crate::exchange::import::target::Target;
+use crate::exchange::import::{Input, import};
 use clap::Command;
 use std::io::Cursor;
 use std::path::PathBuf;

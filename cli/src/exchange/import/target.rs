@@ -3,7 +3,7 @@
 
 use super::lines::{Lines, Record};
 use super::{ImportError, ImportResult};
-use crate::export::{Failed, Window, export};
+use crate::exchange::export::{Failed, Window, export};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;

@@ -1,9 +1,9 @@
 //! What is exported, imported and exported again is the same byte for byte:
 //! every kind, with a value in every column.
 
-use crate::export::{Window, export};
-use crate::import::target::Target;
-use crate::import::{Input, import_as};
+use crate::exchange::export::{Window, export};
+use crate::exchange::import::target::Target;
+use crate::exchange::import::{Input, import_as};
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
