@@ -38,6 +38,26 @@ while read -r file; do
   breach "$file: no #[test] asserts durations"
 done < <(files '*.rs' | xargs grep -lE 'assert.*elapsed\(\)' || true)
 
+# direction DIR MARK FOLDER...: a file names, behind MARK, no folder that stands
+# later in the list than its own; tests may name all.
+direction() {
+  local dir=$1 mark=$2 folder later file
+  shift 2
+  while [ $# -gt 1 ]; do
+    folder=$1
+    shift
+    later=$(IFS='|' && echo "$*")
+    while read -r file; do
+      ! sed '/^\(pub.* \)\?mod tests\? {/,$d' "$file" | grep -qE "$mark($later)(::|/)" ||
+        breach "$file: $folder may not use $later"
+    done < <(files "$dir/$folder/" | grep -v '_tests\(/\|\.rs$\)')
+  done
+}
+direction tape/src crate:: files format store query write
+# readers use neither of history and sampler, and these do not use readers
+direction extension/src '#include "' core statements readers history sampler
+direction extension/src '#include "' core statements history sampler readers
+
 version=$(sed -n "s/^default_version *= *'\(.*\)'/\1/p" extension/tacho.control 2>/dev/null || true)
 workspace=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml | head -1)
 if [ -n "$version" ] && [ "${workspace%.*}" != "$version" ]; then

@@ -1,8 +1,11 @@
 //! Errors in the style of PostgreSQL messages: a primary line in lower case,
 //! and a detail in full sentences where there is more to say.
 
-use crate::files::storage::is_lost;
+use rustix::io::Errno;
+use std::any::Any;
 use std::fmt;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// What went wrong, for callers that act on it.
@@ -37,7 +40,7 @@ pub struct Error {
     /// Offset in bytes within the file.
     pub offset: Option<u64>,
     /// What the operating system said.
-    pub os: Option<std::io::Error>,
+    pub os: Option<io::Error>,
     /// The group of a damaged column of a sealed file; 0 where it belongs to
     /// all groups.
     pub(crate) group: Option<u32>,
@@ -65,11 +68,11 @@ impl Error {
     }
 
     /// A file operation that failed: `could not WHAT "PATH": REASON`.
-    pub fn io(what: &str, path: &Path, error: std::io::Error) -> Self {
+    pub fn io(what: &str, path: &Path, error: io::Error) -> Self {
         let kind = match error.kind() {
-            std::io::ErrorKind::NotFound => Kind::NotFound,
+            io::ErrorKind::NotFound => Kind::NotFound,
             _ if is_lost(&error) => Kind::Unreadable,
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Kind::NoSpace,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Kind::NoSpace,
             _ => Kind::Io,
         };
         Error {
@@ -144,13 +147,46 @@ impl std::error::Error for Error {
     }
 }
 
+/// The device or the file system has lost the bytes: what is elsewhere in the
+/// file or the directory may be read. The others of these errors are what Linux
+/// makes of a medium, a checksum or a target that failed.
+pub(crate) fn is_lost(error: &io::Error) -> bool {
+    const LOST: [Errno; 7] = [
+        Errno::IO,
+        Errno::BADMSG,
+        Errno::UCLEAN,
+        Errno::NODATA,
+        Errno::REMOTEIO,
+        Errno::ILSEQ,
+        Errno::NOLINK,
+    ];
+    Errno::from_io_error(error).is_some_and(|errno| LOST.contains(&errno))
+}
+
+/// Runs what reads bytes of a file; a panic is damage of it.
+pub(crate) fn supervised<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    // Nothing that was begun is used again after a panic.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let reason = reason_of(&*panic);
+        Err(Error::damaged(format!(
+            "internal error in an attempt to {what}: {reason}"
+        )))
+    })
+}
+
+fn reason_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("panic")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_file_error_reads_like_a_server_message() {
-        let os = std::io::Error::from_raw_os_error(13);
+        let os = io::Error::from_raw_os_error(13);
         let error = Error::io("open file", Path::new("/x/node"), os).offset(7);
         assert_eq!(
             error.to_string(),

@@ -3,6 +3,7 @@
 //! description of the bytes.
 #![forbid(unsafe_code)]
 
+pub mod crc;
 pub mod error;
 pub mod fast;
 pub mod files;

@@ -2,6 +2,7 @@
 //! crash images and failing operations can be tested. A storage is one flat
 //! directory; names are file names.
 
+use crate::error::is_lost;
 use crate::files::directory::{LOCK, NODE};
 use crate::files::node::{Place, recorded_node};
 use rustix::fs::OFlags;
@@ -439,22 +440,6 @@ pub fn read_all(file: &dyn ReadFile) -> io::Result<Vec<u8>> {
 
 /// What is lost together where a device cannot read: a page of the kernel.
 const PAGE_BYTES: usize = 1 << 12;
-
-/// The device or the file system has lost the bytes: what is elsewhere in the
-/// file or the directory may be read. The others of these errors are what Linux
-/// makes of a medium, a checksum or a target that failed.
-pub(crate) fn is_lost(error: &io::Error) -> bool {
-    const LOST: [Errno; 7] = [
-        Errno::IO,
-        Errno::BADMSG,
-        Errno::UCLEAN,
-        Errno::NODATA,
-        Errno::REMOTEIO,
-        Errno::ILSEQ,
-        Errno::NOLINK,
-    ];
-    Errno::from_io_error(error).is_some_and(|errno| LOST.contains(&errno))
-}
 
 /// Reads a file from an offset on for somebody who finds damage by checksums:
 /// pages that are lost read as zeros.

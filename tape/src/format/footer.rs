@@ -1,10 +1,11 @@
 //! What a sealed file says of itself: read from tail, footer and index, or
 //! gathered from its chunks where these are damaged.
 
+use crate::crc::crc32c;
 use crate::error::{Error, Kind, Result};
 use crate::files::storage::{ReadFile, read_what_is_left};
 use crate::format::codec;
-use crate::format::frame::{Frame, crc32c, u32_at, u64_at};
+use crate::format::frame::{Frame, u32_at, u64_at};
 use crate::format::hello;
 use crate::format::log::{IDENTITY_BYTES, LogDamage, parse_identity};
 use crate::format::packs::{PACK_BYTES, Pack};

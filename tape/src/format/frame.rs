@@ -1,6 +1,7 @@
 //! Frames: what travels through the pipe and what a log stores. Bytes:
 //! `docs/format.md`. Nothing is allocated for a length that was not checked.
 
+use crate::crc::crc32c;
 use crate::error::{Error, Result};
 use crate::format::section::{Section, Sections, encode_section};
 
@@ -22,11 +23,6 @@ pub const DATA: u8 = 2;
 pub const DEFINE: u8 = 3;
 
 const VERSION: u8 = 1;
-
-/// CRC-32C of some bytes.
-pub fn crc32c(bytes: &[u8]) -> u32 {
-    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
-}
 
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     let bytes = bytes.get(at..at.checked_add(4)?)?;

@@ -2,9 +2,10 @@
 //! the writer appends, and by recovery, which skips damaged frames and never
 //! appends to what it read.
 
+use crate::crc::crc32c;
 use crate::error::{Error, Kind, Result};
 use crate::format::frame::{
-    CRC_BYTES, DATA, DEFINE, Frame, HEADER_BYTES, HELLO, Header, MAGIC, crc32c, u32_at, u64_at,
+    CRC_BYTES, DATA, DEFINE, Frame, HEADER_BYTES, HELLO, Header, MAGIC, u32_at, u64_at,
 };
 use crate::format::hello;
 use crate::format::ingest::Ingest;
@@ -228,7 +229,7 @@ impl<'a> Iterator for Scan<'a> {
     }
 }
 
-/// Bytes of a log that could not be read, see [`crate::store::open::Damage`].
+/// Bytes of a log that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogDamage {
     /// Offset in the log.

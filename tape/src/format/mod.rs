@@ -23,3 +23,4 @@ pub mod section;
 pub(crate) mod starts;
 pub(crate) mod sums;
 pub(crate) mod table;
+pub(crate) mod totals;

@@ -4,7 +4,7 @@
 //! `at`, …) are found by name.
 
 use crate::error::{Error, Result};
-use crate::query::{totals, totals_write};
+use crate::format::totals;
 
 /// How the stored number of a column is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -304,7 +304,7 @@ impl Schema {
             }
         }
         if !(0..self.tables.len()).any(|t| self.is_totals(t)) {
-            self.tables.extend(totals_write::tables());
+            self.tables.extend(totals::tables());
         }
         self
     }

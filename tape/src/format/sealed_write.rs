@@ -7,10 +7,11 @@
 //! A sealed file of the writer has one group; a file of many groups differs
 //! in nothing else.
 
+use crate::crc::crc32c;
 use crate::error::{Error, Result};
 use crate::files::storage::AppendFile;
 use crate::format::codec;
-use crate::format::frame::{FrameBuilder, HELLO, crc32c, u32_at, u64_at};
+use crate::format::frame::{FrameBuilder, HELLO, u32_at, u64_at};
 use crate::format::hello;
 use crate::format::log::{IDENTITY_BYTES, encode_identity};
 use crate::format::numbers;

@@ -4,7 +4,7 @@
 //! are kept, so a stretch costs at most the bytes between two marks at either
 //! end of it, however long it is.
 
-use crate::format::frame::crc32c;
+use crate::crc::crc32c;
 use crc_fast::{CrcAlgorithm, checksum_combine};
 
 /// Bytes between two marks.

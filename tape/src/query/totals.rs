@@ -17,46 +17,18 @@ use super::read::Sums;
 use super::register::{Id, NULL};
 use super::select::Selected;
 use super::ticks::{Coverage, NONE};
-use super::vocabulary as pg;
 use crate::fast::FastMap;
 use crate::format::part::Part;
 use crate::format::schema::{FAR_MS, RUN};
 use crate::format::table::Column;
+use crate::format::totals::{
+    BY_GROUP, BY_MINUTE, GROUP_COLUMNS, KEY_COLUMNS, MINUTE_COLUMNS, WHOLE, WHOLE_COLUMNS,
+    group_table, minute_table,
+};
 use std::ops::Range;
 use std::rc::Rc;
 
 pub(super) const MINUTE: i64 = 60 * SECOND;
-/// What was observed, and the load.
-pub(super) const WHOLE: &str = "minute";
-/// Id of the first table of totals; those behind it are totals too.
-pub const FIRST_ID: u8 = 200;
-/// Dimensions there are totals by for each minute and for each group.
-pub(super) const BY_MINUTE: [&str; 2] = [pg::WAIT_EVENT, pg::WAIT_TYPE];
-/// Dimensions of many keys: there are totals by them for each group, and the
-/// sums of each minute for the largest keys.
-pub(super) const BY_GROUP: [&str; 1] = [pg::QUERY_ID];
-/// Columns of a table of totals by minute.
-pub(super) const MINUTE_COLUMNS: [&str; 5] = ["group", "key", "minute", "sum_ms", "most"];
-/// Columns of a table of totals by group.
-pub(super) const GROUP_COLUMNS: [&str; 4] = ["group", "key", "sum_ms", "most"];
-/// Columns of the minutes of the largest keys: for each of them a row for
-/// every one of table `minute`.
-pub(super) const KEY_COLUMNS: [&str; 2] = ["key", "sum_ms"];
-/// Columns of [`WHOLE`]; what stands between is [`Coverage::to_row`].
-pub(super) const WHOLE_COLUMNS: [&str; 12] = [
-    "group",
-    "minute",
-    "observed_ms",
-    "failed_ms",
-    "ticks_observed",
-    "ticks_failed",
-    "last_slot_ms",
-    "last_interval_ms",
-    "vcpus_slot_ms",
-    "vcpus_x100",
-    "sum_ms",
-    "most",
-];
 /// Columns that are added up.
 const SUMMED: [&str; 5] = [
     "observed_ms",
@@ -65,16 +37,6 @@ const SUMMED: [&str; 5] = [
     "ticks_failed",
     "sum_ms",
 ];
-
-/// The table of totals by minute of a dimension.
-pub(super) fn minute_table(dimension: &str) -> String {
-    format!("{WHOLE}_{dimension}")
-}
-
-/// The table of totals by group of a dimension.
-pub(super) fn group_table(dimension: &str) -> String {
-    format!("group_{dimension}")
-}
 
 /// How a group of dimensions is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]

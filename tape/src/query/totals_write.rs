@@ -10,14 +10,12 @@ use super::measure::{Adder, Bin};
 use super::parse::{MAX_BUCKETS, Selection};
 use super::select::{Selected, Tests};
 use super::ticks::{Observed, Ticks};
-use super::totals::{
-    BY_GROUP, BY_MINUTE, FIRST_ID, GROUP_COLUMNS, KEY_COLUMNS, MINUTE, MINUTE_COLUMNS, WHOLE,
-    WHOLE_COLUMNS, group_table, minute_table,
-};
+use super::totals::MINUTE;
 use crate::fast::FastMap;
 use crate::format::part::Part;
-use crate::format::schema::{Schema, TableDef};
+use crate::format::schema::Schema;
 use crate::format::table::Table;
+use crate::format::totals::{BY_GROUP, BY_MINUTE, KEY_COLUMNS, WHOLE, group_table, minute_table};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -299,22 +297,4 @@ impl Group<'_> {
         Adder::default().cells(&self.ticks, &self.ranges, &numbers, keys.len(), add);
         Ok(found)
     }
-}
-
-/// The tables of totals, which every file has beside those it was sent.
-pub fn tables() -> Vec<TableDef> {
-    let by_minute = BY_MINUTE
-        .iter()
-        .map(|name| (minute_table(name), &MINUTE_COLUMNS[..]));
-    let by_group = BY_GROUP.iter().flat_map(|name| {
-        let groups = (group_table(name), &GROUP_COLUMNS[..]);
-        [groups, (minute_table(name), &KEY_COLUMNS[..])]
-    });
-    let all = [(WHOLE.to_string(), &WHOLE_COLUMNS[..])].into_iter();
-    let whole_groups = BY_MINUTE
-        .iter()
-        .map(|name| (group_table(name), &GROUP_COLUMNS[..]));
-    let all = (FIRST_ID..).zip(all.chain(by_minute).chain(by_group).chain(whole_groups));
-    all.map(|(id, (name, columns))| TableDef::of_numbers(id, &name, columns))
-        .collect()
 }

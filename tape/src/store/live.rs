@@ -2,6 +2,7 @@
 //! Its rows are parts of a few thousand rows each. All but the last stay as
 //! they are; of the last one every snapshot has a copy.
 
+use crate::error::supervised;
 use crate::error::{self, Error, Result};
 use crate::files::directory::Listed;
 use crate::files::storage::{ReadFile, Storage, read_what_is_left};
@@ -12,7 +13,6 @@ use crate::format::schema::Schema;
 use crate::format::table::{BytesColumn, Column, Table};
 use crate::store::open::{Opened, is_lasting};
 use crate::store::snapshot::Damage;
-use crate::write::background::supervised;
 use std::path::PathBuf;
 use std::sync::Arc;
 

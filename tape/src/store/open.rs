@@ -1,6 +1,7 @@
 //! Reads the files of a history directory: which count, each row once, and what
 //! is damaged.
 
+use crate::error::supervised;
 use crate::error::{self, Error, Result};
 use crate::files::directory::{self, Kind, Listed, Numbers};
 use crate::files::open_files::{LaterFile, OpenFiles};
@@ -11,7 +12,6 @@ use crate::format::part::Part;
 use crate::store::cache::{Kept, Shared};
 use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::store::snapshot::is_covered_by;
-use crate::write::background::supervised;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::collections::{HashMap, HashSet};

@@ -12,7 +12,7 @@ use crate::format::part::{Chunk, Identity, Part, PartInfo, Source};
 use crate::format::schema::{ColumnType, RUN, Schema};
 use crate::format::sealed_write::{COLUMN, Entry, FrameRange, GroupInfo, MAX_ROWS, PACK, at_ticks};
 use crate::format::table::{BytesColumn, Column, Strings};
-use crate::query::totals;
+use crate::format::totals;
 use crate::store::cache::{Kept, Key};
 use std::cmp::Reverse;
 use std::ops::Range;

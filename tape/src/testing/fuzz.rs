@@ -4,7 +4,8 @@
 //! `FUZZ_SEED` or the time of day. An input that panics is printed as
 //! hexadecimal digits and in a file.
 
-use crate::format::frame::{MAGIC, crc32c};
+use crate::crc::crc32c;
+use crate::format::frame::MAGIC;
 use crate::testing::Random;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,11 +1,12 @@
 //! Every parser of bytes on mutated inputs, see `fuzz.rs`: no panic, no
 //! endless loop, no memory that the input has not paid for.
 
+use crate::crc::crc32c;
 use crate::files::directory::{Kind, Numbers, file_name};
 use crate::files::storage::Storage;
 use crate::format::codec;
 use crate::format::footer_tests::index_of;
-use crate::format::frame::{Frame, FrameBuilder, HELLO, crc32c};
+use crate::format::frame::{Frame, FrameBuilder, HELLO};
 use crate::format::hello;
 use crate::format::ingest::Ingest;
 use crate::format::log::{LogHeader, Scan, Stretch, read_log};

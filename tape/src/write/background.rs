@@ -2,14 +2,12 @@
 //! panic there is an error of the one job: the log stays as it is, readers
 //! still read it, and the thread goes on with the next.
 
-use crate::error::{Error, Result};
+use crate::error::{Result, supervised};
 use crate::files::directory::{Kind, file_name};
 use crate::files::storage::Storage;
 use crate::write::merge::{MergeJob, Merged, merge};
 use crate::write::recover::SealJob;
 use crate::write::seal::{Sealed, seal_log};
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 
 /// A failed attempt to seal is repeated after so many ms, then twice as many.
@@ -46,23 +44,6 @@ pub fn work(storage: &dyn Storage, work: Work, stop: &AtomicBool) -> Done {
             Done::Merge(job, result)
         }
     }
-}
-
-/// Runs what reads bytes of a file; a panic is damage of it.
-pub(crate) fn supervised<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    // Nothing that was begun is used again after a panic.
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let reason = reason_of(&*panic);
-        Err(Error::damaged(format!(
-            "internal error in an attempt to {what}: {reason}"
-        )))
-    })
-}
-
-fn reason_of(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("panic")
 }
 
 /// Logs that could not be sealed and are tried again.

@@ -2,6 +2,7 @@
 //! recovery, repair. Uses `store` and below; only programs call it.
 
 pub mod background;
+pub(crate) mod claim;
 pub mod live_definitions;
 pub(crate) mod markers;
 pub mod marks;

@@ -1,6 +1,7 @@
 //! What a writer finds when it starts: the sealed files, the logs to seal, and
 //! where the history of its node ends.
 
+use crate::error::supervised;
 use crate::error::{self, Error, Result};
 use crate::files::directory::{self, Kind, Numbers, file_name};
 use crate::files::storage::{Storage, read_all};
@@ -9,7 +10,6 @@ use crate::format::part::{Identity, Part};
 use crate::format::schema::{STATS, Schema};
 use crate::store::open::Repeats;
 use crate::store::sealed_read::{BlockFile, Schemas};
-use crate::write::background::supervised;
 use crate::write::live_definitions::Carry;
 use crate::write::seal::read_log_file;
 

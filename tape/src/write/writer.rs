@@ -7,7 +7,6 @@
 
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, file_name};
-use crate::files::node::claim_node;
 use crate::files::storage::{AppendFile, Storage};
 use crate::format::frame::{DATA, Frame, HELLO};
 use crate::format::frame_summary::{Connection, Incoming};
@@ -15,6 +14,7 @@ use crate::format::hello;
 use crate::format::log::{FRAMES_AT, LogHeader};
 use crate::format::section::Section;
 use crate::write::background::Retries;
+use crate::write::claim::claim_node;
 use crate::write::live_definitions::Carry;
 use crate::write::markers::{Marker, define_markers};
 use crate::write::marks::Marks;

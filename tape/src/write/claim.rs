@@ -1,0 +1,300 @@
+//! How a writer takes a directory over: as the node it was, or as another one.
+//! A directory that was copied begins a node of its own; `files/node.rs` says how
+//! copies are told.
+
+use crate::error::{self, Error, Result};
+use crate::files::directory::NODE;
+use crate::files::node::{Place, Recorded, recorded_node};
+use crate::files::storage::Storage;
+use crate::write::writer::Message;
+
+const NODE_TEMPORARY: &str = "node.tmp";
+
+/// How a writer found its directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// It is what it was.
+    Same,
+    /// It is what it was, at another place.
+    Elsewhere,
+    /// It took the place of its original, which is gone.
+    Restored,
+    /// It is a copy; the original goes on.
+    Copied,
+}
+
+/// The original goes on for itself as long as it is where it was, and one on
+/// another machine may.
+fn found(storage: &dyn Storage, known: &Recorded, here: &Place) -> Found {
+    let was = &known.place;
+    let born = |place: &Place| Some(place.born_ns).filter(|ns| *ns != 0);
+    let other_birth = born(was).zip(born(here)).is_some_and(|(a, b)| a != b);
+    let same = was.inode == here.inode && !other_birth;
+    if same && was.device == here.device {
+        return match was == here {
+            true => Found::Same,
+            false => Found::Elsewhere,
+        };
+    }
+    let moved = !was.path.is_empty() && was.path != here.path;
+    let beside = moved && storage.is_at(&was.path, known.node);
+    let other_host = !was.host.is_empty() && was.host != here.host;
+    match same {
+        _ if beside => Found::Copied,
+        true => Found::Elsewhere,
+        false if other_host => Found::Copied,
+        false => Found::Restored,
+    }
+}
+
+/// The node of a directory that a writer takes over.
+#[derive(Debug, Default)]
+pub(crate) struct Claim {
+    pub(crate) node: u64,
+    /// The node whose history this one goes on with.
+    pub(crate) before: Option<u64>,
+    /// Why this is a new node although there was one; for a marker.
+    pub(crate) new_node: Option<String>,
+    /// For the server's log.
+    pub(crate) messages: Vec<Message>,
+}
+
+/// The node of a directory that a writer takes over: the recorded one while
+/// the directory is still the same, else `random`, which is recorded.
+///
+/// # Errors
+/// The file `node` could not be read or written.
+pub(crate) fn claim_node(storage: &dyn Storage, random: u64) -> Result<Claim> {
+    let place = storage.place();
+    let place = place.map_err(|e| Error::io("stat", storage.directory(), e))?;
+    let mut claim = Claim {
+        node: random.max(1),
+        ..Claim::default()
+    };
+    let mut apart = Vec::new();
+    match recorded_node(storage) {
+        Ok(None) => (),
+        Ok(Some(known)) => {
+            apart.clone_from(&known.apart);
+            match found(storage, &known, &place) {
+                Found::Same => {
+                    claim.node = known.node;
+                    return Ok(claim);
+                }
+                Found::Elsewhere => {
+                    claim.keep(storage, &known, place);
+                    return Ok(claim);
+                }
+                Found::Restored => claim.go_on(&known),
+                Found::Copied => {
+                    apart.push(known.node);
+                    claim.part_from(&known);
+                }
+            }
+        }
+        Err(error) if error.kind == error::Kind::Damaged => {
+            claim.messages.push(Message::Error(error.to_string()));
+            claim.new_node = Some("the file \"node\" was damaged".into());
+        }
+        Err(error) => return Err(error),
+    }
+    let recorded = Recorded {
+        node: claim.node,
+        place,
+        apart,
+    };
+    write(storage, &recorded)?;
+    if let Some(why) = &claim.new_node {
+        let message = format!("history begins node {:016x}: {why}", claim.node);
+        claim.messages.push(Message::Warning(message));
+    }
+    Ok(claim)
+}
+
+impl Claim {
+    /// The directory is what it was. That it is elsewhere is told; to fail to
+    /// note it does no harm.
+    fn keep(&mut self, storage: &dyn Storage, known: &Recorded, place: Place) {
+        self.node = known.node;
+        let noted = Recorded {
+            place,
+            ..known.clone()
+        };
+        let message = format!(
+            "the directory of history is at another place than before (\"{}\", device {}): it stays node {:016x}",
+            known.place.path, known.place.device, known.node
+        );
+        self.messages.push(Message::Log(message));
+        if let Err(error) = write(storage, &noted) {
+            self.messages.push(Message::Warning(error.to_string()));
+        }
+    }
+
+    fn go_on(&mut self, known: &Recorded) {
+        self.before = Some(known.node);
+        self.new_node = Some(format!(
+            "the directory was restored or moved; what node {:016x} has recorded belongs to it",
+            known.node
+        ));
+    }
+
+    fn part_from(&mut self, known: &Recorded) {
+        let path = &known.place.path;
+        self.new_node = Some(format!(
+            "the directory was copied from \"{path}\"; what came with it is read as node {:016x}",
+            known.node
+        ));
+    }
+}
+
+fn write(storage: &dyn Storage, recorded: &Recorded) -> Result<()> {
+    let write = || {
+        let _ = storage.remove(NODE_TEMPORARY);
+        let mut file = storage.create(NODE_TEMPORARY)?;
+        file.append(recorded.text().as_bytes())?;
+        file.sync()?;
+        storage.rename(NODE_TEMPORARY, NODE)?;
+        storage.sync_directory()
+    };
+    let path = storage.directory().join(NODE);
+    write().map_err(|e| Error::io("write file", &path, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crc::crc32c;
+    use crate::testing::memory::MemoryStorage;
+
+    fn place(device: u64, inode: u64, born_ns: u64, host: &str, path: &str) -> Place {
+        Place {
+            device,
+            inode,
+            born_ns,
+            host: host.into(),
+            path: path.into(),
+        }
+    }
+
+    /// The node that a directory of node 0xAB gets at another place, the one
+    /// before it, and the nodes apart; the original still is at `originals`.
+    fn moved(to: Place, originals: &[&str]) -> (u64, Option<u64>, Vec<u64>) {
+        let storage = MemoryStorage::new();
+        storage.set_place(place(1, 2, 3, "a", "/pg/tacho"), &[]);
+        claim_node(&storage, 0xAB).unwrap();
+        storage.set_place(to, originals);
+        let claim = claim_node(&storage, 0xCD).unwrap();
+        let told: Vec<&Message> = claim.messages.iter().collect();
+        assert_eq!(told.len(), 1, "{told:?}");
+        let again = claim_node(&storage, 0xEF).unwrap();
+        assert_eq!((again.node, again.messages), (claim.node, vec![]));
+        let apart = recorded_node(&storage).unwrap().unwrap().apart;
+        (claim.node, claim.before, apart)
+    }
+
+    #[test]
+    fn a_directory_is_itself_on_any_device_and_path() {
+        let same = (0xAB, None, vec![]);
+        // A reboot, a volume on another machine, a rename.
+        assert_eq!(moved(place(9, 2, 3, "a", "/pg/tacho"), &[]), same);
+        assert_eq!(moved(place(9, 2, 3, "b", "/mnt/tacho"), &[]), same);
+        assert_eq!(moved(place(1, 2, 3, "a", "/pg/old"), &["/pg/tacho"]), same);
+        // A file system that does not say when an inode was made.
+        assert_eq!(moved(place(9, 2, 0, "a", "/pg/tacho"), &[]), same);
+    }
+
+    #[test]
+    fn a_directory_restored_or_moved_goes_on_with_its_history() {
+        let goes_on = (0xCD, Some(0xAB), vec![]);
+        assert_eq!(moved(place(1, 7, 8, "a", "/pg/tacho"), &[]), goes_on);
+        assert_eq!(moved(place(5, 7, 8, "a", "/data/tacho"), &[]), goes_on);
+        // A new file system may give the same inode.
+        assert_eq!(moved(place(5, 2, 8, "a", "/pg/tacho"), &[]), goes_on);
+    }
+
+    #[test]
+    fn a_copy_beside_the_original_or_on_another_machine_is_another_one() {
+        let apart = (0xCD, None, vec![0xAB]);
+        let original = ["/pg/tacho"];
+        assert_eq!(moved(place(1, 7, 8, "a", "/copy/tacho"), &original), apart);
+        // A snapshot of the volume mounted beside it has the same inode.
+        assert_eq!(moved(place(9, 2, 3, "a", "/snap/tacho"), &original), apart);
+        assert_eq!(moved(place(1, 7, 8, "b", "/pg/tacho"), &[]), apart);
+    }
+
+    #[test]
+    fn a_file_of_an_earlier_version_is_understood() {
+        let storage = MemoryStorage::new();
+        let text = "node 00000000000000ab\ndevice 1\ninode 2\n";
+        let crc = crc32c(text.as_bytes());
+        storage.put(NODE, format!("{text}crc {crc:08x}\n").as_bytes());
+        storage.set_place(place(9, 2, 3, "a", "/pg/tacho"), &[]);
+        assert_eq!(claim(&storage, 0xCD), (0xAB, None));
+        storage.set_place(place(9, 4, 3, "a", "/pg/tacho"), &[]);
+        assert_eq!(claim(&storage, 0xCD), (0xCD, None));
+    }
+
+    /// The node, and what kind of damage was told.
+    fn claim(storage: &MemoryStorage, random: u64) -> (u64, Option<error::Kind>) {
+        let claim = claim_node(storage, random).unwrap();
+        let damaged = |m: &Message| matches!(m, Message::Error(_));
+        let damage = claim.messages.iter().any(damaged);
+        (claim.node, damage.then_some(error::Kind::Damaged))
+    }
+
+    #[test]
+    fn a_directory_keeps_its_node_and_a_copy_gets_a_new_one() {
+        let storage = MemoryStorage::new();
+        assert_eq!(claim(&storage, 0xAB), (0xAB, None));
+        assert_eq!(claim(&storage, 0xCD), (0xAB, None));
+        let copy = storage.copied();
+        assert_eq!(claim(&copy, 0xCD), (0xCD, None));
+        assert_eq!(recorded_node(&storage).unwrap().unwrap().node, 0xAB);
+    }
+
+    #[test]
+    fn any_damage_of_the_file_node_is_told_and_begins_a_new_node() {
+        let storage = MemoryStorage::new();
+        claim_node(&storage, 0xAB).unwrap();
+        let whole = storage.bytes_of(NODE).unwrap();
+        let check = |bytes: &[u8], what: String| {
+            storage.put(NODE, bytes);
+            let damaged = Some(error::Kind::Damaged);
+            let error = recorded_node(&storage).unwrap_err();
+            assert_eq!(Some(error.kind), damaged, "{what}");
+            assert_eq!(claim(&storage, 0xCD), (0xCD, damaged), "{what}");
+            assert_eq!(claim(&storage, 0xEF), (0xCD, None), "{what}");
+        };
+        for end in 0..whole.len() {
+            check(&whole[..end], format!("end {end}"));
+        }
+        for bit in 0..whole.len() * 8 {
+            let mut copy = whole.clone();
+            copy[bit / 8] ^= 1 << (bit % 8);
+            check(&copy, format!("bit {bit}"));
+        }
+    }
+
+    #[test]
+    fn a_crash_while_the_node_is_recorded_leaves_the_old_one_or_the_new() {
+        use crate::testing::memory::Crash;
+        let first = MemoryStorage::new();
+        claim_node(&first, 0xAB).unwrap();
+        for (storage, was) in [(MemoryStorage::new(), None), (first.copied(), Some(0xAB))] {
+            let probe = storage.after(Crash::Process);
+            claim_node(&probe, 0xCD).unwrap();
+            for operation in storage.operations()..=probe.operations() {
+                for crash in [Crash::Process, Crash::Machine, Crash::MachineHalf] {
+                    let crashed = storage.after(Crash::Process);
+                    crashed.stop_at(operation);
+                    let _ = claim_node(&crashed, 0xCD);
+                    let after = crashed.after(crash);
+                    let found = recorded_node(&after).unwrap().map(|r| r.node);
+                    assert!(found == was || found == Some(0xCD), "{operation} {crash:?}");
+                    let (node, damage) = claim(&after, 0xEF);
+                    assert!([0xCD, 0xEF].contains(&node) && damage.is_none());
+                }
+            }
+        }
+    }
+}
