@@ -1,6 +1,6 @@
 //! The cells of a key: its load by bucket, and what answers need of it.
 
-use super::finished::Finished;
+use super::closed_buckets::Finished;
 use super::measure::Bin;
 use super::number::{self, Ratio};
 use super::ticks::Observed;

@@ -4,7 +4,7 @@
 
 use super::error::{QueryError, QueryResult};
 use super::register::{Atom, Id, Register};
-use super::root;
+use super::root_blocker;
 use super::runs::Runs;
 use super::vocabulary as pg;
 use crate::fast::FastMap;
@@ -169,7 +169,7 @@ impl Dimension {
                 view.references(table, column, reference_to(view.part, table))
             }
             Place::Run { column } => run_keys(view, column),
-            Place::Root => root::keys(view, runs),
+            Place::Root => root_blocker::keys(view, runs),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! whatever its length. Memory is bounded by keys × buckets that occur.
 
 use super::cells::{Cell, Cells};
-use super::kept::Choice;
+use super::first_pass::Choice;
 use super::register::{Key, NULL};
 use super::ticks::{NONE, Ticks};
 use crate::fast::FastMap;

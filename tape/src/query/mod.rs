@@ -16,6 +16,7 @@ pub mod bucket;
 #[cfg(test)]
 mod cancel_tests;
 mod cells;
+mod closed_buckets;
 pub(crate) mod damage;
 #[cfg(test)]
 mod damage_tests;
@@ -25,12 +26,11 @@ mod explain;
 #[cfg(test)]
 mod explain_tests;
 pub mod filter;
-mod finished;
+mod first_pass;
 mod functions;
 mod group;
 pub mod inspect;
 pub mod json;
-mod kept;
 mod measure;
 mod number;
 mod parse;
@@ -38,12 +38,12 @@ mod plain;
 mod plan;
 mod read;
 mod register;
-mod root;
+mod root_blocker;
 mod runs;
 mod select;
 pub mod sizes;
 mod spec;
-mod stats;
+mod statement_sums;
 mod text;
 mod ticks;
 pub(crate) mod totals;
@@ -60,7 +60,7 @@ pub use functions::{Argument, Function, Removal, STATEMENT_FILTERS, Said, find, 
 pub(crate) use functions::{REMOVED, removals};
 pub use plain::{plain_lines, plain_text};
 pub use spec::{Field, Sink, Spec, Type, Value};
-pub use stats::middle_us;
+pub use statement_sums::middle_us;
 pub use text::{decode, without_nul};
 pub use vocabulary::{LOCK_MODES, NOT_COUNTED, Scope, cpu_key, wait_key};
 

@@ -5,11 +5,11 @@
 
 use super::bucket::Buckets;
 use super::cells::{Cell, Cells};
+use super::closed_buckets::Finished;
 use super::dimension::{Dimension, Keys, View};
 use super::error::{QueryError, QueryResult};
-use super::finished::Finished;
+use super::first_pass::{Choice, Kept, Known, Pieces};
 use super::group::Coder;
-use super::kept::{Choice, Kept, Known, Pieces};
 use super::measure::{Adder, Bin, Cube, Sum};
 use super::parse::{Selection, Window, nodes};
 use super::plan::{Passes, Plan, Way, last_of};

@@ -8,7 +8,7 @@ use super::error::QueryResult;
 use super::filter::Filter;
 use super::parse::Selection;
 use super::register::Atom;
-use super::root;
+use super::root_blocker;
 use super::runs::Runs;
 use super::ticks::Ticks;
 use super::vocabulary::{self as pg, Scope};
@@ -45,7 +45,7 @@ impl Selected {
         let is_root = |d: &Dimension| d.name == pg::ROOT_BLOCKER;
         view.check_cancel()?;
         let runs = if by_root || own.iter().any(|(d, _)| is_root(d)) {
-            root::split(view)?
+            root_blocker::split(view)?
         } else {
             Runs::whole(view.part)?
         };

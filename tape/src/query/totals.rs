@@ -10,7 +10,7 @@ use super::bucket::{Buckets, SECOND};
 use super::cells::Cell;
 use super::dimension::{Dimension, Keys, View};
 use super::error::{QueryError, QueryResult};
-use super::kept::Choice;
+use super::first_pass::Choice;
 use super::measure::{Bin, Cube};
 use super::plan::{Way, Why};
 use super::read::Sums;

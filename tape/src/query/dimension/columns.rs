@@ -3,7 +3,7 @@
 use super::{Dimension, Place, reference_to};
 use crate::format::part::Part;
 use crate::format::schema::{ColumnType, RUN};
-use crate::query::{root, vocabulary as pg};
+use crate::query::{root_blocker, vocabulary as pg};
 
 /// What texts of names are read from.
 const NAMES: [(&str, &str); 2] = [("name", "encoding"), ("name", "bytes")];
@@ -36,7 +36,7 @@ impl Dimension {
                 columns.push((RUN, column.clone()));
                 of_type(RUN)
             }
-            Place::Root => [&root::COLUMNS[..], &NAMES].concat(),
+            Place::Root => [&root_blocker::COLUMNS[..], &NAMES].concat(),
         };
         let others = others.into_iter();
         columns.extend(others.map(|(table, column)| (table, column.to_string())));

@@ -1,6 +1,6 @@
 //! `aas`: the load of a window in one row.
 
-use super::answer::{measures, source, window_coverage};
+use super::common_columns::{measures, source, window_coverage};
 use super::{Argument, Call, Function};
 use crate::query::bucket::SECOND;
 use crate::query::cells::Cells;

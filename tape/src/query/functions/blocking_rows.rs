@@ -5,7 +5,7 @@ use crate::format::table::Column;
 use crate::query::blockers::{Head, Node};
 use crate::query::dimension::View;
 use crate::query::error::QueryResult;
-use crate::query::functions::answer::seconds;
+use crate::query::functions::common_columns::seconds;
 use crate::query::read::Scan;
 use crate::query::spec::{Spec, Value};
 use crate::query::text::{TextKey, Texts};

@@ -1,8 +1,8 @@
 //! `chart`: stacked load as text, one line a bucket, newest last. The first
 //! row is the legend. Gaps are hatched, an idle bucket is a line.
 
-use super::answer::Ranked;
-use super::answer::numeric;
+use super::common_columns::Ranked;
+use super::common_columns::numeric;
 use super::timeline::{Series, check_width, for_each_bucket, series};
 use super::{Argument, Call, Function, Said};
 use crate::query::error::{QueryError, QueryResult};

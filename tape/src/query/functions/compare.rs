@@ -1,7 +1,9 @@
 //! `compare`: two windows, whole or by the keys of a dimension. The first is
 //! the one before, so a delta above zero is more load than then.
 
-use super::answer::{key_text, measures, numeric, only_database, query_text, query_texts, source};
+use super::common_columns::{
+    key_text, measures, numeric, only_database, query_text, query_texts, source,
+};
 use super::{Argument, Call, Function, Said, aas};
 use crate::fast::FastMap;
 use crate::query::bucket::DAY;

@@ -1,7 +1,7 @@
 //! What is said with an answer that has no rows: how much of its period was
 //! observed. Nothing happened, and nobody looked, are different answers.
 
-use super::answer::time_text;
+use super::common_columns::time_text;
 use super::{Argument, Call, Function, blocking};
 use crate::query::bucket::Buckets;
 use crate::query::error::{QueryError, QueryResult};

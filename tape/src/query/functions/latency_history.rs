@@ -1,6 +1,6 @@
 //! `latency_history`: how long executions took, over time.
 
-use super::answer::numeric;
+use super::common_columns::numeric;
 use super::statements_history::{filters, scan, too_many};
 use super::{Argument, Call, Function};
 use crate::format::schema::HISTOGRAM_BUCKETS;
@@ -9,7 +9,7 @@ use crate::query::error::QueryResult;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_ROWS, Window, buckets};
 use crate::query::spec::{Field, Sink, Type, Value};
-use crate::query::stats::{Counter, Recorded, Stats, Sums, counters};
+use crate::query::statement_sums::{Counter, Recorded, Stats, Sums, counters};
 
 const FIELDS: &[Field] = &[
     ("period_start", Type::Time),

@@ -1,11 +1,11 @@
 //! The functions by name, one file each.
 
 mod aas;
-mod answer;
 mod blocking;
 mod blocking_rows;
 mod blocking_waits;
 mod chart;
+mod common_columns;
 mod compare;
 mod empty;
 mod latency_history;
@@ -23,14 +23,14 @@ mod summary;
 mod timeline;
 mod top;
 
-pub use answer::{civil, time_text};
+pub use common_columns::{civil, time_text};
 pub use empty::notice;
 pub use markers::{REMOVED, Removal, removals};
 pub use statements_history::FILTERS as STATEMENT_FILTERS;
 
 use super::error::{QueryError, QueryResult};
 use super::spec::{Field, Sink, Spec};
-use super::stats::counters;
+use super::statement_sums::counters;
 use crate::format::schema::Schema;
 use crate::store::open::Store;
 use std::sync::atomic::{AtomicBool, Ordering};

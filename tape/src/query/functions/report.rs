@@ -2,7 +2,7 @@
 //! document. Every part is the answer of another function to the same window,
 //! so its figures are theirs to the last digit.
 
-use super::answer::source;
+use super::common_columns::source;
 use super::report_compat::compat;
 use super::{Argument, Call, Function, Said, aas, find, markers, timeline};
 use crate::query::bucket::{DAY, HOUR, SECOND};

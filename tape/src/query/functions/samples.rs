@@ -1,6 +1,6 @@
 //! `samples`: the rows themselves, newest first, then by process id.
 
-use super::answer::some_time;
+use super::common_columns::some_time;
 use super::{Argument, Call, Function, Said};
 use crate::format::part::Part;
 use crate::format::schema::RUN;

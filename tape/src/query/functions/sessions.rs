@@ -1,7 +1,7 @@
 //! `sessions`: the lives of sessions: what each did from when to when, and
 //! what is known of the time between.
 
-use super::answer::{seconds, some_time};
+use super::common_columns::{seconds, some_time};
 use super::lifeline::{Clock, Gap, Piece, Span, life};
 use super::samples::field;
 use super::{Argument, Call, Function, Said};

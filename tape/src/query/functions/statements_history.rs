@@ -1,6 +1,6 @@
 //! `statements_history`: what statements have cost over time.
 
-use super::answer::numeric;
+use super::common_columns::numeric;
 use super::{Argument, Call, Function, Said};
 use crate::format::schema::HISTOGRAM_BUCKETS;
 use crate::query::bucket::Buckets;
@@ -9,7 +9,9 @@ use crate::query::filter::Filter;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_ROWS, Window, buckets, limit, nodes};
 use crate::query::spec::{Field, Sink, Spec, Type, Value};
-use crate::query::stats::{Counter, EntryKey, Executions, Found, Recorded, Stats, Sums, counters};
+use crate::query::statement_sums::{
+    Counter, EntryKey, Executions, Found, Recorded, Stats, Sums, counters,
+};
 use crate::query::text::{TextKey, Texts};
 use crate::query::vocabulary as pg;
 use std::cmp::Reverse;

@@ -1,6 +1,6 @@
 //! `status`: what the history holds.
 
-use super::answer::time_text;
+use super::common_columns::time_text;
 use super::markers::last_removal;
 use super::{Argument, Call, Function};
 use crate::format::part::Part;

@@ -1,7 +1,7 @@
 //! `summary`: a window in a few lines: load, coverage, longest gaps, largest
 //! waits and queries.
 
-use super::answer::{
+use super::common_columns::{
     measures, numeric, query_text, query_texts, ranked, source, time_text, window_coverage,
 };
 use super::{Argument, Call, Function, aas, markers};

@@ -1,6 +1,6 @@
 //! `timeline`: the load bucket by bucket, whole or split by a dimension.
 
-use super::answer::{Ranked, coverage, key_text, numeric, ranked, seconds, source};
+use super::common_columns::{Ranked, coverage, key_text, numeric, ranked, seconds, source};
 use super::{Argument, Call, Function, Said, aas};
 use crate::query::bucket::{DAY, HOUR};
 use crate::query::cells::Cells;

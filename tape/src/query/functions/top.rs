@@ -1,6 +1,6 @@
 //! `top`: the largest keys of a dimension, each whole or split by another.
 
-use super::answer::{
+use super::common_columns::{
     Ranked, key_text, measures, numeric, only_database, query_text, query_texts, source,
     window_coverage,
 };
@@ -10,7 +10,7 @@ use crate::query::bucket::Buckets;
 use crate::query::cells::Cells;
 use crate::query::dimension::{Dimension, names};
 use crate::query::error::{QueryError, QueryResult};
-use crate::query::kept::{Choice, REST};
+use crate::query::first_pass::{Choice, REST};
 use crate::query::measure::{Cube, Sum};
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_BUCKETS, Window, buckets, limit};
