@@ -17,17 +17,19 @@ const MOST_KNOWN: usize = 200_000;
 /// Longest text that is kept.
 const MOST_BYTES: usize = 1 << 16;
 const DAY_MS: i64 = 86_400_000;
-/// In names of settings, options and columns beside what nobody else may see.
-const SECRETS: [&str; 9] = [
+/// In names of settings and columns, in statements about access, and in addresses:
+/// beside what nobody else may see.
+const SECRETS: [&str; 10] = [
     "conninfo",
     "credential",
+    "options",
     "passphrase",
     "passwd",
     "password",
     "secret",
+    "subscription",
     "token",
-    "create subscription",
-    "user mapping",
+    "://",
 ];
 
 #[derive(Clone, Copy)]
@@ -204,6 +206,24 @@ mod tests {
             "ALTER ROLE joe PassWord '***'"
         );
         assert_eq!(masked("DO $body$ set password $body$"), "DO '***'");
+        for (text, rest) in [
+            ("ALTER SUBSCRIPTION s CONNECTION ", "'postgresql://u:x@h/d'"),
+            ("ALTER SUBSCRIPTION s CONNECTION ", "'host=h user=x'"),
+            (
+                "CREATE SERVER s FOREIGN DATA WRAPPER w OPTIONS (host ",
+                "'x')",
+            ),
+            (
+                "CREATE USER MAPPING FOR joe SERVER s OPTIONS (user ",
+                "'x')",
+            ),
+            (
+                "DO ",
+                "$$ BEGIN PERFORM dblink('postgresql://u:x@h/d'); END $$",
+            ),
+        ] {
+            assert_eq!(masked(&format!("{text}{rest}")), format!("{text}'***'"));
+        }
         let normalised = "SELECT password FROM users WHERE id = $1";
         assert_eq!(masked(normalised), normalised);
         assert_eq!(masked("SELECT 'literal'"), "SELECT 'literal'");

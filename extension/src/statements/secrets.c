@@ -19,10 +19,13 @@
 #include "statements/normalize.h"
 #include "statements/secrets.h"
 
-/* in names of settings, options and columns, and in bodies of functions */
+/*
+ * In names of settings, options and columns, and in bodies of functions; and
+ * addresses, which may have a password in front of the host.
+ */
 static const char *const words[] = {
 	"conninfo", "credential", "passphrase", "passwd", "password", "secret",
-	"token",
+	"token", "://",
 };
 
 static bool
@@ -30,7 +33,7 @@ has_word(const char *text, int length)
 {
 	for (int at = 0; at < length && text[at] != '\0'; at++)
 	{
-		char		first = text[at] | 0x20;	/* of a letter: in lower case */
+		char		first = text[at] | 0x20;	/* of a letter: in lower case; ':' stays */
 
 		for (int i = 0; i < lengthof(words); i++)
 			if (first == words[i][0] &&

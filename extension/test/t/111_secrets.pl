@@ -97,6 +97,7 @@ $node->psql('postgres', $_) for
   q{CREATE TABLE copied AS SELECT 's3cret-10' AS password},
   q{CREATE SUBSCRIPTION s CONNECTION 'host=/nowhere user=s3cret-11' PUBLICATION p},
   q{COPY copied FROM PROGRAM 'echo password=s3cret-12'},
+  q{DO $$ BEGIN PERFORM 'postgresql://u:s3cret-13@nowhere/d'; END $$},
   q{SET work_mem = '1MB'; PREPARE p AS SELECT 1; SET search_path = 'public'};
 my $utility = q{FROM tacho.statements WHERE query ~ '\m(app|nobody|DO|SERVER|CONNECTION|PROGRAM|copied)\M' AND query !~ 'big|tacho|CREATE ROLE'};
 is(sql(qq{SELECT query, calls, errors $utility ORDER BY query COLLATE "C"}), join("\n",
@@ -108,6 +109,7 @@ is(sql(qq{SELECT query, calls, errors $utility ORDER BY query COLLATE "C"}), joi
 		'CREATE SUBSCRIPTION s CONNECTION $1 PUBLICATION p|0|1',
 		'CREATE TABLE copied AS SELECT $1 AS password|1|0',
 		'CREATE USER MAPPING FOR app SERVER s OPTIONS (user $1, "key" $2)|1|0',
+		'DO $1|1|0',
 		'DO $1|1|0',
 		'SET app.PassWord = $1|1|0'), 'secrets of utility statements are not in the statistics')
   if $node->pg_version < 18;
