@@ -82,15 +82,16 @@ impl Directory {
         })
     }
 
-    /// Makes a directory below the root, to stay after a crash.
+    /// Makes a directory below the root, to stay after a crash. A root that has gone,
+    /// with the file system it was on, is not made again.
     fn make(&self, directory: &Path) -> io::Result<()> {
         if directory.is_dir() {
             return Ok(());
         }
         let above = directory
             .parent()
-            .filter(|above| above.starts_with(&self.root));
-        let above = above.unwrap_or(&self.root);
+            .filter(|above| above.starts_with(&self.root))
+            .ok_or(ErrorKind::NotFound)?;
         self.make(above)?;
         match DirBuilder::new().mode(0o700).create(directory) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
@@ -175,6 +176,17 @@ mod tests {
         }
         assert_eq!(place.put_new("a/y.parquet", b"second".to_vec()), Ok(true));
         assert_eq!(fs::read(&object).unwrap(), b"first");
+    }
+
+    #[test]
+    fn a_directory_that_has_gone_is_an_error_and_not_made_again() {
+        let root = tempfile::tempdir().unwrap();
+        let landing = root.path().join("landing");
+        let place = Directory::open(landing.to_str().unwrap()).unwrap();
+        fs::remove_dir_all(&landing).unwrap();
+        let error = place.put_new("a/x.parquet", b"x".to_vec()).unwrap_err();
+        assert!(error.contains("entity not found"), "{error}");
+        assert!(!landing.exists());
     }
 
     #[test]
