@@ -10,7 +10,7 @@ from tacho_fleet import load, servers, statements
 from tacho_fleet.errors import FleetError
 from tacho_fleet.landing import Landing
 from tacho_fleet.options import add_commit, add_samples, add_shared, add_statements
-from tacho_fleet.output import json_text, lines_text, table_text
+from tacho_fleet.output import json_text, lines_text, observed_text, table_text
 from tacho_fleet.session import Session
 
 TOP_SHOWN = (("key", "key"), ("by_key", "by"), ("avg_aas", "avg_aas"), ("peak_aas", "peak_aas"),
@@ -52,6 +52,10 @@ def _say(error: FleetError) -> None:
     print("\n".join(error.lines()), file=sys.stderr)
 
 
+def _notice(text: str) -> None:
+    print(f"notice: {text}", file=sys.stderr)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="tacho fleet", description=__doc__, add_help=True)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
@@ -91,7 +95,9 @@ def _aas(options: argparse.Namespace) -> str:
 
 def _top(options: argparse.Namespace) -> str:
     session = Session(options)
-    rows = load.top(session.engine, session.question())
+    rows, whole = load.top(session.engine, session.question())
+    if not rows:
+        _notice(f"no rows: {observed_text(whole)} of the period was observed")
     if options.json:
         return json_text(rows, load.TOP)
     empty = [name for name in ("by_key", "query_text") if all(row[name] is None for row in rows)]

@@ -59,8 +59,9 @@ def aas(engine: Engine, asked: Question) -> list[Row]:
     return [load.whole() | row for row in engine.rows("FROM aas_row()")]
 
 
-def top(engine: Engine, asked: Question) -> list[Row]:
-    """The largest keys, each whole or split by another dimension, and what is left."""
+def top(engine: Engine, asked: Question) -> tuple[list[Row], Row]:
+    """The largest keys, each whole or split by another dimension, and what is left; and
+    what was observed."""
     load = Load(engine, asked, asked.bucket or MINUTE, MAX_BUCKETS)
     dimension = asked.dimension or "wait_event"
     load.rank(dimension, asked.by, asked.order_by)
@@ -73,7 +74,7 @@ def top(engine: Engine, asked: Question) -> list[Row]:
         names = {dimension: row["key"], asked.by: row["by_key"]}
         named = next((names[kind] for kind in TEXTS if kind in names), None)
         row["query_text"] = texts.get(str(named))
-    return [whole | row for row in rows]
+    return [whole | row for row in rows], whole
 
 
 def timeline(engine: Engine, asked: Question) -> list[Row]:

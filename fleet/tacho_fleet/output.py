@@ -71,6 +71,11 @@ def lines_text(row: Row, columns: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
+def observed_text(whole: Row) -> str:
+    """How much of a window somebody looked, for an answer without rows."""
+    return f"{whole['coverage_pct']} %" if whole["ticks_observed"] else "nothing"
+
+
 def screen() -> int:
     """Columns of the screen."""
     given = os.environ.get("COLUMNS", "")

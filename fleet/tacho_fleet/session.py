@@ -23,13 +23,15 @@ class Session:
     def __init__(self, options: Namespace) -> None:
         """Opens the lake; reads names of objects only."""
         self.options = options
-        root = options.lake or os.environ.get("TACHO_LAKE")
+        self.root = root = options.lake or os.environ.get("TACHO_LAKE")
         if not root:
             raise FleetError(
                 "no lake given", hint="Name it with --lake, or in the environment: TACHO_LAKE."
             )
         self.lake = open_lake(root)
         hours = self.lake.hours()
+        # a catalog is one, also before the first commit
+        self.is_empty = not hours and isinstance(self.lake, Landing)
         if options.server:
             wanted = parse("server", options.server)
             hours = [hour for hour in hours if wanted.accepts(hour.server)]
@@ -63,6 +65,12 @@ class Session:
         within = {hour.server for hour in self.hours if hour.end > since and hour.begin < until}
         return tuple(sorted(within or {hour.server for hour in self.hours}))
 
+    def expect_history(self) -> None:
+        """Nothing happened, and nobody looked, are different answers."""
+        if self.is_empty:
+            hint = "Name what tacho ship writes to with --lake. An hour is there once it is over."
+            raise FleetError(f'there is no history in "{self.root}"', hint=hint)
+
     def filters(self, names: Sequence[str]) -> tuple[tuple[str, Filter], ...]:
         """The filters that are given."""
         given = {name: getattr(self.options, name, None) for name in names}
@@ -74,6 +82,7 @@ class Session:
 
     def about_statements(self) -> statements.Question:
         """The question about statistics of statements."""
+        self.expect_history()
         options = self.options
         return statements.Question(
             window=self.window,
@@ -87,6 +96,7 @@ class Session:
 
     def question(self) -> Question:
         """The question about samples."""
+        self.expect_history()
         options = vars(self.options)
         return Question(
             window=self.window,

@@ -46,14 +46,27 @@ def test_an_hour_without_its_last_object_does_not_count(lake: Lake, tmp_path: Pa
     assert row["ticks_observed"] == whole["ticks_observed"]
 
 
-def test_an_empty_lake_has_no_answer_and_no_error(lake: Lake) -> None:
-    [row] = lake.ask("aas")
-    assert (row["source"], row["avg_aas"], row["servers"]) == ("none", None, "0")
-    assert lake.ask("top") == []
-    assert lake.ask("servers") == []
-    done = lake.fleet("top")
-    assert done.returncode == 0
-    assert done.stdout.endswith("\n(no rows)\n")
+@pytest.mark.parametrize("words", [("aas",), ("top",), ("servers",), ("statements-history",)])
+def test_a_directory_without_history_is_an_error(lake: Lake, words: tuple[str, ...]) -> None:
+    done = lake.fleet(*words)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f'error: there is no history in "{lake.root}"\n'
+        "hint: Name what tacho ship writes to with --lake. An hour is there once it is over.\n"
+    )
+
+
+def test_an_answer_without_rows_says_how_much_was_observed(lake: Lake, tmp_path: Path) -> None:
+    line = "2026-03-01T10:00:00Z,1000,1,active,IO,Sync,db,app,1"
+    sessions(tmp_path / "tape", f"{COLUMNS}\n{line}\n")
+    lake.ship(tmp_path / "tape", "a")
+    later = ("--since", "2026-03-02T10:00:00Z", "--until", "2026-03-02T11:00:00Z")
+    for words, told in (((*HOUR, "--application", "nosuch"), "0.0278 %"), (later, "nothing")):
+        for json in ((), ("--json",)):
+            done = lake.fleet("top", *words, *json)
+            assert done.returncode == 0
+            assert done.stdout.endswith("[]\n" if json else "\n(no rows)\n")
+            assert done.stderr == f"notice: no rows: {told} of the period was observed\n"
 
 
 def test_a_directory_that_is_not_there_is_named() -> None:
@@ -170,7 +183,9 @@ def test_answers_fit_into_80_columns_unless_asked_to_be_wide(lake: Lake, tmp_pat
         (("sql", "SELECT nosuch"), "could not answer the query"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told(lake: Lake, words: tuple[str, ...], said: str) -> None:
+def test_mistakes_are_told(lake: Lake, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    sessions(tmp_path / "tape", samples(15, 60, 5, 2))
+    lake.ship(tmp_path / "tape", "a")
     with pytest.raises(FleetError) as told:
         lake.ask(*words)
     assert told.value.message == said
