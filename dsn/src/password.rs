@@ -4,11 +4,14 @@
 use crate::connection::Limit;
 use crate::error::{Error, Result};
 use std::io::Read;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
 /// Longest password that is taken: tokens of clouds have some thousand bytes.
 const MOST_BYTES: u64 = 1 << 16;
+/// How often it is looked whether a command that says nothing more has ended.
+const TURN: Duration = Duration::from_millis(2);
 
 /// Runs a command by the shell and takes the first line it prints. It is ended
 /// when the limit is over, or cancelled.
@@ -30,9 +33,11 @@ pub(crate) fn of_command(command: &str, limit: &Limit<'_>) -> Result<String> {
             return Err(failed(format!("A thread could not be started: {error}.")));
         }
     };
-    let said = match said.map(|said| told(&said, limit)) {
-        Some(Ok(said)) => said,
-        Some(Err(error)) => {
+    let said = said.map_or(Ok(Vec::new()), |said| told(&said, limit));
+    let ended = said.and_then(|said| Ok((said, ended(&mut child, limit)?)));
+    let (said, status) = match ended {
+        Ok((said, status)) => (said, status.map_err(|e| failed(format!("{e}.")))?),
+        Err(error) => {
             end(&mut child);
             let what = format!("It did not end within {} s.", limit.given().as_secs());
             return Err(if limit.is_cancelled() {
@@ -41,9 +46,7 @@ pub(crate) fn of_command(command: &str, limit: &Limit<'_>) -> Result<String> {
                 failed(what)
             });
         }
-        None => Vec::new(),
     };
-    let status = child.wait().map_err(|e| failed(format!("{e}.")))?;
     if !status.success() {
         let text = complained.and_then(|c| told(&c, limit).ok());
         let text = String::from_utf8_lossy(&text.unwrap_or_default())
@@ -55,6 +58,16 @@ pub(crate) fn of_command(command: &str, limit: &Limit<'_>) -> Result<String> {
     match password.lines().next() {
         Some(line) if !line.is_empty() => Ok(line.to_string()),
         _ => Err(failed("It printed nothing.".to_string())),
+    }
+}
+
+/// How it ended, which may be long after it said its last word.
+fn ended(child: &mut Child, limit: &Limit<'_>) -> Result<std::io::Result<ExitStatus>> {
+    loop {
+        match child.try_wait().transpose() {
+            Some(status) => return Ok(status),
+            None => std::thread::sleep(limit.wait()?.min(TURN)),
+        }
     }
 }
 
@@ -89,7 +102,6 @@ fn end(child: &mut Child) {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicBool;
-    use std::time::Duration;
 
     fn within(ms: u64, command: &str, cancel: &AtomicBool) -> Result<String> {
         of_command(command, &Limit::within(Duration::from_millis(ms), cancel))
@@ -117,6 +129,9 @@ mod tests {
             (error.code.as_str(), error.message.as_str()),
             ("38000", "password command failed")
         );
+        assert_eq!(error.detail.as_deref(), Some("It did not end within 0 s."));
+        let silent = "echo word; exec >&- 2>&-; exec sleep 600";
+        let error = within(50, silent, &AtomicBool::new(false)).unwrap_err();
         assert_eq!(error.detail.as_deref(), Some("It did not end within 0 s."));
     }
 
