@@ -282,7 +282,8 @@ sub question
 	return ($function, '--tape', $known->{tape}, @arguments);
 }
 
-# What both say; once more where it differs, because the clock may have gone on.
+# What both say, once more where it differs: who waits for a second tells how far
+# it is. An age is of the moment.
 sub asked_both
 {
 	my @question = @_;
@@ -290,6 +291,7 @@ sub asked_both
 	for (1, 2)
 	{
 		@said = map { [ answer($_, 'query', @question) ] } $old, $new;
+		$_->[1] =~ s/(last_tick_age_s\W+(?:value\W+)?)\d+/$1/ for @said;
 		last if "@{ $said[0] }" eq "@{ $said[1] }";
 	}
 	return @said;
