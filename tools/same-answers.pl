@@ -305,10 +305,12 @@ sub difference
 	return map { '    ' . ($_->[ $line // 0 ] // '(nothing)') . "\n" } $before, $after;
 }
 
-# Asks a share of the questions; prints lines of "FUNCTION WHAT" and what differs.
+# Asks a share of the questions; prints what differs, and lines of
+# "FUNCTION WHAT COUNT" when it is through.
 sub ask
 {
 	my ($job, @known) = @_;
+	my %counts;
 	srand $option{s} * 1_000 + $job;
 	for (my $asked = $job; $asked < $option{n}; $asked += $option{j})
 	{
@@ -318,9 +320,10 @@ sub ask
 		my @what = $code ? 'refused' : $out =~ /\n(?!\\\.)./ ? 'rows' : 'none';
 		push @what, 'warned' if $errors =~ /^WARNING/m;
 		push @what, 'differs' if "@$before" ne "@$after";
-		print "$question[0] $_\n" for @what;
+		$counts{"$question[0] $_"}++ for @what;
 		print STDERR "differs: tacho query @question\n", difference("@$before", "@$after") if $what[-1] eq 'differs';
 	}
+	print "$_ $counts{$_}\n" for keys %counts;
 	return;
 }
 
@@ -346,7 +349,7 @@ my @jobs = map {
 	if (!$child) { $| = 1; ask($_ - 1, @known); POSIX::_exit(0); }
 	$from;
 } 1 .. $option{j};
-for my $from (@jobs) { while (<$from>) { chomp; $counts{$_}++; } close $from or die "error: a job failed\n"; }
+for my $from (@jobs) { while (<$from>) { $counts{$1} += $2 if /^(\w+ \w+) (\d+)$/; } close $from or die "error: a job failed\n"; }
 
 my @columns = qw(rows none refused warned differs);
 print join("\t", 'function', @columns), "\n";
