@@ -90,7 +90,7 @@ fn a_file_of_a_later_version_is_named_by_whoever_asks_for_history() {
     let tape = directory.join("0000000001.tape");
     let mut bytes = fs::read(&tape).unwrap();
     bytes[4] = 99;
-    let crc = tacho_tape::format::frame::crc32c(&bytes[..40]);
+    let crc = tacho_tape::crc::crc32c(&bytes[..40]);
     bytes[40..44].copy_from_slice(&crc.to_le_bytes());
     fs::write(&tape, bytes).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_tacho"))
