@@ -326,6 +326,41 @@ counters_to_history(const Counters *counters, int64 *values)
 #undef COUNTER
 }
 
+void
+history_split(const int64 *values, int64 *hot, int64 *rare)
+{
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	for (int i = 0; i < HISTORY_COLUMNS_##kind; i++) \
+		*PART_##group++ = *values++;
+#include "../../../catalog/counters.h"
+#undef COUNTER
+}
+
+void
+history_join(int64 *values, const int64 *hot, const int64 *rare)
+{
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	for (int i = 0; i < HISTORY_COLUMNS_##kind; i++) \
+		*values++ = *PART_##group++;
+#include "../../../catalog/counters.h"
+#undef COUNTER
+}
+
+uint32
+counters_groups(const Counters *counters)
+{
+	Counters	none;
+	uint32		groups = 0;
+
+	counters_init(&none);
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	if (memcmp(&counters->name, &none.name, sizeof(none.name)) != 0) \
+		groups |= GROUP_##group;
+#include "../../../catalog/counters.h"
+#undef COUNTER
+	return groups;
+}
+
 uint32
 counters_fingerprint(void)
 {

@@ -32,7 +32,36 @@
 #define GROUP_cpu		0x0100
 #define GROUP_error		0x0200
 #define GROUP_histogram	0x0400
-#define GROUP_ALL		0x07ff
+#define GROUP_other_blocks 0x0800
+#define GROUP_ALL		0x0fff
+
+/*
+ * Where shared memory keeps a group: beside each other what most statements
+ * change, apart what few do.
+ */
+#define PART_plan		rare
+#define PART_exec		hot
+#define PART_buffers	hot
+#define PART_io_time	rare
+#define PART_wal		hot
+#define PART_jit		rare
+#define PART_workers	rare
+#define PART_origin		rare
+#define PART_cpu		hot
+#define PART_error		rare
+#define PART_histogram	hot
+#define PART_other_blocks rare
+#define GROUPS_HOT \
+	(GROUP_exec | GROUP_buffers | GROUP_wal | GROUP_cpu | GROUP_histogram)
+#define GROUPS_RARE (GROUP_ALL & ~GROUPS_HOT)
+
+/* `code` if a group of the part `of` belongs to `part`, else nothing. */
+#define IN(part, of, code) IN_EXPANDED(part, of, code)
+#define IN_EXPANDED(part, of, code) IN_##part##_##of(code)
+#define IN_hot_hot(code) code
+#define IN_hot_rare(code)
+#define IN_rare_hot(code)
+#define IN_rare_rare(code) code
 
 #define MEMBER_SUM(ctype, name)			ctype name;
 #define MEMBER_MIN(ctype, name)			ctype name;
@@ -55,6 +84,38 @@ typedef struct Counters
 StaticAssertDecl(sizeof(Counters) % sizeof(uint64) == 0,
 				 "counters are whole words");
 
+/*
+ * The same in two parts, as shared memory keeps them with the set of groups
+ * that anything was added to. The other groups hold nothing that may be read.
+ */
+typedef struct HotCounters
+{
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	IN(hot, PART_##group, MEMBER_##kind(ctype, name))
+#include "../../../catalog/counters.h"
+#undef COUNTER
+} HotCounters;
+
+typedef struct RareCounters
+{
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	IN(rare, PART_##group, MEMBER_##kind(ctype, name))
+#include "../../../catalog/counters.h"
+#undef COUNTER
+} RareCounters;
+
+enum
+{
+	HOT_BYTES = 0
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	+ ((GROUPS_HOT & GROUP_##group) ? sizeof(((Counters *) NULL)->name) : 0)
+#include "../../../catalog/counters.h"
+#undef COUNTER
+};
+
+StaticAssertDecl(HOT_BYTES == sizeof(HotCounters),
+				 "GROUPS_HOT says what the parts say");
+
 /* How two values of a counter become one. */
 #define MERGE_SUM(to, from)		((to) += (from))
 #define MERGE_SQUARE(to, from)	((to) += (from))
@@ -67,15 +128,29 @@ StaticAssertDecl(sizeof(Counters) % sizeof(uint64) == 0,
 	} while (0)
 
 /*
- * Adds the groups named by `groups` of `from` to `to`. Members of the other
+ * Adds the groups named by `groups` of `from` to the parts, where these groups
+ * are there. A part that has none of them may be NULL. Members of the other
  * groups of `from` are not looked at.
  */
 static inline void
-counters_merge(Counters *to, const Counters *from, uint32 groups)
+parts_add(HotCounters *hot, RareCounters *rare, const Counters *from,
+		  uint32 groups)
 {
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
 	if (groups & GROUP_##group) \
-		MERGE_##kind(to->name, from->name);
+		MERGE_##kind(PART_##group->name, from->name);
+#include "../../../catalog/counters.h"
+#undef COUNTER
+}
+
+/* Adds groups of the parts to `to`. */
+static inline void
+counters_add(Counters *to, const HotCounters *hot,
+			 const RareCounters *rare, uint32 groups)
+{
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	if (groups & GROUP_##group) \
+		MERGE_##kind(to->name, PART_##group->name);
 #include "../../../catalog/counters.h"
 #undef COUNTER
 }
@@ -94,6 +169,31 @@ counters_reset_extremes(Counters *counters)
 	RESET_EXTREME_##kind(counters->name)
 #include "../../../catalog/counters.h"
 #undef COUNTER
+}
+
+/* The same in parts. */
+static inline void
+parts_reset_extremes(HotCounters *hot, RareCounters *rare, uint32 groups)
+{
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	if (groups & GROUP_##group) \
+	{ \
+		RESET_EXTREME_##kind(PART_##group->name) \
+	}
+#include "../../../catalog/counters.h"
+#undef COUNTER
+}
+
+/* Makes groups of the parts that hold nothing hold no executions. */
+static inline void
+parts_init(HotCounters *hot, RareCounters *rare, uint32 groups)
+{
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	if (groups & GROUP_##group) \
+		memset(&PART_##group->name, 0, sizeof(PART_##group->name));
+#include "../../../catalog/counters.h"
+#undef COUNTER
+	parts_reset_extremes(hot, rare, groups);
 }
 
 /* No executions yet. */
@@ -169,6 +269,14 @@ enum
 	+ HISTORY_COLUMNS_##kind
 #include "../../../catalog/counters.h"
 #undef COUNTER
+	,
+	HISTORY_HOT = 0
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	+ (IN(hot, PART_##group, HISTORY_COLUMNS_##kind) + 0)
+#include "../../../catalog/counters.h"
+#undef COUNTER
+	,
+	HISTORY_RARE = HISTORY_COLUMNS - HISTORY_HOT
 };
 
 typedef struct HistoryColumn
@@ -184,6 +292,13 @@ extern void counters_history_columns(HistoryColumn *columns);
 
 /* The values, in the same order. Calls nothing that can fail. */
 extern void counters_to_history(const Counters *counters, int64 *values);
+
+/* Divides the values of all columns into those of the parts, and joins them. */
+extern void history_split(const int64 *values, int64 *hot, int64 *rare);
+extern void history_join(int64 *values, const int64 *hot, const int64 *rare);
+
+/* The groups in which anything was counted. */
+extern uint32 counters_groups(const Counters *counters);
 
 /* Fingerprint of the declarations: saved files of another one are refused. */
 extern uint32 counters_fingerprint(void);

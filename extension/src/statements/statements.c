@@ -50,28 +50,6 @@ static bool hurried = false;
 
 /* ---- stripes ---- */
 
-static inline StripeGroup *
-entry_group(const StatementEntry *entry)
-{
-	uint32		number = pg_atomic_read_u32(unconstify(pg_atomic_uint32 *,
-													   &entry->stripes));
-
-	return number == 0 ? NULL : &statements_memory.groups[number - 1];
-}
-
-/* Stripe `i` of an entry; i > 0 only if it has a group. */
-static inline Stripe *
-entry_stripe(StatementEntry *entry, StripeGroup *group, int i)
-{
-	return i == 0 ? &entry->stripe : &group->stripe[i - 1];
-}
-
-static inline int
-stripe_count(const StripeGroup *group)
-{
-	return group == NULL ? 1 : STRIPES_MAX;
-}
-
 /*
  * Locks all stripes of an entry, or none. Partition lock held exclusively.
  * Between this and entry_unlock_stripes() nothing may be called that is not
@@ -119,7 +97,7 @@ entry_remove(StatementEntry *entry, Counters *counters, uint32 *text)
 		Stripe	   *stripe = entry_stripe(entry, group, i);
 
 		if (counters)
-			counters_merge(counters, &stripe->counters, GROUP_ALL);
+			stripe_collect(counters, stripe, entry_rare(entry, group, i));
 		pg_atomic_write_u64(&stripe->generation, 0);
 		stripe_unlock(stripe);
 	}
@@ -174,11 +152,11 @@ entry_promote(StatementEntry *entry, uint64 generation)
 			continue;
 		for (int s = 0; s < STRIPES_PER_GROUP; s++)
 		{
-			counters_init(&group->stripe[s].counters);
-			group->stripe[s].last_sqlstate = 0;
-			group->stripe[s].last_error_at = 0;
+			Stripe	   *stripe = &group->member[s].stripe;
+
+			stripe_init(stripe);
 			pg_write_barrier();
-			pg_atomic_write_u64(&group->stripe[s].generation, generation);
+			pg_atomic_write_u64(&stripe->generation, generation);
 		}
 		pg_write_barrier();
 		pg_atomic_write_u32(&entry->stripes, i + 1);
@@ -221,15 +199,19 @@ entry_touch(StatementEntry *entry)
 
 /* The caller holds the lock of `stripe`, so nothing is called here that may fail. */
 static inline void
-stripe_add(Stripe *stripe, const StatementDelta *delta, TimestampTz now)
+stripe_add(Stripe *stripe, RarePart *rare, const StatementDelta *delta,
+		   TimestampTz now)
 {
-	counters_merge(&stripe->counters, &delta->counters, delta->groups);
+	stripe_merge(stripe, rare, &delta->counters, delta->groups);
 	if (delta->histogram_bucket >= 0)
-		stripe->counters.histogram[delta->histogram_bucket]++;
-	if (delta->sqlstate != 0)
 	{
-		stripe->last_sqlstate = delta->sqlstate;
-		stripe->last_error_at = now;
+		stripe_want(stripe, rare, GROUP_histogram);
+		stripe->hot.histogram[delta->histogram_bucket]++;
+	}
+	if (unlikely(delta->sqlstate != 0))
+	{
+		rare->last_sqlstate = delta->sqlstate;
+		rare->last_error_at = now;
 	}
 }
 
@@ -241,7 +223,7 @@ stripe_add(Stripe *stripe, const StatementDelta *delta, TimestampTz now)
 static inline void
 entry_rate(StatementEntry *entry)
 {
-	const Counters *counters = &entry->stripe.counters;
+	const HotCounters *counters = &entry->stripe.hot;
 	int64		calls = counters->calls;
 	int			one_of = ONE_OF_LEAST;
 
@@ -278,8 +260,8 @@ try_stripes(StatementEntry *entry, uint64 generation,
 				return ADD_STALE;
 			continue;
 		}
-		again = stripe->counters.calls > 0;
-		stripe_add(stripe, delta, now);
+		again = stripe->hot.calls > 0;
+		stripe_add(stripe, entry_rare(entry, group, (first + i) % n), delta, now);
 		if (stripe == &entry->stripe)
 			entry_rate(entry);
 		stripe_unlock(stripe);
@@ -431,9 +413,7 @@ entry_init(StatementEntry *entry, const StatementKey *key, uint32 hash,
 	entry->normalized = false;
 	entry->usage = 1;
 	entry->one_of = 1;
-	entry->stripe.last_sqlstate = 0;
-	entry->stripe.last_error_at = 0;
-	counters_init(&entry->stripe.counters);
+	stripe_init(&entry->stripe);
 }
 
 StatementEntry *

@@ -57,8 +57,8 @@ evict(const Seen *seen, uint8 usage)
 {
 	StatementEntry *entry = seen->entry;
 	Counters	counters;
-	int64		recorded[HISTORY_COLUMNS] = {0};
-	const int64 *known;
+	int64		recorded[HISTORY_COLUMNS];
+	bool		known;
 	uint32		hash = entry->hash;
 	Oid			database_id;
 	uint32		text;
@@ -75,9 +75,7 @@ evict(const Seen *seen, uint8 usage)
 	}
 	counters_init(&counters);
 	database_id = entry->key.database_id;
-	known = recorded_of(entry, seen->generation);
-	if (known)
-		memcpy(recorded, known, sizeof(recorded));
+	known = recorded_of(entry, seen->generation, recorded);
 	entry_remove(entry, &counters, &text);
 	LWLockRelease(partition_lock(hash));
 

@@ -60,6 +60,7 @@ accumulate(StatementEntry *entry, uint64 generation,
 		   const Counters *counters, const int64 *recorded)
 {
 	LWLock	   *lock = partition_lock(entry->hash);
+	uint32		groups = counters_groups(counters);
 	bool		added;
 
 	if (!partition_acquire(lock, LW_EXCLUSIVE))
@@ -68,7 +69,7 @@ accumulate(StatementEntry *entry, uint64 generation,
 		stripe_trylock(&entry->stripe);
 	if (added)
 	{
-		counters_merge(&entry->stripe.counters, counters, GROUP_ALL);
+		stripe_merge(&entry->stripe, entry_rare(entry, NULL, 0), counters, groups);
 		stripe_unlock(&entry->stripe);
 		if (recorded)
 			recorded_add(entry, generation, recorded);

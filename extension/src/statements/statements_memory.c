@@ -71,7 +71,9 @@ lay_out(char *base, uint32 slots, uint32 chunks, StatementsMemory *memory)
 									mul_size(sizeof(type), n))); \
 	} while (0)
 	CARVE(entries, StatementEntry, slots);
+	CARVE(rare, RarePart, slots);
 	CARVE(recorded, Recorded, slots);
+	CARVE(recorded_rare, RecordedRare, slots);
 	CARVE(next_free, uint32, slots);
 	CARVE(buckets, uint32, buckets_for(slots));
 	CARVE(groups, StripeGroup, STRIPE_GROUPS);

@@ -31,11 +31,12 @@
  * counter right but not all of the same moment: false.
  */
 static bool
-copy_stripe(Stripe *stripe, uint64 generation, StatementCopy *copy)
+copy_stripe(Stripe *stripe, const RarePart *its_rare, uint64 generation,
+			StatementCopy *copy)
 {
-	Counters	counters;
-	int32		sqlstate;
-	TimestampTz error_at;
+	HotCounters hot;
+	RarePart	rare = {0};
+	uint32		groups;
 	uint64		owner;
 	bool		whole = false;
 
@@ -44,9 +45,10 @@ copy_stripe(Stripe *stripe, uint64 generation, StatementCopy *copy)
 		uint32		before = pg_atomic_read_u32(&stripe->change);
 
 		pg_read_barrier();
-		counters = stripe->counters;
-		sqlstate = stripe->last_sqlstate;
-		error_at = stripe->last_error_at;
+		groups = *(volatile uint32 *) &stripe->groups;
+		hot = stripe->hot;
+		if (groups & GROUPS_RARE)
+			rare = *its_rare;
 		owner = pg_atomic_read_u64(&stripe->generation);
 		pg_read_barrier();
 		whole = (before & 1) == 0 &&
@@ -54,11 +56,11 @@ copy_stripe(Stripe *stripe, uint64 generation, StatementCopy *copy)
 	}
 	if (owner != generation)
 		return true;
-	counters_merge(&copy->counters, &counters, GROUP_ALL);
-	if (error_at > copy->last_error_at)
+	counters_add(&copy->counters, &hot, &rare.counters, groups);
+	if ((groups & GROUP_error) && rare.last_error_at > copy->last_error_at)
 	{
-		copy->last_error_at = error_at;
-		copy->last_sqlstate = sqlstate;
+		copy->last_error_at = rare.last_error_at;
+		copy->last_sqlstate = rare.last_sqlstate;
 	}
 	return whole;
 }
@@ -70,8 +72,8 @@ copy_stripe(Stripe *stripe, uint64 generation, StatementCopy *copy)
 bool
 entry_copy(StatementEntry *entry, uint64 generation, StatementCopy *copy)
 {
-	uint32		group = pg_atomic_read_u32(&entry->stripes);
-	bool		whole;
+	StripeGroup *group = entry_group(entry);
+	bool		whole = true;
 
 	copy->key = entry->key;
 	copy->generation = generation;
@@ -86,11 +88,9 @@ entry_copy(StatementEntry *entry, uint64 generation, StatementCopy *copy)
 	copy->last_error_at = 0;
 	copy->last_sqlstate = 0;
 	counters_init(&copy->counters);
-	whole = copy_stripe(&entry->stripe, generation, copy);
-	if (group != 0)
-		for (int i = 0; i < STRIPES_PER_GROUP; i++)
-			whole &= copy_stripe(&statements_memory.groups[group - 1].stripe[i],
-								 generation, copy);
+	for (int i = 0; i < stripe_count(group); i++)
+		whole &= copy_stripe(entry_stripe(entry, group, i),
+							 entry_rare(entry, group, i), generation, copy);
 	return whole;
 }
 
@@ -211,12 +211,15 @@ statements_info(StatementsInfo *info)
 static void
 reset_extremes(StatementEntry *entry, TimestampTz now)
 {
-	uint32		group = pg_atomic_read_u32(&entry->stripes);
+	StripeGroup *group = entry_group(entry);
 
-	counters_reset_extremes(&entry->stripe.counters);
-	if (group != 0)
-		for (int i = 0; i < STRIPES_PER_GROUP; i++)
-			counters_reset_extremes(&statements_memory.groups[group - 1].stripe[i].counters);
+	for (int i = 0; i < stripe_count(group); i++)
+	{
+		Stripe	   *stripe = entry_stripe(entry, group, i);
+
+		parts_reset_extremes(&stripe->hot, &entry_rare(entry, group, i)->counters,
+							 stripe->groups);
+	}
 	entry->minmax_stats_since = now;
 	entry_unlock_stripes(entry);
 }
@@ -346,6 +349,20 @@ restore_text(StatementEntry *entry, const StatementCopy *copy)
 	return text;
 }
 
+static void
+restore_counters(StatementEntry *entry, const StatementCopy *copy)
+{
+	RarePart   *rare = entry_rare(entry, NULL, 0);
+	uint32		groups = counters_groups(&copy->counters);
+
+	stripe_merge(&entry->stripe, rare, &copy->counters, groups);
+	if (groups & GROUP_error)
+	{
+		rare->last_error_at = copy->last_error_at;
+		rare->last_sqlstate = copy->last_sqlstate;
+	}
+}
+
 bool
 statements_restore(const StatementCopy *copy, const int64 *lacking)
 {
@@ -364,9 +381,7 @@ statements_restore(const StatementCopy *copy, const int64 *lacking)
 	entry = &statements_memory.entries[number - 1];
 	entry_init(entry, &copy->key, statement_hash(&copy->key), copy->stats_since);
 	entry->minmax_stats_since = copy->minmax_stats_since;
-	entry->stripe.last_sqlstate = copy->last_sqlstate;
-	entry->stripe.last_error_at = copy->last_error_at;
-	entry->stripe.counters = copy->counters;
+	restore_counters(entry, copy);
 	restore_text(entry, copy);
 	pg_atomic_add_fetch_u32(count, 1);
 	if (!entry_link_new(entry))

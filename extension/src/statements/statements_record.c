@@ -30,17 +30,11 @@
 
 #define NEVER PG_UINT64_MAX		/* what changes() does not return */
 
-static Recorded *
-recorded_slot(const StatementEntry *entry)
-{
-	return &statements_memory.recorded[entry - statements_memory.entries];
-}
-
 /* What the history has of an entry; begins with nothing. */
 static Recorded *
 recorded_get(const StatementEntry *entry, uint64 generation)
 {
-	Recorded   *recorded = recorded_slot(entry);
+	Recorded   *recorded = &statements_memory.recorded[entry - statements_memory.entries];
 
 	if (recorded->generation != generation)
 	{
@@ -50,34 +44,63 @@ recorded_get(const StatementEntry *entry, uint64 generation)
 	return recorded;
 }
 
-const int64 *
-recorded_of(const StatementEntry *entry, uint64 generation)
+bool
+recorded_of(const StatementEntry *entry, uint64 generation, int64 *values)
 {
-	const Recorded *recorded = recorded_slot(entry);
+	static const RecordedRare none;
+	uint32		slot = entry - statements_memory.entries;
+	const Recorded *recorded = &statements_memory.recorded[slot];
+	bool		any = recorded->generation == generation;
 
-	return recorded->generation == generation ? recorded->values : NULL;
+	if (any)
+		history_join(values, recorded->hot, recorded->has_rare
+					 ? statements_memory.recorded_rare[slot].values : none.values);
+	else
+		memset(values, 0, HISTORY_COLUMNS * sizeof(int64));
+	return any;
+}
+
+/* It has so much. */
+static void
+recorded_set(const StatementEntry *entry, uint64 generation,
+			 const int64 *values)
+{
+	Recorded   *recorded = recorded_get(entry, generation);
+	RecordedRare rare;
+	int64		any = 0;
+
+	history_split(values, recorded->hot, rare.values);
+	for (int i = 0; i < HISTORY_RARE; i++)
+		any |= rare.values[i];
+	recorded->has_rare |= any != 0;
+	if (recorded->has_rare)
+		statements_memory.recorded_rare[entry - statements_memory.entries] = rare;
 }
 
 void
 recorded_add(const StatementEntry *entry, uint64 generation,
 			 const int64 *values)
 {
-	Recorded   *recorded = recorded_get(entry, generation);
+	int64		sums[HISTORY_COLUMNS];
 
+	recorded_of(entry, generation, sums);
 	for (int i = 0; i < HISTORY_COLUMNS; i++)
-		recorded->values[i] += values[i];
+		sums[i] += values[i];
+	recorded_set(entry, generation, sums);
 }
 
 void
 recorded_take(const StatementEntry *entry, uint64 generation,
 			  const int64 *values)
 {
-	Recorded   *recorded = recorded_get(entry, generation);
+	int64		rest[HISTORY_COLUMNS];
 
+	recorded_of(entry, generation, rest);
 	for (int i = 0; i < HISTORY_COLUMNS; i++)
-		recorded->values[i] -= values[i];
+		rest[i] -= values[i];
+	recorded_set(entry, generation, rest);
 	/* to be looked at again, though nothing was added to the entry */
-	recorded->change = NEVER;
+	recorded_get(entry, generation)->change = NEVER;
 }
 
 void
@@ -85,10 +108,11 @@ recorded_all(StatementEntry *entry)
 {
 	uint64		generation = pg_atomic_read_u64(&entry->generation);
 	StatementCopy copy;
+	int64		values[HISTORY_COLUMNS];
 
 	entry_copy(entry, generation, &copy);
-	counters_to_history(&copy.counters,
-						recorded_get(entry, generation)->values);
+	counters_to_history(&copy.counters, values);
+	recorded_set(entry, generation, values);
 }
 
 uint32
@@ -113,13 +137,12 @@ statements_set_recorded_at(int64 boot_us)
 static uint64
 changes(StatementEntry *entry)
 {
-	uint32		group = pg_atomic_read_u32(&entry->stripes);
-	uint64		sum = ((uint64) group << 48) +
-		pg_atomic_read_u32(&entry->stripe.change);
+	StripeGroup *group = entry_group(entry);
+	uint64		sum = group == NULL ? 0
+		: (uint64) (group - statements_memory.groups + 1) << 48;
 
-	if (group != 0)
-		for (int i = 0; i < STRIPES_PER_GROUP; i++)
-			sum += pg_atomic_read_u32(&statements_memory.groups[group - 1].stripe[i].change);
+	for (int i = 0; i < stripe_count(group); i++)
+		sum += pg_atomic_read_u32(&entry_stripe(entry, group, i)->change);
 	return sum;
 }
 
@@ -148,14 +171,14 @@ static bool
 lacking(const StatementEntry *entry, uint64 generation,
 		const Counters *counters, int64 *values)
 {
-	const int64 *recorded = recorded_of(entry, generation);
+	int64		recorded[HISTORY_COLUMNS];
 	int64		any = 0;
 
+	recorded_of(entry, generation, recorded);
 	counters_to_history(counters, values);
 	for (int i = 0; i < HISTORY_COLUMNS; i++)
 	{
-		if (recorded)
-			values[i] = Max(values[i] - recorded[i], 0);
+		values[i] = Max(values[i] - recorded[i], 0);
 		any |= values[i];
 	}
 	return any != 0;
@@ -191,7 +214,9 @@ entry_leaves(StatementEntry *entry, uint64 generation, const Counters *counters)
 	if (statements_recorded_at() == 0 ||
 		!lacking(entry, generation, counters, unused.values))
 		return false;
-	entry->stripe.counters = *counters;
+	stripe_init(&entry->stripe);
+	stripe_merge(&entry->stripe, entry_rare(entry, NULL, 0), counters,
+				 counters_groups(counters));
 	pg_atomic_add_fetch_u32(&statements_memory.shared->leaving, 1);
 	pg_write_barrier();
 	pg_atomic_write_u64(&entry->leaving, generation);
@@ -206,6 +231,7 @@ static bool
 take_leaving(StatementEntry *entry, StatementRow *row)
 {
 	uint64		generation = pg_atomic_read_u64(&entry->leaving);
+	Counters	counters;
 
 	if (generation == 0 ||
 		!pg_atomic_compare_exchange_u64(&entry->leaving, &generation, 0))
@@ -213,7 +239,9 @@ take_leaving(StatementEntry *entry, StatementRow *row)
 	row->key = entry->key;
 	row->generation = generation;
 	row->slot = entry - statements_memory.entries;
-	(void) lacking(entry, generation, &entry->stripe.counters, row->values);
+	counters_init(&counters);
+	stripe_collect(&counters, &entry->stripe, entry_rare(entry, NULL, 0));
+	(void) lacking(entry, generation, &counters, row->values);
 	pg_atomic_sub_fetch_u32(&statements_memory.shared->leaving, 1);
 	pool_push(&statements_memory.shared->slots, statements_memory.next_free,
 			  entry - statements_memory.entries + 1);

@@ -55,16 +55,30 @@
 #define USAGE_MAX 5				/* rotations a used entry survives */
 #define TEXT_CHUNK 256
 
+/*
+ * Counters of a stripe. Those of groups that nothing was added to are not
+ * there; GROUP_exec always is.
+ */
 typedef struct Stripe
 {
 	pg_atomic_uint32 change;	/* odd = locked */
-	int32		last_sqlstate;
+	uint32		groups;			/* that are there */
 	pg_atomic_uint64 generation;	/* of the owner, 0 = none */
-	TimestampTz last_error_at;
-	Counters	counters;
+	HotCounters hot;
 } Stripe;
 
-/* An execution reads the first 64 bytes and changes a stripe. */
+/*
+ * What few statements change, of one stripe, under its lock. It lies apart:
+ * the operating system gives memory for what is used of it only.
+ */
+typedef struct RarePart
+{
+	TimestampTz last_error_at;	/* there with GROUP_error */
+	int32		last_sqlstate;
+	RareCounters counters;
+} RarePart;
+
+/* An execution reads the first 64 bytes and changes the stripe after them. */
 typedef struct StatementEntry
 {
 	StatementKey key;
@@ -78,6 +92,7 @@ typedef struct StatementEntry
 	bool		normalized;		/* the text it has, or had, is one */
 	volatile uint8 usage;		/* set without lock: a hint to the clock */
 	volatile uint8 one_of;		/* see statements_one_of(); a hint */
+	Stripe		stripe;
 	uint32		text_first;		/* chunk + 1, 0 = no text */
 	int32		text_length;	/* also that of a text that did not fit */
 	int32		encoding;
@@ -85,16 +100,20 @@ typedef struct StatementEntry
 	TimestampTz stats_since;
 	TimestampTz minmax_stats_since;
 	TimestampTz text_since;
-	Stripe		stripe pg_attribute_aligned(STATEMENTS_CACHE_LINE);
 } StatementEntry;
 
-StaticAssertDecl(sizeof(StatementEntry) % STATEMENTS_CACHE_LINE == 0,
-				 "entries lie on cache lines");
+StaticAssertDecl(offsetof(StatementEntry, stripe) == 64 &&
+				 sizeof(StatementEntry) % STATEMENTS_CACHE_LINE == 0,
+				 "entries and their stripes lie on cache lines");
 
 typedef struct StripeGroup
 {
 	/* alignment belongs to members: a typedef's would not change the size */
-	Stripe		stripe[STRIPES_PER_GROUP] pg_attribute_aligned(STATEMENTS_CACHE_LINE);
+	struct
+	{
+		Stripe		stripe pg_attribute_aligned(STATEMENTS_CACHE_LINE);
+		RarePart	rare;
+	}			member[STRIPES_PER_GROUP];
 	pg_atomic_uint32 taken;
 } StripeGroup;
 
@@ -109,8 +128,14 @@ typedef struct Recorded
 {
 	uint64		generation;
 	uint64		change;			/* of the stripes when it was recorded */
-	int64		values[HISTORY_COLUMNS];
+	int64		hot[HISTORY_HOT];
+	bool		has_rare;		/* else RecordedRare stands for zeros */
 } Recorded;
+
+typedef struct RecordedRare
+{
+	int64		values[HISTORY_RARE];
+} RecordedRare;
 
 /* Stack of numbers; `head`: count << 32 | number + 1, 0 = empty. */
 typedef struct Pool
@@ -156,7 +181,9 @@ typedef struct StatementsMemory
 {
 	StatementsShared *shared;	/* NULL = no statistics */
 	StatementEntry *entries;
+	RarePart   *rare;			/* of the entries' own stripes, by slot */
 	Recorded   *recorded;		/* by slot */
+	RecordedRare *recorded_rare;	/* by slot */
 	uint32	   *next_free;		/* of slots */
 	uint32	   *buckets;		/* slot + 1 */
 	StripeGroup *groups;
@@ -187,6 +214,78 @@ extern void chain_insert(StatementEntry *entry);
 extern void chain_remove(StatementEntry *entry);
 extern uint32 pool_pop(Pool *pool, uint32 *next);
 extern void pool_push(Pool *pool, uint32 *next, uint32 number);
+
+/* ---- stripes of an entry ---- */
+
+/* NULL = it has its own stripe only. */
+static inline StripeGroup *
+entry_group(const StatementEntry *entry)
+{
+	uint32		number = pg_atomic_read_u32(unconstify(pg_atomic_uint32 *,
+													   &entry->stripes));
+
+	return number == 0 ? NULL : &statements_memory.groups[number - 1];
+}
+
+static inline int
+stripe_count(const StripeGroup *group)
+{
+	return group == NULL ? 1 : STRIPES_MAX;
+}
+
+/* Stripe `i` of an entry; i > 0 only if it has a group. */
+static inline Stripe *
+entry_stripe(StatementEntry *entry, StripeGroup *group, int i)
+{
+	return i == 0 ? &entry->stripe : &group->member[i - 1].stripe;
+}
+
+/* The rest of that stripe. */
+static inline RarePart *
+entry_rare(const StatementEntry *entry, StripeGroup *group, int i)
+{
+	return i == 0 ? &statements_memory.rare[entry - statements_memory.entries]
+		: &group->member[i - 1].rare;
+}
+
+/* A stripe that has counted nothing. Nobody else changes it. */
+static inline void
+stripe_init(Stripe *stripe)
+{
+	stripe->groups = GROUP_exec;
+	parts_init(&stripe->hot, NULL, GROUP_exec);
+}
+
+/* Makes groups be there. Lock of the stripe held. */
+static inline void
+stripe_want(Stripe *stripe, RarePart *rare, uint32 groups)
+{
+	uint32		missing = groups & ~stripe->groups;
+
+	if (unlikely(missing != 0))
+	{
+		parts_init(&stripe->hot, &rare->counters, missing);
+		stripe->groups |= missing;
+	}
+}
+
+/* Adds groups of `from`. Lock of the stripe held. */
+static inline void
+stripe_merge(Stripe *stripe, RarePart *rare, const Counters *from,
+			 uint32 groups)
+{
+	stripe_want(stripe, rare, groups);
+	parts_add(&stripe->hot, NULL, from, groups & GROUPS_HOT);
+	if (unlikely((groups & GROUPS_RARE) != 0))
+		parts_add(NULL, &rare->counters, from, groups & GROUPS_RARE);
+}
+
+/* Adds all that the stripe has to `to`. Nobody changes it meanwhile. */
+static inline void
+stripe_collect(Counters *to, const Stripe *stripe, const RarePart *rare)
+{
+	counters_add(to, &stripe->hot, &rare->counters, stripe->groups);
+}
 
 /* statements.c; contracts are there. */
 extern bool entry_lock_stripes(StatementEntry *entry);
@@ -230,11 +329,11 @@ extern bool entry_copy(StatementEntry *entry, uint64 generation,
 
 /*
  * statements_record.c. Partition lock held exclusively, or no other process
- * there. What the history has of an entry, NULL = nothing; adding to it and
- * taking from it; making it all the entry has.
+ * there. What the history has of an entry, false = nothing, which is zeros;
+ * adding to it and taking from it; making it all the entry has.
  */
-extern const int64 *recorded_of(const StatementEntry *entry,
-								uint64 generation);
+extern bool recorded_of(const StatementEntry *entry, uint64 generation,
+						int64 *values);
 extern void recorded_add(const StatementEntry *entry, uint64 generation,
 						 const int64 *values);
 extern void recorded_take(const StatementEntry *entry, uint64 generation,

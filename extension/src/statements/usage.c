@@ -28,8 +28,13 @@ StaticAssertDecl((DISTANCE_LEAST + DISTANCE_MOST) / 2 == ONE_OF_MOST,
 StaticAssertDecl(DISTANCE_LEAST >= ONE_OF_MOST / ONE_OF_LEAST,
 				 "no execution is two samples");
 
-/* BufferUsage begins with numbers of blocks; times follow */
+/* BufferUsage begins with numbers of blocks, shared ones first; times follow */
+#define SHARED_COUNTERS 4
 #define BLOCK_COUNTERS 10
+#define BUFFER_COUNTERS ((int) (sizeof(BufferUsage) / sizeof(int64)))
+StaticAssertDecl(offsetof(BufferUsage, shared_blks_written) ==
+				 (SHARED_COUNTERS - 1) * sizeof(int64),
+				 "shared blocks come first in BufferUsage");
 StaticAssertDecl(offsetof(BufferUsage, temp_blks_written) ==
 				 (BLOCK_COUNTERS - 1) * sizeof(int64),
 				 "numbers of blocks come first in BufferUsage");
@@ -182,26 +187,45 @@ add_cpu(const UsageStart *start, StatementDelta *delta)
 
 /* ---- server ---- */
 
+/* Whether any of the words `from` … `to` - 1 of BufferUsage has changed. */
+static inline bool
+used_between(const BufferUsage *before, int from, int to)
+{
+	return memcmp((const int64 *) before + from,
+				  (const int64 *) &pgBufferUsage + from,
+				  (to - from) * sizeof(int64)) != 0;
+}
+
+#define ADD_BLOCKS(member) \
+	ADD(delta, filled, member, after->member - before->member)
+
 static void
 add_buffers(const BufferUsage *before, StatementDelta *delta)
 {
 	const BufferUsage *after = &pgBufferUsage;
 	bool		filled = (delta->groups & GROUP_buffers) != 0;
 
-#define ADD_BLOCKS(member) \
-	ADD(delta, filled, member, after->member - before->member)
 	ADD_BLOCKS(shared_blks_hit);
 	ADD_BLOCKS(shared_blks_read);
 	ADD_BLOCKS(shared_blks_dirtied);
 	ADD_BLOCKS(shared_blks_written);
+	delta->groups |= GROUP_buffers;
+}
+
+/* Blocks of temporary tables and files. */
+static void
+add_other_blocks(const BufferUsage *before, StatementDelta *delta)
+{
+	const BufferUsage *after = &pgBufferUsage;
+	bool		filled = (delta->groups & GROUP_other_blocks) != 0;
+
 	ADD_BLOCKS(local_blks_hit);
 	ADD_BLOCKS(local_blks_read);
 	ADD_BLOCKS(local_blks_dirtied);
 	ADD_BLOCKS(local_blks_written);
 	ADD_BLOCKS(temp_blks_read);
 	ADD_BLOCKS(temp_blks_written);
-#undef ADD_BLOCKS
-	delta->groups |= GROUP_buffers;
+	delta->groups |= GROUP_other_blocks;
 }
 
 static void
@@ -223,6 +247,16 @@ add_io_time(const BufferUsage *before, StatementDelta *delta)
 	ADD(delta, filled, temp_blk_write_time,
 		INSTR_TIME_GET_MILLISEC(difference.temp_blk_write_time));
 	delta->groups |= GROUP_io_time;
+}
+
+/* All but the numbers of shared blocks. */
+static void
+add_rare_buffers(const BufferUsage *before, StatementDelta *delta)
+{
+	if (used_between(before, SHARED_COUNTERS, BLOCK_COUNTERS))
+		add_other_blocks(before, delta);
+	if (used_between(before, BLOCK_COUNTERS, BUFFER_COUNTERS))
+		add_io_time(before, delta);
 }
 
 static void
@@ -260,14 +294,11 @@ usage_end(const UsageStart *start, StatementDelta *delta)
 	INSTR_TIME_SUBTRACT(duration, start->time);
 	if (unlikely(start->draw.rusage != 0 || start->draw.run_queue != 0))
 		add_cpu(start, delta);
-	if (memcmp(&start->buffers, &pgBufferUsage,
-			   BLOCK_COUNTERS * sizeof(int64)) != 0)
+	if (used_between(&start->buffers, 0, BLOCK_COUNTERS))
 	{
 		add_buffers(&start->buffers, delta);
-		if (memcmp((const int64 *) &start->buffers + BLOCK_COUNTERS,
-				   (const int64 *) &pgBufferUsage + BLOCK_COUNTERS,
-				   sizeof(BufferUsage) - BLOCK_COUNTERS * sizeof(int64)) != 0)
-			add_io_time(&start->buffers, delta);
+		if (unlikely(used_between(&start->buffers, SHARED_COUNTERS, BUFFER_COUNTERS)))
+			add_rare_buffers(&start->buffers, delta);
 	}
 	/* whatever else WAL counts, it counts with a record */
 	if (start->wal.wal_records != pgWalUsage.wal_records)

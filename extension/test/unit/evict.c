@@ -68,10 +68,10 @@ entry_release(StatementEntry *which, uint32 text)
 {
 }
 
-const int64 *
-recorded_of(const StatementEntry *which, uint64 generation)
+bool
+recorded_of(const StatementEntry *which, uint64 generation, int64 *values)
 {
-	return NULL;
+	return false;
 }
 
 void

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "common/pg_prng.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -26,6 +27,7 @@ PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(stripes_lock);
 PG_FUNCTION_INFO_V1(stripes_unlock);
 PG_FUNCTION_INFO_V1(stripes_used);
+PG_FUNCTION_INFO_V1(stripes_storm);
 PG_FUNCTION_INFO_V1(stripes_hold);
 PG_FUNCTION_INFO_V1(stripes_hot);
 PG_FUNCTION_INFO_V1(stripes_hand);
@@ -58,12 +60,9 @@ entry_of(int64 query_id)
 static Stripe *
 stripe_of(StatementEntry *entry, int i)
 {
-	uint32		group = pg_atomic_read_u32(&entry->stripes);
+	StripeGroup *group = entry_group(entry);
 
-	if (i == 0)
-		return &entry->stripe;
-	return group == 0 || i >= STRIPES_MAX ? NULL
-		: &statements_memory.groups[group - 1].stripe[i - 1];
+	return i < stripe_count(group) ? entry_stripe(entry, group, i) : NULL;
 }
 
 /* Locks a stripe that others write to; raises if nobody unlocks it for 30 s. */
@@ -105,6 +104,33 @@ stripes_unlock(PG_FUNCTION_ARGS)
 		if (pg_atomic_read_u32(&stripe->change) & 1)
 			stripe_unlock(stripe);
 	PG_RETURN_VOID();
+}
+
+/*
+ * Locks stripes of a query's entry, one after the other at random, each for
+ * 100 us, until a file is there: so many processors as would be at it. Returns
+ * how often it has had one.
+ */
+Datum
+stripes_storm(PG_FUNCTION_ARGS)
+{
+	StatementEntry *entry = entry_of(PG_GETARG_INT64(0));
+	char	   *path = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	int64		had = 0;
+
+	while (access(path, F_OK) != 0)
+	{
+		int			count = stripe_count(entry_group(entry));
+		Stripe	   *stripe = stripe_of(entry, pg_prng_uint64_range(&pg_global_prng_state, 0, count - 1));
+
+		CHECK_FOR_INTERRUPTS();
+		if (stripe == NULL || !stripe_trylock(stripe))
+			continue;
+		pg_usleep(100);
+		stripe_unlock(stripe);
+		had++;
+	}
+	PG_RETURN_INT64(had);
 }
 
 /*
@@ -160,6 +186,6 @@ stripes_used(PG_FUNCTION_ARGS)
 	int			n = 0;
 
 	for (int i = 0; (stripe = stripe_of(entry, i)) != NULL; i++)
-		n += stripe->counters.calls > 0;
+		n += stripe->hot.calls > 0;
 	PG_RETURN_INT32(n);
 }
