@@ -327,6 +327,28 @@ counters_to_history(const Counters *counters, int64 *values)
 }
 
 void
+rare_add(RareCounters *to, const Counters *from, uint32 groups)
+{
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	IN(rare, PART_##group, \
+	   if (groups & GROUP_##group) \
+		MERGE_##kind(to->name, from->name);)
+#include "../../../catalog/counters.h"
+#undef COUNTER
+}
+
+void
+parts_init(HotCounters *hot, RareCounters *rare, uint32 groups)
+{
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	if (groups & GROUP_##group) \
+		memset(&PART_##group->name, 0, sizeof(PART_##group->name));
+#include "../../../catalog/counters.h"
+#undef COUNTER
+	parts_reset_extremes(hot, rare, groups);
+}
+
+void
 history_split(const int64 *values, int64 *hot, int64 *rare)
 {
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \

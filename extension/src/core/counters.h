@@ -3,8 +3,8 @@
  *	  The counters of a statement, as catalog/counters.h declares them.
  *
  * Only this header, model.h and counters.c expand the catalog. The functions
- * defined here are used inside critical sections of shared memory: they call
- * nothing.
+ * that add, begin or collect are used inside critical sections of shared memory:
+ * they call nothing else.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -128,20 +128,21 @@ StaticAssertDecl(HOT_BYTES == sizeof(HotCounters),
 	} while (0)
 
 /*
- * Adds the groups named by `groups` of `from` to the parts, where these groups
- * are there. A part that has none of them may be NULL. Members of the other
- * groups of `from` are not looked at.
+ * Adds the groups named by `groups` of `from` to a part, where they are there;
+ * those of the other part are not looked at.
  */
 static inline void
-parts_add(HotCounters *hot, RareCounters *rare, const Counters *from,
-		  uint32 groups)
+hot_add(HotCounters *to, const Counters *from, uint32 groups)
 {
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
-	if (groups & GROUP_##group) \
-		MERGE_##kind(PART_##group->name, from->name);
+	IN(hot, PART_##group, \
+	   if (groups & GROUP_##group) \
+		MERGE_##kind(to->name, from->name);)
 #include "../../../catalog/counters.h"
 #undef COUNTER
 }
+
+extern void rare_add(RareCounters *to, const Counters *from, uint32 groups);
 
 /* Adds groups of the parts to `to`. */
 static inline void
@@ -185,16 +186,7 @@ parts_reset_extremes(HotCounters *hot, RareCounters *rare, uint32 groups)
 }
 
 /* Makes groups of the parts that hold nothing hold no executions. */
-static inline void
-parts_init(HotCounters *hot, RareCounters *rare, uint32 groups)
-{
-#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
-	if (groups & GROUP_##group) \
-		memset(&PART_##group->name, 0, sizeof(PART_##group->name));
-#include "../../../catalog/counters.h"
-#undef COUNTER
-	parts_reset_extremes(hot, rare, groups);
-}
+extern void parts_init(HotCounters *hot, RareCounters *rare, uint32 groups);
 
 /* No executions yet. */
 static inline void

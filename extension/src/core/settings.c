@@ -14,19 +14,20 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
+#include "core/hot.h"
 #include "core/settings.h"
 #include "core/tacho.h"
 
 #define BOOL_SETTING(name, variable, value, context, brief, more) \
-	bool		variable = value;
+	HOT_DATA bool variable = value;
 #define INT_SETTING(name, variable, value, low, high, unit, context, brief, more) \
-	int			variable = value;
+	HOT_DATA int variable = value;
 #define REAL_SETTING(name, variable, value, low, high, context, brief, more) \
 	double		variable = value;
 #define STRING_SETTING(name, variable, value, context, brief, more) \
 	char	   *variable = NULL;
 #define ENUM_SETTING(name, variable, value, options, context, brief, more) \
-	int			variable = value;
+	HOT_DATA int variable = value;
 #define OPTION(options, label, value)
 #include "../../../catalog/settings.h"
 #undef BOOL_SETTING

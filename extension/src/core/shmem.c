@@ -18,11 +18,12 @@
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 
+#include "core/hot.h"
 #include "core/settings.h"
 #include "core/shmem.h"
 #include "core/tacho.h"
 
-TachoShared *tacho_shared = NULL;
+HOT_DATA TachoShared *tacho_shared = NULL;
 LWLock	   *tacho_ring_lock = NULL;
 
 static shmem_request_hook_type previous_request_hook = NULL;

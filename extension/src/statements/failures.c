@@ -17,12 +17,13 @@
 #include "miscadmin.h"
 #include "storage/proc.h"
 
+#include "core/hot.h"
 #include "core/settings.h"
 #include "statements/failures.h"
 #include "statements/statements_alias.h"
 #include "statements/usage.h"
 
-Attempt failures_attempt;
+HOT_DATA Attempt failures_attempt = {0};
 
 static emit_log_hook_type previous_emit_log = NULL;
 
@@ -32,7 +33,7 @@ static emit_log_hook_type previous_emit_log = NULL;
  * both are the same, the error is on its way to the client. One that somebody
  * has caught is not: that ended its subtransaction.
  */
-static TimestampTz error_message = 0;
+static HOT_DATA TimestampTz error_message = 0;
 static SubTransactionId error_subxact;
 
 void
@@ -42,7 +43,7 @@ failures_leave(void)
 	error_subxact = GetCurrentSubTransactionId();
 }
 
-void
+pg_attribute_hot void
 failures_forget(void)
 {
 	error_message = 0;

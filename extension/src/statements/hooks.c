@@ -33,6 +33,7 @@
 #include "utils/backend_status.h"
 #include "utils/memutils.h"
 
+#include "core/hot.h"
 #include "core/settings.h"
 #include "statements/executed.h"
 #include "statements/failures.h"
@@ -57,24 +58,24 @@ typedef struct Execution
 
 static shmem_request_hook_type previous_shmem_request = NULL;
 static shmem_startup_hook_type previous_shmem_startup = NULL;
-static post_parse_analyze_hook_type previous_post_parse_analyze = NULL;
-static planner_hook_type previous_planner = NULL;
-static ExecutorStart_hook_type previous_start = NULL;
-static ExecutorRun_hook_type previous_run = NULL;
-static ExecutorFinish_hook_type previous_finish = NULL;
-static ExecutorEnd_hook_type previous_end = NULL;
+static HOT_DATA post_parse_analyze_hook_type previous_post_parse_analyze = NULL;
+static HOT_DATA planner_hook_type previous_planner = NULL;
+static HOT_DATA ExecutorStart_hook_type previous_start = NULL;
+static HOT_DATA ExecutorRun_hook_type previous_run = NULL;
+static HOT_DATA ExecutorFinish_hook_type previous_finish = NULL;
+static HOT_DATA ExecutorEnd_hook_type previous_end = NULL;
 static ProcessUtility_hook_type previous_utility = NULL;
 
 /* depth of executors and utility commands; of planners where they differ */
-static int	level = 0;
-static int	plan_level = 0;
+static HOT_DATA int level = 0;
+static HOT_DATA int plan_level = 0;
 
 /* an EXECUTE of the top level has not started its statement yet */
-static bool execute_pending = false;
+static HOT_DATA bool execute_pending = false;
 
-static Execution *running = NULL;	/* the latest first */
-static Execution *unused = NULL;
-static int	unused_count = 0;
+static HOT_DATA Execution *running = NULL; /* the latest first */
+static HOT_DATA Execution *unused = NULL;
+static HOT_DATA int unused_count = 0;
 
 #define UNUSED_MAX 16
 
@@ -103,7 +104,7 @@ counts_as_utility(const Node *statement)
 		(COMPAT_TRACKS_DEALLOCATE || !IsA(statement, DeallocateStmt));
 }
 
-static void
+static pg_attribute_hot void
 make_key(StatementKey *key, uint64 query_id)
 {
 	*key = (StatementKey) {
@@ -115,7 +116,7 @@ make_key(StatementKey *key, uint64 query_id)
 }
 
 /* Adds to the entry of a statement; without a string it gets no text. */
-static void
+static pg_attribute_hot void
 store(uint64 query_id, const StatementDelta *delta, const char *string,
 	  int location, int length)
 {
@@ -156,7 +157,7 @@ store_failure(Oid user, uint64 query_id, const char *string, int location,
 
 /* ---- executions ---- */
 
-static Execution *
+static pg_attribute_hot Execution *
 execution_find(const QueryDesc *query)
 {
 	Execution  *execution = running;
@@ -167,7 +168,7 @@ execution_find(const QueryDesc *query)
 }
 
 /* The executor's memory goes: the execution has ended or failed. */
-static void
+static pg_attribute_hot void
 execution_release(void *arg)
 {
 	Execution  *execution = arg;
@@ -187,7 +188,7 @@ execution_release(void *arg)
 }
 
 /* Follows an execution from now on, if there is memory for it. */
-static void
+static pg_attribute_hot void
 execution_follow(const QueryDesc *query)
 {
 	Execution  *execution = unused;
@@ -267,7 +268,7 @@ finishes(const QueryDesc *query)
 
 /* ---- hooks ---- */
 
-static void
+static pg_attribute_hot void
 on_post_parse_analyze(ParseState *pstate, Query *query, CompatJumble *jumble)
 {
 	StatementKey key;
@@ -348,7 +349,7 @@ plan_guarded(bool known, bool measured, bool nests, COMPAT_PLANNER_PARAMS)
 	return result;
 }
 
-static PlannedStmt *
+static pg_attribute_hot PlannedStmt *
 on_planner(COMPAT_PLANNER_PARAMS)
 {
 	bool		known = query_string != NULL && parse->queryId != 0 &&
@@ -421,7 +422,7 @@ start_guarded(bool counted, QueryDesc *queryDesc, int eflags)
 	PG_END_TRY();
 }
 
-static void
+static pg_attribute_hot void
 on_executor_start(QueryDesc *queryDesc, int eflags)
 {
 	const PlannedStmt *plan = queryDesc->plannedstmt;
@@ -445,7 +446,7 @@ on_executor_start(QueryDesc *queryDesc, int eflags)
 		expect_workers(queryDesc);
 }
 
-static void
+static pg_attribute_hot void
 call_run(COMPAT_RUN_PARAMS)
 {
 	if (previous_run)
@@ -498,7 +499,7 @@ run_in_worker(COMPAT_RUN_PARAMS)
 		statements_add_if_there(&key, &delta);
 }
 
-static void
+static pg_attribute_hot void
 on_executor_run(COMPAT_RUN_PARAMS)
 {
 	Execution  *volatile execution;
@@ -524,7 +525,7 @@ on_executor_run(COMPAT_RUN_PARAMS)
 	piece_end(execution, &start);
 }
 
-static void
+static pg_attribute_hot void
 call_finish(QueryDesc *queryDesc)
 {
 	if (previous_finish)
@@ -533,7 +534,7 @@ call_finish(QueryDesc *queryDesc)
 		standard_ExecutorFinish(queryDesc);
 }
 
-static void
+static pg_attribute_hot void
 on_executor_finish(QueryDesc *queryDesc)
 {
 	Execution  *volatile execution;
@@ -559,7 +560,7 @@ on_executor_finish(QueryDesc *queryDesc)
 	piece_end(execution, &start);
 }
 
-static void
+static pg_attribute_hot void
 on_executor_end(QueryDesc *queryDesc)
 {
 	Execution  *execution = execution_find(queryDesc);
@@ -754,7 +755,7 @@ on_shmem_startup(void)
 	install_hooks();
 }
 
-bool
+pg_attribute_hot bool
 hooks_at_toplevel(void)
 {
 	return level == 0;

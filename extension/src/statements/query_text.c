@@ -33,6 +33,7 @@
 
 #include "core/compat.h"
 #include "core/held.h"
+#include "core/hot.h"
 #include "core/settings.h"
 #include "core/shmem.h"
 #include "statements/hooks.h"
@@ -57,7 +58,7 @@ typedef struct RingEntry
 	int64		query_id;
 } RingEntry;
 
-static post_parse_analyze_hook_type previous_hook = NULL;
+static HOT_DATA post_parse_analyze_hook_type previous_hook = NULL;
 
 uint64
 query_text_key(const char *bytes, int length)
@@ -307,7 +308,7 @@ make_known(const char *source, const Query *query, CompatJumble *jumble)
 	return true;
 }
 
-static void
+static pg_attribute_hot void
 collect_text(ParseState *pstate, const Query *query, CompatJumble *jumble)
 {
 	bool		toplevel = hooks_at_toplevel();
@@ -326,7 +327,7 @@ collect_text(ParseState *pstate, const Query *query, CompatJumble *jumble)
 		statements_note_text(query->queryId, toplevel, texts);
 }
 
-static void
+static pg_attribute_hot void
 query_text_hook(ParseState *pstate, Query *query, CompatJumble *jumble)
 {
 	if (previous_hook)

@@ -27,6 +27,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "core/hot.h"
 #include "statements/statements_shared.h"
 
 #define CHAIN_STEPS 64			/* of a walk that may have gone astray */
@@ -47,6 +48,13 @@ typedef enum
 
 /* an error is being handled: locks are tried, not waited for */
 static bool hurried = false;
+
+/* what was found last: a statement is looked for several times on its way */
+static HOT_DATA struct
+{
+	uint64		query_id;
+	StatementEntry *entry;
+}			latest = {0};
 
 /* ---- stripes ---- */
 
@@ -237,7 +245,7 @@ entry_rate(StatementEntry *entry)
 }
 
 /* Tries each stripe of the entry once. */
-static inline AddResult
+static pg_attribute_hot inline AddResult
 try_stripes(StatementEntry *entry, uint64 generation,
 			const StatementDelta *delta, TimestampTz now)
 {
@@ -292,7 +300,7 @@ entry_add_busy(StatementEntry *entry, uint64 generation,
 	return result;
 }
 
-static inline AddResult
+static pg_attribute_hot inline AddResult
 entry_add(StatementEntry *entry, uint64 generation,
 		  const StatementDelta *delta)
 {
@@ -323,16 +331,13 @@ entry_is(StatementEntry *entry, const StatementKey *key, uint64 *generation)
  * walk astray: what it finds is the entry, but one may be there that it has not
  * found.
  */
-static inline Found
-find_unlocked(const StatementKey *key)
+static pg_attribute_hot Found
+walk_unlocked(const StatementKey *key)
 {
 	uint32		hash = statement_hash(key);
-	uint32		at;
+	uint32		at = *(volatile uint32 *) bucket_of(hash);
 	Found		found = {NULL};
 
-	if (!statements_active())
-		return found;
-	at = *(volatile uint32 *) bucket_of(hash);
 	for (int i = 0; at != 0 && i < CHAIN_STEPS; i++)
 	{
 		StatementEntry *entry = &statements_memory.entries[at - 1];
@@ -340,6 +345,8 @@ find_unlocked(const StatementKey *key)
 		if (entry->hash == hash && entry_is(entry, key, &found.generation))
 		{
 			found.entry = entry;
+			latest.query_id = key->query_id;
+			latest.entry = entry;
 			break;
 		}
 		at = *(volatile uint32 *) &entry->next;
@@ -347,7 +354,20 @@ find_unlocked(const StatementKey *key)
 	return found;
 }
 
-static Found
+static inline Found
+find_unlocked(const StatementKey *key)
+{
+	Found		found = {NULL};
+
+	if (latest.query_id == key->query_id && latest.entry != NULL &&
+		entry_is(latest.entry, key, &found.generation))
+		found.entry = latest.entry;
+	else if (statements_active())
+		found = walk_unlocked(key);
+	return found;
+}
+
+static pg_attribute_hot Found
 find_own(uint64 query_id, bool toplevel)
 {
 	StatementKey key = {
@@ -360,7 +380,7 @@ find_own(uint64 query_id, bool toplevel)
 	return find_unlocked(&key);
 }
 
-int
+pg_attribute_hot int
 statements_one_of(uint64 query_id, bool toplevel)
 {
 	Found		found = find_own(query_id, toplevel);
@@ -375,7 +395,7 @@ text_mark(const Found *found, uint32 texts)
 	return found->generation << 16 | (texts & 0xffff);
 }
 
-bool
+pg_attribute_hot bool
 statements_text_known(uint64 query_id, bool toplevel, uint32 texts)
 {
 	Found		found = find_own(query_id, toplevel);
@@ -614,7 +634,7 @@ entry_fill_text(StatementEntry *entry, uint64 generation,
 
 /* ---- what hooks call ---- */
 
-void
+pg_attribute_hot void
 statements_remember(const StatementKey *key, const StatementSource *source)
 {
 	Found		found = find_unlocked(key);
@@ -625,7 +645,7 @@ statements_remember(const StatementKey *key, const StatementSource *source)
 		entry_fill_text(found.entry, found.generation, source);
 }
 
-void
+pg_attribute_hot void
 statements_add(const StatementKey *key, const StatementDelta *delta,
 			   const StatementSource *source)
 {

@@ -21,11 +21,12 @@
 #include "utils/varlena.h"
 
 #include "core/compat.h"
+#include "core/hot.h"
 #include "statements/statements_alias.h"
 
 #define CONTRIB "pg_stat_statements"
 
-StatementsAlias statements_alias;
+HOT_DATA StatementsAlias statements_alias = {0};
 
 /* the variables that the server writes; statements_alias has what counts */
 static int	max_value;

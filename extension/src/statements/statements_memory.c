@@ -14,12 +14,13 @@
 #include "utils/timestamp.h"
 
 #include "core/clocks.h"
+#include "core/hot.h"
 #include "statements/statements_alias.h"
 #include "statements/statements_shared.h"
 
 #define TRANCHE "tacho statements"
 
-StatementsMemory statements_memory;
+HOT_DATA StatementsMemory statements_memory = {0};
 
 /* the postmaster only */
 static uint32 requested_slots = 0;
@@ -27,7 +28,7 @@ static uint32 requested_chunks = 0;
 
 /* ---- memory ---- */
 
-bool
+pg_attribute_hot bool
 statements_active(void)
 {
 	return statements_memory.shared != NULL;
@@ -192,7 +193,7 @@ pool_push(Pool *pool, uint32 *next, uint32 number)
 
 /* ---- index ---- */
 
-uint32
+pg_attribute_hot uint32
 statement_hash(const StatementKey *key)
 {
 	uint64		hash = key->query_id ^ ((uint64) key->user_id << 32) ^

@@ -275,9 +275,9 @@ stripe_merge(Stripe *stripe, RarePart *rare, const Counters *from,
 			 uint32 groups)
 {
 	stripe_want(stripe, rare, groups);
-	parts_add(&stripe->hot, NULL, from, groups & GROUPS_HOT);
+	hot_add(&stripe->hot, from, groups);
 	if (unlikely((groups & GROUPS_RARE) != 0))
-		parts_add(NULL, &rare->counters, from, groups & GROUPS_RARE);
+		rare_add(&rare->counters, from, groups);
 }
 
 /* Adds all that the stripe has to `to`. Nobody changes it meanwhile. */

@@ -17,6 +17,7 @@
 #include "storage/fd.h"
 #include "utils/errcodes.h"
 
+#include "core/hot.h"
 #include "core/settings.h"
 #include "statements/usage.h"
 
@@ -81,9 +82,9 @@ first_distance(void)
 static inline UsageDraw
 draw_sample(int one_of)
 {
-	static bool begun = false;
-	static int	distance = 0;
-	static bool turn;
+	static HOT_DATA bool begun = false;
+	static HOT_DATA int distance = 0;
+	static HOT_DATA bool turn = false;
 	int			taken = ONE_OF_MOST / one_of;
 
 	distance -= taken;
@@ -103,7 +104,7 @@ draw_sample(int one_of)
 		: (UsageDraw) {.run_queue = 2 * one_of};
 }
 
-UsageDraw
+pg_attribute_hot UsageDraw
 usage_draw(uint64 query_id, bool toplevel)
 {
 	int			one_of = 1;
@@ -199,7 +200,7 @@ used_between(const BufferUsage *before, int from, int to)
 #define ADD_BLOCKS(member) \
 	ADD(delta, filled, member, after->member - before->member)
 
-static void
+static pg_attribute_hot void
 add_buffers(const BufferUsage *before, StatementDelta *delta)
 {
 	const BufferUsage *after = &pgBufferUsage;
@@ -272,7 +273,7 @@ add_wal(const WalUsage *before, StatementDelta *delta)
 	delta->groups |= GROUP_wal;
 }
 
-void
+pg_attribute_hot void
 usage_begin(UsageStart *start, UsageDraw draw)
 {
 	start->draw = draw;
@@ -285,7 +286,7 @@ usage_begin(UsageStart *start, UsageDraw draw)
 	INSTR_TIME_SET_CURRENT(start->time);
 }
 
-double
+pg_attribute_hot double
 usage_end(const UsageStart *start, StatementDelta *delta)
 {
 	instr_time	duration;
@@ -308,7 +309,7 @@ usage_end(const UsageStart *start, StatementDelta *delta)
 
 /* ---- the whole ---- */
 
-void
+pg_attribute_hot void
 usage_executed(StatementDelta *delta, double ms, uint64 rows, UsageDraw draw)
 {
 	Counters   *counters = &delta->counters;
@@ -368,7 +369,7 @@ add_jit(StatementDelta *delta, const JitInstrumentation *jit)
 	delta->groups |= GROUP_jit;
 }
 
-void
+pg_attribute_hot void
 usage_executor(StatementDelta *delta, const QueryDesc *query)
 {
 	const EState *estate = query->estate;
