@@ -58,7 +58,7 @@ test('a query stands against yesterday, or any window; back and forward go betwe
   await expect(page).toHaveURL(/compare=day/)
   await expect(section.getByText('of which nothing was recorded')).toBeVisible()
   await settled(page)
-  expect(await past.allTextContents()).toEqual(Array(9).fill('–'))
+  expect(await past.allTextContents()).toEqual(Array(10).fill('–'))
   await expect(load(page).getByText('the day before: not recorded')).toBeVisible()
   await expect(panel(page).getByText('the day before was not observed')).toBeVisible()
 
@@ -73,7 +73,7 @@ test('a query stands against yesterday, or any window; back and forward go betwe
   const expected = {
     ...{ calls: own.calls_per_second, mean: Number(own.mean_exec_time) / 1000, p50: Number(own.p50_exec_time) / 1000 },
     ...{ p95: Number(own.p95_exec_time) / 1000, p99: Number(own.p99_exec_time) / 1000, errors: own.errors },
-    ...{ 'CPU a call': (each('user_time') + each('system_time')) / 1000, 'blocks read a call': each('shared_blks_read'), 'rows a call': each('rows') },
+    ...{ 'CPU a call': (each('user_time') + each('system_time')) / 1000, 'blocks a call': each('shared_blks_hit') + each('shared_blks_read'), 'blocks read a call': each('shared_blks_read'), 'rows a call': each('rows') },
   }
   expect(Object.keys(shown).sort()).toEqual(Object.keys(expected).sort())
   for (const [name, value] of Object.entries(expected)) same(shown[name]!, value, name)
@@ -89,7 +89,7 @@ test('a query stands against yesterday, or any window; back and forward go betwe
   await page.goForward()
   await expect(page.getByLabel('Compare')).toHaveValue('day')
   await settled(page)
-  await expect(past).toHaveCount(9)
+  await expect(past).toHaveCount(10)
 })
 
 test('nothing of one comparison is shown under the name of another: not while that is asked, not when it fails', async ({ page }) => {
@@ -102,7 +102,7 @@ test('nothing of one comparison is shown under the name of another: not while th
   }
   let held: Route[] | null
   for (const tab of ['queries', 'waits']) {
-    const past = tab === 'queries' ? 9 : 0
+    const past = tab === 'queries' ? 10 : 0
     await open(page, 'shop', { ...NOW, tab, query_id: '1', compare: 'previous' })
     const rows = await panel(page).locator('td.before').count()
     expect(rows).toBeGreaterThan(0)

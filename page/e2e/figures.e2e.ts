@@ -4,6 +4,7 @@
 import { type Locator, type Page } from '@playwright/test'
 import { readFileSync } from 'node:fs'
 import { type Row, UNITS, asTable, cells, printed, said, same } from './shown'
+import { DEPLOYED, PLANS } from './tape'
 import { WHOLE, expect, open, settled, test } from './web'
 
 interface Answer {
@@ -93,10 +94,18 @@ test('a query has what its statistics say', async ({ page }) => {
   for (const percent of ['p50', 'p95', 'p99']) same(shown[percent]!, Number(own[`${percent}_exec_time`]) / 1000, percent)
   same(shown.mean!, Number(own.mean_exec_time) / 1000, 'mean')
   same(shown['CPU a call']!, (Number(own.user_time) + Number(own.system_time)) / calls / 1000, 'CPU')
+  same(shown['blocks a call']!, (Number(own.shared_blks_hit) + Number(own.shared_blks_read)) / calls, 'blocks')
   same(shown['blocks read a call']!, Number(own.shared_blks_read) / calls, 'blocks')
   same(shown['rows a call']!, Number(own.rows) / calls, 'rows')
   same(shown.errors!, own.errors, 'errors')
   expect(await section.locator('pre').textContent()).toBe(own.query_text)
+
+  const plans = section.getByRole('region', { name: 'Plans' })
+  const loads = first(await answers(plans), 'top plan_id ')
+  expect(new Set(loads.map((row) => row.key))).toEqual(new Set(PLANS))
+  const planned = await cells(plans)
+  expect(planned.map((row) => row[3])).toEqual(loads.map((row) => row.key))
+  planned.forEach((row, i) => same(row[0]!, loads[i]!.avg_aas, 'load of a plan'))
 
   const took = section.getByRole('region', { name: 'How long calls took' }).first()
   await asTable(took)
@@ -209,10 +218,22 @@ test('pictures of the server have the readings of each step', async ({ page }) =
 test('events are the markers', async ({ page }) => {
   await open(page, 'shop', { tab: 'events' })
   const own = first(await answers(panel(page)), 'markers ')
-  const shown = await cells(panel(page))
+  const shown = await cells(panel(page).locator('.panel').first())
   expect(shown.map(([when, kind, detail]) => [when!.slice(-8), kind, detail])).toEqual(
     own.map((row) => [String(row.marker_time).slice(11, 19), row.kind, row.detail ?? '']),
   )
+})
+
+test('statements that change things are told with when, how often and by whom', async ({ page }) => {
+  await open(page, 'shop', { tab: 'events' })
+  const changes = panel(page).locator('section')
+  const own = (await answers(changes)).find(({ line }) => line.includes(`--query-id ${DEPLOYED.id}`))!.rows.filter((row) => Number(row.calls) > 0)
+  const shown = await cells(changes)
+  expect(shown.map(([when, text, calls, , user, database]) => [when!.slice(-8), text, calls, user, database])).toEqual(
+    own.map((row) => [String(row.period_start).slice(11, 19), DEPLOYED.text, String(row.calls), row.username, row.database]),
+  )
+  expect(own.length).toBe(1)
+  same(shown[0]![3]!, Number(own[0]!.mean_exec_time) / 1000, 'mean')
 })
 
 test('the file of a panel has every row and column of its answer', async ({ page }) => {

@@ -82,6 +82,13 @@ for (const server of ['extension', 'edition'] as const) {
       else await expect(page.getByRole('tabpanel')).not.toBeEmpty()
     })
   }
+  test(`${server}: a query has its page, and what is not recorded is said`, async ({ page }) => {
+    await open(page, server, { query_id: '1', ...window() })
+    await expect(page.getByRole('alert')).toHaveCount(0)
+    await expect(page.getByRole('region', { name: 'This query' })).toContainText('What this query costs was not recorded in this window.')
+    const took = page.getByRole('region', { name: 'How long calls took', exact: true })
+    await expect(took).toContainText(server === 'edition' ? /Not recorded here: .*latency_history/ : 'Nothing was recorded in this window.')
+  })
   test(`${server}: a mark is told where to be written`, async ({ page }) => {
     await open(page, server, window())
     await page.keyboard.press('m')

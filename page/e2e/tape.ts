@@ -46,6 +46,9 @@ const QUERIES = [
   'insert into event (kind, body) values ($1, $2)',
   'select * from customer where lower(email) = $1',
 ]
+/** What a deployment did, and the plans of the last query before and after it. */
+export const DEPLOYED = { second: 130, id: 5, text: 'drop index customer_email' }
+export const PLANS = ['41', '42'] as const
 const START = at(-3600)
 const DONE = ['', 'DataFileRead', 'WALSync', '']
 
@@ -83,9 +86,11 @@ function active(second: number, words: Words): Session[] {
       const n = (pid + turn) % QUERIES.length
       const event = DONE[n]!
       const wait = event ? { wait_event_type: 'IO', wait_event: event } : { cpu: turn === 0 ? 'runnable' : 'running' }
-      session(pid, { ...wait, ...query(n), query_start: at(second) })
+      const plan = n === 3 ? { plan_id: PLANS[second < DEPLOYED.second ? 0 : 1] } : {}
+      session(pid, { ...wait, ...query(n), ...plan, query_start: at(second) })
     }
   }
+  if (second === DEPLOYED.second) session(190, { cpu: 'running', query_id: DEPLOYED.id, query_text: words.text(DEPLOYED.text), application: words.text('deployment') })
   if (second >= STORM.since - 20 && second < STORM.until) {
     const idle = { state: 'idle in transaction', wait_event_type: 'Client', wait_event: 'ClientRead', category: 'foreground' }
     session(HEAD, { ...idle, ...query(1), application: words.text('job'), xact_start: at(STORM.since - 20) })
@@ -131,6 +136,10 @@ function statements(words: Words): Record<string, Cell>[] {
         ...{ n_sampled: calls, errors: n === 3 ? 2 : 0, [`histogram_${9 + n}`]: calls - 10, histogram_14: 10 },
       })
     })
+    if (second === 180) {
+      const by = { time: at(second), elapsed_ms: 60_000, username: words.text('app'), database: words.text('shop'), toplevel: 1 }
+      rows.push({ ...by, query_id: DEPLOYED.id, calls: 1, total_exec_time_ms: 12.5, n_sampled: 1, histogram_14: 1 })
+    }
     // The row without a statement says that they were counted at all.
     rows.push({ time: at(second), elapsed_ms: 60_000 })
   }

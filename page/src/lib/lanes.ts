@@ -15,6 +15,8 @@ export interface Lane {
   pieces: Piece[]
   /** Time at work or waiting, in ms. */
   busy: number
+  /** How long others waited for it, in ms, each for itself; 0 when it waited, too. */
+  held: number
 }
 
 /** What a span is drawn as; null for what is not drawn. */
@@ -26,12 +28,12 @@ export function kindOf(row: Row): string | null {
   return (row.wait_event_type as string | null) ?? 'CPU'
 }
 
-/** Lanes in the order of who was busy longest. */
+/** Lanes: the heads of queues, then who was busy longest. */
 export function lanes(rows: Row[]): Lane[] {
   const found = new Map<string, Lane>()
   for (const row of rows) {
     const id = `${row.pid} ${row.backend_start}`
-    const lane = found.get(id) ?? { id, pid: Number(row.pid), who: whoOf(row), pieces: [], busy: 0 }
+    const lane = found.get(id) ?? { id, pid: Number(row.pid), who: whoOf(row), pieces: [], busy: 0, held: 0 }
     found.set(id, lane)
     const kind = kindOf(row)
     if (kind === null) continue
@@ -39,7 +41,14 @@ export function lanes(rows: Row[]): Lane[] {
     lane.pieces.push(piece)
     lane.busy += piece.until - piece.since
   }
-  return [...found.values()].filter((lane) => lane.pieces.length > 0).sort((a, b) => b.busy - a.busy || a.pid - b.pid)
+  const all = [...found.values()].filter((lane) => lane.pieces.length > 0)
+  const waits = ({ row }: Piece) => row.blocked_by !== null
+  const held = new Map<number, number>()
+  for (const { row, since, until } of all.flatMap(({ pieces }) => pieces.filter(waits))) {
+    held.set(Number(row.blocked_by), (held.get(Number(row.blocked_by)) ?? 0) + until - since)
+  }
+  for (const lane of all) if (!lane.pieces.some(waits)) lane.held = held.get(lane.pid) ?? 0
+  return all.sort((a, b) => b.held - a.held || b.busy - a.busy || a.pid - b.pid)
 }
 
 function whoOf(row: Row): string {

@@ -6,8 +6,21 @@ class Theme {
   /** Counts changes: what draws reads it, and draws again. */
   version = $state(0)
 
+  /** Fills are drawn once in a theme: pictures of a live window are drawn each second. */
+  #made = new Map<string, string | CanvasPattern>()
+
   constructor() {
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => (this.version += 1))
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+      this.#made.clear()
+      this.version += 1
+    })
+  }
+
+  #once(name: string, make: () => string | CanvasPattern): string | CanvasPattern {
+    const key = `${name} ${devicePixelRatio}`
+    const made = this.#made.get(key) ?? make()
+    this.#made.set(key, made)
+    return made
   }
 
   colour(name: string): string {
@@ -15,7 +28,11 @@ class Theme {
   }
 
   /** A fill for a canvas: the colour, and lines of the paper over it. */
-  fill(context: CanvasRenderingContext2D, { colour, pattern }: Paint): string | CanvasPattern {
+  fill(context: CanvasRenderingContext2D, paint: Paint): string | CanvasPattern {
+    return this.#once(`${paint.colour} ${paint.pattern}`, () => this.#filled(context, paint))
+  }
+
+  #filled(context: CanvasRenderingContext2D, { colour, pattern }: Paint): string | CanvasPattern {
     const ink = this.colour(colour)
     if (pattern === 'plain') return ink
     const tile = document.createElement('canvas')
@@ -34,6 +51,10 @@ class Theme {
 
   /** What was not observed. */
   hatch(context: CanvasRenderingContext2D): string | CanvasPattern {
+    return this.#once('hatch', () => this.#hatched(context))
+  }
+
+  #hatched(context: CanvasRenderingContext2D): string | CanvasPattern {
     const tile = document.createElement('canvas')
     const size = Math.round(8 * devicePixelRatio)
     tile.width = tile.height = size

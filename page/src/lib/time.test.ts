@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { bucketOf, clock, duration, interval, lengthText, moved, parseLength, rfc3339, scaled, windowText } from './time'
+import { bucketOf, clock, duration, interval, lengthText, moved, parseLength, rfc3339, scaled, ticks, windowText } from './time'
 
 const at = Date.UTC(2026, 10, 22, 5, 30)
 
@@ -39,4 +39,10 @@ test('lengths are read as they are written', () => {
   for (const text of ['15m', '1h', '30d', '45s']) expect(lengthText(parseLength(text)!)).toBe(text)
   expect(parseLength('15 minutes')).toBeNull()
   expect(parseLength('0m')).toBeNull()
+})
+
+test('ticks stand at round times of the zone, no more than asked for', () => {
+  expect(ticks({ since: at + 7000, until: at + 60_000 }, 6, 'UTC').map(({ text }) => text)).toEqual(['05:30:10', '05:30:20', '05:30:30', '05:30:40', '05:30:50'])
+  expect(ticks({ since: at, until: at + 3_600_000 }, 3, 'UTC').map(({ time, text }) => [time - at, text])).toEqual([[0, '05:30'], [1_800_000, '06:00']])
+  expect(ticks({ since: at, until: at + 86_400_000 * 2 }, 3, 'UTC').map(({ text }) => text)).toEqual(['Mon 23 Nov', 'Tue 24 Nov'])
 })

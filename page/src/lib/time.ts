@@ -114,6 +114,18 @@ export function duration(length: number): string {
   return said.join(' ')
 }
 
+/** Round times of a window and how they are written, at most so many. */
+export function ticks(span: Span, most: number, zone: Zone): { time: number; text: string }[] {
+  const step = bucketOf(span, most)
+  const ahead = zone === 'UTC' ? 0 : -new Date(span.since).getTimezoneOffset() * MINUTE
+  const first = Math.ceil((span.since + ahead) / step) * step - ahead
+  const count = Math.max(0, Math.ceil((span.until - first) / step))
+  return Array.from({ length: count }, (_, i) => first + i * step).map((time) => ({
+    time,
+    text: step < DAY ? clock(time, zone, step < MINUTE) : day(time, zone),
+  }))
+}
+
 /** A window that is moved by a share of its length. */
 export function moved({ since, until }: Span, share: number): Span {
   const by = Math.round((until - since) * share)

@@ -5,6 +5,16 @@ import { type Zone, lengthText, parseLength, rfc3339 } from './time'
 
 export const TABS = ['queries', 'waits', 'sessions', 'locks', 'dimensions', 'server', 'events'] as const
 export type Tab = (typeof TABS)[number]
+/** As they are written. */
+export const TITLES: Record<Tab, string> = {
+  queries: 'Queries',
+  waits: 'Waits',
+  sessions: 'Sessions',
+  locks: 'Locks',
+  dimensions: 'Dimensions',
+  server: 'Server',
+  events: 'Events',
+}
 
 /** Dimensions that a load can be filtered and cut by; names are the arguments' names. */
 export const DIMENSIONS = [
