@@ -11,7 +11,8 @@
 #                  memory left to cache files in
 #
 # Prints for each what to paste into a shell: it sets "calm", "since" and
-# "until", the times the commands of the guide ask for.
+# "until", the times the commands of the guide ask for; .demo/incidents has them
+# for tools/screenshots.sh.
 #
 # Environment: TACHO_INCIDENT_SECONDS instead of 40.
 set -euo pipefail
@@ -89,7 +90,7 @@ io-saturation() {
 
 # play INCIDENT
 play() {
-	local calm since
+	local calm since until
 	calm=$(now)
 	say "$1: calm"
 	everyday $((length * 2))
@@ -97,7 +98,9 @@ play() {
 	since=$(now)
 	say "$1: trouble"
 	"$1"
-	printf '# %s\ncalm=%s since=%s until=%s\n' "$1" "$calm" "$since" "$(now)"
+	until=$(now)
+	printf '# %s\ncalm=%s since=%s until=%s\n' "$1" "$calm" "$since" "$until"
+	echo "$1 $calm $until" >>"$link/incidents"
 	wait
 	sleep 5 # nothing of it shall be in the calm of the next
 }

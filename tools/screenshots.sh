@@ -2,7 +2,8 @@
 # usage: tools/screenshots.sh
 #
 # Takes the pictures of docs/pictures from the storm of the demo, which must run
-# (make demo): the page, light and dark. Needs the programs of "make program" and
+# (make demo): the page, light and dark; and, of incidents that demo/incidents.sh
+# has played, those of the guide, after the clicks that lead to the cause. Needs the programs of "make program" and
 # installs the rest; TACHO_PROGRAMS is where else the programs are.
 set -euo pipefail
 

@@ -1,8 +1,10 @@
-// Pictures of the demo's storm for the documentation: tools/screenshots.sh.
+// Pictures of the demo's storm for the documentation, and of the incidents of the
+// guide after the clicks that lead to their causes: tools/screenshots.sh.
 
-import { readFileSync } from 'node:fs'
+import type { Locator, Page } from '@playwright/test'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { settled, start, test as base } from './web'
+import { expect, settled, start, test as base } from './web'
 
 const demo = process.env.TACHO_DEMO!
 const [since, until] = readFileSync(join(demo, 'load'), 'utf8').trim().split(' ')
@@ -40,4 +42,64 @@ for (const colorScheme of ['light', 'dark'] as const) {
       })
     })
   }
+}
+
+type Click = (target: Locator) => Promise<void>
+const panel = (page: Page) => page.getByRole('tabpanel')
+
+/** From the page as the pager leaves one there, to the cause; as many clicks as the guide says. */
+const INCIDENTS: Record<string, { clicks: number; height: number; solve: (page: Page, click: Click, shoot: () => Promise<unknown>) => Promise<void> }> = {
+  'lock-storm': {
+    clicks: 1,
+    height: 1000,
+    solve: async (page, click, shoot) => {
+      await click(page.locator('.story').getByRole('button', { name: 'Locks' }))
+      await expect(panel(page).locator('table.heads tbody tr').first()).toContainText(/stock import.*idle in transaction/)
+      await shoot()
+    },
+  },
+  'plan-change': {
+    clicks: 2,
+    height: 1380,
+    solve: async (page, click, shoot) => {
+      await click(panel(page).locator('tbody button').first())
+      await expect(panel(page).locator('pre')).toContainText('where customer = $1')
+      await shoot()
+      await click(page.getByRole('tab', { name: 'Events' }))
+      await expect(panel(page).getByRole('row', { name: /drop index orders_customer/ })).toBeVisible()
+    },
+  },
+  'io-saturation': {
+    clicks: 2,
+    height: 1000,
+    solve: async (page, click, shoot) => {
+      await click(panel(page).locator('tbody button').first())
+      await expect(panel(page).getByRole('button', { name: 'export', exact: true })).toBeVisible()
+      await click(page.getByRole('tab', { name: 'Server' }))
+      await expect(panel(page).getByText('Blocks read a second')).toBeVisible()
+      await shoot()
+    },
+  },
+}
+const played = join(demo, 'incidents')
+const times = existsSync(played) ? readFileSync(played, 'utf8').trim().split('\n').map((line) => line.split(' ') as [string, string, string]) : []
+
+for (const [name, { clicks, height, solve }] of Object.entries(INCIDENTS)) {
+  const [, from, to] = times.findLast(([of]) => of === name) ?? []
+  if (!from || !to) continue
+  test.describe(name, () => {
+    test.use({ viewport: { width: 1280, height } })
+    test(`picture of ${name}`, async ({ page }) => {
+      let done = 0
+      await page.goto(`?server=shop&since=${from}&until=${to}`)
+      await settled(page)
+      const click = async (target: Locator) => {
+        done += 1
+        await target.click()
+        await settled(page)
+      }
+      await solve(page, click, () => page.screenshot({ path: `../docs/pictures/${name}.png`, animations: 'disabled' }))
+      expect(done).toBe(clicks)
+    })
+  })
 }
