@@ -6,7 +6,10 @@
 # the CSV files of INPUT (sessions, locks, statements, server, server_database,
 # markers), which the database "edition" has in the SQL edition. The role "nobody" may ask
 # nothing. TACHO_PROGRAM is the program, PG_CONFIG the installation to start from.
-# "as-server.sh DIR/pg/…/pg_ctl -D DIR/data stop" ends it; prints the path of pg_ctl.
+#
+# Prints where the programs are. Then each line of standard input is arguments of
+# pg_ctl, such as "stop -m immediate", and "done" its answer; at the end of it the
+# server ends.
 set -euo pipefail
 
 [ $# -eq 2 ] || { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
@@ -39,4 +42,10 @@ for each in sessions locks markers; do
 	sql edition -c "CREATE TABLE $each (\"$columns\" text)" -c "\\copy $each from '$input/$each' csv header"
 done
 sql edition -c "SELECT tacho.import_sessions('sessions', locks => 'locks')" -c "SELECT tacho.import_markers('markers')" >/dev/null
-echo "$bin/pg_ctl"
+control() { as "$bin/pg_ctl" -D "$dir/data" -l "$dir/log" -w "$@" >&2; }
+echo "$bin"
+while read -r -a arguments; do
+	control "${arguments[@]}"
+	echo "done"
+done
+control stop -m immediate || true

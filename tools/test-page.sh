@@ -6,7 +6,8 @@
 # the name of a file in page/e2e. Needs the programs of "make program" and
 # installs the rest; TACHO_PROGRAMS is where else the programs are.
 # SOURCES=dsn: on a server of its own instead, asked through connections, with the
-# extension and with the SQL edition (tools/page-server.sh; PG_CONFIG names which).
+# extension and with the SQL edition (tools/page-server.sh; PG_CONFIG names which,
+# or MAJOR, such as 18, as of tools/in-pg.sh).
 # The last line counts: "N passed, N failed".
 set -euo pipefail
 

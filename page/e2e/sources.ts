@@ -1,12 +1,13 @@
 // The page of servers that are asked through connections, with the extension and with
 // the SQL edition, beside that of the same history in files; a server of its own,
-// which tools/page-server.sh makes.
+// which tools/page-server.sh makes: of MAJOR where that is set (tools/in-pg.sh).
 
 import type { Page } from '@playwright/test'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { program } from './tape'
 import { asTable, cells } from './shown'
 import { TABS, TOKEN, expect, open, start, test as base } from './web'
@@ -15,8 +16,8 @@ const TOOLS = join(process.cwd(), '../tools')
 
 interface Site {
   address: string
-  data: string
-  pg: (...args: string[]) => void
+  /** What pg_ctl is told. */
+  pg: (args: string) => Promise<void>
   /** What the program prints of the server's own files. */
   tacho: (...args: string[]) => string
 }
@@ -25,12 +26,25 @@ const test = base.extend<object, { site: Site }>({
   site: [
     async ({}, use) => {
       const directory = mkdtempSync(join(tmpdir(), 'tacho-page-server-'))
-      const said = (file: string, args: string[]) =>
-        execFileSync(file, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, TACHO_PROGRAM: program('tacho') } })
-      const control = said(join(TOOLS, 'page-server.sh'), [directory, `${process.env.TACHO_TAPES}/shop.csv`]).trim()
+      const input = `${process.env.TACHO_TAPES}/shop.csv`
+      const own = ['-b', input, '-b', dirname(program('tacho')), '-w', directory, process.env.MAJOR ?? '']
+      const [file, ...args] = [...(process.env.MAJOR ? [join(TOOLS, 'in-pg.sh'), ...own] : []), join(TOOLS, 'page-server.sh'), directory, input]
+      const env = { ...process.env, TACHO_PROGRAM: program('tacho'), ...(process.env.MAJOR ? { TACHO_BUILDS: '' } : {}) }
+      const server = spawn(file!, args, { stdio: ['pipe', 'pipe', 'inherit'], env })
+      const ended = new Promise<void>((resolve) => server.once('exit', () => resolve()))
+      const lines = createInterface(server.stdout)[Symbol.asyncIterator]()
+      const answer = async () => {
+        const { value, done } = await lines.next()
+        if (done) throw new Error('tools/page-server.sh has ended')
+        return value
+      }
+      const bin = await answer()
+      const pg = async (args: string) => {
+        server.stdin.write(`${args}\n`)
+        expect(await answer()).toBe('done')
+      }
       const asServer = join(TOOLS, 'as-server.sh')
       const data = join(directory, 'data')
-      const pg = (...args: string[]) => void execFileSync(asServer, [control, '-D', data, '-w', ...args], { stdio: 'ignore' })
       const token = join(directory, 'token')
       writeFileSync(token, `${TOKEN}\n`)
       chownSync(token, statSync(data).uid, statSync(data).gid)
@@ -38,11 +52,13 @@ const test = base.extend<object, { site: Site }>({
       const socket = `host=${directory} user=`
       const dsn = (name: string, user: string, database: string) => ['--dsn', `${name}=${socket}${user} dbname=${database}`]
       const sources = [...dsn('extension', 'postgres', 'postgres'), ...dsn('edition', 'postgres', 'edition'), ...dsn('nobody', 'nobody', 'postgres')]
-      const args = ['--tape', `recorded=${data}/tacho`, '--tape', `files=${directory}/files`, ...sources, '--token-file', token]
-      const web = await start(args, '127.0.0.1:0', [asServer, join(dirname(control), 'tacho-web')])
-      await use({ address: web.address, data, pg, tacho: (...args) => said(join(dirname(control), 'tacho'), [...args, '--tape', `${data}/tacho`]) })
+      const tapes = ['--tape', `recorded=${data}/tacho`, '--tape', `files=${directory}/files`, ...sources, '--token-file', token]
+      const web = await start(tapes, '127.0.0.1:0', [asServer, join(bin, 'tacho-web')])
+      const tacho = (...args: string[]) => execFileSync(join(bin, 'tacho'), [...args, '--tape', `${data}/tacho`], { encoding: 'utf8' })
+      await use({ address: web.address, pg, tacho })
       await web.stop()
-      pg('stop', '-m', 'immediate')
+      server.stdin.end()
+      await ended
       rmSync(directory, { recursive: true })
     },
     { scope: 'worker', timeout: 300_000 },
@@ -87,7 +103,7 @@ for (const server of ['extension', 'edition'] as const) {
     await expect(page.getByRole('alert')).toHaveCount(0)
     await expect(page.getByRole('region', { name: 'This query' })).toContainText('What this query costs was not recorded in this window.')
     const took = page.getByRole('region', { name: 'How long calls took', exact: true })
-    await expect(took).toContainText(server === 'edition' ? /Not recorded here: .*latency_history/ : 'Nothing was recorded in this window.')
+    await expect(took).toContainText(server === 'edition' ? /Not recorded here: .*latency_history/ : /Nothing was recorded|No time of a call was counted/)
   })
   test(`${server}: a mark is told where to be written`, async ({ page }) => {
     await open(page, server, window())
@@ -105,11 +121,11 @@ test('a role without rights is told which one it needs', async ({ page }) => {
 
 test('a server that is gone says so, and is back by itself', async ({ page, site }) => {
   await open(page, 'extension', recorded())
-  site.pg('stop', '-m', 'immediate')
+  await site.pg('stop -m immediate')
   await page.getByRole('tab', { name: 'Waits' }).click()
   await expect(page.getByRole('tabpanel').getByRole('alert')).toBeVisible()
   await page.goto('?server=extension')
   await expect(page.getByRole('heading', { name: 'There is no connection to this server.' })).toBeVisible()
-  site.pg('start', '-l', `${site.data}/../log`)
+  await site.pg('start')
   await expect(page.locator('main .story')).toBeVisible({ timeout: 60_000 })
 })
