@@ -2,6 +2,7 @@
 //! `archive_command`: `%f` is the path of a file, `%n` the name of the object or
 //! of a directory of objects, `%%` a percent sign.
 
+use crate::limits::Limits;
 use crate::place::{Place, Result};
 use crate::scratch::Scratch;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -9,8 +10,6 @@ use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,15 +18,6 @@ use std::time::{Duration, Instant};
 const TURN: Duration = Duration::from_millis(20);
 /// How long a command has to end when it is told to.
 const GRACE: Duration = Duration::from_secs(5);
-
-/// When a command is ended.
-#[derive(Clone, Default)]
-pub struct Limits {
-    /// Set when the program is told to end.
-    pub stop: Arc<AtomicBool>,
-    /// The longest that a command may take.
-    pub most: Option<Duration>,
-}
 
 /// Commands that put an object and list a directory.
 pub struct Commands {
@@ -59,36 +49,13 @@ impl Commands {
 
     fn put(&self, file: &Path, name: &str) -> Result<()> {
         let command = filled(&self.put, &file.to_string_lossy(), name);
-        self.limits.run(&command).map(|_| ())
+        self.run(&command).map(|_| ())
     }
-}
-
-/// A command with values in the place of what stands for them, which a shell
-/// takes as they are.
-fn filled(command: &str, file: &str, name: &str) -> String {
-    let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
-    let mut filled = String::with_capacity(command.len() + file.len() + name.len());
-    let mut rest = command;
-    while let Some((before, after)) = rest.split_once('%') {
-        filled.push_str(before);
-        let (value, after) = match after.as_bytes().first() {
-            Some(b'f') => (quoted(file), &after[1..]),
-            Some(b'n') => (quoted(name), &after[1..]),
-            Some(b'%') => ("%".to_string(), &after[1..]),
-            _ => ("%".to_string(), after),
-        };
-        filled.push_str(&value);
-        rest = after;
-    }
-    filled + rest
-}
-
-impl Limits {
     /// Runs a command to its end, or ends it; what it prints.
     fn run(&self, command: &str) -> Result<Vec<u8>> {
         let begin = Instant::now();
         let told = |error: String| format!("{error}\nDETAIL:  The command was: {command}");
-        if let Some(why) = self.over(begin) {
+        if let Some(why) = self.limits.over(begin) {
             return Err(told(format!("command was not begun: {why}")));
         }
         let mut child = Command::new("sh")
@@ -128,21 +95,32 @@ impl Limits {
             if let (Some(status), Some(all)) = (status, &mut all) {
                 return Ok((status, std::mem::take(all)));
             }
-            if let Some(why) = self.over(begin) {
+            if let Some(why) = self.limits.over(begin) {
                 return Err(format!("command was ended: {why}"));
             }
             thread::sleep(TURN);
         }
     }
+}
 
-    /// Why a command must not go on.
-    fn over(&self, begin: Instant) -> Option<String> {
-        let most = self.most.filter(|most| begin.elapsed() > *most);
-        match self.stop.load(Ordering::Relaxed) {
-            true => Some("tacho ship was told to end".into()),
-            false => most.map(|most| format!("it took longer than {} s", most.as_secs())),
-        }
+/// A command with values in the place of what stands for them, which a shell
+/// takes as they are.
+fn filled(command: &str, file: &str, name: &str) -> String {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+    let mut filled = String::with_capacity(command.len() + file.len() + name.len());
+    let mut rest = command;
+    while let Some((before, after)) = rest.split_once('%') {
+        filled.push_str(before);
+        let (value, after) = match after.as_bytes().first() {
+            Some(b'f') => (quoted(file), &after[1..]),
+            Some(b'n') => (quoted(name), &after[1..]),
+            Some(b'%') => ("%".to_string(), &after[1..]),
+            _ => ("%".to_string(), after),
+        };
+        filled.push_str(&value);
+        rest = after;
     }
+    filled + rest
 }
 
 /// What a command prints, once it is all there.
@@ -182,7 +160,7 @@ impl Place for Commands {
         let Err(error) = self.put(file.path(), name) else {
             return Ok(true);
         };
-        if self.limits.stop.load(Ordering::Relaxed) {
+        if self.limits.is_told() {
             return Err(error);
         }
         let (directory, last) = name.rsplit_once('/').unwrap_or(("", name));
@@ -193,7 +171,7 @@ impl Place for Commands {
     }
 
     fn list(&self, directory: &str) -> Result<Vec<String>> {
-        let listed = self.limits.run(&filled(&self.list, "", directory))?;
+        let listed = self.run(&filled(&self.list, "", directory))?;
         let names = String::from_utf8_lossy(&listed);
         let names = names
             .lines()

@@ -2,12 +2,15 @@
 //! codes: 0 all is shipped, 1 failure or damage, 2 usage.
 #![deny(unsafe_code)]
 
+mod bucket;
 mod command;
 mod contents;
 mod field;
 mod hours;
+mod limits;
 mod names;
 mod options;
+mod pace;
 mod place;
 mod redact;
 mod samples;
@@ -21,10 +24,13 @@ mod shipper_tests;
 mod table;
 mod texts;
 
+use bucket::Bucket;
 use clap::Parser;
-use command::{Commands, Limits};
+use command::Commands;
 use jiff::Timestamp;
+use limits::{Limits, wait};
 use options::Options;
+use pace::{Pace, Paced};
 use place::{Directory, Place, Result};
 use redact::Redaction;
 use shipper::{Done, Settings, Shipper};
@@ -36,7 +42,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tacho_tape::files::node::recorded_node;
 use tacho_tape::files::storage::OsStorage;
 use tacho_tape::query::plain_lines;
@@ -44,8 +50,6 @@ use tacho_tape::{Shared, Tape};
 
 /// Bytes of decoded columns that are kept between two looks.
 const KEPT: u64 = 16 << 20;
-/// How often somebody who waits looks whether to end.
-const TURN: Duration = Duration::from_millis(100);
 
 /// How often who does not stay looks, at most, and how long it waits between.
 const ATTEMPTS: usize = 5;
@@ -120,18 +124,21 @@ fn once(mut look: impl FnMut() -> Result<Done>, go_on: &dyn Fn() -> bool) -> Res
 }
 
 fn place(options: &Options, stop: &Arc<AtomicBool>) -> Result<Box<dyn Place>> {
-    match (&options.to, &options.command, &options.list) {
+    let limits = |most| Limits {
+        stop: stop.clone(),
+        most: Some(most),
+    };
+    let place: Box<dyn Place> = match (&options.to, &options.command, &options.list) {
         (_, Some(put), Some(list)) => {
-            let limits = Limits {
-                stop: stop.clone(),
-                most: Some(options.command_limit),
-            };
-            Ok(Box::new(Commands::new(put, list, limits)?))
+            Box::new(Commands::new(put, list, limits(options.command_limit))?)
         }
-        (to, ..) => Ok(Box::new(Directory::open(
-            to.as_deref().unwrap_or_default(),
-        )?)),
-    }
+        (Some(to), ..) if Bucket::is_address(to) => {
+            Box::new(Bucket::open(to, limits(options.request_limit))?)
+        }
+        (to, ..) => Box::new(Directory::open(to.as_deref().unwrap_or_default())?),
+    };
+    let pace = Pace::new(options.limit_rate, options.limit_cpu);
+    Ok(Box::new(Paced::new(place, pace, stop.clone())))
 }
 
 fn look(shipper: &mut Shipper, tape: &Tape, go_on: &dyn Fn() -> bool) -> Result<Done> {
@@ -158,13 +165,6 @@ fn tell(done: &Done) {
     say(&format!(
         "shipped hours {hours}, objects {objects}, bytes {bytes}"
     ));
-}
-
-fn wait(time: Duration, go_on: &dyn Fn() -> bool) {
-    let until = Instant::now() + time;
-    while go_on() && Instant::now() < until {
-        std::thread::sleep(TURN);
-    }
 }
 
 fn settings(options: &Options) -> Result<Settings> {

@@ -17,7 +17,7 @@ pub struct Options {
     #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub tape: PathBuf,
 
-    /// Where to: file:///DIRECTORY
+    /// Where to: file:///DIRECTORY, s3://BUCKET/PREFIX, gs:// or az://
     #[arg(long, value_name = "URL", required_unless_present = "command")]
     pub to: Option<String>,
 
@@ -32,6 +32,19 @@ pub struct Options {
     /// The longest that a command may take, such as 10m
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h", requires = "command")]
     pub command_limit: Duration,
+
+    /// The longest that a request to an object store may take, and a second more for
+    /// each 64 KiB
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
+    pub request_limit: Duration,
+
+    /// The most that is sent in a second on average, such as 500k or 2m
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub limit_rate: Option<u64>,
+
+    /// The most that is taken of a CPU on average, such as 10%
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub limit_cpu: Option<u32>,
 
     /// Name of the server for good: another one ships everything again
     /// [default: the number of the recorder's directory]
@@ -81,6 +94,25 @@ fn duration(text: &str) -> Result<Duration, String> {
     time.map(Duration::from_secs).ok_or_else(hint)
 }
 
+fn bytes(text: &str) -> Result<u64, String> {
+    let units = [("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30), ("", 1)];
+    let lower = text.to_ascii_lowercase();
+    let number = units.iter().find_map(|(unit, size): &(&str, u64)| {
+        let number: u64 = lower.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(*size)
+    });
+    let hint = || "write it as 500k or 2m".to_string();
+    number.filter(|number| *number > 0).ok_or_else(hint)
+}
+
+fn percent(text: &str) -> Result<u32, String> {
+    let number = text.trim_end_matches('%').parse().ok();
+    let hint = || "write it as 10%".to_string();
+    number
+        .filter(|number| (1..=100).contains(number))
+        .ok_or_else(hint)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,5 +127,18 @@ mod tests {
         assert_eq!(label("env=a=b"), Ok(("env".into(), "a=b".into())));
         assert!(label("env").is_err() && label("=x").is_err());
         assert!(named("").is_err() && named("a\nb").is_err());
+    }
+
+    #[test]
+    fn limits_are_understood_or_refused() {
+        let sizes = ["1", "500k", "2M", "3g"].map(bytes);
+        assert_eq!(sizes, [1, 512_000, 2 << 20, 3 << 30].map(Ok));
+        for text in ["", "0", "k", "-1", "1.5m", "5kb", "99999999999g"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+        assert_eq!(["10%", "100"].map(percent), [Ok(10), Ok(100)]);
+        for text in ["", "0%", "101%", "-1", "a"] {
+            assert!(percent(text).is_err(), "{text}");
+        }
     }
 }

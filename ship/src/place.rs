@@ -47,7 +47,7 @@ impl Directory {
         let path = address.strip_prefix(FILE).unwrap_or(address);
         if !path.starts_with('/') {
             return Err(format!(
-                "address \"{address}\" is not understood\nHINT:  Write file:///DIRECTORY, or give --command."
+                "address \"{address}\" is not understood\nHINT:  Write file:///DIRECTORY or s3://BUCKET/PREFIX, or give --command."
             ));
         }
         let root = PathBuf::from(path);
@@ -220,8 +220,8 @@ mod tests {
 
     #[test]
     fn an_address_that_is_no_directory_is_refused() {
-        let error = Directory::open("s3://bucket/x").unwrap_err();
-        let wanted = "address \"s3://bucket/x\" is not understood\nHINT:  Write file:///DIRECTORY, or give --command.";
+        let error = Directory::open("ftp://host/x").unwrap_err();
+        let wanted = "address \"ftp://host/x\" is not understood\nHINT:  Write file:///DIRECTORY or s3://BUCKET/PREFIX, or give --command.";
         assert_eq!(error, wanted);
     }
 }

@@ -6,8 +6,9 @@ mod late;
 mod parts;
 mod redaction;
 
-use crate::command::{Commands, Limits};
+use crate::command::Commands;
 use crate::hours::HOUR_MS;
+use crate::limits::Limits;
 use crate::place::{Directory, Place, Result};
 use crate::redact::{Redaction, Rule};
 use crate::shipped::{Row, all_rows, files, number, objects, rows, text};

@@ -86,8 +86,11 @@ fn what_makes_no_sense_is_refused() {
     };
     let (code, _) = refused(&["--tape", "/x"]);
     assert_eq!(code, Some(2));
-    let (code, text) = refused(&["--tape", "/nonexistent/tape", "--to", "s3://x/y"]);
-    let wanted = "error: address \"s3://x/y\" is not understood\nhint: Write file:///DIRECTORY, or give --command.\n";
+    let (code, text) = refused(&["--tape", "/nonexistent/tape", "--to", "ftp://x/y"]);
+    let wanted = "error: address \"ftp://x/y\" is not understood\nhint: Write file:///DIRECTORY or s3://BUCKET/PREFIX, or give --command.\n";
+    assert_eq!((code, text.as_str()), (Some(1), wanted));
+    let (code, text) = refused(&["--tape", "/x", "--to", "s3://key:secret@bucket/y"]);
+    let wanted = "error: credentials are not part of an address\nhint: They come from the environment, or from the instance.\n";
     assert_eq!((code, text.as_str()), (Some(1), wanted));
     let to = tempfile::tempdir().unwrap();
     let (code, text) = refused(&[

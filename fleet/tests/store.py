@@ -1,0 +1,165 @@
+"""An object store that speaks S3, behind a proxy that breaks what it is told to."""
+
+import http.client
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import boto3
+from moto.server import ThreadedMotoServer
+
+BUCKET = "lake"
+PROBE = ".tacho-ship/probe"
+SECRET = "a-secret-that-nobody-prints"
+KEYS = {"AWS_ACCESS_KEY_ID": "shipper", "AWS_SECRET_ACCESS_KEY": SECRET}
+# what would lead elsewhere
+UNSET = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+# headers that the store does not see, by fault, and those of its answers that are passed on
+HIDDEN = {"blind": ("if-none-match",)}
+KEPT = {"ETag", "Content-Type", "Last-Modified"}
+
+
+@dataclass
+class Request:
+    """What a client asked for, and what it was answered."""
+
+    method: str
+    path: str
+    status: int = 0
+
+
+# A request and its number, before the store has it: how it is broken, if at all.
+Fault = Callable[[int, Request], str | None]
+
+
+@dataclass
+class Store:
+    """A proxy before a store; faults are "drop", "500", "409", "stall", "cut" (done, and no
+    answer) and "blind" (the store does not see the condition)."""
+
+    port: int
+    fault: Fault = lambda _number, _request: None
+    requests: list[Request] = field(default_factory=list)
+    url: str = ""
+    ended: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def client(self) -> "boto3.client":
+        """A client that is not broken."""
+        return boto3.client(
+            "s3",
+            endpoint_url=f"http://127.0.0.1:{self.port}",
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+
+    def objects(self, prefix: str) -> dict[str, bytes]:
+        """Every object below a prefix, but for the one that shows that it is put once."""
+        client = self.client()
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
+        keys = [entry["Key"] for page in pages for entry in page.get("Contents", [])]
+        return {
+            key.removeprefix(f"{prefix}/"): client.get_object(Bucket=BUCKET, Key=key)["Body"].read()
+            for key in keys
+            if not key.endswith(PROBE)
+        }
+
+    def puts(self) -> list[str]:
+        """The names of the objects that were put, each as often as it was."""
+        done = [r.path for r in self.requests if r.method == "PUT" and r.status == 200]
+        return [path for path in done if not path.endswith(PROBE)]
+
+
+class Proxy(BaseHTTPRequestHandler):
+    """Answers for the store of its subclass."""
+
+    protocol_version = "HTTP/1.1"
+    store: Store
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+    def answer(self) -> None:
+        """Passes a request on, or breaks it."""
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        request = Request(self.command, self.path)
+        with self.store.lock:
+            number = len(self.store.requests)
+            self.store.requests.append(request)
+        fault = self.store.fault(number, request)
+        if fault == "stall":
+            self.store.ended.wait()
+        if fault in ("stall", "drop"):
+            self.close_connection = True
+        elif fault in ("500", "409"):
+            request.status = int(fault)
+            self.send(request.status, {}, b"<Error><Code>Broken</Code></Error>")
+        else:
+            self.forward(request, body, fault)
+
+    do_GET = do_PUT = do_HEAD = answer  # noqa: N815
+
+    def forward(self, request: Request, body: bytes, fault: str | None) -> None:
+        """Lets the store answer."""
+        headers = {k: v for k, v in self.headers.items() if k.lower() not in HIDDEN.get(fault, ())}
+        inner = http.client.HTTPConnection("127.0.0.1", self.store.port)
+        inner.request(self.command, self.path, body, headers)
+        answer = inner.getresponse()
+        content = answer.read()
+        inner.close()
+        request.status = answer.status
+        if fault == "cut":
+            self.close_connection = True
+            return
+        self.send(
+            answer.status, {k: answer.headers[k] for k in KEPT & set(answer.headers)}, content
+        )
+
+    def send(self, status: int, headers: dict[str, str], content: bytes) -> None:
+        """Answers."""
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+@contextmanager
+def proxied(port: int) -> Iterator[Store]:
+    """An empty bucket of the store at a port, behind a proxy of its own."""
+    store = Store(port)
+    proxy = ThreadingHTTPServer(("127.0.0.1", 0), type("Of", (Proxy,), {"store": store}))
+    proxy.daemon_threads = True
+    store.url = f"http://127.0.0.1:{proxy.server_port}"
+    thread = threading.Thread(target=proxy.serve_forever, args=(0.05,))
+    thread.start()
+    client = store.client()
+    client.create_bucket(Bucket=BUCKET)
+    try:
+        yield store
+    finally:
+        store.ended.set()
+        proxy.shutdown()
+        thread.join()
+        proxy.server_close()
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET):
+            for entry in page.get("Contents", []):
+                client.delete_object(Bucket=BUCKET, Key=entry["Key"])
+        client.delete_bucket(Bucket=BUCKET)
+
+
+@contextmanager
+def served() -> Iterator[int]:
+    """The port of a store."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        yield server.get_host_and_port()[1]
+    finally:
+        server.stop()

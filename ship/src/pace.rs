@@ -1,0 +1,134 @@
+//! What shipping may take of a machine on average: bytes a second, and a share of
+//! a CPU. An object is made and put at once; what it took is waited for before
+//! the next one.
+
+use crate::limits::wait;
+use crate::place::{Place, Result};
+use rustix::time::{ClockId, clock_gettime};
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The limits, and when the next object may be put.
+#[derive(Clone, Debug, Default)]
+pub struct Pace {
+    /// Bytes a second.
+    rate: Option<u64>,
+    /// Hundredths of a CPU.
+    cpu: Option<u32>,
+    /// CPU time that is waited for.
+    paid: Duration,
+    next: Duration,
+}
+
+impl Pace {
+    /// Limits of who has taken nothing yet.
+    pub fn new(rate: Option<u64>, cpu: Option<u32>) -> Pace {
+        Pace {
+            rate,
+            cpu,
+            ..Pace::default()
+        }
+    }
+
+    /// Some bytes were put, which was begun at a time since the beginning, and the
+    /// program has used so much CPU time in all.
+    fn put(&mut self, begun: Duration, bytes: u64, used: Duration) {
+        let begun = begun.max(self.next);
+        let sent = self
+            .rate
+            .map(|rate| Duration::from_secs_f64(bytes as f64 / rate as f64));
+        let fresh = used.saturating_sub(self.paid);
+        let made = self.cpu.map(|cpu| fresh * 100 / cpu);
+        self.paid = used;
+        self.next = begun + sent.max(made).unwrap_or_default();
+    }
+}
+
+/// A place that takes no more than it may.
+pub struct Paced {
+    place: Box<dyn Place>,
+    pace: RefCell<Pace>,
+    begin: Instant,
+    stop: Arc<AtomicBool>,
+}
+
+impl Paced {
+    /// A place within limits; what waits ends when the program is told to.
+    pub fn new(place: Box<dyn Place>, pace: Pace, stop: Arc<AtomicBool>) -> Paced {
+        Paced {
+            place,
+            pace: RefCell::new(pace),
+            begin: Instant::now(),
+            stop,
+        }
+    }
+
+    fn wait(&self) -> Result<()> {
+        let left = self.pace.borrow().next.saturating_sub(self.begin.elapsed());
+        match wait(left, &|| !self.stop.load(Ordering::Relaxed)) {
+            true => Ok(()),
+            false => Err("tacho ship was told to end".into()),
+        }
+    }
+}
+
+/// CPU time of this program.
+fn used() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+impl Place for Paced {
+    fn put_new(&self, name: &str, bytes: Vec<u8>) -> Result<bool> {
+        self.wait()?;
+        let (begun, size) = (self.begin.elapsed(), bytes.len() as u64);
+        let put = self.place.put_new(name, bytes);
+        self.pace.borrow_mut().put(begun, size, used());
+        put
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<String>> {
+        self.place.list(directory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn bytes_are_waited_for_and_idle_time_is_not_saved_up() {
+        let mut pace = Pace::new(Some(1_000), None);
+        pace.put(SECOND, 3_000, SECOND * 9);
+        assert_eq!(pace.next, SECOND * 4);
+        pace.put(SECOND * 2, 1_000, SECOND * 9);
+        assert_eq!(pace.next, SECOND * 5);
+        pace.put(SECOND * 60, 500, SECOND * 9);
+        assert_eq!(pace.next, SECOND * 60 + SECOND / 2);
+    }
+
+    #[test]
+    fn cpu_time_is_waited_for_once_and_the_longer_wait_counts() {
+        let mut pace = Pace::new(None, Some(10));
+        pace.put(SECOND, 3_000, SECOND / 10);
+        assert_eq!(pace.next, SECOND * 2);
+        pace.put(SECOND * 2, 0, SECOND / 10 * 3);
+        assert_eq!(pace.next, SECOND * 4);
+        let mut pace = Pace::new(Some(1), Some(50));
+        pace.put(Duration::ZERO, 3, SECOND);
+        assert_eq!(pace.next, SECOND * 3);
+        pace.put(SECOND * 3, 1, SECOND * 3);
+        assert_eq!(pace.next, SECOND * 7);
+    }
+
+    #[test]
+    fn nothing_is_waited_for_without_limits() {
+        let mut pace = Pace::default();
+        pace.put(SECOND, 1 << 40, SECOND * 99);
+        assert_eq!(pace.next, SECOND);
+    }
+}
