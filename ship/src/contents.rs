@@ -69,7 +69,7 @@ pub fn common(unit: Unit) -> [(Column, Constant); 3] {
     let generation = i64::try_from(unit.generation).unwrap_or(i64::MAX);
     [
         (Column::new(1, "node", Kind::Text), node),
-        (Column::new(2, "hour", Kind::Time), Constant::Number(hour)),
+        (Column::new(2, "hour", Kind::Start), Constant::Number(hour)),
         (
             Column::new(3, "generation", Kind::Number),
             Constant::Number(generation),

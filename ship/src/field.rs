@@ -50,7 +50,10 @@ pub fn column(table: &TableDef, field: &Field) -> Column {
         }
     };
     let kind = match field.column.ty {
-        ColumnType::Time | ColumnType::TimeUs => Kind::Time,
+        ColumnType::Time | ColumnType::TimeUs => match field.place {
+            Place::Reference(_) => Kind::Start,
+            _ => Kind::Time,
+        },
         ColumnType::Name | ColumnType::Enum | ColumnType::Bytes => Kind::Text,
         _ if is_hundredths(field) => Kind::Hundredths,
         _ if field.name == "tick" => Kind::Rising,

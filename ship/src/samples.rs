@@ -17,9 +17,9 @@ const MINUTE_MS: i64 = 60_000;
 /// Class of what waits for nothing.
 const CPU: &str = "CPU";
 /// Columns of `sample_runs` before those of the catalog.
-const DERIVED: usize = 6;
+const DERIVED: usize = 9;
 /// Columns of samples that are told in another way, or by `texts`.
-const TOLD_ELSEWHERE: [&str; 7] = [
+const TOLD_ELSEWHERE: [&str; 10] = [
     "cpu",
     "wait_number",
     "wait_event_type",
@@ -27,6 +27,9 @@ const TOLD_ELSEWHERE: [&str; 7] = [
     "text_key",
     "database_oid",
     "user_oid",
+    "query_start",
+    "xact_start",
+    "state_change",
 ];
 
 /// The ticks of a part, by number.
@@ -200,6 +203,9 @@ pub fn run_columns(schema: &Schema) -> Vec<Column> {
         Column::new(14, "weight_ms", Kind::Number),
         Column::new(15, "scope", Kind::Text),
         Column::new(16, "wait_event", Kind::Text),
+        Column::new(17, "query_age_ms", Kind::Number),
+        Column::new(18, "xact_before_ms", Kind::Number),
+        Column::new(19, "state_after_ms", Kind::Number),
     ];
     let run = schema.table(RUN);
     columns.extend(fields(schema).iter().filter_map(|f| Some(column(run?, f))));
@@ -224,6 +230,8 @@ pub struct Runs<'a> {
     wait: Numbers,
     marked: Numbers,
     category: Numbers,
+    /// Of query, transaction and state, ms.
+    starts: [Numbers; 3],
     /// Key by reference less one.
     waits: Vec<Option<String>>,
 }
@@ -254,6 +262,11 @@ impl<'a> Runs<'a> {
             wait: part.ints(RUN, "wait")?,
             marked: part.ints(RUN, "marked")?,
             category: part.ints("session", "category")?,
+            starts: [
+                part.ints(RUN, "query_start")?,
+                part.ints(RUN, "xact_start")?,
+                part.ints(RUN, "state_change")?,
+            ],
             waits: waits.collect(),
             part,
         })
@@ -264,6 +277,19 @@ impl<'a> Runs<'a> {
         let category = session.and_then(|row| self.category.get(row));
         let category = category.copied().unwrap_or(0);
         (category, self.state[run], self.wait[run], self.cpu[run])
+    }
+
+    /// Starts as differences, ms, which repeat where times of day do not: of the query
+    /// to the slot, of transaction and state to the query, or to the slot without one.
+    fn ages(&self, run: usize, slot_ms: i64) -> [Option<i64>; 3] {
+        let starts = self.starts.each_ref().map(|column| column[run]);
+        let [query, xact, state] = starts.map(|start| (start != 0).then_some(start));
+        let base = query.unwrap_or(slot_ms);
+        [
+            query.map(|query| slot_ms.saturating_sub(query)),
+            xact.map(|xact| base.saturating_sub(xact)),
+            state.map(|state| state.saturating_sub(base)),
+        ]
     }
 
     fn label(&self, enumeration: &str, value: i64) -> Option<String> {
@@ -340,7 +366,19 @@ impl<'a> Runs<'a> {
         object: &mut Object,
         minutes: &mut Minutes,
     ) {
-        let [slot, count, interval, weight, scope, wait, ..] = &mut object.values[..] else {
+        let [
+            slot,
+            count,
+            interval,
+            weight,
+            scope,
+            wait,
+            query,
+            xact,
+            state,
+            ..,
+        ] = &mut object.values[..]
+        else {
             return;
         };
         for piece in pieces {
@@ -355,6 +393,10 @@ impl<'a> Runs<'a> {
             weight.number(Some(if counts { length * step } else { 0 }));
             scope.text(Some(derived.0.name()));
             wait.text(derived.1.as_deref());
+            let ages = self.ages(piece.run, ticks.slot_ms[piece.from]);
+            for (values, age) in [&mut *query, xact, state].into_iter().zip(ages) {
+                values.number(age);
+            }
             if counts && derived.0 == Scope::Load {
                 minutes.add(
                     &ticks.slot_ms[piece.from..piece.to],

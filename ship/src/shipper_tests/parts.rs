@@ -3,6 +3,7 @@
 use super::late::{builder, identity, minute};
 use super::{directory, number, rows, settings, text};
 use crate::shipper::Shipper;
+use parquet::record::Field as Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tacho_tape::files::node::Recorded;
@@ -84,6 +85,56 @@ fn an_hour_has_the_texts_of_its_own_queries() {
         .iter()
         .map(|row| (number(row, "hour") / 1_000, number(row, "query_id")));
     assert_eq!(texts.collect::<Vec<_>>(), [(minute(0), 1), (minute(60), 2)]);
+}
+
+#[test]
+fn starts_follow_from_the_ages_to_the_millisecond() {
+    let mut b = PartBuilder::new(Arc::new(stats_schema())).unwrap();
+    let session = b.intern("session", &[("pid", 1), ("category", 1)]).unwrap();
+    // After the slot, before it, long ago, in another order, and not known.
+    let ms = |at: i64, ago: i64| minute(at) - ago;
+    let starts = [
+        [ms(0, -7), ms(0, 13), ms(0, -7)],
+        [ms(1, 1), ms(1, 1), ms(1, 0)],
+        [ms(2, 1), ms(2, 600_000), ms(2, 2)],
+        [0, ms(3, 20), ms(3, -3)],
+        [ms(4, 0), 0, ms(4, 90_000)],
+        [ms(5, 5), ms(5, 8), 0],
+        [0, 0, 0],
+    ];
+    for (at, [query, xact, state]) in (0..).zip(starts) {
+        let tick = [("tick", at), ("slot_time", minute(at)), ("status", 1)];
+        b.row("tick", &tick).unwrap();
+        let values = [
+            ("query_start", query),
+            ("xact_start", xact),
+            ("state_change", state),
+        ];
+        let state = [("state", 1)];
+        b.sample(at as u64, session, &[&state[..], &values].concat())
+            .unwrap();
+    }
+    let root = tempfile::tempdir().unwrap();
+    let place = directory(root.path());
+    let tape = Snapshot::from_parts([b.finish(identity())]);
+    let mut shipper = Shipper::new(&place, settings("shop"));
+    assert_eq!(shipper.look(&tape, minute(300), &|| true).unwrap().hours, 1);
+    let found = rows(root.path(), "sample_runs");
+    let found: Vec<[i64; 3]> = found
+        .iter()
+        .map(|row| {
+            let [query, xact, state] = ["query_age_ms", "xact_before_ms", "state_after_ms"]
+                .map(|column| (row[column] != Cell::Null).then(|| number(row, column)));
+            let slot = number(row, "first_slot") / 1_000;
+            let base = slot - query.unwrap_or(0);
+            [
+                query.map_or(0, |age| slot - age),
+                xact.map_or(0, |before| base - before),
+                state.map_or(0, |after| base + after),
+            ]
+        })
+        .collect();
+    assert_eq!(found, starts);
 }
 
 #[test]
