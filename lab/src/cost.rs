@@ -4,6 +4,11 @@
 //! n and of 3 n executions: the difference divided by 2 n is the cost of one.
 //! Both repeat to a few in ten thousand, so they are counted once; time on a CPU
 //! is taken in every round.
+//!
+//! Lines and pages are what callgrind's simulated cache misses when it is large
+//! enough for a statement and holds nothing of the one before: behind each
+//! statement stand so many blanks that reading them has replaced all. Counted is
+//! from parse analysis on, blanks are read before.
 
 use super::cluster::Cluster;
 use super::process::{Running, Stop, in_path};
@@ -22,6 +27,32 @@ const TIMED: u32 = 20;
 const CLOCK: &str = "select pg_sleep(0.001)\n\
                      select 'ns ' || split_part(pg_read_file('/proc/self/schedstat'), ' ', 1)\n";
 
+/// How often a statement is executed whose lines are counted, and the blanks
+/// behind it: the simulated cache twice over, as they are read and copied.
+const COLD_TIMES: u32 = 2;
+const COLD_BLANKS: usize = 1 << 20;
+
+/// Options of callgrind: first caches of next to nothing before one of 2 MiB with
+/// lines of `$line` bytes; only within what a statement runs through once.
+macro_rules! misses {
+    ($line:literal) => {
+        &[
+            "--tool=callgrind",
+            "--callgrind-out-file=callgrind.out",
+            "--cache-sim=yes",
+            "--I1=1024,2,64",
+            "--D1=1024,2,64",
+            concat!("--LL=2097152,16,", $line),
+            "--collect-atstart=no",
+            "--toggle-collect=pg_analyze_and_rewrite_fixedparams",
+            "--toggle-collect=pg_plan_query",
+            "--toggle-collect=PortalStart",
+            "--toggle-collect=PortalRun",
+            "--toggle-collect=PortalDrop",
+        ]
+    };
+}
+
 /// A program that counts.
 struct Counter {
     program: &'static str,
@@ -34,11 +65,13 @@ struct Counter {
     /// How often to count; the least counts. A library may do something at its
     /// start for as long as a clock takes to tick, as pg_stat_kcache does.
     times: u32,
+    /// Whether it counts what a statement finds in no cache, and not the others.
+    cold: bool,
     /// Takes the number from that file.
     total: fn(&str) -> Option<f64>,
 }
 
-const COUNTERS: [Counter; 2] = [
+const COUNTERS: [Counter; 4] = [
     Counter {
         program: "valgrind",
         metric: "instructions",
@@ -46,6 +79,7 @@ const COUNTERS: [Counter; 2] = [
         result: "callgrind.out",
         arguments: &["--tool=callgrind", "--callgrind-out-file=callgrind.out"],
         times: 1, // a second one would double minutes
+        cold: false,
         total: instructions,
     },
     Counter {
@@ -55,7 +89,28 @@ const COUNTERS: [Counter; 2] = [
         result: "strace.out",
         arguments: &["-qq", "-c", "-o", "strace.out"],
         times: 5,
+        cold: false,
         total: system_calls,
+    },
+    Counter {
+        program: "valgrind",
+        metric: "lines",
+        counts: "lines of memory",
+        result: "callgrind.out",
+        arguments: misses!("64"),
+        times: 1,
+        cold: true,
+        total: misses,
+    },
+    Counter {
+        program: "valgrind",
+        metric: "pages",
+        counts: "pages of memory",
+        result: "callgrind.out",
+        arguments: misses!("4096"),
+        times: 1,
+        cold: true,
+        total: misses,
     },
 ];
 
@@ -88,7 +143,9 @@ impl Measurement<'_> {
     /// Measures; counts too, if asked.
     pub fn measure(&self, counting: bool, stop: &Stop) -> Result<Metrics> {
         let mut metrics = Metrics::from([("cpu_ns".to_owned(), self.time(stop)?)]);
-        let counters = COUNTERS.iter().filter(|c| counting && in_path(c.program));
+        let counters = COUNTERS
+            .iter()
+            .filter(|c| counting && c.cold == self.cost.cold && in_path(c.program));
         for counter in counters {
             let number = self
                 .count(counter, stop)
@@ -113,13 +170,20 @@ impl Measurement<'_> {
     fn count(&self, counter: &Counter, stop: &Stop) -> Result<f64> {
         let tool = [&[counter.program], counter.arguments].concat();
         let result = self.cluster.access.scratch.join(counter.result);
-        let n = self.cost.repeat;
+        let n = match counter.cold {
+            true => COLD_TIMES,
+            false => self.cost.repeat,
+        };
         let [few, many] = [n, 3 * n].map(|executions| {
             let mut least = f64::INFINITY;
             for _ in 0..counter.times {
                 // What the server before saved is read by this one: always the same.
                 self.run(&[], &self.executions(0, n), stop)?;
-                self.run(&tool, &self.executions(0, executions), stop)?;
+                let input = match counter.cold {
+                    true => self.cold_executions(executions),
+                    false => self.executions(0, executions),
+                };
+                self.run(&tool, &input, stop)?;
                 let total = (counter.total)(&fs::read_to_string(&result)?);
                 least = least.min(total.context(format!("{} said no number", counter.program))?);
             }
@@ -136,6 +200,12 @@ impl Measurement<'_> {
             let _ = writeln!(lines, "{sql}");
         }
         lines
+    }
+
+    /// The same of executions that find nothing in a cache.
+    fn cold_executions(&self, n: u32) -> String {
+        let blanks = format!("{}\n", " ".repeat(COLD_BLANKS));
+        self.executions(0, n).replace('\n', &blanks)
     }
 
     fn run(&self, tool: &[&str], input: &str, stop: &Stop) -> Result<String> {
@@ -156,6 +226,18 @@ fn instructions(text: &str) -> Option<f64> {
     let mut lines = text.lines();
     let total = lines.find_map(|l| l.strip_prefix("totals: ").or(l.strip_prefix("summary: ")));
     total?.trim().parse().ok()
+}
+
+/// Misses of the last cache in a file of callgrind: of instructions, of data
+/// that is read and that is written.
+fn misses(text: &str) -> Option<f64> {
+    let line = |name: &str| text.lines().find_map(|l| l.strip_prefix(name));
+    let totals = line("totals: ").or_else(|| line("summary: "))?;
+    let named = line("events: ")?
+        .split_whitespace()
+        .zip(totals.split_whitespace());
+    let last = named.filter(|(name, _)| ["ILmr", "DLmr", "DLmw"].contains(name));
+    last.map(|(_, n)| n.parse::<f64>().ok()).sum()
 }
 
 /// Total of a table of strace: % time, seconds, µs a call, calls.
@@ -182,6 +264,9 @@ mod tests {
         );
         assert_eq!(instructions("fn=(1)\n1 2\ntotals: 7\n"), Some(7.0));
         assert_eq!(instructions("events: Ir\n"), None);
+        let caches = "events: Ir Dr I1mr ILmr DLmr DLmw\ntotals: 900 50 40 3 20 100\n";
+        assert_eq!(misses(caches), Some(123.0));
+        assert_eq!(misses("events: Ir\nsummary: 7\n"), Some(0.0));
         let table = "  0.00    0.000000           0         1           rseq\n\
                      ------ ----------- ----------- --------- --------- ------\n\
                      100.00    0.008841           6      1299        27 total\n";

@@ -65,6 +65,8 @@ pub const METRICS: &[Metric] = &[
     metric("cpu_ns", "CPU of a statement, ns", Better::Less, 0),
     metric("instructions", "instructions", Better::Less, 0),
     metric("syscalls", "system calls", Better::Less, 3),
+    metric("lines", "lines touched", Better::Less, 0),
+    metric("pages", "pages touched", Better::Less, 0),
 ];
 
 /// The metric of a name.

@@ -13,7 +13,7 @@ use super::summary::{Baseline, Cell, cells, noise, words};
 use super::waits::Profile;
 
 /// Metrics of the cost of a statement, the first one always there.
-const COST: (&str, [&str; 2]) = ("cpu_ns", ["instructions", "syscalls"]);
+const COST: (&str, [&str; 4]) = ("cpu_ns", ["instructions", "syscalls", "lines", "pages"]);
 
 /// The whole report.
 pub fn report(results: &Results) -> Vec<Block> {
@@ -377,8 +377,9 @@ fn cost(results: &Results, costs: &[Cell]) -> Vec<Block> {
         Block::Heading(2, "Cost of a statement".into()),
         Block::Text(
             "On a server that serves nobody else and has no background processes (single-user \
-             mode): instructions by callgrind and system calls by strace, which repeat to a few \
-             in ten thousand and are counted in the first round; time on a CPU of each round."
+             mode): instructions, lines and pages by callgrind and system calls by strace, which \
+             repeat to a few in ten thousand and are counted in the first round; time on a CPU of \
+             each round."
                 .into(),
         ),
         Block::Table(table),

@@ -31,6 +31,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
         "instructions",
         include_str!("../../bench/scenarios/instructions.toml"),
     ),
+    ("lines", include_str!("../../bench/scenarios/lines.toml")),
 ];
 
 /// An experiment.
@@ -139,6 +140,10 @@ pub struct Cost {
     /// How often to count instructions and system calls; for its time a
     /// statement is executed twenty times as often.
     pub repeat: u32,
+    /// Instead of instructions and system calls, count the lines and pages of
+    /// memory that an execution touches.
+    #[serde(default)]
+    pub cold: bool,
     /// Settings of that server beside those of scenario and variant.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
@@ -466,6 +471,10 @@ impl Cost {
             ensure!(
                 !sql.contains('\n'),
                 "cost.statement \"{name}\" has more than one line"
+            );
+            ensure!(
+                !self.cold || sql.ends_with(';'),
+                "cost.statement \"{name}\" does not end with a semicolon, behind which blanks are no part of it"
             );
         }
         Ok(())

@@ -248,6 +248,7 @@ pub mod tests {
         experiment.uncounted = vec!["system calls are not counted: x".into()];
         experiment.scenario.cost = Some(Cost {
             repeat: 1,
+            cold: false,
             settings: BTreeMap::new(),
             statements: vec![Costing {
                 name: "s".into(),

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# usage: bench/hot.sh [-b COMMIT] [-r ROUNDS] [-t TRANSACTIONS] [-m "MAJOR..."]
+#
+# The scenario hot of `tacho bench`, written to bench/results/hot.md: CPU of a
+# fixed number of transactions (-t, default 64000, a multiple of 32) and the share
+# of each library, ROUNDS (default 7) times on each MAJOR (default "15 18";
+# tools/pg-major.sh provides it). With -b on the first of them also the extension of an earlier
+# commit: each round measures one and then the other. Twelve minutes on an idle
+# machine. perf must be installed here; majors that live in a root of their own
+# are given it.
+set -euo pipefail
+
+before='' rounds=7 transactions=64000 majors="15 18" inside=''
+while getopts b:r:t:m:i: option; do
+  case $option in
+    b) before=$OPTARG ;;
+    r) rounds=$OPTARG ;;
+    t) transactions=$OPTARG ;;
+    m) majors=$OPTARG ;;
+    i) inside=$OPTARG ;; # by itself: measure beside this server, results to DIR
+    *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
+  esac
+done
+# shellcheck source=bench/lib.sh
+source "$(dirname "$0")/lib.sh"
+export TACHO_PROGRAM
+trap bench_cleanup EXIT
+
+# once SIDE ROUND VARIANTS: one round
+once() {
+  "$TACHO_PROGRAM" bench "$inside/hot.toml" --rounds 1 --scale 1 --skip-missing \
+    --workloads "select-only,5k,100k" --variants "$3" --pg-bin "${bins[$1]}" \
+    --scratch "$BENCH_DIR" --output "$inside/$1.$2" >&2
+}
+
+# together SIDE: its rounds as those of one experiment
+together() {
+  local round
+  mkdir "$inside/$1"
+  sed "s/\"rounds\": 1,/\"rounds\": $rounds,/" "$inside/$1.1/experiment.json" >"$inside/$1/experiment.json"
+  for round in $(seq "$rounds"); do
+    sed "s/\"round\":[0-9]*/\"round\":$round/" "$inside/$1.$round/runs.jsonl"
+  done >"$inside/$1/runs.jsonl"
+}
+
+measure() {
+  local side round
+  declare -gA bins
+  PATH=$inside/../perf:$PATH
+  bench_install
+  bins[now]=$bin
+  if [ -e "$inside/before" ]; then
+    mkdir -p "$BENCH_DIR/earlier"
+    bins[before]=$("$inside/before/tools/stage.sh" "$BENCH_DIR/earlier" 2>/dev/null)
+    bins[before]=${bins[before]%/*}
+    rm -rf "$inside/before"
+  fi
+  chmod -R go+rX "$BENCH_DIR"
+  for round in $(seq "$rounds"); do
+    [ -z "${bins[before]:-}" ] || once before "$round" tacho
+    once now "$round" none,pg_stat_statements,tacho
+  done
+  for side in "${!bins[@]}"; do together "$side"; done
+  "$TACHO_PROGRAM" bench report "$inside/now" >&2
+  sed '1d;s/^#/##/;/^- command/d' "$inside/now/report.md"
+  [ -z "${bins[before]:-}" ] || {
+    printf '\n### Before (A) and now (B)\n\n'
+    "$TACHO_PROGRAM" bench compare "$inside/before" "$inside/now" |
+      grep -E '^\|( point| -|.* CPU (per|in)[^|]* \|)'
+  }
+}
+
+if [ -n "$inside" ]; then measure >"$inside/report.md"; exit; fi
+
+# perf with what it is linked to, for roots that do not have it
+perf_elsewhere() { # DIR
+  mkdir -p "$1/lib"
+  cp -L "$(command -v perf)" "$1/perf.here"
+  ldd "$1/perf.here" | grep -o '/[^ ]*' | xargs -I{} cp -L {} "$1/lib/"
+  printf '#!/bin/sh\nexec %s/lib/ld-linux-*.so.* --library-path %s/lib %s/perf.here "$@"\n' "$1" "$1" "$1" >"$1/perf"
+  chmod 755 "$1/perf"
+}
+
+results=$(mktemp -d /var/tmp/tacho-results.XXXXXX)
+chmod 755 "$results"
+perf_elsewhere "$results/perf"
+page=$results/hot.md
+{
+  echo "# Hot path: CPU of the same work, share of the library"
+  echo
+  echo "- date: $(date -u +%F), commit $(git -C "$top" rev-parse --short HEAD)${before:+, before: $(git -C "$top" rev-parse --short "$before")}"
+  echo "- command: \`bench/hot.sh${before:+ -b COMMIT} -r $rounds -t $transactions\`"
+} >"$page"
+for major in $majors; do
+  mkdir "$results/$major"
+  sed "s/^transactions = .*/transactions = $transactions/" "$here/scenarios/hot.toml" >"$results/$major/hot.toml"
+  if [ -n "$before" ]; then
+    mkdir "$results/$major/before"
+    git -C "$top" archive "$before" extension catalog tools conformance sql dashboards | tar -C "$results/$major/before" -xf -
+    before=
+  fi
+  say "== PostgreSQL $major"
+  "$top/tools/in-pg.sh" -b "${TACHO_PROGRAM%/*}" -w "$results" "$major" \
+    "$here/hot.sh" -i "$results/$major" -r "$rounds"
+  { printf '\n## PostgreSQL %s\n' "$major"; cat "$results/$major/report.md"; } >>"$page"
+done
+sed -n '/^<!-- kept /,$p' "$here/results/hot.md" >>"$page" 2>/dev/null || true
+cp "$page" "$here/results/hot.md"
+say "results: $results"
