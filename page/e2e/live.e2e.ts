@@ -11,6 +11,8 @@ interface Shop {
   web: Web
   /** Records the second that is over, with so many sessions at work. */
   tick: (load: number) => number
+  /** The writer waits for space from the last tick on. */
+  pause: () => void
   /** The server ends, and comes back on the same port. */
   away: (meanwhile: () => Promise<void>) => Promise<void>
 }
@@ -31,6 +33,7 @@ const test = base.extend<{ shop: Shop }>({
       record(directory, tape, last, 1, load)
       return last
     }
+    const pause = () => writeFileSync(join(tape, `paused-${last}`), '')
     const away = async (meanwhile: () => Promise<void>) => {
       await web.stop()
       await meanwhile()
@@ -40,7 +43,7 @@ const test = base.extend<{ shop: Shop }>({
     await known()
     await page.goto(`${web.address}?live=5m`)
     await settled(page)
-    await use({ web, tick, away })
+    await use({ web, tick, pause, away })
     await web.stop()
     rmSync(directory, { recursive: true })
   },
@@ -103,4 +106,11 @@ test('what was recorded while the server was away is told when it is back', asyn
 test('without ticks the page says since when', async ({ page, shop }) => {
   shop.tick(3)
   await expect(page.getByRole('alert')).toContainText(/No tick for \d+ s: the server or its recorder is down\./, { timeout: 40_000 })
+})
+
+test('a writer that waits for space is told, and since when', async ({ page, shop }) => {
+  const last = new Date(shop.tick(1)).toISOString().slice(11, 19)
+  shop.pause()
+  await expect(page.getByRole('alert')).toHaveText(`Recording waits for space since ${last}.`, { timeout: 60_000 })
+  await expect(page.locator('.story .now')).toHaveCount(0)
 })
