@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import boto3
 from moto.server import ThreadedMotoServer
@@ -57,16 +58,24 @@ class Store:
             aws_secret_access_key="test",
         )
 
-    def objects(self, prefix: str) -> dict[str, bytes]:
-        """Every object below a prefix, but for the one that shows that it is put once."""
-        client = self.client()
-        pages = client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
-        keys = [entry["Key"] for page in pages for entry in page.get("Contents", [])]
+    def objects(self, prefix: str) -> dict[str, str]:
+        """The MD5 of every object below a prefix, but for the one that shows that it is put
+        once."""
+        pages = self.client().get_paginator("list_objects_v2")
+        pages = pages.paginate(Bucket=BUCKET, Prefix=f"{prefix}/")
+        found = [entry for page in pages for entry in page.get("Contents", [])]
         return {
-            key.removeprefix(f"{prefix}/"): client.get_object(Bucket=BUCKET, Key=key)["Body"].read()
-            for key in keys
-            if not key.endswith(PROBE)
+            entry["Key"].removeprefix(f"{prefix}/"): entry["ETag"].strip('"')
+            for entry in found
+            if not entry["Key"].endswith(PROBE)
         }
+
+    def download(self, prefix: str, root: Path) -> None:
+        """Every object below a prefix as a file."""
+        for name in self.objects(prefix):
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.client().download_file(BUCKET, f"{prefix}/{name}", str(path))
 
     def puts(self) -> list[str]:
         """The names of the objects that were put, each as often as it was."""
