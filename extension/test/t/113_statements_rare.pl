@@ -18,7 +18,7 @@ sub sql { return $node->safe_psql('postgres', $_[0]) }
 
 # Of the statement of that name: what it has counted, or what all others have.
 my $rare = q{sum(plans), sum(temp_blks_written) > 0, sum(local_blks_hit) > 0, sum(errors), count(last_sqlstate)};
-sub of { return sql("select sum(calls), $rare from tacho.statements where query ~ '^/[*] $_[0] [*]/'") }
+sub of { return sql("select sum(calls), $rare from tacho.statements where query ~ '/[*] $_[0] [*]/'") }
 
 my $plain = 'set tacho.statements_track_planning = off';
 my $heavy = "set work_mem = '64kB'; set temp_buffers = '800kB'";
@@ -28,7 +28,7 @@ my $heavy = "set work_mem = '64kB'; set temp_buffers = '800kB'";
 sub execute_heavy
 {
 	my ($name, $times, $failed) = @_;
-	my $statement = "/* $name */ select count(*), 1 / sum(n) from (select n from t order by -n) x";
+	my $statement = "select /* $name */ count(*), 1 / sum(n) from (select n from t order by -n) x";
 
 	my $script = "$heavy; create temp table t as select 0 as n from generate_series(1, 20000);\n";
 	$script .= "$statement;\n" x $failed;
@@ -42,19 +42,19 @@ sub execute_plain
 {
 	my ($name, $times) = @_;
 
-	return sql(join ';', $plain, ("/* $name */ select 1") x $times);
+	return sql(join ';', $plain, ("select /* $name */ 1") x $times);
 }
 
 execute_heavy('heavy', 3, 2);
 is(of('heavy'), '3|5|t|t|2|1', 'planning, temporary files and tables, and errors are counted');
 
 # minima and maxima of planning are unset, counts stay
-my $planned = q{select plans, min_plan_time > 0, max_plan_time > 0 from tacho.statements where query ~ '^/[*] extremes'};
-sql('/* extremes */ select 1, 2');
+my $planned = q{select plans, min_plan_time > 0, max_plan_time > 0 from tacho.statements where query ~ '/[*] extremes'};
+sql('select /* extremes */ 1, 2');
 is(sql($planned), '1|t|t', 'extremes of planning');
-sql(q{select tacho.statements_reset(0, 0, queryid, true) from tacho.statements where query ~ '^/[*] extremes'});
+sql(q{select tacho.statements_reset(0, 0, queryid, true) from tacho.statements where query ~ '/[*] extremes'});
 is(sql($planned), '1|f|f', '... are unset by a reset of extremes, and counts stay');
-sql('/* extremes */ select 1, 2');
+sql('select /* extremes */ 1, 2');
 is(sql($planned), '2|t|t', '... and are set again');
 
 # a restart keeps them, and one that had none goes on with none
@@ -71,31 +71,31 @@ sub everywhere
 	my ($name, $n) = @_;
 
 	sql(join ';', $heavy, 'create temp table t as select n from generate_series(1, 20000) n',
-		map { "/* $name */ with w$_ as (select n from t order by -n) select count(*), 1 from w$_" } 1 .. $n);
+		map { "with /* $name */ w$_ as (select n from t order by -n) select count(*), 1 from w$_" } 1 .. $n);
 	return;
 }
 everywhere('first', 80);
 my $before = sql(q{select count(*) filter (where plans > 0 and temp_blks_written > 0) >= 60 from tacho.statements});
 is($before, 't', 'most places have counted plans and temporary files');
 sql('select tacho.statements_reset()');
-sql(join ';', $plain, map { "/* second */ with p$_ as (select 1) select 2 from p$_" } 1 .. 80);
+sql(join ';', $plain, map { "with /* second */ p$_ as (select 1) select 2 from p$_" } 1 .. 80);
 is(sql(q{select count(*), sum(calls), sum(plans), sum(temp_blks_written), sum(local_blks_hit), max(max_plan_time),
 	sum(errors), sum(shared_blk_read_time), count(last_sqlstate)
-	from tacho.statements where query ~ '^/[*] second'}),
+	from tacho.statements where query ~ '/[*] second'}),
 	'80|80|0|0|0|0|0|0|0', 'statements in the same places begin with nothing');
-sql(join ';', map { "/* second */ with p$_ as (select 1) select 2 from p$_" } 1 .. 80);
+sql(join ';', map { "with /* second */ p$_ as (select 1) select 2 from p$_" } 1 .. 80);
 is(sql(q{select sum(calls), sum(plans), sum(temp_blks_written), bool_and(min_plan_time > 0) from tacho.statements
-	where query ~ '^/[*] second'}), '160|80|0|t', '... and what they count then is theirs alone');
+	where query ~ '/[*] second'}), '160|80|0|t', '... and what they count then is theirs alone');
 
 # eviction: entries come and go in the same places, what they had stays counted
 sql('select tacho.statements_reset()');
 everywhere('many', 150);
 my $sums = sql(q{select sum(plans), sum(temp_blks_written) > 0,
 	(select evicted > 0 from tacho.statements_info) from tacho.statements
-	where queryid is null or query ~ '^/[*] many'});
+	where queryid is null or query ~ '/[*] many'});
 is($sums, '150|t|t', 'the evicted leave their counters');
-sql(join ';', $plain, map { "/* last */ with l$_ as (select 1) select 3 from l$_" } 1 .. 150);
-is(sql(q{select sum(plans), sum(temp_blks_written) from tacho.statements where query ~ '^/[*] last'}),
+sql(join ';', $plain, map { "with /* last */ l$_ as (select 1) select 3 from l$_" } 1 .. 150);
+is(sql(q{select sum(plans), sum(temp_blks_written) from tacho.statements where query ~ '/[*] last'}),
 	'0|0', '... and nothing to who comes after them');
 $node->stop;
 done_testing();
