@@ -20,7 +20,7 @@ fn it_lists_its_scenarios_and_knows_itself_as_tacho_bench() {
     let Output { stdout, status, .. } = bench(&["list"]).output().unwrap();
     let listed = text(&stdout);
     let names: Vec<&str> = listed.lines().filter_map(|l| l.split(' ').next()).collect();
-    let known = "overhead churn hot analyze history codec recording instructions";
+    let known = "overhead churn hot analyze history codec recording instructions lines";
     assert_eq!((names.join(" ").as_str(), status.code()), (known, Some(0)));
     for words in [&["--help"][..], &["-?"], &["setting", "-?"]] {
         let help = text(&bench(words).output().unwrap().stdout);
