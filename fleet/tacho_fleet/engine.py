@@ -1,12 +1,13 @@
-"""DuckDB in this process, with the tables of a lake and the project's SQL."""
+"""How a question is answered. A reader (an engine of `--engine`) has the tables of a lake and
+adds up their rows, by the SQL of engines/every; DuckDB in this process makes the answer of
+the sums. So weights, ranks, quotients and percentiles are computed in one place, exactly."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 from tacho_fleet_engines import script
 
 from tacho_fleet.errors import FleetError
@@ -14,63 +15,112 @@ from tacho_fleet.filters import quoted
 from tacho_fleet.landing import Hour
 
 TABLES = ("sample_runs", "ticks", "load_minute", "texts", "statements", "servers")
+# In the SQL of engines/every.
+NULL_TEXT = "as_text(cast(null as bigint))"
 
 Row = dict[str, object]
 
 
+class Reader(Protocol):
+    """An engine that has the tables of a lake."""
+
+    each_tick: str
+    "SQL that makes a row for each tick of a run."
+
+    def constant(self, text: str) -> str:
+        """A text in its SQL."""
+
+    def view(self, name: str, query: str) -> None:
+        """Gives a query a name."""
+
+    def read(self, query: str) -> pa.Table:
+        """What a query answers."""
+
+    def fill(
+        self, connection: duckdb.DuckDBPyConnection, step: str, columns: str, query: str
+    ) -> None:
+        """Adds columns of what a query answers to a table of DuckDB."""
+
+
+class Lake(Protocol):
+    """Where hours are: a directory, or tables of Iceberg."""
+
+    def hours(self) -> list[Hour]:
+        """Every hour that counts."""
+
+    def files(self, table: str, hours: Sequence[Hour]) -> list[str]:
+        """The files that may have rows of some hours."""
+
+
 @dataclass
 class Engine:
-    """A connection that reads some hours of a lake."""
+    """DuckDB with the steps of an answer, and what reads the lake."""
 
     connection: duckdb.DuckDBPyConnection
-    files: dict[str, list[str]]
+    reader: Reader
+    columns: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
     def rows(self, sql: str) -> list[Row]:
-        """What a query answers; times are µs."""
-        result = self._run(sql)
+        """What a query of steps answers; times are µs."""
+        result = run(self.connection, sql)
         names = [column[0] for column in result.description]
         return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
-    def arrow(self, sql: str) -> pa.Table:
-        """The same as a table of Arrow."""
-        return self._run(sql).to_arrow_table()
+    def read(self, query: str) -> pa.Table:
+        """What a query of the lake's tables answers."""
+        return self.reader.read(query)
+
+    def fill(self, step: str, name: str, columns: str = "*", **parts: object) -> None:
+        """Fills a step by one of the questions of engines/every."""
+        query = script("every", name).format(each_tick=self.reader.each_tick, **parts)
+        self.reader.fill(self.connection, step, columns, query)
+
+    def view(self, name: str, **parts: object) -> None:
+        """Names one of these questions."""
+        self.reader.view(name, script("every", name).format(**parts))
 
     def load(self, name: str) -> None:
-        """Runs one of the project's files."""
+        """Runs one of the files of engines/duckdb."""
         self.run(script("duckdb", name))
 
-    def count(self, table: str) -> int:
-        """Rows of a table."""
-        return int(str(self.rows(f"select count(*) as n from {table}")[0]["n"]))
+    def count(self, step: str) -> int:
+        """Rows of a step."""
+        return int(str(self.rows(f"select count(*) as n from {step}")[0]["n"]))
 
     def run(self, sql: str) -> None:
         """Runs what answers nothing."""
-        self._run(sql)
+        run(self.connection, sql)
 
-    def _run(self, sql: str) -> duckdb.DuckDBPyConnection:
-        try:
-            return self.connection.execute(sql)
-        except duckdb.OutOfMemoryException as error:
-            raise FleetError(
-                "the answer takes more memory than allowed",
-                hint="Ask for a shorter window, or give more with --memory-limit-mb.",
-            ) from error
-        except duckdb.Error as error:
-            raise self._damage() or error from error
+    def ask_servers(self, names: Sequence[str]) -> None:
+        """Servers that the answer is about."""
+        told = ", ".join(f"({quoted(name)})" for name in names) or "(null)"
+        self.run(
+            f"insert into asked_servers select v from (values {told}) as t(v) where v is not null"
+        )
 
-    def _damage(self) -> FleetError | None:
-        """Which object cannot be read, when that is why a query failed."""
-        for path in (path for files in self.files.values() for path in files):
-            try:
-                pq.read_table(path, partitioning=None)
-            except (OSError, ValueError) as error:
-                detail = str(error).splitlines()[0].rstrip(".")
-                return FleetError(
-                    f'could not read object "{path}"',
-                    f"{detail}.",
-                    "Remove it, and its hour is shipped again.",
-                )
-        return None
+    def texts(self, column: str, keys: Sequence[str]) -> dict[str, str]:
+        """Texts of queries by `query_id` or `fingerprint`."""
+        if not keys:
+            return {}
+        told = ", ".join(map(quoted, keys))
+        found = self.read(script("every", "texts").format(column=column, keys=told))
+        return dict(zip(found["key"].to_pylist(), found["query_text"].to_pylist(), strict=True))
+
+
+def run(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyConnection:
+    """Runs SQL; memory that is short is told as what it is."""
+    try:
+        return connection.execute(sql)
+    except duckdb.OutOfMemoryException as error:
+        raise FleetError(
+            "the answer takes more memory than allowed",
+            hint="Ask for a shorter window, or give more with --memory-limit-mb.",
+        ) from error
+
+
+def insertion(step: str, columns: str, relation: str) -> str:
+    """SQL that adds columns of a relation to a step."""
+    return f"insert into {step} by name select {columns} from {relation}"
 
 
 def connect(memory_limit_mb: int) -> duckdb.DuckDBPyConnection:
@@ -86,42 +136,9 @@ def connect(memory_limit_mb: int) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-class Lake(Protocol):
-    """Where hours are: a directory, or tables of Iceberg."""
-
-    @property
-    def options(self) -> str:
-        """How their files are read."""
-
-    def hours(self) -> list[Hour]:
-        """Every hour that counts."""
-
-    def files(self, table: str, hours: Sequence[Hour]) -> list[str]:
-        """The files that may have rows of some hours."""
-
-    def condition(self, hours: Sequence[Hour]) -> str:
-        """Which of their rows are of these hours, in SQL."""
-
-
-def of_lake(lake: Lake, hours: Sequence[Hour], memory_limit_mb: int) -> Engine:
-    """The tables of some hours of a lake."""
-    engine = Engine(connect(memory_limit_mb), {})
-    engine.run(script("duckdb", "tables"))
-    for table in TABLES:
-        engine.files[table] = files = lake.files(table, hours)
-        engine.run(view(table, files, lake.options, lake.condition(hours)))
-    for name in ("exact", "steps", "samples", "answers"):
-        engine.load(name)
-    return engine
-
-
-def view(table: str, files: list[str], options: str, condition: str) -> str:
-    """SQL that makes a table of the lake of some files."""
-    read = f"select * from empty_{table}"
-    if files:
-        names = ", ".join(quoted(file) for file in files)
-        read += (
-            f" union all by name select * exclude (day) from read_parquet([{names}], "
-            f"union_by_name = true, {options}) where {condition}"
-        )
-    return f"create or replace view {table} as {read}"
+def columns_of(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[str, str]]]:
+    """Names and types in DuckDB of the columns that questions need, by table."""
+    described = {
+        table: connection.execute(f"describe empty_{table}").fetchall() for table in TABLES
+    }
+    return {table: [(row[0], row[1]) for row in rows] for table, rows in described.items()}

@@ -3,6 +3,7 @@ everything but a, null included. Values with commas or quotes, or that begin wit
 `(`, are written in double quotes, a quote in them doubled."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tacho_fleet.errors import FleetError
@@ -17,9 +18,9 @@ class Filter:
     values: tuple[str | None, ...]
     negated: bool
 
-    def sql(self, column: str) -> str:
-        """The condition on a column."""
-        known = [quoted(value) for value in self.values if value is not None]
+    def sql(self, column: str, constant: Callable[[str], str]) -> str:
+        """The condition on a column, with constants as an engine writes them."""
+        known = [constant(value) for value in self.values if value is not None]
         told = [f"{column} IN ({', '.join(known)})"] if known else []
         told += [f"{column} IS NULL"] if None in self.values else []
         wanted = f"coalesce({' OR '.join(told)}, false)"

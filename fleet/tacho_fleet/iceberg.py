@@ -15,7 +15,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tacho_fleet import fault
 from tacho_fleet.errors import FleetError
-from tacho_fleet.filters import quoted
 from tacho_fleet.landing import SERVERS, Hour
 from tacho_fleet.times import moment
 
@@ -40,8 +39,6 @@ class _Catalog(SqlCatalog):
 
 class Iceberg:
     """A lake that is asked like a directory."""
-
-    options = "hive_partitioning = false"
 
     def __init__(self, address: str, warehouse: str | None = None) -> None:
         """Opens the catalog; a warehouse is needed to make tables only."""
@@ -86,13 +83,6 @@ class Iceberg:
         first, last = min(hour.begin for hour in hours), max(hour.begin for hour in hours)
         tasks = table.scan(row_filter=between(first, last + 1)).plan_files()
         return [unquote(task.file.file_path.removeprefix("file://")) for task in tasks]
-
-    def condition(self, hours: Sequence[Hour]) -> str:
-        """Which rows of such files count."""
-        told = ", ".join(
-            f"({quoted(h.server)}, {quoted(h.node)}, {h.begin}, {h.generation})" for h in hours
-        )
-        return f"(server, node, epoch_us(hour), generation) in ({told})" if hours else "false"
 
 
 def between(since: int, until: int) -> BooleanExpression:

@@ -46,7 +46,6 @@ class Landing:
     """A directory that `tacho ship` writes to."""
 
     root: Path
-    options = "hive_partitioning = true, hive_types = {'server': VARCHAR, 'day': DATE}"
 
     @staticmethod
     def open(root: str) -> "Landing":
@@ -78,10 +77,6 @@ class Landing:
                 midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
                 begin = micros(midnight) + int(found[1]) * HOUR
                 yield Hour(server, found[2], begin, int(found[3]))
-
-    def condition(self, hours: Iterable[Hour]) -> str:
-        """All rows of these files count."""
-        return "true"
 
     def files(self, table: str, hours: Iterable[Hour]) -> list[str]:
         """The objects of some hours; a table without rows of an hour has none."""

@@ -3,7 +3,7 @@ steps are put behind each other."""
 
 from dataclasses import dataclass, replace
 
-from tacho_fleet.engine import Engine, Row
+from tacho_fleet.engine import NULL_TEXT, Engine, Row
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import Filter, identifier, quoted
 from tacho_fleet.output import interval_text
@@ -20,8 +20,7 @@ DIMENSIONS = (
 # Dimensions that have a text: view of the texts, what stands for null.
 TEXTS = {"query_id": "(no query id)", "fingerprint": "(no fingerprint)"}
 # What a line has that is not split.
-_NONE = "NULL::VARCHAR"
-_WHOLE = f"{_NONE} AS by_key, 1 AS by_place"
+_WHOLE = "NULL::VARCHAR AS by_key, 1 AS by_place"
 MAX_ROWS, MAX_BUCKETS = 100_000, 3_000_000
 _ALL = 1 << 40
 _PERIOD = ("period_start", "period_end", "source", "grain")
@@ -88,7 +87,7 @@ def timeline(engine: Engine, asked: Question) -> list[Row]:
     else:
         load.cells("cells_of_keys")
         load.lines("cells_of_keys", f"SELECT NULL::VARCHAR AS key, {_WHOLE}, 1 AS place")
-    engine.run(f"insert into seen_buckets BY NAME FROM seen_in_buckets({load.bounds})")
+    engine.run(f"insert into seen_buckets BY NAME FROM seen_in_buckets({load.bounds()})")
     rows = engine.rows(f"FROM timeline_rows({load.n}, {width})")
     for row in rows:
         row["key"] = _shown(asked.by, row["key"]) if asked.by else None
@@ -105,35 +104,38 @@ class Load:
         self.n = _ALL if asked.n is None else asked.n
         window = asked.window
         _check_buckets(window, width, most)
-        self.bounds = f"{window.since}, {window.until}, {width}"
-        engine.run(f"insert into window_observed BY NAME FROM observed({self.bounds})")
-        names = ", ".join(f"({quoted(name)})" for name in asked.servers)
-        rows = f"VALUES {names}" if names else "SELECT NULL::VARCHAR WHERE false"
-        engine.run(f"insert into asked_servers BY NAME FROM ({rows}) AS t(server)")
+        self.window = {"since": window.since, "until": window.until, "width": width}
+        engine.fill("ticks_alike", "ticks", **self.window)
+        engine.run("insert into window_observed BY NAME FROM observed()")
+        engine.fill("ticks_before", "ticks_before", since=window.since)
+        engine.ask_servers(asked.servers)
 
-    def cells(self, table: str, key: str = _NONE, by_key: str = _NONE) -> None:
+    def cells(self, table: str, key: str = NULL_TEXT, by_key: str = NULL_TEXT) -> None:
         """Adds up the samples that are asked for by server, line and bucket."""
         asked = self.asked
         known = {asked.dimension, asked.by, *(name for name, _ in asked.filters)}
-        source = "dimensions_by_fingerprint" if "fingerprint" in known else "dimensions"
         scopes = SCOPES[: SCOPES.index(asked.scope) + 1]
         conditions = [f"scope IN ({', '.join(map(quoted, scopes))})"]
-        conditions += ["NOT is_worker"] if asked.by_leader else []
+        conditions += ["is_worker = 0"] if asked.by_leader else []
         conditions += [self._condition(name, wanted) for name, wanted in asked.filters]
-        self.engine.run(
-            f"create or replace temp view chosen AS "
-            f"SELECT *, {{'key': {key}, 'by_key': {by_key}}} AS line "
-            f"FROM {source} WHERE {' AND '.join(conditions)}"
+        self.engine.fill(
+            table,
+            "cells",
+            "* EXCLUDE (key, by_key), {'key': key, 'by_key': by_key} AS line",
+            key=key,
+            by_key=by_key,
+            source="dimensions_by_fingerprint" if "fingerprint" in known else "dimensions",
+            conditions=" AND ".join(conditions),
+            **self.window,
         )
-        self.engine.run(f"insert into {table} BY NAME FROM cells('chosen', {self.bounds})")
 
     def _condition(self, name: str, wanted: Filter) -> str:
         if name == "wait_event" and any(value and ":" not in value for value in wanted.values):
-            rows = self.engine.rows("SELECT DISTINCT wait_event FROM dimensions")
-            known = {str(row["wait_event"]) for row in rows}
+            found = self.engine.read("SELECT DISTINCT wait_event FROM dimensions")
+            known = set(map(str, found["wait_event"].to_pylist()))
             values = (value and _qualified(value, known) for value in wanted.values)
             wanted = replace(wanted, values=tuple(values))
-        return wanted.sql(identifier(name))
+        return wanted.sql(identifier(name), self.engine.reader.constant)
 
     def rank(self, dimension: str, by: str | None, order_by: str) -> None:
         """Numbers keys and parts, and adds up what is left behind them."""
@@ -169,13 +171,16 @@ class Load:
         names = {self.asked.dimension, self.asked.by}
         for name in (name for name in TEXTS if name in names):
             column = "key" if name == self.asked.dimension else "by_key"
-            view = f"text_by_{name.removesuffix('_id')}"
             rows = self.engine.rows(
-                f"SELECT {name} AS key, query_text FROM {view} "
-                f"WHERE {name} IN (SELECT {column} FROM line_ranks WHERE place <= {self.n})"
+                f"SELECT DISTINCT {column} AS key FROM line_ranks "
+                f"WHERE place <= {self.n} AND {column} IS NOT NULL"
             )
-            return {str(row["key"]): str(row["query_text"]) for row in rows}
+            return self.engine.texts(name, [str(row["key"]) for row in rows])
         return {}
+
+    def bounds(self) -> str:
+        """Arguments of what is by bucket."""
+        return ", ".join(map(str, self.window.values()))
 
 
 def _qualified(bare: str, known: set[str]) -> str:

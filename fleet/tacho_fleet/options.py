@@ -2,6 +2,7 @@
 
 from argparse import ArgumentParser
 
+from tacho_fleet.engines import ENGINES
 from tacho_fleet.load import DIMENSIONS, SCOPES
 from tacho_fleet.statements import FILTERS as STATEMENT_FILTERS
 
@@ -24,6 +25,7 @@ def add_shared(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--label", metavar="KEY=FILTER", action="append", default=[], help="labels of servers"
     )
+    parser.add_argument("--engine", choices=ENGINES, default="duckdb", help="reads the lake")
     parser.add_argument("--memory-limit-mb", type=int, default=1024, metavar="MB")
     parser.add_argument("--json", action="store_true", help="one array of objects")
     parser.add_argument("--wide", action="store_true", help="cut no text")

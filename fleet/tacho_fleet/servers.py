@@ -16,6 +16,7 @@ SHOWN = (("server", "server"), ("host", "host"), ("labels", "labels"), ("hours",
 def rows(session: Session) -> list[Row]:
     """A row for each server; ticks and coverage are those of the window."""
     load.Load(session.engine, session.question(), HOUR, load.MAX_BUCKETS).whole()
+    session.engine.fill("known_servers", "known_servers")
     found = session.engine.rows("FROM server_rows()")
     for row in found:
         hours = [hour for hour in session.hours if hour.server == row["server"]]

@@ -6,10 +6,9 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 
-import duckdb
-
 from tacho_fleet import statements
-from tacho_fleet.engine import TABLES, Engine, Lake, Row, of_lake
+from tacho_fleet.engine import TABLES, Lake, Row
+from tacho_fleet.engines import open_engine
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import Filter, parse
 from tacho_fleet.landing import Hour, Landing
@@ -41,7 +40,7 @@ class Session:
         end = max((hour.end for hour in hours), default=0)
         self.window = window(options.since, options.until, end)
         read = hours if self._is_of_all() else self.near()
-        self.engine: Engine = of_lake(self.lake, read, options.memory_limit_mb)
+        self.engine = open_engine(self.lake, read, options.memory_limit_mb, options.engine)
 
     def _is_of_all(self) -> bool:
         """A query of one's own is about the whole lake, unless it says a window."""
@@ -128,8 +127,10 @@ class Session:
     def sql(self, query: str) -> tuple[list[str], list[Row]]:
         """What a query of the user's own answers."""
         try:
-            table = self.engine.arrow(query)
-        except duckdb.Error as error:
+            table = self.engine.read(query)
+        except FleetError:
+            raise
+        except Exception as error:  # each engine has its own
             detail = str(error).splitlines()[0].rstrip(".")
             hint = f"Tables are {', '.join(TABLES)}."
             raise FleetError("could not answer the query", f"{detail}.", hint) from error
@@ -138,10 +139,9 @@ class Session:
     def _labelled(self, hours: list[Hour]) -> list[Hour]:
         """Keeps servers whose newest hour has the labels that are wanted."""
         newest = list({hour.server: hour for hour in hours}.values())
-        engine = of_lake(self.lake, newest, self.options.memory_limit_mb)
-        rows = engine.rows(
-            "SELECT server, any_value(labels) AS labels FROM servers GROUP BY server"
-        )
+        engine = open_engine(self.lake, newest, self.options.memory_limit_mb)
+        query = "SELECT server, any_value(labels) AS labels FROM servers GROUP BY server"
+        rows = engine.read(query).to_pylist()
         labels = {row["server"]: json.loads(str(row["labels"] or "{}")) for row in rows}
         for text in self.options.label:
             key, separator, value = text.partition("=")

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from tacho_fleet.engine import Engine, Row
+from tacho_fleet.engine import NULL_TEXT, Engine, Row
 from tacho_fleet.errors import FleetError
-from tacho_fleet.filters import Filter, identifier, quoted
+from tacho_fleet.filters import Filter, identifier
 from tacho_fleet.load import MAX_ROWS, OTHER
 from tacho_fleet.output import interval_text
 from tacho_fleet.times import Window
@@ -25,6 +25,7 @@ _MEASURED = {
     "p99": "lines_by_percentile(99)",
 }
 _KEY = ("query_id", "database", "username", "toplevel")
+_LINE = ("key", "number", *_KEY)
 _MEASURES = (
     "pct", "calls_per_second", "mean_exec_time", "stddev_exec_time", "p50_exec_time",
     "p95_exec_time", "p99_exec_time",
@@ -50,20 +51,24 @@ class Question:
 
 
 def counters(engine: Engine) -> list[str]:
-    """The columns with sums: of the table, in its order, as readers call them."""
-    names = [str(row["column_name"]) for row in engine.rows("describe statements")]
-    first = names.index("toplevel") + 1
-    hidden = ("square_", "histogram_", "fingerprint", "day", "generation")
-    return [name.removesuffix("_ms") for name in names[first:] if not name.startswith(hidden)]
+    """The columns with sums, in the order of the table."""
+    names = [name for name, _ in engine.columns["statements"]]
+    return [name for name in names[names.index("toplevel") + 1 :] if name != "fingerprint"]
+
+
+def shown_counters(engine: Engine) -> list[str]:
+    """Those that an answer has, as readers call them."""
+    hidden = ("square_", "histogram_")
+    return [name.removesuffix("_ms") for name in counters(engine) if not name.startswith(hidden)]
 
 
 def history(engine: Engine, asked: Question) -> tuple[list[str], list[Row]]:
     """Columns and rows: in each period the lines that cost most in the window."""
-    shown = counters(engine)
+    shown = shown_counters(engine)
     strength, ranked = _order(asked.order_by, shown)
     engine.load("statements")
     _prepare(engine, asked)
-    engine.run("create or replace table line_sums as from sums_by_line()")
+    engine.run("insert into line_sums by name from sums_by_line()")
     engine.run(
         "insert into statement_lines by name select line, row_number() over ("
         f"order by coalesce({strength}, 0) desc, line.number nulls first, line.key, "
@@ -71,12 +76,9 @@ def history(engine: Engine, asked: Question) -> tuple[list[str], list[Row]]:
         f"from line_sums {ranked}"
     )
     n = asked.n or engine.count("statement_lines")
-    engine.run(
-        f"create or replace table counted_by_place as select c.*, least(place, {n + 1}) as place "
-        "from counted as c join statement_lines using (line)"
-    )
-    engine.run("create or replace table place_sums as from sums_by_place()")
+    engine.run(f"insert into place_sums by name from sums_by_place({n})")
     rows = [_row(row, n) for row in engine.rows(_rows(asked, shown, n))]
+    _add_texts(engine, asked, rows)
     return [*COLUMNS, *shown, "servers"], rows
 
 
@@ -84,18 +86,25 @@ def _prepare(engine: Engine, asked: Question) -> None:
     """Fills the steps up to what was counted and recorded."""
     origin, width = _buckets(asked)
     window = asked.window
-    names = ", ".join(f"({quoted(name)})" for name in asked.servers) or "(null)"
-    engine.run(
-        f"insert into asked_servers select v from (values {names}) as t(v) where v is not null"
-    )
-    bounds = f"{window.since}, {window.until}, {origin}, {width}"
-    engine.run(f"insert into window_recorded by name from recorded({bounds})")
-    conditions = [f"middle >= {window.since}", f"middle < {window.until}"]
-    conditions += [wanted.sql(identifier(name)) for name, wanted in asked.filters]
-    engine.run(
-        f"create or replace table counted as select *, {_line(asked.dimension)} as line, "
-        f"(middle - {origin}) // {width} as bucket from entries where {' and '.join(conditions)}"
-    )
+    bounds = {"since": window.since, "until": window.until}
+    engine.ask_servers(asked.servers)
+    engine.fill("intervals", "intervals", **bounds)
+    told = f"{window.since}, {window.until}, {origin}, {width}"
+    engine.run(f"insert into window_recorded by name from recorded({told})")
+    names = counters(engine)
+    engine.view("entries", counters=", ".join(f"s.{identifier(name)}" for name in names))
+    conditions = [wanted.sql(f"e.{name}", engine.reader.constant) for name, wanted in asked.filters]
+    parts = bounds | {
+        "line": _line(asked.dimension),
+        "origin": origin,
+        "width": width,
+        "conditions": " and ".join(conditions) or "true",
+    }
+    line = "{" + ", ".join(f"'{name}': {name}" for name in _LINE) + "} as line"
+    columns = f"* exclude ({', '.join(_LINE)}), {line}"
+    sums = ", ".join(f"coalesce(sum(e.{identifier(n)}), 0) as {identifier(n)}" for n in names)
+    engine.fill("counted", "sums", columns, sums=sums, **parts)
+    engine.fill("called", "calls", columns, **parts)
 
 
 def _buckets(asked: Question) -> tuple[int, int]:
@@ -114,13 +123,13 @@ def _buckets(asked: Question) -> tuple[int, int]:
 
 
 def _line(dimension: str) -> str:
-    """What rows of the table are added up by, a struct."""
-    columns = _KEY if dimension == STATEMENT else ()
-    key = "query_id" if dimension in (STATEMENT, "query_id") else identifier(dimension)
-    number = "query_id::bigint" if dimension in (STATEMENT, "query_id") else "null::bigint"
-    told = [f"'key': {key}", f"'number': {number}"]
-    told += [f"'{name}': {name if name in columns else 'null::varchar'}" for name in _KEY]
-    return f"{{{', '.join(told)}}}"
+    """What rows of the table are added up by, the columns _LINE."""
+    by_query = dimension in (STATEMENT, "query_id")
+    told = [f"e.{'query_id' if by_query else dimension} as key"]
+    told += ["e.number as number" if by_query else "cast(null as bigint) as number"]
+    kept = _KEY if dimension == STATEMENT else ()
+    told += [f"{f'e.{name}' if name in kept else NULL_TEXT} as {name}" for name in _KEY]
+    return ", ".join(told)
 
 
 def _order(order_by: str, shown: list[str]) -> tuple[str, str]:
@@ -150,21 +159,28 @@ def _rows(asked: Question, shown: list[str], n: int) -> str:
         f"case when is_known then coalesce({name}, {zero.get(name, 'null')}) end as {name}"
         for name in _MEASURES
     )
-    text = "fingerprint" if asked.dimension == "fingerprint" else "query_id"
-    view = f"text_by_{text.removesuffix('_id')}"
-    key = "l.line.key" if asked.dimension in (STATEMENT, "query_id", "fingerprint") else "null"
     return (
-        f"select period_start, period_end, l.line as line, t.query_text, grain_us, coverage_pct, "
+        f"select period_start, period_end, l.line as line, grain_us, coverage_pct, "
         f"{measures}, {sums}, servers, l.place as place, total from "
         f"fleet_recorded({window.since}, {window.until}, {origin}, {width}) as p "
         f"cross join (select * from statement_lines where place <= {n} + 1) as l "
         "left join place_sums as s using (bucket, place) "
         "left join statement_measures() as m using (bucket, place) "
-        "left join rates() as r using (bucket, place) "
-        f"left join {view} as t on t.{text} = {key} "
+        f"left join rates({n}) as r using (bucket, place) "
         "left join (select bucket, sum(total_exec_time_ms) as total from place_sums "
         "group by bucket) as w using (bucket) order by bucket, place"
     )
+
+
+def _add_texts(engine: Engine, asked: Question, rows: list[Row]) -> None:
+    """Texts of the lines that are queries."""
+    texts: dict[str, str] = {}
+    if asked.dimension in (STATEMENT, "query_id", "fingerprint"):
+        column = "fingerprint" if asked.dimension == "fingerprint" else "query_id"
+        known = {str(row["key"]) for row in rows} - {EVICTED, OTHER}
+        texts = engine.texts(column, sorted(known))
+    for row in rows:
+        row["query_text"] = texts.get(str(row["key"]))
 
 
 def _sum(name: str) -> str:
@@ -182,7 +198,6 @@ def _row(row: Row, n: int) -> Row:
     told["key"] = EVICTED if line["key"] is None else line["key"]
     if int(str(row["place"])) > n:
         told = dict.fromkeys(_KEY) | {"key": OTHER}
-        row["query_text"] = None
     if not row["total"]:
         row["pct"] = None
     grain = row["grain_us"]

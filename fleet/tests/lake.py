@@ -59,3 +59,10 @@ def fleet(*words: object) -> subprocess.CompletedProcess[str]:
 def sessions(tape: Path, csv: str) -> None:
     """Records samples."""
     tacho("import", "sessions", "-", "--tape", tape, stdin=csv)
+
+
+def case_files() -> list[dict]:
+    """The files of cases of `conformance/`, each with the name of the server that has its input."""
+    paths = sorted((CONFORMANCE / "cases").glob("*.json"))
+    files = (json.loads(path.read_text(), parse_float=str, parse_int=str) for path in paths)
+    return [file | {"server": path.stem} for path, file in zip(paths, files, strict=True)]

@@ -1,19 +1,15 @@
 """Statistics of real tapes: what the lake answers is what the tapes answer."""
 
-import random
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from lake import Lake, answer, tacho
+from conftest import COUNTED
+from lake import Lake, answer
 from test_samples import four_places
 
 Fleet = tuple[Lake, dict[str, Path]]
-SERVERS = {"one": (3, 60), "two": (5, 45)}
 WINDOW = ("--since", "2026-03-02T10:10:20Z", "--until", "2026-03-02T12:10:00Z")
-CLASSES = [f"histogram_{number}" for number in range(24)]
-COLUMNS = ["time", "elapsed_ms", "username", "database", "query_id", "toplevel", "calls",
-           "total_exec_time", "square_exec_time", "rows", "user_time", *CLASSES]  # fmt: skip
 QUESTIONS = [
     (),
     ("--n", "all"),
@@ -26,52 +22,8 @@ QUESTIONS = [
 ]
 
 
-def statistics(seed: int, step: int) -> str:
-    """Made-up statistics from 10:00 on, an interval in ten left out; the last class too."""
-    made = random.Random(seed)
-    lines = [",".join(COLUMNS)]
-    for second in range(step, 9000, step):
-        if made.random() < 0.1:
-            continue
-        clock = f"{10 + second // 3600}:{second // 60 % 60:02}:{second % 60:02}"
-        head = f"2026-03-02T{clock}Z,{step * 1000}"
-        lines.append(head + "," * (len(COLUMNS) - 2))
-        for query in (0, 101, 102, 103, 104):
-            calls = made.randint(0, 9)
-            if not calls:
-                continue
-            classes = [0] * 24
-            for _ in range(calls):
-                classes[made.choice([0, 1, 9, 10, 11, 15, 23])] += 1
-            time = made.randint(1, 10**7)
-            cells = [f"user{query % 2}", f"db{query % 3}", query or "", int(query != 103)]
-            cells += [calls, time, time * time // calls, calls * 3, time // 2, *classes]
-            lines.append(f"{head},{','.join(map(str, cells))}")
-    return "\n".join(lines) + "\n"
-
-
-@pytest.fixture(scope="module")
-def lake_and_tapes(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
-    """Two servers."""
-    place = tmp_path_factory.mktemp("statements")
-    lake, tapes = Lake(place / "lake"), {}
-    lake.root.mkdir()
-    for server, (seed, step) in SERVERS.items():
-        counted, ticks = place / f"{server}.csv", ["time,interval_ms,pid,state,query_id,query_text"]
-        counted.write_text(statistics(seed, step))
-        for minute in range(150):
-            query = 101 + minute % 3
-            clock = f"{10 + minute // 60}:{minute % 60:02}:00"
-            ticks.append(f"2026-03-02T{clock}Z,60000,1,active,{query},select /* {query} */  1")
-        tapes[server] = tape = place / server
-        words = ("import", "sessions", "-", "--tape", tape, "--with", f"statements={counted}")
-        tacho(*words, stdin="\n".join(ticks) + "\n")
-        lake.ship(tape, server)
-    return lake, tapes
-
-
 @pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
-@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("server", COUNTED)
 def test_a_server_answers_as_its_tape(
     lake_and_tapes: Fleet, server: str, question: tuple[str, ...]
 ) -> None:

@@ -71,14 +71,6 @@ left join measures_by_bucket('cells_of_lines') as m
   on m.bucket = c.period and m.line.place = lines.place
 order by bucket_start, lines.place;
 
--- A text of each query id, the earliest that is known.
-create or replace view text_by_query as
-select query_id::varchar as query_id, arg_min(query_text, (hour, server)) as query_text
-from texts where query_text is not null group by all;
-create or replace view text_by_fingerprint as
-select fingerprint::varchar as fingerprint, arg_min(query_text, (hour, server)) as query_text
-from texts where query_text is not null group by all;
-
 -- What the newest hour of a server that was read tells of it, and its coverage.
 create or replace macro server_rows() as table
 select server, host, labels, vcpus::decimal(38, 4) as vcpus, ticks_expected, ticks_observed, ticks_failed,
@@ -87,5 +79,5 @@ from server_coverage('seen_window') left join (
   select server, arg_max(host, s.hour) as host, arg_max(labels, s.hour) as labels,
     arg_max(shipper, s.hour) as shipper,
     string_agg(distinct nullif(damage, '')) as damage
-  from servers as s group by server) using (server)
+  from known_servers as s group by server) using (server)
 order by server;

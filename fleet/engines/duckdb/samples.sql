@@ -2,68 +2,23 @@
 -- load of a fleet is the sum of its servers' loads, never their mean. Times are µs
 -- since 1970 UTC, `width` is that of buckets.
 
--- Samples with every dimension as text, as readers call them.
-create or replace view dimensions as
+-- What was observed, by server and bucket. `ticks_alike` has the ticks of the window.
+create or replace macro observed() as table
 select
-  server, node, hour, first_slot, ticks, interval_ms, scope, leader_pid is not null as is_worker,
-  case when wait_event like 'CPU%' then 'CPU'
-       when contains(wait_event, ':') then split_part(wait_event, ':', 1) end as wait_event_type,
-  wait_event,
-  case when wait_event = 'CPU*' then wait_event
-       when wait_event like 'CPU:%' then wait_event[5:] end as cpu,
-  query_id::varchar as query_id,
-  plan_id::varchar as plan_id,
-  pid::varchar as pid,
-  backend_type, category, database, username, application, client_addr,
-  leader_pid::varchar as leader,
-  state,
-  blocked_by::varchar as blocked_by
-from sample_runs
-where weight_ms > 0;
-
--- The same with what queries are known by on every server.
-create or replace view dimensions_by_fingerprint as
-select d.*, f.fingerprint
-from dimensions as d left join (
-  select server, query_id::varchar as query_id, min(fingerprint)::varchar as fingerprint
-  from texts group by all
-) as f using (server, query_id);
-
--- What was observed, by server and bucket.
-create or replace macro observed(since, until, width) as table
-select
-  server, epoch_us(slot_time) // width as bucket,
-  coalesce(sum(interval_ms) filter (not is_failed), 0)::bigint as observed_ms,
-  coalesce(sum(interval_ms) filter (is_failed), 0)::bigint as failed_ms,
-  count(*) filter (not is_failed) as ticks_observed,
-  count(*) filter (is_failed) as ticks_failed,
-  arg_max(interval_ms, slot_time) as interval_ms,
-  max(slot_time) as last_slot,
-  arg_max(vcpus, slot_time) filter (vcpus > 0) as vcpus,
-  max(slot_time) filter (vcpus > 0) as vcpus_slot
-from (select *, tick_status is not distinct from 'failed' as is_failed from ticks)
-where epoch_us(slot_time) >= since and epoch_us(slot_time) < until
-group by all;
+  server, bucket,
+  coalesce(sum(length_ms) filter (is_failed = 0), 0)::bigint as observed_ms,
+  coalesce(sum(length_ms) filter (is_failed = 1), 0)::bigint as failed_ms,
+  coalesce(sum(ticks) filter (is_failed = 0), 0)::bigint as ticks_observed,
+  coalesce(sum(ticks) filter (is_failed = 1), 0)::bigint as ticks_failed,
+  arg_max(interval_ms, last_slot) as interval_ms,
+  max(last_slot) as last_slot,
+  arg_max(vcpus, last_slot) filter (vcpus > 0) as vcpus,
+  max(last_slot) filter (vcpus > 0) as vcpus_slot
+from ticks_alike group by all;
 
 -- The interval of the last tick of each server before the window.
-create or replace macro interval_before(since) as table
-select server, arg_max(interval_ms, slot_time) as interval_ms
-from ticks where epoch_us(slot_time) < since group by server;
-
--- Load in ms and most rows in one tick, by server, line and bucket; `runs` has runs of
--- samples, each with the line of the answer that it belongs to.
-create or replace macro cells(runs, since, until, width) as table
-with slots as (
-  select server, node, line, interval_ms,
-    unnest(range(ticks)) * interval_ms * 1000 + epoch_us(first_slot) as slot
-  from query_table(runs)
-), by_tick as (
-  select server, node, line, slot, count(*) as sessions, sum(interval_ms) as load_ms
-  from slots where slot >= since and slot < until group by all
-)
-select server, line, slot // width as bucket, sum(load_ms)::bigint as load_ms,
-  max(sessions) as sessions
-from by_tick group by all;
+create or replace macro interval_before() as table
+select server, arg_max(interval_ms, last_slot) as interval_ms from ticks_before group by server;
 
 -- What a line of an answer measures. `window_observed` is what observed() gives; a cell
 -- without `sessions` is of several keys, whose most rows in one tick are not known.
@@ -118,7 +73,7 @@ select server, since as period, until - since as length_us,
   coalesce(arg_max(o.interval_ms, last_slot), any_value(b.interval_ms)) as interval_ms,
   arg_max(vcpus, vcpus_slot) as vcpus
 from asked_servers left join window_observed as o using (server)
-left join interval_before(since) as b using (server)
+left join interval_before() as b using (server)
 group by server;
 
 -- The same by bucket; `interval_ms` is that of the last tick until then.
@@ -135,7 +90,7 @@ select server, bucket as period,
 from asked_servers
 cross join range(since // width, (until + width - 1) // width) as r(bucket)
 left join window_observed as o using (server, bucket)
-left join interval_before(since) as b using (server);
+left join interval_before() as b using (server);
 
 -- Ticks that a period of a server should have, and how much of it was observed.
 create or replace macro server_coverage(seen) as table

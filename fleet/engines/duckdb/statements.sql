@@ -1,44 +1,39 @@
 -- What statements have cost. A row counts whole, in the bucket that holds the middle of its
 -- interval. Buckets begin at `origin` and multiples of `width` from it; all times are µs.
 
--- The steps: what recorded() gives, the rows of the window by line and bucket, the lines by
--- rank, the rows with the line of the answer that they belong to, and sums of both.
+-- The steps: when statistics were recorded, what recorded() gives of that, sums and executions
+-- by line and bucket, the lines by rank, and sums by line, and by line of the answer.
+create table intervals (server varchar, node varchar, elapsed_ms bigint, finish bigint);
 create table window_recorded (
   server varchar, bucket bigint, elapsed_ms bigint, grain_ms bigint, covered_us bigint);
 create table counted as
-select s.* replace (null::varchar as query_id, null::varchar as fingerprint,
-    null::varchar as toplevel), 0::bigint as middle, 0::bigint as bucket, {
-  'key': null::varchar, 'number': null::bigint, 'query_id': null::varchar,
-  'database': null::varchar, 'username': null::varchar, 'toplevel': null::varchar} as line
-from empty_statements as s where false;
+select line, bucket, sum(columns(* exclude (server, node, hour, generation, time, elapsed_ms,
+  username, database, query_id, toplevel, fingerprint, line, bucket)))
+from (
+  select *, 0::bigint as bucket, {
+    'key': null::varchar, 'number': null::bigint, 'query_id': null::varchar,
+    'database': null::varchar, 'username': null::varchar, 'toplevel': null::varchar} as line
+  from empty_statements)
+group by line, bucket;
+create table called as select line, bucket, null::varchar as server, calls from counted;
 create table statement_lines as select line, 0::bigint as place from counted;
-create table counted_by_place as select *, 0::bigint as place from counted;
-create table line_sums as
-select 0::bigint as id, null::bigint as place, c.* from counted as c;
-create table place_sums as select 0::bigint as id, c.* from counted_by_place as c;
-
--- Rows of entries, with filters' columns as text.
-create or replace view entries as
-select * replace (query_id::varchar as query_id, fingerprint::varchar as fingerprint,
-    case toplevel when 1 then 'true' else 'false' end as toplevel),
-  epoch_us(time) - elapsed_ms * 500 as middle
-from statements where toplevel is not null;
+create table line_sums as select 0::bigint as id, * exclude (bucket) from counted;
+create table place_sums as select 0::bigint as id, 0::bigint as place, * exclude (line) from counted;
 
 -- What was recorded of each server that is asked for: of several nodes the one that recorded most.
 create or replace macro recorded(since, until, origin, width) as table
-with intervals as (
-  select server, node, elapsed_ms, epoch_us(time) as finish,
-    epoch_us(time) - elapsed_ms * 1000 as start, epoch_us(time) - elapsed_ms * 500 as middle
-  from statements where toplevel is null
+with recordings as (
+  select *, finish - elapsed_ms * 1000 as start, finish - elapsed_ms * 500 as middle
+  from intervals
 ), counted as (
   select server, node, (middle - origin) // width as bucket, sum(elapsed_ms)::bigint as elapsed_ms,
     max(elapsed_ms) as grain_ms
-  from intervals where middle >= since and middle < until group by all
+  from recordings where middle >= since and middle < until group by all
 ), pieces as (
   select server, node, greatest(start, since) as start, least(finish, until) as finish,
     unnest(range((greatest(start, since) - origin) // width,
                  (least(finish, until) - 1 - origin) // width + 1)) as bucket
-  from intervals where finish > since and start < until
+  from recordings where finish > since and start < until
 ), covered as (
   select server, node, bucket, sum(
     least(finish, origin + (bucket + 1) * width) - greatest(start, origin + bucket * width)
@@ -107,19 +102,14 @@ create or replace macro deviation(calls, total_ms, squares) as case when calls >
   round(sqrt(greatest(0.0, (squares::double - total_ms::double * total_ms::double / calls::double)
     / calls::double)) * 10000)::decimal(34, 0) * 0.0001::decimal(4, 4) end;
 
--- Sums of all counters by line, and by line of the answer and bucket; `counted` has the rows
--- of the window, `counted_by_place` the same with their lines.
+-- Sums of all counters by line, and by line of the answer and bucket.
 create or replace macro sums_by_line() as table
 select row_number() over () as id, * from (
-  select line, coalesce(sum(columns(* exclude (server, node, hour, generation, time, elapsed_ms,
-    username, database, query_id, toplevel, fingerprint, middle, line, bucket))), 0)
-  from counted group by line);
-create or replace macro sums_by_place() as table
+  select line, sum(columns(* exclude (line, bucket))) from counted group by line);
+create or replace macro sums_by_place(n) as table
 select row_number() over () as id, * from (
-  select place, bucket, coalesce(sum(columns(* exclude (server, node, hour, generation, time,
-    elapsed_ms, username, database, query_id, toplevel, fingerprint, middle, line, bucket,
-    place))), 0)
-  from counted_by_place group by place, bucket);
+  select least(place, n + 1) as place, bucket, sum(columns(c.* exclude (line, bucket)))
+  from counted as c join statement_lines using (line) group by 1, 2);
 
 -- What of a line decides its rank when that is no sum. `line_sums` is what sums_by_line() gives.
 create or replace macro lines_by_mean() as table
@@ -129,9 +119,10 @@ create or replace macro lines_by_percentile(wanted) as table
 select id, order_of(ms.num, ms.den) as strength from durations('line_sums') where percent = wanted;
 
 -- Executions a second of all servers: the sum of theirs.
-create or replace macro rates() as table
+create or replace macro rates(n) as table
 with calls as (
-  select server, place, bucket, sum(calls)::hugeint as calls from counted_by_place group by all
+  select server, least(place, n + 1) as place, bucket, sum(calls)::hugeint as calls
+  from called join statement_lines using (line) group by 1, 2, 3
 ), known as (select * from window_recorded where elapsed_ms > 0),
 dens as (select bucket, common(list(distinct elapsed_ms)) as den from known group by bucket)
 select place, bucket,

@@ -1,13 +1,18 @@
 -- The steps of an answer, which whoever asks fills one after the other.
 
--- Servers that are asked for, and what observed() gives of the window.
+-- Servers that are asked for, ticks of the window and before it, and what observed() gives
+-- of them.
 create table asked_servers (server varchar);
+create table ticks_alike (
+  server varchar, bucket bigint, is_failed bigint, interval_ms bigint, vcpus decimal(18, 2),
+  ticks bigint, length_ms bigint, last_slot bigint);
+create table ticks_before (server varchar, interval_ms bigint, last_slot bigint);
 create table window_observed (
   server varchar, bucket bigint, observed_ms bigint, failed_ms bigint, ticks_observed bigint,
-  ticks_failed bigint, interval_ms bigint, last_slot timestamptz, vcpus decimal(18, 2),
-  vcpus_slot timestamptz);
+  ticks_failed bigint, interval_ms bigint, last_slot bigint, vcpus decimal(18, 2),
+  vcpus_slot bigint);
 
--- What cells() gives: by key, by part of a key, by line of the answer.
+-- Load and most rows in a tick: by key, by part of a key, by line of the answer.
 create table cells_of_keys (
   server varchar, line struct(key varchar, by_key varchar), bucket bigint, load_ms bigint,
   sessions bigint);
@@ -25,3 +30,7 @@ create table seen_window (
   server varchar, period bigint, length_us bigint, observed_ms bigint, failed_ms bigint,
   ticks_observed bigint, ticks_failed bigint, interval_ms bigint, vcpus decimal(18, 2));
 create table seen_buckets as from seen_window;
+
+-- What each hour tells of its server.
+create table known_servers (
+  server varchar, hour bigint, host varchar, labels varchar, shipper varchar, damage varchar);

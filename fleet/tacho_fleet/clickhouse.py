@@ -1,0 +1,74 @@
+"""ClickHouse in this process (chDB) as reader of a lake."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+from chdb.session import Session
+
+from tacho_fleet.filters import quoted
+from tacho_fleet.foreign import Foreign, Source, columns_of_files, statements_of
+from tacho_fleet.iceberg import Iceberg
+from tacho_fleet.landing import Hour
+
+# So that null means what it means in standard SQL, and columns come before aliases.
+_SETTINGS = (
+    "join_use_nulls = 1",
+    "cast_keep_nullable = 1",
+    "prefer_column_name_to_alias = 1",
+    "session_timezone = 'UTC'",
+    "schema_inference_mode = 'union'",
+    "use_hive_partitioning = 0",
+)
+
+
+@cache
+def _session() -> Session:
+    """The one of this process."""
+    session = Session()
+    for setting in _SETTINGS:
+        session.query(f"set {setting}")
+    for statement in statements_of("clickhouse"):
+        session.query(statement)
+    return session
+
+
+class ClickHouse(Foreign):
+    """Files are those that the catalog names: chDB's reader of Iceberg is confined to a
+    directory that it does not let be set."""
+
+    each_tick = "arrayJoin(range(assumeNotNull(ticks)))"
+    nulls: ClassVar = {
+        "VARCHAR": "cast(null as Nullable(String))",
+        "BIGINT": "cast(null as Nullable(Int64))",
+        "DECIMAL(18,2)": "cast(null as Nullable(Decimal(18, 2)))",
+        "TIMESTAMP WITH TIME ZONE": "cast(null as Nullable(DateTime64(6, 'UTC')))",
+    }
+
+    def constant(self, text: str) -> str:
+        """A text in its SQL, in which backslashes escape."""
+        return quoted(text.replace("\\", "\\\\"))
+
+    def keep_hours(self, path: Path) -> None:
+        """Makes table `hours_that_count` of a file."""
+        _session().query("drop table if exists hours_that_count")
+        _session().query(
+            "create table hours_that_count engine = Memory as "
+            f"select * from file({quoted(str(path))}, Parquet)"
+        )
+
+    def source(self, lake: Iceberg, table: str, hours: Sequence[Hour]) -> Source:
+        """The files, of which older ones may lack columns."""
+        files = lake.files(table, hours)
+        names = ",".join(file.removeprefix("/") for file in files)
+        return f"file({quoted(f'/{{{names}}}')}, Parquet)", columns_of_files(files)
+
+    def view(self, name: str, query: str) -> None:
+        """Gives a query a name."""
+        _session().query(f"create or replace view {name} as {query}")
+
+    def read(self, query: str) -> pa.Table:
+        """What a query answers."""
+        return _session().query(query, "ArrowTable")

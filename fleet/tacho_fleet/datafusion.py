@@ -1,0 +1,64 @@
+"""DataFusion as reader of a lake."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from datafusion import SessionContext, udf
+
+from tacho_fleet.foreign import Columns, Foreign, Source, columns_of_files
+from tacho_fleet.iceberg import Iceberg
+from tacho_fleet.landing import Hour
+
+_TIME = pa.timestamp("us", "UTC")
+_INT = pa.int64()
+# What the questions in engines/every need of an engine: it has no functions in SQL.
+_DIALECT = (
+    udf(lambda time: time.cast(_INT), [_TIME], _INT, "immutable", name="micros"),
+    udf(pc.divide, [_INT, _INT], _INT, "immutable", name="idiv"),
+    udf(lambda number: number.cast(pa.string()), [_INT], pa.string(), "immutable", name="as_text"),
+)
+
+
+class DataFusion(Foreign):
+    """Files are those that the catalog names."""
+
+    each_tick = "unnest(range(0, ticks))"
+    nulls: ClassVar = {
+        "VARCHAR": "cast(null as varchar)",
+        "BIGINT": "cast(null as bigint)",
+        "DECIMAL(18,2)": "cast(null as decimal(18, 2))",
+        "TIMESTAMP WITH TIME ZONE": "arrow_cast(null, 'Timestamp(Microsecond, Some(\"UTC\"))')",
+    }
+
+    def __init__(self, lake: Iceberg, hours: Sequence[Hour], columns: dict[str, Columns]) -> None:
+        """Names the tables."""
+        self.context = SessionContext()
+        for function in _DIALECT:
+            self.context.register_udf(function)
+        super().__init__(lake, hours, columns)
+
+    def keep_hours(self, path: Path) -> None:
+        """Makes table `hours_that_count` of a file."""
+        self.context.from_arrow(pq.read_table(path), name="hours_that_count")
+
+    def source(self, lake: Iceberg, table: str, hours: Sequence[Hour]) -> Source:
+        """The files, of which older ones may lack columns."""
+        files = lake.files(table, hours)
+        parts = []
+        for number, file in enumerate(files):
+            name = f"{table}_{number}"
+            self.context.register_parquet(name, file)
+            parts.append(f"select * from {name}")
+        return f"({' union all by name '.join(parts)})", columns_of_files(files)
+
+    def view(self, name: str, query: str) -> None:
+        """Gives a query a name."""
+        self.context.sql(f"create or replace view {name} as {query}")
+
+    def read(self, query: str) -> pa.Table:
+        """What a query answers."""
+        return self.context.sql(query).to_arrow_table()

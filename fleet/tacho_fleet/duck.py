@@ -1,0 +1,87 @@
+"""DuckDB in this process as reader of a lake."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tacho_fleet_engines import script
+
+from tacho_fleet.engine import TABLES, Lake, insertion, run
+from tacho_fleet.errors import FleetError
+from tacho_fleet.filters import quoted
+from tacho_fleet.foreign import hours_table
+from tacho_fleet.landing import Hour, Landing
+
+
+@dataclass
+class Duck:
+    """It shares the connection that makes the answer."""
+
+    connection: duckdb.DuckDBPyConnection
+    files: dict[str, list[str]]
+    each_tick = "unnest(range(ticks))"
+
+    def constant(self, text: str) -> str:
+        """A text in its SQL."""
+        return quoted(text)
+
+    def view(self, name: str, query: str) -> None:
+        """Gives a query a name."""
+        self._run(f"create or replace view {name} as {query}")
+
+    def read(self, query: str) -> pa.Table:
+        """What a query answers."""
+        return self._run(query).to_arrow_table()
+
+    def fill(
+        self, connection: duckdb.DuckDBPyConnection, step: str, columns: str, query: str
+    ) -> None:
+        """Adds columns of what a query answers to a step."""
+        self._run(insertion(step, columns, f"({query})"))
+
+    def _run(self, sql: str) -> duckdb.DuckDBPyConnection:
+        try:
+            return run(self.connection, sql)
+        except duckdb.Error as error:
+            raise self.damage() or error from error
+
+    def damage(self) -> FleetError | None:
+        """Which object cannot be read, when that is why a query failed."""
+        for path in (path for files in self.files.values() for path in files):
+            try:
+                pq.read_table(path, partitioning=None)
+            except (OSError, ValueError) as error:
+                detail = str(error).splitlines()[0].rstrip(".")
+                return FleetError(
+                    f'could not read object "{path}"',
+                    f"{detail}.",
+                    "Remove it, and its hour is shipped again.",
+                )
+        return None
+
+
+def reader(connection: duckdb.DuckDBPyConnection, lake: Lake, hours: Sequence[Hour]) -> Duck:
+    """The tables of some hours."""
+    duck = Duck(connection, {table: lake.files(table, hours) for table in TABLES})
+    connection.execute(script("duckdb", "dialect"))
+    connection.register("hours_that_count", hours_table(hours))
+    for table in TABLES:
+        duck.view(table, _rows(table, duck.files[table], isinstance(lake, Landing)))
+    return duck
+
+
+def _rows(table: str, files: list[str], whole: bool) -> str:
+    """What files have of a table. Those of a directory are `whole`: all their rows count, and
+    names of servers are in their paths."""
+    read = f"select * from empty_{table}"
+    if files:
+        names = ", ".join(quoted(file) for file in files)
+        hive = "true, hive_types = {'server': VARCHAR, 'day': DATE}" if whole else "false"
+        join = "" if whole else " semi join hours_that_count using (server, node, hour, generation)"
+        read += (
+            " union all by name select * exclude (day) from "
+            f"read_parquet([{names}], union_by_name = true, hive_partitioning = {hive}){join}"
+        )
+    return read

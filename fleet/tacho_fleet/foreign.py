@@ -1,0 +1,105 @@
+"""What readers other than DuckDB have in common: they read tables of Iceberg, and what they
+have added up comes as Arrow."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import ClassVar
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tacho_fleet_engines import script
+
+from tacho_fleet.engine import TABLES, insertion, run
+from tacho_fleet.filters import identifier, quoted
+from tacho_fleet.iceberg import Iceberg
+from tacho_fleet.landing import Hour
+
+Columns = list[tuple[str, str]]
+# A relation with rows of some hours, and others; and its columns, none when there is none.
+Source = tuple[str, set[str]]
+
+
+class Foreign(ABC):
+    """An engine with the tables of some hours of a lake."""
+
+    each_tick: str
+    # null in its SQL, by type of DuckDB
+    nulls: ClassVar[dict[str, str]]
+
+    def __init__(self, lake: Iceberg, hours: Sequence[Hour], columns: dict[str, Columns]) -> None:
+        """Names the tables."""
+        with TemporaryDirectory() as place:
+            path = Path(place) / "hours.parquet"
+            pq.write_table(hours_table(hours), path)
+            self.keep_hours(path)
+        for table in TABLES:
+            self.view(table, self._rows(table, columns[table], self.source(lake, table, hours)))
+
+    def constant(self, text: str) -> str:
+        """A text in its SQL."""
+        return quoted(text)
+
+    @abstractmethod
+    def keep_hours(self, path: Path) -> None:
+        """Makes table `hours_that_count` of a file, which goes afterwards."""
+
+    @abstractmethod
+    def source(self, lake: Iceberg, table: str, hours: Sequence[Hour]) -> Source:
+        """What has the rows of a table."""
+
+    @abstractmethod
+    def view(self, name: str, query: str) -> None:
+        """Gives a query a name."""
+
+    @abstractmethod
+    def read(self, query: str) -> pa.Table:
+        """What a query answers."""
+
+    def fill(
+        self, connection: duckdb.DuckDBPyConnection, step: str, columns: str, query: str
+    ) -> None:
+        """Adds columns of what a query answers to a step."""
+        connection.register("given", self.read(query))
+        run(connection, insertion(step, columns, "given"))
+        connection.unregister("given")
+
+    def _rows(self, table: str, columns: Columns, source: Source) -> str:
+        relation, known = source
+        told = ", ".join(
+            f"t.{identifier(name)} as {identifier(name)}"
+            if name in known
+            else f"{self.nulls[kind]} as {identifier(name)}"
+            for name, kind in columns
+        )
+        if not known:
+            return f"select {told} where false"
+        return (
+            f"select {told} from {relation} as t join hours_that_count as h on "
+            "t.server = h.server and t.node = h.node and t.hour = h.hour "
+            "and t.generation = h.generation"
+        )
+
+
+def hours_table(hours: Sequence[Hour]) -> pa.Table:
+    """What rows count of files that have others too."""
+    return pa.table(
+        {
+            "server": pa.array([hour.server for hour in hours], pa.string()),
+            "node": pa.array([hour.node for hour in hours], pa.string()),
+            "hour": pa.array([hour.begin for hour in hours], pa.timestamp("us", "UTC")),
+            "generation": pa.array([hour.generation for hour in hours], pa.int64()),
+        }
+    )
+
+
+def columns_of_files(files: Sequence[str]) -> set[str]:
+    """What at least one of them has."""
+    return {name for file in files for name in pq.read_schema(file).names}
+
+
+def statements_of(engine: str) -> list[str]:
+    """The statements of its dialect."""
+    return [part for part in script(engine, "dialect").split(";") if part.strip()]

@@ -1,0 +1,107 @@
+"""Every engine answers from tables of Iceberg as the tapes do, to the last digit. Those of
+TACHO_FLEET_ENGINES are tried: names with blanks between them."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from lake import Lake, sessions
+from test_conformance import CASES, words_of
+from test_samples import QUESTIONS as OF_SAMPLES
+from test_samples import WINDOW as WINDOW_OF_SAMPLES
+from test_statements import QUESTIONS as OF_STATEMENTS
+from test_statements import WINDOW as WINDOW_OF_STATEMENTS
+
+from tacho_fleet import cli
+
+TRIED = os.environ.get("TACHO_FLEET_ENGINES", "duckdb").split()
+Fleet = tuple[Lake, dict[str, Path]]
+pytestmark = pytest.mark.parametrize("engine", TRIED)
+
+
+def committed(lake: Lake, place: Path) -> Lake:
+    """The tables of what has landed."""
+    address = f"sqlite:///{place}/catalog.db"
+    cli.answer(["commit", str(lake.root), "--catalog", address])
+    return Lake(address)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def inputs(fleet_of_inputs: Lake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """All inputs of `conformance/` in one lake."""
+    return committed(fleet_of_inputs, tmp_path_factory.mktemp("inputs"))
+
+
+@pytest.fixture(scope="module")
+def samples(fleet_of_three: Fleet, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Lake]:
+    """A directory and its tables."""
+    lake = fleet_of_three[0]
+    return lake, committed(lake, tmp_path_factory.mktemp("samples"))
+
+
+@pytest.fixture(scope="module")
+def statements(
+    lake_and_tapes: Fleet, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Lake, Lake]:
+    """A directory and its tables."""
+    lake = lake_and_tapes[0]
+    return lake, committed(lake, tmp_path_factory.mktemp("tables"))
+
+
+@pytest.mark.parametrize(("server", "case"), CASES)
+def test_a_server_of_many_answers_as_its_tape(
+    server: str, case: dict, inputs: Lake, engine: str
+) -> None:
+    got = inputs.ask(*words_of(case), "--server", server, "--engine", engine)
+    assert len(got) == len(case["rows"])
+    for row, want in zip(got, case["rows"], strict=True):
+        assert {column: row[column] for column in want} == want
+
+
+@pytest.mark.parametrize("question", OF_SAMPLES, ids=" ".join)
+def test_samples_of_many_servers(
+    samples: tuple[Lake, Lake], question: tuple[str, ...], engine: str
+) -> None:
+    directory, tables = samples
+    asked = (*question, *WINDOW_OF_SAMPLES)
+    assert tables.ask(*asked, "--engine", engine) == directory.ask(*asked)
+
+
+@pytest.mark.parametrize("question", OF_STATEMENTS, ids=" ".join)
+def test_statements_of_many_servers(
+    statements: tuple[Lake, Lake], question: tuple[str, ...], engine: str
+) -> None:
+    directory, tables = statements
+    asked = ("statements-history", *question, *WINDOW_OF_STATEMENTS)
+    assert tables.ask(*asked, "--engine", engine) == directory.ask(*asked)
+
+
+def test_what_somebody_wrote_is_a_constant(tmp_path: Path, engine: str) -> None:
+    name, other = "it's \\' \"x\" \\", "its \\\\"
+    lines = ["time,interval_ms,pid,state,application"]
+    for pid, text in enumerate((name, other), 1):
+        cell = text.replace('"', '""')
+        lines.append(f'2026-03-01T10:00:00Z,60000,{pid},active,"{cell}"')
+    lake = Lake(tmp_path / "lake")
+    lake.root.mkdir()
+    sessions(tmp_path / "tape", "\n".join(lines) + "\n")
+    lake.ship(tmp_path / "tape", "one")
+    tables = committed(lake, tmp_path)
+    wanted = '"' + name.replace('"', '""') + '"'
+    rows = tables.ask("top", "application", "--application", wanted, "--engine", engine)
+    assert [row["key"] for row in rows] == [name]
+
+
+def test_files_that_lack_a_column(fleet_of_three: Fleet, tmp_path: Path, engine: str) -> None:
+    lake = Lake(tmp_path / "lake")
+    shutil.copytree(fleet_of_three[0].root, lake.root)
+    for path in lake.root.glob("sample_runs/**/10-*.parquet"):
+        pq.write_table(pq.read_table(path, partitioning=None).drop(["application"]), path)
+    tables = Lake(f"sqlite:///{tmp_path}/catalog.db")  # type: ignore[arg-type]
+    cli.answer(["commit", str(lake.root), "--catalog", str(tables.root), "--most-hours", "3"])
+    asked = ("top", "application", *WINDOW_OF_SAMPLES)
+    told = lake.ask(*asked)
+    assert {row["key"] for row in told} == {None, "app0", "app1", "app2"}
+    assert tables.ask(*asked, "--engine", engine) == told
