@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from tacho_fleet import load, servers, statements
+from tacho_fleet import compare, load, servers, statements
 from tacho_fleet.errors import FleetError
 from tacho_fleet.landing import Landing
-from tacho_fleet.options import add_commit, add_samples, add_shared, add_statements
+from tacho_fleet.options import add_commit, add_samples, add_shared, add_statements, add_windows
 from tacho_fleet.output import json_text, lines_text, observed_text, table_text
 from tacho_fleet.session import Session
 
@@ -67,6 +67,11 @@ def _parser() -> argparse.ArgumentParser:
     top.add_argument("--order-by", choices=load.ORDERS, default="avg")
     add_samples(top, by=True)
     top.set_defaults(run=_top)
+    compared = commands.add_parser("compare", help="Two windows: what grew, shrank, is new or gone")
+    compared.add_argument("dimension", nargs="?", metavar="DIMENSION")
+    add_windows(compared)
+    add_samples(compared, by=True)
+    compared.set_defaults(run=_compare, by=None, order_by="avg")
     timeline = commands.add_parser("timeline", help="Load bucket by bucket")
     add_samples(timeline, by=True)
     timeline.set_defaults(run=_timeline, dimension=None, order_by="avg")
@@ -103,6 +108,14 @@ def _top(options: argparse.Namespace) -> str:
     empty = [name for name in ("by_key", "query_text") if all(row[name] is None for row in rows)]
     shown = [column for column in TOP_SHOWN if column[0] not in empty]
     return session.heading(rows) + table_text(rows, shown, options.wide)
+
+
+def _compare(options: argparse.Namespace) -> str:
+    rows = compare.rows(options)
+    if options.json:
+        return json_text(rows, compare.COLUMNS)
+    notes = {f"{row['note']}\n\n" for row in rows if row["note"]}
+    return "".join(notes) + table_text(rows, compare.SHOWN, options.wide)
 
 
 def _timeline(options: argparse.Namespace) -> str:

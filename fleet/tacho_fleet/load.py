@@ -20,7 +20,7 @@ DIMENSIONS = (
 # Dimensions that have a text: view of the texts, what stands for null.
 TEXTS = {"query_id": "(no query id)", "fingerprint": "(no fingerprint)"}
 # What a line has that is not split.
-_WHOLE = "NULL::VARCHAR AS by_key, 1 AS by_place"
+WHOLE = "NULL::VARCHAR AS by_key, 1 AS by_place"
 MAX_ROWS, MAX_BUCKETS = 100_000, 3_000_000
 _ALL = 1 << 40
 _PERIOD = ("period_start", "period_end", "source", "grain")
@@ -68,8 +68,8 @@ def top(engine: Engine, asked: Question) -> tuple[list[Row], Row]:
     texts = load.texts()
     rows = engine.rows(f"FROM top_rows({load.n})")
     for row in rows:
-        row["key"] = _shown(dimension, row["key"])
-        row["by_key"] = _shown(asked.by, row["by_key"]) if asked.by else None
+        row["key"] = shown_key(dimension, row["key"])
+        row["by_key"] = shown_key(asked.by, row["by_key"]) if asked.by else None
         names = {dimension: row["key"], asked.by: row["by_key"]}
         named = next((names[kind] for kind in TEXTS if kind in names), None)
         row["query_text"] = texts.get(str(named))
@@ -86,11 +86,11 @@ def timeline(engine: Engine, asked: Question) -> list[Row]:
         load.rank(asked.by, None, "avg")
     else:
         load.cells("cells_of_keys")
-        load.lines("cells_of_keys", f"SELECT NULL::VARCHAR AS key, {_WHOLE}, 1 AS place")
+        load.lines("cells_of_keys", f"SELECT NULL::VARCHAR AS key, {WHOLE}, 1 AS place")
     engine.run(f"insert into seen_buckets BY NAME FROM seen_in_buckets({load.bounds()})")
     rows = engine.rows(f"FROM timeline_rows({load.n}, {width})")
     for row in rows:
-        row["key"] = _shown(asked.by, row["key"]) if asked.by else None
+        row["key"] = shown_key(asked.by, row["key"]) if asked.by else None
         row["source"] = _source(row)
     return rows
 
@@ -143,7 +143,7 @@ class Load:
         self.cells("cells_of_keys", identifier(dimension))
         self.engine.run(f"insert into key_ranks BY NAME FROM ranked_keys({order})")
         if by is None:
-            self.lines("cells_of_keys", f"SELECT key, {_WHOLE}, place FROM key_ranks")
+            self.lines("cells_of_keys", f"SELECT key, {WHOLE}, place FROM key_ranks")
         else:
             self.cells("cells_of_parts", identifier(dimension), identifier(by))
             self.lines("cells_of_parts", f"FROM ranked_parts({order})")
@@ -201,7 +201,8 @@ def _source(row: Row) -> str:
     return "raw" if row["ticks_observed"] else "none"
 
 
-def _shown(dimension: str | None, key: object) -> object:
+def shown_key(dimension: str | None, key: object) -> object:
+    """What stands for null."""
     return TEXTS.get(dimension or "") if key is None else key
 
 

@@ -60,6 +60,14 @@ def add_statements(parser: ArgumentParser) -> None:
         filters.add_argument(f"--{name.replace('_', '-')}", metavar="FILTER")
 
 
+def add_windows(parser: ArgumentParser) -> None:
+    """Of two windows; --since and --until are those of the later one."""
+    told = ("begin of the earlier window [default: a day before the later one]", "its end")
+    for name, text in zip(("since", "until"), told, strict=True):
+        parser.add_argument(f"--{name}-1", metavar="TIME", help=text)
+        parser.add_argument(f"--{name}-2", metavar="TIME", help="the same as --" + name)
+
+
 def add_samples(parser: ArgumentParser, by: bool = False) -> None:
     """Of questions about samples."""
     add_shared(parser)

@@ -13,7 +13,17 @@ from tacho_fleet.times import DAY, HOUR, MINUTE, SECOND, moment, rfc3339
 SCREEN, LEAST = 80, 8
 # 64 bits: many readers of JSON keep 53
 _IDS = ("query_id", "plan_id")
-_TIMES = ("period_start", "period_end", "bucket_start", "first_hour", "last_hour")
+_TIMES = (
+    "period_start",
+    "period_end",
+    "period_start_1",
+    "period_end_1",
+    "period_start_2",
+    "period_end_2",
+    "bucket_start",
+    "first_hour",
+    "last_hour",
+)
 
 
 def interval_text(us: int) -> str:

@@ -13,7 +13,7 @@ from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import Filter, parse
 from tacho_fleet.landing import Hour, Landing
 from tacho_fleet.load import DIMENSIONS, Question
-from tacho_fleet.times import DAY, interval, moment, window
+from tacho_fleet.times import DAY, Window, interval, moment, window
 
 
 class Session:
@@ -22,25 +22,21 @@ class Session:
     def __init__(self, options: Namespace) -> None:
         """Opens the lake; reads names of objects only."""
         self.options = options
-        self.root = root = options.lake or os.environ.get("TACHO_LAKE")
-        if not root:
-            raise FleetError(
-                "no lake given", hint="Name it with --lake, or in the environment: TACHO_LAKE."
-            )
-        self.lake = open_lake(root)
-        hours = self.lake.hours()
+        self.root = _root(options)
+        self.lake = open_lake(self.root)
+        known = self.lake.hours()
         # a catalog is one, also before the first commit
-        self.is_empty = not hours and isinstance(self.lake, Landing)
-        if options.server:
-            wanted = parse("server", options.server)
-            hours = [hour for hour in hours if wanted.accepts(hour.server)]
-        if options.label:
-            hours = self._labelled(hours)
-        self.hours = hours
-        end = max((hour.end for hour in hours), default=0)
-        self.window = window(options.since, options.until, end)
-        read = hours if self._is_of_all() else self.near()
+        self.is_empty = not known and isinstance(self.lake, Landing)
+        self.hours = _asked(self.lake, known, options)
+        self.window = _window(options, self.hours)
+        read = self.hours if self._is_of_all() else self.near()
         self.engine = open_engine(self.lake, read, options.memory_limit_mb, options.engine)
+
+    @staticmethod
+    def window_of(options: Namespace) -> Window:
+        """The window that a question would be about."""
+        lake = open_lake(_root(options))
+        return _window(options, _asked(lake, lake.hours(), options))
 
     def _is_of_all(self) -> bool:
         """A query of one's own is about the whole lake, unless it says a window."""
@@ -136,21 +132,6 @@ class Session:
             raise FleetError("could not answer the query", f"{detail}.", hint) from error
         return table.column_names, table.to_pylist()
 
-    def _labelled(self, hours: list[Hour]) -> list[Hour]:
-        """Keeps servers whose newest hour has the labels that are wanted."""
-        newest = list({hour.server: hour for hour in hours}.values())
-        engine = open_engine(self.lake, newest, self.options.memory_limit_mb)
-        query = "SELECT server, any_value(labels) AS labels FROM servers GROUP BY server"
-        rows = engine.read(query).to_pylist()
-        labels = {row["server"]: json.loads(str(row["labels"] or "{}")) for row in rows}
-        for text in self.options.label:
-            key, separator, value = text.partition("=")
-            if not separator:
-                raise FleetError(f'invalid label "{text}"', hint="Write it as KEY=VALUE.")
-            wanted = parse("label", value)
-            hours = [h for h in hours if wanted.accepts(labels.get(h.server, {}).get(key))]
-        return hours
-
 
 def open_lake(root: str) -> Lake:
     """A directory, or a catalog by its address."""
@@ -160,6 +141,44 @@ def open_lake(root: str) -> Lake:
 
         return Iceberg(root)
     return Landing.open(root)
+
+
+def _root(options: Namespace) -> str:
+    root = options.lake or os.environ.get("TACHO_LAKE")
+    if not root:
+        raise FleetError(
+            "no lake given", hint="Name it with --lake, or in the environment: TACHO_LAKE."
+        )
+    return str(root)
+
+
+def _asked(lake: Lake, hours: list[Hour], options: Namespace) -> list[Hour]:
+    """The hours of the servers that are asked for."""
+    if options.server:
+        wanted = parse("server", options.server)
+        hours = [hour for hour in hours if wanted.accepts(hour.server)]
+    return _labelled(lake, hours, options) if options.label else hours
+
+
+def _window(options: Namespace, hours: Sequence[Hour]) -> Window:
+    end = max((hour.end for hour in hours), default=0)
+    return window(options.since, options.until, end)
+
+
+def _labelled(lake: Lake, hours: list[Hour], options: Namespace) -> list[Hour]:
+    """Keeps servers whose newest hour has the labels that are wanted."""
+    newest = list({hour.server: hour for hour in hours}.values())
+    engine = open_engine(lake, newest, options.memory_limit_mb)
+    query = "SELECT server, any_value(labels) AS labels FROM servers GROUP BY server"
+    rows = engine.read(query).to_pylist()
+    labels = {row["server"]: json.loads(str(row["labels"] or "{}")) for row in rows}
+    for text in options.label:
+        key, separator, value = text.partition("=")
+        if not separator:
+            raise FleetError(f'invalid label "{text}"', hint="Write it as KEY=VALUE.")
+        wanted = parse("label", value)
+        hours = [h for h in hours if wanted.accepts(labels.get(h.server, {}).get(key))]
+    return hours
 
 
 def _dimension(name: str | None, known: Sequence[str] = DIMENSIONS) -> str | None:

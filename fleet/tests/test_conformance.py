@@ -5,7 +5,7 @@ from lake import Lake, case_files
 
 from tacho_fleet.load import DIMENSIONS
 
-FUNCTIONS = ("aas", "top", "timeline")
+FUNCTIONS = ("aas", "top", "timeline", "compare")
 # What a fleet does not have, each with the reason.
 LEFT_OUT = {
     "tz": "times of a fleet are UTC",
