@@ -4,14 +4,26 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from tacho_fleet import compare, load, servers, statements
 from tacho_fleet.errors import FleetError
 from tacho_fleet.landing import Landing
-from tacho_fleet.options import add_commit, add_samples, add_shared, add_statements, add_windows
+from tacho_fleet.options import (
+    add_commit,
+    add_expire,
+    add_redact,
+    add_samples,
+    add_shared,
+    add_statements,
+    add_windows,
+)
 from tacho_fleet.output import json_text, lines_text, observed_text, table_text
 from tacho_fleet.session import Session
+from tacho_fleet.times import SECOND, interval
+
+if TYPE_CHECKING:
+    from tacho_fleet.iceberg import Iceberg
 
 TOP_SHOWN = (("key", "key"), ("by_key", "by"), ("avg_aas", "avg_aas"), ("peak_aas", "peak_aas"),
              ("p99_aas", "p99_aas"), ("peak_sessions", "sess"), ("pct", "pct"),
@@ -85,6 +97,12 @@ def _parser() -> argparse.ArgumentParser:
     commit = commands.add_parser("commit", help="Make tables of Iceberg of what has landed")
     add_commit(commit)
     commit.set_defaults(run=_commit)
+    expire = commands.add_parser("expire", help="Remove what is replaced or committed")
+    add_expire(expire)
+    expire.set_defaults(run=_expire)
+    redact = commands.add_parser("redact", help="Remove a server, tenant or text for good")
+    add_redact(redact)
+    redact.set_defaults(run=_redact)
     sql = commands.add_parser("sql", help="Your own question in DuckDB's SQL")
     sql.add_argument("query", metavar="QUERY")
     add_shared(sql)
@@ -146,13 +164,38 @@ def _servers(options: argparse.Namespace) -> str:
 
 def _commit(options: argparse.Namespace) -> str:
     # seconds of a CPU that questions do not need
-    from tacho_fleet import commit, iceberg  # noqa: PLC0415
+    from tacho_fleet import commit  # noqa: PLC0415
 
     landing = Landing.open(options.landing)
-    warehouse = commit.warehouse_of(options.catalog, options.warehouse)
-    lake = iceberg.Iceberg(options.catalog, warehouse)
-    done = commit.commit(landing, lake, options.most_hours, options.wait)
+    done = commit.commit(landing, _tables(options), options.most_hours, options.wait)
     return f"committed hours {done.hours}, rows {done.rows}, batches {done.batches}"
+
+
+def _tables(options: argparse.Namespace) -> "Iceberg":
+    from tacho_fleet import commit, iceberg  # noqa: PLC0415
+
+    warehouse = commit.warehouse_of(options.catalog, options.warehouse)
+    return iceberg.Iceberg(options.catalog, warehouse)
+
+
+def _expire(options: argparse.Namespace) -> str:
+    from tacho_fleet import maintain  # noqa: PLC0415
+
+    landing = Landing.open(options.landing) if options.landing else None
+    grace = interval(options.grace) / SECOND
+    return str(maintain.expire(_tables(options), landing, grace, options.wait))
+
+
+def _redact(options: argparse.Namespace) -> str:
+    from tacho_fleet import maintain, redaction  # noqa: PLC0415
+
+    [what] = [
+        redaction.Redaction(kind, str(value))
+        for kind in redaction.KINDS
+        if (value := getattr(options, kind)) is not None
+    ]
+    landing = Landing.open(options.landing)
+    return str(maintain.redact(_tables(options), landing, what, options.wait))
 
 
 def _sql(options: argparse.Namespace) -> str:

@@ -20,6 +20,7 @@ from tacho_fleet.errors import FleetError
 from tacho_fleet.iceberg import NAMESPACE, Iceberg
 from tacho_fleet.landing import SERVERS, Hour, Landing
 from tacho_fleet.lease import Lease
+from tacho_fleet.redaction import Redaction, redactions
 from tacho_fleet.times import moment
 
 # By what rows of a table are sorted within its days, after the server.
@@ -35,6 +36,8 @@ ORDER = {
     SERVERS: "hour",
 }
 BATCH = "tacho.batch"
+# Hours of servers in a batch.
+MOST_HOURS = 1000
 
 
 @dataclass
@@ -50,17 +53,24 @@ def commit(landing: Landing, lake: Iceberg, most: int, wait: float) -> Done:
     """Commits what is new, at most so many hours in a batch."""
     lease = Lease(lake.catalog.engine)
     lease.acquire(wait)
-    done = Done()
     try:
         fault.step()
-        known = set(lake.hours())
-        new = [hour for hour in landing.hours() if hour not in known]
-        for hours in _batches(new, most):
-            done.rows += _commit_batch(landing, lake, lease, hours)
-            done.hours += len(hours)
-            done.batches += 1
+        return commit_new(landing, lake, lease, most)
     finally:
         lease.release()
+
+
+def commit_new(landing: Landing, lake: Iceberg, lease: Lease, most: int = MOST_HOURS) -> Done:
+    """The same by the holder of the lease."""
+    done = Done()
+    known = set(lake.hours())
+    left_out = redactions(lake.catalog.engine)
+    servers = {what.value for what in left_out if what.column == "server"}
+    new = [hour for hour in landing.hours() if hour not in known and hour.server not in servers]
+    for hours in _batches(new, most):
+        done.rows += _commit_batch(landing, lake, lease, hours, left_out)
+        done.hours += len(hours)
+        done.batches += 1
     return done
 
 
@@ -69,27 +79,45 @@ def _batches(hours: Sequence[Hour], most: int) -> Iterable[Sequence[Hour]]:
     return [ordered[at : at + most] for at in range(0, len(ordered), most)]
 
 
-def _commit_batch(landing: Landing, lake: Iceberg, lease: Lease, hours: Sequence[Hour]) -> int:
+def _commit_batch(
+    landing: Landing,
+    lake: Iceberg,
+    lease: Lease,
+    hours: Sequence[Hour],
+    left_out: Sequence[Redaction],
+) -> int:
     name = hashlib.sha256("\n".join(hour.path(SERVERS) for hour in hours).encode()).hexdigest()
     rows = 0
     for table in ORDER:
         lease.renew()
-        rows += _commit_table(landing, lake, table, hours, name)
+        rows += _commit_table(lake, table, hours, _Batch(landing, name, left_out))
     return rows
 
 
-def _commit_table(
-    landing: Landing, lake: Iceberg, name: str, hours: Sequence[Hour], batch: str
-) -> int:
+@dataclass
+class _Batch:
+    landing: Landing
+    name: str
+    left_out: Sequence[Redaction]
+
+    def rows(self, table: str, hours: Sequence[Hour]) -> pa.Table | None:
+        """What a table gets."""
+        rows = _read(self.landing, table, hours)
+        for what in self.left_out if rows is not None else ():
+            rows = what.left(table, rows)
+        return rows
+
+
+def _commit_table(lake: Iceberg, name: str, hours: Sequence[Hour], batch: _Batch) -> int:
     known = set(lake.hours_of(name))
     new = [hour for hour in hours if hour not in known]
     keys = {(hour.server, hour.node, hour.begin) for hour in new}
     stale = [hour for hour in known if (hour.server, hour.node, hour.begin) in keys]
-    rows = _read(landing, name, new)
+    rows = batch.rows(name, new)
     if rows is None and not stale:
         return 0
     table = lake.table(name)
-    properties = {BATCH: batch}
+    properties = {BATCH: batch.name}
     if rows is None:
         assert table is not None
         table.delete(_any_of(stale), snapshot_properties=properties)

@@ -1,18 +1,23 @@
 """What `tacho ship` has written: `TABLE/server=NAME/day=DAY/HOUR-NODE-GENERATION.parquet`.
 An hour counts when its object of table `servers` is there, and of several generations of
-an hour only the greatest."""
+an hour only the greatest. An hour that was taken, since it is in tables of Iceberg, has a
+marker `taken/…` and only its object of `servers` left, by which `tacho ship` knows that it was
+shipped; it does not count any more."""
 
 import re
+import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from tacho_fleet import fault
 from tacho_fleet.errors import FleetError
 from tacho_fleet.times import HOUR, micros
 
 SERVERS = "servers"
+TAKEN = "taken"
 _FILE = re.compile(r"(\d\d)-([0-9a-f]{16})-(\d{8,})\.parquet")
 
 
@@ -61,14 +66,15 @@ class Landing:
     def hours(self) -> list[Hour]:
         """Every hour that is complete, in its greatest generation."""
         newest: dict[tuple[str, str, int], Hour] = {}
-        for hour in self._named():
+        for hour in self.all_hours():
             key = (hour.server, hour.node, hour.begin)
             known = newest.get(key)
             if known is None or known.generation < hour.generation:
                 newest[key] = hour
-        return sorted(newest.values())
+        return sorted(hour for hour in newest.values() if not self._marker(hour).exists())
 
-    def _named(self) -> Iterator[Hour]:
+    def all_hours(self) -> Iterator[Hour]:
+        """Every hour that is complete, in all generations."""
         for path in (self.root / SERVERS).glob("server=*/day=*/*.parquet"):
             found = _FILE.fullmatch(path.name)
             if found:
@@ -82,3 +88,34 @@ class Landing:
         """The objects of some hours; a table without rows of an hour has none."""
         paths = (self.root / hour.path(table) for hour in hours)
         return [str(path) for path in paths if path.exists()]
+
+    def landed_at(self, hour: Hour) -> float:
+        """When the last object of an hour was written, in s since 1970."""
+        return (self.root / hour.path(SERVERS)).stat().st_mtime
+
+    def take(self, hour: Hour) -> int:
+        """Removes the objects of an hour but the last one, after the marker; how many."""
+        objects = [
+            path
+            for path in self.root.glob(hour.path("*"))
+            if path.parts[len(self.root.parts)] not in (SERVERS, TAKEN)
+        ]
+        if objects:
+            marker = self._marker(hour)
+            marker.parent.mkdir(parents=True, exist_ok=True)
+            marker.touch()
+        for path in objects:
+            fault.step()
+            path.unlink(missing_ok=True)
+        return len(objects)
+
+    def forget(self, server: str) -> int:
+        """Removes all that a server has put; how many objects."""
+        objects = 0
+        for place in self.root.glob(f"*/server={_escaped(server)}"):
+            objects += sum(1 for path in place.rglob("*") if path.is_file())
+            shutil.rmtree(place)
+        return objects
+
+    def _marker(self, hour: Hour) -> Path:
+        return self.root / hour.path(TAKEN)

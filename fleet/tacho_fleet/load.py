@@ -17,6 +17,8 @@ DIMENSIONS = (
     "backend_type", "category", "database", "username", "application", "client_addr",
     "leader", "state", "cpu", "blocked_by",
 )  # fmt: skip
+# Those that load_minute has.
+OF_MINUTES = ("server", "wait_event_type", "wait_event")
 # Dimensions that have a text: view of the texts, what stands for null.
 TEXTS = {"query_id": "(no query id)", "fingerprint": "(no fingerprint)"}
 # What a line has that is not split.
@@ -49,13 +51,15 @@ class Question:
     by: str | None = None
     n: int | None = 10
     order_by: str = "avg"
+    minutes: bool = False
 
 
 def aas(engine: Engine, asked: Question) -> list[Row]:
     """The load of the window in one row."""
     load = Load(engine, asked, asked.bucket or MINUTE, MAX_BUCKETS)
     load.cells("cells_of_keys")
-    return [load.whole() | row for row in engine.rows("FROM aas_row()")]
+    whole = load.whole()
+    return [load.told(whole | row) for row in engine.rows("FROM aas_row()")]
 
 
 def top(engine: Engine, asked: Question) -> tuple[list[Row], Row]:
@@ -73,7 +77,7 @@ def top(engine: Engine, asked: Question) -> tuple[list[Row], Row]:
         names = {dimension: row["key"], asked.by: row["by_key"]}
         named = next((names[kind] for kind in TEXTS if kind in names), None)
         row["query_text"] = texts.get(str(named))
-    return [whole | row for row in rows], whole
+    return [load.told(whole | row) for row in rows], whole
 
 
 def timeline(engine: Engine, asked: Question) -> list[Row]:
@@ -91,8 +95,7 @@ def timeline(engine: Engine, asked: Question) -> list[Row]:
     rows = engine.rows(f"FROM timeline_rows({load.n}, {width})")
     for row in rows:
         row["key"] = shown_key(asked.by, row["key"]) if asked.by else None
-        row["source"] = _source(row)
-    return rows
+    return [load.told(row) for row in rows]
 
 
 class Load:
@@ -105,9 +108,13 @@ class Load:
         window = asked.window
         _check_buckets(window, width, most)
         self.window = {"since": window.since, "until": window.until, "width": width}
-        engine.fill("ticks_alike", "ticks", **self.window)
+        if asked.minutes:
+            _check_minutes(asked, width)
+            engine.fill("ticks_alike", "minutes_observed", **self.window)
+        else:
+            engine.fill("ticks_alike", "ticks", **self.window)
+            engine.fill("ticks_before", "ticks_before", since=window.since)
         engine.run("insert into window_observed BY NAME FROM observed()")
-        engine.fill("ticks_before", "ticks_before", since=window.since)
         engine.ask_servers(asked.servers)
 
     def cells(self, table: str, key: str = NULL_TEXT, by_key: str = NULL_TEXT) -> None:
@@ -115,12 +122,12 @@ class Load:
         asked = self.asked
         known = {asked.dimension, asked.by, *(name for name, _ in asked.filters)}
         scopes = SCOPES[: SCOPES.index(asked.scope) + 1]
-        conditions = [f"scope IN ({', '.join(map(quoted, scopes))})"]
+        conditions = ["true"] if asked.minutes else [f"scope IN ({', '.join(map(quoted, scopes))})"]
         conditions += ["is_worker = 0"] if asked.by_leader else []
         conditions += [self._condition(name, wanted) for name, wanted in asked.filters]
         self.engine.fill(
             table,
-            "cells",
+            "minute_cells" if asked.minutes else "cells",
             "* EXCLUDE (key, by_key), {'key': key, 'by_key': by_key} AS line",
             key=key,
             by_key=by_key,
@@ -131,7 +138,8 @@ class Load:
 
     def _condition(self, name: str, wanted: Filter) -> str:
         if name == "wait_event" and any(value and ":" not in value for value in wanted.values):
-            found = self.engine.read("SELECT DISTINCT wait_event FROM dimensions")
+            source = "minutes" if self.asked.minutes else "dimensions"
+            found = self.engine.read(f"SELECT DISTINCT wait_event FROM {source}")
             known = set(map(str, found["wait_event"].to_pylist()))
             values = (value and _qualified(value, known) for value in wanted.values)
             wanted = replace(wanted, values=tuple(values))
@@ -164,7 +172,16 @@ class Load:
         row = found[0] if found else none
         grain = interval_text(self.width)
         told: Row = {"period_start": since, "period_end": until, "grain": grain}
-        return row | told | {"source": _source(row)}
+        return self.told(row | told)
+
+    def told(self, row: Row) -> Row:
+        """A row with what it is from; minutes know no ticks."""
+        if not self.asked.minutes:
+            return row | {"source": "raw" if row["ticks_observed"] else "none"}
+        unknown = dict.fromkeys(
+            ("peak_sessions", "ticks_expected", "ticks_observed", "ticks_failed")
+        )
+        return row | unknown | {"source": "minute" if row["servers"] else "none"}
 
     def texts(self) -> dict[str, str]:
         """Texts by the keys of the lines."""
@@ -197,10 +214,6 @@ def _qualified(bare: str, known: set[str]) -> str:
     return found[0]
 
 
-def _source(row: Row) -> str:
-    return "raw" if row["ticks_observed"] else "none"
-
-
 def shown_key(dimension: str | None, key: object) -> object:
     """What stands for null."""
     return TEXTS.get(dimension or "") if key is None else key
@@ -223,6 +236,23 @@ def _check_buckets(window: Window, width: int, most: int) -> None:
             "too many buckets",
             f"The window holds {count} buckets, {most} are allowed.",
             "Use a wider bucket or a shorter window.",
+        )
+
+
+def _check_minutes(asked: Question, width: int) -> None:
+    """The small table has whole minutes, load, and few dimensions."""
+    named = {asked.dimension, asked.by, *(name for name, _ in asked.filters)} - {None}
+    window = asked.window
+    if named - set(OF_MINUTES) or asked.scope != "load" or asked.by_leader:
+        raise FleetError(
+            "minutes have no answer to this question",
+            f"They have dimensions {', '.join(OF_MINUTES)}, and scope load.",
+            "Leave out --minutes.",
+        )
+    if any(us % MINUTE for us in (window.since, window.until, width)):
+        raise FleetError(
+            "the window or a bucket does not consist of whole minutes",
+            hint="Use whole minutes, or leave out --minutes.",
         )
 
 

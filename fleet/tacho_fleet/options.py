@@ -34,6 +34,14 @@ def add_shared(parser: ArgumentParser) -> None:
 def add_commit(parser: ArgumentParser) -> None:
     """Of committing."""
     parser.add_argument("landing", metavar="DIR", help="what tacho ship writes to")
+    add_catalog(parser)
+    parser.add_argument(
+        "--most-hours", type=int, default=1000, metavar="N", help="of servers, in a batch"
+    )
+
+
+def add_catalog(parser: ArgumentParser) -> None:
+    """Of whoever changes tables."""
     parser.add_argument(
         "--catalog", metavar="URL", required=True, help="sqlite:////FILE or postgresql://…"
     )
@@ -41,11 +49,27 @@ def add_commit(parser: ArgumentParser) -> None:
         "--warehouse", metavar="DIR", help="files of the tables [default: beside FILE]"
     )
     parser.add_argument(
-        "--most-hours", type=int, default=1000, metavar="N", help="of servers, in a batch"
-    )
-    parser.add_argument(
         "--wait", type=float, default=0, metavar="SECONDS", help="for another committer"
     )
+
+
+def add_expire(parser: ArgumentParser) -> None:
+    """Of removing what is not needed."""
+    parser.add_argument("landing", nargs="?", metavar="DIR", help="what tacho ship writes to")
+    add_catalog(parser)
+    parser.add_argument(
+        "--grace", default="1d", metavar="INTERVAL", help="what is younger stays [default: 1d]"
+    )
+
+
+def add_redact(parser: ArgumentParser) -> None:
+    """Of removing what must not be there."""
+    parser.add_argument("landing", metavar="DIR", help="what tacho ship writes to")
+    add_catalog(parser)
+    what = parser.add_mutually_exclusive_group(required=True)
+    for kind in ("server", "database", "username"):
+        what.add_argument(f"--{kind}", metavar="NAME", help=f"all rows of a {kind}")
+    what.add_argument("--fingerprint", type=int, metavar="NUMBER", help="texts of a query")
 
 
 def add_statements(parser: ArgumentParser) -> None:
@@ -74,6 +98,7 @@ def add_samples(parser: ArgumentParser, by: bool = False) -> None:
     parser.add_argument("--bucket", metavar="INTERVAL", help="10s, 5m, 1d")
     parser.add_argument("--scope", choices=SCOPES, default="load")
     parser.add_argument("--by-leader", action="store_true", help="leave parallel workers out")
+    parser.add_argument("--minutes", action="store_true", help="from load_minute, which is small")
     if by:
         parser.add_argument("--by", metavar="DIMENSION", help="split by a dimension")
         parser.add_argument("-n", "--n", default="10", metavar="N", help="most keys, or all")

@@ -104,6 +104,7 @@ class Session:
             by=_dimension(options.get("by")),
             n=_limit(options.get("n")),
             order_by=options.get("order_by", "avg"),
+            minutes=options.get("minutes", False),
         )
 
     def heading(self, rows: list[Row]) -> str:

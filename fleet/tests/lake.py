@@ -1,12 +1,15 @@
 """Tapes and lakes made with the project's own programs."""
 
 import json
+import multiprocessing
 import os
+import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from tacho_fleet import cli
+from tacho_fleet.iceberg import Iceberg
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ.get("TACHO_PROGRAM", REPOSITORY / "target/release/tacho"))
@@ -66,3 +69,25 @@ def case_files() -> list[dict]:
     paths = sorted((CONFORMANCE / "cases").glob("*.json"))
     files = (json.loads(path.read_text(), parse_float=str, parse_int=str) for path in paths)
     return [file | {"server": path.stem} for path, file in zip(paths, files, strict=True)]
+
+
+def _run(step: int, words: tuple[str, ...]) -> None:
+    os.environ["TACHO_FLEET_FAULT"] = str(step)
+    cli.answer(words)
+
+
+def killed(step: int, *words: str) -> bool:
+    """Runs a command in a process of its own, which is killed at a step if it has so many."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tacho_fleet.maintain", "tacho_fleet.cli"])
+    process = context.Process(target=_run, args=(step, words))
+    process.start()
+    process.join()
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode != 0
+
+
+def end_lease(catalog: str) -> None:
+    """As if the time of whoever was killed was over."""
+    with Iceberg(catalog).catalog.engine.begin() as connection:
+        connection.exec_driver_sql("update tacho_fleet_lease set ends_at = 0")

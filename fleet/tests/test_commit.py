@@ -1,13 +1,10 @@
 """What has landed becomes rows of Iceberg tables once, whatever happens meanwhile."""
 
-import multiprocessing
-import os
-import signal
 from pathlib import Path
 
 import pytest
 from conftest import samples
-from lake import Answer, Lake, answer, sessions, tacho
+from lake import Answer, Lake, answer, end_lease, killed, sessions, tacho
 from test_samples import QUESTIONS, WINDOW
 
 from tacho_fleet import cli
@@ -34,12 +31,6 @@ def commit(lake: Lake, place: Path, *words: str) -> str:
 def ask(place: Path, *words: str) -> Answer:
     """Asks the tables."""
     return Lake(address(place)).ask(*words)  # type: ignore[arg-type]
-
-
-def killed(lake: str, catalog: str, step: int) -> None:
-    """Commits until a step, in a process of its own."""
-    os.environ["TACHO_FLEET_FAULT"] = str(step)
-    cli.answer(["commit", lake, "--catalog", catalog])
 
 
 def rows(place: Path) -> dict[str, int]:
@@ -116,24 +107,16 @@ def test_a_committer_killed_at_any_step_neither_loses_nor_doubles(tmp_path: Path
     lake.ship(tmp_path / "tape", "one")
     commit(lake, tmp_path / "whole")
     wanted, told = rows(tmp_path / "whole"), ask(tmp_path / "whole", "top", "pid", *HOURS)
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tacho_fleet.commit", "tacho_fleet.cli"])
     steps = 0
     while True:
         place = tmp_path / f"killed{steps + 1}"
         place.mkdir()
-        words = (str(lake.root), address(place), steps + 1)
-        process = context.Process(target=killed, args=words)
-        process.start()
-        process.join()
-        if process.exitcode == 0:
+        if not killed(steps + 1, "commit", str(lake.root), "--catalog", address(place)):
             break
-        assert process.exitcode == -signal.SIGKILL
         steps += 1
         # what counts until then is whole hours: none, since `servers` is last, or all
         assert ask(place, "aas", *HOURS)[0]["servers"] in ("0", "1")
-        with Iceberg(address(place)).catalog.engine.begin() as connection:
-            connection.exec_driver_sql("update tacho_fleet_lease set ends_at = 0")
+        end_lease(address(place))
         commit(lake, place)
         assert (rows(place), stored(place)) == (wanted, wanted)
         assert ask(place, "top", "pid", *HOURS) == told

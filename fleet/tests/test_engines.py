@@ -105,3 +105,27 @@ def test_files_that_lack_a_column(fleet_of_three: Fleet, tmp_path: Path, engine:
     told = lake.ask(*asked)
     assert {row["key"] for row in told} == {None, "app0", "app1", "app2"}
     assert tables.ask(*asked, "--engine", engine) == told
+
+
+@pytest.mark.parametrize(
+    "question",
+    [("aas",), ("top", "server", "--by", "wait_event"), ("timeline", "--bucket", "7m", "--by",
+     "wait_event_type"), ("top", "--order-by", "peak", "--wait-event", "tuple,DataFileRead"),
+     ("compare", "server", "--since-1", "2026-03-01T10:00:00Z")],
+    ids=" ".join,
+)  # fmt: skip
+def test_minutes_say_the_same(
+    samples: tuple[Lake, Lake], question: tuple[str, ...], engine: str
+) -> None:
+    window = ("--since", "2026-03-01T10:10:00Z", "--until", "2026-03-01T12:00:00Z")
+    told = samples[1].ask(*question, *window, "--minutes", "--engine", engine)
+    wanted = samples[1].ask(*question, *window)
+    unknown = {
+        name for name in wanted[0] if name.startswith(("ticks_", "peak_s", "source", "vcpu"))
+    }
+    assert len(told) == len(wanted)
+    for row, want in zip(told, wanted, strict=True):
+        assert {k: v for k, v in row.items() if k not in unknown} == {
+            k: v for k, v in want.items() if k not in unknown
+        }
+        assert {row[name] for name in unknown} == {None, "minute"}

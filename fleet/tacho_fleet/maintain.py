@@ -1,0 +1,147 @@
+"""What a lake no longer needs: `tacho fleet expire`, and what it must not have any more:
+`tacho fleet redact`. Both hold the committer's lease, may be killed at any step, and are run
+again then."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from pyiceberg.expressions import EqualTo
+from pyiceberg.table import Table
+
+from tacho_fleet import fault
+from tacho_fleet.commit import ORDER, commit_new
+from tacho_fleet.errors import FleetError
+from tacho_fleet.iceberg import Iceberg
+from tacho_fleet.landing import Landing
+from tacho_fleet.lease import Lease
+from tacho_fleet.redaction import Redaction, remember
+
+
+@dataclass
+class Removed:
+    """What is gone."""
+
+    rows: int = 0
+    snapshots: int = 0
+    files: int = 0
+    objects: int = 0
+
+    def __str__(self) -> str:
+        """A line."""
+        return (
+            f"removed rows {self.rows}, snapshots {self.snapshots}, files {self.files}, "
+            f"landed objects {self.objects}"
+        )
+
+
+def expire(lake: Iceberg, landing: Landing | None, grace: float, wait: float) -> Removed:
+    """Removes what was replaced or committed more than so many seconds ago."""
+    lease = Lease(lake.catalog.engine)
+    lease.acquire(wait)
+    try:
+        return _expire(lake, landing, time.time() - grace, lease)
+    finally:
+        lease.release()
+
+
+def redact(lake: Iceberg, landing: Landing, what: Redaction, wait: float) -> Removed:
+    """Removes all rows of somebody, and everything that still has them."""
+    lease = Lease(lake.catalog.engine)
+    lease.acquire(wait)
+    try:
+        remember(lake.catalog.engine, what)
+        fault.step()
+        commit_new(landing, lake, lease)
+        rows = sum(_delete(lake, name, what) for name in ORDER)
+        removed = _expire(lake, landing, time.time() + 1, lease)
+        removed.rows = rows
+        if what.column == "server":
+            removed.objects += landing.forget(what.value)
+        return removed
+    finally:
+        lease.release()
+
+
+def _delete(lake: Iceberg, name: str, what: Redaction) -> int:
+    table = lake.table(name)
+    if table is None or not what.concerns(name, table.schema().column_names):
+        return 0
+    condition = EqualTo(what.column, what.typed())
+    rows = table.scan(row_filter=condition, selected_fields=("server",)).to_arrow().num_rows
+    if rows:
+        table.delete(condition)
+    return rows
+
+
+def _expire(lake: Iceberg, landing: Landing | None, limit: float, lease: Lease) -> Removed:
+    removed = Removed()
+    for name in ORDER:
+        lease.renew()
+        table = lake.table(name)
+        if table is None:
+            continue
+        removed.snapshots += _expire_snapshots(table, limit)
+        for path in _orphans(lake.table(name) or table, limit):
+            path.unlink(missing_ok=True)
+            fault.step()
+            removed.files += 1
+    if landing:
+        removed.objects += _take(lake, landing, limit)
+    return removed
+
+
+def _expire_snapshots(table: Table, limit: float) -> int:
+    """All but the newest one that were made before."""
+    current = table.current_snapshot()
+    old = [
+        shot.snapshot_id
+        for shot in table.snapshots()
+        if shot.timestamp_ms < limit * 1000 and shot != current
+    ]
+    if old:
+        table.maintenance.expire_snapshots().by_ids(old).commit()
+    return len(old)
+
+
+def _orphans(table: Table, limit: float) -> Iterator[Path]:
+    """Files of a table that no snapshot has, and that no committer may be writing."""
+    location = table.location()
+    if not location.startswith("file://"):
+        raise FleetError(
+            f'cannot list the files of "{location}"', hint="Files of a directory are removed only."
+        )
+    known = {_path(text) for text in _files(table)}
+    for path in sorted(_path(location).rglob("*")):
+        if path.is_file() and path not in known and path.stat().st_mtime < limit:
+            yield path
+
+
+def _files(table: Table) -> Iterator[str]:
+    yield table.metadata_location
+    for entry in table.metadata.metadata_log:
+        yield entry.metadata_file
+    for shot in table.snapshots():
+        yield shot.manifest_list
+        for manifest in shot.manifests(table.io):
+            yield manifest.manifest_path
+            for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
+                yield entry.data_file.file_path
+
+
+def _path(text: str) -> Path:
+    return Path(unquote(text.removeprefix("file://")))
+
+
+def _take(lake: Iceberg, landing: Landing, limit: float) -> int:
+    """Removes objects of hours that are committed, in this generation or a later one."""
+    committed = {(hour.server, hour.node, hour.begin): hour.generation for hour in lake.hours()}
+    objects = 0
+    for hour in landing.all_hours():
+        generation = committed.get((hour.server, hour.node, hour.begin), -1)
+        if generation >= hour.generation and landing.landed_at(hour) < limit:
+            objects += landing.take(hour)
+            fault.step()
+    return objects

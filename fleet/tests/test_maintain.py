@@ -1,0 +1,154 @@
+"""What is not needed goes, what counts stays, and what was redacted is nowhere."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from conftest import samples
+from lake import Lake, end_lease, killed, sessions
+from test_commit import address, ask, commit
+
+from tacho_fleet import cli
+from tacho_fleet.commit import ORDER
+from tacho_fleet.iceberg import Iceberg
+
+Fleet = tuple[Lake, dict[str, Path]]
+QUESTIONS = (("aas",), ("top", "pid", "--n", "all"), ("servers",))
+WINDOW = ("--since", "2026-03-01T10:00:00Z", "--until", "2026-03-01T13:00:00Z")
+
+
+def answers(place: Path) -> list[object]:
+    """Of the tables."""
+    return [ask(place, *question, *WINDOW) for question in QUESTIONS]
+
+
+def maintain(command: str, lake: Lake, place: Path, *words: str) -> str:
+    """Runs `expire` or `redact`."""
+    return cli.answer([command, str(lake.root), "--catalog", address(place), *words])
+
+
+def landed(lake: Lake) -> set[str]:
+    """The tables that have objects."""
+    return {path.parts[len(lake.root.parts)] for path in lake.root.rglob("*.parquet")}
+
+
+def texts_of(*places: Path) -> set[str]:
+    """Every text in every Parquet file, and in the bounds of every manifest."""
+    found = set()
+    for path in (path for place in places for path in place.rglob("*.parquet")):
+        if path.stat().st_size:  # not a marker
+            for column in pq.read_table(path, partitioning=None).columns:
+                found |= {value for value in column.to_pylist() if isinstance(value, str)}
+    return found
+
+
+def bounds_of(place: Path) -> bytes:
+    """What manifests of the snapshots that are left say of values."""
+    told = []
+    lake = Iceberg(address(place))
+    for table in filter(None, map(lake.table, ORDER)):
+        for shot in table.snapshots():
+            for manifest in shot.manifests(table.io):
+                for entry in manifest.fetch_manifest_entry(table.io):
+                    file = entry.data_file
+                    told += [*(file.lower_bounds or {}).values()]
+                    told += [*(file.upper_bounds or {}).values()]
+    return b"\n".join(told)
+
+
+@pytest.fixture
+def committed(fleet_of_three: Fleet, tmp_path: Path) -> tuple[Lake, Path]:
+    """A copy of the fleet, committed in three batches."""
+    lake, place = Lake(tmp_path / "lake"), tmp_path / "tables"
+    shutil.copytree(fleet_of_three[0].root, lake.root)
+    commit(lake, place, "--most-hours", "3")
+    return lake, place
+
+
+def test_expiry_leaves_one_snapshot_and_the_answers(
+    fleet_of_three: Fleet, committed: tuple[Lake, Path]
+) -> None:
+    lake, place = committed
+    before = answers(place)
+    kept = maintain("expire", lake, place)
+    assert kept == "removed rows 0, snapshots 0, files 0, landed objects 0"
+    (place / "warehouse/tacho/ticks/data/orphan.parquet").write_bytes(b"")
+    # four tables with rows, of three snapshots each
+    assert maintain("expire", lake, place, "--grace", "0s").startswith(
+        "removed rows 0, snapshots 8, files "
+    )
+    assert answers(place) == before
+    tables = filter(None, map(Iceberg(address(place)).table, ORDER))
+    assert [len(table.snapshots()) for table in tables] == [1] * 4
+    assert not (place / "warehouse/tacho/ticks/data/orphan.parquet").exists()
+    assert landed(lake) == {"servers", "taken"}
+    # what was taken is neither committed again nor shipped again
+    assert commit(lake, place) == "committed hours 0, rows 0, batches 0"
+    for server, tape in fleet_of_three[1].items():
+        lake.ship(tape, server)
+    assert landed(lake) == {"servers", "taken"}
+    assert lake.ask("aas")[0]["source"] == "none"
+
+
+def test_what_is_not_committed_stays(committed: tuple[Lake, Path], tmp_path: Path) -> None:
+    lake, place = committed
+    sessions(tmp_path / "tape", samples(5, 720, 5, 4))
+    lake.ship(tmp_path / "tape", "new")
+    maintain("expire", lake, place, "--grace", "0s")
+    assert len(list(lake.root.glob("sample_runs/server=new/**/*.parquet"))) == 1
+    assert lake.ask("servers")[0]["server"] == "new"
+    assert commit(lake, place).startswith("committed hours 1, ")
+
+
+def test_expiry_killed_at_any_step_is_run_again(committed: tuple[Lake, Path]) -> None:
+    lake, place = committed
+    before = answers(place)
+    words = ("expire", str(lake.root), "--catalog", address(place), "--grace", "0s")
+    steps = 0
+    # later and later: most steps are a file each
+    while killed(2**steps, *words):
+        steps += 1
+        end_lease(address(place))
+        assert answers(place) == before
+    assert steps > 4
+    assert landed(lake) == {"servers", "taken"}
+    assert answers(place) == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("database", "db1"), ("server", "b/ü ~"), ("username", "nobody")]
+)
+def test_what_was_redacted_is_nowhere(
+    committed: tuple[Lake, Path], tmp_path: Path, kind: str, value: str
+) -> None:
+    lake, place = committed
+    before = ask(place, "top", kind, *WINDOW, "--n", "all")
+    told = {row["key"]: row["backend_seconds"] for row in before}
+    assert (value in told) == (kind != "username")
+    # what lands until then and afterwards is redacted as well
+    for number in (5, 6):
+        sessions(tmp_path / str(number), samples(number, 720, 5, 4))
+        lake.ship(tmp_path / str(number), f"new{number}" if kind != "server" else value)
+        said = maintain("redact", lake, place, f"--{kind}", value)
+        assert said.startswith("removed rows ")
+        assert value not in texts_of(lake.root, place)
+        assert value.encode() not in bounds_of(place)
+        assert not list(lake.root.glob("*/server=b*")) or kind != "server"
+    after = ask(place, "top", kind, *WINDOW, "--n", "all", "--server", "a,c")
+    rest = ask(place, "top", kind, *WINDOW, "--n", "all")
+    assert value not in {row["key"] for row in (*after, *rest)}
+    assert {row["key"] for row in rest} >= set(told) - {value}
+
+
+def test_redaction_killed_at_any_step_is_run_again(committed: tuple[Lake, Path]) -> None:
+    lake, place = committed
+    words = ("redact", str(lake.root), "--catalog", address(place), "--database", "db1")
+    steps = 0
+    while killed(2**steps, *words):
+        steps += 1
+        end_lease(address(place))
+    assert steps > 4
+    assert "db1" not in texts_of(lake.root, place)
+    assert b"db1" not in bounds_of(place)
+    assert {row["key"] for row in ask(place, "top", "database", *WINDOW)} == {"db0"}
