@@ -126,11 +126,11 @@ test-page: ## types and logic of the page, and the page in a browser (Node 18 or
 	@$(MAKE) program
 	@tools/test-page.sh
 
-test-fleet: ## tests of the Python package fleet/, in an environment that this makes (Python 3.11 or later)
+test-fleet: ## tests of the Python package fleet/, in an environment that this makes (Python 3.11 or later; ENGINES=all)
 	@$(MAKE) program
 	@fleet/test.sh
 
-demo-fleet: ## five servers shipped, committed and asked (needs tacho-fleet: pip install ./fleet)
+demo-fleet: ## five servers shipped, committed and asked through three engines (Python 3.11 or later)
 	@$(MAKE) -s program
 	@demo/fleet.sh
 

@@ -2,32 +2,41 @@
 # usage: demo/fleet.sh
 #
 # Five servers, one question: makes tapes of the inputs of conformance/, ships them to a
-# directory, makes tables of Iceberg of that, and asks both, which must answer alike.
-# TACHO_PROGRAM is the program, with tacho-ship beside it; tacho-fleet is in PATH, else in
-# fleet/.venv, which fleet/test.sh makes.
+# directory, makes tables of Iceberg of that, and asks three engines (ENGINES), which must
+# answer alike. TACHO_PROGRAM is the program, with tacho-ship beside it; what Python needs
+# is installed in fleet/.venv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+read -ra engines <<<"${ENGINES:-duckdb clickhouse datafusion}"
+echo "installing what the engines need, once" >&2
+fleet/venv.sh "${engines[@]}"
 tacho=${TACHO_PROGRAM:-${CARGO_TARGET_DIR:-target}/release/tacho}
-export PATH=$PATH:$PWD/fleet/.venv/bin TZ=UTC
-command -v tacho-fleet >/dev/null || {
-	echo "error: there is no tacho-fleet; pip install ./fleet, or make test-fleet, brings it" >&2
-	exit 1
-}
+PATH=$(realpath "${FLEET_VENV:-fleet/.venv}")/bin:$PATH
+export PATH TZ=UTC
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 mkdir "$place/lake"
 
+say() { printf '\n$ %s\n' "$*"; }
+
+say 'tacho ship --tape DIR --server NAME --to file:///lake --label env=demo'
 for server in basic coverage dimensions percentile storm; do
-	"$tacho" import sessions "conformance/inputs/$server.csv" --tape "$place/$server"
-	"$tacho" ship --tape "$place/$server" --server "$server" --to "file://$place/lake" --label env=demo
+	"$tacho" import sessions "conformance/inputs/$server.csv" --tape "$place/$server" 2>"$place/said"
+	printf '%-12s' "$server"
+	"$tacho" ship --tape "$place/$server" --server "$server" --to "file://$place/lake" \
+		--label env=demo 2>&1
 done
+
 catalog=sqlite:///$place/catalog.db
+say 'tacho fleet commit /lake --catalog sqlite:////lake/catalog.db'
 tacho-fleet commit "$place/lake" --catalog "$catalog"
 
-question=(top server --by wait_event -n 5 --since 2026-01-01T00:00:00Z --until 2026-01-01T01:00:00Z)
-printf '\ntacho fleet %s\n\n' "${question[*]}"
-tacho-fleet "${question[@]}" --lake "$place/lake"
-diff <(tacho-fleet "${question[@]}" --json --lake "$place/lake") \
-	<(tacho-fleet "${question[@]}" --json --lake "$catalog")
-printf '\nthe tables of Iceberg answer the same\n'
+question=(top server --by wait_event -n 3 --since 2026-01-01T00:00Z --until 2026-01-01T01:00Z)
+say "tacho fleet ${question[*]:0:6}"
+tacho-fleet "${question[@]}" --lake "$place/lake" | tee "$place/answer"
+for engine in "${engines[@]}"; do
+	say "tacho fleet ${question[*]:0:6} --engine $engine"
+	tacho-fleet "${question[@]}" --lake "$catalog" --engine "$engine" 2>"$place/said" |
+		diff "$place/answer" - && echo 'the tables of Iceberg answer the same'
+done

@@ -122,7 +122,7 @@ def _commit_table(lake: Iceberg, name: str, hours: Sequence[Hour], batch: _Batch
         assert table is not None
         table.delete(_any_of(stale), snapshot_properties=properties)
         return 0
-    table = table or _create(lake, name, rows.schema)
+    table = table or create(lake, name, rows.schema)
     _widen(table, rows.schema)
     if stale:
         table.overwrite(rows, overwrite_filter=_any_of(stale), snapshot_properties=properties)
@@ -156,7 +156,7 @@ def _read(landing: Landing, name: str, hours: Sequence[Hour]) -> pa.Table | None
     return merged.sort_by([(column, "ascending") for column in ("day", first, ORDER[name])])
 
 
-def _create(lake: Iceberg, name: str, schema: pa.Schema) -> Table:
+def create(lake: Iceberg, name: str, schema: pa.Schema) -> Table:
     """A table of days."""
     made = lake.catalog.create_table((NAMESPACE, name), schema=_plain(schema))
     with made.update_spec() as update:

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# usage: fleet/venv.sh [EXTRA]...
+#
+# Makes fleet/.venv (FLEET_VENV), when there is none for these dependencies, and installs the
+# package with optional dependencies, such as test or clickhouse.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+venv=${FLEET_VENV:-.venv}
+pip() { "$venv/bin/pip" install --quiet --disable-pip-version-check --editable "$1"; }
+
+wanted=$(cat pyproject.toml engines/__init__.py | sha256sum)
+if [ "$(cat "$venv/made-of" 2>/dev/null)" != "$wanted $PWD" ]; then
+	rm -rf "$venv"
+	python3 -m venv "$venv"
+	pip .
+	echo "$wanted $PWD" >"$venv/made-of"
+fi
+for extra; do
+	[ -e "$venv/has-$extra" ] || pip ".[$extra]"
+	touch "$venv/has-$extra"
+done
