@@ -38,10 +38,13 @@ averages as (
         from query_table(cells) group by all)
   join whole using (server) cross join whole_den group by line
 ),
+alike as (
+  select line, bucket, observed_ms, sum(load_ms)::hugeint as load_ms
+  from query_table(cells) join seen using (server, bucket) group by all
+),
 loads as (
   select line, bucket, sum(share(load_ms, observed_ms, den)) as num, any_value(den) as den
-  from query_table(cells) join seen using (server, bucket) join buckets using (bucket)
-  group by line, bucket
+  from alike join buckets using (bucket) group by line, bucket
 ),
 spread as (
   select line, list({'num': num, 'den': den} order by order_of(num, den)) as found
