@@ -4,6 +4,8 @@ the sums. So weights, ranks, quotients and percentiles are computed in one place
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
 import duckdb
@@ -123,11 +125,18 @@ def insertion(step: str, columns: str, relation: str) -> str:
     return f"insert into {step} by name select {columns} from {relation}"
 
 
+@cache
+def _spilled() -> TemporaryDirectory[str]:
+    """Where rows go that have no room in memory: for this user alone, until the process ends."""
+    return TemporaryDirectory(prefix="tacho-fleet-")
+
+
 def connect(memory_limit_mb: int) -> duckdb.DuckDBPyConnection:
     """A connection that loads nothing from elsewhere and keeps nothing."""
     connection = duckdb.connect(
         config={
             "memory_limit": f"{memory_limit_mb}MB",
+            "temp_directory": _spilled().name,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         }
