@@ -167,7 +167,8 @@ fn measured(
     identity: &Identity,
     works: &mut impl FnMut(&str) -> Result<Vec<tacho_dsn::Answer>, String>,
 ) -> Finding {
-    let mut missing: Vec<String> = measures::sources(identity.version)
+    let sources = || measures::sources(identity.version);
+    let mut missing: Vec<String> = sources()
         .filter_map(|source| Some((source, works(source.sql).err()?)))
         .map(|(source, error)| format!("{} ({error})", source.what))
         .collect();
@@ -175,7 +176,7 @@ fn measured(
         missing.push("replicas (hidden from this role)".to_string());
     }
     let detail = match missing.is_empty() {
-        true => "transactions, log, checkpoints, databases, replicas, slots".to_string(),
+        true => sources().map(|s| s.what).collect::<Vec<_>>().join(", "),
         false => format!("all but {}", missing.join(", ")),
     };
     let help = format!("GRANT pg_monitor TO {};", identity.role);

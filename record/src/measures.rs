@@ -62,7 +62,34 @@ macro_rules! reset {
     };
 }
 
-static SOURCES: [Source; 10] = [
+/// A row of `pg_stat_io`: what it says of bytes depends on the version. Rows
+/// that never counted are left out; those of clients never are, so that a reset
+/// is seen.
+macro_rules! io {
+    ($read:literal, $written:literal, $extended:literal) => {
+        concat!(
+            "select concat_ws('/', backend_type, object, context) as object, \
+            reads as io_reads, ",
+            $read,
+            "::int8 as io_read_bytes, round(read_time * 1000)::int8 as io_read_time, \
+            writes as io_writes, ",
+            $written,
+            "::int8 as io_write_bytes, round(write_time * 1000)::int8 as io_write_time, \
+            writebacks as io_writebacks, \
+            round(writeback_time * 1000)::int8 as io_writeback_time, \
+            extends as io_extends, ",
+            $extended,
+            "::int8 as io_extend_bytes, round(extend_time * 1000)::int8 as io_extend_time, \
+            hits as io_hits, evictions as io_evictions, reuses as io_reuses, \
+            fsyncs as io_fsyncs, round(fsync_time * 1000)::int8 as io_fsync_time, ",
+            reset!(),
+            " from pg_stat_io where backend_type = 'client backend' or \
+            greatest(reads, writes, writebacks, extends, hits, evictions, reuses, fsyncs) > 0"
+        )
+    };
+}
+
+static SOURCES: [Source; 12] = [
     Source {
         what: "transactions",
         table: SERVER,
@@ -155,6 +182,22 @@ static SOURCES: [Source; 10] = [
             " from pg_stat_database order by datid limit ",
             most!()
         ),
+    },
+    Source {
+        what: "I/O",
+        table: "server_io",
+        versions: (160_000, 180_000),
+        sql: io!(
+            "reads * op_bytes",
+            "writes * op_bytes",
+            "extends * op_bytes"
+        ),
+    },
+    Source {
+        what: "I/O",
+        table: "server_io",
+        versions: (180_000, u32::MAX),
+        sql: io!("read_bytes", "write_bytes", "extend_bytes"),
     },
     Source {
         what: "replicas",
@@ -343,7 +386,11 @@ impl Reading {
         if was_reset {
             let what = reset_of(source, &row.object);
             let detail = format!("statistics of {what} were reset");
-            self.resets.push((row.reset_ms.unwrap_or(0), detail));
+            let told = (row.reset_ms.unwrap_or(0), detail);
+            // Rows that are reset together are told of once.
+            if !self.resets.contains(&told) {
+                self.resets.push(told);
+            }
         }
         let is_anew = was_reset || (old.is_none() && listed && source.table != SERVER);
         let grown = |(c, (column, value)): (usize, (&ColumnDef, &Option<i64>))| {
@@ -393,7 +440,7 @@ impl Reading {
 /// Whose statistics they are.
 fn reset_of(source: &Source, object: &[u8]) -> String {
     match source.table {
-        SERVER => source.what.to_string(),
+        SERVER | "server_io" => source.what.to_string(),
         _ if object.is_empty() => "shared objects".to_string(),
         _ => format!("database \"{}\"", String::from_utf8_lossy(object)),
     }
@@ -465,18 +512,24 @@ mod tests {
             .filter(|c| !asked(&c.name))
             .map(|c| c.id);
         assert_eq!(unasked.collect::<Vec<_>>(), (3..=21).collect::<Vec<_>>());
-        for table in ["server_database", "server_replica", "server_slot"] {
+        for table in [
+            "server_database",
+            "server_replica",
+            "server_slot",
+            "server_io",
+        ] {
             assert!(measurements(table).all(|c| asked(&c.name)), "{table}");
         }
     }
 
     #[test]
     fn each_version_has_each_source_once() {
-        for version in [140_000, 160_009, 170_000, 190_000] {
+        for (version, number) in [(140_000, 9), (160_009, 10), (170_000, 10), (190_000, 10)] {
             let mut whats: Vec<&str> = sources(version).map(|s| s.what).collect();
             whats.sort_unstable();
             whats.dedup();
-            assert_eq!((whats.len(), sources(version).count()), (9, 9), "{version}");
+            let counts = (whats.len(), sources(version).count());
+            assert_eq!(counts, (number, number), "{version}");
         }
     }
 
@@ -503,6 +556,32 @@ mod tests {
             read(9, 9, 3_614_001),
             (None, 3_600_001, vec![]),
             "too long ago"
+        );
+    }
+
+    #[test]
+    fn rows_of_io_are_reset_together_and_told_of_once() {
+        let io = SOURCES.iter().find(|s| s.table == "server_io").unwrap();
+        let mut measures = Measures::default();
+        let mut read = |rows: &[(&str, i64)], reset_ms| {
+            let rows = rows
+                .iter()
+                .map(|(name, n)| row("I/O", name, "io_reads", *n, reset_ms));
+            let reading = measures.compare(vec![(io, rows.collect())], 0);
+            (told(&reading, "io_reads"), reading.resets)
+        };
+        let grown = |name: &str, by| (name.to_string(), Some(by));
+        assert_eq!(read(&[("a", 5), ("b", 6)], 1), (vec![], vec![]));
+        assert_eq!(
+            read(&[("a", 2), ("b", 1), ("c", 3)], 9),
+            (
+                vec![grown("a", 2), grown("b", 1), grown("c", 3)],
+                vec![(9, "statistics of I/O were reset".to_string())]
+            )
+        );
+        assert_eq!(
+            read(&[("a", 2), ("b", 8)], 9),
+            (vec![grown("b", 7)], vec![])
         );
     }
 

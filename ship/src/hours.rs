@@ -16,12 +16,13 @@ pub const HOUR_MS: i64 = 3_600_000;
 /// later than this after the middle of its interval.
 const LATE_MS: i64 = HOUR_MS;
 /// Tables whose rows have a time of their own.
-pub const TIMED: [&str; 5] = [
+pub const TIMED: [&str; 6] = [
     "marker",
     "server",
     "server_database",
     "server_replica",
     "server_slot",
+    "server_io",
 ];
 
 /// Ticks and markers by hour.

@@ -1,7 +1,7 @@
 //! `/metrics` in the format of OpenMetrics or the older text format of
 //! Prometheus. Labels have a bound: servers are named by whoever starts this
 //! program; functions, classes of wait events, states and kinds of markers by the
-//! code; of databases, replicas and slots there are so many at most (`scrape.rs`);
+//! code; of databases, replicas, slots and kinds of I/O there are so many at most (`scrape.rs`);
 //! never a process, a query or a text.
 
 use crate::scrape::Tally;
@@ -464,6 +464,11 @@ mod tests {
             (
                 "slot_retained",
                 expected("slot_retained", "slot", "bytes", 1.0),
+            ),
+            ("io_read_bytes", expected("io_read", "io", "bytes", 1.0)),
+            (
+                "io_fsync_time",
+                expected("io_fsync_time", "io", "seconds", 1e6),
             ),
             (
                 "replica_sent_lag",

@@ -14,7 +14,7 @@ use tacho_tape::query::QueryResult;
 const NULL: &str = "(null)";
 /// Objects that are left when there are too many of a kind.
 const OTHERS: &str = "(other)";
-/// Most databases, replicas or slots with figures of their own.
+/// Most databases, replicas, slots or kinds of I/O with figures of their own.
 const MOST_OBJECTS: usize = 50;
 /// µs.
 const SECOND: i64 = 1_000_000;

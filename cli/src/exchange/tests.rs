@@ -291,6 +291,14 @@ fn every_other_kind_is_exported_as_it_was_imported() {
         .into_iter()
         .filter(|kind| !named.contains(kind))
         .collect();
-    assert_eq!(others, ["server_database", "server_replica", "server_slot"]);
+    assert_eq!(
+        others,
+        [
+            "server_database",
+            "server_replica",
+            "server_slot",
+            "server_io"
+        ]
+    );
     others.into_iter().for_each(check);
 }

@@ -352,6 +352,21 @@ compat_checkpoints(void)
 #define COMPAT_WAL_COUNTERS(stats) (stats)
 #endif
 
+/*
+ * I/O by kind of process, object and context: 15 has none. Bytes of an
+ * operation are counted from 18 on; before, each is of one block.
+ */
+#if PG_VERSION_NUM >= 160000
+#define COMPAT_HAS_IO
+#endif
+#if PG_VERSION_NUM >= 180000
+#define COMPAT_IO_BYTES(io, object, context, op) \
+	((io)->bytes[object][context][op])
+#else
+#define COMPAT_IO_BYTES(io, object, context, op) \
+	((io)->counts[object][context][op] * BLCKSZ)
+#endif
+
 /* ---- statistics of statements ---- */
 
 #define COMPAT_MAJOR (PG_VERSION_NUM / 10000)

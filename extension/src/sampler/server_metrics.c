@@ -31,22 +31,13 @@
 
 #include "core/clocks.h"
 #include "core/guarded.h"
-#include "core/host.h"
 #include "core/settings.h"
-#include "history/dictionary.h"
-#include "history/meta.h"
-#include "history/names.h"
-#include "history/schema.h"
+#include "sampler/measures.h"
 #include "sampler/recorder.h"
+#include "sampler/server_io.h"
 #include "sampler/server_metrics.h"
 
 #define MAX_DATABASES	1000
-#define COLUMNS			(MODEL_MAX_COLUMN + 1)
-#define NOT_KNOWN		HOST_NOT_KNOWN
-
-/* Values of one row by column id. */
-typedef int64 Values[COLUMNS];
-
 /* A source of counters that are reset together. */
 typedef struct Source
 {
@@ -68,7 +59,6 @@ typedef struct Database
 } Database;
 
 static HTAB *databases;
-static ModelRole roles[MODEL_MAX_TABLE + 1][COLUMNS];
 static int64 readings = 0;
 static int64 read_us = 0;		/* CLOCK_BOOTTIME of the reading before */
 static int64 next_us = 0;
@@ -110,20 +100,6 @@ static const struct
 	{COL_server_database_sessions_killed, pg_stat_get_db_sessions_killed},
 };
 
-/* Counters that began at 0 since the reading before, or nobody knows when. */
-static void
-begin_counting(Values before, bool at_zero)
-{
-	for (int column = 0; column < COLUMNS; column++)
-		before[column] = at_zero ? 0 : NOT_KNOWN;
-}
-
-static void
-forget(Values values)
-{
-	begin_counting(values, false);
-}
-
 void
 server_init(void)
 {
@@ -134,9 +110,8 @@ server_init(void)
 	info.hcxt = CurrentMemoryContext;
 	databases = hash_create("tacho server databases", 64, &info,
 							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	for (int table = TABLE_server; table <= TABLE_server_slot; table++)
-		for (int column = 0; column < COLUMNS; column++)
-			roles[table][column] = schema_role(table, column);
+	measures_init();
+	server_io_init();
 	forget(server_before);
 	/* one copy of what is asked for, never one of everything there is */
 	SetConfigOption("stats_fetch_consistency", "cache", PGC_SUSET,
@@ -222,7 +197,6 @@ static void
 watch_reset(Source *source, TimestampTz reset, int first, int last)
 {
 	bool		was_reset = source->known && reset != source->reset;
-	char		detail[100];
 
 	source->known = true;
 	source->reset = reset;
@@ -230,9 +204,7 @@ watch_reset(Source *source, TimestampTz reset, int first, int last)
 		return;
 	for (int column = first; column <= last; column++)
 		server_before[column] = 0;
-	snprintf(detail, sizeof(detail), "statistics of %s were reset", source->what);
-	recorder_marker(MARKER_STATISTICS_RESET,
-					(reset + TACHO_EPOCH_OFFSET_US) / 1000, 0, 0, detail);
+	mark_reset(source->what, reset);
 }
 
 static void
@@ -287,14 +259,12 @@ read_counter(int i, Oid oid)
 static void
 mark_database_reset(Database *database, TimestampTz reset)
 {
-	char		detail[NAMEDATALEN + 50];
+	char		what[NAMEDATALEN + 12];
 
 	begin_counting(database->before, true);
-	snprintf(detail, sizeof(detail), database->oid == InvalidOid ?
-			 "statistics of shared objects were reset" :
-			 "statistics of database \"%s\" were reset", database->name);
-	recorder_marker(MARKER_STATISTICS_RESET,
-					(reset + TACHO_EPOCH_OFFSET_US) / 1000, 0, 0, detail);
+	snprintf(what, sizeof(what), database->oid == InvalidOid ?
+			 "shared objects" : "database \"%s\"", database->name);
+	mark_reset(what, reset);
 }
 
 static void
@@ -361,66 +331,11 @@ read_statistics(void)
 {
 	pgstat_clear_snapshot();
 	read_cluster();
+	server_io_read();
 	read_databases();
 }
 
 /* ---- what is recorded ---- */
-
-/*
- * Sets the measurements of a row: a state as it is, a counter's increase when
- * the reading before knew it. `before` becomes `now`.
- */
-static void
-set_measures(Section *section, int row, const Values now, Values before)
-{
-	for (int column = 0; column < COLUMNS; column++)
-	{
-		ModelRole	role = roles[section->table][column];
-		int64		value = now[column];
-
-		if (role == ROLE_COUNTER)
-			value = value == NOT_KNOWN || before[column] == NOT_KNOWN ||
-				value < before[column] ? NOT_KNOWN : value - before[column];
-		if ((role == ROLE_COUNTER || role == ROLE_GAUGE) && value != NOT_KNOWN)
-			section_set(section, row, column, value + 1);
-		/* what could not be read this time counts at the next */
-		if (before && now[column] != NOT_KNOWN)
-			before[column] = now[column];
-	}
-}
-
-static Section *
-add_row(ModelTable table, UnixMs now, int *row)
-{
-	Frame	   *frame = recorder_frame(now);
-	Section    *section = frame_section(frame, table);
-
-	*row = section_add(section);
-	/* column 1 is the time in each of these tables */
-	section_set(section, *row, COL_server_time, frame_time(frame, now));
-	return section;
-}
-
-static uint64
-object_name(const char *name)
-{
-	return dictionary_name(name, strlen(name),
-						   names_guess_encoding(name, strlen(name)));
-}
-
-static bool
-has_changed(const Database *database)
-{
-	for (int i = 0; i < lengthof(database_columns); i++)
-	{
-		int			column = database_columns[i].column;
-
-		if (database->before[column] != NOT_KNOWN &&
-			database->now[column] != database->before[column])
-			return true;
-	}
-	return false;
-}
 
 /* Databases that are gone are forgotten. */
 static void
@@ -437,7 +352,9 @@ put_databases(UnixMs now)
 
 		if (database->seen != readings)
 			(void) hash_search(databases, &database->oid, HASH_REMOVE, NULL);
-		else if (database->present && !has_changed(database))
+		else if (database->present && 
+				 !has_counted(TABLE_server_database, database->now,
+							  database->before))
 			memcpy(database->before, database->now, sizeof(Values));
 		else if (database->present)
 		{
@@ -571,6 +488,7 @@ server_measure(const SessionScan *scan, int64 wall_us, int64 boot_us,
 	section_set(section, row, COL_server_elapsed_ms,
 				read_us == 0 ? 0 : (boot_us - read_us) / 1000);
 	set_measures(section, row, server_now, server_before);
+	server_io_put(now);
 	put_replicas(scan, now);
 	put_slots(now);
 	read_us = boot_us;

@@ -106,6 +106,42 @@ same('checkpoints_requested', $is_new ? 'SELECT num_requested FROM pg_stat_check
 same('checkpoint_buffers', $is_new ? 'SELECT buffers_written FROM pg_stat_checkpointer'
 	: 'SELECT buffers_checkpoint FROM pg_stat_bgwriter', $reset);
 
+# I/O by kind of process, object and context: what only this test does.
+SKIP:
+{
+	skip 'this version does not count I/O by kind of process', 15 if $node->pg_version < 16;
+	sql(q{SELECT pg_stat_reset_shared('io')});
+	wait_until('a reset of I/O', sub { markers($tape, 'statistics reset') == 4 && markers($own, 'statistics reset') == 4 });
+	is_deeply($resets->($tape), $resets->($own), 'a reset of I/O is one marker');
+	my $from = sql(q{SELECT to_char(max(stats_reset) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') FROM pg_stat_io});
+	sql(q{
+		CREATE TABLE wide AS SELECT repeat(md5(g::text), 10) FROM generate_series(1, 20000) g;
+		DELETE FROM wide;
+		SET temp_buffers = '1MB';
+		CREATE TEMP TABLE own AS SELECT repeat(md5(g::text), 10) FROM generate_series(1, 10000) g;
+		SELECT count(*) FROM own});
+	sql('SET track_io_timing = on; VACUUM wide');
+	my $view = sub {
+		my ($value, $what) = @_;
+		return "SELECT coalesce(max($value), 0) FROM pg_stat_io WHERE concat_ws('/', backend_type, object, context) = '$what'";
+	};
+	my $is_in_bytes = $node->pg_version >= 18;
+	my %by = (
+		'client backend/relation/bulkwrite' => [qw(extends hits writes extend_bytes write_bytes)],
+		'client backend/temp relation/normal' => [qw(reads extends evictions read_bytes)],
+		'client backend/relation/vacuum' => [ qw(hits reads reuses), [ 'read_time', 'round(read_time * 1000)' ] ]);
+	for my $what (sort keys %by)
+	{
+		for my $each (@{ $by{$what} })
+		{
+			my ($name, $value) = ref $each ? @$each : ($each, $each);
+			$value =~ s/(\w+)_bytes/$1s * op_bytes/ if !$is_in_bytes;
+			same("io_$name", $view->($value, $what), $from, $what);
+		}
+	}
+	cmp_ok(total($tape, 'io_extend_bytes', $from, 'client backend/temp relation/normal'), '>', 1_000_000, 'bytes were counted');
+}
+
 # The log and transaction ids have no statistics: they are compared from a rest on.
 wait_until('readings of rest', sub {
 	return !grep { total($_, 'wal_bytes', '1s') || total($_, 'transaction_ids', '1s') } $tape, $own;

@@ -109,7 +109,13 @@ pub(super) fn fill(b: &mut PartBuilder, hour: i64) {
             tick,
             &[("at", tick), ("waiter", pair[0]), ("blocker", pair[1])],
         );
-        for table in ["server", "server_database", "server_replica", "server_slot"] {
+        for table in [
+            "server",
+            "server_database",
+            "server_replica",
+            "server_slot",
+            "server_io",
+        ] {
             if tick % 5 == 0 && b.schema().table(table).is_some() {
                 row(
                     b,

@@ -38,7 +38,7 @@ pub struct Spec<'a> {
     pub filters: Vec<(String, String)>,
     /// Filter of the metrics of `server_history`.
     pub metric: Option<String>,
-    /// Filter of what they belong to: databases, replicas, slots.
+    /// Filter of what they belong to: databases, replicas, slots, kinds of I/O.
     pub object: Option<String>,
     /// What `top` groups by.
     pub dimension: Option<String>,

@@ -1,0 +1,23 @@
+/*
+ * server_io.h
+ *	  Measurements of I/O by kind of process, object and context.
+ *
+ * Nothing on PostgreSQL 15, which does not count it. Used by the sampler only.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_SERVER_IO_H
+#define TACHO_SERVER_IO_H
+
+#include "sampler/measures.h"
+
+/* Sets up in the current memory context. */
+extern void server_io_init(void);
+
+/* Reads what was counted; takes locks and may raise an error. */
+extern void server_io_read(void);
+
+/* Adds what has been counted between the last two readings. */
+extern void server_io_put(UnixMs now);
+
+#endif							/* TACHO_SERVER_IO_H */
