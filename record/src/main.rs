@@ -8,6 +8,8 @@ mod budget;
 mod check;
 mod clock;
 mod config;
+#[cfg(test)]
+mod conformance_tests;
 mod health;
 mod http;
 mod identity;

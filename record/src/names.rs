@@ -83,6 +83,16 @@ impl Names {
         self.known.get(&(kind, oid)).map_or(&[], |name| &name.bytes)
     }
 
+    /// What an OID is called.
+    #[cfg(test)]
+    pub fn call(&mut self, kind: Kind, oid: u32, name: &str) {
+        let name = Name {
+            bytes: name.into(),
+            until_ms: i64::MAX,
+        };
+        self.known.insert((kind, oid), name);
+    }
+
     /// Another server may have others.
     pub fn forget(&mut self) {
         *self = Names::default();

@@ -131,6 +131,17 @@ pub struct Text {
 }
 
 impl Text {
+    /// That of a query, of which nothing else is known.
+    #[cfg(test)]
+    pub fn of(query_id: i64, text: &str) -> Text {
+        Text {
+            query_id,
+            database: 0,
+            user: 0,
+            bytes: text.into(),
+        }
+    }
+
     /// Adds its row.
     pub fn put(&self, batch: &mut Batch, dictionary: &mut Dictionary, names: &Names) {
         let database = dictionary.name(batch, names.get(Kind::Database, self.database));
