@@ -3,6 +3,7 @@
 //! 0 ended by a signal, 1 failure, 2 usage, 5 another writer holds the directory.
 #![deny(unsafe_code)]
 
+mod activity;
 mod batch;
 mod budget;
 mod check;

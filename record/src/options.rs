@@ -62,6 +62,11 @@ pub struct Settings {
     #[arg(long)]
     pub no_texts: bool,
 
+    /// Record what sessions run as they sent it, with its constants, where it has no
+    /// text yet or no query identifier
+    #[arg(long, conflicts_with = "no_texts")]
+    pub raw_texts: bool,
+
     /// ms between two synchronisations of what was recorded
     #[arg(long, value_name = "MS", default_value_t = 5_000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     pub flush_interval: u64,

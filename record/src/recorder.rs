@@ -2,6 +2,7 @@
 //! seen is a gap whose marker says why.
 
 use crate::Stop;
+use crate::activity::Activity;
 use crate::batch::Batch;
 use crate::budget;
 use crate::clock::{Clock, Due};
@@ -16,7 +17,7 @@ use crate::output::{Output, put_marker};
 use crate::rows::{self, Tick};
 use crate::sample::{self, Sample, Session};
 use crate::statements::{self, Statements};
-use crate::texts::Texts;
+use crate::texts::{Text, Texts};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,6 +43,7 @@ pub struct Recorder<'a> {
     begin: Instant,
     names: Names,
     texts: Texts,
+    activity: Activity,
     statements: Statements,
     measures: Measures,
     identity: Option<Identity>,
@@ -70,6 +72,7 @@ impl<'a> Recorder<'a> {
             begin: Instant::now(),
             names: Names::default(),
             texts: Texts::default(),
+            activity: Activity::default(),
             statements: Statements::default(),
             measures: Measures::default(),
             identity: None,
@@ -302,6 +305,7 @@ impl<'a> Recorder<'a> {
         }
         let (edges, unresolved) = self.blockers(connection, &mut sample)?;
         self.look_up(connection, &sample)?;
+        let texts = self.raw_texts(connection, &mut sample)?;
         let mut batch = self.batch(due.slot_ms);
         self.put_gap(&mut batch, end_ms, due.slot_ms, due.missed);
         let identity = self.identity.as_ref();
@@ -321,6 +325,9 @@ impl<'a> Recorder<'a> {
             &sample,
             &tick,
         );
+        for text in texts {
+            text.put(&mut batch, &mut self.output.dictionary, &self.names);
+        }
         self.output.put(batch);
         self.tell(&due, self.mono_us() - before_us);
         for session in &sample.sessions {
@@ -572,10 +579,31 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
+    /// What sessions run as they sent it, where that is wanted.
+    fn raw_texts(
+        &mut self,
+        connection: &mut Connection,
+        sample: &mut Sample,
+    ) -> tacho_dsn::Result<Vec<Text>> {
+        if !self.settings.raw_texts {
+            return Ok(Vec::new());
+        }
+        let sessions = &mut sample.sessions;
+        let Some(question) = self.activity.question(sessions, &self.texts) else {
+            return Ok(Vec::new());
+        };
+        let answers = self.ask(connection, self.settings.interval() / 2, &question)?;
+        let answer = answers.first();
+        Ok(answer.map_or_else(Vec::new, |answer| {
+            self.activity.take(answer, sessions, &mut self.texts)
+        }))
+    }
+
     /// Texts of queries that were not met before.
     fn texts(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
         if self.output.take_lost() {
             self.texts.forget();
+            self.activity = Activity::default();
         }
         let statements = self.identity.as_ref().and_then(|i| i.statements.clone());
         let Some((schema, _)) = statements.filter(|_| !self.settings.no_texts) else {

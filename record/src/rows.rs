@@ -126,9 +126,9 @@ fn put_sample(
             )
         }
     };
-    let statement = match session.query_id {
-        0 => 0,
-        id => dictionary.entry(batch, "statement", &[("query_id", id)]),
+    let statement = match (session.query_id, session.text_key) {
+        (0, 0) => 0,
+        (id, key) => dictionary.entry(batch, "statement", &[("query_id", id), ("text_key", key)]),
     };
     let is_active = ["active", "fastpath function call", ""].contains(&session.state.as_str());
     let cpu = if is_active && wait == 0 {

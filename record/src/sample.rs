@@ -19,6 +19,8 @@ pub struct Session {
     pub wait_type: String,
     pub wait_event: String,
     pub query_id: i64,
+    /// Of the text of what has no query identifier, where texts are raw.
+    pub text_key: i64,
     pub query_start_ms: i64,
     pub xact_start_ms: i64,
     pub state_change_ms: i64,
@@ -143,6 +145,7 @@ fn session(answer: &Answer, row: usize) -> Session {
         wait_type: text(9),
         wait_event: text(10),
         query_id: number(11),
+        text_key: 0,
         query_start_ms: number(12),
         xact_start_ms: number(13),
         state_change_ms: number(14),

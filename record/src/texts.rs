@@ -3,6 +3,7 @@
 
 use crate::batch::{Batch, Dictionary, encoding};
 use crate::names::{Kind, Names};
+use crate::sample::Session;
 use std::collections::HashMap;
 use tacho_dsn::Answer;
 
@@ -32,7 +33,7 @@ const SECRETS: [&str; 10] = [
     "://",
 ];
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 struct Retry {
     at_ms: i64,
     pause_ms: i64,
@@ -61,6 +62,16 @@ impl Texts {
             };
             self.wanted.entry(query_id).or_insert(Some(first));
         }
+    }
+
+    /// There is no text of a query yet.
+    pub fn lacks(&self, query_id: i64) -> bool {
+        self.wanted.get(&query_id) != Some(&None)
+    }
+
+    /// There is one now.
+    pub fn has(&mut self, query_id: i64) {
+        self.wanted.insert(query_id, None);
     }
 
     /// What to ask the server, if anything.
@@ -107,10 +118,11 @@ impl Texts {
                 database: found.number(row, 1).unwrap_or(0),
                 user: found.number(row, 2).unwrap_or(0),
                 bytes: without_secrets(found.bytes(row, 3).unwrap_or_default()),
+                is_cut: false,
             };
             names.want(Kind::Database, text.database, now_ms);
             names.want(Kind::Role, text.user, now_ms);
-            self.wanted.insert(text.query_id, None);
+            self.has(text.query_id);
             texts.push(text);
         }
         texts
@@ -128,9 +140,22 @@ pub struct Text {
     database: u32,
     user: u32,
     bytes: Vec<u8>,
+    /// The server has not shown all of it.
+    is_cut: bool,
 }
 
 impl Text {
+    /// What a session runs, with its constants.
+    pub fn of_activity(session: &Session, bytes: &[u8], is_cut: bool) -> Text {
+        Text {
+            query_id: session.query_id,
+            database: session.database,
+            user: session.user,
+            bytes: without_secrets(bytes),
+            is_cut,
+        }
+    }
+
     /// That of a query, of which nothing else is known.
     #[cfg(test)]
     pub fn of(query_id: i64, text: &str) -> Text {
@@ -139,21 +164,31 @@ impl Text {
             database: 0,
             user: 0,
             bytes: text.into(),
+            is_cut: false,
         }
     }
 
-    /// Adds its row.
+    fn kept(&self) -> &[u8] {
+        &self.bytes[..self.bytes.floor_char_boundary_of(MOST_BYTES)]
+    }
+
+    /// The key of what is kept of it.
+    pub fn key(&self) -> i64 {
+        key(self.kept())
+    }
+
+    /// Adds its row. How long one is that was cut by the server nobody knows.
     pub fn put(&self, batch: &mut Batch, dictionary: &mut Dictionary, names: &Names) {
         let database = dictionary.name(batch, names.get(Kind::Database, self.database));
         let user = dictionary.name(batch, names.get(Kind::Role, self.user));
-        let kept = &self.bytes[..self.bytes.floor_char_boundary_of(MOST_BYTES)];
-        let whole = if kept.len() < self.bytes.len() {
-            self.bytes.len()
-        } else {
-            0
+        let kept = self.kept();
+        let whole = match self.is_cut {
+            true => self.bytes.len() + 1,
+            false if kept.len() < self.bytes.len() => self.bytes.len(),
+            false => 0,
         };
         let fields = [
-            ("text_key", key(kept)),
+            ("text_key", self.key()),
             ("query_id", self.query_id),
             ("database", database),
             ("username", user),
