@@ -21,7 +21,7 @@ my $rare = q{sum(plans), sum(temp_blks_written) > 0, sum(local_blks_hit) > 0, su
 sub of { return sql("select sum(calls), $rare from tacho.statements where query ~ '/[*] $_[0] [*]/'") }
 
 my $plain = 'set tacho.statements_track_planning = off';
-my $heavy = "set work_mem = '64kB'; set temp_buffers = '800kB'";
+my $heavy = "set work_mem = '64kB'; set temp_buffers = '4MB'";
 
 # executes a statement that sorts on disk and reads a temporary table, N times
 # well, and FAILED times with an error
