@@ -82,6 +82,9 @@ sub get_of_another
 	return $line;
 }
 
+# Gaps, but those of a machine so busy that an answer takes half the interval.
+sub gaps { return grep { !/statement timeout/ } markers($_[0], 'gap') }
+
 my $since = now();
 write_file(server('a', of_database('a')) . server('b', 'service = "its"') . server('silent', qq{conninfo = "$nobody"}));
 my $recorder = record_file($file);
@@ -106,10 +109,10 @@ $proxy->set('stall');
 wait_until('a goes on', sub { ticks("$root/a", $since) >= 20 });
 wait_until('silence', sub { $recorder->log =~ /server "b": nothing is recorded: the server did not answer/ });
 $proxy->set('pass');
-wait_until('b again', sub { markers("$root/b", 'gap') >= 1 && ticks("$root/b", $since) >= 5 });
-my @gaps = markers("$root/b", 'gap');
+wait_until('b again', sub { gaps("$root/b") >= 1 && ticks("$root/b", $since) >= 5 });
+my @gaps = gaps("$root/b");
 like($gaps[-1], qr/the server did not answer within 5000 ms/, '... and its gap says why');
-is_deeply([ markers("$root/a", 'gap') ], [], 'the other one has no gap');
+is_deeply([ gaps("$root/a") ], [], 'the other one has no gap');
 
 # A file that makes no sense changes nothing.
 write_file(server('a', 'pace = 1'));
@@ -127,7 +130,8 @@ wait_until('one that was added', sub { ticks("$root/c", $since) >= 5 });
 wait_until('one that was changed', sub { markers("$root/b", 'start') == 2 && ticks("$root/b", $since) >= 5 });
 wait_until('a sample', sub { ask("$root/b", 'samples', '--application', 's_sleeper', '--since', $since) > 0 });
 is((ask("$root/b", 'samples', '--application', 's_sleeper', '--since', $since))[0]{weight_ms}, 200, 'a changed server has its new interval');
-is_deeply([ map { scalar markers("$root/a", $_) } qw(start stop gap) ], [ 1, 0, 0 ], 'one that did not change was not touched');
+is_deeply([ map({ scalar markers("$root/a", $_) } qw(start stop)), scalar gaps("$root/a") ], [ 1, 0, 0 ],
+	'one that did not change was not touched');
 wait_until('health', sub { (get('/health'))[0] == 200 });
 unlike((get('/'))[1], qr/silent/, 'one that was removed is not on the page');
 
