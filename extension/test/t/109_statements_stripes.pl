@@ -73,6 +73,9 @@ my $skipped = info('skipped');
 my $counted = calls('hot');
 my @storm = map { tacho_session($node) } 1 .. 6;
 $_->send("select 'had: ' || stripes_storm($hot, '$ceased')") for @storm;
+$node->poll_query_until('postgres',
+	q{select count(*) = 6 from pg_stat_activity where state = 'active' and query like 'select ''had: %'})
+	or die 'the storm has not begun';
 load('hot', '-c', 8, '-t', 500);
 append_to_file($ceased, 'now');
 $_->finish for @storm;
