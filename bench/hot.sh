@@ -66,7 +66,7 @@ measure() {
   [ -z "${bins[before]:-}" ] || {
     printf '\n### Before (A) and now (B)\n\n'
     "$TACHO_PROGRAM" bench compare "$inside/before" "$inside/now" |
-      grep -E '^\|( point| -|.* CPU (per|in)[^|]* \|)'
+      grep -E '^\|( point| -|.* (CPU (per|in)|\.\.\. and)[^|]* \|)'
   }
 }
 

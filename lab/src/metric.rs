@@ -58,6 +58,7 @@ pub const METRICS: &[Metric] = &[
         Better::Less,
         2,
     ),
+    metric("caused_percent", "... and for them, %", Better::Less, 2),
     metric("wal_kb", "WAL, kB", Better::Less, 0),
     metric("memory_mb", "memory, MB", Better::Less, 1),
     metric("blocks", "blocks read", Better::Less, 0),

@@ -56,7 +56,8 @@ impl Load<'_> {
         metrics.insert("transactions".into(), transactions);
         metrics.insert("wal_kb".into(), wal / 1024.0);
         if let Some(share) = share.transpose()? {
-            metrics.insert("library_percent".into(), share);
+            metrics.insert("library_percent".into(), share.own);
+            metrics.insert("caused_percent".into(), share.caused);
         }
         if let Some(cpu) = cpu {
             metrics.insert("cpu_s".into(), cpu);

@@ -1,7 +1,10 @@
-//! The share of the sessions' CPU time that is spent in a variant's own
-//! libraries: samples of the CPU clock by `perf`, of all processes that the
-//! postmaster starts meanwhile. What a library makes the server or the kernel do
-//! is not in it.
+//! The share of the sessions' CPU time that a variant's libraries take: samples
+//! of the CPU clock by `perf`, of all processes that the postmaster starts
+//! meanwhile. A library's own instructions are told from what it makes the server
+//! and the kernel do: of each sample the stack is known as far as the library.
+//! What the server would do without it (`standard_ExecutorRun` and the like) is
+//! neither. Time that the server takes by itself for what a library has asked
+//! for (the executor's clock of pg_stat_statements) is not seen.
 
 use super::process::{Running, Stop, in_path, run};
 use anyhow::{Context, Result, ensure};
@@ -10,6 +13,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+/// Of the stack of a sample, in bytes: the frames from the last one to the
+/// library. Where it ends before, the server was deep in its own work.
+const STACK: &str = "dwarf,1024";
+/// Functions of the server that a library's hook stands before.
+const SERVERS_OWN: [&str; 2] = ["standard_", "ProcessUtility"];
 /// Samples a second: no divisor of the server's own intervals.
 const FREQUENCY: &str = "997";
 /// For perf to begin.
@@ -41,6 +49,7 @@ impl Sampling {
         }
         let mut perf = Command::new("perf");
         perf.args(["record", "-q", "-e", "cpu-clock", "-F", FREQUENCY])
+            .args(["--call-graph", STACK])
             .args(["-p", &postmaster.to_string(), "-o"])
             .arg(&data)
             .stdin(Stdio::null());
@@ -67,53 +76,119 @@ impl Sampling {
         Ok(())
     }
 
-    /// Ends, and returns the share of these libraries in percent.
-    pub fn end(self, libraries: &[String], stop: &Stop) -> Result<f64> {
+    /// Ends, and returns the share of these libraries.
+    pub fn end(self, libraries: &[String], stop: &Stop) -> Result<Share> {
         self.perf.interrupt(stop)?;
-        let mut report = Command::new("perf");
-        report
-            .args(["report", "-q", "--stdio", "--sort", "dso", "-i"])
+        let mut script = Command::new("perf");
+        script
+            .args(["script", "-F", "ip,sym,dso", "-i"])
             .arg(&self.data);
-        let text = run(&mut report, stop)?;
+        let text = run(&mut script, stop)?;
         fs::remove_file(&self.data)?;
         share(&text, libraries).context("perf took no sample")
     }
 }
 
-/// Percent of `libraries` in lines such as "  1.87%  tacho.so"; none without lines.
-fn share(text: &str, libraries: &[String]) -> Option<f64> {
-    let parts = text.lines().filter_map(|line| {
-        let (percent, file) = line.trim().split_once('%')?;
-        Some((percent.parse::<f64>().ok()?, file.trim()))
+/// Percent of all samples.
+#[derive(Debug, PartialEq)]
+pub struct Share {
+    /// In the libraries.
+    pub own: f64,
+    /// In the libraries, or in the server and the kernel for them.
+    pub caused: f64,
+}
+
+/// Whose a sample is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Owner {
+    Server,
+    Library,
+    ForLibrary,
+}
+
+/// The share of `libraries` in stacks as `perf script` prints them, the last
+/// function first, an empty line between two; none without a stack.
+fn share(text: &str, libraries: &[String]) -> Option<Share> {
+    let owners: Vec<Owner> = text
+        .split("\n\n")
+        .filter(|stack| !stack.trim().is_empty())
+        .map(|stack| owner(&frames(stack), libraries))
+        .collect();
+    let percent = |of: &[Owner]| {
+        let theirs = owners.iter().filter(|owner| of.contains(owner)).count();
+        100.0 * theirs as f64 / owners.len() as f64
+    };
+    (!owners.is_empty()).then(|| Share {
+        own: percent(&[Owner::Library]),
+        caused: percent(&[Owner::Library, Owner::ForLibrary]),
+    })
+}
+
+/// Function and file of each line such as "  12782 walk_unlocked (/usr/lib/tacho.so)".
+/// What is inlined is part of the function in the next line that is not.
+fn frames(stack: &str) -> Vec<(&str, &str)> {
+    let parts = stack.lines().filter_map(|line| {
+        let (_, rest) = line.trim().split_once(' ')?;
+        let (function, file) = rest.rsplit_once(" (")?;
+        Some((function, file.strip_suffix(')')?))
     });
-    let (mut own, mut all) = (0.0, 0.0);
-    for (percent, file) in parts {
-        let name = file.strip_suffix(".so");
-        all += percent;
-        own += match libraries
+    parts.filter(|&(_, file)| file != "inlined").collect()
+}
+
+/// Who is to blame: the first library that the stack comes to, unless that had
+/// called the server to do what it does anyway.
+fn owner(frames: &[(&str, &str)], libraries: &[String]) -> Owner {
+    let theirs = |file: &str| {
+        let name = Path::new(file).file_name().and_then(|name| name.to_str());
+        let name = name.and_then(|name| name.strip_suffix(".so"));
+        libraries
             .iter()
             .any(|library| Some(library.as_str()) == name)
+    };
+    match frames.iter().position(|&(_, file)| theirs(file)) {
+        None => Owner::Server,
+        Some(0) => Owner::Library,
+        Some(at)
+            if SERVERS_OWN
+                .iter()
+                .any(|own| frames[at - 1].0.starts_with(own)) =>
         {
-            true => percent,
-            false => 0.0,
-        };
+            Owner::Server
+        }
+        Some(_) => Owner::ForLibrary,
     }
-    (all > 0.0).then(|| 100.0 * own / all)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const STACKS: &str = "
+\tffffffff815ea003 do_syscall_64 ([kernel.kallsyms])
+\t          101234 __libc_pread64 (/usr/lib/libc.so.6)
+\t           17482 run_queue_ns (inlined)
+\t           17482 usage_begin (/pg/lib/tacho.so)
+\t          250000 standard_ExecutorRun (/pg/bin/postgres)
+
+
+\t           127ca same_key (inlined)
+\t           127ca walk_unlocked (/pg/lib/tacho.so)
+
+\t          250000 ExecScan (/pg/bin/postgres)
+\t          250010 standard_ExecutorRun (/pg/bin/postgres)
+\t           17f00 on_executor_run (/pg/lib/tacho.so)
+
+\t          250000 heap_getnext (/pg/bin/postgres)
+\tffffffffffffffff [unknown] ([unknown])
+";
+
     #[test]
-    fn a_library_has_its_part_of_what_was_sampled() {
-        let text = "    72.00%  postgres\n    6.00%  tacho.so\n     2.00%  [kernel.kallsyms]\n\n";
-        let of = |names: &[&str]| {
-            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-            share(text, &names)
-        };
-        assert_eq!(of(&["tacho"]), Some(7.5));
-        assert_eq!(of(&["tach", "postgres"]), Some(0.0));
-        assert_eq!(share("\n", &[]), None);
+    fn a_library_has_what_it_runs_and_what_is_run_for_it_but_not_what_it_stands_before() {
+        let of = |name: &str| share(STACKS, &[name.to_owned()]);
+        let (own, caused) = (25.0, 50.0);
+        assert_eq!(of("tacho"), Some(Share { own, caused }));
+        let (own, caused) = (0.0, 0.0);
+        assert_eq!(of("tach"), Some(Share { own, caused }));
+        assert_eq!(share("\n", &["tacho".to_owned()]), None);
     }
 }

@@ -33,6 +33,8 @@
 #define CHAIN_STEPS 64			/* of a walk that may have gone astray */
 #define EXACT_CALLS 16			/* executions before one may be sampled */
 #define SHORT_MS 10.0			/* mean below which an execution is short */
+#define TINY_MS 0.2				/* ... below which measuring it costs over 1 % */
+#define TINY_COUNTS 4			/* executions that one of these counts for */
 
 /* An entry that was found: `entry` NULL = none. */
 typedef struct Found
@@ -226,17 +228,22 @@ stripe_add(Stripe *stripe, RarePart *rare, const StatementDelta *delta,
 /*
  * How often the entry is measured from now on, by the executions that its own
  * stripe has seen, if these are short: a quarter up to 64, a 16th up to 1,024. So
- * a hundred are measured before it gets rare. The caller holds the lock.
+ * a hundred are measured before it gets rare. Of a statement whose executions
+ * are so short that measuring one is felt, each counts for four: a quarter of
+ * them is enough to tell what it takes, which is little. The caller holds the
+ * lock.
  */
 static inline void
 entry_rate(StatementEntry *entry)
 {
 	const HotCounters *counters = &entry->stripe.hot;
 	int64		calls = counters->calls;
+	double		total_ms = counters->total_exec_time;
 	int			one_of = ONE_OF_LEAST;
 
-	if (calls < EXACT_CALLS ||
-		counters->total_exec_time >= SHORT_MS * calls)
+	if (total_ms < TINY_MS * calls)
+		calls *= TINY_COUNTS;
+	if (calls < EXACT_CALLS || total_ms >= SHORT_MS * counters->calls)
 		one_of = 1;
 	while (one_of > 1 && one_of < ONE_OF_MOST && calls >= 4 * one_of * one_of)
 		one_of *= 4;

@@ -157,6 +157,18 @@ timeval_ms(const struct timeval *from, const struct timeval *to)
 		(to->tv_usec - from->tv_usec) / 1000.0;
 }
 
+/* Whether another process has had the CPU in between. */
+static inline bool
+switched(const struct rusage *before, const struct rusage *after)
+{
+	return before->ru_nvcsw != after->ru_nvcsw ||
+		before->ru_nivcsw != after->ru_nivcsw;
+}
+
+/*
+ * Who has kept the CPU has not waited for it: the file, which costs three times
+ * as much as getrusage(), is not read again then.
+ */
 static void
 add_cpu(const UsageStart *start, StatementDelta *delta)
 {
@@ -165,11 +177,12 @@ add_cpu(const UsageStart *start, StatementDelta *delta)
 	double		waited = 0;
 	const struct rusage *before = &start->rusage;
 	struct rusage after;
+	bool		known = n != 0 && getrusage(RUSAGE_THREAD, &after) == 0;
 
-	if (start->draw.run_queue)
+	if (start->draw.run_queue && (!known || switched(before, &after)))
 		waited = (run_queue_ns() - start->run_queue_ns) / 1e6;
 	ADD(delta, filled, run_queue_time, waited * start->draw.run_queue);
-	if (start->draw.rusage == 0 || getrusage(RUSAGE_THREAD, &after) != 0)
+	if (!known)
 	{
 		after = (struct rusage) {0};
 		before = &after;

@@ -33,8 +33,8 @@ is(sql(q{select n_sampled > 100 and n_sampled < calls / 4 from tacho.statements 
 # how many: all up to 16, then of the next 48 one in four and of 960 one in
 # sixteen on average. Distances are 16 to 112 parts of 64, and every second
 # sample is of the usage
-my $paced = pgbench_script($node, 'paced', "select 1 + 1 as paced;\n");
-my $sampled = q{select n_sampled from tacho.statements where query ~* '^select .1 . .2 as paced$'};
+my $paced = pgbench_script($node, 'paced', "select pg_sleep(0.0004), 1 as paced;\n");
+my $sampled = q{select n_sampled from tacho.statements where query ~* '^select pg_sleep.* as paced$'};
 my $session = sub {
 	run_pgbench($node, $paced, '-c', 1, '-t', shift);
 	return sql($sampled);
@@ -51,13 +51,41 @@ cmp_ok($rest, '<=', 960 * 4 / 16 / 2, '... and no more');
 # execution in 128, wherever in its session it is
 for my $n (16, 32)
 {
-	my $short = pgbench_script($node, "short$n", "select 1 + 1 as paced;\n" x $n);
+	my $short = pgbench_script($node, "short$n", "select pg_sleep(0.0004), 1 as paced;\n" x $n);
 	my $before = sql($sampled);
 	run_pgbench($node, $short, '-C', '-c', 1, '-t', 200);
 	my ($some, $mean) = (sql($sampled) - $before, 200 * $n / 128);
 	cmp_ok($some, '>', $mean / 5, "of sessions of $n executions some are measured");
 	cmp_ok($some, '<', 2.5 * $mean, '... and no more than of a long one');
 }
+
+# where an execution takes next to nothing, it counts for four: of eight the
+# first four are measured, and a quarter of the others
+my $tiny = pgbench_script($node, 'tiny', join('', map { "with tiny$_ as (select 1) select from tiny$_;\n" } 1 .. 200));
+run_pgbench($node, $tiny, '-c', 1, '-t', 8);
+my ($all, $least, $total) = split /\|/,
+	sql(q{select sum(calls), min(n_sampled), sum(n_sampled) from tacho.statements where query ~* '^with tiny'});
+is($all, 1600, '200 tiny statements are executed eight times');
+cmp_ok($least, '>=', 4, '... and each is measured four times at first');
+cmp_ok($total, '<', 1300, '... and then less often');
+
+# two processes on one CPU: a statement has waited for it, and not for longer than
+# the kernel says
+my ($cpu) = qx(taskset -cp $$) =~ /: (\d+)/;
+my $pinned = $node->background_psql('postgres');
+my $pid = $pinned->query_safe('select pg_backend_pid()');
+my $other = IPC::Run::start([ 'taskset', '-c', $cpu, 'perl', '-e', '1 while 1' ]);
+system_log('taskset', '-cp', $cpu, $pid);
+my $waited = sub { (split ' ', slurp_file("/proc/$pid/schedstat"))[1] / 1e6 };
+my $already = $waited->();
+$pinned->query_safe('select sum(i) as waits from generate_series(1, 300000) i') for 1 .. 10;
+my $by_kernel = $waited->() - $already;
+$other->kill_kill;
+$pinned->quit;
+my ($counted, $wait) = split /\|/, sql(q{select n_sampled, run_queue_time from tacho.statements where query ~ 'as waits'});
+is($counted, 10, 'each of few executions is measured');
+cmp_ok($wait, '>', 0, 'a wait for the CPU is counted');
+cmp_ok($wait, '<=', $by_kernel, '... which is no longer than all that the session has waited');
 
 # extremes reset under load: an old extreme must not come back
 sql('select pg_sleep(0.3) as slow') for 1 .. 2;
