@@ -53,7 +53,7 @@
 #define STRIPE_GROUPS 64		/* entries that can have more stripes */
 #define ACCUMULATORS 64			/* slots for the counters of the evicted */
 #define USAGE_MAX 5				/* rotations a used entry survives */
-#define TEXT_CHUNK 256
+#define TEXT_CHUNK 128
 
 /*
  * Counters of a stripe. Those of groups that nothing was added to are not

@@ -2,7 +2,7 @@
  * statements_text.c
  *	  Texts of statements: normalising them, and keeping them in shared memory.
  *
- * A text is a chain of chunks of 256 bytes. Chunks come from a pool without
+ * A text is a chain of chunks of 128 bytes. Chunks come from a pool without
  * locks; whoever has taken them owns them until it has put the chain into an
  * entry (under the partition lock), and whoever has taken the chain out of an
  * entry (under the same lock, exclusively) gives them back. A chain is copied
@@ -42,7 +42,7 @@ text_chunks_limit(void)
 
 #define SWEEP 64				/* slots to look at for a text without room */
 #define SWEEPS 4				/* ... and how often, as long as nothing is found */
-#define LARGE (4 * TEXT_CHUNK)	/* bytes; goes sooner */
+#define LARGE 1024				/* bytes; goes sooner */
 #define SHARE 16				/* of all memory for texts, the most that one can have */
 #define CUT "..."				/* ends a text that is longer */
 
@@ -332,7 +332,7 @@ text_most(void)
 {
 	uint64		most = (uint64) text_chunks_limit() * TEXT_CHUNK / SHARE;
 
-	return Min(Max(most, 2 * TEXT_CHUNK), MaxAllocSize / 2);
+	return Min(Max(most, 4 * TEXT_CHUNK), MaxAllocSize / 2);
 }
 
 /* Cuts a text that is too long; without memory for that there is none. */

@@ -74,7 +74,7 @@ my $base = $node->safe_psql('postgres', 'select text_bytes from tacho.statements
 run_pgbench($node, $hot, '-c', 8, '-j', 2, '-t', 1000);
 reset_all();
 is($node->safe_psql('postgres', "select text_bytes - $base from tacho.statements_info"),
-	256, 'after a reset no text is kept but that of the question before');
+	128, 'after a reset no text is kept but that of the question before');
 is($node->safe_psql('postgres', 'select texts_missing from tacho.statements_info'),
 	0, 'no text was lost');
 

@@ -15,7 +15,7 @@ tacho.statements_max = 1000
 
 sub sql { return $node->safe_psql('postgres', $_[0]) }
 
-# 64 kB are 256 texts of up to 256 bytes; a role that keeps within its share, half of
+# 64 kB are 512 texts of up to 128 bytes; a role that keeps within its share, half of
 # them, keeps its own
 sql('create role quiet login; create role loader login');
 my $of = sub { "select count(*), count(query) from tacho.statements s join pg_roles r on r.oid = userid where rolname = '$_[0]'" };
@@ -24,7 +24,7 @@ $node->safe_psql('postgres', join("\n", map { "with q$_ as (select $_) select fr
 $node->safe_psql('postgres', join("\n", map { "with t$_ as (select $_) select from t$_;" } 1 .. 800),
 	extra_params => [ '-U', 'loader' ]);
 is(sql($of->('quiet')), '60|60', 'what another role runs does not take its texts');
-like(sql($of->('loader')), qr/^800\|1\d\d$/, 'that role has what is left');
+like(sql($of->('loader')), qr/^800\|4\d\d$/, 'that role has what is left');
 $node->safe_psql('postgres', join("\n", map { "with r$_ as (select $_) select from r$_;" } 1 .. 40),
 	extra_params => [ '-U', 'quiet' ]);
 is(sql($of->('quiet')), '100|100', 'and comes to its share when the memory is full');
@@ -32,12 +32,12 @@ is(sql($of->('quiet')), '100|100', 'and comes to its share when the memory is fu
 my $state = 'select text_bytes <= 65536, text_bytes_max, texts_missing > 0 from tacho.statements_info';
 my $counted = q{select sum(calls) from tacho.statements s join pg_roles r on r.oid = userid where rolname = 'loader'};
 sql('select tacho.statements_reset()');
-$node->safe_psql('postgres', join("\n", map { "with t$_ as (select $_) select from t$_;" } 1 .. 400),
+$node->safe_psql('postgres', join("\n", map { "with t$_ as (select $_) select from t$_;" } 1 .. 700),
 	extra_params => [ '-U', 'loader' ]);
-is(sql(q{select query from tacho.statements where query ~ '^with t400 '}),
-	'with t400 as (select $1) select from t400', 'the last one has its text');
+is(sql(q{select query from tacho.statements where query ~ '^with t700 '}),
+	'with t700 as (select $1) select from t700', 'the last one has its text');
 is(sql($state), 't|65536|t', 'the limit is kept, and what did not fit is counted');
-is(sql($counted), 400, 'every statement is counted, with or without its text');
+is(sql($counted), 700, 'every statement is counted, with or without its text');
 my $missing = sql('select count(*) from tacho.statements where query is null');
 cmp_ok($missing, '>', 100, 'those that had to make room have none');
 sql('select ' . join(', ', map { "1 as column_$_" } 1 .. 400));
@@ -48,11 +48,11 @@ is(sql(q{select length(query), right(query, 3) from tacho.statements where query
 $node->append_conf('postgresql.conf', 'tacho.query_text_memory = 2MB');
 $node->reload;
 $node->poll_query_until('postgres', 'select text_bytes_max = 2097152 from tacho.statements_info');
-$node->safe_psql('postgres', join("\n", map { "with t$_ as (select -$_) select from t$_;" } 1 .. 400),
+$node->safe_psql('postgres', join("\n", map { "with t$_ as (select -$_) select from t$_;" } 1 .. 700),
 	extra_params => [ '-U', 'loader' ]);
 is(sql(q{select count(*), sum(calls), min(calls), max(calls) from tacho.statements
 	where query ~ '^with t\d+ as \(select \$1\) select from t\d+$'}),
-	'400|800|2|2', 'texts are filled in, without constants, and counting went on');
+	'700|1400|2|2', 'texts are filled in, without constants, and counting went on');
 cmp_ok(sql(q{select count(*) from tacho.statements where text_since > stats_since and query ~ '^with t'}),
 	'>', 100, 'text_since tells that they came later');
 

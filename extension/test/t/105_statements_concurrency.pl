@@ -114,7 +114,7 @@ my $resets = IPC::Run::start(
 run_pgbench($node, $churn, '-c', 16, '-j', 2, '-t', 500);
 $resets->finish;
 sql('select tacho.statements_reset()');
-is(sql('select entries, evicted, skipped, text_bytes from tacho.statements_info'), '1|0|0|256',
+is(sql('select entries, evicted, skipped, text_bytes from tacho.statements_info'), '1|0|0|128',
 	'after a storm of resets nothing is left over');
 run_pgbench($node, $one, '-c', 8, '-j', 2, '-t', 500);
 is(sql(q{select calls from tacho.statements where query ~* '^select .1 as hot$'}), 4000, 'and counting is exact');
