@@ -136,6 +136,7 @@ fn what_a_plan_says_is_read() {
     let cases = [
         ("aas", &whole, all),
         ("timeline", &whole, all),
+        ("chart", &whole, all),
         ("top", &of(pg::WAIT_EVENT, None), all),
         (
             "top",
@@ -210,10 +211,14 @@ fn two_windows_have_two_plans_and_other_functions_none() {
     let scans: Vec<&Value> = rows.0.iter().map(|row| &row[0]).collect();
     assert_eq!(scans, [&Value::Int(1), &Value::Int(2)]);
     for function in list() {
-        let done = explain(function.name, &spec, &store, &never, &mut Rows::default());
+        let mut rows = Rows::default();
+        let done = explain(function.name, &spec, &store, &never, &mut rows);
         match EXPLAINED.contains(&function.name) {
             true if function.name == "top" => assert_eq!(done.unwrap_err().sqlstate, "22023"),
-            true => done.unwrap(),
+            true => {
+                done.unwrap();
+                assert!(!rows.0.is_empty(), "{} has a plan", function.name);
+            }
             false => {
                 let error = done.unwrap_err();
                 let message = format!("function \"{}\" has no plan", function.name);

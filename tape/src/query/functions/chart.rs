@@ -114,25 +114,7 @@ fn with_default_split<'a>(spec: &Spec<'a>) -> Spec<'a> {
     let by = spec.by.clone();
     Spec {
         by: by.or_else(|| Some(pg::WAIT_TYPE.to_string())),
-        since_us: spec.since_us,
-        until_us: spec.until_us,
-        bucket_us: spec.bucket_us,
-        zone: spec.zone,
-        node: spec.node.clone(),
-        at_home: spec.at_home,
-        scope: spec.scope.clone(),
-        by_leader: spec.by_leader,
-        filters: spec.filters.clone(),
-        color: spec.color,
-        ascii: spec.ascii,
-        owner: spec.owner.clone(),
-        texts: spec.texts,
-        totals: spec.totals,
-        memory_bytes: spec.memory_bytes,
-        progress: spec.progress,
-        threads: spec.threads,
-        decode: spec.decode,
-        ..Spec::new(spec.catalog, spec.now_us)
+        ..spec.clone()
     }
 }
 
