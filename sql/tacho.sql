@@ -38,6 +38,7 @@ set local search_path = pg_catalog;
 \ir src/52_timeline.sql
 \ir src/53_compare.sql
 \ir src/54_chart.sql
+\ir src/55_explain.sql
 \ir src/56_samples.sql
 \ir src/57_sessions.sql
 \ir src/58_blocking.sql

@@ -18,8 +18,8 @@ begin atomic
 	select p.oid::regprocedure
 	from pg_proc p
 	where p.pronamespace = 'tacho'::regnamespace
-		and p.proname in ('aas', 'periods', 'top', 'compare', 'timeline', 'chart', 'samples', 'sessions', 'blocking', 'summary', 'report', 'markers', 'status', 'statements_history', 'server_history',
-			'_aas', '_periods', '_top', '_compare', '_compare_rows', '_side', '_sessions', '_seen_sessions', '_doings', '_unobserved', '_lives', '_report', '_report_json', '_report_before', '_report_timeline', '_report_keys', '_report_queries', '_report_blockers', '_report_tree', '_report_changes', '_selected_load', '_compat', '_server_history', '_timeline', '_chart', '_samples', '_blocking', '_blocking_window', '_blocking_tree', '_blocker_rows', '_edges', '_last_observed_ms', '_summary', '_markers', '_status', '_statements_history',
+		and p.proname in ('aas', 'periods', 'top', 'compare', 'timeline', 'chart', 'samples', 'sessions', 'blocking', 'summary', 'report', 'markers', 'status', 'statements_history', 'server_history', 'explain',
+			'_aas', '_periods', '_top', '_compare', '_compare_rows', '_side', '_sessions', '_seen_sessions', '_doings', '_unobserved', '_lives', '_report', '_report_json', '_report_before', '_report_timeline', '_report_keys', '_report_queries', '_report_blockers', '_report_tree', '_report_changes', '_selected_load', '_compat', '_server_history', '_explain', '_timeline', '_chart', '_samples', '_blocking', '_blocking_window', '_blocking_tree', '_blocker_rows', '_edges', '_last_observed_ms', '_summary', '_markers', '_status', '_statements_history',
 			'_load', '_ask', '_window', '_top_lines', '_top_keys', '_cells', '_pieces', '_rank_hours', '_outside', '_observed', '_raw_cells', '_raw_observed', '_lock_slots', '_last_tick', '_say_empty');
 end;
 comment on function tacho._reader_functions is 'functions a reader needs';

@@ -4,6 +4,7 @@
 //! clap, so that SQL and the command line report the same errors.
 
 use super::server::error_line;
+use super::{EXPLAIN, FUNCTION};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use jiff::tz::TimeZone;
 use std::io::Write;
@@ -102,6 +103,8 @@ pub struct Parsed {
     pub zone: TimeZone,
     /// Who asks.
     pub caller: Caller,
+    /// The plan is asked for, not the answer.
+    pub is_explained: bool,
     matches: ArgMatches,
     question: Question,
 }
@@ -117,12 +120,16 @@ impl Parsed {
             Caller::Person => time::local(),
             Caller::Server => session_zone(get(&matches, SESSION_ZONE)),
         };
-        let defaults = caller == Caller::Person;
+        let is_explained = matches.try_get_one::<bool>(EXPLAIN).ok().flatten() == Some(&true)
+            || get(&matches, FUNCTION).is_some();
+        // SQL declares no default for the arguments of explain().
+        let defaults = caller == Caller::Person || is_explained;
         let question = Question::new(function, given(&matches), zone, defaults)?;
         Ok(Parsed {
             tape: locate::tape(get(&matches, "tape").map(Path::new))?,
             zone: question.zone.clone(),
             caller,
+            is_explained,
             question,
             matches,
         })
@@ -135,11 +142,6 @@ impl Parsed {
             .ok()
             .flatten()
             .copied()
-    }
-
-    /// The plan is asked for, not the answer.
-    pub fn is_explained(&self) -> bool {
-        self.switch(super::EXPLAIN) == Some(true)
     }
 
     /// The question.

@@ -25,8 +25,10 @@ use tacho_tape::query::{
     self, CANCELED, Function, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Sink, plain_lines,
 };
 
-/// The switch that asks for a plan.
+/// The switch that asks for a plan, and the function in SQL that does.
 const EXPLAIN: &str = "explain";
+/// The argument of that function that says of which one.
+const FUNCTION: &str = "function";
 
 /// How a plan is laid out.
 const PLAN: Layout = Layout::Columns(&[
@@ -115,11 +117,7 @@ fn answer<R: Reader>(args: &ReaderArgs<R>) -> QueryResult<()> {
     }
     let color = parsed.switch("color").unwrap_or_else(wants_color);
     let screen = (parsed.switch("wide") != Some(true)).then(table::screen);
-    let layout = if parsed.is_explained() {
-        PLAN
-    } else {
-        R::LAYOUT
-    };
+    let layout = if parsed.is_explained { PLAN } else { R::LAYOUT };
     let mut table = Table::new(&mut out, layout, parsed.zone.clone(), screen);
     execute(&parsed, function, color, &mut table)?;
     table::finish(table)
@@ -172,7 +170,7 @@ pub fn execute(
     if let Some(oid) = parsed.owner_oid()? {
         store.hide_other_roles(oid);
     }
-    let answer = match parsed.is_explained() {
+    let answer = match parsed.is_explained {
         true => query::explain,
         false => query::run,
     };

@@ -3,15 +3,16 @@
 
 use super::args::{self, Caller, Parsed};
 use super::output::{Copy, escape};
-use super::{execute, exit_code, finish, is_broken_pipe, out_of_memory};
-use clap::error::ErrorKind;
+use super::{EXPLAIN, FUNCTION, execute, exit_code, finish, is_broken_pipe, out_of_memory};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
+use tacho_source::arguments::check;
 use tacho_source::json::{self, Json};
 use tacho_source::memory;
-use tacho_tape::query::{self, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult};
+use tacho_tape::query::{self, Function, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult};
 
 /// Runs `tacho query FUNCTION …`.
 pub fn run(function: &str, rest: &[String]) -> ExitCode {
@@ -26,7 +27,7 @@ pub fn run(function: &str, rest: &[String]) -> ExitCode {
 }
 
 fn answer(function: &str, rest: &[String]) -> QueryResult<()> {
-    let function = query::find(function)?;
+    let (function, is_explained) = asked(function, rest)?;
     let extra = [
         "format",
         "owner",
@@ -34,13 +35,19 @@ fn answer(function: &str, rest: &[String]) -> QueryResult<()> {
         "memory-limit-mb",
         "parent-pid",
     ];
+    let extra = extra.into_iter().chain(is_explained.then_some(FUNCTION));
     let mut command = Command::new("tacho query").disable_help_flag(true);
     command = args::augment(command, function, Caller::Server);
     for name in extra {
         command = command.arg(Arg::new(name).long(name).allow_hyphen_values(true));
     }
     let words = std::iter::once("tacho query").chain(rest.iter().map(String::as_str));
-    let matches = command.try_get_matches_from(words).map_err(|e| usage(&e))?;
+    let matches = command
+        .try_get_matches_from(words)
+        .map_err(|e| match is_explained {
+            true => no_argument(function, &e),
+            false => usage(&e),
+        })?;
     let value = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     limit_memory(value("memory-limit-mb"))?;
     stay_with_parent(value("parent-pid"))?;
@@ -62,6 +69,36 @@ fn answer(function: &str, rest: &[String]) -> QueryResult<()> {
         other => Err(QueryError::invalid(format!("invalid format \"{other}\""))
             .hint("Available formats are copy, json.")),
     }
+}
+
+/// The function that is asked. That of `explain` is an argument, and its plan is
+/// printed.
+fn asked(name: &str, rest: &[String]) -> QueryResult<(&'static Function, bool)> {
+    if name != EXPLAIN {
+        return Ok((query::find(name)?, false));
+    }
+    let named = rest.iter().filter_map(|word| word.strip_prefix("--"));
+    let mut pairs = named.filter_map(|word| word.split_once('='));
+    match pairs.find(|(name, _)| *name == FUNCTION) {
+        Some((_, function)) => Ok((query::find_explained(function)?, true)),
+        None => Err(
+            QueryError::invalid("argument \"function\" must not be null").hint(format!(
+                "Functions with a plan are {}.",
+                query::EXPLAINED.join(", ")
+            )),
+        ),
+    }
+}
+
+/// `explain` takes the arguments of every function with a plan; this one has not
+/// all of them.
+fn no_argument(function: &Function, error: &clap::Error) -> QueryError {
+    let given = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(given)) => given.trim_start_matches('-').replace('-', "_"),
+        _ => return usage(error),
+    };
+    let checked = check(function, [given.as_str()]);
+    checked.err().unwrap_or_else(|| usage(error))
 }
 
 /// The first line of what clap says.

@@ -188,7 +188,8 @@ for my $function (sort keys %columns)
 	my ($line) = split /\n/, (run_command([
 		$ENV{TACHO_PROGRAM}, 'query', $function, "--tape=$tape",
 		'--format=copy', '--node=all',
-		$function eq 'top' ? '--dimension=pid' : () ]))[0];
+		$function eq 'top' ? '--dimension=pid' : (),
+		$function eq 'explain' ? '--function=top' : () ]))[0];
 	is_deeply([ split /\t/, $line ], $columns{$function},
 		"columns of $function()");
 }

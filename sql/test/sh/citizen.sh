@@ -24,6 +24,8 @@ psql -c "select pg_terminate_backend(pid) from pg_stat_activity where usename = 
 wait $busy || true
 same "$(command psql -qAtX -U plain_r -c "select count(*) from tacho.server_history()" 2>&1 | sed 's/.*NOTICE: *//' | head -n 1)" \
 	"the SQL edition does not record the server and its host" "a notice for what needs the host"
+same "$(command psql -qAtX -U plain_r -c "select count(*) from tacho.explain('top')" 2>&1 | sed 's/.*NOTICE: *//' | head -n 1)" \
+	"the SQL edition has no files whose plan could be explained" "a notice for what needs files"
 
 # a failing installation leaves nothing, says why, and stops also where psql would go on
 createdb t_broken

@@ -56,6 +56,7 @@ select test.equal((select count(*)::text || ' ' || max(backend_seconds_1) from t
 select test.equal((select string_agg(kind || ' ' || seconds || ' ' || ticks, ', ') from tacho.sessions('2026-03-01 20:00+00', '2026-03-01 20:02+00')), 'sampled 120.0000 72', 'reads lives');
 select test.equal((select report #>> '{load,avg_aas}' from tacho.report(since => '2026-03-01 20:00+00', until => '2026-03-01 20:02+00')), '1.0000', 'and reports');
 select test.equal((select count(*)::text from tacho.server_history()), '0', 'what is not recorded is empty');
+select test.equal((select count(*)::text from tacho.explain('top', 'wait_event')), '0', 'files that are not there have no plan');
 select test.equal(test.error('select tacho.start()'), '42501: permission denied for function start', 'who reads does not start');
 select test.equal(test.error('select tacho.stop()'), '42501: permission denied for function stop', 'nor stop');
 reset role;

@@ -2,6 +2,7 @@
 
 use super::dimension::Dimension;
 use super::error::{QueryError, QueryResult};
+use super::functions::Function;
 use super::plan::{Plan, Step, Way, Why, last_of};
 use super::read::Scan;
 use super::spec::{Field, Sink, Spec, Type, Value};
@@ -66,13 +67,7 @@ pub fn explain(
     cancel: &AtomicBool,
     sink: &mut dyn Sink,
 ) -> QueryResult<()> {
-    if !EXPLAINED.contains(&super::find(name)?.name) {
-        let message = format!("function \"{name}\" has no plan");
-        return Err(QueryError::invalid(message).hint(format!(
-            "Functions with a plan are {}.",
-            EXPLAINED.join(", ")
-        )));
-    }
+    find_explained(name)?;
     let explained = Explained::default();
     let spec = Spec {
         explained: Some(&explained),
@@ -83,6 +78,22 @@ pub fn explain(
     sink.begin(FIELDS)?;
     let rows = state.unwrap_or_else(PoisonError::into_inner).rows;
     rows.into_iter().try_for_each(|row| sink.row(row))
+}
+
+/// The function with a name, when its answers are read by a plan.
+///
+/// # Errors
+/// There is none, or it has no plan.
+pub fn find_explained(name: &str) -> QueryResult<&'static Function> {
+    let function = super::find(name)?;
+    if EXPLAINED.contains(&function.name) {
+        return Ok(function);
+    }
+    let error = QueryError::invalid(format!("function \"{name}\" has no plan"));
+    Err(error.hint(format!(
+        "Functions with a plan are {}.",
+        EXPLAINED.join(", ")
+    )))
 }
 
 /// Takes the answer of nothing.

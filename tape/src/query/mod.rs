@@ -55,7 +55,7 @@ pub(crate) mod vocabulary;
 pub use bucket::Zone;
 pub use dimension::names as dimension_names;
 pub use error::{CANCELED, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, UNDEFINED_FILE};
-pub use explain::{EXPLAINED, explain};
+pub use explain::{EXPLAINED, explain, find_explained};
 pub use functions::{Argument, Function, Removal, STATEMENT_FILTERS, Said, find, list};
 pub(crate) use functions::{REMOVED, removals};
 pub use plain::{plain_lines, plain_text};
