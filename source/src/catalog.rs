@@ -1,20 +1,15 @@
 //! The data model as it was built in: dimensions, their documentation, labels.
 
 use std::sync::OnceLock;
-use tacho_tape::Schema;
-use tacho_tape::query;
-
-/// The lists as they are.
-pub const TEXT: &str = concat!(
-    include_str!("../../catalog/samples.h"),
-    include_str!("../../catalog/counters.h")
-);
+use tacho_tape::catalog::{self, Column};
+use tacho_tape::format::schema::Role;
+use tacho_tape::{Schema, query};
 
 /// Tables, columns and labels of `catalog/samples.h`, and the counters of
 /// `catalog/counters.h`.
 pub fn schema() -> &'static Schema {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
-    SCHEMA.get_or_init(|| Schema::from_catalog(TEXT).unwrap_or_default())
+    SCHEMA.get_or_init(catalog::schema)
 }
 
 /// The names of the dimensions.
@@ -23,37 +18,25 @@ pub fn dimension_names() -> &'static [&'static str] {
     NAMES.get_or_init(|| query::dimension_names(schema()))
 }
 
-/// Name and one line of documentation of every dimension. Found once: every
-/// reader command for people asks for them at each start of the program.
+/// Name and one line of documentation of every dimension.
 pub fn dimensions() -> &'static [(&'static str, &'static str)] {
     static DIMENSIONS: OnceLock<Vec<(&'static str, &'static str)>> = OnceLock::new();
     DIMENSIONS.get_or_init(|| {
-        let documented: Vec<_> = TEXT.lines().filter_map(documented).collect();
-        let doc = |name: &str| {
-            let found = documented.iter().find(|column| column.0 == name);
-            found.map_or(ROOT_BLOCKER, |column| column.1)
+        let columns = catalog::columns().iter();
+        let about = |name: &str| {
+            let is_it = |c: &&Column| c.role == Role::Dimension && c.name == name;
+            columns
+                .clone()
+                .find(is_it)
+                .map_or(ROOT_BLOCKER, |c| c.about)
         };
         let names = dimension_names().iter();
-        names.map(|name| (*name, doc(name))).collect()
+        names.map(|name| (*name, about(name))).collect()
     })
 }
 
 /// The dimension that is no column.
 const ROOT_BLOCKER: &str = "session at the head of the queue this one waits in";
-
-/// Name and documentation of a line about a column that is a dimension.
-fn documented(line: &'static str) -> Option<(&'static str, &'static str)> {
-    let mut words = line
-        .strip_prefix("COLUMN(")?
-        .split(',')
-        .map(str::trim_start);
-    let name = words.nth(2)?;
-    if words.nth(2)? != "DIM" {
-        return None;
-    }
-    let text = line.split_once('"')?.1.strip_suffix("\")")?;
-    Some((name, text))
-}
 
 /// Something that is measured of the server as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,30 +54,23 @@ pub struct Measurement {
 }
 
 /// What is measured of the server, in the order of the catalog.
-pub fn measurements() -> &'static [Measurement] {
-    static MEASUREMENTS: OnceLock<Vec<Measurement>> = OnceLock::new();
-    MEASUREMENTS.get_or_init(|| TEXT.lines().filter_map(measured).collect())
+pub fn measurements() -> impl Iterator<Item = Measurement> {
+    catalog::columns().iter().filter_map(measured)
 }
 
-/// The measurement that a line is about.
-fn measured(line: &'static str) -> Option<Measurement> {
-    let (head, about) = line.strip_prefix("COLUMN(")?.split_once('"')?;
-    let words: Vec<&str> = head.split(',').map(str::trim).collect();
-    let [table, _, name, _, unit, role, _] = words[..] else {
-        return None;
-    };
-    let counts = match role {
-        "COUNTER" => true,
-        "GAUGE" => false,
+/// The measurement that a column is.
+fn measured(column: &Column) -> Option<Measurement> {
+    let counts = match column.role {
+        Role::Counter => true,
+        Role::Gauge => false,
         _ => return None,
     };
-    let about = about.strip_suffix("\")")?;
     Some(Measurement {
-        name,
-        table,
+        name: column.name,
+        table: column.table,
         counts,
-        unit,
-        about,
+        unit: column.target,
+        about: column.about,
     })
 }
 
@@ -102,7 +78,6 @@ fn measured(line: &'static str) -> Option<Measurement> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use tacho_tape::format::schema::Role;
 
     #[test]
     fn every_dimension_has_a_name_and_a_doc() {
@@ -122,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_is_measured_is_what_the_schema_marks() {
-        let all = measurements();
+        let all: Vec<Measurement> = measurements().collect();
         let wal = all.iter().find(|m| m.name == "wal_bytes").unwrap();
         let about = "write-ahead log inserted; on a standby replayed";
         let expected = ("server", true, "bytes", about);

@@ -101,7 +101,7 @@ fn memory_stays_flat_over_many_questions_of_a_history_that_grows() {
     let scratch = Scratch(path);
     std::fs::create_dir(&scratch.0).unwrap();
     let (begin_ms, mut sampler) = history(&scratch.0);
-    let catalog = Schema::from_catalog(include_str!("../../catalog/samples.h")).unwrap();
+    let catalog = tacho_tape::catalog::samples();
     let shared = Shared::new(CACHE);
     let tape = Tape::open(&scratch.0, &shared);
     let log = scratch.0.join(file_name(13, Kind::Log));

@@ -3,6 +3,7 @@
 //! description of the bytes.
 #![forbid(unsafe_code)]
 
+pub mod catalog;
 pub mod crc;
 pub mod error;
 pub mod fast;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
-use tacho_tape::{Identity, PartBuilder, Schema, Store};
+use tacho_tape::{Identity, PartBuilder, Store};
 
 struct Count(usize);
 
@@ -22,7 +22,7 @@ impl Sink for Count {
 /// Samples that `app` sees: one each of a role 10, a role 11 and one whose
 /// OID nobody knows, all of that name.
 fn seen_by(oid: Option<i64>) -> usize {
-    let catalog = Schema::from_catalog(include_str!("../../catalog/samples.h")).unwrap();
+    let catalog = tacho_tape::catalog::samples();
     let mut builder = PartBuilder::new(Arc::new(catalog.clone().with_runs())).unwrap();
     let tick = [
         ("tick", 1),

@@ -13,7 +13,7 @@ const BEGIN_MS: i64 = 1_790_000_040_000;
 const SESSIONS: i64 = 5;
 
 fn catalog() -> Schema {
-    Schema::from_catalog(include_str!("../../catalog/samples.h")).unwrap()
+    tacho_tape::catalog::samples()
 }
 
 /// Who blocks a session that waits.

@@ -12,7 +12,7 @@ const LOCKTYPE_RELATION: i64 = 1;
 const SHARE: i64 = 5;
 
 fn catalog() -> Schema {
-    Schema::from_catalog(include_str!("../../catalog/samples.h")).unwrap()
+    tacho_tape::catalog::samples()
 }
 
 #[derive(Default)]

@@ -9,11 +9,7 @@ use tacho_tape::{Identity, PartBuilder, Schema, Store};
 const MINUTE: i64 = 60_000_000;
 
 fn catalog() -> Schema {
-    let both = concat!(
-        include_str!("../../catalog/samples.h"),
-        include_str!("../../catalog/counters.h")
-    );
-    Schema::from_catalog(both).unwrap()
+    tacho_tape::catalog::schema()
 }
 
 #[derive(Default)]

@@ -10,7 +10,7 @@ use tacho_tape::files::storage::OsStorage;
 use tacho_tape::format::sealed_write::FrameRange;
 use tacho_tape::write::merge::{MergeJob, merge};
 use tacho_tape::write::seal::write_sealed;
-use tacho_tape::{Identity, PartBuilder, Schema, Store};
+use tacho_tape::{Identity, PartBuilder, Store};
 
 /// Sealed files, and the sessions in each: all of them are of one tick.
 const FILES: u64 = 72;
@@ -72,7 +72,7 @@ impl Drop for Scratch {
 
 /// A file of so many sessions that no other has, one sample each.
 fn file(number: u64, sessions: u64) -> PartBuilder {
-    let schema = Schema::from_catalog(include_str!("../../catalog/samples.h")).unwrap();
+    let schema = tacho_tape::catalog::samples();
     let mut b = PartBuilder::new(Arc::new(schema.with_runs())).unwrap();
     let name = b.name("app").unwrap();
     let tick = number as i64;

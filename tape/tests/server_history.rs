@@ -9,7 +9,7 @@ use tacho_tape::{Identity, PartBuilder, Schema, Store};
 const SECOND: i64 = 1_000_000;
 
 fn catalog() -> Schema {
-    Schema::from_catalog(include_str!("../../catalog/samples.h")).unwrap()
+    tacho_tape::catalog::samples()
 }
 
 #[derive(Default)]

@@ -245,7 +245,7 @@ fn page_of(servers: &[Tally]) -> Page {
     add_load(&mut page, servers);
     add_recorders(&mut page, servers);
     for measurement in measurements() {
-        add_measured(&mut page, measurement, servers);
+        add_measured(&mut page, &measurement, servers);
     }
     page
 }
@@ -441,8 +441,8 @@ mod tests {
     #[test]
     fn names_end_in_base_units_and_say_what_they_are_of() {
         let name = |name: &str| {
-            let measurement = measurements().iter().find(|m| m.name == name).unwrap();
-            let (name, object, unit, parts) = shown(measurement);
+            let measurement = measurements().find(|m| m.name == name).unwrap();
+            let (name, object, unit, parts) = shown(&measurement);
             let unit = unit.map_or(String::new(), |u| u.as_str().to_string());
             (name, object.unwrap_or_default(), unit, parts)
         };

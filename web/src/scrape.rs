@@ -285,7 +285,7 @@ type Values<V> = BTreeMap<(&'static str, String), Vec<V>>;
 fn measured<V>(rows: &Rows, counts: bool, value: impl Fn(&Row) -> Option<V>) -> Values<V> {
     let mut values = Values::new();
     for row in &rows.0 {
-        let known = catalog::measurements().iter();
+        let known = catalog::measurements();
         let mut known = known.filter(|m| m.counts == counts);
         let name = row.text("metric");
         let found = known.find(|m| Some(m.name) == name);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tacho_source::catalog;
 use tacho_source::exchange::{Field, Place, SESSIONS, fields, has_ticks, kinds, table_of};
 use tacho_source::time::timestamp;
-use tacho_tape::format::schema::{ColumnType, Schema};
+use tacho_tape::format::schema::{ColumnDef, ColumnType, Role, Schema};
 use tacho_tape::testing::Random;
 use tacho_tape::{Part, Store};
 
@@ -223,12 +223,17 @@ fn check(kind: &str) {
 
 /// The catalog with one more column in each table, at its end.
 fn later_version() -> Schema {
-    let mut text = catalog::TEXT.to_string();
-    for table in &catalog::schema().tables {
-        let name = &table.name;
-        text += &format!("COLUMN({name}, 99, added_to_{name}, UINT, none, NONE, \"\")\n");
+    let mut schema = catalog::schema().clone();
+    for table in &mut schema.tables {
+        table.columns.push(ColumnDef {
+            id: 99,
+            name: format!("added_to_{}", table.name),
+            ty: ColumnType::Uint,
+            role: Role::None,
+            target: String::new(),
+        });
     }
-    Schema::from_catalog(&text).unwrap().with_runs()
+    schema.with_runs()
 }
 
 #[test]

@@ -142,8 +142,7 @@ mod tests {
 
     #[test]
     fn the_hello_frame_carries_schema_labels_and_meta() {
-        let catalog = include_str!("../../../catalog/samples.h");
-        let schema = Schema::from_catalog(catalog).unwrap();
+        let schema = crate::catalog::samples();
         let mut frame = FrameBuilder::new(HELLO, 1, 1, 0);
         write_schema(&mut frame, &schema);
         write_meta(&mut frame, &[("host", "db1"), ("timeline", "3")]);

@@ -561,8 +561,7 @@ mod tests {
     use super::*;
 
     fn builder() -> PartBuilder {
-        let catalog = include_str!("../../../catalog/samples.h");
-        let schema = Schema::from_catalog(catalog).unwrap().with_runs();
+        let schema = crate::catalog::samples().with_runs();
         PartBuilder::new(Arc::new(schema)).unwrap()
     }
 

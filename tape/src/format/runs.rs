@@ -127,9 +127,7 @@ mod tests {
     use super::*;
 
     fn schema() -> Schema {
-        Schema::from_catalog(include_str!("../../../catalog/samples.h"))
-            .unwrap()
-            .with_runs()
+        crate::catalog::samples().with_runs()
     }
 
     #[test]

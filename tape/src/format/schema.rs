@@ -3,7 +3,6 @@
 //! reader. Tables and columns with a meaning of their own (`tick`, `sample`,
 //! `at`, …) are found by name.
 
-use crate::error::{Error, Result};
 use crate::format::totals;
 
 /// How the stored number of a column is read.
@@ -29,16 +28,16 @@ pub enum ColumnType {
     Span,
 }
 
-const TYPES: [(ColumnType, u8, &str); 9] = [
-    (ColumnType::Uint, 1, "UINT"),
-    (ColumnType::Int, 2, "INT"),
-    (ColumnType::Time, 3, "TIME"),
-    (ColumnType::TimeUs, 4, "TIME_US"),
-    (ColumnType::Name, 5, "NAME"),
-    (ColumnType::Enum, 6, "ENUM"),
-    (ColumnType::Ref, 7, "REF"),
-    (ColumnType::Bytes, 8, "BYTES"),
-    (ColumnType::Span, 9, "SPAN"),
+const TYPES: [(ColumnType, u8); 9] = [
+    (ColumnType::Uint, 1),
+    (ColumnType::Int, 2),
+    (ColumnType::Time, 3),
+    (ColumnType::TimeUs, 4),
+    (ColumnType::Name, 5),
+    (ColumnType::Enum, 6),
+    (ColumnType::Ref, 7),
+    (ColumnType::Bytes, 8),
+    (ColumnType::Span, 9),
 ];
 
 impl ColumnType {
@@ -50,10 +49,6 @@ impl ColumnType {
     /// The type with this number.
     pub fn from_code(code: u8) -> Option<Self> {
         TYPES.iter().find(|t| t.1 == code).map(|t| t.0)
-    }
-
-    fn from_catalog(word: &str) -> Option<Self> {
-        TYPES.iter().find(|t| t.2 == word).map(|t| t.0)
     }
 }
 
@@ -72,11 +67,11 @@ pub enum Role {
     Gauge,
 }
 
-const ROLES: [(Role, u8, &str); 4] = [
-    (Role::None, 0, "NONE"),
-    (Role::Dimension, 1, "DIM"),
-    (Role::Counter, 2, "COUNTER"),
-    (Role::Gauge, 4, "GAUGE"),
+const ROLES: [(Role, u8); 4] = [
+    (Role::None, 0),
+    (Role::Dimension, 1),
+    (Role::Counter, 2),
+    (Role::Gauge, 4),
 ];
 
 impl Role {
@@ -167,14 +162,6 @@ impl TableDef {
     /// A column by name.
     pub fn column(&self, column: &str) -> Option<&ColumnDef> {
         self.columns.iter().find(|c| c.name == column)
-    }
-
-    /// Adds a column; `None` when its id is not greater than the last one's.
-    fn append(&mut self, column: ColumnDef) -> Option<()> {
-        let last = self.columns.last();
-        last.is_none_or(|c| c.id < column.id).then_some(())?;
-        self.columns.push(column);
-        Some(())
     }
 
     /// Adds the columns that only the other one has; `None` when one is
@@ -345,209 +332,16 @@ impl Schema {
         }
         Some(all)
     }
-
-    /// Reads the text of `catalog/samples.h`, and behind it that of
-    /// `catalog/counters.h`, whose counters are columns of `statement_stats`.
-    ///
-    /// # Errors
-    /// A line that is not understood, or whose id is not greater than the one
-    /// before it in its list: the order of lines is the order of ids, in which
-    /// schemas of several ages are merged.
-    pub fn from_catalog(text: &str) -> Result<Self> {
-        let mut schema = Schema::default();
-        for line in text.lines() {
-            let done = if let Some(rest) = line.strip_prefix("COLUMN(") {
-                schema.catalog_column(rest)
-            } else if let Some(rest) = line.strip_prefix("COUNTER(") {
-                schema.catalog_counter(rest)
-            } else if let Some(rest) = line.strip_prefix("LABEL(") {
-                schema.catalog_label(rest)
-            } else if let Some(rest) = line.strip_prefix("TABLE(") {
-                schema.catalog_table(rest)
-            } else {
-                continue;
-            };
-            done.ok_or_else(|| Error::damaged(format!("invalid catalog line: {line}")))?;
-        }
-        Ok(schema)
-    }
-
-    fn catalog_table(&mut self, rest: &str) -> Option<()> {
-        let mut words = words(rest, 3);
-        let (id, name) = (words.next()?.parse().ok()?, words.next()?);
-        let last = self.tables.last();
-        last.is_none_or(|t| t.id < id).then_some(())?;
-        self.tables.push(TableDef {
-            id,
-            name: name.into(),
-            columns: Vec::new(),
-        });
-        Some(())
-    }
-
-    fn catalog_column(&mut self, rest: &str) -> Option<()> {
-        let mut words = words(rest, 7);
-        let table = words.next()?;
-        let table = self.tables.iter_mut().find(|t| t.name == table)?;
-        let id = words.next()?.parse().ok()?;
-        let name = words.next()?.into();
-        let ty = ColumnType::from_catalog(words.next()?)?;
-        let target = words.next()?;
-        let word = words.next()?;
-        let role = ROLES.iter().find(|r| r.2 == word)?.0;
-        table.append(ColumnDef {
-            id,
-            name,
-            ty,
-            role,
-            target: if target == "none" { "" } else { target }.into(),
-        })
-    }
-
-    /// Extremes are not stored: a difference of extremes means nothing.
-    fn catalog_counter(&mut self, rest: &str) -> Option<()> {
-        let words: Vec<&str> = words(rest, 6).collect();
-        let [id, name, _, unit, kind, _] = words.try_into().ok()?;
-        let id: u8 = id.parse().ok()?;
-        let ty = match (kind, unit) {
-            ("SUM", "ms") => ColumnType::Span,
-            _ => ColumnType::Uint,
-        };
-        let names: Vec<String> = match kind {
-            "MIN" | "MAX" => Vec::new(),
-            "HISTOGRAM" => (0..HISTOGRAM_BUCKETS)
-                .map(|b| format!("{name}_{b}"))
-                .collect(),
-            _ => vec![name.into()],
-        };
-        let table = self.tables.iter_mut().find(|t| t.name == STATS)?;
-        for (id, name) in (id..=u8::MAX).zip(names) {
-            table.append(ColumnDef {
-                id,
-                name,
-                ty,
-                role: Role::None,
-                target: String::new(),
-            })?;
-        }
-        Some(())
-    }
-
-    fn catalog_label(&mut self, rest: &str) -> Option<()> {
-        let mut words = words(rest, 3);
-        let (enumeration, value) = (words.next()?, words.next()?);
-        let label = words.next()?.strip_prefix('"')?.strip_suffix("\")")?;
-        let value = value.parse().ok()?;
-        let last = self.labels(enumeration).last();
-        last.is_none_or(|l| l.value < value).then_some(())?;
-        self.labels.push(Label {
-            enumeration: enumeration.into(),
-            value,
-            label: label.into(),
-        });
-        Some(())
-    }
-}
-
-/// The first words of a line, the last one with what is left. A byte is looked
-/// at once: every reader does this to the whole catalog.
-fn words(text: &str, count: usize) -> impl Iterator<Item = &str> {
-    let mut rest = Some(text);
-    (1..=count).map_while(move |number| {
-        let text = rest.take()?;
-        let comma = text.bytes().position(|byte| byte == b',');
-        let word = match comma.filter(|_| number < count) {
-            Some(at) => {
-                rest = text.get(at + 1..);
-                &text[..at]
-            }
-            None => text,
-        };
-        Some(word.trim_start_matches(' '))
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const CATALOG: &str = include_str!("../../../catalog/samples.h");
-
-    #[test]
-    fn the_catalog_gives_tables_columns_and_labels() {
-        let schema = Schema::from_catalog(CATALOG).unwrap();
-        let wait = schema.table("sample").unwrap().column("wait").unwrap();
-        assert_eq!((wait.id, wait.ty), (4, ColumnType::Ref));
-        assert_eq!(wait.target, "wait");
-        assert!(schema.table("session").unwrap().column("pid").unwrap().role == Role::Dimension);
-        let wal = schema.table("server").unwrap().column("wal_bytes").unwrap();
-        assert_eq!((wal.role, wal.target.as_str()), (Role::Counter, "bytes"));
-        assert_eq!(schema.label("state", 3), Some("idle in transaction"));
-        assert_eq!(schema.value("cpu", "runnable"), Some(3));
-    }
-
-    #[test]
-    fn counters_are_columns_of_statement_stats_but_for_extremes() {
-        let counters = include_str!("../../../catalog/counters.h");
-        let schema = Schema::from_catalog(&[CATALOG, counters].concat()).unwrap();
-        let stats = schema.table(STATS).unwrap();
-        let column = |name: &str| stats.column(name).map(|c| (c.id, c.ty));
-        assert_eq!(column("calls"), Some((21, ColumnType::Uint)));
-        assert_eq!(column("total_exec_time"), Some((22, ColumnType::Span)));
-        assert_eq!(column("min_exec_time"), None);
-        assert_eq!(column("square_exec_time"), Some((25, ColumnType::Uint)));
-        assert_eq!(column("histogram_23"), Some((96, ColumnType::Uint)));
-        assert_eq!(stats.columns.len(), 3 + 51 + 2 + HISTOGRAM_BUCKETS);
-    }
-
-    #[test]
-    fn lines_of_the_catalog_stand_in_the_order_of_their_ids() {
-        let all = [CATALOG, include_str!("../../../catalog/counters.h")].concat();
-        let read = |begin: &str, line: &str| {
-            let place = all.find(begin).unwrap();
-            let end = place + all[place..].find('\n').unwrap() + 1;
-            let text = [&all[..end], line, "\n", &all[end..]].concat();
-            Schema::from_catalog(&text)
-        };
-        let refused_after = |begin: &str, line: &str, found: &str| {
-            let expected = format!("invalid catalog line: {found}");
-            let error = read(begin, line).unwrap_err().to_string();
-            assert!(error.contains(&expected), "{error}");
-        };
-        let refused = |begin: &str, line: &str| refused_after(begin, line, line);
-        let whole = Schema::from_catalog(&all).unwrap();
-        let more = |table: &str, schema: Schema| {
-            let columns = |s: &Schema| s.table(table).unwrap().columns.len();
-            assert_eq!(columns(&schema), columns(&whole) + 1);
-            assert_eq!(whole.with_all_of(&schema), Some(schema));
-        };
-        let last = |table: &str| whole.table(table).unwrap().columns.last().unwrap().id;
-        let (last_counter, last_column) = (last(STATS), last(SAMPLE));
-        let list_end = all.rfind("COUNTER(").unwrap();
-        let counter = |id| format!(r#"COUNTER({id}, probes, int64, one, SUM, exec, 15, "probes")"#);
-        more(
-            STATS,
-            read(&all[list_end..], &counter(last_counter + 1)).unwrap(),
-        );
-        refused_after("COUNTER(26,", &counter(last_counter + 1), "COUNTER(27,");
-        refused(&all[list_end..], &counter(80));
-        let column = |id| format!(r#"COLUMN(sample, {id}, probe, UINT, none, NONE, "a probe")"#);
-        let end = format!("COLUMN(sample, {last_column},");
-        more(SAMPLE, read(&end, &column(last_column + 1)).unwrap());
-        refused("COLUMN(sample, 15,", &column(15));
-        refused(&end, &column(last_column));
-        refused_after(
-            "COLUMN(sample, 8,",
-            &column(last_column + 1),
-            "COLUMN(sample, 9,",
-        );
-        refused("TABLE(10,", r#"TABLE(10, probe, "probes")"#);
-        refused("LABEL(cpu, 2,", r#"LABEL(cpu, 2, "probing")"#);
-    }
+    use crate::catalog;
 
     #[test]
     fn two_schemas_make_one_unless_they_contradict() {
-        let whole = Schema::from_catalog(CATALOG).unwrap().with_runs();
+        let whole = catalog::samples().with_runs();
         let column = |schema: &mut Schema, table: &str| {
             let t = schema.index(table).unwrap();
             schema.tables[t].columns.remove(2)
@@ -577,7 +371,7 @@ mod tests {
 
     #[test]
     fn runs_replace_samples_under_the_same_ids() {
-        let schema = Schema::from_catalog(CATALOG).unwrap().with_runs();
+        let schema = catalog::samples().with_runs();
         assert!(schema.table("sample").is_none());
         let run = schema.table("run").unwrap();
         assert_eq!(run.column("first_tick").unwrap().id, 1);

@@ -514,7 +514,6 @@ pub(crate) mod tests {
     use crate::files::directory::file_name;
     use crate::format::part::Identity;
     use crate::format::part_builder::PartBuilder;
-    use crate::format::schema::Schema;
     use crate::format::sealed_write::FrameRange;
     use crate::testing::memory::MemoryStorage;
     use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
@@ -760,9 +759,8 @@ pub(crate) mod tests {
     #[test]
     fn each_file_is_read_by_its_own_schema() {
         let storage = MemoryStorage::new();
-        let catalog = include_str!("../../../catalog/samples.h");
         for number in 1..=2 {
-            let mut schema = Schema::from_catalog(catalog).unwrap().with_runs();
+            let mut schema = crate::catalog::samples().with_runs();
             schema.tables.retain(|t| number == 1 || t.name != "lock");
             let mut builder = PartBuilder::new(Arc::new(schema)).unwrap();
             let tick = number as i64;

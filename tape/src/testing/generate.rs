@@ -1,6 +1,7 @@
 //! Random load for tests: frames as a sampler would send them, and beside
 //! them the plain rows a reader must get. Everything follows from a seed.
 
+use crate::catalog;
 use crate::files::directory::{Kind, file_name};
 use crate::format::frame::{DATA, Frame, FrameBuilder, HELLO, Values};
 use crate::format::hello;
@@ -94,18 +95,12 @@ impl Default for Load {
 
 /// The schema of `catalog/samples.h`.
 pub fn schema() -> Schema {
-    Schema::from_catalog(include_str!("../../../catalog/samples.h")).unwrap_or_default()
+    catalog::samples()
 }
 
 /// The schema with the counters of statements.
 pub fn stats_schema() -> Schema {
-    let catalog = concat!(
-        include_str!("../../../catalog/samples.h"),
-        include_str!("../../../catalog/counters.h")
-    );
-    Schema::from_catalog(catalog)
-        .unwrap_or_default()
-        .with_runs()
+    catalog::schema().with_runs()
 }
 
 /// A sampler that makes everything up.

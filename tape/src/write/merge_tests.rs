@@ -366,8 +366,7 @@ fn two_files(schemas: [&Schema; 2]) -> MemoryStorage {
 }
 
 fn whole_schema() -> Schema {
-    let catalog = include_str!("../../../catalog/samples.h");
-    Schema::from_catalog(catalog).unwrap().with_runs()
+    crate::catalog::samples().with_runs()
 }
 
 #[test]

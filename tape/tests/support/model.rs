@@ -18,8 +18,7 @@ pub const NOW_US: i64 = (BEGIN_MS + 86_400_000) * 1000;
 
 pub fn catalog() -> &'static Schema {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
-    let text = include_str!("../../../catalog/samples.h");
-    SCHEMA.get_or_init(|| Schema::from_catalog(text).unwrap())
+    SCHEMA.get_or_init(tacho_tape::catalog::samples)
 }
 
 /// pid, backend start, category, backend type, database, user, application,

@@ -1,0 +1,156 @@
+//! Reads `samples.h` and `counters.h` for who generates code from them: the build
+//! of `tape/`. No program reads them when it runs.
+
+/// A table.
+pub struct Table<'a> {
+    pub id: u8,
+    pub name: &'a str,
+}
+
+/// A column of a table.
+pub struct Column<'a> {
+    pub table: &'a str,
+    pub id: u8,
+    pub name: String,
+    /// Words of the list: `UINT`, `REF` …; an enumeration, table or unit;
+    /// `DIM`, `COUNTER` …
+    pub ty: &'a str,
+    pub target: &'a str,
+    pub role: &'a str,
+    /// One line of documentation.
+    pub about: &'a str,
+    /// It is made from a counter of `counters.h`.
+    pub is_counter: bool,
+}
+
+/// A label of an enumeration.
+pub struct Label<'a> {
+    pub enumeration: &'a str,
+    pub value: i64,
+    pub label: &'a str,
+}
+
+/// What the lists declare, in their order.
+#[derive(Default)]
+pub struct Lists<'a> {
+    pub tables: Vec<Table<'a>>,
+    pub columns: Vec<Column<'a>>,
+    pub labels: Vec<Label<'a>>,
+}
+
+/// The table whose columns the counters are.
+const STATS: &str = "statement_stats";
+/// Buckets of a histogram, each a column.
+const HISTOGRAM_BUCKETS: u8 = 24;
+
+impl<'a> Lists<'a> {
+    /// Reads the text of `samples.h`, and behind it that of `counters.h`.
+    ///
+    /// # Errors
+    /// A line that is not understood, or whose id is not greater than the one
+    /// before it in its list: the order of lines is the order of ids, in which
+    /// schemas of several ages are merged.
+    pub fn read(text: &'a str) -> Result<Self, String> {
+        let mut lists = Lists::default();
+        for line in text.lines() {
+            let Some((kind, rest)) = line.split_once('(') else {
+                continue;
+            };
+            let done = match kind {
+                "TABLE" => lists.table(rest),
+                "COLUMN" => lists.column(rest),
+                "COUNTER" => lists.counter(rest),
+                "LABEL" => lists.label(rest),
+                _ => continue,
+            };
+            done.ok_or_else(|| format!("invalid catalog line: {line}"))?;
+        }
+        Ok(lists)
+    }
+
+    fn table(&mut self, rest: &'a str) -> Option<()> {
+        let ([id, name], _) = fields(rest)?;
+        let id = id.parse().ok()?;
+        let last = self.tables.last();
+        last.is_none_or(|table| table.id < id).then_some(())?;
+        self.tables.push(Table { id, name });
+        Some(())
+    }
+
+    fn column(&mut self, rest: &'a str) -> Option<()> {
+        let ([table, id, name, ty, target, role], about) = fields(rest)?;
+        self.append(Column {
+            table,
+            id: id.parse().ok()?,
+            name: name.to_string(),
+            ty,
+            target: if target == "none" { "" } else { target },
+            role,
+            about,
+            is_counter: false,
+        })
+    }
+
+    /// Extremes are not stored: a difference of extremes means nothing.
+    fn counter(&mut self, rest: &'a str) -> Option<()> {
+        let ([id, name, _, unit, kind, _, _], about) = fields(rest)?;
+        let first: u8 = id.parse().ok()?;
+        let names = match kind {
+            "MIN" | "MAX" => Vec::new(),
+            "HISTOGRAM" => (0..HISTOGRAM_BUCKETS)
+                .map(|b| format!("{name}_{b}"))
+                .collect(),
+            _ => vec![name.to_string()],
+        };
+        (first..=u8::MAX).zip(names).try_for_each(|(id, name)| {
+            self.append(Column {
+                table: STATS,
+                id,
+                name,
+                ty: if (kind, unit) == ("SUM", "ms") {
+                    "SPAN"
+                } else {
+                    "UINT"
+                },
+                target: "",
+                role: "NONE",
+                about,
+                is_counter: true,
+            })
+        })
+    }
+
+    fn label(&mut self, rest: &'a str) -> Option<()> {
+        let ([enumeration, value], label) = fields(rest)?;
+        let value = value.parse().ok()?;
+        let mut own = self.labels.iter().rev();
+        let last = own.find(|label| label.enumeration == enumeration);
+        last.is_none_or(|label| label.value < value).then_some(())?;
+        self.labels.push(Label {
+            enumeration,
+            value,
+            label,
+        });
+        Some(())
+    }
+
+    /// Adds a column to a table that is there, behind the others of it.
+    fn append(&mut self, column: Column<'a>) -> Option<()> {
+        self.tables
+            .iter()
+            .find(|table| table.name == column.table)?;
+        let mut own = self.columns.iter().rev();
+        let last = own.find(|other| other.table == column.table);
+        last.is_none_or(|last| last.id < column.id).then_some(())?;
+        self.columns.push(column);
+        Some(())
+    }
+}
+
+/// So many words, and the text in quotes at the end of the line.
+fn fields<const N: usize>(rest: &str) -> Option<([&str; N], &str)> {
+    let (words, text) = rest.split_once('"')?;
+    let words: Vec<&str> = words.trim_end().strip_suffix(',')?.split(',').collect();
+    let words = words.into_iter().map(str::trim_start).collect::<Vec<_>>();
+    Some((words.try_into().ok()?, text.strip_suffix("\")")?))
+}
