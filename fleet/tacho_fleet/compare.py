@@ -12,7 +12,7 @@ from tacho_fleet.load import (
     OTHER,
     TEXTS,
     WHOLE,
-    Load,
+    load_of,
     shown_key,
 )
 from tacho_fleet.output import interval_text
@@ -40,9 +40,9 @@ class _Side:
         """Adds up; the lake is not read afterwards."""
         self.engine, asked = session.engine, session.question()
         self.dimension = asked.dimension
-        self.load = Load(self.engine, asked, asked.bucket or MINUTE, MAX_BUCKETS)
+        self.load = load_of(self.engine, asked, asked.bucket or MINUTE, MAX_BUCKETS)
         key = identifier(asked.dimension) if asked.dimension else NULL_TEXT
-        self.load.cells("cells_of_keys", key)
+        self.load.add_up("keys", key)
         self.whole = self.load.whole()
         self.engine.load("compare")
         self.engine.run("insert into measured by name from key_measures()")
@@ -99,7 +99,7 @@ def _lines(sides: list[_Side], n: int) -> list[Row]:
         second.run("insert into changes select null, 0, 0, 0, 1, 1 where not exists (from changes)")
     _copy(second, "from changes", first, "changes")
     for side in sides:
-        side.load.lines("cells_of_keys", f"SELECT key, {WHOLE}, place FROM changes")
+        side.load.lines("keys", f"(SELECT key, {WHOLE}, place FROM changes)")
     seen = all(side.whole["servers"] for side in sides)
     return second.rows(f"from changed_lines({n}, {str(seen).lower()})")
 

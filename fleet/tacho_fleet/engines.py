@@ -26,7 +26,7 @@ def open_engine(
     engine = Engine(connection, _reader(connection, lake, hours, name), columns_of(connection))
     for part in ("exact", "steps", "samples", "answers"):
         engine.load(part)
-    for part in ("dimensions", "dimensions_by_fingerprint", "minutes"):
+    for part in ("dimensions", "dimensions_by_fingerprint", "minutes", "minutes_observed"):
         engine.view(part)
     return engine
 

@@ -1,6 +1,7 @@
 """The load of a fleet: `aas`, `top`, `timeline`. The SQL of `engines/` measures; here its
 steps are put behind each other."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tacho_fleet.engine import NULL_TEXT, Engine, Row
@@ -25,6 +26,8 @@ TEXTS = {"query_id": "(no query id)", "fingerprint": "(no fingerprint)"}
 WHOLE = "NULL::VARCHAR AS by_key, 1 AS by_place"
 MAX_ROWS, MAX_BUCKETS = 100_000, 3_000_000
 _ALL = 1 << 40
+# Lines that a condition is made of for each; more are numbered after they are added up.
+_MOST_NAMED = 50
 _PERIOD = ("period_start", "period_end", "source", "grain")
 _MEASURES = ("avg_aas", "peak_aas", "p99_aas", "peak_sessions", "backend_seconds")
 _COVERAGE = (
@@ -56,8 +59,8 @@ class Question:
 
 def aas(engine: Engine, asked: Question) -> list[Row]:
     """The load of the window in one row."""
-    load = Load(engine, asked, asked.bucket or MINUTE, MAX_BUCKETS)
-    load.cells("cells_of_keys")
+    load = load_of(engine, asked, asked.bucket or MINUTE, MAX_BUCKETS)
+    load.add_up("keys")
     whole = load.whole()
     return [load.told(whole | row) for row in engine.rows("FROM aas_row()")]
 
@@ -65,7 +68,7 @@ def aas(engine: Engine, asked: Question) -> list[Row]:
 def top(engine: Engine, asked: Question) -> tuple[list[Row], Row]:
     """The largest keys, each whole or split by another dimension, and what is left; and
     what was observed."""
-    load = Load(engine, asked, asked.bucket or MINUTE, MAX_BUCKETS)
+    load = load_of(engine, asked, asked.bucket or MINUTE, MAX_BUCKETS)
     dimension = asked.dimension or "wait_event"
     load.rank(dimension, asked.by, asked.order_by)
     whole = load.whole()
@@ -83,23 +86,28 @@ def top(engine: Engine, asked: Question) -> tuple[list[Row], Row]:
 def timeline(engine: Engine, asked: Question) -> list[Row]:
     """The load bucket by bucket, whole or split by a dimension."""
     width = asked.bucket or _auto_bucket(asked.window)
-    load = Load(engine, asked, width, MAX_ROWS)
+    load = load_of(engine, asked, width, MAX_ROWS)
     if asked.bucket:
         _check_width(engine, width)
     if asked.by:
         load.rank(asked.by, None, "avg")
     else:
-        load.cells("cells_of_keys")
-        load.lines("cells_of_keys", f"SELECT NULL::VARCHAR AS key, {WHOLE}, 1 AS place")
-    engine.run(f"insert into seen_buckets BY NAME FROM seen_in_buckets({load.bounds()})")
+        load.add_up("keys")
+        load.lines("keys", f"(SELECT NULL::VARCHAR AS key, {WHOLE}, 1 AS place)")
+    load.see_buckets()
     rows = engine.rows(f"FROM timeline_rows({load.n}, {width})")
     for row in rows:
         row["key"] = shown_key(asked.by, row["key"]) if asked.by else None
     return [load.told(row) for row in rows]
 
 
+def load_of(engine: Engine, asked: Question, width: int, most: int) -> "Load":
+    """The steps of an answer, what was observed known."""
+    return (MinuteLoad if asked.minutes else Load)(engine, asked, width, most)
+
+
 class Load:
-    """The steps of an answer."""
+    """The steps of an answer from samples."""
 
     def __init__(self, engine: Engine, asked: Question, width: int, most: int) -> None:
         """Finds out what was observed in the window."""
@@ -108,37 +116,48 @@ class Load:
         window = asked.window
         _check_buckets(window, width, most)
         self.window = {"since": window.since, "until": window.until, "width": width}
-        if asked.minutes:
-            _check_minutes(asked, width)
-            engine.fill("ticks_alike", "minutes_observed", **self.window)
-        else:
-            engine.fill("ticks_alike", "ticks", **self.window)
-            engine.fill("ticks_before", "ticks_before", since=window.since)
-        engine.run("insert into window_observed BY NAME FROM observed()")
+        self.observe()
         engine.ask_servers(asked.servers)
 
-    def cells(self, table: str, key: str = NULL_TEXT, by_key: str = NULL_TEXT) -> None:
-        """Adds up the samples that are asked for by server, line and bucket."""
-        asked = self.asked
-        known = {asked.dimension, asked.by, *(name for name, _ in asked.filters)}
-        scopes = SCOPES[: SCOPES.index(asked.scope) + 1]
-        conditions = ["true"] if asked.minutes else [f"scope IN ({', '.join(map(quoted, scopes))})"]
-        conditions += ["is_worker = 0"] if asked.by_leader else []
-        conditions += [self._condition(name, wanted) for name, wanted in asked.filters]
-        self.engine.fill(
-            table,
-            "minute_cells" if asked.minutes else "cells",
-            "* EXCLUDE (key, by_key), {'key': key, 'by_key': by_key} AS line",
-            key=key,
-            by_key=by_key,
-            source="dimensions_by_fingerprint" if "fingerprint" in known else "dimensions",
-            conditions=" AND ".join(conditions),
-            **self.window,
-        )
+    def observe(self) -> None:
+        """What was observed of servers, and how many were observed alike."""
+        self.engine.fill("ticks_alike", "ticks", **self.window)
+        self.engine.fill("ticks_before", "ticks_before", since=self.window["since"])
+        self.add("window_observed", "observed()")
+        self.add("observed_alike", "alike()")
 
-    def _condition(self, name: str, wanted: Filter) -> str:
+    def add(self, step: str, relation: str) -> None:
+        """Adds rows to a step."""
+        self.engine.run(f"insert into {step} BY NAME FROM {relation}")
+
+    def add_up(self, of: str, key: str = NULL_TEXT, by_key: str = NULL_TEXT) -> None:
+        """Adds up the samples that are asked for by server and line, and by line and bucket."""
+        names = {self.asked.dimension, self.asked.by, *(name for name, _ in self.asked.filters)}
+        source = "dimensions_by_fingerprint" if "fingerprint" in names else "dimensions"
+        self.fill(f"cells_of_{of}", "cells", key, by_key, source=source)
+        self.add(f"totals_of_{of}", f"totals('cells_of_{of}')")
+        self.add(f"loads_of_{of}", f"loads('cells_of_{of}')")
+
+    def fill(self, step: str, name: str, key: str, by_key: str, **parts: object) -> None:
+        """Fills a step with lines of two keys, or of their places."""
+        names = ("place", "by_place") if step.endswith("_of_lines") else ("key", "by_key")
+        line = "* EXCLUDE (key, by_key), {{'{}': key, '{}': by_key}} AS line".format(*names)
+        told = {"key": key, "by_key": by_key, "conditions": self.conditions()}
+        self.engine.fill(step, name, line, **told, **self.window, **parts)
+
+    def conditions(self) -> str:
+        """SQL of what is asked for."""
+        scopes = SCOPES[: SCOPES.index(self.asked.scope) + 1]
+        conditions = [f"scope IN ({', '.join(map(quoted, scopes))})"]
+        conditions += ["is_worker = 0"] if self.asked.by_leader else []
+        return " AND ".join(conditions + self.filtered("dimensions"))
+
+    def filtered(self, source: str) -> list[str]:
+        """SQL of the filters."""
+        return [self._condition(source, name, wanted) for name, wanted in self.asked.filters]
+
+    def _condition(self, source: str, name: str, wanted: Filter) -> str:
         if name == "wait_event" and any(value and ":" not in value for value in wanted.values):
-            source = "minutes" if self.asked.minutes else "dimensions"
             found = self.engine.read(f"SELECT DISTINCT wait_event FROM {source}")
             known = set(map(str, found["wait_event"].to_pylist()))
             values = (value and _qualified(value, known) for value in wanted.values)
@@ -148,25 +167,33 @@ class Load:
     def rank(self, dimension: str, by: str | None, order_by: str) -> None:
         """Numbers keys and parts, and adds up what is left behind them."""
         order = quoted(order_by)
-        self.cells("cells_of_keys", identifier(dimension))
-        self.engine.run(f"insert into key_ranks BY NAME FROM ranked_keys({order})")
+        self.add_up("keys", identifier(dimension))
+        self.add("key_ranks", f"ranked_keys({order})")
         if by is None:
-            self.lines("cells_of_keys", f"SELECT key, {WHOLE}, place FROM key_ranks")
+            self.lines("keys", f"(SELECT key, {WHOLE}, place FROM key_ranks)")
         else:
-            self.cells("cells_of_parts", identifier(dimension), identifier(by))
-            self.lines("cells_of_parts", f"FROM ranked_parts({order})")
+            self.add_up("parts", identifier(dimension), identifier(by))
+            self.lines("parts", f"ranked_parts({order})")
 
-    def lines(self, cells: str, ranks: str) -> None:
-        """Adds up cells by line, once lines are numbered."""
-        self.engine.run(f"insert into line_ranks BY NAME {ranks}")
-        lines = f"cells_by_line({quoted(cells)}, {self.n})"
-        self.engine.run(f"insert into cells_of_lines BY NAME FROM {lines}")
+    def lines(self, of: str, ranks: str) -> None:
+        """Adds up by line, once lines are numbered."""
+        self.add("line_ranks", ranks)
+        self.add("totals_of_lines", f"totals_by_line('totals_of_{of}', {self.n})")
+        self.add_loads(of)
+
+    def add_loads(self, of: str) -> None:
+        """Adds up loads of buckets by line."""
+        self.add("loads_of_lines", f"loads_by_line('loads_of_{of}', {self.n})")
+
+    def see_buckets(self) -> None:
+        """What every row of a bucket says."""
+        self.add("seen_buckets", f"seen_in_buckets({self.bounds()})")
 
     def whole(self) -> Row:
         """What every row of the window says."""
         window = self.asked.window
         since, until = window.since, window.until
-        self.engine.run(f"insert into seen_window BY NAME FROM seen_in_window({since}, {until})")
+        self.add("seen_window", f"seen_in_window({since}, {until})")
         found = self.engine.rows("SELECT * EXCLUDE (period) FROM fleet_coverage('seen_window')")
         none: Row = dict.fromkeys(_COVERAGE) | dict.fromkeys(_COVERAGE[1:4], 0) | {"servers": 0}
         row = found[0] if found else none
@@ -175,13 +202,8 @@ class Load:
         return self.told(row | told)
 
     def told(self, row: Row) -> Row:
-        """A row with what it is from; minutes know no ticks."""
-        if not self.asked.minutes:
-            return row | {"source": "raw" if row["ticks_observed"] else "none"}
-        unknown = dict.fromkeys(
-            ("peak_sessions", "ticks_expected", "ticks_observed", "ticks_failed")
-        )
-        return row | unknown | {"source": "minute" if row["servers"] else "none"}
+        """A row with what it is from."""
+        return row | {"source": "raw" if row["ticks_observed"] else "none"}
 
     def texts(self) -> dict[str, str]:
         """Texts by the keys of the lines."""
@@ -198,6 +220,87 @@ class Load:
     def bounds(self) -> str:
         """Arguments of what is by bucket."""
         return ", ".join(map(str, self.window.values()))
+
+
+class MinuteLoad(Load):
+    """The same from the small table. Loads of buckets are read when lines are numbered, of a few
+    lines and of servers that were observed alike together: those of every key, server and
+    bucket are millions in a large fleet."""
+
+    def observe(self) -> None:
+        """Minutes know no ticks."""
+        _check_minutes(self.asked, self.width)
+        self.engine.fill("window_observed", "minutes_by_server", **self.window)
+        self.engine.fill("observed_alike", "minutes_alike", **self.window)
+
+    def add_up(self, of: str, key: str = NULL_TEXT, by_key: str = NULL_TEXT) -> None:
+        """Adds up by server and line; by line and bucket when a rank needs it."""
+        self.fill(f"totals_of_{of}", "minute_totals", key, by_key)
+        if self.by_buckets():
+            self.fill_loads(of, key, by_key)
+
+    def by_buckets(self) -> bool:
+        """Are loads of all lines needed, or are there too many to name them?"""
+        whole = self.asked.dimension is None and self.asked.by is None
+        return whole or self.asked.order_by in ("peak", "p99") or self.n > _MOST_NAMED
+
+    def fill_loads(self, of: str, key: str, by_key: str) -> None:
+        """Adds up by line and bucket."""
+        since, until, width = self.window.values()
+        end = f"least((bucket + 1) * {width}, {until})"
+        whole = f"idiv({end} - greatest(bucket * {width}, {since}), 1000)"
+        name = "minute_loads"
+        if self.engine.count(f"in_part({self.bounds()})"):
+            name = "minute_loads_unlike"
+        self.fill(f"loads_of_{of}", name, key, by_key, whole_ms=whole)
+
+    def add_loads(self, of: str) -> None:
+        """Adds up loads of buckets by line."""
+        if self.by_buckets():
+            super().add_loads(of)
+            return
+        lines = f"place <= {self.n} AND by_place <= {self.n}"
+        lines = self.engine.rows(f"FROM line_ranks WHERE {lines}")
+        self.fill_loads("lines", *self.places(lines))
+
+    def places(self, lines: list[Row]) -> tuple[str, str]:
+        """SQL that numbers keys and parts as the lines of the answer."""
+        asked = self.asked
+        keys = {row["place"]: self._is(asked.dimension or asked.by, row["key"]) for row in lines}
+        place = _case(keys.items(), self.n + 1)
+        if not (asked.dimension and asked.by):
+            return place, "1"
+        parts = [
+            (row["by_place"], f"{keys[row['place']]} AND {self._is(asked.by, row['by_key'])}")
+            for row in lines
+        ]
+        others = [(self.n + 1, " OR ".join(keys.values()))] if keys else []
+        return place, _case([*parts, *others], 1)
+
+    def _is(self, dimension: str | None, key: object) -> str:
+        wanted = Filter((None if key is None else str(key),), negated=False)
+        return wanted.sql(identifier(dimension or ""), self.engine.reader.constant)
+
+    def conditions(self) -> str:
+        """SQL of what is asked for."""
+        return " AND ".join(["true", *self.filtered("minutes")])
+
+    def see_buckets(self) -> None:
+        """What every row of a bucket says."""
+        self.add("seen_buckets", f"seen_alike({self.bounds()})")
+
+    def told(self, row: Row) -> Row:
+        """A row with what it is from; minutes know no ticks."""
+        unknown = dict.fromkeys(
+            ("peak_sessions", "ticks_expected", "ticks_observed", "ticks_failed")
+        )
+        return row | unknown | {"source": "minute" if row["servers"] else "none"}
+
+
+def _case(conditions: Iterable[tuple[object, str]], other: int) -> str:
+    """SQL of the number whose condition is met first."""
+    told = " ".join(f"WHEN {condition} THEN {number}" for number, condition in conditions)
+    return f"CASE {told} ELSE {other} END" if told else str(other)
 
 
 def _qualified(bare: str, known: set[str]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from conftest import WAITS
 from lake import Lake, sessions
 from test_conformance import CASES, words_of
 from test_samples import QUESTIONS as OF_SAMPLES
@@ -107,19 +108,50 @@ def test_files_that_lack_a_column(fleet_of_three: Fleet, tmp_path: Path, engine:
     assert tables.ask(*asked, "--engine", engine) == told
 
 
-@pytest.mark.parametrize(
-    "question",
-    [("aas",), ("top", "server", "--by", "wait_event"), ("timeline", "--bucket", "7m", "--by",
-     "wait_event_type"), ("top", "--order-by", "peak", "--wait-event", "tuple,DataFileRead"),
-     ("compare", "server", "--since-1", "2026-03-01T10:00:00Z")],
-    ids=" ".join,
-)  # fmt: skip
+OF_MINUTES = [
+    ("aas",), ("top", "server", "--by", "wait_event"), ("top", "server", "--by", "wait_event",
+    "-n", "1"), ("top", "wait_event", "--by", "server", "-n", "all"), ("timeline", "--bucket",
+    "7m", "--by", "wait_event_type"), ("top", "--order-by", "peak", "--wait-event",
+    "tuple,DataFileRead"), ("compare", "server", "--since-1", "2026-03-01T10:00:00Z"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("question", OF_MINUTES, ids=" ".join)
 def test_minutes_say_the_same(
     samples: tuple[Lake, Lake], question: tuple[str, ...], engine: str
 ) -> None:
+    assert_minutes_say_the_same(samples[1], question, engine)
+
+
+@pytest.mark.parametrize("question", OF_MINUTES, ids=" ".join)
+def test_minutes_of_servers_that_are_observed_all_the_time(
+    observed: Lake, question: tuple[str, ...], engine: str
+) -> None:
+    assert_minutes_say_the_same(observed, question, engine)
+
+
+@pytest.fixture(scope="module")
+def observed(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Tables of three servers without a gap, of which one began an hour later."""
+    place = tmp_path_factory.mktemp("observed")
+    lake = Lake(place / "lake")
+    lake.root.mkdir()
+    for number, begin in enumerate((10, 10, 11)):
+        lines = ["time,interval_ms,pid,state,wait_event_type,wait_event"]
+        for second in range((begin - 10) * 3600, 7200, 10):
+            clock = f"{10 + second // 3600}:{second // 60 % 60:02}:{second % 60:02}"
+            kind, event = WAITS[(second // 70 + number) % len(WAITS)]
+            lines.append(f"2026-03-01T{clock}Z,10000,1,active,{kind},{event}")
+        sessions(place / f"tape{number}", "\n".join(lines) + "\n")
+        lake.ship(place / f"tape{number}", f"server{number}")
+    return committed(lake, place)
+
+
+def assert_minutes_say_the_same(tables: Lake, question: tuple[str, ...], engine: str) -> None:
+    """But for what minutes do not know."""
     window = ("--since", "2026-03-01T10:10:00Z", "--until", "2026-03-01T12:00:00Z")
-    told = samples[1].ask(*question, *window, "--minutes", "--engine", engine)
-    wanted = samples[1].ask(*question, *window)
+    told = tables.ask(*question, *window, "--minutes", "--engine", engine)
+    wanted = tables.ask(*question, *window)
     unknown = {
         name for name in wanted[0] if name.startswith(("ticks_", "peak_s", "source", "vcpu"))
     }

@@ -6,30 +6,34 @@ create or replace macro strength(order_by, avg, peak, p99, sessions) as
                 when 'p99' then order_of(p99.num, p99.den)
                 when 'sessions' then sessions else avg end;
 
--- Keys by rank, ties by key, null last. `cells_of_keys` has cells by {key, null}.
+-- Keys by rank, ties by key, null last. Lines of `…_of_keys` are {key, null}.
 create or replace macro ranked_keys(order_by) as table
 select line.key as key, row_number() over (
   order by strength(order_by, num, peak, p99, sessions) desc, line.key asc nulls last) as place
-from measures('cells_of_keys');
+from measures('totals_of_keys', 'loads_of_keys');
 
--- Parts of keys by rank. `cells_of_parts` has cells by {key, by_key}.
+-- Parts of keys by rank. Lines of `…_of_parts` are {key, by_key}.
 create or replace macro ranked_parts(order_by) as table
 select key, line.by_key as by_key, place, row_number() over (
   partition by place
   order by strength(order_by, num, peak, p99, sessions) desc, line.by_key asc nulls last
 ) as by_place
-from measures('cells_of_parts') join key_ranks on line.key is not distinct from key;
+from measures('totals_of_parts', 'loads_of_parts') join key_ranks on line.key is not distinct from key;
 
--- Cells by line. `line_ranks` numbers what has cells.
-create or replace macro cells_by_line(cells, n) as table
-select server, bucket, {
+-- Totals and loads by line of the answer. `line_ranks` numbers what has some.
+create or replace macro lines_of(summed, n) as table
+select t.* exclude (line, sessions), {
     'place': least(place, n + 1),
     'by_place': case when place > n then 1 else least(by_place, n + 1) end} as line,
-  sum(load_ms)::bigint as load_ms,
-  case when bool_and(place <= n and by_place <= n) then max(sessions) end as sessions
-from query_table(cells) join line_ranks
-  on line.key is not distinct from key and line.by_key is not distinct from by_key
-group by all;
+  case when place <= n and by_place <= n then sessions end as sessions
+from query_table(summed) as t join line_ranks
+  on line.key is not distinct from key and line.by_key is not distinct from by_key;
+create or replace macro totals_by_line(totals, n) as table
+select server, line, sum(load_ms)::bigint as load_ms, max(sessions) as sessions
+from lines_of(totals, n) group by all;
+create or replace macro loads_by_line(loads, n) as table
+select line, bucket, observed_ms, sum(load_ms)::bigint as load_ms, max(sessions) as sessions
+from lines_of(loads, n) group by all;
 
 create or replace macro top_rows(n) as table
 select
@@ -40,7 +44,7 @@ select
   rounded(p99.num, p99.den) as p99_aas, sessions as peak_sessions,
   rounded(load_ms, 1000) as backend_seconds,
   rounded(100 * num, sum(num) over ()) as pct
-from measures('cells_of_lines') join line_ranks as r
+from measures('totals_of_lines', 'loads_of_lines') join line_ranks as r
   on r.place = line.place and r.by_place = line.by_place
 order by line.place, line.by_place;
 
@@ -53,7 +57,7 @@ select
   case when seen > 0 then coalesce(sessions, 0) end as peak_sessions,
   case when seen > 0 then coalesce(rounded(load_ms, 1000), 0) end as backend_seconds
 from (select coalesce(sum(observed_ms), 0) as seen from window_observed)
-left join measures('cells_of_keys') on true;
+left join measures('totals_of_keys', 'loads_of_keys') on true;
 
 -- A row for each bucket and line. `seen_buckets` is what seen_in_buckets() gives.
 create or replace macro timeline_rows(n, width) as table
@@ -67,7 +71,7 @@ select c.period * width as bucket_start, key, is_other,
   case when servers > 0 then coalesce(rounded(load_ms, 1000), 0) end as backend_seconds,
   c.* exclude (period)
 from fleet_coverage('seen_buckets') as c cross join lines
-left join measures_by_bucket('cells_of_lines') as m
+left join measures_by_bucket('loads_of_lines') as m
   on m.bucket = c.period and m.line.place = lines.place
 order by bucket_start, lines.place;
 

@@ -7,12 +7,12 @@ create table changes (
 
 -- What keys measure in one of two windows, for `compare`.
 create or replace macro key_measures() as table
-select line.key as key, num, den, load_ms from measures('cells_of_keys');
+select line.key as key, num, den, load_ms from averages('totals_of_keys');
 create or replace macro measured_lines() as table
 select line.place as place, rounded(num, den) as avg_aas, rounded(peak.num, peak.den) as peak_aas,
   rounded(p99.num, p99.den) as p99_aas, sessions as peak_sessions,
   rounded(load_ms, 1000) as backend_seconds, rounded(100 * num, sum(num) over ()) as pct
-from measures('cells_of_lines');
+from measures('totals_of_lines', 'loads_of_lines');
 
 -- Keys by the size of their change, ties by key. `measured` and `measured_before` are what
 -- key_measures() gives.

@@ -20,55 +20,62 @@ from ticks_alike group by all;
 create or replace macro interval_before() as table
 select server, arg_max(interval_ms, last_slot) as interval_ms from ticks_before group by server;
 
--- What a line of an answer measures. `window_observed` is what observed() gives; a cell
--- without `sessions` is of several keys, whose most rows in one tick are not known.
-create or replace macro measures(cells) as table
-with seen as (select * from window_observed where observed_ms > 0),
-whole as (select server, sum(observed_ms)::bigint as observed_ms from seen group by server),
-whole_den as (select common(list(distinct observed_ms)) as den from whole),
-buckets as (
-  select bucket, common(list(distinct observed_ms)) as den from seen group by bucket
-),
-averages as (
-  select line, sum(share(load_ms, observed_ms, den)) as num, any_value(den) as den,
-    sum(load_ms)::hugeint as load_ms,
-    case when bool_and(sessions is not null) then max(sessions) end as sessions
-  from (select server, line, sum(load_ms)::hugeint as load_ms,
-          case when bool_and(sessions is not null) then max(sessions) end as sessions
-        from query_table(cells) group by all)
-  join whole using (server) cross join whole_den group by line
-),
-alike as (
-  select line, bucket, observed_ms, sum(load_ms)::hugeint as load_ms
-  from query_table(cells) join seen using (server, bucket) group by all
-),
-loads as (
-  select line, bucket, sum(share(load_ms, observed_ms, den)) as num, any_value(den) as den
-  from alike join buckets using (bucket) group by line, bucket
-),
-spread as (
-  select line, list({'num': num, 'den': den} order by order_of(num, den)) as found
-  from loads group by line
-)
-select a.*, found[-1] as peak,
-  percentile(found, (select count(*) from buckets), 990) as p99
-from averages as a join spread as s on a.line is not distinct from s.line;
+-- How many servers were observed for so long in a bucket.
+create or replace macro alike() as table
+select bucket, observed_ms, count(*) as servers
+from window_observed where observed_ms > 0 group by all;
 
--- The same by bucket.
-create or replace macro measures_by_bucket(cells) as table
-with seen as (select * from window_observed where observed_ms > 0),
-buckets as (
-  select bucket, common(list(distinct observed_ms)) as den from seen group by bucket
+-- Buckets that a server was observed for in part.
+create or replace macro in_part(since, until, width) as table
+from observed_alike
+where observed_ms * 1000 <> least((bucket + 1) * width, until) - greatest(bucket * width, since);
+
+-- The steps of cells of samples: loads of the window by server and line, and loads of a bucket
+-- by line, of servers that were observed alike together: their loads have one divisor.
+create or replace macro totals(cells) as table
+select server, line, sum(load_ms)::bigint as load_ms, max(sessions) as sessions
+from query_table(cells) group by all;
+create or replace macro loads(cells) as table
+select line, bucket, observed_ms, sum(load_ms)::bigint as load_ms, max(sessions) as sessions
+from query_table(cells) join window_observed using (server, bucket)
+where observed_ms > 0 group by all;
+
+-- Average and sum of each line. Without `sessions` it is of several keys, whose most rows in one
+-- tick are not known.
+create or replace macro averages(totals) as table
+with whole as (
+  select server, sum(observed_ms)::bigint as observed_ms
+  from window_observed where observed_ms > 0 group by server
+),
+whole_den as (select common(list(distinct observed_ms)) as den from whole)
+select line, sum(share(load_ms, observed_ms, den)) as num, any_value(den) as den,
+  sum(load_ms)::hugeint as load_ms,
+  case when bool_and(sessions is not null) then max(sessions) end as sessions
+from query_table(totals) join whole using (server) cross join whole_den group by line;
+
+-- The load of each line and bucket.
+create or replace macro measures_by_bucket(loads) as table
+with buckets as (
+  select bucket, common(list(distinct observed_ms)) as den from observed_alike group by bucket
 )
 select line, bucket, sum(share(load_ms, observed_ms, den)) as num, any_value(den) as den,
   sum(load_ms)::hugeint as load_ms,
   case when bool_and(sessions is not null) then max(sessions) end as sessions
-from query_table(cells) join seen using (server, bucket) join buckets using (bucket)
-group by line, bucket;
+from query_table(loads) join buckets using (bucket) group by line, bucket;
+
+-- What a line of an answer measures. Peaks are null when there are no loads of buckets.
+create or replace macro measures(totals, loads) as table
+with spread as (
+  select line, list({'num': num, 'den': den} order by order_of(num, den)) as found
+  from measures_by_bucket(loads) group by line
+)
+select a.*, found[-1] as peak,
+  percentile(found, (select count(distinct bucket) from observed_alike), 990) as p99
+from averages(totals) as a left join spread as s on a.line is not distinct from s.line;
 
 -- What was observed of each server that is asked for (`asked_servers`) in the window.
 create or replace macro seen_in_window(since, until) as table
-select server, since as period, until - since as length_us,
+select server, 1 as servers, since as period, until - since as length_us,
   coalesce(sum(observed_ms), 0)::bigint as observed_ms,
   coalesce(sum(failed_ms), 0)::bigint as failed_ms,
   coalesce(sum(ticks_observed), 0)::bigint as ticks_observed,
@@ -81,7 +88,7 @@ group by server;
 
 -- The same by bucket; `interval_ms` is that of the last tick until then.
 create or replace macro seen_in_buckets(since, until, width) as table
-select server, bucket as period,
+select server, 1 as servers, bucket as period,
   least((bucket + 1) * width, until) - greatest(bucket * width, since) as length_us,
   coalesce(observed_ms, 0) as observed_ms, coalesce(failed_ms, 0) as failed_ms,
   coalesce(ticks_observed, 0) as ticks_observed, coalesce(ticks_failed, 0) as ticks_failed,
@@ -95,6 +102,23 @@ cross join range(since // width, (until + width - 1) // width) as r(bucket)
 left join window_observed as o using (server, bucket)
 left join interval_before() as b using (server);
 
+-- The same of servers that were observed alike; of ticks and CPUs nothing is known.
+create or replace macro seen_alike(since, until, width) as table
+with asked as (
+  select bucket, (select count(*) from asked_servers) as servers
+  from range(since // width, (until + width - 1) // width) as r(bucket)
+), seen as (
+  from observed_alike
+  union all by name
+  select bucket, 0 as observed_ms, servers - coalesce(known, 0) as servers
+  from asked left join (
+    select bucket, sum(servers) as known from observed_alike group by bucket) using (bucket)
+)
+select servers, bucket as period,
+  least((bucket + 1) * width, until) - greatest(bucket * width, since) as length_us,
+  observed_ms, 0 as failed_ms, 0 as ticks_observed, 0 as ticks_failed
+from seen where servers > 0;
+
 -- Ticks that a period of a server should have, and how much of it was observed.
 create or replace macro server_coverage(seen) as table
 select *,
@@ -103,12 +127,12 @@ select *,
   least(observed_ms * 1000, length_us) as covered_us
 from query_table(seen);
 
--- The same of all servers together, by period.
+-- The same of all servers together, by period; a row may be of several `servers`.
 create or replace macro fleet_coverage(seen) as table
 select period, sum(vcpus)::decimal(38, 4) as vcpus,
   sum(ticks_expected)::bigint as ticks_expected,
   sum(ticks_observed)::bigint as ticks_observed,
   sum(ticks_failed)::bigint as ticks_failed,
-  rounded(100 * sum(covered_us), sum(length_us)) as coverage_pct,
-  count(*) filter (observed_ms > 0) as servers
+  rounded(100 * sum(covered_us * servers), sum(length_us * servers)) as coverage_pct,
+  coalesce(sum(servers) filter (observed_ms > 0), 0)::bigint as servers
 from server_coverage(seen) group by period;

@@ -12,22 +12,35 @@ create table window_observed (
   ticks_failed bigint, interval_ms bigint, last_slot bigint, vcpus decimal(18, 2),
   vcpus_slot bigint);
 
--- Load and most rows in a tick: by key, by part of a key, by line of the answer.
+-- What alike() gives.
+create table observed_alike (bucket bigint, observed_ms bigint, servers bigint);
+
+-- Load and most rows in a tick: by key, by part of a key. Then what totals() and loads() give of
+-- them, and the same by line of the answer.
 create table cells_of_keys (
   server varchar, line struct(key varchar, by_key varchar), bucket bigint, load_ms bigint,
   sessions bigint);
 create table cells_of_parts as from cells_of_keys;
-create table cells_of_lines (
-  server varchar, line struct(place bigint, by_place bigint), bucket bigint, load_ms bigint,
+create table totals_of_keys (
+  server varchar, line struct(key varchar, by_key varchar), load_ms bigint, sessions bigint);
+create table totals_of_parts as from totals_of_keys;
+create table totals_of_lines (
+  server varchar, line struct(place bigint, by_place bigint), load_ms bigint, sessions bigint);
+create table loads_of_keys (
+  line struct(key varchar, by_key varchar), bucket bigint, observed_ms bigint, load_ms bigint,
+  sessions bigint);
+create table loads_of_parts as from loads_of_keys;
+create table loads_of_lines (
+  line struct(place bigint, by_place bigint), bucket bigint, observed_ms bigint, load_ms bigint,
   sessions bigint);
 
 -- Keys and parts by rank.
 create table key_ranks (key varchar, place bigint);
 create table line_ranks (key varchar, by_key varchar, place bigint, by_place bigint);
 
--- What seen_in_window() and seen_in_buckets() give.
+-- What seen_in_window(), and seen_in_buckets() or seen_alike(), give.
 create table seen_window (
-  server varchar, period bigint, length_us bigint, observed_ms bigint, failed_ms bigint,
+  server varchar, servers bigint, period bigint, length_us bigint, observed_ms bigint, failed_ms bigint,
   ticks_observed bigint, ticks_failed bigint, interval_ms bigint, vcpus decimal(18, 2));
 create table seen_buckets as from seen_window;
 
