@@ -111,9 +111,16 @@ impl Nodes {
             column("backend_start")?,
             column(pg::LEADER)?,
         );
-        let mut starts: HashMap<i64, Vec<i64>> = HashMap::new();
-        for row in (0..pid.len()).filter(|row| leader[*row] == 0) {
-            starts.entry(pid[row]).or_default().push(start[row]);
+        // Of leaders alone: a day may have a million sessions.
+        let leaders = leader.iter().filter(|leader| **leader != 0);
+        let mut starts: HashMap<i64, Vec<i64>> =
+            leaders.map(|leader| (*leader, Vec::new())).collect();
+        if !starts.is_empty() {
+            for row in (0..pid.len()).filter(|row| leader[*row] == 0) {
+                if let Some(starts) = starts.get_mut(&pid[row]) {
+                    starts.push(start[row]);
+                }
+            }
         }
         let node = |row: usize| {
             if leader[row] == 0 {

@@ -148,8 +148,26 @@ fn add_tick(
     own: &Option<HashSet<i64>>,
 ) {
     let at = edges[0].tick as usize;
+    let counted = match edges.iter().all(|edge| edge.blocker == Node::Unknown) {
+        true => count_untold(edges, own),
+        false => count_heads(edges, own),
+    };
+    for (head, (waiters, depth)) in counted {
+        let found = heads.entry(head).or_default();
+        found.blocked_ms += waiters * ticks.weight_ms[at];
+        found.waiters = found.waiters.max(waiters);
+        found.depth = found.depth.max(depth);
+        found.see(part, ticks.number(at), ticks.slot_ms[at], taken[at]);
+    }
+}
+
+/// Waiters and steps to the farthest, by head.
+type Counted = BTreeMap<Head, (i64, i64)>;
+
+/// At a tick.
+fn count_heads(edges: &[Edge], own: &Option<HashSet<i64>>) -> Counted {
     let mut graph = Graph::of_known(edges);
-    let mut counted: BTreeMap<Head, (i64, i64)> = BTreeMap::new();
+    let mut counted = Counted::new();
     for (session, node) in graph.waiters() {
         if own.as_ref().is_some_and(|own| !own.contains(&session)) {
             continue;
@@ -160,13 +178,20 @@ fn add_tick(
             *depth = (*depth).max(*steps);
         }
     }
-    for (head, (waiters, depth)) in counted {
-        let found = heads.entry(head).or_default();
-        found.blocked_ms += waiters * ticks.weight_ms[at];
-        found.waiters = found.waiters.max(waiters);
-        found.depth = found.depth.max(depth);
-        found.see(part, ticks.number(at), ticks.slot_ms[at], taken[at]);
-    }
+    counted
+}
+
+/// The same of a tick of which no blocker is known: most ticks are so where
+/// waits are short, and there is nothing to follow.
+fn count_untold(edges: &[Edge], own: &Option<HashSet<i64>>) -> Counted {
+    let mut sessions: Vec<i64> = edges.iter().map(|edge| edge.session).collect();
+    sessions.retain(|session| own.as_ref().is_none_or(|own| own.contains(session)));
+    sessions.sort_unstable();
+    sessions.dedup();
+    let (node, cycle) = (Node::Unknown, false);
+    let counted = (sessions.len() as i64, 1);
+    let any = (!sessions.is_empty()).then_some((Head { node, cycle }, counted));
+    any.into_iter().collect()
 }
 
 /// Adds which objects others waited for at the heads that are known.

@@ -11,7 +11,7 @@ use crate::query::dimension::View;
 use crate::query::error::QueryResult;
 use crate::query::ticks::{NONE, Ticks};
 use crate::query::vocabulary as pg;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Process id and start.
 type Process = (i64, i64);
@@ -105,23 +105,24 @@ fn of_group(edges: &[Edge], wait: &Edge) -> Option<Node> {
     of_group.map(|edge| edge.blocker).min()
 }
 
-/// Ticks and sessions that wait for a lock, in no order.
+/// Ticks and sessions that wait for a lock, by tick.
 fn lock_waits(view: &View, ticks: &Ticks) -> QueryResult<Vec<(u32, i64)>> {
     let class = view.part.ints(pg::WAIT, pg::WAIT_TYPE)?;
-    let mut is_lock = HashSet::new();
-    for (row, class) in class.iter().enumerate() {
-        if view.key(pg::WAIT, pg::WAIT_TYPE, *class)?.as_deref() == Some(pg::LOCK_CLASS) {
-            is_lock.insert(row as i64 + 1);
-        }
+    // By reference, of which 0 is none.
+    let mut is_lock = vec![false];
+    for class in class.iter() {
+        let name = view.key(pg::WAIT, pg::WAIT_TYPE, *class)?;
+        is_lock.push(name.as_deref() == Some(pg::LOCK_CLASS));
     }
-    let mut found = Vec::new();
-    if is_lock.is_empty() {
-        return Ok(found);
+    if !is_lock.contains(&true) {
+        return Ok(Vec::new());
     }
+    let is_lock = |wait: i64| usize::try_from(wait).is_ok_and(|w| is_lock.get(w) == Some(&true));
     let column = |name: &str| view.part.ints(RUN, name);
     let (wait, session, marked) = (column(pg::WAIT)?, column("session")?, column("marked")?);
     let (first, length) = (column("first_tick")?, column("ticks")?);
-    for row in (0..wait.len()).filter(|row| is_lock.contains(&wait[*row])) {
+    let mut found = Vec::new();
+    for row in (0..wait.len()).filter(|row| is_lock(wait[*row])) {
         if marked[row] & pg::NOT_COUNTED != 0 {
             continue;
         }
@@ -129,7 +130,25 @@ fn lock_waits(view: &View, ticks: &Ticks) -> QueryResult<Vec<(u32, i64)>> {
         let counted = (begin..end).filter(|tick| ticks.bucket[*tick as usize] != NONE);
         found.extend(counted.map(|tick| (tick, session[row])));
     }
-    Ok(found)
+    Ok(by_tick(&found, ticks.len()))
+}
+
+/// Sorts by counting: a day may have a million waits.
+fn by_tick(waits: &[(u32, i64)], ticks: usize) -> Vec<(u32, i64)> {
+    let mut next = vec![0; ticks + 1];
+    for (tick, _) in waits {
+        next[*tick as usize + 1] += 1;
+    }
+    for tick in 0..ticks {
+        next[tick + 1] += next[tick];
+    }
+    let mut sorted = vec![(0, 0); waits.len()];
+    for wait in waits {
+        let at = &mut next[wait.0 as usize];
+        sorted[*at] = *wait;
+        *at += 1;
+    }
+    sorted
 }
 
 /// When each tick was taken, ms.
