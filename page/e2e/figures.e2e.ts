@@ -157,6 +157,18 @@ test('lanes are the spans of sessions', async ({ page }) => {
   }
 })
 
+test('lanes of a longer window tell what was most of a column', async ({ page }) => {
+  await open(page, 'shop', { tab: 'sessions', since: '2026-03-01T09:55:00Z' })
+  await expect(panel(page)).toContainText('each 4.7 s in the colour of what was most of it')
+  await asTable(panel(page))
+  const own = first(await answers(panel(page)), 'sessions ').filter((row) => row.kind === 'sampled')
+  const shown = await cells(panel(page))
+  expect(shown.length).toBeGreaterThan(0)
+  expect(shown.length).toBeLessThanOrEqual(own.length)
+  const pids = new Set(own.map((row) => String(row.pid)))
+  for (const [pid] of shown) expect(pids).toContain(pid)
+})
+
 test('locks have the heads of queues, and the queue of a moment', async ({ page }) => {
   await open(page, 'shop', { tab: 'locks' })
   const all = (await answers(panel(page))).filter(({ line }) => line.startsWith('tacho blocking'))

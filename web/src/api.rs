@@ -3,6 +3,7 @@
 use crate::desk::{Answer, Desk};
 use crate::fleet;
 use crate::guard::{self, Door};
+use crate::lanes;
 use crate::live::Live;
 use crate::metrics::{self, Counters, Format};
 use crate::openapi;
@@ -30,6 +31,7 @@ use tacho_source::{Arguments, Ask, Server, Source, catalog, time};
 use tacho_tape::query::json::{Object, array, quote};
 use tacho_tape::query::{Field, Function, QueryError, QueryResult, Type};
 use tokio::sync::Semaphore;
+use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 
 /// Threads that may work for one question.
@@ -133,13 +135,15 @@ impl Api {
             .route("/api/v1/openapi.json", get(description))
             .route("/api/v1/live", get(stream::live))
             .route("/api/v1/fleet", get(fleet::fleet))
+            .route("/api/v1/lanes", get(lanes::lanes))
             .route("/api/v1/report.html", get(saved::report))
             .route("/api/v1/{function}", get(answer).post(mark))
             .route("/metrics", get(metrics))
             .fallback(nothing)
             .method_not_allowed_fallback(not_so)
             .layer(DefaultBodyLimit::max(BODY_BYTES))
-            .layer(CompressionLayer::new())
+            // The slowest of levels takes longer than it saves on the way.
+            .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
             .layer(middleware::from_fn_with_state(
                 Arc::clone(&self),
                 guard::pass,
@@ -265,18 +269,24 @@ async fn answer(
     let over = is_over(&arguments, Timestamp::now().as_microsecond());
     let ask = api.question(&function, server, arguments);
     let body = body(&api.desk.ask(ask).await?);
+    Ok(answered(body, over, &headers))
+}
+
+/// JSON; that of a window that is over has a tag, and none who knows it is sent it
+/// again.
+pub fn answered(body: String, over: bool, headers: &HeaderMap) -> Response {
     if !over {
-        return Ok(json(body));
+        return json(body);
     }
     let tag = entity_tag(&body);
     let cached = [
         (header::ETAG, tag.clone()),
         (header::CACHE_CONTROL, "private, no-cache".to_string()),
     ];
-    Ok(match is_known(&headers, &tag) {
+    match is_known(headers, &tag) {
         true => (StatusCode::NOT_MODIFIED, cached).into_response(),
         false => (cached, json(body)).into_response(),
-    })
+    }
 }
 
 /// `POST /api/v1/markers` writes a marker; nothing else is written.
@@ -357,7 +367,7 @@ pub fn given(query: &str) -> QueryResult<(Option<String>, Arguments)> {
 
 /// The window asked for ends before the present. What is not understood is for
 /// the question to refuse.
-fn is_over(arguments: &Arguments, now_us: i64) -> bool {
+pub fn is_over(arguments: &Arguments, now_us: i64) -> bool {
     let zone = arguments.get("tz").map_or("UTC", String::as_str);
     let end = ["until", "until_2", "at"]
         .iter()
@@ -371,18 +381,22 @@ fn is_over(arguments: &Arguments, now_us: i64) -> bool {
 /// `{"columns": […], "rows": […], "notices": […]}`
 fn body(answer: &Answer) -> String {
     let rows = String::from_utf8_lossy(&answer.rows);
-    let notice = |notice: &QueryError| {
-        let mut object = Object::default();
-        object.put("severity", &quote(notice.severity()));
-        put_error(&mut object, notice);
-        object.json()
-    };
     let mut object = Object::default();
     object
         .put("columns", &columns(&answer.fields))
         .put("rows", rows.trim_end())
-        .put("notices", &array(answer.notices.iter().map(notice)));
+        .put("notices", &notices(&answer.notices));
     object.json() + "\n"
+}
+
+/// What is to be known about an answer.
+pub fn notices(all: &[QueryError]) -> String {
+    array(all.iter().map(|notice| {
+        let mut object = Object::default();
+        object.put("severity", &quote(notice.severity()));
+        put_error(&mut object, notice);
+        object.json()
+    }))
 }
 
 /// Weak, because what is sent may be compressed.

@@ -80,12 +80,20 @@ impl Desk {
     /// There are too many questions (429), too little memory (503), or what
     /// the source says.
     pub async fn ask(&self, ask: Ask) -> Result<Answer, Problem> {
+        self.ask_into(ask, self.rows()).await
+    }
+
+    /// The same, with the rows going elsewhere.
+    ///
+    /// # Errors
+    /// As of [`Desk::ask`].
+    pub async fn ask_into<T: Taking>(&self, ask: Ask, taking: T) -> Result<T::Taken, Problem> {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             let function = self.counters.function(&ask.function);
             self.counters.ended(function, "refused");
             return Err(busy(self.most));
         };
-        self.answer(ask, place).await
+        self.answer(ask, taking, place).await
     }
 
     /// The same, once there is a place: for requests that bound themselves how
@@ -96,10 +104,20 @@ impl Desk {
     pub async fn ask_in_turn(&self, ask: Ask) -> Result<Answer, Problem> {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let place = place.map_err(|_| Problem::of(failed()))?;
-        self.answer(ask, place).await
+        self.answer(ask, self.rows(), place).await
     }
 
-    async fn answer(&self, ask: Ask, place: OwnedSemaphorePermit) -> Result<Answer, Problem> {
+    fn rows(&self) -> Rows {
+        let limit = usize::try_from(self.budget / ANSWER_SHARE);
+        Rows::new(limit.unwrap_or(usize::MAX))
+    }
+
+    async fn answer<T: Taking>(
+        &self,
+        ask: Ask,
+        taking: T,
+        place: OwnedSemaphorePermit,
+    ) -> Result<T::Taken, Problem> {
         let function = self.counters.function(&ask.function);
         if self.is_over() {
             self.counters.ended(function, "refused");
@@ -107,7 +125,8 @@ impl Desk {
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let cancel = CancelOnDrop(Arc::default());
-        let mut task = self.start(ask, number, place, Arc::clone(&cancel.0));
+        let presence = Presence::enter(&self.running, number, place);
+        let mut task = self.start(ask, taking, presence, Arc::clone(&cancel.0));
         let mut over = false;
         let result = loop {
             match timeout(LOOK, &mut task).await {
@@ -132,21 +151,18 @@ impl Desk {
     }
 
     /// Runs a question on a thread. It has its place until it really ended.
-    fn start(
+    fn start<T: Taking>(
         &self,
         mut ask: Ask,
-        number: u64,
-        place: OwnedSemaphorePermit,
+        mut taking: T,
+        presence: Presence,
         cancel: Arc<AtomicBool>,
-    ) -> JoinHandle<QueryResult<Answer>> {
+    ) -> JoinHandle<QueryResult<T::Taken>> {
         let source = Arc::clone(&self.source);
         let counters = self.counters.clone();
-        let presence = Presence::enter(&self.running, number, place);
         ask.memory_bytes = self.budget / self.most;
-        let limit = usize::try_from(self.budget / ANSWER_SHARE).unwrap_or(usize::MAX);
         tokio::task::spawn_blocking(move || {
-            let mut rows = Rows::new(limit);
-            let result = source.ask(&ask, &cancel, &mut rows);
+            let result = source.ask(&ask, &cancel, &mut taking);
             let outcome = match &result {
                 Ok(()) => "answered",
                 Err(error) if error.sqlstate == CANCELED => "canceled",
@@ -154,7 +170,7 @@ impl Desk {
             };
             drop(presence);
             counters.ended(counters.function(&ask.function), outcome);
-            result.and_then(|()| rows.finish())
+            result.and_then(|()| taking.finish())
         })
     }
 
@@ -227,6 +243,18 @@ impl Drop for Presence {
     }
 }
 
+/// Takes the rows of an answer and makes something of them.
+pub trait Taking: Sink + Send + 'static {
+    /// What that is.
+    type Taken: Send + 'static;
+
+    /// All rows are there.
+    ///
+    /// # Errors
+    /// It could not be made.
+    fn finish(self) -> QueryResult<Self::Taken>;
+}
+
 /// Takes an answer, as far as its text stays within a limit.
 struct Rows {
     fields: Vec<Field>,
@@ -242,6 +270,10 @@ impl Rows {
             limit,
         }
     }
+}
+
+impl Taking for Rows {
+    type Taken = Answer;
 
     fn finish(self) -> QueryResult<Answer> {
         let (rows, notices) = self

@@ -318,6 +318,10 @@ fn seeds(cookie: &str) -> Vec<Vec<u8>> {
         get("/api/v1/live?server=shop", &cookie),
         get(&format!("/api/v1/fleet?{window}&bucket=1min"), &bearer),
         get(&format!("/api/v1/report.html?{window}"), &bearer),
+        get(
+            &format!("/api/v1/lanes?server=shop&{window}&width=20"),
+            &bearer,
+        ),
         post(
             &format!("{cookie}Origin: http://127.0.0.1:8432\r\n"),
             "server=shop&text=deploy+1.4",

@@ -9,6 +9,7 @@ mod follower;
 #[cfg(test)]
 mod fuzz_tests;
 mod guard;
+mod lanes;
 mod live;
 mod metrics;
 mod openapi;

@@ -70,6 +70,7 @@ pub fn describe(functions: &[Function]) -> String {
         paths.put(path, &object(&[("get", &get)]));
     }
     paths.put("/api/v1/fleet", &fleet(functions));
+    paths.put("/api/v1/lanes", &lanes(functions));
     for function in functions {
         let mut methods = Object::default();
         methods.put("get", &asked(function));
@@ -147,6 +148,25 @@ fn fleet(functions: &[Function]) -> String {
         .iter()
         .filter(|argument| crate::fleet::ARGUMENTS.contains(&argument.name));
     let parameters = taken.map(parameter).collect();
+    let get = operation(about, parameters, &content(&[JSON], "{}"));
+    object(&[("get", &get)])
+}
+
+/// Sessions as a picture shows them.
+fn lanes(functions: &[Function]) -> String {
+    let about = "The lives of sessions as a picture shows them: heads of queues first";
+    let sessions = functions
+        .iter()
+        .find(|function| function.name == "sessions");
+    let mut parameters = sessions.map_or_else(Vec::new, parameters);
+    let (most, width) = (crate::lanes::WIDTH.0, crate::lanes::WIDTH.1);
+    let about_width = format!("Columns of the picture, {most} at most ({width} without it)");
+    parameters.push(object(&[
+        ("name", "\"width\""),
+        ("in", "\"query\""),
+        ("description", &quote(&about_width)),
+        ("schema", "{\"type\": \"string\"}"),
+    ]));
     let get = operation(about, parameters, &content(&[JSON], "{}"));
     object(&[("get", &get)])
 }

@@ -15,6 +15,16 @@ export interface Answer {
   rows: Row[]
   notices: Notice[]
 }
+/** Sessions as a picture shows them: `lanes`. */
+export interface Picture {
+  rows: (Row & { spans: [number, number, number, number][] })[]
+  /** What they do, by number. */
+  doings: Row[]
+  /** Width of a column, 0 for spans as they are. */
+  step_ms: number
+  /** Lanes that there would be. */
+  sessions: number
+}
 export interface Server {
   name: string
   state: 'recorded' | 'empty' | 'missing' | 'refused' | 'unreachable'

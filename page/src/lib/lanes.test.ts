@@ -1,34 +1,32 @@
 import { expect, test } from 'vitest'
-import { lanes } from './lanes'
+import { figures, lanes, pieceAt } from './lanes'
 
-const row = (pid: number, since: number, until: number, more: object = {}) => ({
-  pid,
-  backend_start: 'b',
-  kind: 'sampled',
-  state: 'active',
-  application: `app ${pid}`,
-  wait_event_type: null,
-  blocked_by: null,
-  span_start: new Date(since * 1000).toISOString(),
-  span_end: new Date(until * 1000).toISOString(),
-  ...more,
-})
-const waits = (blocked_by: number) => ({ wait_event_type: 'Lock', blocked_by })
+const picture = {
+  rows: [
+    { pid: 7, backend_start: 'b', backend_type: 'client backend', application: 'web', held_seconds: 2.5, spans: [[0, 1000, 0, 1000], [2000, 10_000, 1, 2500]] },
+    { pid: 8, backend_start: 'c', backend_type: 'walwriter', application: null, held_seconds: 0, spans: [[5000, 1000, 2, 1000]] },
+  ],
+  doings: [
+    { state: 'active', wait_event_type: null },
+    { state: 'active', wait_event_type: 'IO' },
+    { state: 'idle in transaction', wait_event_type: 'Client' },
+  ],
+  step_ms: 0,
+  sessions: 2,
+} as unknown as Parameters<typeof lanes>[0]
 
-test('who held up others stands first, by how long they waited; who waited, too, is no head', () => {
-  const found = lanes([
-    row(1, 0, 100),
-    row(2, 0, 3, { state: 'idle in transaction' }),
-    row(3, 0, 4, { state: 'idle in transaction' }),
-    row(4, 10, 20, waits(3)),
-    row(5, 10, 18, waits(4)),
-    row(6, 10, 30, waits(2)),
-    row(7, 10, 12, waits(3)),
+test('lanes have who it is, how long others waited, and what was done from when to when', () => {
+  const found = lanes(picture, 1_000_000)
+  expect(found.map(({ pid, who, held }) => [pid, who, held])).toEqual([[7, 'web', 2500], [8, 'walwriter', 0]])
+  expect(found.map(({ pieces }) => pieces.map(({ since, until, kind, share }) => [since, until, kind, share]))).toEqual([
+    [[1_000_000, 1_001_000, 'CPU', 1], [1_002_000, 1_012_000, 'IO', 0.25]],
+    [[1_005_000, 1_006_000, 'idle in transaction', 1]],
   ])
-  expect(found.map(({ pid, held }) => [pid, held])).toEqual([[2, 20_000], [3, 12_000], [1, 0], [6, 0], [4, 0], [5, 0], [7, 0]])
+  expect(pieceAt(found[0]!, 1_002_000)?.kind).toBe('IO')
+  expect(pieceAt(found[0]!, 1_001_000)).toBeNull()
 })
 
-test('an idle session has no lane, and one that ran twice has one', () => {
-  const found = lanes([row(1, 0, 2, { state: 'idle' }), row(2, 0, 2), row(2, 5, 6, { wait_event_type: 'IO' })])
-  expect(found.map(({ pid, busy, pieces }) => [pid, busy, pieces.map(({ kind }) => kind)])).toEqual([[2, 3000, ['CPU', 'IO']]])
+test('the figures behind lanes are those of sessions', () => {
+  const asked = { function: 'lanes', args: { server: 'shop', scope: 'foreground', n: '30', width: '900' } }
+  expect(figures(asked)).toEqual({ function: 'sessions', args: { server: 'shop', scope: 'foreground', n: '60' } })
 })

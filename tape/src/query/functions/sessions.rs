@@ -18,6 +18,7 @@ use crate::query::ticks::{NONE, Observed, Ticks};
 use crate::query::vocabulary::{self as pg, Scope};
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 const FIELDS: &[Field] = &[
     ("pid", Type::Int),
@@ -213,7 +214,15 @@ impl Lives {
         let entries = entries(&view)?;
         let ranks: Vec<Option<usize>> = entries.iter().map(|w| rank.get(w).copied()).collect();
         let selected = Selected::alone(&view, scan.spec.catalog, &scan.selection)?;
-        let session = view.part.ints(RUN, "session")?;
+        let column = |name: &str| view.part.ints(RUN, name);
+        let session = column("session")?;
+        let starts = [column("query_start")?, column("xact_start")?];
+        let cpu = column(pg::CPU)?;
+        let doing = [pg::STATE, pg::WAIT, "statement", pg::BLOCKED_BY];
+        let [state, wait, statement, blocker] = doing.map(column);
+        let doing = [state?, wait?, statement?, blocker?];
+        // What rows say is looked up once for all that say the same.
+        let (mut doings, mut kinds) = (HashMap::new(), HashMap::new());
         let mut pieces = Vec::new();
         selected.for_each(|piece| {
             let row = selected.runs.row(piece);
@@ -229,10 +238,15 @@ impl Lives {
             let runs = &selected.runs;
             let row = runs.row(piece);
             self.name(&view, rank, entry)?;
-            let doing = self.doing(&view, row)?;
-            let kind = self.kind(&view, row)?;
-            let start = |column| -> QueryResult<i64> { Ok(view.part.ints(RUN, column)?[row]) };
-            let starts = [start("query_start")?, start("xact_start")?];
+            let doing = match doings.entry(doing.each_ref().map(|column| column[row])) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => *new.insert(self.doing(&view, row)?),
+            };
+            let kind: Option<usize> = match kinds.entry(cpu[row]) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => *new.insert(self.kind(&view, row)?),
+            };
+            let starts = starts.each_ref().map(|column| column[row]);
             let (begin, end) = ticks.range(runs.first_tick(piece), runs.ticks(piece));
             let spans = &mut self.ranked[rank].1.spans;
             stretches(&ticks, &breaks, begin..end, |begin, end, ticks| {

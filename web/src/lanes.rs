@@ -1,0 +1,580 @@
+//! `GET /api/v1/lanes`: the lives of sessions as a picture shows them. The spans of
+//! a busy day are more than anybody can see and than a browser takes in time, so
+//! that columns of a picture are told: each has what a session did in it most. Where
+//! a column is a second or less, the spans are told as they are.
+
+use crate::api::{Api, answered, given, is_over, notices};
+use crate::desk::Taking;
+use crate::problem::Problem;
+use axum::extract::{RawQuery, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use jiff::Timestamp;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::mem::take;
+use std::sync::Arc;
+use tacho_source::{Arguments, time};
+use tacho_tape::query::json::{Object, array, quote, value};
+use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Value};
+
+/// Own arguments: most of it and without it.
+pub const WIDTH: (i64, i64) = (4_000, 900);
+/// See [`WIDTH`].
+pub const N: (i64, i64) = (200, 30);
+/// Who holds up others may have done nothing for less long than those shown.
+const ASKED: i64 = 2;
+/// µs; columns of so much hide nothing that anybody could see.
+const EXACT: i64 = 1_000_000;
+/// Longest text of a query, in characters; `sessions` has all of it.
+const TEXT_CHARS: usize = 400;
+
+/// Answers with a row for each session: heads of queues, then who was busy longest.
+pub async fn lanes(
+    State(api): State<Arc<Api>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (server, mut arguments) = given(&query.unwrap_or_default()).map_err(Problem::of)?;
+    let now = Timestamp::now().as_microsecond();
+    let over = is_over(&arguments, now);
+    let lanes = Lanes::of(&mut arguments, now).map_err(Problem::of)?;
+    let ask = api.question("sessions", server, arguments);
+    let body = api.desk().ask_into(ask, lanes).await?;
+    Ok(answered(body, over, &headers))
+}
+
+/// The columns of `sessions` that a picture has, by number below.
+const COLUMNS: [&str; 15] = [
+    "pid",
+    "backend_start",
+    "backend_type",
+    "application",
+    "username",
+    "span_start",
+    "span_end",
+    "kind",
+    "state",
+    "wait_event_type",
+    "wait_event",
+    "cpu",
+    "query_id",
+    "blocked_by",
+    "query_text",
+];
+const PID: usize = 0;
+/// The first of those that do not change in a session's life, and the first after.
+const KNOWN: (usize, usize) = (1, 5);
+const SPAN: usize = 5;
+const KIND: usize = 7;
+const STATE: usize = 8;
+const WAIT: usize = 9;
+const CPU: usize = 11;
+const QUERY_ID: usize = 12;
+const BLOCKED_BY: usize = 13;
+const TEXT: usize = 14;
+
+/// What a session does, as a picture tells it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Doing {
+    /// State, wait class, wait event, CPU, text.
+    names: [Option<String>; 5],
+    query_id: Option<i64>,
+    blocked_by: Option<i64>,
+}
+
+/// Something done from when to when, µs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    begin: i64,
+    end: i64,
+    doing: usize,
+    /// At work or waiting in it.
+    busy: i64,
+}
+
+#[derive(Default)]
+struct Lane {
+    pid: i64,
+    /// The columns [`KNOWN`].
+    known: Vec<Value>,
+    pieces: Vec<Piece>,
+    busy: i64,
+    /// It waited for others.
+    waits: bool,
+    /// How long others waited for it, each for itself; 0 when it waited, too.
+    held: i64,
+}
+
+/// The column that is being filled: time by doing.
+#[derive(Default)]
+struct Column {
+    number: i64,
+    by_doing: Vec<(usize, i64)>,
+}
+
+/// Takes rows of `sessions`.
+struct Lanes {
+    since: i64,
+    until: i64,
+    /// Of a column, µs; 0 = spans as they are.
+    step: i64,
+    most: usize,
+    /// Where [`COLUMNS`] are in a row.
+    at: [usize; COLUMNS.len()],
+    lanes: Vec<Lane>,
+    /// How long others waited, by the process that they waited for.
+    held: HashMap<i64, i64>,
+    column: Column,
+    doings: Vec<Doing>,
+    numbers: HashMap<Doing, usize>,
+    /// Of each doing the number of its colour.
+    kinds: Vec<usize>,
+    names_of_kinds: Vec<String>,
+    notices: Vec<QueryError>,
+}
+
+/// Takes a number out of the arguments.
+fn number(arguments: &mut Arguments, name: &str, (most, default): (i64, i64)) -> QueryResult<i64> {
+    let Some(text) = arguments.remove(name) else {
+        return Ok(default);
+    };
+    let number = text.parse().ok().filter(|n| (1..=most).contains(n));
+    number
+        .ok_or_else(|| QueryError::invalid(format!("{name} of lanes must be between 1 and {most}")))
+}
+
+impl Lanes {
+    /// Of the arguments; what is left of them is for `sessions`.
+    fn of(arguments: &mut Arguments, now: i64) -> QueryResult<Lanes> {
+        let width = number(arguments, "width", WIDTH)?;
+        let most = number(arguments, "n", N)?;
+        let zone = time::zone(arguments.get("tz").map_or("UTC", String::as_str))?;
+        let moment = |name: &str| match arguments.get(name) {
+            Some(text) => time::moment(text, now, &zone),
+            None => Err(QueryError::invalid(format!("{name} of lanes is not given"))
+                .hint("A picture has a begin and an end: since and until.")),
+        };
+        let (since, until) = (moment("since")?, moment("until")?);
+        arguments.insert("n".to_string(), (ASKED * most).to_string());
+        Ok(Lanes::new(since, until, width, most))
+    }
+
+    fn new(since: i64, until: i64, width: i64, most: i64) -> Lanes {
+        // Whole ms, as times of spans are.
+        let length = until.saturating_sub(since).max(0) / 1_000;
+        let step = (length.saturating_add(width - 1) / width) * 1_000;
+        Lanes {
+            since,
+            until,
+            step: if step > EXACT { step } else { 0 },
+            most: usize::try_from(most).unwrap_or(0),
+            at: [usize::MAX; COLUMNS.len()],
+            lanes: Vec::new(),
+            held: HashMap::new(),
+            column: Column::default(),
+            doings: Vec::new(),
+            numbers: HashMap::new(),
+            kinds: Vec::new(),
+            names_of_kinds: Vec::new(),
+            notices: Vec::new(),
+        }
+    }
+
+    /// The lane of a row; rows of a session come one after the other.
+    fn lane(&mut self, pid: i64, values: &mut [Value]) {
+        let (start, end) = KNOWN;
+        let known: Vec<Value> = (start..end).map(|name| self.take(values, name)).collect();
+        let is_same = |lane: &Lane| lane.pid == pid && lane.known[0] == known[0];
+        if self.lanes.last().is_some_and(is_same) {
+            return;
+        }
+        self.end_column();
+        self.lanes.push(Lane {
+            pid,
+            known,
+            ..Lane::default()
+        });
+        self.column = Column::default();
+    }
+
+    fn take(&self, values: &mut [Value], column: usize) -> Value {
+        let value = values.get_mut(self.at[column]);
+        value.map_or(Value::Null, |value| std::mem::replace(value, Value::Null))
+    }
+
+    fn text(&self, values: &mut [Value], column: usize) -> Option<String> {
+        match self.take(values, column) {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn int(&self, values: &mut [Value], column: usize) -> Option<i64> {
+        match self.take(values, column) {
+            Value::Int(number) | Value::Id(number) | Value::Time(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    fn doing(&mut self, doing: Doing) -> usize {
+        if let Some(number) = self.numbers.get(&doing) {
+            return *number;
+        }
+        let kind = kind(&doing);
+        let known = self.names_of_kinds.iter().position(|name| name == kind);
+        self.kinds.push(known.unwrap_or(self.names_of_kinds.len()));
+        if known.is_none() {
+            self.names_of_kinds.push(kind.to_string());
+        }
+        let number = self.doings.len();
+        self.numbers.insert(doing.clone(), number);
+        self.doings.push(doing);
+        number
+    }
+
+    fn add(&mut self, begin: i64, end: i64, doing: usize) {
+        let blocker = self.doings[doing].blocked_by;
+        if let Some(lane) = self.lanes.last_mut() {
+            lane.busy += end - begin;
+            lane.waits |= blocker.is_some();
+        }
+        if let Some(blocker) = blocker {
+            *self.held.entry(blocker).or_default() += end - begin;
+        }
+        if self.step == 0 {
+            let busy = end - begin;
+            return self.push(Piece {
+                begin,
+                end,
+                doing,
+                busy,
+            });
+        }
+        let mut at = begin;
+        while at < end {
+            let number = (at - self.since).div_euclid(self.step);
+            if number != self.column.number {
+                self.end_column();
+                self.column.number = number;
+            }
+            let next = (self.since + (number + 1) * self.step).min(end);
+            self.column.add(doing, next - at);
+            at = next;
+        }
+    }
+
+    /// What was done most in the column becomes a piece.
+    fn end_column(&mut self) {
+        let all = take(&mut self.column.by_doing);
+        let mut by_kind: Vec<(usize, i64)> = Vec::new();
+        for (doing, time) in &all {
+            add_to(&mut by_kind, self.kinds[*doing], *time);
+        }
+        let Some((kind, _)) = largest(by_kind.iter()) else {
+            return;
+        };
+        let same = all.iter().filter(|one| self.kinds[one.0] == kind);
+        let Some((doing, _)) = largest(same) else {
+            return;
+        };
+        let begin = self.since + self.column.number * self.step;
+        self.push(Piece {
+            begin,
+            end: (begin + self.step).min(self.until),
+            doing,
+            busy: all.iter().map(|one| one.1).sum(),
+        });
+    }
+
+    /// Adds a piece to the lane; one that continues the last is part of it.
+    fn push(&mut self, piece: Piece) {
+        let continues = self.step > 0;
+        let Some(lane) = self.lanes.last_mut() else {
+            return;
+        };
+        match lane.pieces.last_mut() {
+            Some(last) if continues && last.end == piece.begin && last.doing == piece.doing => {
+                last.end = piece.end;
+                last.busy += piece.busy;
+            }
+            _ => lane.pieces.push(piece),
+        }
+    }
+
+    /// Numbers what lanes have in the order in which it is first there; nothing else
+    /// is told.
+    fn number_shown(&self, lanes: &mut [Lane]) -> Vec<String> {
+        let (mut shown, mut numbers) = (Vec::new(), HashMap::new());
+        for piece in lanes.iter_mut().flat_map(|lane| &mut lane.pieces) {
+            piece.doing = *numbers.entry(piece.doing).or_insert_with_key(|doing| {
+                shown.push(self.doings[*doing].json());
+                shown.len() - 1
+            });
+        }
+        shown
+    }
+
+    fn json(&self, lane: &Lane) -> String {
+        let mut object = Object::default();
+        object.put("pid", &lane.pid.to_string());
+        for (name, known) in COLUMNS[KNOWN.0..].iter().zip(&lane.known) {
+            object.put(name, &value(known));
+        }
+        let seconds = |us: i64| value(&Value::Numeric(i128::from(us) / 100));
+        let ms = |piece: &Piece| {
+            let Piece {
+                begin,
+                end,
+                doing,
+                busy,
+            } = piece;
+            let times = [begin - self.since, end - begin, *busy].map(|us| us / 1_000);
+            format!("[{},{},{doing},{}]", times[0], times[1], times[2])
+        };
+        object
+            .put("busy_seconds", &seconds(lane.busy))
+            .put("held_seconds", &seconds(lane.held))
+            .put("spans", &array(lane.pieces.iter().map(ms)));
+        object.json()
+    }
+}
+
+/// What a doing is drawn as.
+fn kind(doing: &Doing) -> &str {
+    let [state, class, ..] = &doing.names;
+    match state.as_deref() {
+        Some(state) if state.starts_with("idle in transaction") => "idle in transaction",
+        _ => class.as_deref().unwrap_or("CPU"),
+    }
+}
+
+fn add_to(sums: &mut Vec<(usize, i64)>, key: usize, time: i64) {
+    match sums.iter_mut().find(|sum| sum.0 == key) {
+        Some(sum) => sum.1 += time,
+        None => sums.push((key, time)),
+    }
+}
+
+/// The first of those with most time.
+fn largest<'a>(sums: impl Iterator<Item = &'a (usize, i64)>) -> Option<(usize, i64)> {
+    sums.copied().min_by_key(|sum| Reverse(sum.1))
+}
+
+impl Column {
+    fn add(&mut self, doing: usize, time: i64) {
+        add_to(&mut self.by_doing, doing, time);
+    }
+}
+
+impl Doing {
+    fn json(&self) -> String {
+        let mut object = Object::default();
+        let [state, class, event, cpu, text] = &self.names;
+        let names = [
+            ("state", state),
+            ("wait_event_type", class),
+            ("wait_event", event),
+            ("cpu", cpu),
+            ("query_text", text),
+        ];
+        for (name, text) in names {
+            object.put(name, &text.as_deref().map_or("null".into(), quote));
+        }
+        object
+            .put("query_id", &value(&Value::id(self.query_id)))
+            .put("blocked_by", &value(&Value::int(self.blocked_by)));
+        object.json()
+    }
+}
+
+impl Sink for Lanes {
+    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
+        let place = |name: &str| fields.iter().position(|field| field.0 == name);
+        self.at = COLUMNS.map(|name| place(name).unwrap_or(usize::MAX));
+        Ok(())
+    }
+
+    fn row(&mut self, mut values: Vec<Value>) -> QueryResult<()> {
+        let values = values.as_mut_slice();
+        let [begin, end, pid] = [SPAN, SPAN + 1, PID].map(|column| self.int(values, column));
+        let (Some(begin), Some(end), Some(pid)) = (begin, end, pid) else {
+            return Ok(());
+        };
+        self.lane(pid, values);
+        let state = self.text(values, STATE);
+        let is_seen = self.text(values, KIND).as_deref() == Some("sampled");
+        if !is_seen || state.as_deref() == Some("idle") {
+            return Ok(());
+        }
+        let [class, event, cpu, mut text] =
+            [WAIT, WAIT + 1, CPU, TEXT].map(|column| self.text(values, column));
+        if let Some(text) = &mut text
+            && let Some((end, _)) = text.char_indices().nth(TEXT_CHARS)
+        {
+            text.truncate(end);
+        }
+        let doing = self.doing(Doing {
+            names: [state, class, event, cpu, text],
+            query_id: self.int(values, QUERY_ID),
+            blocked_by: self.int(values, BLOCKED_BY),
+        });
+        self.add(begin, end, doing);
+        Ok(())
+    }
+
+    fn notice(&mut self, notice: QueryError) {
+        self.notices.push(notice);
+    }
+}
+
+impl Taking for Lanes {
+    type Taken = String;
+
+    fn finish(mut self) -> QueryResult<String> {
+        self.end_column();
+        let mut lanes = take(&mut self.lanes);
+        lanes.retain(|lane| !lane.pieces.is_empty());
+        for lane in lanes.iter_mut().filter(|lane| !lane.waits) {
+            lane.held = self.held.get(&lane.pid).copied().unwrap_or(0);
+        }
+        lanes.sort_by_key(|lane| (Reverse(lane.held), Reverse(lane.busy), lane.pid));
+        let found = lanes.len();
+        lanes.truncate(self.most);
+        let doings = self.number_shown(&mut lanes);
+        let mut object = Object::default();
+        object
+            .put("rows", &array(lanes.iter().map(|lane| self.json(lane))))
+            .put("doings", &array(doings))
+            .put("step_ms", &(self.step / 1_000).to_string())
+            .put("sessions", &found.to_string())
+            .put("notices", &notices(&self.notices));
+        Ok(object.json() + "\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value as Json, json};
+
+    const SECOND: i64 = 1_000_000;
+
+    /// A session from when to when, in seconds, with a state, a wait class and who
+    /// it waits for.
+    type Span = (i64, i64, i64, &'static str, Option<&'static str>, i64);
+
+    fn row((pid, since, until, state, class, blocker): &Span) -> Vec<Value> {
+        let time = |seconds: i64| Value::Time(seconds * SECOND);
+        vec![
+            Value::Int(*pid),
+            time(-1),
+            Value::text(Some("client backend")),
+            Value::text(Some(format!("app {pid}"))),
+            Value::Null,
+            time(*since),
+            time(*until),
+            Value::text(Some("sampled")),
+            Value::text(Some(*state)),
+            Value::text(*class),
+            Value::text(class.map(|class| format!("{class} event"))),
+            Value::Null,
+            Value::Id(7),
+            Value::int((*blocker != 0).then_some(*blocker)),
+            Value::text(Some("é".repeat(500))),
+        ]
+    }
+
+    /// The lanes of a window from 0, in seconds.
+    fn lanes(until: i64, width: i64, most: i64, spans: &[Span]) -> Json {
+        let mut lanes = Lanes::new(0, until * SECOND, width, most);
+        let fields = COLUMNS.map(|name| (name, tacho_tape::query::Type::Text));
+        lanes.begin(&fields).unwrap();
+        for span in spans {
+            lanes.row(row(span)).unwrap();
+        }
+        serde_json::from_str(&lanes.finish().unwrap()).unwrap()
+    }
+
+    fn of<'a>(answer: &'a Json, member: &str) -> Vec<&'a Json> {
+        let rows = answer["rows"].as_array().unwrap();
+        rows.iter().map(|row| &row[member]).collect()
+    }
+
+    const IDLE: &str = "idle in transaction";
+
+    #[test]
+    fn heads_of_queues_come_first_by_how_long_others_waited_and_who_waited_too_is_none() {
+        let all = [
+            (1, 0, 100, "active", None, 0),
+            (2, 0, 3, IDLE, None, 0),
+            (3, 0, 4, IDLE, None, 0),
+            (4, 10, 20, "active", Some("Lock"), 3),
+            (5, 10, 18, "active", Some("Lock"), 4),
+            (6, 10, 30, "active", Some("Lock"), 2),
+            (7, 10, 12, "active", Some("Lock"), 3),
+            (8, 0, 90, "idle", None, 0),
+        ];
+        for width in [100, 7] {
+            let answer = lanes(100, width, 6, &all);
+            assert_eq!(of(&answer, "pid"), [2, 3, 1, 6, 4, 5]);
+            let held = of(&answer, "held_seconds");
+            assert_eq!(held, [20.0, 12.0, 0.0, 0.0, 0.0, 0.0]);
+            let busy = of(&answer, "busy_seconds");
+            assert_eq!(busy, [3.0, 4.0, 100.0, 20.0, 10.0, 8.0]);
+            assert_eq!(answer["sessions"], 7, "the idle one has no lane");
+        }
+    }
+
+    #[test]
+    fn columns_of_a_second_or_less_leave_the_spans_as_they_are() {
+        let all = [
+            (1, 0, 2, "active", None, 0),
+            (1, 2, 3, "active", Some("IO"), 0),
+            (1, 3, 4, "idle", None, 0),
+            (1, 9, 10, "active", None, 0),
+        ];
+        let answer = lanes(10, 10, 30, &all);
+        assert_eq!(answer["step_ms"], 0);
+        let spans = json!([
+            [0, 2000, 0, 2000],
+            [2000, 1000, 1, 1000],
+            [9000, 1000, 0, 1000]
+        ]);
+        assert_eq!(of(&answer, "spans"), [&spans]);
+        let waits: Vec<&Json> = answer["doings"].as_array().unwrap().iter().collect();
+        assert_eq!(waits[1]["wait_event"], "IO event");
+        let text = waits[1]["query_text"].as_str().unwrap();
+        assert_eq!(text.chars().count(), TEXT_CHARS);
+    }
+
+    #[test]
+    fn a_wide_column_has_the_class_with_most_time_and_all_time_at_work() {
+        let all = [
+            (1, 0, 4, "active", Some("IO"), 0),
+            (1, 4, 9, "active", Some("Lock"), 9),
+            (1, 11, 12, "active", Some("Lock"), 9),
+            (1, 12, 13, "active", Some("Lock"), 0),
+            (1, 15, 100, "active", None, 0),
+        ];
+        let answer = lanes(100, 10, 30, &all);
+        assert_eq!(answer["step_ms"], 10_000);
+        let spans = json!([[0, 10_000, 0, 9_000], [10_000, 90_000, 1, 87_000],]);
+        assert_eq!(of(&answer, "spans"), [&spans]);
+        assert_eq!(of(&answer, "busy_seconds"), [96.0]);
+    }
+
+    #[test]
+    fn a_session_begins_in_a_column_of_its_own() {
+        let all = [
+            (1, 0, 5, "active", None, 0),
+            (2, 6, 7, "active", Some("IO"), 0),
+        ];
+        let answer = lanes(100, 10, 30, &all);
+        let (first, second) = (
+            json!([[0, 10_000, 0, 5_000]]),
+            json!([[0, 10_000, 1, 1_000]]),
+        );
+        assert_eq!(of(&answer, "spans"), [&first, &second]);
+    }
+}
