@@ -19,12 +19,17 @@ class Servers {
   all: Server[] = $state.raw([])
   problem: Problem | null = $state.raw(null)
   history: History | null = $state.raw(null)
+  /** It was told which servers there are. */
+  known = $state(false)
+  /** It was told what the history of one holds. */
+  looked = $state(false)
 
   chosen = $derived(this.all.find((server) => server.name === place.view.server) ?? null)
 
   async load() {
     try {
       this.all = await api.servers()
+      this.known = true
       this.problem = null
       const first = this.all.find((server) => server.state === 'recorded') ?? this.all[0]
       if (place.view.server === null && first) place.go({ server: first.name }, true)
@@ -46,6 +51,7 @@ class Servers {
       const [oldest, newest] = [statusTime(value('first_tick_time')), statusTime(value('last_tick_time'))]
       const coverage = value('coverage_last_hour_pct')
       this.problem = null
+      this.looked = true
       if (Number.isNaN(oldest) || Number.isNaN(newest)) return
       this.history = { oldest, newest, coverage: coverage === null ? null : Number(coverage) }
       place.begin(oldest, newest)
