@@ -62,6 +62,22 @@ for (const tab of ['queries', 'waits', 'sessions', 'dimensions'] as const) {
   })
 }
 
+test('a window too long for an answer in time leads to one that is not', async ({ page }) => {
+  const days = (count: number) => ({ since: at(-86_400 * count), until: at(600) })
+  await open(page, 'shop', { tab: 'locks', ...days(40) })
+  await expect(page.getByRole('tabpanel')).toContainText('Heads of queues are for windows of at most 31 d.')
+  await page.getByRole('button', { name: 'The middle 31 d' }).click()
+  await settled(page)
+  await expect(page.getByRole('tabpanel')).not.toContainText('at most')
+  await open(page, 'shop', { tab: 'sessions', ...days(2) })
+  await expect(page.getByRole('tabpanel')).toContainText('Lanes are for windows of at most 1 d.')
+  await open(page, 'shop', { tab: 'queries', ...days(8) })
+  await expect(page.getByRole('tabpanel')).toContainText('Bars are cut by waits in windows of at most 7 d.')
+  await expect(page.getByRole('tabpanel').locator('tbody tr').first()).toContainText('update item set')
+  await open(page, 'shop', { tab: 'queries', ...days(1) })
+  await expect(page.getByRole('tabpanel')).not.toContainText('Bars are cut')
+})
+
 test('tacho web goes and comes back: the page says so and goes on', async ({ page, context }) => {
   const directory = mkdtempSync(join(tmpdir(), 'tacho-page-gone-'))
   const token = join(directory, 'token')

@@ -19,6 +19,11 @@ test('a query is one row, whoever sends it', () => {
   expect(idFilter(queries(top, []))).toBe('7')
 })
 
+test('a query that is not cut by waits has one part', () => {
+  const [first] = queries([{ key: '7', query_text: null, avg_aas: 4, pct: 50 }], [])
+  expect(first!.parts).toEqual([{ key: 'all waits', value: 4 }])
+})
+
 test('questions are quoted for the shell and for SQL', () => {
   const asked = { function: 'top', args: { server: 's', dimension: 'query_id', application: "it's", n: '3' } }
   expect(commandLine(asked)).toBe(`tacho top query_id --application 'it'\\''s' --n 3`)

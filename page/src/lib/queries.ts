@@ -55,7 +55,9 @@ export function queries(rows: Row[], statements: Row[]): Query[] {
     const query = found.get(id) ?? { id, text, load: 0, pct: 0, parts: [], cost: cost.get(id) ?? null }
     query.load += number(row.avg_aas)
     query.pct += number(row.pct)
-    query.parts.push({ key: (row.by_key as string | null) ?? '(null)', value: number(row.avg_aas) })
+    // Without "by" there is one row a query, of all that it did.
+    const part = row.by_key === undefined ? 'all waits' : ((row.by_key as string | null) ?? '(null)')
+    query.parts.push({ key: part, value: number(row.avg_aas) })
     found.set(id, query)
   }
   return [...found.values()].filter((query) => query.load > 0)
