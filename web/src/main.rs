@@ -62,7 +62,9 @@ fn run(options: &Options) -> Result<(), Failure> {
         };
     }
     let source = options.source()?;
-    let runtime = tokio::runtime::Runtime::new().map_err(|e| Failure::io("start threads", &e))?;
+    let threads = |e| Failure::io("start threads", &e);
+    try_threads().map_err(threads)?;
+    let runtime = tokio::runtime::Runtime::new().map_err(threads)?;
     runtime.block_on(async {
         let listener = serve::Listener::bind(&listen).await?;
         let door = guard::Door::new(options, token, &listen, listener.port())?;
@@ -75,6 +77,20 @@ fn run(options: &Options) -> Result<(), Failure> {
         listener
             .serve(router, &serve::Limits::new(options, base))
             .await;
+        Ok(())
+    })
+}
+
+/// Starts as many threads as the runtime does, at once; it panics where it gets none.
+fn try_threads() -> std::io::Result<()> {
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    let gate = std::sync::Mutex::new(());
+    std::thread::scope(|scope| {
+        let shut = gate.lock();
+        for _ in 0..count {
+            std::thread::Builder::new().spawn_scoped(scope, || drop(gate.lock()))?;
+        }
+        drop(shut);
         Ok(())
     })
 }

@@ -66,6 +66,24 @@ fn a_path_that_is_none_is_refused() {
 }
 
 #[test]
+fn a_system_without_threads_is_told_of_in_words() {
+    let scratch = Scratch::shop("threads");
+    let mut command = command(&scratch.tape(), &["--listen", "127.0.0.1:0"]);
+    // No system has memory for the stack of such a thread.
+    let output = command
+        .env("RUST_MIN_STACK", (1_u64 << 50).to_string())
+        .output();
+    let output = output.unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.starts_with("error: could not start threads: "),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
 fn the_address_is_printed_with_the_token_of_a_file() {
     let scratch = Scratch::shop("print-url");
     let token = scratch.token_file(TOKEN, 0o600);
