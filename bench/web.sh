@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: bench/web.sh [-n RUNS] [-d DAYS] [-l SECONDS] [-t]
+# usage: bench/web.sh [-n RUNS] [-d DAYS] [-l SECONDS] [-w WINDOW] [-t]
 #        (build first: make program, cargo build --release -p tacho-tape
 #        --features testing --examples, cargo build --release -p tacho-live --examples)
 #
@@ -8,20 +8,22 @@
 # on the screen; how large the page, the tab and the process are. Makes the skewed
 # and the churn day and DAYS uniform days (default 365, which take 2.4 GB) and looks
 # at all of each, RUNS times (default 20). Live follows
-# 1,000 sessions, 500 of them active, for SECONDS (default 60; 600 for growth).
+# 1,000 sessions, 500 of them active, for SECONDS (default 60; 900 for growth), in a
+# window of WINDOW (default 15m; 1m is full soon, so that what grows then grows on).
 # -t leaves the histories out: live alone. Markdown on standard output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-runs=20 days=365 seconds=60 live=0
-while getopts n:d:l:t option; do
+runs=20 days=365 seconds=60 live=0 window=15m
+while getopts n:d:l:w:t option; do
   case $option in
     n) runs=$OPTARG ;;
     d) days=$OPTARG ;;
     l) seconds=$OPTARG ;;
+    w) window=$OPTARG ;;
     t) live=1 ;;
-    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 started=()
@@ -67,12 +69,12 @@ echo
 echo "- date: $(date -u +%F), commit $(git -C "$top" rev-parse --short HEAD), load average $(cut -d' ' -f1 /proc/loadavg)"
 echo "- CPU: $(nproc) × $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), kernel $(uname -r | grep -o '^[0-9.]*[0-9]')"
 echo "- $("${CHROMIUM:-chromium}" --version | cut -d' ' -f1,2), 1440 × 1000, headless, drawn without a GPU"
-echo "- command: \`bench/web.sh -n $runs -d $days -l $seconds$([ $live = 0 ] || echo ' -t')\`"
+echo "- command: \`bench/web.sh -n $runs -d $days -l $seconds -w $window$([ $live = 0 ] || echo ' -t')\`"
 echo "- day and churn: skewed and churn of [sizes.md](sizes.md), 24 h shown; year: $days uniform days, all of them shown"
 echo
 echo '| What | n | Median | p95 | Budget |'
 echo '|---|--:|--:|--:|--:|'
 cd "$top/page"
 TACHO_WEB=$(<"$BENCH_DIR/address") TACHO_TOKEN=$token TACHO_WEB_PID=$web TACHO_RUNS=$runs TACHO_SECONDS=$seconds \
-  TACHO_HISTORIES="${histories[*]}" TACHO_FEED=$BENCH_DIR/live \
+  TACHO_HISTORIES="${histories[*]}" TACHO_FEED=$BENCH_DIR/live TACHO_LIVE=$window \
   node_modules/.bin/playwright test --config e2e/budget.config.ts

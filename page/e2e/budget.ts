@@ -14,6 +14,8 @@ const seconds = Number(process.env.TACHO_SECONDS ?? 60)
 /** Name, begin and end of each history that is looked at. */
 const histories = (process.env.TACHO_HISTORIES ?? '').split(' ').filter(Boolean).map((one) => one.split(',') as [string, string, string])
 const feed = process.env.TACHO_FEED
+/** Length of the window that follows it. */
+const live = process.env.TACHO_LIVE ?? '15m'
 
 const say = (...cells: (string | number)[]) => process.stdout.write(`| ${cells.join(' | ')} |\n`)
 const rank = (all: number[], share: number) => [...all].sort((a, b) => a - b)[Math.min(all.length - 1, Math.ceil(share * all.length) - 1)] ?? NaN
@@ -211,11 +213,11 @@ test('live', async ({ browser }) => {
   if (!feed) return
   const page = await opened(browser)
   const cdp = await page.context().newCDPSession(page)
-  const other = alone(`${address}?token=${token}&server=live&live=15m`)
+  const other = alone(`${address}?token=${token}&server=live&live=${live}`)
   await cdp.send('Performance.enable')
   const written: number[] = []
   const watcher = watch(feed, (kind, name) => kind === 'change' && name?.endsWith('.open') && written.push(Date.now()))
-  await page.goto(`${address}?server=live&live=15m`)
+  await page.goto(`${address}?server=live&live=${live}`)
   await page.waitForFunction(() => window.shown !== undefined)
   await page.evaluate(() => window.whole())
   const parts = 5
@@ -230,9 +232,9 @@ test('live', async ({ browser }) => {
   const since = (time: number) => time - (written.findLast((one) => one <= time) ?? NaN)
   const took = ticks.map(({ told, shown }) => since(told) + (shown - told)).filter((value) => !Number.isNaN(value))
   say('live: from the write of a tick until the load has it', took.length, `${ms(rank(took, 0.5))} ms`, `${ms(rank(took, 0.95))} ms`, '1,200 ms')
-  say(`live ${seconds} s: heap of the page, at first and after each fifth`, 1, before.map(({ heap }) => mb(heap)).join(' ') + ' MB', '', '')
-  say(`live ${seconds} s: nodes of the page`, 1, before.map(({ nodes }) => nodes).join(' '), '', '')
-  say(`live ${seconds} s: process of a tab that nobody inspects, resident`, 1, before.map(({ tab }) => mb(tab)).join(' ') + ' MB', '', '300 MB in 24 h')
-  say(`live ${seconds} s: tacho web, resident`, 1, before.map((one) => mb(one.server)).join(' ') + ' MB', '', '150 MB in 24 h')
+  say(`live ${seconds} s, ${live}: heap of the page, at first and after each fifth`, 1, before.map(({ heap }) => mb(heap)).join(' ') + ' MB', '', '')
+  say(`live ${seconds} s, ${live}: nodes of the page`, 1, before.map(({ nodes }) => nodes).join(' '), '', '')
+  say(`live ${seconds} s, ${live}: process of a tab that nobody inspects, resident`, 1, before.map(({ tab }) => mb(tab)).join(' ') + ' MB', '', '300 MB in 24 h')
+  say(`live ${seconds} s, ${live}: tacho web, resident`, 1, before.map((one) => mb(one.server)).join(' ') + ' MB', '', '150 MB in 24 h')
   await page.context().close()
 })
