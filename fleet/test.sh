@@ -10,7 +10,7 @@ cd "$(dirname "$0")"
 export TACHO_FLEET_ENGINES=${ENGINES:-duckdb}
 [ "$TACHO_FLEET_ENGINES" != all ] || TACHO_FLEET_ENGINES='duckdb clickhouse datafusion spark'
 read -ra engines <<<"$TACHO_FLEET_ENGINES"
-./venv.sh test "${engines[@]}"
+./venv.sh test postgres "${engines[@]}"
 PATH=$(realpath "${FLEET_VENV:-.venv}")/bin:$PATH
 export TACHO_PROGRAM=${TACHO_PROGRAM:-${CARGO_TARGET_DIR:-$(realpath ..)/target}/release/tacho}
 [ -x "$TACHO_PROGRAM-ship" ] || {

@@ -1,6 +1,7 @@
 """A made-up fleet in the schema of `tacho ship`, the same at each run: servers that are all
 observed, once a second, with four wait events, 2.5 sessions on average, and five statements."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 from tacho_fleet.commit import create
 from tacho_fleet.iceberg import Iceberg
 from tacho_fleet.landing import SERVERS, Hour
+from tacho_fleet.tables import IN_STEP
 from tacho_fleet.times import HOUR, MINUTE, SECOND, micros
 
 BEGIN = micros(datetime(2026, 3, 1, tzinfo=UTC))
@@ -38,11 +40,15 @@ def tables(lake: Iceberg, servers: int, hours: int, with_samples: bool) -> None:
     like the first, since putting all their hours takes too long."""
     units = [[_unit(number, hour) for hour in range(hours)] for number in range(_KINDS)]
     kinds = [[(u, _columns(u, n, with_samples)) for u in own] for n, own in enumerate(units)]
+    in_step: dict[str, int] = {}
     for name in kinds[0][0][1]:
         own = [pa.concat_tables([_table(u, c[name]) for u, c in kind]) for kind in kinds]
         named = [_named(own[number % _KINDS], number) for number in range(servers)]
         rows = pa.concat_tables(named)
-        create(lake, name, rows.schema).append(rows)
+        table = create(lake, name, rows.schema)
+        told = {IN_STEP: json.dumps(in_step)} if name == SERVERS else {}
+        table.append(rows, snapshot_properties=told)
+        in_step[name] = table.current_snapshot().snapshot_id
 
 
 def _unit(number: int, hour: int) -> Hour:

@@ -10,8 +10,8 @@ from chdb.session import Session
 
 from tacho_fleet.filters import quoted
 from tacho_fleet.foreign import Foreign, Source, columns_of_files, statements_of
-from tacho_fleet.iceberg import Iceberg
 from tacho_fleet.landing import Hour
+from tacho_fleet.tables import Tables
 
 # So that null means what it means in standard SQL, and columns come before aliases.
 _SETTINGS = (
@@ -59,7 +59,7 @@ class ClickHouse(Foreign):
             f"select * from file({quoted(str(path))}, Parquet)"
         )
 
-    def source(self, lake: Iceberg, table: str, hours: Sequence[Hour]) -> Source:
+    def source(self, lake: Tables, table: str, hours: Sequence[Hour]) -> Source:
         """The files, of which older ones may lack columns."""
         files = lake.files(table, hours)
         names = ",".join(file.removeprefix("/") for file in files)

@@ -6,6 +6,7 @@ somebody was killed before the last one, is left out; rows of older generations 
 commit. So a retry after a crash at any step neither loses rows nor doubles them."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +18,11 @@ from pyiceberg.table import Table
 
 from tacho_fleet import fault
 from tacho_fleet.errors import FleetError
-from tacho_fleet.iceberg import NAMESPACE, Iceberg
+from tacho_fleet.iceberg import Iceberg
 from tacho_fleet.landing import SERVERS, Hour, Landing
 from tacho_fleet.lease import Lease
 from tacho_fleet.redaction import Redaction, redactions
+from tacho_fleet.tables import IN_STEP, NAMESPACE
 from tacho_fleet.times import moment
 
 # By what rows of a table are sorted within its days, after the server.
@@ -67,8 +69,9 @@ def commit_new(landing: Landing, lake: Iceberg, lease: Lease, most: int = MOST_H
     left_out = redactions(lake.catalog.engine)
     servers = {what.value for what in left_out if what.column == "server"}
     new = [hour for hour in landing.hours() if hour not in known and hour.server not in servers]
+    committer = _Committer(landing, lake, left_out, known, lake.in_step())
     for hours in _batches(new, most):
-        done.rows += _commit_batch(landing, lake, lease, hours, left_out)
+        done.rows += committer.commit(hours, lease)
         done.hours += len(hours)
         done.batches += 1
     return done
@@ -79,26 +82,48 @@ def _batches(hours: Sequence[Hour], most: int) -> Iterable[Sequence[Hour]]:
     return [ordered[at : at + most] for at in range(0, len(ordered), most)]
 
 
-def _commit_batch(
-    landing: Landing,
-    lake: Iceberg,
-    lease: Lease,
-    hours: Sequence[Hour],
-    left_out: Sequence[Redaction],
-) -> int:
-    name = hashlib.sha256("\n".join(hour.path(SERVERS) for hour in hours).encode()).hexdigest()
-    rows = 0
-    for table in ORDER:
-        lease.renew()
-        rows += _commit_table(lake, table, hours, _Batch(landing, name, left_out))
-    return rows
-
-
 @dataclass
-class _Batch:
+class _Committer:
+    """It knows which hours are in `servers`, and which snapshots of other tables have rows of
+    them only: of these it need not read which hours they have."""
+
     landing: Landing
-    name: str
+    lake: Iceberg
     left_out: Sequence[Redaction]
+    known: set[Hour]
+    in_step: dict[str, int]
+
+    def commit(self, hours: Sequence[Hour], lease: Lease) -> int:
+        """Commits a batch; how many rows."""
+        name = hashlib.sha256("\n".join(hour.path(SERVERS) for hour in hours).encode()).hexdigest()
+        rows, in_step = 0, {}
+        wanted = self.known | set(hours)
+        for table in ORDER:
+            lease.renew()
+            has = self.hours_of(table)
+            properties = {BATCH: name} | (
+                {IN_STEP: json.dumps(in_step)} if table == SERVERS else {}
+            )
+            rows += self.commit_table(table, hours, has, properties)
+            current = self.snapshot(table)
+            if has <= wanted and current is not None:
+                in_step[table] = current
+        keys = {hour.key for hour in hours}
+        self.known = {hour for hour in self.known if hour.key not in keys} | set(hours)
+        self.in_step = in_step
+        return rows
+
+    def hours_of(self, table: str) -> set[Hour]:
+        """The hours that a table may have rows of, and those that it has beside `servers`."""
+        current = self.snapshot(table)
+        is_known = table == SERVERS or (current and self.in_step.get(table) == current)
+        return self.known if is_known else set(self.lake.hours_of(table))
+
+    def snapshot(self, table: str) -> int | None:
+        """The number of the current one."""
+        found = self.lake.table(table)
+        current = found.current_snapshot() if found else None
+        return current.snapshot_id if current else None
 
     def rows(self, table: str, hours: Sequence[Hour]) -> pa.Table | None:
         """What a table gets."""
@@ -107,28 +132,28 @@ class _Batch:
             rows = what.left(table, rows)
         return rows
 
-
-def _commit_table(lake: Iceberg, name: str, hours: Sequence[Hour], batch: _Batch) -> int:
-    known = set(lake.hours_of(name))
-    new = [hour for hour in hours if hour not in known]
-    keys = {(hour.server, hour.node, hour.begin) for hour in new}
-    stale = [hour for hour in known if (hour.server, hour.node, hour.begin) in keys]
-    rows = batch.rows(name, new)
-    if rows is None and not stale:
-        return 0
-    table = lake.table(name)
-    properties = {BATCH: batch.name}
-    if rows is None:
-        assert table is not None
-        table.delete(_any_of(stale), snapshot_properties=properties)
-        return 0
-    table = table or create(lake, name, rows.schema)
-    _widen(table, rows.schema)
-    if stale:
-        table.overwrite(rows, overwrite_filter=_any_of(stale), snapshot_properties=properties)
-    else:
-        table.append(rows, snapshot_properties=properties)
-    return rows.num_rows
+    def commit_table(
+        self, name: str, hours: Sequence[Hour], known: set[Hour], properties: dict[str, str]
+    ) -> int:
+        """Commits a batch's rows of a table that it does not have; older ones of them go."""
+        new = [hour for hour in hours if hour not in known]
+        keys = {hour.key for hour in new}
+        stale = [hour for hour in known if hour.key in keys]
+        rows = self.rows(name, new)
+        if rows is None and not stale:
+            return 0
+        table = self.lake.table(name)
+        if rows is None:
+            if table is not None:
+                table.delete(_any_of(stale), snapshot_properties=properties)
+            return 0
+        table = table or create(self.lake, name, rows.schema)
+        _widen(table, rows.schema)
+        if stale:
+            table.overwrite(rows, overwrite_filter=_any_of(stale), snapshot_properties=properties)
+        else:
+            table.append(rows, snapshot_properties=properties)
+        return rows.num_rows
 
 
 def _read(landing: Landing, name: str, hours: Sequence[Hour]) -> pa.Table | None:

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from datafusion import SessionContext, udf
 
 from tacho_fleet.foreign import Columns, Foreign, Source, columns_of_files
-from tacho_fleet.iceberg import Iceberg
 from tacho_fleet.landing import Hour
+from tacho_fleet.tables import Tables
 
 _TIME = pa.timestamp("us", "UTC")
 _INT = pa.int64()
@@ -34,18 +34,24 @@ class DataFusion(Foreign):
         "TIMESTAMP WITH TIME ZONE": "arrow_cast(null, 'Timestamp(Microsecond, Some(\"UTC\"))')",
     }
 
-    def __init__(self, lake: Iceberg, hours: Sequence[Hour], columns: dict[str, Columns]) -> None:
+    def __init__(
+        self,
+        lake: Tables,
+        hours: Sequence[Hour],
+        columns: dict[str, Columns],
+        whole: set[str],
+    ) -> None:
         """Names the tables."""
         self.context = SessionContext()
         for function in _DIALECT:
             self.context.register_udf(function)
-        super().__init__(lake, hours, columns)
+        super().__init__(lake, hours, columns, whole)
 
     def keep_hours(self, path: Path) -> None:
         """Makes table `hours_that_count` of a file."""
         self.context.from_arrow(pq.read_table(path), name="hours_that_count")
 
-    def source(self, lake: Iceberg, table: str, hours: Sequence[Hour]) -> Source:
+    def source(self, lake: Tables, table: str, hours: Sequence[Hour]) -> Source:
         """The files, of which older ones may lack columns."""
         files = lake.files(table, hours)
         parts = []

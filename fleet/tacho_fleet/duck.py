@@ -5,14 +5,12 @@ from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 from tacho_fleet_engines import script
 
 from tacho_fleet.engine import TABLES, Lake, insertion, run
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import quoted
-from tacho_fleet.foreign import hours_table
-from tacho_fleet.landing import Hour, Landing
+from tacho_fleet.landing import Hour, Landing, hours_table
 
 
 @dataclass
@@ -49,6 +47,8 @@ class Duck:
 
     def damage(self) -> FleetError | None:
         """Which object cannot be read, when that is why a query failed."""
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
         for path in (path for files in self.files.values() for path in files):
             try:
                 pq.read_table(path, partitioning=None)
@@ -62,24 +62,30 @@ class Duck:
         return None
 
 
-def reader(connection: duckdb.DuckDBPyConnection, lake: Lake, hours: Sequence[Hour]) -> Duck:
-    """The tables of some hours."""
+def reader(
+    connection: duckdb.DuckDBPyConnection, lake: Lake, hours: Sequence[Hour], whole: set[str]
+) -> Duck:
+    """The tables of some hours; every row of some tables counts."""
     duck = Duck(connection, {table: lake.files(table, hours) for table in TABLES})
     connection.execute(script("duckdb", "dialect"))
     connection.register("hours_that_count", hours_table(hours))
     for table in TABLES:
-        duck.view(table, _rows(table, duck.files[table], isinstance(lake, Landing)))
+        has_paths = isinstance(lake, Landing)
+        is_whole = has_paths or table in whole
+        duck.view(table, _rows(table, duck.files[table], has_paths, is_whole))
     return duck
 
 
-def _rows(table: str, files: list[str], whole: bool) -> str:
-    """What files have of a table. Those of a directory are `whole`: all their rows count, and
-    names of servers are in their paths."""
+def _rows(table: str, files: list[str], has_paths: bool, is_whole: bool) -> str:
+    """What files have of a table. Those of a directory have names of servers in their paths; of
+    whole ones all rows count."""
     read = f"select * from empty_{table}"
     if files:
         names = ", ".join(quoted(file) for file in files)
-        hive = "true, hive_types = {'server': VARCHAR, 'day': DATE}" if whole else "false"
-        join = "" if whole else " semi join hours_that_count using (server, node, hour, generation)"
+        hive = "true, hive_types = {'server': VARCHAR, 'day': DATE}" if has_paths else "false"
+        join = (
+            "" if is_whole else " semi join hours_that_count using (server, node, hour, generation)"
+        )
         read += (
             " union all by name select * exclude (day) from "
             f"read_parquet([{names}], union_by_name = true, hive_partitioning = {hive}){join}"

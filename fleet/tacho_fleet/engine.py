@@ -53,6 +53,9 @@ class Lake(Protocol):
     def files(self, table: str, hours: Sequence[Hour]) -> list[str]:
         """The files that may have rows of some hours."""
 
+    def is_whole(self, table: str) -> bool:
+        """Does every row of a table count?"""
+
 
 @dataclass
 class Engine:

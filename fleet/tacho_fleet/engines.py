@@ -12,18 +12,26 @@ from tacho_fleet.errors import FleetError
 from tacho_fleet.landing import Hour, Landing
 
 DUCKDB = "duckdb"
+MINUTES = "load_minute"
 # Module and class of those that are installed apart.
 _OTHERS = {"clickhouse": "ClickHouse", "datafusion": "DataFusion", "spark": "Spark"}
 ENGINES = (DUCKDB, *_OTHERS)
 
 
 def open_engine(
-    lake: Lake, hours: Sequence[Hour], memory_limit_mb: int, name: str = DUCKDB
+    lake: Lake,
+    hours: Sequence[Hour],
+    memory_limit_mb: int,
+    name: str = DUCKDB,
+    asks_all: bool = False,
 ) -> Engine:
-    """The tables of some hours of a lake, and the steps of an answer."""
+    """The tables of some hours of a lake, and the steps of an answer. Who asks all servers looks
+    for no hours in load_minute when the table has no other ones."""
     connection = connect(memory_limit_mb)
     connection.execute(script("duckdb", "tables"))
-    engine = Engine(connection, _reader(connection, lake, hours, name), columns_of(connection))
+    whole = {MINUTES} if asks_all and lake.is_whole(MINUTES) else set()
+    reader = _reader(connection, lake, hours, name, whole)
+    engine = Engine(connection, reader, columns_of(connection))
     for part in ("exact", "steps", "samples", "answers"):
         engine.load(part)
     for part in ("dimensions", "dimensions_by_fingerprint", "minutes", "minutes_observed"):
@@ -32,10 +40,14 @@ def open_engine(
 
 
 def _reader(
-    connection: duckdb.DuckDBPyConnection, lake: Lake, hours: Sequence[Hour], name: str
+    connection: duckdb.DuckDBPyConnection,
+    lake: Lake,
+    hours: Sequence[Hour],
+    name: str,
+    whole: set[str],
 ) -> Reader:
     if name == DUCKDB:
-        return duck.reader(connection, lake, hours)
+        return duck.reader(connection, lake, hours, whole)
     if isinstance(lake, Landing):
         raise FleetError(
             f"engine {name} reads tables of Iceberg only",
@@ -49,4 +61,4 @@ def _reader(
             f"{error}.",
             f"Install it with pip install 'tacho-fleet[{name}]'.",
         ) from error
-    return getattr(module, _OTHERS[name])(lake, hours, columns_of(connection))
+    return getattr(module, _OTHERS[name])(lake, hours, columns_of(connection), whole)

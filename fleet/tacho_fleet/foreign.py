@@ -14,8 +14,8 @@ from tacho_fleet_engines import script
 
 from tacho_fleet.engine import TABLES, insertion, run
 from tacho_fleet.filters import identifier, quoted
-from tacho_fleet.iceberg import Iceberg
-from tacho_fleet.landing import Hour
+from tacho_fleet.landing import Hour, hours_table
+from tacho_fleet.tables import Tables
 
 Columns = list[tuple[str, str]]
 # A relation with rows of some hours, and others; and its columns, none when there is none.
@@ -29,14 +29,21 @@ class Foreign(ABC):
     # null in its SQL, by type of DuckDB
     nulls: ClassVar[dict[str, str]]
 
-    def __init__(self, lake: Iceberg, hours: Sequence[Hour], columns: dict[str, Columns]) -> None:
-        """Names the tables."""
+    def __init__(
+        self,
+        lake: Tables,
+        hours: Sequence[Hour],
+        columns: dict[str, Columns],
+        whole: set[str],
+    ) -> None:
+        """Names the tables; every row of some counts."""
         with TemporaryDirectory() as place:
             path = Path(place) / "hours.parquet"
             pq.write_table(hours_table(hours), path)
             self.keep_hours(path)
         for table in TABLES:
-            self.view(table, self._rows(table, columns[table], self.source(lake, table, hours)))
+            source = self.source(lake, table, hours)
+            self.view(table, self._rows(columns[table], source, table in whole))
 
     def constant(self, text: str) -> str:
         """A text in its SQL."""
@@ -47,7 +54,7 @@ class Foreign(ABC):
         """Makes table `hours_that_count` of a file, which goes afterwards."""
 
     @abstractmethod
-    def source(self, lake: Iceberg, table: str, hours: Sequence[Hour]) -> Source:
+    def source(self, lake: Tables, table: str, hours: Sequence[Hour]) -> Source:
         """What has the rows of a table."""
 
     @abstractmethod
@@ -66,7 +73,7 @@ class Foreign(ABC):
         run(connection, insertion(step, columns, "given"))
         connection.unregister("given")
 
-    def _rows(self, table: str, columns: Columns, source: Source) -> str:
+    def _rows(self, columns: Columns, source: Source, is_whole: bool) -> str:
         relation, known = source
         told = ", ".join(
             f"t.{identifier(name)} as {identifier(name)}"
@@ -76,23 +83,13 @@ class Foreign(ABC):
         )
         if not known:
             return f"select {told} where false"
+        if is_whole:
+            return f"select {told} from {relation} as t"
         return (
             f"select {told} from {relation} as t join hours_that_count as h on "
             "t.server = h.server and t.node = h.node and t.hour = h.hour "
             "and t.generation = h.generation"
         )
-
-
-def hours_table(hours: Sequence[Hour]) -> pa.Table:
-    """What rows count of files that have others too."""
-    return pa.table(
-        {
-            "server": pa.array([hour.server for hour in hours], pa.string()),
-            "node": pa.array([hour.node for hour in hours], pa.string()),
-            "hour": pa.array([hour.begin for hour in hours], pa.timestamp("us", "UTC")),
-            "generation": pa.array([hour.generation for hour in hours], pa.int64()),
-        }
-    )
 
 
 def columns_of_files(files: Sequence[str]) -> set[str]:

@@ -1,14 +1,12 @@
-"""The tables of a lake in Iceberg: a catalog in SQLite (one machine) or PostgreSQL (a team),
-files in its warehouse. An hour counts when its row of table `servers` is committed, which
-is last; rows of other generations of it do not."""
+"""The tables of a lake in Iceberg, for who changes them: a catalog in SQLite (one machine) or
+PostgreSQL (a team), files in its warehouse. An hour counts when its row of table `servers` is
+committed, which is last; rows of other generations of it do not."""
 
-from collections.abc import Sequence
-from urllib.parse import unquote
+import json
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.expressions import And, BooleanExpression, GreaterThanOrEqual, LessThan
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from sqlalchemy.exc import SQLAlchemyError
@@ -16,9 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tacho_fleet import fault
 from tacho_fleet.errors import FleetError
 from tacho_fleet.landing import SERVERS, Hour
-from tacho_fleet.times import moment
-
-NAMESPACE = "tacho"
+from tacho_fleet.tables import IN_STEP, NAMESPACE
 
 
 class _Catalog(SqlCatalog):
@@ -38,7 +34,7 @@ class _Catalog(SqlCatalog):
 
 
 class Iceberg:
-    """A lake that is asked like a directory."""
+    """A lake that is changed."""
 
     def __init__(self, address: str, warehouse: str | None = None) -> None:
         """Opens the catalog; a warehouse is needed to make tables only."""
@@ -75,20 +71,10 @@ class Iceberg:
             for server, node, generation, begin in zip(*other, hour, strict=True)
         )
 
-    def files(self, name: str, hours: Sequence[Hour]) -> list[str]:
-        """The files that may have rows of some hours."""
-        table = self.table(name)
-        if table is None or not hours:
-            return []
-        first, last = min(hour.begin for hour in hours), max(hour.begin for hour in hours)
-        tasks = table.scan(row_filter=between(first, last + 1)).plan_files()
-        return [unquote(task.file.file_path.removeprefix("file://")) for task in tasks]
-
-
-def between(since: int, until: int) -> BooleanExpression:
-    """Hours that begin in a window."""
-    return And(GreaterThanOrEqual("hour", _text(since)), LessThan("hour", _text(until)))
-
-
-def _text(us: int) -> str:
-    return moment(us).isoformat()
+    def in_step(self) -> dict[str, int]:
+        """By table the snapshot that has rows of the hours of `servers` only, as a commit of
+        `servers` has told."""
+        table = self.table(SERVERS)
+        current = table.current_snapshot() if table else None
+        summary = current.summary if current else None
+        return json.loads(summary.additional_properties.get(IN_STEP, "{}") if summary else "{}")

@@ -6,11 +6,13 @@ shipped; it does not count any more."""
 
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from urllib.parse import quote, unquote
+
+import pyarrow as pa
 
 from tacho_fleet import fault
 from tacho_fleet.errors import FleetError
@@ -33,6 +35,11 @@ class Hour:
     node: str
     begin: int
     generation: int
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What all its generations have in common."""
+        return self.server, self.node, self.begin
 
     @property
     def end(self) -> int:
@@ -89,6 +96,10 @@ class Landing:
         paths = (self.root / hour.path(table) for hour in hours)
         return [str(path) for path in paths if path.exists()]
 
+    def is_whole(self, _table: str) -> bool:
+        """Rows of objects that count do."""
+        return True
+
     def landed_at(self, hour: Hour) -> float:
         """When the last object of an hour was written, in s since 1970."""
         return (self.root / hour.path(SERVERS)).stat().st_mtime
@@ -119,3 +130,15 @@ class Landing:
 
     def _marker(self, hour: Hour) -> Path:
         return self.root / hour.path(TAKEN)
+
+
+def hours_table(hours: Sequence[Hour]) -> pa.Table:
+    """What rows count of files that have others too."""
+    return pa.table(
+        {
+            "server": pa.array([hour.server for hour in hours], pa.string()),
+            "node": pa.array([hour.node for hour in hours], pa.string()),
+            "hour": pa.array([hour.begin for hour in hours], pa.timestamp("us", "UTC")),
+            "generation": pa.array([hour.generation for hour in hours], pa.int64()),
+        }
+    )

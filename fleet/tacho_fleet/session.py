@@ -30,7 +30,9 @@ class Session:
         self.hours = _asked(self.lake, known, options)
         self.window = _window(options, self.hours)
         read = self.hours if self._is_of_all() else self.near()
-        self.engine = open_engine(self.lake, read, options.memory_limit_mb, options.engine)
+        asks_all = len(self.hours) == len(known)
+        memory = options.memory_limit_mb
+        self.engine = open_engine(self.lake, read, memory, options.engine, asks_all)
 
     @staticmethod
     def window_of(options: Namespace) -> Window:
@@ -137,10 +139,10 @@ class Session:
 def open_lake(root: str) -> Lake:
     """A directory, or a catalog by its address."""
     if "://" in root and not root.startswith("file://"):
-        # seconds of a CPU that a directory does not need
-        from tacho_fleet.iceberg import Iceberg  # noqa: PLC0415
+        # what a directory does not need
+        from tacho_fleet.tables import Tables  # noqa: PLC0415
 
-        return Iceberg(root)
+        return Tables(root)
     return Landing.open(root)
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tacho_fleet.foreign import Foreign, Source, statements_of
-from tacho_fleet.iceberg import Iceberg
 from tacho_fleet.landing import Hour
+from tacho_fleet.tables import Tables
 
 RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
 _SETTINGS = {
@@ -57,12 +57,12 @@ class Spark(Foreign):
         rows = _session().read.parquet(str(path)).toArrow()
         _session().createDataFrame(rows).createOrReplaceTempView("hours_that_count")
 
-    def source(self, lake: Iceberg, table: str, hours: Sequence[Hour]) -> Source:
+    def source(self, lake: Tables, table: str, hours: Sequence[Hour]) -> Source:
         """The table as of the snapshot that the catalog names."""
-        found = lake.table(table)
-        if found is None:
+        location = lake.location(table)
+        if location is None:
             return "", set()
-        rows = _session().read.format("iceberg").load(found.metadata_location)
+        rows = _session().read.format("iceberg").load(location)
         rows.createOrReplaceTempView(f"all_{table}")
         return f"all_{table}", set(rows.columns)
 

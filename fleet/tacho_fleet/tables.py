@@ -1,0 +1,137 @@
+"""The tables of a lake in Iceberg, for questions: what the catalog names is read as it is
+written, since to import PyIceberg takes longer than most questions."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from tacho_fleet import avro
+from tacho_fleet.engine import connect
+from tacho_fleet.errors import FleetError
+from tacho_fleet.filters import quoted
+from tacho_fleet.landing import SERVERS, Hour
+
+NAMESPACE = "tacho"
+# What a snapshot of `servers` says: of each other table the snapshot that has rows of the
+# hours of `servers` only.
+IN_STEP = "tacho.snapshots"
+_FIND = (
+    "select table_name, metadata_location from iceberg_tables "
+    f"where catalog_name = '{NAMESPACE}' and table_namespace = '{NAMESPACE}'"
+)
+_MEMORY_MB = 256
+
+
+class Tables:
+    """A lake that is asked like a directory."""
+
+    def __init__(self, address: str) -> None:
+        """Asks the catalog once: `servers`, which is committed last, is not newer than others."""
+        self.locations = _found(address)
+        self.metadata = cache(self._metadata)
+
+    def location(self, name: str) -> str | None:
+        """Where a table's metadata is, when there is one."""
+        return self.locations.get(name)
+
+    def _metadata(self, name: str) -> dict:
+        location = self.location(name)
+        return json.loads(_path(location).read_bytes()) if location else {}
+
+    def snapshot(self, name: str) -> dict:
+        """The current one, when there is one."""
+        known = self.metadata(name)
+        current = known.get("current-snapshot-id")
+        return next((s for s in known.get("snapshots", ()) if s["snapshot-id"] == current), {})
+
+    def is_whole(self, name: str) -> bool:
+        """Does every row of a table count?"""
+        told = json.loads(self.snapshot(SERVERS).get("summary", {}).get(IN_STEP, "{}"))
+        current = self.snapshot(name).get("snapshot-id")
+        return current is not None and told.get(name) == current
+
+    def hours(self) -> list[Hour]:
+        """Every hour that is committed."""
+        files = ", ".join(quoted(path) for path, _ in self._files(SERVERS))
+        if not files:
+            return []
+        with closing(connect(_MEMORY_MB)) as connection:
+            rows = connection.execute(
+                "select distinct server, node, epoch_us(hour), generation "
+                f"from read_parquet([{files}], hive_partitioning = false) order by all"
+            ).fetchall()
+        return [Hour(*row) for row in rows]
+
+    def files(self, name: str, hours: Sequence[Hour]) -> list[str]:
+        """The files that may have rows of some hours."""
+        if not hours:
+            return []
+        first, last = min(hour.begin for hour in hours), max(hour.begin for hour in hours)
+        return [
+            path for path, (since, until) in self._files(name) if since <= last and until >= first
+        ]
+
+    def _files(self, name: str) -> list[tuple[str, tuple[int, int]]]:
+        """Each file of a table with its first and last hour."""
+        snapshot = self.snapshot(name)
+        if not snapshot:
+            return []
+        field = _field(self.metadata(name), "hour")
+        manifests = avro.records(_path(snapshot["manifest-list"]).read_bytes())
+        entries = (
+            entry["data_file"]
+            for manifest in manifests
+            for entry in avro.records(_path(str(manifest["manifest_path"])).read_bytes())
+            if entry["status"] != _DELETED
+        )
+        return [(str(_path(file["file_path"])), _range(file, field)) for file in entries]
+
+
+_DELETED = 2
+_ALWAYS = (-(1 << 63), (1 << 63) - 1)
+
+
+def _found(address: str) -> dict[str, str]:
+    """The location of the metadata of each table."""
+    try:
+        if not address.startswith("sqlite:///"):
+            return _found_by_sqlalchemy(address)
+        place = quote(unquote(address.removeprefix("sqlite:///")))
+        with closing(sqlite3.connect(f"file:{place}?mode=ro", uri=True)) as connection:
+            return dict(connection.execute(_FIND).fetchall())
+    except Exception as error:  # each driver has its own
+        detail = str(error).splitlines()[0].rstrip(".")
+        if "iceberg_tables" in detail:
+            return {}
+        raise FleetError("could not open the catalog", f"{detail}.") from error
+
+
+def _found_by_sqlalchemy(address: str) -> dict[str, str]:
+    from sqlalchemy import create_engine, text  # noqa: PLC0415
+
+    with create_engine(address).connect() as connection:
+        return {name: location for name, location in connection.execute(text(_FIND))}
+
+
+def _path(text: str) -> Path:
+    return Path(unquote(text.removeprefix("file://")))
+
+
+def _field(metadata: dict, name: str) -> int:
+    schemas = {schema["schema-id"]: schema for schema in metadata["schemas"]}
+    fields = schemas[metadata["current-schema-id"]]["fields"]
+    return next(field["id"] for field in fields if field["name"] == name)
+
+
+def _range(file: dict, field: int) -> tuple[int, int]:
+    """The least and greatest value of a column of times; all times when that is not known."""
+    told = []
+    for name, unknown in zip(("lower_bounds", "upper_bounds"), _ALWAYS, strict=True):
+        bounds = {bound["key"]: bound["value"] for bound in file[name] or ()}
+        value = bounds.get(field)
+        told.append(unknown if value is None else int.from_bytes(value, "little", signed=True))
+    return told[0], told[1]
