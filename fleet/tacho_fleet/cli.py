@@ -147,7 +147,11 @@ def _timeline(options: argparse.Namespace) -> str:
 
 def _statements_history(options: argparse.Namespace) -> str:
     session = Session(options)
-    columns, rows = statements.history(session.engine, session.about_statements())
+    asked = session.about_statements()
+    columns, rows = statements.history(session.engine, asked)
+    if not rows:
+        recorded = statements.recorded_text(session.engine, asked)
+        _notice(f"no rows: {recorded} of the period was recorded")
     if options.json:
         return json_text(rows, columns)
     shown = [column for column in statements.SHOWN if column[0] != "period_start" or options.bucket]

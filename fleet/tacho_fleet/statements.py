@@ -82,6 +82,16 @@ def history(engine: Engine, asked: Question) -> tuple[list[str], list[Row]]:
     return [*COLUMNS, *shown, "servers"], rows
 
 
+def recorded_text(engine: Engine, asked: Question) -> str:
+    """How much of a window was recorded, for an answer without rows."""
+    window = asked.window
+    told = f"{window.since}, {window.until}, {window.since}, {max(window.length, 1)}"
+    engine.run("delete from window_recorded")
+    engine.run(f"insert into window_recorded by name from recorded({told})")
+    [row] = engine.rows(f"select is_known, coverage_pct from fleet_recorded({told})")
+    return f"{row['coverage_pct']} %" if row["is_known"] else "nothing"
+
+
 def _prepare(engine: Engine, asked: Question) -> None:
     """Fills the steps up to what was counted and recorded."""
     origin, width = _buckets(asked)

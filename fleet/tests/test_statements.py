@@ -1,5 +1,6 @@
 """Statistics of real tapes: what the lake answers is what the tapes answer."""
 
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -75,3 +76,21 @@ def test_servers_are_a_dimension(lake_and_tapes: Fleet) -> None:
         name: answer("statements-history", *WINDOW, "--tape", tape) for name, tape in tapes.items()
     }
     assert told == {name: sum(int(str(row["calls"])) for row in rows) for name, rows in own.items()}
+
+
+def test_without_statements_it_is_said_how_much_was_recorded(
+    lake_and_tapes: Fleet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake, _ = lake_and_tapes
+    asked = ("statements-history", "--database", "nobody")
+    assert (
+        lake.ask(*asked, "--since", "2026-03-02T10:00:00Z", "--until", "2026-03-03T10:00:00Z") == []
+    )
+    # 150 minutes of a day, less what was left out
+    said = capsys.readouterr().err
+    share = re.fullmatch(r"notice: no rows: (\d+\.\d{4}) % of the period was recorded\n", said)
+    assert share and 9 < float(share[1]) < 10.42
+    assert (
+        lake.ask(*asked, "--since", "2026-03-02T13:00:00Z", "--until", "2026-03-02T14:00:00Z") == []
+    )
+    assert capsys.readouterr().err == "notice: no rows: nothing of the period was recorded\n"
