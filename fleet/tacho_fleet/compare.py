@@ -5,7 +5,6 @@ from argparse import Namespace
 from decimal import Decimal
 
 from tacho_fleet.engine import Engine, Row
-from tacho_fleet.filters import identifier
 from tacho_fleet.load import (
     MAX_BUCKETS,
     NULL_TEXT,
@@ -41,7 +40,7 @@ class _Side:
         self.engine, asked = session.engine, session.question()
         self.dimension = asked.dimension
         self.load = load_of(self.engine, asked, asked.bucket or MINUTE, MAX_BUCKETS)
-        key = identifier(asked.dimension) if asked.dimension else NULL_TEXT
+        key = self.load.column(asked.dimension) if asked.dimension else NULL_TEXT
         self.load.add_up("keys", key)
         self.whole = self.load.whole()
         self.engine.load("compare")

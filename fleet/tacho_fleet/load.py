@@ -18,6 +18,8 @@ DIMENSIONS = (
     "backend_type", "category", "database", "username", "application", "client_addr",
     "leader", "state", "cpu", "blocked_by",
 )  # fmt: skip
+# What a dimension begins with that is a label of servers.
+LABEL = "label:"
 # Those that load_minute has.
 OF_MINUTES = ("server", "wait_event_type", "wait_event")
 # Dimensions that have a text: view of the texts, what stands for null.
@@ -55,6 +57,8 @@ class Question:
     n: int | None = 10
     order_by: str = "avg"
     minutes: bool = False
+    # by dimension that is a label: what each server has
+    labels: tuple[tuple[str, dict[str, str]], ...] = ()
 
 
 def aas(engine: Engine, asked: Question) -> list[Row]:
@@ -138,6 +142,18 @@ class Load:
         self.add(f"totals_of_{of}", f"totals('cells_of_{of}')")
         self.add(f"loads_of_{of}", f"loads('cells_of_{of}')")
 
+    def column(self, dimension: str) -> str:
+        """SQL of a dimension."""
+        labels = dict(self.asked.labels).get(dimension)
+        if labels is None:
+            return identifier(dimension)
+        constant = self.engine.reader.constant
+        servers: dict[str, list[str]] = {}
+        for server, value in labels.items():
+            servers.setdefault(value, []).append(constant(server))
+        told = [(constant(v), f"server IN ({', '.join(of)})") for v, of in servers.items()]
+        return _case(told, NULL_TEXT)
+
     def fill(self, step: str, name: str, key: str, by_key: str, **parts: object) -> None:
         """Fills a step with lines of two keys, or of their places."""
         names = ("place", "by_place") if step.endswith("_of_lines") else ("key", "by_key")
@@ -167,12 +183,12 @@ class Load:
     def rank(self, dimension: str, by: str | None, order_by: str) -> None:
         """Numbers keys and parts, and adds up what is left behind them."""
         order = quoted(order_by)
-        self.add_up("keys", identifier(dimension))
+        self.add_up("keys", self.column(dimension))
         self.add("key_ranks", f"ranked_keys({order})")
         if by is None:
             self.lines("keys", f"(SELECT key, {WHOLE}, place FROM key_ranks)")
         else:
-            self.add_up("parts", identifier(dimension), identifier(by))
+            self.add_up("parts", self.column(dimension), self.column(by))
             self.lines("parts", f"ranked_parts({order})")
 
     def lines(self, of: str, ranks: str) -> None:
@@ -279,7 +295,7 @@ class MinuteLoad(Load):
 
     def _is(self, dimension: str | None, key: object) -> str:
         wanted = Filter((None if key is None else str(key),), negated=False)
-        return wanted.sql(identifier(dimension or ""), self.engine.reader.constant)
+        return wanted.sql(self.column(dimension or ""), self.engine.reader.constant)
 
     def conditions(self) -> str:
         """SQL of what is asked for."""
@@ -297,8 +313,8 @@ class MinuteLoad(Load):
         return row | unknown | {"source": "minute" if row["servers"] else "none"}
 
 
-def _case(conditions: Iterable[tuple[object, str]], other: int) -> str:
-    """SQL of the number whose condition is met first."""
+def _case(conditions: Iterable[tuple[object, str]], other: object) -> str:
+    """SQL of the value whose condition is met first."""
     told = " ".join(f"WHEN {condition} THEN {number}" for number, condition in conditions)
     return f"CASE {told} ELSE {other} END" if told else str(other)
 
@@ -346,6 +362,7 @@ def _check_minutes(asked: Question, width: int) -> None:
     """The small table has whole minutes, load, and few dimensions."""
     named = {asked.dimension, asked.by, *(name for name, _ in asked.filters)} - {None}
     window = asked.window
+    named = {name for name in named if not name.startswith(LABEL)}
     if named - set(OF_MINUTES) or asked.scope != "load" or asked.by_leader:
         raise FleetError(
             "minutes have no answer to this question",

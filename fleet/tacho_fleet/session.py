@@ -12,7 +12,7 @@ from tacho_fleet.engines import open_engine
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import Filter, parse
 from tacho_fleet.landing import Hour, Landing
-from tacho_fleet.load import DIMENSIONS, Question
+from tacho_fleet.load import DIMENSIONS, LABEL, Question
 from tacho_fleet.times import DAY, Window, interval, moment, window
 
 
@@ -104,9 +104,22 @@ class Session:
             filters=self.filters(DIMENSIONS[1:]),
             dimension=_dimension(options.get("dimension")),
             by=_dimension(options.get("by")),
+            labels=self._asked_labels(options.get("dimension"), options.get("by")),
             n=_limit(options.get("n")),
             order_by=options.get("order_by", "avg"),
             minutes=options.get("minutes", False),
+        )
+
+    def _asked_labels(self, *names: str | None) -> tuple[tuple[str, dict[str, str]], ...]:
+        """What servers have of the labels that are dimensions."""
+        asked = [name for name in names if name and name.startswith(LABEL)]
+        if not asked:
+            return ()
+        labels = _labels(self.lake, self.hours, self.options.memory_limit_mb)
+        keys = ((name, name.removeprefix(LABEL)) for name in asked)
+        return tuple(
+            (name, {server: own[key] for server, own in labels.items() if key in own})
+            for name, key in keys
         )
 
     def heading(self, rows: list[Row]) -> str:
@@ -168,13 +181,18 @@ def _window(options: Namespace, hours: Sequence[Hour]) -> Window:
     return window(options.since, options.until, end)
 
 
-def _labelled(lake: Lake, hours: list[Hour], options: Namespace) -> list[Hour]:
-    """Keeps servers whose newest hour has the labels that are wanted."""
+def _labels(lake: Lake, hours: list[Hour], memory_limit_mb: int) -> dict[str, dict[str, str]]:
+    """Of each server those of its newest hour."""
     newest = list({hour.server: hour for hour in hours}.values())
-    engine = open_engine(lake, newest, options.memory_limit_mb)
+    engine = open_engine(lake, newest, memory_limit_mb)
     query = "SELECT server, any_value(labels) AS labels FROM servers GROUP BY server"
     rows = engine.read(query).to_pylist()
-    labels = {row["server"]: json.loads(str(row["labels"] or "{}")) for row in rows}
+    return {row["server"]: json.loads(str(row["labels"] or "{}")) for row in rows}
+
+
+def _labelled(lake: Lake, hours: list[Hour], options: Namespace) -> list[Hour]:
+    """Keeps servers whose newest hour has the labels that are wanted."""
+    labels = _labels(lake, hours, options.memory_limit_mb)
     for text in options.label:
         key, separator, value = text.partition("=")
         if not separator:
@@ -185,8 +203,11 @@ def _labelled(lake: Lake, hours: list[Hour], options: Namespace) -> list[Hour]:
 
 
 def _dimension(name: str | None, known: Sequence[str] = DIMENSIONS) -> str | None:
+    if known is DIMENSIONS and name and name.startswith(LABEL):
+        return name
     if name is not None and name not in known:
-        hint = f"Available are {', '.join(known)}."
+        others = f", and {LABEL}KEY" if known is DIMENSIONS else ""
+        hint = f"Available are {', '.join(known)}{others}."
         raise FleetError(f'dimension "{name}" does not exist', hint=hint)
     return name
 

@@ -3,6 +3,7 @@ TACHO_FLEET_ENGINES are tried: names with blanks between them."""
 
 import os
 import shutil
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -145,6 +146,29 @@ def observed(tmp_path_factory: pytest.TempPathFactory) -> Lake:
         sessions(place / f"tape{number}", "\n".join(lines) + "\n")
         lake.ship(place / f"tape{number}", f"server{number}")
     return committed(lake, place)
+
+
+def test_a_label_of_servers_is_a_dimension(
+    fleet_of_three: Fleet, samples: tuple[Lake, Lake], engine: str
+) -> None:
+    """`a` has env=test, the others env=prod; nobody has another label."""
+    told = samples[1].ask("top", "label:env", *WINDOW_OF_SAMPLES, "--engine", engine)
+    by_server = {
+        row["key"]: Decimal(str(row["backend_seconds"]))
+        for row in fleet_of_three[0].ask("top", "server", *WINDOW_OF_SAMPLES)
+    }
+    test = by_server.pop("a")
+    assert {row["key"]: Decimal(str(row["backend_seconds"])) for row in told} == {
+        "test": test,
+        "prod": sum(by_server.values()),
+    }
+    told = samples[1].ask("top", "server", "--by", "label:zone", *WINDOW_OF_SAMPLES)
+    assert {row["by_key"] for row in told} == {None}
+    window = ("--since", "2026-03-01T10:10:00Z", "--until", "2026-03-01T12:00:00Z")
+    asked = ("timeline", "--by", "label:env", "--bucket", "10m", *window)
+    wanted = [(r["bucket_start"], r["key"], r["avg_aas"]) for r in samples[1].ask(*asked)]
+    told = samples[1].ask(*asked, "--minutes", "--engine", engine)
+    assert [(r["bucket_start"], r["key"], r["avg_aas"]) for r in told] == wanted
 
 
 def assert_minutes_say_the_same(tables: Lake, question: tuple[str, ...], engine: str) -> None:
