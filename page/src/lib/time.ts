@@ -10,6 +10,8 @@ export const SECOND = 1000
 export const MINUTE = 60 * SECOND
 export const HOUR = 60 * MINUTE
 export const DAY = 24 * HOUR
+/** Of longer windows sums are kept by one dimension, not by it and by wait. */
+export const SPLIT = 7 * DAY
 
 /** The narrowest window that the page shows. */
 export const NARROWEST = 2 * SECOND
