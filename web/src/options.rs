@@ -11,7 +11,7 @@ use tacho_source::{Failure, Source};
 
 /// Share of the memory limit that columns are kept in, and most bytes of them.
 const CACHE_SHARE: u64 = 4;
-const CACHE_BYTES: u64 = 256 << 20;
+const CACHE_BYTES: u64 = 64 << 20;
 
 /// Name of our sessions, unless a connection string gives another.
 const APPLICATION: &str = "tacho web";
