@@ -13,9 +13,9 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::tz::TimeZone;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use tacho_source::rows::Rows;
+use tacho_source::rows::{Rows, Status};
 use tacho_source::{Arguments, catalog, time};
-use tacho_tape::query::QueryError;
+use tacho_tape::query::{BlockingRow, MarkersRow, QueryError};
 
 /// A tick is late after this, µs.
 const LATE: i64 = 5 * SECOND;
@@ -259,7 +259,7 @@ impl App {
     fn answered(&mut self, asked: Asked, answered: (Rows, Vec<QueryError>), now_us: i64) {
         let (rows, notices) = answered;
         match asked.slot {
-            Slot::Status => return self.followed(&rows, now_us),
+            Slot::Status => return self.followed(&Status::of(&rows), now_us),
             Slot::Markers if self.seek.is_some() => return self.found(&rows),
             _ => (),
         }
@@ -281,11 +281,11 @@ impl App {
         match slot {
             Slot::Load => {
                 let width = self.view.width();
-                self.answers.load = self.rows(slot).map(|rows| Load::of(rows, width));
+                self.answers.load = self.rows(slot).map(|rows| Load::of(rows.read(), width));
             }
             Slot::Earlier => {
                 let width = self.view.width();
-                self.answers.earlier = self.rows(slot).map(|rows| Load::of(rows, width));
+                self.answers.earlier = self.rows(slot).map(|rows| Load::of(rows.read(), width));
             }
             Slot::Heads => self.climb(),
             Slot::List | Slot::Costs | Slot::Tree => self.make_table(),
@@ -296,8 +296,8 @@ impl App {
     /// Asks for the tree of the longest queue, when it was last there.
     fn climb(&mut self) {
         let selection = self.view.selection();
-        let head = self.rows(Slot::Heads).and_then(|rows| rows.0.first());
-        self.moment = head.and_then(|head| head.time("last_seen"));
+        let heads: Vec<BlockingRow> = self.rows(Slot::Heads).map_or(Vec::new(), Rows::read);
+        self.moment = heads.first().and_then(|head| head.last_seen);
         match self.moment {
             Some(at) => {
                 let at = at.clamp(selection.since, selection.until - 1);
@@ -349,7 +349,7 @@ impl App {
     }
 
     /// The end of the history is known.
-    fn followed(&mut self, status: &Rows, now_us: i64) {
+    fn followed(&mut self, status: &Status, now_us: i64) {
         let Some(last) = status.time("last_tick_time") else {
             return self.failed(Slot::Status, without_ticks(status));
         };
@@ -654,7 +654,8 @@ impl App {
         let Some((seek, from, passed)) = self.seek.take() else {
             return;
         };
-        let times = rows.0.iter().filter_map(|row| row.time("marker_time"));
+        let rows: Vec<MarkersRow> = rows.read();
+        let times = rows.iter().filter_map(|row| row.marker_time);
         let mut times: Vec<i64> = match seek {
             Seek::Later => times.filter(|at| *at >= from).collect(),
             Seek::Earlier => times.filter(|at| *at < from).collect(),
@@ -691,7 +692,7 @@ fn alike(a: &Arguments, b: &Arguments) -> bool {
 }
 
 /// Why there is no tick: nobody took one, or none can be read.
-fn without_ticks(status: &Rows) -> QueryError {
+fn without_ticks(status: &Status) -> QueryError {
     match status.metric("damaged_places") {
         Some("0") | None => QueryError::new("58P01", "nothing is recorded yet"),
         Some(places) => QueryError::new("XX001", "no tick of the history can be read")

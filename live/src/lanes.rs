@@ -8,7 +8,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use std::collections::BTreeMap;
-use tacho_source::rows::Row;
+use tacho_tape::query::SessionsRow;
 
 /// Pieces that a lane is kept in; what is drawn has fewer.
 const PIECES: i64 = 400;
@@ -30,13 +30,13 @@ impl Lane {
     }
 
     /// Adds a row of `sessions`.
-    pub fn add(&mut self, row: &Row) {
-        let (Some(begin), Some(end)) = (row.time("span_start"), row.time("span_end")) else {
+    pub fn add(&mut self, row: &SessionsRow) {
+        let (Some(begin), Some(end)) = (row.span_start, row.span_end) else {
             return;
         };
-        let class = row.text("wait_event_type");
-        let cpu = row.text("cpu").map(|_| "CPU");
-        match row.text("kind") {
+        let class = row.wait_event_type.as_deref();
+        let cpu = row.cpu.as_ref().map(|_| "CPU");
+        match row.kind.as_deref() {
             Some("sampled") => {
                 let class = class.or(cpu).unwrap_or("(null)").to_string();
                 self.spans.push((begin, end, Some(class)));

@@ -9,8 +9,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use std::collections::HashMap;
-use tacho_source::rows::{Row, Rows};
+use tacho_source::rows::Rows;
 use tacho_source::time;
+use tacho_tape::query::json::value;
+use tacho_tape::query::{
+    BlockingRow, CompareRow, Numeric, SessionsRow, StatementsHistoryRow, TopRow, Value,
+};
 
 /// A row of a list.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,16 +56,31 @@ pub struct Made<'a> {
 }
 
 /// A key for people, and as a filter takes it.
-fn key_of(row: &Row, name: &str) -> (String, Option<String>) {
-    match row.shown(name) {
+fn key_of(key: Option<&str>) -> (String, Option<String>) {
+    match key {
         None => ("(null)".into(), Some("(null)".into())),
-        Some(key) if key == "(other)" => (key, None),
-        Some(key) => (line(&key), Some(key)),
+        Some("(other)") => ("(other)".into(), None),
+        Some(key) => (line(key), Some(key.into())),
     }
 }
 
-fn aas(row: &Row, name: &str) -> f64 {
-    row.number(name).unwrap_or(0.0)
+fn number(known: Option<Numeric>) -> Option<f64> {
+    known.map(Numeric::to_f64)
+}
+
+/// A figure; 0 where nothing is known.
+fn some(known: Option<Numeric>) -> f64 {
+    known.map_or(0.0, Numeric::to_f64)
+}
+
+/// A number, or nothing.
+fn whole(known: Option<i64>) -> String {
+    known.map_or(String::new(), |number| number.to_string())
+}
+
+/// A length of time as readers print it.
+fn interval(us: i64) -> String {
+    value(&Value::Interval(us)).trim_matches('"').to_string()
 }
 
 /// As readers print it, cut to two digits.
@@ -87,18 +106,19 @@ impl Made<'_> {
 
     /// Largest first, with a bar each.
     fn keys(&self) -> Table {
-        let rows = &self.rows.0;
-        let keys = rows.iter().filter(|row| row.text("key") != Some("(other)"));
-        let most = keys.map(|row| aas(row, "avg_aas")).fold(0.0, f64::max);
-        let item = |row: &Row| {
-            let (shown, key) = key_of(row, "key");
-            let load = aas(row, "avg_aas");
-            let peak = row.shown("peak_sessions").unwrap_or_default();
+        let rows: Vec<TopRow> = self.rows.read();
+        let is_other = |row: &&TopRow| row.key.as_deref() == Some("(other)");
+        let keys = rows.iter().filter(|row| !is_other(row));
+        let most = keys.map(|row| some(row.avg_aas)).fold(0.0, f64::max);
+        let item = |row: &TopRow| {
+            let (shown, key) = key_of(row.key.as_deref());
+            let load = some(row.avg_aas);
+            let peak = whole(row.peak_sessions);
             Item {
                 left: format!(
                     "{:>8} {:>6} {:>5}",
                     figure(Some(load)),
-                    percent(row.number("pct")),
+                    percent(number(row.pct)),
                     peak
                 ),
                 bar: match key {
@@ -122,15 +142,18 @@ impl Made<'_> {
 
     /// Queries by load, with their waits and what they cost.
     fn queries(&self) -> Table {
-        let mut order: Vec<(&Row, String, Option<String>)> = Vec::new();
+        let rows: Vec<TopRow> = self.rows.read();
+        let mut order: Vec<(&TopRow, String, Option<String>)> = Vec::new();
         let mut bars: HashMap<String, Vec<(String, f64)>> = HashMap::new();
-        for row in &self.rows.0 {
-            let (shown, key) = key_of(row, "key");
+        let mut percents: HashMap<String, f64> = HashMap::new();
+        for row in &rows {
+            let (shown, key) = key_of(row.key.as_deref());
+            *percents.entry(shown.clone()).or_default() += some(row.pct);
             if !bars.contains_key(&shown) {
                 order.push((row, shown.clone(), key));
             }
-            let class = row.shown("by_key").unwrap_or_else(|| "(null)".into());
-            let part = (class, aas(row, "avg_aas"));
+            let class = row.by_key.clone().unwrap_or_else(|| "(null)".into());
+            let part = (class, some(row.avg_aas));
             bars.entry(shown).or_default().push(part);
         }
         let sum = |shown: &str| bars[shown].iter().map(|part| part.1).sum::<f64>();
@@ -138,16 +161,15 @@ impl Made<'_> {
         let keys = order.iter().filter(|row| row.2.is_some());
         let most = keys.map(|(_, shown, _)| sum(shown));
         let most = most.fold(0.0, f64::max).max(1e-9);
-        let percents = self.sums("pct");
         let costs = self.costs_by_query();
-        let item = |(row, shown, key): &(&Row, String, Option<String>)| {
+        let item = |(row, shown, key): &(&TopRow, String, Option<String>)| {
             let mut bar: Vec<(String, f64)> = bars[shown]
                 .iter()
                 .filter(|_| key.is_some())
                 .map(|(class, load)| (class.clone(), load / most))
                 .collect();
             bar.sort_by_key(|part| rank(&part.0));
-            let text = row.shown("query_text");
+            let text = row.query_text.clone();
             let named = text.as_deref().map_or_else(|| shown.clone(), line);
             let cost = costs.get(shown.as_str()).map_or(&[None; 3], |cost| cost);
             let [calls, mean, p95] = cost.map(figure);
@@ -173,36 +195,29 @@ impl Made<'_> {
         }
     }
 
-    /// Sums of a figure by the key as it is shown.
-    fn sums(&self, figure: &str) -> HashMap<String, f64> {
-        let mut sums = HashMap::new();
-        for row in &self.rows.0 {
-            *sums.entry(key_of(row, "key").0).or_default() += aas(row, figure);
-        }
-        sums
-    }
-
     /// Calls a second, mean and 95th percentile in ms: of a query that several
     /// databases or users have, of the one that took most time.
     fn costs_by_query(&self) -> HashMap<String, [Option<f64>; 3]> {
         let mut costs = HashMap::new();
-        for row in self.costs.map_or(&[][..], |rows| &rows.0) {
-            let figures = ["calls_per_second", "mean_exec_time", "p95_exec_time"];
-            if let Some(query) = row.shown("query_id") {
-                let figures = figures.map(|name| row.number(name));
-                costs.entry(query).or_insert(figures);
+        let rows: Vec<StatementsHistoryRow> = self.costs.map_or(Vec::new(), Rows::read);
+        for row in rows {
+            let figures = [row.calls_per_second, row.mean_exec_time, row.p95_exec_time];
+            if let Some(query) = row.query_id {
+                costs
+                    .entry(query.to_string())
+                    .or_insert(figures.map(number));
             }
         }
         costs
     }
 
     fn compared(&self) -> Table {
-        let item = |row: &Row| {
-            let (shown, key) = key_of(row, "key");
-            let text = row.shown("query_text");
+        let item = |row: CompareRow| {
+            let (shown, key) = key_of(row.key.as_deref());
+            let text = row.query_text;
             let named = text.as_deref().map_or_else(|| shown.clone(), line);
-            let change = row.shown("change").unwrap_or_default();
-            let delta = row.number("avg_delta");
+            let change = row.change.unwrap_or_default();
+            let delta = number(row.avg_delta);
             let sign = if delta.is_some_and(|d| d > 0.0) {
                 "+"
             } else {
@@ -213,8 +228,8 @@ impl Made<'_> {
                 left: format!(
                     "{:>9} {:>8} {:>8}",
                     format!("{sign}{}", figure(delta)),
-                    figure(row.number("avg_aas_1")),
-                    figure(row.number("avg_aas_2"))
+                    figure(number(row.avg_aas_1)),
+                    figure(number(row.avg_aas_2))
                 ),
                 right: format!("{change:<5} {named}"),
                 detail: known(&[Some(&shown), text.is_some().then_some(&named)]),
@@ -226,16 +241,16 @@ impl Made<'_> {
             left: format!("{:>9} {:>8} {:>8}", "change", "before", "now"),
             bar: "",
             right: format!("      {}", key_name(self.view.list)),
-            items: self.rows.0.iter().map(item).collect(),
+            items: self.rows.read().into_iter().map(item).collect(),
         }
     }
 
     /// One lane a session, in the order of their load.
     fn sessions(&self) -> Table {
         let window = self.view.selection();
-        let mut items: Vec<(String, Item, f64)> = Vec::new();
-        for row in &self.rows.0 {
-            let who = format!("{:?} {:?}", row.shown("pid"), row.shown("backend_start"));
+        let mut items: Vec<(_, Item, f64)> = Vec::new();
+        for row in &self.rows.read::<SessionsRow>() {
+            let who = (row.pid, row.backend_start);
             if items.last().is_none_or(|last| last.0 != who) {
                 items.push((who, session(row, window), 0.0));
             }
@@ -245,11 +260,11 @@ impl Made<'_> {
             if let Some(lane) = &mut item.lane {
                 lane.add(row);
             }
-            if row.text("kind") == Some("sampled") {
-                *seconds += aas(row, "seconds");
+            if row.kind.as_deref() == Some("sampled") {
+                *seconds += some(row.seconds);
             }
         }
-        let item = |(_, item, seconds): (String, Item, f64)| Item {
+        let item = |(_, item, seconds): (_, Item, f64)| Item {
             left: format!("{:>8} {}", figure(Some(seconds)), item.left),
             ..item
         };
@@ -263,35 +278,38 @@ impl Made<'_> {
 
     fn spans(&self) -> Table {
         let zone = &self.view.zone;
-        let item = |row: &Row| {
-            let at = row.time("span_start").unwrap_or(0);
-            let state = match row.text("kind") {
-                Some("sampled") => row.shown("state").unwrap_or_else(|| "-".into()),
+        let item = |row: &SessionsRow| {
+            let at = row.span_start.unwrap_or(0);
+            let state = match row.kind.as_deref() {
+                Some("sampled") => row.state.clone().unwrap_or_else(|| "-".into()),
                 Some("gap") => "not recorded".into(),
                 kind => kind.unwrap_or("-").into(),
             };
-            let class = row.text("wait_event_type").unwrap_or_default();
-            let wait = match (row.text("wait_event"), row.text("cpu")) {
+            let class = row.wait_event_type.as_deref().unwrap_or_default();
+            let wait = match (row.wait_event.as_deref(), row.cpu.as_deref()) {
                 (Some(event), _) => format!("{class}:{event}"),
                 (None, Some(cpu)) => cpu.to_string(),
                 (None, None) => "-".into(),
             };
-            let by = row.shown("blocked_by").map(|pid| format!("by {pid} "));
-            let text = line(&row.shown("query_text").unwrap_or_default());
+            let by = row.blocked_by.map(|pid| format!("by {pid} "));
+            let text = line(row.query_text.as_deref().unwrap_or_default());
             Item {
-                key: row.shown("blocked_by"),
+                key: row.blocked_by.map(|pid| pid.to_string()),
                 left: format!(
                     "{} {:>9}",
                     &time::table_time(at, zone)[11..19],
-                    figure(row.number("seconds"))
+                    figure(number(row.seconds))
                 ),
                 right: line(&format!(
                     "{state:<19} {wait:<20} {}{text}",
                     by.unwrap_or_default()
                 )),
-                detail: known(&[row.shown("query_id").as_deref(), Some(&text)]),
+                detail: known(&[
+                    row.query_id.map(|id| id.to_string()).as_deref(),
+                    Some(&text),
+                ]),
                 copied: text,
-                session: target(row),
+                session: target(row.pid, row.backend_start),
                 ..Item::default()
             }
         };
@@ -299,29 +317,30 @@ impl Made<'_> {
             left: format!("{:>8} {:>9}", "from", "seconds"),
             bar: "",
             right: format!("{:<19} {:<20} query", "state", "wait"),
-            items: self.rows.0.iter().map(item).collect(),
+            items: self.rows.read().iter().map(item).collect(),
         }
     }
 
     fn locks(&self) -> Table {
-        let item = |row: &Row| {
-            let shown = |name| line(&row.shown(name).unwrap_or_default());
-            let tree = row.shown("tree").unwrap_or_default();
-            let text = shown("query_text");
-            let names = ["mode", "object", "username", "application"];
+        let item = |row: &BlockingRow| {
+            let shown = |text: &Option<String>| line(text.as_deref().unwrap_or_default());
+            let tree = row.tree.clone().unwrap_or_default();
+            let text = shown(&row.query_text);
+            let names = [&row.mode, &row.object, &row.username, &row.application];
             let words = names.map(shown).into_iter();
+            let waited = row.waited.map_or(String::new(), interval);
             let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
             Item {
-                key: row.shown("pid"),
-                left: format!("{tree:<14} {:>7} {:>8}", shown("waiters"), shown("waited")),
+                key: row.pid.map(|pid| pid.to_string()),
+                left: format!("{tree:<14} {:>7} {waited:>8}", whole(row.waiters)),
                 right: line(&format!(
                     "{:<19} {} {text}",
-                    shown("state"),
+                    shown(&row.state),
                     words.join(" ")
                 )),
                 detail: holder(row, tree.trim(), &text),
-                copied: row.shown("pid").unwrap_or(tree),
-                session: target(row),
+                copied: row.pid.map_or(tree, |pid| pid.to_string()),
+                session: target(row.pid, row.backend_start),
                 ..Item::default()
             }
         };
@@ -329,7 +348,7 @@ impl Made<'_> {
             left: format!("{:<14} {:>7} {:>8}", "process", "waiters", "waits"),
             bar: "",
             right: format!("{:<19} lock, user, application, query", "state"),
-            items: self.rows.0.iter().map(item).collect(),
+            items: self.rows.read().iter().map(item).collect(),
         }
     }
 }
@@ -350,27 +369,31 @@ fn known(parts: &[Option<&str>]) -> String {
 }
 
 /// What is known of a process of a tree.
-fn holder(row: &Row, tree: &str, text: &str) -> String {
-    let held = row.shown("mode_held").map(|mode| format!(" holds {mode}"));
-    let age = row.shown("xact_age");
+fn holder(row: &BlockingRow, tree: &str, text: &str) -> String {
+    let held = row.mode_held.as_ref().map(|mode| format!(" holds {mode}"));
+    let age = row.xact_age.map(interval);
     let age = age.map(|age| format!(" in a transaction of {age}"));
-    let kind = row.shown("kind").unwrap_or_default();
+    let kind = row.kind.as_deref().unwrap_or_default();
     let known = [held, age].map(Option::unwrap_or_default).concat();
     format!("{kind} {tree}{known}  {text}")
 }
 
 /// The session of a row; none of a prepared transaction.
-fn target(row: &Row) -> Option<Target> {
-    let pid = row.shown("pid")?.parse().ok().filter(|pid| *pid > 0)?;
-    let begin = row.time("backend_start");
+fn target(pid: Option<i64>, begin: Option<i64>) -> Option<Target> {
+    let pid = pid.filter(|pid| *pid > 0)?;
     Some(Target { pid, begin })
 }
 
 /// A session before its spans.
-fn session(row: &Row, window: Window) -> Item {
-    let pid = row.shown("pid").unwrap_or_default();
-    let names = ["username", "database", "application", "client_addr"];
-    let names = names.map(|name| row.shown(name).unwrap_or_else(|| "-".into()));
+fn session(row: &SessionsRow, window: Window) -> Item {
+    let pid = whole(row.pid);
+    let names = [
+        &row.username,
+        &row.database,
+        &row.application,
+        &row.client_addr,
+    ];
+    let names = names.map(|name| name.as_deref().unwrap_or("-"));
     let right = line(&names.join(" "));
     Item {
         left: format!("{pid:>8}"),
@@ -378,7 +401,7 @@ fn session(row: &Row, window: Window) -> Item {
         copied: pid.clone(),
         key: Some(pid),
         lane: Some(lanes::Lane::of(window)),
-        session: target(row),
+        session: target(row.pid, row.backend_start),
         right,
         ..Item::default()
     }

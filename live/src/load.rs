@@ -2,7 +2,8 @@
 
 use crate::paint::rank;
 use std::collections::BTreeMap;
-use tacho_source::rows::Rows;
+use tacho_source::rows::count;
+use tacho_tape::query::{Numeric, TimelineRow};
 
 /// A column: classes with their average active sessions, the ground first.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,22 +30,22 @@ pub struct Load {
 
 impl Load {
     /// From the rows of `timeline` by wait class.
-    pub fn of(rows: &Rows, width: i64) -> Load {
+    pub fn of(rows: Vec<TimelineRow>, width: i64) -> Load {
         let mut load = Load {
             width,
             ..Load::default()
         };
-        for row in &rows.0 {
-            let Some(begin) = row.time("bucket_start") else {
+        for row in rows {
+            let Some(begin) = row.bucket_start else {
                 continue;
             };
             let column = load.columns.entry(begin).or_default();
-            column.observed = row.count("ticks_observed") > 0;
-            let aas = row.number("avg_aas").unwrap_or(0.0);
-            if let (Some(class), true) = (row.text("key"), aas > 0.0) {
-                column.classes.push((class.to_string(), aas));
+            column.observed = count(row.ticks_observed) > 0;
+            let aas = row.avg_aas.map_or(0.0, Numeric::to_f64);
+            if let (Some(class), true) = (row.key, aas > 0.0) {
+                column.classes.push((class, aas));
             }
-            load.vcpus = row.number("vcpus").or(load.vcpus);
+            load.vcpus = row.vcpus.map(Numeric::to_f64).or(load.vcpus);
         }
         for column in load.columns.values_mut() {
             column.classes.sort_by_key(|class| rank(&class.0));

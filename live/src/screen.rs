@@ -12,7 +12,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Span;
+use tacho_source::rows::Rows;
 use tacho_source::time;
+use tacho_tape::query::MarkersRow;
 
 /// The smallest terminal that has a picture and a list.
 const LEAST: (u16, u16) = (40, 14);
@@ -233,14 +235,14 @@ fn legend(app: &App, buf: &mut Buffer) {
 
 /// Time and text of the markers of the picture.
 fn markers(app: &App) -> Vec<(i64, String)> {
-    let rows = app.rows(Slot::Markers).map_or(&[][..], |rows| &rows.0);
-    let marker = |row: &tacho_source::rows::Row| {
-        let detail = row.shown("detail").map(|detail| format!(": {detail}"));
-        let kind = row.shown("kind").unwrap_or_default();
+    let rows: Vec<MarkersRow> = app.rows(Slot::Markers).map_or(Vec::new(), Rows::read);
+    let marker = |row: MarkersRow| {
+        let detail = row.detail.map(|detail| format!(": {detail}"));
+        let kind = row.kind.unwrap_or_default();
         let text = format!("{kind}{}", detail.unwrap_or_default());
-        Some((row.time("marker_time")?, line(&text)))
+        Some((row.marker_time?, line(&text)))
     };
-    rows.iter().filter_map(marker).collect()
+    rows.into_iter().filter_map(marker).collect()
 }
 
 /// What the list is of: the moment, its load, filters, its marker; at the right,

@@ -4,13 +4,15 @@ use crate::live::{REPLAY, reset};
 use crate::problem::put_error;
 use axum::body::Bytes;
 use jiff::Timestamp;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
-use tacho_source::rows::{Row, Rows};
+use tacho_source::rows::{self, Status, count};
 use tacho_source::{Source, State, time};
 use tacho_tape::query::json::{Object, numeric, quote, value};
-use tacho_tape::query::{QueryError, QueryResult, Value};
+use tacho_tape::query::{
+    AasRow, MarkersRow, Numeric, QueryError, QueryResult, Row, TimelineRow, Value,
+};
 use tokio::sync::mpsc::Sender;
 
 /// µs.
@@ -116,10 +118,10 @@ pub fn ticks(source: &dyn Source, server: &str, since: i64, until: i64) -> Query
     let (since, until) = (rfc3339(since), rfc3339(until));
     let window = [("since", &*since), ("until", &*until), ("tz", "UTC")];
     let split = [("bucket", "1s"), ("by", "wait_event_type"), ("n", "all")];
-    let rows = Rows::ask(source, server, "timeline", &[window, split].concat())?;
+    let rows: Vec<TimelineRow> = rows::ask(source, server, &[window, split].concat())?;
     let mut ticks: Vec<Tick> = Vec::new();
-    for row in &rows.0 {
-        let Some(start) = row.time("bucket_start") else {
+    for row in rows {
+        let Some(start) = row.bucket_start else {
             continue;
         };
         if ticks.last().is_none_or(|tick| tick.start != start) {
@@ -127,24 +129,26 @@ pub fn ticks(source: &dyn Source, server: &str, since: i64, until: i64) -> Query
                 server: server.to_string(),
                 start,
                 classes: Vec::new(),
-                vcpus: row.number("vcpus"),
-                expected: row.count("ticks_expected"),
-                observed: row.count("ticks_observed"),
-                failed: row.count("ticks_failed"),
+                vcpus: row.vcpus.map(Numeric::to_f64),
+                expected: count(row.ticks_expected),
+                observed: count(row.ticks_observed),
+                failed: count(row.ticks_failed),
             });
         }
-        let aas = row.numeric("avg_aas");
+        let aas = row.avg_aas.unwrap_or_default().0;
         if let (1.., Some(tick)) = (aas, ticks.last_mut()) {
-            let class = row.text("key").unwrap_or(NO_WAIT);
-            tick.classes.push((class.to_string(), aas));
+            let class = row.key.unwrap_or_else(|| NO_WAIT.to_string());
+            tick.classes.push((class, aas));
         }
     }
     Ok(ticks)
 }
 
 /// A marker, and a number that is the same whenever it is told.
-fn marker(server: &str, row: &Row) -> (u64, Bytes) {
-    let members = row.members();
+fn marker(server: &str, row: &MarkersRow) -> (u64, Bytes) {
+    let names = MarkersRow::FIELDS.iter().map(|field| field.0);
+    let values = row.values().into_iter().map(|v| value(&v));
+    let members: BTreeMap<&str, String> = names.zip(values).collect();
     let mut hasher = DefaultHasher::new();
     members.hash(&mut hasher);
     let id = hasher.finish();
@@ -191,7 +195,7 @@ impl Follower {
     }
 
     fn look_for_ticks(&mut self, source: &dyn Source, is_due: bool) -> QueryResult<()> {
-        let status = Rows::ask(source, &self.server, "status", &[])?;
+        let status = Status::ask(source, &self.server)?;
         let last = status.time("last_tick_time");
         let number = status.metric("last_tick").map(str::to_string);
         self.coverage = status.metric("coverage_last_hour_pct").map(str::to_string);
@@ -261,8 +265,8 @@ impl Follower {
     /// What the source says.
     pub fn new_markers(&mut self, source: &dyn Source) -> QueryResult<Vec<Bytes>> {
         let window = [("since", MARKERS), ("tz", "UTC")];
-        let rows = Rows::ask(source, &self.server, "markers", &window)?;
-        let all: Vec<(u64, Bytes)> = rows.0.iter().map(|row| marker(&self.server, row)).collect();
+        let rows: Vec<MarkersRow> = rows::ask(source, &self.server, &window)?;
+        let all: Vec<(u64, Bytes)> = rows.iter().map(|row| marker(&self.server, row)).collect();
         let known = std::mem::take(&mut self.markers);
         self.markers = all.iter().map(|marker| marker.0).collect();
         let news = all.into_iter().filter(|marker| !known.contains(&marker.0));
@@ -320,8 +324,7 @@ fn interval(source: &dyn Source, server: &str, last: i64) -> QueryResult<i64> {
     let until = last + SECOND;
     let (since, end) = (rfc3339(until - REPLAY), rfc3339(until));
     let window = [("since", &*since), ("until", &*end), ("tz", "UTC")];
-    let rows = Rows::ask(source, server, "aas", &window)?;
-    let expected = rows.0.first().map_or(0, |row| row.count("ticks_expected"));
-    let expected = i64::try_from(expected.max(1)).unwrap_or(i64::MAX);
-    Ok(REPLAY / expected)
+    let rows: Vec<AasRow> = rows::ask(source, server, &window)?;
+    let expected = rows.first().and_then(|row| row.ticks_expected);
+    Ok(REPLAY / expected.unwrap_or(0).max(1))
 }

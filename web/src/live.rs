@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use tacho_source::Source;
-use tacho_source::rows::Rows;
+use tacho_source::rows::Status;
 use tacho_tape::query::json::{Object, quote};
 use tacho_tape::query::{QueryError, QueryResult};
 use tokio::sync::mpsc::{Receiver, channel};
@@ -102,7 +102,7 @@ impl Live {
             return Ok(name.to_string());
         }
         // Who answers says it best.
-        let asked = Rows::ask(&*self.source, name, "status", &[]);
+        let asked = Status::ask(&*self.source, name);
         let unknown = || QueryError::undefined(format!("server \"{name}\" does not exist"));
         Err(asked.err().unwrap_or_else(unknown))
     }

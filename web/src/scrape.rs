@@ -6,9 +6,11 @@
 use crate::desk::lock;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use tacho_source::rows::{Row, Rows};
+use tacho_source::rows::{self, Status, count};
 use tacho_source::{Source, State, catalog, time};
-use tacho_tape::query::QueryResult;
+use tacho_tape::query::{
+    MarkersRow, Numeric, QueryResult, Row, ServerHistoryRow, TimelineRow, TopRow,
+};
 
 /// A sample without a value of a dimension, as filters call it.
 const NULL: &str = "(null)";
@@ -119,7 +121,7 @@ impl Tally {
             source,
             server: &server,
         };
-        let status = asked.rows("status", &[])?;
+        let status = Status::ask(source, &server)?;
         let number = |metric| status.metric(metric)?.parse::<f64>().ok();
         let seconds = |metric| Some(status.time(metric)? as f64 / 1e6);
         (self.last_tick, self.first_tick) = (seconds("last_tick_time"), seconds("first_tick_time"));
@@ -186,18 +188,18 @@ impl Sums {
     }
 
     /// Adds the load of a bucket that begins within a window.
-    fn add_load(&mut self, row: &Row, (since, until): (i64, i64)) {
-        let start = row.time("bucket_start").unwrap_or(since);
+    fn add_load(&mut self, row: &TimelineRow, (since, until): (i64, i64)) {
+        let start = row.bucket_start.unwrap_or(since);
         let length_us = until.min(start + HOUR) - since.max(start);
         // To 10 ms, in which intervals are set: what is printed is rounded.
-        let observed = i128::from(length_us) * row.numeric("coverage_pct");
+        let observed = i128::from(length_us) * row.coverage_pct.unwrap_or_default().0;
         let hundredths = (observed + 5_000_000_000) / 10_000_000_000;
         self.observed_ms += 10 * i64::try_from(hundredths).unwrap_or(0);
-        let taken = row.count("ticks_observed");
-        let failed = row.count("ticks_failed");
+        let taken = count(row.ticks_observed);
+        let failed = count(row.ticks_failed);
         self.ticks_observed += taken;
         self.ticks_failed += failed;
-        self.ticks_missed += row.count("ticks_expected").saturating_sub(taken + failed);
+        self.ticks_missed += count(row.ticks_expected).saturating_sub(taken + failed);
     }
 }
 
@@ -210,20 +212,15 @@ fn raise<K: Ord + Clone, V: Ord + Copy>(values: &mut BTreeMap<K, V>, before: &BT
 }
 
 impl Asked<'_> {
-    fn rows(&self, function: &str, arguments: &[(&str, &str)]) -> QueryResult<Rows> {
-        Rows::ask(self.source, self.server, function, arguments)
-    }
-
-    fn in_window(
+    fn in_window<R: Row>(
         &self,
-        function: &str,
         (since, until): (i64, i64),
         more: &[(&str, &str)],
-    ) -> QueryResult<Rows> {
+    ) -> QueryResult<Vec<R>> {
         let at = |us| time::timestamp(us).to_string();
         let (since, until) = (at(since), at(until));
         let window = [("since", &*since), ("until", &*until), ("tz", "UTC")];
-        self.rows(function, &[&window, more].concat())
+        rows::ask(self.source, self.server, &[&window, more].concat())
     }
 
     /// What is counted in a window of whole seconds, and the CPUs at its end.
@@ -233,25 +230,25 @@ impl Asked<'_> {
             return Ok((sums, vcpus));
         }
         let window = (since, until);
-        for row in &self.in_window("timeline", window, &[("bucket", "1h")])?.0 {
+        for row in &self.in_window::<TimelineRow>(window, &[("bucket", "1h")])? {
             sums.add_load(row, window);
-            vcpus = row.number("vcpus").or(vcpus);
+            vcpus = row.vcpus.map(Numeric::to_f64).or(vcpus);
         }
         let classes = [
             ("dimension", "wait_event_type"),
             ("by", "state"),
             ("n", "all"),
         ];
-        for row in &self.in_window("top", window, &classes)?.0 {
-            let key = |name| row.text(name).unwrap_or(NULL).to_string();
+        for row in self.in_window::<TopRow>(window, &classes)? {
+            let named = |key: Option<String>| key.unwrap_or_else(|| NULL.to_string());
             let time = sums
                 .sessions
-                .entry((key("key"), key("by_key")))
+                .entry((named(row.key), named(row.by_key)))
                 .or_default();
-            *time += row.numeric("backend_seconds");
+            *time += row.backend_seconds.unwrap_or_default().0;
         }
-        let readings = self.in_window("server_history", window, &[])?;
-        let totals = measured(&readings, true, |row| Some(row.numeric("total")));
+        let readings = self.in_window(window, &[])?;
+        let totals = measured(&readings, true, |row| Some(row.total.unwrap_or_default().0));
         for (key, total) in bounded(totals) {
             sums.server.insert(key, total.iter().sum());
         }
@@ -260,8 +257,8 @@ impl Asked<'_> {
 
     /// The mean of what was measured before a moment; of others the largest.
     fn gauges(&self, until: i64) -> QueryResult<Measured> {
-        let readings = self.in_window("server_history", (until - READINGS, until), &[])?;
-        let means = measured(&readings, false, |row| row.number("avg"));
+        let readings = self.in_window((until - READINGS, until), &[])?;
+        let means = measured(&readings, false, |row| row.avg.map(Numeric::to_f64));
         let largest = |(key, means): (_, Vec<f64>)| (key, means.into_iter().fold(0.0, f64::max));
         Ok(bounded(means).into_iter().map(largest).collect())
     }
@@ -269,10 +266,10 @@ impl Asked<'_> {
     /// Markers of a day by kind, without those that only reach into it.
     fn markers(&self, day: i64) -> QueryResult<BTreeMap<String, u64>> {
         let mut kinds = BTreeMap::new();
-        for row in &self.in_window("markers", (day, day + DAY), &[])?.0 {
-            let is_within = row.time("marker_time").is_some_and(|time| time >= day);
-            if let (Some(kind), true) = (row.text("kind"), is_within) {
-                *kinds.entry(kind.to_string()).or_default() += 1;
+        for row in self.in_window::<MarkersRow>((day, day + DAY), &[])? {
+            let is_within = row.marker_time.is_some_and(|time| time >= day);
+            if let (Some(kind), true) = (row.kind, is_within) {
+                *kinds.entry(kind).or_default() += 1;
             }
         }
         Ok(kinds)
@@ -282,15 +279,19 @@ impl Asked<'_> {
 type Values<V> = BTreeMap<(&'static str, String), Vec<V>>;
 
 /// Values of rows that are counters, or gauges, by measurement and object.
-fn measured<V>(rows: &Rows, counts: bool, value: impl Fn(&Row) -> Option<V>) -> Values<V> {
+fn measured<V>(
+    rows: &[ServerHistoryRow],
+    counts: bool,
+    value: impl Fn(&ServerHistoryRow) -> Option<V>,
+) -> Values<V> {
     let mut values = Values::new();
-    for row in &rows.0 {
+    for row in rows {
         let known = catalog::measurements();
         let mut known = known.filter(|m| m.counts == counts);
-        let name = row.text("metric");
+        let name = row.metric.as_deref();
         let found = known.find(|m| Some(m.name) == name);
         if let (Some(measurement), Some(value)) = (found, value(row)) {
-            let object = row.text("object").map_or(NULL.to_string(), named);
+            let object = row.object.as_deref().map_or(NULL.to_string(), named);
             let all = values.entry((measurement.name, object)).or_default();
             all.push(value);
         }

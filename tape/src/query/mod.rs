@@ -39,6 +39,7 @@ mod plan;
 mod read;
 mod register;
 mod root_blocker;
+mod row;
 mod runs;
 mod select;
 pub mod sizes;
@@ -56,9 +57,15 @@ pub use bucket::Zone;
 pub use dimension::names as dimension_names;
 pub use error::{CANCELED, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, UNDEFINED_FILE};
 pub use explain::{EXPLAINED, explain, find_explained};
+pub use functions::{
+    AasRow, BlockingRow, ChartRow, CompareRow, LatencyHistoryRow, MarkersRow, PeriodsRow,
+    ReportRow, SamplesRow, ServerHistoryRow, SessionsRow, StatementsHistoryRow, StatusRow,
+    SummaryRow, TimelineRow, TopRow,
+};
 pub use functions::{Argument, Function, Removal, STATEMENT_FILTERS, Said, find, list};
 pub(crate) use functions::{REMOVED, removals};
 pub use plain::{plain_lines, plain_text};
+pub use row::{Numeric, Row, Taken};
 pub use spec::{Field, Sink, Spec, Type, Value};
 pub use statement_sums::middle_us;
 pub use text::{decode, without_nul};

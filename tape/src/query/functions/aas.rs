@@ -7,27 +7,31 @@ use crate::query::cells::Cells;
 use crate::query::error::QueryResult;
 use crate::query::parse::{MAX_BUCKETS, Window, buckets};
 use crate::query::read::Scan;
-use crate::query::spec::{Field, Sink, Type, Value};
+use crate::query::row::row;
+use crate::query::spec::{Sink, Value};
 
 /// Default width of a bucket.
 pub const MINUTE: i64 = 60 * SECOND;
 
-pub const FIELDS: &[Field] = &[
-    ("period_start", Type::Time),
-    ("period_end", Type::Time),
-    ("source", Type::Text),
-    ("grain", Type::Interval),
-    ("avg_aas", Type::Numeric),
-    ("peak_aas", Type::Numeric),
-    ("p99_aas", Type::Numeric),
-    ("peak_sessions", Type::Int),
-    ("backend_seconds", Type::Numeric),
-    ("vcpus", Type::Numeric),
-    ("ticks_expected", Type::Int),
-    ("ticks_observed", Type::Int),
-    ("ticks_failed", Type::Int),
-    ("coverage_pct", Type::Numeric),
-];
+row! {
+    /// A row of `aas`.
+    AasRow of "aas": FIELDS {
+        period_start: Time,
+        period_end: Time,
+        source: Text,
+        grain: Interval,
+        avg_aas: Numeric,
+        peak_aas: Numeric,
+        p99_aas: Numeric,
+        peak_sessions: Int,
+        backend_seconds: Numeric,
+        vcpus: Numeric,
+        ticks_expected: Int,
+        ticks_observed: Int,
+        ticks_failed: Int,
+        coverage_pct: Numeric,
+    }
+}
 
 pub const FUNCTION: Function = Function {
     name: "aas",

@@ -10,42 +10,46 @@ use crate::query::dimension::View;
 use crate::query::error::QueryResult;
 use crate::query::parse::{self, Window, limit};
 use crate::query::read::Scan;
-use crate::query::spec::{Field, Sink, Spec, Type};
+use crate::query::row::row;
+use crate::query::spec::{Sink, Spec};
 use crate::query::ticks::{NONE, Observed, Ticks};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// How far a moment may be from the tick that shows it.
 pub const NEAR: i64 = 60 * SECOND;
 
-pub const FIELDS: &[Field] = &[
-    ("tree", Type::Text),
-    ("level", Type::Int),
-    ("kind", Type::Text),
-    ("pid", Type::Int),
-    ("backend_start", Type::Time),
-    ("prepared_xid", Type::Int),
-    ("prepared_gid", Type::Text),
-    ("database", Type::Text),
-    ("username", Type::Text),
-    ("application", Type::Text),
-    ("state", Type::Text),
-    ("xact_age", Type::Interval),
-    ("query_id", Type::Id),
-    ("query_text", Type::Text),
-    ("blocked_seconds", Type::Numeric),
-    ("waiters", Type::Int),
-    ("depth", Type::Int),
-    ("waited", Type::Interval),
-    ("via", Type::Text),
-    ("locktype", Type::Text),
-    ("object", Type::Text),
-    ("lock_database", Type::Int),
-    ("lock_relation", Type::Int),
-    ("mode", Type::Text),
-    ("mode_held", Type::Text),
-    ("first_seen", Type::Time),
-    ("last_seen", Type::Time),
-];
+row! {
+    /// A row of `blocking`.
+    BlockingRow of "blocking": FIELDS {
+        tree: Text,
+        level: Int,
+        kind: Text,
+        pid: Int,
+        backend_start: Time,
+        prepared_xid: Int,
+        prepared_gid: Text,
+        database: Text,
+        username: Text,
+        application: Text,
+        state: Text,
+        xact_age: Interval,
+        query_id: Id,
+        query_text: Text,
+        blocked_seconds: Numeric,
+        waiters: Int,
+        depth: Int,
+        waited: Interval,
+        via: Text,
+        locktype: Text,
+        object: Text,
+        lock_database: Int,
+        lock_relation: Int,
+        mode: Text,
+        mode_held: Text,
+        first_seen: Time,
+        last_seen: Time,
+    }
+}
 
 pub const FUNCTION: Function = Function {
     name: "blocking",

@@ -10,18 +10,22 @@ use crate::query::number::Ratio;
 use crate::query::parse::{Window, limit};
 use crate::query::plain::plain_text;
 use crate::query::read::Scanned;
-use crate::query::spec::{Field, Sink, Spec, Type, Value};
+use crate::query::row::row;
+use crate::query::spec::{Sink, Spec, Value};
 use crate::query::ticks::Coverage;
 use crate::query::vocabulary as pg;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-const FIELDS: &[Field] = &[
-    ("bucket_start", Type::Time),
-    ("aas", Type::Numeric),
-    ("detail", Type::Text),
-    ("chart", Type::Text),
-];
+row! {
+    /// A row of `chart`.
+    ChartRow of "chart": FIELDS {
+        bucket_start: Time,
+        aas: Numeric,
+        detail: Text,
+        chart: Text,
+    }
+}
 
 pub const FUNCTION: Function = Function {
     name: "chart",

@@ -14,42 +14,46 @@ use crate::query::number::Ratio;
 use crate::query::parse::{MAX_BUCKETS, Window, buckets, limit};
 use crate::query::read::{Scan, Scanned};
 use crate::query::register::{Id, NULL, Register};
-use crate::query::spec::{Field, Sink, Spec, Type, Value};
+use crate::query::row::row;
+use crate::query::spec::{Sink, Spec, Value};
 use crate::query::text::Texts;
 use crate::query::ticks::Coverage;
 use crate::query::vocabulary as pg;
 use std::cmp::{Ordering, Reverse};
 
-const FIELDS: &[Field] = &[
-    ("key", Type::Text),
-    ("query_text", Type::Text),
-    ("change", Type::Text),
-    ("avg_delta", Type::Numeric),
-    ("avg_aas_1", Type::Numeric),
-    ("avg_aas_2", Type::Numeric),
-    ("peak_aas_1", Type::Numeric),
-    ("peak_aas_2", Type::Numeric),
-    ("p99_aas_1", Type::Numeric),
-    ("p99_aas_2", Type::Numeric),
-    ("peak_sessions_1", Type::Int),
-    ("peak_sessions_2", Type::Int),
-    ("backend_seconds_1", Type::Numeric),
-    ("backend_seconds_2", Type::Numeric),
-    ("pct_1", Type::Numeric),
-    ("pct_2", Type::Numeric),
-    ("vcpus_1", Type::Numeric),
-    ("vcpus_2", Type::Numeric),
-    ("source_1", Type::Text),
-    ("source_2", Type::Text),
-    ("grain", Type::Interval),
-    ("period_start_1", Type::Time),
-    ("period_end_1", Type::Time),
-    ("period_start_2", Type::Time),
-    ("period_end_2", Type::Time),
-    ("coverage_pct_1", Type::Numeric),
-    ("coverage_pct_2", Type::Numeric),
-    ("note", Type::Text),
-];
+row! {
+    /// A row of `compare`.
+    CompareRow of "compare": FIELDS {
+        key: Text,
+        query_text: Text,
+        change: Text,
+        avg_delta: Numeric,
+        avg_aas_1: Numeric,
+        avg_aas_2: Numeric,
+        peak_aas_1: Numeric,
+        peak_aas_2: Numeric,
+        p99_aas_1: Numeric,
+        p99_aas_2: Numeric,
+        peak_sessions_1: Int,
+        peak_sessions_2: Int,
+        backend_seconds_1: Numeric,
+        backend_seconds_2: Numeric,
+        pct_1: Numeric,
+        pct_2: Numeric,
+        vcpus_1: Numeric,
+        vcpus_2: Numeric,
+        source_1: Text,
+        source_2: Text,
+        grain: Interval,
+        period_start_1: Time,
+        period_end_1: Time,
+        period_start_2: Time,
+        period_end_2: Time,
+        coverage_pct_1: Numeric,
+        coverage_pct_2: Numeric,
+        note: Text,
+    }
+}
 
 pub const FUNCTION: Function = Function {
     name: "compare",

@@ -8,18 +8,22 @@ use crate::query::bucket::Buckets;
 use crate::query::error::QueryResult;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_ROWS, Window, buckets};
-use crate::query::spec::{Field, Sink, Type, Value};
+use crate::query::row::row;
+use crate::query::spec::{Sink, Value};
 use crate::query::statement_sums::{Counter, Recorded, Stats, Sums, counters};
 
-const FIELDS: &[Field] = &[
-    ("period_start", Type::Time),
-    ("period_end", Type::Time),
-    ("exec_time_from", Type::Numeric),
-    ("exec_time_to", Type::Numeric),
-    ("calls", Type::Int),
-    ("grain", Type::Interval),
-    ("coverage_pct", Type::Numeric),
-];
+row! {
+    /// A row of `latency_history`.
+    LatencyHistoryRow of "latency_history": FIELDS {
+        period_start: Time,
+        period_end: Time,
+        exec_time_from: Numeric,
+        exec_time_to: Numeric,
+        calls: Int,
+        grain: Interval,
+        coverage_pct: Numeric,
+    }
+}
 
 pub const FUNCTION: Function = Function {
     name: "latency_history",

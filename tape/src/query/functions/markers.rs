@@ -5,15 +5,19 @@ use crate::format::part::Part;
 use crate::query::dimension::View;
 use crate::query::error::QueryResult;
 use crate::query::parse::{Window, nodes};
-use crate::query::spec::{Field, Sink, Type, Value};
+use crate::query::row::row;
+use crate::query::spec::{Sink, Value};
 
-const FIELDS: &[Field] = &[
-    ("marker_time", Type::Time),
-    ("kind", Type::Text),
-    ("period_start", Type::Time),
-    ("period_end", Type::Time),
-    ("detail", Type::Text),
-];
+row! {
+    /// A row of `markers`.
+    MarkersRow of "markers": FIELDS {
+        marker_time: Time,
+        kind: Text,
+        period_start: Time,
+        period_end: Time,
+        detail: Text,
+    }
+}
 
 pub const FUNCTION: Function = Function {
     name: "markers",

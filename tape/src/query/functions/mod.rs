@@ -23,10 +23,26 @@ mod summary;
 mod timeline;
 mod top;
 
+pub use aas::AasRow;
+pub use blocking::BlockingRow;
+pub use chart::ChartRow;
 pub use common_columns::{civil, time_text};
+pub use compare::CompareRow;
 pub use empty::notice;
+pub use latency_history::LatencyHistoryRow;
+pub use markers::MarkersRow;
 pub use markers::{REMOVED, Removal, removals};
+pub use periods::PeriodsRow;
+pub use report::ReportRow;
+pub use samples::SamplesRow;
+pub use server_history::ServerHistoryRow;
+pub use sessions::SessionsRow;
 pub use statements_history::FILTERS as STATEMENT_FILTERS;
+pub use statements_history::StatementsHistoryRow;
+pub use status::StatusRow;
+pub use summary::SummaryRow;
+pub use timeline::TimelineRow;
+pub use top::TopRow;
 
 use super::error::{QueryError, QueryResult};
 use super::spec::{Field, Sink, Spec};

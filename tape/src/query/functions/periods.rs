@@ -5,7 +5,8 @@ use super::{Argument, Call, Function};
 use crate::query::bucket::{DAY, HOUR};
 use crate::query::error::QueryResult;
 use crate::query::parse::Window;
-use crate::query::spec::{Field, Sink, Type, Value};
+use crate::query::row::row;
+use crate::query::spec::{Sink, Value};
 
 const PERIODS: [(&str, i64); 6] = [
     ("1m", aas::MINUTE),
@@ -16,23 +17,26 @@ const PERIODS: [(&str, i64); 6] = [
     ("1mo", 30 * DAY),
 ];
 
-const FIELDS: &[Field] = &[
-    ("period", Type::Text),
-    ("period_start", Type::Time),
-    ("period_end", Type::Time),
-    ("source", Type::Text),
-    ("grain", Type::Interval),
-    ("avg_aas", Type::Numeric),
-    ("peak_aas", Type::Numeric),
-    ("p99_aas", Type::Numeric),
-    ("peak_sessions", Type::Int),
-    ("backend_seconds", Type::Numeric),
-    ("vcpus", Type::Numeric),
-    ("ticks_expected", Type::Int),
-    ("ticks_observed", Type::Int),
-    ("ticks_failed", Type::Int),
-    ("coverage_pct", Type::Numeric),
-];
+row! {
+    /// A row of `periods`.
+    PeriodsRow of "periods": FIELDS {
+        period: Text,
+        period_start: Time,
+        period_end: Time,
+        source: Text,
+        grain: Interval,
+        avg_aas: Numeric,
+        peak_aas: Numeric,
+        p99_aas: Numeric,
+        peak_sessions: Int,
+        backend_seconds: Numeric,
+        vcpus: Numeric,
+        ticks_expected: Int,
+        ticks_observed: Int,
+        ticks_failed: Int,
+        coverage_pct: Numeric,
+    }
+}
 
 pub const FUNCTION: Function = Function {
     name: "periods",

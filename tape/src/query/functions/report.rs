@@ -9,15 +9,19 @@ use crate::query::bucket::{DAY, HOUR, SECOND};
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::json::{Object, array, quote, value};
 use crate::query::parse::{Window, moment};
-use crate::query::spec::{Field, Sink, Spec, Type, Value};
+use crate::query::row::row;
+use crate::query::spec::{Field, Sink, Spec, Value};
 use crate::query::ticks::Coverage;
 use crate::query::vocabulary as pg;
 
-const FIELDS: &[Field] = &[
-    ("period_start", Type::Time),
-    ("period_end", Type::Time),
-    ("report", Type::Text),
-];
+row! {
+    /// A row of `report`.
+    ReportRow of "report": FIELDS {
+        period_start: Time,
+        period_end: Time,
+        report: Text,
+    }
+}
 
 pub const FUNCTION: Function = Function {
     name: "report",

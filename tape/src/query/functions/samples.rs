@@ -10,42 +10,46 @@ use crate::query::dimension::View;
 use crate::query::error::QueryResult;
 use crate::query::parse::{Window, limit};
 use crate::query::read::Scan;
+use crate::query::row::row;
 use crate::query::select::Selected;
-use crate::query::spec::{Field, Sink, Type, Value};
+use crate::query::spec::{Sink, Value};
 use crate::query::text::{TextKey, Texts};
 use crate::query::ticks::{NONE, Observed, Ticks};
 use crate::query::vocabulary::{self as pg, Scope};
 use std::cmp::Reverse;
 
-const FIELDS: &[Field] = &[
-    ("sample_time", Type::Time),
-    ("tick", Type::Int),
-    ("pid", Type::Int),
-    ("backend_start", Type::Time),
-    ("leader", Type::Int),
-    ("backend_type", Type::Text),
-    ("category", Type::Text),
-    ("database", Type::Text),
-    ("username", Type::Text),
-    ("application", Type::Text),
-    ("client_addr", Type::Text),
-    ("state", Type::Text),
-    ("wait_event_type", Type::Text),
-    ("wait_event", Type::Text),
-    ("cpu", Type::Text),
-    ("query_id", Type::Id),
-    ("plan_id", Type::Id),
-    ("query_start", Type::Time),
-    ("xact_start", Type::Time),
-    ("state_change", Type::Time),
-    ("xmin_age", Type::Int),
-    ("xid_age", Type::Int),
-    ("progress_command", Type::Text),
-    ("progress_relation", Type::Int),
-    ("blocked_by", Type::Int),
-    ("weight_ms", Type::Int),
-    ("query_text", Type::Text),
-];
+row! {
+    /// A row of `samples`.
+    SamplesRow of "samples": FIELDS {
+        sample_time: Time,
+        tick: Int,
+        pid: Int,
+        backend_start: Time,
+        leader: Int,
+        backend_type: Text,
+        category: Text,
+        database: Text,
+        username: Text,
+        application: Text,
+        client_addr: Text,
+        state: Text,
+        wait_event_type: Text,
+        wait_event: Text,
+        cpu: Text,
+        query_id: Id,
+        plan_id: Id,
+        query_start: Time,
+        xact_start: Time,
+        state_change: Time,
+        xmin_age: Int,
+        xid_age: Int,
+        progress_command: Text,
+        progress_relation: Int,
+        blocked_by: Int,
+        weight_ms: Int,
+        query_text: Text,
+    }
+}
 
 pub const FUNCTION: Function = Function {
     name: "samples",

@@ -10,23 +10,27 @@ use crate::query::error::{QueryError, QueryResult};
 use crate::query::filter::Filter;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_ROWS, Window, buckets, nodes};
-use crate::query::spec::{Field, Sink, Spec, Type, Value};
+use crate::query::row::row;
+use crate::query::spec::{Sink, Spec, Value};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
 
-const FIELDS: &[Field] = &[
-    ("period_start", Type::Time),
-    ("period_end", Type::Time),
-    ("metric", Type::Text),
-    ("object", Type::Text),
-    ("unit", Type::Text),
-    ("avg", Type::Numeric),
-    ("min", Type::Numeric),
-    ("max", Type::Numeric),
-    ("total", Type::Numeric),
-    ("readings", Type::Int),
-];
+row! {
+    /// A row of `server_history`.
+    ServerHistoryRow of "server_history": FIELDS {
+        period_start: Time,
+        period_end: Time,
+        metric: Text,
+        object: Text,
+        unit: Text,
+        avg: Numeric,
+        min: Numeric,
+        max: Numeric,
+        total: Numeric,
+        readings: Int,
+    }
+}
 
 pub const FUNCTION: Function = Function {
     name: "server_history",

@@ -11,8 +11,9 @@ use crate::query::dimension::View;
 use crate::query::error::QueryResult;
 use crate::query::parse::{Window, limit};
 use crate::query::read::Scan;
+use crate::query::row::row;
 use crate::query::select::Selected;
-use crate::query::spec::{Field, Sink, Type, Value};
+use crate::query::spec::{Sink, Value};
 use crate::query::text::{TextKey, Texts};
 use crate::query::ticks::{NONE, Observed, Ticks};
 use crate::query::vocabulary::{self as pg, Scope};
@@ -20,30 +21,33 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-const FIELDS: &[Field] = &[
-    ("pid", Type::Int),
-    ("backend_start", Type::Time),
-    ("backend_type", Type::Text),
-    ("database", Type::Text),
-    ("username", Type::Text),
-    ("application", Type::Text),
-    ("client_addr", Type::Text),
-    ("span_start", Type::Time),
-    ("span_end", Type::Time),
-    ("kind", Type::Text),
-    ("seconds", Type::Numeric),
-    ("ticks", Type::Int),
-    ("state", Type::Text),
-    ("wait_event_type", Type::Text),
-    ("wait_event", Type::Text),
-    ("cpu", Type::Text),
-    ("query_id", Type::Id),
-    ("plan_id", Type::Id),
-    ("blocked_by", Type::Int),
-    ("query_start", Type::Time),
-    ("xact_start", Type::Time),
-    ("query_text", Type::Text),
-];
+row! {
+    /// A row of `sessions`.
+    SessionsRow of "sessions": FIELDS {
+        pid: Int,
+        backend_start: Time,
+        backend_type: Text,
+        database: Text,
+        username: Text,
+        application: Text,
+        client_addr: Text,
+        span_start: Time,
+        span_end: Time,
+        kind: Text,
+        seconds: Numeric,
+        ticks: Int,
+        state: Text,
+        wait_event_type: Text,
+        wait_event: Text,
+        cpu: Text,
+        query_id: Id,
+        plan_id: Id,
+        blocked_by: Int,
+        query_start: Time,
+        xact_start: Time,
+        query_text: Text,
+    }
+}
 
 pub const FUNCTION: Function = Function {
     name: "sessions",

@@ -8,6 +8,7 @@ use crate::query::error::{QueryError, QueryResult};
 use crate::query::filter::Filter;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_ROWS, Window, buckets, limit, nodes};
+use crate::query::row::row;
 use crate::query::spec::{Field, Sink, Spec, Type, Value};
 use crate::query::statement_sums::{
     Counter, EntryKey, Executions, Found, Recorded, Stats, Sums, counters,
@@ -18,25 +19,28 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-const KEY_FIELDS: &[Field] = &[
-    ("period_start", Type::Time),
-    ("period_end", Type::Time),
-    ("key", Type::Text),
-    ("query_id", Type::Id),
-    ("database", Type::Text),
-    ("username", Type::Text),
-    ("toplevel", Type::Bool),
-    ("query_text", Type::Text),
-    ("grain", Type::Interval),
-    ("coverage_pct", Type::Numeric),
-    ("pct", Type::Numeric),
-    ("calls_per_second", Type::Numeric),
-    ("mean_exec_time", Type::Numeric),
-    ("stddev_exec_time", Type::Numeric),
-    ("p50_exec_time", Type::Numeric),
-    ("p95_exec_time", Type::Numeric),
-    ("p99_exec_time", Type::Numeric),
-];
+row! {
+    /// A row of `statements_history`, without the sums of counters.
+    StatementsHistoryRow of "statements_history": KEY_FIELDS {
+        period_start: Time,
+        period_end: Time,
+        key: Text,
+        query_id: Id,
+        database: Text,
+        username: Text,
+        toplevel: Bool,
+        query_text: Text,
+        grain: Interval,
+        coverage_pct: Numeric,
+        pct: Numeric,
+        calls_per_second: Numeric,
+        mean_exec_time: Numeric,
+        stddev_exec_time: Numeric,
+        p50_exec_time: Numeric,
+        p95_exec_time: Numeric,
+        p99_exec_time: Numeric,
+    }
+}
 
 pub const FUNCTION: Function = Function {
     name: "statements_history",

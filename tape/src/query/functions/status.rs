@@ -7,12 +7,19 @@ use crate::format::part::Part;
 use crate::query::bucket::{Buckets, HOUR};
 use crate::query::error::QueryResult;
 use crate::query::parse::nodes;
-use crate::query::spec::{Field, Sink, Type, Value};
+use crate::query::row::row;
+use crate::query::spec::{Sink, Value};
 use crate::query::ticks::{Observed, Ticks};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-const FIELDS: &[Field] = &[("metric", Type::Text), ("value", Type::Text)];
+row! {
+    /// A row of `status`.
+    StatusRow of "status": FIELDS {
+        metric: Text,
+        value: Text,
+    }
+}
 
 pub const FUNCTION: Function = Function {
     name: "status",

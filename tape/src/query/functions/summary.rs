@@ -12,10 +12,17 @@ use crate::query::number::Ratio;
 use crate::query::parse::{MAX_BUCKETS, Window, buckets};
 use crate::query::read::{Scan, Scanned};
 use crate::query::register::NULL;
-use crate::query::spec::{Field, Sink, Type, Value};
+use crate::query::row::row;
+use crate::query::spec::{Sink, Value};
 use crate::query::vocabulary as pg;
 
-const FIELDS: &[Field] = &[("metric", Type::Text), ("value", Type::Text)];
+row! {
+    /// A row of `summary`.
+    SummaryRow of "summary": FIELDS {
+        metric: Text,
+        value: Text,
+    }
+}
 
 pub const FUNCTION: Function = Function {
     name: "summary",

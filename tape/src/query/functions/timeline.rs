@@ -10,23 +10,27 @@ use crate::query::json;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_ROWS, Window, buckets, limit};
 use crate::query::read::{Scan, Scanned};
-use crate::query::spec::{Field, Sink, Spec, Type, Value};
+use crate::query::row::row;
+use crate::query::spec::{Sink, Spec, Value};
 use crate::query::ticks::Coverage;
 use crate::query::vocabulary as pg;
 
-const FIELDS: &[Field] = &[
-    ("bucket_start", Type::Time),
-    ("key", Type::Text),
-    ("source", Type::Text),
-    ("avg_aas", Type::Numeric),
-    ("peak_sessions", Type::Int),
-    ("backend_seconds", Type::Numeric),
-    ("vcpus", Type::Numeric),
-    ("ticks_expected", Type::Int),
-    ("ticks_observed", Type::Int),
-    ("ticks_failed", Type::Int),
-    ("coverage_pct", Type::Numeric),
-];
+row! {
+    /// A row of `timeline`.
+    TimelineRow of "timeline": FIELDS {
+        bucket_start: Time,
+        key: Text,
+        source: Text,
+        avg_aas: Numeric,
+        peak_sessions: Int,
+        backend_seconds: Numeric,
+        vcpus: Numeric,
+        ticks_expected: Int,
+        ticks_observed: Int,
+        ticks_failed: Int,
+        coverage_pct: Numeric,
+    }
+}
 
 pub const FUNCTION: Function = Function {
     name: "timeline",

@@ -17,30 +17,34 @@ use crate::query::parse::{MAX_BUCKETS, Window, buckets, limit};
 use crate::query::plan::Plan;
 use crate::query::read::{Scan, Scanned};
 use crate::query::register::{Id, Ids, Key, NULL, first_of};
-use crate::query::spec::{Field, Sink, Type, Value};
+use crate::query::row::row;
+use crate::query::spec::{Sink, Value};
 use crate::query::text::Texts;
 use crate::query::vocabulary as pg;
 
-const FIELDS: &[Field] = &[
-    ("key", Type::Text),
-    ("by_key", Type::Text),
-    ("query_text", Type::Text),
-    ("source", Type::Text),
-    ("period_start", Type::Time),
-    ("period_end", Type::Time),
-    ("grain", Type::Interval),
-    ("avg_aas", Type::Numeric),
-    ("peak_aas", Type::Numeric),
-    ("p99_aas", Type::Numeric),
-    ("peak_sessions", Type::Int),
-    ("backend_seconds", Type::Numeric),
-    ("pct", Type::Numeric),
-    ("vcpus", Type::Numeric),
-    ("ticks_expected", Type::Int),
-    ("ticks_observed", Type::Int),
-    ("ticks_failed", Type::Int),
-    ("coverage_pct", Type::Numeric),
-];
+row! {
+    /// A row of `top`.
+    TopRow of "top": FIELDS {
+        key: Text,
+        by_key: Text,
+        query_text: Text,
+        source: Text,
+        period_start: Time,
+        period_end: Time,
+        grain: Interval,
+        avg_aas: Numeric,
+        peak_aas: Numeric,
+        p99_aas: Numeric,
+        peak_sessions: Int,
+        backend_seconds: Numeric,
+        pct: Numeric,
+        vcpus: Numeric,
+        ticks_expected: Int,
+        ticks_observed: Int,
+        ticks_failed: Int,
+        coverage_pct: Numeric,
+    }
+}
 
 pub const FUNCTION: Function = Function {
     name: "top",

@@ -1,0 +1,308 @@
+//! Rows of answers as structs. The columns of a function are described once, by
+//! `row!`: name and type of what is printed, and the struct, follow.
+
+use super::error::{QueryError, QueryResult};
+use super::spec::{Field, Sink, Spec, Value};
+use crate::store::snapshot::Snapshot;
+use std::sync::atomic::AtomicBool;
+
+/// A row of a function.
+pub trait Row: Sized {
+    /// The function that answers with such rows.
+    const FUNCTION: &'static str;
+    /// Its columns.
+    const FIELDS: &'static [Field];
+
+    /// A row of the values that columns have, by their places in
+    /// [`Row::FIELDS`].
+    fn of(take: impl FnMut(usize) -> Value) -> Self;
+
+    /// The values of the columns.
+    fn values(&self) -> Vec<Value>;
+}
+
+/// A number of four decimals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Numeric(
+    /// Ten-thousandths.
+    pub i128,
+);
+
+impl Numeric {
+    /// The nearest number of the machine.
+    pub fn to_f64(self) -> f64 {
+        self.0 as f64 / 10_000.0
+    }
+}
+
+impl From<Numeric> for i128 {
+    fn from(number: Numeric) -> i128 {
+        number.0
+    }
+}
+
+/// What is known of a column, which may be nothing.
+pub trait Cell: Sized {
+    /// As it was printed; `None` of a null, and of another type.
+    fn of(value: Value) -> Option<Self>;
+}
+
+impl Cell for String {
+    fn of(value: Value) -> Option<Self> {
+        match value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl Cell for i64 {
+    fn of(value: Value) -> Option<Self> {
+        match value {
+            Value::Int(n) | Value::Id(n) | Value::Time(n) | Value::Interval(n) => Some(n),
+            _ => None,
+        }
+    }
+}
+
+impl Cell for bool {
+    fn of(value: Value) -> Option<Self> {
+        match value {
+            Value::Bool(is) => Some(is),
+            _ => None,
+        }
+    }
+}
+
+impl Cell for Numeric {
+    fn of(value: Value) -> Option<Self> {
+        match value {
+            Value::Numeric(n) => Some(Numeric(n)),
+            _ => None,
+        }
+    }
+}
+
+/// The type in Rust of a column, by its [`super::Type`].
+pub(crate) mod rust {
+    pub type Text = String;
+    /// A count.
+    pub type Int = i64;
+    /// A number that names something.
+    pub type Id = i64;
+    pub type Bool = bool;
+    pub type Numeric = super::Numeric;
+    /// µs since 1970 UTC.
+    pub type Time = i64;
+    /// µs.
+    pub type Interval = i64;
+}
+
+/// Describes the columns of a function: makes the list of them, and the struct of
+/// a row. What is null is `None`.
+macro_rules! row {
+    ($(#[$doc:meta])* $row:ident of $function:literal: $fields:ident {
+        $($column:ident: $type:ident,)*
+    }) => {
+        pub const $fields: &[$crate::query::Field] =
+            &[$((stringify!($column), $crate::query::Type::$type),)*];
+
+        $(#[$doc])*
+        #[allow(missing_docs)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+        pub struct $row {
+            $(pub $column: Option<$crate::query::row::rust::$type>,)*
+        }
+
+        impl $crate::query::row::Row for $row {
+            const FUNCTION: &'static str = $function;
+            const FIELDS: &'static [$crate::query::Field] = $fields;
+
+            fn of(mut take: impl FnMut(usize) -> $crate::query::Value) -> Self {
+                let mut places = 0..;
+                $row {
+                    $($column: places
+                        .next()
+                        .and_then(|place| $crate::query::row::Cell::of(take(place))),)*
+                }
+            }
+
+            fn values(&self) -> Vec<$crate::query::Value> {
+                vec![$(match self.$column.clone() {
+                    Some(value) => $crate::query::Value::$type(value.into()),
+                    None => $crate::query::Value::Null,
+                },)*]
+            }
+        }
+    };
+}
+pub(crate) use row;
+
+/// Takes an answer as rows. Columns are found by name: a server of another version
+/// may have others beside them, or lack some, which are `None` then.
+#[derive(Debug)]
+pub struct Taken<R> {
+    /// The rows.
+    pub rows: Vec<R>,
+    /// What is to be known about the answer.
+    pub notices: Vec<QueryError>,
+    /// Where the columns of the row are.
+    places: Vec<Option<usize>>,
+}
+
+impl<R> Default for Taken<R> {
+    fn default() -> Self {
+        Taken {
+            rows: Vec::new(),
+            notices: Vec::new(),
+            places: Vec::new(),
+        }
+    }
+}
+
+impl<R: Row> Taken<R> {
+    /// Of an answer with such columns.
+    pub fn new(fields: &[Field]) -> Taken<R> {
+        let place = |own: &Field| fields.iter().position(|field| field.0 == own.0);
+        Taken {
+            places: R::FIELDS.iter().map(place).collect(),
+            ..Taken::default()
+        }
+    }
+
+    /// Takes a row.
+    pub fn add(&mut self, mut values: Vec<Value>) {
+        self.rows.push(R::of(|column| {
+            let place = self.places.get(column).copied().flatten();
+            let value = place.and_then(|place| values.get_mut(place));
+            value.map_or(Value::Null, |value| std::mem::replace(value, Value::Null))
+        }));
+    }
+}
+
+impl<R: Row> Sink for Taken<R> {
+    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
+        *self = Taken::new(fields);
+        Ok(())
+    }
+
+    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        self.add(values);
+        Ok(())
+    }
+
+    fn notice(&mut self, notice: QueryError) {
+        self.notices.push(notice);
+    }
+}
+
+impl Snapshot {
+    /// Answers a question with the function whose rows are `R`.
+    ///
+    /// # Errors
+    /// As of [`super::run`].
+    pub fn ask<R: Row>(&self, spec: &Spec, cancel: &AtomicBool) -> QueryResult<Taken<R>> {
+        let mut taken = Taken::default();
+        super::run(R::FUNCTION, spec, self, cancel, &mut taken)?;
+        Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::*;
+    use crate::testing::schema;
+    use crate::write::merge_tests::{go, sealed_files};
+
+    /// Rows of a function hold what it prints, and its columns are those that the
+    /// registry has.
+    fn difference<R: Row>(spec: &Spec, snapshot: &Snapshot) -> Option<String> {
+        assert_eq!(
+            find(R::FUNCTION).unwrap().fields,
+            R::FIELDS,
+            "{}",
+            R::FUNCTION
+        );
+        let never = AtomicBool::new(false);
+        let mut printed = Printed::default();
+        run(R::FUNCTION, spec, snapshot, &never, &mut printed).unwrap();
+        let taken: Vec<R> = snapshot.ask(spec, &never).unwrap().rows;
+        let taken: Vec<Vec<Value>> = taken.iter().map(R::values).collect();
+        // Sums of counters are no columns of a row.
+        printed
+            .0
+            .iter_mut()
+            .for_each(|row| row.truncate(R::FIELDS.len()));
+        (taken != printed.0).then(|| format!("{}: {taken:?}, {:?}", R::FUNCTION, printed.0))
+    }
+
+    #[derive(Default)]
+    struct Printed(Vec<Vec<Value>>);
+
+    impl Sink for Printed {
+        fn begin(&mut self, _: &[Field]) -> QueryResult<()> {
+            Ok(())
+        }
+
+        fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+            self.0.push(values);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn rows_are_what_is_printed() {
+        let (storage, _) = sealed_files(1, 3, 130);
+        go(&storage, 2).unwrap().unwrap();
+        let snapshot = Snapshot::open_storage(&storage).unwrap();
+        let catalog = schema();
+        let last_ms = snapshot.nodes()[0].last_ms;
+        let mut spec = Spec::new(&catalog, 1_000 * last_ms + 1_000_000);
+        spec.since_us = Some(1_000 * snapshot.nodes()[0].first_ms);
+        spec.dimension = Some("wait_event".to_string());
+        spec.n = Some(50);
+        let functions = [
+            difference::<StatusRow>,
+            difference::<PeriodsRow>,
+            difference::<AasRow>,
+            difference::<TimelineRow>,
+            difference::<TopRow>,
+            difference::<CompareRow>,
+            difference::<SamplesRow>,
+            difference::<SessionsRow>,
+            difference::<BlockingRow>,
+            difference::<ChartRow>,
+            difference::<SummaryRow>,
+            difference::<ReportRow>,
+            difference::<MarkersRow>,
+            difference::<ServerHistoryRow>,
+            difference::<StatementsHistoryRow>,
+            difference::<LatencyHistoryRow>,
+        ];
+        assert_eq!(functions.len(), list().len());
+        let differ = functions.map(|difference| difference(&spec, &snapshot));
+        let differ: Vec<String> = differ.into_iter().flatten().collect();
+        assert!(differ.is_empty(), "{differ:#?}");
+        let never = AtomicBool::new(false);
+        let top: Vec<TopRow> = snapshot.ask(&spec, &never).unwrap().rows;
+        let seconds = top.iter().map(|row| row.backend_seconds.unwrap().0);
+        let aas: Vec<AasRow> = snapshot.ask(&spec, &never).unwrap().rows;
+        assert!(top.len() > 2 && top.len() < 50, "{top:?}");
+        assert_eq!(aas[0].backend_seconds, Some(Numeric(seconds.sum())));
+    }
+
+    #[test]
+    fn columns_are_found_by_name_and_may_be_missing() {
+        let fields = [("planet", Type::Text), ("value", Type::Text)];
+        let mut taken: Taken<StatusRow> = Taken::new(&fields);
+        let text = |text: &str| Value::Text(text.to_string());
+        taken.add(vec![text("Mars"), text("on")]);
+        taken.add(vec![text("Mars"), Value::Int(7)]);
+        let row = |value: Option<&str>| StatusRow {
+            metric: None,
+            value: value.map(str::to_string),
+        };
+        assert_eq!(taken.rows, [row(Some("on")), row(None)]);
+    }
+}
