@@ -13,10 +13,12 @@ use tacho_source::{Ask, Source, memory};
 use tacho_tape::query::{CANCELED, Field, QueryError, QueryResult, Sink, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// How often it is looked whether the questions stay within their memory.
 const LOOK: Duration = Duration::from_millis(10);
+/// How often memory is given back, at most.
+const TIDY: Duration = Duration::from_secs(5);
 /// Share of the budget that the text of one answer may take.
 const ANSWER_SHARE: u64 = 4;
 
@@ -72,6 +74,20 @@ impl Desk {
     /// Questions that run, those given up included until they end.
     pub fn running(&self) -> usize {
         lock(&self.running).len()
+    }
+
+    /// Gives what questions have used back to the system, whenever none runs any more.
+    /// Does not end.
+    pub async fn tidy(&self) {
+        let mut tidied = 0;
+        loop {
+            sleep(TIDY).await;
+            let asked = self.next.load(Ordering::Relaxed);
+            if asked != tidied && self.running() == 0 {
+                tidied = asked;
+                let _ = tokio::task::spawn_blocking(memory::give_back).await;
+            }
+        }
     }
 
     /// Answers a question. A future that is dropped ends it.

@@ -28,6 +28,7 @@ use clap::Parser;
 use options::Options;
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 use tacho_source::Failure;
 use tacho_source::memory::Counting;
 
@@ -73,10 +74,12 @@ fn run(options: &Options) -> Result<(), Failure> {
             &base,
             door.token(),
         ))?;
-        let router = api::Api::new(options, source, door).router();
-        listener
-            .serve(router, &serve::Limits::new(options, base))
-            .await;
+        let api = api::Api::new(options, source, door);
+        let limits = serve::Limits::new(options, base);
+        tokio::select! {
+            () = listener.serve(Arc::clone(&api).router(), &limits) => (),
+            () = api.desk().tidy() => (),
+        }
         Ok(())
     })
 }
