@@ -19,6 +19,10 @@ use tokio::time::{sleep, timeout};
 const LOOK: Duration = Duration::from_millis(10);
 /// How often memory is given back, at most.
 const TIDY: Duration = Duration::from_secs(5);
+/// What later questions may find, in bytes, once none runs; more is kept for so many
+/// rounds of tidying: whoever asks again soon has it.
+const KEPT: u64 = 96 << 20;
+const ROUNDS: u32 = 12;
 /// Share of the budget that the text of one answer may take.
 const ANSWER_SHARE: u64 = 4;
 
@@ -76,16 +80,30 @@ impl Desk {
         lock(&self.running).len()
     }
 
-    /// Gives what questions have used back to the system, whenever none runs any more.
-    /// Does not end.
+    /// Gives what questions have used back to the system, whenever none runs any more, and
+    /// forgets what is kept for later ones where it was large for a minute. Does not end.
     pub async fn tidy(&self) {
-        let mut tidied = 0;
+        let (mut tidied, mut rounds) = (0, 0);
         loop {
             sleep(TIDY).await;
             let asked = self.next.load(Ordering::Relaxed);
-            if asked != tidied && self.running() == 0 {
-                tidied = asked;
-                let _ = tokio::task::spawn_blocking(memory::give_back).await;
+            let is_large = memory::used() > KEPT;
+            rounds = if is_large { rounds + 1 } else { 0 };
+            let forgets = rounds >= ROUNDS;
+            if self.running() > 0 || (asked == tidied && !forgets) {
+                continue;
+            }
+            tidied = asked;
+            let forgetful = forgets.then(|| Arc::clone(&self.source));
+            let tidy = move || {
+                if let Some(source) = forgetful {
+                    source.forget();
+                }
+                memory::give_back();
+            };
+            let _ = tokio::task::spawn_blocking(tidy).await;
+            if forgets {
+                rounds = 0;
             }
         }
     }
