@@ -16,7 +16,7 @@ use std::mem::take;
 use std::sync::Arc;
 use tacho_source::{Arguments, time};
 use tacho_tape::query::json::{Object, array, quote, value};
-use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Value};
+use tacho_tape::query::{Field, QueryError, QueryResult, SessionsRow, Sink, Taken, Value};
 
 /// Own arguments: most of it and without it.
 pub const WIDTH: (i64, i64) = (4_000, 900);
@@ -44,36 +44,6 @@ pub async fn lanes(
     Ok(answered(body, over, &headers))
 }
 
-/// The columns of `sessions` that a picture has, by number below.
-const COLUMNS: [&str; 15] = [
-    "pid",
-    "backend_start",
-    "backend_type",
-    "application",
-    "username",
-    "span_start",
-    "span_end",
-    "kind",
-    "state",
-    "wait_event_type",
-    "wait_event",
-    "cpu",
-    "query_id",
-    "blocked_by",
-    "query_text",
-];
-const PID: usize = 0;
-/// The first of those that do not change in a session's life, and the first after.
-const KNOWN: (usize, usize) = (1, 5);
-const SPAN: usize = 5;
-const KIND: usize = 7;
-const STATE: usize = 8;
-const WAIT: usize = 9;
-const CPU: usize = 11;
-const QUERY_ID: usize = 12;
-const BLOCKED_BY: usize = 13;
-const TEXT: usize = 14;
-
 /// What a session does, as a picture tells it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Doing {
@@ -96,8 +66,10 @@ struct Piece {
 #[derive(Default)]
 struct Lane {
     pid: i64,
-    /// The columns [`KNOWN`].
-    known: Vec<Value>,
+    /// µs.
+    backend_start: Option<i64>,
+    /// Backend type, application, user.
+    names: [Option<String>; 3],
     pieces: Vec<Piece>,
     busy: i64,
     /// It waited for others.
@@ -120,8 +92,8 @@ struct Lanes {
     /// Of a column, µs; 0 = spans as they are.
     step: i64,
     most: usize,
-    /// Where [`COLUMNS`] are in a row.
-    at: [usize; COLUMNS.len()],
+    /// The row that was given last.
+    taken: Taken<SessionsRow>,
     lanes: Vec<Lane>,
     /// How long others waited, by the process that they waited for.
     held: HashMap<i64, i64>,
@@ -169,7 +141,7 @@ impl Lanes {
             until,
             step: if step > EXACT { step } else { 0 },
             most: usize::try_from(most).unwrap_or(0),
-            at: [usize::MAX; COLUMNS.len()],
+            taken: Taken::default(),
             lanes: Vec::new(),
             held: HashMap::new(),
             column: Column::default(),
@@ -182,39 +154,24 @@ impl Lanes {
     }
 
     /// The lane of a row; rows of a session come one after the other.
-    fn lane(&mut self, pid: i64, values: &mut [Value]) {
-        let (start, end) = KNOWN;
-        let known: Vec<Value> = (start..end).map(|name| self.take(values, name)).collect();
-        let is_same = |lane: &Lane| lane.pid == pid && lane.known[0] == known[0];
+    fn lane(&mut self, pid: i64, row: &mut SessionsRow) {
+        let is_same = |lane: &Lane| lane.pid == pid && lane.backend_start == row.backend_start;
         if self.lanes.last().is_some_and(is_same) {
             return;
         }
         self.end_column();
         self.lanes.push(Lane {
             pid,
-            known,
+            backend_start: row.backend_start,
+            names: [
+                &mut row.backend_type,
+                &mut row.application,
+                &mut row.username,
+            ]
+            .map(take),
             ..Lane::default()
         });
         self.column = Column::default();
-    }
-
-    fn take(&self, values: &mut [Value], column: usize) -> Value {
-        let value = values.get_mut(self.at[column]);
-        value.map_or(Value::Null, |value| std::mem::replace(value, Value::Null))
-    }
-
-    fn text(&self, values: &mut [Value], column: usize) -> Option<String> {
-        match self.take(values, column) {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    fn int(&self, values: &mut [Value], column: usize) -> Option<i64> {
-        match self.take(values, column) {
-            Value::Int(number) | Value::Id(number) | Value::Time(number) => Some(number),
-            _ => None,
-        }
     }
 
     fn doing(&mut self, doing: Doing) -> usize {
@@ -259,7 +216,7 @@ impl Lanes {
                 self.column.number = number;
             }
             let next = (self.since + (number + 1) * self.step).min(end);
-            self.column.add(doing, next - at);
+            add_to(&mut self.column.by_doing, doing, next - at);
             at = next;
         }
     }
@@ -317,10 +274,15 @@ impl Lanes {
 
     fn json(&self, lane: &Lane) -> String {
         let mut object = Object::default();
-        object.put("pid", &lane.pid.to_string());
-        for (name, known) in COLUMNS[KNOWN.0..].iter().zip(&lane.known) {
-            object.put(name, &value(known));
-        }
+        let start = lane.backend_start.map_or(Value::Null, Value::Time);
+        object
+            .put("pid", &lane.pid.to_string())
+            .put("backend_start", &value(&start));
+        put_texts(
+            &mut object,
+            ["backend_type", "application", "username"],
+            &lane.names,
+        );
         let seconds = |us: i64| value(&Value::Numeric(i128::from(us) / 100));
         let ms = |piece: &Piece| {
             let Piece {
@@ -361,26 +323,24 @@ fn largest<'a>(sums: impl Iterator<Item = &'a (usize, i64)>) -> Option<(usize, i
     sums.copied().min_by_key(|sum| Reverse(sum.1))
 }
 
-impl Column {
-    fn add(&mut self, doing: usize, time: i64) {
-        add_to(&mut self.by_doing, doing, time);
+/// Texts by the names of their columns.
+fn put_texts<const N: usize>(object: &mut Object, names: [&str; N], texts: &[Option<String>; N]) {
+    for (name, text) in names.iter().zip(texts) {
+        object.put(name, &text.as_deref().map_or("null".into(), quote));
     }
 }
 
 impl Doing {
     fn json(&self) -> String {
         let mut object = Object::default();
-        let [state, class, event, cpu, text] = &self.names;
         let names = [
-            ("state", state),
-            ("wait_event_type", class),
-            ("wait_event", event),
-            ("cpu", cpu),
-            ("query_text", text),
+            "state",
+            "wait_event_type",
+            "wait_event",
+            "cpu",
+            "query_text",
         ];
-        for (name, text) in names {
-            object.put(name, &text.as_deref().map_or("null".into(), quote));
-        }
+        put_texts(&mut object, names, &self.names);
         object
             .put("query_id", &value(&Value::id(self.query_id)))
             .put("blocked_by", &value(&Value::int(self.blocked_by)));
@@ -390,34 +350,38 @@ impl Doing {
 
 impl Sink for Lanes {
     fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        let place = |name: &str| fields.iter().position(|field| field.0 == name);
-        self.at = COLUMNS.map(|name| place(name).unwrap_or(usize::MAX));
+        self.taken = Taken::new(fields);
         Ok(())
     }
 
-    fn row(&mut self, mut values: Vec<Value>) -> QueryResult<()> {
-        let values = values.as_mut_slice();
-        let [begin, end, pid] = [SPAN, SPAN + 1, PID].map(|column| self.int(values, column));
-        let (Some(begin), Some(end), Some(pid)) = (begin, end, pid) else {
+    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        self.taken.add(values);
+        let Some(mut row) = self.taken.rows.pop() else {
             return Ok(());
         };
-        self.lane(pid, values);
-        let state = self.text(values, STATE);
-        let is_seen = self.text(values, KIND).as_deref() == Some("sampled");
-        if !is_seen || state.as_deref() == Some("idle") {
+        let (Some(begin), Some(end), Some(pid)) = (row.span_start, row.span_end, row.pid) else {
+            return Ok(());
+        };
+        self.lane(pid, &mut row);
+        let is_seen = row.kind.as_deref() == Some("sampled");
+        if !is_seen || row.state.as_deref() == Some("idle") {
             return Ok(());
         }
-        let [class, event, cpu, mut text] =
-            [WAIT, WAIT + 1, CPU, TEXT].map(|column| self.text(values, column));
-        if let Some(text) = &mut text
+        if let Some(text) = &mut row.query_text
             && let Some((end, _)) = text.char_indices().nth(TEXT_CHARS)
         {
             text.truncate(end);
         }
         let doing = self.doing(Doing {
-            names: [state, class, event, cpu, text],
-            query_id: self.int(values, QUERY_ID),
-            blocked_by: self.int(values, BLOCKED_BY),
+            names: [
+                row.state,
+                row.wait_event_type,
+                row.wait_event,
+                row.cpu,
+                row.query_text,
+            ],
+            query_id: row.query_id,
+            blocked_by: row.blocked_by,
         });
         self.add(begin, end, doing);
         Ok(())
@@ -459,6 +423,25 @@ mod tests {
     use serde_json::{Value as Json, json};
 
     const SECOND: i64 = 1_000_000;
+
+    /// What [`row`] has, in its order.
+    const COLUMNS: [&str; 15] = [
+        "pid",
+        "backend_start",
+        "backend_type",
+        "application",
+        "username",
+        "span_start",
+        "span_end",
+        "kind",
+        "state",
+        "wait_event_type",
+        "wait_event",
+        "cpu",
+        "query_id",
+        "blocked_by",
+        "query_text",
+    ];
 
     /// A session from when to when, in seconds, with a state, a wait class and who
     /// it waits for.
