@@ -1,5 +1,6 @@
-//! What the tapes of a process share: columns that were decoded and packs of
-//! small ones, bounded by their bytes, and open files, bounded by their number.
+//! What the tapes of a process share: columns that were decoded, packs of small
+//! ones and where those of a file are, bounded by their bytes, and open files,
+//! bounded by their number.
 //! Several who ask for a column wait for one who decodes it.
 
 use crate::error::Result;
@@ -7,6 +8,7 @@ use crate::files::open_files::{FILES, OpenFiles};
 use crate::format::codec;
 use crate::format::packs::Pack;
 use crate::format::table::{BytesColumn, Column};
+use crate::store::chunks::{Chunks, Listing};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::collections::HashMap;
@@ -41,6 +43,8 @@ enum Kind {
     Column,
     /// Its number stands for the column.
     Pack,
+    /// Of the whole file.
+    Chunks(Listing),
 }
 
 #[derive(Clone)]
@@ -48,6 +52,7 @@ enum Decoded {
     Ints(Column),
     Strings(BytesColumn),
     Pack(Arc<Pack>),
+    Chunks(Arc<Chunks>),
 }
 
 #[derive(Clone)]
@@ -61,6 +66,7 @@ impl Weighter<Place, Decoded> for Weight {
                 column.0.ends.capacity() * size_of::<usize>() + column.0.data.capacity()
             }
             Decoded::Pack(pack) => pack.bytes(),
+            Decoded::Chunks(chunks) => chunks.bytes(),
         };
         // What its place takes.
         bytes as u64 + 128
@@ -182,6 +188,20 @@ impl OfFile {
             _ => Ok(Arc::default()),
         }
     }
+
+    /// Where the chunks of the file are, as [`OfFile::ints_or`].
+    pub(crate) fn chunks_or(
+        &self,
+        listing: Listing,
+        read: impl FnOnce() -> Result<Arc<Chunks>>,
+    ) -> Result<Arc<Chunks>> {
+        let place = (self.file, Kind::Chunks(listing), Key::default());
+        let read = || read().map(Decoded::Chunks);
+        match self.columns.decoded.get_or_insert_with(&place, read)? {
+            Decoded::Chunks(chunks) => Ok(chunks),
+            _ => Ok(Arc::default()),
+        }
+    }
 }
 
 /// Where decoded columns are kept.
@@ -206,6 +226,7 @@ pub(crate) struct OfOne {
     strings: HashMap<Key, BytesColumn>,
     /// By group and number.
     packs: HashMap<(u32, u8), Arc<Pack>>,
+    chunks: HashMap<Listing, Arc<Chunks>>,
 }
 
 fn locked(cache: &Mutex<OfOne>) -> MutexGuard<'_, OfOne> {
@@ -273,6 +294,24 @@ impl Kept {
                 Ok(pack)
             }
         }
+    }
+
+    /// Where the chunks of the file are; with the file alone it stays known.
+    pub(crate) fn chunks_or(
+        &self,
+        listing: Listing,
+        read: impl FnOnce() -> Result<Arc<Chunks>>,
+    ) -> Result<Arc<Chunks>> {
+        let cache = match self {
+            Kept::Shared(columns) => return columns.chunks_or(listing, read),
+            Kept::Own(cache) => cache,
+        };
+        if let Some(known) = locked(cache).chunks.get(&listing) {
+            return Ok(known.clone());
+        }
+        let chunks = read()?;
+        locked(cache).chunks.insert(listing, chunks.clone());
+        Ok(chunks)
     }
 
     pub(crate) fn strings_or(

@@ -3,6 +3,7 @@
 //! `query` read through it.
 
 pub mod cache;
+pub(crate) mod chunks;
 pub(crate) mod live;
 pub(crate) mod nodes;
 pub mod open;

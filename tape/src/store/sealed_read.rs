@@ -14,6 +14,7 @@ use crate::format::sealed_write::{COLUMN, Entry, FrameRange, GroupInfo, MAX_ROWS
 use crate::format::table::{BytesColumn, Column, Strings};
 use crate::format::totals;
 use crate::store::cache::{Kept, Key};
+use crate::store::chunks::{Chunks, Listing};
 use std::cmp::Reverse;
 use std::ops::Range;
 use std::path::Path;
@@ -47,23 +48,14 @@ struct Shared {
     /// Checksum of the footer, which must be the same when it is read again: a
     /// file that is opened by name may be another one.
     footer_crc: u32,
-    /// What the footer says of chunks, read again when it is needed: among
-    /// many files most are not asked.
-    entries: OnceLock<Vec<Entry>>,
-    /// Between the chunks of a file without a footer.
+    /// The chunks of a file without a valid footer, which were gathered.
+    gathered: Option<Arc<Chunks>>,
+    /// Between these chunks.
     gaps: Vec<Gap>,
-    index: OnceLock<Box<Index>>,
+    /// What was gathered where the index is damaged: that took reading the
+    /// whole file.
+    broken_index: OnceLock<Arc<Chunks>>,
     kept: Kept,
-}
-
-/// What the index says of chunks.
-#[derive(Default)]
-struct Index {
-    entries: Vec<Entry>,
-    /// It is damaged.
-    damage: Option<LogDamage>,
-    /// Between the chunks of the file then.
-    gaps: Vec<Gap>,
 }
 
 /// A column that the file has: in a chunk of its own, or in a pack.
@@ -106,10 +98,10 @@ impl BlockFile {
         kept: Kept,
     ) -> Result<BlockFile> {
         let schema = schemas.of(&bytes, &footer)?;
-        let entries = OnceLock::new();
-        if !footer.damage.is_empty() {
-            let _ = entries.set(sorted(footer.entries));
-        }
+        let gathered = match footer.damage.is_empty() {
+            true => None,
+            false => Some(Arc::new(Chunks::new(footer.entries))),
+        };
         let shared = Shared {
             bytes,
             schema,
@@ -117,9 +109,9 @@ impl BlockFile {
             groups: footer.groups,
             rows: footer.rows,
             footer_crc: footer.crc,
-            entries,
+            gathered,
             gaps: footer.gaps,
-            index: OnceLock::new(),
+            broken_index: OnceLock::new(),
             kept,
         };
         Ok(BlockFile {
@@ -266,14 +258,17 @@ impl BlockFile {
 }
 
 impl Shared {
-    /// What the footer says of chunks.
-    fn entries(&self) -> Result<&[Entry]> {
-        if let Some(known) = self.entries.get() {
-            return Ok(known);
+    /// What the footer says of chunks. It is read again when it is needed:
+    /// among many files most are not asked.
+    fn footer_chunks(&self) -> Result<Arc<Chunks>> {
+        if let Some(known) = &self.gathered {
+            return Ok(known.clone());
         }
-        let of_all = |error: Error| error.of_group(self.bytes.path(), 0);
-        let entries = sorted(self.footer_again().map_err(of_all)?.entries);
-        Ok(self.entries.get_or_init(|| entries))
+        self.kept.chunks_or(Listing::Footer, || {
+            let of_all = |error: Error| error.of_group(self.bytes.path(), 0);
+            let footer = self.footer_again().map_err(of_all)?;
+            Ok(Arc::new(Chunks::new(footer.entries)))
+        })
     }
 
     fn footer_again(&self) -> Result<Footer> {
@@ -288,48 +283,52 @@ impl Shared {
     }
 
     /// What the index says of chunks; nothing where there is none.
-    fn index(&self) -> Result<&Index> {
-        if let Some(known) = self.index.get() {
-            return Ok(known);
+    fn index(&self) -> Result<Arc<Chunks>> {
+        if let Some(known) = self.broken_index.get() {
+            return Ok(known.clone());
         }
-        let mut index = Index::default();
-        if let Some(entry) = index_entry(self.entries()?) {
+        self.kept.chunks_or(Listing::Index, || {
+            let footer = self.footer_chunks()?;
+            let Some(entry) = index_entry(footer.entries()) else {
+                return Ok(Arc::default());
+            };
             match self.bytes.index(entry) {
-                Err(error) if error.is_damage() => {
-                    self.footer_again()?;
-                    (index.entries, index.gaps) = self.bytes.without_index()?;
-                    let damage = damage_of(entry.offset, entry.chunk_bytes(), error.reason());
-                    index.damage = Some(damage);
-                }
-                read => index.entries = read?,
+                Err(error) if error.is_damage() => self.without_index(entry, &error),
+                read => Ok(Arc::new(Chunks::new(read?))),
             }
-        }
-        index.entries = sorted(index.entries);
-        Ok(self.index.get_or_init(|| Box::new(index)))
+        })
+    }
+
+    /// The chunks of a file whose index is damaged.
+    fn without_index(&self, index: &Entry, error: &Error) -> Result<Arc<Chunks>> {
+        self.footer_again()?;
+        let (entries, gaps) = self.bytes.without_index()?;
+        let damage = damage_of(index.offset, index.chunk_bytes(), error.reason());
+        let chunks = Arc::new(Chunks::damaged(entries, Some(damage), gaps));
+        Ok(self.broken_index.get_or_init(|| chunks).clone())
     }
 
     /// What is known of all chunks but the footer, in the order of the file.
     fn all(&self) -> Result<Vec<Entry>> {
-        let mut all = self.entries()?.to_vec();
-        all.extend(&self.index()?.entries);
+        let mut all = self.footer_chunks()?.entries().to_vec();
+        all.extend(self.index()?.entries());
         all.sort_by_key(|e| e.offset);
         Ok(all)
     }
 
     /// The chunk of a kind at a place; of several the last counts.
-    fn chunk(&self, kind: u8, key: Key) -> Result<Option<&Entry>> {
-        let own = find(self.entries()?, kind, key);
+    fn chunk(&self, kind: u8, key: Key) -> Result<Option<Entry>> {
+        let own = self.footer_chunks()?.find(kind, key);
         if own.is_some() || key.0 == 0 {
             return Ok(own);
         }
-        Ok(find(&self.index()?.entries, kind, key))
+        Ok(self.index()?.find(kind, key))
     }
 
     /// A column; one that is not there is left out or lost.
     fn column(&self, key: Key) -> Result<Option<Stored>> {
         if let Some(entry) = self.chunk(COLUMN, key)? {
-            let (entry, pack) = (*entry, None);
-            return Ok(Some(Stored { entry, pack }));
+            return Ok(Some(Stored { entry, pack: None }));
         }
         if key.0 == 0 && rows_of(&self.rows, key.1).is_none() {
             return Ok(None);
@@ -359,7 +358,7 @@ impl Shared {
         let Some(entry) = self.chunk(PACK, (key.0, 0, key.1))? else {
             return Ok(None);
         };
-        let read = || self.bytes.pack(entry).map(Arc::new);
+        let read = || self.bytes.pack(&entry).map(Arc::new);
         self.kept.pack_or(key, read).map(Some)
     }
 
@@ -374,13 +373,11 @@ impl Shared {
     /// A column that was not found, nor its pack where one is missing, may have
     /// been in damaged bytes.
     fn check_lost(&self, key: Key, missing_pack: Option<u8>) -> Result<()> {
-        let gaps = match key.0 {
-            0 => &self.gaps,
-            _ => match self.index()? {
-                index if index.damage.is_some() => &index.gaps,
-                _ => &self.gaps,
-            },
+        let index = match key.0 {
+            0 => None,
+            _ => Some(self.index()?).filter(|index| index.damage.is_some()),
         };
+        let gaps = index.as_ref().map_or(&self.gaps, |index| &index.gaps);
         if gaps.is_empty() {
             return Ok(());
         }
@@ -408,22 +405,6 @@ impl Shared {
             None => Ok(()),
         }
     }
-}
-
-/// The last of sorted chunks that has a kind and a place.
-fn find(entries: &[Entry], kind: u8, key: Key) -> Option<&Entry> {
-    let end = entries.partition_point(|e| place(e) <= (kind, key));
-    let last = &entries[end.checked_sub(1)?];
-    (place(last) == (kind, key)).then_some(last)
-}
-
-fn place(entry: &Entry) -> (u8, Key) {
-    (entry.kind, (entry.group, entry.table, entry.column))
-}
-
-fn sorted(mut entries: Vec<Entry>) -> Vec<Entry> {
-    entries.sort_by_key(place);
-    entries
 }
 
 /// The columns of a group and of the dictionaries.
@@ -622,11 +603,11 @@ impl GroupSource {
             bytes: entry.chunk_bytes(),
         }));
         let is_rewritten =
-            |entry: &&Entry| entry.kind == COLUMN && codec::is_rewritten(entry.coding);
+            |entry: &Entry| entry.kind == COLUMN && codec::is_rewritten(entry.coding);
         let Some(entry) = chunk.filter(is_rewritten).filter(|_| depth < MAX_DEPTH) else {
             return Ok(());
         };
-        let Some((base_table, base)) = self.base_place(&shared.bytes.begin(entry)?) else {
+        let Some((base_table, base)) = self.base_place(&shared.bytes.begin(&entry)?) else {
             return Ok(());
         };
         let own = |name| (table, shared.schema.tables[table].index(name));
@@ -750,7 +731,7 @@ impl Source for GroupSource {
     }
 
     fn damage(&self) -> Option<LogDamage> {
-        self.shared.index.get()?.damage.clone()
+        self.shared.broken_index.get()?.damage.clone()
     }
 
     fn release(&self, shared: bool) {

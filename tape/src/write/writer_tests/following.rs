@@ -543,3 +543,26 @@ fn many_who_wait_for_a_column_decode_it_once() {
     part.release();
     assert!(Arc::ptr_eq(&part.ints("run", "wait").unwrap().0, &first.0));
 }
+
+#[test]
+fn what_a_file_says_of_its_chunks_counts_among_the_bytes_that_are_kept() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, wide(11));
+    drive.send(601);
+    let bounds = |shared: &Shared| {
+        let tape = Tape::of_storage(Arc::new(storage.clone()), shared);
+        let snapshot = tape.refresh().unwrap();
+        let part = snapshot.parts(NODE).next().unwrap();
+        let before = storage.reads();
+        let bounds = [(); 3].map(|()| part.bounds("run", "wait").unwrap());
+        assert!(bounds.iter().all(|one| *one == bounds[0]));
+        (bounds[0], shared.bytes(), storage.reads() - before)
+    };
+    // No column is decoded; 48 bytes are said of each of some dozens.
+    let (expected, kept, reads) = bounds(&Shared::default());
+    assert!(kept > 48 * 24 && reads > 0, "{kept} bytes, {reads} reads");
+    // Without room they are read for each question.
+    let (again, none, more) = bounds(&Shared::new(0));
+    assert_eq!((again, none), (expected, 0));
+    assert!(more >= 3 * reads, "{more} reads, {reads} with a cache");
+}
