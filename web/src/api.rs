@@ -13,6 +13,7 @@ use crate::problem::{Problem, put_error};
 use crate::saved;
 use crate::scrape::Scraper;
 use crate::stream;
+use crate::texts::Texts;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -265,10 +266,11 @@ async fn answer(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let (server, arguments) = given(&query.unwrap_or_default()).map_err(Problem::of)?;
+    let (server, mut arguments) = given(&query.unwrap_or_default()).map_err(Problem::of)?;
+    let texts = Texts::taken(&mut arguments).map_err(Problem::of)?;
     let over = is_over(&arguments, Timestamp::now().as_microsecond());
     let ask = api.question(&function, server, arguments);
-    let body = body(&api.desk.ask(ask).await?);
+    let body = body(&api.desk.ask(ask, texts).await?);
     Ok(answered(body, over, &headers))
 }
 
@@ -378,7 +380,8 @@ pub fn is_over(arguments: &Arguments, now_us: i64) -> bool {
     time::moment(end, now_us, &zone).is_ok_and(|end| end <= now_us)
 }
 
-/// `{"columns": […], "rows": […], "notices": […]}`
+/// `{"columns": […], "rows": […], "notices": […]}`, and `"shortened": […]` where
+/// not all of each text is asked for
 fn body(answer: &Answer) -> String {
     let rows = String::from_utf8_lossy(&answer.rows);
     let mut object = Object::default();
@@ -386,6 +389,9 @@ fn body(answer: &Answer) -> String {
         .put("columns", &columns(&answer.fields))
         .put("rows", rows.trim_end())
         .put("notices", &notices(&answer.notices));
+    if let Some(shortened) = &answer.shortened {
+        object.put("shortened", shortened);
+    }
     object.json() + "\n"
 }
 

@@ -3,6 +3,7 @@
 
 use crate::metrics::Counters;
 use crate::problem::Problem;
+use crate::texts::Texts;
 use axum::http::{StatusCode, header};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -49,6 +50,8 @@ pub struct Answer {
     pub rows: Vec<u8>,
     /// What is to be known about the answer.
     pub notices: Vec<QueryError>,
+    /// Where texts are not told to their end, as JSON; `None` where all are.
+    pub shortened: Option<String>,
 }
 
 impl Desk {
@@ -113,8 +116,8 @@ impl Desk {
     /// # Errors
     /// There are too many questions (429), too little memory (503), or what
     /// the source says.
-    pub async fn ask(&self, ask: Ask) -> Result<Answer, Problem> {
-        self.ask_into(ask, self.rows()).await
+    pub async fn ask(&self, ask: Ask, texts: Texts) -> Result<Answer, Problem> {
+        self.ask_into(ask, self.rows(texts)).await
     }
 
     /// The same, with the rows going elsewhere.
@@ -138,12 +141,12 @@ impl Desk {
     pub async fn ask_in_turn(&self, ask: Ask) -> Result<Answer, Problem> {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let place = place.map_err(|_| Problem::of(failed()))?;
-        self.answer(ask, self.rows(), place).await
+        self.answer(ask, self.rows(Texts::default()), place).await
     }
 
-    fn rows(&self) -> Rows {
+    fn rows(&self, texts: Texts) -> Rows {
         let limit = usize::try_from(self.budget / ANSWER_SHARE);
-        Rows::new(limit.unwrap_or(usize::MAX))
+        Rows::new(limit.unwrap_or(usize::MAX), texts)
     }
 
     async fn answer<T: Taking>(
@@ -294,14 +297,16 @@ struct Rows {
     fields: Vec<Field>,
     json: Json<Vec<u8>>,
     limit: usize,
+    texts: Texts,
 }
 
 impl Rows {
-    fn new(limit: usize) -> Rows {
+    fn new(limit: usize, texts: Texts) -> Rows {
         Rows {
             fields: Vec::new(),
             json: Json::new(Vec::new()),
             limit,
+            texts,
         }
     }
 }
@@ -315,6 +320,7 @@ impl Taking for Rows {
             .into_parts()
             .map_err(|e| tacho_source::json::write_error(&e))?;
         Ok(Answer {
+            shortened: self.texts.told(&self.fields),
             fields: self.fields,
             rows,
             notices,
@@ -328,7 +334,7 @@ impl Sink for Rows {
         self.json.begin(fields)
     }
 
-    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+    fn row(&mut self, mut values: Vec<Value>) -> QueryResult<()> {
         if self.json.out().len() > self.limit {
             let megabytes = self.limit >> 20;
             let error = QueryError::new("53200", "the answer is too long");
@@ -336,6 +342,7 @@ impl Sink for Rows {
                 .detail(format!("It may have {megabytes} MB."))
                 .hint("Ask for a shorter window, a filter or fewer rows (n)."));
         }
+        self.texts.shorten(&mut values);
         self.json.row(values)
     }
 

@@ -6,6 +6,7 @@
 use crate::api::{Api, answered, given, is_over, notices};
 use crate::desk::Taking;
 use crate::problem::Problem;
+use crate::texts::end_of;
 use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -26,8 +27,8 @@ pub const N: (i64, i64) = (200, 30);
 const ASKED: i64 = 2;
 /// µs; columns of so much hide nothing that anybody could see.
 const EXACT: i64 = 1_000_000;
-/// Longest text of a query, in characters; `sessions` has all of it.
-const TEXT_CHARS: usize = 400;
+/// Bytes of a text or a name that are told; `sessions` has all of it.
+const TEXT_BYTES: usize = 400;
 
 /// Answers with a row for each session: heads of queues, then who was busy longest.
 pub async fn lanes(
@@ -168,7 +169,10 @@ impl Lanes {
                 &mut row.application,
                 &mut row.username,
             ]
-            .map(take),
+            .map(|name| {
+                shorten(name);
+                take(name)
+            }),
             ..Lane::default()
         });
         self.column = Column::default();
@@ -302,6 +306,16 @@ impl Lanes {
     }
 }
 
+/// Ends a text where it is longer than is told, with a mark.
+fn shorten(text: &mut Option<String>) {
+    if let Some(text) = text
+        && let Some(end) = end_of(text, TEXT_BYTES)
+    {
+        text.truncate(end);
+        text.push('…');
+    }
+}
+
 /// What a doing is drawn as.
 fn kind(doing: &Doing) -> &str {
     let [state, class, ..] = &doing.names;
@@ -367,11 +381,7 @@ impl Sink for Lanes {
         if !is_seen || row.state.as_deref() == Some("idle") {
             return Ok(());
         }
-        if let Some(text) = &mut row.query_text
-            && let Some((end, _)) = text.char_indices().nth(TEXT_CHARS)
-        {
-            text.truncate(end);
-        }
+        shorten(&mut row.query_text);
         let doing = self.doing(Doing {
             names: [
                 row.state,
@@ -528,7 +538,7 @@ mod tests {
         let waits: Vec<&Json> = answer["doings"].as_array().unwrap().iter().collect();
         assert_eq!(waits[1]["wait_event"], "IO event");
         let text = waits[1]["query_text"].as_str().unwrap();
-        assert_eq!(text.chars().count(), TEXT_CHARS);
+        assert_eq!(text, format!("{}…", "é".repeat(TEXT_BYTES / 2)));
     }
 
     #[test]

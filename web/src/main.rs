@@ -23,6 +23,7 @@ mod secret;
 mod serve;
 mod slow;
 mod stream;
+mod texts;
 
 use clap::Parser;
 use options::Options;

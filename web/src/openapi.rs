@@ -1,6 +1,7 @@
 //! `GET /api/v1/openapi.json`: what can be asked, as OpenAPI 3.1, made from the
 //! registry of functions.
 
+use crate::texts::{ARGUMENT, BYTES};
 use tacho_source::arguments::{Described, Kind, arguments};
 use tacho_tape::query::json::{Object, array, quote};
 use tacho_tape::query::{Field, Function, Type};
@@ -185,17 +186,19 @@ fn asked(function: &Function) -> String {
         ("columns", "{\"$ref\": \"#/components/schemas/Columns\"}"),
         ("rows", &rows),
         ("notices", "{\"$ref\": \"#/components/schemas/Notices\"}"),
+        (
+            "shortened",
+            "{\"$ref\": \"#/components/schemas/Shortened\"}",
+        ),
     ]);
     let schema = object(&[
         ("type", "\"object\""),
         ("required", "[\"columns\", \"rows\", \"notices\"]"),
         ("properties", &properties),
     ]);
-    operation(
-        function.about,
-        parameters(function),
-        &content(&[JSON], &schema),
-    )
+    let mut parameters = parameters(function);
+    parameters.push(texts());
+    operation(function.about, parameters, &content(&[JSON], &schema))
 }
 
 /// Writing a marker.
@@ -238,6 +241,20 @@ fn server() -> String {
             "description",
             &quote("Which server; may be left out where there is one"),
         ),
+        ("schema", "{\"type\": \"string\"}"),
+    ])
+}
+
+/// How much of each text is told.
+fn texts() -> String {
+    let (least, most) = (BYTES.start(), BYTES.end());
+    let about = format!(
+        "How much of each text is told: full, or so many bytes ({least} to {most}) and a mark; shortened has where (full without it)"
+    );
+    object(&[
+        ("name", &quote(ARGUMENT)),
+        ("in", "\"query\""),
+        ("description", &quote(&about)),
         ("schema", "{\"type\": \"string\"}"),
     ])
 }
@@ -313,10 +330,14 @@ fn components() -> String {
         ("required", "[\"status\", \"message\", \"sqlstate\"]"),
         ("properties", &object(&problem)),
     ]);
+    let integer = "{\"type\": \"integer\"}";
+    let shortened = [("row", integer), ("column", text), ("bytes", integer)];
+    let shortened = object(&[("type", "\"object\""), ("properties", &object(&shortened))]);
     let list = |items: &str| object(&[("type", "\"array\""), ("items", items)]);
     let schemas = object(&[
         ("Columns", &list(&column)),
         ("Notices", &list(&notice)),
+        ("Shortened", &list(&shortened)),
         ("Problem", &problem),
     ]);
     let cookie = object(&[

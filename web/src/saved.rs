@@ -5,6 +5,7 @@
 use crate::api::{Api, given};
 use crate::desk::Answer;
 use crate::problem::Problem;
+use crate::texts::Texts;
 use axum::extract::{RawQuery, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -33,7 +34,7 @@ pub async fn report(
     // The turn is taken first: what waits for it has no answer to keep.
     let turn = Arc::clone(api.reports()).acquire_owned().await;
     let ask = api.question("report", server, arguments);
-    let answer = api.desk().ask(ask).await?;
+    let answer = api.desk().ask(ask, Texts::default()).await?;
     let made = tokio::task::spawn_blocking(move || {
         // It lasts as long as the work does, also for a client that has gone.
         let _turn = turn;
@@ -94,6 +95,7 @@ mod tests {
         Answer {
             fields: Vec::new(),
             rows: rows.as_bytes().to_vec(),
+            shortened: None,
             notices: Vec::new(),
         }
     }

@@ -139,6 +139,7 @@ fn each_route_function_and_argument_is_described() {
         };
         let mut expected = named(&function["arguments"]);
         expected.insert(0, "server".to_string());
+        expected.push("texts".to_string());
         assert_eq!(named(&get["parameters"]), expected, "{name}");
         let rows =
             &get["responses"]["200"]["content"]["application/json"]["schema"]["properties"]["rows"];

@@ -1,0 +1,179 @@
+//! Texts of an answer: all of each, or so many bytes. Names and texts of queries are
+//! the input of others, and may be longer than anybody reads on a page.
+
+use std::hash::{DefaultHasher, Hasher};
+use std::ops::RangeInclusive;
+use tacho_source::Arguments;
+use tacho_tape::query::json::{Object, array, quote};
+use tacho_tape::query::{Field, QueryError, QueryResult, Value};
+
+/// The argument that says how much of each text is told.
+pub const ARGUMENT: &str = "texts";
+/// All of it.
+const FULL: &str = "full";
+/// Bytes that may be asked for.
+pub const BYTES: RangeInclusive<usize> = 16..=1_000_000;
+
+/// How much of each text is told, and where it was not all.
+#[derive(Debug, Default)]
+pub struct Texts {
+    /// Bytes; `None` is all.
+    most: Option<usize>,
+    rows: usize,
+    /// Row, number of the column, and how long the text is.
+    shortened: Vec<(usize, usize, usize)>,
+}
+
+impl Texts {
+    /// Takes the argument out of those of a function.
+    ///
+    /// # Errors
+    /// It makes no sense.
+    pub fn taken(arguments: &mut Arguments) -> QueryResult<Texts> {
+        let most = match arguments.remove(ARGUMENT).as_deref() {
+            None | Some(FULL) => None,
+            Some(text) => Some(bytes(text)?),
+        };
+        Ok(Texts {
+            most,
+            ..Texts::default()
+        })
+    }
+
+    /// Shortens what is too long in a row, the next one of the answer.
+    pub fn shorten(&mut self, row: &mut [Value]) {
+        let (Some(most), number) = (self.most, self.rows) else {
+            return;
+        };
+        self.rows += 1;
+        for (column, value) in row.iter_mut().enumerate() {
+            if let Value::Text(text) = value
+                && let Some(length) = shorten(text, most)
+            {
+                self.shortened.push((number, column, length));
+            }
+        }
+    }
+
+    /// Where texts were shortened, as JSON; `None` where all of each was asked for.
+    pub fn told(&self, fields: &[Field]) -> Option<String> {
+        self.most?;
+        Some(array(self.shortened.iter().map(|(row, column, bytes)| {
+            let name = fields.get(*column).map_or("", |field| field.0);
+            let mut object = Object::default();
+            object
+                .put("row", &row.to_string())
+                .put("column", &quote(name))
+                .put("bytes", &bytes.to_string());
+            object.json()
+        })))
+    }
+}
+
+fn bytes(text: &str) -> QueryResult<usize> {
+    let bytes = text.parse().ok().filter(|bytes| BYTES.contains(bytes));
+    bytes.ok_or_else(|| {
+        let (least, most) = (BYTES.start(), BYTES.end());
+        QueryError::invalid(format!(
+            "{ARGUMENT} must be {FULL} or between {least} and {most}"
+        ))
+        .hint("A number is the bytes of each text that are told.")
+    })
+}
+
+/// Leaves so many bytes of a text that has more, never a part of a character, and
+/// a mark that says so: texts that differ still do. Returns how long it was.
+pub fn shorten(text: &mut String, most: usize) -> Option<usize> {
+    let (length, end) = (text.len(), end_of(text, most)?);
+    let mut hasher = DefaultHasher::new();
+    hasher.write(text.as_bytes());
+    text.truncate(end);
+    text.push_str(&format!("… ({length} bytes, {:016x})", hasher.finish()));
+    Some(length)
+}
+
+/// Where a text of more than so many bytes ends, before the character that has one too
+/// many.
+pub fn end_of(text: &str, most: usize) -> Option<usize> {
+    let ends = |end: &usize| text.is_char_boundary(*end);
+    (text.len() > most).then(|| (0..=most).rev().find(ends).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tacho_tape::query::Type;
+
+    /// A text without what tells it from others.
+    fn shortened(text: &str, most: usize) -> (String, Option<usize>) {
+        let mut text = text.to_string();
+        let length = shorten(&mut text, most);
+        if length.is_some() {
+            let mark = text.rfind(", ").unwrap();
+            text.truncate(mark);
+        }
+        (text, length)
+    }
+
+    #[test]
+    fn texts_end_between_characters_and_say_how_long_they_were() {
+        assert_eq!(shortened("select", 6), ("select".into(), None));
+        assert_eq!(
+            shortened("selected", 6),
+            ("select… (8 bytes".into(), Some(8))
+        );
+        // two, three and four bytes a character
+        for (text, most, left) in [
+            ("aé", 2, "a"),
+            ("a€b", 3, "a"),
+            ("a€b", 4, "a€"),
+            ("🦀🦀", 7, "🦀"),
+            ("🦀", 3, ""),
+        ] {
+            let length = text.len();
+            let expected = (format!("{left}… ({length} bytes"), Some(length));
+            assert_eq!(shortened(text, most), expected, "{text} {most}");
+        }
+    }
+
+    #[test]
+    fn texts_with_the_same_begin_still_differ() {
+        let (mut one, mut other) = ("x".repeat(100) + "a", "x".repeat(100) + "b");
+        shorten(&mut one, 20);
+        shorten(&mut other, 20);
+        assert_eq!(one[..20], other[..20]);
+        assert_ne!(one, other);
+    }
+
+    fn texts(said: &str) -> QueryResult<Texts> {
+        let mut arguments = Arguments::from([(ARGUMENT.to_string(), said.to_string())]);
+        let taken = Texts::taken(&mut arguments);
+        assert!(arguments.is_empty());
+        taken
+    }
+
+    #[test]
+    fn each_text_that_was_shortened_is_named() {
+        const FIELDS: &[Field] = &[("n", Type::Int), ("key", Type::Text)];
+        let mut texts = texts("16").unwrap();
+        for text in ["short", &"é".repeat(9), "sixteen bytes..."] {
+            texts.shorten(&mut [Value::Int(1), Value::Text(text.to_string())]);
+        }
+        let expected = "[{\"row\": 1, \"column\": \"key\", \"bytes\": 18}]";
+        assert_eq!(texts.told(FIELDS).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn all_of_each_is_told_unless_bytes_are_asked_for() {
+        assert_eq!(Texts::taken(&mut Arguments::new()).unwrap().most, None);
+        assert_eq!(texts("full").unwrap().most, None);
+        assert_eq!(texts("1000000").unwrap().most, Some(1_000_000));
+        for said in ["", "0", "15", "1000001", "-20", "all", "20 "] {
+            let error = texts(said).unwrap_err();
+            assert_eq!(
+                error.message, "texts must be full or between 16 and 1000000",
+                "{said}"
+            );
+        }
+    }
+}
