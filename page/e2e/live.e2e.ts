@@ -103,6 +103,29 @@ test('what was recorded while the server was away is told when it is back', asyn
   expect(Date.parse(since!)).toBe(told + 1000)
 })
 
+test('ticks that are told at once, as after a while away, move the window once', async ({ page, shop }) => {
+  const last = shop.tick(3)
+  await expect(now(page)).toHaveText('3.00')
+  const windows = new Set<string>()
+  page.on('request', (request) => {
+    const { pathname, searchParams } = new URL(request.url())
+    if (pathname.endsWith('/timeline') && searchParams.has('by')) windows.add(searchParams.get('until')!)
+  })
+  const told = page.waitForResponse((response) => response.url().includes('/live?'))
+  await page.route('**/api/v1/live?*', (route) => {
+    const url = new URL(route.request().url())
+    url.searchParams.set('since', new Date(last - 50_000).toISOString())
+    return route.continue({ url: url.href })
+  })
+  await page.reload()
+  await told
+  await expect(now(page)).toHaveText('3.00')
+  await settled(page)
+  expect(windows).toContain(new Date(last + 1000).toISOString().replace('.000Z', 'Z'))
+  // That of the clock, of the ticks, and of health where it says that none has come since.
+  expect(windows.size).toBeLessThan(10)
+})
+
 test('without ticks the page says since when', async ({ page, shop }) => {
   shop.tick(3)
   await expect(page.getByRole('alert')).toContainText(/No tick for \d+ s: the server or its recorder is down\./, { timeout: 40_000 })

@@ -27,6 +27,10 @@ class Live {
   health: Health | null = $state.raw(null)
   /** Nobody tells anything at this moment. */
   lost = $state(false)
+  /** The newest that came, which is shown once no more of the same moment is told: after a
+   *  while away, ten minutes come at once. */
+  #newest: Tick | null = null
+  #soon: ReturnType<typeof setTimeout> | undefined
 
   constructor() {
     document.addEventListener('visibilitychange', () => this.#move())
@@ -36,7 +40,7 @@ class Live {
   follow(server: string): () => void {
     let source: EventSource
     let again: ReturnType<typeof setTimeout> | undefined
-    this.tick = this.health = null
+    this.tick = this.health = this.#newest = null
     this.lost = false
     const open = () => {
       const from = new URLSearchParams({ server })
@@ -54,13 +58,19 @@ class Live {
     open()
     return () => {
       clearTimeout(again)
+      clearTimeout(this.#soon)
+      this.#soon = undefined
       source.close()
     }
   }
 
   #ticked(said: { period_end: string; avg_aas: number }) {
-    this.tick = { end: Date.parse(said.period_end), load: said.avg_aas }
-    this.#move()
+    this.#newest = { end: Date.parse(said.period_end), load: said.avg_aas }
+    this.#soon ??= setTimeout(() => {
+      this.#soon = undefined
+      this.tick = this.#newest
+      this.#move()
+    })
   }
 
   #told(health: Health) {
