@@ -1,6 +1,8 @@
 // Names and texts are the input of others: they stay text, whatever they hold.
 
-import { MARKUP } from './tape'
+import type { Page } from '@playwright/test'
+import { readFileSync } from 'node:fs'
+import { LONG, MARKUP } from './tape'
 import { TABS, expect, open, settled, test } from './web'
 
 const LIVE = 'main script, main img, main iframe, main a[href^="javascript"], main [onerror]'
@@ -46,12 +48,66 @@ test('each name is isolated, so that it turns no writing around it', async ({ pa
   }
 })
 
-test('a text of a million characters is shown and does not stop the page', async ({ page }) => {
+/** Bytes of the longest text of each answer, by address. */
+function longest(page: Page): Map<string, number> {
+  const found = new Map<string, number>()
+  const of = (value: unknown): number =>
+    typeof value === 'string' ? Buffer.byteLength(value) : Math.max(0, ...Object.values(value ?? {}).map(of))
+  page.on('response', async (response) => {
+    if (!/api\/v1\/(?!live\?)/.test(response.url())) return
+    const body: unknown = await response.json().catch(() => null)
+    found.set(response.url(), of(body))
+  })
+  return found
+}
+
+test('no view is told more of a text than it shows', async ({ page }) => {
+  const found = longest(page)
+  for (const tab of TABS) await open(page, 'hostile', { tab, by: 'application', compare: 'previous', ...(tab === 'queries' ? { query_id: '99' } : {}) })
+  expect(found.size).toBeGreaterThan(20)
+  // what is asked for, and the mark
+  for (const [url, bytes] of found) expect(bytes, url).toBeLessThan(2_050)
+  const [most] = [...found.values()].sort((a, b) => b - a)
+  expect(most).toBeGreaterThan(1_990)
+})
+
+test('the text of a query is shown to where it was told, copied and shown to its end', async ({ page, context }) => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'])
   await open(page, 'hostile', { query_id: '99' })
-  await expect(page.getByRole('region', { name: 'This query' })).toBeVisible()
+  const query = page.getByRole('region', { name: 'This query' })
+  const text = query.locator('pre')
+  const length = Buffer.byteLength(LONG)
+  await expect(text).toHaveText(new RegExp(`^<script>.*€… \\(${length} bytes, [0-9a-f]{16}\\)$`))
+  await query.getByRole('button', { name: 'Copy the text' }).click()
+  await expect(query.getByText('copied')).toBeVisible()
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(LONG)
+  expect(await text.evaluate((one) => one.textContent)).toBe(LONG)
+  await page.reload()
+  await settled(page)
+  await query.getByRole('button', { name: `All ${length.toLocaleString('en-US')} bytes` }).click()
+  await expect(query.getByRole('button', { name: /^All / })).toHaveCount(0)
+  expect(await text.evaluate((one) => one.textContent)).toBe(LONG)
   await page.getByRole('tab', { name: 'Waits' }).click()
   await settled(page)
   expect(await page.evaluate(() => document.body.innerText.length)).toBeLessThan(100_000)
+})
+
+test('names that begin alike and are too long stay two, and are no filters', async ({ page }) => {
+  await open(page, 'hostile', { tab: 'dimensions', by: 'application' })
+  const names = page.getByRole('tabpanel').locator('section').first().getByRole('button', { name: /^€+… / })
+  await expect(names).toHaveCount(2)
+  await expect(names.first()).toBeDisabled()
+  await expect(page.getByRole('region', { name: /^Load/ }).getByRole('button', { name: /€… / }).first()).toBeDisabled()
+})
+
+test('a file has texts to their end', async ({ page }) => {
+  await open(page, 'hostile', { query_id: '99' })
+  const panel = page.getByRole('tabpanel')
+  const questions = panel.locator('details', { hasText: 'Save top.csv' }).last()
+  await questions.locator('summary').click()
+  const downloading = page.waitForEvent('download')
+  await questions.getByRole('button', { name: 'Save top.csv' }).click()
+  expect(readFileSync(await (await downloading).path(), 'utf8')).toContain(LONG.replaceAll('"', '""'))
 })
 
 test('an address of somebody else does nothing but show', async ({ page }) => {

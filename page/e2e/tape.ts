@@ -21,7 +21,9 @@ export const at = (second: number) => new Date(BEGIN + second * 1000).toISOStrin
  *  writing, zero bytes of other systems, and many of them. */
 export const MARKUP = '<script>window.owned=1</script><img src=x onerror="window.owned=2">'
 export const HOSTILE = `${MARKUP}\u202eevil\u2066\x1b]0;owned\x07\x1b[31m'"\`&amp;{{7*7}}\${7*7}javascript:owned`
-const LONG = 'x'.repeat(1_000_000)
+/** A text and a name that are longer than anybody reads. */
+export const LONG = `${MARKUP}${'€'.repeat(333_000)}`
+const NAME = '€'.repeat(2_000)
 
 type Cell = string | number
 const cell = (value: Cell) => {
@@ -224,7 +226,8 @@ export function tapes(directory: string): Record<string, string> {
   mkdirSync(directory, { recursive: true })
   const usual = sessions(USUAL)
   const hostile = sessions(HURTS)
-  hostile.push({ ...hostile.at(-1)!, pid: 999, query_id: 99, query_text: `${MARKUP}${LONG}` })
+  hostile.push({ ...hostile.at(-1)!, pid: 999, query_id: 99, query_text: LONG })
+  for (const end of ['one', 'other']) hostile.push({ ...hostile.at(-1)!, pid: 1000 + end.length, application: NAME + end })
   const damaged = made(directory, 'damaged', USUAL, usual)
   damage(damaged)
   const empty = join(directory, 'empty')

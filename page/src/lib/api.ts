@@ -1,6 +1,8 @@
 // The client of /api/v1: few questions at once, stale ones given up, answers of
 // windows that are over kept for a while.
 
+import { textsOf } from './texts'
+
 export type Value = string | number | boolean | null
 export type Row = Record<string, Value>
 
@@ -14,6 +16,8 @@ export interface Answer {
   columns: { name: string; type: string }[]
   rows: Row[]
   notices: Notice[]
+  /** Where texts are not told to their end, and how long they are. */
+  shortened?: { row: number; column: string; bytes: number }[]
 }
 /** Sessions as a picture shows them: `lanes`. */
 export interface Picture {
@@ -56,11 +60,13 @@ const KEPT = 60
 const PATIENCE_MS = 200
 const TRIES = 8
 
-/** The address of a question, relative to that of the page. */
+/** The address of a question, relative to that of the page, with all of each text. */
 export function address({ function: name, args }: Asked): string {
   const query = new URLSearchParams(Object.entries(args).filter(([, value]) => value !== ''))
   return `api/v1/${name}?${query}`
 }
+
+const shownAddress = (asked: Asked) => address(asked) + textsOf(asked)
 
 class Api {
   #running = 0
@@ -88,8 +94,9 @@ class Api {
     if (!response.ok) throw await problem(response)
   }
 
-  async ask(asked: Asked, signal: AbortSignal): Promise<Answer> {
-    const url = address(asked)
+  /** Asks for as much of each text as panels show, or for all of it. */
+  async ask(asked: Asked, signal: AbortSignal, whole = false): Promise<Answer> {
+    const url = whole ? address(asked) : shownAddress(asked)
     const kept = this.#kept.get(url)
     if (kept) return kept
     await this.#turn(signal)
@@ -105,7 +112,7 @@ class Api {
   }
 
   kept(asked: Asked): Answer | undefined {
-    return this.#kept.get(address(asked))
+    return this.#kept.get(shownAddress(asked))
   }
 
   async #turn(signal: AbortSignal) {
