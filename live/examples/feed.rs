@@ -1,10 +1,12 @@
 //! Writes a history as a server of 1,000 sessions would, a tick a second, for
-//! `bench/live.sh`: `feed DIRECTORY ACTIVE_PERCENT SECONDS`. There are forty
+//! `bench/live.sh`: `feed DIRECTORY ACTIVE_PERCENT SECONDS [SPEED]`, SPEED times as fast as
+//! time goes: the file `DIRECTORY.clock` has the time (`bench/clock.c`). There are forty
 //! minutes already when it begins, more than 200 columns show. Logs are sealed as the writer does, and
 //! sealed files kept for an hour.
 
 use std::fs::{File, remove_file};
 use std::io::{Error, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tacho_tape::files::directory::{Kind, file_name};
@@ -24,6 +26,7 @@ fn main() -> Result<(), Error> {
     let directory = PathBuf::from(next()?);
     let active: u64 = next()?.parse().map_err(Error::other)?;
     let seconds: u32 = next()?.parse().map_err(Error::other)?;
+    let speed: u32 = next().map_or(Ok(1), |word| word.parse().map_err(Error::other))?;
     std::fs::create_dir_all(&directory)?;
     let load = Load {
         sessions: 1_000,
@@ -52,13 +55,20 @@ fn main() -> Result<(), Error> {
             .map_or(Ok(()), |log: &mut File| log.write_all(&sampler.frame().0))
     };
     (0..BEFORE).try_for_each(|_| tick(&mut sampler))?;
+    let clock = File::create(directory.with_extension("clock"))?;
     let begun = Instant::now();
     for second in 0..seconds {
         tick(&mut sampler)?;
-        let next = Duration::from_secs(u64::from(second) + 1);
+        clock.write_all_at(&time_us(&sampler).to_ne_bytes(), 0)?;
+        let next = Duration::from_secs(u64::from(second) + 1) / speed.max(1);
         std::thread::sleep(next.saturating_sub(begun.elapsed()));
     }
     Ok(())
+}
+
+/// When the second of the tick that was written is over.
+fn time_us(sampler: &Sampler) -> i64 {
+    (sampler.slot_ms + 1_000) * 1_000
 }
 
 /// Begins a log and seals the one before.

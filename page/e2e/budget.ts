@@ -14,6 +14,8 @@ const seconds = Number(process.env.TACHO_SECONDS ?? 60)
 /** Name, begin and end of each history that is looked at. */
 const histories = (process.env.TACHO_HISTORIES ?? '').split(' ').filter(Boolean).map((one) => one.split(',') as [string, string, string])
 const feed = process.env.TACHO_FEED
+/** Ticks that come in a second. */
+const speed = Number(process.env.TACHO_SPEED ?? 1)
 /** Length of the window that follows it. */
 const live = process.env.TACHO_LIVE ?? '15m'
 
@@ -29,15 +31,20 @@ declare global {
     shown?: number
     /** From the arrival of a tick until the load has it. */
     ticks: { told: number; shown: number }[]
+    /** Ticks that came, and answers that the load was drawn of. */
+    came: { ticks: number; loads: number }
     whole: () => Promise<number>
   }
 }
 
-/** In the page, before its own scripts. */
-function watching() {
+/** In the page, before its own scripts; of a stream of many ticks a second, they are counted. */
+function watching(isFast: boolean) {
   const painted = () => new Promise<number>((resolve) => requestAnimationFrame(() => setTimeout(() => resolve(performance.now()))))
   const busy = () => document.querySelector('main [aria-busy="true"], main .waiting') !== null
   window.ticks = []
+  window.came = { ticks: 0, loads: 0 }
+  const isLoad = (one: PerformanceEntry) => /\/timeline\?.*by=/.test(one.name) && (one as PerformanceResourceTiming).responseStatus === 200
+  new PerformanceObserver((list) => (window.came.loads += list.getEntries().filter(isLoad).length)).observe({ type: 'resource' })
   // two frames without a question: what follows an answer is asked in the first
   window.whole = async () => {
     let last = await painted()
@@ -60,6 +67,8 @@ function watching() {
     constructor(url: string | URL) {
       super(url)
       this.addEventListener('tick', () => {
+        window.came.ticks += 1
+        if (isFast) return
         const told = Date.now()
         void window.whole().then(() => window.ticks.push({ told, shown: Date.now() }))
       })
@@ -71,7 +80,7 @@ async function opened(browser: Browser): Promise<Page> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 1000 } })
   await context.request.get(`${address}?token=${token}`)
   const page = await context.newPage()
-  await page.addInitScript(watching)
+  await page.addInitScript(watching, speed > 1)
   return page
 }
 const view = (server: string, since: string, until: string, more = '') => `${address}?server=${server}&since=${since}&until=${until}${more}`
@@ -222,6 +231,7 @@ test('live', async ({ browser }) => {
   await page.goto(`${address}?server=live&live=${live}`)
   await page.waitForFunction(() => window.shown !== undefined)
   await page.evaluate(() => window.whole())
+  while (other.tab() < 0) await page.waitForTimeout(100)
   const parts = 5
   const before: Size[] = [await sizes(page, cdp, other.tab)]
   for (let part = 0; part < parts; part += 1) {
@@ -231,12 +241,15 @@ test('live', async ({ browser }) => {
   await other.stop()
   watcher.close()
   const ticks = await page.evaluate(() => window.ticks)
+  const came = await page.evaluate(() => window.came)
   const since = (time: number) => time - (written.findLast((one) => one <= time) ?? NaN)
   const took = ticks.map(({ told, shown }) => since(told) + (shown - told)).filter((value) => !Number.isNaN(value))
-  say('live: from the write of a tick until the load has it', took.length, `${ms(rank(took, 0.5))} ms`, `${ms(rank(took, 0.95))} ms`, '1,200 ms')
-  say(`live ${seconds} s, ${live}: heap of the page, at first and after each fifth`, 1, before.map(({ heap }) => mb(heap)).join(' ') + ' MB', '', '')
-  say(`live ${seconds} s, ${live}: nodes of the page`, 1, before.map(({ nodes }) => nodes).join(' '), '', '')
-  say(`live ${seconds} s, ${live}: process of a tab that nobody inspects, resident`, 1, before.map(({ tab }) => mb(tab)).join(' ') + ' MB', '', '300 MB in 24 h')
-  say(`live ${seconds} s, ${live}: tacho web, resident`, 1, before.map((one) => mb(one.server)).join(' ') + ' MB', '', '150 MB in 24 h')
+  const length = `live ${seconds} s${speed > 1 ? `, ${speed} ticks a second` : ''}, ${live}`
+  say(`${length}: ticks that came, loads drawn`, 1, `${came.ticks} ${came.loads}`, '', '')
+  if (speed === 1) say('live: from the write of a tick until the load has it', took.length, `${ms(rank(took, 0.5))} ms`, `${ms(rank(took, 0.95))} ms`, '1,200 ms')
+  say(`${length}: heap of the page, at first and after each fifth`, 1, before.map(({ heap }) => mb(heap)).join(' ') + ' MB', '', '')
+  say(`${length}: nodes of the page`, 1, before.map(({ nodes }) => nodes).join(' '), '', '')
+  say(`${length}: process of a tab that nobody inspects, resident`, 1, before.map(({ tab }) => mb(tab)).join(' ') + ' MB', '', '300 MB in 24 h')
+  say(`${length}: tacho web, resident`, 1, before.map((one) => mb(one.server)).join(' ') + ' MB', '', '150 MB in 24 h')
   await page.context().close()
 })
