@@ -2,7 +2,7 @@
 
 import { COMPARED } from './compare'
 import { place } from './place.svelte'
-import { moved, scaled } from './time'
+import { moved, scaled, widened } from './time'
 import { TABS } from './view'
 
 export interface Doors {
@@ -11,13 +11,15 @@ export interface Doors {
   mark: () => void
 }
 
+/** Share of the window that arrows move or widen it by. */
+const STEP = 0.25
+
 const isField = (target: EventTarget | null) =>
   target instanceof HTMLElement && target.closest('input, select, textarea, dialog, [role="tablist"]') !== null
 
 export function press(event: KeyboardEvent, doors: Doors) {
   if (event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return
   const span = place.window
-  const far = event.shiftKey ? 1 : 0.25
   const does: Record<string, () => void> = {
     l: () => (place.view.live === null ? place.goLive() : place.pause()),
     t: () => place.go({ zone: place.view.zone === 'UTC' ? 'local' : 'UTC' }),
@@ -28,8 +30,9 @@ export function press(event: KeyboardEvent, doors: Doors) {
     Backspace: () => history.back(),
   }
   if (span) {
-    does.ArrowLeft = () => place.show(moved(span, -far))
-    does.ArrowRight = () => place.show(moved(span, far))
+    const wide = event.shiftKey
+    does.ArrowLeft = () => place.show(wide ? widened(span, STEP, 'begin') : moved(span, -STEP))
+    does.ArrowRight = () => place.show(wide ? widened(span, STEP, 'end') : moved(span, STEP))
     does['+'] = does['='] = () => place.show(scaled(span, 0.5))
     does['-'] = () => place.show(scaled(span, 2))
   }

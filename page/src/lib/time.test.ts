@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { bucketOf, clock, duration, interval, lengthText, moved, parseLength, rfc3339, scaled, ticks, windowText } from './time'
+import { bucketOf, clock, duration, interval, lengthText, moved, parseLength, rfc3339, scaled, ticks, windowText, widened } from './time'
 
 const at = Date.UTC(2026, 10, 22, 5, 30)
 
@@ -30,7 +30,9 @@ test('durations name the two largest units', () => {
   expect(duration(3_600_000 + 5000)).toBe('1 h')
 })
 
-test('windows move and widen around a moment', () => {
+test('windows move and widen around a moment, or at one end', () => {
+  expect(widened({ since: 1000, until: 5000 }, 0.25, 'begin')).toEqual({ since: 0, until: 5000 })
+  expect(widened({ since: 1000, until: 5000 }, 0.25, 'end')).toEqual({ since: 1000, until: 6000 })
   expect(moved({ since: 1000, until: 5000 }, -0.25)).toEqual({ since: 0, until: 4000 })
   expect(scaled({ since: 0, until: 100_000 }, 0.5, 25_000)).toEqual({ since: 12_500, until: 62_500 })
 })

@@ -134,6 +134,12 @@ export function moved({ since, until }: Span, share: number): Span {
   return { since: since + by, until: until + by }
 }
 
+/** A window that is longer by a share of its length, at its begin or its end. */
+export function widened({ since, until }: Span, share: number, at: 'begin' | 'end'): Span {
+  const by = Math.round((until - since) * share)
+  return at === 'begin' ? { since: since - by, until } : { since, until: until + by }
+}
+
 /** A window that is wider or narrower around a moment of it. */
 export function scaled({ since, until }: Span, factor: number, around = (since + until) / 2): Span {
   const length = Math.max((until - since) * factor, NARROWEST)
