@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use std::mem::take;
 use std::sync::Arc;
 use tacho_source::{Arguments, time};
+use tacho_tape::fast::FastMap;
 use tacho_tape::query::json::{Object, array, quote, value};
 use tacho_tape::query::{Field, QueryError, QueryResult, SessionsRow, Sink, Taken, Value};
 
@@ -100,7 +101,7 @@ struct Lanes {
     held: HashMap<i64, i64>,
     column: Column,
     doings: Vec<Doing>,
-    numbers: HashMap<Doing, usize>,
+    numbers: FastMap<Doing, usize>,
     /// Of each doing the number of its colour.
     kinds: Vec<usize>,
     names_of_kinds: Vec<String>,
@@ -147,7 +148,7 @@ impl Lanes {
             held: HashMap::new(),
             column: Column::default(),
             doings: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: FastMap::default(),
             kinds: Vec::new(),
             names_of_kinds: Vec::new(),
             notices: Vec::new(),

@@ -5,7 +5,9 @@ use super::common_columns::{seconds, some_time};
 use super::lifeline::{Clock, Gap, Piece, Span, life};
 use super::samples::field;
 use super::{Argument, Call, Function, Said};
+use crate::fast::FastMap;
 use crate::format::schema::RUN;
+use crate::format::table::Column;
 use crate::query::bucket::Buckets;
 use crate::query::dimension::View;
 use crate::query::error::QueryResult;
@@ -98,6 +100,29 @@ struct Doing {
     text: Option<TextKey>,
 }
 
+/// The dictionaries of a part that say what sessions do.
+struct Dictionaries {
+    /// Type and event.
+    wait: [Column; 2],
+    /// Query, plan and key of the text.
+    statement: [Column; 3],
+}
+
+impl Dictionaries {
+    fn read(view: &View) -> QueryResult<Dictionaries> {
+        let wait = |column: &str| view.part.ints(pg::WAIT, column);
+        let statement = |column: &str| view.part.ints("statement", column);
+        Ok(Dictionaries {
+            wait: [wait(pg::WAIT_TYPE)?, wait(pg::WAIT_EVENT)?],
+            statement: [
+                statement(pg::QUERY_ID)?,
+                statement("plan_id")?,
+                statement("text_key")?,
+            ],
+        })
+    }
+}
+
 fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let window = Window::of(call.spec)?;
     let most = limit(call.spec.n)?;
@@ -155,7 +180,7 @@ struct Lives {
     ranked: Vec<(Who, Person)>,
     clocks: HashMap<u64, Clock>,
     doings: Vec<Doing>,
-    known: HashMap<Doing, usize>,
+    known: FastMap<Doing, usize>,
     /// Kinds of CPU activity.
     kinds: Vec<String>,
 }
@@ -226,7 +251,7 @@ impl Lives {
         let [state, wait, statement, blocker] = doing.map(column);
         let doing = [state?, wait?, statement?, blocker?];
         // What rows say is looked up once for all that say the same.
-        let (mut doings, mut kinds) = (HashMap::new(), HashMap::new());
+        let (mut doings, mut kinds) = (FastMap::default(), FastMap::default());
         let mut pieces = Vec::new();
         selected.for_each(|piece| {
             let row = selected.runs.row(piece);
@@ -235,6 +260,10 @@ impl Lives {
                 pieces.push((rank, entry, piece));
             }
         });
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        let dictionaries = Dictionaries::read(&view)?;
         for (number, (rank, entry, piece)) in pieces.into_iter().enumerate() {
             if number % 1_024 == 0 {
                 scan.check_cancel()?;
@@ -242,9 +271,10 @@ impl Lives {
             let runs = &selected.runs;
             let row = runs.row(piece);
             self.name(&view, rank, entry)?;
-            let doing = match doings.entry(doing.each_ref().map(|column| column[row])) {
+            let said = doing.each_ref().map(|column| column[row]);
+            let doing = match doings.entry(said) {
                 Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(new) => *new.insert(self.doing(&view, row)?),
+                Entry::Vacant(new) => *new.insert(self.doing(&view, &dictionaries, said)?),
             };
             let kind: Option<usize> = match kinds.entry(cpu[row]) {
                 Entry::Occupied(known) => *known.get(),
@@ -290,23 +320,28 @@ impl Lives {
         Ok(())
     }
 
-    fn doing(&mut self, view: &View, row: usize) -> QueryResult<usize> {
-        let run = |column: &str| -> QueryResult<i64> { Ok(view.part.ints(RUN, column)?[row]) };
-        let wait = |column: &str| -> QueryResult<Option<String>> {
-            view.name(field(&view.part.ints(pg::WAIT, column)?, run(pg::WAIT)?))
-        };
-        let statement = run("statement")?;
-        let of_statement = |column: &str| -> QueryResult<i64> {
-            Ok(field(&view.part.ints("statement", column)?, statement))
-        };
-        let query_id = of_statement(pg::QUERY_ID)?;
+    /// The number of what a row of `run` says.
+    fn doing(
+        &mut self,
+        view: &View,
+        dictionaries: &Dictionaries,
+        [state, wait, statement, blocker]: [i64; 4],
+    ) -> QueryResult<usize> {
+        let [class, event] = dictionaries
+            .wait
+            .each_ref()
+            .map(|column| field(column, wait));
+        let [query_id, plan_id, text_key] = dictionaries
+            .statement
+            .each_ref()
+            .map(|column| field(column, statement));
         let doing = Doing {
-            state: view.key(RUN, pg::STATE, run(pg::STATE)?)?,
-            wait: [wait(pg::WAIT_TYPE)?, wait(pg::WAIT_EVENT)?],
+            state: view.key(RUN, pg::STATE, state)?,
+            wait: [view.name(class)?, view.name(event)?],
             query_id,
-            plan_id: of_statement("plan_id")?,
-            blocked_by: view.pid(run(pg::BLOCKED_BY)?)?.unwrap_or(0),
-            text: TextKey::of(query_id, of_statement("text_key")?),
+            plan_id,
+            blocked_by: view.pid(blocker)?.unwrap_or(0),
+            text: TextKey::of(query_id, text_key),
         };
         let next = self.doings.len();
         let number = *self.known.entry(doing.clone()).or_insert(next);
