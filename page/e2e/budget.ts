@@ -40,7 +40,11 @@ declare global {
 /** In the page, before its own scripts; of a stream of many ticks a second, they are counted. */
 function watching(isFast: boolean) {
   const painted = () => new Promise<number>((resolve) => requestAnimationFrame(() => setTimeout(() => resolve(performance.now()))))
-  const busy = () => document.querySelector('main [aria-busy="true"], main .waiting') !== null
+  const isSeen = (element: Element) => {
+    const { top, bottom } = element.getBoundingClientRect()
+    return bottom > 0 && top < innerHeight
+  }
+  const busy = () => [...document.querySelectorAll('main [aria-busy="true"], main .waiting')].some(isSeen)
   window.ticks = []
   window.came = { ticks: 0, loads: 0 }
   const isLoad = (one: PerformanceEntry) => /\/timeline\?.*by=/.test(one.name) && (one as PerformanceResourceTiming).responseStatus === 200

@@ -56,6 +56,8 @@ export class Problem extends Error {
 
 /** With the stream of a live window as many as browsers connect with, and fewer than the server answers at once. */
 const AT_ONCE = 5
+/** The longest that questions wait until the first ones are drawn. */
+const DRAWN_MS = 500
 const KEPT = 60
 const PATIENCE_MS = 200
 const TRIES = 8
@@ -74,6 +76,14 @@ class Api {
   #kept = new Map<string, Answer>()
   /** How far the clock of the server is ahead. */
   #ahead = 0
+  /** How many of the questions that the page begins with were asked. */
+  #begun = 0
+  #drawn: Promise<void>
+  #draw!: () => void
+
+  constructor() {
+    this.#drawn = new Promise((resolve) => (this.#draw = resolve))
+  }
 
   /** The time on the clock of the server. */
   now(): number {
@@ -95,11 +105,12 @@ class Api {
   }
 
   /** Asks for as much of each text as panels show, or for all of it. */
-  async ask(asked: Asked, signal: AbortSignal, whole = false): Promise<Answer> {
+  async ask(asked: Asked, signal: AbortSignal, { whole = false, seen = () => true }: { whole?: boolean; seen?: () => boolean } = {}): Promise<Answer> {
     const url = whole ? address(asked) : shownAddress(asked)
     const kept = this.#kept.get(url)
     if (kept) return kept
-    await this.#turn(signal)
+    await this.#beginning()
+    await this.#turn(signal, seen)
     try {
       const answer = (await this.#get(url, signal)) as Answer
       const until = asked.args.until ?? asked.args.until_2 ?? ''
@@ -107,23 +118,38 @@ class Api {
       return answer
     } finally {
       this.#running -= 1
-      this.#waiting.shift()?.()
+      this.#next()
+      if (this.#running === 0) requestAnimationFrame(() => setTimeout(this.#draw))
     }
+  }
+
+  /** The first questions are those of the story and the load. What comes after
+   *  them waits until these are on the screen: drawing needs the cores, too. */
+  async #beginning() {
+    if (this.#begun === AT_ONCE) return this.#drawn
+    if (this.#begun === 0) setTimeout(this.#draw, DRAWN_MS)
+    this.#begun += 1
   }
 
   kept(asked: Asked): Answer | undefined {
     return this.#kept.get(shownAddress(asked))
   }
 
-  async #turn(signal: AbortSignal) {
-    while (this.#running >= AT_ONCE) {
+  /** Few questions run at once, and nothing beside one whose answer is not seen. */
+  async #turn(signal: AbortSignal, seen: () => boolean) {
+    while (this.#running >= AT_ONCE || (this.#running > 0 && !seen())) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve))
     }
     if (signal.aborted) {
-      this.#waiting.shift()?.()
+      this.#next()
       signal.throwIfAborted()
     }
     this.#running += 1
+  }
+
+  /** Who waits looks again whether it is its turn. */
+  #next() {
+    for (const look of this.#waiting.splice(0)) look()
   }
 
   #keep(url: string, answer: Answer) {

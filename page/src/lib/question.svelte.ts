@@ -11,12 +11,14 @@ export class Question {
   loading = $state(false)
   #again = $state(0)
   #fits: (answered: Asked) => boolean
+  #seen: () => boolean
 
   /** Null asks nothing. What no longer fits what else is on the screen is not
    *  shown while the new one is asked, nor when that fails. Call it where
-   *  components begin. */
-  constructor(asked: () => Asked | null, fits: (answered: Asked) => boolean = () => true) {
+   *  components begin. What is not `seen` is asked when nothing else is. */
+  constructor(asked: () => Asked | null, fits: (answered: Asked) => boolean = () => true, seen: () => boolean = () => true) {
     this.#fits = fits
+    this.#seen = seen
     const now = $derived(asked())
     const url = $derived(now ? address(now) : null)
     $effect(() => {
@@ -50,7 +52,7 @@ export class Question {
   async #ask(asked: Asked, signal: AbortSignal) {
     this.loading = true
     try {
-      const answer = api.kept(asked) ?? (await api.ask(asked, signal))
+      const answer = api.kept(asked) ?? (await api.ask(asked, signal, { seen: this.#seen }))
       if (signal.aborted) return
       this.#answer = answer
       this.#answered = asked
