@@ -26,7 +26,8 @@ fn path(more: &str) -> String {
 /// The row of the long text, and its number.
 fn row(answer: &Value) -> (usize, &Value) {
     let mut rows = answer["rows"].as_array().unwrap().iter().enumerate();
-    let is_it = |row: &Value| row["key"] == QUERY.to_string();
+    let key = QUERY.to_string();
+    let is_it = |row: &Value| row["key"].as_str() == Some(&key);
     rows.find(|(_, row)| is_it(row)).unwrap()
 }
 

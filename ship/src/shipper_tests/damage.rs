@@ -102,8 +102,9 @@ fn a_damaged_hour_is_read_once_while_nothing_changes() {
     assert_eq!((first.hours, first.damage.len()), (1, 1));
     let (second, later) = look();
     assert_eq!((second.objects, &second.damage), (0, &first.damage));
-    // The first look reads every column of two files.
-    assert!(reads > 50 && later < 10, "{reads} {later}");
+    // The first look reads every column of two files, and with each, for want of
+    // a cache, where it is.
+    assert!(later > 0 && 20 * later < reads, "{reads} {later}");
 }
 
 #[test]
