@@ -244,8 +244,7 @@ fn fuzz_arguments() {
         let parsed = Parsed::new(matches, function, Caller::Server);
         let answer = parsed.and_then(|parsed| {
             let spec = parsed.spec()?;
-            let cancel = std::sync::atomic::AtomicBool::new(false);
-            query::run(function.name, &spec, &store, &cancel, &mut Nothing)
+            query::run(function.name, &spec, &store, &mut Nothing)
         });
         let about = answer.map_or_else(|e| e.message, |()| function.name.to_string());
         about.split('"').next().unwrap_or("").to_string()

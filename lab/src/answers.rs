@@ -7,7 +7,6 @@ use super::stats::median;
 use anyhow::{Context, Result, anyhow, ensure};
 use rustix::time::{ClockId, clock_gettime};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tacho_source::catalog;
 use tacho_tape::query::{self, Field, QueryError, QueryResult, Sink, Spec, Value};
@@ -163,8 +162,7 @@ impl History {
 
     fn answer(&self, function: &str, spec: &Spec) -> Result<Rows> {
         let mut rows = Rows::default();
-        let never = AtomicBool::new(false);
-        query::run_now(function, spec, &self.tape, &never, &mut rows).map_err(failed)?;
+        query::run_now(function, spec, &self.tape, &mut rows).map_err(failed)?;
         Ok(rows)
     }
 }

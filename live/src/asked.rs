@@ -1,14 +1,21 @@
 //! The questions of a view, and how people ask them elsewhere.
 
-use crate::view::{List, View, Window, argument, length};
+use crate::view::{List, View, Window};
+use tacho_source::arguments::texts;
 use tacho_source::{Arguments, Ask};
+use tacho_tape::query::{
+    Blocking, Compare, Markers, Request, Row, Sessions, StatementsHistory, Status, Timeline, Top,
+};
+
+/// What bars and the picture are split by.
+const CLASS: &str = "wait_event_type";
 
 /// Most rows of a list.
-const ROWS: &str = "100";
+const ROWS: Option<i64> = Some(100);
 /// Most sessions that are shown as lanes: a day of one can be many spans.
-const LANES: &str = "40";
+const LANES: Option<i64> = Some(40);
 /// Most rows of a tree.
-const TREE: &str = "200";
+const TREE: Option<i64> = Some(200);
 
 /// What a question is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,95 +59,109 @@ impl Asked {
     }
 }
 
-fn arguments(list: &[(&str, &str)]) -> Arguments {
-    let owned = |(name, value): &(&str, &str)| ((*name).to_string(), (*value).to_string());
-    list.iter().map(owned).collect()
-}
+/// A function, and what it is asked.
+type Question = (&'static str, Arguments);
 
-fn windowed(window: Window, more: &[(&str, &str)]) -> Arguments {
-    let mut all = arguments(more);
-    all.insert("since".into(), argument(window.since));
-    all.insert("until".into(), argument(window.until));
-    all
+fn question<R: Request>(request: &R) -> Question {
+    (R::Row::FUNCTION, texts(request))
 }
 
 impl View {
-    /// The same with the filters.
-    fn filtered(&self, mut arguments: Arguments) -> Arguments {
+    /// The filters as a request takes them.
+    fn filters(&self) -> Vec<(String, String)> {
         let filters = self.filters.iter();
-        arguments.extend(filters.map(|f| (f.dimension.clone(), f.text.clone())));
-        arguments
+        filters
+            .map(|f| (f.dimension.clone(), f.text.clone()))
+            .collect()
     }
 
     /// The question of the picture.
-    pub fn load(&self, window: Window) -> (&'static str, Arguments) {
-        let width = length(self.width());
-        let by = [
-            ("bucket", width.as_str()),
-            ("by", "wait_event_type"),
-            ("n", "all"),
-            ("tz", "UTC"),
-        ];
-        ("timeline", self.filtered(windowed(window, &by)))
+    pub fn load(&self, window: Window) -> Question {
+        let (function, mut arguments) = question(&Timeline {
+            since: Some(window.since),
+            until: Some(window.until),
+            bucket: Some(self.width()),
+            by: Some(CLASS.to_string()),
+            n: None,
+            filters: self.filters(),
+            ..Timeline::default()
+        });
+        arguments.insert("tz".to_string(), "UTC".to_string());
+        (function, arguments)
     }
 
     /// The question of the list.
-    pub fn listed(&self) -> (&'static str, Arguments) {
-        let selection = self.selection();
-        let dimension = self.list.dimension().unwrap_or_default();
+    pub fn listed(&self) -> Question {
+        let Window { since, until } = self.selection();
         match self.list {
-            list if list.is_compared() && self.earlier.is_some() => {
-                ("compare", self.compared(dimension))
+            list if list.is_compared() && self.earlier.is_some() => self.compared(),
+            List::Queries | List::Classes | List::Events => {
+                let is_split = self.list == List::Queries;
+                question(&Top {
+                    since: Some(since),
+                    until: Some(until),
+                    dimension: self.list.dimension().map(str::to_string),
+                    by: is_split.then(|| CLASS.to_string()),
+                    n: ROWS,
+                    filters: self.filters(),
+                    ..Top::default()
+                })
             }
-            List::Queries => {
-                let by = [
-                    ("dimension", dimension),
-                    ("by", "wait_event_type"),
-                    ("n", ROWS),
-                ];
-                ("top", self.filtered(windowed(selection, &by)))
-            }
-            List::Classes | List::Events => {
-                let by = [("dimension", dimension), ("n", ROWS)];
-                ("top", self.filtered(windowed(selection, &by)))
-            }
-            List::Sessions => {
-                let load = [("scope", "load"), ("n", LANES)];
-                ("sessions", self.filtered(windowed(selection, &load)))
-            }
-            List::Spans => {
-                let all = [("scope", "all"), ("n", "1")];
-                ("sessions", self.filtered(windowed(self.asked(), &all)))
-            }
+            List::Sessions => self.sessions(self.selection(), "load", LANES),
+            List::Spans => self.sessions(self.asked(), "all", Some(1)),
             // Queues are of the whole server: their readers take no filter.
-            List::Locks => ("blocking", windowed(selection, &[("n", ROWS)])),
+            List::Locks => question(&Blocking {
+                since: Some(since),
+                until: Some(until),
+                n: ROWS,
+                ..Blocking::default()
+            }),
         }
     }
 
-    fn compared(&self, dimension: &str) -> Arguments {
+    fn sessions(&self, window: Window, scope: &str, n: Option<i64>) -> Question {
+        question(&Sessions {
+            since: Some(window.since),
+            until: Some(window.until),
+            scope: Some(scope.to_string()),
+            n,
+            filters: self.filters(),
+            ..Sessions::default()
+        })
+    }
+
+    fn compared(&self) -> Question {
         let later = self.selection();
         let before = later.earlier(self.earlier.unwrap_or_default());
-        let mut all = arguments(&[("dimension", dimension), ("n", ROWS)]);
-        for (name, at) in [
-            ("since_1", before.since),
-            ("until_1", before.until),
-            ("since_2", later.since),
-            ("until_2", later.until),
-        ] {
-            all.insert(name.into(), argument(at));
-        }
-        self.filtered(all)
+        question(&Compare {
+            since_1: Some(before.since),
+            until_1: Some(before.until),
+            since_2: Some(later.since),
+            until_2: Some(later.until),
+            dimension: self.list.dimension().map(str::to_string),
+            n: ROWS,
+            filters: self.filters(),
+            ..Compare::default()
+        })
     }
 
     /// The tree of a moment.
-    pub fn tree(&self, at: i64) -> (&'static str, Arguments) {
-        let at = argument(at);
-        ("blocking", arguments(&[("at", at.as_str()), ("n", TREE)]))
+    pub fn tree(&self, at: i64) -> Question {
+        question(&Blocking {
+            at: Some(at),
+            n: TREE,
+            ..Blocking::default()
+        })
     }
 
     /// Every question but when something was recorded last.
     pub fn questions(&self, view: u64) -> Vec<Asked> {
         let window = self.asked();
+        let markers = question(&Markers {
+            since: Some(window.since),
+            until: Some(window.until),
+            ..Markers::default()
+        });
         let mut all = vec![
             (Slot::Load, self.load(window)),
             (
@@ -150,13 +171,19 @@ impl View {
                 },
                 self.listed(),
             ),
-            (Slot::Markers, ("markers", windowed(window, &[]))),
+            (Slot::Markers, markers),
         ];
         if self.list == List::Queries && self.earlier.is_none() {
             let selection = self.selection();
             // A bucket at least as long as the selection: one row a statement.
-            let costs = windowed(selection, &[("n", "all"), ("order_by", "calls")]);
-            all.push((Slot::Costs, ("statements_history", costs)));
+            let costs = question(&StatementsHistory {
+                since: Some(selection.since),
+                until: Some(selection.until),
+                n: None,
+                order_by: Some("calls".to_string()),
+                ..StatementsHistory::default()
+            });
+            all.push((Slot::Costs, costs));
         }
         if let Some(before) = self.earlier {
             all.push((Slot::Earlier, self.load(window.earlier(before))));
@@ -173,10 +200,11 @@ impl View {
 
 /// When something was recorded last.
 pub fn status(view: u64) -> Asked {
+    let (function, arguments) = question(&Status::default());
     Asked {
         slot: Slot::Status,
         view,
-        function: "status",
-        arguments: Arguments::new(),
+        function,
+        arguments,
     }
 }

@@ -7,7 +7,7 @@ use crate::list;
 use crate::paint::Sign;
 use crate::signal::{Act, Session};
 use crate::text::{line, put, put_cut, wrapped};
-use crate::view::{List, SECOND, length};
+use crate::view::{List, SECOND};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -201,7 +201,7 @@ fn lasting(us: i64) -> String {
 /// What the colours are, and what a column is.
 fn legend(app: &App, buf: &mut Buffer) {
     let paint = app.paint;
-    let column = format!("{} a column", length(app.view.width()));
+    let column = format!("{} a column", time::length(app.view.width()));
     let column_width = u16::try_from(column.len()).unwrap_or(0);
     let right = buf.area.width.saturating_sub(column_width);
     put(buf, right, 1, column_width, &column, paint.faint());

@@ -380,19 +380,10 @@ pub fn argument(us: i64) -> String {
         .to_string()
 }
 
-/// A length as an argument.
-pub fn length(us: i64) -> String {
-    for (unit, width) in [("d", DAY), ("h", HOUR), ("m", MINUTE)] {
-        if us >= width && us % width == 0 {
-            return format!("{}{unit}", us / width);
-        }
-    }
-    format!("{}s", us / SECOND)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tacho_source::time::{interval, length};
 
     /// 2026-01-01 00:00:00 UTC.
     const BEGIN: i64 = 1_767_225_600 * SECOND;
@@ -502,7 +493,7 @@ mod tests {
         assert_eq!(argument(BEGIN), "2026-01-01T00:00:00Z");
         assert_eq!(argument(BEGIN + 1), "2026-01-01T00:00:00.000001Z");
         for width in WIDTHS {
-            let parsed = tacho_source::time::interval(&length(width)).unwrap();
+            let parsed = interval(&length(width)).unwrap();
             assert_eq!(parsed, width);
         }
         assert_eq!(length(90 * SECOND), "90s");

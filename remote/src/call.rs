@@ -3,9 +3,9 @@
 
 use crate::edition::{Edition, Signature};
 use crate::value;
-use tacho_source::arguments::{Described, Kind, arguments};
+use tacho_source::arguments::arguments;
 use tacho_source::{Ask, catalog, number, time};
-use tacho_tape::query::{Field, Function, QueryError, QueryResult};
+use tacho_tape::query::{Argument, Field, Function, Kind, QueryError, QueryResult};
 
 /// Columns with texts of queries.
 const TEXT_COLUMNS: [&str; 1] = ["query_text"];
@@ -37,7 +37,9 @@ impl Call {
         let (mut given, mut values) = (Vec::new(), Vec::new());
         for argument in arguments(function, false) {
             let text = ask.arguments.get(argument.name).map(String::as_str);
-            let said = default(&argument).filter(|_| signature.takes(argument.name));
+            let said = argument
+                .default_text()
+                .filter(|_| signature.takes(argument.name));
             let Some(text) = text.or(said) else {
                 continue;
             };
@@ -45,9 +47,8 @@ impl Call {
                 continue;
             }
             values.push(match (argument.kind, text) {
-                (Kind::Number, "all") => None,
                 (Kind::Zone, "local") => Some(time::zone_name(&zone)),
-                (kind, text) => Some(parameter(&argument, kind, text, now_us, &zone)?),
+                (_, text) => parameter(&argument, text, now_us, &zone)?,
             });
             given.push(format!("\"{}\" => ${}", argument.name, values.len()));
         }
@@ -68,18 +69,9 @@ impl Call {
     }
 }
 
-/// What is meant without an argument, where this program says it.
-fn default(argument: &Described) -> Option<&'static str> {
-    let is_value = matches!(
-        argument.kind,
-        Kind::Dimension | Kind::Number | Kind::Order | Kind::Scope
-    );
-    argument.default.filter(|_| is_value)
-}
-
 /// The function takes an argument. All of them know a zone, though not as an
 /// argument: their times are told without one.
-fn is_taken(argument: &Described, signature: &Signature, edition: &Edition) -> QueryResult<bool> {
+fn is_taken(argument: &Argument, signature: &Signature, edition: &Edition) -> QueryResult<bool> {
     match (signature.takes(argument.name), argument.kind) {
         (true, _) => Ok(true),
         (false, Kind::Zone) => Ok(false),
@@ -91,23 +83,19 @@ fn is_taken(argument: &Described, signature: &Signature, edition: &Edition) -> Q
     }
 }
 
-/// A value as the server takes it.
+/// A value as the server takes it; null is all.
 fn parameter(
-    argument: &Described,
-    kind: Kind,
+    argument: &Argument,
     text: &str,
     now_us: i64,
     zone: &jiff::tz::TimeZone,
-) -> QueryResult<String> {
-    Ok(match kind {
+) -> QueryResult<Option<String>> {
+    Ok(Some(match argument.kind {
         Kind::Time => time::timestamp(time::moment(text, now_us, zone)?).to_string(),
         Kind::Interval => format!("{} microseconds", time::interval(text)?),
-        Kind::Number => {
-            number(argument.name, Some(text))?;
-            text.to_string()
-        }
+        Kind::Number => return Ok(number(argument, text)?.map(|number| number.to_string())),
         _ => text.to_string(),
-    })
+    }))
 }
 
 /// A column, null where the server lacks it or it must not be told.

@@ -19,7 +19,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use tacho_source::catalog;
 use tacho_tape::format::frame::Frame;
 use tacho_tape::query::{self, QueryResult, Sink, Spec, Value};
@@ -261,8 +260,7 @@ fn ask(tape: &Snapshot, function: &str, with: impl FnOnce(&mut Spec)) -> Answer 
     spec.n = Some(1_000);
     with(&mut spec);
     let mut answer = Answer::default();
-    let never = AtomicBool::new(false);
-    query::run(function, &spec, tape, &never, &mut answer).unwrap();
+    query::run(function, &spec, tape, &mut answer).unwrap();
     answer
 }
 

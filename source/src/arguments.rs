@@ -1,94 +1,37 @@
-//! The arguments of the reader functions, described from the registry, which
-//! has the defaults of functions, and the catalog: a new function or dimension
-//! needs no line here, and no function is named here. Names are those of SQL.
+//! The arguments of the reader functions as text, described from the registry,
+//! which has the names and defaults of functions, and the catalog: a new function
+//! or dimension needs no line here, and no function is named here. Names are those
+//! of SQL.
 
 use crate::catalog;
-use tacho_tape::query::{Argument, Function, QueryError, QueryResult, STATEMENT_FILTERS};
-
-/// What an argument takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A recorder: an id, or `all`.
-    Node,
-    /// The name of a dimension.
-    Dimension,
-    /// A moment, see [`crate::time::moment`].
-    Time,
-    /// A length of time, see [`crate::time::interval`].
-    Interval,
-    /// A whole number.
-    Number,
-    /// What rows are ordered by.
-    Order,
-    /// Which samples count.
-    Scope,
-    /// A name of a time zone.
-    Zone,
-    /// `true` or `false`.
-    Switch,
-    /// A value, a list, or an exclusion, of metrics or of what they belong to.
-    Metric,
-    /// The same of a dimension, or of what statements are known by.
-    Filter,
-}
-
-impl Kind {
-    /// What stands for the value in a description.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Node => "ID",
-            Kind::Dimension => "DIMENSION",
-            Kind::Time => "TIME",
-            Kind::Interval => "INTERVAL",
-            Kind::Number => "N",
-            Kind::Order => "ORDER",
-            Kind::Scope => "SCOPE",
-            Kind::Zone => "ZONE",
-            Kind::Switch => "BOOL",
-            Kind::Metric | Kind::Filter => "FILTER",
-        }
-    }
-}
-
-/// An argument of a function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Described {
-    /// Its name in SQL.
-    pub name: &'static str,
-    /// What it takes.
-    pub kind: Kind,
-    /// What it is, in one line.
-    pub help: &'static str,
-    /// What is meant without it; `None` of a filter, and where a function says
-    /// nothing of it.
-    pub default: Option<&'static str>,
-}
+use crate::question::Arguments;
+use crate::time::{length, timestamp};
+use tacho_tape::query::{Argument, Function, Kind, QueryError, QueryResult, Request, Value};
 
 /// What `tz` is where it is not given.
 const ZONE_DEFAULT: Option<&str> = Some("TZ, else that of the system");
 
-/// The arguments of a function, `node` first and `tz` last where the function
-/// has no place for it. `docs` asks for the help of filters too, which is
-/// looked up in the catalog.
-pub fn arguments(function: &Function, docs: bool) -> Vec<Described> {
-    let mut all = vec![new(
-        "node",
-        Kind::Node,
-        "Recorder: an id, or all: their mean by time observed",
-        Some("the newest"),
-    )];
+/// The arguments of a function, `node` first and `tz` last. `docs` asks for the
+/// help of filters too, which is looked up in the catalog.
+pub fn arguments(function: &Function, docs: bool) -> Vec<Argument> {
+    let filter = |(name, help)| Argument::new(name, Kind::Filter, help, None);
+    let mut all = Vec::new();
     for argument in function.arguments {
-        match argument {
-            Argument::Filters => add_filters(&mut all, function, docs),
-            Argument::StatementFilters => all.extend(STATEMENT_FILTERS.map(filter)),
-            Argument::Windows => all.extend(windows()),
-            Argument::Metrics => all.extend(metrics()),
-            argument => all.extend(single(function, *argument)),
+        match (argument.kind, docs) {
+            (Kind::Filters, true) => {
+                all.extend(catalog::dimensions().iter().copied().map(filter));
+            }
+            (Kind::Filters, false) => {
+                all.extend(catalog::dimension_names().iter().map(|n| filter((*n, ""))));
+            }
+            _ => all.push(*argument),
         }
     }
-    if !function.arguments.contains(&Argument::Zone) {
-        all.push(new("tz", Kind::Zone, "Time zone of times", ZONE_DEFAULT));
-    }
+    let help = match function.takes_zone() {
+        true => "Time zone of buckets and times, such as Europe/Berlin, or local",
+        false => "Time zone of times",
+    };
+    all.push(Argument::new("tz", Kind::Zone, help, ZONE_DEFAULT));
     all
 }
 
@@ -109,105 +52,33 @@ pub fn check<'a>(function: &Function, names: impl IntoIterator<Item = &'a str>) 
     }
 }
 
-const fn new(
-    name: &'static str,
-    kind: Kind,
-    help: &'static str,
-    default: Option<&'static str>,
-) -> Described {
-    Described {
-        name,
-        kind,
-        help,
-        default,
-    }
-}
-
-fn filter((name, help): (&'static str, &'static str)) -> Described {
-    new(name, Kind::Filter, help, None)
-}
-
-/// An argument that is one value.
-fn single(function: &Function, argument: Argument) -> Option<Described> {
-    let (name, kind, help, default) = match argument {
-        Argument::Dimension => ("dimension", Kind::Dimension, "", None),
-        Argument::At => ("at", Kind::Time, "", None),
-        Argument::Since => (
-            "since",
-            Kind::Time,
-            "Begin: 1h, 03:12, \"yesterday 14:00\", RFC 3339",
-            Some("1h before the end"),
-        ),
-        Argument::Until => ("until", Kind::Time, "End, exclusive", Some("now")),
-        Argument::Bucket => (
-            "bucket",
-            Kind::Interval,
-            "Width of a bucket, such as 10s, 5m, 1d",
-            None,
-        ),
-        Argument::By => ("by", Kind::Dimension, "Split by a dimension", None),
-        Argument::N => ("n", Kind::Number, "", None),
-        Argument::OrderBy => ("order_by", Kind::Order, "", None),
-        Argument::Width => ("width", Kind::Number, "Columns of a full bar", Some("40")),
-        Argument::Color => (
-            "color",
-            Kind::Switch,
-            "Colours",
-            Some("on a terminal, unless NO_COLOR is set"),
-        ),
-        Argument::Ascii => ("ascii", Kind::Switch, "No block characters", None),
-        Argument::Zone => (
-            "tz",
-            Kind::Zone,
-            "Time zone of buckets and times, such as Europe/Berlin, or local",
-            ZONE_DEFAULT,
-        ),
-        Argument::Windows | Argument::Metrics | Argument::Filters | Argument::StatementFilters => {
-            return None;
+/// What a request says, as text, but for what is meant without a word: of that the
+/// dimension alone is said. Times are those of UTC.
+pub fn texts<R: Request>(request: &R) -> Arguments {
+    let mut all = Arguments::new();
+    request.put(&mut |name, value| {
+        let argument = R::ARGUMENTS.iter().find(|argument| argument.name == name);
+        let (kind, default) = argument.map_or((Kind::Filter, Value::Null), |argument| {
+            (argument.kind, argument.default_value())
+        });
+        if value != default || kind == Kind::Dimension {
+            all.extend(text(kind, value).map(|text| (name.to_string(), text)));
         }
-    };
-    Some(match function.said(argument) {
-        Some(said) => new(name, kind, said.help, said.default),
-        None => new(name, kind, help, default),
+    });
+    all
+}
+
+/// A value as text; none of a null that no text says.
+fn text(kind: Kind, value: Value) -> Option<String> {
+    Some(match (kind, value) {
+        (Kind::Number, Value::Null) => "all".to_string(),
+        (Kind::Time, Value::Int(us)) => timestamp(us).to_string(),
+        (Kind::Interval, Value::Int(us)) => length(us),
+        (_, Value::Int(number)) => number.to_string(),
+        (_, Value::Text(text)) => text,
+        (_, Value::Bool(true)) => "true".to_string(),
+        _ => return None,
     })
-}
-
-fn windows() -> [Described; 4] {
-    [
-        (
-            "since_1",
-            "Begin of the earlier window",
-            "a day before the later one",
-        ),
-        ("until_1", "Its end, exclusive", "as long as the later one"),
-        ("since_2", "Begin of the later window", "1h before its end"),
-        ("until_2", "Its end, exclusive", "now"),
-    ]
-    .map(|(name, help, default)| new(name, Kind::Time, help, Some(default)))
-}
-
-fn metrics() -> [Described; 2] {
-    [
-        ("metric", "Metrics: a name, a list a,b, or !name"),
-        ("object", "Databases, replicas or slots"),
-    ]
-    .map(|(name, help)| new(name, Kind::Metric, help, None))
-}
-
-fn add_filters(all: &mut Vec<Described>, function: &Function, docs: bool) {
-    let said = function.said(Argument::Filters);
-    all.push(new(
-        "scope",
-        Kind::Scope,
-        said.map_or("load, foreground or all", |said| said.help),
-        said.map_or(Some("load"), |said| said.default),
-    ));
-    let help = "Leave parallel workers out";
-    all.push(new("by_leader", Kind::Switch, help, None));
-    match docs {
-        true => all.extend(catalog::dimensions().iter().copied().map(filter)),
-        false => all.extend(catalog::dimension_names().iter().map(|n| filter((n, "")))),
-    }
 }
 
 #[cfg(test)]
@@ -255,5 +126,31 @@ mod tests {
         );
         assert_eq!(error.sqlstate, "22023");
         assert_eq!(error.hint.as_deref(), Some("Available are node, tz."));
+    }
+
+    #[test]
+    fn a_request_says_as_text_what_is_not_meant_anyway() {
+        let top = query::Top {
+            since: Some(1_767_225_600_000_000),
+            bucket: Some(500_000),
+            n: None,
+            filters: vec![("pid".to_string(), "!7".to_string())],
+            by_leader: true,
+            ..query::Top::default()
+        };
+        let said: Vec<String> = texts(&top)
+            .iter()
+            .map(|(n, v)| format!("{n}={v}"))
+            .collect();
+        let expected = [
+            "bucket=500000us",
+            "by_leader=true",
+            "dimension=wait_event",
+            "n=all",
+            "pid=!7",
+            "since=2026-01-01T00:00:00Z",
+        ];
+        assert_eq!(said, expected);
+        assert!(texts(&query::Sessions::default()).is_empty());
     }
 }

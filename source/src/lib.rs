@@ -22,6 +22,6 @@ pub mod time;
 
 pub use escape::escape;
 pub use failure::Failure;
-pub use question::{Arguments, Question, number};
+pub use question::{Arguments, Question, number, whole};
 pub use source::{Ask, Server, Source, State, choose};
 pub use tape::{Tapes, no_history, open};

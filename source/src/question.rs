@@ -3,7 +3,7 @@
 use crate::{catalog, encoding, time};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
-use tacho_tape::query::{Argument, Function, QueryError, QueryResult, STATEMENT_FILTERS, Spec};
+use tacho_tape::query::{Argument, Function, Given, Kind, QueryError, QueryResult, Spec, Value};
 
 /// Values by the name of SQL. Beside the arguments of the function, `now` is
 /// the present.
@@ -52,86 +52,52 @@ impl Question {
         })
     }
 
-    /// The question, with the defaults of [`Spec`] for who may see what, and
-    /// for threads and memory.
+    /// The question, with the defaults of [`tacho_tape::query::Context`] for who
+    /// may see what, and for threads and memory.
     ///
     /// # Errors
     /// A value is not understood.
     pub fn spec(&self) -> QueryResult<Spec<'_>> {
         let mut spec = Spec::new(catalog::schema(), self.now_us);
-        spec.at_us = self.moment("at")?;
-        let windows = self.function.arguments.contains(&Argument::Windows);
-        let names = if windows {
-            ["since_2", "until_2"]
-        } else {
-            ["since", "until"]
-        };
-        spec.since_us = self.moment(names[0])?;
-        spec.until_us = self.moment(names[1])?;
-        spec.before = (self.moment("since_1")?, self.moment("until_1")?);
-        spec.bucket_us = self.text("bucket").map(time::interval).transpose()?;
         spec.zone = self.calendar.as_ref().map(|c| c as _);
-        spec.node = self.owned("node");
-        spec.metric = self.owned("metric");
-        spec.object = self.owned("object");
-        spec.scope = self.given("scope", Argument::Filters);
-        spec.by_leader = self.switch("by_leader")?;
-        spec.dimension = self.given("dimension", Argument::Dimension);
-        spec.by = self.owned("by");
-        spec.order_by = self.given("order_by", Argument::OrderBy);
-        spec.n = match self.given("n", Argument::N).as_deref() {
-            Some("all") => None,
-            n => number("n", n)?,
-        };
-        spec.width = number("width", self.text("width"))?;
-        spec.color = self.switch("color")?;
-        spec.ascii = self.switch("ascii")?;
         spec.decode = encoding::decode;
-        for name in self.filters() {
-            if let Some(filter) = self.owned(name) {
-                spec.filters.push((name.to_string(), filter));
-            }
-        }
+        let mut given = Given {
+            value: &|argument| self.value(argument),
+            filters: self.filters(),
+        };
+        self.function.take(&mut given, &mut spec)?;
         Ok(spec)
     }
 
-    fn text(&self, name: &str) -> Option<&str> {
-        self.arguments.get(name).map(String::as_str)
+    /// What is given of an argument, or what its function means without it.
+    fn value(&self, argument: &Argument) -> QueryResult<Value> {
+        let name = argument.name;
+        let Some(text) = self.arguments.get(name) else {
+            return Ok(match self.defaults {
+                true => argument.default_value(),
+                false => Value::Null,
+            });
+        };
+        Ok(match argument.kind {
+            Kind::Time => Value::Time(time::moment(text, self.now_us, &self.zone)?),
+            Kind::Interval => Value::Interval(time::interval(text)?),
+            Kind::Number => number(argument, text)?.map_or(Value::Null, Value::Int),
+            Kind::Switch => Value::Bool(switch(name, text)?),
+            _ => Value::Text(text.clone()),
+        })
     }
 
-    fn owned(&self, name: &str) -> Option<String> {
-        self.arguments.get(name).cloned()
-    }
-
-    fn moment(&self, name: &str) -> QueryResult<Option<i64>> {
-        let text = self.text(name);
-        text.map(|text| time::moment(text, self.now_us, &self.zone))
-            .transpose()
-    }
-
-    fn switch(&self, name: &str) -> QueryResult<bool> {
-        match self.text(name) {
-            Some("true") => Ok(true),
-            Some("false") | None => Ok(false),
-            Some(text) => Err(invalid(name, text).hint("Give true or false.")),
+    /// What is given of dimensions, in their order.
+    fn filters(&self) -> Vec<(String, String)> {
+        let is_dimension = |a: &Argument| a.kind == Kind::Filters;
+        if !self.function.arguments.iter().any(is_dimension) {
+            return Vec::new();
         }
-    }
-
-    /// An argument, or what its function means without it.
-    fn given(&self, name: &str, argument: Argument) -> Option<String> {
-        let said = self.function.said(argument).filter(|_| self.defaults);
-        let default = || said.and_then(|said| said.default);
-        self.text(name).or_else(default).map(str::to_string)
-    }
-
-    /// The filters that the function takes.
-    fn filters(&self) -> Vec<&'static str> {
-        let takes = |argument| self.function.arguments.contains(&argument);
-        match (takes(Argument::Filters), takes(Argument::StatementFilters)) {
-            (true, _) => catalog::dimension_names().to_vec(),
-            (_, true) => STATEMENT_FILTERS.map(|(name, _)| name).to_vec(),
-            _ => Vec::new(),
-        }
+        let given = |name: &&str| Some(((*name).to_string(), self.arguments.get(*name)?.clone()));
+        catalog::dimension_names()
+            .iter()
+            .filter_map(given)
+            .collect()
     }
 }
 
@@ -139,14 +105,30 @@ fn invalid(name: &str, text: &str) -> QueryError {
     QueryError::invalid(format!("invalid value \"{text}\" for {name}"))
 }
 
-/// A whole number, if it is given.
+fn switch(name: &str, text: &str) -> QueryResult<bool> {
+    match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(invalid(name, text).hint("Give true or false.")),
+    }
+}
+
+/// The number that an argument is given; of most rows `all` is none.
+///
+/// # Errors
+/// It is no number.
+pub fn number(argument: &Argument, text: &str) -> QueryResult<Option<i64>> {
+    match (argument.name, text) {
+        ("n", "all") => Ok(None),
+        (name, text) => whole(name, text).map(Some),
+    }
+}
+
+/// A whole number.
 ///
 /// # Errors
 /// It is none.
-pub fn number(name: &str, text: Option<&str>) -> QueryResult<Option<i64>> {
-    let parsed = text.map(|text| {
-        let number = text.parse();
-        number.map_err(|_| invalid(name, text).hint("Give a whole number."))
-    });
-    parsed.transpose()
+pub fn whole(name: &str, text: &str) -> QueryResult<i64> {
+    let number = text.parse();
+    number.map_err(|_| invalid(name, text).hint("Give a whole number."))
 }

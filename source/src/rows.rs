@@ -1,30 +1,18 @@
 //! Answers taken as rows, for what a program makes of them itself.
 
-use crate::{Arguments, Ask, Source, time};
+use crate::{Ask, Source, time};
 use std::sync::atomic::AtomicBool;
-use tacho_tape::query::{Field, QueryError, QueryResult, Row, Sink, StatusRow, Taken, Value};
+use tacho_tape::query::{
+    self, Field, QueryError, QueryResult, Request, Row, Sink, StatusRow, Taken, Value,
+};
 
-/// What one question may take.
-const MEMORY_BYTES: u64 = 64 << 20;
-
-/// Asks a server the function whose rows are `R`, on this thread.
+/// Asks a server, on this thread. Buckets begin as in UTC.
 ///
 /// # Errors
 /// As [`Source::ask`].
-pub fn ask<R: Row>(
-    source: &dyn Source,
-    server: &str,
-    arguments: &[(&str, &str)],
-) -> QueryResult<Vec<R>> {
-    let owned = |(name, value): &(&str, &str)| ((*name).to_string(), (*value).to_string());
-    let ask = Ask {
-        server: Some(server.to_string()),
-        function: R::FUNCTION.to_string(),
-        arguments: arguments.iter().map(owned).collect::<Arguments>(),
-        texts: false,
-        memory_bytes: MEMORY_BYTES,
-        threads: 1,
-    };
+pub fn ask<R: Request>(source: &dyn Source, server: &str, request: &R) -> QueryResult<Vec<R::Row>> {
+    let mut ask = Ask::of(Some(server), request);
+    ask.arguments.insert("tz".to_string(), "UTC".to_string());
     let mut taken = Taken::default();
     source.ask(&ask, &AtomicBool::new(false), &mut taken)?;
     Ok(taken.rows)
@@ -91,7 +79,7 @@ impl Status {
     /// # Errors
     /// As [`Source::ask`].
     pub fn ask(source: &dyn Source, server: &str) -> QueryResult<Status> {
-        ask(source, server, &[]).map(Status)
+        ask(source, server, &query::Status::default()).map(Status)
     }
 
     /// Of an answer of `status`.

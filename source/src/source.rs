@@ -1,9 +1,10 @@
 //! What a source of answers is.
 
+use crate::arguments::texts;
 use crate::question::Arguments;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tacho_tape::query::{Function, QueryError, QueryResult, Sink};
+use tacho_tape::query::{Function, QueryError, QueryResult, Request, Row, Sink};
 
 /// Servers whose history can be asked for, by any number of threads at once.
 pub trait Source: Send + Sync {
@@ -121,6 +122,9 @@ impl State {
     }
 }
 
+/// What one question may take where nobody says.
+const MEMORY_BYTES: u64 = 64 << 20;
+
 /// A question to a source.
 #[derive(Clone, Debug)]
 pub struct Ask {
@@ -136,4 +140,19 @@ pub struct Ask {
     pub memory_bytes: u64,
     /// Threads that may work for it.
     pub threads: usize,
+}
+
+impl Ask {
+    /// A request, for what a program makes of the answer itself: texts of queries
+    /// are not answered, and times without an offset are those of UTC.
+    pub fn of<R: Request>(server: Option<&str>, request: &R) -> Ask {
+        Ask {
+            server: server.map(str::to_string),
+            function: R::Row::FUNCTION.to_string(),
+            arguments: texts(request),
+            texts: false,
+            memory_bytes: MEMORY_BYTES,
+            threads: 1,
+        }
+    }
 }

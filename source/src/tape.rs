@@ -261,12 +261,13 @@ impl Source for Tapes {
         let mut spec = question.spec()?;
         spec.texts = ask.texts;
         spec.threads = ask.threads;
+        spec.cancel = cancel;
         spec.memory_bytes = Some(ask.memory_bytes);
         let snapshot = self.snapshot(&directory)?;
         if snapshot.nodes().is_empty() && snapshot.damage().is_empty() {
             return Err(no_history(&directory));
         }
-        query::run(function.name, &spec, &snapshot, cancel, sink)
+        query::run(function.name, &spec, &snapshot, sink)
     }
 
     fn mark(&self, server: Option<&str>, text: &str) -> QueryResult<()> {

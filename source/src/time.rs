@@ -102,6 +102,23 @@ pub fn interval(text: &str) -> QueryResult<i64> {
     })
 }
 
+/// A length of time as [`interval`] reads it.
+pub fn length(us: i64) -> String {
+    let units = [
+        ("d", 86_400_000_000),
+        ("h", 3_600_000_000),
+        ("m", 60_000_000),
+        ("s", 1_000_000),
+    ];
+    let whole = units
+        .iter()
+        .find(|(_, width)| us >= *width && us % width == 0);
+    match whole {
+        Some((unit, width)) => format!("{}{unit}", us / width),
+        None => format!("{us}us"),
+    }
+}
+
 fn parse_interval(text: &str) -> Option<i64> {
     let (sign, text) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use tacho_source::memory::{Counting, used};
 use tacho_tape::files::directory::{Kind, file_name};
 use tacho_tape::files::storage::OsStorage;
@@ -88,8 +87,7 @@ fn ask(
     }
     spec.threads = 4;
     let mut rows = Rows(0);
-    let never = AtomicBool::new(false);
-    let done = query::run_now(function.name, &spec, tape, &never, &mut rows);
+    let done = query::run_now(function.name, &spec, tape, &mut rows);
     done.unwrap_or_else(|error| panic!("{}: {error:?}", function.name));
     rows.0
 }

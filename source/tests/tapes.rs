@@ -80,7 +80,7 @@ fn directly(directory: &Path, function: &str, set: impl FnOnce(&mut Spec)) -> St
     let store = Store::open(directory).unwrap();
     let mut out = Vec::new();
     let mut json = Json::new(&mut out);
-    query::run(function, &spec, &store, &AtomicBool::new(false), &mut json).unwrap();
+    query::run(function, &spec, &store, &mut json).unwrap();
     json.finish().unwrap();
     String::from_utf8(out).unwrap()
 }

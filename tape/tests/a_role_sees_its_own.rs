@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
 use tacho_tape::{Identity, PartBuilder, Store};
 
@@ -50,14 +49,7 @@ fn seen_by(oid: Option<i64>) -> usize {
     spec.since_us = Some(0);
     spec.owner = Some("app".to_string());
     let mut count = Count(0);
-    run(
-        "samples",
-        &spec,
-        &store,
-        &AtomicBool::new(false),
-        &mut count,
-    )
-    .unwrap();
+    run("samples", &spec, &store, &mut count).unwrap();
     count.0
 }
 

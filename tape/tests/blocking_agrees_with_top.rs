@@ -4,7 +4,6 @@
 
 use proptest::prelude::*;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
 use tacho_tape::{Identity, PartBuilder, Schema, Store};
 
@@ -211,7 +210,7 @@ fn ask(function: &str, store: &Store, window: (i64, i64), dimension: Option<&str
     spec.scope = dimension.map(|_| "all".to_string());
     spec.n = Some(1000);
     let mut answer = Answer::default();
-    run(function, &spec, store, &AtomicBool::new(false), &mut answer).unwrap();
+    run(function, &spec, store, &mut answer).unwrap();
     answer
 }
 
@@ -310,14 +309,7 @@ fn nobody_waits_longer_than_its_transaction_is_old() {
     spec.at_us = Some((BEGIN_MS + 500) * 1000);
     let mut answer = Answer::default();
     let store = store(&ticks, false);
-    run(
-        "blocking",
-        &spec,
-        &store,
-        &AtomicBool::new(false),
-        &mut answer,
-    )
-    .unwrap();
+    run("blocking", &spec, &store, &mut answer).unwrap();
     let rows = answer.columns(["tree", "waited", "xact_age"]);
     let age = Value::Interval(60_000);
     let waiter = [Value::Text("  1".to_string()), age.clone(), age];

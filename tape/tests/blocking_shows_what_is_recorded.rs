@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
 use tacho_tape::{Identity, PartBuilder, Schema, Store};
 
@@ -90,14 +89,7 @@ impl History {
         spec.since_us = Some(0);
         spec.owner = owner.map(str::to_string);
         let mut answer = Answer::default();
-        run(
-            "blocking",
-            &spec,
-            &store,
-            &AtomicBool::new(false),
-            &mut answer,
-        )
-        .unwrap();
+        run("blocking", &spec, &store, &mut answer).unwrap();
         let columns = [
             "tree",
             "kind",

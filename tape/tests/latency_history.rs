@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Spec, Value, run};
 use tacho_tape::{Identity, PartBuilder, Schema, Store};
 
@@ -77,8 +76,7 @@ fn answer(function: &str, change: impl FnOnce(&mut Spec)) -> Result<Answer, Quer
     spec.since_us = Some(0);
     change(&mut spec);
     let mut answer = Answer::default();
-    let cancel = AtomicBool::new(false);
-    run(function, &spec, &store(), &cancel, &mut answer)?;
+    run(function, &spec, &store(), &mut answer)?;
     Ok(answer)
 }
 

@@ -64,8 +64,9 @@ fn ask(how: &How, cancel: &AtomicBool) -> Result<(), QueryError> {
     spec.bucket_us = how.bucket_us;
     spec.memory_bytes = how.memory_bytes;
     spec.threads = how.threads;
+    spec.cancel = cancel;
     let store = Store::from_parts((0..PARTS).map(part));
-    run("top", &spec, &store, cancel, &mut Nowhere)
+    run("top", &spec, &store, &mut Nowhere)
 }
 
 #[test]

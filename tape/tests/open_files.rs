@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use tacho_tape::files::directory::{Kind, file_name};
 use tacho_tape::files::storage::OsStorage;
@@ -60,11 +60,11 @@ fn top(ask: impl FnOnce(&Spec, &mut Rows) -> QueryResult<()>) -> Rows {
 
 fn fresh(directory: &Path) -> Rows {
     let snapshot = Snapshot::open(directory).unwrap();
-    top(|spec, rows| run("top", spec, &snapshot, &AtomicBool::new(false), rows))
+    top(|spec, rows| run("top", spec, &snapshot, rows))
 }
 
 fn of_tape(tape: &Tape) -> Rows {
-    top(|spec, rows| run_now("top", spec, tape, &AtomicBool::new(false), rows))
+    top(|spec, rows| run_now("top", spec, tape, rows))
 }
 
 fn descriptors() -> usize {

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Spec, Value, run};
 use tacho_tape::{Identity, PartBuilder, Schema, Store};
 
@@ -72,13 +71,7 @@ fn ask(change: impl FnOnce(&mut Spec)) -> Result<Vec<String>, QueryError> {
     spec.since_us = Some(0);
     change(&mut spec);
     let mut answer = Answer::default();
-    run(
-        "server_history",
-        &spec,
-        &store(),
-        &AtomicBool::new(false),
-        &mut answer,
-    )?;
+    run("server_history", &spec, &store(), &mut answer)?;
     Ok(answer.0.iter().map(|row| line(row)).collect())
 }
 

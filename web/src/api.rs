@@ -27,10 +27,10 @@ use std::error::Error;
 use std::hash::{DefaultHasher, Hasher};
 use std::io;
 use std::sync::Arc;
-use tacho_source::arguments::{Described, Kind, arguments};
+use tacho_source::arguments::arguments;
 use tacho_source::{Arguments, Ask, Server, Source, catalog, time};
 use tacho_tape::query::json::{Object, array, quote};
-use tacho_tape::query::{Field, Function, QueryError, QueryResult, Type};
+use tacho_tape::query::{Argument, Field, Function, Kind, QueryError, QueryResult, Type};
 use tokio::sync::Semaphore;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
@@ -220,7 +220,7 @@ fn function(function: &Function) -> String {
     object.json()
 }
 
-fn argument(argument: &Described) -> String {
+fn argument(argument: &Argument) -> String {
     let mut object = Object::default();
     object
         .put("name", &quote(argument.name))

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tacho_source::json::Json;
 use tacho_source::{Ask, Source, memory};
-use tacho_tape::query::{CANCELED, Field, QueryError, QueryResult, Sink, Value};
+use tacho_tape::query::{CANCELED, Field, QueryError, QueryResult, Row, Sink, Taken, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -138,10 +138,10 @@ impl Desk {
     ///
     /// # Errors
     /// As of [`Desk::ask`], but for too many questions.
-    pub async fn ask_in_turn(&self, ask: Ask) -> Result<Answer, Problem> {
+    pub async fn ask_in_turn<R: Row + Send + 'static>(&self, ask: Ask) -> Result<Vec<R>, Problem> {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let place = place.map_err(|_| Problem::of(failed()))?;
-        self.answer(ask, self.rows(Texts::default()), place).await
+        self.answer(ask, Taken::default(), place).await
     }
 
     fn rows(&self, texts: Texts) -> Rows {
@@ -290,6 +290,14 @@ pub trait Taking: Sink + Send + 'static {
     /// # Errors
     /// It could not be made.
     fn finish(self) -> QueryResult<Self::Taken>;
+}
+
+impl<R: Row + Send + 'static> Taking for Taken<R> {
+    type Taken = Vec<R>;
+
+    fn finish(self) -> QueryResult<Vec<R>> {
+        Ok(self.rows)
+    }
 }
 
 /// Takes an answer, as far as its text stays within a limit.

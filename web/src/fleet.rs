@@ -8,12 +8,11 @@ use crate::problem::Problem;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::Value;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use tacho_source::{Arguments, Server, State as Known};
-use tacho_tape::query::QueryError;
-use tacho_tape::query::json::{Object, array, quote};
+use tacho_tape::query::json::{Object, array, numeric, quote};
+use tacho_tape::query::{AasRow, Numeric, QueryError, Row, TimelineRow};
 use tokio::task::JoinSet;
 
 /// Most servers that are asked; others are left out, and it is said how many.
@@ -26,10 +25,9 @@ pub const ARGUMENTS: [&str; 4] = ["since", "until", "bucket", "tz"];
 /// A server, and what is known of its load.
 struct Line {
     server: Server,
-    /// A row of `aas`.
-    whole: Value,
+    whole: AasRow,
     /// Load by bucket.
-    loads: Vec<Value>,
+    loads: Vec<Option<Numeric>>,
     problem: Option<QueryError>,
 }
 
@@ -108,7 +106,7 @@ async fn asked(
 async fn one(api: &Api, server: Server, arguments: Arguments) -> (Line, Option<Problem>) {
     let mut line = Line {
         server,
-        whole: Value::Null,
+        whole: AasRow::default(),
         loads: Vec::new(),
         problem: None,
     };
@@ -117,17 +115,17 @@ async fn one(api: &Api, server: Server, arguments: Arguments) -> (Line, Option<P
     }
     let mut whole = arguments.clone();
     whole.remove("bucket");
-    let answers = match rows(api, "aas", &line.server, whole).await {
-        Ok(whole) => rows(api, "timeline", &line.server, arguments)
+    let answers = match rows(api, &line.server, whole).await {
+        Ok(whole) => rows(api, &line.server, arguments)
             .await
             .map(|steps| (whole, steps)),
         Err(problem) => Err(problem),
     };
     match answers {
-        Ok((mut whole, steps)) => {
-            line.whole = whole[0].take();
-            let steps = steps.as_array().into_iter().flatten();
-            line.loads = steps.map(|row| row["avg_aas"].clone()).collect();
+        Ok((whole, steps)) => {
+            let steps: Vec<TimelineRow> = steps;
+            line.whole = whole.into_iter().next().unwrap_or_default();
+            line.loads = steps.into_iter().map(|row| row.avg_aas).collect();
         }
         Err(problem) => {
             let is_refused = problem.status() == StatusCode::BAD_REQUEST;
@@ -140,29 +138,23 @@ async fn one(api: &Api, server: Server, arguments: Arguments) -> (Line, Option<P
 }
 
 /// Rows of an answer.
-async fn rows(
+async fn rows<R: Row + Send + 'static>(
     api: &Api,
-    function: &str,
     server: &Server,
     arguments: Arguments,
-) -> Result<Value, Problem> {
-    let ask = api.question(function, Some(server.name.clone()), arguments);
-    let answer = api.desk().ask_in_turn(ask).await?;
-    Ok(serde_json::from_slice(&answer.rows).unwrap_or_default())
+) -> Result<Vec<R>, Problem> {
+    let ask = api.question(R::FUNCTION, Some(server.name.clone()), arguments);
+    api.desk().ask_in_turn(ask).await
 }
 
 impl Line {
-    fn number(&self, name: &str) -> Option<f64> {
-        self.whole[name].as_f64()
-    }
-
     /// 0 cannot be asked, 1 was observed, 2 was not.
     fn rank(&self) -> u8 {
         let known = matches!(
             self.server.state,
             Known::Recorded | Known::Empty | Known::Missing
         );
-        match self.number("avg_aas") {
+        match self.whole.avg_aas {
             _ if !known || self.problem.is_some() => 0,
             Some(_) => 1,
             None => 2,
@@ -171,8 +163,9 @@ impl Line {
 
     /// Load of each CPU; where these are not known, of one.
     fn strain(&self) -> f64 {
-        let cpus = self.number("vcpus").filter(|cpus| *cpus > 0.0);
-        self.number("avg_aas").unwrap_or(0.0) / cpus.unwrap_or(1.0)
+        let cpus = self.whole.vcpus.map(Numeric::to_f64);
+        let load = self.whole.avg_aas.map_or(0.0, Numeric::to_f64);
+        load / cpus.filter(|cpus| *cpus > 0.0).unwrap_or(1.0)
     }
 
     fn json(&self) -> String {
@@ -180,11 +173,15 @@ impl Line {
         object
             .put("server", &quote(&self.server.name))
             .put("state", &quote(self.server.state.name()));
-        for name in ["avg_aas", "peak_sessions", "vcpus", "coverage_pct"] {
-            object.put(name, &self.whole[name].to_string());
-        }
-        let loads = self.loads.iter().map(Value::to_string);
-        object.put("loads", &array(loads));
+        let null = || "null".to_string();
+        let figure = |number: Option<Numeric>| number.map_or_else(null, |n| numeric(n.0));
+        let peak = self.whole.peak_sessions;
+        object
+            .put("avg_aas", &figure(self.whole.avg_aas))
+            .put("peak_sessions", &peak.map_or_else(null, |n| n.to_string()))
+            .put("vcpus", &figure(self.whole.vcpus))
+            .put("coverage_pct", &figure(self.whole.coverage_pct))
+            .put("loads", &array(self.loads.iter().copied().map(figure)));
         let message = self.problem.as_ref().map(|error| quote(&error.message));
         object.put("problem", message.as_deref().unwrap_or("null"));
         object.json()

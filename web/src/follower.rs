@@ -11,14 +11,15 @@ use tacho_source::rows::{self, Status, count};
 use tacho_source::{Source, State, time};
 use tacho_tape::query::json::{Object, numeric, quote, value};
 use tacho_tape::query::{
-    AasRow, MarkersRow, Numeric, QueryError, QueryResult, Row, TimelineRow, Value,
+    Aas, Markers, MarkersRow, Numeric, QueryError, QueryResult, Row, Timeline, Value,
 };
 use tokio::sync::mpsc::Sender;
 
 /// µs.
 pub const SECOND: i64 = 1_000_000;
-/// Markers of so long ago may be new: the program that writes them was down.
-const MARKERS: &str = "1h";
+/// Markers of so long before the last tick may be new: the program that writes them
+/// was down.
+const MARKERS: i64 = 3600 * SECOND;
 /// Health is told so often, and when the state changes.
 const HEALTH: Duration = Duration::from_secs(10);
 /// A tick is late after this, and two intervals.
@@ -115,10 +116,15 @@ impl Tick {
 /// # Errors
 /// What the source says.
 pub fn ticks(source: &dyn Source, server: &str, since: i64, until: i64) -> QueryResult<Vec<Tick>> {
-    let (since, until) = (rfc3339(since), rfc3339(until));
-    let window = [("since", &*since), ("until", &*until), ("tz", "UTC")];
-    let split = [("bucket", "1s"), ("by", "wait_event_type"), ("n", "all")];
-    let rows: Vec<TimelineRow> = rows::ask(source, server, &[window, split].concat())?;
+    let rows = Timeline {
+        since: Some(since),
+        until: Some(until),
+        bucket: Some(SECOND),
+        by: Some("wait_event_type".to_string()),
+        n: None,
+        ..Timeline::default()
+    };
+    let rows = rows::ask(source, server, &rows)?;
     let mut ticks: Vec<Tick> = Vec::new();
     for row in rows {
         let Some(start) = row.bucket_start else {
@@ -264,8 +270,15 @@ impl Follower {
     /// # Errors
     /// What the source says.
     pub fn new_markers(&mut self, source: &dyn Source) -> QueryResult<Vec<Bytes>> {
-        let window = [("since", MARKERS), ("tz", "UTC")];
-        let rows: Vec<MarkersRow> = rows::ask(source, &self.server, &window)?;
+        let last = self
+            .last
+            .0
+            .unwrap_or_else(|| Timestamp::now().as_microsecond());
+        let window = Markers {
+            since: Some(last - MARKERS),
+            ..Markers::default()
+        };
+        let rows = rows::ask(source, &self.server, &window)?;
         let all: Vec<(u64, Bytes)> = rows.iter().map(|row| marker(&self.server, row)).collect();
         let known = std::mem::take(&mut self.markers);
         self.markers = all.iter().map(|marker| marker.0).collect();
@@ -322,9 +335,12 @@ impl Follower {
 /// µs between ticks, of the last ten minutes of the history.
 fn interval(source: &dyn Source, server: &str, last: i64) -> QueryResult<i64> {
     let until = last + SECOND;
-    let (since, end) = (rfc3339(until - REPLAY), rfc3339(until));
-    let window = [("since", &*since), ("until", &*end), ("tz", "UTC")];
-    let rows: Vec<AasRow> = rows::ask(source, server, &window)?;
+    let window = Aas {
+        since: Some(until - REPLAY),
+        until: Some(until),
+        ..Aas::default()
+    };
+    let rows = rows::ask(source, server, &window)?;
     let expected = rows.first().and_then(|row| row.ticks_expected);
     Ok(REPLAY / expected.unwrap_or(0).max(1))
 }

@@ -2,9 +2,9 @@
 //! registry of functions.
 
 use crate::texts::{ARGUMENT, BYTES};
-use tacho_source::arguments::{Described, Kind, arguments};
+use tacho_source::arguments::arguments;
 use tacho_tape::query::json::{Object, array, quote};
-use tacho_tape::query::{Field, Function, Type};
+use tacho_tape::query::{Argument, Field, Function, Kind, Type};
 
 /// Media types.
 const JSON: &str = "application/json";
@@ -259,7 +259,7 @@ fn texts() -> String {
     ])
 }
 
-fn parameter(argument: &Described) -> String {
+fn parameter(argument: &Argument) -> String {
     let mut schema = Object::default();
     schema.put("type", "\"string\"");
     match argument.kind {

@@ -3,9 +3,7 @@
 //! browser saves it and does not show it, so nothing of it runs here.
 
 use crate::api::{Api, given};
-use crate::desk::Answer;
 use crate::problem::Problem;
-use crate::texts::Texts;
 use axum::extract::{RawQuery, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -13,7 +11,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tacho_source::report::{Report, page};
 use tacho_source::time;
-use tacho_tape::query::{QueryError, QueryResult};
+use tacho_tape::query::{QueryError, QueryResult, ReportRow, Taken};
 
 /// Reports that are made at once; others wait for their turn.
 pub const AT_ONCE: usize = 2;
@@ -34,11 +32,13 @@ pub async fn report(
     // The turn is taken first: what waits for it has no answer to keep.
     let turn = Arc::clone(api.reports()).acquire_owned().await;
     let ask = api.question("report", server, arguments);
-    let answer = api.desk().ask(ask, Texts::default()).await?;
+    let rows = Taken::<ReportRow>::default();
+    let rows = api.desk().ask_into(ask, rows).await?;
     let made = tokio::task::spawn_blocking(move || {
         // It lasts as long as the work does, also for a client that has gone.
         let _turn = turn;
-        let (root, file) = (document(&answer)?, file_name(&name, &answer));
+        let row = rows.into_iter().next().unwrap_or_default();
+        let (root, file) = (document(&row)?, file_name(&name, row.period_start));
         Ok((page(&Report::new(root, zone)), file))
     });
     let failed = |_| Err(QueryError::new("XX000", "making the report ended"));
@@ -54,8 +54,9 @@ pub async fn report(
 }
 
 /// The document of the only row.
-fn document(answer: &Answer) -> QueryResult<Value> {
-    if answer.rows.len() > DOCUMENT_BYTES {
+fn document(row: &ReportRow) -> QueryResult<Value> {
+    let text = row.report.as_deref().unwrap_or("null");
+    if text.len() > DOCUMENT_BYTES {
         let megabytes = DOCUMENT_BYTES >> 20;
         let error = QueryError::new("53200", "the report is too long");
         return Err(error
@@ -63,16 +64,13 @@ fn document(answer: &Answer) -> QueryResult<Value> {
             .hint("Ask for a shorter window or a filter."));
     }
     let broken = |e| QueryError::new("XX000", format!("report is not JSON: {e}"));
-    let rows: Value = serde_json::from_slice(&answer.rows).map_err(broken)?;
-    let text = rows[0]["report"].as_str().unwrap_or("null");
     serde_json::from_str(text).map_err(broken)
 }
 
 /// `tacho-shop-20260301T105500Z.html`: what else is in the name of a server
 /// becomes `-`, so that it is one word wherever it is written to.
-fn file_name(server: &str, answer: &Answer) -> String {
-    let rows: Value = serde_json::from_slice(&answer.rows).unwrap_or_default();
-    let start = rows[0]["period_start"].as_str().unwrap_or_default();
+fn file_name(server: &str, start: Option<i64>) -> String {
+    let start = start.map_or_else(String::new, |us| time::timestamp(us).to_string());
     let start: String = start.chars().filter(|c| !":-".contains(*c)).collect();
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || c == '_' {
@@ -91,19 +89,16 @@ fn file_name(server: &str, answer: &Answer) -> String {
 mod tests {
     use super::*;
 
-    fn answer(rows: &str) -> Answer {
-        Answer {
-            fields: Vec::new(),
-            rows: rows.as_bytes().to_vec(),
-            shortened: None,
-            notices: Vec::new(),
+    fn row(report: &str) -> ReportRow {
+        ReportRow {
+            report: Some(report.to_string()),
+            ..ReportRow::default()
         }
     }
 
     #[test]
     fn a_file_has_the_name_of_its_server_and_begin_and_no_other_sign() {
-        let given = answer(r#"[{"period_start": "2026-03-01T10:55:00Z"}]"#);
-        let name = |server: &str| file_name(server, &given);
+        let name = |server: &str| file_name(server, Some(1_772_362_500_000_000));
         assert_eq!(name("shop"), "tacho-shop-20260301T105500Z.html");
         assert_eq!(name(""), "tacho-20260301T105500Z.html");
         assert_eq!(
@@ -118,15 +113,11 @@ mod tests {
 
     #[test]
     fn a_document_beyond_its_limit_is_refused() {
-        let long = format!(r#"[{{"report": "{}"}}]"#, " ".repeat(DOCUMENT_BYTES));
-        let error = document(&answer(&long)).unwrap_err();
+        let error = document(&row(&" ".repeat(DOCUMENT_BYTES + 1))).unwrap_err();
         assert_eq!(
             (error.sqlstate, error.message.as_str()),
             ("53200", "the report is too long")
         );
-        assert_eq!(
-            document(&answer(r#"[{"report": "{\"a\": 1}"}]"#)).unwrap()["a"],
-            1
-        );
+        assert_eq!(document(&row(r#"{"a": 1}"#)).unwrap()["a"], 1);
     }
 }

@@ -7,9 +7,10 @@ use crate::desk::lock;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tacho_source::rows::{self, Status, count};
-use tacho_source::{Source, State, catalog, time};
+use tacho_source::{Source, State, catalog};
 use tacho_tape::query::{
-    MarkersRow, Numeric, QueryResult, Row, ServerHistoryRow, TimelineRow, TopRow,
+    Markers, Numeric, QueryResult, Request, ServerHistory, ServerHistoryRow, Timeline, TimelineRow,
+    Top,
 };
 
 /// A sample without a value of a dimension, as filters call it.
@@ -212,15 +213,17 @@ fn raise<K: Ord + Clone, V: Ord + Copy>(values: &mut BTreeMap<K, V>, before: &BT
 }
 
 impl Asked<'_> {
-    fn in_window<R: Row>(
-        &self,
-        (since, until): (i64, i64),
-        more: &[(&str, &str)],
-    ) -> QueryResult<Vec<R>> {
-        let at = |us| time::timestamp(us).to_string();
-        let (since, until) = (at(since), at(until));
-        let window = [("since", &*since), ("until", &*until), ("tz", "UTC")];
-        rows::ask(self.source, self.server, &[&window, more].concat())
+    fn ask<R: Request>(&self, request: &R) -> QueryResult<Vec<R::Row>> {
+        rows::ask(self.source, self.server, request)
+    }
+
+    /// Everything that was measured in a window.
+    fn readings(&self, since: i64, until: i64) -> QueryResult<Vec<ServerHistoryRow>> {
+        self.ask(&ServerHistory {
+            since: Some(since),
+            until: Some(until),
+            ..ServerHistory::default()
+        })
     }
 
     /// What is counted in a window of whole seconds, and the CPUs at its end.
@@ -229,17 +232,25 @@ impl Asked<'_> {
         if since == until {
             return Ok((sums, vcpus));
         }
-        let window = (since, until);
-        for row in &self.in_window::<TimelineRow>(window, &[("bucket", "1h")])? {
-            sums.add_load(row, window);
+        let by_hour = Timeline {
+            since: Some(since),
+            until: Some(until),
+            bucket: Some(HOUR),
+            ..Timeline::default()
+        };
+        for row in &self.ask(&by_hour)? {
+            sums.add_load(row, (since, until));
             vcpus = row.vcpus.map(Numeric::to_f64).or(vcpus);
         }
-        let classes = [
-            ("dimension", "wait_event_type"),
-            ("by", "state"),
-            ("n", "all"),
-        ];
-        for row in self.in_window::<TopRow>(window, &classes)? {
+        let classes = Top {
+            since: Some(since),
+            until: Some(until),
+            dimension: Some("wait_event_type".to_string()),
+            by: Some("state".to_string()),
+            n: None,
+            ..Top::default()
+        };
+        for row in self.ask(&classes)? {
             let named = |key: Option<String>| key.unwrap_or_else(|| NULL.to_string());
             let time = sums
                 .sessions
@@ -247,7 +258,7 @@ impl Asked<'_> {
                 .or_default();
             *time += row.backend_seconds.unwrap_or_default().0;
         }
-        let readings = self.in_window(window, &[])?;
+        let readings = self.readings(since, until)?;
         let totals = measured(&readings, true, |row| Some(row.total.unwrap_or_default().0));
         for (key, total) in bounded(totals) {
             sums.server.insert(key, total.iter().sum());
@@ -257,7 +268,7 @@ impl Asked<'_> {
 
     /// The mean of what was measured before a moment; of others the largest.
     fn gauges(&self, until: i64) -> QueryResult<Measured> {
-        let readings = self.in_window((until - READINGS, until), &[])?;
+        let readings = self.readings(until - READINGS, until)?;
         let means = measured(&readings, false, |row| row.avg.map(Numeric::to_f64));
         let largest = |(key, means): (_, Vec<f64>)| (key, means.into_iter().fold(0.0, f64::max));
         Ok(bounded(means).into_iter().map(largest).collect())
@@ -266,7 +277,12 @@ impl Asked<'_> {
     /// Markers of a day by kind, without those that only reach into it.
     fn markers(&self, day: i64) -> QueryResult<BTreeMap<String, u64>> {
         let mut kinds = BTreeMap::new();
-        for row in self.in_window::<MarkersRow>((day, day + DAY), &[])? {
+        let window = Markers {
+            since: Some(day),
+            until: Some(day + DAY),
+            ..Markers::default()
+        };
+        for row in self.ask(&window)? {
             let is_within = row.marker_time.is_some_and(|time| time >= day);
             if let (Some(kind), true) = (row.kind, is_within) {
                 *kinds.entry(kind).or_default() += 1;

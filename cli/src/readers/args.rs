@@ -9,10 +9,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use jiff::tz::TimeZone;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tacho_source::arguments::{Described, Kind, arguments};
-use tacho_source::{Arguments, Question, number, time};
+use tacho_source::arguments::arguments;
+use tacho_source::{Arguments, Question, time, whole};
 use tacho_tape::locate;
-use tacho_tape::query::{Function, QueryError, QueryResult, Spec};
+use tacho_tape::query::{Argument, Function, Kind, QueryError, QueryResult, Spec};
 
 /// Who calls: defaults and the place of `dimension` differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ fn option(name: &'static str, value: &'static str) -> Arg {
         .action(ArgAction::Set)
 }
 
-fn described_option(argument: &Described, caller: Caller) -> Arg {
+fn described_option(argument: &Argument, caller: Caller) -> Arg {
     let name = argument.name;
     let default = argument.default.map(|d| format!(" [default: {d}]"));
     let help = format!("{}{}", argument.help, default.unwrap_or_default());
@@ -169,7 +169,8 @@ impl Parsed {
 
     /// OID of the role that may see only what is its own.
     pub fn owner_oid(&self) -> QueryResult<Option<i64>> {
-        number("owner-oid", get(&self.matches, "owner-oid"))
+        let oid = get(&self.matches, "owner-oid");
+        oid.map(|oid| whole("owner-oid", oid)).transpose()
     }
 }
 

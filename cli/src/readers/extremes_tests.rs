@@ -7,12 +7,9 @@ use crate::exchange::import::{Input, import};
 use clap::Command;
 use std::io::Cursor;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use tacho_source::catalog;
+use tacho_source::arguments::arguments;
 use tacho_tape::Store;
-use tacho_tape::query::{
-    self, Argument, Field, Function, QueryError, QueryResult, STATEMENT_FILTERS, Sink, Value,
-};
+use tacho_tape::query::{self, Field, Function, Kind, QueryError, QueryResult, Sink, Value};
 
 const TIMES: [&str; 13] = [
     "-9999-01-01T00:00:00Z",
@@ -97,34 +94,17 @@ fn history(name: &str) -> (Scratch, Store) {
 }
 
 /// Names of the arguments a function takes, with the values to try.
-fn arguments(function: &Function) -> Vec<(&'static str, &'static [&'static str])> {
-    let mut all: Vec<(&str, &[&str])> = vec![("node", &TEXTS), ("now", &TIMES)];
-    for argument in function.arguments {
-        match argument {
-            Argument::Dimension => all.push(("dimension", &TEXTS)),
-            Argument::At => all.push(("at", &TIMES)),
-            Argument::Since => all.push(("since", &TIMES)),
-            Argument::Until => all.push(("until", &TIMES)),
-            Argument::Windows => {
-                let names = ["since-1", "until-1", "since-2", "until-2"];
-                all.extend(names.map(|name| (name, &TIMES[..])));
-            }
-            Argument::Bucket => all.push(("bucket", &INTERVALS)),
-            Argument::By => all.push(("by", &TEXTS)),
-            Argument::N => all.push(("n", &NUMBERS)),
-            Argument::OrderBy => all.push(("order-by", &TEXTS)),
-            Argument::Metrics => all.extend([("metric", &TEXTS[..]), ("object", &TEXTS)]),
-            Argument::Width => all.push(("width", &NUMBERS)),
-            Argument::Color | Argument::Ascii | Argument::Zone => (),
-            Argument::Filters => {
-                all.push(("scope", &TEXTS));
-                let names = catalog::dimension_names().iter();
-                all.extend(names.map(|name| (*name, &TEXTS[..])));
-            }
-            Argument::StatementFilters => {
-                all.extend(STATEMENT_FILTERS.map(|(name, _)| (name, &TEXTS[..])));
-            }
-        }
+fn tried(function: &Function) -> Vec<(String, &'static [&'static str])> {
+    let mut all: Vec<(String, &[&str])> = vec![("now".to_string(), &TIMES)];
+    for argument in arguments(function, false) {
+        let values: &[&str] = match argument.kind {
+            Kind::Time => &TIMES,
+            Kind::Interval => &INTERVALS,
+            Kind::Number => &NUMBERS,
+            Kind::Switch | Kind::Zone => continue,
+            _ => &TEXTS,
+        };
+        all.push((argument.name.replace('_', "-"), values));
     }
     all
 }
@@ -150,7 +130,7 @@ impl Sink for Rows {
 /// Asks; an error must be one of what was asked for.
 fn ask(store: &Store, function: &'static Function, zone: Option<&str>, given: &[(&str, &str)]) {
     let mut words = vec!["query".to_string(), "--tape=x".to_string()];
-    let takes_zone = function.arguments.contains(&Argument::Zone);
+    let takes_zone = function.takes_zone();
     words.extend(
         zone.filter(|_| takes_zone)
             .map(|zone| format!("--tz={zone}")),
@@ -163,10 +143,9 @@ fn ask(store: &Store, function: &'static Function, zone: Option<&str>, given: &[
     let command = args::augment(Command::new("query"), function, Caller::Server);
     let matches = command.try_get_matches_from(&words).unwrap();
     let result = Parsed::new(matches, function, Caller::Server).and_then(|parsed| {
-        let cancel = AtomicBool::new(false);
         let mut spec = parsed.spec()?;
         spec.threads = 1;
-        query::run(function.name, &spec, store, &cancel, &mut Rows::default())
+        query::run(function.name, &spec, store, &mut Rows::default())
     });
     if let Err(error) = result {
         let class = &error.sqlstate[..2];
@@ -182,10 +161,10 @@ fn ask(store: &Store, function: &'static Function, zone: Option<&str>, given: &[
 fn each_argument_at_its_extremes_is_answered_or_refused() {
     let (_scratch, store) = history("extremes");
     for function in query::list() {
-        for (name, values) in arguments(function) {
+        for (name, values) in tried(function) {
             for value in values {
                 for zone in ZONES {
-                    ask(&store, function, zone, &[(name, value)]);
+                    ask(&store, function, zone, &[(&name, value)]);
                 }
             }
         }
@@ -208,7 +187,7 @@ fn times_and_widths_at_their_extremes_together_are_answered_or_refused() {
         ("bucket", "n"),
     ];
     for function in query::list() {
-        let all = arguments(function);
+        let all = tried(function);
         let values = |wanted: &str| {
             let found = all.iter().find(|(name, _)| *name == wanted);
             found.map_or(&[][..], |(_, values)| values)

@@ -162,6 +162,7 @@ pub fn execute(
     let mut spec = parsed.spec()?;
     spec.color |= color;
     spec.progress = Some(&show);
+    spec.cancel = &cancel;
     let mut store = tacho_source::open(&parsed.tape)?;
     // The server knows its own directory, which may be empty yet.
     if parsed.caller == Caller::Person && store.nodes().is_empty() && store.damage().is_empty() {
@@ -174,7 +175,7 @@ pub fn execute(
         true => query::explain,
         false => query::run,
     };
-    let result = answer(function.name, &spec, &store, &cancel, sink);
+    let result = answer(function.name, &spec, &store, sink);
     progress.clear();
     // The process ends with the answer, sooner without giving back what
     // thousands of parts hold.

@@ -148,7 +148,8 @@ fn ask(cancel_at: usize) -> (usize, std::result::Result<usize, &'static str>) {
         ("query_id".into(), "!5".into()),
     ];
     let mut rows = Rows(0);
-    let done = run("top", &spec, &store, &reads.cancel, &mut rows);
+    spec.cancel = &reads.cancel;
+    let done = run("top", &spec, &store, &mut rows);
     let done = done.map(|()| rows.0).map_err(|error| error.sqlstate);
     (reads.count.load(Ordering::Relaxed), done)
 }
@@ -192,7 +193,8 @@ fn ask_hours(
     let mut spec = spec_of(question);
     spec.threads = 1;
     let mut rows = Rows(0);
-    let done = run(question.0, &spec, &store, &reads.cancel, &mut rows);
+    spec.cancel = &reads.cancel;
+    let done = run(question.0, &spec, &store, &mut rows);
     let done = done.map(|()| rows.0).map_err(|error| error.sqlstate);
     (reads, done)
 }

@@ -17,7 +17,6 @@ use crate::write::seal::SealedFile;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 pub(super) const NODE: u64 = 7;
@@ -238,7 +237,7 @@ fn ask(store: &Store, question: Question) -> Answer {
     let (name, dimension, _) = question;
     let spec = spec_of(question);
     let mut answer = Answer::default();
-    let done = run(name, &spec, store, &AtomicBool::new(false), &mut answer);
+    let done = run(name, &spec, store, &mut answer);
     done.unwrap_or_else(|error| panic!("{name} {dimension:?}: {error:?}"));
     // A report ends with what it leaves out.
     if let Some(at) = answer.text.find(", \\\"damage\\\": ") {

@@ -14,7 +14,6 @@ use crate::format::schema::RUN;
 use crate::store::open::Store;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The functions whose answers are read by a plan.
@@ -60,20 +59,12 @@ struct State {
 ///
 /// # Errors
 /// As of [`super::run`], or the function has no plan.
-pub fn explain(
-    name: &str,
-    spec: &Spec,
-    store: &Store,
-    cancel: &AtomicBool,
-    sink: &mut dyn Sink,
-) -> QueryResult<()> {
+pub fn explain(name: &str, spec: &Spec, store: &Store, sink: &mut dyn Sink) -> QueryResult<()> {
     find_explained(name)?;
     let explained = Explained::default();
-    let spec = Spec {
-        explained: Some(&explained),
-        ..spec.clone()
-    };
-    super::run(name, &spec, store, cancel, &mut Nowhere)?;
+    let mut spec = spec.clone();
+    spec.explained = Some(&explained);
+    super::run(name, &spec, store, &mut Nowhere)?;
     let state = explained.0.into_inner();
     sink.begin(FIELDS)?;
     let rows = state.unwrap_or_else(PoisonError::into_inner).rows;

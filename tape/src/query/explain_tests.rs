@@ -10,7 +10,6 @@ use crate::testing::memory::MemoryStorage;
 use crate::testing::schema;
 use crate::write::merge_tests::{go, sealed_files};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicBool;
 
 #[derive(Default)]
 struct Rows(Vec<Vec<Value>>);
@@ -61,8 +60,7 @@ fn counted(storage: &MemoryStorage, ask: impl FnOnce(&Store)) -> (usize, i64) {
 /// their files and bytes.
 fn planned(store: &Store, name: &str, spec: &Spec) -> (Vec<String>, (usize, i64)) {
     let mut rows = Rows::default();
-    let never = AtomicBool::new(false);
-    explain(name, spec, store, &never, &mut rows).unwrap();
+    explain(name, spec, store, &mut rows).unwrap();
     let (mut said, mut files, mut bytes) = (Vec::new(), 0, 0);
     for row in &rows.0 {
         let [_, plan, .., of_files, _, of_bytes, why] = &row[..] else {
@@ -85,9 +83,8 @@ fn planned(store: &Store, name: &str, spec: &Spec) -> (Vec<String>, (usize, i64)
 fn difference(storage: &MemoryStorage, name: &str, spec: &Spec, expected: &str) -> Option<String> {
     let mut plan = Default::default();
     let for_plan = counted(storage, |store| plan = planned(store, name, spec));
-    let never = AtomicBool::new(false);
     let read = counted(storage, |store| {
-        run(name, spec, store, &never, &mut Rows::default()).unwrap();
+        run(name, spec, store, &mut Rows::default()).unwrap();
     });
     let found = (for_plan, (plan.0.join(", "), plan.1));
     let expected = ((0, 0), (expected.to_string(), read));
@@ -115,14 +112,10 @@ fn what_a_plan_says_is_read() {
         ..whole.clone()
     };
     let pid = of("pid", None);
-    let off = Spec {
-        totals: false,
-        ..of(pg::WAIT_EVENT, None)
-    };
-    let many = Spec {
-        few_keys: 1,
-        ..pid.clone()
-    };
+    let mut off = of(pg::WAIT_EVENT, None);
+    off.totals = false;
+    let mut many = pid.clone();
+    many.few_keys = 1;
     let cut = Spec {
         since_us: whole.since_us.map(|since| since + 70_000_000),
         ..of(pg::QUERY_ID, None)
@@ -170,21 +163,20 @@ fn no_file_nor_column_is_read_beside_a_plan() {
                 ("load", Some((pg::QUERY_ID, "!1"))),
             ] {
                 let filter = filter.map(|(name, text)| (name.to_string(), text.to_string()));
-                let spec = Spec {
+                let mut spec = Spec {
                     dimension: Some(dimension.to_string()),
                     by: by.clone(),
                     scope: Some(scope.to_string()),
                     filters: filter.into_iter().collect(),
                     since_us: whole.since_us.map(|since| since + asked % 3 * minute),
                     by_leader: asked % 2 == 0,
-                    few_keys: 4,
                     ..whole.clone()
                 };
-                let never = AtomicBool::new(false);
+                spec.few_keys = 4;
                 let mut plan = Default::default();
                 counted(&storage, |store| plan = planned(store, "top", &spec));
                 let read = counted(&storage, |store| {
-                    run("top", &spec, store, &never, &mut Rows::default()).unwrap();
+                    run("top", &spec, store, &mut Rows::default()).unwrap();
                 });
                 let (said, (files, bytes)) = plan;
                 assert_eq!(files, read.0, "{dimension} {by:?} {scope} {said:?}");
@@ -205,14 +197,13 @@ fn two_windows_have_two_plans_and_other_functions_none() {
     let mut spec = question(&storage, &catalog);
     spec.before = (spec.since_us, spec.until_us);
     let store = Store::open_storage(&storage).unwrap();
-    let never = AtomicBool::new(false);
     let mut rows = Rows::default();
-    explain("compare", &spec, &store, &never, &mut rows).unwrap();
+    explain("compare", &spec, &store, &mut rows).unwrap();
     let scans: Vec<&Value> = rows.0.iter().map(|row| &row[0]).collect();
     assert_eq!(scans, [&Value::Int(1), &Value::Int(2)]);
     for function in list() {
         let mut rows = Rows::default();
-        let done = explain(function.name, &spec, &store, &never, &mut rows);
+        let done = explain(function.name, &spec, &store, &mut rows);
         match EXPLAINED.contains(&function.name) {
             true if function.name == "top" => assert_eq!(done.unwrap_err().sqlstate, "22023"),
             true => {

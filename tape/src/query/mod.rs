@@ -38,6 +38,7 @@ mod plain;
 mod plan;
 mod read;
 mod register;
+pub(crate) mod request;
 mod root_blocker;
 mod row;
 mod runs;
@@ -58,15 +59,18 @@ pub use dimension::names as dimension_names;
 pub use error::{CANCELED, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, UNDEFINED_FILE};
 pub use explain::{EXPLAINED, explain, find_explained};
 pub use functions::{
-    AasRow, BlockingRow, ChartRow, CompareRow, LatencyHistoryRow, MarkersRow, PeriodsRow,
-    ReportRow, SamplesRow, ServerHistoryRow, SessionsRow, StatementsHistoryRow, StatusRow,
-    SummaryRow, TimelineRow, TopRow,
+    Aas, AasRow, Blocking, BlockingRow, Chart, ChartRow, Compare, CompareRow, LatencyHistory,
+    LatencyHistoryRow, Markers, MarkersRow, Periods, PeriodsRow, Report, ReportRow, Samples,
+    SamplesRow, ServerHistory, ServerHistoryRow, Sessions, SessionsRow, StatementsHistory,
+    StatementsHistoryRow, Status, StatusRow, Summary, SummaryRow, Timeline, TimelineRow, Top,
+    TopRow,
 };
-pub use functions::{Argument, Function, Removal, STATEMENT_FILTERS, Said, find, list};
+pub use functions::{Function, Removal, find, list};
 pub(crate) use functions::{REMOVED, removals};
 pub use plain::{plain_lines, plain_text};
+pub use request::{Argument, Given, Kind, Request};
 pub use row::{Numeric, Row, Taken};
-pub use spec::{Field, Sink, Spec, Type, Value};
+pub use spec::{Context, Field, Sink, Spec, Type, Value};
 pub use statement_sums::middle_us;
 pub use text::{decode, without_nul};
 pub use vocabulary::{LOCK_MODES, NOT_COUNTED, Scope, cpu_key, wait_key};
@@ -76,19 +80,13 @@ use crate::store::tape::Tape;
 use damage::Damage;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Answers `spec` with the function `name`: rows go to `sink`. Setting
-/// `cancel` ends the query soon.
+/// Answers `spec` with the function `name`: rows go to `sink`. Setting the flag
+/// of its context ends the query soon.
 ///
 /// # Errors
 /// The function or an argument makes no sense, the history could not be read,
 /// the sink failed, or the query was cancelled.
-pub fn run(
-    name: &str,
-    spec: &Spec,
-    store: &Store,
-    cancel: &AtomicBool,
-    sink: &mut dyn Sink,
-) -> QueryResult<()> {
+pub fn run(name: &str, spec: &Spec, store: &Store, sink: &mut dyn Sink) -> QueryResult<()> {
     parse::check_range(spec)?;
     let function = find(name)?;
     let spec = &Spec {
@@ -99,14 +97,13 @@ pub fn run(
         sink,
         fields: Vec::new(),
         rows: false,
-        cancel,
+        cancel: spec.cancel,
     };
     let mut without: Option<Store> = None;
     let notice = loop {
         let call = functions::Call {
             spec,
             store: without.as_ref().unwrap_or(store),
-            cancel,
         };
         match attempt(function, &call, &mut rows) {
             Err(error) if error.place.is_some() && !rows.rows => {
@@ -135,21 +132,15 @@ pub fn run(
 ///
 /// # Errors
 /// As of [`run`].
-pub fn run_now(
-    name: &str,
-    spec: &Spec,
-    tape: &Tape,
-    cancel: &AtomicBool,
-    sink: &mut dyn Sink,
-) -> QueryResult<()> {
+pub fn run_now(name: &str, spec: &Spec, tape: &Tape, sink: &mut dyn Sink) -> QueryResult<()> {
     let mut begun = Begun { sink, rows: false };
     for _ in 1..ATTEMPTS {
-        match run(name, spec, &*tape.refresh()?, cancel, &mut begun) {
+        match run(name, spec, &*tape.refresh()?, &mut begun) {
             Err(error) if error.sqlstate == UNDEFINED_FILE && !begun.rows => (),
             done => return done,
         }
     }
-    run(name, spec, &*tape.refresh()?, cancel, &mut begun)
+    run(name, spec, &*tape.refresh()?, &mut begun)
 }
 
 /// How often a question is asked whose files go.

@@ -9,7 +9,6 @@ use super::vocabulary::{self as pg, Scope};
 use crate::format::part::Part;
 use crate::store::open::Store;
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicBool;
 
 /// Most buckets where each is a row of the answer.
 pub const MAX_ROWS: usize = 100_000;
@@ -172,7 +171,6 @@ impl Selection {
         &mut self,
         spec: &Spec,
         parts: impl IntoIterator<Item = &'a Part>,
-        cancel: &AtomicBool,
     ) -> QueryResult<()> {
         let bare = |item: &Option<String>| item.as_ref().is_some_and(|v| !v.contains(':'));
         let waits = self
@@ -189,7 +187,7 @@ impl Selection {
             known.insert(pg::cpu_key(&label.label));
         }
         for part in parts {
-            let view = View::new(part, spec.decode).canceled_by(cancel);
+            let view = View::new(part, spec.decode).canceled_by(spec.cancel);
             view.check_cancel()?;
             let events = spec.damage.pass(wait_events(&view))?;
             for (class, event) in events.into_iter().flatten() {

@@ -25,7 +25,7 @@ use crate::store::open::Store;
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -42,7 +42,6 @@ pub struct Scan<'a> {
     /// The keys of its answers.
     pub register: Register,
     window: Window,
-    pub cancel: &'a AtomicBool,
     /// Bytes of the sums of all threads.
     held: AtomicUsize,
 }
@@ -79,17 +78,12 @@ impl Scanned {
 
 impl<'a> Scan<'a> {
     /// Checks the question and finds the parts.
-    pub fn new(
-        spec: &'a Spec<'a>,
-        store: &'a Store,
-        window: Window,
-        cancel: &'a AtomicBool,
-    ) -> QueryResult<Scan<'a>> {
+    pub fn new(spec: &'a Spec<'a>, store: &'a Store, window: Window) -> QueryResult<Scan<'a>> {
         let mut selection = Selection::of(spec)?;
         let nodes = nodes(spec, store)?;
         let all = nodes.iter().flat_map(|node| store.parts(*node));
         let (parts, others): (Vec<&Part>, Vec<&Part>) = all.partition(|part| window.meets(part));
-        selection.qualify_waits(spec, parts.iter().copied(), cancel)?;
+        selection.qualify_waits(spec, parts.iter().copied())?;
         Ok(Scan {
             spec,
             selection,
@@ -97,14 +91,13 @@ impl<'a> Scan<'a> {
             others,
             register: Register::default(),
             window,
-            cancel,
             held: AtomicUsize::new(0),
         })
     }
 
     /// Ends the query when that was asked for.
     pub fn check_cancel(&self) -> QueryResult<()> {
-        if self.cancel.load(Ordering::Relaxed) {
+        if self.spec.cancel.load(Ordering::Relaxed) {
             return Err(QueryError::canceled());
         }
         Ok(())
@@ -534,7 +527,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
         FileState {
             view: View::new(part, self.scan.spec.decode)
-                .canceled_by(self.scan.cancel)
+                .canceled_by(self.scan.spec.cancel)
                 .registered(&self.scan.register),
             tests: OnceCell::new(),
             groups: self

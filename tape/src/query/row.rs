@@ -2,9 +2,7 @@
 //! `row!`: name and type of what is printed, and the struct, follow.
 
 use super::error::{QueryError, QueryResult};
-use super::spec::{Field, Sink, Spec, Value};
-use crate::store::snapshot::Snapshot;
-use std::sync::atomic::AtomicBool;
+use super::spec::{Field, Sink, Value};
 
 /// A row of a function.
 pub trait Row: Sized {
@@ -196,45 +194,43 @@ impl<R: Row> Sink for Taken<R> {
     }
 }
 
-impl Snapshot {
-    /// Answers a question with the function whose rows are `R`.
-    ///
-    /// # Errors
-    /// As of [`super::run`].
-    pub fn ask<R: Row>(&self, spec: &Spec, cancel: &AtomicBool) -> QueryResult<Taken<R>> {
-        let mut taken = Taken::default();
-        super::run(R::FUNCTION, spec, self, cancel, &mut taken)?;
-        Ok(taken)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Snapshot;
     use crate::query::*;
     use crate::testing::schema;
     use crate::write::merge_tests::{go, sealed_files};
 
     /// Rows of a function hold what it prints, and its columns are those that the
     /// registry has.
-    fn difference<R: Row>(spec: &Spec, snapshot: &Snapshot) -> Option<String> {
-        assert_eq!(
-            find(R::FUNCTION).unwrap().fields,
-            R::FIELDS,
-            "{}",
-            R::FUNCTION
-        );
-        let never = AtomicBool::new(false);
+    fn difference<R: Request>(spec: &Spec, snapshot: &Snapshot) -> Option<String> {
+        let (name, fields) = (R::Row::FUNCTION, R::Row::FIELDS);
+        assert_eq!(find(name).unwrap().fields, fields, "{name}");
         let mut printed = Printed::default();
-        run(R::FUNCTION, spec, snapshot, &never, &mut printed).unwrap();
-        let taken: Vec<R> = snapshot.ask(spec, &never).unwrap().rows;
-        let taken: Vec<Vec<Value>> = taken.iter().map(R::values).collect();
+        run(name, spec, snapshot, &mut printed).unwrap();
+        let value = |argument: &Argument| {
+            Ok(match argument.name {
+                "since" | "since_2" => Value::Time(spec.since_us.unwrap()),
+                "dimension" => Value::text(spec.dimension.clone()),
+                "n" => Value::int(spec.n),
+                // Without words the question says as much.
+                "scope" => Value::Null,
+                _ => argument.default_value(),
+            })
+        };
+        let request = R::of(&mut Given {
+            value: &value,
+            filters: Vec::new(),
+        });
+        let taken = snapshot.ask(&request.unwrap(), &spec.context).unwrap().rows;
+        let taken: Vec<Vec<Value>> = taken.iter().map(Row::values).collect();
         // Sums of counters are no columns of a row.
         printed
             .0
             .iter_mut()
-            .for_each(|row| row.truncate(R::FIELDS.len()));
-        (taken != printed.0).then(|| format!("{}: {taken:?}, {:?}", R::FUNCTION, printed.0))
+            .for_each(|row| row.truncate(fields.len()));
+        (taken != printed.0).then(|| format!("{name}: {taken:?}, {:?}", printed.0))
     }
 
     #[derive(Default)]
@@ -263,31 +259,39 @@ mod tests {
         spec.dimension = Some("wait_event".to_string());
         spec.n = Some(50);
         let functions = [
-            difference::<StatusRow>,
-            difference::<PeriodsRow>,
-            difference::<AasRow>,
-            difference::<TimelineRow>,
-            difference::<TopRow>,
-            difference::<CompareRow>,
-            difference::<SamplesRow>,
-            difference::<SessionsRow>,
-            difference::<BlockingRow>,
-            difference::<ChartRow>,
-            difference::<SummaryRow>,
-            difference::<ReportRow>,
-            difference::<MarkersRow>,
-            difference::<ServerHistoryRow>,
-            difference::<StatementsHistoryRow>,
-            difference::<LatencyHistoryRow>,
+            difference::<Status>,
+            difference::<Periods>,
+            difference::<Aas>,
+            difference::<Timeline>,
+            difference::<Top>,
+            difference::<Compare>,
+            difference::<Samples>,
+            difference::<Sessions>,
+            difference::<Blocking>,
+            difference::<Chart>,
+            difference::<Summary>,
+            difference::<Report>,
+            difference::<Markers>,
+            difference::<ServerHistory>,
+            difference::<StatementsHistory>,
+            difference::<LatencyHistory>,
         ];
         assert_eq!(functions.len(), list().len());
         let differ = functions.map(|difference| difference(&spec, &snapshot));
         let differ: Vec<String> = differ.into_iter().flatten().collect();
         assert!(differ.is_empty(), "{differ:#?}");
-        let never = AtomicBool::new(false);
-        let top: Vec<TopRow> = snapshot.ask(&spec, &never).unwrap().rows;
+        let top = Top {
+            since: spec.since_us,
+            n: Some(50),
+            ..Top::default()
+        };
+        let top = snapshot.top(&top, &spec.context).unwrap().rows;
         let seconds = top.iter().map(|row| row.backend_seconds.unwrap().0);
-        let aas: Vec<AasRow> = snapshot.ask(&spec, &never).unwrap().rows;
+        let aas = Aas {
+            since: spec.since_us,
+            ..Aas::default()
+        };
+        let aas = snapshot.aas(&aas, &spec.context).unwrap().rows;
         assert!(top.len() > 2 && top.len() < 50, "{top:?}");
         assert_eq!(aas[0].backend_seconds, Some(Numeric(seconds.sum())));
     }

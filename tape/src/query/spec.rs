@@ -5,14 +5,79 @@ use super::damage::Damage;
 use super::error::{QueryError, QueryResult};
 use super::explain::Explained;
 use crate::format::schema::Schema;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::AtomicBool;
 
-/// A question. Times and widths are µs; absent values take their defaults.
+/// In what surroundings a question is asked: all of it but what the function
+/// takes as arguments.
 #[derive(Clone)]
-pub struct Spec<'a> {
+pub struct Context<'a> {
     /// The tables, columns and labels known (`catalog/samples.h`).
     pub catalog: &'a Schema,
-    /// The present: default of `until`, and where a later one is cut.
+    /// The present: default of `until`, and where a later one is cut. µs.
     pub now_us: i64,
+    /// Aligns buckets to local midnights.
+    pub zone: Option<&'a (dyn Zone + Sync)>,
+    /// Set when the question shall end.
+    pub cancel: &'a AtomicBool,
+    /// Without `node`, the one the directory itself belongs to is meant, also
+    /// when another was written later.
+    pub at_home: bool,
+    /// Only sessions of this role, and only texts it ran.
+    pub owner: Option<String>,
+    /// Texts of queries are answered; off where nobody shall read them.
+    pub texts: bool,
+    /// Totals of files are used where they answer; off to prove them.
+    pub totals: bool,
+    /// Keys of dictionaries of at most so many entries all get cells in one
+    /// pass; of others those that are printed, in a second one.
+    pub few_keys: usize,
+    /// Bytes of memory the process may use.
+    pub memory_bytes: Option<u64>,
+    /// Told how many pieces of how many are read; by any thread.
+    pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
+    /// Gets the plans, and nothing of the window is read.
+    pub(crate) explained: Option<&'a Explained>,
+    /// Threads that read parts.
+    pub threads: usize,
+    /// Turns bytes in an encoding (PostgreSQL id) into text.
+    pub decode: fn(i64, &[u8]) -> String,
+}
+
+/// Cells of so many keys are quicker than another pass.
+const FEW_KEYS: usize = 256;
+
+/// The flag of questions that nobody ends.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+impl<'a> Context<'a> {
+    /// Surroundings with every default; nobody ends the question.
+    pub fn new(catalog: &'a Schema, now_us: i64) -> Self {
+        Context {
+            catalog,
+            now_us,
+            zone: None,
+            cancel: &NEVER,
+            at_home: false,
+            owner: None,
+            texts: true,
+            totals: true,
+            few_keys: FEW_KEYS,
+            memory_bytes: None,
+            progress: None,
+            explained: None,
+            threads: 1,
+            decode: super::text::decode,
+        }
+    }
+}
+
+/// A question as functions read it: what a request says (`request.rs`), and its
+/// surroundings. Times and widths are µs; absent values take their defaults.
+#[derive(Clone)]
+pub struct Spec<'a> {
+    /// The surroundings.
+    pub context: Context<'a>,
     /// A moment, for a function that takes one instead of a window.
     pub at_us: Option<i64>,
     /// Begin of the window; default one hour before its end.
@@ -23,13 +88,8 @@ pub struct Spec<'a> {
     pub before: (Option<i64>, Option<i64>),
     /// Width of a bucket.
     pub bucket_us: Option<i64>,
-    /// Aligns buckets to local midnights.
-    pub zone: Option<&'a (dyn Zone + Sync)>,
     /// `all`, a node id in hexadecimal, or the node last written.
     pub node: Option<String>,
-    /// Without `node`, the one the directory itself belongs to is meant, also
-    /// when another was written later.
-    pub at_home: bool,
     /// `load`, `foreground` or `all`.
     pub scope: Option<String>,
     /// Parallel workers are left out.
@@ -54,46 +114,26 @@ pub struct Spec<'a> {
     pub color: bool,
     /// A chart without block characters.
     pub ascii: bool,
-    /// Only sessions of this role, and only texts it ran.
-    pub owner: Option<String>,
-    /// Texts of queries are answered; off where nobody shall read them.
-    pub texts: bool,
-    /// Totals of files are used where they answer; off to prove them.
-    pub totals: bool,
-    /// Keys of dictionaries of at most so many entries all get cells in one
-    /// pass; of others those that are printed, in a second one.
-    pub few_keys: usize,
-    /// Bytes of memory the process may use.
-    pub memory_bytes: Option<u64>,
-    /// Told how many pieces of how many are read; by any thread.
-    pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
-    /// Gets the plans, and nothing of the window is read.
-    pub(crate) explained: Option<&'a Explained>,
-    /// Threads that read parts.
-    pub threads: usize,
-    /// Turns bytes in an encoding (PostgreSQL id) into text.
-    pub decode: fn(i64, &[u8]) -> String,
     /// What was found damaged; of each question anew.
     pub(crate) damage: Damage,
 }
 
-/// Cells of so many keys are quicker than another pass.
-const FEW_KEYS: usize = 256;
-
 impl<'a> Spec<'a> {
     /// A question with every default.
     pub fn new(catalog: &'a Schema, now_us: i64) -> Self {
+        Spec::of(Context::new(catalog, now_us))
+    }
+
+    /// A question that says nothing, in surroundings.
+    pub fn of(context: Context<'a>) -> Self {
         Spec {
-            catalog,
-            now_us,
+            context,
             at_us: None,
             since_us: None,
             until_us: None,
             before: (None, None),
             bucket_us: None,
-            zone: None,
             node: None,
-            at_home: false,
             scope: None,
             by_leader: false,
             filters: Vec::new(),
@@ -106,17 +146,22 @@ impl<'a> Spec<'a> {
             width: None,
             color: false,
             ascii: false,
-            owner: None,
-            texts: true,
-            totals: true,
-            few_keys: FEW_KEYS,
-            memory_bytes: None,
-            progress: None,
-            explained: None,
-            threads: 1,
-            decode: super::text::decode,
             damage: Damage::default(),
         }
+    }
+}
+
+impl<'a> Deref for Spec<'a> {
+    type Target = Context<'a>;
+
+    fn deref(&self) -> &Context<'a> {
+        &self.context
+    }
+}
+
+impl DerefMut for Spec<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.context
     }
 }
 

@@ -5,7 +5,6 @@ use super::error::QueryResult;
 use super::spec::Spec;
 use crate::format::part::Part;
 use std::collections::HashMap;
-use std::sync::atomic::AtomicBool;
 
 /// PostgreSQL's id of LATIN1.
 const LATIN1: i64 = 8;
@@ -62,16 +61,15 @@ impl Texts {
     /// Looks up `wanted` in all `near` parts, and in `far` ones as long as a
     /// text is missing; none where texts are not asked for. With an owner only
     /// texts that this role ran are taken. Damaged ones are left out: a lost
-    /// text loses no row. `cancel` is looked at before each part.
+    /// text loses no row. Whether it is cancelled is looked at before each part.
     pub fn find<'a>(
         wanted: impl IntoIterator<Item = TextKey>,
         near: impl IntoIterator<Item = &'a Part>,
         far: impl IntoIterator<Item = &'a Part>,
         spec: &Spec,
-        cancel: &AtomicBool,
     ) -> QueryResult<Texts> {
         let mut texts = Texts::default();
-        texts.find_more(wanted, near, far, spec, cancel)?;
+        texts.find_more(wanted, near, far, spec)?;
         Ok(texts)
     }
 
@@ -82,10 +80,9 @@ impl Texts {
         near: impl IntoIterator<Item = &'a Part>,
         far: impl IntoIterator<Item = &'a Part>,
         spec: &Spec,
-        cancel: &AtomicBool,
     ) -> QueryResult<()> {
         let collect = |wanted: &mut Found, part| {
-            let view = View::new(part, spec.decode).canceled_by(cancel);
+            let view = View::new(part, spec.decode).canceled_by(spec.cancel);
             view.check_cancel()?;
             let found = collect(wanted, &view, spec.owner.as_deref());
             spec.damage.without_texts(found)

@@ -10,7 +10,6 @@ use crate::testing::schema;
 use crate::write::merge_tests::{NODE, go, sealed_files};
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// A part one of whose columns has one value in all rows but the first.
 struct Changed {
@@ -75,7 +74,7 @@ fn answers(parts: &[Part], totals: bool) -> String {
         spec.dimension = dimension.map(str::to_string);
         spec.n = Some(5);
         spec.totals = totals;
-        run(function, &spec, &store, &AtomicBool::new(false), &mut text).unwrap();
+        run(function, &spec, &store, &mut text).unwrap();
     }
     text.0
 }

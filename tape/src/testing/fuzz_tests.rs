@@ -124,8 +124,7 @@ fn read_all(store: &Store, catalog: &Schema) -> String {
     for function in query::list() {
         for spec in specs(catalog) {
             let mut count = Count(0);
-            let stop = AtomicBool::new(false);
-            let done = query::run(function.name, &spec, store, &stop, &mut count);
+            let done = query::run(function.name, &spec, store, &mut count);
             let error = done.err().map(|e| e.message).unwrap_or_default();
             outcome.push_str(&format!("{}{error}", count.0.min(3)));
         }

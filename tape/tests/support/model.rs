@@ -1,7 +1,6 @@
 //! Random tapes and questions, and how they are asked.
 
 use proptest::prelude::*;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use tacho_tape::files::directory::Numbers;
 use tacho_tape::format::sealed_write::FrameRange;
@@ -608,15 +607,15 @@ impl Sink for Answer {
 /// Asks; filters outside the scope give an empty answer.
 pub fn ask(function: &str, spec: &Spec, store: &Store) -> Answer {
     let mut answer = Answer::default();
-    run(function, spec, store, &AtomicBool::new(false), &mut answer).unwrap();
+    run(function, spec, store, &mut answer).unwrap();
     answer
 }
 
 /// As [`ask`], but none where the bucket is shorter than the interval of ticks:
 /// that is refused.
 pub fn ask_timeline(spec: &Spec, tape: &Tape, asked: &Asked) -> Option<Answer> {
-    let (mut answer, cancel) = (Answer::default(), AtomicBool::new(false));
-    match run("timeline", spec, &tape.store(asked), &cancel, &mut answer) {
+    let mut answer = Answer::default();
+    match run("timeline", spec, &tape.store(asked), &mut answer) {
         Ok(()) => Some(answer),
         Err(error) => {
             let refused = "bucket is shorter than the interval of samples";

@@ -1,12 +1,13 @@
 //! `aas`: the load of a window in one row.
 
+use super::Call;
 use super::common_columns::{measures, source, window_coverage};
-use super::{Argument, Call, Function};
 use crate::query::bucket::SECOND;
 use crate::query::cells::Cells;
 use crate::query::error::QueryResult;
 use crate::query::parse::{MAX_BUCKETS, Window, buckets};
 use crate::query::read::Scan;
+use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::spec::{Sink, Value};
 
@@ -33,20 +34,18 @@ row! {
     }
 }
 
-pub const FUNCTION: Function = Function {
-    name: "aas",
-    about: "Average active sessions of a window",
-    arguments: &[
-        Argument::Since,
-        Argument::Until,
-        Argument::Bucket,
-        Argument::Filters,
-        Argument::Zone,
-    ],
-    said: &[],
-    fields: FIELDS,
-    run,
-};
+request! {
+    /// Average active sessions of a window
+    Aas of aas: AasRow {
+        node,
+        since,
+        until,
+        bucket,
+        scope,
+        by_leader,
+        filters,
+    }
+}
 
 fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let window = Window::of(call.spec)?;
@@ -59,7 +58,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
 pub fn row(call: &Call, window: Window) -> QueryResult<Vec<Value>> {
     let width = call.spec.bucket_us.unwrap_or(MINUTE);
     let buckets = buckets(call.spec, window, width, MAX_BUCKETS)?;
-    let scan = Scan::new(call.spec, call.store, window, call.cancel)?;
+    let scan = Scan::new(call.spec, call.store, window)?;
     let mut scanned = scan.sums(buckets, &[vec![]])?;
     let cube = scanned.cubes.pop().unwrap_or_default();
     let cells = cube.into_cells().next().map_or(Cells::default(), |k| k.1);

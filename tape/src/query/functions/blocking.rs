@@ -1,15 +1,16 @@
 //! `blocking`: who blocked others. For a window the heads of the queues, by
 //! the time others waited behind them; for a moment the whole tree.
 
+use super::Call;
 use super::blocking_rows::{Facts, Found, Locks, Object, Person, row};
 use super::blocking_waits::{Later, edges, taken_at};
-use super::{Argument, Call, Function, Said};
 use crate::query::blockers::{Edge, Graph, Head, Node};
 use crate::query::bucket::{Buckets, SECOND};
 use crate::query::dimension::View;
 use crate::query::error::QueryResult;
 use crate::query::parse::{self, Window, limit};
 use crate::query::read::Scan;
+use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::spec::{Sink, Spec};
 use crate::query::ticks::{NONE, Observed, Ticks};
@@ -51,27 +52,16 @@ row! {
     }
 }
 
-pub const FUNCTION: Function = Function {
-    name: "blocking",
-    about: "Who blocked others: heads of lock queues, or the tree of a moment",
-    arguments: &[
-        Argument::At,
-        Argument::Since,
-        Argument::Until,
-        Argument::N,
-        Argument::Zone,
-    ],
-    said: &[
-        Said::new(
-            Argument::At,
-            "A moment instead of a window: the tree of who waits for whom",
-            None,
-        ),
-        Said::new(Argument::N, "Most blockers, or all", Some("10")),
-    ],
-    fields: FIELDS,
-    run,
-};
+request! {
+    /// Who blocked others: heads of lock queues, or the tree of a moment
+    Blocking of blocking: BlockingRow {
+        node,
+        at("A moment instead of a window: the tree of who waits for whom", None),
+        since,
+        until,
+        n("Most blockers, or all", Some("10")),
+    }
+}
 
 fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let left = limit(call.spec.n)?;
@@ -88,7 +78,7 @@ fn whole(window: Window) -> QueryResult<Buckets> {
 /// The heads of the queues of a window.
 fn window(call: &Call, left: usize, sink: &mut dyn Sink) -> QueryResult<()> {
     let window = Window::of(call.spec)?;
-    let scan = Scan::new(call.spec, call.store, window, call.cancel)?;
+    let scan = Scan::new(call.spec, call.store, window)?;
     let mut heads: BTreeMap<Head, Found> = BTreeMap::new();
     sink.begin(FIELDS)?;
     if window.length() == 0 {
@@ -231,7 +221,7 @@ fn moment(call: &Call, at: i64, left: usize, sink: &mut dyn Sink) -> QueryResult
         since: at.saturating_sub(NEAR),
         until: at.saturating_add(1),
     };
-    let scan = Scan::new(call.spec, call.store, window, call.cancel)?;
+    let scan = Scan::new(call.spec, call.store, window)?;
     let buckets = whole(window)?;
     sink.begin(FIELDS)?;
     let mut newest: Option<((i64, usize), usize, Ticks)> = None;

@@ -253,7 +253,7 @@ impl Facts {
         let wanted: Vec<TextKey> = self.sessions.values().filter_map(|f| f.text).collect();
         let near = scan.parts.iter().rev().copied();
         let far = scan.others.iter().rev().copied();
-        self.texts = Texts::find(wanted, near, far, scan.spec, scan.cancel)?;
+        self.texts = Texts::find(wanted, near, far, scan.spec)?;
         Ok(())
     }
 }

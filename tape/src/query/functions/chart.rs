@@ -1,15 +1,16 @@
 //! `chart`: stacked load as text, one line a bucket, newest last. The first
 //! row is the legend. Gaps are hatched, an idle bucket is a line.
 
+use super::Call;
 use super::common_columns::Ranked;
 use super::common_columns::numeric;
 use super::timeline::{Series, check_width, for_each_bucket, series};
-use super::{Argument, Call, Function, Said};
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::number::Ratio;
 use crate::query::parse::{Window, limit};
 use crate::query::plain::plain_text;
 use crate::query::read::Scanned;
+use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::spec::{Sink, Spec, Value};
 use crate::query::ticks::Coverage;
@@ -27,29 +28,23 @@ row! {
     }
 }
 
-pub const FUNCTION: Function = Function {
-    name: "chart",
-    about: "Stacked load as text",
-    arguments: &[
-        Argument::Since,
-        Argument::Until,
-        Argument::Bucket,
-        Argument::By,
-        Argument::N,
-        Argument::Width,
-        Argument::Color,
-        Argument::Ascii,
-        Argument::Filters,
-        Argument::Zone,
-    ],
-    said: &[Said::new(
-        Argument::N,
-        "Keys with a bar of their own",
-        Some("3"),
-    )],
-    fields: FIELDS,
-    run,
-};
+request! {
+    /// Stacked load as text
+    Chart of chart: ChartRow {
+        node,
+        since,
+        until,
+        bucket,
+        by,
+        n("Keys with a bar of their own", Some("3")),
+        width,
+        color,
+        ascii,
+        scope,
+        by_leader,
+        filters,
+    }
+}
 
 const DEFAULT_N: i64 = 3;
 const DEFAULT_WIDTH: i64 = 40;
@@ -106,7 +101,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     };
     let (scanned, lines) = series(&call, window, |ranked| choose(ranked, n))?;
     check_width(&spec, &scanned)?;
-    let chart = Chart::new(&spec, &scanned, &lines, width as usize);
+    let chart = Picture::new(&spec, &scanned, &lines, width as usize);
     sink.begin(FIELDS)?;
     sink.row(chart.legend())?;
     for_each_bucket(&scanned, |bucket, covered, _| {
@@ -145,7 +140,7 @@ fn choose(ranked: Ranked, n: usize) -> (Ranked, Ranked) {
     (own, rest)
 }
 
-struct Chart<'a> {
+struct Picture<'a> {
     scanned: &'a Scanned,
     lines: &'a [Series],
     styles: Vec<Style>,
@@ -157,10 +152,10 @@ struct Chart<'a> {
     vcpus: Option<Ratio>,
 }
 
-impl<'a> Chart<'a> {
+impl<'a> Picture<'a> {
     fn new(spec: &Spec, scanned: &'a Scanned, lines: &'a [Series], width: usize) -> Self {
         let glyphs = if spec.ascii { &ASCII } else { &BLOCKS };
-        let mut chart = Chart {
+        let mut chart = Picture {
             scanned,
             lines,
             styles: styles(lines, glyphs),

@@ -116,7 +116,6 @@ pub fn query_texts(scan: &Scan, keys: impl IntoIterator<Item = Id>) -> QueryResu
         scan.parts.iter().copied(),
         scan.others.iter().rev().copied(),
         scan.spec,
-        scan.cancel,
     )
 }
 

@@ -4,7 +4,7 @@
 use super::common_columns::{
     key_text, measures, numeric, only_database, query_text, query_texts, source,
 };
-use super::{Argument, Call, Function, Said, aas};
+use super::{Call, aas};
 use crate::fast::FastMap;
 use crate::query::bucket::DAY;
 use crate::query::cells::Cells;
@@ -14,6 +14,7 @@ use crate::query::number::Ratio;
 use crate::query::parse::{MAX_BUCKETS, Window, buckets, limit};
 use crate::query::read::{Scan, Scanned};
 use crate::query::register::{Id, NULL, Register};
+use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::spec::{Sink, Spec, Value};
 use crate::query::text::Texts;
@@ -55,28 +56,22 @@ row! {
     }
 }
 
-pub const FUNCTION: Function = Function {
-    name: "compare",
-    about: "Two windows side by side: what grew, shrank, is new or gone",
-    arguments: &[
-        Argument::Dimension,
-        Argument::Windows,
-        Argument::N,
-        Argument::Bucket,
-        Argument::Filters,
-        Argument::Zone,
-    ],
-    said: &[
-        Said::new(
-            Argument::Dimension,
-            "What to compare by: wait_event, query_id, database, … [default: the whole load]",
-            None,
-        ),
-        Said::new(Argument::N, "Most keys, or all", Some("10")),
-    ],
-    fields: FIELDS,
-    run,
-};
+request! {
+    /// Two windows side by side: what grew, shrank, is new or gone
+    Compare of compare: CompareRow {
+        node,
+        dimension("What to compare by: wait_event, query_id, database, … [default: the whole load]", None),
+        since_1,
+        until_1,
+        since_2,
+        until_2,
+        n("Most keys, or all", Some("10")),
+        bucket,
+        scope,
+        by_leader,
+        filters,
+    }
+}
 
 /// Percentage points of coverage from which on a difference is said.
 const NOTED: i128 = 10_000;
@@ -155,7 +150,7 @@ impl<'a> Side<'a> {
     ) -> QueryResult<Side<'a>> {
         let width = call.spec.bucket_us.unwrap_or(aas::MINUTE);
         let buckets = buckets(call.spec, window, width, MAX_BUCKETS)?;
-        let mut scan = Scan::new(call.spec, call.store, window, call.cancel)?;
+        let mut scan = Scan::new(call.spec, call.store, window)?;
         scan.register = register.clone();
         let mut scanned = scan.sums(buckets, &[dimension.into_iter().collect()])?;
         let cube = scanned.cubes.pop().unwrap_or_default().into_cells();

@@ -2,7 +2,7 @@
 //! observed. Nothing happened, and nobody looked, are different answers.
 
 use super::common_columns::time_text;
-use super::{Argument, Call, Function, blocking};
+use super::{Call, Function, blocking};
 use crate::query::bucket::Buckets;
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::parse::{Window, nodes};
@@ -13,11 +13,8 @@ const SUCCESS: &str = "00000";
 
 /// The notice for an empty answer of a function about a period.
 pub fn notice(function: &Function, call: &Call) -> QueryResult<Option<QueryError>> {
-    let about_period = function
-        .arguments
-        .iter()
-        .any(|argument| matches!(argument, Argument::At | Argument::Since | Argument::Windows));
-    if !about_period {
+    let begins = ["at", "since", "since_2"];
+    if !begins.iter().any(|name| function.takes(name)) {
         return Ok(None);
     }
     let window = match call.spec.at_us {

@@ -1,13 +1,14 @@
 //! `latency_history`: how long executions took, over time.
 
+use super::Call;
 use super::common_columns::numeric;
 use super::statements_history::{filters, scan, too_many};
-use super::{Argument, Call, Function};
 use crate::format::schema::HISTOGRAM_BUCKETS;
 use crate::query::bucket::Buckets;
 use crate::query::error::QueryResult;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_ROWS, Window, buckets};
+use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::spec::{Sink, Value};
 use crate::query::statement_sums::{Counter, Recorded, Stats, Sums, counters};
@@ -25,20 +26,19 @@ row! {
     }
 }
 
-pub const FUNCTION: Function = Function {
-    name: "latency_history",
-    about: "How long executions of statements took, over time",
-    arguments: &[
-        Argument::Since,
-        Argument::Until,
-        Argument::Bucket,
-        Argument::StatementFilters,
-        Argument::Zone,
-    ],
-    said: &[],
-    fields: FIELDS,
-    run,
-};
+request! {
+    /// How long executions of statements took, over time
+    LatencyHistory of latency_history: LatencyHistoryRow {
+        node,
+        since,
+        until,
+        bucket,
+        query_id,
+        database,
+        username,
+        toplevel,
+    }
+}
 
 fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let spec = call.spec;
@@ -59,7 +59,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
         filters: filters(spec)?,
         decode: spec.decode,
         damage: &spec.damage,
-        cancel: call.cancel,
+        cancel: call.spec.cancel,
     };
     let found = scan(call, &stats, &buckets, |_| 0)?;
     sink.begin(FIELDS)?;

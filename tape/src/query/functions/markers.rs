@@ -1,10 +1,11 @@
 //! `markers`: events that explain the history, and damage found while reading.
 
-use super::{Argument, Call, Function};
+use super::Call;
 use crate::format::part::Part;
 use crate::query::dimension::View;
 use crate::query::error::QueryResult;
 use crate::query::parse::{Window, nodes};
+use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::spec::{Sink, Value};
 
@@ -19,14 +20,14 @@ row! {
     }
 }
 
-pub const FUNCTION: Function = Function {
-    name: "markers",
-    about: "Events that explain the history: starts, gaps, changes, damage",
-    arguments: &[Argument::Since, Argument::Until, Argument::Zone],
-    said: &[],
-    fields: FIELDS,
-    run,
-};
+request! {
+    /// Events that explain the history: starts, gaps, changes, damage
+    Markers of markers: MarkersRow {
+        node,
+        since,
+        until,
+    }
+}
 
 /// Kind of the markers of unobserved time.
 const GAP: &str = "gap";

@@ -23,33 +23,33 @@ mod summary;
 mod timeline;
 mod top;
 
-pub use aas::AasRow;
-pub use blocking::BlockingRow;
-pub use chart::ChartRow;
+pub use aas::{Aas, AasRow};
+pub use blocking::{Blocking, BlockingRow};
+pub use chart::{Chart, ChartRow};
 pub use common_columns::{civil, time_text};
-pub use compare::CompareRow;
+pub use compare::{Compare, CompareRow};
 pub use empty::notice;
-pub use latency_history::LatencyHistoryRow;
-pub use markers::MarkersRow;
+pub use latency_history::{LatencyHistory, LatencyHistoryRow};
+pub use markers::{Markers, MarkersRow};
 pub use markers::{REMOVED, Removal, removals};
-pub use periods::PeriodsRow;
-pub use report::ReportRow;
-pub use samples::SamplesRow;
-pub use server_history::ServerHistoryRow;
-pub use sessions::SessionsRow;
-pub use statements_history::FILTERS as STATEMENT_FILTERS;
-pub use statements_history::StatementsHistoryRow;
-pub use status::StatusRow;
-pub use summary::SummaryRow;
-pub use timeline::TimelineRow;
-pub use top::TopRow;
+pub use periods::{Periods, PeriodsRow};
+pub use report::{Report, ReportRow};
+pub use samples::{Samples, SamplesRow};
+pub use server_history::{ServerHistory, ServerHistoryRow};
+pub use sessions::{Sessions, SessionsRow};
+pub use statements_history::{StatementsHistory, StatementsHistoryRow};
+pub use status::{Status, StatusRow};
+pub use summary::{Summary, SummaryRow};
+pub use timeline::{Timeline, TimelineRow};
+pub use top::{Top, TopRow};
 
 use super::error::{QueryError, QueryResult};
+use super::request::{Argument, Given};
 use super::spec::{Field, Sink, Spec};
 use super::statement_sums::counters;
 use crate::format::schema::Schema;
 use crate::store::open::Store;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// A call of a function.
 pub struct Call<'a> {
@@ -57,66 +57,14 @@ pub struct Call<'a> {
     pub spec: &'a Spec<'a>,
     /// The history.
     pub store: &'a Store,
-    /// Set when the query shall end.
-    pub cancel: &'a AtomicBool,
 }
 
 impl Call<'_> {
     /// Ends the question when it shall end.
     pub fn check_cancel(&self) -> QueryResult<()> {
-        match self.cancel.load(Ordering::Relaxed) {
+        match self.spec.cancel.load(Ordering::Relaxed) {
             true => Err(QueryError::canceled()),
             false => Ok(()),
-        }
-    }
-}
-
-/// An argument a function takes beside `node`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Argument {
-    Dimension,
-    /// A moment instead of a window.
-    At,
-    Since,
-    Until,
-    /// `since_1`, `until_1`, `since_2`, `until_2`.
-    Windows,
-    Bucket,
-    By,
-    N,
-    OrderBy,
-    /// Filters `metric` and `object`.
-    Metrics,
-    Width,
-    Color,
-    Ascii,
-    /// Every dimension, `scope` and `by_leader`.
-    Filters,
-    /// What statements are known by.
-    StatementFilters,
-    /// Time zone of buckets and of times shown.
-    Zone,
-}
-
-/// What an argument of a function is to people, who may leave it out; the
-/// server gives every argument.
-pub struct Said {
-    /// The argument; of the filters it is the scope.
-    pub argument: Argument,
-    /// What it is, for the help.
-    pub help: &'static str,
-    /// What is meant without it.
-    pub default: Option<&'static str>,
-}
-
-impl Said {
-    /// Of an argument.
-    const fn new(argument: Argument, help: &'static str, default: Option<&'static str>) -> Said {
-        Said {
-            argument,
-            help,
-            default,
         }
     }
 }
@@ -127,13 +75,13 @@ pub struct Function {
     pub name: &'static str,
     /// What it answers, in one line.
     pub about: &'static str,
-    /// The arguments it takes.
+    /// The arguments it takes, beside the time zone.
     pub arguments: &'static [Argument],
-    /// What those are to people that mean something else in other functions.
-    pub said: &'static [Said],
     /// Its columns; the sums of counters that the catalog has follow, see
     /// [`Function::columns`].
     pub fields: &'static [Field],
+    /// Adds what is given of its arguments to a question.
+    pub(super) asked: fn(&mut Given, &mut Spec) -> QueryResult<()>,
     /// Runs it.
     pub(super) run: fn(&Call, &mut dyn Sink) -> QueryResult<()>,
 }
@@ -147,9 +95,23 @@ impl Function {
         }
     }
 
-    /// What an argument is to people.
-    pub fn said(&self, argument: Argument) -> Option<&'static Said> {
-        self.said.iter().find(|said| said.argument == argument)
+    /// It has an argument with a name.
+    pub fn takes(&self, name: &str) -> bool {
+        self.arguments.iter().any(|argument| argument.name == name)
+    }
+
+    /// Its answer depends on a zone, beside the times that are shown: it has a
+    /// window.
+    pub fn takes_zone(&self) -> bool {
+        self.takes("until") || self.takes("until_2")
+    }
+
+    /// Adds what is given of its arguments to a question.
+    ///
+    /// # Errors
+    /// A value is not understood.
+    pub fn take(&self, given: &mut Given, spec: &mut Spec) -> QueryResult<()> {
+        (self.asked)(given, spec)
     }
 }
 
@@ -193,27 +155,19 @@ pub fn find(name: &str) -> QueryResult<&'static Function> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query::{Kind, Value};
 
-    /// Of these arguments no other code knows what they are by default.
+    /// What means something else in each function is said by each.
     #[test]
     fn every_function_says_what_its_own_arguments_are() {
-        let own = [
-            Argument::Dimension,
-            Argument::At,
-            Argument::N,
-            Argument::OrderBy,
-        ];
         for function in list() {
-            let takes = |a: &Argument| function.arguments.contains(a);
-            for argument in own.iter().filter(|a| takes(a)) {
-                let said = function.said(*argument);
-                assert!(said.is_some(), "{}: {argument:?}", function.name);
-            }
-            for said in function.said {
-                assert!(takes(&said.argument), "{}: {}", function.name, said.help);
-                let number = said.default.and_then(|d| d.parse::<i64>().ok());
-                let is_number = said.argument == Argument::N;
-                assert_eq!(number.is_some(), is_number, "{}", function.name);
+            for argument in function.arguments {
+                let (name, kind) = (argument.name, argument.kind);
+                let is_said = !argument.help.is_empty() || kind == Kind::Filters;
+                assert!(is_said, "{}: {name}", function.name);
+                let default = argument.default_value();
+                let is_number = matches!(default, Value::Int(_));
+                assert_eq!(is_number, kind == Kind::Number, "{}: {name}", function.name);
             }
         }
     }

@@ -1,10 +1,11 @@
 //! `periods`: the load of the last minute, hour, day … before a moment.
 
+use super::Call;
 use super::aas;
-use super::{Argument, Call, Function};
 use crate::query::bucket::{DAY, HOUR};
 use crate::query::error::QueryResult;
 use crate::query::parse::Window;
+use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::spec::{Sink, Value};
 
@@ -38,14 +39,16 @@ row! {
     }
 }
 
-pub const FUNCTION: Function = Function {
-    name: "periods",
-    about: "Average active sessions of the last minute, hour, day, week, month",
-    arguments: &[Argument::Until, Argument::Filters, Argument::Zone],
-    said: &[],
-    fields: FIELDS,
-    run,
-};
+request! {
+    /// Average active sessions of the last minute, hour, day, week, month
+    Periods of periods: PeriodsRow {
+        node,
+        until,
+        scope,
+        by_leader,
+        filters,
+    }
+}
 
 fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let now = call.spec.now_us;

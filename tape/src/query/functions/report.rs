@@ -4,11 +4,12 @@
 
 use super::common_columns::source;
 use super::report_compat::compat;
-use super::{Argument, Call, Function, Said, aas, find, markers, timeline};
+use super::{Call, aas, find, markers, timeline};
 use crate::query::bucket::{DAY, HOUR, SECOND};
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::json::{Object, array, quote, value};
 use crate::query::parse::{Window, moment};
+use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::spec::{Field, Sink, Spec, Value};
 use crate::query::ticks::Coverage;
@@ -23,32 +24,19 @@ row! {
     }
 }
 
-pub const FUNCTION: Function = Function {
-    name: "report",
-    about: "What the database was doing, and what had changed, in one document",
-    arguments: &[
-        Argument::At,
-        Argument::Since,
-        Argument::Until,
-        Argument::N,
-        Argument::Filters,
-        Argument::Zone,
-    ],
-    said: &[
-        Said::new(
-            Argument::At,
-            "A moment, such as 03:12: half an hour around it",
-            None,
-        ),
-        Said::new(
-            Argument::N,
-            "Most waits, queries, blockers, …, or all",
-            Some("5"),
-        ),
-    ],
-    fields: FIELDS,
-    run,
-};
+request! {
+    /// What the database was doing, and what had changed, in one document
+    Report of report: ReportRow {
+        node,
+        at("A moment, such as 03:12: half an hour around it", None),
+        since,
+        until,
+        n("Most waits, queries, blockers, …, or all", Some("5")),
+        scope,
+        by_leader,
+        filters,
+    }
+}
 
 /// How far the window of a moment reaches to each side.
 const AROUND: i64 = 15 * aas::MINUTE;
@@ -82,7 +70,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
             ..call.spec.clone()
         })?,
     };
-    let report = Report { call, window, at }.json()?;
+    let report = Document { call, window, at }.json()?;
     sink.begin(FIELDS)?;
     sink.row(vec![
         Value::Time(window.since),
@@ -91,7 +79,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     ])
 }
 
-struct Report<'a> {
+struct Document<'a> {
     call: &'a Call<'a>,
     window: Window,
     at: Option<i64>,
@@ -156,7 +144,7 @@ fn warning(warning: &QueryError) -> String {
     object.json()
 }
 
-impl Report<'_> {
+impl Document<'_> {
     /// Asks a function about a window; `change` adds its arguments.
     fn ask(&self, name: &str, window: Window, change: impl FnOnce(&mut Spec)) -> QueryResult<Rows> {
         self.ask_with(find(name)?.run, window, change)
@@ -178,7 +166,6 @@ impl Report<'_> {
         let call = Call {
             spec: &spec,
             store: self.call.store,
-            cancel: self.call.cancel,
         };
         let mut rows = Rows::default();
         run(&call, &mut rows)?;

@@ -39,7 +39,7 @@ pub fn compat(call: &Call, window: Window) -> QueryResult<String> {
         find(pg::QUERY_ID)?,
     );
     let buckets = buckets(spec, window, aas::MINUTE, MAX_BUCKETS)?;
-    let scan = Scan::new(spec, call.store, window, call.cancel)?;
+    let scan = Scan::new(spec, call.store, window)?;
     let mut scanned = scan.sums(buckets, &[vec![&class, &event], vec![&class, &query]])?;
     let mut cubes = std::mem::take(&mut scanned.cubes).into_iter();
     let text = |key| scan.register.text(key);

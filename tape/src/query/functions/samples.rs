@@ -1,7 +1,7 @@
 //! `samples`: the rows themselves, newest first, then by process id.
 
+use super::Call;
 use super::common_columns::some_time;
-use super::{Argument, Call, Function, Said};
 use crate::format::part::Part;
 use crate::format::schema::RUN;
 use crate::format::table::Column;
@@ -10,6 +10,7 @@ use crate::query::dimension::View;
 use crate::query::error::QueryResult;
 use crate::query::parse::{Window, limit};
 use crate::query::read::Scan;
+use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::select::Selected;
 use crate::query::spec::{Sink, Value};
@@ -51,25 +52,23 @@ row! {
     }
 }
 
-pub const FUNCTION: Function = Function {
-    name: "samples",
-    about: "The samples themselves, newest first",
-    arguments: &[
-        Argument::Since,
-        Argument::Until,
-        Argument::N,
-        Argument::Filters,
-        Argument::Zone,
-    ],
-    said: &[Said::new(Argument::N, "Most samples, or all", Some("100"))],
-    fields: FIELDS,
-    run,
-};
+request! {
+    /// The samples themselves, newest first
+    Samples of samples: SamplesRow {
+        node,
+        since,
+        until,
+        n("Most samples, or all", Some("100")),
+        scope,
+        by_leader,
+        filters,
+    }
+}
 
 fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let window = Window::of(call.spec)?;
     let mut left = limit(call.spec.n)?;
-    let mut scan = Scan::new(call.spec, call.store, window, call.cancel)?;
+    let mut scan = Scan::new(call.spec, call.store, window)?;
     scan.selection.marked = scan.selection.scope == Scope::All;
     sink.begin(FIELDS)?;
     if window.length() == 0 {
@@ -241,7 +240,7 @@ impl<'a> Page<'a> {
         let rest = rest
             .chain(scan.others.iter().rev())
             .chain(scan.parts.iter().skip(index + 1));
-        texts.find_more(wanted, near, rest.copied(), scan.spec, scan.cancel)
+        texts.find_more(wanted, near, rest.copied(), scan.spec)
     }
 
     fn text_key(&self, row: u32) -> Option<TextKey> {

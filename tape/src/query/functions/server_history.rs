@@ -1,7 +1,7 @@
 //! `server_history`: measurements of the server as a whole. Which there are
 //! stands in the file that is read: columns marked as counters or gauges.
 
-use super::{Argument, Call, Function};
+use super::Call;
 use crate::format::part::Part;
 use crate::format::schema::{Role, Schema, TableDef};
 use crate::query::bucket::Buckets;
@@ -10,11 +10,11 @@ use crate::query::error::{QueryError, QueryResult};
 use crate::query::filter::Filter;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_ROWS, Window, buckets, nodes};
+use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::spec::{Sink, Spec, Value};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::AtomicBool;
 
 row! {
     /// A row of `server_history`.
@@ -32,20 +32,17 @@ row! {
     }
 }
 
-pub const FUNCTION: Function = Function {
-    name: "server_history",
-    about: "Measurements of the server: load, pressure, databases, log, replicas",
-    arguments: &[
-        Argument::Since,
-        Argument::Until,
-        Argument::Bucket,
-        Argument::Metrics,
-        Argument::Zone,
-    ],
-    said: &[],
-    fields: FIELDS,
-    run,
-};
+request! {
+    /// Measurements of the server: load, pressure, databases, log, replicas
+    ServerHistory of server_history: ServerHistoryRow {
+        node,
+        since,
+        until,
+        bucket,
+        metric,
+        object,
+    }
+}
 
 /// The table that has a row for every reading.
 const READINGS: &str = "server";
@@ -97,7 +94,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
         for part in call.store.parts(node) {
             call.check_cancel()?;
             if history.may_have(part) {
-                call.spec.damage.pass(history.read(part, call.cancel))?;
+                call.spec.damage.pass(history.read(part))?;
                 part.release();
             }
         }
@@ -205,11 +202,11 @@ impl<'a> History<'a> {
             && (!known || before < self.window.until && after >= self.window.since)
     }
 
-    fn read(&mut self, part: &Part, cancel: &AtomicBool) -> QueryResult<()> {
+    fn read(&mut self, part: &Part) -> QueryResult<()> {
         self.learn(part.schema());
         let elapsed = self.readings(part)?;
         let schema = part.schema().clone();
-        let view = View::new(part, self.spec.decode).canceled_by(cancel);
+        let view = View::new(part, self.spec.decode).canceled_by(self.spec.cancel);
         for table in tables(&schema) {
             self.table(&view, table, &elapsed)?;
         }

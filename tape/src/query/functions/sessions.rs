@@ -1,10 +1,10 @@
 //! `sessions`: the lives of sessions: what each did from when to when, and
 //! what is known of the time between.
 
+use super::Call;
 use super::common_columns::{seconds, some_time};
 use super::lifeline::{Clock, Gap, Piece, Span, life};
 use super::samples::field;
-use super::{Argument, Call, Function, Said};
 use crate::fast::FastMap;
 use crate::format::schema::RUN;
 use crate::format::table::Column;
@@ -13,6 +13,7 @@ use crate::query::dimension::View;
 use crate::query::error::QueryResult;
 use crate::query::parse::{Window, limit};
 use crate::query::read::Scan;
+use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::select::Selected;
 use crate::query::spec::{Sink, Value};
@@ -51,23 +52,18 @@ row! {
     }
 }
 
-pub const FUNCTION: Function = Function {
-    name: "sessions",
-    about: "The lives of sessions: spans of state, wait and query, and the gaps between",
-    arguments: &[
-        Argument::Since,
-        Argument::Until,
-        Argument::N,
-        Argument::Filters,
-        Argument::Zone,
-    ],
-    said: &[
-        Said::new(Argument::N, "Most sessions, or all", Some("10")),
-        Said::new(Argument::Filters, "load, foreground or all", Some("all")),
-    ],
-    fields: FIELDS,
-    run,
-};
+request! {
+    /// The lives of sessions: spans of state, wait and query, and the gaps between
+    Sessions of sessions: SessionsRow {
+        node,
+        since,
+        until,
+        n("Most sessions, or all", Some("10")),
+        scope("load, foreground or all", Some("all")),
+        by_leader,
+        filters,
+    }
+}
 
 /// A session: its node, process id, and start.
 type Who = (u64, i64, i64);
@@ -126,7 +122,7 @@ impl Dictionaries {
 fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let window = Window::of(call.spec)?;
     let most = limit(call.spec.n)?;
-    let mut scan = Scan::new(call.spec, call.store, window, call.cancel)?;
+    let mut scan = Scan::new(call.spec, call.store, window)?;
     scan.selection.marked = scan.selection.scope == Scope::All;
     sink.begin(FIELDS)?;
     if window.length() == 0 {
@@ -151,7 +147,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     call.spec.damage.check()?;
     let wanted = lives.doings.iter().filter_map(|doing| doing.text);
     let (near, far) = (scan.parts.iter().rev(), scan.others.iter().rev());
-    let texts = Texts::find(wanted, near.copied(), far.copied(), call.spec, call.cancel)?;
+    let texts = Texts::find(wanted, near.copied(), far.copied(), call.spec)?;
     let complete = is_complete(&scan);
     let gaps = lives
         .clocks

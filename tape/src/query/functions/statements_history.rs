@@ -1,13 +1,14 @@
 //! `statements_history`: what statements have cost over time.
 
+use super::Call;
 use super::common_columns::numeric;
-use super::{Argument, Call, Function, Said};
 use crate::format::schema::HISTOGRAM_BUCKETS;
 use crate::query::bucket::Buckets;
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::filter::Filter;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_ROWS, Window, buckets, limit, nodes};
+use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::spec::{Field, Sink, Spec, Type, Value};
 use crate::query::statement_sums::{
@@ -21,7 +22,7 @@ use std::sync::{Mutex, PoisonError};
 
 row! {
     /// A row of `statements_history`, without the sums of counters.
-    StatementsHistoryRow of "statements_history": KEY_FIELDS {
+    StatementsHistoryRow of "statements_history": FIELDS {
         period_start: Time,
         period_end: Time,
         key: Text,
@@ -42,47 +43,28 @@ row! {
     }
 }
 
-pub const FUNCTION: Function = Function {
-    name: "statements_history",
-    about: "What statements have cost over time",
-    arguments: &[
-        Argument::Since,
-        Argument::Until,
-        Argument::Bucket,
-        Argument::N,
-        Argument::OrderBy,
-        Argument::StatementFilters,
-        Argument::Zone,
-    ],
-    said: &[
-        Said::new(Argument::N, "Most statements, or all", Some("10")),
-        Said::new(
-            Argument::OrderBy,
-            "time, mean, p95, p99, cpu, blocks, or a counter, such as calls",
-            Some("time"),
-        ),
-    ],
-    fields: KEY_FIELDS,
-    run,
-};
-
-/// Filters of this function.
-pub const FILTERS: [(&str, &str); 4] = [
-    ("query_id", "query identifier"),
-    ("database", "name of the database"),
-    ("username", "name of the role"),
-    (
-        "toplevel",
-        "true or false: executed as a top-level statement",
-    ),
-];
+request! {
+    /// What statements have cost over time
+    StatementsHistory of statements_history: StatementsHistoryRow {
+        node,
+        since,
+        until,
+        bucket,
+        n("Most statements, or all", Some("10")),
+        order_by("time, mean, p95, p99, cpu, blocks, or a counter, such as calls", Some("time")),
+        query_id,
+        database,
+        username,
+        toplevel,
+    }
+}
 
 /// Key of what made room for other statements.
 const EVICTED: &str = "(evicted)";
 
 /// Columns: those of every row, then the sums of the catalog.
 pub(super) fn fields(counters: &[Counter]) -> Vec<Field> {
-    let mut fields = KEY_FIELDS.to_vec();
+    let mut fields = FIELDS.to_vec();
     fields.extend(counters.iter().filter(|c| is_shown(c)).map(|counter| {
         let ty = match counter.is_time {
             true => Type::Numeric,
@@ -226,7 +208,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
         filters: filters(spec)?,
         decode: spec.decode,
         damage: &spec.damage,
-        cancel: call.cancel,
+        cancel: call.spec.cancel,
     };
     let ranked = rank(call, &stats, &whole, &order)?;
     let lines: HashMap<EntryKey, u32> = ranked.iter().take(n).cloned().zip(0..).collect();
@@ -364,7 +346,6 @@ fn texts(call: &Call, window: Window, keys: &[EntryKey]) -> QueryResult<Texts> {
         near,
         far.into_iter().rev(),
         spec,
-        call.cancel,
     )
 }
 
@@ -465,7 +446,7 @@ mod tests {
         let names = |schema: &Schema| -> Vec<&'static str> {
             fields(&counters(schema)).iter().map(|f| f.0).collect()
         };
-        let of_keys: Vec<&str> = KEY_FIELDS.iter().map(|f| f.0).collect();
+        let of_keys: Vec<&str> = FIELDS.iter().map(|f| f.0).collect();
         let mut less = schema();
         less.tables.retain(|table| table.name != "statement_stats");
         assert_eq!(names(&less), of_keys);

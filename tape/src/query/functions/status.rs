@@ -1,12 +1,13 @@
 //! `status`: what the history holds.
 
+use super::Call;
 use super::common_columns::time_text;
 use super::markers::last_removal;
-use super::{Argument, Call, Function};
 use crate::format::part::Part;
 use crate::query::bucket::{Buckets, HOUR};
 use crate::query::error::QueryResult;
 use crate::query::parse::nodes;
+use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::spec::{Sink, Value};
 use crate::query::ticks::{Observed, Ticks};
@@ -21,14 +22,12 @@ row! {
     }
 }
 
-pub const FUNCTION: Function = Function {
-    name: "status",
-    about: "What the history holds",
-    arguments: &[] as &[Argument],
-    said: &[],
-    fields: FIELDS,
-    run,
-};
+request! {
+    /// What the history holds
+    Status of status: StatusRow {
+        node,
+    }
+}
 
 fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let nodes = nodes(call.spec, call.store)?;

@@ -4,7 +4,7 @@
 use super::common_columns::{
     measures, numeric, query_text, query_texts, ranked, source, time_text, window_coverage,
 };
-use super::{Argument, Call, Function, aas, markers};
+use super::{Call, aas, markers};
 use crate::query::cells::Cells;
 use crate::query::dimension::Dimension;
 use crate::query::error::QueryResult;
@@ -12,6 +12,7 @@ use crate::query::number::Ratio;
 use crate::query::parse::{MAX_BUCKETS, Window, buckets};
 use crate::query::read::{Scan, Scanned};
 use crate::query::register::NULL;
+use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::spec::{Sink, Value};
 use crate::query::vocabulary as pg;
@@ -24,19 +25,17 @@ row! {
     }
 }
 
-pub const FUNCTION: Function = Function {
-    name: "summary",
-    about: "A window in a few lines",
-    arguments: &[
-        Argument::Since,
-        Argument::Until,
-        Argument::Filters,
-        Argument::Zone,
-    ],
-    said: &[],
-    fields: FIELDS,
-    run,
-};
+request! {
+    /// A window in a few lines
+    Summary of summary: SummaryRow {
+        node,
+        since,
+        until,
+        scope,
+        by_leader,
+        filters,
+    }
+}
 
 /// Gaps shown, and keys of waits and queries.
 const SHOWN: usize = 3;
@@ -49,7 +48,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let query = find(pg::QUERY_ID)?;
     let database = find("database")?;
     let buckets = buckets(spec, window, aas::MINUTE, MAX_BUCKETS)?;
-    let scan = Scan::new(spec, call.store, window, call.cancel)?;
+    let scan = Scan::new(spec, call.store, window)?;
     let groups = [vec![], vec![&wait], vec![&query], vec![&database]];
     let mut scanned = scan.sums(buckets, &groups)?;
     let mut cubes = std::mem::take(&mut scanned.cubes).into_iter();

@@ -1,7 +1,7 @@
 //! `timeline`: the load bucket by bucket, whole or split by a dimension.
 
 use super::common_columns::{Ranked, coverage, key_text, numeric, ranked, seconds, source};
-use super::{Argument, Call, Function, Said, aas};
+use super::{Call, aas};
 use crate::query::bucket::{DAY, HOUR};
 use crate::query::cells::Cells;
 use crate::query::dimension::Dimension;
@@ -10,6 +10,7 @@ use crate::query::json;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_ROWS, Window, buckets, limit};
 use crate::query::read::{Scan, Scanned};
+use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::spec::{Sink, Spec, Value};
 use crate::query::ticks::Coverage;
@@ -32,22 +33,20 @@ row! {
     }
 }
 
-pub const FUNCTION: Function = Function {
-    name: "timeline",
-    about: "Average active sessions bucket by bucket",
-    arguments: &[
-        Argument::Since,
-        Argument::Until,
-        Argument::Bucket,
-        Argument::By,
-        Argument::N,
-        Argument::Filters,
-        Argument::Zone,
-    ],
-    said: &[Said::new(Argument::N, "Most keys, or all", Some("10"))],
-    fields: FIELDS,
-    run,
-};
+request! {
+    /// Average active sessions bucket by bucket
+    Timeline of timeline: TimelineRow {
+        node,
+        since,
+        until,
+        bucket,
+        by,
+        n("Most keys, or all", Some("10")),
+        scope,
+        by_leader,
+        filters,
+    }
+}
 
 /// A line of the timeline.
 pub struct Series {
@@ -128,7 +127,7 @@ pub fn series(
     let spec: &Spec = call.spec;
     let width = spec.bucket_us.unwrap_or_else(|| auto_bucket(window));
     let buckets = buckets(spec, window, width, MAX_ROWS)?;
-    let scan = Scan::new(spec, call.store, window, call.cancel)?;
+    let scan = Scan::new(spec, call.store, window)?;
     let Some(by) = &spec.by else {
         let mut scanned = scan.sums(buckets, &[vec![]])?;
         let cube = scanned.cubes.pop().unwrap_or_default();

@@ -4,7 +4,7 @@ use super::common_columns::{
     Ranked, key_text, measures, numeric, only_database, query_text, query_texts, source,
     window_coverage,
 };
-use super::{Argument, Call, Function, Said, aas};
+use super::{Call, aas};
 use crate::fast::{FastMap, FastSet};
 use crate::query::bucket::Buckets;
 use crate::query::cells::Cells;
@@ -17,6 +17,7 @@ use crate::query::parse::{MAX_BUCKETS, Window, buckets, limit};
 use crate::query::plan::Plan;
 use crate::query::read::{Scan, Scanned};
 use crate::query::register::{Id, Ids, Key, NULL, first_of};
+use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::spec::{Sink, Value};
 use crate::query::text::Texts;
@@ -46,32 +47,22 @@ row! {
     }
 }
 
-pub const FUNCTION: Function = Function {
-    name: "top",
-    about: "The largest keys of a dimension",
-    arguments: &[
-        Argument::Dimension,
-        Argument::Since,
-        Argument::Until,
-        Argument::N,
-        Argument::Bucket,
-        Argument::OrderBy,
-        Argument::By,
-        Argument::Filters,
-        Argument::Zone,
-    ],
-    said: &[
-        Said::new(
-            Argument::Dimension,
-            "What to group by: wait_event, query_id, database, …",
-            Some("wait_event"),
-        ),
-        Said::new(Argument::N, "Most keys, or all", Some("10")),
-        Said::new(Argument::OrderBy, "avg, peak, p99 or sessions", Some("avg")),
-    ],
-    fields: FIELDS,
-    run,
-};
+request! {
+    /// The largest keys of a dimension
+    Top of top: TopRow {
+        node,
+        dimension("What to group by: wait_event, query_id, database, …", Some("wait_event")),
+        since,
+        until,
+        n("Most keys, or all", Some("10")),
+        bucket,
+        order_by("avg, peak, p99 or sessions", Some("avg")),
+        by,
+        scope,
+        by_leader,
+        filters,
+    }
+}
 
 #[derive(Clone, Copy)]
 enum Order {
@@ -148,7 +139,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let window = Window::of(spec)?;
     let width = spec.bucket_us.unwrap_or(aas::MINUTE);
     let buckets = buckets(spec, window, width, MAX_BUCKETS)?;
-    let scan = Scan::new(spec, call.store, window, call.cancel)?;
+    let scan = Scan::new(spec, call.store, window)?;
     let by_avg = matches!(shape.order, Order::Avg) && spec.n.is_some();
     let ranked = [vec![], vec![&shape.dimension]];
     let plan = match &shape.by {

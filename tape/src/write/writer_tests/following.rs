@@ -233,7 +233,7 @@ fn answers(snapshot: &Snapshot, now_ms: i64) -> Vec<String> {
             dimension: Some("wait_event".into()).filter(|_| name == "top"),
             ..Spec::new(&catalog, now_ms * 1_000)
         };
-        run(name, &spec, snapshot, &AtomicBool::new(false), &mut answer).unwrap();
+        run(name, &spec, snapshot, &mut answer).unwrap();
     }
     answer.0
 }
@@ -256,10 +256,9 @@ fn a_snapshot_can_be_asked_while_its_files_are_there_or_open() {
         dimension: Some("wait_event".into()),
         ..Spec::new(&catalog, now_ms * 1_000)
     };
-    let cancel = AtomicBool::new(false);
     let top = |snapshot: &Snapshot| {
         let mut answer = Answer::default();
-        run("top", &spec, snapshot, &cancel, &mut answer).map(|()| answer.0)
+        run("top", &spec, snapshot, &mut answer).map(|()| answer.0)
     };
     let fresh = |storage: &MemoryStorage| top(&Snapshot::open_storage(storage).unwrap()).unwrap();
     let expected = fresh(&storage);
@@ -287,7 +286,7 @@ fn a_snapshot_can_be_asked_while_its_files_are_there_or_open() {
             }
             // Who asks for the newest is asked again.
             let mut now = Answer::default();
-            run_now("top", &spec, &tape, &cancel, &mut now).unwrap();
+            run_now("top", &spec, &tape, &mut now).unwrap();
             assert_eq!(now.0, fresh(&storage));
         }
     }
@@ -300,16 +299,13 @@ fn a_question_is_asked_again_when_a_file_goes_in_the_middle_of_it() {
     drive.send(2_500);
     let now_ms = drive.sampler.slot_ms;
     let catalog = crate::testing::schema();
-    let spec = Spec {
-        dimension: Some("wait_event".into()),
-        totals: false,
-        ..Spec::new(&catalog, now_ms * 1_000)
-    };
-    let cancel = AtomicBool::new(false);
+    let mut spec = Spec::new(&catalog, now_ms * 1_000);
+    spec.dimension = Some("wait_event".into());
+    spec.totals = false;
     let name = file_name(drive.files(Kind::Sealed)[0], Kind::Sealed);
     let ask = |tape: &Tape| {
         let mut answer = Answer::default();
-        run_now("top", &spec, tape, &cancel, &mut answer).unwrap();
+        run_now("top", &spec, tape, &mut answer).unwrap();
         answer.0
     };
     let before_and_after = [false, true].map(|is_after| {

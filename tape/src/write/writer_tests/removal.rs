@@ -23,7 +23,7 @@ fn status(drive: &Drive, metric: &str) -> Option<String> {
     let catalog = crate::testing::schema();
     let spec = Spec::new(&catalog, drive.now().wall_ms * 1_000);
     let mut rows = Rows::default();
-    run("status", &spec, &store, &AtomicBool::new(false), &mut rows).unwrap();
+    run("status", &spec, &store, &mut rows).unwrap();
     let text = |value: &Value| match value {
         Value::Text(text) => Some(text.clone()),
         _ => None,

@@ -1,0 +1,576 @@
+//! Questions as structs. The arguments of a function are described once, by
+//! `request!` in its file: names, what they take, help and defaults of SQL, of
+//! command lines and HTTP follow, and the struct. Texts become that struct through
+//! the description, and the struct becomes named values again, for a server that is
+//! asked by SQL.
+
+use super::error::QueryResult;
+use super::row::{Row, Taken};
+use super::spec::{Context, Spec, Value};
+use crate::store::snapshot::Snapshot;
+
+/// What an argument takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A recorder: an id, or `all`.
+    Node,
+    /// The name of a dimension.
+    Dimension,
+    /// A moment.
+    Time,
+    /// A length of time.
+    Interval,
+    /// A whole number.
+    Number,
+    /// What rows are ordered by.
+    Order,
+    /// Which samples count.
+    Scope,
+    /// A name of a time zone.
+    Zone,
+    /// `true` or `false`.
+    Switch,
+    /// A value, a list, or an exclusion, of metrics or of what they belong to.
+    Metric,
+    /// The same of a dimension, or of what statements are known by.
+    Filter,
+    /// A filter for each dimension of the catalog.
+    Filters,
+}
+
+impl Kind {
+    /// What stands for the value in a description.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Node => "ID",
+            Kind::Dimension => "DIMENSION",
+            Kind::Time => "TIME",
+            Kind::Interval => "INTERVAL",
+            Kind::Number => "N",
+            Kind::Order => "ORDER",
+            Kind::Scope => "SCOPE",
+            Kind::Zone => "ZONE",
+            Kind::Switch => "BOOL",
+            Kind::Metric | Kind::Filter | Kind::Filters => "FILTER",
+        }
+    }
+
+    /// What a description says of the default is a value, and no words.
+    fn has_default(self) -> bool {
+        matches!(
+            self,
+            Kind::Dimension | Kind::Number | Kind::Order | Kind::Scope
+        )
+    }
+}
+
+/// An argument of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// Its name in SQL.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// What it is, in one line.
+    pub help: &'static str,
+    /// What is meant without it, a value or in words; `None` of a filter, and
+    /// where a function says nothing of it.
+    pub default: Option<&'static str>,
+}
+
+impl Argument {
+    /// Describes an argument.
+    pub const fn new(
+        name: &'static str,
+        kind: Kind,
+        help: &'static str,
+        default: Option<&'static str>,
+    ) -> Argument {
+        Argument {
+            name,
+            kind,
+            help,
+            default,
+        }
+    }
+
+    /// What it is in a function that says more of it.
+    pub(crate) const fn said(self, help: &'static str, default: Option<&'static str>) -> Argument {
+        Argument::new(self.name, self.kind, help, default)
+    }
+
+    /// The default, where it is a value.
+    pub fn default_text(&self) -> Option<&'static str> {
+        self.default.filter(|_| self.kind.has_default())
+    }
+
+    /// The same as a value, else null.
+    pub fn default_value(&self) -> Value {
+        let text = self.default_text();
+        match self.kind {
+            Kind::Number => Value::int(text.and_then(|text| text.parse().ok())),
+            _ => Value::text(text),
+        }
+    }
+}
+
+/// The arguments by name, each as a function takes it that says nothing else.
+#[allow(non_upper_case_globals)]
+pub(crate) mod argument {
+    use super::{Argument, Kind};
+
+    const fn window(name: &'static str, help: &'static str, default: &'static str) -> Argument {
+        Argument::new(name, Kind::Time, help, Some(default))
+    }
+
+    const fn filter(name: &'static str, help: &'static str) -> Argument {
+        Argument::new(name, Kind::Filter, help, None)
+    }
+
+    pub const node: Argument = Argument::new(
+        "node",
+        Kind::Node,
+        "Recorder: an id, or all: their mean by time observed",
+        Some("the newest"),
+    );
+    pub const dimension: Argument = Argument::new("dimension", Kind::Dimension, "", None);
+    pub const by: Argument = Argument::new("by", Kind::Dimension, "Split by a dimension", None);
+    /// A moment instead of a window.
+    pub const at: Argument = Argument::new("at", Kind::Time, "", None);
+    pub const since: Argument = window(
+        "since",
+        "Begin: 1h, 03:12, \"yesterday 14:00\", RFC 3339",
+        "1h before the end",
+    );
+    pub const until: Argument = window("until", "End, exclusive", "now");
+    pub const since_1: Argument = window(
+        "since_1",
+        "Begin of the earlier window",
+        "a day before the later one",
+    );
+    pub const until_1: Argument =
+        window("until_1", "Its end, exclusive", "as long as the later one");
+    pub const since_2: Argument =
+        window("since_2", "Begin of the later window", "1h before its end");
+    pub const until_2: Argument = window("until_2", "Its end, exclusive", "now");
+    pub const bucket: Argument = Argument::new(
+        "bucket",
+        Kind::Interval,
+        "Width of a bucket, such as 10s, 5m, 1d",
+        None,
+    );
+    pub const n: Argument = Argument::new("n", Kind::Number, "", None);
+    pub const order_by: Argument = Argument::new("order_by", Kind::Order, "", None);
+    pub const width: Argument =
+        Argument::new("width", Kind::Number, "Columns of a full bar", Some("40"));
+    pub const color: Argument = Argument::new(
+        "color",
+        Kind::Switch,
+        "Colours",
+        Some("on a terminal, unless NO_COLOR is set"),
+    );
+    pub const ascii: Argument = Argument::new("ascii", Kind::Switch, "No block characters", None);
+    pub const metric: Argument = Argument::new(
+        "metric",
+        Kind::Metric,
+        "Metrics: a name, a list a,b, or !name",
+        None,
+    );
+    pub const object: Argument =
+        Argument::new("object", Kind::Metric, "Databases, replicas or slots", None);
+    pub const scope: Argument = Argument::new(
+        "scope",
+        Kind::Scope,
+        "load, foreground or all",
+        Some("load"),
+    );
+    pub const by_leader: Argument = Argument::new(
+        "by_leader",
+        Kind::Switch,
+        "Leave parallel workers out",
+        None,
+    );
+    pub const filters: Argument = Argument::new("filters", Kind::Filters, "", None);
+    pub const query_id: Argument = filter("query_id", "query identifier");
+    pub const database: Argument = filter("database", "name of the database");
+    pub const username: Argument = filter("username", "name of the role");
+    pub const toplevel: Argument = filter(
+        "toplevel",
+        "true or false: executed as a top-level statement",
+    );
+}
+
+/// The type in Rust of an argument, by its name.
+#[allow(non_camel_case_types)]
+pub(crate) mod rust {
+    /// A name or a text.
+    type Text = Option<String>;
+    /// µs since 1970 UTC.
+    type Time = Option<i64>;
+
+    pub type node = Text;
+    pub type dimension = Text;
+    pub type by = Text;
+    pub type at = Time;
+    pub type since = Time;
+    pub type until = Time;
+    pub type since_1 = Time;
+    pub type until_1 = Time;
+    pub type since_2 = Time;
+    pub type until_2 = Time;
+    /// µs.
+    pub type bucket = Option<i64>;
+    /// `None` is all.
+    pub type n = Option<i64>;
+    pub type order_by = Text;
+    pub type width = Option<i64>;
+    pub type color = bool;
+    pub type ascii = bool;
+    pub type metric = Text;
+    pub type object = Text;
+    pub type scope = Text;
+    pub type by_leader = bool;
+    /// Dimensions and what their filters say.
+    pub type filters = Vec<(String, String)>;
+    pub type query_id = Text;
+    pub type database = Text;
+    pub type username = Text;
+    pub type toplevel = Text;
+}
+
+/// What is given of arguments.
+pub struct Given<'a> {
+    /// The value of an argument; null is nothing, or all.
+    pub value: &'a dyn Fn(&Argument) -> QueryResult<Value>,
+    /// Dimensions and what their filters say.
+    pub filters: Vec<(String, String)>,
+}
+
+/// An argument as a struct has it.
+pub trait Field: Sized {
+    /// Takes what is given.
+    ///
+    /// # Errors
+    /// It is not understood.
+    fn of(argument: &Argument, given: &mut Given) -> QueryResult<Self>;
+
+    /// Says its value by name.
+    fn put<'a>(&'a self, name: &'a str, to: &mut dyn FnMut(&'a str, Value));
+}
+
+impl Field for Option<String> {
+    fn of(argument: &Argument, given: &mut Given) -> QueryResult<Self> {
+        Ok(super::row::Cell::of((given.value)(argument)?))
+    }
+
+    fn put<'a>(&'a self, name: &'a str, to: &mut dyn FnMut(&'a str, Value)) {
+        to(name, Value::text(self.clone()));
+    }
+}
+
+impl Field for Option<i64> {
+    fn of(argument: &Argument, given: &mut Given) -> QueryResult<Self> {
+        Ok(super::row::Cell::of((given.value)(argument)?))
+    }
+
+    fn put<'a>(&'a self, name: &'a str, to: &mut dyn FnMut(&'a str, Value)) {
+        to(name, Value::int(*self));
+    }
+}
+
+impl Field for bool {
+    fn of(argument: &Argument, given: &mut Given) -> QueryResult<Self> {
+        Ok(super::row::Cell::of((given.value)(argument)?).unwrap_or(false))
+    }
+
+    fn put<'a>(&'a self, name: &'a str, to: &mut dyn FnMut(&'a str, Value)) {
+        to(name, Value::Bool(*self));
+    }
+}
+
+impl Field for Vec<(String, String)> {
+    fn of(_: &Argument, given: &mut Given) -> QueryResult<Self> {
+        Ok(std::mem::take(&mut given.filters))
+    }
+
+    fn put<'a>(&'a self, _: &'a str, to: &mut dyn FnMut(&'a str, Value)) {
+        for (name, filter) in self {
+            to(name, Value::Text(filter.clone()));
+        }
+    }
+}
+
+/// A question to a function.
+pub trait Request: Default {
+    /// A row of the answer.
+    type Row: Row;
+    /// The arguments, in the order in which they are described.
+    const ARGUMENTS: &'static [Argument];
+
+    /// Of what is given.
+    ///
+    /// # Errors
+    /// A value is not understood.
+    fn of(given: &mut Given) -> QueryResult<Self>;
+
+    /// Says every argument by name; null is nothing, or all.
+    fn put<'a>(&'a self, to: &mut dyn FnMut(&'a str, Value));
+}
+
+/// Describes the arguments of a function, in order: makes the list of them, the
+/// struct of a question to it with its defaults, the function of the registry, and
+/// the method that asks it. What an argument is that says nothing of itself, stands
+/// in [`argument`].
+macro_rules! request {
+    (
+        #[doc = $about:literal]
+        $request:ident of $function:ident: $row:ident {
+            $($name:ident $(($help:literal, $default:expr))?,)*
+        }
+    ) => {
+        #[doc = $about]
+        #[allow(missing_docs)]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        pub struct $request {
+            $(pub $name: $crate::query::request::rust::$name,)*
+        }
+
+        impl Default for $request {
+            #[allow(clippy::unwrap_used)]
+            fn default() -> Self {
+                let value = |argument: &$crate::query::Argument| Ok(argument.default_value());
+                let mut given = $crate::query::request::Given {
+                    value: &value,
+                    filters: Vec::new(),
+                };
+                $crate::query::request::Request::of(&mut given).unwrap()
+            }
+        }
+
+        impl $crate::query::request::Request for $request {
+            type Row = $row;
+            const ARGUMENTS: &'static [$crate::query::Argument] = &[
+                $($crate::query::request::argument::$name $(.said($help, $default))?,)*
+            ];
+
+            fn of(
+                given: &mut $crate::query::request::Given,
+            ) -> $crate::query::QueryResult<Self> {
+                let mut arguments = Self::ARGUMENTS.iter();
+                $(let $name = $crate::query::request::field(&mut arguments, given)?;)*
+                Ok($request { $($name,)* })
+            }
+
+            fn put<'a>(&'a self, to: &mut dyn FnMut(&'a str, $crate::query::Value)) {
+                $($crate::query::request::Field::put(&self.$name, stringify!($name), to);)*
+            }
+        }
+
+        impl $crate::Snapshot {
+            #[doc = concat!("Asks `", stringify!($function), "`.")]
+            ///
+            /// # Errors
+            /// As of [`crate::query::run`].
+            pub fn $function(
+                &self,
+                request: &$request,
+                context: &$crate::query::Context,
+            ) -> $crate::query::QueryResult<$crate::query::Taken<$row>> {
+                self.ask(request, context)
+            }
+        }
+
+        pub const FUNCTION: $crate::query::Function = $crate::query::Function {
+            name: <$row as $crate::query::Row>::FUNCTION,
+            about: $crate::query::request::line($about),
+            arguments: <$request as $crate::query::request::Request>::ARGUMENTS,
+            fields: FIELDS,
+            asked: $crate::query::request::asked::<$request>,
+            run,
+        };
+    };
+}
+pub(crate) use request;
+
+/// A line of documentation without the blank before it.
+pub(crate) const fn line(doc: &'static str) -> &'static str {
+    match doc.as_bytes() {
+        [b' ', ..] => doc.split_at(1).1,
+        _ => doc,
+    }
+}
+
+/// The field of the next argument.
+pub(crate) fn field<F: Field>(
+    arguments: &mut std::slice::Iter<Argument>,
+    given: &mut Given,
+) -> QueryResult<F> {
+    match arguments.next() {
+        Some(argument) => F::of(argument, given),
+        None => Err(super::QueryError::new(
+            "XX000",
+            "an argument is not described",
+        )),
+    }
+}
+
+/// Adds what is given to a question, as a request of a function reads it.
+pub(crate) fn asked<R: Request>(given: &mut Given, spec: &mut Spec) -> QueryResult<()> {
+    R::of(given)?.put(&mut |name, value| spec.put(name, value));
+    Ok(())
+}
+
+impl Spec<'_> {
+    /// Takes the value of an argument.
+    fn put(&mut self, name: &str, value: Value) {
+        fn to<C: super::row::Cell>(place: &mut Option<C>, value: Value) {
+            *place = C::of(value);
+        }
+        let is_on = |value: &Value| *value == Value::Bool(true);
+        match name {
+            "at" => to(&mut self.at_us, value),
+            "since" | "since_2" => to(&mut self.since_us, value),
+            "until" | "until_2" => to(&mut self.until_us, value),
+            "since_1" => to(&mut self.before.0, value),
+            "until_1" => to(&mut self.before.1, value),
+            "bucket" => to(&mut self.bucket_us, value),
+            "node" => to(&mut self.node, value),
+            "scope" => to(&mut self.scope, value),
+            "by_leader" => self.by_leader = is_on(&value),
+            "metric" => to(&mut self.metric, value),
+            "object" => to(&mut self.object, value),
+            "dimension" => to(&mut self.dimension, value),
+            "by" => to(&mut self.by, value),
+            "order_by" => to(&mut self.order_by, value),
+            "n" => to(&mut self.n, value),
+            "width" => to(&mut self.width, value),
+            "color" => self.color = is_on(&value),
+            "ascii" => self.ascii = is_on(&value),
+            filter => {
+                if let Value::Text(text) = value {
+                    self.filters.push((filter.to_string(), text));
+                }
+            }
+        }
+    }
+}
+
+impl Snapshot {
+    /// Asks the function that a request is of.
+    ///
+    /// # Errors
+    /// As of [`super::run`].
+    pub fn ask<R: Request>(&self, request: &R, context: &Context) -> QueryResult<Taken<R::Row>> {
+        let mut spec = Spec::of(context.clone());
+        request.put(&mut |name, value| spec.put(name, value));
+        let mut taken = Taken::default();
+        super::run(R::Row::FUNCTION, &spec, self, &mut taken)?;
+        Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::*;
+    use crate::testing::schema;
+
+    /// Each argument by name, with a value that differs from every other.
+    fn said<R: Request>() -> (Vec<(String, Value)>, R) {
+        let place = |name: &str| R::ARGUMENTS.iter().position(|a| a.name == name).unwrap();
+        let value = |argument: &Argument| {
+            let number = 100 + i64::try_from(place(argument.name)).unwrap();
+            Ok(match argument.kind {
+                Kind::Time | Kind::Interval | Kind::Number => Value::Int(number),
+                Kind::Switch => Value::Bool(true),
+                _ => Value::Text(number.to_string()),
+            })
+        };
+        let request = R::of(&mut Given {
+            value: &value,
+            filters: vec![("pid".into(), "7".into()), ("state".into(), "idle".into())],
+        });
+        let request = request.unwrap();
+        let mut said = Vec::new();
+        request.put(&mut |name, value| said.push((name.to_string(), value)));
+        (said, request)
+    }
+
+    /// What a request says by name is what it was given, and a question has it.
+    fn arrives<R: Request + PartialEq + std::fmt::Debug>() {
+        let (all, request) = said::<R>();
+        let given = |name: &str| all.iter().find(|(said, _)| said == name);
+        let again = R::of(&mut Given {
+            value: &|argument| Ok(given(argument.name).unwrap().1.clone()),
+            filters: request_filters(&all, R::ARGUMENTS),
+        });
+        assert_eq!(again.unwrap(), request);
+        let catalog = schema();
+        let empty = Spec::new(&catalog, 0);
+        let mut shown = vec![shown(&empty)];
+        for (name, value) in &all {
+            let mut spec = empty.clone();
+            spec.put(name, value.clone());
+            shown.push(self::shown(&spec));
+        }
+        let count = shown.len();
+        shown.sort();
+        shown.dedup();
+        assert_eq!(shown.len(), count, "{}: {all:?}", R::Row::FUNCTION);
+    }
+
+    fn request_filters(all: &[(String, Value)], arguments: &[Argument]) -> Vec<(String, String)> {
+        let is_own = |name: &str| arguments.iter().any(|argument| argument.name == name);
+        let filter = |(name, value): &(String, Value)| match value {
+            Value::Text(text) if !is_own(name) => Some((name.clone(), text.clone())),
+            _ => None,
+        };
+        all.iter().filter_map(filter).collect()
+    }
+
+    /// What a question says.
+    fn shown(spec: &Spec) -> String {
+        let times = (spec.at_us, spec.since_us, spec.until_us, spec.before);
+        let names = (&spec.node, &spec.scope, &spec.dimension, &spec.by);
+        let others = (&spec.metric, &spec.object, &spec.order_by, &spec.filters);
+        let switches = (spec.by_leader, spec.color, spec.ascii);
+        let numbers = (spec.bucket_us, spec.n, spec.width);
+        format!("{times:?} {names:?} {others:?} {switches:?} {numbers:?}")
+    }
+
+    #[test]
+    fn every_argument_of_a_request_arrives() {
+        let all = [
+            arrives::<Status>,
+            arrives::<Periods>,
+            arrives::<Aas>,
+            arrives::<Timeline>,
+            arrives::<Top>,
+            arrives::<Compare>,
+            arrives::<Samples>,
+            arrives::<Sessions>,
+            arrives::<Blocking>,
+            arrives::<Chart>,
+            arrives::<Summary>,
+            arrives::<Report>,
+            arrives::<Markers>,
+            arrives::<ServerHistory>,
+            arrives::<StatementsHistory>,
+            arrives::<LatencyHistory>,
+        ];
+        assert_eq!(all.len(), list().len());
+        all.iter().for_each(|arrives| arrives());
+    }
+
+    #[test]
+    fn a_request_that_says_nothing_has_the_defaults() {
+        let top = Top::default();
+        let text = |text: &str| Some(text.to_string());
+        assert_eq!((top.dimension, top.n), (text("wait_event"), Some(10)));
+        assert_eq!((top.order_by, top.scope), (text("avg"), text("load")));
+        assert_eq!((top.since, top.node, top.by_leader), (None, None, false));
+        assert_eq!(Sessions::default().scope, text("all"));
+        assert_eq!(Chart::default().width, Some(40));
+        assert_eq!(Compare::default().dimension, None);
+    }
+}
