@@ -8,7 +8,7 @@ use super::functions::time_text;
 use crate::format::part::{Part, PartInfo};
 use crate::store::open::Store;
 use crate::store::snapshot;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,8 +18,8 @@ pub const DATA_CORRUPTED: &str = "XX001";
 /// Most places that a warning names.
 const NAMED: usize = 5;
 
-/// Where a file is damaged.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where a file is damaged, in the order in which it is told.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The file.
     pub file: PathBuf,
@@ -32,12 +32,6 @@ pub struct Place {
     pub reason: String,
 }
 
-/// A damaged place, and which groups were left out because of it.
-struct Lost {
-    place: Place,
-    groups: Vec<PartInfo>,
-}
-
 /// What was found damaged, by any thread.
 #[derive(Clone, Default)]
 pub struct Damage(Arc<Mutex<Known>>);
@@ -46,11 +40,12 @@ pub struct Damage(Arc<Mutex<Known>>);
 struct Known {
     /// What the question must begin again without.
     met: Vec<QueryError>,
-    groups: Vec<Lost>,
+    /// Damaged places, and which groups were left out because of each.
+    groups: BTreeMap<Place, Vec<PartInfo>>,
     /// Files and numbers of those groups.
     left_out: HashSet<(Arc<PathBuf>, u32)>,
     /// Texts of queries that could not be looked up.
-    texts: Vec<Place>,
+    texts: BTreeSet<Place>,
 }
 
 impl Damage {
@@ -95,10 +90,7 @@ impl Damage {
             Err(QueryError {
                 place: Some(place), ..
             }) => {
-                let mut known = self.known();
-                if !known.texts.contains(&place) {
-                    known.texts.push(*place);
-                }
+                self.known().texts.insert(*place);
                 Ok(())
             }
             other => other,
@@ -119,10 +111,8 @@ impl Damage {
     pub fn add(&self, place: Place, mut groups: Vec<PartInfo>) {
         let known = &mut *self.known();
         groups.retain(|info| known.left_out.insert((info.file.clone(), info.group)));
-        match known.groups.last_mut() {
-            _ if groups.is_empty() => (),
-            Some(last) if last.place == place => last.groups.extend(groups),
-            _ => known.groups.push(Lost { place, groups }),
+        if !groups.is_empty() {
+            known.groups.entry(place).or_default().extend(groups);
         }
     }
 
@@ -162,13 +152,17 @@ impl Damage {
     pub fn warnings(&self) -> Vec<QueryError> {
         let known = self.known();
         let mut warnings = Vec::new();
-        let groups: usize = known.groups.iter().map(|lost| lost.groups.len()).sum();
+        let groups: usize = known.groups.values().map(Vec::len).sum();
         if groups > 0 {
             let message = match groups {
                 1 => "a damaged group of the history was left out".to_string(),
                 _ => format!("{groups} damaged groups of the history were left out"),
             };
-            let told = listed(known.groups.iter().map(Lost::told));
+            let told = known
+                .groups
+                .iter()
+                .map(|(place, groups)| left_out(place, groups));
+            let told = listed(told);
             let counts = "This time counts as unobserved.";
             warnings.push(warning(message, format!("{told} {counts}")));
         }
@@ -243,32 +237,93 @@ fn told(place: &Place) -> String {
     text
 }
 
-impl Lost {
-    /// The same with the groups, their ticks and times.
-    fn told(&self) -> String {
-        let mut text = told(&self.place);
-        match &self.groups[..] {
-            [one] => {
-                let _ = write!(text, " Left out is group {}", one.group);
-            }
-            several => {
-                let _ = write!(text, " Left out are {} groups", several.len());
-            }
+/// The same with the groups that were left out, their ticks and times.
+fn left_out(place: &Place, groups: &[PartInfo]) -> String {
+    let mut text = told(place);
+    match groups {
+        [one] => {
+            let _ = write!(text, " Left out is group {}", one.group);
         }
-        let with_ticks = || self.groups.iter().filter(|g| g.first_tick <= g.last_tick);
-        let first = with_ticks().min_by_key(|g| g.first_tick);
-        let last = with_ticks().max_by_key(|g| g.last_tick);
-        if let (Some(first), Some(last)) = (first, last) {
-            let _ = write!(
-                text,
-                ", ticks {} to {}, {} to {}",
-                first.first_tick,
-                last.last_tick,
-                time_text(first.min_ms.saturating_mul(1000)),
-                time_text(last.max_ms.saturating_mul(1000))
-            );
+        several => {
+            let _ = write!(text, " Left out are {} groups", several.len());
         }
-        text.push('.');
-        text
+    }
+    let with_ticks = || groups.iter().filter(|g| g.first_tick <= g.last_tick);
+    let first = with_ticks().min_by_key(|g| g.first_tick);
+    let last = with_ticks().max_by_key(|g| g.last_tick);
+    if let (Some(first), Some(last)) = (first, last) {
+        let _ = write!(
+            text,
+            ", ticks {} to {}, {} to {}",
+            first.first_tick,
+            last.last_tick,
+            time_text(first.min_ms.saturating_mul(1000)),
+            time_text(last.max_ms.saturating_mul(1000))
+        );
+    }
+    text.push('.');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(file: &str, group: u32) -> Place {
+        Place {
+            file: PathBuf::from(file),
+            group,
+            offset: Some(7),
+            reason: "damaged chunk".to_string(),
+        }
+    }
+
+    fn info(file: &str, group: u32) -> PartInfo {
+        let tick = u64::from(group);
+        PartInfo {
+            file: Arc::new(PathBuf::from(file)),
+            group,
+            first_tick: tick,
+            last_tick: tick,
+            ..PartInfo::default()
+        }
+    }
+
+    /// Whichever thread is first, the warnings are the same.
+    #[test]
+    fn warnings_do_not_depend_on_who_met_the_damage_first() {
+        let met = [
+            ("b", 2, 2),
+            ("a", 0, 1),
+            ("b", 1, 1),
+            ("a", 0, 2),
+            ("a", 0, 3),
+        ];
+        let told = |order: [usize; 5]| {
+            let damage = Damage::default();
+            for (file, place_group, group) in order.map(|index| met[index]) {
+                let place = place(file, place_group);
+                damage.add(place.clone(), vec![info(file, group)]);
+                let lost = QueryError::new(DATA_CORRUPTED, "");
+                let lost = QueryError {
+                    place: Some(Box::new(place)),
+                    ..lost
+                };
+                damage.without_texts(Err(lost)).unwrap();
+            }
+            damage
+                .warnings()
+                .into_iter()
+                .map(|w| (w.message, w.detail))
+                .collect::<Vec<_>>()
+        };
+        let expected = told([1, 3, 4, 2, 0]);
+        assert_eq!(expected.len(), 2);
+        let detail = expected[0].1.as_deref().unwrap();
+        let a = "File \"a\": damaged chunk at offset 7. Left out are 3 groups, ticks 1 to 3";
+        assert!(detail.starts_with(a), "{detail}");
+        for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 1, 3]] {
+            assert_eq!(told(order), expected, "{order:?}");
+        }
     }
 }
