@@ -10,7 +10,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tacho_source::time;
-use tacho_tape::Store;
+use tacho_tape::Snapshot;
 use tacho_tape::query;
 use tacho_tape::testing::fuzz::{Fuzz, keep};
 
@@ -65,14 +65,14 @@ fn imported(input: &[u8], kinds: &[&str]) -> String {
     let target = Target::open(&directory, Some(7), false).unwrap();
     let outcome = match import(inputs.collect(), target, 1_000) {
         Ok(done) => {
-            let store = Store::open(&directory).unwrap();
+            let store = Snapshot::open(&directory).unwrap();
             assert!(store.damage().is_empty(), "{:?}", store.damage());
             let ticks: usize = store.parts(7).map(|p| p.rows("tick")).sum();
             assert_eq!(ticks as u64, done.ticks);
             format!("{} {}", done.samples.min(5), done.ticks.min(5))
         }
         Err(error) => {
-            let left = Store::open(&directory).unwrap();
+            let left = Snapshot::open(&directory).unwrap();
             assert!(left.nodes().is_empty());
             // Not what it is about, which is always another.
             error.message.split('"').next().unwrap_or("").to_string()
@@ -199,7 +199,7 @@ fn fuzz_arguments() {
             read: Box::new(Cursor::new(lines("basic.csv", 60).into_bytes())),
         };
         import(vec![input], target, 1_000).unwrap();
-        Store::open(&directory).unwrap()
+        Snapshot::open(&directory).unwrap()
     };
     let fuzz = Fuzz {
         name: "arguments",

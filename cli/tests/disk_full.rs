@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tacho_tape::testing::{Load, Sampler, difference, read, rows_difference};
-use tacho_tape::{Part, Store};
+use tacho_tape::{Part, Snapshot};
 
 const WRITTEN: u32 = 0;
 const PAUSED: u32 = 1;
@@ -88,8 +88,8 @@ impl Writer {
         assert_eq!(full.unwrap().kind(), std::io::ErrorKind::StorageFull);
     }
 
-    fn store(&self) -> Store {
-        Store::open(&self.place.join("tape")).unwrap()
+    fn store(&self) -> Snapshot {
+        Snapshot::open(&self.place.join("tape")).unwrap()
     }
 
     fn files(&self) -> usize {

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tacho_tape::Store;
+use tacho_tape::Snapshot;
 use tacho_tape::testing::{Load, Sampler, difference, read, rows_difference};
 
 struct Scratch(PathBuf);
@@ -80,7 +80,7 @@ fn what_is_no_history_file_is_left_alone() {
     for name in before.iter().filter(kept) {
         assert!(after.contains(name), "{}", String::from_utf8_lossy(name));
     }
-    let store = Store::open(&scratch.0).unwrap();
+    let store = Snapshot::open(&scratch.0).unwrap();
     let (got_ticks, got_seen) = read(store.parts(store.own_node().unwrap()));
     assert_eq!(difference(&got_ticks, &ticks), None);
     assert_eq!(rows_difference(&got_seen, &seen), None);

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use tacho_tape::Store;
+use tacho_tape::Snapshot;
 use tacho_tape::testing::{Load, Random, Sampler, Seen, difference, read, rows_difference};
 
 const META: [(&str, &str); 2] = [("min_free_space_mb", "0"), ("flush_interval_ms", "100")];
@@ -122,7 +122,7 @@ impl Sent {
     }
 
     fn check(mut self, directory: &Path) {
-        let store = Store::open(directory).unwrap();
+        let store = Snapshot::open(directory).unwrap();
         let nodes = store.nodes();
         assert_eq!(nodes.len(), 1);
         let (ticks, seen) = read(store.parts(nodes[0].id));
@@ -196,7 +196,7 @@ fn readers_beside_the_writer_see_every_tick_once() {
     for piece in frames[1..].chunks(40) {
         process.send(&piece.concat());
         let before = process.acknowledged.load(Ordering::SeqCst) as usize;
-        let store = Store::open(&directory.0).unwrap();
+        let store = Snapshot::open(&directory.0).unwrap();
         let ticks = store.parts(store.nodes()[0].id).flat_map(|part| {
             let ticks = part.ints("tick", "tick").unwrap();
             ticks.iter().map(|&t| t as u64).collect::<Vec<_>>()
@@ -285,7 +285,7 @@ fn a_directory_that_is_removed_or_replaced_is_noticed_at_the_next_frame() {
         let refused = Process::start(&directory.0).end();
         assert_eq!(refused.0, 5, "{away}: the new directory is locked");
         assert_eq!(process.end(), (0, String::new()));
-        let store = Store::open(&directory.0).unwrap();
+        let store = Snapshot::open(&directory.0).unwrap();
         let got = read(store.parts(store.own_node().unwrap())).0;
         assert_eq!(difference(&got, &ticks), None, "{away}");
         for gone in [&directory.0, &aside.0] {

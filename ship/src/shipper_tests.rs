@@ -25,7 +25,7 @@ use tacho_tape::query::{self, QueryResult, Sink, Spec, Value};
 use tacho_tape::testing::{Load, Random, Sampler, stats_schema};
 use tacho_tape::write::recording::Recording;
 use tacho_tape::write::writer::Code;
-use tacho_tape::{Identity, Part, PartBuilder, Snapshot, Store};
+use tacho_tape::{Identity, Part, PartBuilder, Snapshot};
 
 const NODE: u64 = 0xA7;
 /// 2026-10-21 20:00 UTC.
@@ -392,7 +392,7 @@ fn a_crash_at_any_call_neither_loses_nor_doubles() {
 fn an_hour_of_a_damaged_file_is_shipped_without_it_and_repaired_as_a_new_generation() {
     let (root, tape) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let look = || {
-        let store = Store::open(tape.path()).unwrap();
+        let store = Snapshot::open(tape.path()).unwrap();
         ship(
             &directory(root.path()),
             &store,
@@ -568,7 +568,7 @@ fn hours_that_are_not_over_or_not_sealed_stay() {
 fn an_hour_of_which_some_is_in_a_log_stays_until_that_is_sealed() {
     let (root, tape) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let look = || {
-        let store = Store::open(tape.path()).unwrap();
+        let store = Snapshot::open(tape.path()).unwrap();
         let done = ship(
             &directory(root.path()),
             &store,

@@ -17,7 +17,7 @@ use tacho_tape::files::directory::{self, NODE};
 use tacho_tape::locate::{DEFAULT, Surroundings};
 use tacho_tape::query::{self, Function, QueryError, QueryResult, Sink};
 use tacho_tape::write::marks;
-use tacho_tape::{Shared, Snapshot, Store, Tape};
+use tacho_tape::{Shared, Snapshot, Tape};
 
 /// How deep below a root a tape is looked for.
 const DEPTH: usize = 4;
@@ -28,8 +28,8 @@ const OPEN: usize = 64;
 ///
 /// # Errors
 /// It could not be read.
-pub fn open(directory: &Path) -> QueryResult<Store> {
-    Ok(Store::open(directory)?)
+pub fn open(directory: &Path) -> QueryResult<Snapshot> {
+    Ok(Snapshot::open(directory)?)
 }
 
 /// A directory that holds no history.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use tacho_source::json::Json;
 use tacho_source::{Ask, Source, State, Tapes, catalog};
-use tacho_tape::Store;
+use tacho_tape::Snapshot;
 use tacho_tape::files::storage::OsStorage;
 use tacho_tape::locate::Surroundings;
 use tacho_tape::query::{self, QueryError, QueryResult, Spec};
@@ -77,7 +77,7 @@ fn directly(directory: &Path, function: &str, set: impl FnOnce(&mut Spec)) -> St
     spec.since_us = Some(SINCE_US);
     spec.until_us = Some(SINCE_US + 600_000_000);
     set(&mut spec);
-    let store = Store::open(directory).unwrap();
+    let store = Snapshot::open(directory).unwrap();
     let mut out = Vec::new();
     let mut json = Json::new(&mut out);
     query::run(function, &spec, &store, &mut json).unwrap();

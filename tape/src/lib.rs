@@ -22,5 +22,5 @@ pub use format::part_builder::PartBuilder;
 pub use format::schema::Schema;
 pub use format::table::{BytesColumn, Column};
 pub use store::cache::Shared;
-pub use store::snapshot::{Damage, NodeInfo, Snapshot, Snapshot as Store};
+pub use store::snapshot::{Damage, NodeInfo, Snapshot};
 pub use store::tape::Tape;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
-use tacho_tape::{Identity, PartBuilder, Store};
+use tacho_tape::{Identity, PartBuilder, Snapshot};
 
 struct Count(usize);
 
@@ -41,7 +41,7 @@ fn seen_by(oid: Option<i64>) -> usize {
         let session = builder.intern("session", &session).unwrap();
         builder.sample(1, session, &[("state", 1)]).unwrap();
     }
-    let mut store = Store::from_parts(vec![builder.finish(Identity::default())]);
+    let mut store = Snapshot::from_parts(vec![builder.finish(Identity::default())]);
     if let Some(oid) = oid {
         store.hide_other_roles(oid);
     }

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use std::sync::Arc;
 use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
-use tacho_tape::{Identity, PartBuilder, Schema, Store};
+use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 const BEGIN_MS: i64 = 1_790_000_040_000;
 /// Sessions 1 to 4 are alone, 5 is a parallel worker of 4.
@@ -146,7 +146,7 @@ fn add(builder: &mut PartBuilder, wait: i64, number: i64, slot_ms: i64, tick: &T
 }
 
 /// The tape, cut into parts or not.
-fn store(ticks: &[Tick], cut: bool) -> Store {
+fn store(ticks: &[Tick], cut: bool) -> Snapshot {
     let schema = Arc::new(catalog().with_runs());
     let identity = || Identity {
         node: 7,
@@ -170,7 +170,7 @@ fn store(ticks: &[Tick], cut: bool) -> Store {
         slot_ms += tick.interval_ms;
     }
     parts.push(builder.finish(identity()));
-    Store::from_parts(parts)
+    Snapshot::from_parts(parts)
 }
 
 #[derive(Default)]
@@ -201,7 +201,7 @@ impl Answer {
     }
 }
 
-fn ask(function: &str, store: &Store, window: (i64, i64), dimension: Option<&str>) -> Answer {
+fn ask(function: &str, store: &Snapshot, window: (i64, i64), dimension: Option<&str>) -> Answer {
     let catalog = catalog();
     let mut spec = Spec::new(&catalog, (BEGIN_MS + 86_400_000) * 1000);
     spec.since_us = Some((BEGIN_MS + window.0) * 1000);
@@ -221,12 +221,12 @@ fn number(value: &Value) -> i128 {
     }
 }
 
-fn blocked_seconds(store: &Store, window: (i64, i64)) -> i128 {
+fn blocked_seconds(store: &Snapshot, window: (i64, i64)) -> i128 {
     let rows = ask("blocking", store, window, None).columns(["blocked_seconds"]);
     rows.iter().map(|row| number(&row[0])).sum()
 }
 
-fn lock_seconds(store: &Store, window: (i64, i64)) -> i128 {
+fn lock_seconds(store: &Snapshot, window: (i64, i64)) -> i128 {
     let top = ask("top", store, window, Some("wait_event_type"));
     let rows = top.columns(["key", "backend_seconds"]);
     let lock = Value::Text("Lock".to_string());

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
-use tacho_tape::{Identity, PartBuilder, Schema, Store};
+use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 const SECOND: i64 = 1_000_000;
 const LOCKTYPE_RELATION: i64 = 1;
@@ -83,7 +83,7 @@ impl History {
             node: 7,
             ..Identity::default()
         };
-        let store = Store::from_parts(vec![self.builder.finish(identity)]);
+        let store = Snapshot::from_parts(vec![self.builder.finish(identity)]);
         let catalog = catalog();
         let mut spec = Spec::new(&catalog, 100 * SECOND);
         spec.since_us = Some(0);

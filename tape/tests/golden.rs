@@ -14,7 +14,7 @@ use tacho_tape::format::schema::ColumnType;
 use tacho_tape::testing::{Load, Sampler, log_bytes};
 use tacho_tape::write::merge::{MergeJob, merge};
 use tacho_tape::write::seal::seal_log;
-use tacho_tape::{Part, Store};
+use tacho_tape::{Part, Snapshot};
 
 fn versions() -> Vec<PathBuf> {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -54,7 +54,7 @@ fn describe(part: &Part, out: &mut String) {
 }
 
 fn answer(directory: &Path) -> String {
-    let store = Store::open(directory).unwrap();
+    let store = Snapshot::open(directory).unwrap();
     assert_eq!(store.damage(), []);
     let mut out = String::new();
     for node in store.nodes() {

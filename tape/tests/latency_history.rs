@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Spec, Value, run};
-use tacho_tape::{Identity, PartBuilder, Schema, Store};
+use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 const MINUTE: i64 = 60_000_000;
 
@@ -32,7 +32,7 @@ impl Sink for Answer {
 /// Five minutes: in the first, query 7 of app runs; in the second nothing does;
 /// the third and fourth are not recorded; in the fifth both queries run, and two
 /// executions of query 7 were not timed.
-fn store() -> Store {
+fn store() -> Snapshot {
     let mut builder = PartBuilder::new(Arc::new(catalog().with_runs())).unwrap();
     let mut entry = |query_id, username: &str| {
         let username = builder.name(username).unwrap();
@@ -64,7 +64,7 @@ fn store() -> Store {
     );
     record(5, seven, &[("calls", 5), ("histogram_0", 3)]);
     record(5, eight, &[("calls", 1), ("histogram_9", 1)]);
-    Store::from_parts(vec![builder.finish(Identity {
+    Snapshot::from_parts(vec![builder.finish(Identity {
         node: 7,
         ..Identity::default()
     })])

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Spec, Value, run};
-use tacho_tape::{Identity, Part, PartBuilder, Schema, Store};
+use tacho_tape::{Identity, Part, PartBuilder, Schema, Snapshot};
 
 const PARTS: u64 = 50;
 /// Ticks of a part, one a second.
@@ -65,7 +65,7 @@ fn ask(how: &How, cancel: &AtomicBool) -> Result<(), QueryError> {
     spec.memory_bytes = how.memory_bytes;
     spec.threads = how.threads;
     spec.cancel = cancel;
-    let store = Store::from_parts((0..PARTS).map(part));
+    let store = Snapshot::from_parts((0..PARTS).map(part));
     run("top", &spec, &store, &mut Nowhere)
 }
 

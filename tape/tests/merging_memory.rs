@@ -10,7 +10,7 @@ use tacho_tape::files::storage::OsStorage;
 use tacho_tape::format::sealed_write::FrameRange;
 use tacho_tape::write::merge::{MergeJob, merge};
 use tacho_tape::write::seal::write_sealed;
-use tacho_tape::{Identity, PartBuilder, Store};
+use tacho_tape::{Identity, PartBuilder, Snapshot};
 
 /// Sealed files, and the sessions in each: all of them are of one tick.
 const FILES: u64 = 72;
@@ -117,7 +117,7 @@ fn sealed_files(files: u64, sessions: u64) -> (Scratch, OsStorage) {
 }
 
 fn sessions_in(storage: &OsStorage) -> usize {
-    let store = Store::open_storage(storage).unwrap();
+    let store = Snapshot::open_storage(storage).unwrap();
     let part = store.parts(0).next().unwrap();
     part.rows("session")
 }

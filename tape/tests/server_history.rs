@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Spec, Value, run};
-use tacho_tape::{Identity, PartBuilder, Schema, Store};
+use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 const SECOND: i64 = 1_000_000;
 
@@ -27,7 +27,7 @@ impl Sink for Answer {
 
 /// A reading every 10 s: log written 500, 1500, 0 bytes; one CPU, then two;
 /// database shop commits 30, nothing, 10, database idle nothing.
-fn store() -> Store {
+fn store() -> Snapshot {
     let mut builder = PartBuilder::new(Arc::new(catalog().with_runs())).unwrap();
     let shop = builder.name("shop").unwrap();
     for second in 0..40 {
@@ -62,7 +62,7 @@ fn store() -> Store {
         node: 7,
         ..Identity::default()
     };
-    Store::from_parts(vec![builder.finish(identity)])
+    Snapshot::from_parts(vec![builder.finish(identity)])
 }
 
 fn ask(change: impl FnOnce(&mut Spec)) -> Result<Vec<String>, QueryError> {

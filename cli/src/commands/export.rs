@@ -13,7 +13,7 @@ use tacho_source::catalog;
 use tacho_source::exchange;
 use tacho_source::time;
 use tacho_tape::query::QueryError;
-use tacho_tape::{Part, Store, locate};
+use tacho_tape::{Part, Snapshot, locate};
 
 /// Arguments of `tacho export`.
 #[derive(clap::Args)]
@@ -75,7 +75,7 @@ impl Args {
             (message, Some(format!("Available are {kinds}.")))
         };
         let window = self.window().map_err(|e| (e.message, e.hint))?;
-        let store = Store::open(tape).map_err(|e| (e.to_string(), None))?;
+        let store = Snapshot::open(tape).map_err(|e| (e.to_string(), None))?;
         let parts = self.parts(&store)?;
         if parts.is_empty() && exchange::table_of(&schema, &self.kind).is_some() {
             let message = format!("directory \"{}\" has no history", tape.display());
@@ -112,7 +112,7 @@ impl Args {
         })
     }
 
-    fn parts<'s>(&self, store: &'s Store) -> Result<Vec<&'s Part>, Fault> {
+    fn parts<'s>(&self, store: &'s Snapshot) -> Result<Vec<&'s Part>, Fault> {
         let nodes = store.nodes();
         let node = match &self.node {
             None => nodes.first(),

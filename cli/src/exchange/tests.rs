@@ -12,7 +12,7 @@ use tacho_source::exchange::{Field, Place, SESSIONS, fields, has_ticks, kinds, t
 use tacho_source::time::timestamp;
 use tacho_tape::format::schema::{ColumnDef, ColumnType, Role, Schema};
 use tacho_tape::testing::Random;
-use tacho_tape::{Part, Store};
+use tacho_tape::{Part, Snapshot};
 
 const NODE: u64 = 7;
 const TICKS: i64 = 90;
@@ -167,7 +167,7 @@ fn imported(schema: &Schema, directory: &Path, texts: &[(&str, String)]) {
 }
 
 fn exported(schema: &Schema, directory: &Path, kind: &str) -> String {
-    let store = Store::open(directory).unwrap();
+    let store = Snapshot::open(directory).unwrap();
     let parts: Vec<&Part> = store.parts(NODE).collect();
     let mut out = Vec::new();
     let window = Window {

@@ -8,7 +8,7 @@ use clap::Command;
 use std::io::Cursor;
 use std::path::PathBuf;
 use tacho_source::arguments::arguments;
-use tacho_tape::Store;
+use tacho_tape::Snapshot;
 use tacho_tape::query::{self, Field, Function, Kind, QueryError, QueryResult, Sink, Value};
 
 const TIMES: [&str; 13] = [
@@ -76,7 +76,7 @@ impl Drop for Scratch {
 }
 
 /// A history of two minutes.
-fn history(name: &str) -> (Scratch, Store) {
+fn history(name: &str) -> (Scratch, Snapshot) {
     let path = std::env::temp_dir().join(format!("tacho-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&path);
     let scratch = Scratch(path);
@@ -89,7 +89,7 @@ fn history(name: &str) -> (Scratch, Store) {
     };
     let target = Target::open(&scratch.0, Some(7), false).unwrap();
     import(vec![input], target, 1_000).unwrap();
-    let store = Store::open(&scratch.0).unwrap();
+    let store = Snapshot::open(&scratch.0).unwrap();
     (scratch, store)
 }
 
@@ -128,7 +128,7 @@ impl Sink for Rows {
 }
 
 /// Asks; an error must be one of what was asked for.
-fn ask(store: &Store, function: &'static Function, zone: Option<&str>, given: &[(&str, &str)]) {
+fn ask(store: &Snapshot, function: &'static Function, zone: Option<&str>, given: &[(&str, &str)]) {
     let mut words = vec!["query".to_string(), "--tape=x".to_string()];
     let takes_zone = function.takes_zone();
     words.extend(

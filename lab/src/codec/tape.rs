@@ -12,7 +12,7 @@ use tacho_tape::files::directory::Numbers;
 use tacho_tape::files::storage::OsStorage;
 use tacho_tape::format::sealed_write::FrameRange;
 use tacho_tape::write::seal::SealedFile;
-use tacho_tape::{Identity, PartBuilder, Store};
+use tacho_tape::{Identity, PartBuilder, Snapshot};
 
 const STATS: &str = "statement_stats";
 /// Column of the tape, column of [`COLUMNS`], how many of a unit here make one
@@ -86,7 +86,7 @@ fn fill(builder: &mut PartBuilder, database: i64, columns: &[Values]) -> Result<
 /// Reads all files back; hands out the columns of each group as they were
 /// given.
 pub fn read(directory: &Path, each: &mut dyn FnMut(&[Values])) -> Result<()> {
-    let store = Store::open(directory)?;
+    let store = Snapshot::open(directory)?;
     for node in store.nodes() {
         for part in store.parts(node.id) {
             let mut columns = vec![Vec::new(); COLUMNS.len()];

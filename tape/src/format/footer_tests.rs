@@ -12,9 +12,9 @@ use crate::format::schema::RUN;
 use crate::format::sealed_write::{
     CHUNK_BYTES, COLUMN, GROUP, HEAD_BYTES, INDEX, PACK, TAIL_BYTES,
 };
-use crate::store::open::Store;
 use crate::store::open::tests::{Rows, check, put_log, sampler};
 use crate::store::sealed_read::{BlockFile, Schemas};
+use crate::store::snapshot::Snapshot;
 use crate::testing::fuzz::mend_sealed;
 use crate::testing::fuzz_tests::{add_footer, footer, plain, with_index};
 use crate::testing::memory::MemoryStorage;
@@ -41,7 +41,7 @@ fn sealed_bytes(seed: u64) -> (Vec<u8>, Rows) {
 }
 
 /// Reads every column; what is damaged is an error and not a panic.
-fn read_everything(store: &Store) -> bool {
+fn read_everything(store: &Snapshot) -> bool {
     let mut whole = true;
     for part in store.parts(9) {
         for table in &part.schema().tables {
@@ -68,7 +68,7 @@ fn a_flipped_bit_of_any_byte_of_a_sealed_file_is_found_and_spares_the_rest() {
         copy[bit / 8] ^= 1 << (bit % 8);
         let storage = MemoryStorage::new();
         storage.put("0000000001.tape", &copy);
-        let store = Store::open_storage(&storage).unwrap();
+        let store = Snapshot::open_storage(&storage).unwrap();
         let whole = read_everything(&store);
         // What is stored twice hurts nobody until somebody verifies.
         let found = !whole || !store.damage().is_empty() || verify(&storage) > 0;
@@ -86,7 +86,7 @@ fn every_prefix_of_a_sealed_file_is_damage_and_no_panic() {
     for end in 0..bytes.len() {
         let storage = MemoryStorage::new();
         storage.put("0000000001.tape", &bytes[..end]);
-        let store = Store::open_storage(&storage).unwrap();
+        let store = Snapshot::open_storage(&storage).unwrap();
         read_everything(&store);
         assert!(!store.damage().is_empty(), "end {end}");
     }
@@ -215,9 +215,9 @@ fn a_damaged_index_is_gathered_from_the_chunks_and_told_once() {
     }
 }
 
-fn check_whole(storage: &MemoryStorage) -> Store {
+fn check_whole(storage: &MemoryStorage) -> Snapshot {
     assert_eq!(verify(storage), 0);
-    Store::open_storage(storage).unwrap()
+    Snapshot::open_storage(storage).unwrap()
 }
 
 /// Where the chunk of a column of runs is.
@@ -247,7 +247,7 @@ fn what_may_be_lost_with_the_index_does_not_read_as_zeros() {
         bytes[other] ^= 1;
         bytes[state + 24] ^= 1;
         let storage = stored(&bytes);
-        let store = Store::open_storage(&storage).unwrap();
+        let store = Snapshot::open_storage(&storage).unwrap();
         let part = store.parts(9).next().unwrap();
         let error = part.ints(RUN, "state").unwrap_err();
         assert_eq!(error.kind, error::Kind::Damaged);
@@ -281,7 +281,7 @@ fn what_may_be_lost_with_the_index_does_not_read_as_zeros() {
 
 /// All that can be read: of each column its values, or none.
 fn columns_of(bytes: &[u8]) -> Vec<Option<Vec<i64>>> {
-    let store = Store::open_storage(&stored(bytes)).unwrap();
+    let store = Snapshot::open_storage(&stored(bytes)).unwrap();
     let part = store.parts(9).next().unwrap();
     let read = part.schema().tables.iter().flat_map(|table| {
         let columns = table.columns.iter();
@@ -379,7 +379,7 @@ fn files_whose_groups_interleave_tell_their_damage_once() {
         storage.put(&name, &bytes);
         files.push(storage.directory().join(name));
     }
-    let store = Store::open_storage(&storage).unwrap();
+    let store = Snapshot::open_storage(&storage).unwrap();
     let of: Vec<_> = store
         .parts(9)
         .map(|p| p.info().file.to_path_buf())
@@ -396,7 +396,7 @@ fn a_file_of_a_later_version_is_told() {
     let (mut bytes, _) = sealed_bytes(10);
     bytes[4] += 1;
     mend_sealed(&mut bytes);
-    let store = Store::open_storage(&stored(&bytes)).unwrap();
+    let store = Snapshot::open_storage(&stored(&bytes)).unwrap();
     let reasons: Vec<&str> = store.damage().iter().map(|d| d.reason.as_str()).collect();
     assert_eq!(reasons, ["sealed file of version 4"]);
     assert!(store.nodes().is_empty());

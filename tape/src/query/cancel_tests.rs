@@ -9,7 +9,7 @@ use crate::format::part::{Identity, Part, Source};
 use crate::format::part_builder::PartBuilder;
 use crate::format::schema::RUN;
 use crate::format::table::{BytesColumn, Column};
-use crate::store::open::Store;
+use crate::store::snapshot::Snapshot;
 use crate::testing::{Random, schema};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -117,7 +117,7 @@ impl Sink for Rows {
 }
 
 /// The parts as a history whose reads are counted.
-fn watched(parts: impl IntoIterator<Item = Part>, reads: &Arc<Reads>) -> Store {
+fn watched(parts: impl IntoIterator<Item = Part>, reads: &Arc<Reads>) -> Snapshot {
     let parts = parts.into_iter().map(|part| {
         let schema = Arc::new(part.schema().clone());
         let info = part.info().clone();
@@ -125,7 +125,7 @@ fn watched(parts: impl IntoIterator<Item = Part>, reads: &Arc<Reads>) -> Store {
         let known = Mutex::default();
         Part::new(info, schema, Arc::new(Watched { part, reads, known }))
     });
-    Store::from_parts(parts)
+    Snapshot::from_parts(parts)
 }
 
 /// Asks for a filtered split and cancels at a read; returns how many columns

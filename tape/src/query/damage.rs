@@ -6,8 +6,8 @@
 use super::error::{QueryError, QueryResult};
 use super::functions::time_text;
 use crate::format::part::{Part, PartInfo};
-use crate::store::open::Store;
 use crate::store::snapshot;
+use crate::store::snapshot::Snapshot;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -125,7 +125,7 @@ impl Damage {
 
     /// The history without the groups whose damage was met; `None` when there
     /// is nothing to leave out.
-    pub fn leave_out(&self, store: &Store) -> Option<Store> {
+    pub fn leave_out(&self, store: &Snapshot) -> Option<Snapshot> {
         let places = self.take_met();
         let keys = places
             .iter()
@@ -175,7 +175,7 @@ impl Damage {
 }
 
 /// What an answer says of files that only a later program can read.
-pub fn of_later_version(store: &Store) -> Option<QueryError> {
+pub fn of_later_version(store: &Snapshot) -> Option<QueryError> {
     let (files, detail) = not_read(store, |damage| damage.of_later_version)?;
     let message = match files {
         1 => "a history file of a later version of tacho was not read".to_string(),
@@ -187,7 +187,7 @@ pub fn of_later_version(store: &Store) -> Option<QueryError> {
 
 /// The same of files of which nothing could be read: nobody knows of which time
 /// they are, so every answer may lack them.
-pub fn of_whole_files(store: &Store) -> Option<QueryError> {
+pub fn of_whole_files(store: &Snapshot) -> Option<QueryError> {
     let (files, detail) = not_read(store, |damage| damage.whole && !damage.of_later_version)?;
     let message = match files {
         1 => "a file of the history could not be read".to_string(),
@@ -197,7 +197,10 @@ pub fn of_whole_files(store: &Store) -> Option<QueryError> {
 }
 
 /// How many files were not read, and a detail that names them.
-fn not_read(store: &Store, is_it: impl Fn(&snapshot::Damage) -> bool) -> Option<(usize, String)> {
+fn not_read(
+    store: &Snapshot,
+    is_it: impl Fn(&snapshot::Damage) -> bool,
+) -> Option<(usize, String)> {
     let files = store.damage().iter().filter(|damage| is_it(damage));
     let told = files.map(|d| format!("File \"{}\": {}.", d.file.display(), d.reason));
     let told: Vec<String> = told.collect();

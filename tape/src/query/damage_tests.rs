@@ -9,8 +9,8 @@ use crate::format::part::{Identity, Part};
 use crate::format::part_builder::PartBuilder;
 use crate::format::schema::{ColumnType, RUN, STATS, Schema};
 use crate::format::sealed_write::{CHUNK_BYTES, COLUMN, Entry, FrameRange};
-use crate::store::open::Store;
 use crate::store::sealed_read::{BlockFile, Schemas};
+use crate::store::snapshot::Snapshot;
 use crate::testing::memory::MemoryStorage;
 use crate::testing::stats_schema;
 use crate::write::seal::SealedFile;
@@ -233,7 +233,7 @@ pub(super) fn spec_of((name, dimension, totals): Question) -> Spec<'static> {
     spec
 }
 
-fn ask(store: &Store, question: Question) -> Answer {
+fn ask(store: &Snapshot, question: Question) -> Answer {
     let (name, dimension, _) = question;
     let spec = spec_of(question);
     let mut answer = Answer::default();
@@ -274,7 +274,7 @@ enum How {
 }
 
 /// The same history with a damaged column.
-fn damaged(storage: &MemoryStorage, name: &str, entry: &Entry, how: How) -> Store {
+fn damaged(storage: &MemoryStorage, name: &str, entry: &Entry, how: How) -> Snapshot {
     let at = entry.offset as usize + CHUNK_BYTES;
     match how {
         How::FlippedBit => {
@@ -284,7 +284,7 @@ fn damaged(storage: &MemoryStorage, name: &str, entry: &Entry, how: How) -> Stor
         }
         How::LostBytes => storage.lose_bytes(name, at..at + 1),
     }
-    let store = Store::open_storage(storage).unwrap();
+    let store = Snapshot::open_storage(storage).unwrap();
     assert_eq!(store.damage(), []);
     store
 }
@@ -300,7 +300,7 @@ fn name_of(schema: &Schema, entry: &Entry) -> (String, String) {
 fn without(parts: &[Part], left_out: impl Fn(u32) -> bool) -> Vec<Answer> {
     let first = parts[0].info().file.clone();
     let rest = |p: &&Part| p.info().file != first || !left_out(p.info().group);
-    let store = Store::from_parts(parts.iter().filter(rest).cloned());
+    let store = Snapshot::from_parts(parts.iter().filter(rest).cloned());
     let questions = questions().into_iter();
     questions.map(|question| ask(&store, question)).collect()
 }
@@ -310,7 +310,7 @@ fn without(parts: &[Part], left_out: impl Fn(u32) -> bool) -> Vec<Answer> {
 fn check_columns(how: How, is_tried: impl Fn(usize) -> bool) -> BTreeSet<String> {
     let storage = history();
     let name = file_name(1, Kind::Sealed);
-    let whole = Store::open_storage(&storage).unwrap();
+    let whole = Snapshot::open_storage(&storage).unwrap();
     let parts: Vec<Part> = whole.parts(NODE).cloned().collect();
     let groups: Vec<u32> = parts.iter().map(|p| p.info().group).collect();
     assert_eq!(groups, [1, 2, 1, 2]);

@@ -11,7 +11,7 @@ use super::{select, ticks};
 use crate::fast::FastSet;
 use crate::format::part::{Chunk, Part};
 use crate::format::schema::RUN;
-use crate::store::open::Store;
+use crate::store::snapshot::Snapshot;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,7 +59,7 @@ struct State {
 ///
 /// # Errors
 /// As of [`super::run`], or the function has no plan.
-pub fn explain(name: &str, spec: &Spec, store: &Store, sink: &mut dyn Sink) -> QueryResult<()> {
+pub fn explain(name: &str, spec: &Spec, store: &Snapshot, sink: &mut dyn Sink) -> QueryResult<()> {
     find_explained(name)?;
     let explained = Explained::default();
     let mut spec = spec.clone();

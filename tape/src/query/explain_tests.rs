@@ -5,7 +5,7 @@ use super::vocabulary as pg;
 use super::{EXPLAINED, Field, QueryResult, Sink, Spec, Value, explain, list, run};
 use crate::format::footer::Chunks;
 use crate::format::sealed_write::{COLUMN, PACK};
-use crate::store::open::Store;
+use crate::store::snapshot::Snapshot;
 use crate::testing::memory::MemoryStorage;
 use crate::testing::schema;
 use crate::write::merge_tests::{go, sealed_files};
@@ -33,8 +33,8 @@ fn history() -> MemoryStorage {
 }
 
 /// Files and bytes of columns that are read by `ask`, each chunk once.
-fn counted(storage: &MemoryStorage, ask: impl FnOnce(&Store)) -> (usize, i64) {
-    let store = Store::open_storage(storage).unwrap();
+fn counted(storage: &MemoryStorage, ask: impl FnOnce(&Snapshot)) -> (usize, i64) {
+    let store = Snapshot::open_storage(storage).unwrap();
     storage.take_spans();
     ask(&store);
     let mut chunks: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
@@ -58,7 +58,7 @@ fn counted(storage: &MemoryStorage, ask: impl FnOnce(&Store)) -> (usize, i64) {
 
 /// Plans and reasons of what is read, as they are printed, and the sums of
 /// their files and bytes.
-fn planned(store: &Store, name: &str, spec: &Spec) -> (Vec<String>, (usize, i64)) {
+fn planned(store: &Snapshot, name: &str, spec: &Spec) -> (Vec<String>, (usize, i64)) {
     let mut rows = Rows::default();
     explain(name, spec, store, &mut rows).unwrap();
     let (mut said, mut files, mut bytes) = (Vec::new(), 0, 0);
@@ -93,7 +93,7 @@ fn difference(storage: &MemoryStorage, name: &str, spec: &Spec, expected: &str) 
 
 /// A question of all of the history, by minute, whose columns all decide.
 fn question<'a>(storage: &MemoryStorage, catalog: &'a crate::format::schema::Schema) -> Spec<'a> {
-    let store = Store::open_storage(storage).unwrap();
+    let store = Snapshot::open_storage(storage).unwrap();
     let nodes = store.nodes();
     let mut spec = Spec::new(catalog, 1_000 * nodes[0].last_ms + 1_000_000);
     spec.since_us = Some(1_000 * nodes[0].first_ms);
@@ -196,7 +196,7 @@ fn two_windows_have_two_plans_and_other_functions_none() {
     let (storage, catalog) = (history(), schema());
     let mut spec = question(&storage, &catalog);
     spec.before = (spec.since_us, spec.until_us);
-    let store = Store::open_storage(&storage).unwrap();
+    let store = Snapshot::open_storage(&storage).unwrap();
     let mut rows = Rows::default();
     explain("compare", &spec, &store, &mut rows).unwrap();
     let scans: Vec<&Value> = rows.0.iter().map(|row| &row[0]).collect();

@@ -75,7 +75,7 @@ pub use statement_sums::middle_us;
 pub use text::{decode, without_nul};
 pub use vocabulary::{LOCK_MODES, NOT_COUNTED, Scope, cpu_key, wait_key};
 
-use crate::store::open::Store;
+use crate::store::snapshot::Snapshot;
 use crate::store::tape::Tape;
 use damage::Damage;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,7 +86,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// # Errors
 /// The function or an argument makes no sense, the history could not be read,
 /// the sink failed, or the query was cancelled.
-pub fn run(name: &str, spec: &Spec, store: &Store, sink: &mut dyn Sink) -> QueryResult<()> {
+pub fn run(name: &str, spec: &Spec, store: &Snapshot, sink: &mut dyn Sink) -> QueryResult<()> {
     parse::check_range(spec)?;
     let function = find(name)?;
     let spec = &Spec {
@@ -99,7 +99,7 @@ pub fn run(name: &str, spec: &Spec, store: &Store, sink: &mut dyn Sink) -> Query
         rows: false,
         cancel: spec.cancel,
     };
-    let mut without: Option<Store> = None;
+    let mut without: Option<Snapshot> = None;
     let notice = loop {
         let call = functions::Call {
             spec,

@@ -7,7 +7,7 @@ use super::filter::Filter;
 use super::spec::Spec;
 use super::vocabulary::{self as pg, Scope};
 use crate::format::part::Part;
-use crate::store::open::Store;
+use crate::store::snapshot::Snapshot;
 use std::collections::BTreeSet;
 
 /// Most buckets where each is a row of the answer.
@@ -259,7 +259,7 @@ fn check_values(spec: &Spec, dimension: &Dimension, filter: &mut Filter) -> Quer
 }
 
 /// The node or nodes asked for, newest first.
-pub fn nodes(spec: &Spec, store: &Store) -> QueryResult<Vec<u64>> {
+pub fn nodes(spec: &Spec, store: &Snapshot) -> QueryResult<Vec<u64>> {
     let known: Vec<u64> = store.nodes().iter().map(|n| n.id).collect();
     match spec.node.as_deref() {
         Some("all") => Ok(known),

@@ -21,7 +21,7 @@ use super::totals::Totals;
 use super::vocabulary as pg;
 use crate::format::part::Part;
 use crate::format::schema::RUN;
-use crate::store::open::Store;
+use crate::store::snapshot::Snapshot;
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::rc::Rc;
@@ -78,7 +78,7 @@ impl Scanned {
 
 impl<'a> Scan<'a> {
     /// Checks the question and finds the parts.
-    pub fn new(spec: &'a Spec<'a>, store: &'a Store, window: Window) -> QueryResult<Scan<'a>> {
+    pub fn new(spec: &'a Spec<'a>, store: &'a Snapshot, window: Window) -> QueryResult<Scan<'a>> {
         let mut selection = Selection::of(spec)?;
         let nodes = nodes(spec, store)?;
         let all = nodes.iter().flat_map(|node| store.parts(*node));

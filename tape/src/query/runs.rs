@@ -159,7 +159,7 @@ mod tests {
     use super::*;
     use crate::format::part::Identity;
     use crate::format::part_builder::PartBuilder;
-    use crate::store::open::Store;
+    use crate::store::snapshot::Snapshot;
     use crate::testing::memory::MemoryStorage;
     use crate::testing::schema;
     use crate::write::seal::write_sealed;
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn stretches_of_a_sealed_file_are_its_runs() {
-        let store = Store::open_storage(&sealed()).unwrap();
+        let store = Snapshot::open_storage(&sealed()).unwrap();
         let part = store.parts(0).next().unwrap();
         let runs = Runs::whole(part).unwrap();
         let Places::Stretches(stretches) = &runs.places else {

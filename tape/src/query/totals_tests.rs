@@ -5,7 +5,7 @@ use super::{Field, QueryResult, Sink, Spec, Value, run};
 use crate::error::Result;
 use crate::format::part::{Part, Source};
 use crate::format::table::{BytesColumn, Column};
-use crate::store::open::Store;
+use crate::store::snapshot::Snapshot;
 use crate::testing::schema;
 use crate::write::merge_tests::{NODE, go, sealed_files};
 use std::fmt::Write;
@@ -58,7 +58,7 @@ impl Sink for Text {
 }
 
 fn answers(parts: &[Part], totals: bool) -> String {
-    let (store, catalog) = (Store::from_parts(parts.to_vec()), schema());
+    let (store, catalog) = (Snapshot::from_parts(parts.to_vec()), schema());
     let until_ms = parts.iter().map(Part::max_ms).max().unwrap() + 1_000;
     let mut text = Text(String::new());
     for (function, dimension) in [
@@ -83,7 +83,7 @@ fn answers(parts: &[Part], totals: bool) -> String {
 fn totals_with_impossible_values_are_not_believed() {
     let (storage, _) = sealed_files(1, 2, 60);
     go(&storage, 2).unwrap().unwrap();
-    let store = Store::open_storage(&storage).unwrap();
+    let store = Snapshot::open_storage(&storage).unwrap();
     let parts: Vec<Part> = store.parts(NODE).cloned().collect();
     let truth = answers(&parts, false);
     assert_eq!(answers(&parts, true), truth);

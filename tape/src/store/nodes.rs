@@ -1,8 +1,8 @@
 //! Which nodes of a directory answer together.
 
-use crate::store::open::Store;
+use crate::store::snapshot::Snapshot;
 
-impl Store {
+impl Snapshot {
     /// A node, and those whose histories it goes on with: of the same system
     /// identifier, recorded at other times, and not known to belong to another
     /// server. The node first, then the newest.

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-pub use crate::store::snapshot::{Damage, NodeInfo, Snapshot, Snapshot as Store};
+use crate::store::snapshot::{Damage, Snapshot};
 
 /// How often the directory is listed again when files vanish meanwhile.
 pub(crate) const ATTEMPTS: usize = 20;
@@ -562,8 +562,8 @@ pub(crate) mod tests {
         sampler
     }
 
-    pub(crate) fn check(storage: &MemoryStorage, expected: &Rows) -> Store {
-        let store = Store::open_storage(storage).unwrap();
+    pub(crate) fn check(storage: &MemoryStorage, expected: &Rows) -> Snapshot {
+        let store = Snapshot::open_storage(storage).unwrap();
         let (ticks, rows) = read(store.parts(9));
         assert_eq!(difference(&ticks, &expected.0), None);
         assert_eq!(rows_difference(&rows, &expected.1), None);
@@ -666,7 +666,7 @@ pub(crate) mod tests {
         let store = check(&storage, &expected);
         assert_eq!(store.damage(), &[]);
         // One that cannot be read again is an error of its part alone.
-        let store = Store::open_storage(&storage).unwrap();
+        let store = Snapshot::open_storage(&storage).unwrap();
         storage.fail_read_at(storage.reads() + 1);
         let failed = store
             .parts(9)
@@ -693,7 +693,7 @@ pub(crate) mod tests {
             storage.put(&name, &bytes);
             told.insert(0, storage.directory().join(name));
         }
-        let store = Store::open_storage(&storage).unwrap();
+        let store = Snapshot::open_storage(&storage).unwrap();
         let files: Vec<_> = store.damage().iter().map(|d| d.file.clone()).collect();
         assert_eq!(files, told);
         // What a damaged tail leads to is read all the same.
@@ -726,10 +726,10 @@ pub(crate) mod tests {
             .unwrap();
         log[before + 50] ^= 1;
         storage.put("0000000001.open", &log);
-        assert_eq!(Store::open_storage(&storage).unwrap().damage().len(), 1);
+        assert_eq!(Snapshot::open_storage(&storage).unwrap().damage().len(), 1);
         let sealed = seal_log(&storage, 1, u64::MAX).unwrap();
         assert_eq!(sealed.damage.len(), 1);
-        let store = Store::open_storage(&storage).unwrap();
+        let store = Snapshot::open_storage(&storage).unwrap();
         let part = store.parts(9).next().unwrap();
         let kind = part.schema().value("marker", "damage").unwrap();
         assert_eq!(part.ints("marker", "kind").unwrap()[..], [kind]);
@@ -751,7 +751,7 @@ pub(crate) mod tests {
         let mut second = first.clone();
         storage.remove("0000000003.open").unwrap();
         put_log(&storage, 2, &mut second, 12);
-        let store = Store::open_storage(&storage).unwrap();
+        let store = Snapshot::open_storage(&storage).unwrap();
         let (ticks, _) = read(store.parts(9));
         assert_eq!(difference(&ticks, &whole.0), None);
     }
@@ -770,7 +770,7 @@ pub(crate) mod tests {
             let frames = FrameRange::default();
             write_sealed(&storage, number, builder, identity, frames).unwrap();
         }
-        let store = Store::open_storage(&storage).unwrap();
+        let store = Snapshot::open_storage(&storage).unwrap();
         let has_locks = |part: &Part| part.schema().table("lock").is_some();
         let parts: Vec<bool> = store.parts(9).map(has_locks).collect();
         assert_eq!(parts, [true, false]);

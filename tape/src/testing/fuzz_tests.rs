@@ -16,8 +16,8 @@ use crate::format::pipe::FrameBuffer;
 use crate::format::schema::Schema;
 use crate::format::sealed_write::{FOOTER, INDEX};
 use crate::query::{self, Field, QueryResult, Sink, Spec, Value};
-use crate::store::open::Store;
 use crate::store::sealed_read::{BlockFile, Schemas};
+use crate::store::snapshot::Snapshot;
 use crate::testing::fuzz::{Fuzz, keep, mend_frames, mend_log, mend_sealed};
 use crate::testing::memory::MemoryStorage;
 use crate::testing::{Load, Sampler, log_bytes, schema};
@@ -106,7 +106,7 @@ fn specs(catalog: &Schema) -> [Spec<'_>; 2] {
 }
 
 /// Reads every column and asks every function; names the outcome.
-fn read_all(store: &Store, catalog: &Schema) -> String {
+fn read_all(store: &Snapshot, catalog: &Schema) -> String {
     let mut outcome = format!("{} ", store.damage().len());
     let node = store.nodes().first().map(|n| n.id);
     for part in node.iter().flat_map(|&n| store.parts(n)) {
@@ -209,7 +209,7 @@ fn fuzz_log() {
     fuzz.run(|bytes| {
         let storage = MemoryStorage::new();
         storage.put(LOG, bytes);
-        let store = Store::open_storage(&storage).unwrap();
+        let store = Snapshot::open_storage(&storage).unwrap();
         let read = read_log(bytes, u64::MAX);
         let outcome = read.map_or_else(|e| e.message, |c| format!("{}", c.damage.len()));
         let sealed = seal_log(&storage, 1, u64::MAX).map_err(|e| e.message);
@@ -231,11 +231,11 @@ fn fuzz_sealed() {
     fuzz.run(|bytes| {
         let storage = MemoryStorage::new();
         storage.put(TAPE, bytes);
-        let store = Store::open_storage(&storage).unwrap();
+        let store = Snapshot::open_storage(&storage).unwrap();
         let outcome = read_all(&store, &catalog);
         let to = MemoryStorage::new();
         let repaired = repair(&storage, &to, None, &known).unwrap();
-        let kept = Store::open_storage(&to).unwrap();
+        let kept = Snapshot::open_storage(&to).unwrap();
         let anew = |r: &Repaired| matches!(r.outcome, Outcome::Repaired { .. });
         assert!(kept.damage().is_empty() || !repaired.iter().any(anew));
         outcome
@@ -311,7 +311,7 @@ fn read_file(file: &[u8], catalog: &Schema) -> String {
             block.verify().unwrap();
         }
     }
-    read_all(&Store::open_storage(&storage).unwrap(), catalog)
+    read_all(&Snapshot::open_storage(&storage).unwrap(), catalog)
 }
 
 #[test]
@@ -454,7 +454,7 @@ fn fuzz_pipe() {
             let sealed = seal_log(&storage, job.number, job.until_sequence);
             writer.sealed(job, sealed);
         }
-        let store = Store::open_storage(&storage).unwrap();
+        let store = Snapshot::open_storage(&storage).unwrap();
         let messages = writer.messages().len().min(9);
         format!(
             "{codes} {messages} {} {}",

@@ -6,8 +6,8 @@ use crate::files::storage::Storage;
 use crate::format::frame::Frame;
 use crate::format::log::LogHeader;
 use crate::store::cache::Shared;
-use crate::store::open::Store;
 use crate::store::sealed_read::{BlockFile, Schemas};
+use crate::store::snapshot::Snapshot;
 use crate::store::tape::Tape;
 use crate::testing::memory::{Crash, MemoryStorage};
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
@@ -25,7 +25,7 @@ fn history() -> (MemoryStorage, Rows) {
 }
 
 /// What is read is what was written, and comes once.
-fn check_subset(store: &Store, expected: &Rows) -> usize {
+fn check_subset(store: &Snapshot, expected: &Rows) -> usize {
     let whole = store.parts(NODE).filter(|part| {
         let tables = part.schema().tables.iter();
         let mut columns = tables.flat_map(|t| t.columns.iter().map(|c| (&t.name, &c.name)));
@@ -59,7 +59,7 @@ fn a_failing_read_spares_the_rest_of_the_history() {
         let failing = storage.after(Crash::Process);
         failing.fail_read_at(call);
         // Without the list there is nothing to read.
-        let Ok(store) = Store::open_storage(&failing) else {
+        let Ok(store) = Snapshot::open_storage(&failing) else {
             errors += 1;
             continue;
         };
@@ -74,7 +74,7 @@ fn a_failing_read_spares_the_rest_of_the_history() {
 }
 
 /// Reads every column: what is damaged is an error and no panic.
-fn read_columns(store: &Store) -> bool {
+fn read_columns(store: &Snapshot) -> bool {
     let mut whole = true;
     for part in store.parts(NODE) {
         for table in &part.schema().tables {
@@ -93,7 +93,10 @@ fn damage_of_a_merged_file_of_many_groups_is_told_and_spares_the_rest() {
     go(&storage, 6).unwrap().unwrap();
     let name = Numbers { first: 1, last: 6 }.name(Kind::Sealed);
     let bytes = storage.bytes_of(&name).unwrap();
-    let groups = Store::open_storage(&storage).unwrap().parts(NODE).count();
+    let groups = Snapshot::open_storage(&storage)
+        .unwrap()
+        .parts(NODE)
+        .count();
     assert!(groups > 1);
     let all = expected.0.len();
     let (mut spared, mut step) = (0, 0);
@@ -106,7 +109,7 @@ fn damage_of_a_merged_file_of_many_groups_is_told_and_spares_the_rest() {
                 false => copy[step] ^= 1 << (step % 8),
             }
             damaged.put(&name, &copy);
-            let store = Store::open_storage(&damaged).unwrap();
+            let store = Snapshot::open_storage(&damaged).unwrap();
             let whole = read_columns(&store);
             let file = damaged.open(&name).unwrap();
             let block = BlockFile::open_whole(file, Path::new("x"), &mut Schemas::default());
@@ -151,7 +154,7 @@ fn whatever_a_device_cannot_read_is_told_and_spares_the_rest() {
         assert!(length > 8 * 4_096, "{name}: {length}");
         for at in (0..length).step_by(4_096) {
             storage.lose_bytes(&name, at..at + 4_096);
-            let fresh = Store::open_storage(&storage).unwrap();
+            let fresh = Snapshot::open_storage(&storage).unwrap();
             let tape = Tape::of_storage(Arc::new(storage.clone()), &Shared::default());
             let followed = tape.refresh().unwrap();
             for store in [&fresh, &*followed] {
@@ -242,7 +245,7 @@ fn a_writer_that_cannot_read_at_its_start_hides_nothing() {
             );
             slots.extend(ticks.iter().map(|t| t.1));
         }
-        let store = Store::open_storage(&failing).unwrap();
+        let store = Snapshot::open_storage(&failing).unwrap();
         let nodes: Vec<u64> = store.nodes().iter().map(|n| n.id).collect();
         let ticks: Vec<(u64, i64)> = nodes
             .iter()
@@ -283,7 +286,7 @@ fn retention_between_any_two_reads_takes_whole_files_only() {
                     .unwrap();
             }
         });
-        let store = Store::open_storage(&copy).unwrap();
+        let store = Snapshot::open_storage(&copy).unwrap();
         let ticks = check_subset(&store, &expected);
         assert!([40, 60, 80].contains(&ticks), "call {call}: {ticks}");
         assert_eq!(store.damage(), [], "call {call}");
@@ -321,7 +324,7 @@ fn a_crash_during_retention_leaves_the_newest_files_whole() {
             crashed.stop_at(begin + operation);
             let _ = run(&crashed);
             let after = crashed.after(crash);
-            let store = Store::open_storage(&after).unwrap();
+            let store = Snapshot::open_storage(&after).unwrap();
             assert_eq!(store.damage(), [], "operation {operation}");
             let last = expected.0.last().unwrap().0;
             let (ticks, _) = read(store.parts(NODE));

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::format::part::Identity;
     use crate::format::part_builder::PartBuilder;
-    use crate::store::open::Store;
+    use crate::store::snapshot::Snapshot;
     use crate::testing::memory::MemoryStorage;
     use crate::testing::schema;
     use crate::write::seal::write_sealed;
@@ -178,7 +178,7 @@ mod tests {
         }
         write_sealed(&storage, 1, b, Identity::default(), Default::default()).unwrap();
         repeat_day(&storage, 1, 3).unwrap();
-        let store = Store::open_storage(&storage).unwrap();
+        let store = Snapshot::open_storage(&storage).unwrap();
         assert_eq!(store.damage(), []);
         let parts: Vec<&Part> = store.parts(0).collect();
         assert_eq!(parts.len(), 3);

@@ -7,7 +7,7 @@ use crate::files::directory::{LOCK, NODE};
 use crate::files::storage::{OsStorage, Stamp, Storage, open_regular, read_all};
 use crate::format::schema::Schema;
 use crate::query::{INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Removal, decode, removals};
-use crate::store::open::Store;
+use crate::store::snapshot::Snapshot;
 use crate::write::markers::Marker;
 use crate::write::recording::{now, random};
 use crate::write::writer::{Message, Now};
@@ -284,7 +284,7 @@ impl Mark {
 
 /// Times and texts of the markers of people that the history has.
 fn told(storage: &dyn Storage) -> crate::Result<BTreeSet<(i64, String)>> {
-    let store = Store::open_storage(storage)?;
+    let store = Snapshot::open_storage(storage)?;
     let mut told = BTreeSet::new();
     for node in store.nodes() {
         for part in store.parts(node.id).filter(|p| p.rows("marker") > 0) {

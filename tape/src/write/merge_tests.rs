@@ -8,7 +8,7 @@ use crate::format::log::LogHeader;
 use crate::format::part::Identity;
 use crate::format::schema::Schema;
 use crate::format::sealed_write::{CHUNK_BYTES, CHUNK_MAGIC, COLUMN, FrameRange};
-use crate::store::open::Store;
+use crate::store::snapshot::Snapshot;
 use crate::testing::memory::{Crash, MemoryStorage};
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
 use crate::write::merge::{MergeJob, merge, plan, plan_thin};
@@ -86,8 +86,8 @@ pub(crate) fn names(storage: &MemoryStorage) -> Vec<String> {
         .collect()
 }
 
-pub(crate) fn check(storage: &MemoryStorage, expected: &Rows) -> Store {
-    let store = Store::open_storage(storage).unwrap();
+pub(crate) fn check(storage: &MemoryStorage, expected: &Rows) -> Snapshot {
+    let store = Snapshot::open_storage(storage).unwrap();
     let (ticks, rows) = read(store.parts(NODE));
     assert_eq!(difference(&ticks, &expected.0), None);
     assert_eq!(rows_difference(&rows, &expected.1), None);
@@ -95,7 +95,7 @@ pub(crate) fn check(storage: &MemoryStorage, expected: &Rows) -> Store {
     store
 }
 
-fn runs(store: &Store) -> usize {
+fn runs(store: &Snapshot) -> usize {
     store.parts(NODE).map(|p| p.rows("run")).sum()
 }
 
@@ -113,7 +113,7 @@ fn a_merged_file_reads_as_its_parents() {
         let ticks = &expected.0;
         assert_eq!(merged.times, Some((ticks[0].1, ticks[ticks.len() - 1].1)));
         assert_eq!(merged.identity, identity());
-        let known = |store: &Store| -> usize {
+        let known = |store: &Snapshot| -> usize {
             let sizes = ["session", "statement", "wait", "name"];
             let part = store.parts(NODE).next().unwrap();
             sizes.iter().map(|table| part.rows(table)).sum()
@@ -231,7 +231,7 @@ fn a_damaged_merged_file_does_not_hide_its_parents() {
     let merged = storage.bytes_of("0000000001-0000000003.tape").unwrap();
     for end in (0..merged.len()).step_by(merged.len() / 20) {
         parents.put("0000000001-0000000003.tape", &merged[..end]);
-        let store = Store::open_storage(&parents).unwrap();
+        let store = Snapshot::open_storage(&parents).unwrap();
         assert!(!store.damage().is_empty(), "end {end}");
         let (ticks, rows) = read(store.parts(NODE));
         assert_eq!(difference(&ticks, &expected.0), None, "end {end}");
@@ -247,7 +247,7 @@ fn a_reader_beside_a_merge_sees_every_tick_once() {
     for step in 0..=9 {
         let copy = storage.after(Crash::Process);
         // Opened before the merge, read after it.
-        let early = Store::open_storage(&copy).unwrap();
+        let early = Snapshot::open_storage(&copy).unwrap();
         copy.stop_at(begin + step);
         let _ = go(&copy, 4);
         check(&copy, &expected);
@@ -381,7 +381,7 @@ fn files_of_a_program_that_knew_less_are_merged_with_those_of_the_next_one() {
         let storage = two_files(schemas);
         go(&storage, 2).unwrap().unwrap();
         assert_eq!(names(&storage), ["0000000001-0000000002.tape"]);
-        let store = Store::open_storage(&storage).unwrap();
+        let store = Snapshot::open_storage(&storage).unwrap();
         assert_eq!(store.damage(), []);
         let parts: Vec<_> = store.parts(NODE).collect();
         let [part] = parts[..] else {
@@ -409,7 +409,7 @@ fn files_that_contradict_each_other_are_left_as_they_are() {
     let error = go(&storage, 2).unwrap_err().to_string();
     assert!(error.contains("others than those before it"), "{error}");
     assert_eq!(names(&storage), ["0000000001.tape", "0000000002.tape"]);
-    let store = Store::open_storage(&storage).unwrap();
+    let store = Snapshot::open_storage(&storage).unwrap();
     let ticks = store.parts(NODE).map(|p| p.rows("tick")).sum::<usize>();
     assert_eq!(ticks, 2);
 }
@@ -479,7 +479,7 @@ fn thinning_keeps_every_other_row_totals_and_the_sums() {
     for (thin_ms, calls) in [(600_000, vec![55, 155, 255]), (3_600_000, vec![465])] {
         let merged = merge(&storage, &thin_job(thin_ms), &AtomicBool::new(false)).unwrap();
         assert_eq!(merged.unwrap().statements_ms, Some(thin_ms));
-        let store = Store::open_storage(&storage).unwrap();
+        let store = Snapshot::open_storage(&storage).unwrap();
         let parts: Vec<_> = store.parts(1).collect();
         assert_eq!(parts.len(), 1);
         assert_eq!(parts[0].info().statements_ms, thin_ms);
@@ -495,7 +495,7 @@ fn a_crash_or_a_failure_at_any_point_of_thinning_leaves_one_file_with_the_sums()
     use crate::format::schema::STATS;
     let storage = statements();
     let calls = |storage: &MemoryStorage| -> i64 {
-        let store = Store::open_storage(storage).unwrap();
+        let store = Snapshot::open_storage(storage).unwrap();
         assert_eq!(store.damage(), []);
         let parts = store.parts(1);
         let sums = parts.map(|p| p.ints(STATS, "calls").unwrap().iter().sum::<i64>());

@@ -5,7 +5,7 @@ use crate::files::directory::{Kind, file_name};
 use crate::files::storage::Storage;
 use crate::format::part::Part;
 use crate::format::schema::RUN;
-use crate::store::open::Store;
+use crate::store::snapshot::Snapshot;
 use crate::testing::memory::MemoryStorage;
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference, schema};
 use crate::write::merge_tests::{NODE, Rows, go, names, sealed_files};
@@ -37,7 +37,7 @@ fn is_whole(part: &Part) -> bool {
     })
 }
 
-fn markers(store: &Store) -> Vec<String> {
+fn markers(store: &Snapshot) -> Vec<String> {
     let parts = store.parts(NODE);
     let details = parts.flat_map(|part| {
         let names = part.bytes("name", "bytes").unwrap();
@@ -80,7 +80,7 @@ fn what_a_device_cannot_read_is_repaired_as_damage() {
         };
         assert_eq!(damage.len(), 1, "{repaired:?}");
     }
-    let store = Store::open_storage(&to).unwrap();
+    let store = Snapshot::open_storage(&to).unwrap();
     assert_eq!(store.damage(), []);
     let ticks = read(store.parts(NODE)).0;
     assert!(ticks[0].0 < 5_000 && ticks.last().unwrap().0 > 5_000);
@@ -103,13 +103,13 @@ fn damage_anywhere_leaves_what_was_readable() {
             panic!("offset {at}: {:?}", done[0].outcome);
         };
         assert!(!damage.is_empty());
-        let store = Store::open_storage(&to).unwrap();
+        let store = Snapshot::open_storage(&to).unwrap();
         assert_eq!(store.damage(), [], "offset {at}");
         let (ticks, rows) = read(store.parts(NODE));
         let known: BTreeSet<_> = expected.0.iter().collect();
         assert!(ticks.iter().all(|t| known.contains(t)), "offset {at}");
         // Groups that were whole read as before.
-        let before = Store::open_storage(&damaged).unwrap();
+        let before = Snapshot::open_storage(&damaged).unwrap();
         for part in before.parts(NODE).filter(|p| is_whole(p)) {
             let of = |seen: &&Seen| (part.first_tick()..=part.last_tick()).contains(&seen.tick);
             let was: Vec<Seen> = expected.1.iter().filter(of).cloned().collect();
@@ -128,7 +128,7 @@ fn without(column: (&str, &str)) -> MemoryStorage {
         copy[at] ^= 1;
         let damaged = MemoryStorage::new();
         damaged.put(DAY, &copy);
-        let store = Store::open_storage(&damaged).unwrap();
+        let store = Snapshot::open_storage(&damaged).unwrap();
         let Some(first) = store.parts(NODE).next() else {
             continue;
         };
@@ -154,7 +154,7 @@ fn a_lost_reference_reads_as_a_question_mark() {
     let Outcome::Repaired { damage, lost } = &done[0].outcome else {
         panic!("{done:?}");
     };
-    let store = Store::open_storage(&to).unwrap();
+    let store = Snapshot::open_storage(&to).unwrap();
     let first = store.parts(NODE).next().unwrap();
     assert_eq!(damage[0].since_ms, Some(first.min_ms()));
     assert_eq!(damage[0].until_ms, Some(first.max_ms()));
@@ -181,10 +181,10 @@ fn a_lost_reference_reads_as_a_question_mark() {
 fn ticks_whose_samples_are_lost_are_not_observed() {
     for column in [(RUN, "state"), (RUN, "ticks"), ("tick", "slot_time")] {
         let damaged = without(column);
-        let before = Store::open_storage(&damaged).unwrap();
+        let before = Snapshot::open_storage(&damaged).unwrap();
         let last = before.parts(NODE).next().unwrap().last_tick();
         let (to, _) = repaired(&damaged);
-        let store = Store::open_storage(&to).unwrap();
+        let store = Snapshot::open_storage(&to).unwrap();
         let (_, expected) = day();
         let (ticks, rows) = read(store.parts(NODE));
         let kept: Vec<_> = expected.0.into_iter().filter(|t| t.0 > last).collect();
@@ -216,7 +216,7 @@ fn a_damaged_log_becomes_a_sealed_file_with_a_marker() {
     let damaged = MemoryStorage::new();
     let name = file_name(1, Kind::Log);
     damaged.put(&name, &log);
-    let before = Store::open_storage(&damaged).unwrap();
+    let before = Snapshot::open_storage(&damaged).unwrap();
     let (to, done) = repaired(&damaged);
     let Outcome::Repaired { damage, .. } = &done[0].outcome else {
         panic!("{done:?}");
@@ -224,7 +224,7 @@ fn a_damaged_log_becomes_a_sealed_file_with_a_marker() {
     assert_eq!(damage[0].bytes, frames[89].len() as u64);
     assert_eq!(damaged.bytes_of(&name).unwrap(), log);
     assert_eq!(names(&to), [file_name(1, Kind::Sealed)]);
-    let after = Store::open_storage(&to).unwrap();
+    let after = Snapshot::open_storage(&to).unwrap();
     let (was, is) = (read(before.parts(NODE)), read(after.parts(NODE)));
     assert_eq!(difference(&is.0, &was.0), None);
     assert_eq!(rows_difference(&is.1, &was.1), None);

@@ -5,7 +5,7 @@ use crate::files::directory::{Kind, Numbers};
 use crate::format::part::Identity;
 use crate::format::part_builder::PartBuilder;
 use crate::format::sealed_write::FrameRange;
-use crate::store::open::Store;
+use crate::store::snapshot::Snapshot;
 use crate::testing::memory::MemoryStorage;
 use crate::testing::schema;
 use crate::write::merge::{MergeJob, merge};
@@ -52,7 +52,7 @@ fn files() -> MemoryStorage {
     storage
 }
 
-fn merged(text_limit: u64) -> Store {
+fn merged(text_limit: u64) -> Snapshot {
     let storage = files();
     let job = MergeJob {
         files: vec![Numbers::one(1), Numbers::one(2)],
@@ -65,10 +65,10 @@ fn merged(text_limit: u64) -> Store {
             .bytes_of(&job.numbers().name(Kind::Sealed))
             .is_some()
     );
-    Store::open_storage(&storage).unwrap()
+    Snapshot::open_storage(&storage).unwrap()
 }
 
-fn texts(store: &Store) -> Vec<i64> {
+fn texts(store: &Snapshot) -> Vec<i64> {
     let part = store.parts(NODE).next().unwrap();
     let strings = part.bytes("text", "bytes").unwrap();
     let queries = part.ints("text", "query_id").unwrap();
@@ -96,7 +96,7 @@ fn the_most_used_texts_stay_and_the_rest_is_counted() {
 
 #[test]
 fn a_text_that_is_left_out_takes_no_row_with_it() {
-    let ticks = |store: &Store| -> i64 {
+    let ticks = |store: &Snapshot| -> i64 {
         let parts = store.parts(NODE);
         parts
             .map(|p| p.ints("run", "ticks").unwrap().iter().sum::<i64>())

@@ -5,7 +5,7 @@ use crate::files::directory::{Kind, Numbers};
 use crate::files::storage::Storage;
 use crate::format::frame::Frame;
 use crate::format::part::Part;
-use crate::store::open::Store;
+use crate::store::snapshot::Snapshot;
 use crate::testing::memory::{Crash, MemoryStorage};
 use crate::testing::{Load, Sampler, Seen, difference, read, rows_difference};
 use crate::write::merge::merge;
@@ -143,7 +143,7 @@ impl Drive {
     }
 
     fn check(&self) {
-        let store = Store::open_storage(&self.storage).unwrap();
+        let store = Snapshot::open_storage(&self.storage).unwrap();
         let ticks: Vec<(u64, i64)> = self.sent.iter().flat_map(|s| s.ticks.clone()).collect();
         let mut seen: Vec<Seen> = self.sent.iter().flat_map(|s| s.seen.clone()).collect();
         seen.sort();
@@ -163,7 +163,7 @@ impl Drive {
     }
 
     fn markers(&self) -> Vec<(String, i64, i64, String)> {
-        let store = Store::open_storage(&self.storage).unwrap();
+        let store = Snapshot::open_storage(&self.storage).unwrap();
         store.parts(NODE).flat_map(markers_of).collect()
     }
 }
@@ -214,7 +214,7 @@ fn a_log_is_sealed_every_ten_minutes_and_nothing_is_lost() {
     assert_eq!(drive.files(Kind::Log), [3]);
     drive.check();
     assert_eq!(drive.writer.messages(), []);
-    let store = Store::open_storage(&storage).unwrap();
+    let store = Snapshot::open_storage(&storage).unwrap();
     let bounds: Vec<_> = store
         .parts(NODE)
         .map(|p| (p.first_tick(), p.last_tick()))
@@ -422,7 +422,7 @@ fn a_crash_after_any_operation_loses_nothing_that_was_acknowledged() {
             // The machine took the sampler with it: a prefix is left, and in
             // it all that is older than the flush interval.
             let after = crashed.after(crash);
-            let (ticks, seen) = read(Store::open_storage(&after).unwrap().parts(NODE));
+            let (ticks, seen) = read(Snapshot::open_storage(&after).unwrap().parts(NODE));
             let all: Vec<(u64, i64)> = drive.sent.iter().flat_map(|s| s.ticks.clone()).collect();
             assert_eq!(ticks, all[..ticks.len()], "operation {operation}");
             assert!(
@@ -438,7 +438,7 @@ fn a_crash_after_any_operation_loses_nothing_that_was_acknowledged() {
             next.sampler.tick_base = ticks.len() as u64;
             next.seal();
             next.send(3);
-            let part_ticks = read(Store::open_storage(&after).unwrap().parts(NODE)).0;
+            let part_ticks = read(Snapshot::open_storage(&after).unwrap().parts(NODE)).0;
             assert_eq!(part_ticks.len(), ticks.len() + 3);
         }
     }
@@ -666,7 +666,7 @@ fn the_size_limit_removes_the_oldest_files() {
     // A sixteenth of the limit is the longest log.
     let sealed = drive.files(Kind::Sealed);
     assert!(sealed[0] > 1 && sealed.len() > 15);
-    let store = Store::open_storage(&storage).unwrap();
+    let store = Snapshot::open_storage(&storage).unwrap();
     let first = store.parts(NODE).next().unwrap().first_tick();
     let kept: Vec<Sent> = drive
         .sent
@@ -712,7 +712,7 @@ fn a_copied_directory_begins_a_node_of_its_own() {
         let frame = Frame::parse(&bytes).unwrap().unwrap();
         assert_eq!(writer.push(&frame, Now::default()), Code::Written);
     }
-    let store = Store::open_storage(&copy).unwrap();
+    let store = Snapshot::open_storage(&copy).unwrap();
     let nodes: Vec<u64> = store.nodes().iter().map(|n| n.id).collect();
     assert_eq!(nodes, [99, NODE]);
     assert_eq!(store.own_node(), Some(99));
@@ -742,14 +742,14 @@ fn a_restored_directory_answers_with_what_it_had() {
         drive.sampler.slot_ms = end_ms + 60_000;
         drive.hello();
         drive.send(5);
-        let store = Store::open_storage(&drive.storage).unwrap();
+        let store = Snapshot::open_storage(&drive.storage).unwrap();
         let markers: Vec<_> = markers_of(store.parts(number).next().unwrap());
         let gap = ("gap".to_string(), end_ms, end_ms + 60_000);
         assert_eq!(markers[0].0, "new node");
         assert_eq!((markers[1].0.clone(), markers[1].1, markers[1].2), gap);
         end_ms = drive.sampler.slot_ms;
     }
-    let store = Store::open_storage(&drive.storage).unwrap();
+    let store = Snapshot::open_storage(&drive.storage).unwrap();
     assert_eq!(store.answering(100), [100, 99, NODE]);
     let ticks = |node: &u64| read(store.parts(*node)).0.len();
     let ticks: Vec<usize> = store.answering(100).iter().map(ticks).collect();

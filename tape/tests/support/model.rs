@@ -8,7 +8,7 @@ use tacho_tape::query::bucket::{DAY, HOUR, Zone};
 use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
 use tacho_tape::testing::memory::MemoryStorage;
 use tacho_tape::write::seal::SealedFile;
-use tacho_tape::{Identity, PartBuilder, Schema, Store};
+use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 /// First slot of a tape, ms: a full minute.
 pub const BEGIN_MS: i64 = 1_790_000_040_000;
@@ -413,7 +413,7 @@ pub fn asked(dimensions: &'static [&'static str]) -> impl Strategy<Value = Asked
 
 impl Tape {
     /// The tape in memory, or in sealed files of three groups each.
-    pub fn store(&self, asked: &Asked) -> Store {
+    pub fn store(&self, asked: &Asked) -> Snapshot {
         let mut pieces: Vec<&[Tick]> = Vec::new();
         let mut begin = 0;
         for end in 1..=self.ticks.len() {
@@ -425,7 +425,7 @@ impl Tape {
         if asked.sealed {
             return sealed_files(&pieces, asked.kept);
         }
-        Store::from_parts(pieces.into_iter().map(|ticks| {
+        Snapshot::from_parts(pieces.into_iter().map(|ticks| {
             let mut b = builder(true);
             fill(&mut b, ticks);
             b.finish(identity())
@@ -471,7 +471,7 @@ impl Tape {
     }
 }
 
-fn sealed_files(pieces: &[&[Tick]], kept: Kept) -> Store {
+fn sealed_files(pieces: &[&[Tick]], kept: Kept) -> Snapshot {
     let storage = MemoryStorage::new();
     for (number, groups) in pieces.chunks(3).enumerate() {
         let mut b = builder(!kept.mixed || number % 2 == 0);
@@ -484,7 +484,7 @@ fn sealed_files(pieces: &[&[Tick]], kept: Kept) -> Store {
         }
         file.finish(&storage, b).unwrap();
     }
-    let store = Store::open_storage(&storage).unwrap();
+    let store = Snapshot::open_storage(&storage).unwrap();
     assert_eq!(store.damage(), []);
     store
 }
@@ -605,7 +605,7 @@ impl Sink for Answer {
 }
 
 /// Asks; filters outside the scope give an empty answer.
-pub fn ask(function: &str, spec: &Spec, store: &Store) -> Answer {
+pub fn ask(function: &str, spec: &Spec, store: &Snapshot) -> Answer {
     let mut answer = Answer::default();
     run(function, spec, store, &mut answer).unwrap();
     answer

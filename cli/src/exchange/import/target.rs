@@ -18,7 +18,7 @@ use tacho_tape::files::directory::{Kind, LOCK, Numbers, file_name, list};
 use tacho_tape::files::storage::{OsStorage, open_regular};
 use tacho_tape::format::sealed_write::FrameRange;
 use tacho_tape::write::seal::SealedFile;
-use tacho_tape::{Identity, Part, PartBuilder, Store};
+use tacho_tape::{Identity, Part, PartBuilder, Snapshot};
 
 /// Where files are written aside: this and the number of the process.
 const ASIDE: &str = "import-";
@@ -46,7 +46,7 @@ impl Target {
         OsStorage::create_directory(directory)
             .map_err(|e| io("create directory", directory, &e))?;
         let lock = lock(directory)?;
-        let store = Store::open(directory)?;
+        let store = Snapshot::open(directory)?;
         let known = store.nodes();
         let chosen = match (node, append) {
             (Some(node), _) => known.iter().find(|n| n.id == node),

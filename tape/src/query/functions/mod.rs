@@ -48,7 +48,7 @@ use super::request::{Argument, Given};
 use super::spec::{Field, Sink, Spec};
 use super::statement_sums::counters;
 use crate::format::schema::Schema;
-use crate::store::open::Store;
+use crate::store::snapshot::Snapshot;
 use std::sync::atomic::Ordering;
 
 /// A call of a function.
@@ -56,7 +56,7 @@ pub struct Call<'a> {
     /// The question.
     pub spec: &'a Spec<'a>,
     /// The history.
-    pub store: &'a Store,
+    pub store: &'a Snapshot,
 }
 
 impl Call<'_> {

@@ -19,7 +19,7 @@ fn left(storage: &MemoryStorage) -> Vec<String> {
 
 /// Times and texts of the markers of this kind.
 fn told(storage: &MemoryStorage) -> Vec<(i64, String)> {
-    let store = Store::open_storage(storage).unwrap();
+    let store = Snapshot::open_storage(storage).unwrap();
     let mut told = Vec::new();
     for part in store.parts(NODE) {
         let kind = part.schema().value("marker", MARK).unwrap();

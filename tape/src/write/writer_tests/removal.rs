@@ -19,7 +19,7 @@ impl Sink for Rows {
 
 /// A value of `status`.
 fn status(drive: &Drive, metric: &str) -> Option<String> {
-    let store = Store::open_storage(&drive.storage).unwrap();
+    let store = Snapshot::open_storage(&drive.storage).unwrap();
     let catalog = crate::testing::schema();
     let spec = Spec::new(&catalog, drive.now().wall_ms * 1_000);
     let mut rows = Rows::default();
@@ -44,7 +44,7 @@ fn check_told(drive: &Drive, why: &str) {
         "{told}"
     );
     assert!(status(drive, "history_removed_time").is_some());
-    let store = Store::open_storage(&drive.storage).unwrap();
+    let store = Snapshot::open_storage(&drive.storage).unwrap();
     let kept = store.parts(NODE).map(|p| p.min_ms()).min();
     let kind = crate::testing::schema().value("marker", "history removed");
     let mut until = Vec::new();

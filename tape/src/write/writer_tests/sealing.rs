@@ -13,7 +13,7 @@ fn a_paused_writer_has_nothing_left_to_synchronise() {
     let sent = drive.make();
     assert_eq!(drive.push(&sent.bytes), Code::Paused);
     assert_eq!(drive.writer.flush_in_ms(drive.now()), None);
-    let after = Store::open_storage(&storage.after(Crash::Machine)).unwrap();
+    let after = Snapshot::open_storage(&storage.after(Crash::Machine)).unwrap();
     assert_eq!(read(after.parts(NODE)).0.len(), 3);
 }
 
