@@ -58,13 +58,7 @@ pub use bucket::Zone;
 pub use dimension::names as dimension_names;
 pub use error::{CANCELED, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, UNDEFINED_FILE};
 pub use explain::{EXPLAINED, explain, find_explained};
-pub use functions::{
-    Aas, AasRow, Blocking, BlockingRow, Chart, ChartRow, Compare, CompareRow, LatencyHistory,
-    LatencyHistoryRow, Markers, MarkersRow, Periods, PeriodsRow, Report, ReportRow, Samples,
-    SamplesRow, ServerHistory, ServerHistoryRow, Sessions, SessionsRow, StatementsHistory,
-    StatementsHistoryRow, Status, StatusRow, Summary, SummaryRow, Timeline, TimelineRow, Top,
-    TopRow,
-};
+pub use functions::structs::*;
 pub use functions::{Function, Removal, find, list};
 pub(crate) use functions::{REMOVED, removals};
 pub use plain::{plain_lines, plain_text};

@@ -233,6 +233,18 @@ mod tests {
         (taken != printed.0).then(|| format!("{name}: {taken:?}, {:?}", printed.0))
     }
 
+    struct Differences<'a> {
+        spec: &'a Spec<'a>,
+        snapshot: &'a Snapshot,
+        found: Vec<String>,
+    }
+
+    impl functions::WithRequest for Differences<'_> {
+        fn run<R: Request + PartialEq + std::fmt::Debug>(&mut self) {
+            self.found.extend(difference::<R>(self.spec, self.snapshot));
+        }
+    }
+
     #[derive(Default)]
     struct Printed(Vec<Vec<Value>>);
 
@@ -258,28 +270,13 @@ mod tests {
         spec.since_us = Some(1_000 * snapshot.nodes()[0].first_ms);
         spec.dimension = Some("wait_event".to_string());
         spec.n = Some(50);
-        let functions = [
-            difference::<Status>,
-            difference::<Periods>,
-            difference::<Aas>,
-            difference::<Timeline>,
-            difference::<Top>,
-            difference::<Compare>,
-            difference::<Samples>,
-            difference::<Sessions>,
-            difference::<Blocking>,
-            difference::<Chart>,
-            difference::<Summary>,
-            difference::<Report>,
-            difference::<Markers>,
-            difference::<ServerHistory>,
-            difference::<StatementsHistory>,
-            difference::<LatencyHistory>,
-        ];
-        assert_eq!(functions.len(), list().len());
-        let differ = functions.map(|difference| difference(&spec, &snapshot));
-        let differ: Vec<String> = differ.into_iter().flatten().collect();
-        assert!(differ.is_empty(), "{differ:#?}");
+        let mut all = Differences {
+            spec: &spec,
+            snapshot: &snapshot,
+            found: Vec::new(),
+        };
+        functions::with_each(&mut all);
+        assert!(all.found.is_empty(), "{:#?}", all.found);
         let top = Top {
             since: spec.since_us,
             n: Some(50),

@@ -8,30 +8,42 @@ use crate::query::error::QueryResult;
 use crate::query::parse::{MAX_BUCKETS, Window, buckets};
 use crate::query::read::Scan;
 use crate::query::request::request;
-use crate::query::row::row;
 use crate::query::spec::{Sink, Value};
 
 /// Default width of a bucket.
 pub const MINUTE: i64 = 60 * SECOND;
 
-row! {
+/// Describes the columns of a function whose rows are those of [`row`], behind its
+/// own.
+macro_rules! row_of_window {
+    ($(#[$doc:meta])* $row:ident of $function:literal { $($column:ident: $type:ident,)* }) => {
+        $crate::query::row::row! {
+            $(#[$doc])*
+            $row of $function: FIELDS {
+                $($column: $type,)*
+                period_start: Time,
+                period_end: Time,
+                source: Text,
+                grain: Interval,
+                avg_aas: Numeric,
+                peak_aas: Numeric,
+                p99_aas: Numeric,
+                peak_sessions: Int,
+                backend_seconds: Numeric,
+                vcpus: Numeric,
+                ticks_expected: Int,
+                ticks_observed: Int,
+                ticks_failed: Int,
+                coverage_pct: Numeric,
+            }
+        }
+    };
+}
+pub(super) use row_of_window;
+
+row_of_window! {
     /// A row of `aas`.
-    AasRow of "aas": FIELDS {
-        period_start: Time,
-        period_end: Time,
-        source: Text,
-        grain: Interval,
-        avg_aas: Numeric,
-        peak_aas: Numeric,
-        p99_aas: Numeric,
-        peak_sessions: Int,
-        backend_seconds: Numeric,
-        vcpus: Numeric,
-        ticks_expected: Int,
-        ticks_observed: Int,
-        ticks_failed: Int,
-        coverage_pct: Numeric,
-    }
+    AasRow of "aas" {}
 }
 
 request! {

@@ -23,25 +23,9 @@ mod summary;
 mod timeline;
 mod top;
 
-pub use aas::{Aas, AasRow};
-pub use blocking::{Blocking, BlockingRow};
-pub use chart::{Chart, ChartRow};
 pub use common_columns::{civil, time_text};
-pub use compare::{Compare, CompareRow};
 pub use empty::notice;
-pub use latency_history::{LatencyHistory, LatencyHistoryRow};
-pub use markers::{Markers, MarkersRow};
 pub use markers::{REMOVED, Removal, removals};
-pub use periods::{Periods, PeriodsRow};
-pub use report::{Report, ReportRow};
-pub use samples::{Samples, SamplesRow};
-pub use server_history::{ServerHistory, ServerHistoryRow};
-pub use sessions::{Sessions, SessionsRow};
-pub use statements_history::{StatementsHistory, StatementsHistoryRow};
-pub use status::{Status, StatusRow};
-pub use summary::{Summary, SummaryRow};
-pub use timeline::{Timeline, TimelineRow};
-pub use top::{Top, TopRow};
 
 use super::error::{QueryError, QueryResult};
 use super::request::{Argument, Given};
@@ -115,28 +99,53 @@ impl Function {
     }
 }
 
-static FUNCTIONS: [Function; 16] = [
-    status::FUNCTION,
-    periods::FUNCTION,
-    aas::FUNCTION,
-    timeline::FUNCTION,
-    top::FUNCTION,
-    compare::FUNCTION,
-    samples::FUNCTION,
-    sessions::FUNCTION,
-    blocking::FUNCTION,
-    chart::FUNCTION,
-    summary::FUNCTION,
-    report::FUNCTION,
-    markers::FUNCTION,
-    server_history::FUNCTION,
-    statements_history::FUNCTION,
-    latency_history::FUNCTION,
-];
+/// The registry: module, request and row of each function, in the order in which
+/// they are listed.
+macro_rules! registry {
+    ($($module:ident: $request:ident, $row:ident;)*) => {
+        /// Requests and rows.
+        pub mod structs {
+            $(pub use super::$module::{$request, $row};)*
+        }
+
+        static FUNCTIONS: &[Function] = &[$($module::FUNCTION,)*];
+
+        /// Runs a test with each request.
+        #[cfg(test)]
+        pub(crate) fn with_each(test: &mut impl WithRequest) {
+            $(test.run::<structs::$request>();)*
+        }
+    };
+}
+
+/// A test of any request.
+#[cfg(test)]
+pub(crate) trait WithRequest {
+    fn run<R: super::Request + PartialEq + std::fmt::Debug>(&mut self);
+}
+
+registry! {
+    status: Status, StatusRow;
+    periods: Periods, PeriodsRow;
+    aas: Aas, AasRow;
+    timeline: Timeline, TimelineRow;
+    top: Top, TopRow;
+    compare: Compare, CompareRow;
+    samples: Samples, SamplesRow;
+    sessions: Sessions, SessionsRow;
+    blocking: Blocking, BlockingRow;
+    chart: Chart, ChartRow;
+    summary: Summary, SummaryRow;
+    report: Report, ReportRow;
+    markers: Markers, MarkersRow;
+    server_history: ServerHistory, ServerHistoryRow;
+    statements_history: StatementsHistory, StatementsHistoryRow;
+    latency_history: LatencyHistory, LatencyHistoryRow;
+}
 
 /// All functions.
 pub fn list() -> &'static [Function] {
-    &FUNCTIONS
+    FUNCTIONS
 }
 
 /// The function with a name.

@@ -1,12 +1,11 @@
 //! `periods`: the load of the last minute, hour, day … before a moment.
 
 use super::Call;
-use super::aas;
+use super::aas::{self, row_of_window};
 use crate::query::bucket::{DAY, HOUR};
 use crate::query::error::QueryResult;
 use crate::query::parse::Window;
 use crate::query::request::request;
-use crate::query::row::row;
 use crate::query::spec::{Sink, Value};
 
 const PERIODS: [(&str, i64); 6] = [
@@ -18,24 +17,10 @@ const PERIODS: [(&str, i64); 6] = [
     ("1mo", 30 * DAY),
 ];
 
-row! {
+row_of_window! {
     /// A row of `periods`.
-    PeriodsRow of "periods": FIELDS {
+    PeriodsRow of "periods" {
         period: Text,
-        period_start: Time,
-        period_end: Time,
-        source: Text,
-        grain: Interval,
-        avg_aas: Numeric,
-        peak_aas: Numeric,
-        p99_aas: Numeric,
-        peak_sessions: Int,
-        backend_seconds: Numeric,
-        vcpus: Numeric,
-        ticks_expected: Int,
-        ticks_observed: Int,
-        ticks_failed: Int,
-        coverage_pct: Numeric,
     }
 }
 
