@@ -80,6 +80,11 @@ pub struct Settings {
     #[arg(long, value_name = "MB")]
     pub retention_size: Option<u32>,
 
+    /// MB up to which the history may grow for what `tacho ship --tell-retention` has
+    /// not shipped yet, 0 = that is removed as all else
+    #[arg(long, value_name = "MB", default_value_t = 0)]
+    pub retention_unshipped: u32,
+
     /// MB that stay free on the file system of the history: with less nothing is
     /// written
     #[arg(long, value_name = "MB", default_value_t = 1_024)]
@@ -131,6 +136,10 @@ impl Settings {
                 (u64::from(self.retention_age) * 86_400).to_string(),
             ),
             ("retention_size_mb", size.to_string()),
+            (
+                "retention_unshipped_mb",
+                self.retention_unshipped.to_string(),
+            ),
             ("min_free_space_mb", self.min_free_space.to_string()),
         ]
         .into_iter()

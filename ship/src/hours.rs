@@ -54,6 +54,8 @@ pub fn hour_of(ms: i64) -> i64 {
 pub struct Closed {
     /// Ticks and markers of the hours that are over and sealed.
     pub counts: Counts,
+    /// No hour before this one can become over and sealed any more.
+    pub end: i64,
     /// What could not be counted, and counts nothing.
     pub damage: Vec<Error>,
 }
@@ -82,8 +84,8 @@ impl Counted {
             .collect::<Result<Vec<_>>>()?;
         let ends = [now_ms, settled_ms(parts, now_ms)?].into_iter();
         let end = ends.chain(open.into_iter().flatten()).min();
-        let is_over = |hour: i64| Some((hour + 1).saturating_mul(HOUR_MS)) <= end;
-        closed.counts.retain(|hour, _| is_over(*hour));
+        closed.end = hour_of(end.unwrap_or(now_ms));
+        closed.counts.retain(|hour, _| *hour < closed.end);
         Ok(closed)
     }
 
@@ -139,15 +141,27 @@ pub fn count(part: &Part) -> Result<Counts> {
 
 /// The earliest time of a row of a part, ms; `None` without rows.
 fn earliest_ms(part: &Part) -> Result<Option<i64>> {
-    let mut earliest = (part.min_ms() <= part.max_ms()).then(|| part.min_ms());
-    let mut add = |range: Option<(i64, i64)>| {
-        earliest = earliest.into_iter().chain(range.map(|r| r.0)).min();
-    };
+    Ok(ranges(part)?.into_iter().map(|range| range.0).min())
+}
+
+/// The latest time of a row of a part, ms, or a later one; `None` without rows.
+///
+/// # Errors
+/// They could not be read, and may be readable later.
+pub fn latest_ms(part: &Part) -> Result<Option<i64>> {
+    Ok(ranges(part)?.into_iter().map(|range| range.1).max())
+}
+
+/// Of which times the rows of each table of a part are.
+fn ranges(part: &Part) -> Result<Vec<(i64, i64)>> {
+    let with_ticks = part.min_ms() <= part.max_ms();
+    let mut ranges = Vec::new();
+    ranges.extend(with_ticks.then(|| (part.min_ms(), part.max_ms())));
     for table in TIMED {
-        add(range(part, table)?);
+        ranges.extend(range(part, table)?);
     }
-    add(statements_ms(part)?);
-    Ok(earliest)
+    ranges.extend(statements_ms(part)?);
+    Ok(ranges)
 }
 
 /// No statistics will come whose interval has its middle before this, ms: a pass

@@ -13,6 +13,7 @@ mod options;
 mod pace;
 mod place;
 mod redact;
+mod retention;
 mod samples;
 mod scratch;
 mod server;
@@ -33,6 +34,7 @@ use options::Options;
 use pace::{Pace, Paced};
 use place::{Directory, Place, Result};
 use redact::Redaction;
+use retention::Retention;
 use shipper::{Done, Settings, Shipper};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::File;
@@ -81,17 +83,29 @@ fn run(options: &Options) -> Result<bool> {
         signal_hook::flag::register(signal, stop.clone())
             .map_err(|e| format!("could not install signal handlers: {e}"))?;
     }
+    let mut retention = match options.tell_retention {
+        true => Some(Retention::open(options)?),
+        false => None,
+    };
     let place = place(options, &stop)?;
     let mut shipper = Shipper::new(&*place, settings(options)?);
     let tape = Tape::open(&options.tape, &Shared::new(KEPT));
+    let mut look = |go_on: &dyn Fn() -> bool| {
+        let snapshot = tape.refresh().map_err(|e| e.to_string())?;
+        let done = shipper.look(&snapshot, Timestamp::now().as_millisecond(), go_on)?;
+        if let Some(retention) = retention.as_mut().filter(|_| go_on()) {
+            retention.tell(shipper.shipped_until(&snapshot)?)?;
+        }
+        Ok(done)
+    };
     let go_on = || !stop.load(Ordering::Relaxed);
     let Some(every) = options.every else {
-        return once(|| look(&mut shipper, &tape, &go_on), &go_on);
+        return once(|| look(&go_on), &go_on);
     };
     let mut told = Vec::new();
     while go_on() {
         // What is not shipped now is shipped next time.
-        match look(&mut shipper, &tape, &go_on) {
+        match look(&go_on) {
             Ok(mut done) => {
                 let now = [&done.damage[..], &done.left_out].concat();
                 done.damage.retain(|damage| !told.contains(damage));
@@ -141,14 +155,12 @@ fn place(options: &Options, stop: &Arc<AtomicBool>) -> Result<Box<dyn Place>> {
     Ok(Box::new(Paced::new(place, pace, stop.clone())))
 }
 
-fn look(shipper: &mut Shipper, tape: &Tape, go_on: &dyn Fn() -> bool) -> Result<Done> {
-    let snapshot = tape.refresh().map_err(|e| e.to_string())?;
-    shipper.look(&snapshot, Timestamp::now().as_millisecond(), go_on)
-}
-
 fn tell(done: &Done) {
     for damage in &done.damage {
         say(&format!("warning: left out what cannot be read: {damage}"));
+    }
+    for lost in &done.lost {
+        say(&format!("warning: {lost}"));
     }
     for node in &done.left_out {
         say(&format!("note: {node}"));

@@ -59,6 +59,11 @@ pub struct Options {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub every: Option<Duration>,
 
+    /// Tell the writer's retention what is shipped, by a file in the directory of the
+    /// history
+    #[arg(long)]
+    pub tell_retention: bool,
+
     /// What does not leave the server
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub redact: Vec<Rule>,

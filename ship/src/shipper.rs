@@ -8,6 +8,7 @@ use crate::hours::{self, Counted, HOUR_MS, hour_of, is_lasting};
 use crate::names::{Unit, directory};
 use crate::place::{Place, Result};
 use crate::redact::Redaction;
+use crate::retention::{removed_before, shipped_until};
 use crate::table::{self, Column, Encoded, Object};
 use crate::texts::Texts;
 use serde_json::{Map, Value};
@@ -23,7 +24,7 @@ pub const SERVERS: &str = "servers";
 /// What is shipped of a server is redacted as the name of its object here says.
 const REDACTION: &str = "redaction";
 /// An hour may have rows in parts whose ticks are this far from it.
-const NEAR_MS: i64 = 24 * HOUR_MS;
+pub const NEAR_MS: i64 = 24 * HOUR_MS;
 
 /// Who is shipped, and how.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +52,8 @@ pub struct Done {
     pub damage: Vec<String>,
     /// Which nodes are not shipped.
     pub left_out: Vec<String>,
+    /// What was removed before it was shipped.
+    pub lost: Vec<String>,
     /// Why hours were not shipped now that the next look may ship.
     pub again: Vec<String>,
 }
@@ -58,7 +61,9 @@ pub struct Done {
 impl Done {
     /// The same with what the next look has done.
     pub fn and(self, next: Done) -> Done {
+        let lost = [self.lost, next.lost].concat();
         Done {
+            lost,
             hours: self.hours + next.hours,
             objects: self.objects + next.objects,
             bytes: self.bytes + next.bytes,
@@ -122,6 +127,8 @@ pub struct Shipper<'p> {
     /// they are not.
     damaged: HashMap<(u64, i64), (Unit, Vec<Lost>)>,
     texts: HashMap<u64, Texts>,
+    /// The first hour of each node that is not shipped, as of the last look.
+    not_shipped: HashMap<u64, i64>,
     /// Servers whose redaction at the place is this one's.
     claimed: BTreeSet<String>,
 }
@@ -136,6 +143,7 @@ impl<'p> Shipper<'p> {
             complete: HashMap::new(),
             damaged: HashMap::new(),
             texts: HashMap::new(),
+            not_shipped: HashMap::new(),
             claimed: BTreeSet::new(),
         }
     }
@@ -148,6 +156,7 @@ impl<'p> Shipper<'p> {
         let mut done = Done::default();
         // A text that was missing may have been recorded since.
         self.texts.clear();
+        self.not_shipped.clear();
         let unread = tape.damage().iter().filter(|damage| damage.whole);
         done.damage.extend(unread.map(|damage| {
             let (file, reason) = (damage.file.display(), &damage.reason);
@@ -161,6 +170,14 @@ impl<'p> Shipper<'p> {
         }
         self.counted.forget_others();
         Ok(done)
+    }
+
+    /// The number up to which no file of the tape has what the last look has left.
+    ///
+    /// # Errors
+    /// Something could not be read that may be readable later.
+    pub fn shipped_until(&self, tape: &Snapshot) -> Result<u64> {
+        shipped_until(tape, &self.not_shipped)
     }
 
     /// The same of one node; false when it was told to stop.
@@ -185,6 +202,7 @@ impl<'p> Shipper<'p> {
         let is_there = |of: &(u64, i64)| of.0 != node || closed.counts.contains_key(&of.1);
         self.complete.retain(|of, _| is_there(of));
         self.damaged.retain(|of, _| is_there(of));
+        let mut not_shipped = closed.end;
         for (hour, count) in closed.counts {
             if !go_on() {
                 return Ok(false);
@@ -193,7 +211,13 @@ impl<'p> Shipper<'p> {
             if !self.is_complete(unit)? && !self.is_known_damage(unit, done) {
                 self.hour(unit, &parts, done)?;
             }
+            let (shipped, of) = (self.complete.get(&(node, hour)), (node, hour));
+            let is_shipped = shipped.is_some_and(|found| *found >= unit.generation);
+            if !is_shipped && !self.damaged.contains_key(&of) {
+                not_shipped = not_shipped.min(hour);
+            }
         }
+        self.not_shipped.insert(node, not_shipped);
         Ok(true)
     }
 
@@ -346,6 +370,11 @@ impl<'p> Shipper<'p> {
             done.bytes += if put { bytes } else { 0 };
             done.hours += u64::from(put && table == SERVERS);
         }
+        // Damage was told before.
+        let lost = parts
+            .iter()
+            .filter_map(|p| removed_before(p, unit.hour).ok());
+        done.lost.extend(lost.flatten());
         self.complete
             .insert((unit.node, unit.hour), unit.generation);
         Ok(())

@@ -74,6 +74,7 @@ put_settings(Section *section)
 	put_number(section, "flush_interval_ms", tacho_flush_interval);
 	put_number(section, "retention_age_s", tacho_retention_age);
 	put_number(section, "retention_size_mb", tacho_retention_size);
+	put_number(section, "retention_unshipped_mb", tacho_retention_unshipped);
 	put_number(section, "min_free_space_mb", tacho_min_free_space);
 	put_number(section, "text_limit_kb", tacho_text_limit);
 	put_number(section, "statements_full_age_s", tacho_statements_full_age);

@@ -11,7 +11,8 @@ my $node = tacho_cluster('reload', interval => '1s');
 is(metric($node, 'tick_interval_ms'), '1000', 'the interval before');
 
 $node->append_conf('postgresql.conf',
-	"tacho.sample_interval = 40ms\ntacho.flush_interval = 2s");
+	"tacho.sample_interval = 40ms\ntacho.flush_interval = 2s\n"
+	  . 'tacho.retention_unshipped = 20GB');
 $node->reload;
 ok(wait_for_metric($node, 'tick_interval_ms', "value = '40'"),
 	'the interval follows a reload');
@@ -23,7 +24,8 @@ ok(wait_for_marker($node, 'settings changed', 1), 'a marker is set');
 is( $node->safe_psql('postgres',
 		q{SELECT detail FROM tacho.markers(since => '2000-01-01')
 		WHERE kind = 'settings changed'}),
-	'sample_interval: 1s -> 40ms, flush_interval: 1s -> 2s',
+	'sample_interval: 1s -> 40ms, flush_interval: 1s -> 2s, '
+	  . 'retention_unshipped: 0 -> 20GB',
 	'the marker tells what changed');
 
 $node->append_conf('postgresql.conf', 'work_mem = 5MB');

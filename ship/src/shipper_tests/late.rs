@@ -117,3 +117,25 @@ fn a_pass_of_which_the_end_is_missing_settles_nothing() {
     let mut look = |now| shipper.look(&tape, minute(now), &|| true).unwrap().hours;
     assert_eq!([66, 119, 120].map(&mut look), [0, 0, 1]);
 }
+
+#[test]
+fn what_was_removed_before_it_was_shipped_is_told_once_with_its_hour() {
+    let root = tempfile::tempdir().unwrap();
+    let place = directory(root.path());
+    let mut shipper = Shipper::new(&place, settings("shop"));
+    let mut b = builder(0..61, &[]);
+    for detail in ["a.retention_size", "a.retention_unshipped, not shipped yet"] {
+        let detail = format!("2 files of 7 bytes: the history exceeded {detail}");
+        let detail = b.name(&detail).unwrap();
+        let kind = stats_schema().value("marker", "history removed").unwrap();
+        let times = [("since", minute(-120)), ("until", minute(-90))];
+        let marker = [("time", minute(5)), ("kind", kind), ("detail", detail)];
+        b.row("marker", &[&marker[..], &times].concat()).unwrap();
+    }
+    let tape = Snapshot::from_parts([b.finish(identity())]);
+    let done = shipper.look(&tape, minute(240), &|| true).unwrap();
+    let told = "history of 2026-10-15 18:00:00Z to 2026-10-15 18:30:00Z was removed: 2 files of 7 bytes: the history exceeded a.retention_unshipped, not shipped yet";
+    assert_eq!(done.lost, [told]);
+    let again = shipper.look(&tape, minute(240), &|| true).unwrap();
+    assert_eq!(again.lost, Vec::<String>::new());
+}

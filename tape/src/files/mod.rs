@@ -5,4 +5,5 @@
 pub mod directory;
 pub mod node;
 pub(crate) mod open_files;
+pub mod shipped;
 pub mod storage;

@@ -12,7 +12,7 @@ pub(crate) mod merge_tests;
 pub(crate) mod pause;
 pub mod recording;
 pub mod recover;
-pub(crate) mod removed;
+pub mod removed;
 pub mod repair;
 #[cfg(test)]
 mod repair_tests;
@@ -24,6 +24,7 @@ pub(crate) mod texts;
 #[cfg(test)]
 mod texts_tests;
 pub(crate) mod thin;
+pub(crate) mod unshipped;
 pub mod writer;
 #[cfg(test)]
 mod writer_tests;

@@ -5,9 +5,14 @@ use crate::write::markers::Marker;
 use crate::write::recover::Stored;
 use crate::write::settings::{Limit, Settings};
 
+/// How a marker ends that tells of history that was removed before it was shipped.
+pub const NOT_SHIPPED: &str = "not shipped yet";
+
 /// What was removed for one reason.
 struct Piece {
     why: Limit,
+    /// It was to stay until it is shipped.
+    unshipped: bool,
     files: u64,
     bytes: u64,
     /// Least and greatest slot time.
@@ -19,12 +24,14 @@ struct Piece {
 pub(crate) struct Removed(Vec<Piece>);
 
 impl Removed {
-    /// A file was removed.
-    pub(crate) fn note(&mut self, why: Limit, file: &Stored) {
-        let known = self.0.iter().position(|piece| piece.why == why);
+    /// A file was removed; `unshipped` when it was to stay until it is shipped.
+    pub(crate) fn note(&mut self, why: Limit, unshipped: bool, file: &Stored) {
+        let is_same = |piece: &Piece| (piece.why, piece.unshipped) == (why, unshipped);
+        let known = self.0.iter().position(is_same);
         let at = known.unwrap_or_else(|| {
             self.0.push(Piece {
                 why,
+                unshipped,
                 files: 0,
                 bytes: 0,
                 times: None,
@@ -52,10 +59,14 @@ impl Removed {
             let name = settings.name_of(piece.why);
             let why = match piece.why {
                 Limit::Age => format!("older than {name}"),
-                Limit::Size => format!("the history exceeded {name}"),
+                Limit::Size | Limit::Unshipped => format!("the history exceeded {name}"),
                 Limit::Space => format!("less space was free than {name}"),
             };
-            let detail = format!("{files} file{plural} of {bytes} bytes: {why}");
+            let lost = match piece.unshipped {
+                true => format!(", {NOT_SHIPPED}"),
+                false => String::new(),
+            };
+            let detail = format!("{files} file{plural} of {bytes} bytes: {why}{lost}");
             Marker::removed(wall_ms, piece.times.unwrap_or((0, 0)), detail)
         })
     }

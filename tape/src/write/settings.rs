@@ -20,6 +20,9 @@ pub struct Settings {
     /// Size of the directory above which files are removed, MB; 0 = no limit,
     /// negative = 4 GiB or 5 % of the file system, whichever is less.
     pub retention_size_mb: i64,
+    /// Size up to which the directory may grow, whatever the other two say, for
+    /// what is not shipped yet, MB; 0 = what is not shipped goes as well.
+    pub retention_unshipped_mb: u64,
     /// Free space that is left to others, MB; 0 = no limit, negative = 1 GiB.
     /// It is no share of the file system: 5 % of 10 TB is more than any
     /// history could ever make free.
@@ -45,6 +48,8 @@ pub(crate) enum Limit {
     Age,
     Size,
     Space,
+    /// Age or size, and what was not shipped yet was too much.
+    Unshipped,
 }
 
 impl Default for Settings {
@@ -54,6 +59,7 @@ impl Default for Settings {
             flush_interval_ms: 5_000,
             retention_age_s: 31_622_400,
             retention_size_mb: -1,
+            retention_unshipped_mb: 0,
             min_free_space_mb: -1,
             statements_full_age_s: 14 * DAY_S,
             statements_ten_minutes_age_s: 60 * DAY_S,
@@ -80,6 +86,7 @@ impl Settings {
             "flush_interval_ms" => take(&mut self.flush_interval_ms, value),
             "retention_age_s" => take(&mut self.retention_age_s, value),
             "retention_size_mb" => take(&mut self.retention_size_mb, value),
+            "retention_unshipped_mb" => take(&mut self.retention_unshipped_mb, value),
             "min_free_space_mb" => take(&mut self.min_free_space_mb, value),
             "statements_full_age_s" => take(&mut self.statements_full_age_s, value),
             "statements_ten_minutes_age_s" => take(&mut self.statements_ten_minutes_age_s, value),
@@ -112,6 +119,13 @@ impl Settings {
         }
     }
 
+    /// Bytes of the directory up to which what is not shipped yet stays; `None`
+    /// when it goes as all else does.
+    pub fn unshipped_limit(&self) -> Option<u64> {
+        let mb = Some(self.retention_unshipped_mb).filter(|mb| *mb > 0)?;
+        Some(mb.saturating_mul(MEGABYTE))
+    }
+
     /// Interval and age, in ms, of the tiers of the statistics of statements.
     pub fn statements_tiers(&self) -> Vec<(u64, i64)> {
         let ages = [
@@ -138,9 +152,11 @@ impl Settings {
             (Limit::Age, false) => "tacho.retention_age",
             (Limit::Size, false) => "tacho.retention_size",
             (Limit::Space, false) => "tacho.min_free_space",
+            (Limit::Unshipped, false) => "tacho.retention_unshipped",
             (Limit::Age, true) => "--retention-age",
             (Limit::Size, true) => "--retention-size",
             (Limit::Space, true) => "--min-free-space",
+            (Limit::Unshipped, true) => "--retention-unshipped",
         }
     }
 
@@ -174,6 +190,10 @@ mod tests {
         };
         assert_eq!(settings.size_limit(space), Some(7 * MEGABYTE));
         assert_eq!(settings.free_limit(), GIGABYTE);
+        assert_eq!(settings.unshipped_limit(), None);
+        assert!(settings.set("retention_unshipped_mb", "9"));
+        assert!(!settings.set("retention_unshipped_mb", "-1"));
+        assert_eq!(settings.unshipped_limit(), Some(9 * MEGABYTE));
         assert!(settings.set("min_free_space_mb", "3"));
         assert_eq!(settings.free_limit(), 3 * MEGABYTE);
         assert!(settings.set("retention_size_mb", "-1"));

@@ -7,6 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, file_name};
+use crate::files::shipped::forget_unknown;
 use crate::files::storage::{AppendFile, Storage};
 use crate::format::frame::{DATA, Frame, HELLO};
 use crate::format::frame_summary::{Connection, Incoming};
@@ -24,6 +25,7 @@ use crate::write::recover::{End, SealJob, Stored, is_space, look};
 use crate::write::removed::Removed;
 use crate::write::settings::{Limit, Settings};
 use crate::write::space::{Guard, Removable, Verdict};
+use crate::write::unshipped::Unshipped;
 use std::sync::Arc;
 
 mod files;
@@ -139,6 +141,7 @@ impl Writer {
             Some(before) if found.end == End::default() => before.end.of_node_before(),
             _ => found.end,
         };
+        forget_unknown(&*storage, found.next_number);
         let pause = Pause::found(&*storage, end.end_ms);
         let mut messages = claim.messages;
         messages.extend(found.errors.iter().map(|e| Message::Error(e.to_string())));
@@ -273,7 +276,11 @@ impl Writer {
             _ => false,
         };
         let space = self.storage.space().ok();
-        let limit = space.and_then(|s| self.settings.size_limit(s));
+        let limits = [
+            space.and_then(|s| self.settings.size_limit(s)),
+            self.settings.unshipped_limit(),
+        ];
+        let limit = limits.into_iter().flatten().min();
         let large = limit.is_some_and(|limit| log.bytes >= limit / 16);
         let stepped = incoming.clock_step.is_some();
         log.full || long || large || stepped || log.rows >= LOG_ROWS
@@ -487,7 +494,8 @@ impl Writer {
             Verdict::Room => Ok(()),
             Verdict::RemoveOldest => {
                 self.say_removal(lacking);
-                self.remove_oldest(Limit::Space);
+                let held = Unshipped::look(&*self.storage, &self.settings);
+                self.remove_oldest(Limit::Space, held);
                 Ok(())
             }
             Verdict::Pause => {

@@ -10,6 +10,7 @@ use crate::write::merge::{self, MergeJob, Merged};
 use crate::write::recover::{SealJob, Stored};
 use crate::write::seal::Sealed;
 use crate::write::settings::Limit;
+use crate::write::unshipped::Unshipped;
 
 impl Writer {
     /// Jobs for [`crate::write::background::work`]; each is given once and must come
@@ -94,6 +95,11 @@ impl Writer {
         let space = self.storage.space().ok();
         let limit = space.and_then(|s| self.settings.size_limit(s));
         let most = limit.map_or(u64::MAX, |limit| limit / 16);
+        let held = Unshipped::look(&*self.storage, &self.settings);
+        let limit = limit.map(|limit| match (self.stored.first(), held) {
+            (Some(oldest), Some(held)) => held.limit(oldest, limit),
+            _ => limit,
+        });
         let job = merge::plan(&self.stored, self.node, most, &self.unsealed);
         let mut job = job.or_else(|| self.thin_job())?;
         job.text_limit = self.settings.text_limit();
@@ -171,14 +177,15 @@ impl Writer {
         }
     }
 
-    /// Removes what is too old or too much.
+    /// Removes what is too old or too much, unless it is to be shipped first.
     pub(super) fn retain(&mut self) {
+        let held = Unshipped::look(&*self.storage, &self.settings);
         let space = self.storage.space().ok();
         let limit = space.and_then(|s| self.settings.size_limit(s));
         // Room for a whole log and for the sealed file made of it.
-        let log = self.log.as_ref().map_or(0, |l| l.bytes);
-        while limit.is_some_and(|limit| self.bytes() - log > limit - limit / 8)
-            && self.remove_oldest(Limit::Size)
+        let most = limit.map(|limit| limit - limit / 8);
+        while most.is_some_and(|most| self.closed_bytes() > most)
+            && self.retain_oldest(Limit::Size, held)
         {}
         let age_ms = i64::try_from(self.settings.retention_age_s.saturating_mul(1_000));
         let age_ms = age_ms.unwrap_or(i64::MAX);
@@ -195,12 +202,37 @@ impl Writer {
             .iter()
             .find_map(|s| s.times)
             .is_some_and(|t| t.1 < limit)
-            && self.remove_oldest(Limit::Age)
+            && self.retain_oldest(Limit::Age, held)
         {}
     }
 
+    /// Bytes of all files but the log at hand.
+    fn closed_bytes(&self) -> u64 {
+        self.bytes() - self.log.as_ref().map_or(0, |l| l.bytes)
+    }
+
+    /// Removes the oldest file, which is too old or too much; false when there is none,
+    /// or when it stays until it is shipped.
+    fn retain_oldest(&mut self, why: Limit, held: Option<Unshipped>) -> bool {
+        let oldest = self.stored.first().zip(held);
+        let Some((oldest, held)) = oldest.filter(|(oldest, held)| held.has(oldest)) else {
+            return self.remove_oldest(why, held);
+        };
+        if held.keeps(oldest, self.closed_bytes()) {
+            return false;
+        }
+        let name = oldest.numbers.name(oldest.kind);
+        let path = self.storage.directory().join(name);
+        self.messages.push(Message::Warning(format!(
+            "removed the oldest file of history \"{}\" before it was shipped: all of it exceeds \"{}\"",
+            path.display(),
+            self.settings.name_of(Limit::Unshipped)
+        )));
+        self.remove_oldest(Limit::Unshipped, Some(held))
+    }
+
     /// Removes the oldest file; false when there is none to remove.
-    pub(super) fn remove_oldest(&mut self, why: Limit) -> bool {
+    pub(super) fn remove_oldest(&mut self, why: Limit, held: Option<Unshipped>) -> bool {
         if self.stored.is_empty() {
             return false;
         }
@@ -214,7 +246,8 @@ impl Writer {
             let error = Error::io("remove file", &path, error);
             self.messages.push(Message::Error(error.to_string()));
         } else {
-            self.removed.note(why, &oldest);
+            let unshipped = held.is_some_and(|held| held.has(&oldest));
+            self.removed.note(why, unshipped, &oldest);
         }
         true
     }

@@ -1,6 +1,7 @@
 //! What is removed is told, by a marker and by `status`.
 
 use super::*;
+use crate::files::shipped::{Shipped, shipped_name};
 use crate::query::{Field, QueryResult, Sink, Spec, Value, run};
 
 #[derive(Default)]
@@ -104,4 +105,112 @@ fn what_was_removed_for_room_is_told() {
     storage.set_free(1 << 40);
     drive.send(1);
     check_told(&drive, "less space was free than tacho.min_free_space");
+}
+
+/// Much in each tick, and no trouble.
+fn wide(seed: u64) -> Sampler {
+    let load = Load {
+        sessions: 60,
+        active: 100,
+        same: 0,
+        trouble: 0,
+        ..Load::default()
+    };
+    Sampler::new(seed, load)
+}
+
+/// Somebody tells that all files up to a number are shipped.
+fn tell_shipped(storage: &MemoryStorage, until: u64) {
+    let name = shipped_name(until);
+    let place = "s3://lake/x".to_string();
+    let mut file = storage.create(&name).unwrap();
+    file.append(Shipped { until, place }.text().as_bytes())
+        .unwrap();
+}
+
+#[test]
+fn what_is_not_shipped_stays_up_to_its_bound_and_is_told_beyond() {
+    for limit in [("retention_size_mb", "1"), ("retention_age_s", "900")] {
+        let storage = MemoryStorage::new();
+        let unshipped = ("retention_unshipped_mb", "2");
+        let limits = [limit, unshipped, ("min_free_space_mb", "0")];
+        let mut drive = Drive::with(&storage, wide(41), &limits);
+        while drive.writer.bytes() < 3 << 19 {
+            drive.send(1);
+        }
+        let oldest = drive.writer.stored_files()[0].clone();
+        assert_eq!(oldest.numbers.first, 1);
+        while drive.writer.stored_files()[0].numbers.first == 1 {
+            drive.send(1);
+        }
+        // The file that went is not counted any more.
+        assert!(drive.writer.bytes() > 3 << 19 && drive.writer.bytes() <= 2 << 20);
+        drive.send(1);
+        let why = "the history exceeded tacho.retention_unshipped, not shipped yet";
+        check_told(&drive, why);
+        let messages = drive.writer.messages();
+        let told = messages.iter().filter_map(|message| match message {
+            Message::Warning(text) => Some(text.as_str()),
+            _ => None,
+        });
+        let told: Vec<&str> = told.collect();
+        let wanted = format!(
+            "removed the oldest file of history \"{}\" before it was shipped: all of it exceeds \"tacho.retention_unshipped\"",
+            storage
+                .directory()
+                .join(oldest.numbers.name(Kind::Sealed))
+                .display()
+        );
+        assert_eq!(told, [wanted.as_str()]);
+    }
+}
+
+#[test]
+fn what_is_shipped_goes_by_its_age_or_size_as_ever() {
+    for (limit, why) in [
+        (
+            ("retention_size_mb", "1"),
+            "the history exceeded tacho.retention_size",
+        ),
+        (("retention_age_s", "900"), "older than tacho.retention_age"),
+    ] {
+        let storage = MemoryStorage::new();
+        let unshipped = ("retention_unshipped_mb", "2");
+        let limits = [limit, unshipped, ("min_free_space_mb", "0")];
+        let mut drive = Drive::with(&storage, wide(42), &limits);
+        while drive.writer.bytes() < 3 << 19 {
+            drive.send(1);
+        }
+        let numbers = |drive: &Drive, at: usize| drive.writer.stored_files()[at].numbers;
+        let [first, second, third] = [0, 1, 2].map(|at| numbers(&drive, at));
+        assert_eq!(first.first, 1);
+        tell_shipped(&storage, second.last);
+        while numbers(&drive, 0) == first {
+            drive.send(1);
+        }
+        // The third stays, although it is no less too much or too old.
+        assert_eq!(numbers(&drive, 0), third);
+        drive.send(1);
+        let told = status(&drive, "history_removed").unwrap();
+        assert!(
+            told.starts_with("2 files of ") && told.ends_with(why),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn room_for_recording_comes_before_what_is_not_shipped() {
+    let storage = MemoryStorage::new();
+    let limits = [("retention_unshipped_mb", "1000")];
+    let mut drive = Drive::with(&storage, sampler(43), &limits);
+    drive.send(1_900);
+    storage.set_free((1 << 30) - 100);
+    drive.send(8);
+    storage.set_free(1 << 40);
+    drive.send(1);
+    check_told(
+        &drive,
+        "less space was free than tacho.min_free_space, not shipped yet",
+    );
 }

@@ -1,0 +1,159 @@
+//! What the writer's retention is told of what is shipped, and what it tells of
+//! what it removed before.
+
+use crate::contents::schema;
+use crate::field::Names;
+use crate::hours::{HOUR_MS, hour_of, is_lasting, latest_ms};
+use crate::options::Options;
+use crate::place::Result;
+use crate::scratch::Scratch;
+use crate::shipper::NEAR_MS;
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tacho_tape::files::directory::{Numbers, parse_name};
+use tacho_tape::files::shipped::{Shipped, shipped_name};
+use tacho_tape::write::removed::NOT_SHIPPED;
+use tacho_tape::{Part, Snapshot};
+
+/// Tells the retention of one tape about one place.
+pub struct Retention {
+    directory: PathBuf,
+    name: String,
+    place: String,
+    told: Option<u64>,
+}
+
+impl Retention {
+    /// Says that there is somebody who ships to a place, a server under some name.
+    ///
+    /// # Errors
+    /// Nothing can be written into the directory of the tape.
+    pub fn open(options: &Options) -> Result<Retention> {
+        let mut hash = Sha256::new();
+        let given = [&options.to, &options.command, &options.server];
+        for text in given.map(|text| text.as_deref().unwrap_or_default()) {
+            hash.update((text.len() as u64).to_be_bytes());
+            hash.update(text);
+        }
+        let mut id = [0; 8];
+        id.copy_from_slice(&hash.finalize()[..8]);
+        let mut retention = Retention {
+            directory: options.tape.clone(),
+            name: shipped_name(u64::from_be_bytes(id)),
+            // A command may have what others must not read.
+            place: options.to.clone().unwrap_or("--command".into()),
+            told: None,
+        };
+        let known = fs::read_to_string(options.tape.join(&retention.name)).ok();
+        let known = known.and_then(|text| Shipped::parse(&text));
+        retention.tell(known.map_or(0, |known| known.until))?;
+        Ok(retention)
+    }
+
+    /// Says that all files up to a number are shipped.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn tell(&mut self, until: u64) -> Result<()> {
+        if self.told == Some(until) {
+            return Ok(());
+        }
+        let path = self.directory.join(&self.name);
+        self.write(&path, until).map_err(|e| {
+            format!(
+                "could not write file \"{}\": {e}\nDETAIL:  By this file the writer of the history knows what is shipped and need not be kept.\nHINT:  Run tacho ship as the owner of the directory and on the history itself, not on a copy, or without --tell-retention.",
+                path.display()
+            )
+        })?;
+        self.told = Some(until);
+        Ok(())
+    }
+
+    fn write(&self, path: &Path, until: u64) -> io::Result<()> {
+        let place = self.place.clone();
+        let file = Scratch::new(&self.directory, Shipped { until, place }.text().as_bytes())?;
+        // The directory says who may read; the writer may be somebody else.
+        fs::set_permissions(file.path(), Permissions::from_mode(0o644))?;
+        fs::rename(file.path(), path)
+    }
+}
+
+/// The number up to which no file has rows that are to be shipped, where
+/// `not_shipped` is the first hour of each node that is not. Files of other servers,
+/// and what cannot be read for good, wait for nobody.
+///
+/// # Errors
+/// Something could not be read that may be readable later.
+pub fn shipped_until(tape: &Snapshot, not_shipped: &HashMap<u64, i64>) -> Result<u64> {
+    let (mut last, mut first_waiting) = (0, None);
+    for node in tape.nodes() {
+        let is_other = tape.apart().contains(&node.id);
+        let limit = not_shipped.get(&node.id).copied().unwrap_or(i64::MIN);
+        for part in tape.parts(node.id) {
+            let Some(numbers) = numbers(part) else {
+                continue;
+            };
+            last = last.max(numbers.last);
+            if !is_other && waits(part, limit)? {
+                let first = first_waiting.unwrap_or(u64::MAX).min(numbers.first);
+                first_waiting = Some(first);
+            }
+        }
+    }
+    Ok(first_waiting.map_or(last, |first| first.saturating_sub(1)))
+}
+
+fn numbers(part: &Part) -> Option<Numbers> {
+    let name = part.info().file.file_name()?.to_str()?;
+    parse_name(name).map(|(numbers, _)| numbers)
+}
+
+/// Has a part rows of an hour from `limit` on, or may it get some?
+fn waits(part: &Part, limit: i64) -> Result<bool> {
+    if part.info().open {
+        return Ok(true);
+    }
+    let with_ticks = part.min_ms() <= part.max_ms();
+    if with_ticks && part.max_ms().saturating_add(NEAR_MS) < limit.saturating_mul(HOUR_MS) {
+        return Ok(false);
+    }
+    match latest_ms(part) {
+        Ok(latest) => Ok(latest.is_some_and(|latest| hour_of(latest) >= limit)),
+        Err(error) if is_lasting(&error) => Ok(false),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What markers of an hour tell that was removed before it was shipped.
+///
+/// # Errors
+/// A part is damaged.
+pub fn removed_before(part: &Part, hour: i64) -> tacho_tape::Result<Vec<String>> {
+    let kind = schema().value("marker", "history removed");
+    let [kinds, times, since, until, details] =
+        ["kind", "time", "since", "until", "detail"].map(|name| part.ints("marker", name));
+    let (kinds, times, since, until, details) = (kinds?, times?, since?, until?, details?);
+    let rows = (0..kinds.len()).filter(|r| Some(kinds[*r]) == kind && hour_of(times[*r]) == hour);
+    let rows: Vec<usize> = rows.collect();
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names = Names::read(part)?;
+    let told = rows.into_iter().filter_map(|row| {
+        let detail = names.get(details[row])?;
+        let (since, until) = (shown(since[row]), shown(until[row]));
+        let is_lost = detail.ends_with(NOT_SHIPPED);
+        is_lost.then(|| format!("history of {since} to {until} was removed: {detail}"))
+    });
+    Ok(told.collect())
+}
+
+fn shown(ms: i64) -> String {
+    let time = Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH);
+    time.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
+}

@@ -1,0 +1,296 @@
+//! A writer that keeps what is not shipped, and the program that ships it, while
+//! the store is there and while it is not.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tacho_tape::files::directory::{Kind, Numbers, parse_name};
+use tacho_tape::files::shipped::{Shipped, is_shipped_name};
+use tacho_tape::files::storage::OsStorage;
+use tacho_tape::format::frame::Frame;
+use tacho_tape::testing::{Load, Sampler};
+use tacho_tape::write::background::work;
+use tacho_tape::write::writer::{Code, Message, Now, Writer};
+use tacho_tape::{Part, Snapshot};
+
+const HOUR_MS: i64 = 3_600_000;
+/// A day is kept, and of what is not shipped a megabyte.
+const SETTINGS: [(&str, &str); 3] = [
+    ("retention_age_s", "7200"),
+    ("retention_unshipped_mb", "1"),
+    ("min_free_space_mb", "0"),
+];
+
+/// Ticks by hour.
+type Ticks = BTreeMap<i64, u64>;
+
+struct Server {
+    directory: PathBuf,
+    writer: Writer,
+    sampler: Sampler,
+    recorded: Ticks,
+    messages: Vec<Message>,
+}
+
+impl Server {
+    fn start(directory: &Path) -> Server {
+        let load = Load {
+            sessions: 24,
+            active: 100,
+            same: 0,
+            trouble: 0,
+            interval_ms: 4_000,
+            ..Load::default()
+        };
+        let mut server = Server {
+            directory: directory.to_path_buf(),
+            writer: Writer::open(Arc::new(OsStorage::new(directory)), 7).unwrap(),
+            sampler: Sampler::new(1, load),
+            recorded: Ticks::new(),
+            messages: Vec::new(),
+        };
+        let hello = server.sampler.hello(&SETTINGS);
+        server.push(&hello);
+        server
+    }
+
+    fn push(&mut self, frame: &[u8]) {
+        // Markers have the time of the ticks beside them.
+        let now = Now {
+            wall_ms: self.sampler.slot_ms,
+            mono_ms: self.sampler.slot_ms,
+        };
+        let code = self
+            .writer
+            .push(&Frame::parse(frame).unwrap().unwrap(), now);
+        assert_eq!(code, Code::Written);
+    }
+
+    /// Records until something holds, and all is sealed but the log at hand.
+    fn until(&mut self, done: impl Fn(&Server) -> bool) {
+        while !done(self) {
+            let (frame, ticks, _) = self.sampler.frame();
+            self.push(&frame);
+            for (_, slot_ms) in ticks {
+                *self
+                    .recorded
+                    .entry(slot_ms.div_euclid(HOUR_MS))
+                    .or_default() += 1;
+            }
+            let storage = OsStorage::new(&self.directory);
+            for job in self.writer.jobs() {
+                let done = work(&storage, job, &AtomicBool::new(false));
+                self.writer.done(done);
+            }
+            self.messages.extend(self.writer.messages());
+        }
+    }
+
+    /// Records so many hours.
+    fn hours(&mut self, hours: i64) {
+        let end = self.sampler.slot_ms + hours * HOUR_MS;
+        self.until(|server| server.sampler.slot_ms >= end);
+    }
+
+    fn files(&self) -> Vec<(Numbers, Kind)> {
+        let names = fs::read_dir(&self.directory).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut files: Vec<_> = names.filter_map(|name| parse_name(&name)).collect();
+        files.retain(|file| file.1 != Kind::Temporary);
+        files.sort();
+        files
+    }
+
+    fn oldest(&self) -> u64 {
+        self.files()[0].0.first
+    }
+
+    /// What somebody told of files that are shipped.
+    fn told(&self) -> Option<u64> {
+        let names = fs::read_dir(&self.directory).unwrap();
+        let mut names = names.map(|entry| entry.unwrap().path());
+        let name = names.find(|path| is_shipped_name(path.file_name().unwrap().to_str().unwrap()));
+        Some(
+            Shipped::parse(&fs::read_to_string(name?).unwrap())
+                .unwrap()
+                .until,
+        )
+    }
+
+    fn warnings(&self) -> Vec<&str> {
+        let texts = self.messages.iter().map(|message| match message {
+            Message::Log(text) | Message::Warning(text) => text.as_str(),
+            Message::Error(text) | Message::Trouble(text) => text.as_str(),
+        });
+        texts.collect()
+    }
+
+    /// What the tape has at this moment.
+    fn kept(&self) -> Ticks {
+        let tape = Snapshot::open(&self.directory).unwrap();
+        let nodes = tape.nodes();
+        let mut kept = Ticks::new();
+        for part in nodes.iter().flat_map(|node| tape.parts(node.id)) {
+            for slot_ms in slots(part) {
+                *kept.entry(slot_ms.div_euclid(HOUR_MS)).or_default() += 1;
+            }
+        }
+        kept
+    }
+}
+
+fn slots(part: &Part) -> Vec<i64> {
+    part.ints("tick", "slot_time").unwrap().to_vec()
+}
+
+/// A store that is there as long as a file is.
+struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    fn is_up(&self, up: bool) {
+        let file = self.root.join("up");
+        match up {
+            true => drop(File::create(file).unwrap()),
+            false => fs::remove_file(file).unwrap(),
+        }
+    }
+
+    fn ship(&self, tape: &Path) -> Output {
+        let root = self.root.display();
+        let put =
+            format!("test -e {root}/up && f={root}/%n && mkdir -p \"${{f%%/*}}\" && cp %f \"$f\"");
+        let list = format!("test -e {root}/up && {{ ls {root}/%n 2> {root}/none || true; }}");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tacho-ship"));
+        command.arg("--tape").arg(tape).arg("--tell-retention");
+        let of_store = ["--server", "shop", "--command", &put, "--list", &list];
+        command.args(of_store).output().unwrap()
+    }
+
+    /// The ticks that were shipped; each hour once.
+    fn shipped(&self) -> Ticks {
+        let days = fs::read_dir(self.root.join("ticks/server=shop")).unwrap();
+        let files = days.flat_map(|day| fs::read_dir(day.unwrap().path()).unwrap());
+        let mut shipped = Ticks::new();
+        for file in files {
+            let file = File::open(file.unwrap().path()).unwrap();
+            let reader = SerializedFileReader::new(file).unwrap();
+            let row = reader.get_row_iter(None).unwrap().next().unwrap().unwrap();
+            let hour = row.get_column_iter().find(|cell| cell.0 == "hour").unwrap();
+            let parquet::record::Field::TimestampMicros(us) = hour.1 else {
+                panic!("{hour:?}");
+            };
+            let rows = reader.metadata().file_metadata().num_rows() as u64;
+            assert_eq!(shipped.insert(us / 1_000 / HOUR_MS, rows), None);
+        }
+        shipped
+    }
+}
+
+fn said(done: &Output) -> String {
+    String::from_utf8(done.stderr.clone()).unwrap()
+}
+
+#[test]
+fn what_is_not_shipped_waits_for_the_store_up_to_a_bound() {
+    let (tape, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = Store {
+        root: root.path().to_path_buf(),
+    };
+    let mut server = Server::start(tape.path());
+    store.is_up(true);
+    server.hours(2);
+    let done = store.ship(tape.path());
+    assert_eq!(done.status.code(), Some(0), "{}", said(&done));
+    let first = server.told().unwrap();
+    assert!(first > 0 && server.oldest() == 1);
+
+    // What is shipped goes when it is two hours old; what is not stays.
+    store.is_up(false);
+    server.hours(4);
+    let done = store.ship(tape.path());
+    assert!(
+        said(&done).starts_with("error: command failed"),
+        "{}",
+        said(&done)
+    );
+    assert_eq!((server.told(), server.oldest()), (Some(first), first + 1));
+    assert_eq!(server.warnings(), Vec::<&str>::new());
+
+    // The store comes back: nothing is missing.
+    store.is_up(true);
+    let done = store.ship(tape.path());
+    assert_eq!(done.status.code(), Some(0), "{}", said(&done));
+    let second = server.told().unwrap();
+    assert!(second > first);
+    let closed = |ticks: &Ticks, shipped: &Ticks| {
+        let last = *shipped.keys().last().unwrap();
+        let closed = ticks.iter().filter(|tick| *tick.0 <= last);
+        closed
+            .map(|(hour, ticks)| (*hour, *ticks))
+            .collect::<Ticks>()
+    };
+    assert_eq!(store.shipped(), closed(&server.recorded, &store.shipped()));
+    server.hours(3);
+    assert!(server.oldest() > first + 1);
+
+    // It stays away: the directory has its bound, and what had to go is told.
+    store.is_up(false);
+    server.until(|server| server.oldest() > second + 1);
+    let told = "before it was shipped: all of it exceeds \"tacho.retention_unshipped\"";
+    let warnings = server.warnings();
+    assert!(
+        !warnings.is_empty() && warnings.iter().all(|text| text.ends_with(told)),
+        "{warnings:?}"
+    );
+    assert!(server.writer.bytes() <= 1 << 20);
+    server.hours(1);
+    store.is_up(true);
+    let done = store.ship(tape.path());
+    assert_eq!(done.status.code(), Some(0), "{}", said(&done));
+
+    let lost = said(&done).matches("warning: history of ").count();
+    assert!(
+        lost > 0 && said(&done).contains(", not shipped yet\n"),
+        "{}",
+        said(&done)
+    );
+
+    // All that was not removed is shipped.
+    let (shipped, kept) = (store.shipped(), server.kept());
+    for (hour, ticks) in &closed(&kept, &shipped) {
+        let known = [ticks, &server.recorded[hour]];
+        assert!(
+            known.contains(&&shipped[hour]),
+            "{hour} {shipped:?} {kept:?}"
+        );
+    }
+    let missing = closed(&server.recorded, &shipped);
+    assert!(
+        missing
+            .iter()
+            .any(|(hour, ticks)| shipped.get(hour) != Some(ticks))
+    );
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_told_before_anything_is_shipped() {
+    let (tape, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let gone = tape.path().join("gone");
+    let store = Store {
+        root: root.path().to_path_buf(),
+    };
+    let done = store.ship(&gone);
+    let told = said(&done);
+    let wanted = format!("error: could not write file \"{}/shipped-", gone.display());
+    assert!(told.starts_with(&wanted), "{told}");
+    let hint = "hint: Run tacho ship as the owner of the directory and on the history itself, not on a copy, or without --tell-retention.\n";
+    assert!(told.ends_with(hint), "{told}");
+    assert_eq!(done.status.code(), Some(1));
+}
