@@ -9,7 +9,7 @@ import pyarrow as pa
 from chdb.session import Session
 
 from tacho_fleet.filters import quoted
-from tacho_fleet.foreign import Foreign, Source, columns_of_files, statements_of
+from tacho_fleet.foreign import Foreign, Source, columns_of_files, files_of, statements_of
 from tacho_fleet.landing import Hour
 from tacho_fleet.tables import Tables
 
@@ -61,7 +61,7 @@ class ClickHouse(Foreign):
 
     def source(self, lake: Tables, table: str, hours: Sequence[Hour]) -> Source:
         """The files, of which older ones may lack columns."""
-        files = lake.files(table, hours)
+        files = files_of(lake, table, hours)
         names = ",".join(file.removeprefix("/") for file in files)
         return f"file({quoted(f'/{{{names}}}')}, Parquet)", columns_of_files(files)
 

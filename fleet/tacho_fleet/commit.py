@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.expressions import And, BooleanExpression, EqualTo, Or
 from pyiceberg.table import Table
 
@@ -22,6 +21,7 @@ from tacho_fleet.iceberg import Iceberg
 from tacho_fleet.landing import SERVERS, Hour, Landing
 from tacho_fleet.lease import Lease
 from tacho_fleet.redaction import Redaction, redactions
+from tacho_fleet.storage import read_table
 from tacho_fleet.tables import IN_STEP, NAMESPACE
 from tacho_fleet.times import moment
 
@@ -162,7 +162,7 @@ def _read(landing: Landing, name: str, hours: Sequence[Hour]) -> pa.Table | None
     for hour in hours:
         for file in landing.files(name, [hour]):
             try:
-                rows = pq.read_table(file, partitioning=None)
+                rows = read_table(file)
             except (OSError, ValueError) as error:
                 detail = str(error).splitlines()[0].rstrip(".")
                 raise FleetError(

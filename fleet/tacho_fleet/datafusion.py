@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datafusion import SessionContext, udf
 
-from tacho_fleet.foreign import Columns, Foreign, Source, columns_of_files
+from tacho_fleet.foreign import Columns, Foreign, Source, columns_of_files, files_of
 from tacho_fleet.landing import Hour
 from tacho_fleet.tables import Tables
 
@@ -53,7 +53,7 @@ class DataFusion(Foreign):
 
     def source(self, lake: Tables, table: str, hours: Sequence[Hour]) -> Source:
         """The files, of which older ones may lack columns."""
-        files = lake.files(table, hours)
+        files = files_of(lake, table, hours)
         parts = []
         for number, file in enumerate(files):
             name = f"{table}_{number}"

@@ -8,6 +8,7 @@ import duckdb
 import pyarrow as pa
 from tacho_fleet_engines import script
 
+from tacho_fleet import storage
 from tacho_fleet.engine import TABLES, Lake, insertion, run
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import quoted
@@ -48,11 +49,9 @@ class Duck:
 
     def damage(self) -> FleetError | None:
         """Which object cannot be read, when that is why a query failed."""
-        import pyarrow.parquet as pq  # noqa: PLC0415
-
         for path in (path for files in self.files.values() for path in files):
             try:
-                pq.read_table(path, partitioning=None)
+                storage.read_table(path)
             except (OSError, ValueError) as error:
                 detail = str(error).splitlines()[0].rstrip(".")
                 return FleetError(
@@ -68,6 +67,7 @@ def reader(
 ) -> Duck:
     """The tables of some hours; every row of some tables counts."""
     duck = Duck(connection, {table: lake.files(table, hours) for table in TABLES})
+    storage.register(connection, [path for files in duck.files.values() for path in files])
     connection.execute(script("duckdb", "dialect"))
     _count(connection, hours)
     for table in TABLES:

@@ -3,6 +3,7 @@ have added up comes as Arrow."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar
@@ -15,6 +16,7 @@ from tacho_fleet_engines import script
 from tacho_fleet.engine import TABLES, insertion, run
 from tacho_fleet.filters import identifier, quoted
 from tacho_fleet.landing import Hour, hours_table
+from tacho_fleet.storage import copies
 from tacho_fleet.tables import Tables
 
 Columns = list[tuple[str, str]]
@@ -90,6 +92,17 @@ class Foreign(ABC):
             "t.server = h.server and t.node = h.node and t.hour = h.hour "
             "and t.generation = h.generation"
         )
+
+
+@cache
+def _place() -> TemporaryDirectory[str]:
+    """Where copies of files are, until the process ends."""
+    return TemporaryDirectory(prefix="tacho-fleet-")
+
+
+def files_of(lake: Tables, table: str, hours: Sequence[Hour]) -> list[str]:
+    """The files of a table; those in buckets are copied, since engines have other clients."""
+    return copies(lake.files(table, hours), _place().name)
 
 
 def columns_of_files(files: Sequence[str]) -> set[str]:

@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tacho_fleet import fault
 from tacho_fleet.errors import FleetError
 from tacho_fleet.landing import SERVERS, Hour
+from tacho_fleet.storage import properties
 from tacho_fleet.tables import IN_STEP, NAMESPACE
 
 
@@ -40,7 +41,7 @@ class Iceberg:
         """Opens the catalog; a warehouse is needed to make tables only."""
         where = {"warehouse": warehouse} if warehouse else {}
         try:
-            self.catalog = _Catalog(NAMESPACE, uri=address, **where)
+            self.catalog = _Catalog(NAMESPACE, uri=address, **where, **properties())
             self.catalog.create_namespace_if_not_exists(NAMESPACE)
         except SQLAlchemyError as error:
             detail = str(error).splitlines()[0].rstrip(".")

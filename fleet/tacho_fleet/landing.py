@@ -5,7 +5,6 @@ marker `taken/…` and only its object of `servers` left, by which `tacho ship` 
 shipped; it does not count any more."""
 
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -16,11 +15,14 @@ import pyarrow as pa
 
 from tacho_fleet import fault
 from tacho_fleet.errors import FleetError
+from tacho_fleet.storage import Directory, Storage
 from tacho_fleet.times import HOUR, micros
 
 SERVERS = "servers"
 TAKEN = "taken"
-_FILE = re.compile(r"(\d\d)-([0-9a-f]{16})-(\d{8,})\.parquet")
+_NAME = re.compile(
+    rf"{SERVERS}/server=([^/]+)/day=(\d{{4}}-\d\d-\d\d)/(\d\d)-([0-9a-f]{{16}})-(\d{{8,}})\.parquet"
+)
 
 
 def _escaped(server: str) -> str:
@@ -55,81 +57,81 @@ class Hour:
 
 @dataclass(frozen=True)
 class Landing:
-    """A directory that `tacho ship` writes to."""
+    """A directory or bucket that `tacho ship` writes to."""
 
-    root: Path
+    storage: Storage
 
     @staticmethod
     def open(root: str) -> "Landing":
-        """The lake in a directory, also as file:// URL."""
-        path = Path(unquote(root.removeprefix("file://")))
-        if not path.is_dir():
+        """The lake in a directory, also as file:// URL, or below a prefix of a bucket."""
+        storage = Storage.open(root)
+        if isinstance(storage, Directory) and not Path(storage.address).is_dir():
             raise FleetError(
-                f'could not read directory "{path}"',
+                f'could not read directory "{storage.address}"',
                 hint="Name the directory that tacho ship writes to with --lake.",
             )
-        return Landing(path)
+        return Landing(storage)
 
     def hours(self) -> list[Hour]:
         """Every hour that is complete, in its greatest generation."""
         newest: dict[tuple[str, str, int], Hour] = {}
         for hour in self.all_hours():
-            key = (hour.server, hour.node, hour.begin)
-            known = newest.get(key)
+            known = newest.get(hour.key)
             if known is None or known.generation < hour.generation:
-                newest[key] = hour
-        return sorted(hour for hour in newest.values() if not self._marker(hour).exists())
+                newest[hour.key] = hour
+        taken = {found.name for found in self.storage.objects(TAKEN)}
+        return sorted(hour for hour in newest.values() if hour.path(TAKEN) not in taken)
 
     def all_hours(self) -> Iterator[Hour]:
         """Every hour that is complete, in all generations."""
-        for path in (self.root / SERVERS).glob("server=*/day=*/*.parquet"):
-            found = _FILE.fullmatch(path.name)
-            if found:
-                server = unquote(path.parent.parent.name.removeprefix("server="))
-                day = date.fromisoformat(path.parent.name.removeprefix("day="))
+        return (hour for hour, _ in self.landed())
+
+    def landed(self) -> Iterator[tuple[Hour, float]]:
+        """The same with when the last object of each was written, in s since 1970."""
+        for found in self.storage.objects(SERVERS):
+            named = _NAME.fullmatch(found.name)
+            if named:
+                server, day = unquote(named[1]), date.fromisoformat(named[2])
                 midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
-                begin = micros(midnight) + int(found[1]) * HOUR
-                yield Hour(server, found[2], begin, int(found[3]))
+                begin = micros(midnight) + int(named[3]) * HOUR
+                yield Hour(server, named[4], begin, int(named[5])), found.written
 
     def files(self, table: str, hours: Iterable[Hour]) -> list[str]:
         """The objects of some hours; a table without rows of an hour has none."""
-        paths = (self.root / hour.path(table) for hour in hours)
-        return [str(path) for path in paths if path.exists()]
+        names = self.storage.existing(hour.path(table) for hour in hours)
+        return [self.storage.uri(name) for name in names]
 
     def is_whole(self, _table: str) -> bool:
         """Rows of objects that count do."""
         return True
 
-    def landed_at(self, hour: Hour) -> float:
-        """When the last object of an hour was written, in s since 1970."""
-        return (self.root / hour.path(SERVERS)).stat().st_mtime
-
-    def take(self, hour: Hour) -> int:
-        """Removes the objects of an hour but the last one, after the marker; how many."""
-        objects = [
-            path
-            for path in self.root.glob(hour.path("*"))
-            if path.parts[len(self.root.parts)] not in (SERVERS, TAKEN)
-        ]
-        if objects:
-            marker = self._marker(hour)
-            marker.parent.mkdir(parents=True, exist_ok=True)
-            marker.touch()
-        for path in objects:
+    def take(self, hours: Iterable[Hour]) -> int:
+        """Removes the objects of hours but the last one of each, after a marker; how many."""
+        objects: dict[str, list[str]] = {}
+        for found in self.storage.objects():
+            table, _, of_hour = found.name.partition("/")
+            if table not in (SERVERS, TAKEN):
+                objects.setdefault(of_hour, []).append(found.name)
+        removed = 0
+        for hour in hours:
+            marker = hour.path(TAKEN)
+            of_hour = objects.get(marker.partition("/")[2], [])
+            if of_hour:
+                self.storage.put(marker)
+            for name in of_hour:
+                fault.step()
+                self.storage.remove(name)
+            removed += len(of_hour)
             fault.step()
-            path.unlink(missing_ok=True)
-        return len(objects)
+        return removed
 
     def forget(self, server: str) -> int:
         """Removes all that a server has put; how many objects."""
-        objects = 0
-        for place in self.root.glob(f"*/server={_escaped(server)}"):
-            objects += sum(1 for path in place.rglob("*") if path.is_file())
-            shutil.rmtree(place)
-        return objects
-
-    def _marker(self, hour: Hour) -> Path:
-        return self.root / hour.path(TAKEN)
+        tables = {found.name.partition("/")[0] for found in self.storage.objects()}
+        return sum(
+            self.storage.remove_all(f"{table}/server={_escaped(server)}")
+            for table in sorted(tables)
+        )
 
 
 def hours_table(hours: Sequence[Hour]) -> pa.Table:

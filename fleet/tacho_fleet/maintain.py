@@ -5,19 +5,17 @@ again then."""
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import unquote
 
 from pyiceberg.expressions import EqualTo
 from pyiceberg.table import Table
 
 from tacho_fleet import fault
 from tacho_fleet.commit import ORDER, commit_new
-from tacho_fleet.errors import FleetError
 from tacho_fleet.iceberg import Iceberg
 from tacho_fleet.landing import Landing
 from tacho_fleet.lease import Lease
 from tacho_fleet.redaction import Redaction, remember
+from tacho_fleet.storage import Storage
 
 
 @dataclass
@@ -84,8 +82,10 @@ def _expire(lake: Iceberg, landing: Landing | None, limit: float, lease: Lease) 
         if table is None:
             continue
         removed.snapshots += _expire_snapshots(table, limit)
-        for path in _orphans(lake.table(name) or table, limit):
-            path.unlink(missing_ok=True)
+        table = lake.table(name) or table
+        storage = Storage.open(table.location())
+        for orphan in _orphans(table, storage, limit):
+            storage.remove(orphan)
             fault.step()
             removed.files += 1
     if landing:
@@ -106,17 +106,14 @@ def _expire_snapshots(table: Table, limit: float) -> int:
     return len(old)
 
 
-def _orphans(table: Table, limit: float) -> Iterator[Path]:
+def _orphans(table: Table, storage: Storage, limit: float) -> list[str]:
     """Files of a table that no snapshot has, and that no committer may be writing."""
-    location = table.location()
-    if not location.startswith("file://"):
-        raise FleetError(
-            f'cannot list the files of "{location}"', hint="Files of a directory are removed only."
-        )
-    known = {_path(text) for text in _files(table)}
-    for path in sorted(_path(location).rglob("*")):
-        if path.is_file() and path not in known and path.stat().st_mtime < limit:
-            yield path
+    known = {storage.name_of(text) for text in _files(table)}
+    return [
+        found.name
+        for found in storage.objects()
+        if found.name not in known and found.written < limit
+    ]
 
 
 def _files(table: Table) -> Iterator[str]:
@@ -131,17 +128,12 @@ def _files(table: Table) -> Iterator[str]:
                 yield entry.data_file.file_path
 
 
-def _path(text: str) -> Path:
-    return Path(unquote(text.removeprefix("file://")))
-
-
 def _take(lake: Iceberg, landing: Landing, limit: float) -> int:
     """Removes objects of hours that are committed, in this generation or a later one."""
-    committed = {(hour.server, hour.node, hour.begin): hour.generation for hour in lake.hours()}
-    objects = 0
-    for hour in landing.all_hours():
-        generation = committed.get((hour.server, hour.node, hour.begin), -1)
-        if generation >= hour.generation and landing.landed_at(hour) < limit:
-            objects += landing.take(hour)
-            fault.step()
-    return objects
+    committed = {hour.key: hour.generation for hour in lake.hours()}
+    taken = [
+        hour
+        for hour, landed_at in landing.landed()
+        if committed.get(hour.key, -1) >= hour.generation and landed_at < limit
+    ]
+    return landing.take(taken)

@@ -13,6 +13,7 @@ from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import Filter, parse
 from tacho_fleet.landing import Hour, Landing
 from tacho_fleet.load import DIMENSIONS, LABEL, Question
+from tacho_fleet.storage import is_remote
 from tacho_fleet.times import DAY, Window, interval, moment, window
 
 
@@ -151,7 +152,7 @@ class Session:
 
 def open_lake(root: str) -> Lake:
     """A directory, or a catalog by its address."""
-    if "://" in root and not root.startswith("file://"):
+    if "://" in root and not root.startswith("file://") and not is_remote(root):
         # what a directory does not need
         from tacho_fleet.tables import Tables  # noqa: PLC0415
 

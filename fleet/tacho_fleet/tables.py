@@ -6,10 +6,9 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from functools import cache
-from pathlib import Path
 from urllib.parse import quote, unquote
 
-from tacho_fleet import avro
+from tacho_fleet import avro, storage
 from tacho_fleet.engine import connect
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import quoted
@@ -40,7 +39,7 @@ class Tables:
 
     def _metadata(self, name: str) -> dict:
         location = self.location(name)
-        return json.loads(_path(location).read_bytes()) if location else {}
+        return json.loads(storage.read(location)) if location else {}
 
     def snapshot(self, name: str) -> dict:
         """The current one, when there is one."""
@@ -60,6 +59,7 @@ class Tables:
         if not files:
             return []
         with closing(connect(_MEMORY_MB)) as connection:
+            storage.register(connection, [path for path, _ in self._files(SERVERS)])
             rows = connection.execute(
                 "select distinct server, node, epoch_us(hour), generation "
                 f"from read_parquet([{files}], hive_partitioning = false) order by all"
@@ -81,14 +81,14 @@ class Tables:
         if not snapshot:
             return []
         field = _field(self.metadata(name), "hour")
-        manifests = avro.records(_path(snapshot["manifest-list"]).read_bytes())
+        manifests = avro.records(storage.read(snapshot["manifest-list"]))
         entries = (
             entry["data_file"]
             for manifest in manifests
-            for entry in avro.records(_path(str(manifest["manifest_path"])).read_bytes())
+            for entry in avro.records(storage.read(str(manifest["manifest_path"])))
             if entry["status"] != _DELETED
         )
-        return [(str(_path(file["file_path"])), _range(file, field)) for file in entries]
+        return [(_reachable(file["file_path"]), _range(file, field)) for file in entries]
 
 
 _DELETED = 2
@@ -117,8 +117,9 @@ def _found_by_sqlalchemy(address: str) -> dict[str, str]:
         return {name: location for name, location in connection.execute(text(_FIND))}
 
 
-def _path(text: str) -> Path:
-    return Path(unquote(text.removeprefix("file://")))
+def _reachable(text: str) -> str:
+    """The path of a file of this machine; others by their address."""
+    return text if storage.is_remote(text) else unquote(text.removeprefix("file://"))
 
 
 def _field(metadata: dict, name: str) -> int:

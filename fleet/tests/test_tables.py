@@ -21,7 +21,7 @@ def test_files_are_those_that_pyiceberg_plans(
 ) -> None:
     commit(fleet_of_three[0], tmp_path, "--most-hours", "2")
     tables, written = Tables(address(tmp_path)), Iceberg(address(tmp_path))
-    assert tables.hours() == written.hours() == Landing(fleet_of_three[0].root).hours()
+    assert tables.hours() == written.hours() == Landing.open(str(fleet_of_three[0].root)).hours()
     for name in ("sample_runs", "ticks", "load_minute", "servers"):
         table = written.table(name)
         assert table is not None

@@ -1,0 +1,263 @@
+"""Where objects are: a directory, or a bucket of an object store. All that lists, reads, puts
+and removes them goes by this. A bucket is reached by the library that `tacho ship` uses, with
+the same names in the environment."""
+
+import io
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import mkstemp
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tacho_fleet.errors import FleetError
+
+if TYPE_CHECKING:
+    import duckdb
+    from obstore.store import ObjectStore
+
+# How addresses in object stores begin.
+REMOTE = ("s3", "gs", "az", "abfs", "abfss")
+# Without TLS only where the environment names such an endpoint.
+_CLIENT = {"allow_http": True}
+
+
+def is_remote(address: str) -> bool:
+    """Is it in an object store?"""
+    return address.partition("://")[0] in REMOTE and "://" in address
+
+
+@dataclass(frozen=True, order=True)
+class Object:
+    """One that is there: its name below the root, and when it was written, in s since 1970."""
+
+    name: str
+    written: float
+
+
+class Storage(ABC):
+    """The objects below an address."""
+
+    address: str
+
+    @staticmethod
+    def open(address: str) -> "Storage":
+        """A directory, also as file:// URL, or a prefix of a bucket."""
+        if is_remote(address):
+            return Bucket(address.rstrip("/"))
+        return Directory(str(Path(_path(address)).absolute()))
+
+    def uri(self, name: str) -> str:
+        """An object's address, as engines are given it."""
+        return f"{self.address}/{name}"
+
+    def name_of(self, address: str) -> str:
+        """The name of an object below the root by its address."""
+        return _path(address).removeprefix(f"{self.address}/")
+
+    @abstractmethod
+    def objects(self, prefix: str = "") -> list[Object]:
+        """Everything in a directory and below, by name."""
+
+    @abstractmethod
+    def existing(self, names: Iterable[str]) -> Iterator[str]:
+        """Those of some names that there is an object of."""
+
+    @abstractmethod
+    def read(self, name: str) -> bytes:
+        """All of an object."""
+
+    @abstractmethod
+    def put(self, name: str, content: bytes = b"") -> None:
+        """Writes an object."""
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Removes an object, if there is one."""
+
+    def remove_all(self, prefix: str) -> int:
+        """Removes a directory with all that is in it; how many objects."""
+        found = self.objects(prefix)
+        for each in found:
+            self.remove(each.name)
+        return len(found)
+
+
+@dataclass(frozen=True)
+class Directory(Storage):
+    """Files of this machine."""
+
+    address: str
+
+    def _at(self, name: str) -> Path:
+        return Path(self.address, name)
+
+    def objects(self, prefix: str = "") -> list[Object]:
+        """Everything in a directory and below, by name."""
+        found, waiting = [], [self._at(prefix)]
+        while waiting:
+            place = waiting.pop()
+            if not place.is_dir():
+                continue
+            with os.scandir(place) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(Path(entry.path))
+                    else:
+                        name = entry.path[len(self.address) + 1 :]
+                        found.append(Object(name, entry.stat().st_mtime))
+        return sorted(found)
+
+    def existing(self, names: Iterable[str]) -> Iterator[str]:
+        """Those of some names that there is a file of."""
+        return (name for name in names if self._at(name).exists())
+
+    def read(self, name: str) -> bytes:
+        """All of a file."""
+        return self._at(name).read_bytes()
+
+    def put(self, name: str, content: bytes = b"") -> None:
+        """Writes a file."""
+        self._at(name).parent.mkdir(parents=True, exist_ok=True)
+        self._at(name).write_bytes(content)
+
+    def remove(self, name: str) -> None:
+        """Removes a file, if there is one."""
+        self._at(name).unlink(missing_ok=True)
+
+    def remove_all(self, prefix: str) -> int:
+        """Removes a directory with all that is in it; how many files."""
+        removed = super().remove_all(prefix)
+        if self._at(prefix).is_dir():
+            shutil.rmtree(self._at(prefix))
+        return removed
+
+
+@dataclass(frozen=True)
+class Bucket(Storage):
+    """Objects of an object store."""
+
+    address: str
+
+    @property
+    def _store(self) -> "ObjectStore":
+        scheme, _, place = self.address.partition("://")
+        return _client(f"{scheme}://{place.partition('/')[0]}")
+
+    def _at(self, name: str) -> str:
+        """The key of an object, which is taken as it is."""
+        above = self.address.partition("://")[2].partition("/")[2]
+        return "/".join(part for part in (above, name) if part)
+
+    def objects(self, prefix: str = "") -> list[Object]:
+        """Everything in a directory and below, by name."""
+        skipped = len(self._at("x")) - 1
+        with _told(f'list objects "{self.uri(prefix)}"'):
+            pages = self._store.list(self._at(prefix) or None)
+            found = (entry for page in pages for entry in page)
+            return sorted(
+                Object(entry["path"][skipped:], entry["last_modified"].timestamp())
+                for entry in found
+            )
+
+    def existing(self, names: Iterable[str]) -> Iterator[str]:
+        """Those of some names that there is an object of; their directories are listed."""
+        names = list(names)
+        directories = {name.rpartition("/")[0] for name in names}
+        there = {found.name for place in sorted(directories) for found in self.objects(place)}
+        return (name for name in names if name in there)
+
+    def read(self, name: str) -> bytes:
+        """All of an object."""
+        with _told(f'read object "{self.uri(name)}"'):
+            return bytes(self._store.get(self._at(name)).bytes())
+
+    def put(self, name: str, content: bytes = b"") -> None:
+        """Writes an object."""
+        with _told(f'write object "{self.uri(name)}"'):
+            self._store.put(self._at(name), content)
+
+    def remove(self, name: str) -> None:
+        """Removes an object, if there is one."""
+        with _told(f'remove object "{self.uri(name)}"'):
+            self._store.delete(self._at(name))
+
+
+@cache
+def _client(bucket: str) -> "ObjectStore":
+    # what a directory does not need
+    from obstore.store import from_url  # noqa: PLC0415
+
+    return from_url(bucket, client_options=_CLIENT)
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Says what a store has refused, and why."""
+    from obstore.exceptions import BaseError  # noqa: PLC0415
+
+    try:
+        yield
+    except (BaseError, OSError) as error:
+        detail = str(error).splitlines()[0].rstrip(".")
+        raise FleetError(f"could not {what}", f"{detail}.") from error
+
+
+def _path(address: str) -> str:
+    """The path of a file that may be told as URL."""
+    return unquote(address.removeprefix("file://")) if address.startswith("file:") else address
+
+
+def _found(address: str) -> tuple[Storage, str]:
+    """The storage of an object, and its name."""
+    directory, _, name = address.rpartition("/")
+    return Storage.open(directory), _path(f"file://{name}") if "file:" in address[:5] else name
+
+
+def read(address: str) -> bytes:
+    """All of an object."""
+    storage, name = _found(address)
+    return storage.read(name)
+
+
+def read_table(address: str) -> pa.Table:
+    """The rows of a Parquet file, which is a path or an address."""
+    file = io.BytesIO(read(address)) if is_remote(address) else address
+    return pq.read_table(file, partitioning=None)
+
+
+def copies(addresses: Sequence[str], place: str) -> list[str]:
+    """Files of this machine for who can read no other ones: those in buckets are copied."""
+    return [_copy(address, place) if is_remote(address) else address for address in addresses]
+
+
+@cache
+def _copy(address: str, place: str) -> str:
+    file, path = mkstemp(suffix=".parquet", dir=place)
+    with os.fdopen(file, "wb") as copy:
+        copy.write(read(address))
+    return path
+
+
+def properties() -> dict[str, str]:
+    """What PyIceberg needs for files in S3, beside what Arrow finds by itself."""
+    names = {"s3.endpoint": "AWS_ENDPOINT_URL", "s3.region": "AWS_REGION"}
+    given = {name: os.environ.get(known) for name, known in names.items()}
+    return {name: value for name, value in given.items() if value}
+
+
+def register(connection: "duckdb.DuckDBPyConnection", addresses: Sequence[str]) -> None:
+    """Lets DuckDB read files in object stores, by the same client."""
+    for scheme in sorted({a.partition("://")[0] for a in addresses if is_remote(a)}):
+        # what a directory does not need
+        from obstore.fsspec import FsspecStore  # noqa: PLC0415
+
+        connection.register_filesystem(FsspecStore(scheme, client_options=_CLIENT))

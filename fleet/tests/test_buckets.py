@@ -1,0 +1,151 @@
+"""A lake in a bucket is kept and asked like one in a directory."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lake import Lake, end_lease, killed, tacho
+from store import BUCKET, KEYS, UNSET, Store, proxied, served
+from test_commit import ask
+from test_maintain import QUESTIONS, WINDOW
+
+from tacho_fleet import cli, storage
+from tacho_fleet.errors import FleetError
+
+LANDING, WAREHOUSE = "us %/landing", "us/tables"
+Fleet = tuple[Lake, dict[str, Path]]
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    """The port of a store for all tests here."""
+    with served() as port:
+        yield port
+
+
+@pytest.fixture
+def store(port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """An empty store, and the way to it."""
+    with proxied(port) as store:
+        for name in UNSET:
+            monkeypatch.delenv(name, raising=False)
+        given = KEYS | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_REGION": "us-east-1"}
+        for name, value in given.items():
+            monkeypatch.setenv(name, value)
+        storage._client.cache_clear()
+        storage._copy.cache_clear()
+        yield store
+
+
+@pytest.fixture
+def shipped(fleet_of_three: Fleet, store: Store) -> Lake:
+    """The fleet of three in a bucket; the same in a directory."""
+    for server, tape in fleet_of_three[1].items():
+        env = "prod" if server != "a" else "test"
+        words = ("--tape", tape, "--server", server, "--to", landing(), "--label", f"env={env}")
+        tacho("ship", *words)
+    assert len(store.objects(LANDING)) == len(files(fleet_of_three[0].root))
+    return fleet_of_three[0]
+
+
+def files(root: Path) -> list[Path]:
+    """All of a directory but what `tacho ship` needs for a moment."""
+    return [path for path in root.rglob("*") if path.is_file()]
+
+
+def landing() -> str:
+    """The address of what has landed."""
+    return f"s3://{BUCKET}/{LANDING}"
+
+
+def words(place: Path, *others: str) -> tuple[str, ...]:
+    """Arguments of what changes tables."""
+    place.mkdir(exist_ok=True)
+    catalog = f"sqlite:///{place}/catalog.db"
+    return (landing(), "--catalog", catalog, "--warehouse", f"s3://{BUCKET}/{WAREHOUSE}", *others)
+
+
+def answers(lake: str) -> list[object]:
+    """What a lake answers."""
+    asked = ((*question, *WINDOW, "--lake", lake, "--json") for question in QUESTIONS)
+    return [cli.answer(question) for question in asked]
+
+
+def tables(store: Store) -> set[str]:
+    """The tables that have objects."""
+    return {name.partition("/")[0] for name in store.objects(LANDING)}
+
+
+def test_a_bucket_and_its_tables_answer_as_a_directory(
+    shipped: Lake, store: Store, tmp_path: Path
+) -> None:
+    wanted = answers(str(shipped.root))
+    assert answers(landing()) == wanted
+    said = cli.answer(["commit", *words(tmp_path / "t"), "--most-hours", "3"])
+    assert said.startswith("committed hours ")
+    assert answers(f"sqlite:///{tmp_path}/t/catalog.db") == wanted
+    assert all(name.startswith("tacho/") for name in store.objects(WAREHOUSE))
+    assert cli.answer(["commit", *words(tmp_path / "t")]) == (
+        "committed hours 0, rows 0, batches 0"
+    )
+
+
+def test_expiry_in_a_bucket_killed_at_any_step_is_run_again(
+    shipped: Lake, store: Store, tmp_path: Path
+) -> None:
+    """And leaves one snapshot, the answers, and what tells that hours were shipped."""
+    place, lake = words(tmp_path / "t"), f"sqlite:///{tmp_path}/t/catalog.db"
+    wanted = answers(str(shipped.root))
+    cli.answer(["commit", *place, "--most-hours", "3"])
+    orphan = f"{WAREHOUSE}/tacho/ticks/data/orphan.parquet"
+    store.client().put_object(Bucket=BUCKET, Key=orphan, Body=b"")
+    kept = cli.answer(["expire", *place])
+    assert kept == "removed rows 0, snapshots 0, files 0, landed objects 0"
+    steps = 0
+    while killed(5**steps, "expire", *place, "--grace", "0s"):
+        steps += 1
+        end_lease(lake)
+        assert answers(lake) == wanted
+    assert steps > 2
+    assert answers(lake) == wanted
+    assert orphan.removeprefix(f"{WAREHOUSE}/") not in store.objects(WAREHOUSE)
+    assert tables(store) == {"servers", "taken", "redaction"}
+    with pytest.raises(FleetError, match="there is no history in"):
+        answers(landing())
+
+
+def test_what_was_redacted_is_in_no_object(shipped: Lake, store: Store, tmp_path: Path) -> None:
+    place = words(tmp_path / "t")
+    cli.answer(["commit", *place, "--most-hours", "3"])
+    cli.answer(["redact", *place, "--database", "db1"])
+    cli.answer(["redact", *place, "--server", "b/ü ~"])
+    for place in ("us %", "us"):
+        store.download(place, tmp_path / "all" / place)
+    for path in (tmp_path / "all").rglob("*"):
+        assert "server=b" not in str(path)
+    from test_maintain import texts_of  # noqa: PLC0415
+
+    assert "db1" not in texts_of(tmp_path / "all")
+    keys = {row["key"] for row in ask(tmp_path / "t", "top", "database", *WINDOW)}
+    assert keys == {"db0"}
+
+
+@pytest.mark.parametrize("engine", ["clickhouse", "datafusion"])
+def test_other_engines_read_copies(
+    shipped: Lake, store: Store, tmp_path: Path, engine: str
+) -> None:
+    if engine not in os.environ.get("TACHO_FLEET_ENGINES", "").split():
+        pytest.skip("not among ENGINES")
+    cli.answer(["commit", *words(tmp_path / "t")])
+    question = ("top", "pid", "--n", "all", *WINDOW, "--json", "--lake")
+    wanted = cli.answer([*question, str(shipped.root)])
+    catalog = f"sqlite:///{tmp_path}/t/catalog.db"
+    assert cli.answer([*question, catalog, "--engine", engine]) == wanted
+
+
+def test_what_a_store_refuses_is_told(store: Store) -> None:
+    """By its name, in one error."""
+    store.client().put_object(Bucket=BUCKET, Key="x/y", Body=b"")
+    with pytest.raises(FleetError, match='could not list objects "s3://nobody/x/servers"'):
+        answers("s3://nobody/x")
