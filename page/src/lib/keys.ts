@@ -15,7 +15,7 @@ export interface Doors {
 const STEP = 0.25
 
 const isField = (target: EventTarget | null) =>
-  target instanceof HTMLElement && target.closest('input, select, textarea, dialog, [role="tablist"]') !== null
+  target instanceof HTMLElement && target.closest('input, select, textarea, dialog[open], [role="tablist"]') !== null
 
 export function press(event: KeyboardEvent, doors: Doors) {
   if (event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return
