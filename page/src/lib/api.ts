@@ -118,7 +118,8 @@ class Api {
       return answer
     } finally {
       this.#running -= 1
-      this.#next()
+      // everybody who waits looks again whether it is its turn
+      for (const look of this.#waiting.splice(0)) look()
       if (this.#running === 0) requestAnimationFrame(() => setTimeout(this.#draw))
     }
   }
@@ -140,16 +141,8 @@ class Api {
     while (this.#running >= AT_ONCE || (this.#running > 0 && !seen())) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve))
     }
-    if (signal.aborted) {
-      this.#next()
-      signal.throwIfAborted()
-    }
+    signal.throwIfAborted()
     this.#running += 1
-  }
-
-  /** Who waits looks again whether it is its turn. */
-  #next() {
-    for (const look of this.#waiting.splice(0)) look()
   }
 
   #keep(url: string, answer: Answer) {
