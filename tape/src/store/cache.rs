@@ -139,14 +139,21 @@ impl OfFile {
         decode: impl FnOnce() -> Result<Column>,
     ) -> Result<Column> {
         let decode = || decode().map(Decoded::Ints);
-        let found = self
-            .columns
-            .decoded
-            .get_or_insert_with(&(self.file, Kind::Column, key), decode)?;
-        match found {
-            Decoded::Ints(column) => Ok(column),
-            _ => Ok(Column::default()),
-        }
+        Ok(match self.found(Kind::Column, key, decode)? {
+            Decoded::Ints(column) => column,
+            _ => Column::default(),
+        })
+    }
+
+    /// What is kept at a place, made by the first who asks.
+    fn found(
+        &self,
+        kind: Kind,
+        key: Key,
+        make: impl FnOnce() -> Result<Decoded>,
+    ) -> Result<Decoded> {
+        let place = (self.file, kind, key);
+        self.columns.decoded.get_or_insert_with(&place, make)
     }
 
     /// Keeps a column that another one is decoded with. Nobody waits for it:
@@ -165,14 +172,10 @@ impl OfFile {
         decode: impl FnOnce() -> Result<BytesColumn>,
     ) -> Result<BytesColumn> {
         let decode = || decode().map(Decoded::Strings);
-        let found = self
-            .columns
-            .decoded
-            .get_or_insert_with(&(self.file, Kind::Column, key), decode)?;
-        match found {
-            Decoded::Strings(column) => Ok(column),
-            _ => Ok(BytesColumn::default()),
-        }
+        Ok(match self.found(Kind::Column, key, decode)? {
+            Decoded::Strings(column) => column,
+            _ => BytesColumn::default(),
+        })
     }
 
     /// A pack of a group by number, as [`OfFile::ints_or`].
@@ -181,12 +184,11 @@ impl OfFile {
         key: (u32, u8),
         read: impl FnOnce() -> Result<Arc<Pack>>,
     ) -> Result<Arc<Pack>> {
-        let place = (self.file, Kind::Pack, (key.0, 0, key.1));
         let read = || read().map(Decoded::Pack);
-        match self.columns.decoded.get_or_insert_with(&place, read)? {
-            Decoded::Pack(pack) => Ok(pack),
-            _ => Ok(Arc::default()),
-        }
+        Ok(match self.found(Kind::Pack, (key.0, 0, key.1), read)? {
+            Decoded::Pack(pack) => pack,
+            _ => Arc::default(),
+        })
     }
 
     /// Where the chunks of the file are, as [`OfFile::ints_or`].
@@ -195,12 +197,13 @@ impl OfFile {
         listing: Listing,
         read: impl FnOnce() -> Result<Arc<Chunks>>,
     ) -> Result<Arc<Chunks>> {
-        let place = (self.file, Kind::Chunks(listing), Key::default());
         let read = || read().map(Decoded::Chunks);
-        match self.columns.decoded.get_or_insert_with(&place, read)? {
-            Decoded::Chunks(chunks) => Ok(chunks),
-            _ => Ok(Arc::default()),
-        }
+        Ok(
+            match self.found(Kind::Chunks(listing), Key::default(), read)? {
+                Decoded::Chunks(chunks) => chunks,
+                _ => Arc::default(),
+            },
+        )
     }
 }
 

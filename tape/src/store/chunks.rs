@@ -21,19 +21,19 @@ pub(crate) enum Listing {
 pub(crate) struct Chunks {
     /// By kind and place.
     entries: Vec<Entry>,
-    /// The index is damaged: the entries were gathered from the file.
+    /// Of the index, where the entries were gathered for it.
     pub(crate) damage: Option<LogDamage>,
-    /// Between the chunks of the file then.
+    /// Between the chunks that were gathered.
     pub(crate) gaps: Vec<Gap>,
 }
 
 impl Chunks {
     pub(crate) fn new(entries: Vec<Entry>) -> Chunks {
-        Chunks::damaged(entries, None, Vec::new())
+        Chunks::gathered(entries, None, Vec::new())
     }
 
-    /// What was gathered where an index is damaged.
-    pub(crate) fn damaged(
+    /// What was gathered from a file whose footer or index is damaged.
+    pub(crate) fn gathered(
         mut entries: Vec<Entry>,
         damage: Option<LogDamage>,
         gaps: Vec<Gap>,

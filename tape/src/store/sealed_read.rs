@@ -50,8 +50,6 @@ struct Shared {
     footer_crc: u32,
     /// The chunks of a file without a valid footer, which were gathered.
     gathered: Option<Arc<Chunks>>,
-    /// Between these chunks.
-    gaps: Vec<Gap>,
     /// What was gathered where the index is damaged: that took reading the
     /// whole file.
     broken_index: OnceLock<Arc<Chunks>>,
@@ -100,7 +98,7 @@ impl BlockFile {
         let schema = schemas.of(&bytes, &footer)?;
         let gathered = match footer.damage.is_empty() {
             true => None,
-            false => Some(Arc::new(Chunks::new(footer.entries))),
+            false => Some(Chunks::gathered(footer.entries, None, footer.gaps)),
         };
         let shared = Shared {
             bytes,
@@ -109,8 +107,7 @@ impl BlockFile {
             groups: footer.groups,
             rows: footer.rows,
             footer_crc: footer.crc,
-            gathered,
-            gaps: footer.gaps,
+            gathered: gathered.map(Arc::new),
             broken_index: OnceLock::new(),
             kept,
         };
@@ -304,7 +301,7 @@ impl Shared {
         self.footer_again()?;
         let (entries, gaps) = self.bytes.without_index()?;
         let damage = damage_of(index.offset, index.chunk_bytes(), error.reason());
-        let chunks = Arc::new(Chunks::damaged(entries, Some(damage), gaps));
+        let chunks = Arc::new(Chunks::gathered(entries, Some(damage), gaps));
         Ok(self.broken_index.get_or_init(|| chunks).clone())
     }
 
@@ -377,10 +374,9 @@ impl Shared {
             0 => None,
             _ => Some(self.index()?).filter(|index| index.damage.is_some()),
         };
-        let gaps = index.as_ref().map_or(&self.gaps, |index| &index.gaps);
-        if gaps.is_empty() {
+        let Some(gathered) = index.as_ref().or(self.gathered.as_ref()) else {
             return Ok(());
-        }
+        };
         let column = Entry {
             kind: COLUMN,
             group: key.0,
@@ -399,7 +395,7 @@ impl Shared {
             let places = places.iter().flatten();
             places.into_iter().any(|e| gap.may_hold(&self.schema, e))
         };
-        let lost = gaps.iter().find(may_hold);
+        let lost = gathered.gaps.iter().find(may_hold);
         match lost.map(|gap| &gap.damage) {
             Some(damage) => Err(self.bytes.damaged(damage.reason.clone(), damage.offset)),
             None => Ok(()),
