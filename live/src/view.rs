@@ -2,7 +2,7 @@
 //! filters. Nothing here asks or draws.
 
 use jiff::tz::TimeZone;
-use tacho_tape::query::json;
+use tacho_source::time::timestamp;
 
 /// µs.
 pub const SECOND: i64 = 1_000_000;
@@ -375,9 +375,7 @@ fn ceiling(at: i64, width: i64) -> i64 {
 
 /// A moment as an argument.
 pub fn argument(us: i64) -> String {
-    json::value(&tacho_tape::query::Value::Time(us))
-        .trim_matches('"')
-        .to_string()
+    timestamp(us).to_string()
 }
 
 #[cfg(test)]

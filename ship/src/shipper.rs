@@ -211,9 +211,7 @@ impl<'p> Shipper<'p> {
             if !self.is_complete(unit)? && !self.is_known_damage(unit, done) {
                 self.hour(unit, &parts, done)?;
             }
-            let (shipped, of) = (self.complete.get(&(node, hour)), (node, hour));
-            let is_shipped = shipped.is_some_and(|found| *found >= unit.generation);
-            if !is_shipped && !self.damaged.contains_key(&of) {
+            if !self.is_known_complete(unit) && !self.damaged.contains_key(&(node, hour)) {
                 not_shipped = not_shipped.min(hour);
             }
         }
@@ -275,8 +273,7 @@ impl<'p> Shipper<'p> {
     /// Is an hour at the place, in this generation or a later one? Asked once a
     /// day of hours.
     fn is_complete(&mut self, unit: Unit) -> Result<bool> {
-        let known = |complete: &HashMap<_, u64>| complete.get(&(unit.node, unit.hour)).copied();
-        if known(&self.complete).is_none_or(|known| known < unit.generation) {
+        if !self.is_known_complete(unit) {
             let directory = unit.directory(SERVERS, &self.server(unit.node));
             for file in self.place.list(&directory)? {
                 if let Some(found) = unit.of_file(&file) {
@@ -285,7 +282,13 @@ impl<'p> Shipper<'p> {
                 }
             }
         }
-        Ok(known(&self.complete).is_some_and(|known| known >= unit.generation))
+        Ok(self.is_known_complete(unit))
+    }
+
+    /// The same as far as it was asked or put there.
+    fn is_known_complete(&self, unit: Unit) -> bool {
+        let known = self.complete.get(&(unit.node, unit.hour));
+        known.is_some_and(|known| *known >= unit.generation)
     }
 
     /// Ships an hour, without parts that cannot be read.
