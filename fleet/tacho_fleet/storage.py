@@ -53,7 +53,7 @@ class Storage(ABC):
         """A directory, also as file:// URL, or a prefix of a bucket."""
         if is_remote(address):
             return Bucket(address.rstrip("/"))
-        return Directory(str(Path(_path(address)).absolute()))
+        return Directory(str(Path(reachable(address)).absolute()))
 
     def uri(self, name: str) -> str:
         """An object's address, as engines are given it."""
@@ -61,7 +61,7 @@ class Storage(ABC):
 
     def name_of(self, address: str) -> str:
         """The name of an object below the root by its address."""
-        return _path(address).removeprefix(f"{self.address}/")
+        return reachable(address).removeprefix(f"{self.address}/")
 
     @abstractmethod
     def objects(self, prefix: str = "") -> list[Object]:
@@ -211,15 +211,15 @@ def _told(what: str) -> Iterator[None]:
         raise FleetError(f"could not {what}", f"{detail}.") from error
 
 
-def _path(address: str) -> str:
-    """The path of a file that may be told as URL."""
+def reachable(address: str) -> str:
+    """The path of a file that may be told as URL; an address in a store as it is."""
     return unquote(address.removeprefix("file://")) if address.startswith("file:") else address
 
 
 def _found(address: str) -> tuple[Storage, str]:
     """The storage of an object, and its name."""
-    directory, _, name = address.rpartition("/")
-    return Storage.open(directory), _path(f"file://{name}") if "file:" in address[:5] else name
+    directory, _, name = reachable(address).rpartition("/")
+    return Storage.open(directory), name
 
 
 def read(address: str) -> bytes:

@@ -88,7 +88,7 @@ class Tables:
             for entry in avro.records(storage.read(str(manifest["manifest_path"])))
             if entry["status"] != _DELETED
         )
-        return [(_reachable(file["file_path"]), _range(file, field)) for file in entries]
+        return [(storage.reachable(file["file_path"]), _range(file, field)) for file in entries]
 
 
 _DELETED = 2
@@ -115,11 +115,6 @@ def _found_by_sqlalchemy(address: str) -> dict[str, str]:
 
     with create_engine(address).connect() as connection:
         return {name: location for name, location in connection.execute(text(_FIND))}
-
-
-def _reachable(text: str) -> str:
-    """The path of a file of this machine; others by their address."""
-    return text if storage.is_remote(text) else unquote(text.removeprefix("file://"))
 
 
 def _field(metadata: dict, name: str) -> int:
