@@ -129,7 +129,7 @@ impl Sink for Rows {
 
     fn row(&mut self, row: Vec<Value>) -> QueryResult<()> {
         if let (0, Some(Value::Text(key))) = (self.count, row.into_iter().next()) {
-            self.first = Some(key);
+            self.first = Some(key.to_string());
         }
         self.count += 1;
         Ok(())

@@ -9,6 +9,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use std::collections::HashMap;
+use std::sync::Arc;
 use tacho_source::rows::Rows;
 use tacho_source::time;
 use tacho_tape::query::json::value;
@@ -152,7 +153,7 @@ impl Made<'_> {
             if !bars.contains_key(&shown) {
                 order.push((row, shown.clone(), key));
             }
-            let class = row.by_key.clone().unwrap_or_else(|| "(null)".into());
+            let class = row.by_key.as_deref().unwrap_or("(null)").to_string();
             let part = (class, some(row.avg_aas));
             bars.entry(shown).or_default().push(part);
         }
@@ -183,7 +184,7 @@ impl Made<'_> {
                 bar,
                 right: format!("{calls:>8} {mean:>8} {p95:>8}  {named}"),
                 detail: known(&[Some(shown), text.is_some().then_some(&named)]),
-                copied: text.unwrap_or_else(|| shown.clone()),
+                copied: text.as_deref().unwrap_or(shown).to_string(),
                 ..Item::default()
             }
         };
@@ -233,7 +234,7 @@ impl Made<'_> {
                 ),
                 right: format!("{change:<5} {named}"),
                 detail: known(&[Some(&shown), text.is_some().then_some(&named)]),
-                copied: text.unwrap_or(shown),
+                copied: text.as_deref().unwrap_or(&shown).to_string(),
                 ..Item::default()
             }
         };
@@ -323,7 +324,7 @@ impl Made<'_> {
 
     fn locks(&self) -> Table {
         let item = |row: &BlockingRow| {
-            let shown = |text: &Option<String>| line(text.as_deref().unwrap_or_default());
+            let shown = |text: &Option<Arc<str>>| line(text.as_deref().unwrap_or_default());
             let tree = row.tree.clone().unwrap_or_default();
             let text = shown(&row.query_text);
             let names = [&row.mode, &row.object, &row.username, &row.application];
@@ -339,7 +340,9 @@ impl Made<'_> {
                     words.join(" ")
                 )),
                 detail: holder(row, tree.trim(), &text),
-                copied: row.pid.map_or(tree, |pid| pid.to_string()),
+                copied: row
+                    .pid
+                    .map_or_else(|| tree.to_string(), |pid| pid.to_string()),
                 session: target(row.pid, row.backend_start),
                 ..Item::default()
             }

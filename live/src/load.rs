@@ -43,7 +43,7 @@ impl Load {
             column.observed = count(row.ticks_observed) > 0;
             let aas = row.avg_aas.map_or(0.0, Numeric::to_f64);
             if let (Some(class), true) = (row.key, aas > 0.0) {
-                column.classes.push((class, aas));
+                column.classes.push((class.to_string(), aas));
             }
             load.vcpus = row.vcpus.map(Numeric::to_f64).or(load.vcpus);
         }

@@ -274,7 +274,7 @@ impl Rows<'_> {
             let value = value::parse(field, answer.bytes(0, column))?;
             match value {
                 Value::Text(text) if field.0 == DOCUMENT && !self.texts => {
-                    without_texts(&text).map(Value::Text)
+                    without_texts(&text).map(|text| Value::Text(text.into()))
                 }
                 value => Ok(value),
             }

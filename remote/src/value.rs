@@ -26,7 +26,7 @@ pub fn parse((name, kind): &Field, bytes: Option<&[u8]>) -> Result<Value, QueryE
     };
     let text = String::from_utf8_lossy(bytes);
     let value = match kind {
-        Type::Text => Some(Value::Text(without_nul(text.to_string()))),
+        Type::Text => Some(Value::Text(without_nul(text.to_string()).into())),
         Type::Int => text.parse().ok().map(Value::Int),
         Type::Id => text.parse().ok().map(Value::Id),
         Type::Bool => match &*text {

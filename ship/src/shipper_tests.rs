@@ -281,7 +281,7 @@ fn top(tape: &Snapshot, dimension: &str, scope: &str) -> BTreeMap<String, i128> 
     });
     let keys = answer.rows.iter().filter_map(|row| {
         let key = match answer.value(row, "key") {
-            Value::Text(key) => key,
+            Value::Text(key) => key.to_string(),
             Value::Id(id) => id.to_string(),
             _ => "none".into(),
         };
@@ -470,7 +470,7 @@ fn statements_have_the_sums_of_statements_history_to_the_last_digit() {
         let Value::Numeric(time) = answer.value(row, "total_exec_time") else {
             panic!("{row:?}");
         };
-        (key, (calls, time, calls))
+        (key.to_string(), (calls, time, calls))
     });
     let known: BTreeMap<_, _> = known.collect();
     assert_eq!(known.len(), 3);

@@ -75,7 +75,7 @@ fn text(kind: Kind, value: Value) -> Option<String> {
         (Kind::Time, Value::Int(us)) => timestamp(us).to_string(),
         (Kind::Interval, Value::Int(us)) => length(us),
         (_, Value::Int(number)) => number.to_string(),
-        (_, Value::Text(text)) => text,
+        (_, Value::Text(text)) => text.to_string(),
         (_, Value::Bool(true)) => "true".to_string(),
         _ => return None,
     })

@@ -83,7 +83,7 @@ impl Question {
             Kind::Interval => Value::Interval(time::interval(text)?),
             Kind::Number => number(argument, text)?.map_or(Value::Null, Value::Int),
             Kind::Switch => Value::Bool(switch(name, text)?),
-            _ => Value::Text(text.clone()),
+            _ => Value::Text(text.as_str().into()),
         })
     }
 

@@ -229,7 +229,7 @@ fn blocked_seconds(store: &Snapshot, window: (i64, i64)) -> i128 {
 fn lock_seconds(store: &Snapshot, window: (i64, i64)) -> i128 {
     let top = ask("top", store, window, Some("wait_event_type"));
     let rows = top.columns(["key", "backend_seconds"]);
-    let lock = Value::Text("Lock".to_string());
+    let lock = Value::Text("Lock".into());
     let lock = rows.iter().find(|row| row[0] == lock);
     lock.map_or(0, |row| number(&row[1]))
 }
@@ -269,7 +269,7 @@ fn heads(ticks: &[Tick]) -> Vec<(String, i128)> {
     let answer = ask("blocking", &store(ticks, true), (0, 60_000), None);
     let rows = answer.columns(["tree", "blocked_seconds"]);
     let row = |row: &[Value; 2]| match &row[0] {
-        Value::Text(tree) => (tree.clone(), number(&row[1]) / 10_000),
+        Value::Text(tree) => (tree.to_string(), number(&row[1]) / 10_000),
         other => panic!("{other:?}"),
     };
     rows.iter().map(row).collect()
@@ -312,6 +312,6 @@ fn nobody_waits_longer_than_its_transaction_is_old() {
     run("blocking", &spec, &store, &mut answer).unwrap();
     let rows = answer.columns(["tree", "waited", "xact_age"]);
     let age = Value::Interval(60_000);
-    let waiter = [Value::Text("  1".to_string()), age.clone(), age];
+    let waiter = [Value::Text("  1".into()), age.clone(), age];
     assert_eq!(rows[1], waiter);
 }

@@ -107,7 +107,7 @@ impl History {
 }
 
 fn row(tree: &str, kind: &str, seconds: i128, waiters: i64, depth: i64) -> [Value; 6] {
-    let text = |text: &str| Value::Text(text.to_string());
+    let text = |text: &str| Value::Text(text.into());
     [
         text(tree),
         text(kind),

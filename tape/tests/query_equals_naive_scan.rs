@@ -82,7 +82,7 @@ fn check_top(tape: &Tape, asked: &Asked, naive: &Naive) {
 }
 
 fn key_value(key: &Option<String>) -> Value {
-    key.clone().map_or(Value::Null, Value::Text)
+    Value::text(key.clone())
 }
 
 fn check_line(got: &Answer, row: usize, named: &str, want: &Measures) {
@@ -174,7 +174,7 @@ fn check_summary(tape: &Tape, asked: &Asked) {
         found.map(|row| row[1].clone())
     };
     let shown = |value: Value| match value {
-        Value::Numeric(n) => Value::Text(format!("{}.{:04}", n / 10_000, n % 10_000)),
+        Value::Numeric(n) => Value::Text(format!("{}.{:04}", n / 10_000, n % 10_000).into()),
         other => other,
     };
     let naive = Naive::new(tape, &all_samples(tape, &asked), &asked);

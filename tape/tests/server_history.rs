@@ -79,7 +79,7 @@ fn ask(change: impl FnOnce(&mut Spec)) -> Result<Vec<String>, QueryError> {
 fn line(row: &[Value]) -> String {
     let text = |value: &Value| match value {
         Value::Null => "-".to_string(),
-        Value::Text(text) => text.clone(),
+        Value::Text(text) => text.to_string(),
         Value::Int(n) | Value::Id(n) => n.to_string(),
         Value::Bool(is) => is.to_string(),
         Value::Numeric(n) => format!("{}.{:04}", n / 10_000, n % 10_000),

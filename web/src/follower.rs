@@ -143,7 +143,7 @@ pub fn ticks(source: &dyn Source, server: &str, since: i64, until: i64) -> Query
         }
         let aas = row.avg_aas.unwrap_or_default().0;
         if let (1.., Some(tick)) = (aas, ticks.last_mut()) {
-            let class = row.key.unwrap_or_else(|| NO_WAIT.to_string());
+            let class = row.key.as_deref().unwrap_or(NO_WAIT).to_string();
             tick.classes.push((class, aas));
         }
     }

@@ -50,7 +50,7 @@ pub async fn lanes(
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Doing {
     /// State, wait class, wait event, CPU, text.
-    names: [Option<String>; 5],
+    names: [Option<Arc<str>>; 5],
     query_id: Option<i64>,
     blocked_by: Option<i64>,
 }
@@ -71,7 +71,7 @@ struct Lane {
     /// µs.
     backend_start: Option<i64>,
     /// Backend type, application, user.
-    names: [Option<String>; 3],
+    names: [Option<Arc<str>>; 3],
     pieces: Vec<Piece>,
     busy: i64,
     /// It waited for others.
@@ -308,12 +308,11 @@ impl Lanes {
 }
 
 /// Ends a text where it is longer than is told, with a mark.
-fn shorten(text: &mut Option<String>) {
+fn shorten(text: &mut Option<Arc<str>>) {
     if let Some(text) = text
         && let Some(end) = end_of(text, TEXT_BYTES)
     {
-        text.truncate(end);
-        text.push('…');
+        *text = [&text[..end], "…"].concat().into();
     }
 }
 
@@ -339,7 +338,7 @@ fn largest<'a>(sums: impl Iterator<Item = &'a (usize, i64)>) -> Option<(usize, i
 }
 
 /// Texts by the names of their columns.
-fn put_texts<const N: usize>(object: &mut Object, names: [&str; N], texts: &[Option<String>; N]) {
+fn put_texts<const N: usize>(object: &mut Object, names: [&str; N], texts: &[Option<Arc<str>>; N]) {
     for (name, text) in names.iter().zip(texts) {
         object.put(name, &text.as_deref().map_or("null".into(), quote));
     }

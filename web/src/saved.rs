@@ -91,7 +91,7 @@ mod tests {
 
     fn row(report: &str) -> ReportRow {
         ReportRow {
-            report: Some(report.to_string()),
+            report: Some(report.to_string().into()),
             ..ReportRow::default()
         }
     }

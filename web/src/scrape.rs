@@ -251,7 +251,7 @@ impl Asked<'_> {
             ..Top::default()
         };
         for row in self.ask(&classes)? {
-            let named = |key: Option<String>| key.unwrap_or_else(|| NULL.to_string());
+            let named = |key: Option<Arc<str>>| key.as_deref().unwrap_or(NULL).to_string();
             let time = sums
                 .sessions
                 .entry((named(row.key), named(row.by_key)))
@@ -285,7 +285,7 @@ impl Asked<'_> {
         for row in self.ask(&window)? {
             let is_within = row.marker_time.is_some_and(|time| time >= day);
             if let (Some(kind), true) = (row.kind, is_within) {
-                *kinds.entry(kind).or_default() += 1;
+                *kinds.entry(kind.to_string()).or_default() += 1;
             }
         }
         Ok(kinds)

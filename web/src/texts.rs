@@ -3,6 +3,7 @@
 
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use tacho_source::Arguments;
 use tacho_tape::query::json::{Object, array, quote};
 use tacho_tape::query::{Field, QueryError, QueryResult, Value};
@@ -83,12 +84,12 @@ fn bytes(text: &str) -> QueryResult<usize> {
 
 /// Leaves so many bytes of a text that has more, never a part of a character, and
 /// a mark that says so: texts that differ still do. Returns how long it was.
-pub fn shorten(text: &mut String, most: usize) -> Option<usize> {
+pub fn shorten(text: &mut Arc<str>, most: usize) -> Option<usize> {
     let (length, end) = (text.len(), end_of(text, most)?);
     let mut hasher = DefaultHasher::new();
     hasher.write(text.as_bytes());
-    text.truncate(end);
-    text.push_str(&format!("… ({length} bytes, {:016x})", hasher.finish()));
+    let mark = format!("… ({length} bytes, {:016x})", hasher.finish());
+    *text = [&text[..end], &mark].concat().into();
     Some(length)
 }
 
@@ -106,13 +107,10 @@ mod tests {
 
     /// A text without what tells it from others.
     fn shortened(text: &str, most: usize) -> (String, Option<usize>) {
-        let mut text = text.to_string();
+        let mut text = text.into();
         let length = shorten(&mut text, most);
-        if length.is_some() {
-            let mark = text.rfind(", ").unwrap();
-            text.truncate(mark);
-        }
-        (text, length)
+        let mark = length.map_or(text.len(), |_| text.rfind(", ").unwrap());
+        (text[..mark].to_string(), length)
     }
 
     #[test]
@@ -138,7 +136,7 @@ mod tests {
 
     #[test]
     fn texts_with_the_same_begin_still_differ() {
-        let (mut one, mut other) = ("x".repeat(100) + "a", "x".repeat(100) + "b");
+        let [mut one, mut other] = ["a", "b"].map(|last| ("x".repeat(100) + last).into());
         shorten(&mut one, 20);
         shorten(&mut other, 20);
         assert_eq!(one[..20], other[..20]);
@@ -157,7 +155,7 @@ mod tests {
         const FIELDS: &[Field] = &[("n", Type::Int), ("key", Type::Text)];
         let mut texts = texts("16").unwrap();
         for text in ["short", &"é".repeat(9), "sixteen bytes..."] {
-            texts.shorten(&mut [Value::Int(1), Value::Text(text.to_string())]);
+            texts.shorten(&mut [Value::Int(1), Value::Text(text.into())]);
         }
         let expected = "[{\"row\": 1, \"column\": \"key\", \"bytes\": 18}]";
         assert_eq!(texts.told(FIELDS).as_deref(), Some(expected));

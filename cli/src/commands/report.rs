@@ -117,7 +117,7 @@ impl Sink for Document {
 
     fn row(&mut self, mut values: Vec<Value>) -> QueryResult<()> {
         if let Some(Value::Text(text)) = values.pop() {
-            self.0 = text;
+            self.0 = text.to_string();
         }
         Ok(())
     }

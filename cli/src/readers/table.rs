@@ -408,7 +408,7 @@ mod tests {
         let row = vec![
             Value::Text("IO:DataFileRead".into()),
             Value::Numeric(12_500),
-            Value::Text(long),
+            Value::Text(long.into()),
         ];
         table.0.row(row).unwrap();
         let lines = printed(table);
@@ -429,13 +429,13 @@ mod tests {
             let fields = [("key", Type::Text), ("text", Type::Text)];
             table.0.begin(&fields).unwrap();
             let key = Value::Text("12".into());
-            let text = Value::Text("t".repeat(496));
+            let text = Value::Text("t".repeat(496).into());
             table.0.row(vec![key, text]).unwrap();
             let lines = printed(table);
             assert_eq!(lines[1].chars().count(), expected[1], "{screen:?}");
             let mut table = kept(layout, screen);
             table.0.begin(&fields[..1]).unwrap();
-            table.0.row(vec![Value::Text(name.clone())]).unwrap();
+            table.0.row(vec![Value::Text(name.clone().into())]).unwrap();
             assert_eq!(printed(table)[1].chars().count(), expected[0]);
         }
     }
@@ -475,7 +475,7 @@ mod tests {
                 Value::Numeric(1_000_000),
                 Value::Text(name.into()),
                 Value::Int(1),
-                Value::Text("select a from t where ".repeat(4)),
+                Value::Text("select a from t where ".repeat(4).into()),
             ];
             table.0.row(row).unwrap();
         }

@@ -139,7 +139,7 @@ fn row(number: i64, parts: &[&Part], ways: (Option<Way>, Way), bytes: u64) -> Ve
     let files: BTreeSet<&PathBuf> = sealed.map(|info| &*info.file).collect();
     vec![
         Value::Int(number),
-        Value::Text(name(ways).to_string()),
+        Value::Text(name(ways).into()),
         infos()
             .map(|info| info.min_ms)
             .min()
@@ -153,7 +153,7 @@ fn row(number: i64, parts: &[&Part], ways: (Option<Way>, Way), bytes: u64) -> Ve
         count(files.len()),
         count(parts.len()),
         Value::Int(i64::try_from(bytes).unwrap_or(i64::MAX)),
-        Value::Text(why(ways).to_string()),
+        Value::Text(why(ways).into()),
     ]
 }
 

@@ -2,7 +2,7 @@
 //! times are RFC 3339 in UTC.
 //! Characters that a terminal would obey are written by their numbers.
 
-use super::functions::civil;
+use super::functions::write_civil;
 use super::plain::is_obeyed;
 use super::spec::Value;
 use std::fmt::Write as _;
@@ -57,7 +57,7 @@ pub fn write_value(out: &mut String, value: &Value) {
         Value::Text(text) => write_quoted(out, text),
         Value::Bool(is) => out.push_str(if *is { "true" } else { "false" }),
         Value::Numeric(n) => write_numeric(out, *n),
-        Value::Time(us) => write_quoted(out, &time(*us)),
+        Value::Time(us) => write_time(out, *us),
         Value::Interval(us) => write_quoted(out, &interval(*us)),
         Value::Int(n) => {
             let _ = write!(out, "{n}");
@@ -85,10 +85,12 @@ pub fn write_numeric(out: &mut String, n: i128) {
     };
 }
 
-/// `2026-11-21T03:12:00Z`, with a fraction where there is one.
-fn time(us: i64) -> String {
-    let text = civil(us).replacen(' ', "T", 1);
-    text + &fraction(us) + "Z"
+/// Adds `"2026-11-21T03:12:00Z"`, with a fraction where there is one.
+fn write_time(out: &mut String, us: i64) {
+    out.push('"');
+    write_civil(out, us, 'T');
+    write_fraction(out, us);
+    out.push_str("Z\"");
 }
 
 /// `00:01:00`, `1 day`, `7 days 12:00:00`, as PostgreSQL prints intervals.
@@ -108,17 +110,16 @@ pub fn interval(us: i64) -> String {
         let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
         text.push_str(&format!("{h:02}:{m:02}:{s:02}"));
     }
-    text + &fraction(rest)
+    write_fraction(&mut text, rest);
+    text
 }
 
-/// `.5` of half a second, nothing of a whole one.
-fn fraction(us: i64) -> String {
-    match us.rem_euclid(1_000_000) {
-        0 => String::new(),
-        rest => {
-            let digits = format!(".{rest:06}");
-            digits.trim_end_matches('0').to_string()
-        }
+/// Adds `.5` of half a second, nothing of a whole one.
+fn write_fraction(out: &mut String, us: i64) {
+    let rest = us.rem_euclid(1_000_000);
+    if rest != 0 {
+        let _ = write!(out, ".{rest:06}");
+        out.truncate(out.trim_end_matches('0').len());
     }
 }
 

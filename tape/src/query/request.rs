@@ -295,7 +295,7 @@ impl Field for Vec<(String, String)> {
 
     fn put<'a>(&'a self, _: &'a str, to: &mut dyn FnMut(&'a str, Value)) {
         for (name, filter) in self {
-            to(name, Value::Text(filter.clone()));
+            to(name, Value::Text(filter.as_str().into()));
         }
     }
 }
@@ -448,7 +448,7 @@ impl Spec<'_> {
             "ascii" => self.ascii = is_on(&value),
             filter => {
                 if let Value::Text(text) = value {
-                    self.filters.push((filter.to_string(), text));
+                    self.filters.push((filter.to_string(), text.to_string()));
                 }
             }
         }
@@ -483,7 +483,7 @@ mod tests {
             Ok(match argument.kind {
                 Kind::Time | Kind::Interval | Kind::Number => Value::Int(number),
                 Kind::Switch => Value::Bool(true),
-                _ => Value::Text(number.to_string()),
+                _ => Value::Text(number.to_string().into()),
             })
         };
         let request = R::of(&mut Given {
@@ -530,7 +530,7 @@ mod tests {
     fn request_filters(all: &[(String, Value)], arguments: &[Argument]) -> Vec<(String, String)> {
         let is_own = |name: &str| arguments.iter().any(|argument| argument.name == name);
         let filter = |(name, value): &(String, Value)| match value {
-            Value::Text(text) if !is_own(name) => Some((name.clone(), text.clone())),
+            Value::Text(text) if !is_own(name) => Some((name.clone(), text.to_string())),
             _ => None,
         };
         all.iter().filter_map(filter).collect()

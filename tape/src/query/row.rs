@@ -3,6 +3,7 @@
 
 use super::error::{QueryError, QueryResult};
 use super::spec::{Field, Sink, Value};
+use std::sync::Arc;
 
 /// A row of a function.
 pub trait Row: Sized {
@@ -47,6 +48,12 @@ pub trait Cell: Sized {
 
 impl Cell for String {
     fn of(value: Value) -> Option<Self> {
+        <Arc<str>>::of(value).map(|text| text.to_string())
+    }
+}
+
+impl Cell for Arc<str> {
+    fn of(value: Value) -> Option<Self> {
         match value {
             Value::Text(text) => Some(text),
             _ => None,
@@ -83,7 +90,7 @@ impl Cell for Numeric {
 
 /// The type in Rust of a column, by its [`super::Type`].
 pub(crate) mod rust {
-    pub type Text = String;
+    pub type Text = super::Arc<str>;
     /// A count.
     pub type Int = i64;
     /// A number that names something.
@@ -297,12 +304,12 @@ mod tests {
     fn columns_are_found_by_name_and_may_be_missing() {
         let fields = [("planet", Type::Text), ("value", Type::Text)];
         let mut taken: Taken<StatusRow> = Taken::new(&fields);
-        let text = |text: &str| Value::Text(text.to_string());
+        let text = |text: &str| Value::Text(text.into());
         taken.add(vec![text("Mars"), text("on")]);
         taken.add(vec![text("Mars"), Value::Int(7)]);
         let row = |value: Option<&str>| StatusRow {
             metric: None,
-            value: value.map(str::to_string),
+            value: value.map(Arc::from),
         };
         assert_eq!(taken.rows, [row(Some("on")), row(None)]);
     }

@@ -6,6 +6,7 @@ use super::error::{QueryError, QueryResult};
 use super::explain::Explained;
 use crate::format::schema::Schema;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// In what surroundings a question is asked: all of it but what the function
@@ -170,8 +171,8 @@ impl DerefMut for Spec<'_> {
 pub enum Value {
     /// Nothing is known.
     Null,
-    /// Text in UTF-8 without NUL.
-    Text(String),
+    /// Text in UTF-8 without NUL, shared by the rows that have it.
+    Text(Arc<str>),
     /// A number.
     Int(i64),
     /// A number of 64 bits that names something: in JSON a text, because many
@@ -189,7 +190,7 @@ pub enum Value {
 
 impl Value {
     /// A text or null.
-    pub fn text(text: Option<impl Into<String>>) -> Value {
+    pub fn text(text: Option<impl Into<Arc<str>>>) -> Value {
         text.map_or(Value::Null, |t| Value::Text(t.into()))
     }
 

@@ -5,6 +5,7 @@ use super::error::QueryResult;
 use super::spec::Spec;
 use crate::format::part::Part;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// PostgreSQL's id of LATIN1.
 const LATIN1: i64 = 8;
@@ -49,7 +50,7 @@ impl TextKey {
 }
 
 /// By key: database and text, in the order they were found.
-type Found = HashMap<TextKey, Vec<(Option<String>, String)>>;
+type Found = HashMap<TextKey, Vec<(Option<String>, Arc<str>)>>;
 
 /// The texts found for some keys.
 #[derive(Default)]
@@ -114,11 +115,11 @@ impl Texts {
     }
 
     /// The text of a key, from this database if there is one.
-    pub fn get(&self, key: TextKey, database: Option<&str>) -> Option<&str> {
+    pub fn get(&self, key: TextKey, database: Option<&str>) -> Option<Arc<str>> {
         let found = self.found.get(&key)?;
         let same = found.iter().find(|(d, _)| d.as_deref() == database);
         let text = same.filter(|_| database.is_some()).or(found.first())?;
-        Some(&text.1)
+        Some(Arc::clone(&text.1))
     }
 }
 
@@ -153,7 +154,7 @@ fn collect(wanted: &mut Found, view: &View, owner: Option<&str>) -> QueryResult<
         if part.ints("text", "length")?[row] != 0 {
             text.push('…');
         }
-        found.push((database, text));
+        found.push((database, text.into()));
     }
     Ok(())
 }

@@ -444,7 +444,7 @@ impl Tape {
                 let counted = sample.marked & 1 == 0;
                 let text = |t: &str| match t {
                     "" => Value::Null,
-                    t => Value::Text(t.to_string()),
+                    t => Value::Text(t.into()),
                 };
                 let wait = sample.wait.checked_sub(1).map_or(("", ""), |w| WAITS[w]);
                 let expected = [

@@ -294,7 +294,7 @@ fn percentile(sorted: &[Fraction]) -> Option<Fraction> {
 
 fn text(value: Value) -> Option<String> {
     match value {
-        Value::Text(text) => Some(text),
+        Value::Text(text) => Some(text.to_string()),
         Value::Int(n) | Value::Id(n) => Some(n.to_string()),
         _ => None,
     }

@@ -306,9 +306,9 @@ pub fn row(person: &Person, found: Option<&Found>, facts: &Facts, spec: &Spec) -
     let ms = |ms: i64| ms.saturating_mul(1000);
     let relation = object.and_then(|o| pg::locked_relation(spec.catalog, o.locktype, o.fields));
     vec![
-        Value::Text(tree(person, kind, pid, xid, found.gid.as_deref())),
+        Value::Text(tree(person, kind, pid, xid, found.gid.as_deref()).into()),
         Value::Int(person.level),
-        Value::Text(kind.to_string()),
+        Value::Text(kind.into()),
         Value::int(pid),
         start.map_or(Value::Null, Value::Time),
         Value::int(xid),

@@ -197,8 +197,8 @@ impl<'a> Picture<'a> {
         vec![
             Value::Null,
             Value::Null,
-            Value::Text(detail),
-            Value::Text(words.join("  ")),
+            Value::Text(detail.into()),
+            Value::Text(words.join("  ").into()),
         ]
     }
 
@@ -206,14 +206,14 @@ impl<'a> Picture<'a> {
         let start = Value::Time(self.scanned.buckets.start(bucket));
         if covered.observed_ms == 0 {
             let bar = self.glyphs.gap.to_string().repeat(self.width);
-            let detail = Value::Text("not observed".to_string());
-            return vec![start, Value::Null, detail, Value::Text(bar)];
+            let detail = Value::Text("not observed".into());
+            return vec![start, Value::Null, detail, Value::Text(bar.into())];
         }
         let load = self.load(bucket, covered);
         if load == Ratio::ZERO {
             let bar = self.glyphs.idle.to_string().repeat(self.width);
-            let detail = Value::Text("idle".to_string());
-            return vec![start, numeric(Some(load)), detail, Value::Text(bar)];
+            let detail = Value::Text("idle".into());
+            return vec![start, numeric(Some(load)), detail, Value::Text(bar.into())];
         }
         let parts = self.lines.iter().zip(self.sums(bucket));
         let detail: Vec<String> = parts
@@ -226,8 +226,8 @@ impl<'a> Picture<'a> {
         vec![
             start,
             numeric(Some(load)),
-            Value::Text(detail.join(" ")),
-            Value::Text(self.bar(bucket, covered)),
+            Value::Text(detail.join(" ").into()),
+            Value::Text(self.bar(bucket, covered).into()),
         ]
     }
 

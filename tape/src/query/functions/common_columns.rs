@@ -13,6 +13,7 @@ use crate::query::spec::Value;
 use crate::query::text::{TextKey, Texts};
 use crate::query::ticks::Coverage;
 use crate::query::vocabulary as pg;
+use std::fmt::Write as _;
 
 /// Rounded, or null.
 pub fn numeric(ratio: Option<Ratio>) -> Value {
@@ -35,7 +36,7 @@ pub fn some_time(units: i64, us: i64) -> Value {
 /// Where the figures come from.
 pub fn source(coverage: &Coverage) -> Value {
     let known = coverage.ticks_observed > 0;
-    Value::Text(if known { "raw" } else { "none" }.to_string())
+    Value::Text(if known { "raw" } else { "none" }.into())
 }
 
 /// Columns `avg_aas, peak_aas, p99_aas, peak_sessions, backend_seconds` of a
@@ -131,15 +132,29 @@ fn query_id(scan: &Scan, key: Id) -> Option<i64> {
 
 /// `2026-11-21 03:12:00+00`; fractions of a second are left out.
 pub fn time_text(us: i64) -> String {
-    civil(us) + "+00"
+    let mut text = String::with_capacity(22);
+    write_civil(&mut text, us, ' ');
+    text + "+00"
 }
 
-/// `2026-11-21 03:12:00` in UTC.
-pub fn civil(us: i64) -> String {
+/// Adds `2026-11-21 03:12:00` in UTC, with a character between date and time.
+pub fn write_civil(out: &mut String, us: i64, between: char) {
     let (day, second) = (us.div_euclid(DAY), us.rem_euclid(DAY) / SECOND);
     let (year, month, day) = date(day);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+    let _ = write!(out, "{year:04}-");
+    for (number, after) in [(month, '-'), (day, between), (hour, ':'), (minute, ':')] {
+        push_two(out, number);
+        out.push(after);
+    }
+    push_two(out, second);
+}
+
+/// Adds a number below 100 as two digits.
+fn push_two(out: &mut String, number: i64) {
+    let digit = |number: i64| char::from(b'0' + (number % 10) as u8);
+    out.push(digit(number / 10));
+    out.push(digit(number));
 }
 
 /// Year, month, day of a number of days since 1970-01-01: years are counted

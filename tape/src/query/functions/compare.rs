@@ -102,7 +102,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     for line in lines {
         let key = match (&dimension, line.other) {
             (None, _) => Value::Null,
-            (_, true) => Value::Text(pg::OTHER.to_string()),
+            (_, true) => Value::Text(pg::OTHER.into()),
             (Some(dimension), _) => key_text(&register, &dimension.name, line.key),
         };
         let scan = &sides[1].scan;

@@ -56,7 +56,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     for marker in markers {
         sink.row(vec![
             time(marker.time),
-            Value::Text(marker.kind),
+            Value::Text(marker.kind.into()),
             time(marker.since),
             time(marker.until),
             Value::text(marker.detail),

@@ -23,7 +23,7 @@ mod summary;
 mod timeline;
 mod top;
 
-pub use common_columns::{civil, time_text};
+pub use common_columns::{time_text, write_civil};
 pub use empty::notice;
 pub use markers::{REMOVED, Removal, removals};
 

@@ -41,7 +41,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let mut rows = Vec::new();
     for (name, length) in PERIODS {
         let since = until.saturating_sub(length);
-        let mut row = vec![Value::Text(name.to_string())];
+        let mut row = vec![Value::Text(name.into())];
         row.extend(aas::row(call, Window { since, until })?);
         rows.push(row);
     }

@@ -75,7 +75,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     sink.row(vec![
         Value::Time(window.since),
         Value::Time(window.until),
-        Value::Text(report),
+        Value::Text(report.into()),
     ])
 }
 

@@ -291,9 +291,9 @@ impl<'a> History<'a> {
         vec![
             Value::Time(since),
             Value::Time(until),
-            Value::Text(metric.name.clone()),
+            Value::Text(metric.name.as_str().into()),
             Value::text(object.clone()),
-            Value::Text(metric.shown_unit().to_string()),
+            Value::Text(metric.shown_unit().into()),
             numeric(average),
             numeric(low),
             numeric(sums.high),

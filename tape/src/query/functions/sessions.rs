@@ -23,6 +23,7 @@ use crate::query::vocabulary::{self as pg, Scope};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 row! {
     /// A row of `sessions`.
@@ -71,7 +72,7 @@ type Who = (u64, i64, i64);
 /// What does not change in the life of a session.
 #[derive(Default)]
 struct Person {
-    names: [Option<String>; 5],
+    names: [Option<Arc<str>>; 5],
     spans: Vec<Span>,
 }
 
@@ -88,8 +89,8 @@ const NAMES: [&str; 5] = [
 /// they change from tick to tick while a query computes.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Doing {
-    state: Option<String>,
-    wait: [Option<String>; 2],
+    state: Option<Arc<str>>,
+    wait: [Option<Arc<str>>; 2],
     query_id: i64,
     plan_id: i64,
     blocked_by: i64,
@@ -178,7 +179,7 @@ struct Lives {
     doings: Vec<Doing>,
     known: FastMap<Doing, usize>,
     /// Kinds of CPU activity.
-    kinds: Vec<String>,
+    kinds: Vec<Arc<str>>,
 }
 
 /// Who each entry of a part's dictionary of sessions is.
@@ -311,7 +312,7 @@ impl Lives {
         }
         for (name, column) in names.iter_mut().zip(NAMES) {
             let value = view.part.ints("session", column)?[entry];
-            *name = view.key("session", column, value)?;
+            *name = view.key("session", column, value)?.map(Arc::from);
         }
         Ok(())
     }
@@ -332,8 +333,8 @@ impl Lives {
             .each_ref()
             .map(|column| field(column, statement));
         let doing = Doing {
-            state: view.key(RUN, pg::STATE, state)?,
-            wait: [view.name(class)?, view.name(event)?],
+            state: view.key(RUN, pg::STATE, state)?.map(Arc::from),
+            wait: [view.name(class)?, view.name(event)?].map(|name| name.map(Arc::from)),
             query_id,
             plan_id,
             blocked_by: view.pid(blocker)?.unwrap_or(0),
@@ -351,9 +352,9 @@ impl Lives {
     fn kind(&mut self, view: &View, row: usize) -> QueryResult<Option<usize>> {
         let value = view.part.ints(RUN, pg::CPU)?[row];
         Ok(view.key(RUN, pg::CPU, value)?.map(|name| {
-            let known = self.kinds.iter().position(|kind| *kind == name);
+            let known = self.kinds.iter().position(|kind| **kind == *name);
             known.unwrap_or_else(|| {
-                self.kinds.push(name);
+                self.kinds.push(name.into());
                 self.kinds.len() - 1
             })
         }))
@@ -361,8 +362,11 @@ impl Lives {
 
     /// The kinds of CPU activity of a span, the most frequent first.
     fn kinds(&self, span: &Span) -> Value {
+        if let [(kind, _)] = span.cpu[..] {
+            return Value::Text(Arc::clone(&self.kinds[kind]));
+        }
         let mut kinds: Vec<(i64, &str)> = Vec::new();
-        kinds.extend(span.cpu.iter().map(|c| (-c.1, self.kinds[c.0].as_str())));
+        kinds.extend(span.cpu.iter().map(|c| (-c.1, &*self.kinds[c.0])));
         kinds.sort_unstable();
         let names: Vec<&str> = kinds.into_iter().map(|kind| kind.1).collect();
         Value::text((!names.is_empty()).then(|| names.join(", ")))
@@ -381,17 +385,20 @@ impl Lives {
         spans.sort_by_key(|span| span.begin);
         let names = person.names.iter().map(|name| Value::text(name.clone()));
         let names: Vec<Value> = names.collect();
+        let words = ["sampled", "idle", "no match", "gap"];
+        let [sampled, idle, no_match, gap] = words.map(|word| Value::Text(word.into()));
         for piece in life(spans, gaps) {
-            let mut row = vec![Value::Int(who.1), some_time(who.2, 1)];
+            let mut row = Vec::with_capacity(FIELDS.len());
+            row.extend([Value::Int(who.1), some_time(who.2, 1)]);
             row.extend(names.iter().cloned());
             let (begin, end, kind) = match piece {
-                Piece::Seen(ref span) => (span.begin, span.end, "sampled"),
-                Piece::Unseen(begin, end) if complete => (begin, end, "idle"),
-                Piece::Unseen(begin, end) => (begin, end, "no match"),
-                Piece::Gap(begin, end) => (begin, end, "gap"),
+                Piece::Seen(ref span) => (span.begin, span.end, &sampled),
+                Piece::Unseen(begin, end) if complete => (begin, end, &idle),
+                Piece::Unseen(begin, end) => (begin, end, &no_match),
+                Piece::Gap(begin, end) => (begin, end, &gap),
             };
             row.extend([some_time(begin, 1000), some_time(end, 1000)]);
-            row.push(Value::Text(kind.to_string()));
+            row.push(kind.clone());
             row.push(seconds(end - begin));
             match piece {
                 Piece::Seen(span) => {

@@ -387,7 +387,7 @@ impl Answer<'_> {
     /// Columns `key` to `query_text`.
     fn key(&self, line: &Line) -> [Value; 6] {
         let Line::One(key) = line else {
-            let other = || Value::Text(pg::OTHER.to_string());
+            let other = || Value::Text(pg::OTHER.into());
             return [
                 other(),
                 Value::Null,
@@ -401,7 +401,7 @@ impl Answer<'_> {
         let text = key.query_id.map(TextKey::Query);
         let text = text.and_then(|id| self.texts.get(id, key.database.as_deref()));
         [
-            Value::Text(id.unwrap_or_else(|| EVICTED.to_string())),
+            Value::Text(id.as_deref().unwrap_or(EVICTED).into()),
             Value::id(key.query_id),
             Value::text(key.database.clone()),
             Value::text(key.username.clone()),

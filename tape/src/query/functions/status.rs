@@ -64,7 +64,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     rows.push(("damaged_bytes", Some(bytes.to_string())));
     sink.begin(FIELDS)?;
     rows.into_iter().try_for_each(|(metric, value)| {
-        sink.row(vec![Value::Text(metric.to_string()), Value::text(value)])
+        sink.row(vec![Value::Text(metric.into()), Value::text(value)])
     })
 }
 

@@ -59,7 +59,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let gaps = markers::gaps(call, window)?;
     sink.begin(FIELDS)?;
     let mut put =
-        |metric: String, value: Value| sink.row(vec![Value::Text(metric), text_of(value)]);
+        |metric: String, value: Value| sink.row(vec![Value::Text(metric.into()), text_of(value)]);
     for (metric, value) in headline(&scanned, window, &cells) {
         put(metric.to_string(), value)?;
     }
@@ -67,7 +67,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     put("databases_active".to_string(), Value::Int(active as i64))?;
     for (rank, (since, until, cause)) in gaps.iter().take(SHOWN).enumerate() {
         let line = format!("{} to {}: {cause}", time_text(*since), time_text(*until));
-        put(format!("gap_{}", rank + 1), Value::Text(line))?;
+        put(format!("gap_{}", rank + 1), Value::Text(line.into()))?;
     }
     let all_ms = cells.sum_ms();
     for (rank, (key, cells)) in waits.iter().take(SHOWN).enumerate() {
@@ -76,7 +76,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
             .text(*key)
             .unwrap_or_else(|| "(null)".to_string());
         let line = format!("{name} {}", share(cells, &scanned, all_ms));
-        put(format!("top_wait_{}", rank + 1), Value::Text(line))?;
+        put(format!("top_wait_{}", rank + 1), Value::Text(line.into()))?;
     }
     let texts = query_texts(&scan, queries.iter().take(SHOWN).map(|q| q.0))?;
     for (rank, (key, cells)) in queries.iter().take(SHOWN).enumerate() {
@@ -87,7 +87,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
             line.push_str(": ");
             line.push_str(&text);
         }
-        put(format!("top_query_{}", rank + 1), Value::Text(line))?;
+        put(format!("top_query_{}", rank + 1), Value::Text(line.into()))?;
     }
     Ok(())
 }
@@ -97,8 +97,8 @@ fn headline(scanned: &Scanned, window: Window, cells: &Cells) -> Vec<(&'static s
     let [avg, peak, p99, sessions, seconds] = measures(cells, scanned, &total, true);
     let [vcpus, expected, observed, failed, percent] = window_coverage(scanned, &total, window);
     vec![
-        ("period_start", Value::Text(time_text(window.since))),
-        ("period_end", Value::Text(time_text(window.until))),
+        ("period_start", Value::Text(time_text(window.since).into())),
+        ("period_end", Value::Text(time_text(window.until).into())),
         ("source", source(&total)),
         ("avg_aas", avg),
         ("peak_aas", peak),
@@ -119,7 +119,7 @@ fn share(cells: &Cells, scanned: &Scanned, all_ms: i64) -> String {
     let observed = scanned.observed.total().observed_ms;
     let show = |value| match text_of(value) {
         Value::Text(text) => text,
-        _ => String::new(),
+        _ => "".into(),
     };
     let aas = show(numeric(Ratio::new(sum, observed.into())));
     let percent = show(numeric(Ratio::new(100 * sum, all_ms.into())));
@@ -129,10 +129,10 @@ fn share(cells: &Cells, scanned: &Scanned, all_ms: i64) -> String {
 /// Numbers as text.
 fn text_of(value: Value) -> Value {
     match value {
-        Value::Int(number) => Value::Text(number.to_string()),
+        Value::Int(number) => Value::Text(number.to_string().into()),
         Value::Numeric(n) => {
             let (sign, n) = (if n < 0 { "-" } else { "" }, n.unsigned_abs());
-            Value::Text(format!("{sign}{}.{:04}", n / 10_000, n % 10_000))
+            Value::Text(format!("{sign}{}.{:04}", n / 10_000, n % 10_000).into())
         }
         other => other,
     }

@@ -153,7 +153,7 @@ pub fn series(
         .collect();
     if !rest.is_empty() {
         lines.push(Series {
-            key: Value::Text(pg::OTHER.to_string()),
+            key: Value::Text(pg::OTHER.into()),
             cells: Cells::merged(rest.iter().map(|r| &r.1)),
             sessions: false,
         });

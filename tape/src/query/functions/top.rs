@@ -370,7 +370,7 @@ fn print(
     sink.begin(FIELDS)?;
     for line in lines {
         scan.check_cancel()?;
-        let other = || Value::Text(pg::OTHER.to_string());
+        let other = || Value::Text(pg::OTHER.into());
         let text = match &shape.by {
             _ if shape.dimension.name == pg::QUERY_ID => {
                 let by_database = shape.by.as_ref().is_some_and(|by| by.name == "database");

@@ -26,7 +26,7 @@ fn status(drive: &Drive, metric: &str) -> Option<String> {
     let mut rows = Rows::default();
     run("status", &spec, &store, &mut rows).unwrap();
     let text = |value: &Value| match value {
-        Value::Text(text) => Some(text.clone()),
+        Value::Text(text) => Some(text.to_string()),
         _ => None,
     };
     let row = rows
