@@ -1,4 +1,5 @@
 import { defineConfig } from '@playwright/test'
+import { join } from 'node:path'
 
 // Debian's browser; the root user of a container has no sandbox to give.
 export default defineConfig({
@@ -11,10 +12,22 @@ export default defineConfig({
   // as tools/pool.sh
   retries: Number(process.env.TACHO_TRIES ?? 1) - 1,
   timeout: 240_000,
-  expect: { timeout: 15_000 },
+  expect: {
+    timeout: 15_000,
+    // a few edges of letters are no difference, a word is one
+    toHaveScreenshot: { threshold: 0.2, maxDiffPixels: 100, animations: 'disabled' },
+  },
+  // one set for all machines
+  snapshotPathTemplate: '{testDir}/looks/{arg}{ext}',
+  updateSnapshots: 'none',
   reporter: [['./e2e/count.ts']],
   use: {
-    launchOptions: { executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] },
+    launchOptions: {
+      executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+      args: ['--no-sandbox'],
+      // the same letters on every machine
+      env: { ...process.env, FONTCONFIG_FILE: join(import.meta.dirname, 'e2e/looks/fonts.conf') },
+    },
     timezoneId: 'America/New_York',
     locale: 'en-GB',
     trace: 'off',
