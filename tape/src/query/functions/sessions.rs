@@ -261,13 +261,17 @@ impl Lives {
             return Ok(());
         }
         let dictionaries = Dictionaries::read(&view)?;
+        let mut named = vec![usize::MAX; self.ranked.len()];
         for (number, (rank, entry, piece)) in pieces.into_iter().enumerate() {
             if number % 1_024 == 0 {
                 scan.check_cancel()?;
             }
             let runs = &selected.runs;
             let row = runs.row(piece);
-            self.name(&view, rank, entry)?;
+            if named[rank] != entry {
+                named[rank] = entry;
+                self.name(&view, rank, entry)?;
+            }
             let said = doing.each_ref().map(|column| column[row]);
             let doing = match doings.entry(said) {
                 Entry::Occupied(known) => *known.get(),
