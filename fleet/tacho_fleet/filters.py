@@ -3,7 +3,7 @@ everything but a, null included. Values with commas or quotes, or that begin wit
 `(`, are written in double quotes, a quote in them doubled."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tacho_fleet.errors import FleetError
@@ -39,6 +39,12 @@ def quoted(text: str) -> str:
 def identifier(text: str) -> str:
     """A name in SQL."""
     return '"' + text.replace('"', '""') + '"'
+
+
+def case(conditions: Iterable[tuple[object, str]], other: object) -> str:
+    """SQL of the value whose condition is met first."""
+    told = " ".join(f"WHEN {condition} THEN {value}" for value, condition in conditions)
+    return f"CASE {told} ELSE {other} END" if told else str(other)
 
 
 def parse(name: str, text: str) -> Filter:

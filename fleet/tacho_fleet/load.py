@@ -1,12 +1,12 @@
 """The load of a fleet: `aas`, `top`, `timeline`. The SQL of `engines/` measures; here its
 steps are put behind each other."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tacho_fleet.engine import NULL_TEXT, Engine, Row
 from tacho_fleet.errors import FleetError
-from tacho_fleet.filters import Filter, identifier, quoted
+from tacho_fleet.filters import Filter, case, identifier, quoted
+from tacho_fleet.labels import Labels, column, is_label
 from tacho_fleet.output import interval_text
 from tacho_fleet.times import DAY, HOUR, MINUTE, Window
 
@@ -18,8 +18,6 @@ DIMENSIONS = (
     "backend_type", "category", "database", "username", "application", "client_addr",
     "leader", "state", "cpu", "blocked_by",
 )  # fmt: skip
-# What a dimension begins with that is a label of servers.
-LABEL = "label:"
 # Those that load_minute has.
 OF_MINUTES = ("server", "wait_event_type", "wait_event")
 # Dimensions that have a text: view of the texts, what stands for null.
@@ -57,8 +55,7 @@ class Question:
     n: int | None = 10
     order_by: str = "avg"
     minutes: bool = False
-    # by dimension that is a label: what each server has
-    labels: tuple[tuple[str, dict[str, str]], ...] = ()
+    labels: Labels = ()
 
 
 def aas(engine: Engine, asked: Question) -> list[Row]:
@@ -147,12 +144,7 @@ class Load:
         labels = dict(self.asked.labels).get(dimension)
         if labels is None:
             return identifier(dimension)
-        constant = self.engine.reader.constant
-        servers: dict[str, list[str]] = {}
-        for server, value in labels.items():
-            servers.setdefault(value, []).append(constant(server))
-        told = [(constant(v), f"server IN ({', '.join(of)})") for v, of in servers.items()]
-        return _case(told, NULL_TEXT)
+        return column(labels, "server", self.engine.reader.constant)
 
     def fill(self, step: str, name: str, key: str, by_key: str, **parts: object) -> None:
         """Fills a step with lines of two keys, or of their places."""
@@ -283,7 +275,7 @@ class MinuteLoad(Load):
         """SQL that numbers keys and parts as the lines of the answer."""
         asked = self.asked
         keys = {row["place"]: self._is(asked.dimension or asked.by, row["key"]) for row in lines}
-        place = _case(keys.items(), self.n + 1)
+        place = case(keys.items(), self.n + 1)
         if not (asked.dimension and asked.by):
             return place, "1"
         parts = [
@@ -291,7 +283,7 @@ class MinuteLoad(Load):
             for row in lines
         ]
         others = [(self.n + 1, " OR ".join(keys.values()))] if keys else []
-        return place, _case([*parts, *others], 1)
+        return place, case([*parts, *others], 1)
 
     def _is(self, dimension: str | None, key: object) -> str:
         wanted = Filter((None if key is None else str(key),), negated=False)
@@ -311,12 +303,6 @@ class MinuteLoad(Load):
             ("peak_sessions", "ticks_expected", "ticks_observed", "ticks_failed")
         )
         return row | unknown | {"source": "minute" if row["servers"] else "none"}
-
-
-def _case(conditions: Iterable[tuple[object, str]], other: object) -> str:
-    """SQL of the value whose condition is met first."""
-    told = " ".join(f"WHEN {condition} THEN {number}" for number, condition in conditions)
-    return f"CASE {told} ELSE {other} END" if told else str(other)
 
 
 def _qualified(bare: str, known: set[str]) -> str:
@@ -362,7 +348,7 @@ def _check_minutes(asked: Question, width: int) -> None:
     """The small table has whole minutes, load, and few dimensions."""
     named = {asked.dimension, asked.by, *(name for name, _ in asked.filters)} - {None}
     window = asked.window
-    named = {name for name in named if not name.startswith(LABEL)}
+    named = {name for name in named if not is_label(name)}
     if named - set(OF_MINUTES) or asked.scope != "load" or asked.by_leader:
         raise FleetError(
             "minutes have no answer to this question",

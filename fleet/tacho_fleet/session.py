@@ -11,8 +11,9 @@ from tacho_fleet.engine import TABLES, Lake, Row
 from tacho_fleet.engines import open_engine
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import Filter, parse
+from tacho_fleet.labels import LABEL, Labels, is_label
 from tacho_fleet.landing import Hour, Landing
-from tacho_fleet.load import DIMENSIONS, LABEL, Question
+from tacho_fleet.load import DIMENSIONS, Question
 from tacho_fleet.storage import is_remote
 from tacho_fleet.times import DAY, Window, interval, moment, window
 
@@ -90,6 +91,7 @@ class Session:
             bucket=interval(options.bucket) if options.bucket else None,
             n=_limit(options.n),
             order_by=options.order_by,
+            labels=self._asked_labels(options.dimension),
         )
 
     def question(self) -> Question:
@@ -111,9 +113,9 @@ class Session:
             minutes=options.get("minutes", False),
         )
 
-    def _asked_labels(self, *names: str | None) -> tuple[tuple[str, dict[str, str]], ...]:
+    def _asked_labels(self, *names: str | None) -> Labels:
         """What servers have of the labels that are dimensions."""
-        asked = [name for name in names if name and name.startswith(LABEL)]
+        asked = [name for name in names if name and is_label(name)]
         if not asked:
             return ()
         labels = _labels(self.lake, self.hours, self.options.memory_limit_mb)
@@ -204,11 +206,8 @@ def _labelled(lake: Lake, hours: list[Hour], options: Namespace) -> list[Hour]:
 
 
 def _dimension(name: str | None, known: Sequence[str] = DIMENSIONS) -> str | None:
-    if known is DIMENSIONS and name and name.startswith(LABEL):
-        return name
-    if name is not None and name not in known:
-        others = f", and {LABEL}KEY" if known is DIMENSIONS else ""
-        hint = f"Available are {', '.join(known)}{others}."
+    if name is not None and name not in known and not is_label(name):
+        hint = f"Available are {', '.join(known)}, and {LABEL}KEY."
         raise FleetError(f'dimension "{name}" does not exist', hint=hint)
     return name
 

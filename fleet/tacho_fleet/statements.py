@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from tacho_fleet.engine import NULL_TEXT, Engine, Row
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import Filter, identifier
+from tacho_fleet.labels import Labels, column, is_label
 from tacho_fleet.load import MAX_ROWS, OTHER
 from tacho_fleet.output import interval_text
 from tacho_fleet.times import Window
@@ -48,6 +49,7 @@ class Question:
     bucket: int | None
     n: int | None
     order_by: str
+    labels: Labels
 
 
 def counters(engine: Engine) -> list[str]:
@@ -77,7 +79,8 @@ def history(engine: Engine, asked: Question) -> tuple[list[str], list[Row]]:
     )
     n = asked.n or engine.count("statement_lines")
     engine.run(f"insert into place_sums by name from sums_by_place({n})")
-    rows = [_row(row, n) for row in engine.rows(_rows(asked, shown, n))]
+    missing = None if is_label(asked.dimension) else EVICTED
+    rows = [_row(row, n, missing) for row in engine.rows(_rows(asked, shown, n))]
     _add_texts(engine, asked, rows)
     return [*COLUMNS, *shown, "servers"], rows
 
@@ -105,7 +108,7 @@ def _prepare(engine: Engine, asked: Question) -> None:
     engine.view("entries", counters=", ".join(f"s.{identifier(name)}" for name in names))
     conditions = [wanted.sql(f"e.{name}", engine.reader.constant) for name, wanted in asked.filters]
     parts = bounds | {
-        "line": _line(asked.dimension),
+        "line": _line(engine, asked),
         "origin": origin,
         "width": width,
         "conditions": " and ".join(conditions) or "true",
@@ -132,12 +135,15 @@ def _buckets(asked: Question) -> tuple[int, int]:
     return 0, asked.bucket
 
 
-def _line(dimension: str) -> str:
+def _line(engine: Engine, asked: Question) -> str:
     """What rows of the table are added up by, the columns _LINE."""
-    by_query = dimension in (STATEMENT, "query_id")
-    told = [f"e.{'query_id' if by_query else dimension} as key"]
+    by_query = asked.dimension in (STATEMENT, "query_id")
+    key = "e.query_id" if by_query else f"e.{asked.dimension}"
+    if is_label(asked.dimension):
+        key = column(dict(asked.labels)[asked.dimension], "e.server", engine.reader.constant)
+    told = [f"{key} as key"]
     told += ["e.number as number" if by_query else "cast(null as bigint) as number"]
-    kept = _KEY if dimension == STATEMENT else ()
+    kept = _KEY if asked.dimension == STATEMENT else ()
     told += [f"{f'e.{name}' if name in kept else NULL_TEXT} as {name}" for name in _KEY]
     return ", ".join(told)
 
@@ -199,13 +205,14 @@ def _sum(name: str) -> str:
     return f"coalesce(s.{identifier(name)}, 0)::bigint"
 
 
-def _row(row: Row, n: int) -> Row:
+def _row(row: Row, n: int, missing: str | None) -> Row:
+    """As it is shown, with what stands for a key that is null."""
     line = row.pop("line")
     assert isinstance(line, dict)
     told: Row = {name: line[name] for name in _KEY}
     if told["toplevel"] is not None:
         told["toplevel"] = told["toplevel"] == "true"
-    told["key"] = EVICTED if line["key"] is None else line["key"]
+    told["key"] = missing if line["key"] is None else line["key"]
     if int(str(row["place"])) > n:
         told = dict.fromkeys(_KEY) | {"key": OTHER}
     if not row["total"]:

@@ -11,8 +11,8 @@ COLUMNS = "time,interval_ms,pid,state,wait_event_type,wait_event,database,applic
 # ticks, interval in s, most sessions
 SERVERS = {"a": (2160, 5, 3), "b/ü ~": (1400, 5, 9), "c": (240, 30, 5)}
 
-# by server: seed, seconds between readings
-COUNTED = {"one": (3, 60), "two": (5, 45)}
+# by server: seed, seconds between readings, labels
+COUNTED = {"one": (3, 60, ("team=a", "env=it's")), "two": (5, 45, ("team=a",))}
 CLASSES = [f"histogram_{number}" for number in range(24)]
 COUNTERS = ["time", "elapsed_ms", "username", "database", "query_id", "toplevel", "calls",
             "total_exec_time", "square_exec_time", "rows", "user_time", *CLASSES]  # fmt: skip
@@ -97,7 +97,7 @@ def lake_and_tapes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, dict
     place = tmp_path_factory.mktemp("statements")
     lake, tapes = Lake(place / "lake"), {}
     lake.root.mkdir()
-    for server, (seed, step) in COUNTED.items():
+    for server, (seed, step, labels) in COUNTED.items():
         counted, ticks = place / f"{server}.csv", ["time,interval_ms,pid,state,query_id,query_text"]
         counted.write_text(statistics(seed, step))
         for minute in range(150):
@@ -107,5 +107,5 @@ def lake_and_tapes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, dict
         tapes[server] = tape = place / server
         words = ("import", "sessions", "-", "--tape", tape, "--with", f"statements={counted}")
         tacho(*words, stdin="\n".join(ticks) + "\n")
-        lake.ship(tape, server)
+        lake.ship(tape, server, *(word for label in labels for word in ("--label", label)))
     return lake, tapes

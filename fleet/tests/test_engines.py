@@ -71,7 +71,13 @@ def test_samples_of_many_servers(
     assert tables.ask(*asked, "--engine", engine) == directory.ask(*asked)
 
 
-@pytest.mark.parametrize("question", OF_STATEMENTS, ids=" ".join)
+OF_LABELS = [
+    ("label:env",), ("label:team", "--bucket", "1h"), ("label:zone", "--order-by", "p95"),
+    ("username", "--label", "env=it's"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("question", [*OF_STATEMENTS, *OF_LABELS], ids=" ".join)
 def test_statements_of_many_servers(
     statements: tuple[Lake, Lake], question: tuple[str, ...], engine: str
 ) -> None:

@@ -78,6 +78,30 @@ def test_servers_are_a_dimension(lake_and_tapes: Fleet) -> None:
     assert told == {name: sum(int(str(row["calls"])) for row in rows) for name, rows in own.items()}
 
 
+@pytest.mark.parametrize("question", [(), ("--order-by", "calls"), ("--bucket", "1h")])
+def test_labels_are_dimensions_and_choose_servers(
+    lake_and_tapes: Fleet, question: tuple[str, ...]
+) -> None:
+    """Both servers have one label, one has another one, and nobody a third."""
+    lake, _ = lake_and_tapes
+
+    def told(*words: str, key: object) -> list[dict[str, object]]:
+        """The rows of a key, without it."""
+        rows = lake.ask("statements-history", *words, *question, *WINDOW)
+        return [row for row in rows if row.pop("key") == key]
+
+    everything = told("label:team", key="a")
+    assert everything and everything == told("label:zone", key=None)
+    alone = told("server", "--server", "one", key="one")
+    assert alone and alone == told("label:env", "--label", "env=it's", key="it's")
+
+    def calls(*words: str, key: object) -> list[object]:
+        return [row["calls"] for row in told(*words, key=key)]
+
+    assert calls("label:env", key="it's") == calls("server", key="one")
+    assert calls("label:env", key=None) == calls("server", key="two")
+
+
 def test_without_statements_it_is_said_how_much_was_recorded(
     lake_and_tapes: Fleet, capsys: pytest.CaptureFixture[str]
 ) -> None:
