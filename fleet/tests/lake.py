@@ -59,9 +59,10 @@ def fleet(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def sessions(tape: Path, csv: str) -> None:
-    """Records samples."""
-    tacho("import", "sessions", "-", "--tape", tape, stdin=csv)
+def sessions(tape: Path, csv: str, node: str | None = None) -> None:
+    """Records samples, with a node number that is given or made at random."""
+    words = ("--node", node) if node else ()
+    tacho("import", "sessions", "-", "--tape", tape, *words, stdin=csv)
 
 
 def case_files() -> list[dict]:
