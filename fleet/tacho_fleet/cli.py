@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from tacho_fleet import compare, load, servers, statements
@@ -18,7 +18,14 @@ from tacho_fleet.options import (
     add_statements,
     add_windows,
 )
-from tacho_fleet.output import json_text, lines_text, observed_text, table_text
+from tacho_fleet.output import (
+    json_lines,
+    json_text,
+    lines_text,
+    observed_text,
+    table_lines,
+    table_text,
+)
 from tacho_fleet.session import Session
 from tacho_fleet.times import SECOND, interval
 
@@ -41,16 +48,23 @@ class _Parser(argparse.ArgumentParser):
         sys.exit(2)
 
 
-def answer(words: Sequence[str] | None = None) -> str:
-    """What a command prints."""
+def lines(words: Sequence[str] | None = None) -> Iterable[str]:
+    """What a command prints: at once, or line by line."""
     options = _parser().parse_args(words)
-    return options.run(options)
+    told = options.run(options)
+    return [told] if isinstance(told, str) else told
+
+
+def answer(words: Sequence[str]) -> str:
+    """All that a command prints."""
+    return "\n".join(lines(words))
 
 
 def main() -> None:
     """Runs the command of the command line and exits."""
     try:
-        print(answer())
+        for line in lines():
+            print(line)
         sys.stdout.flush()
     except FleetError as error:
         _say(error)
@@ -202,8 +216,8 @@ def _redact(options: argparse.Namespace) -> str:
     return str(maintain.redact(_tables(options), landing, what, options.wait))
 
 
-def _sql(options: argparse.Namespace) -> str:
-    columns, rows = Session(options).sql(options.query)
+def _sql(options: argparse.Namespace) -> Iterator[str]:
+    columns, blocks = Session(options).sql(options.query)
     if options.json:
-        return json_text(rows, columns)
-    return table_text(rows, [(name, name) for name in columns], options.wide)
+        return json_lines((row for block in blocks for row in block), columns)
+    return table_lines(blocks, [(name, name) for name in columns], options.wide)

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
 from chdb.session import Session
 
+from tacho_fleet.engine import Stream
 from tacho_fleet.filters import quoted
 from tacho_fleet.foreign import Foreign, Source, columns_of_files, files_of, statements_of
 from tacho_fleet.landing import Hour
@@ -72,3 +74,11 @@ class ClickHouse(Foreign):
     def read(self, query: str) -> pa.Table:
         """What a query answers."""
         return _session().query(query, "ArrowTable")
+
+    def stream(self, query: str) -> Stream:
+        """The same without having all of it at once."""
+        blocks = iter(_session().send_query(query, "ArrowTable"))
+        first = next(blocks, None)
+        if first is None:  # its columns are not known then
+            first = self.read(query)
+        return Stream(first.column_names, chain([first], blocks))

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datafusion import SessionContext, udf
 
+from tacho_fleet.engine import Stream
 from tacho_fleet.foreign import Columns, Foreign, Source, columns_of_files, files_of
 from tacho_fleet.landing import Hour
 from tacho_fleet.tables import Tables
@@ -68,3 +69,8 @@ class DataFusion(Foreign):
     def read(self, query: str) -> pa.Table:
         """What a query answers."""
         return self.context.sql(query).to_arrow_table()
+
+    def stream(self, query: str) -> Stream:
+        """The same without having all of it at once."""
+        reader = pa.RecordBatchReader.from_stream(self.context.sql(query))
+        return Stream(reader.schema.names, iter(reader))

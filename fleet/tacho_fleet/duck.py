@@ -1,7 +1,7 @@
 """DuckDB in this process as reader of a lake."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -9,7 +9,7 @@ import pyarrow as pa
 from tacho_fleet_engines import script
 
 from tacho_fleet import storage
-from tacho_fleet.engine import TABLES, Lake, insertion, run
+from tacho_fleet.engine import BLOCK, TABLES, Lake, Stream, insertion, run
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import quoted
 from tacho_fleet.landing import Hour, Landing
@@ -34,6 +34,17 @@ class Duck:
     def read(self, query: str) -> pa.Table:
         """What a query answers."""
         return self._run(query).to_arrow_table()
+
+    def stream(self, query: str) -> Stream:
+        """The same without having all of it at once."""
+        reader = self._run(query).to_arrow_reader(BLOCK)
+        return Stream(reader.schema.names, self._blocks(reader))
+
+    def _blocks(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from reader
+        except (OSError, pa.ArrowException) as error:
+            raise self.damage() or error from error
 
     def fill(
         self, connection: duckdb.DuckDBPyConnection, step: str, columns: str, query: str

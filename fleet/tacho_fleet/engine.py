@@ -2,7 +2,7 @@
 adds up their rows, by the SQL of engines/every; DuckDB in this process makes the answer of
 the sums. So weights, ranks, quotients and percentiles are computed in one place, exactly."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from tempfile import TemporaryDirectory
@@ -21,6 +21,16 @@ TABLES = ("sample_runs", "ticks", "load_minute", "texts", "statements", "servers
 NULL_TEXT = "as_text(cast(null as bigint))"
 
 Row = dict[str, object]
+# Of an answer that comes row by row, those that are in memory at a time.
+BLOCK = 10_000
+
+
+@dataclass
+class Stream:
+    """An answer that comes block by block."""
+
+    columns: list[str]
+    blocks: Iterator[pa.RecordBatch | pa.Table]
 
 
 class Reader(Protocol):
@@ -37,6 +47,9 @@ class Reader(Protocol):
 
     def read(self, query: str) -> pa.Table:
         """What a query answers."""
+
+    def stream(self, query: str) -> Stream:
+        """The same without having all of it at once."""
 
     def fill(
         self, connection: duckdb.DuckDBPyConnection, step: str, columns: str, query: str

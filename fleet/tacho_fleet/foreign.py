@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tacho_fleet_engines import script
 
-from tacho_fleet.engine import TABLES, insertion, run
+from tacho_fleet.engine import BLOCK, TABLES, Stream, insertion, run
 from tacho_fleet.filters import identifier, quoted
 from tacho_fleet.landing import Hour, hours_table
 from tacho_fleet.storage import copies
@@ -66,6 +66,11 @@ class Foreign(ABC):
     @abstractmethod
     def read(self, query: str) -> pa.Table:
         """What a query answers."""
+
+    def stream(self, query: str) -> Stream:
+        """The same block by block; of an engine that has it at once, all of it is in memory."""
+        table = self.read(query)
+        return Stream(table.column_names, iter(table.to_batches(BLOCK)))
 
     def fill(
         self, connection: duckdb.DuckDBPyConnection, step: str, columns: str, query: str

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
 from tacho_fleet.engine import Row
@@ -38,11 +38,17 @@ def interval_text(us: int) -> str:
 
 def json_text(rows: Iterable[Row], columns: Sequence[str]) -> str:
     """One array of objects, numbers with the places that they have."""
-    lines = []
+    return "\n".join(json_lines(rows, columns))
+
+
+def json_lines(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
+    """The same line by line."""
+    last = None
     for row in rows:
+        yield f"{last}," if last else "["
         cells = (f"{json.dumps(name)}: {_json(name, row[name])}" for name in columns)
-        lines.append(plain_json(f"{{{', '.join(cells)}}}"))
-    return "[\n" + ",\n".join(lines) + "\n]" if lines else "[]"
+        last = plain_json(f"{{{', '.join(cells)}}}")
+    yield from (last, "]") if last else ("[]",)
 
 
 def _json(name: str, value: object) -> str:
@@ -57,21 +63,43 @@ def _json(name: str, value: object) -> str:
 
 def table_text(rows: Sequence[Row], columns: Sequence[tuple[str, str]], wide: bool) -> str:
     """Columns with their titles; texts are cut to the screen."""
-    titles = [plain_text(title) for _, title in columns]
-    cells = [[_cell(name, row[name]) for name, _ in columns] for row in rows]
-    is_text = [_is_text(name, rows) for name, _ in columns]
-    widths = [max(len(line[at]) for line in [titles, *cells]) for at in range(len(columns))]
+    return "\n".join(table_lines([rows], columns, wide))
+
+
+def table_lines(
+    blocks: Iterable[Sequence[Row]], columns: Sequence[tuple[str, str]], wide: bool
+) -> Iterator[str]:
+    """The same line by line. Columns are as wide as the first block of rows needs them, and get
+    wider with a later one that needs more."""
+    is_text = [False] * len(columns)
+    lines = [[plain_text(title) for _, title in columns]]
+    needed = [len(title) for title in lines[0]]
+    are_rows = False
+    for block in blocks:
+        are_rows = are_rows or bool(block)
+        lines += [[_cell(name, row[name]) for name, _ in columns] for row in block]
+        for at, (name, _) in enumerate(columns):
+            is_text[at] = is_text[at] or _is_text(name, block)
+            needed[at] = max([needed[at], *(len(line[at]) for line in lines)])
+        yield from _laid(lines, needed, is_text, wide)
+        lines = []
+    if not are_rows:
+        yield from [*_laid(lines, needed, is_text, wide), "(no rows)"]
+
+
+def _laid(
+    lines: Iterable[list[str]], needed: Sequence[int], is_text: Sequence[bool], wide: bool
+) -> Iterator[str]:
+    """Lines of cells, texts cut to the screen unless it is wide."""
+    widths = list(needed)
     if not wide:
         _cut(widths, is_text)
-    lines: list[str] = []
-    for line in [titles, *cells]:
+    for line in lines:
         laid = [
             _fit(cell, width).ljust(width) if text else cell.rjust(width)
             for cell, width, text in zip(line, widths, is_text, strict=True)
         ]
-        lines.append("  ".join(laid).rstrip())
-    lines += [] if rows else ["(no rows)"]
-    return "\n".join(lines)
+        yield "  ".join(laid).rstrip()
 
 
 def lines_text(row: Row, columns: Sequence[str]) -> str:
@@ -109,7 +137,7 @@ def _is_text(name: str, rows: Sequence[Row]) -> bool:
     return name in _TIMES or any(isinstance(row[name], str) for row in rows)
 
 
-def _cut(widths: list[int], is_text: list[bool]) -> None:
+def _cut(widths: list[int], is_text: Sequence[bool]) -> None:
     """Takes what is too much from the widest texts."""
     texts = [at for at, text in enumerate(is_text) if text]
     while texts and sum(widths) + 2 * (len(widths) - 1) > screen():

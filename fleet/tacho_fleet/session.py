@@ -3,11 +3,12 @@
 import json
 import os
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from tacho_fleet import statements
-from tacho_fleet.engine import TABLES, Lake, Row
+from tacho_fleet.engine import TABLES, Lake, Row, Stream
 from tacho_fleet.engines import open_engine
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import Filter, parse
@@ -139,17 +140,30 @@ class Session:
         )
         return f"{since:%F %T} to {end} UTC{told}\n\n"
 
-    def sql(self, query: str) -> tuple[list[str], list[Row]]:
-        """What a query of the user's own answers."""
-        try:
-            table = self.engine.read(query)
-        except FleetError:
-            raise
-        except Exception as error:  # each engine has its own
-            detail = str(error).splitlines()[0].rstrip(".")
-            hint = f"Tables are {', '.join(TABLES)}."
-            raise FleetError("could not answer the query", f"{detail}.", hint) from error
-        return table.column_names, table.to_pylist()
+    def sql(self, query: str) -> tuple[list[str], Iterator[list[Row]]]:
+        """The columns that a query of the user's own answers, and its rows block by block."""
+        with _answering():
+            stream = self.engine.reader.stream(query)
+        return stream.columns, _blocks(stream)
+
+
+def _blocks(stream: Stream) -> Iterator[list[Row]]:
+    with _answering():
+        for block in stream.blocks:
+            yield block.to_pylist()
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """Says why a query has no answer."""
+    try:
+        yield
+    except FleetError:
+        raise
+    except Exception as error:  # each engine has its own
+        detail = str(error).splitlines()[0].rstrip(".")
+        hint = f"Tables are {', '.join(TABLES)}."
+        raise FleetError("could not answer the query", f"{detail}.", hint) from error
 
 
 def open_lake(root: str) -> Lake:

@@ -1,8 +1,11 @@
 """Every engine answers from tables of Iceberg as the tapes do, to the last digit. Those of
 TACHO_FLEET_ENGINES are tried: names with blanks between them."""
 
+import itertools
 import os
+import shlex
 import shutil
+import subprocess
 from decimal import Decimal
 from pathlib import Path
 
@@ -191,3 +194,30 @@ def assert_minutes_say_the_same(tables: Lake, question: tuple[str, ...], engine:
             k: v for k, v in want.items() if k not in unknown
         }
         assert {row[name] for name in unknown} == {None, "minute"}
+
+
+# More rows than any machine has room for; Spark hands over all of an answer at once.
+ENDLESS = {
+    "duckdb": "select range as n from range(1000000000000)",
+    "clickhouse": "select toInt64(number) as n from numbers(1000000000000)",
+    "datafusion": "select value as n from generate_series(0, 1000000000000)",
+}
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["table", "json"])
+def test_rows_of_a_query_come_before_it_has_ended(
+    samples: tuple[Lake, Lake], engine: str, form: tuple[str, ...]
+) -> None:
+    if engine not in ENDLESS:
+        pytest.skip(f"{engine} has all rows in memory")
+    words = ["sql", ENDLESS[engine], "--lake", str(samples[1].root), "--engine", engine, *form]
+    limited = f"ulimit -v {8 << 20}; exec tacho-fleet {shlex.join(words)}"
+    command = ["bash", "-c", limited]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout
+        told = list(itertools.islice(running.stdout, 100_001))
+        running.stdout.close()
+    assert len(told) == 100_001
+    last = '{"n": 99999},\n' if form else "99999\n"
+    assert (told[0].strip(), told[-1].lstrip()) == ("[" if form else "n", last)
+    assert running.returncode == 1  # whoever reads has gone

@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import COLUMNS, samples
@@ -95,6 +96,25 @@ def test_a_damaged_object_is_named(lake: Lake, tmp_path: Path, damage: str) -> N
     assert told.value.detail
     # an answer that does not need it is as before
     assert lake.ask("aas", *HOUR, "--server", "broken")[0]["servers"] == "1"
+
+
+def test_damage_that_is_met_after_many_rows_is_named(lake: Lake, tmp_path: Path) -> None:
+    sessions(tmp_path / "tape", samples(9, 720, 5, 4))
+    lake.ship(tmp_path / "tape", "broken")
+    [damaged] = lake.root.glob("sample_runs/**/10-*.parquet")
+    rows = pq.read_table(damaged, partitioning=None)
+    times = 100_000 // rows.num_rows
+    pq.write_table(pa.concat_tables([rows] * times), damaged, row_group_size=5_000)
+    [column] = [at for at, name in enumerate(rows.column_names) if name == "database"]
+    found = pq.read_metadata(damaged).row_group(15).column(column)
+    data = bytearray(damaged.read_bytes())
+    begin, size = found.data_page_offset, found.total_compressed_size
+    data[begin : begin + size // 2] = bytes(size // 2)
+    damaged.write_bytes(data)
+    done = lake.fleet("sql", "select repeat(database, 200) from sample_runs")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f'error: could not read object "{damaged}"\ndetail: ')
+    assert done.stdout.count("\n") > 10_000
 
 
 def test_a_schema_with_more_or_fewer_columns_is_read(lake: Lake, tmp_path: Path) -> None:

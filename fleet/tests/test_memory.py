@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tacho_fleet.engine import connect
+from tacho_fleet.output import table_lines
 
 
 def test_what_has_no_room_lies_in_a_directory_of_this_user_alone(
@@ -19,3 +20,12 @@ def test_what_has_no_room_lies_in_a_directory_of_this_user_alone(
     directory = Path(spilled[0][0]).parent
     assert directory.stat().st_mode & 0o777 == 0o700
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_is_laid_out_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was printed stays as it is; columns get wider with rows that need it."""
+    monkeypatch.setenv("COLUMNS", "80")
+    blocks = [[{"n": 1, "text": "a"}], [{"n": 100, "text": "b"}, {"n": 2, "text": "x" * 90}]]
+    told = table_lines(iter(blocks), [("n", "n"), ("text", "text")], wide=False)
+    assert list(told) == ["n  text", "1  a", "100  b", f"  2  {'x' * 74}…"]
+    assert list(table_lines([], [("n", "n")], wide=False)) == ["n", "(no rows)"]
