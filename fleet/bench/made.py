@@ -1,14 +1,18 @@
 """A made-up fleet in the schema of `tacho ship`, the same at each run: servers that are all
-observed, once a second, with four wait events, 2.5 sessions on average, and five statements."""
+observed, once a second, with four wait events, 2.5 sessions on average, and five statements.
+Columns and their types are those of engines/duckdb/tables.sql: another name is an error."""
 
 import json
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tacho_fleet_engines import script
 
 from tacho_fleet.commit import create
+from tacho_fleet.engine import connect
 from tacho_fleet.iceberg import Iceberg
 from tacho_fleet.landing import SERVERS, Hour
 from tacho_fleet.tables import IN_STEP
@@ -17,11 +21,12 @@ from tacho_fleet.times import HOUR, MINUTE, SECOND, micros
 BEGIN = micros(datetime(2026, 3, 1, tzinfo=UTC))
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 EVENTS = ("CPU*", "IO:DataFileRead", "LWLock:WALInsert", "Lock:tuple")
-_TIME, _INT, _DECIMAL = pa.timestamp("us", "UTC"), pa.int64(), pa.decimal128(18, 2)
 _STEP = 5 * MINUTE
 _KINDS = 8
 # Of durations: 2 to 4 ms.
 _CLASS = 12
+
+Columns = dict[str, list]
 
 
 def landed(root: Path, servers: int, hours: int) -> None:
@@ -32,7 +37,7 @@ def landed(root: Path, servers: int, hours: int) -> None:
             for name, columns in _columns(unit, number, False).items():
                 path = root / unit.path(name)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                pq.write_table(_table(unit, columns), path, compression="zstd")
+                pq.write_table(_table(unit, name, columns), path, compression="zstd")
 
 
 def tables(lake: Iceberg, servers: int, hours: int, with_samples: bool) -> None:
@@ -42,7 +47,7 @@ def tables(lake: Iceberg, servers: int, hours: int, with_samples: bool) -> None:
     kinds = [[(u, _columns(u, n, with_samples)) for u in own] for n, own in enumerate(units)]
     in_step: dict[str, int] = {}
     for name in kinds[0][0][1]:
-        own = [pa.concat_tables([_table(u, c[name]) for u, c in kind]) for kind in kinds]
+        own = [pa.concat_tables([_table(u, name, c[name]) for u, c in kind]) for kind in kinds]
         named = [_named(own[number % _KINDS], number) for number in range(servers)]
         rows = pa.concat_tables(named)
         table = create(lake, name, rows.schema)
@@ -65,21 +70,29 @@ def _named(rows: pa.Table, number: int) -> pa.Table:
     return rows.append_column("day", day).append_column("server", server)
 
 
-def _columns(unit: Hour, number: int, with_samples: bool) -> dict[str, dict]:
-    """By table: values and type of each column."""
+def _columns(unit: Hour, number: int, with_samples: bool) -> dict[str, Columns]:
+    """By table: values of each column."""
     told = {"load_minute": _minutes(unit, number), "statements": _statements(unit, number)}
     if with_samples:
         told |= {"ticks": _ticks(unit), "sample_runs": _runs(unit, number)}
     return told | {SERVERS: _server(unit)}
 
 
-def _table(unit: Hour, columns: dict[str, tuple[list, pa.DataType]]) -> pa.Table:
-    rows = len(next(iter(columns.values()))[0])
-    same = {"node": (unit.node, pa.string()), "hour": (unit.begin, _TIME)}
-    same |= {"generation": (unit.generation, _INT)}
-    arrays = {name: pa.repeat(pa.scalar(value, kind), rows) for name, (value, kind) in same.items()}
-    arrays |= {name: pa.array(values, kind) for name, (values, kind) in columns.items()}
-    return pa.table(arrays)
+@cache
+def _schema(table: str) -> pa.Schema:
+    """All columns of a table that questions need."""
+    connection = connect(64)
+    connection.execute(script("duckdb", "tables"))
+    return connection.execute(f"from empty_{table}").to_arrow_table().schema
+
+
+def _table(unit: Hour, table: str, columns: Columns) -> pa.Table:
+    """The rows of an hour, with what all of them have."""
+    rows = len(next(iter(columns.values())))
+    same = {"node": unit.node, "hour": unit.begin, "generation": unit.generation}
+    told = {name: [value] * rows for name, value in same.items()} | columns
+    kinds = [_schema(table).field(name) for name in told]
+    return pa.table(list(told.values()), pa.schema(kinds))
 
 
 def _weight(number: int, minute: int, event: int) -> int:
@@ -87,7 +100,7 @@ def _weight(number: int, minute: int, event: int) -> int:
     return (number * 7 + minute * 13 + event * 29) % 76 * 1000
 
 
-def _minutes(unit: Hour, number: int) -> dict:
+def _minutes(unit: Hour, number: int) -> Columns:
     """A row for each minute and event, and one of what was observed."""
     first = unit.begin // MINUTE
     rows = [(m, None, None, None, None, 60_000) for m in range(first, first + 60)]
@@ -95,17 +108,13 @@ def _minutes(unit: Hour, number: int) -> dict:
         for event, name in enumerate(EVENTS):
             weight = _weight(number, minute, event)
             rows.append((minute, name.partition(":")[0], name, weight // 1000, weight, None))
-    names = ("minute", "wait_class", "wait_event", "samples", "weight_ms", "observed_ms")
-    kinds = (_TIME, pa.string(), pa.string(), _INT, _INT, _INT)
     rows.sort(key=lambda row: row[0])
-    columns = {
-        name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
-    }
-    columns["minute"] = [minute * MINUTE for minute in columns["minute"]]
-    return {name: (columns[name], kind) for name, kind in zip(names, kinds, strict=True)}
+    names = ("minute", "wait_class", "wait_event", "samples", "weight_ms", "observed_ms")
+    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    return columns | {"minute": [minute * MINUTE for minute in columns["minute"]]}
 
 
-def _statements(unit: Hour, number: int) -> dict:
+def _statements(unit: Hour, number: int) -> Columns:
     """Five statements, each five minutes, and that the interval was recorded."""
     times = [unit.begin + step for step in range(_STEP, HOUR + 1, _STEP)]
     rows = [(time, query) for time in times for query in (None, 1, 2, 3, 4, 5)]
@@ -116,54 +125,54 @@ def _statements(unit: Hour, number: int) -> dict:
     calls = [query and (number * 3 + query * 11 + time // _STEP) % 97 + 1 for time, query in rows]
     spent = [count and count * 3 for count in calls]
     columns = {
-        "time": ([time for time, _ in rows], _TIME),
-        "elapsed_ms": ([_STEP // 1000] * len(rows), _INT),
-        "username": (of("app"), pa.string()),
-        "database": (of("shop"), pa.string()),
-        "query_id": ([query for _, query in rows], _INT),
-        "fingerprint": ([query for _, query in rows], _INT),
-        "toplevel": (of(1), _INT),
-        "calls": (calls, _INT),
-        "rows": (calls, _INT),
-        "total_exec_time_ms": (spent, _DECIMAL),
+        "time": [time for time, _ in rows],
+        "elapsed_ms": [_STEP // 1000] * len(rows),
+        "username": of("app"),
+        "database": of("shop"),
+        "query_id": [query for _, query in rows],
+        "fingerprint": [query for _, query in rows],
+        "toplevel": of(1),
+        "calls": calls,
+        "rows": calls,
+        "total_exec_time_ms": spent,
     }
-    return columns | {f"histogram_{n}": (calls if n == _CLASS else of(0), _INT) for n in range(24)}
+    return columns | {f"histogram_{n}": calls if n == _CLASS else of(0) for n in range(24)}
 
 
-def _ticks(unit: Hour) -> dict:
+def _ticks(unit: Hour) -> Columns:
     slots = list(range(unit.begin, unit.begin + HOUR, SECOND))
     return {
-        "slot_time": (slots, _TIME),
-        "interval_ms": ([1000] * len(slots), _INT),
-        "vcpus": ([4] * len(slots), _DECIMAL),
-        "weight_ms": ([1000] * len(slots), _INT),
+        "slot_time": slots,
+        "interval_ms": [1000] * len(slots),
+        "vcpus": [4] * len(slots),
+        "weight_ms": [1000] * len(slots),
     }
 
 
-def _runs(unit: Hour, number: int) -> dict:
+def _runs(unit: Hour, number: int) -> Columns:
     """2.5 sessions in each tick, each four ticks at one event."""
     starts = [(second, pid) for second in range(0, 3600, 4) for pid in range(2 + second // 4 % 2)]
     return {
-        "first_slot": ([unit.begin + second * SECOND for second, _ in starts], _TIME),
-        "ticks": ([4] * len(starts), _INT),
-        "interval_ms": ([1000] * len(starts), _INT),
-        "weight_ms": ([4000] * len(starts), _INT),
-        "scope": (["load"] * len(starts), pa.string()),
-        "wait_event": ([EVENTS[(s // 4 + p + number) % 4] for s, p in starts], pa.string()),
-        "pid": ([pid + 1 for _, pid in starts], _INT),
-        "backend_type": (["client backend"] * len(starts), pa.string()),
-        "database": (["shop"] * len(starts), pa.string()),
-        "state": (["active"] * len(starts), pa.string()),
-        "query_id": ([(s // 4 + p) % 5 + 1 for s, p in starts], _INT),
+        "first_slot": [unit.begin + second * SECOND for second, _ in starts],
+        "ticks": [4] * len(starts),
+        "interval_ms": [1000] * len(starts),
+        "weight_ms": [4000] * len(starts),
+        "scope": ["load"] * len(starts),
+        "wait_event": [EVENTS[(s // 4 + p + number) % 4] for s, p in starts],
+        "pid": [pid + 1 for _, pid in starts],
+        "backend_type": ["client backend"] * len(starts),
+        "database": ["shop"] * len(starts),
+        "state": ["active"] * len(starts),
+        "query_id": [(s // 4 + p) % 5 + 1 for s, p in starts],
     }
 
 
-def _server(unit: Hour) -> dict:
+def _server(unit: Hour) -> Columns:
     return {
-        "server_name": ([unit.server], pa.string()),
-        "host": ([f"{unit.server}.example"], pa.string()),
-        "labels": (['{"env":"prod"}'], pa.string()),
-        "damage": ([""], pa.string()),
+        "server_name": [unit.server],
+        "host": [f"{unit.server}.example"],
+        "labels": ['{"env":"prod"}'],
+        "damage": [""],
     }
 
 
