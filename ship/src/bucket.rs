@@ -288,10 +288,13 @@ impl Place for Bucket {
         self.put_any(name, bytes)
     }
 
-    fn list(&self, directory: &str) -> Result<Vec<String>> {
+    fn list(&self, directory: &str, each: &mut dyn FnMut(&str)) -> Result<()> {
         self.prove()?;
         let path = self.path(directory)?;
         let listed = self.request(0, || self.names(&path));
-        listed.map_err(|why| format!("could not list objects \"{directory}\": {}", why.text()))
+        let names = listed
+            .map_err(|why| format!("could not list objects \"{directory}\": {}", why.text()))?;
+        names.iter().for_each(|name| each(name));
+        Ok(())
     }
 }

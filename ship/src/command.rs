@@ -6,11 +6,11 @@ use crate::limits::Limits;
 use crate::place::{Place, Result};
 use crate::scratch::Scratch;
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,10 @@ use std::time::{Duration, Instant};
 const TURN: Duration = Duration::from_millis(20);
 /// How long a command has to end when it is told to.
 const GRACE: Duration = Duration::from_secs(5);
+/// Bytes that a line has at least that is no name of an object.
+const TOO_LONG: u64 = 8 << 10;
+/// Lines that are read ahead.
+const AHEAD: usize = 64;
 
 /// Commands that put an object and list a directory.
 pub struct Commands {
@@ -49,10 +53,11 @@ impl Commands {
 
     fn put(&self, file: &Path, name: &str) -> Result<()> {
         let command = filled(&self.put, &file.to_string_lossy(), name);
-        self.run(&command).map(|_| ())
+        self.run(&command, &mut |_| ())
     }
-    /// Runs a command to its end, or ends it; what it prints.
-    fn run(&self, command: &str) -> Result<Vec<u8>> {
+
+    /// Runs a command to its end, or ends it; calls with each line that it prints.
+    fn run(&self, command: &str, each: &mut dyn FnMut(&str)) -> Result<()> {
         let begin = Instant::now();
         let told = |error: String| format!("{error}\nDETAIL:  The command was: {command}");
         if let Some(why) = self.limits.over(begin) {
@@ -67,15 +72,15 @@ impl Commands {
             .spawn()
             .map_err(|e| format!("could not run \"sh\": {e}"))?;
         let done = match reader(&mut child) {
-            Ok(printed) => self.wait(&mut child, &printed, begin),
+            Ok(printed) => self.wait(&mut child, &printed, begin, each),
             Err(error) => Err(format!("could not start a thread: {error}")),
         };
         if done.is_err() {
             end(&mut child);
         }
-        let (status, printed) = done.map_err(told)?;
+        let status = done.map_err(told)?;
         match status.success() {
-            true => Ok(printed),
+            true => Ok(()),
             false => Err(told(format!("command failed: {status}"))),
         }
     }
@@ -84,21 +89,27 @@ impl Commands {
     fn wait(
         &self,
         child: &mut Child,
-        printed: &Receiver<Vec<u8>>,
+        printed: &Receiver<String>,
         begin: Instant,
-    ) -> Result<(ExitStatus, Vec<u8>)> {
-        let mut all = None;
+        each: &mut dyn FnMut(&str),
+    ) -> Result<ExitStatus> {
         loop {
-            let status = child.try_wait();
-            let status = status.map_err(|e| format!("could not wait for a command: {e}"))?;
-            all = all.or_else(|| printed.try_recv().ok());
-            if let (Some(status), Some(all)) = (status, &mut all) {
-                return Ok((status, std::mem::take(all)));
+            match printed.recv_timeout(TURN) {
+                Ok(line) => each(&line),
+                Err(RecvTimeoutError::Timeout) => (),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let status = child.try_wait();
+                    let status =
+                        status.map_err(|e| format!("could not wait for a command: {e}"))?;
+                    if let Some(status) = status {
+                        return Ok(status);
+                    }
+                    thread::sleep(TURN);
+                }
             }
             if let Some(why) = self.limits.over(begin) {
                 return Err(format!("command was ended: {why}"));
             }
-            thread::sleep(TURN);
         }
     }
 }
@@ -123,17 +134,38 @@ fn filled(command: &str, file: &str, name: &str) -> String {
     filled + rest
 }
 
-/// What a command prints, once it is all there.
-fn reader(child: &mut Child) -> io::Result<Receiver<Vec<u8>>> {
-    let (all, printed) = channel();
-    if let Some(mut output) = child.stdout.take() {
+/// The lines that a command prints; it waits for who takes them.
+fn reader(child: &mut Child) -> io::Result<Receiver<String>> {
+    let (lines, printed) = sync_channel(AHEAD);
+    if let Some(output) = child.stdout.take() {
         thread::Builder::new().spawn(move || {
-            let mut bytes = Vec::new();
-            let _ = output.read_to_end(&mut bytes);
-            let _ = all.send(bytes);
+            // Nobody takes them any more, or the pipe is broken: both are the end.
+            let _ = read_lines(output, |line| lines.send(line).map_err(io::Error::other));
         })?;
     }
     Ok(printed)
+}
+
+/// Calls with each line. One that is too long is skipped, and never held in memory.
+fn read_lines(
+    printed: impl Read,
+    mut each: impl FnMut(String) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut printed = BufReader::new(printed);
+    let mut is_inside = false;
+    loop {
+        let mut line = Vec::new();
+        let mut read = printed.by_ref().take(TOO_LONG);
+        if read.read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        let is_ended = line.ends_with(b"\n");
+        let is_whole = !is_inside && (is_ended || (line.len() as u64) < TOO_LONG);
+        is_inside = !is_ended;
+        if is_whole {
+            each(String::from_utf8_lossy(&line).into_owned())?;
+        }
+    }
 }
 
 /// Ends a command and what it has begun: first by asking, then by force.
@@ -164,19 +196,19 @@ impl Place for Commands {
             return Err(error);
         }
         let (directory, last) = name.rsplit_once('/').unwrap_or(("", name));
-        match self.list(directory)?.iter().any(|known| known == last) {
+        let mut is_there = false;
+        self.list(directory, &mut |known| is_there |= known == last)?;
+        match is_there {
             true => Ok(false),
             false => Err(error),
         }
     }
 
-    fn list(&self, directory: &str) -> Result<Vec<String>> {
-        let listed = self.run(&filled(&self.list, "", directory))?;
-        let names = String::from_utf8_lossy(&listed);
-        let names = names
-            .lines()
-            .map(|line| line.rsplit('/').next().unwrap_or(line));
-        Ok(names.map(|name| name.trim().to_string()).collect())
+    fn list(&self, directory: &str, each: &mut dyn FnMut(&str)) -> Result<()> {
+        self.run(&filled(&self.list, "", directory), &mut |line| {
+            let name = line.rsplit('/').next().unwrap_or(line);
+            each(name.trim());
+        })
     }
 }
 
@@ -208,6 +240,48 @@ mod tests {
             wanted("command \"ls\" has no %n")
         );
     }
+
+    #[test]
+    fn lines_come_one_by_one_and_what_is_no_name_is_skipped() {
+        let long = "x".repeat(TOO_LONG as usize);
+        let texts = [
+            "a\n",
+            &format!("{long}\nb\n"),
+            &format!("{long}{long}y\n"),
+            "\n",
+            &long[1..],
+        ];
+        let mut told = Vec::new();
+        let each = |line| {
+            told.push(line);
+            Ok(())
+        };
+        read_lines(texts.concat().as_bytes(), each).unwrap();
+        assert_eq!(told, ["a\n", "b\n", "\n", &long[1..]]);
+    }
+
+    #[test]
+    fn a_name_is_told_before_the_command_that_lists_has_ended() {
+        let root = tempfile::tempdir().unwrap();
+        let told = root.path().join("told");
+        let list = format!(
+            "echo %n/first; until [ -e {} ]; do sleep 0.05; done; echo %n/second",
+            told.display()
+        );
+        let limits = Limits {
+            most: Some(Duration::from_secs(60)),
+            ..Limits::default()
+        };
+        let place = Commands::new("cp %f %n", &list, limits).unwrap();
+        let mut names = Vec::new();
+        let listed = place.list("ticks/day=x", &mut |name| {
+            names.push(name.to_string());
+            std::fs::write(&told, "").unwrap();
+        });
+        assert_eq!(listed, Ok(()));
+        assert_eq!(names, ["first", "second"]);
+    }
+
     #[test]
     fn a_command_that_takes_too_long_is_ended_with_what_it_has_begun() {
         let root = tempfile::tempdir().unwrap();

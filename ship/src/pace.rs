@@ -89,8 +89,8 @@ impl Place for Paced {
         put
     }
 
-    fn list(&self, directory: &str) -> Result<Vec<String>> {
-        self.place.list(directory)
+    fn list(&self, directory: &str, each: &mut dyn FnMut(&str)) -> Result<()> {
+        self.place.list(directory, each)
     }
 }
 

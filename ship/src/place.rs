@@ -18,11 +18,11 @@ pub trait Place {
     /// The place could not be reached or written; the object may be there.
     fn put_new(&self, name: &str, bytes: Vec<u8>) -> Result<bool>;
 
-    /// The last parts of the names of the objects in a directory.
+    /// Calls with the last part of the name of each object in a directory.
     ///
     /// # Errors
-    /// The place could not be reached.
-    fn list(&self, directory: &str) -> Result<Vec<String>>;
+    /// The place could not be reached; some names may have been told.
+    fn list(&self, directory: &str, each: &mut dyn FnMut(&str)) -> Result<()>;
 }
 
 /// What begins the address of a directory.
@@ -127,19 +127,19 @@ impl Place for Directory {
         put.map_err(|e| format!("could not write file \"{}\": {e}", path.display()))
     }
 
-    fn list(&self, directory: &str) -> Result<Vec<String>> {
+    fn list(&self, directory: &str, each: &mut dyn FnMut(&str)) -> Result<()> {
         let path = self.root.join(directory);
+        let failed = |e| format!("could not list directory \"{}\": {e}", path.display());
         let entries = match fs::read_dir(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            entries => entries.map_err(failed)?,
         };
-        let names = entries.and_then(|entries| {
-            let names = entries.map(|entry| entry.map(|e| e.file_name().into_string().ok()));
-            names.collect::<io::Result<Vec<_>>>()
-        });
-        let names =
-            names.map_err(|e| format!("could not list directory \"{}\": {e}", path.display()))?;
-        Ok(names.into_iter().flatten().collect())
+        for entry in entries {
+            if let Some(name) = entry.map_err(failed)?.file_name().to_str() {
+                each(name);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -159,8 +159,13 @@ mod tests {
         let file = root.path().join("landing").join(name);
         assert_eq!(fs::read(&file).unwrap(), b"first");
         let directory = "ticks/server=a%2Fb/day=2026-02-06";
-        assert_eq!(place.list(directory), Ok(vec!["03.parquet".to_string()]));
-        assert_eq!(place.list("ticks/server=other"), Ok(vec![]));
+        let names = |directory| {
+            let mut names = Vec::new();
+            let listed = place.list(directory, &mut |name| names.push(name.to_string()));
+            listed.map(|()| names)
+        };
+        assert_eq!(names(directory), Ok(vec!["03.parquet".to_string()]));
+        assert_eq!(names("ticks/server=other"), Ok(vec![]));
     }
 
     #[test]

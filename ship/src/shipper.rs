@@ -246,20 +246,24 @@ impl<'p> Shipper<'p> {
             self.settings.redaction.name(),
             directory(REDACTION, &server),
         );
-        let others = || -> Result<(bool, Vec<String>)> {
-            let mut names = self.place.list(&directory)?;
-            names.retain(|name| !name.starts_with('.'));
-            let known = names.contains(&own);
-            names.retain(|name| *name != own);
-            Ok((known, names))
+        let find = || -> Result<(bool, Option<String>)> {
+            let (mut is_known, mut other) = (false, None);
+            self.place.list(&directory, &mut |name| {
+                if name == own {
+                    is_known = true;
+                } else if other.is_none() && !name.starts_with('.') {
+                    other = Some(name.to_string());
+                }
+            })?;
+            Ok((is_known, other))
         };
-        let (known, mut other) = others()?;
-        if !known && other.is_empty() {
+        let (is_known, mut other) = find()?;
+        if !is_known && other.is_none() {
             let text = format!("{own}\n").into_bytes();
             self.place.put_new(&format!("{directory}/{own}"), text)?;
-            other = others()?.1;
+            other = find()?.1;
         }
-        match other.first() {
+        match other {
             None => drop(self.claimed.insert(server)),
             Some(other) => {
                 return Err(format!(
@@ -275,11 +279,16 @@ impl<'p> Shipper<'p> {
     fn is_complete(&mut self, unit: Unit) -> Result<bool> {
         if !self.is_known_complete(unit) {
             let directory = unit.directory(SERVERS, &self.server(unit.node));
-            for file in self.place.list(&directory)? {
-                if let Some(found) = unit.of_file(&file) {
-                    let known = self.complete.entry((found.node, found.hour)).or_default();
+            let mut newest = HashMap::new();
+            self.place.list(&directory, &mut |file| {
+                if let Some(found) = unit.of_file(file) {
+                    let known: &mut u64 = newest.entry((found.node, found.hour)).or_default();
                     *known = found.generation.max(*known);
                 }
+            })?;
+            for (of, generation) in newest {
+                let known = self.complete.entry(of).or_default();
+                *known = generation.max(*known);
             }
         }
         Ok(self.is_known_complete(unit))

@@ -206,8 +206,8 @@ impl Place for Failing<'_> {
         self.call(|| self.place.put_new(name, bytes))
     }
 
-    fn list(&self, directory: &str) -> Result<Vec<String>> {
-        self.call(|| self.place.list(directory))
+    fn list(&self, directory: &str, each: &mut dyn FnMut(&str)) -> Result<()> {
+        self.call(|| self.place.list(directory, each))
     }
 }
 
