@@ -2,7 +2,7 @@
 //! the instance. Async stays in here: a runtime of one thread makes one request at
 //! a time, and looks meanwhile whether the program is told to end.
 
-use crate::limits::{Limits, TURN, wait};
+use crate::limits::{Limits, TURN};
 use crate::place::{Place, Result};
 use object_store::ClientConfigKey::Timeout;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
@@ -208,7 +208,7 @@ impl Bucket {
     fn pause(&self, attempt: u32) -> bool {
         let longest = PAUSE * 2_u32.pow(attempt - 1);
         let percent = (random() % 50 + 50) as u32;
-        wait(longest * percent / 100, &|| !self.limits.is_told())
+        self.limits.wait(longest * percent / 100).is_ok()
     }
 
     /// The last parts of the names of the objects in a directory.

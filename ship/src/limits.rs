@@ -1,11 +1,13 @@
 //! What ends an attempt to reach a place, and a wait.
 
+use crate::place::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often somebody who waits looks whether to end.
 pub const TURN: Duration = Duration::from_millis(100);
+const TOLD: &str = "tacho ship was told to end";
 
 /// Waits; false when it was told to end before.
 pub fn wait(time: Duration, go_on: &dyn Fn() -> bool) -> bool {
@@ -20,7 +22,7 @@ pub fn wait(time: Duration, go_on: &dyn Fn() -> bool) -> bool {
     false
 }
 
-/// When an attempt is ended.
+/// When an attempt or a wait is ended.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     /// Set when the program is told to end.
@@ -39,8 +41,19 @@ impl Limits {
     pub fn over(&self, begin: Instant) -> Option<String> {
         let most = self.most.filter(|most| begin.elapsed() > *most);
         match self.is_told() {
-            true => Some("tacho ship was told to end".into()),
+            true => Some(TOLD.into()),
             false => most.map(|most| format!("it took longer than {} s", most.as_secs())),
+        }
+    }
+
+    /// Waits.
+    ///
+    /// # Errors
+    /// The program was told to end before.
+    pub fn wait(&self, time: Duration) -> Result<()> {
+        match wait(time, &|| !self.is_told()) {
+            true => Ok(()),
+            false => Err(TOLD.into()),
         }
     }
 }

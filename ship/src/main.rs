@@ -140,19 +140,21 @@ fn once(mut look: impl FnMut() -> Result<Done>, go_on: &dyn Fn() -> bool) -> Res
 fn place(options: &Options, stop: &Arc<AtomicBool>) -> Result<Box<dyn Place>> {
     let limits = |most| Limits {
         stop: stop.clone(),
-        most: Some(most),
+        most,
     };
     let place: Box<dyn Place> = match (&options.to, &options.command, &options.list) {
-        (_, Some(put), Some(list)) => {
-            Box::new(Commands::new(put, list, limits(options.command_limit))?)
-        }
+        (_, Some(put), Some(list)) => Box::new(Commands::new(
+            put,
+            list,
+            limits(Some(options.command_limit)),
+        )?),
         (Some(to), ..) if Bucket::is_address(to) => {
-            Box::new(Bucket::open(to, limits(options.request_limit))?)
+            Box::new(Bucket::open(to, limits(Some(options.request_limit)))?)
         }
         (to, ..) => Box::new(Directory::open(to.as_deref().unwrap_or_default())?),
     };
     let pace = Pace::new(options.limit_rate, options.limit_cpu);
-    Ok(Box::new(Paced::new(place, pace, stop.clone())))
+    Ok(Box::new(Paced::new(place, pace, limits(None))))
 }
 
 fn tell(done: &Done) {

@@ -2,12 +2,10 @@
 //! a CPU. An object is made and put at once; what it took is waited for before
 //! the next one.
 
-use crate::limits::wait;
+use crate::limits::Limits;
 use crate::place::{Place, Result};
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The limits, and when the next object may be put.
@@ -51,26 +49,23 @@ pub struct Paced {
     place: Box<dyn Place>,
     pace: RefCell<Pace>,
     begin: Instant,
-    stop: Arc<AtomicBool>,
+    limits: Limits,
 }
 
 impl Paced {
     /// A place within limits; what waits ends when the program is told to.
-    pub fn new(place: Box<dyn Place>, pace: Pace, stop: Arc<AtomicBool>) -> Paced {
+    pub fn new(place: Box<dyn Place>, pace: Pace, limits: Limits) -> Paced {
         Paced {
             place,
             pace: RefCell::new(pace),
             begin: Instant::now(),
-            stop,
+            limits,
         }
     }
 
     fn wait(&self) -> Result<()> {
         let left = self.pace.borrow().next.saturating_sub(self.begin.elapsed());
-        match wait(left, &|| !self.stop.load(Ordering::Relaxed)) {
-            true => Ok(()),
-            false => Err("tacho ship was told to end".into()),
-        }
+        self.limits.wait(left)
     }
 }
 
@@ -97,6 +92,31 @@ impl Place for Paced {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::Ordering;
+
+    /// A place that has what is put.
+    struct Anywhere;
+
+    impl Place for Anywhere {
+        fn put_new(&self, _: &str, _: Vec<u8>) -> Result<bool> {
+            Ok(true)
+        }
+
+        fn list(&self, _: &str, _: &mut dyn FnMut(&str)) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn who_waits_for_days_ends_when_it_is_told_to() {
+        let limits = Limits::default();
+        let pace = Pace::new(Some(1), None);
+        let place = Paced::new(Box::new(Anywhere), pace, limits.clone());
+        assert_eq!(place.put_new("a", vec![0; 1 << 20]), Ok(true));
+        std::thread::spawn(move || limits.stop.store(true, Ordering::Relaxed));
+        let ended = Err("tacho ship was told to end".to_string());
+        assert_eq!(place.put_new("b", Vec::new()), ended);
+    }
 
     const SECOND: Duration = Duration::from_secs(1);
 
