@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 read -ra engines <<<"${ENGINES:-duckdb clickhouse datafusion}"
-echo "installing what the engines need, once" >&2
+echo "installing what the engines need, once: a minute or two" >&2
 fleet/venv.sh "${engines[@]}"
 tacho=${TACHO_PROGRAM:-${CARGO_TARGET_DIR:-target}/release/tacho}
 PATH=$(realpath "${FLEET_VENV:-fleet/.venv}")/bin:$PATH
@@ -19,10 +19,17 @@ trap 'rm -rf "$place"' EXIT
 mkdir "$place/lake"
 
 say() { printf '\n$ %s\n' "$*"; }
+# Shows what a command says only when it fails.
+quiet() {
+	"$@" 2>"$place/said" || {
+		cat "$place/said" >&2
+		return 1
+	}
+}
 
 say 'tacho ship --tape DIR --server NAME --to file:///lake --label env=demo'
 for server in basic coverage dimensions percentile storm; do
-	"$tacho" import sessions "conformance/inputs/$server.csv" --tape "$place/$server" 2>"$place/said"
+	quiet "$tacho" import sessions "conformance/inputs/$server.csv" --tape "$place/$server"
 	printf '%-12s' "$server"
 	"$tacho" ship --tape "$place/$server" --server "$server" --to "file://$place/lake" \
 		--label env=demo 2>&1
@@ -33,10 +40,11 @@ say 'tacho fleet commit /lake --catalog sqlite:////lake/catalog.db'
 tacho-fleet commit "$place/lake" --catalog "$catalog"
 
 question=(top server --by wait_event -n 3 --since 2026-01-01T00:00Z --until 2026-01-01T01:00Z)
-say "tacho fleet ${question[*]:0:6}"
+say "tacho fleet ${question[*]} --lake /lake"
 tacho-fleet "${question[@]}" --lake "$place/lake" | tee "$place/answer"
 for engine in "${engines[@]}"; do
-	say "tacho fleet ${question[*]:0:6} --engine $engine"
-	tacho-fleet "${question[@]}" --lake "$catalog" --engine "$engine" 2>"$place/said" |
-		diff "$place/answer" - && echo 'the tables of Iceberg answer the same'
+	say "tacho fleet ${question[*]} --lake sqlite:////lake/catalog.db --engine $engine"
+	quiet tacho-fleet "${question[@]}" --lake "$catalog" --engine "$engine" >"$place/other"
+	diff "$place/answer" "$place/other"
+	echo 'the tables of Iceberg answer the same'
 done
