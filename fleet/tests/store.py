@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import boto3
 from moto.server import ThreadedMotoServer
@@ -20,7 +21,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "shipper", "AWS_SECRET_ACCESS_KEY": SECRET}
 UNSET = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 # headers that the store does not see, by fault, and those of its answers that are passed on
 HIDDEN = {"blind": ("if-none-match",)}
-KEPT = {"ETag", "Content-Type", "Last-Modified"}
+KEPT = {"etag", "content-type", "last-modified"}
 
 
 @dataclass
@@ -47,6 +48,17 @@ class Store:
     url: str = ""
     ended: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    scheme: ClassVar = "s3"
+    secret: ClassVar = SECRET
+
+    def environment(self) -> dict[str, str]:
+        """What whoever ships and asks is given."""
+        return KEYS | {"AWS_ENDPOINT_URL": self.url, "AWS_REGION": "us-east-1"}
+
+    def address(self, prefix: str) -> str:
+        """Of what is below a prefix."""
+        return f"{self.scheme}://{BUCKET}/{prefix}"
 
     def client(self) -> "boto3.client":
         """A client that is not broken."""
@@ -77,10 +89,34 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             self.client().download_file(BUCKET, f"{prefix}/{name}", str(path))
 
+    def create(self) -> None:
+        """Makes the bucket."""
+        self.client().create_bucket(Bucket=BUCKET)
+
+    def drop(self) -> None:
+        """Removes the bucket with all that is in it."""
+        client = self.client()
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET):
+            for entry in page.get("Contents", []):
+                client.delete_object(Bucket=BUCKET, Key=entry["Key"])
+        client.delete_bucket(Bucket=BUCKET)
+
     def puts(self) -> list[str]:
         """The names of the objects that were put, each as often as it was."""
-        done = [r.path for r in self.requests if r.method == "PUT" and r.status == 200]
+        done = [r.path for r in self.requests if r.method == "PUT" and r.status in (200, 201)]
         return [path for path in done if not path.endswith(PROBE)]
+
+    @classmethod
+    @contextmanager
+    def served(cls) -> Iterator[int]:
+        """The port of a store."""
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        server.start()
+        try:
+            yield server.get_host_and_port()[1]
+        finally:
+            server.stop()
 
 
 class Proxy(BaseHTTPRequestHandler):
@@ -95,7 +131,7 @@ class Proxy(BaseHTTPRequestHandler):
     def answer(self) -> None:
         """Passes a request on, or breaks it."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        request = Request(self.command, self.path)
+        request = Request(self.command, self.path.partition("?")[0])
         with self.store.lock:
             number = len(self.store.requests)
             self.store.requests.append(request)
@@ -124,9 +160,8 @@ class Proxy(BaseHTTPRequestHandler):
         if fault == "cut":
             self.close_connection = True
             return
-        self.send(
-            answer.status, {k: answer.headers[k] for k in KEPT & set(answer.headers)}, content
-        )
+        kept = {k: v for k, v in answer.headers.items() if k.lower() in KEPT}
+        self.send(answer.status, kept, content)
 
     def send(self, status: int, headers: dict[str, str], content: bytes) -> None:
         """Answers."""
@@ -139,16 +174,14 @@ class Proxy(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def proxied(port: int) -> Iterator[Store]:
-    """An empty bucket of the store at a port, behind a proxy of its own."""
-    store = Store(port)
+def proxied(store: Store) -> Iterator[Store]:
+    """A store with an empty bucket, behind a proxy of its own."""
     proxy = ThreadingHTTPServer(("127.0.0.1", 0), type("Of", (Proxy,), {"store": store}))
     proxy.daemon_threads = True
     store.url = f"http://127.0.0.1:{proxy.server_port}"
     thread = threading.Thread(target=proxy.serve_forever, args=(0.05,))
     thread.start()
-    client = store.client()
-    client.create_bucket(Bucket=BUCKET)
+    store.create()
     try:
         yield store
     finally:
@@ -156,19 +189,4 @@ def proxied(port: int) -> Iterator[Store]:
         proxy.shutdown()
         thread.join()
         proxy.server_close()
-        for page in client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET):
-            for entry in page.get("Contents", []):
-                client.delete_object(Bucket=BUCKET, Key=entry["Key"])
-        client.delete_bucket(Bucket=BUCKET)
-
-
-@contextmanager
-def served() -> Iterator[int]:
-    """The port of a store."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        yield server.get_host_and_port()[1]
-    finally:
-        server.stop()
+        store.drop()

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from azure import KEY, Azure
 from lake import Lake, end_lease, killed, tacho
-from store import BUCKET, KEYS, UNSET, Store, proxied, served
+from store import BUCKET, UNSET, Store, proxied
 from test_commit import ask
 from test_maintain import QUESTIONS, WINDOW
 
@@ -20,18 +22,18 @@ Fleet = tuple[Lake, dict[str, Path]]
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
     """The port of a store for all tests here."""
-    with served() as port:
+    with Store.served() as port:
         yield port
 
 
-@pytest.fixture
-def store(port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+@contextmanager
+def reached(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """An empty store, and the way to it."""
-    with proxied(port) as store:
+    with proxied(store):
+        store.url = f"http://127.0.0.1:{store.port}"
         for name in UNSET:
             monkeypatch.delenv(name, raising=False)
-        given = KEYS | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_REGION": "us-east-1"}
-        for name, value in given.items():
+        for name, value in store.environment().items():
             monkeypatch.setenv(name, value)
         storage._client.cache_clear()
         storage._copy.cache_clear()
@@ -39,13 +41,35 @@ def store(port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 
 @pytest.fixture
+def store(port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """An empty store of S3."""
+    with reached(Store(port), monkeypatch) as store:
+        yield store
+
+
+@pytest.fixture
+def azure(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """An empty store of Azure."""
+    with Azure.served() as port, reached(Azure(port), monkeypatch) as store:
+        # by a token Azurite lets nobody remove objects
+        monkeypatch.delenv("AZURE_STORAGE_SAS_TOKEN")
+        monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY)
+        yield store
+
+
+def ship_all(fleet: Fleet, store: Store) -> None:
+    """The fleet of three as it is in its directory."""
+    for server, tape in fleet[1].items():
+        env = "prod" if server != "a" else "test"
+        to = store.address(LANDING)
+        tacho("ship", "--tape", tape, "--server", server, "--to", to, "--label", f"env={env}")
+    assert len(store.objects(LANDING)) == len(files(fleet[0].root))
+
+
+@pytest.fixture
 def shipped(fleet_of_three: Fleet, store: Store) -> Lake:
     """The fleet of three in a bucket; the same in a directory."""
-    for server, tape in fleet_of_three[1].items():
-        env = "prod" if server != "a" else "test"
-        words = ("--tape", tape, "--server", server, "--to", landing(), "--label", f"env={env}")
-        tacho("ship", *words)
-    assert len(store.objects(LANDING)) == len(files(fleet_of_three[0].root))
+    ship_all(fleet_of_three, store)
     return fleet_of_three[0]
 
 
@@ -129,6 +153,23 @@ def test_what_was_redacted_is_in_no_object(shipped: Lake, store: Store, tmp_path
     assert "db1" not in texts_of(tmp_path / "all")
     keys = {row["key"] for row in ask(tmp_path / "t", "top", "database", *WINDOW)}
     assert keys == {"db0"}
+
+
+def test_what_landed_in_azure_is_asked_committed_and_taken(
+    fleet_of_three: Fleet, azure: Store, tmp_path: Path
+) -> None:
+    """The tables' files are in a directory: PyIceberg has no az://."""
+    ship_all(fleet_of_three, azure)
+    wanted, landed = answers(str(fleet_of_three[0].root)), azure.address(LANDING)
+    assert answers(landed) == wanted
+    lake = f"sqlite:///{tmp_path}/catalog.db"
+    cli.answer(["commit", landed, "--catalog", lake, "--most-hours", "3"])
+    assert answers(lake) == wanted
+    cli.answer(["redact", landed, "--catalog", lake, "--server", "b/ü ~"])
+    assert tables(azure) == {"servers", "taken", "redaction"}
+    assert not any("server=b" in name for name in azure.objects(LANDING))
+    with pytest.raises(FleetError, match="there is no history in"):
+        answers(landed)
 
 
 @pytest.mark.parametrize("engine", ["clickhouse", "datafusion"])

@@ -1,4 +1,5 @@
-"""Shipping to S3, on a network and to stores that fail: nothing lost and nothing twice."""
+"""Shipping to stores of S3 and Azure, on a network and to stores that fail: nothing lost and
+nothing twice."""
 
 import itertools
 import os
@@ -12,9 +13,10 @@ from hashlib import md5
 from pathlib import Path
 
 import pytest
+from azure import Azure
 from conftest import samples
 from lake import PROGRAM, Lake, answer, sessions
-from store import BUCKET, KEYS, SECRET, UNSET, Fault, Request, Store, proxied, served
+from store import UNSET, Fault, Request, Store, proxied
 
 SERVER = "b/ü ~"
 PREFIX = "of/us"
@@ -23,17 +25,18 @@ Running = "queue.SimpleQueue[subprocess.Popen[str]]"
 LONG = 120
 
 
-@pytest.fixture(scope="module")
-def port() -> Iterator[int]:
-    """The port of a store for all tests here."""
-    with served() as port:
-        yield port
+@pytest.fixture(scope="module", params=[Store, Azure], ids=["s3", "az"])
+def served(request: pytest.FixtureRequest) -> Iterator[tuple[type[Store], int]]:
+    """A store for all tests here: its kind and port."""
+    with request.param.served() as port:
+        yield request.param, port
 
 
 @pytest.fixture
-def store(port: int) -> Iterator[Store]:
+def store(served: tuple[type[Store], int]) -> Iterator[Store]:
     """An empty store."""
-    with proxied(port) as store:
+    kind, port = served
+    with proxied(kind(port)) as store:
         yield store
 
 
@@ -52,8 +55,8 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, s
 def ship(store: Store, tape: Path, *words: str, prefix: str = PREFIX) -> subprocess.Popen[str]:
     """Begins to ship, with the secret in the environment."""
     kept = {name: value for name, value in os.environ.items() if name not in UNSET}
-    env = kept | KEYS | {"AWS_ENDPOINT_URL": store.url, "NO_PROXY": "127.0.0.1"}
-    to = f"s3://{BUCKET}/{prefix}"
+    env = kept | store.environment() | {"NO_PROXY": "127.0.0.1"}
+    to = store.address(prefix)
     command = [f"{PROGRAM}-ship", "--tape", str(tape), "--server", SERVER, "--to", to, *words]
     return subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
 
@@ -73,7 +76,7 @@ def killed_at(last: int, running: Running, fault: str) -> Fault:
 def said(program: subprocess.Popen[str]) -> tuple[int, str]:
     """Waits; how it ended and what it said, never a secret."""
     text = program.communicate(timeout=LONG)[1]
-    assert SECRET not in text
+    assert Store.secret not in text and Azure.secret not in text
     return program.returncode, text
 
 
@@ -138,7 +141,7 @@ def test_a_store_that_ignores_conditions_is_refused(
     """Before anything is put there."""
     store.fault = lambda _number, _request: "blind"
     code, text = said(ship(store, shipped[0]))
-    wanted = f'error: object store "s3://{BUCKET}/{PREFIX}" puts an object where there is one\n'
+    wanted = f'error: object store "{store.address(PREFIX)}" puts an object where there is one\n'
     assert code == 1 and text.startswith(wanted)
     assert store.objects(PREFIX) == {}
 
@@ -211,9 +214,9 @@ def test_what_cannot_pass_is_told_at_once(
     store: Store, shipped: tuple[Path, dict[str, str]]
 ) -> None:
     """Without the bucket: one request, one error in one line."""
-    store.client().delete_bucket(Bucket=BUCKET)
+    store.drop()
     code, text = said(ship(store, shipped[0]))
-    store.client().create_bucket(Bucket=BUCKET)
+    store.create()
     assert code == 1 and len(store.requests) == 1
     assert text.startswith('error: could not put object ".tacho-ship/probe": ')
     assert text.count("\n") == 1
