@@ -78,10 +78,13 @@ typedef struct RarePart
 	RareCounters counters;
 } RarePart;
 
-/* An execution reads the first 64 bytes and changes the stripe after them. */
+/*
+ * An execution reads the first 64 bytes and changes the stripe after them. An
+ * entry is whole lines, however many counters a stripe has.
+ */
 typedef struct StatementEntry
 {
-	StatementKey key;
+	StatementKey key pg_attribute_aligned(STATEMENTS_CACHE_LINE);
 	pg_atomic_uint64 generation;	/* 0 = not in use */
 	pg_atomic_uint64 text_known;	/* see statements_text_known() */
 	uint32		hash;
@@ -102,9 +105,8 @@ typedef struct StatementEntry
 	TimestampTz text_since;
 } StatementEntry;
 
-StaticAssertDecl(offsetof(StatementEntry, stripe) == 64 &&
-				 sizeof(StatementEntry) % STATEMENTS_CACHE_LINE == 0,
-				 "entries and their stripes lie on cache lines");
+StaticAssertDecl(offsetof(StatementEntry, stripe) == 64,
+				 "stripes begin at cache lines");
 
 typedef struct StripeGroup
 {
