@@ -370,7 +370,7 @@ fn record(file: &Value, directory: &Path) {
 fn cases_hold_on_recorded_tapes() {
     let root = std::env::temp_dir().join(format!("tacho-recorded-{}", std::process::id()));
     std::fs::create_dir_all(&root).unwrap();
-    let (mut held, mut left_out, mut failures) = (0, 0, Vec::new());
+    let (mut left_out, mut failures) = (0, Vec::new());
     for entry in std::fs::read_dir(conformance().join("cases")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap();
@@ -383,14 +383,14 @@ fn cases_hold_on_recorded_tapes() {
         for case in file["cases"].as_array().unwrap() {
             match is_left_out(name, case) {
                 true => left_out += 1,
-                false => match failure(&tapes, case) {
-                    Some(failure) => failures.push(format!("{name}: {failure}")),
-                    None => held += 1,
-                },
+                false => {
+                    let failure = failure(&tapes, case);
+                    failures.extend(failure.map(|failure| format!("{name}: {failure}")));
+                }
             }
         }
     }
     let _ = std::fs::remove_dir_all(&root);
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert_eq!((held, left_out), (182, 70));
+    assert_eq!(left_out, 70, "cases that are left out: see is_left_out()");
 }

@@ -89,7 +89,7 @@ macro_rules! io {
     };
 }
 
-static SOURCES: [Source; 12] = [
+static SOURCES: &[Source] = &[
     Source {
         what: "transactions",
         table: SERVER,
@@ -472,6 +472,7 @@ fn read(table: &str, answer: &Answer) -> Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn source(what: &str) -> &'static Source {
         SOURCES.iter().find(|source| source.what == what).unwrap()
@@ -503,7 +504,7 @@ mod tests {
 
     #[test]
     fn every_column_of_a_question_is_in_the_catalog_and_every_table_has_one() {
-        for source in &SOURCES {
+        for source in SOURCES {
             assert!(measurements(source.table).count() > 0, "{}", source.what);
         }
         // The host's are not told to clients.
@@ -511,7 +512,10 @@ mod tests {
         let unasked = measurements(SERVER)
             .filter(|c| !asked(&c.name))
             .map(|c| c.id);
-        assert_eq!(unasked.collect::<Vec<_>>(), (3..=21).collect::<Vec<_>>());
+        let unasked: Vec<_> = unasked.collect();
+        let of_host: Vec<_> = (3..=21).collect();
+        let advice = "ask for what a view tells in SOURCES, list what only the host does here";
+        assert_eq!(unasked, of_host, "{advice}");
         for table in [
             "server_database",
             "server_replica",
@@ -524,12 +528,13 @@ mod tests {
 
     #[test]
     fn each_version_has_each_source_once() {
-        for (version, number) in [(140_000, 9), (160_009, 10), (170_000, 10), (190_000, 10)] {
-            let mut whats: Vec<&str> = sources(version).map(|s| s.what).collect();
-            whats.sort_unstable();
-            whats.dedup();
-            let counts = (whats.len(), sources(version).count());
-            assert_eq!(counts, (number, number), "{version}");
+        let all: BTreeSet<&str> = SOURCES.iter().map(|s| s.what).collect();
+        for version in [140_000, 160_009, 170_000, 190_000] {
+            let mut has: Vec<&str> = sources(version).map(|s| s.what).collect();
+            has.sort_unstable();
+            let mut wanted: Vec<&str> = all.iter().copied().collect();
+            wanted.retain(|what| version >= 160_000 || *what != "I/O");
+            assert_eq!(has, wanted, "{version}");
         }
     }
 
