@@ -20,7 +20,7 @@ use tacho_tape::query::MarkersRow;
 const LEAST: (u16, u16) = (40, 14);
 
 /// Keys and what they do.
-const KEYS: [(&str, &str); 22] = [
+const KEYS: &[(&str, &str)] = &[
     (
         "← →",
         "moment before, behind; the picture moves at its ends",

@@ -15,7 +15,7 @@ const OPEN_METRICS: &str = "application/openmetrics-text";
 
 /// Something that can be asked for beside functions: path, what it answers, its
 /// media types, whether it takes `server`.
-const OTHERS: [(&str, &str, &[&str], bool); 5] = [
+const OTHERS: &[(&str, &str, &[&str], bool)] = &[
     (
         "/api/v1/servers",
         "Servers that can be asked",
