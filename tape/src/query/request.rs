@@ -536,13 +536,35 @@ mod tests {
         all.iter().filter_map(filter).collect()
     }
 
-    /// What a question says.
+    /// What a question says. Every field is named, so that a new one is, too.
     fn shown(spec: &Spec) -> String {
-        let times = (spec.at_us, spec.since_us, spec.until_us, spec.before);
-        let names = (&spec.node, &spec.scope, &spec.dimension, &spec.by);
-        let others = (&spec.metric, &spec.object, &spec.order_by, &spec.filters);
-        let switches = (spec.by_leader, spec.color, spec.ascii);
-        let numbers = (spec.bucket_us, spec.n, spec.width);
+        let Spec {
+            context: _,
+            damage: _,
+            at_us,
+            since_us,
+            until_us,
+            before,
+            bucket_us,
+            node,
+            scope,
+            by_leader,
+            filters,
+            metric,
+            object,
+            dimension,
+            by,
+            order_by,
+            n,
+            width,
+            color,
+            ascii,
+        } = spec;
+        let times = (at_us, since_us, until_us, before);
+        let names = (node, scope, dimension, by);
+        let others = (metric, object, order_by, filters);
+        let switches = (by_leader, color, ascii);
+        let numbers = (bucket_us, n, width);
         format!("{times:?} {names:?} {others:?} {switches:?} {numbers:?}")
     }
 
