@@ -66,7 +66,7 @@ export const test = base.extend<{ seen: Seen; known: void }>({
   ],
 })
 
-export const TABS = ['queries', 'waits', 'sessions', 'locks', 'dimensions', 'server', 'events'] as const
+export { TABS } from '../src/lib/view'
 /** The whole history. */
 export const WHOLE = { since: at(0), until: at(LENGTH) }
 
