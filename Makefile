@@ -19,6 +19,9 @@ top := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 PREFIX ?= /usr/local
 SHARE ?= $(PREFIX)/share
 PROGRAM := $(or $(CARGO_TARGET_DIR),$(top)/target)/release/tacho
+# programs tacho-NAME beside it; bench is for who works on tacho
+BESIDE = bench live record ship web
+INSTALLED = $(filter-out bench,$(BESIDE))
 CARGO_BUILD = cd $(top) && cargo build --release --locked $(CARGO_FLAGS)
 EXTENSION_MAKE = mkdir -p extension && $(MAKE) -C extension PG_CONFIG="$(PG_CONFIG)" \
 	$(if $(VPATH),-f $(top)/extension/Makefile VPATH=$(top)/extension)
@@ -38,10 +41,10 @@ all: build
 
 build: program extension ## build the programs and the extension for PG_CONFIG
 
-program: ## build the programs alone (Rust): tacho, with tacho-bench, tacho-live, tacho-record, tacho-ship and tacho-web beside it
+program: ## build the programs alone (Rust): tacho, and those beside it that it runs (tacho-bench, tacho-live, …)
 	@$(top)/tools/prereq.sh build
 	@$(top)/tools/page.sh
-	$(CARGO_BUILD) --package tacho --package tacho-bench --package tacho-live --package tacho-record --package tacho-ship --package tacho-web
+	$(CARGO_BUILD) --package tacho $(BESIDE:%=--package tacho-%)
 
 # headers of PostgreSQL become system headers: their warnings are not ours
 STRICT = $(if $(WERROR),WERROR=$(WERROR) COPT="-isystem $$($(PG_CONFIG) --includedir-server)")
@@ -66,9 +69,9 @@ install: ## install tacho and the extension into the PostgreSQL that PG_CONFIG n
 	$(PROGRAM) generate "$(DESTDIR)$(SHARE)"
 
 # for people: the server's host may do without them, a desk without a server
-install-programs: program ## install tacho with live, record, ship and web into PREFIX (/usr/local)
+install-programs: program ## install tacho with live, record, ship, … into PREFIX (/usr/local)
 	install -d "$(DESTDIR)$(PREFIX)/bin"
-	install -m 755 $(PROGRAM) $(PROGRAM)-live $(PROGRAM)-record $(PROGRAM)-ship $(PROGRAM)-web "$(DESTDIR)$(PREFIX)/bin"
+	install -m 755 $(PROGRAM) $(INSTALLED:%=$(PROGRAM)-%) "$(DESTDIR)$(PREFIX)/bin"
 	$(PROGRAM) generate "$(DESTDIR)$(SHARE)"
 
 # that server has tacho preloaded, with the settings of extension/test/regress.conf
@@ -115,7 +118,7 @@ quick: ## what fails most often, in minutes: format, clippy, Rust tests, some se
 
 accept: ## take what the regression tests print for what is expected (TEST=readers_answers)
 	@MAKEFLAGS= tools/test-pg.sh -a $(or $(TEST),readers_ statements_) || true
-	@git diff --stat extension/test/expected
+	@git status --short extension/test/expected; git diff --stat extension/test/expected
 
 test-sql: ## run the tests of the SQL edition alone
 	@tools/prereq.sh sql
