@@ -1,5 +1,6 @@
 //! Columns of an answer: what is asked of the server, and its text as a value.
 
+use tacho_tape::query::json::parse_decimal;
 use tacho_tape::query::{Field, QueryError, Type, Value, without_nul};
 
 /// What is selected of a column: times and lengths of time in µs, so that no
@@ -34,7 +35,7 @@ pub fn parse((name, kind): &Field, bytes: Option<&[u8]>) -> Result<Value, QueryE
             "f" => Some(Value::Bool(false)),
             _ => None,
         },
-        Type::Numeric => numeric(&text).map(Value::Numeric),
+        Type::Numeric => parse_decimal(&text, 4).map(Value::Numeric),
         Type::Time => text.parse().ok().map(Value::Time),
         Type::Interval => text.parse().ok().map(Value::Interval),
     };
@@ -47,59 +48,9 @@ pub fn parse((name, kind): &Field, bytes: Option<&[u8]>) -> Result<Value, QueryE
     })
 }
 
-/// Ten-thousandths of a decimal number; more digits are rounded, halves away
-/// from zero.
-fn numeric(text: &str) -> Option<i128> {
-    let (is_negative, digits) = match text.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, text),
-    };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let is_number = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
-    if whole.is_empty() || !is_number(whole) || !is_number(fraction) {
-        return None;
-    }
-    let kept: String = fraction.chars().chain("0000".chars()).take(4).collect();
-    let rounded = i128::from(
-        fraction
-            .as_bytes()
-            .get(4)
-            .is_some_and(|digit| *digit >= b'5'),
-    );
-    let whole: i128 = whole.parse().ok()?;
-    let value = whole.checked_mul(10_000)? + kept.parse::<i128>().ok()? + rounded;
-    Some(if is_negative { -value } else { value })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_have_four_decimals() {
-        for (text, ten_thousandths) in [
-            ("1.5000", 15_000),
-            ("-0.0001", -1),
-            ("12", 120_000),
-            ("0.00005", 1),
-            ("0.00004999", 0),
-            ("-9.99995", -100_000),
-        ] {
-            assert_eq!(numeric(text), Some(ten_thousandths), "{text}");
-        }
-        for text in [
-            "NaN",
-            "Infinity",
-            "",
-            ".5",
-            "1e3",
-            "1.2.3",
-            "-",
-            "170141183460469231731687303715884106",
-        ] {
-            assert_eq!(numeric(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn a_text_of_the_server_becomes_a_value_of_the_column() {

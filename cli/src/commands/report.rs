@@ -72,9 +72,7 @@ fn answer(matches: &ArgMatches) -> QueryResult<()> {
     let text = match format {
         "json" => document.0 + "\n",
         format => {
-            let root = serde_json::from_str(&document.0)
-                .map_err(|e| QueryError::new("XX000", format!("report is not JSON: {e}")))?;
-            let report = Report::new(root, parsed.zone.clone());
+            let report = Report::new(&document.0, parsed.zone.clone())?;
             if format == "html" {
                 page(&report)
             } else {

@@ -2,12 +2,14 @@
 //! gaps hatched, idle time a line on the ground. Classes differ in colour and
 //! in pattern.
 
-use super::{Part, Report, numbers, tick_label};
+use super::{Report, named, tick_label, two};
 use crate::escape;
 use crate::time::{Calendar, offset_text};
 use jiff::tz::TimeZone;
 use std::fmt::Write as _;
+use tacho_tape::query::Numeric;
 use tacho_tape::query::bucket::Buckets;
+use tacho_tape::query::report::{Bucket, Text, Time};
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 300.0;
@@ -96,47 +98,37 @@ impl Scale {
 
 /// The picture.
 pub fn chart(report: &Report) -> String {
-    let part = report.part();
-    let timeline = part.get("timeline");
-    let us = |name| {
-        part.get("period")
-            .moment(name)
-            .map_or(0, |t| t.as_microsecond())
-    };
-    let width = timeline.number("bucket_seconds").unwrap_or(60.0) * 1e6;
-    let buckets = timeline.list("buckets");
-    let loads = buckets.iter().filter_map(|b| b.number("avg_aas"));
-    let vcpus = part.get("load").number("vcpus");
-    let highest = loads.chain(vcpus).fold(1.0, f64::max);
+    let document = &report.document;
+    let (period, timeline) = (&document.period, &document.timeline);
+    let us = |time: Option<Time>| time.map_or(0, |time| time.0);
+    let width = timeline
+        .bucket_seconds
+        .unwrap_or(60)
+        .saturating_mul(1_000_000);
+    let vcpus = document.load.vcpus.map(Numeric::to_f64);
+    let loads = timeline.buckets.iter().filter_map(|bucket| bucket.avg_aas);
+    let loads = loads.map(Numeric::to_f64);
     let scale = Scale {
-        begin: us("period_start"),
-        end: us("period_end"),
-        most: highest * 1.08,
+        begin: us(period.period_start),
+        end: us(period.period_end),
+        most: loads.chain(vcpus).fold(1.0, f64::max) * 1.08,
     };
     let mut svg = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-labelledby=\"chart-title chart-desc\">\
          <title id=\"chart-title\">Average active sessions over time</title>\
          <desc id=\"chart-desc\">{}</desc>{}",
-        escape(&describe(part, &buckets)),
+        escape(&describe(report)),
         patterns()
     );
     grid(&scale, &mut svg);
-    let keys = timeline.value["keys"].as_array();
-    let key = |key: &serde_json::Value| key.as_str().unwrap_or("(none)").to_string();
-    let keys: Vec<String> = keys.into_iter().flatten().map(key).collect();
-    for bucket in &buckets {
-        let Some(start) = bucket.moment("bucket_start") else {
+    for bucket in &timeline.buckets {
+        let Some(Time(start)) = bucket.bucket_start else {
             continue;
         };
-        let begin = start.as_microsecond().max(scale.begin);
-        let end = (start.as_microsecond() + width as i64).min(scale.end);
-        bar(
-            *bucket,
-            &keys,
-            &scale,
-            (scale.x(begin), scale.x(end)),
-            &mut svg,
-        );
+        let begin = start.max(scale.begin);
+        let end = start.saturating_add(width).min(scale.end);
+        let across = (scale.x(begin), scale.x(end));
+        bar(bucket, &timeline.keys, &scale, across, &mut svg);
     }
     times(report, &scale, &mut svg);
     if let Some(vcpus) = vcpus {
@@ -149,41 +141,44 @@ pub fn chart(report: &Report) -> String {
             y - 4.0
         );
     }
-    if let Some(at) = part.get("period").moment("at") {
-        let x = scale.x(at.as_microsecond());
+    if let Some(at) = period.at {
+        let x = scale.x(at.0);
         let _ = write!(
             svg,
             "<path d=\"M{x:.1} {TOP}V{GROUND}\" class=\"at\"/><text x=\"{:.1}\" y=\"{:.1}\" class=\"strong\">{}</text>",
             x + 4.0,
             TOP + 10.0,
-            escape(&part.get("period").clock("at", Some(at)))
+            escape(&report.clock(period.at, period.at))
         );
     }
     svg.push_str("</svg>");
     svg
 }
 
-fn describe(part: Part, buckets: &[Part]) -> String {
-    let best = |a: &&Part, b: &&Part| {
-        let load = |p: &Part| p.number("avg_aas").unwrap_or(-1.0);
-        load(a).total_cmp(&load(b))
-    };
-    let mut text = format!("Average {} sessions", part.get("load").two("avg_aas"));
-    if let Some(peak) = buckets.iter().rev().max_by(best) {
-        let at = part.get("period").moment("period_start");
+fn describe(report: &Report) -> String {
+    let document = &report.document;
+    let buckets = document.timeline.buckets.iter().rev();
+    let mut text = format!("Average {} sessions", two(document.load.avg_aas));
+    if let Some(peak) = buckets.max_by_key(|bucket| bucket.avg_aas) {
         text.push_str(&format!(
             ", highest {} at {}",
-            peak.two("avg_aas"),
-            peak.clock("bucket_start", at)
+            two(peak.avg_aas),
+            report.clock(peak.bucket_start, document.period.period_start)
         ));
     }
     text + ". The same figures are in the tables below."
 }
 
-fn bar(part: Part, keys: &[String], scale: &Scale, (x, end): (f64, f64), svg: &mut String) {
+fn bar(
+    bucket: &Bucket,
+    keys: &[Option<Text>],
+    scale: &Scale,
+    (x, end): (f64, f64),
+    svg: &mut String,
+) {
     // a bar keeps a hair of ground between itself and the next
     let width = (end - x - if end - x > 4.0 { 1.0 } else { 0.0 }).max(0.5);
-    if part.number("avg_aas").is_none() {
+    if bucket.avg_aas.is_none() {
         let _ = write!(
             svg,
             "<rect x=\"{x:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"url(#p-gap)\"/>",
@@ -193,8 +188,8 @@ fn bar(part: Part, keys: &[String], scale: &Scale, (x, end): (f64, f64), svg: &m
         return;
     }
     let mut sum = 0.0;
-    for (key, load) in keys.iter().zip(numbers(part, "by")) {
-        let load = load.unwrap_or(0.0);
+    for (key, load) in keys.iter().zip(&bucket.by) {
+        let load = load.map_or(0.0, Numeric::to_f64);
         let (low, high) = (scale.y(sum), scale.y(sum + load));
         sum += load;
         if low - high >= 0.05 {
@@ -202,7 +197,7 @@ fn bar(part: Part, keys: &[String], scale: &Scale, (x, end): (f64, f64), svg: &m
                 svg,
                 "<rect x=\"{x:.1}\" y=\"{high:.1}\" width=\"{width:.1}\" height=\"{:.1}\" fill=\"url(#p-{})\"/>",
                 low - high,
-                look(key)
+                look(named(key))
             );
         }
     }

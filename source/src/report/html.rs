@@ -3,22 +3,20 @@
 
 use super::chart::{chart, look, swatch};
 use super::story::{sentences, who};
-use super::{Part, Report, numbers};
+use super::{Report, named, or_nothing, query_name, two};
 use crate::escape;
 use std::fmt::Write as _;
+use tacho_tape::query::Numeric;
+use tacho_tape::query::report::{
+    Blocker, Change, Changes, Document, Gap, Key, Marker, Query, Text, Wait, Waiter,
+};
 
 const STYLE: &str = include_str!("page.css");
 
 /// The page.
 pub fn page(report: &Report) -> String {
-    let part = report.part();
-    let period = part.get("period");
-    let title = format!(
-        "{} to {} {}",
-        period.time("period_start"),
-        period.clock("period_end", period.moment("period_start")),
-        report.zone_name()
-    );
+    let document = &report.document;
+    let title = report.title();
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -29,14 +27,16 @@ pub fn page(report: &Report) -> String {
         escape(&title)
     );
     story(report, &mut html);
-    tiles(part, &mut html);
+    tiles(document, &mut html);
     picture(report, &mut html);
-    waits(part, &mut html);
-    queries(part, &mut html);
-    blockers(part, &mut html);
-    changes(part, &mut html);
-    people(part, &mut html);
-    events(part, &mut html);
+    waits(&document.waits, &mut html);
+    queries(&document.queries, &mut html);
+    blockers(&document.blockers, &mut html);
+    tree(document, &mut html);
+    changes(document, &mut html);
+    people(document, &mut html);
+    events(report, &mut html);
+    gaps(report, &mut html);
     html.push_str(
         "<footer><p>Load is counted in average active sessions: client sessions that were \
          active and not waiting for data of their client (Client:ClientRead). Hatched time was not observed; an idle time \
@@ -53,19 +53,24 @@ fn story(report: &Report, html: &mut String) {
     html.push_str("</section>\n");
 }
 
-fn tiles(part: Part, html: &mut String) {
-    let (load, coverage) = (part.get("load"), part.get("coverage"));
-    let whole = |name: &str| load.text(name).unwrap_or_else(|| "unknown".to_string());
-    let vcpus = load.number("vcpus");
+fn tiles(document: &Document, html: &mut String) {
+    let load = &document.load;
+    let unknown = || "unknown".to_string();
     let tiles = [
-        ("average load", load.two("avg_aas")),
-        ("busiest minute", load.two("peak_aas")),
-        ("most at once", whole("peak_sessions")),
+        ("average load", two(load.avg_aas)),
+        ("busiest minute", two(load.peak_aas)),
+        (
+            "most at once",
+            load.peak_sessions.map_or_else(unknown, |n| n.to_string()),
+        ),
         (
             "vCPUs",
-            vcpus.map_or("unknown".to_string(), |n| n.to_string()),
+            load.vcpus.map_or_else(unknown, |n| n.to_f64().to_string()),
         ),
-        ("observed", format!("{} %", coverage.two("coverage_pct"))),
+        (
+            "observed",
+            format!("{} %", two(document.coverage.coverage_pct)),
+        ),
     ];
     html.push_str("<dl class=\"tiles\">");
     for (name, value) in tiles {
@@ -79,23 +84,21 @@ fn tiles(part: Part, html: &mut String) {
 }
 
 fn picture(report: &Report, html: &mut String) {
-    let timeline = report.part().get("timeline");
+    let timeline = &report.document.timeline;
     let mut sums: Vec<f64> = Vec::new();
     let mut observed: f64 = 0.0;
-    for bucket in timeline.list("buckets") {
-        let loads = numbers(bucket, "by");
-        sums.resize(loads.len().max(sums.len()), 0.0);
-        observed += f64::from(u8::from(bucket.number("avg_aas").is_some()));
-        for (sum, load) in sums.iter_mut().zip(loads) {
-            *sum += load.unwrap_or(0.0);
+    for bucket in &timeline.buckets {
+        sums.resize(bucket.by.len().max(sums.len()), 0.0);
+        observed += f64::from(u8::from(bucket.avg_aas.is_some()));
+        for (sum, load) in sums.iter_mut().zip(&bucket.by) {
+            *sum += load.map_or(0.0, Numeric::to_f64);
         }
     }
     html.push_str("<section><h2>Load</h2><figure><div class=\"wide\">");
     html.push_str(&chart(report));
     html.push_str("</div><figcaption><ul class=\"legend\">");
-    let keys = timeline.value["keys"].as_array();
-    for (key, sum) in keys.into_iter().flatten().zip(sums) {
-        let key = key.as_str().unwrap_or("(none)");
+    for (key, sum) in timeline.keys.iter().zip(sums) {
+        let key = named(key);
         let _ = write!(
             html,
             "<li>{}{} <b>{:.2}</b></li>",
@@ -136,78 +139,86 @@ fn table(html: &mut String, title: &str, heads: &[&str], rows: &[Vec<String>]) {
     html.push_str("</tbody></table></div></section>\n");
 }
 
-/// A bar of a share in percent.
-fn share(part: Part, key: &str) -> String {
-    let percent = part.number("pct").unwrap_or(0.0);
+/// A bar of a share in percent, in the look of a class of waits.
+fn share(percent: Option<Numeric>, class: &str) -> String {
+    let percent = percent.map_or(0.0, Numeric::to_f64);
     let width = percent.clamp(0.0, 100.0);
     format!(
         "<span class=\"share\"><svg width=\"100\" height=\"12\" aria-hidden=\"true\"><rect width=\"{width:.1}\" height=\"12\" fill=\"url(#p-{})\"/></svg> {percent:.1} %</span>",
-        look(key.split([':', '*']).next().unwrap_or(key))
+        look(class)
     )
 }
 
-fn waits(part: Part, html: &mut String) {
-    let row = |wait: &Part| {
-        let key = wait.shown("key");
+/// The class of a wait event.
+fn class(event: &str) -> &str {
+    event.split([':', '*']).next().unwrap_or(event)
+}
+
+/// What is missing is left out.
+fn shown(text: &Option<impl ToString>) -> String {
+    escape(&or_nothing(text))
+}
+
+/// A statement.
+fn statement(text: &Option<Text>) -> String {
+    format!("<code>{}</code>", shown(text))
+}
+
+fn waits(waits: &[Key], html: &mut String) {
+    let row = |wait: &Key| {
+        let key = named(&wait.key);
         vec![
-            escape(&key),
-            wait.two("avg_aas"),
-            wait.two("peak_aas"),
-            wait.text("peak_sessions").unwrap_or_default(),
-            share(*wait, &key),
+            escape(key),
+            two(wait.avg_aas),
+            two(wait.peak_aas),
+            or_nothing(&wait.peak_sessions),
+            share(wait.pct, class(key)),
         ]
     };
-    let rows: Vec<_> = part.list("waits").iter().map(row).collect();
+    let rows: Vec<_> = waits.iter().map(row).collect();
     let heads = ["wait", "load", "busiest minute", "most at once", "share"];
     table(html, "What sessions waited for", &heads, &rows);
 }
 
-fn queries(part: Part, html: &mut String) {
-    let row = |query: &Part| {
-        let waits = query.list("waits");
-        let wait = |wait: &Part| {
-            let key = wait.shown("key");
-            let class = key.split([':', '*']).next().unwrap_or(&key).to_string();
-            format!("{}{} {}", swatch(&class), escape(&key), wait.two("avg_aas"))
+fn queries(queries: &[Query], html: &mut String) {
+    let wait = |wait: &Wait| {
+        let key = named(&wait.key);
+        let load = two(wait.avg_aas);
+        format!("{}{} {load}", swatch(class(key)), escape(key))
+    };
+    let row = |query: &Query| {
+        let id = escape(named(&query.key));
+        let text = match &query.query_text {
+            Some(text) => format!("<code>{}</code><small>{id}</small>", escape(text)),
+            None => id,
         };
-        let waits: Vec<String> = waits.iter().take(3).map(wait).collect();
-        let id = query.shown("key");
-        let text = query.text("query_text");
-        let text = match text {
-            Some(text) => format!(
-                "<code>{}</code><small>{}</small>",
-                escape(&text),
-                escape(&id)
-            ),
-            None => escape(&id),
-        };
+        let waits: Vec<String> = query.waits.iter().take(3).map(wait).collect();
         vec![
             text,
-            query.two("avg_aas"),
-            query.two("peak_aas"),
-            format!("{} %", query.two("pct")),
+            two(query.avg_aas),
+            two(query.peak_aas),
+            format!("{} %", two(query.pct)),
             waits.join("<br>"),
         ]
     };
-    let rows: Vec<_> = part.list("queries").iter().map(row).collect();
+    let rows: Vec<_> = queries.iter().map(row).collect();
     let heads = ["query", "load", "busiest minute", "share", "waited for"];
     table(html, "Queries", &heads, &rows);
 }
 
-fn blockers(part: Part, html: &mut String) {
-    let text = |part: &Part, name| escape(&part.text(name).unwrap_or_default());
-    let row = |blocker: &Part| {
+fn blockers(blockers: &[Blocker], html: &mut String) {
+    let row = |blocker: &Blocker| {
         vec![
-            escape(&who(*blocker)),
-            text(blocker, "state"),
-            blocker.two("blocked_seconds"),
-            text(blocker, "waiters"),
-            text(blocker, "object"),
-            text(blocker, "xact_age"),
-            format!("<code>{}</code>", text(blocker, "query_text")),
+            escape(&who(blocker)),
+            shown(&blocker.state),
+            two(blocker.blocked_seconds),
+            or_nothing(&blocker.waiters),
+            shown(&blocker.object),
+            shown(&blocker.xact_age),
+            statement(&blocker.query_text),
         ]
     };
-    let rows: Vec<_> = part.list("blockers").iter().map(row).collect();
+    let rows: Vec<_> = blockers.iter().map(row).collect();
     let heads = [
         "who",
         "state",
@@ -218,80 +229,81 @@ fn blockers(part: Part, html: &mut String) {
         "query",
     ];
     table(html, "Who made others wait", &heads, &rows);
-    let row = |one: &Part| {
-        let level = one.number("level").unwrap_or(0.0);
-        let who = one.text("tree").unwrap_or_default();
+}
+
+fn tree(document: &Document, html: &mut String) {
+    let row = |one: &Waiter| {
+        let level = one.level.unwrap_or(0);
+        let who = or_nothing(&one.tree);
         vec![
             format!(
                 "<span style=\"padding-left:{level}em\">{}</span>",
                 escape(who.trim())
             ),
-            text(one, "state"),
-            text(one, "waited"),
-            text(one, "object"),
-            format!("<code>{}</code>", text(one, "query_text")),
+            shown(&one.state),
+            shown(&one.waited),
+            shown(&one.object),
+            statement(&one.query_text),
         ]
     };
-    let mut rows: Vec<_> = part.list("tree").iter().map(row).collect();
-    if let Some(left_out) = part.text("tree_left_out").filter(|n| n != "0") {
-        rows.push(vec![format!("and {left_out} more")]);
+    let mut rows: Vec<_> = document.tree.iter().flatten().map(row).collect();
+    if document.tree_left_out > 0 {
+        rows.push(vec![format!("and {} more", document.tree_left_out)]);
     }
     let heads = ["who waits for whom", "state", "waited", "object", "query"];
     table(html, "At that moment", &heads, &rows);
 }
 
-fn changes(part: Part, html: &mut String) {
-    let text = |part: &Part, name| escape(&part.text(name).unwrap_or_default());
-    let changes = part.get("changes");
-    let row = |change: &Part| {
-        let name = change
-            .text("query_text")
-            .unwrap_or_else(|| change.shown("key"));
-        vec![
-            format!("<code>{}</code>", escape(&name)),
-            text(change, "change"),
-            change
-                .number("avg_delta")
-                .map_or(String::new(), |d| format!("{d:+.2}")),
-            change.two("avg_aas_1"),
-            change.two("avg_aas_2"),
-        ]
+fn changes(document: &Document, html: &mut String) {
+    let row = |change: &Change| {
+        let name = query_name(&change.query_text, &change.key);
+        let delta = change.avg_delta?.to_f64();
+        Some(vec![
+            format!("<code>{}</code>", escape(name)),
+            shown(&change.change),
+            format!("{delta:+.2}"),
+            two(change.avg_aas_1),
+            two(change.avg_aas_2),
+        ])
     };
-    let all = [changes.list("waits"), changes.list("queries")].concat();
-    let known = |change: &&Part| change.number("avg_delta").is_some();
-    let rows: Vec<_> = all.iter().filter(known).map(row).collect();
-    let how = part.get("period").shown("before");
-    let title = format!("What changed against {}", escape(&how));
+    let Changes {
+        waits,
+        queries,
+        note,
+    } = &document.changes;
+    let rows: Vec<_> = waits.iter().chain(queries).filter_map(row).collect();
+    let how = named(&document.period.before);
+    let title = format!("What changed against {}", escape(how));
     table(
         html,
         &title,
         &["query", "change", "by", "before", "now"],
         &rows,
     );
-    if let Some(note) = changes.text("note") {
+    if let Some(note) = note {
         let _ = writeln!(
             html,
             "<p class=\"note\">Before (window 1) and now (window 2): {}.</p>",
-            escape(&note)
+            escape(note)
         );
     }
 }
 
-fn people(part: Part, html: &mut String) {
+fn people(document: &Document, html: &mut String) {
     let mut rows = Vec::new();
-    for (kind, name) in [
-        ("database", "databases"),
-        ("user", "users"),
-        ("application", "applications"),
+    for (kind, keys) in [
+        ("database", &document.databases),
+        ("user", &document.users),
+        ("application", &document.applications),
     ] {
-        for one in part.list(name) {
-            rows.push(vec![
+        rows.extend(keys.iter().map(|one| {
+            vec![
                 kind.to_string(),
-                escape(&one.shown("key")),
-                one.two("avg_aas"),
-                share(one, "cpu"),
-            ]);
-        }
+                escape(named(&one.key)),
+                two(one.avg_aas),
+                share(one.pct, "cpu"),
+            ]
+        }));
     }
     table(
         html,
@@ -301,25 +313,28 @@ fn people(part: Part, html: &mut String) {
     );
 }
 
-fn events(part: Part, html: &mut String) {
-    let start = part.get("period").moment("period_start");
-    let text = |part: &Part, name| escape(&part.text(name).unwrap_or_default());
-    let row = |marker: &Part| {
+fn events(report: &Report, html: &mut String) {
+    let start = report.document.period.period_start;
+    let row = |marker: &Marker| {
         vec![
-            escape(&marker.clock("marker_time", start)),
-            text(marker, "kind"),
-            text(marker, "detail"),
+            escape(&report.clock(marker.marker_time, start)),
+            shown(&marker.kind),
+            shown(&marker.detail),
         ]
     };
-    let rows: Vec<_> = part.list("markers").iter().map(row).collect();
+    let rows: Vec<_> = report.document.markers.iter().map(row).collect();
     table(html, "Events", &["at", "what", "detail"], &rows);
-    let row = |gap: &Part| {
+}
+
+fn gaps(report: &Report, html: &mut String) {
+    let start = report.document.period.period_start;
+    let row = |gap: &Gap| {
         vec![
-            escape(&gap.clock("since", start)),
-            escape(&gap.clock("until", start)),
-            text(gap, "cause"),
+            escape(&report.clock(gap.since, start)),
+            escape(&report.clock(gap.until, start)),
+            shown(&gap.cause),
         ]
     };
-    let rows: Vec<_> = part.get("coverage").list("gaps").iter().map(row).collect();
+    let rows: Vec<_> = report.document.coverage.gaps.iter().map(row).collect();
     table(html, "Not observed", &["from", "to", "why"], &rows);
 }

@@ -1,120 +1,136 @@
 //! The report as Markdown, for a ticket.
 
 use super::story::{cut, sentences, who};
-use super::{Part, Report};
+use super::{Report, named, or_nothing, two};
 use std::fmt::Write as _;
-use tacho_tape::query::plain_text;
+use tacho_tape::query::report::{Blocker, Change, Document, Key, Marker, Query, Text};
+use tacho_tape::query::{Numeric, plain_text};
 
 /// The text.
 pub fn text(report: &Report) -> String {
-    let part = report.part();
-    let period = part.get("period");
-    let mut out = format!(
-        "# {} to {} {}\n\n",
-        period.time("period_start"),
-        period.clock("period_end", period.moment("period_start")),
-        report.zone_name()
-    );
+    let document = &report.document;
+    let mut out = format!("# {}\n\n", report.title());
     for sentence in sentences(report) {
         let _ = writeln!(out, "- {}", escape(&sentence));
     }
-    let key = |part: &Part| escape(&part.shown("key"));
-    let load = |part: &Part| part.two("avg_aas");
-    let percent = |part: &Part| format!("{} %", part.two("pct"));
-    let query = |part: &Part| match part.text("query_text") {
-        Some(text) => format!("{} {}", escape(&part.shown("key")), code(&text)),
-        None => escape(&part.shown("key")),
-    };
-    let peak = |part: &Part| part.two("peak_aas");
-    let rows = part.list("waits");
-    table(
-        &mut out,
-        "Waits",
-        &rows,
-        &[
-            ("wait", &key),
-            ("load", &load),
-            ("busiest minute", &peak),
-            ("share", &percent),
-        ],
-    );
-    let rows = part.list("queries");
-    table(
-        &mut out,
-        "Queries",
-        &rows,
-        &[("query", &query), ("load", &load), ("share", &percent)],
-    );
-    let blocked = |part: &Part| part.two("blocked_seconds");
-    let shown =
-        |name: &'static str| move |part: &Part| escape(&part.text(name).unwrap_or_default());
-    let person = |part: &Part| escape(&who(*part));
-    let statement = |part: &Part| code(&part.text("query_text").unwrap_or_default());
-    let rows = part.list("blockers");
-    table(
-        &mut out,
-        "Blockers",
-        &rows,
-        &[
-            ("who", &person),
-            ("state", &shown("state")),
-            ("blocked s", &blocked),
-            ("waiters", &shown("waiters")),
-            ("object", &shown("object")),
-            ("query", &statement),
-        ],
-    );
-    let changes = part.get("changes");
-    let rows = [changes.list("waits"), changes.list("queries")].concat();
-    let before = |part: &Part| part.two("avg_aas_1");
-    let after = |part: &Part| part.two("avg_aas_2");
-    let title = format!("Changes against {}", escape(&period.shown("before")));
-    let known = rows.iter().any(|row| row.number("avg_delta").is_some());
-    if known {
-        table(
-            &mut out,
-            &title,
-            &rows,
-            &[
-                ("key", &query),
-                ("change", &shown("change")),
-                ("before", &before),
-                ("now", &after),
-            ],
-        );
-    }
-    let rows = part.list("markers");
-    let time = |part: &Part| part.time("marker_time");
-    table(
-        &mut out,
-        "Events",
-        &rows,
-        &[
-            ("at", &time),
-            ("what", &shown("kind")),
-            ("detail", &shown("detail")),
-        ],
-    );
+    waits(&document.waits, &mut out);
+    queries(&document.queries, &mut out);
+    blockers(&document.blockers, &mut out);
+    changes(document, &mut out);
+    events(report, &mut out);
     out
 }
 
-/// A heading and how a cell is made.
-type Column<'a> = (&'a str, &'a dyn Fn(&Part) -> String);
+fn waits(waits: &[Key], out: &mut String) {
+    let heads = ["wait", "load", "busiest minute", "share"];
+    table(out, "Waits", heads, waits, |wait| {
+        [
+            escape(named(&wait.key)),
+            two(wait.avg_aas),
+            two(wait.peak_aas),
+            percent(wait.pct),
+        ]
+    });
+}
 
-fn table(out: &mut String, title: &str, rows: &[Part], columns: &[Column]) {
-    if rows.is_empty() {
+fn queries(queries: &[Query], out: &mut String) {
+    let heads = ["query", "load", "share"];
+    table(out, "Queries", heads, queries, |query| {
+        [
+            query_name(&query.key, &query.query_text),
+            two(query.avg_aas),
+            percent(query.pct),
+        ]
+    });
+}
+
+fn blockers(blockers: &[Blocker], out: &mut String) {
+    let heads = ["who", "state", "blocked s", "waiters", "object", "query"];
+    table(out, "Blockers", heads, blockers, |blocker| {
+        [
+            escape(&who(blocker)),
+            shown(&blocker.state),
+            two(blocker.blocked_seconds),
+            or_nothing(&blocker.waiters),
+            shown(&blocker.object),
+            code(&or_nothing(&blocker.query_text)),
+        ]
+    });
+}
+
+fn changes(document: &Document, out: &mut String) {
+    let changes = &document.changes;
+    let rows = changes.waits.iter().chain(&changes.queries);
+    if rows.clone().all(|row| row.avg_delta.is_none()) {
         return;
     }
-    let heads: Vec<&str> = columns.iter().map(|column| column.0).collect();
+    let title = format!("Changes against {}", escape(named(&document.period.before)));
+    let heads = ["key", "change", "before", "now"];
+    table(out, &title, heads, rows, |change: &Change| {
+        [
+            query_name(&change.key, &change.query_text),
+            shown(&change.change),
+            two(change.avg_aas_1),
+            two(change.avg_aas_2),
+        ]
+    });
+}
+
+fn events(report: &Report, out: &mut String) {
+    let heads = ["at", "what", "detail"];
+    table(
+        out,
+        "Events",
+        heads,
+        &report.document.markers,
+        |marker: &Marker| {
+            [
+                report.time(marker.marker_time),
+                shown(&marker.kind),
+                shown(&marker.detail),
+            ]
+        },
+    );
+}
+
+/// What is missing is left out.
+fn shown(text: &Option<Text>) -> String {
+    escape(&or_nothing(text))
+}
+
+fn percent(share: Option<Numeric>) -> String {
+    format!("{} %", two(share))
+}
+
+/// A key, and the statement where it is one's.
+fn query_name(key: &Option<Text>, text: &Option<Text>) -> String {
+    let key = escape(named(key));
+    match text {
+        Some(text) => format!("{key} {}", code(text)),
+        None => key,
+    }
+}
+
+/// A table with a heading; nothing when there are no rows.
+fn table<'a, R: 'a, const N: usize>(
+    out: &mut String,
+    title: &str,
+    heads: [&str; N],
+    rows: impl IntoIterator<Item = &'a R>,
+    cells: impl Fn(&R) -> [String; N],
+) {
+    let mut rows = rows.into_iter().peekable();
+    if rows.peek().is_none() {
+        return;
+    }
     let _ = writeln!(
         out,
         "\n## {title}\n\n| {} |\n|{}",
         heads.join(" | "),
-        "---|".repeat(heads.len())
+        "---|".repeat(N)
     );
     for row in rows {
-        let cells: Vec<String> = columns.iter().map(|column| (column.1)(row)).collect();
-        let _ = writeln!(out, "| {} |", cells.join(" | "));
+        let _ = writeln!(out, "| {} |", cells(row).join(" | "));
     }
 }
 

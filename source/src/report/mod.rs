@@ -1,6 +1,6 @@
-//! The report as a document for people: the JSON of the reader, shown as a
-//! page or as Markdown. Figures are shown with two decimals, all else is as
-//! the reader says.
+//! The report as a document for people: what the reader says, shown as a page or
+//! as Markdown. Figures are shown with two decimals, all else is as the reader
+//! says.
 
 mod chart;
 mod html;
@@ -8,110 +8,75 @@ mod markdown;
 mod story;
 
 use crate::time::{offset_text, table_time, timestamp, zone_name};
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde_json::Value;
+use tacho_tape::query::report::{Document, Text, Time};
+use tacho_tape::query::{Numeric, QueryResult};
 
 pub use html::page;
 pub use markdown::text;
 
 /// The document and the zone its times are shown in.
 pub struct Report {
-    root: Value,
+    document: Document,
     zone: TimeZone,
-}
-
-/// A part of the document.
-#[derive(Clone, Copy)]
-pub struct Part<'a> {
-    value: &'a Value,
-    zone: &'a TimeZone,
 }
 
 impl Report {
     /// Of the JSON of the reader.
-    pub fn new(root: Value, zone: TimeZone) -> Report {
-        Report { root, zone }
-    }
-
-    fn part(&self) -> Part<'_> {
-        Part {
-            value: &self.root,
-            zone: &self.zone,
-        }
+    ///
+    /// # Errors
+    /// It is no report.
+    pub fn new(json: &str, zone: TimeZone) -> QueryResult<Report> {
+        let document = Document::parse(json)?;
+        Ok(Report { document, zone })
     }
 
     fn zone_name(&self) -> String {
         zone_name(&self.zone)
     }
-}
-
-impl<'a> Part<'a> {
-    fn get(&self, name: &str) -> Part<'a> {
-        Part {
-            value: &self.value[name],
-            zone: self.zone,
-        }
-    }
-
-    fn list(&self, name: &str) -> Vec<Part<'a>> {
-        let items = self.value[name].as_array();
-        let part = |value| Part {
-            value,
-            zone: self.zone,
-        };
-        items.into_iter().flatten().map(part).collect()
-    }
-
-    /// A text, or a number as it is written.
-    fn text(&self, name: &str) -> Option<String> {
-        match &self.value[name] {
-            Value::Null => None,
-            Value::String(text) => Some(text.clone()),
-            other => Some(other.to_string()),
-        }
-    }
-
-    /// The same, with a word for what is missing.
-    fn shown(&self, name: &str) -> String {
-        self.text(name).unwrap_or_else(|| "(none)".to_string())
-    }
-
-    fn number(&self, name: &str) -> Option<f64> {
-        self.value[name].as_f64()
-    }
-
-    /// A number with two decimals.
-    fn two(&self, name: &str) -> String {
-        self.number(name)
-            .map_or_else(|| "unknown".to_string(), |n| format!("{n:.2}"))
-    }
-
-    fn moment(&self, name: &str) -> Option<Timestamp> {
-        self.value[name].as_str()?.parse().ok()
-    }
 
     /// `2026-11-21 03:12:00`
-    fn time(&self, name: &str) -> String {
-        let moment = self.moment(name);
-        moment.map_or_else(String::new, |at| table_time(at.as_microsecond(), self.zone))
+    fn time(&self, at: Option<Time>) -> String {
+        at.map_or_else(String::new, |at| table_time(at.0, &self.zone))
     }
 
     /// `03:12:00`, of another day with its date.
-    fn clock(&self, name: &str, day: Option<Timestamp>) -> String {
-        let text = self.time(name);
-        let same = day.map(|day| table_time(day.as_microsecond(), self.zone));
+    fn clock(&self, at: Option<Time>, day: Option<Time>) -> String {
+        let text = self.time(at);
+        let same = day.map(|day| self.time(Some(day)));
         match same {
             Some(day) if day.get(..10) == text.get(..10) => text.get(11..).unwrap_or("").into(),
             _ => text,
         }
     }
+
+    /// From when to when, and in which zone.
+    fn title(&self) -> String {
+        let period = &self.document.period;
+        let (start, end) = (period.period_start, period.period_end);
+        let zone = self.zone_name();
+        format!("{} to {} {zone}", self.time(start), self.clock(end, start))
+    }
 }
 
-/// A number of a list.
-fn numbers(part: Part, name: &str) -> Vec<Option<f64>> {
-    let items = part.value[name].as_array();
-    items.into_iter().flatten().map(Value::as_f64).collect()
+/// A text, or a word for what is missing.
+fn named(text: &Option<impl AsRef<str>>) -> &str {
+    text.as_ref().map_or("(none)", AsRef::as_ref)
+}
+
+/// The text of a query, or its key.
+fn query_name<'a>(text: &'a Option<Text>, key: &'a Option<Text>) -> &'a str {
+    text.as_deref().unwrap_or_else(|| named(key))
+}
+
+/// A text or a whole number, nothing for what is missing.
+fn or_nothing(text: &Option<impl ToString>) -> String {
+    text.as_ref().map_or_else(String::new, ToString::to_string)
+}
+
+/// A number with two decimals.
+fn two(number: Option<Numeric>) -> String {
+    number.map_or_else(|| "unknown".to_string(), |n| format!("{:.2}", n.to_f64()))
 }
 
 /// A time of day, with seconds where there are any; with its offset where the

@@ -1,140 +1,133 @@
 //! What the figures say, in sentences.
 
-use super::{Part, Report};
-use tacho_tape::query::plain_text;
+use super::{Report, named, query_name, two};
+use tacho_tape::query::report::{Blocker, Change, Damage, Document};
+use tacho_tape::query::{Numeric, plain_text};
 
 /// Characters of a name in a sentence; that of a prepared transaction may have 200.
 const NAME: usize = 64;
 
 /// Sentences that answer the question, the most important first.
 pub fn sentences(report: &Report) -> Vec<String> {
-    let part = report.part();
-    let load = part.get("load");
-    if load.text("source").as_deref() == Some("none") {
+    let document = &report.document;
+    let damage = document.damage.iter().map(damage_sentence);
+    if document.load.source.as_deref() == Some("none") {
         let nothing = "Nothing was observed in this window: the history has no sample of it.";
-        let mut story = vec![nothing.to_string()];
-        story.extend(damage_sentences(part));
-        return story;
+        return std::iter::once(nothing.to_string()).chain(damage).collect();
     }
-    let mut story = vec![load_sentence(part)];
-    story.extend(before_sentence(part));
-    story.extend(largest(part));
-    story.extend(blocker_sentence(part));
-    story.extend(change_sentence(part));
-    story.extend(coverage_sentence(part));
-    story.extend(damage_sentences(part));
+    let mut story = vec![load_sentence(document)];
+    story.extend(before_sentence(document));
+    story.extend(largest(document));
+    story.extend(document.blockers.first().map(blocker_sentence));
+    story.extend(change_sentence(&document.changes.queries));
+    story.extend(coverage_sentence(document));
+    story.extend(damage);
     story
 }
 
 /// What the report leaves out because it is damaged.
-fn damage_sentences(part: Part) -> impl Iterator<Item = String> {
-    let told = |damage: Part| {
-        let message = damage.shown("message");
-        format!("Damage: {message}. {}", damage.shown("detail"))
-    };
-    part.list("damage").into_iter().map(told)
+fn damage_sentence(damage: &Damage) -> String {
+    format!(
+        "Damage: {}. {}",
+        named(&damage.message),
+        named(&damage.detail)
+    )
 }
 
-fn load_sentence(part: Part) -> String {
-    let load = part.get("load");
+fn load_sentence(document: &Document) -> String {
+    let load = &document.load;
+    let most = load.peak_sessions.map(|most| most.to_string());
     let mut text = format!(
         "On average {} sessions were active, {} in the busiest minute and {} at the most",
-        load.two("avg_aas"),
-        load.two("peak_aas"),
-        load.shown("peak_sessions"),
+        two(load.avg_aas),
+        two(load.peak_aas),
+        named(&most),
     );
-    match load.number("vcpus") {
+    match load.vcpus {
         None => text.push_str("; the number of vCPUs is unknown."),
         Some(vcpus) => {
-            text.push_str(&format!(", on {vcpus} vCPUs"));
-            let over = load.number("avg_aas").is_some_and(|avg| avg > vcpus);
-            text.push_str(if over {
-                ": more sessions than vCPUs."
-            } else {
-                "."
+            text.push_str(&format!(", on {} vCPUs", vcpus.to_f64()));
+            text.push_str(match load.avg_aas > Some(vcpus) {
+                true => ": more sessions than vCPUs.",
+                false => ".",
             });
         }
     }
     text
 }
 
-fn before_sentence(part: Part) -> Option<String> {
-    let before = part.get("load_before").number("avg_aas")?;
-    let how = part.get("period").text("before")?;
-    Some(format!("Average in {how}: {before:.2}.").replace("in the same", "at the same"))
+fn before_sentence(document: &Document) -> Option<String> {
+    let before = two(Some(document.load_before.avg_aas?));
+    let how = document.period.before.as_deref()?;
+    Some(format!("Average in {how}: {before}.").replace("in the same", "at the same"))
 }
 
-fn largest(part: Part) -> Option<String> {
-    let waits = part.list("waits");
-    let wait = waits.first()?;
-    let mut text = format!("Most of it: {} ({} %)", wait.shown("key"), wait.two("pct"));
-    if let Some(query) = part.list("queries").first() {
-        let name = query
-            .text("query_text")
-            .unwrap_or_else(|| query.shown("key"));
+fn largest(document: &Document) -> Option<String> {
+    let wait = document.waits.first()?;
+    let mut text = format!("Most of it: {} ({} %)", named(&wait.key), two(wait.pct));
+    if let Some(query) = document.queries.first() {
+        let name = query_name(&query.query_text, &query.key);
         text.push_str(&format!(
             "; largest query, {} %: {}",
-            query.two("pct"),
-            cut(&name, 100)
+            two(query.pct),
+            cut(name, 100)
         ));
     }
     Some(text + ".")
 }
 
-fn blocker_sentence(part: Part) -> Option<String> {
-    let blockers = part.list("blockers");
-    let first = blockers.first()?;
+fn blocker_sentence(blocker: &Blocker) -> String {
+    let waiters = blocker.waiters.map(|waiters| waiters.to_string());
     let mut text = format!(
         "{} made others wait for {} s in all, up to {} at once",
-        who(*first),
-        first.two("blocked_seconds"),
-        first.shown("waiters")
+        who(blocker),
+        two(blocker.blocked_seconds),
+        named(&waiters)
     );
-    if let Some(state) = first.text("state") {
+    if let Some(state) = &blocker.state {
         text.push_str(&format!("; it was {state}"));
     }
-    Some(text + ".")
+    text + "."
 }
 
 /// The query that grew most, if it is new or has doubled.
-fn change_sentence(part: Part) -> Option<String> {
-    let changes = part.get("changes").list("queries");
-    let grown = changes.iter().find(|c| grew(**c))?;
-    let name = grown
-        .text("query_text")
-        .unwrap_or_else(|| grown.shown("key"));
-    let how = match grown.text("change").as_deref() {
-        Some("new") => format!("New against before, {} sessions", grown.two("avg_aas_2")),
+fn change_sentence(queries: &[Change]) -> Option<String> {
+    let grown = queries.iter().find(|change| grew(change))?;
+    let name = query_name(&grown.query_text, &grown.key);
+    let how = match grown.change.as_deref() {
+        Some("new") => format!("New against before, {} sessions", two(grown.avg_aas_2)),
         _ => format!(
             "Grew most against before, from {} to {} sessions",
-            grown.two("avg_aas_1"),
-            grown.two("avg_aas_2")
+            two(grown.avg_aas_1),
+            two(grown.avg_aas_2)
         ),
     };
-    Some(format!("{how}: {}.", cut(&name, 100)))
+    Some(format!("{how}: {}.", cut(name, 100)))
 }
 
-fn grew(change: Part) -> bool {
-    let (before, after) = (change.number("avg_aas_1"), change.number("avg_aas_2"));
-    change.text("key").as_deref() != Some("(other)")
-        && after.is_some_and(|after| after > 0.0 && after >= 2.0 * before.unwrap_or(f64::MAX))
+fn grew(change: &Change) -> bool {
+    let (Some(before), Some(after)) = (change.avg_aas_1, change.avg_aas_2) else {
+        return false;
+    };
+    change.key.as_deref() != Some("(other)") && after.0 > 0 && after.0 >= 2 * before.0
 }
 
-fn coverage_sentence(part: Part) -> Option<String> {
-    let percent = part.get("coverage").number("coverage_pct")?;
-    (percent < 99.0).then(|| format!("Only {percent:.2} % of the window was observed."))
+fn coverage_sentence(document: &Document) -> Option<String> {
+    let percent = document.coverage.coverage_pct?;
+    let text = two(Some(percent));
+    (percent < Numeric(990_000)).then(|| format!("Only {text} % of the window was observed."))
 }
 
 /// `Process 4711 (app)`, or the name of a prepared transaction.
-pub fn who(blocker: Part) -> String {
-    match (blocker.text("pid"), blocker.text("prepared_gid")) {
-        (Some(pid), _) => match blocker.text("application") {
+pub fn who(blocker: &Blocker) -> String {
+    match (blocker.pid, &blocker.prepared_gid) {
+        (Some(pid), _) => match &blocker.application {
             Some(application) if !application.is_empty() => {
-                format!("Process {pid} ({})", cut(&application, NAME))
+                format!("Process {pid} ({})", cut(application, NAME))
             }
             _ => format!("Process {pid}"),
         },
-        (None, Some(gid)) => format!("Prepared transaction '{}'", cut(&gid, NAME)),
+        (None, Some(gid)) => format!("Prepared transaction '{}'", cut(gid, NAME)),
         _ => "A holder that was gone".to_string(),
     }
 }
@@ -152,38 +145,40 @@ pub fn cut(text: &str, length: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jiff::tz::TimeZone;
-    use serde_json::{Value, json};
 
-    fn change(key: &str, how: &str, before: f64, after: f64) -> Value {
-        json!({"key": key, "change": how, "avg_aas_1": before, "avg_aas_2": after})
-    }
-
-    fn sentence(queries: Vec<Value>) -> Option<String> {
-        let root = json!({"changes": {"queries": queries}});
-        change_sentence(Report::new(root, TimeZone::UTC).part())
+    fn change(key: &str, how: &str, before: i128, after: i128) -> Change {
+        Change {
+            key: Some(key.into()),
+            change: Some(how.into()),
+            avg_aas_1: Some(Numeric(before)),
+            avg_aas_2: Some(Numeric(after)),
+            ..Change::default()
+        }
     }
 
     #[test]
     fn the_query_that_grew_most_is_named_before_one_that_is_new() {
-        let queries = vec![
-            change("1", "gone", 9.0, 0.0),
-            change("2", "up", 0.03, 7.57),
-            change("3", "new", 0.0, 0.07),
+        let queries = [
+            change("1", "gone", 90_000, 0),
+            change("2", "up", 300, 75_700),
+            change("3", "new", 0, 700),
         ];
         let named = "Grew most against before, from 0.03 to 7.57 sessions: 2.";
-        assert_eq!(sentence(queries).as_deref(), Some(named));
-        let queries = vec![change("1", "up", 5.0, 6.0), change("3", "new", 0.0, 0.07)];
+        assert_eq!(change_sentence(&queries).as_deref(), Some(named));
+        let queries = [
+            change("1", "up", 50_000, 60_000),
+            change("3", "new", 0, 700),
+        ];
         let named = "New against before, 0.07 sessions: 3.";
-        assert_eq!(sentence(queries).as_deref(), Some(named));
+        assert_eq!(change_sentence(&queries).as_deref(), Some(named));
     }
 
     #[test]
     fn what_grew_a_little_or_is_not_one_query_is_not_named() {
-        let queries = vec![
-            change("1", "up", 5.0, 6.0),
-            change("(other)", "up", 0.1, 4.0),
+        let queries = [
+            change("1", "up", 50_000, 60_000),
+            change("(other)", "up", 1_000, 40_000),
         ];
-        assert_eq!(sentence(queries), None);
+        assert_eq!(change_sentence(&queries), None);
     }
 }

@@ -2,9 +2,10 @@
 //! times are RFC 3339 in UTC.
 //! Characters that a terminal would obey are written by their numbers.
 
-use super::functions::write_civil;
+use super::functions::{civil_us, write_civil};
 use super::plain::is_obeyed;
 use super::spec::Value;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// A text in quotes.
@@ -17,13 +18,19 @@ pub fn quote(text: &str) -> String {
 /// Adds a text in quotes.
 fn write_quoted(out: &mut String, text: &str) {
     out.push('"');
+    out.push_str(&escaped(text));
+    out.push('"');
+}
+
+/// A text as it stands between quotes.
+pub(super) fn escaped(text: &str) -> Cow<'_, str> {
     let is_plain = |b: u8| matches!(b, b' '..=b'~') && b != b'"' && b != b'\\';
     if text.bytes().all(is_plain) {
-        out.push_str(text);
-    } else {
-        text.chars().for_each(|c| write_char(out, c));
+        return Cow::Borrowed(text);
     }
-    out.push('"');
+    let mut out = String::with_capacity(text.len());
+    text.chars().for_each(|c| write_char(&mut out, c));
+    Cow::Owned(out)
 }
 
 fn write_char(out: &mut String, c: char) {
@@ -57,7 +64,11 @@ pub fn write_value(out: &mut String, value: &Value) {
         Value::Text(text) => write_quoted(out, text),
         Value::Bool(is) => out.push_str(if *is { "true" } else { "false" }),
         Value::Numeric(n) => write_numeric(out, *n),
-        Value::Time(us) => write_time(out, *us),
+        Value::Time(us) => {
+            out.push('"');
+            write_time(out, *us);
+            out.push('"');
+        }
         Value::Interval(us) => write_quoted(out, &interval(*us)),
         Value::Int(n) => {
             let _ = write!(out, "{n}");
@@ -85,12 +96,46 @@ pub fn write_numeric(out: &mut String, n: i128) {
     };
 }
 
-/// Adds `"2026-11-21T03:12:00Z"`, with a fraction where there is one.
+/// `2026-11-21T03:12:00Z`, with a fraction where there is one.
+pub(super) fn time(us: i64) -> String {
+    let mut out = String::with_capacity(20);
+    write_time(&mut out, us);
+    out
+}
+
+/// Adds a time.
 fn write_time(out: &mut String, us: i64) {
-    out.push('"');
     write_civil(out, us, 'T');
     write_fraction(out, us);
-    out.push_str("Z\"");
+    out.push('Z');
+}
+
+/// µs of a time that is written like that.
+pub(super) fn parse_time(text: &str) -> Option<i64> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let us = parse_decimal(&format!("0.{fraction}"), 6)?;
+    civil_us(date, time)?.checked_add(i64::try_from(us).ok()?)
+}
+
+/// A number in units of its last decimal, of which it has so many; more digits are
+/// rounded, halves away from zero.
+pub fn parse_decimal(text: &str, decimals: usize) -> Option<i128> {
+    let (is_negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_number = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !is_number(whole) || !is_number(fraction) {
+        return None;
+    }
+    let more = fraction.as_bytes().get(decimals);
+    let rounded = i128::from(more.is_some_and(|digit| *digit >= b'5'));
+    let kept = fraction.get(..decimals).unwrap_or(fraction);
+    let value: i128 = format!("{whole}{kept:0<decimals$}").parse().ok()?;
+    let value = value.checked_add(rounded)?;
+    Some(if is_negative { -value } else { value })
 }
 
 /// `00:01:00`, `1 day`, `7 days 12:00:00`, as PostgreSQL prints intervals.
@@ -150,6 +195,58 @@ impl Object {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn numbers_are_read_by_their_digits() {
+        for (text, ten_thousandths) in [
+            ("1.5000", 15_000),
+            ("-0.0001", -1),
+            ("12", 120_000),
+            ("0.00005", 1),
+            ("0.00004999", 0),
+            ("-9.99995", -100_000),
+            ("9007199254740993.0001", 90_071_992_547_409_930_001),
+        ] {
+            assert_eq!(parse_decimal(text, 4), Some(ten_thousandths), "{text}");
+        }
+        for text in [
+            "NaN",
+            "Infinity",
+            "",
+            ".5",
+            "1e3",
+            "1.2.3",
+            "-",
+            "170141183460469231731687303715884106",
+        ] {
+            assert_eq!(parse_decimal(text, 4), None, "{text}");
+        }
+        assert_eq!(parse_decimal("2.98", 2), Some(298));
+    }
+
+    proptest! {
+        #[test]
+        fn times_are_read_as_they_are_written(us in -62_135_596_800_000_000..253_402_300_800_000_000_i64) {
+            prop_assert_eq!(parse_time(&time(us)), Some(us));
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_is_not_read() {
+        for text in [
+            "2026-02-29T00:00:00Z",
+            "2026-13-01T00:00:00Z",
+            "2026-01-01T24:00:00Z",
+            "2026-01-01T00:60:00Z",
+            "2026-01-01T00:00:00",
+            "2026-01-01 00:00:00Z",
+            "2026-01-01T00:00:00.x1Z",
+            "",
+        ] {
+            assert_eq!(parse_time(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn values_keep_their_digits() {

@@ -58,6 +58,7 @@ pub use bucket::Zone;
 pub use dimension::names as dimension_names;
 pub use error::{CANCELED, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, UNDEFINED_FILE};
 pub use explain::{EXPLAINED, explain, find_explained};
+pub use functions::report::value as report;
 pub use functions::structs::*;
 pub use functions::{Function, Removal, find, list};
 pub(crate) use functions::{REMOVED, removals};

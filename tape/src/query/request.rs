@@ -420,7 +420,14 @@ pub(crate) fn asked<R: Request>(given: &mut Given, spec: &mut Spec) -> QueryResu
     Ok(())
 }
 
-impl Spec<'_> {
+impl<'a> Spec<'a> {
+    /// A question that a request says, in surroundings.
+    pub(crate) fn asking<R: Request>(request: &R, context: Context<'a>) -> Spec<'a> {
+        let mut spec = Spec::of(context);
+        request.put(&mut |name, value| spec.put(name, value));
+        spec
+    }
+
     /// Takes the value of an argument.
     fn put(&mut self, name: &str, value: Value) {
         fn to<C: super::row::Cell>(place: &mut Option<C>, value: Value) {
@@ -461,8 +468,7 @@ impl Snapshot {
     /// # Errors
     /// As of [`super::run`].
     pub fn ask<R: Request>(&self, request: &R, context: &Context) -> QueryResult<Taken<R::Row>> {
-        let mut spec = Spec::of(context.clone());
-        request.put(&mut |name, value| spec.put(name, value));
+        let spec = Spec::asking(request, context.clone());
         let mut taken = Taken::default();
         super::run(R::Row::FUNCTION, &spec, self, &mut taken)?;
         Ok(taken)

@@ -786,6 +786,6 @@ fn a_tick_at_an_impossible_time_is_no_step_of_the_clock() {
     drive.sampler.slot_ms = i64::MIN + 3_600_000;
     let sent = drive.make();
     assert_eq!(drive.push(&sent.bytes), Code::Written);
-    assert_eq!(drive.files(Kind::Sealed), []);
+    assert_eq!(drive.files(Kind::Sealed), Vec::<u64>::new());
     assert_eq!(drive.markers(), []);
 }

@@ -157,6 +157,40 @@ fn push_two(out: &mut String, number: i64) {
     out.push(digit(number));
 }
 
+/// µs since 1970 of a date and a time of day in UTC, written like that.
+pub fn civil_us(date: &str, time: &str) -> Option<i64> {
+    let number = |text: &str| text.parse::<i64>().ok();
+    let [year, month, day] = three(date.splitn(3, '-').map(number))?;
+    let [hour, minute, second] = three(time.splitn(3, ':').map(number))?;
+    let is_date =
+        (0..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    let is_time = (0..24).contains(&hour) && (0..60).contains(&minute) && (0..60).contains(&second);
+    if !is_date || !is_time {
+        return None;
+    }
+    let days = days(year, month, day);
+    let us = days * DAY + (hour * 3600 + minute * 60 + second) * SECOND;
+    // A month may be shorter.
+    (self::date(days) == (year, month, day)).then_some(us)
+}
+
+/// All of three.
+fn three(mut items: impl Iterator<Item = Option<i64>>) -> Option<[i64; 3]> {
+    Some([items.next()??, items.next()??, items.next()??])
+}
+
+/// The number of days since 1970-01-01 of a day, as [`date`] counts them.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if month < 3 {
+        (year - 1, month + 12)
+    } else {
+        (year, month)
+    };
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * (month - 3) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
 /// Year, month, day of a number of days since 1970-01-01: years are counted
 /// from March on, in eras of 400 years.
 fn date(days: i64) -> (i64, i64, i64) {

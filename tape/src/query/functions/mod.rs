@@ -12,8 +12,7 @@ mod latency_history;
 mod lifeline;
 mod markers;
 mod periods;
-mod report;
-mod report_compat;
+pub mod report;
 mod samples;
 mod server_history;
 mod sessions;
@@ -23,7 +22,7 @@ mod summary;
 mod timeline;
 mod top;
 
-pub use common_columns::{time_text, write_civil};
+pub use common_columns::{civil_us, time_text, write_civil};
 pub use empty::notice;
 pub use markers::{REMOVED, Removal, removals};
 

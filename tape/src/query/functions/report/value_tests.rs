@@ -1,0 +1,106 @@
+//! The document is read as it was written.
+
+use super::build::document;
+use super::value::{Document, Wait};
+use crate::Snapshot;
+use crate::format::schema::Schema;
+use crate::query::functions::Call;
+use crate::query::parse::Window;
+use crate::query::{Numeric, Spec};
+use crate::testing::memory::MemoryStorage;
+use crate::testing::schema;
+use crate::write::merge_tests::{go, sealed_files};
+use std::sync::LazyLock;
+
+/// A merged file of two logs and a sealed one of another.
+fn history() -> MemoryStorage {
+    let (storage, _) = sealed_files(1, 3, 130);
+    go(&storage, 2).unwrap().unwrap();
+    storage
+}
+
+/// Makes a document of all of a history; `change` says more of the question.
+fn ask<'e>(storage: &MemoryStorage, change: impl FnOnce(&mut Spec<'e>)) -> Document {
+    let store = Snapshot::open_storage(storage).unwrap();
+    let node = &store.nodes()[0];
+    let window = Window {
+        since: 1_000 * node.first_ms,
+        until: 1_000 * node.last_ms + 1_000_000,
+    };
+    let mut spec = Spec::new(catalog(), window.until);
+    change(&mut spec);
+    let call = Call {
+        spec: &spec,
+        store: &store,
+    };
+    document(&call, window, Some(window.until - 1_000_000)).unwrap()
+}
+
+fn catalog() -> &'static Schema {
+    static CATALOG: LazyLock<Schema> = LazyLock::new(schema);
+    &CATALOG
+}
+
+fn owned(filters: &[(&str, &str)]) -> Vec<(String, String)> {
+    let owned = |(name, text): &(&str, &str)| (name.to_string(), text.to_string());
+    filters.iter().map(owned).collect()
+}
+
+fn made(n: Option<i64>, filters: &[(&str, &str)]) -> Document {
+    ask(&history(), |spec| {
+        spec.n = n;
+        spec.filters = owned(filters);
+    })
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    for filters in [&[][..], &[("wait_event_type", "!IO")]] {
+        let document = made(Some(3), filters);
+        assert!(document.queries.len() > 1 && document.compat.is_some());
+        let read = Document::parse(&document.json().unwrap()).unwrap();
+        assert_eq!(read, document);
+    }
+}
+
+#[test]
+fn figures_and_texts_are_written_as_rows_are() {
+    let mut document = made(Some(1), &[]);
+    document.queries.truncate(1);
+    document.queries[0].waits = vec![
+        Wait {
+            key: Some("a\"\\\u{8}\u{9b}/\n\u{202e}é".into()),
+            avg_aas: Some(Numeric(90_071_992_547_409_930_001)),
+        },
+        Wait {
+            key: None,
+            avg_aas: Some(Numeric(-12_345)),
+        },
+    ];
+    let waits = r#""waits": [{"key": "a\"\\\u0008\u009b/\n\u202eé", "avg_aas": 9007199254740993.0001}, {"key": null, "avg_aas": -1.2345}]"#;
+    let json = document.json().unwrap();
+    assert!(json.contains(waits), "{json}");
+    assert_eq!(Document::parse(&json).unwrap(), document);
+}
+
+#[test]
+fn of_another_version_what_is_not_known_is_left_alone() {
+    let json = r#"{"planet": "Mars", "load": {"avg_aas": 1.50000, "moons": [2]}, "compat": null}"#;
+    let document = Document::parse(json).unwrap();
+    let mut expected = Document::default();
+    expected.load.avg_aas = Some(Numeric(15_000));
+    assert_eq!(document, expected);
+    for broken in [
+        "",
+        "7",
+        r#"{"load": {"avg_aas": "1.5"}}"#,
+        r#"{"load": {"avg_aas": 1e300}}"#,
+        r#"{"markers": [{"marker_time": "today"}]}"#,
+    ] {
+        let error = Document::parse(broken).unwrap_err();
+        assert!(
+            error.message.starts_with("report is not JSON: "),
+            "{error:?}"
+        );
+    }
+}
