@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# usage: tools/same-answers.pl OLD NEW [-n QUESTIONS] [-s SEED] [-j JOBS] [-m MINUTES] [TAPE]...
+# usage: tools/same-answers.pl OLD NEW [-n QUESTIONS] [-s SEED] [-j JOBS] [-m MINUTES] [-f FUNCTION] [TAPE]...
 #
 # Asks two programs "tacho" the same random questions (default 13,500) and says
 # where one byte of rows, messages or exit code differs: a program from before a
@@ -7,7 +7,7 @@
 # conformance/ and made-up sessions, imported by OLD, the golden files, and TAPEs;
 # and of each a copy with damage. Prints how many questions were answered with
 # rows, refused, and warned of damage, by function; after MINUTES of those that were
-# asked by then. Exit 1 when answers differ.
+# asked by then. With FUNCTION it asks this one alone. Exit 1 when answers differ.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -19,7 +19,7 @@ use List::Util qw(sum);
 use POSIX qw(strftime);
 
 my %option = (n => 13_500, s => int(rand(2**31)), j => 2, m => 1_440);
-GetOptions(\%option, 'n=i', 's=i', 'j=i', 'm=i') && @ARGV >= 2 or die "usage: $0 OLD NEW [-n QUESTIONS] [-s SEED] [-j JOBS] [-m MINUTES] [TAPE]...\n";
+GetOptions(\%option, 'n=i', 's=i', 'j=i', 'm=i', 'f=s') && @ARGV >= 2 or die "usage: $0 OLD NEW [-n QUESTIONS] [-s SEED] [-j JOBS] [-m MINUTES] [-f FUNCTION] [TAPE]...\n";
 my ($old, $new, @tapes) = @ARGV;
 my $root = "$FindBin::RealBin/..";
 my $scratch = tempdir('tacho-same-XXXXXX', TMPDIR => 1, CLEANUP => 1);
@@ -37,13 +37,14 @@ my %functions = (
 	top => [qw(dimension WINDOW n bucket order_by by FILTERS)],
 	compare => [qw(dimension WINDOWS n bucket FILTERS)],
 	samples => [qw(WINDOW n FILTERS)], sessions => [qw(WINDOW n FILTERS)],
-	blocking => [qw(at WINDOW n)], report => [qw(WINDOW n FILTERS)],
+	blocking => [qw(at WINDOW n)], report => [qw(at WINDOW n FILTERS)],
 	chart => [qw(WINDOW bucket by n width ascii FILTERS)],
 	server_history => [qw(WINDOW bucket METRICS)],
 	statements_history => [qw(WINDOW bucket n order_by STATEMENTS)],
 	latency_history => [qw(WINDOW bucket STATEMENTS)],
 );
 my @functions = sort keys %functions;
+die "error: no function $option{f}\n" if $option{f} && !$functions{ $option{f} };
 
 sub one_of { return $_[int rand @_]; }
 sub often { return rand() < $_[0]; }
@@ -273,7 +274,7 @@ sub argument
 sub question
 {
 	my ($known) = @_;
-	my $function = one_of(@functions, qw(top top top timeline aas compare));
+	my $function = $option{f} // one_of(@functions, qw(top top top timeline aas compare));
 	my @arguments = map { argument($known, $function, $_) } @{ $functions{$function} };
 	# one moment or a window
 	@arguments = grep { !/^--(since|until)=/ } @arguments if grep { /^--at=/ } @arguments;
