@@ -106,6 +106,13 @@ impl Explained {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
     }
 
+    /// How many windows would be scanned.
+    #[cfg(test)]
+    pub fn scans(&self) -> i64 {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.scans
+    }
+
     /// Takes the plan of a window.
     pub fn put(&self, scan: &Scan, plan: &Plan) -> QueryResult<()> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -171,7 +171,7 @@ impl<'a> Scan<'a> {
 
     /// The keys of a dimension may be so many that cells of all of them cost
     /// more than another pass.
-    fn may_have_many(&self, dimension: &Dimension) -> bool {
+    pub fn may_have_many(&self, dimension: &Dimension) -> bool {
         let rows = self.parts.iter().map(|part| dimension.rows(part));
         rows.max().is_some_and(|rows| rows > self.spec.few_keys)
     }

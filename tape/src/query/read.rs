@@ -23,6 +23,7 @@ use crate::format::part::Part;
 use crate::format::schema::RUN;
 use crate::store::snapshot::Snapshot;
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,6 +42,8 @@ pub struct Scan<'a> {
     pub others: Vec<&'a Part>,
     /// The keys of its answers.
     pub register: Register,
+    /// Where it is known: samples of other buckets need not be added up.
+    pub within: Option<BTreeSet<u32>>,
     window: Window,
     /// Bytes of the sums of all threads.
     held: AtomicUsize,
@@ -90,6 +93,7 @@ impl<'a> Scan<'a> {
             parts,
             others,
             register: Register::default(),
+            within: None,
             window,
             held: AtomicUsize::new(0),
         })
@@ -201,6 +205,11 @@ impl<'a> Scan<'a> {
             total.merge(self.add(&question, &pieces)?.0);
         }
         Ok(total)
+    }
+
+    /// The window.
+    pub fn window(&self) -> Window {
+        self.window
     }
 
     /// The window as one bucket.
@@ -507,7 +516,10 @@ impl<'s, 'p> Worker<'s, 'p> {
     fn add_part(&mut self, part: &'p Part) -> QueryResult<()> {
         let check = || self.scan.check_cancel();
         let observed = &mut self.sums.observed;
-        let ticks = Ticks::read_unless(part, self.question.buckets, observed, check)?;
+        let mut ticks = Ticks::read_unless(part, self.question.buckets, observed, check)?;
+        if let Some(within) = &self.scan.within {
+            ticks.count_within(within);
+        }
         if !ticks.is_idle() && part.rows(RUN) > 0 && !self.question.groups.is_empty() {
             let mut file = self.turn_to(part);
             self.add_rows(&mut file, &ticks)?;
@@ -554,12 +566,15 @@ impl<'s, 'p> Worker<'s, 'p> {
                 file.tests.get_or_init(|| tests)
             }
         };
-        let selected = Selected::of(view, tests, selection, self.by_root)?;
+        let mut selected = Selected::of(view, tests, selection, self.by_root)?;
         if selected.len() == 0 {
             return Ok(());
         }
         self.scan.check_cancel()?;
         selected.ranges(ticks, &mut self.ranges);
+        if self.scan.within.is_some() {
+            selected.leave_uncounted(ticks, &mut self.ranges);
+        }
         if let Detail::Chosen(chosen) = self.question.detail
             && let Some(pieces) = chosen.known.pieces(view.part, selected.len())
         {

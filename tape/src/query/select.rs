@@ -80,6 +80,21 @@ impl Selected {
         self.runs.ranges(pieces, ticks, ranges);
     }
 
+    /// Leaves out the pieces of which no tick counts, with their ranges.
+    pub fn leave_uncounted(&mut self, ticks: &Ticks, ranges: &mut Vec<(u32, u32)>) {
+        let before = ticks.before();
+        let counts = |range: &(u32, u32)| before[range.0 as usize].0 < before[range.1 as usize].0;
+        let mut own = ranges.iter();
+        let mut pieces = Vec::new();
+        self.for_each(|piece| {
+            if own.next().is_some_and(counts) {
+                pieces.push(piece as u32);
+            }
+        });
+        ranges.retain(counts);
+        self.pieces = Some(pieces);
+    }
+
     /// Calls `each` with every piece that matches.
     pub fn for_each(&self, mut each: impl FnMut(usize)) {
         match &self.pieces {

@@ -6,6 +6,7 @@ use super::number::Ratio;
 use crate::format::codec::Stretch;
 use crate::format::part::Part;
 use crate::format::table::Column;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Bucket of a tick that does not count: failed, or outside the window.
@@ -90,6 +91,16 @@ impl Ticks {
         }
         ticks.index();
         Ok(ticks)
+    }
+
+    /// Ticks of other buckets do not count.
+    pub fn count_within(&mut self, buckets: &BTreeSet<u32>) {
+        // Those of a block are of one bucket.
+        for bucket in &mut self.bucket {
+            if !buckets.contains(bucket) {
+                *bucket = NONE;
+            }
+        }
     }
 
     /// Ticks of some buckets and weights.

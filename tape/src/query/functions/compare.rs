@@ -6,16 +6,17 @@ use super::common_columns::{
 };
 use super::{Call, aas};
 use crate::fast::FastMap;
-use crate::query::bucket::DAY;
+use crate::query::bucket::{Buckets, DAY};
 use crate::query::cells::Cells;
 use crate::query::dimension::Dimension;
 use crate::query::error::QueryResult;
+use crate::query::measure::Cube;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_BUCKETS, Window, buckets, limit};
 use crate::query::read::{Scan, Scanned};
 use crate::query::register::{Id, NULL, Register};
 use crate::query::request::request;
-use crate::query::row::row;
+use crate::query::row::{Taken, row};
 use crate::query::spec::{Sink, Spec, Value};
 use crate::query::text::Texts;
 use crate::query::ticks::Coverage;
@@ -81,35 +82,33 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     let find = |name| Dimension::find(spec.catalog, "dimension", name);
     let dimension = spec.dimension.as_deref().map(find).transpose()?;
     let n = limit(spec.n)?;
-    let [first, second] = windows(spec)?;
-    let register = Register::default();
-    let mut sides = [
-        Side::read(call, first, dimension.as_ref(), &register)?,
-        Side::read(call, second, dimension.as_ref(), &register)?,
-    ];
-    if dimension.is_none() {
-        sides[1].keys.entry(NULL).or_default();
+    let windows = windows(spec)?;
+    let width = spec.bucket_us.unwrap_or(aas::MINUTE);
+    let by_width = |scan: &Scan| buckets(spec, scan.window(), width, MAX_BUCKETS);
+    let dimensions: Vec<&Dimension> = dimension.iter().collect();
+    let mut sides = Sides::read(call, windows, &[dimensions], by_width)?;
+    sides.print(dimension.as_ref(), n, sink)
+}
+
+/// The rows of a report by each of some dimensions, each window from one scan. It
+/// shows no figure of buckets, so a window is one, which totals of groups answer.
+pub fn of_report<const N: usize>(
+    call: &Call,
+    windows: [Window; 2],
+    names: [&str; N],
+) -> QueryResult<[Vec<CompareRow>; N]> {
+    let find = |name: &&str| Dimension::find(call.spec.catalog, "dimension", name);
+    let dimensions: Vec<Dimension> = names.iter().map(find).collect::<QueryResult<_>>()?;
+    let n = limit(call.spec.n)?;
+    let groups: Vec<Vec<&Dimension>> = dimensions.iter().map(|one| vec![one]).collect();
+    let mut sides = Sides::read(call, windows, &groups, |scan| Ok(scan.whole()))?;
+    let mut rows = [const { Vec::new() }; N];
+    for (dimension, rows) in dimensions.iter().zip(&mut rows) {
+        let mut taken = Taken::default();
+        sides.print(Some(dimension), n, &mut taken)?;
+        *rows = taken.rows;
     }
-    let lines = lines(&mut sides, &register, n);
-    let texts = match &dimension {
-        Some(d) if d.name == pg::QUERY_ID => {
-            query_texts(&sides[1].scan, lines.iter().map(|line| line.key))?
-        }
-        _ => Texts::default(),
-    };
-    let note = note(&sides);
-    sink.begin(FIELDS)?;
-    for line in lines {
-        let key = match (&dimension, line.other) {
-            (None, _) => Value::Null,
-            (_, true) => Value::Text(pg::OTHER.into()),
-            (Some(dimension), _) => key_text(&register, &dimension.name, line.key),
-        };
-        let scan = &sides[1].scan;
-        let text = query_text(scan, &texts, line.key, only_database(scan));
-        sink.row(row(&sides, &line, [key, text], note.as_deref()))?;
-    }
-    Ok(())
+    Ok(rows)
 }
 
 /// The two windows: the second as that of other readers; the first as long,
@@ -131,38 +130,106 @@ pub fn windows(spec: &Spec) -> QueryResult<[Window; 2]> {
     Ok([Window::of(&first)?, second])
 }
 
+/// The windows, and the keys of their answers.
+struct Sides<'a> {
+    sides: [Side<'a>; 2],
+    register: Register,
+}
+
 /// One of the windows.
 struct Side<'a> {
     scan: Scan<'a>,
-    window: Window,
     scanned: Scanned,
     total: Coverage,
+    /// Sums by group that are not printed yet.
+    cubes: std::vec::IntoIter<Cube<Cells>>,
+}
+
+/// The keys of a dimension in one of the windows.
+struct Found {
     keys: FastMap<Id, Cells>,
     all_ms: i64,
 }
 
-impl<'a> Side<'a> {
+impl<'a> Sides<'a> {
     fn read(
         call: &Call<'a>,
-        window: Window,
+        windows: [Window; 2],
+        groups: &[Vec<&Dimension>],
+        buckets: impl Fn(&Scan) -> QueryResult<Buckets>,
+    ) -> QueryResult<Sides<'a>> {
+        let register = Register::default();
+        let read = |window| -> QueryResult<Side> {
+            let mut scan = Scan::new(call.spec, call.store, window)?;
+            scan.register = register.clone();
+            let mut scanned = scan.sums(buckets(&scan)?, groups)?;
+            Ok(Side {
+                total: scanned.observed.total(),
+                cubes: std::mem::take(&mut scanned.cubes).into_iter(),
+                scan,
+                scanned,
+            })
+        };
+        let [first, second] = windows;
+        let sides = [read(first)?, read(second)?];
+        Ok(Sides { sides, register })
+    }
+
+    /// Prints the keys of the next group.
+    fn print(
+        &mut self,
         dimension: Option<&Dimension>,
-        register: &Register,
-    ) -> QueryResult<Side<'a>> {
-        let width = call.spec.bucket_us.unwrap_or(aas::MINUTE);
-        let buckets = buckets(call.spec, window, width, MAX_BUCKETS)?;
-        let mut scan = Scan::new(call.spec, call.store, window)?;
-        scan.register = register.clone();
-        let mut scanned = scan.sums(buckets, &[dimension.into_iter().collect()])?;
-        let cube = scanned.cubes.pop().unwrap_or_default().into_cells();
+        n: usize,
+        sink: &mut dyn Sink,
+    ) -> QueryResult<()> {
+        let mut found = self.sides.each_mut().map(Side::next);
+        if dimension.is_none() {
+            found[1].keys.entry(NULL).or_default();
+        }
+        let all_ms = found.each_ref().map(|found| found.all_ms);
+        let lines = lines(
+            &self.sides,
+            found.map(|found| found.keys),
+            &self.register,
+            n,
+        );
+        let scan = &self.sides[1].scan;
+        let texts = match dimension {
+            Some(d) if d.name == pg::QUERY_ID => {
+                query_texts(scan, lines.iter().map(|line| line.key))?
+            }
+            _ => Texts::default(),
+        };
+        let note = note(&self.sides);
+        sink.begin(FIELDS)?;
+        for line in lines {
+            let key = match (dimension, line.other) {
+                (None, _) => Value::Null,
+                (_, true) => Value::Text(pg::OTHER.into()),
+                (Some(dimension), _) => key_text(&self.register, &dimension.name, line.key),
+            };
+            let text = query_text(scan, &texts, line.key, only_database(scan));
+            sink.row(row(
+                &self.sides,
+                &line,
+                all_ms,
+                [key, text],
+                note.as_deref(),
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+impl Side<'_> {
+    /// The keys of the next group.
+    fn next(&mut self) -> Found {
+        let cube = self.cubes.next().unwrap_or_default().into_cells();
         let keys: FastMap<Id, Cells> = cube.map(|(key, cells)| (key.0, cells)).collect();
-        Ok(Side {
-            scan,
-            window,
-            total: scanned.observed.total(),
+        Found {
             all_ms: keys.values().map(Cells::sum_ms).sum(),
             keys,
-            scanned,
-        })
+        }
     }
 
     /// AAS of some weight; what was not observed counts as nothing.
@@ -179,14 +246,19 @@ struct Line {
 }
 
 /// Ranks by the size of the change, ties by key, and cuts.
-fn lines(sides: &mut [Side; 2], register: &Register, n: usize) -> Vec<Line> {
-    let mut keys: Vec<Id> = sides.iter().flat_map(|s| s.keys.keys().copied()).collect();
+fn lines(
+    sides: &[Side; 2],
+    mut found: [FastMap<Id, Cells>; 2],
+    register: &Register,
+    n: usize,
+) -> Vec<Line> {
+    let mut keys: Vec<Id> = found.iter().flat_map(|f| f.keys().copied()).collect();
     let ids = register.ids();
     keys.sort_unstable_by(|a, b| ids.compare(*a, *b));
     keys.dedup();
     let mut lines: Vec<(Ratio, Line)> = Vec::new();
     for key in keys {
-        let cells = [0, 1].map(|i| sides[i].keys.remove(&key).unwrap_or_default());
+        let cells = [0, 1].map(|i| found[i].remove(&key).unwrap_or_default());
         let loads = [0, 1].map(|i| sides[i].load(cells[i].sum_ms()));
         let other = false;
         lines.push((loads[1].minus(loads[0]).abs(), Line { key, other, cells }));
@@ -222,7 +294,7 @@ fn change(cells: &[Cells; 2], delta: Ratio) -> &'static str {
 /// Why the two cannot be compared without care.
 fn note(sides: &[Side; 2]) -> Option<String> {
     let shown = |i: usize| {
-        let percent = sides[i].total.percent(sides[i].window.length());
+        let percent = sides[i].total.percent(sides[i].scan.window().length());
         percent.map_or(0, Ratio::round4)
     };
     let seen = [0, 1].map(|i| sides[i].total.observed_ms > 0);
@@ -245,7 +317,13 @@ fn percent_text(n: i128) -> String {
     format!("{}.{:04} %", n / 10_000, n % 10_000)
 }
 
-fn row(sides: &[Side; 2], line: &Line, names: [Value; 2], note: Option<&str>) -> Vec<Value> {
+fn row(
+    sides: &[Side; 2],
+    line: &Line,
+    all_ms: [i64; 2],
+    names: [Value; 2],
+    note: Option<&str>,
+) -> Vec<Value> {
     let seen = sides.iter().all(|side| side.total.observed_ms > 0);
     let loads = [0, 1].map(|i| sides[i].load(line.cells[i].sum_ms()));
     let delta = Some(loads[1].minus(loads[0])).filter(|_| seen);
@@ -263,19 +341,19 @@ fn row(sides: &[Side; 2], line: &Line, names: [Value; 2], note: Option<&str>) ->
     let [first, second] = measures;
     let both = first.into_iter().zip(second);
     row.extend(both.flat_map(|(first, second)| [first, second]));
-    for (side, cells) in sides.iter().zip(&line.cells) {
+    for (all_ms, cells) in all_ms.into_iter().zip(&line.cells) {
         let sum = 100 * i128::from(cells.sum_ms());
-        row.push(numeric(Ratio::new(sum, side.all_ms.into())));
+        row.push(numeric(Ratio::new(sum, all_ms.into())));
     }
     row.extend(sides.iter().map(|side| numeric(side.total.vcpus())));
     row.extend(sides.iter().map(|side| source(&side.total)));
     row.push(Value::Interval(sides[1].scanned.buckets.width()));
     for side in sides {
-        row.push(Value::Time(side.window.since));
-        row.push(Value::Time(side.window.until));
+        row.push(Value::Time(side.scan.window().since));
+        row.push(Value::Time(side.scan.window().until));
     }
     for side in sides {
-        row.push(numeric(side.total.percent(side.window.length())));
+        row.push(numeric(side.total.percent(side.scan.window().length())));
     }
     row.push(Value::text(note));
     row

@@ -7,11 +7,12 @@ use crate::query::cells::Cells;
 use crate::query::dimension::Dimension;
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::json;
+use crate::query::measure::Cube;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_ROWS, Window, buckets, limit};
 use crate::query::read::{Scan, Scanned};
 use crate::query::request::request;
-use crate::query::row::row;
+use crate::query::row::{Taken, row};
 use crate::query::spec::{Sink, Spec, Value};
 use crate::query::ticks::Coverage;
 use crate::query::vocabulary as pg;
@@ -68,26 +69,32 @@ pub fn auto_bucket(window: Window) -> i64 {
 }
 
 fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
-    answer(call, sink, true)
-}
-
-/// The timeline of a report, which chooses the bucket itself: most of the
-/// window's ticks fit.
-pub fn of_report(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
-    answer(call, sink, false)
-}
-
-fn answer(call: &Call, sink: &mut dyn Sink, was_asked_for: bool) -> QueryResult<()> {
     let window = Window::of(call.spec)?;
     let n = limit(call.spec.n)?;
     let (scanned, series) = series(call, window, |all| split_largest(all, n))?;
-    if was_asked_for {
-        check_width(call.spec, &scanned)?;
-    }
+    check_width(call.spec, &scanned)?;
+    print(&scanned, &series, sink)
+}
+
+/// The timelines of a report, whole and split, from one scan. It chooses the bucket
+/// itself: most of the window's ticks fit.
+pub fn of_report(call: &Call) -> QueryResult<[Vec<TimelineRow>; 2]> {
+    let window = Window::of(call.spec)?;
+    let n = limit(call.spec.n)?;
+    let (scanned, whole, split) = read(call, window, true, |all| split_largest(all, n))?;
+    let rows = |series: &[Series]| -> QueryResult<Vec<TimelineRow>> {
+        let mut taken = Taken::default();
+        print(&scanned, series, &mut taken)?;
+        Ok(taken.rows)
+    };
+    Ok([rows(whole.as_slice())?, rows(&split)?])
+}
+
+fn print(scanned: &Scanned, series: &[Series], sink: &mut dyn Sink) -> QueryResult<()> {
     sink.begin(FIELDS)?;
-    for_each_bucket(&scanned, |bucket, covered, interval| {
+    for_each_bucket(scanned, |bucket, covered, interval| {
         let (begin, end) = scanned.buckets.clipped(bucket);
-        for one in &series {
+        for one in series {
             let mut row = vec![
                 Value::Time(scanned.buckets.start(bucket)),
                 one.key.clone(),
@@ -124,25 +131,48 @@ pub fn series(
     window: Window,
     split: impl Fn(Ranked) -> (Ranked, Ranked),
 ) -> QueryResult<(Scanned, Vec<Series>)> {
+    let is_whole = call.spec.by.is_none();
+    let (scanned, whole, split) = read(call, window, is_whole, split)?;
+    Ok((scanned, whole.into_iter().chain(split).collect()))
+}
+
+/// Scans the window: the line of all keys where it is wanted, and the lines of the
+/// dimension asked for.
+fn read(
+    call: &Call,
+    window: Window,
+    is_whole: bool,
+    split: impl Fn(Ranked) -> (Ranked, Ranked),
+) -> QueryResult<(Scanned, Option<Series>, Vec<Series>)> {
     let spec: &Spec = call.spec;
     let width = spec.bucket_us.unwrap_or_else(|| auto_bucket(window));
     let buckets = buckets(spec, window, width, MAX_ROWS)?;
     let scan = Scan::new(spec, call.store, window)?;
-    let Some(by) = &spec.by else {
-        let mut scanned = scan.sums(buckets, &[vec![]])?;
-        let cube = scanned.cubes.pop().unwrap_or_default();
-        let cells = cube.into_cells().next().map_or(Cells::default(), |k| k.1);
-        let all = Series {
-            key: Value::Null,
-            cells,
-            sessions: true,
-        };
-        return Ok((scanned, vec![all]));
-    };
-    let by = Dimension::find(spec.catalog, "dimension", by)?;
-    let mut scanned = scan.sums(buckets, &[vec![&by]])?;
-    let ranked = ranked(&scan.register, scanned.cubes.pop().unwrap_or_default());
-    let (own, rest) = split(ranked);
+    let find = |by: &String| Dimension::find(spec.catalog, "dimension", by);
+    let by = spec.by.as_ref().map(find).transpose()?;
+    let groups = is_whole.then(Vec::new).into_iter();
+    let groups: Vec<Vec<&Dimension>> = groups.chain(by.iter().map(|by| vec![by])).collect();
+    let mut scanned = scan.sums(buckets, &groups)?;
+    let mut cubes = std::mem::take(&mut scanned.cubes).into_iter();
+    let mut cube = || cubes.next().unwrap_or_default();
+    let whole = is_whole.then(|| whole(cube()));
+    let lines = |by: &Dimension| lines(&scan, by, split(ranked(&scan.register, cube())));
+    let split = by.as_ref().map(lines).unwrap_or_default();
+    Ok((scanned, whole, split))
+}
+
+/// The line of all keys.
+fn whole(cube: Cube<Cells>) -> Series {
+    let cells = cube.into_cells().next().map_or(Cells::default(), |k| k.1);
+    Series {
+        key: Value::Null,
+        cells,
+        sessions: true,
+    }
+}
+
+/// The lines of keys, and of those that are taken together.
+fn lines(scan: &Scan, by: &Dimension, (own, rest): (Ranked, Ranked)) -> Vec<Series> {
     let mut lines: Vec<Series> = own
         .into_iter()
         .map(|(key, cells)| Series {
@@ -158,7 +188,7 @@ pub fn series(
             sessions: false,
         });
     }
-    Ok((scanned, lines))
+    lines
 }
 
 /// A bucket asked for holds a tick wherever one was due. In a shorter one most

@@ -18,8 +18,8 @@ use crate::query::plan::Plan;
 use crate::query::read::{Scan, Scanned};
 use crate::query::register::{Id, Ids, Key, NULL, first_of};
 use crate::query::request::request;
-use crate::query::row::row;
-use crate::query::spec::{Sink, Value};
+use crate::query::row::{Taken, row};
+use crate::query::spec::{Sink, Spec, Value};
 use crate::query::text::Texts;
 use crate::query::vocabulary as pg;
 
@@ -122,38 +122,119 @@ struct Shape {
 }
 
 fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
+    let shape = Shape::of(call.spec)?;
+    let scan = Scan::new(call.spec, call.store, Window::of(call.spec)?)?;
+    let width = call.spec.bucket_us.unwrap_or(aas::MINUTE);
+    let buckets = buckets(call.spec, scan.window(), width, MAX_BUCKETS)?;
+    let mut found = shape.find(&scan, buckets)?;
+    shape.print(&scan, &mut found, sink)
+}
+
+/// The rows of a report that shows no figure of buckets: the window is one.
+pub fn of_whole(call: &Call) -> QueryResult<Vec<TopRow>> {
+    let shape = Shape::of(call.spec)?;
+    let scan = Scan::new(call.spec, call.store, Window::of(call.spec)?)?;
+    let mut found = shape.find(&scan, scan.whole())?;
+    shape.rows(&scan, &mut found)
+}
+
+/// The rows of a report by each of some dimensions. Those that no totals rank and
+/// that have few keys are from one scan.
+pub fn of_report<const N: usize>(
+    call: &Call,
+    window: Window,
+    names: [&str; N],
+) -> QueryResult<[Vec<TopRow>; N]> {
     let spec = call.spec;
-    let name = spec.dimension.as_deref().ok_or_else(|| {
-        QueryError::invalid("dimension must be given")
-            .hint(format!("Available are {}.", names(spec.catalog).join(", ")))
-    })?;
-    let by = spec.by.as_deref();
-    let shape = Shape {
-        dimension: Dimension::find(spec.catalog, "dimension", name)?,
-        by: by
-            .map(|by| Dimension::find(spec.catalog, "dimension", by))
-            .transpose()?,
-        order: Order::parse(spec.order_by.as_deref())?,
-        n: limit(spec.n)?,
-    };
-    let window = Window::of(spec)?;
-    let width = spec.bucket_us.unwrap_or(aas::MINUTE);
-    let buckets = buckets(spec, window, width, MAX_BUCKETS)?;
+    let n = limit(spec.n)?;
     let scan = Scan::new(spec, call.store, window)?;
-    let by_avg = matches!(shape.order, Order::Avg) && spec.n.is_some();
-    let ranked = [vec![], vec![&shape.dimension]];
-    let plan = match &shape.by {
-        None if by_avg => scan.plan_largest(&buckets, &ranked),
-        _ => None,
-    };
-    let mut found = match plan {
-        Some(plan) => largest(&scan, &shape, plan)?,
-        None => all(&scan, &shape, buckets, by_avg)?,
-    };
-    let lines = lines(&shape, &mut found, &scan.register.ids());
-    let scanned = found.scanned;
-    let texts = texts(&scan, &shape, &lines)?;
-    print(&scan, &shape, &scanned, window, lines, &texts, sink)
+    let buckets = buckets(spec, window, aas::MINUTE, MAX_BUCKETS)?;
+    let mut rows = [const { Vec::new() }; N];
+    let mut together = Vec::new();
+    for (name, rows) in names.iter().zip(&mut rows) {
+        let shape = Shape {
+            dimension: Dimension::find(spec.catalog, "dimension", name)?,
+            by: None,
+            order: Order::Avg,
+            n,
+        };
+        match shape.is_one_pass(&scan, &buckets) {
+            true => together.push((shape, rows)),
+            false => *rows = shape.rows(&scan, &mut shape.find(&scan, buckets.clone())?)?,
+        }
+    }
+    if together.is_empty() {
+        return Ok(rows);
+    }
+    let groups = together.iter().map(|(shape, _)| vec![&shape.dimension]);
+    let groups: Vec<_> = groups.collect();
+    let mut found = Found::of(scan.sums(buckets, &groups)?);
+    let cubes = std::mem::take(&mut found.scanned.cubes);
+    for ((shape, rows), cube) in together.iter_mut().zip(cubes) {
+        found.scanned.cubes = vec![cube];
+        **rows = shape.rows(&scan, &mut found)?;
+    }
+    Ok(rows)
+}
+
+impl Shape {
+    fn of(spec: &Spec) -> QueryResult<Shape> {
+        let name = spec.dimension.as_deref().ok_or_else(|| {
+            QueryError::invalid("dimension must be given")
+                .hint(format!("Available are {}.", names(spec.catalog).join(", ")))
+        })?;
+        let find = |name| Dimension::find(spec.catalog, "dimension", name);
+        Ok(Shape {
+            dimension: find(name)?,
+            by: spec.by.as_deref().map(find).transpose()?,
+            order: Order::parse(spec.order_by.as_deref())?,
+            n: limit(spec.n)?,
+        })
+    }
+
+    /// Only the largest keys by their sums are wanted.
+    fn is_by_sum(&self, spec: &Spec) -> bool {
+        matches!(self.order, Order::Avg) && spec.n.is_some()
+    }
+
+    /// How totals rank the keys, where they do.
+    fn plan_largest<'a, 'q>(
+        &self,
+        scan: &Scan<'a>,
+        buckets: &Buckets,
+        ranked: &'q [Vec<&'q Dimension>],
+    ) -> Option<Plan<'a, 'q>> {
+        let may = self.by.is_none() && self.is_by_sum(scan.spec);
+        may.then(|| scan.plan_largest(buckets, ranked)).flatten()
+    }
+
+    /// All keys get cells in one pass over samples.
+    fn is_one_pass(&self, scan: &Scan, buckets: &Buckets) -> bool {
+        let ranked = [vec![], vec![&self.dimension]];
+        let is_chosen = self.is_by_sum(scan.spec) && scan.may_have_many(&self.dimension);
+        !is_chosen && self.plan_largest(scan, buckets, &ranked).is_none()
+    }
+
+    fn find(&self, scan: &Scan, buckets: Buckets) -> QueryResult<Found> {
+        let ranked = [vec![], vec![&self.dimension]];
+        match self.plan_largest(scan, &buckets, &ranked) {
+            Some(plan) => largest(scan, self, plan),
+            None => all(scan, self, buckets, self.is_by_sum(scan.spec)),
+        }
+    }
+
+    /// Prints what was found, of which nothing is left then.
+    fn print(&self, scan: &Scan, found: &mut Found, sink: &mut dyn Sink) -> QueryResult<()> {
+        let lines = lines(self, found, &scan.register.ids());
+        let texts = texts(scan, self, &lines)?;
+        print(scan, self, &found.scanned, lines, &texts, sink)
+    }
+
+    fn rows(&self, scan: &Scan, found: &mut Found) -> QueryResult<Vec<TopRow>> {
+        let mut taken = Taken::default();
+        self.print(scan, found, &mut taken)?;
+        Ok(taken.rows)
+    }
 }
 
 /// What was found, and what of it has no cells of its own.
@@ -163,6 +244,16 @@ struct Found {
     left: FastSet<Id>,
     /// Only the largest keys have cells; these are of all keys together.
     whole: Option<Cells>,
+}
+
+impl Found {
+    fn of(scanned: Scanned) -> Found {
+        Found {
+            scanned,
+            left: FastSet::default(),
+            whole: None,
+        }
+    }
 }
 
 /// Every key, and with `by` its parts: when `by_avg` only the largest.
@@ -184,9 +275,8 @@ fn all(scan: &Scan, shape: &Shape, buckets: Buckets, by_avg: bool) -> QueryResul
         }
     })?;
     Ok(Found {
-        scanned,
         left,
-        whole: None,
+        ..Found::of(scanned)
     })
 }
 
@@ -203,9 +293,8 @@ fn largest(scan: &Scan, shape: &Shape, plan: Plan) -> QueryResult<Found> {
     let whole = scanned.cubes.remove(0).into_cells().next();
     let whole = whole.map_or(Cells::default(), |key| key.1);
     Ok(Found {
-        scanned,
-        left: FastSet::default(),
         whole: is_rest.then_some(whole),
+        ..Found::of(scanned)
     })
 }
 
@@ -359,12 +448,11 @@ fn print(
     scan: &Scan,
     shape: &Shape,
     scanned: &Scanned,
-    window: Window,
     lines: Vec<Line>,
     texts: &Texts,
     sink: &mut dyn Sink,
 ) -> QueryResult<()> {
-    let total = scanned.observed.total();
+    let (total, window) = (scanned.observed.total(), scan.window());
     let all_ms: i64 = lines.iter().map(|line| line.cells.sum_ms()).sum();
     let database = only_database(scan).map(str::to_string);
     sink.begin(FIELDS)?;

@@ -9,13 +9,13 @@ use super::value::{
 use crate::query::bucket::{DAY, HOUR, SECOND};
 use crate::query::error::QueryResult;
 use crate::query::functions::structs::{
-    Aas, AasRow, Blocking, BlockingRow, Compare, CompareRow, Markers, Timeline, Top, TopRow,
+    Aas, AasRow, Blocking, BlockingRow, CompareRow, Markers, Timeline, Top, TopRow,
 };
-use crate::query::functions::{Call, aas, find, markers, timeline};
+use crate::query::functions::{Call, aas, compare, find, markers, timeline, top};
 use crate::query::parse::Window;
 use crate::query::request::Request;
 use crate::query::row::{Row, Taken};
-use crate::query::spec::{Sink, Spec};
+use crate::query::spec::Spec;
 use crate::query::vocabulary as pg;
 
 /// Most bars of the picture.
@@ -44,6 +44,8 @@ pub fn document(call: &Call, window: Window, at: Option<i64>) -> QueryResult<Doc
     let load = parts.load(window)?;
     let before = parts.before()?;
     let (tree, tree_left_out) = parts.tree(at)?;
+    let timeline = parts.timeline(&load)?;
+    let [waits, queries, databases, users, applications] = parts.largest()?;
     let mut document = Document {
         period: Period {
             at: at.map(Time),
@@ -54,14 +56,14 @@ pub fn document(call: &Call, window: Window, at: Option<i64>) -> QueryResult<Doc
             before_end: Some(Time(before.window.until)),
         },
         coverage: parts.coverage(&load)?,
-        timeline: parts.timeline(&load)?,
+        timeline,
         load: Load::from(load),
         load_before: Load::from(before.load),
-        waits: parts.keys(pg::WAIT_EVENT)?,
-        queries: parts.queries()?,
-        databases: parts.keys("database")?,
-        users: parts.keys(pg::USERNAME)?,
-        applications: parts.keys("application")?,
+        waits: keys(waits),
+        queries: parts.queries(queries)?,
+        databases: keys(databases),
+        users: keys(users),
+        applications: keys(applications),
         blockers: parts.blocking(None)?.into_iter().map(Into::into).collect(),
         tree,
         tree_left_out,
@@ -95,6 +97,10 @@ macro_rules! asks {
     };
 }
 
+fn keys(rows: Vec<TopRow>) -> Vec<Key> {
+    rows.into_iter().map(Key::from).collect()
+}
+
 struct Parts<'a> {
     call: &'a Call<'a>,
     window: Window,
@@ -110,24 +116,30 @@ struct Before {
 impl Parts<'_> {
     /// Asks a function.
     fn ask<R: Request>(&self, request: &R) -> QueryResult<Vec<R::Row>> {
-        self.ask_with(find(R::Row::FUNCTION)?.run, request)
+        let function = find(R::Row::FUNCTION)?;
+        self.ask_with(
+            |call| {
+                let mut taken = Taken::default();
+                (function.run)(call, &mut taken)?;
+                Ok(taken.rows)
+            },
+            request,
+        )
     }
 
     /// Asks about the same history, without the same damaged groups.
-    fn ask_with<R: Request>(
+    fn ask_with<R: Request, T>(
         &self,
-        run: fn(&Call, &mut dyn Sink) -> QueryResult<()>,
+        answer: impl FnOnce(&Call) -> QueryResult<T>,
         request: &R,
-    ) -> QueryResult<Vec<R::Row>> {
+    ) -> QueryResult<T> {
         let mut spec = Spec::asking(request, self.call.spec.context.clone());
         spec.damage = self.call.spec.damage.clone();
         let call = Call {
             spec: &spec,
             store: self.call.store,
         };
-        let mut taken = Taken::default();
-        run(&call, &mut taken)?;
-        Ok(taken.rows)
+        answer(&call)
     }
 
     fn load(&self, window: Window) -> QueryResult<AasRow> {
@@ -172,19 +184,16 @@ impl Parts<'_> {
 
     fn timeline(&self, load: &AasRow) -> QueryResult<value::Timeline> {
         let width = self.bucket(load);
-        let rows = |by: Option<&str>| {
-            let request = asks!(
-                self,
-                self.window,
-                Timeline {
-                    bucket: Some(width),
-                    by: by.map(str::to_string),
-                    n: Some(CLASSES),
-                }
-            );
-            self.ask_with(timeline::of_report, &request)
-        };
-        let (whole, split) = (rows(None)?, rows(Some(pg::WAIT_TYPE))?);
+        let request = asks!(
+            self,
+            self.window,
+            Timeline {
+                bucket: Some(width),
+                by: Some(pg::WAIT_TYPE.to_string()),
+                n: Some(CLASSES),
+            }
+        );
+        let [whole, split] = self.ask_with(timeline::of_report, &request)?;
         let keys = split.len() / whole.len().max(1);
         let of_bucket = |i: usize| split.iter().skip(i * keys).take(keys);
         let buckets = whole.into_iter().enumerate().map(|(i, row)| Bucket {
@@ -212,41 +221,59 @@ impl Parts<'_> {
         WIDTHS.iter().find(fits).copied().unwrap_or(7 * DAY)
     }
 
-    fn top(&self, dimension: &str, by: Option<&str>) -> QueryResult<Vec<TopRow>> {
-        self.ask(&asks!(
-            self,
-            self.window,
-            Top {
-                dimension: Some(dimension.to_string()),
-                by: by.map(str::to_string),
-                n: self.call.spec.n,
-                ..Top::default()
+    /// The largest waits, queries, databases, users and applications.
+    fn largest(&self) -> QueryResult<[Vec<TopRow>; 5]> {
+        let names = [
+            pg::WAIT_EVENT,
+            pg::QUERY_ID,
+            "database",
+            pg::USERNAME,
+            "application",
+        ];
+        top::of_report(self.call, self.window, names)
+    }
+
+    /// Queries, each with its largest waits.
+    fn queries(&self, rows: Vec<TopRow>) -> QueryResult<Vec<Query>> {
+        let waits = self.waits(&rows)?;
+        let wait = |key: &Option<Text>, row: &TopRow| Wait {
+            key: key.clone(),
+            avg_aas: row.avg_aas,
+        };
+        let waits_of = |row: &TopRow| match row.key.as_deref() {
+            Some(pg::OTHER) => vec![wait(&row.key, row)],
+            _ => {
+                let own = waits.iter().filter(|part| part.key == row.key);
+                own.map(|part| wait(&part.by_key, part)).collect()
             }
-        ))
-    }
-
-    fn keys(&self, dimension: &str) -> QueryResult<Vec<Key>> {
-        let rows = self.top(dimension, None)?;
-        Ok(rows.into_iter().map(Key::from).collect())
-    }
-
-    /// The largest queries, each with its largest waits.
-    fn queries(&self) -> QueryResult<Vec<Query>> {
-        let rows = self.top(pg::QUERY_ID, None)?;
-        let waits = self.top(pg::QUERY_ID, Some(pg::WAIT_EVENT))?;
-        let waits_of = |key: &Option<Text>| {
-            let own = waits.iter().filter(|part| part.key == *key);
-            let wait = |part: &TopRow| Wait {
-                key: part.by_key.clone(),
-                avg_aas: part.avg_aas,
-            };
-            own.map(wait).collect()
         };
         let query = |row: TopRow| Query {
-            waits: waits_of(&row.key),
+            waits: waits_of(&row),
             ..Query::from(row)
         };
         Ok(rows.into_iter().map(query).collect())
+    }
+
+    /// The largest waits of some queries. Of others nothing is added up.
+    fn waits(&self, queries: &[TopRow]) -> QueryResult<Vec<TopRow>> {
+        let mut request = asks!(
+            self,
+            self.window,
+            Top {
+                dimension: Some(pg::QUERY_ID.to_string()),
+                by: Some(pg::WAIT_EVENT.to_string()),
+                n: self.call.spec.n,
+                ..Top::default()
+            }
+        );
+        let keys = || queries.iter().filter_map(|row| row.key.as_deref());
+        if keys().any(|key| key == pg::OTHER) {
+            let own = keys().filter(|key| *key != pg::OTHER);
+            let own: Vec<String> = own.map(|key| format!("\"{key}\"")).collect();
+            let filter = (pg::QUERY_ID.to_string(), own.join(","));
+            request.filters.push(filter);
+        }
+        self.ask_with(top::of_whole, &request)
     }
 
     /// Of the whole server: who blocks those that filters let through may be left
@@ -275,22 +302,8 @@ impl Parts<'_> {
     }
 
     fn changes(&self, before: Window) -> QueryResult<Changes> {
-        let rows = |dimension: &str| {
-            self.ask(&Compare {
-                node: self.call.spec.node.clone(),
-                dimension: Some(dimension.to_string()),
-                since_1: Some(before.since),
-                until_1: Some(before.until),
-                since_2: Some(self.window.since),
-                until_2: Some(self.window.until),
-                n: self.call.spec.n,
-                bucket: None,
-                scope: self.call.spec.scope.clone(),
-                by_leader: self.call.spec.by_leader,
-                filters: self.call.spec.filters.clone(),
-            })
-        };
-        let (waits, queries) = (rows(pg::WAIT_EVENT)?, rows(pg::QUERY_ID)?);
+        let names = [pg::WAIT_EVENT, pg::QUERY_ID];
+        let [waits, queries] = compare::of_report(self.call, [before, self.window], names)?;
         let changes = |rows: Vec<CompareRow>| rows.into_iter().map(Change::from).collect();
         Ok(Changes {
             note: waits

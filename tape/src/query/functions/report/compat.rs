@@ -12,10 +12,11 @@ use crate::query::measure::Cube;
 use crate::query::number::{Ratio, percentile};
 use crate::query::parse::{MAX_BUCKETS, Window, buckets};
 use crate::query::read::Scan;
+use crate::query::register::Register;
 use crate::query::ticks::Observed;
 use crate::query::vocabulary as pg;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The part. Extremes are those of minutes: the worst one, and percentiles.
 #[allow(missing_docs)]
@@ -112,33 +113,36 @@ pub fn compat(call: &Call, window: Window) -> QueryResult<Option<Compat>> {
         find(pg::QUERY_ID)?,
     );
     let buckets = buckets(spec, window, aas::MINUTE, MAX_BUCKETS)?;
-    let scan = Scan::new(spec, call.store, window)?;
-    let groups = [vec![&class, &event], vec![&class, &query]];
-    let scanned = scan.sums(buckets, &groups)?;
-    if scanned.observed.total().observed_ms == 0 {
-        return Ok(None);
-    }
-    let text = |key| scan.register.text(key);
-    let texts = |((class, key), cells)| ((text(class), text(key)), cells);
-    let keys = |cube: Cube<Cells>| -> Keys { cube.into_cells().map(texts).collect() };
-    let mut keys = scanned.cubes.into_iter().map(keys);
-    let mut keys = || keys.next().unwrap_or_default();
-    let (events, queries) = (keys(), keys());
-    let minutes = Minutes {
+    let mut scan = Scan::new(spec, call.store, window)?;
+    let scanned = scan.sums(buckets.clone(), &[vec![&class]])?;
+    let mut minutes = Minutes {
         observed: scanned.observed,
-        series: CLASSES.map(|class| series(class, &events)),
-        events,
-        queries,
+        series: series(&scan.register, scanned.cubes),
+        events: Keys::new(),
+        queries: Keys::new(),
         most: spec
             .n
             .map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(0)),
     };
+    if minutes.observed.total().observed_ms == 0 {
+        return Ok(None);
+    }
+    scan.within = Some(minutes.all_extremes());
+    let groups = [vec![&class, &event], vec![&class, &query]];
+    let cubes = scan.sums(buckets.clone(), &groups)?.cubes;
+    let text = |key| scan.register.text(key);
+    let texts = |((class, key), cells)| ((text(class), text(key)), cells);
+    let keys = |cube: Cube<Cells>| cube.into_cells().map(texts).collect();
+    let mut keys = cubes.into_iter().map(keys);
+    minutes.events = keys.next().unwrap_or_default();
+    minutes.queries = keys.next().unwrap_or_default();
+    drop(keys);
     let oldest = scan.parts.iter().chain(&scan.others);
     let oldest = oldest
         .filter(|p| p.min_ms() <= p.max_ms())
         .map(|p| p.min_ms())
         .min();
-    let covered = minutes.covered(&scanned.buckets, oldest);
+    let covered = minutes.covered(&buckets, oldest);
     Ok(Some(minutes.part(covered)))
 }
 
@@ -146,7 +150,9 @@ pub fn compat(call: &Call, window: Window) -> QueryResult<Option<Compat>> {
 struct Minutes {
     observed: Observed,
     series: [Series; 6],
+    /// Of minutes that reach an extreme.
     events: Keys,
+    /// The same.
     queries: Keys,
     /// Most events and queries of an extreme.
     most: usize,
@@ -158,10 +164,16 @@ struct Series {
     cells: Cells,
 }
 
-fn series(class: Option<&'static str>, events: &Keys) -> Series {
-    let same = events.iter().filter(|(key, _)| is_of(key, class));
-    let cells = Cells::merged(same.map(|(_, cells)| cells));
-    Series { class, cells }
+/// Class by class, all of them first.
+fn series(register: &Register, cubes: Vec<Cube<Cells>>) -> [Series; 6] {
+    let classes = cubes.into_iter().flat_map(Cube::into_cells);
+    let classes = classes.map(|((class, _), cells)| ((register.text(class), None), cells));
+    let classes: Keys = classes.collect();
+    CLASSES.map(|class| {
+        let same = classes.iter().filter(|(key, _)| is_of(key, class));
+        let cells = Cells::merged(same.map(|(_, cells)| cells));
+        Series { class, cells }
+    })
 }
 
 impl Minutes {
@@ -236,6 +248,12 @@ impl Minutes {
             minutes_with_data: self.observed.observed_buckets(),
             raw_retention_start: oldest_ms.map(|ms| Time(ms.saturating_mul(1000))),
         }
+    }
+
+    /// The minutes that reach an extreme of any series.
+    fn all_extremes(&self) -> BTreeSet<u32> {
+        let of = |one| [WORST, P99, P999].map(|per_mille| self.minutes(one, per_mille));
+        self.series.iter().flat_map(of).flatten().collect()
     }
 
     /// The greatest, or a percentile, of the minutes.

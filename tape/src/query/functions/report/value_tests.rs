@@ -1,9 +1,10 @@
-//! The document is read as it was written.
+//! The document is read as it was written, and made of few scans.
 
 use super::build::document;
 use super::value::{Document, Wait};
 use crate::Snapshot;
 use crate::format::schema::Schema;
+use crate::query::explain::Explained;
 use crate::query::functions::Call;
 use crate::query::parse::Window;
 use crate::query::{Numeric, Spec};
@@ -63,6 +64,29 @@ fn what_is_written_is_read_again() {
     }
 }
 
+/// The waits of the largest queries are those that all queries have.
+#[test]
+fn how_many_queries_are_asked_for_changes_no_figure_of_one() {
+    let (few, all) = (made(Some(2), &[]), made(None, &[]));
+    let own = few
+        .queries
+        .iter()
+        .filter(|query| query.key.as_deref() != Some("(other)"));
+    let mut compared = 0;
+    for query in own {
+        let same = all.queries.iter().find(|one| one.key == query.key).unwrap();
+        let waits = query
+            .waits
+            .iter()
+            .filter(|wait| wait.key.as_deref() != Some("(other)"));
+        for wait in waits {
+            assert!(same.waits.contains(wait), "{wait:?}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 2, "{few:?}");
+}
+
 #[test]
 fn figures_and_texts_are_written_as_rows_are() {
     let mut document = made(Some(1), &[]);
@@ -103,4 +127,25 @@ fn of_another_version_what_is_not_known_is_left_alone() {
             "{error:?}"
         );
     }
+}
+
+/// How many windows a report scans. None is observed then, so the earlier one is
+/// looked for twice, and there are no extreme minutes.
+fn scans(filters: &[(&str, &str)]) -> i64 {
+    let explained = Explained::default();
+    ask(&history(), |spec| {
+        spec.n = Some(3);
+        spec.explained = Some(&explained);
+        spec.filters = owned(filters);
+    });
+    explained.scans()
+}
+
+#[test]
+fn a_report_is_made_of_few_scans() {
+    // load, twice the earlier one, timeline, waits, queries, whose load it was, waits of
+    // queries, two windows of changes, classes by minute
+    assert_eq!(scans(&[]), 11);
+    // without totals waits and queries are from one scan with whose load it was
+    assert_eq!(scans(&[("wait_event_type", "!IO")]), 9);
 }
