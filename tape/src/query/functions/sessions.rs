@@ -173,7 +173,7 @@ fn is_complete(scan: &Scan) -> bool {
 #[derive(Default)]
 struct Lives {
     /// For how long each session was seen, ms.
-    sampled_ms: HashMap<Who, i64>,
+    sampled_ms: FastMap<Who, i64>,
     ranked: Vec<(Who, Person)>,
     clocks: HashMap<u64, Clock>,
     doings: Vec<Doing>,
@@ -215,11 +215,15 @@ impl Lives {
     }
 
     /// Keeps the sessions seen for the longest time; returns their ranks.
-    fn keep(&mut self, most: usize) -> HashMap<Who, usize> {
+    fn keep(&mut self, most: usize) -> FastMap<Who, usize> {
         let seen = std::mem::take(&mut self.sampled_ms);
         let mut order: Vec<(i64, Who)> = seen.into_iter().map(|(who, ms)| (ms, who)).collect();
-        order.sort_by_key(|(ms, who)| (Reverse(*ms), who.1, who.2, who.0));
-        order.truncate(most);
+        let longest = |(ms, who): &(i64, Who)| (Reverse(*ms), who.1, who.2, who.0);
+        if most < order.len() {
+            order.select_nth_unstable_by_key(most, longest);
+            order.truncate(most);
+        }
+        order.sort_unstable_by_key(longest);
         let ranks = order.iter().map(|(_, who)| *who).zip(0..).collect();
         let people = order.into_iter().map(|(_, who)| (who, Person::default()));
         self.ranked = people.collect();
@@ -232,7 +236,7 @@ impl Lives {
         scan: &Scan,
         part: usize,
         whole: &Buckets,
-        rank: &HashMap<Who, usize>,
+        rank: &FastMap<Who, usize>,
     ) -> QueryResult<()> {
         let view = View::new(scan.parts[part], scan.spec.decode);
         let ticks = Ticks::read(view.part, whole, &mut Observed::default())?;
