@@ -105,6 +105,19 @@ for (const server of ['extension', 'edition'] as const) {
     const took = page.getByRole('region', { name: 'How long calls took', exact: true })
     await expect(took).toContainText(server === 'edition' ? /Not recorded here: .*latency_history/ : /Nothing was recorded|No time of a call was counted/)
   })
+  test(`${server}: a saved report has what that of the files has`, async ({ page }) => {
+    const shown = window()
+    const sections = async (name: string) => {
+      await open(page, name, shown)
+      const address = await page.getByRole('link', { name: 'Report' }).getAttribute('href')
+      const saved = await page.request.get(address!)
+      expect(saved.status()).toBe(200)
+      return (await saved.text()).match(/<h[12].*?<\/h[12]>/g)
+    }
+    const expected = await sections(files)
+    expect(expected).not.toBeNull()
+    expect(await sections(server)).toEqual(expected)
+  })
   test(`${server}: a mark is told where to be written`, async ({ page }) => {
     await open(page, server, window())
     await page.keyboard.press('m')
