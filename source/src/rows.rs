@@ -13,9 +13,7 @@ use tacho_tape::query::{
 pub fn ask<R: Request>(source: &dyn Source, server: &str, request: &R) -> QueryResult<Vec<R::Row>> {
     let mut ask = Ask::of(Some(server), request);
     ask.arguments.insert("tz".to_string(), "UTC".to_string());
-    let mut taken = Taken::default();
-    source.ask(&ask, &AtomicBool::new(false), &mut taken)?;
-    Ok(taken.rows)
+    Taken::rows_of(|sink| source.ask(&ask, &AtomicBool::new(false), sink))
 }
 
 /// An answer of any function.

@@ -5,7 +5,6 @@
 use super::functions::{civil_us, write_civil};
 use super::plain::is_obeyed;
 use super::spec::Value;
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// A text in quotes.
@@ -18,19 +17,18 @@ pub fn quote(text: &str) -> String {
 /// Adds a text in quotes.
 fn write_quoted(out: &mut String, text: &str) {
     out.push('"');
-    out.push_str(&escaped(text));
+    write_escaped(out, text);
     out.push('"');
 }
 
-/// A text as it stands between quotes.
-pub(super) fn escaped(text: &str) -> Cow<'_, str> {
+/// Adds a text as it stands between quotes.
+pub(super) fn write_escaped(out: &mut String, text: &str) {
     let is_plain = |b: u8| matches!(b, b' '..=b'~') && b != b'"' && b != b'\\';
     if text.bytes().all(is_plain) {
-        return Cow::Borrowed(text);
+        out.push_str(text);
+    } else {
+        text.chars().for_each(|c| write_char(out, c));
     }
-    let mut out = String::with_capacity(text.len());
-    text.chars().for_each(|c| write_char(&mut out, c));
-    Cow::Owned(out)
 }
 
 fn write_char(out: &mut String, c: char) {

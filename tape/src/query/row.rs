@@ -175,6 +175,16 @@ impl<R: Row> Taken<R> {
         }
     }
 
+    /// The rows of an answer, by who gives it.
+    ///
+    /// # Errors
+    /// Those of the answer.
+    pub fn rows_of(answer: impl FnOnce(&mut dyn Sink) -> QueryResult<()>) -> QueryResult<Vec<R>> {
+        let mut taken = Taken::default();
+        answer(&mut taken)?;
+        Ok(taken.rows)
+    }
+
     /// Takes a row.
     pub fn add(&mut self, mut values: Vec<Value>) {
         self.rows.push(R::of(|column| {

@@ -104,9 +104,7 @@ pub fn of_report<const N: usize>(
     let mut sides = Sides::read(call, windows, &groups, |scan| Ok(scan.whole()))?;
     let mut rows = [const { Vec::new() }; N];
     for (dimension, rows) in dimensions.iter().zip(&mut rows) {
-        let mut taken = Taken::default();
-        sides.print(Some(dimension), n, &mut taken)?;
-        *rows = taken.rows;
+        *rows = Taken::rows_of(|sink| sides.print(Some(dimension), n, sink))?;
     }
     Ok(rows)
 }

@@ -82,11 +82,7 @@ pub fn of_report(call: &Call) -> QueryResult<[Vec<TimelineRow>; 2]> {
     let window = Window::of(call.spec)?;
     let n = limit(call.spec.n)?;
     let (scanned, whole, split) = read(call, window, true, |all| split_largest(all, n))?;
-    let rows = |series: &[Series]| -> QueryResult<Vec<TimelineRow>> {
-        let mut taken = Taken::default();
-        print(&scanned, series, &mut taken)?;
-        Ok(taken.rows)
-    };
+    let rows = |series: &[Series]| Taken::rows_of(|sink| print(&scanned, series, sink));
     Ok([rows(whole.as_slice())?, rows(&split)?])
 }
 

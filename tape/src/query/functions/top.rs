@@ -158,9 +158,9 @@ pub fn of_report<const N: usize>(
             order: Order::Avg,
             n,
         };
-        match shape.is_one_pass(&scan, &buckets) {
-            true => together.push((shape, rows)),
-            false => *rows = shape.rows(&scan, &mut shape.find(&scan, buckets.clone())?)?,
+        match shape.find_apart(&scan, &buckets)? {
+            Some(mut found) => *rows = shape.rows(&scan, &mut found)?,
+            None => together.push((shape, rows)),
         }
     }
     if together.is_empty() {
@@ -197,29 +197,30 @@ impl Shape {
         matches!(self.order, Order::Avg) && spec.n.is_some()
     }
 
-    /// How totals rank the keys, where they do.
-    fn plan_largest<'a, 'q>(
-        &self,
-        scan: &Scan<'a>,
-        buckets: &Buckets,
-        ranked: &'q [Vec<&'q Dimension>],
-    ) -> Option<Plan<'a, 'q>> {
-        let may = self.by.is_none() && self.is_by_sum(scan.spec);
-        may.then(|| scan.plan_largest(buckets, ranked)).flatten()
-    }
-
-    /// All keys get cells in one pass over samples.
-    fn is_one_pass(&self, scan: &Scan, buckets: &Buckets) -> bool {
-        let ranked = [vec![], vec![&self.dimension]];
-        let is_chosen = self.is_by_sum(scan.spec) && scan.may_have_many(&self.dimension);
-        !is_chosen && self.plan_largest(scan, buckets, &ranked).is_none()
-    }
-
     fn find(&self, scan: &Scan, buckets: Buckets) -> QueryResult<Found> {
-        let ranked = [vec![], vec![&self.dimension]];
-        match self.plan_largest(scan, &buckets, &ranked) {
-            Some(plan) => largest(scan, self, plan),
+        match self.find_apart(scan, &buckets)? {
+            Some(found) => Ok(found),
             None => all(scan, self, buckets, self.is_by_sum(scan.spec)),
+        }
+    }
+
+    /// What is found where totals rank the keys, or so many may be that the largest are
+    /// chosen first; `None` where all get cells in one pass over samples.
+    fn find_apart(&self, scan: &Scan, buckets: &Buckets) -> QueryResult<Option<Found>> {
+        if !self.is_by_sum(scan.spec) {
+            return Ok(None);
+        }
+        let ranked = [vec![], vec![&self.dimension]];
+        let plan = match &self.by {
+            None => scan.plan_largest(buckets, &ranked),
+            Some(_) => None,
+        };
+        match plan {
+            Some(plan) => largest(scan, self, plan).map(Some),
+            None if scan.may_have_many(&self.dimension) => {
+                all(scan, self, buckets.clone(), true).map(Some)
+            }
+            None => Ok(None),
         }
     }
 
@@ -231,9 +232,7 @@ impl Shape {
     }
 
     fn rows(&self, scan: &Scan, found: &mut Found) -> QueryResult<Vec<TopRow>> {
-        let mut taken = Taken::default();
-        self.print(scan, found, &mut taken)?;
-        Ok(taken.rows)
+        Taken::rows_of(|sink| self.print(scan, found, sink))
     }
 }
 

@@ -118,11 +118,7 @@ impl Parts<'_> {
     fn ask<R: Request>(&self, request: &R) -> QueryResult<Vec<R::Row>> {
         let function = find(R::Row::FUNCTION)?;
         self.ask_with(
-            |call| {
-                let mut taken = Taken::default();
-                (function.run)(call, &mut taken)?;
-                Ok(taken.rows)
-            },
+            |call| Taken::rows_of(|sink| (function.run)(call, sink)),
             request,
         )
     }

@@ -143,7 +143,9 @@ impl Formatter for Exact {
         to: &mut W,
         text: &str,
     ) -> io::Result<()> {
-        to.write_all(json::escaped(text).as_bytes())
+        let mut escaped = String::with_capacity(text.len());
+        json::write_escaped(&mut escaped, text);
+        to.write_all(escaped.as_bytes())
     }
 
     fn write_char_escape<W: ?Sized + Write>(
