@@ -1,9 +1,14 @@
 //! Times, intervals and time zones as people and the server write them.
 
+use std::path::Path;
+
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use tacho_tape::query::{QueryError, QueryResult, Zone};
+
+/// Where the system keeps time zones, each in a file.
+const ZONES: &str = "/usr/share/zoneinfo";
 
 /// SQLSTATE of a time that is not understood.
 const INVALID_DATETIME: &str = "22007";
@@ -40,6 +45,9 @@ pub fn zone(name: &str) -> QueryResult<TimeZone> {
     if name == "local" {
         return Ok(local());
     }
+    if let Some(zone) = zone_of_file(name) {
+        return Ok(zone);
+    }
     let zone = TimeZone::get(name).or_else(|_| TimeZone::posix(name));
     zone.map_err(|_| {
         QueryError::invalid(format!("time zone \"{name}\" not recognized"))
@@ -50,11 +58,46 @@ pub fn zone(name: &str) -> QueryResult<TimeZone> {
 /// The reader's time zone, as other programs find it: `TZ`, else
 /// /etc/localtime, else UTC.
 pub fn local() -> TimeZone {
+    if let Some(zone) = local_name().and_then(|name| zone_of_file(&name)) {
+        return zone;
+    }
     let zone = TimeZone::system();
     if zone.is_unknown() {
         return TimeZone::UTC;
     }
     zone
+}
+
+/// The name that `TZ` says, else that of the file behind /etc/localtime.
+fn local_name() -> Option<String> {
+    if let Some(name) = std::env::var_os("TZ") {
+        return name.into_string().ok();
+    }
+    let file = std::fs::read_link("/etc/localtime").ok()?;
+    let (_, name) = file.to_str()?.rsplit_once("zoneinfo/")?;
+    Some(name.to_string())
+}
+
+/// A time zone of the system by its name as it is spelled there. The library
+/// finds zones by a list of all of them, in which to read takes longer than a
+/// short question: it is left what is not found so.
+fn zone_of_file(name: &str) -> Option<TimeZone> {
+    if name == "UTC" {
+        return Some(TimeZone::UTC);
+    }
+    let is_elsewhere = std::env::var_os("TZDIR").is_some();
+    if is_elsewhere || !name.split('/').all(is_zone_word) {
+        return None;
+    }
+    let tzif = std::fs::read(Path::new(ZONES).join(name)).ok()?;
+    TimeZone::tzif(name, &tzif).ok()
+}
+
+/// True of a part of a zone's name. Files beside the zones, and the other sets of
+/// them, begin with a small letter.
+fn is_zone_word(word: &str) -> bool {
+    let is_of_name = |c: u8| c.is_ascii_alphanumeric() || b"_+-".contains(&c);
+    word.starts_with(|c: char| c.is_ascii_uppercase()) && word.bytes().all(is_of_name)
 }
 
 /// How a time zone is called beside the times shown in it.
@@ -382,6 +425,42 @@ mod tests {
         let summer = zone("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         assert_eq!(zone_name(&summer), "local time");
         assert_eq!(table_time(NOW, &summer), "2026-11-21 04:12:00+01");
+    }
+
+    /// Of each zone that the library knows, its own answer is the oracle.
+    #[test]
+    fn a_zone_read_from_its_file_is_the_one_that_the_library_finds() {
+        let mut compared = 0;
+        for name in jiff::tz::db().available() {
+            let name = name.as_str();
+            let found = TimeZone::get(name).unwrap();
+            let same = match zone_of_file(name) {
+                Some(zone) => zone == found && zone.iana_name() == found.iana_name(),
+                None => !is_zone_word(name),
+            };
+            assert!(same, "{name}");
+            compared += 1;
+        }
+        assert!(compared > 300, "{compared} zones");
+    }
+
+    #[test]
+    fn only_names_of_zones_are_looked_for_in_files() {
+        for name in [
+            "",
+            "/etc/passwd",
+            "../../../etc/passwd",
+            "Europe/../Europe/Berlin",
+            "Europe",
+            "Europe/",
+            "right/Europe/Berlin",
+            "posixrules",
+            "tzdata.zi",
+        ] {
+            assert!(zone_of_file(name).is_none(), "{name}");
+        }
+        let berlin = zone("europe/BERLIN").unwrap();
+        assert_eq!(zone_name(&berlin), "Europe/Berlin");
     }
 
     #[test]
