@@ -58,13 +58,43 @@ pub fn used() -> u64 {
 /// keeps what lies between what is used, in an area for each thread.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    {
-        unsafe extern "C" {
-            fn malloc_trim(pad: usize) -> std::ffi::c_int;
-        }
-        // SAFETY: it may be called by any thread at any time.
-        unsafe { malloc_trim(0) };
+    // SAFETY: it may be called by any thread at any time.
+    unsafe {
+        glibc::malloc_trim(0);
     }
+}
+
+/// Has the allocator keep memory that nobody uses, and take much at a time: for a
+/// program that ends when it has answered. Pages that it gave back it would have
+/// to fault in again.
+pub fn keep() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    for (setting, bytes) in glibc::KEEP {
+        // SAFETY: it only sets a number, before there are other threads.
+        unsafe { glibc::mallopt(setting, bytes) };
+    }
+}
+
+/// Of malloc.h; settings have these numbers in all versions.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod glibc {
+    use std::ffi::c_int;
+
+    unsafe extern "C" {
+        pub fn malloc_trim(pad: usize) -> c_int;
+        pub fn mallopt(setting: c_int, value: c_int) -> c_int;
+    }
+
+    const M_TRIM_THRESHOLD: c_int = -1;
+    const M_TOP_PAD: c_int = -2;
+    const M_MMAP_THRESHOLD: c_int = -3;
+
+    /// The last is the most that all versions take.
+    pub const KEEP: [(c_int, c_int); 3] = [
+        (M_TRIM_THRESHOLD, c_int::MAX),
+        (M_TOP_PAD, 1 << 20),
+        (M_MMAP_THRESHOLD, 32 << 20),
+    ];
 }
 
 fn sum() -> isize {

@@ -3,6 +3,7 @@
 use crate::readers::server;
 use std::ffi::OsString;
 use std::process::ExitCode;
+use tacho_source::memory;
 
 /// Arguments of `tacho query`.
 #[derive(clap::Args)]
@@ -34,6 +35,7 @@ pub fn of_server(words: impl Iterator<Item = OsString>) -> Option<Args> {
 
 /// Prints the answer in the format of COPY.
 pub fn run(args: &Args) -> ExitCode {
+    memory::keep();
     server::run(&args.function, &args.rest)
 }
 
