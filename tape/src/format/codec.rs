@@ -176,7 +176,7 @@ fn decode_flat(coding: u8, data: &[u8], rows: usize) -> Result<Vec<i64>> {
     match coding {
         CONSTANT => {
             let value = data.try_into().map_err(|_| broken("constant"))?;
-            let mut values = spare_buffer();
+            let mut values = spare_buffer(rows);
             values.clear();
             values.resize(rows, i64::from_le_bytes(value));
             Ok(values)
@@ -240,7 +240,7 @@ fn read_spans(data: &[u8], rows: usize) -> Result<Vec<Span>> {
 
 /// Some of the rows that spans have.
 fn of_spans(spans: Vec<Span>, wanted: Range<usize>) -> Vec<i64> {
-    let mut some = spare_buffer();
+    let mut some = spare_buffer(wanted.len());
     some.clear();
     for (begin, span) in placed(spans) {
         let own = overlap(begin, span.rows, &wanted);
@@ -270,7 +270,7 @@ fn decode_steps(data: &[u8], rows: usize, wanted: Range<usize>) -> Result<Vec<i6
     let left = rows.checked_sub(1).filter(|_| coding == [SPANS]);
     let left = left.ok_or_else(|| broken("steps"))?;
     let mut last = i64::from_le_bytes(*first);
-    let mut some = spare_buffer();
+    let mut some = spare_buffer(wanted.len());
     some.clear();
     if wanted.contains(&0) {
         some.push(last);
@@ -288,7 +288,7 @@ fn decode_pco(data: &[u8], rows: usize) -> Result<Vec<i64>> {
     let not_pco = |_| broken("pco");
     let (file, mut rest) = FileDecompressor::new(data).map_err(not_pco)?;
     // What a buffer held before is written over.
-    let mut values = spare_buffer();
+    let mut values = spare_buffer(rows);
     let mut begin = 0;
     while let DecompressorItem::Chunk(mut chunk) = file.chunk_decompressor(rest).map_err(not_pco)? {
         if chunk.n() > rows - begin {
@@ -320,8 +320,17 @@ thread_local! {
     static SPARE: RefCell<Vec<Vec<i64>>> = const { RefCell::new(Vec::new()) };
 }
 
-pub(crate) fn spare_buffer() -> Vec<i64> {
-    SPARE.with_borrow_mut(|spare| spare.pop().unwrap_or_default())
+/// A buffer for so many rows, with anything in it: of those that are kept the
+/// smallest that has room for them, so that small columns leave the large ones.
+pub(crate) fn spare_buffer(rows: usize) -> Vec<i64> {
+    SPARE.with_borrow_mut(|spare| {
+        let sizes = spare.iter().map(Vec::capacity).enumerate();
+        let best = sizes.min_by_key(|(_, room)| match room.checked_sub(rows) {
+            Some(more) => more,
+            None => usize::MAX - room,
+        });
+        best.map_or_else(Vec::new, |(at, _)| spare.swap_remove(at))
+    })
 }
 
 /// Keeps the memory of a column that nobody reads any more for the next one

@@ -79,7 +79,7 @@ pub(crate) fn decode(data: &[u8], rows: usize) -> Result<Vec<i64>> {
     if rows > rest.len() {
         return Err(broken());
     }
-    let mut values = spare_buffer();
+    let mut values = spare_buffer(rows);
     values.clear();
     let mut last = 0i64;
     for _ in 0..rows {

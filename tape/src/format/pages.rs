@@ -53,7 +53,7 @@ pub(crate) fn decode(data: &[u8], rows: usize, wanted: Range<usize>) -> Result<V
     let (file, head) = FileDecompressor::new(next(head)?).map_err(not_pco)?;
     let (mut chunk, _) = file.chunk_decompressor::<i64, _>(head).map_err(not_pco)?;
     // What a buffer held before is written over.
-    let (mut some, mut done) = (spare_buffer(), 0);
+    let (mut some, mut done) = (spare_buffer(wanted.len()), 0);
     for page in 0..pages {
         let piece = next(number(8 + 4 * page)?)?;
         let (begin, count) = (page * of_page, of_page.min(rows - page * of_page));

@@ -145,20 +145,52 @@ impl Choice {
     /// their ranges, whose key was not chosen.
     /// Keys may be of more dimensions than the group.
     pub fn apply(&self, keys: &[Key], ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
+        let chosen = self.chosen(keys);
+        for number in numbers.iter_mut() {
+            *number = chosen[*number as usize];
+        }
+        drop_others(&chosen, ranges, numbers);
+    }
+
+    /// The same for pieces whose keys are known.
+    pub fn apply_known(
+        &self,
+        pieces: &Pieces,
+        ranges: &mut Vec<(u32, u32)>,
+        numbers: &mut Vec<u32>,
+    ) {
+        let chosen = self.chosen(&pieces.keys);
+        let known = pieces.numbers.iter();
+        numbers.clear();
+        numbers.extend(known.map(|number| chosen[usize::from(*number)]));
+        drop_others(&chosen, ranges, numbers);
+    }
+
+    /// The number of each key, [`NONE`] of those that are left out.
+    fn chosen(&self, keys: &[Key]) -> Vec<u32> {
         let number = |key: &Key| {
             let found = self.numbers.get(&beginning(*key, self.dimensions));
             found.copied().or(self.rest).unwrap_or(NONE)
         };
-        let by_number: Vec<u32> = keys.iter().map(number).collect();
-        let mut kept = 0;
-        for piece in 0..numbers.len() {
-            let number = by_number[numbers[piece] as usize];
-            (ranges[kept], numbers[kept]) = (ranges[piece], number);
-            kept += usize::from(number != NONE);
-        }
-        ranges.truncate(kept);
-        numbers.truncate(kept);
+        keys.iter().map(number).collect()
     }
+}
+
+/// Drops the pieces whose key was not chosen, and their ranges.
+fn drop_others(chosen: &[u32], ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
+    if !chosen.contains(&NONE) {
+        return;
+    }
+    let mut kept = 0;
+    for piece in 0..numbers.len().min(ranges.len()) {
+        let number = numbers[piece];
+        if number != NONE {
+            (ranges[kept], numbers[kept]) = (ranges[piece], number);
+            kept += 1;
+        }
+    }
+    ranges.truncate(kept);
+    numbers.truncate(kept);
 }
 
 /// The key of the first dimensions.
@@ -194,15 +226,6 @@ impl Known {
                 .map(|(begin, end)| (u32::from(*begin), u32::from(*end))),
         );
         Some(found)
-    }
-}
-
-impl Pieces {
-    /// The keys by number, and the number of each piece's key.
-    pub fn numbers(&self, numbers: &mut Vec<u32>) -> &[Key] {
-        numbers.clear();
-        numbers.extend(self.numbers.iter().map(|number| u32::from(*number)));
-        &self.keys
     }
 }
 
@@ -247,11 +270,11 @@ mod tests {
             "another number of pieces"
         );
         assert!(known.pieces(&small, 3).is_some());
-        let (mut ranges, mut numbers) = (Vec::new(), Vec::new());
+        let mut ranges = Vec::new();
         assert!(known.pieces_with_ranges(&small, &mut ranges).is_none());
         let pieces = known.pieces_with_ranges(&next, &mut ranges).unwrap();
-        assert_eq!(pieces.numbers(&mut numbers), [(3, 0), (1, 0)]);
-        assert_eq!((&numbers[..], ranges.len()), (&[0, 1][..], 2));
+        assert_eq!(pieces.keys, [(3, 0), (1, 0)]);
+        assert_eq!((&pieces.numbers[..], ranges.len()), (&[0, 1][..], 2));
     }
 
     #[test]
@@ -263,6 +286,14 @@ mod tests {
         let applied = |choice: &Choice| {
             let (mut ranges, mut numbers) = pieces();
             choice.apply(&keys, &mut ranges, &mut numbers);
+            let known = Pieces {
+                numbers: pieces().1.iter().map(|number| *number as u16).collect(),
+                ranges: Vec::new(),
+                keys: keys.to_vec(),
+            };
+            let (mut same, mut other) = (pieces().0, vec![9]);
+            choice.apply_known(&known, &mut same, &mut other);
+            assert_eq!((&same, &other), (&ranges, &numbers));
             (ranges, numbers)
         };
         let choice = Choice::of(&[&dimension, &dimension], [(6, 1), (5, 1)]);

@@ -42,7 +42,9 @@ impl Coder {
                 let ids = first.numbers(view, selected, one, numbers)?;
                 view.check_cancel()?;
                 let others = second.numbers(view, selected, other, &mut self.seconds)?;
-                let found = self.pairs.numbers(numbers, &self.seconds, others.len());
+                let found = self
+                    .pairs
+                    .numbers(numbers, &self.seconds, (ids.len(), others.len()));
                 let key = |(a, b): (u32, u32)| (ids[a as usize], others[b as usize]);
                 Ok(found.into_iter().map(key).collect())
             }
@@ -172,10 +174,15 @@ const TABLE_BY_PIECE: usize = 8;
 const TABLE_LEAST: usize = 1 << 14;
 
 impl Pairs {
-    /// Replaces first numbers by those of pairs; the second ones are below
-    /// `width`. Returns the pairs.
-    fn numbers(&mut self, firsts: &mut [u32], seconds: &[u32], width: usize) -> Vec<(u32, u32)> {
-        let most = firsts.iter().max().map_or(0, |most| *most as usize + 1);
+    /// Replaces first numbers by those of pairs; first and second ones are below
+    /// `widths`. Returns the pairs.
+    fn numbers(
+        &mut self,
+        firsts: &mut [u32],
+        seconds: &[u32],
+        widths: (usize, usize),
+    ) -> Vec<(u32, u32)> {
+        let (most, width) = widths;
         let entries = most.saturating_mul(width);
         if entries <= TABLE_LEAST + TABLE_BY_PIECE * firsts.len() {
             self.by_table(entries, firsts, seconds, width);
@@ -238,7 +245,7 @@ mod tests {
             let mut pairs = Pairs::default();
             for _ in 0..2 {
                 let mut by_table = firsts.clone();
-                prop_assert_eq!(&pairs.numbers(&mut by_table, &seconds, 40), &expected);
+                prop_assert_eq!(&pairs.numbers(&mut by_table, &seconds, (40, 40)), &expected);
                 prop_assert_eq!(&by_table, &numbers);
                 let mut by_map = firsts.clone();
                 pairs.by_map(&mut by_map, &seconds);

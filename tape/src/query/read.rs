@@ -621,8 +621,7 @@ impl Worker<'_, '_> {
     fn add_known(&mut self, chosen: &Chosen, pieces: &Pieces, ticks: &Ticks) -> QueryResult<()> {
         for (group, choice) in chosen.choices.iter().enumerate() {
             self.scan.check_cancel()?;
-            let keys = pieces.numbers(&mut self.numbers);
-            choice.apply(keys, &mut self.ranges, &mut self.numbers);
+            choice.apply_known(pieces, &mut self.ranges, &mut self.numbers);
             self.add_numbered(group, ticks, None);
         }
         Ok(())
@@ -651,12 +650,22 @@ fn sums(
     numbers: &[u32],
     width: usize,
 ) -> impl Iterator<Item = (usize, i64)> {
-    let before = ticks.before();
+    let pieces = ranges.iter().zip(numbers);
     let mut sums = vec![(0, 0); width];
-    for ((begin, end), number) in ranges.iter().zip(numbers) {
-        let (begin, end) = (before[*begin as usize], before[*end as usize]);
-        let sum: &mut (u64, i64) = &mut sums[*number as usize];
-        *sum = (sum.0 + u64::from(end.0 - begin.0), sum.1 + end.1 - begin.1);
+    if let Some(weight_ms) = ticks.same_weight_ms() {
+        for ((begin, end), number) in pieces {
+            sums[*number as usize].0 += u64::from(end - begin);
+        }
+        for (count, sum_ms) in &mut sums {
+            *sum_ms = *count as i64 * weight_ms;
+        }
+    } else {
+        let before = ticks.before();
+        for ((begin, end), number) in pieces {
+            let (begin, end) = (before[*begin as usize], before[*end as usize]);
+            let sum: &mut (u64, i64) = &mut sums[*number as usize];
+            *sum = (sum.0 + u64::from(end.0 - begin.0), sum.1 + end.1 - begin.1);
+        }
     }
     let sums = sums.into_iter().enumerate();
     sums.filter_map(|(number, (count, sum_ms))| (count > 0).then_some((number, sum_ms)))

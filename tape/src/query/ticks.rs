@@ -214,6 +214,13 @@ impl Ticks {
         are_stored.then(|| (0..runs as u32).map(range))
     }
 
+    /// The weight of every tick, where all count and weigh the same.
+    pub fn same_weight_ms(&self) -> Option<i64> {
+        let first = *self.weight_ms.first()?;
+        let all_count = !self.bucket.contains(&NONE);
+        (all_count && self.weight_ms.iter().all(|weight| *weight == first)).then_some(first)
+    }
+
     /// Ticks that count before each row, and Σ of their weight.
     pub fn before(&self) -> Vec<(u32, i64)> {
         let mut before = Vec::with_capacity(self.len() + 1);
