@@ -9,10 +9,9 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
-from sqlalchemy.exc import SQLAlchemyError
 
 from tacho_fleet import fault
-from tacho_fleet.errors import FleetError
+from tacho_fleet.catalogs import driven, opening
 from tacho_fleet.landing import SERVERS, Hour
 from tacho_fleet.storage import properties
 from tacho_fleet.tables import IN_STEP, NAMESPACE
@@ -40,12 +39,9 @@ class Iceberg:
     def __init__(self, address: str, warehouse: str | None = None) -> None:
         """Opens the catalog; a warehouse is needed to make tables only."""
         where = {"warehouse": warehouse} if warehouse else {}
-        try:
-            self.catalog = _Catalog(NAMESPACE, uri=address, **where, **properties())
+        with opening():
+            self.catalog = _Catalog(NAMESPACE, uri=driven(address), **where, **properties())
             self.catalog.create_namespace_if_not_exists(NAMESPACE)
-        except SQLAlchemyError as error:
-            detail = str(error).splitlines()[0].rstrip(".")
-            raise FleetError("could not open the catalog", f"{detail}.") from error
 
     def table(self, name: str) -> Table | None:
         """A table, when there is one."""

@@ -9,8 +9,8 @@ from functools import cache
 from urllib.parse import quote, unquote
 
 from tacho_fleet import avro, storage
+from tacho_fleet.catalogs import driven, opening
 from tacho_fleet.engine import connect
-from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import quoted
 from tacho_fleet.landing import SERVERS, Hour
 
@@ -97,23 +97,19 @@ _ALWAYS = (-(1 << 63), (1 << 63) - 1)
 
 def _found(address: str) -> dict[str, str]:
     """The location of the metadata of each table."""
-    try:
+    with opening("iceberg_tables"):  # without the table there is none
         if not address.startswith("sqlite:///"):
             return _found_by_sqlalchemy(address)
         place = quote(unquote(address.removeprefix("sqlite:///")))
         with closing(sqlite3.connect(f"file:{place}?mode=ro", uri=True)) as connection:
             return dict(connection.execute(_FIND).fetchall())
-    except Exception as error:  # each driver has its own
-        detail = str(error).splitlines()[0].rstrip(".")
-        if "iceberg_tables" in detail:
-            return {}
-        raise FleetError("could not open the catalog", f"{detail}.") from error
+    return {}
 
 
 def _found_by_sqlalchemy(address: str) -> dict[str, str]:
     from sqlalchemy import create_engine, text  # noqa: PLC0415
 
-    with create_engine(address).connect() as connection:
+    with create_engine(driven(address)).connect() as connection:
         return {name: location for name, location in connection.execute(text(_FIND))}
 
 

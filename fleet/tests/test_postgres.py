@@ -30,7 +30,7 @@ def catalog() -> Iterator[str]:
         settings = f"-c listen_addresses= -c unix_socket_directories={place} -c fsync=off"
         run("pg_ctl", "-D", data, "-l", f"{place}/log", "-o", settings, "-w", "start")
         try:
-            yield f"postgresql+psycopg2://postgres@/postgres?host={place}"
+            yield f"postgresql://postgres@/postgres?host={place}"
         finally:
             run("pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
 
