@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from tacho_fleet import compare, load, servers, statements
+from tacho_fleet.engine import TABLES
 from tacho_fleet.errors import FleetError
-from tacho_fleet.landing import Landing
+from tacho_fleet.landing import SERVERS, Landing
 from tacho_fleet.options import (
     add_commit,
+    add_dimension,
     add_expire,
     add_redact,
     add_samples,
@@ -40,12 +42,26 @@ TIMELINE_SHOWN = (("bucket_start", "bucket_start"), ("key", "key"), ("avg_aas", 
                   ("servers", "servers"), ("coverage_pct", "coverage"))  # fmt: skip
 
 
+OBSERVED = " of the period was observed"
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Says what is wrong as the other programs do."""
         hint = f'Try "{self.prog} --help".'
         _say(FleetError(message, hint=hint))
         sys.exit(2)
+
+
+class _Version(argparse.Action):
+    """What questions do not need is imported when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Tells it and exits."""
+        from importlib.metadata import version  # noqa: PLC0415
+
+        print(f"tacho fleet {version('tacho-fleet')}")
+        parser.exit()
 
 
 def lines(words: Sequence[str] | None = None) -> Iterable[str]:
@@ -83,18 +99,25 @@ def _notice(text: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="tacho fleet", description=__doc__, add_help=True)
+    parser = _Parser(
+        prog="tacho fleet",
+        description="One question to the history of many PostgreSQL servers, of what tacho ship "
+        "has put into a directory or a bucket.",
+        epilog="tacho fleet COMMAND --help tells the options of a command. Exit codes: 0 answered, "
+        "1 failure, 2 usage.",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
     aas = commands.add_parser("aas", help="Load of a window")
     add_samples(aas)
     aas.set_defaults(run=_aas, dimension=None, by=None, n=None, order_by="avg")
     top = commands.add_parser("top", help="Largest keys of a dimension")
-    top.add_argument("dimension", nargs="?", default="wait_event", metavar="DIMENSION")
-    top.add_argument("--order-by", choices=load.ORDERS, default="avg")
+    add_dimension(top, "wait_event", load.DIMENSIONS)
+    top.add_argument("--order-by", choices=load.ORDERS, default="avg", help="what ranks keys")
     add_samples(top, by=True)
     top.set_defaults(run=_top)
     compared = commands.add_parser("compare", help="Two windows: what grew, shrank, is new or gone")
-    compared.add_argument("dimension", nargs="?", metavar="DIMENSION")
+    add_dimension(compared, None, load.DIMENSIONS)
     add_windows(compared)
     add_samples(compared, by=True)
     compared.set_defaults(run=_compare, by=None, order_by="avg")
@@ -102,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     add_samples(timeline, by=True)
     timeline.set_defaults(run=_timeline, dimension=None, order_by="avg")
     history = commands.add_parser("statements-history", help="What statements have cost over time")
-    history.add_argument("dimension", nargs="?", default=statements.STATEMENT, metavar="DIMENSION")
+    add_dimension(history, statements.STATEMENT, statements.DIMENSIONS)
     add_statements(history)
     history.set_defaults(run=_statements_history)
     listed = commands.add_parser("servers", help="What is known of each server")
@@ -118,7 +141,7 @@ def _parser() -> argparse.ArgumentParser:
     add_redact(redact)
     redact.set_defaults(run=_redact)
     sql = commands.add_parser("sql", help="Your own question in DuckDB's SQL")
-    sql.add_argument("query", metavar="QUERY")
+    sql.add_argument("query", metavar="QUERY", help=f"about tables {', '.join(TABLES)}")
     add_shared(sql)
     sql.set_defaults(run=_sql)
     return parser
@@ -134,7 +157,7 @@ def _top(options: argparse.Namespace) -> str:
     session = Session(options)
     rows, whole = load.top(session.engine, session.question())
     if not rows:
-        _notice(f"no rows: {observed_text(whole)} of the period was observed")
+        _notice(f"no rows: {_nobody(session) or observed_text(whole) + OBSERVED}")
     if options.json:
         return json_text(rows, load.TOP)
     empty = [name for name in ("by_key", "query_text") if all(row[name] is None for row in rows)]
@@ -159,13 +182,17 @@ def _timeline(options: argparse.Namespace) -> str:
     return "times in UTC\n\n" + table_text(rows, shown, options.wide)
 
 
+def _nobody(session: Session) -> str | None:
+    return None if session.hours else "no server has this name and label"
+
+
 def _statements_history(options: argparse.Namespace) -> str:
     session = Session(options)
     asked = session.about_statements()
     columns, rows = statements.history(session.engine, asked)
     if not rows:
         recorded = statements.recorded_text(session.engine, asked)
-        _notice(f"no rows: {recorded} of the period was recorded")
+        _notice(f"no rows: {_nobody(session) or recorded + ' of the period was recorded'}")
     if options.json:
         return json_text(rows, columns)
     shown = [column for column in statements.SHOWN if column[0] != "period_start" or options.bucket]
@@ -196,9 +223,22 @@ def _tables(options: argparse.Namespace) -> "Iceberg":
     return iceberg.Iceberg(options.catalog, warehouse)
 
 
+def _expect_tables(options: argparse.Namespace) -> None:
+    """Who removes what is committed names its catalog: in another one it would be committed
+    anew, and be taken from the one where it is to go."""
+    from tacho_fleet.tables import Tables  # noqa: PLC0415
+
+    if Tables(options.catalog).location(SERVERS) is None:
+        raise FleetError(
+            "there are no tables in the catalog",
+            hint="Name the catalog that was given to tacho fleet commit.",
+        )
+
+
 def _expire(options: argparse.Namespace) -> str:
     from tacho_fleet import maintain  # noqa: PLC0415
 
+    _expect_tables(options)
     landing = Landing.open(options.landing) if options.landing else None
     grace = interval(options.grace) / SECOND
     return str(maintain.expire(_tables(options), landing, grace, options.wait))
@@ -207,6 +247,7 @@ def _expire(options: argparse.Namespace) -> str:
 def _redact(options: argparse.Namespace) -> str:
     from tacho_fleet import maintain, redaction  # noqa: PLC0415
 
+    _expect_tables(options)
     [what] = [
         redaction.Redaction(kind, str(value))
         for kind in redaction.KINDS

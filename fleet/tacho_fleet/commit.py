@@ -218,6 +218,10 @@ def warehouse_of(address: str, given: str | None) -> str:
     """Where files go: beside a catalog in SQLite, unless it is said."""
     if given:
         return given if "://" in given else f"file://{Path(given).resolve()}"
+    if "://" not in address:
+        raise FleetError(
+            f'invalid catalog "{address}"', hint="Write it as sqlite:////FILE or postgresql://…"
+        )
     if not address.startswith("sqlite:///"):
         raise FleetError(
             "no warehouse given", hint="Name the directory of the tables' files with --warehouse."

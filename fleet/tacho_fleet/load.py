@@ -331,10 +331,6 @@ def _auto_bucket(window: Window) -> int:
 
 
 def _check_buckets(window: Window, width: int, most: int) -> None:
-    if width <= 0:
-        raise FleetError(
-            "bucket must be greater than zero", hint="Use a positive interval such as 1m."
-        )
     count = window.length // width
     if count > most:
         raise FleetError(

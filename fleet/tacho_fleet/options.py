@@ -1,16 +1,57 @@
 """Options of commands, named as those of the readers."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable, Sequence
 
 from tacho_fleet.engines import ENGINES
 from tacho_fleet.load import DIMENSIONS, SCOPES
 from tacho_fleet.statements import FILTERS as STATEMENT_FILTERS
 
+LANDING = "what tacho ship writes to: a directory, or s3://BUCKET/PREFIX"
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """A number that is at least so large."""
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise ArgumentTypeError(f'invalid value "{text}", give a whole number from {least} on')
+        return int(text)
+
+    return number
+
+
+def seconds(text: str) -> float:
+    """How long somebody waits."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1
+    if not 0 <= found < float("inf"):
+        raise ArgumentTypeError(f'invalid value "{text}", give seconds')
+    return found
+
+
+def add_dimension(parser: ArgumentParser, default: str | None, known: Sequence[str]) -> None:
+    """What rows of an answer are by."""
+    told = f"[default: {default}]" if default else "[default: all in one row]"
+    parser.add_argument(
+        "dimension",
+        nargs="?",
+        default=default,
+        metavar="DIMENSION",
+        help=f"{', '.join(known)}, or label:KEY {told}",
+    )
+
 
 def add_shared(parser: ArgumentParser) -> None:
     """Of every question."""
     parser.add_argument(
-        "-l", "--lake", metavar="DIR", help="what tacho ship writes to [default: $TACHO_LAKE]"
+        "-l",
+        "--lake",
+        metavar="LAKE",
+        help="what tacho ship writes to: a directory, s3://BUCKET/PREFIX or az://…; or the catalog "
+        "of tacho fleet commit [default: $TACHO_LAKE]",
     )
     parser.add_argument(
         "-s",
@@ -25,18 +66,30 @@ def add_shared(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--label", metavar="KEY=FILTER", action="append", default=[], help="labels of servers"
     )
-    parser.add_argument("--engine", choices=ENGINES, default="duckdb", help="reads the lake")
-    parser.add_argument("--memory-limit-mb", type=int, default=1024, metavar="MB")
+    parser.add_argument(
+        "--engine", choices=ENGINES, default="duckdb", help="what reads tables of Iceberg"
+    )
+    parser.add_argument(
+        "--memory-limit-mb",
+        type=whole(1),
+        default=1024,
+        metavar="MB",
+        help="of DuckDB, which makes the answer [default: 1024]",
+    )
     parser.add_argument("--json", action="store_true", help="one array of objects")
     parser.add_argument("--wide", action="store_true", help="cut no text")
 
 
 def add_commit(parser: ArgumentParser) -> None:
     """Of committing."""
-    parser.add_argument("landing", metavar="DIR", help="what tacho ship writes to")
+    parser.add_argument("landing", metavar="DIR", help=LANDING)
     add_catalog(parser)
     parser.add_argument(
-        "--most-hours", type=int, default=1000, metavar="N", help="of servers, in a batch"
+        "--most-hours",
+        type=whole(1),
+        default=1000,
+        metavar="N",
+        help="of servers, in a batch [default: 1000]",
     )
 
 
@@ -49,13 +102,13 @@ def add_catalog(parser: ArgumentParser) -> None:
         "--warehouse", metavar="DIR", help="files of the tables [default: beside FILE]"
     )
     parser.add_argument(
-        "--wait", type=float, default=0, metavar="SECONDS", help="for another committer"
+        "--wait", type=seconds, default=0, metavar="SECONDS", help="for another committer"
     )
 
 
 def add_expire(parser: ArgumentParser) -> None:
     """Of removing what is not needed."""
-    parser.add_argument("landing", nargs="?", metavar="DIR", help="what tacho ship writes to")
+    parser.add_argument("landing", nargs="?", metavar="DIR", help=LANDING)
     add_catalog(parser)
     parser.add_argument(
         "--grace", default="1d", metavar="INTERVAL", help="what is younger stays [default: 1d]"
@@ -64,7 +117,7 @@ def add_expire(parser: ArgumentParser) -> None:
 
 def add_redact(parser: ArgumentParser) -> None:
     """Of removing what must not be there."""
-    parser.add_argument("landing", metavar="DIR", help="what tacho ship writes to")
+    parser.add_argument("landing", metavar="DIR", help=LANDING)
     add_catalog(parser)
     what = parser.add_mutually_exclusive_group(required=True)
     for kind in ("server", "database", "username"):
@@ -96,7 +149,7 @@ def add_samples(parser: ArgumentParser, by: bool = False) -> None:
     """Of questions about samples."""
     add_shared(parser)
     parser.add_argument("--bucket", metavar="INTERVAL", help="10s, 5m, 1d")
-    parser.add_argument("--scope", choices=SCOPES, default="load")
+    parser.add_argument("--scope", choices=SCOPES, default="load", help="which samples count")
     parser.add_argument("--by-leader", action="store_true", help="leave parallel workers out")
     parser.add_argument("--minutes", action="store_true", help="from load_minute, which is small")
     if by:

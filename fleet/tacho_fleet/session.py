@@ -31,7 +31,7 @@ class Session:
         # a catalog is one, also before the first commit
         self.is_empty = not known and isinstance(self.lake, Landing)
         self.hours = _asked(self.lake, known, options)
-        self.window = _window(options, self.hours)
+        self.window = _window(options, self.hours or known)
         read = self.hours if self._is_of_all() else self.near()
         asks_all = len(self.hours) == len(known)
         memory = options.memory_limit_mb
@@ -41,7 +41,8 @@ class Session:
     def window_of(options: Namespace) -> Window:
         """The window that a question would be about."""
         lake = open_lake(_root(options))
-        return _window(options, _asked(lake, lake.hours(), options))
+        known = lake.hours()
+        return _window(options, _asked(lake, known, options) or known)
 
     def _is_of_all(self) -> bool:
         """A query of one's own is about the whole lake, unless it says a window."""
@@ -89,7 +90,7 @@ class Session:
             servers=self.servers(),
             dimension=_dimension(options.dimension, statements.DIMENSIONS) or "",
             filters=self.filters(statements.FILTERS),
-            bucket=interval(options.bucket) if options.bucket else None,
+            bucket=_bucket(options.bucket),
             n=_limit(options.n),
             order_by=options.order_by,
             labels=self._asked_labels(options.dimension),
@@ -102,7 +103,7 @@ class Session:
         return Question(
             window=self.window,
             servers=self.servers(),
-            bucket=interval(options["bucket"]) if options.get("bucket") else None,
+            bucket=_bucket(options.get("bucket")),
             scope=options.get("scope", "load"),
             by_leader=options.get("by_leader", False),
             filters=self.filters(DIMENSIONS[1:]),
@@ -231,6 +232,15 @@ def _checked(name: str, wanted: Filter) -> Filter:
     shown = {"query_id": ("(no query id)", "(evicted)", "0"), "fingerprint": ("(no fingerprint)",)}
     values = (None if value in shown.get(name, ()) else value for value in wanted.values)
     return replace(wanted, values=tuple(values))
+
+
+def _bucket(text: str | None) -> int | None:
+    width = None if text is None else interval(text)
+    if width == 0:
+        raise FleetError(
+            "bucket must be greater than zero", hint="Use a positive interval such as 1m."
+        )
+    return width
 
 
 def _limit(text: str | None) -> int | None:

@@ -201,6 +201,8 @@ def test_answers_fit_into_80_columns_unless_asked_to_be_wide(lake: Lake, tmp_pat
          'filter "database" mixes values that are wanted with values that are not'),
         (("aas", "--label", "env"), 'invalid label "env"'),
         (("sql", "SELECT nosuch"), "could not answer the query"),
+        (("timeline", "--bucket", "0s"), "bucket must be greater than zero"),
+        (("statements-history", "--bucket", "0s"), "bucket must be greater than zero"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told(lake: Lake, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
@@ -210,6 +212,33 @@ def test_mistakes_are_told(lake: Lake, tmp_path: Path, words: tuple[str, ...], s
         lake.ask(*words)
     assert told.value.message == said
     assert told.value.hint or told.value.detail
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("aas", "--memory-limit-mb", "0"), "--memory-limit-mb: invalid value \"0\", give a whole "
+         "number from 1 on"),
+        (("commit", "x", "--catalog", "y", "--most-hours", "0"), "--most-hours: invalid value "
+         "\"0\", give a whole number from 1 on"),
+        (("expire", "--catalog", "y", "--wait", "-1"), "--wait: invalid value \"-1\", give "
+         "seconds"),
+    ],
+)  # fmt: skip
+def test_options_that_make_no_sense_are_refused(words: tuple[str, ...], said: str) -> None:
+    done = fleet(*words)
+    command = f'hint: Try "tacho fleet {words[0]} --help".\n'
+    told = f"error: argument {said}\n{command}"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
+
+
+def test_who_asks_no_server_is_told_so(lake: Lake, tmp_path: Path) -> None:
+    sessions(tmp_path / "tape", samples(15, 60, 5, 2))
+    lake.ship(tmp_path / "tape", "a")
+    for words in (("top",), ("statements-history",)):
+        done = lake.fleet(*words, "--server", "b")
+        assert done.stderr == "notice: no rows: no server has this name and label\n"
+        assert done.stdout.startswith("2026-03-01 10:00:00 to 11:00:00 UTC\n")
 
 
 def test_a_lake_can_be_moved(lake: Lake, tmp_path: Path) -> None:

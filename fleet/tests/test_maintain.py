@@ -144,6 +144,23 @@ def test_what_was_redacted_is_nowhere(
     assert {row["key"] for row in rest} >= set(told) - {value}
 
 
+@pytest.mark.parametrize("words", [("expire",), ("redact", "--database", "db1")])
+def test_a_catalog_that_was_not_committed_to_is_refused(
+    committed: tuple[Lake, Path], tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Else all that has landed would be committed there, and be taken."""
+    lake, _ = committed
+    before = sorted(lake.root.rglob("*"))
+    (tmp_path / "other").mkdir()
+    for catalog in (address(tmp_path / "nosuch"), address(tmp_path / "other")):
+        with pytest.raises(FleetError):
+            cli.answer([words[0], str(lake.root), *words[1:], "--catalog", catalog])
+    Iceberg(address(tmp_path / "other"))
+    with pytest.raises(FleetError, match="there are no tables in the catalog"):
+        cli.answer([words[0], str(lake.root), *words[1:], "--catalog", catalog])
+    assert sorted(lake.root.rglob("*")) == before
+
+
 def test_redaction_killed_at_any_step_is_run_again(committed: tuple[Lake, Path]) -> None:
     lake, place = committed
     assert b"db1" in bounds_of(place)
