@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from tacho_fleet import compare, load, servers, statements
+from tacho_fleet import compare, load, servers, statements, views
 from tacho_fleet.engine import TABLES
 from tacho_fleet.errors import FleetError
 from tacho_fleet.landing import SERVERS, Landing
@@ -18,6 +18,7 @@ from tacho_fleet.options import (
     add_samples,
     add_shared,
     add_statements,
+    add_views,
     add_windows,
 )
 from tacho_fleet.output import (
@@ -140,6 +141,9 @@ def _parser() -> argparse.ArgumentParser:
     redact = commands.add_parser("redact", help="Remove a server, tenant or text for good")
     add_redact(redact)
     redact.set_defaults(run=_redact)
+    made = commands.add_parser("views", help="Views and macros for an engine's own SQL")
+    add_views(made)
+    made.set_defaults(run=_views)
     sql = commands.add_parser("sql", help="Your own question in DuckDB's SQL")
     sql.add_argument("query", metavar="QUERY", help=f"about tables {', '.join(TABLES)}")
     add_shared(sql)
@@ -255,6 +259,10 @@ def _redact(options: argparse.Namespace) -> str:
     ]
     landing = Landing.open(options.landing)
     return str(maintain.redact(_tables(options), landing, what, options.wait))
+
+
+def _views(options: argparse.Namespace) -> str:
+    return views.text(options.for_engine, options.tables)
 
 
 def _sql(options: argparse.Namespace) -> Iterator[str]:

@@ -67,6 +67,10 @@ class ClickHouse(Foreign):
         names = ",".join(file.removeprefix("/") for file in files)
         return f"file({quoted(f'/{{{names}}}')}, Parquet)", columns_of_files(files)
 
+    def run(self, statement: str) -> None:
+        """Runs what answers nothing."""
+        _session().query(statement)
+
     def view(self, name: str, query: str) -> None:
         """Gives a query a name."""
         _session().query(f"create or replace view {name} as {query}")

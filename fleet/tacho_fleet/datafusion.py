@@ -62,6 +62,10 @@ class DataFusion(Foreign):
             parts.append(f"select * from {name}")
         return f"({' union all by name '.join(parts)})", columns_of_files(files)
 
+    def run(self, statement: str) -> None:
+        """Runs what answers nothing."""
+        self.context.sql(statement)
+
     def view(self, name: str, query: str) -> None:
         """Gives a query a name."""
         self.context.sql(f"create or replace view {name} as {query}")

@@ -31,6 +31,10 @@ class Duck:
         """Gives a query a name."""
         self._run(f"create or replace view {name} as {query}")
 
+    def run(self, statement: str) -> None:
+        """Runs what answers nothing."""
+        self._run(statement)
+
     def read(self, query: str) -> pa.Table:
         """What a query answers."""
         return self._run(query).to_arrow_table()

@@ -48,6 +48,9 @@ class Reader(Protocol):
     def read(self, query: str) -> pa.Table:
         """What a query answers."""
 
+    def run(self, statement: str) -> None:
+        """Runs what answers nothing."""
+
     def stream(self, query: str) -> Stream:
         """The same without having all of it at once."""
 

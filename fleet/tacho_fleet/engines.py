@@ -1,6 +1,6 @@
 """The engines that can read a lake, by name."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
 
 import duckdb
@@ -23,14 +23,13 @@ def open_engine(
     hours: Sequence[Hour],
     memory_limit_mb: int,
     name: str = DUCKDB,
-    asks_all: bool = False,
+    whole: Collection[str] = (),
 ) -> Engine:
-    """The tables of some hours of a lake, and the steps of an answer. Who asks all servers looks
-    for no hours in load_minute when the table has no other ones."""
+    """The tables of some hours of a lake, and the steps of an answer. In `whole` tables, which
+    have no other rows, nobody looks for hours."""
     connection = connect(memory_limit_mb)
     connection.execute(script("duckdb", "tables"))
-    whole = {MINUTES} if asks_all and lake.is_whole(MINUTES) else set()
-    reader = _reader(connection, lake, hours, name, whole)
+    reader = _reader(connection, lake, hours, name, set(whole))
     engine = Engine(connection, reader, columns_of(connection))
     for part in ("exact", "steps", "samples", "answers"):
         engine.load(part)

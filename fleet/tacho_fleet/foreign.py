@@ -60,6 +60,10 @@ class Foreign(ABC):
         """What has the rows of a table."""
 
     @abstractmethod
+    def run(self, statement: str) -> None:
+        """Runs what answers nothing."""
+
+    @abstractmethod
     def view(self, name: str, query: str) -> None:
         """Gives a query a name."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from tacho_fleet.engines import ENGINES
 from tacho_fleet.load import DIMENSIONS, SCOPES
 from tacho_fleet.statements import FILTERS as STATEMENT_FILTERS
+from tacho_fleet.views import DIALECTS
 
 LANDING = "what tacho ship writes to: a directory, or s3://BUCKET/PREFIX"
 
@@ -135,6 +136,17 @@ def add_statements(parser: ArgumentParser) -> None:
     filters = parser.add_argument_group("filters: a value, a list a,b, (null), or !a,!b")
     for name in STATEMENT_FILTERS:
         filters.add_argument(f"--{name.replace('_', '-')}", metavar="FILTER")
+
+
+def add_views(parser: ArgumentParser) -> None:
+    """Of what is given to another engine."""
+    parser.add_argument("for_engine", choices=DIALECTS, metavar="ENGINE", help=", ".join(DIALECTS))
+    parser.add_argument(
+        "--tables",
+        metavar="SCHEMA",
+        default="tacho",
+        help="where the engine has the tables, such as lake.tacho, or empty [default: tacho]",
+    )
 
 
 def add_windows(parser: ArgumentParser) -> None:

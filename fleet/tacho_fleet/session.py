@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tacho_fleet import statements
 from tacho_fleet.engine import TABLES, Lake, Row, Stream
-from tacho_fleet.engines import open_engine
+from tacho_fleet.engines import MINUTES, open_engine
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import Filter, parse
 from tacho_fleet.labels import LABEL, Labels, is_label
@@ -33,9 +33,10 @@ class Session:
         self.hours = _asked(self.lake, known, options)
         self.window = _window(options, self.hours or known)
         read = self.hours if self._is_of_all() else self.near()
-        asks_all = len(self.hours) == len(known)
+        asks_all = len(self.hours) == len(known) and self.lake.is_whole(MINUTES)
+        whole = (MINUTES,) if asks_all else ()
         memory = options.memory_limit_mb
-        self.engine = open_engine(self.lake, read, memory, options.engine, asks_all)
+        self.engine = open_engine(self.lake, read, memory, options.engine, whole)
 
     @staticmethod
     def window_of(options: Namespace) -> Window:

@@ -66,6 +66,10 @@ class Spark(Foreign):
         rows.createOrReplaceTempView(f"all_{table}")
         return f"all_{table}", set(rows.columns)
 
+    def run(self, statement: str) -> None:
+        """Runs what answers nothing."""
+        _session().sql(statement)
+
     def view(self, name: str, query: str) -> None:
         """Gives a query a name."""
         _session().sql(f"create or replace temporary view {name} as {query}")
