@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import SERVERS
-from lake import Answer, Lake, answer
+from lake import Answer, Lake, answer, sessions
 
 Fleet = tuple[Lake, dict[str, Path]]
 WINDOW = ("--since", "2026-03-01T10:07:03Z", "--until", "2026-03-01T12:00:00Z")
@@ -85,6 +85,20 @@ def test_servers_are_a_dimension_and_their_loads_add_up(fleet_of_three: Fleet) -
     own = {name: answer("aas", *WINDOW, "--tape", tape)[0] for name, tape in tapes.items()}
     assert told == {name: one["avg_aas"] for name, one in own.items()}
     assert list(told) == sorted(told, key=lambda name: -float(str(told[name])))
+
+
+def test_a_wait_event_has_one_name_whatever_the_major_of_a_server(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    lake.root.mkdir()
+    for server, names in (("of 16", "IO,WALWrite"), ("of 17", "IO,WalWrite")):
+        line = f"2026-03-01T10:00:00Z,60000,1,active,{names}\n"
+        sessions(
+            tmp_path / server, f"time,interval_ms,pid,state,wait_event_type,wait_event\n{line}"
+        )
+        lake.ship(tmp_path / server, server)
+    for minutes in ((), ("--minutes",)):
+        [row] = lake.ask("top", "wait_event", *minutes)
+        assert (row["key"], row["avg_aas"]) == ("IO:WalWrite", "2.0000")
 
 
 def test_coverage_is_told_of_each_server(fleet_of_three: Fleet) -> None:

@@ -24,6 +24,7 @@ mod shipper;
 mod shipper_tests;
 mod table;
 mod texts;
+mod waits;
 
 use bucket::Bucket;
 use clap::Parser;

@@ -5,6 +5,7 @@ use crate::field::{Cells, Names, Row, column};
 use crate::hours::hour_of;
 use crate::redact::Redaction;
 use crate::table::{Column, Kind, Object};
+use crate::waits::canonical;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tacho_source::catalog;
 use tacho_source::exchange::{self, Field, Place};
@@ -251,7 +252,7 @@ impl<'a> Runs<'a> {
         let pairs = class.iter().zip(event.iter());
         let waits = pairs.map(|(class, event)| {
             let (class, event) = (names.get(*class), names.get(*event));
-            wait_key(class.as_deref(), event.as_deref())
+            wait_key(class.as_deref(), event.as_deref()).map(canonical)
         });
         Ok(Runs {
             first_tick: part.ints(RUN, "first_tick")?,

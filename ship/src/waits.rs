@@ -1,0 +1,158 @@
+//! Names of wait events, the same for all majors: PostgreSQL 17 spells some of those
+//! that older ones have in another way, and 17.0 to 17.2 ended the names of its own
+//! lightweight locks in `Lock`. Servers of a fleet have several majors.
+
+/// How PostgreSQL 15 and 16 spell a name, and how later ones do.
+const SPELLED: [(&str, &str); 40] = [
+    ("Activity:AutoVacuumMain", "Activity:AutovacuumMain"),
+    ("Activity:BgWriterHibernate", "Activity:BgwriterHibernate"),
+    ("Activity:BgWriterMain", "Activity:BgwriterMain"),
+    ("Activity:SysLoggerMain", "Activity:SysloggerMain"),
+    ("Client:GSSOpenServer", "Client:GssOpenServer"),
+    (
+        "Client:LibPQWalReceiverConnect",
+        "Client:LibpqwalreceiverConnect",
+    ),
+    (
+        "Client:LibPQWalReceiverReceive",
+        "Client:LibpqwalreceiverReceive",
+    ),
+    ("Client:SSLOpenServer", "Client:SslOpenServer"),
+    ("Client:WalSenderWaitForWAL", "Client:WalSenderWaitForWal"),
+    ("IO:BaseBackupRead", "IO:BasebackupRead"),
+    ("IO:BaseBackupSync", "IO:BasebackupSync"),
+    ("IO:BaseBackupWrite", "IO:BasebackupWrite"),
+    ("IO:BufFileRead", "IO:BuffileRead"),
+    ("IO:BufFileTruncate", "IO:BuffileTruncate"),
+    ("IO:BufFileWrite", "IO:BuffileWrite"),
+    ("IO:DSMAllocate", "IO:DsmAllocate"),
+    ("IO:DSMFillZeroWrite", "IO:DsmFillZeroWrite"),
+    ("IO:LockFileAddToDataDirRead", "IO:LockFileAddtodatadirRead"),
+    ("IO:LockFileAddToDataDirSync", "IO:LockFileAddtodatadirSync"),
+    (
+        "IO:LockFileAddToDataDirWrite",
+        "IO:LockFileAddtodatadirWrite",
+    ),
+    (
+        "IO:LockFileReCheckDataDirRead",
+        "IO:LockFileRecheckdatadirRead",
+    ),
+    ("IO:SLRUFlushSync", "IO:SlruFlushSync"),
+    ("IO:SLRURead", "IO:SlruRead"),
+    ("IO:SLRUSync", "IO:SlruSync"),
+    ("IO:SLRUWrite", "IO:SlruWrite"),
+    ("IO:WALBootstrapSync", "IO:WalBootstrapSync"),
+    ("IO:WALBootstrapWrite", "IO:WalBootstrapWrite"),
+    ("IO:WALCopyRead", "IO:WalCopyRead"),
+    ("IO:WALCopySync", "IO:WalCopySync"),
+    ("IO:WALCopyWrite", "IO:WalCopyWrite"),
+    ("IO:WALInitSync", "IO:WalInitSync"),
+    ("IO:WALInitWrite", "IO:WalInitWrite"),
+    ("IO:WALRead", "IO:WalRead"),
+    (
+        "IO:WALSenderTimelineHistoryRead",
+        "IO:WalsenderTimelineHistoryRead",
+    ),
+    ("IO:WALSync", "IO:WalSync"),
+    ("IO:WALSyncMethodAssign", "IO:WalSyncMethodAssign"),
+    ("IO:WALWrite", "IO:WalWrite"),
+    ("IPC:BgWorkerShutdown", "IPC:BgworkerShutdown"),
+    ("IPC:BgWorkerStartup", "IPC:BgworkerStartup"),
+    ("IPC:BufferIO", "IPC:BufferIo"),
+];
+
+/// Class of lightweight locks.
+const LIGHTWEIGHT: &str = "LWLock:";
+/// What 17.0 to 17.2 ended the names of the server's own ones in.
+const END: &str = "Lock";
+/// These names.
+const OWN: [&str; 42] = [
+    "ShmemIndex",
+    "OidGen",
+    "XidGen",
+    "ProcArray",
+    "SInvalRead",
+    "SInvalWrite",
+    "WALBufMapping",
+    "WALWrite",
+    "ControlFile",
+    "MultiXactGen",
+    "RelCacheInit",
+    "CheckpointerComm",
+    "TwoPhaseState",
+    "TablespaceCreate",
+    "BtreeVacuum",
+    "AddinShmemInit",
+    "Autovacuum",
+    "AutovacuumSchedule",
+    "SyncScan",
+    "RelationMapping",
+    "NotifyQueue",
+    "SerializableXactHash",
+    "SerializableFinishedList",
+    "SerializablePredicateList",
+    "SyncRep",
+    "BackgroundWorker",
+    "DynamicSharedMemoryControl",
+    "AutoFile",
+    "ReplicationSlotAllocation",
+    "ReplicationSlotControl",
+    "CommitTs",
+    "ReplicationOrigin",
+    "MultiXactTruncation",
+    "LogicalRepWorker",
+    "XactTruncation",
+    "WrapLimitsVacuum",
+    "NotifyQueueTail",
+    "WaitEventCustom",
+    "WALSummarizer",
+    "DSMRegistry",
+    "InjectionPoint",
+    "SerialControl",
+];
+
+/// A wait event by its key, as PostgreSQL 17 and later call it.
+pub fn canonical(key: String) -> String {
+    if let Ok(place) = SPELLED.binary_search_by_key(&key.as_str(), |names| names.0) {
+        return SPELLED[place].1.to_string();
+    }
+    let name = key.strip_prefix(LIGHTWEIGHT);
+    match name.and_then(|name| name.strip_suffix(END)) {
+        Some(name) if OWN.contains(&name) => format!("{LIGHTWEIGHT}{name}"),
+        _ => key,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_17_and_later_whatever_the_major() {
+        let of = |key: &str| canonical(key.to_string());
+        assert!(SPELLED.is_sorted());
+        for (old, new) in SPELLED {
+            assert!(old.eq_ignore_ascii_case(new) && old != new, "{old}");
+            assert_eq!((of(old), of(new)), (new.to_string(), new.to_string()));
+        }
+        for name in OWN {
+            let key = format!("LWLock:{name}");
+            assert_eq!((of(&format!("{key}Lock")), of(&key)), (key.clone(), key));
+        }
+    }
+
+    #[test]
+    fn other_names_stay() {
+        for key in [
+            "LWLock:WALWrite",
+            "LWLock:ourLock",
+            "LWLock:Lock",
+            "Extension:WALWrite",
+            "Lock:tuple",
+            "CPU*",
+            "",
+        ] {
+            assert_eq!(canonical(key.to_string()), key);
+        }
+    }
+}
