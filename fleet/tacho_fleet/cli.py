@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from tacho_fleet import compare, load, servers, statements, views
-from tacho_fleet.engine import TABLES
+from tacho_fleet.engine import ALL_TABLES
 from tacho_fleet.errors import FleetError
 from tacho_fleet.landing import SERVERS, Landing
 from tacho_fleet.options import (
@@ -145,7 +145,7 @@ def _parser() -> argparse.ArgumentParser:
     add_views(made)
     made.set_defaults(run=_views)
     sql = commands.add_parser("sql", help="Your own question in DuckDB's SQL")
-    sql.add_argument("query", metavar="QUERY", help=f"about tables {', '.join(TABLES)}")
+    sql.add_argument("query", metavar="QUERY", help=f"about tables {', '.join(ALL_TABLES)}")
     add_shared(sql)
     sql.set_defaults(run=_sql)
     return parser

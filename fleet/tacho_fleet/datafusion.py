@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datafusion import SessionContext, udf
 
-from tacho_fleet.engine import Stream
+from tacho_fleet.engine import Part, Stream
 from tacho_fleet.foreign import Columns, Foreign, Source, columns_of_files, files_of
 from tacho_fleet.landing import Hour
 from tacho_fleet.tables import Tables
@@ -38,15 +38,14 @@ class DataFusion(Foreign):
     def __init__(
         self,
         lake: Tables,
-        hours: Sequence[Hour],
+        part: Part,
         columns: dict[str, Columns],
-        whole: set[str],
     ) -> None:
         """Names the tables."""
         self.context = SessionContext()
         for function in _DIALECT:
             self.context.register_udf(function)
-        super().__init__(lake, hours, columns, whole)
+        super().__init__(lake, part, columns)
 
     def keep_hours(self, path: Path) -> None:
         """Makes table `hours_that_count` of a file."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 from tacho_fleet_engines import script
 
 from tacho_fleet import storage
-from tacho_fleet.engine import BLOCK, TABLES, Lake, Stream, insertion, run
+from tacho_fleet.engine import BLOCK, Lake, Part, Stream, insertion, run
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import quoted
 from tacho_fleet.landing import Hour, Landing
@@ -77,17 +77,15 @@ class Duck:
         return None
 
 
-def reader(
-    connection: duckdb.DuckDBPyConnection, lake: Lake, hours: Sequence[Hour], whole: set[str]
-) -> Duck:
-    """The tables of some hours; every row of some tables counts."""
-    duck = Duck(connection, {table: lake.files(table, hours) for table in TABLES})
+def reader(connection: duckdb.DuckDBPyConnection, lake: Lake, part: Part) -> Duck:
+    """The tables of a part of a lake."""
+    duck = Duck(connection, {table: lake.files(table, part.hours) for table in part.tables})
     storage.register(connection, [path for files in duck.files.values() for path in files])
     connection.execute(script("duckdb", "dialect"))
-    _count(connection, hours)
-    for table in TABLES:
+    _count(connection, part.hours)
+    for table in part.tables:
         has_paths = isinstance(lake, Landing)
-        is_whole = has_paths or table in whole
+        is_whole = has_paths or table in part.whole
         duck.view(table, _rows(table, duck.files[table], has_paths, is_whole))
     return duck
 

@@ -2,7 +2,7 @@
 adds up their rows, by the SQL of engines/every; DuckDB in this process makes the answer of
 the sums. So weights, ranks, quotients and percentiles are computed in one place, exactly."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from tempfile import TemporaryDirectory
@@ -16,7 +16,9 @@ from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import quoted
 from tacho_fleet.landing import Hour
 
+# What questions need, and a query of one's own may.
 TABLES = ("sample_runs", "ticks", "load_minute", "texts", "statements", "servers")
+ALL_TABLES = (*TABLES, "locks", "markers", "server")
 # In the SQL of engines/every.
 NULL_TEXT = "as_text(cast(null as bigint))"
 
@@ -71,6 +73,16 @@ class Lake(Protocol):
 
     def is_whole(self, table: str) -> bool:
         """Does every row of a table count?"""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is read of a lake: some hours of some tables. `whole` tables have no other rows, so
+    nobody looks for hours there."""
+
+    hours: Sequence[Hour]
+    tables: Sequence[str] = TABLES
+    whole: Collection[str] = ()
 
 
 @dataclass
@@ -164,9 +176,11 @@ def connect(memory_limit_mb: int) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def columns_of(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[str, str]]]:
+def columns_of(
+    connection: duckdb.DuckDBPyConnection, tables: Sequence[str]
+) -> dict[str, list[tuple[str, str]]]:
     """Names and types in DuckDB of the columns that questions need, by table."""
     described = {
-        table: connection.execute(f"describe empty_{table}").fetchall() for table in TABLES
+        table: connection.execute(f"describe empty_{table}").fetchall() for table in tables
     }
     return {table: [(row[0], row[1]) for row in rows] for table, rows in described.items()}

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tacho_fleet_engines import script
 
-from tacho_fleet.engine import BLOCK, TABLES, Stream, insertion, run
+from tacho_fleet.engine import BLOCK, Part, Stream, insertion, run
 from tacho_fleet.filters import identifier, quoted
 from tacho_fleet.landing import Hour, hours_table
 from tacho_fleet.storage import copies
@@ -21,7 +21,7 @@ from tacho_fleet.tables import Tables
 
 Columns = list[tuple[str, str]]
 # A relation with rows of some hours, and others; and its columns, none when there is none.
-Source = tuple[str, set[str]]
+Source = tuple[str, Sequence[str]]
 
 
 class Foreign(ABC):
@@ -34,18 +34,17 @@ class Foreign(ABC):
     def __init__(
         self,
         lake: Tables,
-        hours: Sequence[Hour],
+        part: Part,
         columns: dict[str, Columns],
-        whole: set[str],
     ) -> None:
-        """Names the tables; every row of some counts."""
+        """Names the tables."""
         with TemporaryDirectory() as place:
             path = Path(place) / "hours.parquet"
-            pq.write_table(hours_table(hours), path)
+            pq.write_table(hours_table(part.hours), path)
             self.keep_hours(path)
-        for table in TABLES:
-            source = self.source(lake, table, hours)
-            self.view(table, self._rows(columns[table], source, table in whole))
+        for table in part.tables:
+            source = self.source(lake, table, part.hours)
+            self.view(table, self._rows(columns[table], source, table in part.whole))
 
     def constant(self, text: str) -> str:
         """A text in its SQL."""
@@ -86,11 +85,13 @@ class Foreign(ABC):
 
     def _rows(self, columns: Columns, source: Source, is_whole: bool) -> str:
         relation, known = source
+        needed = dict(columns)
+        others = [name for name in known if name not in needed and name != "day"]
         told = ", ".join(
             f"t.{identifier(name)} as {identifier(name)}"
             if name in known
-            else f"{self.nulls[kind]} as {identifier(name)}"
-            for name, kind in columns
+            else f"{self.nulls[needed[name]]} as {identifier(name)}"
+            for name in (*needed, *others)
         )
         if not known:
             return f"select {told} where false"
@@ -114,9 +115,9 @@ def files_of(lake: Tables, table: str, hours: Sequence[Hour]) -> list[str]:
     return copies(lake.files(table, hours), _place().name)
 
 
-def columns_of_files(files: Sequence[str]) -> set[str]:
+def columns_of_files(files: Sequence[str]) -> list[str]:
     """What at least one of them has."""
-    return {name for file in files for name in pq.read_schema(file).names}
+    return list(dict.fromkeys(name for file in files for name in pq.read_schema(file).names))
 
 
 def statements_of(engine: str) -> list[str]:

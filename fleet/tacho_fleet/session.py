@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from tacho_fleet import statements
-from tacho_fleet.engine import TABLES, Lake, Row, Stream
+from tacho_fleet.engine import ALL_TABLES, TABLES, Lake, Part, Row, Stream
 from tacho_fleet.engines import MINUTES, open_engine
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import Filter, parse
@@ -34,9 +34,9 @@ class Session:
         self.window = _window(options, self.hours or known)
         read = self.hours if self._is_of_all() else self.near()
         asks_all = len(self.hours) == len(known) and self.lake.is_whole(MINUTES)
-        whole = (MINUTES,) if asks_all else ()
-        memory = options.memory_limit_mb
-        self.engine = open_engine(self.lake, read, memory, options.engine, whole)
+        tables = ALL_TABLES if hasattr(options, "query") else TABLES
+        part = Part(read, tables, (MINUTES,) if asks_all else ())
+        self.engine = open_engine(self.lake, part, options.memory_limit_mb, options.engine)
 
     @staticmethod
     def window_of(options: Namespace) -> Window:
@@ -164,7 +164,7 @@ def _answering() -> Iterator[None]:
         raise
     except Exception as error:  # each engine has its own
         detail = str(error).splitlines()[0].rstrip(".")
-        hint = f"Tables are {', '.join(TABLES)}."
+        hint = f"Tables are {', '.join(ALL_TABLES)}."
         raise FleetError("could not answer the query", f"{detail}.", hint) from error
 
 
@@ -203,7 +203,7 @@ def _window(options: Namespace, hours: Sequence[Hour]) -> Window:
 def _labels(lake: Lake, hours: list[Hour], memory_limit_mb: int) -> dict[str, dict[str, str]]:
     """Of each server those of its newest hour."""
     newest = list({hour.server: hour for hour in hours}.values())
-    engine = open_engine(lake, newest, memory_limit_mb)
+    engine = open_engine(lake, Part(newest), memory_limit_mb)
     query = "SELECT server, any_value(labels) AS labels FROM servers GROUP BY server"
     rows = engine.read(query).to_pylist()
     return {row["server"]: json.loads(str(row["labels"] or "{}")) for row in rows}

@@ -61,10 +61,10 @@ class Spark(Foreign):
         """The table as of the snapshot that the catalog names."""
         location = lake.location(table)
         if location is None:
-            return "", set()
+            return "", []
         rows = _session().read.format("iceberg").load(location)
         rows.createOrReplaceTempView(f"all_{table}")
-        return f"all_{table}", set(rows.columns)
+        return f"all_{table}", rows.columns
 
     def run(self, statement: str) -> None:
         """Runs what answers nothing."""

@@ -196,6 +196,25 @@ def assert_minutes_say_the_same(tables: Lake, question: tuple[str, ...], engine:
         assert {row[name] for name in unknown} == {None, "minute"}
 
 
+def test_a_query_of_ones_own_has_all_tables_and_columns(
+    inputs: Lake, fleet_of_inputs: Lake, engine: str
+) -> None:
+    asked = {
+        "ticks": "min(taken_at), max(connections), max(cost_step)",
+        "sample_runs": "max(backend_start), sum(query_age_ms)",
+        "locks": "max(waiter), min(time)",
+        "markers": "min(kind), max(until)",
+        "server": "max(metric), sum(value)",
+        "servers": "max(server_name), max(timeline)",
+    }
+    for table, columns in asked.items():
+        names = [f"{column} as c{n}" for n, column in enumerate(columns.split(", "))]
+        query = f"select count(*) as n, {', '.join(names)} from {table}"
+        [wanted] = fleet_of_inputs.ask("sql", query)
+        assert inputs.ask("sql", query, "--engine", engine) == [wanted]
+        assert wanted["n"] != "0"
+
+
 # More rows than any machine has room for; Spark hands over all of an answer at once.
 ENDLESS = {
     "duckdb": "select range as n from range(1000000000000)",

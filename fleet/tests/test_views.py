@@ -10,7 +10,7 @@ from conftest import samples
 from lake import Answer, Lake, fleet, tacho
 
 from tacho_fleet import cli, views
-from tacho_fleet.engine import TABLES
+from tacho_fleet.engine import TABLES, Part
 from tacho_fleet.engines import open_engine
 from tacho_fleet.session import open_lake
 
@@ -23,7 +23,7 @@ STATEMENTS = ("2026-03-02 10:20:00", "2026-03-02 12:00:00")
 def answered(engine: str, lake: str, name: str, window: tuple[str, str]) -> Answer:
     """What a question answers in an engine that was given all of them."""
     opened = open_lake(lake)
-    reader = open_engine(opened, opened.hours(), 512, engine, whole=TABLES).reader
+    reader = open_engine(opened, Part(opened.hours(), whole=TABLES), 512, engine).reader
     for _, statement in views.statements(engine, ""):
         reader.run(statement)
     dialect = views.DIALECTS[engine]
@@ -110,7 +110,7 @@ def test_an_hour_counts_once_in_a_directory(tmp_path: Path) -> None:
         tacho("import", "sessions", "-", "--tape", tape, *append, stdin="".join(part))
         lake.ship(tape, "late")
     window = ("2026-03-01 10:00:00", "2026-03-01 11:00:00")
-    engine = open_engine(open_lake(str(lake.root)), [], 512)
+    engine = open_engine(open_lake(str(lake.root)), Part([]), 512)
     for table in TABLES:
         files = f"{lake.root}/{table}/**/*.parquet"
         if list(lake.root.glob(f"{table}/**/*.parquet")):

@@ -16,6 +16,18 @@ create table empty_load_minute (
 create table empty_texts (
   server varchar, node varchar, hour timestamptz, generation bigint, query_id bigint, fingerprint bigint,
   database varchar, username varchar, query_text varchar, length bigint);
+create table empty_locks (
+  server varchar, node varchar, hour timestamptz, generation bigint, time timestamptz, tick bigint,
+  waiter bigint, waiter_start timestamptz, blocker bigint, blocker_start timestamptz,
+  blocker_xid bigint, blocker_gid varchar, hard bigint, locktype varchar, lock_database bigint,
+  field1 bigint, field2 bigint, field3 bigint, modes_held bigint, mode_requested bigint,
+  wait_start timestamptz);
+create table empty_markers (
+  server varchar, node varchar, hour timestamptz, generation bigint, time timestamptz, kind varchar,
+  since timestamptz, until timestamptz, detail varchar);
+create table empty_server (
+  server varchar, node varchar, hour timestamptz, generation bigint, metric varchar,
+  object varchar, time timestamptz, kind varchar, unit varchar, value bigint, elapsed_ms bigint);
 create table empty_servers (
   server varchar, node varchar, hour timestamptz, generation bigint, server_name varchar,
   system_identifier varchar, host varchar, labels varchar, "rows" varchar, damage varchar,
