@@ -13,11 +13,15 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyiceberg.expressions import And, BooleanExpression, EqualTo, Or
-from pyiceberg.table import Table
+from pyiceberg.io.pyarrow import pyarrow_to_schema
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.table import Table, Transaction
+from pyiceberg.table.name_mapping import MappedField, NameMapping
+from pyiceberg.transforms import IdentityTransform
 
 from tacho_fleet import fault
 from tacho_fleet.errors import FleetError
-from tacho_fleet.iceberg import Iceberg
+from tacho_fleet.iceberg import Iceberg, hours_of
 from tacho_fleet.landing import SERVERS, Hour, Landing
 from tacho_fleet.lease import Lease
 from tacho_fleet.redaction import Redaction, redactions
@@ -99,13 +103,17 @@ class _Committer:
         rows, in_step = 0, {}
         wanted = self.known | set(hours)
         for table in ORDER:
+            found = self.lake.table(table)
+            # Nobody else has had the lease until then, so the table is as this one knows it; who
+            # commits to it later makes the commit fail.
             lease.renew()
-            has = self.hours_of(table)
+            has = self.hours_of(table, found)
             properties = {BATCH: name} | (
                 {IN_STEP: json.dumps(in_step)} if table == SERVERS else {}
             )
-            rows += self.commit_table(table, hours, has, properties)
-            current = self.snapshot(table)
+            new = [hour for hour in hours if hour not in has]
+            rows += self.commit_table(table, found, new, stale(new, has), properties)
+            current = snapshot(self.lake.table(table))
             if has <= wanted and current is not None:
                 in_step[table] = current
         keys = {hour.key for hour in hours}
@@ -113,17 +121,11 @@ class _Committer:
         self.in_step = in_step
         return rows
 
-    def hours_of(self, table: str) -> set[Hour]:
+    def hours_of(self, name: str, table: Table | None) -> set[Hour]:
         """The hours that a table may have rows of, and those that it has beside `servers`."""
-        current = self.snapshot(table)
-        is_known = table == SERVERS or (current and self.in_step.get(table) == current)
-        return self.known if is_known else set(self.lake.hours_of(table))
-
-    def snapshot(self, table: str) -> int | None:
-        """The number of the current one."""
-        found = self.lake.table(table)
-        current = found.current_snapshot() if found else None
-        return current.snapshot_id if current else None
+        current = snapshot(table)
+        is_known = name == SERVERS or (current and self.in_step.get(name) == current)
+        return self.known if is_known else set(hours_of(table))
 
     def rows(self, table: str, hours: Sequence[Hour]) -> pa.Table | None:
         """What a table gets."""
@@ -133,27 +135,41 @@ class _Committer:
         return rows
 
     def commit_table(
-        self, name: str, hours: Sequence[Hour], known: set[Hour], properties: dict[str, str]
+        self,
+        name: str,
+        table: Table | None,
+        new: Sequence[Hour],
+        old: Sequence[Hour],
+        properties: dict[str, str],
     ) -> int:
-        """Commits a batch's rows of a table that it does not have; older ones of them go."""
-        new = [hour for hour in hours if hour not in known]
-        keys = {hour.key for hour in new}
-        stale = [hour for hour in known if hour.key in keys]
+        """Commits rows of new hours to a table as it was found; those of older ones go."""
         rows = self.rows(name, new)
-        if rows is None and not stale:
-            return 0
-        table = self.lake.table(name)
         if rows is None:
-            if table is not None:
-                table.delete(_any_of(stale), snapshot_properties=properties)
+            if table is not None and old:
+                table.delete(_any_of(old), snapshot_properties=properties)
             return 0
         table = table or create(self.lake, name, rows.schema)
-        _widen(table, rows.schema)
-        if stale:
-            table.overwrite(rows, overwrite_filter=_any_of(stale), snapshot_properties=properties)
-        else:
-            table.append(rows, snapshot_properties=properties)
+        with table.transaction() as change:
+            _widen(table, change, rows.schema)
+            if old:
+                change.overwrite(
+                    rows, overwrite_filter=_any_of(old), snapshot_properties=properties
+                )
+            else:
+                change.append(rows, snapshot_properties=properties)
         return rows.num_rows
+
+
+def stale(new: Sequence[Hour], known: set[Hour]) -> list[Hour]:
+    """What is known of new hours in older generations."""
+    keys = {hour.key for hour in new}
+    return [hour for hour in known if hour.key in keys]
+
+
+def snapshot(table: Table | None) -> int | None:
+    """The number of the current one."""
+    current = table.current_snapshot() if table else None
+    return current.snapshot_id if current else None
 
 
 def _read(landing: Landing, name: str, hours: Sequence[Hour]) -> pa.Table | None:
@@ -183,17 +199,22 @@ def _read(landing: Landing, name: str, hours: Sequence[Hour]) -> pa.Table | None
 
 def create(lake: Iceberg, name: str, schema: pa.Schema) -> Table:
     """A table of days."""
-    made = lake.catalog.create_table((NAMESPACE, name), schema=_plain(schema))
-    with made.update_spec() as update:
-        update.add_identity("day")
-    return made
+    fields = pyarrow_to_schema(_plain(schema), name_mapping=_in_order(schema))
+    day = PartitionField(fields.find_field("day").field_id, 1000, IdentityTransform(), "day")
+    return lake.catalog.create_table((NAMESPACE, name), fields, partition_spec=PartitionSpec(day))
 
 
-def _widen(table: Table, schema: pa.Schema) -> None:
+def _in_order(schema: pa.Schema) -> NameMapping:
+    """Numbers of columns in their order."""
+    names = enumerate(schema.names, 1)
+    return NameMapping([MappedField(field_id=number, names=[name]) for number, name in names])
+
+
+def _widen(table: Table, change: Transaction, schema: pa.Schema) -> None:
     """Adds columns that the table does not have yet."""
     known = set(table.schema().column_names)
     if any(column not in known for column in schema.names):
-        with table.update_schema() as update:
+        with change.update_schema() as update:
             update.union_by_name(_plain(schema))
 
 

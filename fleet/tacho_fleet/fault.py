@@ -1,4 +1,5 @@
-"""Where tests kill a committer: `TACHO_FLEET_FAULT=N` ends the process at the N-th step."""
+"""Where tests kill a committer, or stop it for a while: `TACHO_FLEET_FAULT=N` sends the process
+KILL, or the signal that `TACHO_FLEET_FAULT_SIGNAL` names, at the N-th step."""
 
 import os
 import signal
@@ -7,8 +8,9 @@ _passed = 0
 
 
 def step() -> None:
-    """A step at which a process may be killed."""
+    """A step at which a process may be killed or stopped."""
     global _passed  # noqa: PLW0603
     _passed += 1
     if os.environ.get("TACHO_FLEET_FAULT") == str(_passed):
-        os.kill(os.getpid(), signal.SIGKILL)
+        name = os.environ.get("TACHO_FLEET_FAULT_SIGNAL", "KILL")
+        os.kill(os.getpid(), signal.Signals[f"SIG{name}"])

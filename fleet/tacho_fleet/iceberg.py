@@ -6,13 +6,14 @@ import json
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from tacho_fleet import fault
 from tacho_fleet.catalogs import driven, opening
 from tacho_fleet.landing import SERVERS, Hour
+from tacho_fleet.lease import taken_over
 from tacho_fleet.storage import properties
 from tacho_fleet.tables import IN_STEP, NAMESPACE
 
@@ -28,9 +29,23 @@ class _Catalog(SqlCatalog):
     ) -> CommitTableResponse:
         """Files are written; what they hold counts once the catalog names them."""
         fault.step()
-        response = super().commit_table(table, requirements, updates)
+        try:
+            response = super().commit_table(table, requirements, updates)
+        except CommitFailedException as error:
+            # PyIceberg would try it again on what the other one has committed, and double it
+            raise taken_over() from error
         fault.step()
         return response
+
+    def create_table(self, *told: object, **more: object) -> Table:
+        """A table that is new."""
+        fault.step()
+        try:
+            table = super().create_table(*told, **more)
+        except TableAlreadyExistsError as error:
+            raise taken_over() from error
+        fault.step()
+        return table
 
 
 class Iceberg:
@@ -52,21 +67,7 @@ class Iceberg:
 
     def hours(self) -> list[Hour]:
         """Every hour that is committed."""
-        return self.hours_of(SERVERS)
-
-    def hours_of(self, name: str) -> list[Hour]:
-        """The hours that a table has rows of."""
-        table = self.table(name)
-        if table is None:
-            return []
-        fields = ("server", "node", "hour", "generation")
-        rows = table.scan(selected_fields=fields).to_arrow().group_by(list(fields)).aggregate([])
-        hour = rows["hour"].cast(pa.int64()).to_pylist()
-        other = (rows[name].to_pylist() for name in ("server", "node", "generation"))
-        return sorted(
-            Hour(server, node, begin, generation)
-            for server, node, generation, begin in zip(*other, hour, strict=True)
-        )
+        return hours_of(self.table(SERVERS))
 
     def in_step(self) -> dict[str, int]:
         """By table the snapshot that has rows of the hours of `servers` only, as a commit of
@@ -75,3 +76,17 @@ class Iceberg:
         current = table.current_snapshot() if table else None
         summary = current.summary if current else None
         return json.loads(summary.additional_properties.get(IN_STEP, "{}") if summary else "{}")
+
+
+def hours_of(table: Table | None) -> list[Hour]:
+    """The hours that a table has rows of."""
+    if table is None:
+        return []
+    fields = ("server", "node", "hour", "generation")
+    rows = table.scan(selected_fields=fields).to_arrow().group_by(list(fields)).aggregate([])
+    hour = rows["hour"].cast(pa.int64()).to_pylist()
+    other = (rows[name].to_pylist() for name in ("server", "node", "generation"))
+    return sorted(
+        Hour(server, node, begin, generation)
+        for server, node, generation, begin in zip(*other, hour, strict=True)
+    )

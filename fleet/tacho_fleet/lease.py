@@ -14,6 +14,16 @@ SECONDS = 600
 _TURN = 0.5
 
 
+def taken_over() -> FleetError:
+    """What somebody is told who slept, or whose tables somebody else has changed."""
+    return FleetError(
+        "another committer has taken over",
+        "This one took longer for a step than the lease lasts, or another program has changed the "
+        "table.",
+        "What it has committed counts; run it again for the rest.",
+    )
+
+
 class Lease:
     """The right to commit."""
 
@@ -43,13 +53,14 @@ class Lease:
             time.sleep(_TURN)
 
     def renew(self) -> None:
-        """Takes it for longer; an error when somebody else has it by now."""
-        if not self._take():
-            raise FleetError(
-                "another committer has taken over",
-                "This one took longer for a step than the lease lasts.",
-                "What it has committed counts; run it again for the rest.",
-            )
+        """Takes it for longer; an error when somebody else has it by now, or has had it: what this
+        one knows of the tables is no longer so."""
+        renewed = self._run(
+            "update tacho_fleet_lease set ends_at = :until "
+            "where name = 'commit' and holder = :holder"
+        )
+        if renewed != 1:
+            raise taken_over()
 
     def release(self) -> None:
         """Gives it up."""

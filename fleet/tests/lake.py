@@ -5,6 +5,8 @@ import multiprocessing
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,6 +88,26 @@ def killed(step: int, *words: str) -> bool:
     process.join()
     assert process.exitcode in (0, -signal.SIGKILL)
     return process.exitcode != 0
+
+
+@contextmanager
+def stopped(step: int, *words: str) -> Iterator[subprocess.CompletedProcess[str]]:
+    """Runs a command that stops at a step and is woken after the block: how it ends is known
+    then."""
+    fault = {"TACHO_FLEET_FAULT": str(step), "TACHO_FLEET_FAULT_SIGNAL": "STOP"}
+    command = ["tacho-fleet", *words]
+    done = subprocess.CompletedProcess[str](command, 0)
+    with subprocess.Popen(
+        command, env=os.environ | fault, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        _, status = os.waitpid(running.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status), f"there is no step {step}"
+        try:
+            yield done
+        finally:
+            running.send_signal(signal.SIGCONT)
+        done.stdout, done.stderr = running.communicate()
+        done.returncode = running.returncode
 
 
 def end_lease(catalog: str) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from conftest import samples
-from lake import Answer, Lake, answer, end_lease, killed, sessions, tacho
+from lake import Answer, Lake, answer, end_lease, killed, sessions, stopped, tacho
 from test_samples import QUESTIONS, WINDOW
 
 from tacho_fleet import cli
@@ -120,7 +120,7 @@ def test_a_committer_killed_at_any_step_neither_loses_nor_doubles(tmp_path: Path
         commit(lake, place)
         assert (rows(place), stored(place)) == (wanted, wanted)
         assert ask(place, "top", "pid", *HOURS) == told
-    # the lease, and of four tables before and after their partitions and their rows
+    # the lease, and of four tables before and after they are made and have their rows
     assert steps == 1 + 4 * 4
 
 
@@ -143,6 +143,30 @@ def test_of_two_committers_one_waits(fleet_of_three: Fleet, tmp_path: Path) -> N
     assert told.value.message == "another committer has taken over"
     second.release()
     assert commit(fleet_of_three[0], place).startswith("committed hours 7, ")
+
+
+def test_a_committer_that_sleeps_beyond_its_lease_doubles_nothing(tmp_path: Path) -> None:
+    """Stopped at any step, and woken when another one has committed the same hours."""
+    lake = Lake(tmp_path / "lake")
+    lake.root.mkdir()
+    sessions(tmp_path / "tape", samples(8, 1440, 5, 4))
+    lake.ship(tmp_path / "tape", "one")
+    commit(lake, tmp_path / "whole")
+    wanted = rows(tmp_path / "whole")
+    ends = []
+    for step in range(1, 18):
+        place = tmp_path / f"stopped{step}"
+        place.mkdir()
+        words = ("commit", str(lake.root), "--catalog", address(place))
+        with stopped(step, *words) as sleeping:
+            end_lease(address(place))
+            commit(lake, place)
+        ends.append((sleeping.returncode, (sleeping.stderr or "").partition("\n")[0]))
+        assert (rows(place), stored(place)) == (wanted, wanted)
+    # there was nothing to do yet, and nothing left to do
+    first, *others, last = ends
+    assert first == last == (0, "")
+    assert set(others) == {(1, "error: another committer has taken over")}
 
 
 def test_a_lease_of_somebody_who_was_killed_ends(tmp_path: Path) -> None:
