@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from conftest import samples
 from lake import Answer, Lake, answer, end_lease, killed, sessions, stopped, tacho
@@ -186,3 +187,25 @@ def test_a_damaged_object_is_named_and_commits_nothing_of_its_hour(tmp_path: Pat
         commit(lake, tmp_path / "tables")
     assert told.value.message == f'could not read object "{damaged}"'
     assert ask(tmp_path / "tables", "aas")[0]["source"] == "none"
+
+
+def test_a_late_generation_may_bring_a_new_column(tmp_path: Path) -> None:
+    lake, tape, place = Lake(tmp_path / "lake"), tmp_path / "tape", tmp_path / "tables"
+    lake.root.mkdir()
+    lines = samples(7, 1440, 5, 4).splitlines(keepends=True)
+    early = [line for line in lines if not "2026-03-01T11:30" <= line < "3"]
+    late = [line for line in lines if line not in early[1:]]
+    tacho("import", "sessions", "-", "--tape", tape, stdin="".join(early))
+    lake.ship(tape, "late")
+    for path in lake.root.glob("sample_runs/**/*.parquet"):
+        pq.write_table(pq.read_table(path, partitioning=None).drop(["application"]), path)
+    assert commit(lake, place).startswith("committed hours 2, ")
+    tacho("import", "sessions", "-", "--tape", tape, "--append", stdin="".join(late))
+    lake.ship(tape, "late")
+    assert commit(lake, place).startswith("committed hours 1, ")
+    assert rows(place) == stored(place)
+    last = ("--since", "2026-03-01T11:00:00Z", "--until", "2026-03-01T12:00:00Z")
+    told = ask(place, "top", "application", *last)
+    assert all(row.pop("servers") == "1" for row in told)
+    assert told == answer("top", "application", *last, "--tape", tape)
+    assert [row["key"] for row in ask(place, "top", "application", *HOURS)].count(None) == 1
