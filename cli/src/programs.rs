@@ -105,6 +105,11 @@ fn missing(name: &str, program: &str, error: &clap::Error) -> String {
     let beside = beside().unwrap_or_default();
     let hint = match similar(error) {
         Some(known) => format!("Did you mean {known}?"),
+        None if name == "fleet" => {
+            "It is a package of Python: install directory \"fleet\" of the source by pip, in an \
+                 environment whose programs are in PATH."
+                .into()
+        }
         None => {
             "See \"tacho --help\" for what there is. Programs such as tacho-bench are built by \
                  \"make program\" and not installed with the server."

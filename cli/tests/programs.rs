@@ -127,6 +127,16 @@ fn without_a_program_the_error_says_where_it_looked() {
 }
 
 #[test]
+fn who_has_no_tacho_fleet_is_told_how_to_install_it() {
+    let place = Place::new("fleet");
+    let ran = place.tacho(&["fleet", "top"]);
+    let said = err(&ran);
+    let hint = "\nhint: It is a package of Python: install directory \"fleet\" of the source by pip, in an environment whose programs are in PATH.\n";
+    assert!(said.ends_with(hint), "{said}");
+    assert_eq!(ran.status.code(), Some(2));
+}
+
+#[test]
 fn a_mistyped_command_is_recognised() {
     let ran = Place::new("typo").tacho(&["tmeline"]);
     assert!(
