@@ -1,6 +1,6 @@
 //! Made-up days of session samples as CSV for `tacho import sessions -`; the
 //! same arguments give the same bytes:
-//! `dataset uniform|skewed|churn [--ages] [--hours N]`.
+//! `dataset uniform|skewed|churn [--ages] [--hours N] [--seed N]`.
 //!
 //! uniform: 50 sessions active at every second, each sample any of 21 wait
 //! events and any of 200 random query ids, independent of the one before: the
@@ -11,6 +11,7 @@
 //! churn: ten samples a second, each of a backend of its own; 5,000 query ids
 //! an hour, 200 applications.
 //! --ages adds query_start, xact_start and state_change.
+//! --seed makes another day of the same kind: other query ids, other draws.
 
 use std::io::{self, BufWriter, Write};
 use tacho_tape::testing::Random;
@@ -44,20 +45,26 @@ const BEGIN_MS: i64 = 1_772_409_600_000;
 fn main() -> io::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let ages = args.iter().any(|a| a == "--ages");
-    let hours = args.iter().position(|a| a == "--hours");
-    let hours = hours.and_then(|i| args.get(i + 1)?.parse().ok());
-    let ticks = hours.unwrap_or(24) * 3_600;
+    let ticks = number(&args, "--hours").unwrap_or(24) * 3_600;
+    let seed = number(&args, "--seed");
+    let random = |usual| Random(seed.map_or(usual, i64::unsigned_abs));
     let mut out = BufWriter::with_capacity(1 << 18, io::stdout().lock());
     match args.first().map(String::as_str) {
-        Some("uniform") => uniform(&mut out, ticks, ages)?,
-        Some("skewed") => Skewed::new(ages).write(&mut out, ticks)?,
-        Some("churn") => churn(&mut out, ticks)?,
+        Some("uniform") => uniform(random(1), &mut out, ticks, ages)?,
+        Some("skewed") => Skewed::new(random(2), ages).write(&mut out, ticks)?,
+        Some("churn") => churn(random(3), &mut out, ticks)?,
         _ => {
-            eprintln!("usage: dataset uniform|skewed|churn [--ages] [--hours N]");
+            eprintln!("usage: dataset uniform|skewed|churn [--ages] [--hours N] [--seed N]");
             std::process::exit(2);
         }
     }
     out.flush()
+}
+
+/// The value of an option.
+fn number(args: &[String], name: &str) -> Option<i64> {
+    let at = args.iter().position(|a| a == name)?;
+    args.get(at + 1)?.parse().ok()
 }
 
 /// A moment as the import reads it.
@@ -91,8 +98,7 @@ fn query_ids(random: &mut Random, n: usize) -> Vec<i64> {
     (0..n).map(|_| id()).collect()
 }
 
-fn uniform(out: &mut impl Write, ticks: i64, ages: bool) -> io::Result<()> {
-    let mut random = Random(1);
+fn uniform(mut random: Random, out: &mut impl Write, ticks: i64, ages: bool) -> io::Result<()> {
     let queries = query_ids(&mut random, 200);
     let more = if ages {
         ",query_start,xact_start,state_change"
@@ -121,8 +127,7 @@ fn uniform(out: &mut impl Write, ticks: i64, ages: bool) -> io::Result<()> {
     Ok(())
 }
 
-fn churn(out: &mut impl Write, ticks: i64) -> io::Result<()> {
-    let mut random = Random(3);
+fn churn(mut random: Random, out: &mut impl Write, ticks: i64) -> io::Result<()> {
     writeln!(
         out,
         "time,pid,backend_start,application,wait_event_type,wait_event,query_id"
@@ -180,8 +185,7 @@ struct Skewed {
 }
 
 impl Skewed {
-    fn new(ages: bool) -> Self {
-        let mut random = Random(2);
+    fn new(mut random: Random, ages: bool) -> Self {
         let queries = query_ids(&mut random, STATEMENTS);
         let mut sum = 0;
         let weights = (1..=STATEMENTS as u64).map(|rank| {
