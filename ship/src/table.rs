@@ -268,6 +268,8 @@ fn properties(columns: &[Column]) -> Result<WriterProperties> {
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))
         .set_created_by(concat!("tacho-ship ", env!("CARGO_PKG_VERSION")).into())
         .set_statistics_enabled(EnabledStatistics::Chunk)
+        // One page each: zstd knows nothing of the page before.
+        .set_data_page_row_count_limit(GROUP)
         .set_max_row_group_row_count(Some(GROUP));
     for column in columns {
         if matches!(column.kind, Kind::Time | Kind::Rising) {
