@@ -7,13 +7,15 @@ commit. So a retry after a crash at any step neither loses rows nor doubles them
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 from pyiceberg.expressions import And, BooleanExpression, EqualTo, Or
 from pyiceberg.io.pyarrow import pyarrow_to_schema
+from pyiceberg.manifest import DataFile
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.name_mapping import MappedField, NameMapping
@@ -27,11 +29,13 @@ from tacho_fleet.lease import Lease
 from tacho_fleet.redaction import Redaction, redactions
 from tacho_fleet.storage import read_table
 from tacho_fleet.tables import IN_STEP, NAMESPACE
-from tacho_fleet.times import moment
+from tacho_fleet.times import DAY, moment
+from tacho_fleet.writer import PROPERTIES, append, write
 
-# By what rows of a table are sorted within its days, after the server.
+# By what rows of a table are sorted within its days, after the server. Those of an hour stay as
+# they have landed where nothing finer is named: samples by session, as they are smallest.
 ORDER = {
-    "sample_runs": "first_slot",
+    "sample_runs": "hour",
     "load_minute": "minute",
     "ticks": "slot_time",
     "locks": "hour",
@@ -44,6 +48,9 @@ ORDER = {
 BATCH = "tacho.batch"
 # Hours of servers in a batch.
 MOST_HOURS = 1000
+# Of rows that are read before they are written: a little less than what PyIceberg makes one file
+# of, in bytes of memory.
+PART = 480 << 20
 
 
 @dataclass
@@ -112,7 +119,7 @@ class _Committer:
                 {IN_STEP: json.dumps(in_step)} if table == SERVERS else {}
             )
             new = [hour for hour in hours if hour not in has]
-            rows += self.commit_table(table, found, new, stale(new, has), properties)
+            rows += self.commit_table(table, found, new, stale(new, has), properties, lease)
             current = snapshot(self.lake.table(table))
             if has <= wanted and current is not None:
                 in_step[table] = current
@@ -127,12 +134,13 @@ class _Committer:
         is_known = name == SERVERS or (current and self.in_step.get(name) == current)
         return self.known if is_known else set(hours_of(table))
 
-    def rows(self, table: str, hours: Sequence[Hour]) -> pa.Table | None:
-        """What a table gets."""
-        rows = _read(self.landing, table, hours)
-        for what in self.left_out if rows is not None else ():
-            rows = what.left(table, rows)
-        return rows
+    def parts(self, table: str, hours: Sequence[Hour]) -> Iterator[pa.Table]:
+        """What a table gets, part by part."""
+        for rows in _read(self.landing, table, hours):
+            left = rows
+            for what in self.left_out:
+                left = what.left(table, left)
+            yield left
 
     def commit_table(
         self,
@@ -141,23 +149,26 @@ class _Committer:
         new: Sequence[Hour],
         old: Sequence[Hour],
         properties: dict[str, str],
+        lease: Lease,
     ) -> int:
         """Commits rows of new hours to a table as it was found; those of older ones go."""
-        rows = self.rows(name, new)
-        if rows is None:
-            if table is not None and old:
-                table.delete(_any_of(old), snapshot_properties=properties)
-            return 0
-        table = table or create(self.lake, name, rows.schema)
-        with table.transaction() as change:
-            _widen(table, change, rows.schema)
+        files: list[DataFile] = []
+        with ExitStack() as done:
+            change = done.enter_context(table.transaction()) if table else None
+            for rows in self.parts(name, new):
+                lease.renew()
+                if change is None:
+                    table = create(self.lake, name, rows.schema)
+                    change = done.enter_context(table.transaction())
+                _widen(change, rows.schema)
+                files += write(change, rows)
+            if change is None:
+                return 0
             if old:
-                change.overwrite(
-                    rows, overwrite_filter=_any_of(old), snapshot_properties=properties
-                )
-            else:
-                change.append(rows, snapshot_properties=properties)
-        return rows.num_rows
+                change.delete(_any_of(old), snapshot_properties=properties)
+            if files:
+                append(change, files, properties)
+        return sum(file.record_count for file in files)
 
 
 def stale(new: Sequence[Hour], known: set[Hour]) -> list[Hour]:
@@ -172,27 +183,41 @@ def snapshot(table: Table | None) -> int | None:
     return current.snapshot_id if current else None
 
 
-def _read(landing: Landing, name: str, hours: Sequence[Hour]) -> pa.Table | None:
-    """The rows of some hours, sorted."""
-    tables = []
-    for hour in hours:
+def _read(landing: Landing, name: str, hours: Sequence[Hour]) -> Iterator[pa.Table]:
+    """The rows of some hours, sorted, in parts that memory has room for."""
+    part: list[pa.Table] = []
+    for hour in sorted(hours, key=lambda hour: (hour.begin // DAY, hour.server, hour.begin)):
         for file in landing.files(name, [hour]):
-            try:
-                rows = read_table(file)
-            except (OSError, ValueError) as error:
-                detail = str(error).splitlines()[0].rstrip(".")
-                raise FleetError(
-                    f'could not read object "{file}"',
-                    f"{detail}.",
-                    "Remove all objects of its hour, and tacho ship puts them again.",
-                ) from error
-            day = pa.scalar(moment(hour.begin).date(), pa.date32())
-            server = pa.scalar(hour.server, pa.string())
-            rows = rows.append_column("day", pa.repeat(day, rows.num_rows))
-            tables.append(rows.append_column("server", pa.repeat(server, rows.num_rows)))
-    if not tables:
-        return None
-    merged = pa.concat_tables(tables, promote_options="default").replace_schema_metadata(None)
+            rows = _read_file(file, hour)
+            if part and sum(table.nbytes for table in part) + rows.nbytes > PART:
+                yield _sorted(name, part)
+                part = []
+            part.append(rows)
+    if part:
+        yield _sorted(name, part)
+
+
+def _read_file(file: str, hour: Hour) -> pa.Table:
+    """The rows of an object, with what its name says."""
+    try:
+        rows = read_table(file)
+    except (OSError, ValueError) as error:
+        detail = str(error).splitlines()[0].rstrip(".")
+        raise FleetError(
+            f'could not read object "{file}"',
+            f"{detail}.",
+            "Remove all objects of its hour, and tacho ship puts them again.",
+        ) from error
+    day = pa.scalar(moment(hour.begin).date(), pa.date32())
+    server = pa.scalar(hour.server, pa.string())
+    rows = rows.append_column("day", pa.repeat(day, rows.num_rows))
+    return rows.append_column("server", pa.repeat(server, rows.num_rows))
+
+
+def _sorted(name: str, part: list[pa.Table]) -> pa.Table:
+    merged = pa.concat_tables(part, promote_options="default").replace_schema_metadata(None)
+    if ORDER[name] == "hour":  # as hours are read
+        return merged
     first = "fingerprint" if name == "statements" else "server"
     return merged.sort_by([(column, "ascending") for column in ("day", first, ORDER[name])])
 
@@ -201,7 +226,9 @@ def create(lake: Iceberg, name: str, schema: pa.Schema) -> Table:
     """A table of days."""
     fields = pyarrow_to_schema(_plain(schema), name_mapping=_in_order(schema))
     day = PartitionField(fields.find_field("day").field_id, 1000, IdentityTransform(), "day")
-    return lake.catalog.create_table((NAMESPACE, name), fields, partition_spec=PartitionSpec(day))
+    return lake.catalog.create_table(
+        (NAMESPACE, name), fields, partition_spec=PartitionSpec(day), properties=PROPERTIES
+    )
 
 
 def _in_order(schema: pa.Schema) -> NameMapping:
@@ -210,9 +237,9 @@ def _in_order(schema: pa.Schema) -> NameMapping:
     return NameMapping([MappedField(field_id=number, names=[name]) for number, name in names])
 
 
-def _widen(table: Table, change: Transaction, schema: pa.Schema) -> None:
+def _widen(change: Transaction, schema: pa.Schema) -> None:
     """Adds columns that the table does not have yet."""
-    known = set(table.schema().column_names)
+    known = set(change.table_metadata.schema().column_names)
     if any(column not in known for column in schema.names):
         with change.update_schema() as update:
             update.union_by_name(_plain(schema))
