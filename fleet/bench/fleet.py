@@ -1,40 +1,20 @@
 """usage: python fleet.py PLACE ENGINE...
 
 What committing and asking take. Prints tables of Markdown; CPU and memory are those of the
-processes, which the kernel tells when they end."""
+processes, which the kernel tells when they end. Fails when two engines answer differently."""
 
-import multiprocessing
-import os
 import shutil
 import sys
-import time
-from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
-import made
+from measured import DAY, apart, run
 
-from tacho_fleet.iceberg import Iceberg
-
-# servers, hours: what is committed; then what is asked, and whether it has samples
+# servers, hours: what is committed; then what is asked
 COMMITTED = ((10, 24), (100, 24))
-ASKED = ((1000, 24, False), (10, 24, False), (100, 24, False), (100, 72, False), (100, 168, False),
-         (50, 24, True))  # fmt: skip
+ASKED = ((10, 24), (100, 24), (1000, 24), (100, 72), (100, 168))
 QUESTIONS = (("top", "wait_event", "--minutes"), ("top", "server", "--minutes"),
              ("statements-history", "query_id"))  # fmt: skip
-OF_SAMPLES = (("top", "wait_event"), ("timeline", "--by", "query_id"))
-
-
-def run(*words: str) -> str:
-    """Wall, CPU and memory of a command as cells."""
-    program = shutil.which("tacho-fleet") or sys.exit("error: there is no tacho-fleet")
-    started = time.monotonic()
-    silent = [(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)]
-    pid = os.posix_spawn(program, [program, *words], os.environ, file_actions=silent)
-    _, status, used = os.wait4(pid, 0)
-    wall = time.monotonic() - started
-    if status:
-        sys.exit(f"error: {' '.join(words)} failed")
-    return f"{wall:.2f} | {used.ru_utime + used.ru_stime:.2f} | {used.ru_maxrss // 1024}"
 
 
 def files(place: Path) -> str:
@@ -43,41 +23,45 @@ def files(place: Path) -> str:
     return f"{len(sizes):,} | {sum(sizes) / 1e6:.2f}"
 
 
-def apart(what: Callable[..., None], *told: object) -> None:
-    """Runs in a process of its own: what is measured then would begin with the memory of this."""
-    process = multiprocessing.get_context("spawn").Process(target=what, args=told)
-    process.start()
-    process.join()
-    if process.exitcode:
-        sys.exit(f"error: {what.__name__} failed")
-
-
 def _landed(*told: object) -> None:
+    import made  # noqa: PLC0415
+
     made.landed(*told)
 
 
 def _tables(catalog: str, warehouse: str, *told: object) -> None:
+    import made  # noqa: PLC0415
+
+    from tacho_fleet.iceberg import Iceberg  # noqa: PLC0415
+
     made.tables(Iceberg(catalog, warehouse), *told)
 
 
 def commit(root: Path, servers: int, hours: int) -> None:
     """A row of what landed, what it became, and what that took."""
     apart(_landed, root / "landing", servers, hours)
-    took = run("commit", str(root / "landing"), "--catalog", f"sqlite:///{root}/catalog.db")
+    catalog = f"sqlite:///{root}/catalog.db"
+    took = run(["tacho-fleet", "commit", str(root / "landing"), "--catalog", catalog])
     sizes = f"{files(root / 'landing')} | {files(root / 'warehouse')}"
-    print(f"| {servers} x {hours} h | {sizes} | {took} |", flush=True)
+    print(f"| {servers:,} x {hours} h | {sizes} | {took} |", flush=True)
 
 
-def ask(root: Path, engines: list[str], servers: int, hours: int, samples: bool) -> None:
+def ask(root: Path, engines: list[str], servers: int, hours: int) -> None:
     """A row for each question and engine."""
     catalog = f"sqlite:///{root}/catalog.db"
-    apart(_tables, catalog, f"file://{root}/warehouse", servers, hours, samples)
-    window = ("--since", made.DAY.isoformat(), "--until", made.until(hours))
-    size = f"{servers:,} x {hours} h"
-    for words in OF_SAMPLES if samples else QUESTIONS:
+    apart(_tables, catalog, f"file://{root}/warehouse", servers, hours)
+    window = ("--since", DAY.isoformat(), "--until", (DAY + timedelta(hours=hours)).isoformat())
+    for words in QUESTIONS:
+        answers = set()
         for engine in engines:
-            took = run(*words, *window, "--lake", catalog, "--engine", engine)
+            output = root / f"{words[1]}-{engine}.json"
+            command = ["tacho-fleet", *words, *window, "--json", "--lake", catalog]
+            took = run([*command, "--engine", engine], output)
+            answers.add(output.read_text())
+            size = f"{servers:,} x {hours} h"
             print(f"| {size} | `{' '.join(words)}` | {engine} | {took} |", flush=True)
+        if len(answers) > 1:
+            sys.exit(f"error: engines differ, see {root}/{words[1]}-*.json")
 
 
 def main(place: Path, engines: list[str]) -> None:
@@ -89,9 +73,10 @@ def main(place: Path, engines: list[str]) -> None:
     print("\n| Asked | Question | Engine | s | CPU s | MB of memory |\n|---|---|---|--:|--:|--:|")
     for number, fleet in enumerate(ASKED):
         root = place / f"asked{number}"
+        shutil.rmtree(root, ignore_errors=True)
         root.mkdir(parents=True)
         ask(root, engines, *fleet)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:] or ["duckdb"])
+    main(Path(sys.argv[1]).absolute(), sys.argv[2:] or ["duckdb"])

@@ -1,14 +1,14 @@
 """A made-up fleet in the schema of `tacho ship`, the same at each run: servers that are all
-observed, once a second, with four wait events, 2.5 sessions on average, and five statements.
+observed, once a second, with four wait events and five statements. Samples are in samples.py.
 Columns and their types are those of engines/duckdb/tables.sql: another name is an error."""
 
 import json
-from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from measured import DAY
 from tacho_fleet_engines import script
 
 from tacho_fleet.commit import create
@@ -16,10 +16,9 @@ from tacho_fleet.engine import connect
 from tacho_fleet.iceberg import Iceberg
 from tacho_fleet.landing import SERVERS, Hour
 from tacho_fleet.tables import IN_STEP
-from tacho_fleet.times import HOUR, MINUTE, SECOND, micros
+from tacho_fleet.times import HOUR, MINUTE, micros
 
-BEGIN = micros(datetime(2026, 3, 1, tzinfo=UTC))
-DAY = datetime(2026, 3, 1, tzinfo=UTC)
+BEGIN = micros(DAY)
 EVENTS = ("CPU*", "IO:DataFileRead", "LWLock:WALInsert", "Lock:tuple")
 _STEP = 5 * MINUTE
 _KINDS = 8
@@ -34,17 +33,17 @@ def landed(root: Path, servers: int, hours: int) -> None:
     for number in range(servers):
         for hour in range(hours):
             unit = _unit(number, hour)
-            for name, columns in _columns(unit, number, False).items():
+            for name, columns in _columns(unit, number).items():
                 path = root / unit.path(name)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 pq.write_table(_table(unit, name, columns), path, compression="zstd")
 
 
-def tables(lake: Iceberg, servers: int, hours: int, with_samples: bool) -> None:
+def tables(lake: Iceberg, servers: int, hours: int) -> None:
     """Makes the tables that committing would make of more servers, of which each eighth is
     like the first, since putting all their hours takes too long."""
     units = [[_unit(number, hour) for hour in range(hours)] for number in range(_KINDS)]
-    kinds = [[(u, _columns(u, n, with_samples)) for u in own] for n, own in enumerate(units)]
+    kinds = [[(u, _columns(u, n)) for u in own] for n, own in enumerate(units)]
     in_step: dict[str, int] = {}
     for name in kinds[0][0][1]:
         own = [pa.concat_tables([_table(u, name, c[name]) for u, c in kind]) for kind in kinds]
@@ -70,11 +69,9 @@ def _named(rows: pa.Table, number: int) -> pa.Table:
     return rows.append_column("day", day).append_column("server", server)
 
 
-def _columns(unit: Hour, number: int, with_samples: bool) -> dict[str, Columns]:
+def _columns(unit: Hour, number: int) -> dict[str, Columns]:
     """By table: values of each column."""
     told = {"load_minute": _minutes(unit, number), "statements": _statements(unit, number)}
-    if with_samples:
-        told |= {"ticks": _ticks(unit), "sample_runs": _runs(unit, number)}
     return told | {SERVERS: _server(unit)}
 
 
@@ -139,34 +136,6 @@ def _statements(unit: Hour, number: int) -> Columns:
     return columns | {f"histogram_{n}": calls if n == _CLASS else of(0) for n in range(24)}
 
 
-def _ticks(unit: Hour) -> Columns:
-    slots = list(range(unit.begin, unit.begin + HOUR, SECOND))
-    return {
-        "slot_time": slots,
-        "interval_ms": [1000] * len(slots),
-        "vcpus": [4] * len(slots),
-        "weight_ms": [1000] * len(slots),
-    }
-
-
-def _runs(unit: Hour, number: int) -> Columns:
-    """2.5 sessions in each tick, each four ticks at one event."""
-    starts = [(second, pid) for second in range(0, 3600, 4) for pid in range(2 + second // 4 % 2)]
-    return {
-        "first_slot": [unit.begin + second * SECOND for second, _ in starts],
-        "ticks": [4] * len(starts),
-        "interval_ms": [1000] * len(starts),
-        "weight_ms": [4000] * len(starts),
-        "scope": ["load"] * len(starts),
-        "wait_event": [EVENTS[(s // 4 + p + number) % 4] for s, p in starts],
-        "pid": [pid + 1 for _, pid in starts],
-        "backend_type": ["client backend"] * len(starts),
-        "database": ["shop"] * len(starts),
-        "state": ["active"] * len(starts),
-        "query_id": [(s // 4 + p) % 5 + 1 for s, p in starts],
-    }
-
-
 def _server(unit: Hour) -> Columns:
     return {
         "server_name": [unit.server],
@@ -174,8 +143,3 @@ def _server(unit: Hour) -> Columns:
         "labels": ['{"env":"prod"}'],
         "damage": [""],
     }
-
-
-def until(hours: int) -> str:
-    """The end of so many hours."""
-    return (DAY + timedelta(hours=hours)).isoformat()
