@@ -80,9 +80,9 @@ def commit_new(landing: Landing, lake: Iceberg, lease: Lease, most: int = MOST_H
     left_out = redactions(lake.catalog.engine)
     servers = {what.value for what in left_out if what.column == "server"}
     new = [hour for hour in landing.hours() if hour not in known and hour.server not in servers]
-    committer = _Committer(landing, lake, left_out, known, lake.in_step())
+    committer = _Committer(landing, lake, lease, left_out, known, lake.in_step())
     for hours in _batches(new, most):
-        done.rows += committer.commit(hours, lease)
+        done.rows += committer.commit(hours)
         done.hours += len(hours)
         done.batches += 1
     return done
@@ -100,11 +100,12 @@ class _Committer:
 
     landing: Landing
     lake: Iceberg
+    lease: Lease
     left_out: Sequence[Redaction]
     known: set[Hour]
     in_step: dict[str, int]
 
-    def commit(self, hours: Sequence[Hour], lease: Lease) -> int:
+    def commit(self, hours: Sequence[Hour]) -> int:
         """Commits a batch; how many rows."""
         name = hashlib.sha256("\n".join(hour.path(SERVERS) for hour in hours).encode()).hexdigest()
         rows, in_step = 0, {}
@@ -113,13 +114,13 @@ class _Committer:
             found = self.lake.table(table)
             # Nobody else has had the lease until then, so the table is as this one knows it; who
             # commits to it later makes the commit fail.
-            lease.renew()
+            self.lease.renew()
             has = self.hours_of(table, found)
             properties = {BATCH: name} | (
                 {IN_STEP: json.dumps(in_step)} if table == SERVERS else {}
             )
             new = [hour for hour in hours if hour not in has]
-            rows += self.commit_table(table, found, new, stale(new, has), properties, lease)
+            rows += self.commit_table(table, found, new, stale(new, has), properties)
             current = snapshot(self.lake.table(table))
             if has <= wanted and current is not None:
                 in_step[table] = current
@@ -149,14 +150,13 @@ class _Committer:
         new: Sequence[Hour],
         old: Sequence[Hour],
         properties: dict[str, str],
-        lease: Lease,
     ) -> int:
         """Commits rows of new hours to a table as it was found; those of older ones go."""
         files: list[DataFile] = []
         with ExitStack() as done:
             change = done.enter_context(table.transaction()) if table else None
             for rows in self.parts(name, new):
-                lease.renew()
+                self.lease.renew()
                 if change is None:
                     table = create(self.lake, name, rows.schema)
                     change = done.enter_context(table.transaction())
