@@ -130,6 +130,7 @@ test-page: ## types and logic of the page, and the page in a browser (Node 18 or
 	@tools/test-page.sh
 
 test-fleet: ## tests of the Python package fleet/, in an environment that this makes (Python 3.11 or later; ENGINES=all)
+	@tools/prereq.sh fleet
 	@$(MAKE) program
 	@fleet/test.sh
 

@@ -1,26 +1,70 @@
 #!/usr/bin/env bash
 # usage: fleet/test.sh [ARGUMENT OF PYTEST]...
 #
-# Tests of the Python package, in an environment that fleet/venv.sh makes. TACHO_PROGRAM is
-# the program that makes tapes, with tacho-ship beside it. ENGINES names the engines that
-# are tried, or is "all"; Spark needs Java 17 or later, and fetches the runtime of Iceberg.
-# Azurite, by npm, stands in for the object store of Azure; without it its tests are skipped.
+# Tests of the Python package, in an environment that fleet/venv.sh makes. Without arguments
+# three files of tests run side by side (TACHO_FLEET_JOBS). TACHO_PROGRAM is the program that
+# makes tapes, with tacho-ship beside it. ENGINES names the engines that are tried, or is
+# "all"; Spark needs Java 17 or later, and fetches the runtime of Iceberg. Azurite, where there
+# is npm, stands in for the object store of Azure. What fails is run again as often as TACHO_TRIES says (default 1: not at all). The
+# last line is "N passed, N failed"; a line "NOT RUN" before it says what was left out because
+# it could not be downloaded: no failure while the index of packages cannot be reached.
 set -euo pipefail
 cd "$(dirname "$0")"
+# shellcheck source=tools/scratch.sh
+source ../tools/scratch.sh
+# shellcheck source=tools/pool.sh
+source ../tools/pool.sh
 
 export TACHO_FLEET_ENGINES=${ENGINES:-duckdb}
 [ "$TACHO_FLEET_ENGINES" != all ] || TACHO_FLEET_ENGINES='duckdb clickhouse datafusion spark'
 read -ra engines <<<"$TACHO_FLEET_ENGINES"
-./venv.sh test postgres "${engines[@]}"
-venv=$(realpath "${FLEET_VENV:-.venv}")
-[ -x "$venv/azurite/node_modules/.bin/azurite-blob" ] ||
-	npm install --silent --no-audit --no-fund --prefix "$venv/azurite" azurite@3.35.0 ||
-	echo "warning: Azurite could not be installed by npm" >&2
-PATH=$venv/bin:$PATH
 export TACHO_PROGRAM=${TACHO_PROGRAM:-${CARGO_TARGET_DIR:-$(realpath ..)/target}/release/tacho}
 [ -x "$TACHO_PROGRAM-ship" ] || {
 	echo "error: there is no $TACHO_PROGRAM-ship; make program builds it" >&2
 	exit 1
 }
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+log=$scratch/log
+
+# install: the environment, once more when it fails: a network may be away for a moment
+install() {
+	./venv.sh test postgres "${engines[@]}" || ./venv.sh test postgres "${engines[@]}"
+}
+
+# is_reachable: whether the index of packages answers, asked for a small one
+is_reachable() {
+	"$venv/bin/pip" download --quiet --no-cache-dir --no-deps --dest "$scratch" iniconfig
+}
+
+venv=${FLEET_VENV:-.venv}
+if ! install; then
+	if [ ! -x "$venv/bin/pip" ] || is_reachable; then exit 1; fi
+	echo 'NOT RUN fleet: the index of Python packages cannot be reached'
+	echo '0 passed, 0 failed'
+	exit 0
+fi
+venv=$(realpath "$venv")
+[ -x "$venv/azurite/node_modules/.bin/azurite-blob" ] ||
+	npm install --silent --no-audit --no-fund --prefix "$venv/azurite" azurite@3.35.0 ||
+	echo 'NOT RUN fleet, az://: npm could not install Azurite'
+PATH=$venv/bin:$PATH
 ruff format --quiet --check . && ruff check --quiet .
-python -m pytest "$@"
+
+# names: of the tests that failed
+names() { sed -nE 's/^(FAILED|ERROR) (tests\/.*)$/\2/p' "$log" | sed 's/ - .*//' | paste -sd ' '; }
+
+[ $# != 0 ] || set -- --numprocesses "${TACHO_FLEET_JOBS:-3}" --dist loadfile
+passed=0 try=1
+while :; do
+	status=0
+	python -m pytest "$@" | tee "$log" || status=$?
+	read -r ok failed < <(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p' "$log" | tail -n 1)
+	passed=$((passed + ok))
+	# 1: tests have failed, all else is no matter of a second try
+	[ $status = 1 ] || break
+	again $((try++)) "fleet: $(names)" "$log" || break
+	set -- --last-failed
+done
+printf '%d passed, %d failed\n' "$passed" "$failed"
+exit "$status"

@@ -2,12 +2,17 @@
 # usage: fleet/venv.sh [EXTRA]...
 #
 # Makes fleet/.venv (FLEET_VENV), when there is none for these dependencies, and installs the
-# package with optional dependencies, such as test or clickhouse.
+# package with optional dependencies, such as test or clickhouse. Says what is large, since a
+# minute or two may pass.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 venv=${FLEET_VENV:-.venv}
-pip() { "$venv/bin/pip" install --quiet --disable-pip-version-check --editable "$1"; }
+pip() {
+	"$venv/bin/pip" install --progress-bar off --disable-pip-version-check --editable "$1" |
+		sed -unE 's/^ *(Downloading|Using cached) ([^ -]+-[^ -]+)-[^ ]* (\(.*MB\))$/pip: \2 \3/p
+			s/^Installing collected packages: .*/pip: unpacking/p' >&2
+}
 
 wanted=$(cat pyproject.toml engines/__init__.py | sha256sum)
 if [ "$(cat "$venv/made-of" 2>/dev/null)" != "$wanted $PWD" ]; then

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: tools/prereq.sh [-n] extension|sql|page|build|test|lint|matrix
+# usage: tools/prereq.sh [-n] extension|sql|page|fleet|build|test|lint|matrix
 #
 # Looks whether this system has what a make target needs, and installs what is
 # missing from its Debian or Ubuntu packages, as root or with sudo, saying what;
@@ -8,6 +8,7 @@
 #   extension   C compiler, make, PostgreSQL 15 or later with its headers
 #   sql         and pg_cron, where apt has it
 #   page        Node and npm, and the browser of the page's tests
+#   fleet       Python with its environments, and npm
 #   build       extension, Rust, as new as Cargo.toml asks for, and libpq
 #   test        build, sql, and what the TAP tests need
 #   lint        and shellcheck
@@ -23,7 +24,7 @@ dry=0
 if [ "${1:-}" = -n ]; then dry=1; shift; fi
 level=${1:-}
 case $level in
-extension | sql | page | build | test | lint | matrix) ;;
+extension | sql | page | fleet | build | test | lint | matrix) ;;
 *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
 esac
 repo=$(cd "$(dirname "$0")/.." && pwd)
@@ -40,9 +41,8 @@ major() { # the major of the configured PostgreSQL, nothing if it is unusable
 	echo "${version%%[^0-9]*}"
 }
 
-want() { # COMMAND:PACKAGE...
-	local pair; for pair; do have "${pair%:*}" || packages+=("${pair#*:}"); done
-}
+# want COMMAND:PACKAGE...
+want() { local pair; for pair; do have "${pair%:*}" || packages+=("${pair#*:}"); done; }
 
 at_least() { # VERSION CANDIDATE
 	[ -n "$2" ] && [ "$(printf '%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]
@@ -82,8 +82,8 @@ look_for_cron() { # where the server is the distribution's
 look() {
 	local found; packages=() rust=
 	[ "$level" != page ] || { want node:nodejs npm:npm chromium:chromium; return 0; }
-	have gcc || have cc || packages+=(gcc libc6-dev)
-	want make:make
+	[ "$level" != fleet ] || { python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv); want node:nodejs npm:npm; return 0; }
+	want make:make; have gcc || have cc || packages+=(gcc libc6-dev)
 	found=$(major)
 	if [ -z "$found" ]; then
 		[ "${PG_CONFIG:-pg_config}" = pg_config ] ||

@@ -111,3 +111,10 @@ def lake_and_tapes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, dict
         tacho(*words, stdin="\n".join(ticks) + "\n")
         lake.ship(tape, server, *(word for label in labels for word in ("--label", label)))
     return lake, tapes
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Counts as all tests of the project do; what could not be set up or cleared has failed."""
+    stats = terminalreporter.stats
+    bad = len(stats.get("failed", ())) + len(stats.get("error", ()))
+    terminalreporter.write_line(f"{len(stats.get('passed', ()))} passed, {bad} failed")
