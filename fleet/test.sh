@@ -5,7 +5,8 @@
 # three files of tests run side by side (TACHO_FLEET_JOBS). TACHO_PROGRAM is the program that
 # makes tapes, with tacho-ship beside it. ENGINES names the engines that are tried, or is
 # "all"; Spark needs Java 17 or later, and fetches the runtime of Iceberg. Azurite, where there
-# is npm, stands in for the object store of Azure. What fails is run again as often as TACHO_TRIES says (default 1: not at all). The
+# is npm, stands in for the object store of Azure, fake-gcs-server, where there is Go, for that
+# of Google. What fails is run again as often as TACHO_TRIES says (default 1: not at all). The
 # last line is "N passed, N failed"; a line "NOT RUN" before it says what was left out because
 # it could not be downloaded: no failure while the index of packages cannot be reached.
 set -euo pipefail
@@ -48,6 +49,9 @@ venv=$(realpath "$venv")
 [ -x "$venv/azurite/node_modules/.bin/azurite-blob" ] ||
 	npm install --silent --no-audit --no-fund --prefix "$venv/azurite" azurite@3.35.0 ||
 	echo 'NOT RUN fleet, az://: npm could not install Azurite'
+[ -x "$venv/google/fake-gcs-server" ] || ! command -v go >/dev/null ||
+	GOBIN=$venv/google go install github.com/fsouza/fake-gcs-server@v1.56.1 ||
+	echo 'NOT RUN fleet, gs://: Go could not build fake-gcs-server'
 PATH=$venv/bin:$PATH
 ruff format --quiet --check . && ruff check --quiet .
 

@@ -7,7 +7,7 @@ import os
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -187,7 +187,8 @@ class Bucket(Storage):
 
     def remove(self, name: str) -> None:
         """Removes an object, if there is one."""
-        with _told(f'remove object "{self.uri(name)}"'):
+        # S3 says nothing, others that there was none: so do they when a request is made again
+        with _told(f'remove object "{self.uri(name)}"'), suppress(FileNotFoundError):
             self._store.delete(self._at(name))
 
 

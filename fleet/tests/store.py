@@ -3,7 +3,7 @@
 import http.client
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,10 +18,13 @@ PROBE = ".tacho-ship/probe"
 SECRET = "a-secret-that-nobody-prints"
 KEYS = {"AWS_ACCESS_KEY_ID": "shipper", "AWS_SECRET_ACCESS_KEY": SECRET}
 # what would lead elsewhere
-UNSET = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+UNSET = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy",
+         "GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH")  # fmt: skip
 # headers that the store does not see, by fault, and those of its answers that are passed on
-HIDDEN = {"blind": ("if-none-match",)}
-KEPT = {"etag", "content-type", "last-modified"}
+HIDDEN = {"blind": ("if-none-match", "x-goog-if-generation-match")}
+KEPT = {"etag", "content-type", "content-range", "last-modified", "x-goog-generation"}
+# Status, headers and content of an answer.
+Answer = tuple[int, Mapping[str, str], bytes]
 
 
 @dataclass
@@ -51,6 +54,8 @@ class Store:
 
     scheme: ClassVar = "s3"
     secret: ClassVar = SECRET
+    # whether the store takes some requests by way of the proxy only
+    is_translated: ClassVar = False
 
     def environment(self) -> dict[str, str]:
         """What whoever ships and asks is given."""
@@ -88,6 +93,15 @@ class Store:
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             self.client().download_file(BUCKET, f"{prefix}/{name}", str(path))
+
+    def ask(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Lets the store answer."""
+        inner = http.client.HTTPConnection("127.0.0.1", self.port)
+        inner.request(method, path, body, dict(headers))
+        answer = inner.getresponse()
+        content = answer.read()
+        inner.close()
+        return answer.status, answer.headers, content
 
     def create(self) -> None:
         """Makes the bucket."""
@@ -146,29 +160,27 @@ class Proxy(BaseHTTPRequestHandler):
         else:
             self.forward(request, body, fault)
 
-    do_GET = do_PUT = do_HEAD = answer  # noqa: N815
+    do_GET = do_PUT = do_HEAD = do_DELETE = answer  # noqa: N815
 
     def forward(self, request: Request, body: bytes, fault: str | None) -> None:
         """Lets the store answer."""
         headers = {k: v for k, v in self.headers.items() if k.lower() not in HIDDEN.get(fault, ())}
-        inner = http.client.HTTPConnection("127.0.0.1", self.store.port)
-        inner.request(self.command, self.path, body, headers)
-        answer = inner.getresponse()
-        content = answer.read()
-        inner.close()
-        request.status = answer.status
+        request.status, told, content = self.store.ask(self.command, self.path, headers, body)
         if fault == "cut":
             self.close_connection = True
             return
-        kept = {k: v for k, v in answer.headers.items() if k.lower() in KEPT}
-        self.send(answer.status, kept, content)
+        kept = {k: v for k, v in told.items() if k.lower() in KEPT}
+        if self.command == "HEAD":
+            kept["Content-Length"] = told["Content-Length"]
+        self.send(request.status, kept, content)
 
     def send(self, status: int, headers: dict[str, str], content: bytes) -> None:
         """Answers."""
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(content)))
+        if "Content-Length" not in headers:
+            self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
 

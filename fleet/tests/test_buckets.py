@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from azure import KEY, Azure
+from gcs import Google
 from lake import Lake, end_lease, killed, tacho
 from store import BUCKET, UNSET, Store, proxied
 from test_commit import ask
@@ -30,7 +31,8 @@ def port() -> Iterator[int]:
 def reached(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """An empty store, and the way to it."""
     with proxied(store):
-        store.url = f"http://127.0.0.1:{store.port}"
+        if not store.is_translated:
+            store.url = f"http://127.0.0.1:{store.port}"
         for name in UNSET:
             monkeypatch.delenv(name, raising=False)
         for name, value in store.environment().items():
@@ -55,6 +57,19 @@ def azure(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
         monkeypatch.delenv("AZURE_STORAGE_SAS_TOKEN")
         monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY)
         yield store
+
+
+@pytest.fixture
+def google(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """An empty store of Google."""
+    with Google.served() as port, reached(Google(port), monkeypatch) as store:
+        yield store
+
+
+@pytest.fixture(params=["azure", "google"])
+def other(request: pytest.FixtureRequest) -> Store:
+    """An empty store that PyIceberg puts no tables in."""
+    return request.getfixturevalue(request.param)
 
 
 def ship_all(fleet: Fleet, store: Store) -> None:
@@ -155,21 +170,40 @@ def test_what_was_redacted_is_in_no_object(shipped: Lake, store: Store, tmp_path
     assert keys == {"db0"}
 
 
-def test_what_landed_in_azure_is_asked_committed_and_taken(
-    fleet_of_three: Fleet, azure: Store, tmp_path: Path
+def test_what_landed_in_another_store_is_asked_committed_and_taken(
+    fleet_of_three: Fleet, other: Store, tmp_path: Path
 ) -> None:
-    """The tables' files are in a directory: PyIceberg has no az://."""
-    ship_all(fleet_of_three, azure)
-    wanted, landed = answers(str(fleet_of_three[0].root)), azure.address(LANDING)
+    """The tables' files are in a directory."""
+    ship_all(fleet_of_three, other)
+    wanted, landed = answers(str(fleet_of_three[0].root)), other.address(LANDING)
     assert answers(landed) == wanted
-    lake = f"sqlite:///{tmp_path}/catalog.db"
-    cli.answer(["commit", landed, "--catalog", lake, "--most-hours", "3"])
-    assert answers(lake) == wanted
-    cli.answer(["redact", landed, "--catalog", lake, "--server", "b/ü ~"])
-    assert tables(azure) == {"servers", "taken", "redaction"}
-    assert not any("server=b" in name for name in azure.objects(LANDING))
+    place = (landed, "--catalog", f"sqlite:///{tmp_path}/catalog.db")
+    cli.answer(["commit", *place, "--most-hours", "3"])
+    assert answers(place[2]) == wanted
+    cli.answer(["expire", *place, "--grace", "0s"])
+    assert answers(place[2]) == wanted
+    assert tables(other) == {"servers", "taken", "redaction"}
     with pytest.raises(FleetError, match="there is no history in"):
         answers(landed)
+    assert any("server=b" in name for name in other.objects(LANDING))
+    cli.answer(["redact", *place, "--server", "b/ü ~"])
+    assert not any("server=b" in name for name in other.objects(LANDING))
+    assert {row["key"] for row in ask(tmp_path, "top", "server", *WINDOW)} == {"a", "c"}
+
+
+def test_what_landed_in_another_store_is_redacted(
+    fleet_of_three: Fleet, other: Store, tmp_path: Path
+) -> None:
+    ship_all(fleet_of_three, other)
+    place = (other.address(LANDING), "--catalog", f"sqlite:///{tmp_path}/catalog.db")
+    cli.answer(["redact", *place, "--server", "b/ü ~"])
+    assert tables(other) == {"servers", "taken", "redaction"}
+    assert not any("server=b" in name for name in other.objects(LANDING))
+
+
+def test_an_object_that_is_gone_is_removed(other: Store) -> None:
+    """Stores other than S3 say that there is none."""
+    storage.Storage.open(other.address(LANDING)).remove("nothing")
 
 
 @pytest.mark.parametrize("engine", ["clickhouse", "datafusion"])

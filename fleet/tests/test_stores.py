@@ -1,5 +1,5 @@
-"""Shipping to stores of S3 and Azure, on a network and to stores that fail: nothing lost and
-nothing twice."""
+"""Shipping to stores of S3, Azure and Google, on a network and to stores that fail: nothing lost
+and nothing twice."""
 
 import itertools
 import os
@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from azure import Azure
 from conftest import samples
+from gcs import Google
 from lake import PROGRAM, Lake, answer, sessions
 from store import UNSET, Fault, Request, Store, proxied
 
@@ -25,7 +26,7 @@ Running = "queue.SimpleQueue[subprocess.Popen[str]]"
 LONG = 120
 
 
-@pytest.fixture(scope="module", params=[Store, Azure], ids=["s3", "az"])
+@pytest.fixture(scope="module", params=[Store, Azure, Google], ids=lambda kind: kind.scheme)
 def served(request: pytest.FixtureRequest) -> Iterator[tuple[type[Store], int]]:
     """A store for all tests here: its kind and port."""
     with request.param.served() as port:
@@ -76,7 +77,7 @@ def killed_at(last: int, running: Running, fault: str) -> Fault:
 def said(program: subprocess.Popen[str]) -> tuple[int, str]:
     """Waits; how it ended and what it said, never a secret."""
     text = program.communicate(timeout=LONG)[1]
-    assert Store.secret not in text and Azure.secret not in text
+    assert not any(kind.secret in text for kind in (Store, Azure, Google))
     return program.returncode, text
 
 
