@@ -135,6 +135,7 @@ test-fleet: ## tests of the Python package fleet/, in an environment that this m
 	@fleet/test.sh
 
 demo-fleet: ## five servers shipped, committed and asked through three engines (Python 3.11 or later)
+	@tools/prereq.sh fleet
 	@$(MAKE) -s program
 	@demo/fleet.sh
 

@@ -4,12 +4,13 @@
 # Five servers, one question: makes tapes of the inputs of conformance/, ships them to a
 # directory, makes tables of Iceberg of that, and asks three engines (ENGINES), which must
 # answer alike. TACHO_PROGRAM is the program, with tacho-ship beside it; what Python needs
-# is installed in fleet/.venv.
+# is installed in fleet/.venv. Environment: NO_COLOR.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=demo/say.sh
+source demo/say.sh
 
 read -ra engines <<<"${ENGINES:-duckdb clickhouse datafusion}"
-echo "installing what the engines need, once: a minute or two" >&2
 fleet/venv.sh "${engines[@]}"
 tacho=${TACHO_PROGRAM:-${CARGO_TARGET_DIR:-target}/release/tacho}
 PATH=$(realpath "${FLEET_VENV:-fleet/.venv}")/bin:$PATH
@@ -18,7 +19,19 @@ place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 mkdir "$place/lake"
 
-say() { printf '\n$ %s\n' "$*"; }
+# Shows a command, in lines of a terminal.
+show() {
+	local line='$' word
+	echo
+	for word; do
+		if [ $((${#line} + ${#word})) -gt 76 ]; then
+			say "$line \\"
+			line='   '
+		fi
+		line+=" $word"
+	done
+	say "$line"
+}
 # Shows what a command says only when it fails.
 quiet() {
 	"$@" 2>"$place/said" || {
@@ -27,7 +40,7 @@ quiet() {
 	}
 }
 
-say 'tacho ship --tape DIR --server NAME --to file:///lake --label env=demo'
+show tacho ship --tape DIR --server NAME --to file:///lake --label env=demo
 for server in basic coverage dimensions percentile storm; do
 	quiet "$tacho" import sessions "conformance/inputs/$server.csv" --tape "$place/$server"
 	printf '%-12s' "$server"
@@ -36,15 +49,16 @@ for server in basic coverage dimensions percentile storm; do
 done
 
 catalog=sqlite:///$place/catalog.db
-say 'tacho fleet commit /lake --catalog sqlite:////lake/catalog.db'
+show tacho fleet commit /lake --catalog sqlite:////lake/catalog.db
 tacho-fleet commit "$place/lake" --catalog "$catalog"
 
 question=(top server --by wait_event -n 3 --since 2026-01-01T00:00Z --until 2026-01-01T01:00Z)
-say "tacho fleet ${question[*]} --lake /lake"
+show tacho fleet "${question[@]}" --lake /lake
 tacho-fleet "${question[@]}" --lake "$place/lake" | tee "$place/answer"
 for engine in "${engines[@]}"; do
-	say "tacho fleet ${question[*]} --lake sqlite:////lake/catalog.db --engine $engine"
+	show tacho fleet "${question[@]}" "--lake sqlite:////lake/catalog.db" "--engine $engine"
 	quiet tacho-fleet "${question[@]}" --lake "$catalog" --engine "$engine" >"$place/other"
 	diff "$place/answer" "$place/other"
 	echo 'the tables of Iceberg answer the same'
 done
+printf '\nThe lake was in a directory that is removed now. A lake of yours: docs/fleet.md\n'

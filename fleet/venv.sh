@@ -14,8 +14,13 @@ pip() {
 			s/^Installing collected packages: .*/pip: unpacking/p' >&2
 }
 
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+	echo "error: Python 3.11 or later is needed, python3 is $(python3 --version 2>&1)" >&2
+	exit 1
+}
 wanted=$(cat pyproject.toml engines/__init__.py | sha256sum)
 if [ "$(cat "$venv/made-of" 2>/dev/null)" != "$wanted $PWD" ]; then
+	echo 'pip: installing the Python package, once: a minute or two' >&2
 	rm -rf "$venv"
 	python3 -m venv "$venv"
 	pip .

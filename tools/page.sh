@@ -21,6 +21,8 @@ if [ -e dist/index.html ] &&
 fi
 if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
 	# "npm ci" would insist on packages of all platforms, which not every registry has
+	echo 'page: fetching its packages' >&2
 	npm install --no-save --omit=dev --loglevel=error >&2 || without "its packages could not be fetched"
 fi
+echo 'page: building it' >&2
 npm run --silent build -- --logLevel warn >&2
