@@ -53,7 +53,8 @@ venv=$(realpath "$venv")
 	GOBIN=$venv/google go install github.com/fsouza/fake-gcs-server@v1.56.1 ||
 	echo 'NOT RUN fleet, gs://: Go could not build fake-gcs-server'
 PATH=$venv/bin:$PATH
-ruff format --quiet --check . && ruff check --quiet .
+ruff format --quiet --check .
+ruff check --quiet .
 
 # names: of the tests that failed
 names() { sed -nE 's/^(FAILED|ERROR) (tests\/.*)$/\2/p' "$log" | sed 's/ - .*//' | paste -sd ' '; }
