@@ -206,6 +206,16 @@ def test_an_object_that_is_gone_is_removed(other: Store) -> None:
     storage.Storage.open(other.address(LANDING)).remove("nothing")
 
 
+def test_a_removal_whose_answer_is_lost_is_asked_again(google: Store) -> None:
+    place = storage.Storage.open(google.address(LANDING))
+    place.put("x")
+    faults = iter(["cut"])
+    google.fault = lambda _number, asked: next(faults, None) if asked.method == "DELETE" else None
+    place.remove("x")
+    assert [asked.status for asked in google.requests if asked.method == "DELETE"] == [200, 404]
+    assert google.objects(LANDING) == {}
+
+
 @pytest.mark.parametrize("engine", ["clickhouse", "datafusion"])
 def test_other_engines_read_copies(
     shipped: Lake, store: Store, tmp_path: Path, engine: str
