@@ -58,6 +58,34 @@ direction tape/src crate:: files format store query write
 direction extension/src '#include "' core statements readers history sampler
 direction extension/src '#include "' core statements history sampler readers
 
+# order DIR FOLDER PATH MODULE...: of the modules of a folder, whose path in Rust is
+# PATH, none names one that stands later in the list; each file is in it.
+order() {
+  local dir=$1 folder=$2 path=$3 module file later
+  shift 3
+  while read -r file; do
+    module=${file#"$dir/$folder/"}
+    module=${module%%/*}
+    [[ " mod $* " == *" ${module%.rs} "* ]] || breach "$file: not in the order of $folder/"
+  done < <(files "$dir/$folder/" | grep -v '_tests\(/\|\.rs$\)')
+  while [ $# -gt 1 ]; do
+    module=$1
+    shift
+    later=$(IFS='|' && echo "$*")
+    while read -r file; do
+      [ "$file" = "$dir/$folder/$module.rs" ] && mark="(super|$path)" || mark=$path
+      ! sed '/^\(pub.* \)\?mod tests\? {/,$d;s,//.*,,' "$file" | tr '\n' ' ' |
+        grep -qE "\b$mark::(\{[^;]*\b)?($later)\b" || breach "$file: $module may not use $later"
+    done < <(files "$dir/$folder/$module.rs" "$dir/$folder/$module/" | grep -v '_tests\(/\|\.rs$\)')
+  done
+}
+# what a question is, what is known of a part, the steps from read.rs down, the
+# functions that use them, and who calls these
+order tape/src query crate::query error filter vocabulary bucket number civil plain register \
+  damage spec row request json ticks runs keys root_blocker dimension text blockers parse \
+  closed_buckets cells choice scan select group measure statement_sums way totals totals_write \
+  plan first_pass explained read functions run explain inspect sizes
+
 version=$(sed -n "s/^default_version *= *'\(.*\)'/\1/p" extension/tacho.control 2>/dev/null || true)
 workspace=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml | head -1)
 if [ -n "$version" ] && [ "${workspace%.*}" != "$version" ]; then

@@ -3,8 +3,8 @@
 //! stand for their leader: members of a group never block each other, and
 //! what one waits for all wait for.
 
-use super::dimension::View;
 use super::error::QueryResult;
+use super::keys::View;
 use super::ticks::{NONE, Ticks};
 use super::vocabulary as pg;
 use crate::format::schema::RUN;

@@ -1,7 +1,6 @@
 //! The cells of a key: its load by bucket, and what answers need of it.
 
 use super::closed_buckets::Finished;
-use super::measure::Bin;
 use super::number::{self, Ratio};
 use super::ticks::Observed;
 use std::collections::BTreeMap;
@@ -16,6 +15,43 @@ pub struct Cell {
     pub sessions: u32,
     /// Σ weight.
     pub sum_ms: i64,
+}
+
+/// What cells are added to.
+pub trait Bin: Default {
+    /// Adds a cell.
+    fn add(&mut self, cell: Cell);
+
+    /// Adds cells, which mostly ascend.
+    fn extend(&mut self, cells: impl Iterator<Item = Cell>);
+
+    /// Adds cells that ascend from a bucket on.
+    fn append(&mut self, first: u32, cells: impl ExactSizeIterator<Item = Cell>);
+
+    /// Adds what other parts have.
+    fn merge(&mut self, other: Self);
+}
+
+/// Σ weight of cells, where there are any; nothing else is known of them.
+pub type Sum = Option<i64>;
+
+impl Bin for Sum {
+    #[inline]
+    fn add(&mut self, cell: Cell) {
+        *self.get_or_insert(0) += cell.sum_ms;
+    }
+
+    fn extend(&mut self, cells: impl Iterator<Item = Cell>) {
+        cells.for_each(|cell| self.add(cell));
+    }
+
+    fn append(&mut self, _: u32, cells: impl ExactSizeIterator<Item = Cell>) {
+        self.extend(cells);
+    }
+
+    fn merge(&mut self, other: Sum) {
+        *self = self.map_or(other, |own| Some(own + other.unwrap_or(0)));
+    }
 }
 
 /// What a key has in the buckets of a window.
@@ -151,7 +187,7 @@ impl Cells {
         let finished = self.finished.take();
         let mut finished = finished.unwrap_or_else(|| Box::new(Finished::of(observed)));
         for cell in self.take(buckets) {
-            finished.add(&cell, weigh(&cell));
+            finished.add(cell.sum_ms, cell.sessions, weigh(&cell));
         }
         self.finished = Some(finished);
     }

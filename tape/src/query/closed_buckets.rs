@@ -2,7 +2,6 @@
 //! need their sum, maximum and 99th percentile. So only the greatest loads are
 //! kept, not a cell for each key and minute of a year.
 
-use super::cells::Cell;
 use super::number::{self, Ratio};
 use std::cmp::Ordering;
 
@@ -30,13 +29,14 @@ impl Finished {
         }
     }
 
-    /// Adds a bucket's cell, and Σ weight of what was observed in it.
-    pub fn add(&mut self, cell: &Cell, weight_ms: i64) {
-        self.sum_ms += cell.sum_ms;
-        self.sessions = self.sessions.max(cell.sessions);
+    /// Adds a bucket: Σ weight and most rows in one tick of the key, and Σ weight
+    /// of what was observed.
+    pub fn add(&mut self, sum_ms: i64, sessions: u32, weight_ms: i64) {
+        self.sum_ms += sum_ms;
+        self.sessions = self.sessions.max(sessions);
         if weight_ms > 0 {
             self.buckets += 1;
-            self.greatest.add(Load(cell.sum_ms, weight_ms));
+            self.greatest.add(Load(sum_ms, weight_ms));
         }
     }
 
@@ -145,8 +145,7 @@ mod tests {
             let mut finished = vec![Finished::of(observed); threads];
             for (bucket, load) in loads.iter().enumerate() {
                 let (sum_ms, sessions) = (load.0, (load.0 % 5) as u32);
-                let cell = Cell { bucket: bucket as u32, sessions, sum_ms };
-                finished[bucket % threads].add(&cell, load.1);
+                finished[bucket % threads].add(sum_ms, sessions, load.1);
             }
             let mut found = finished.pop().unwrap();
             finished.into_iter().for_each(|other| found.merge(other));

@@ -3,8 +3,8 @@
 //! read of it is thrown away and the question begins again, so that its time
 //! counts as unobserved and no answer holds half of it. The answer says so.
 
-use super::error::{QueryError, QueryResult};
-use super::functions::time_text;
+use super::civil::time_text;
+use super::error::{DATA_CORRUPTED, Place, QueryError, QueryResult};
 use crate::format::part::{Part, PartInfo};
 use crate::store::snapshot;
 use crate::store::snapshot::Snapshot;
@@ -13,24 +13,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// SQLSTATE of damage.
-pub const DATA_CORRUPTED: &str = "XX001";
 /// Most places that a warning names.
 const NAMED: usize = 5;
-
-/// Where a file is damaged, in the order in which it is told.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// The file.
-    pub file: PathBuf,
-    /// The group of the column; 0 where all groups of the file have it in
-    /// common.
-    pub group: u32,
-    /// Where in the file, if that is known.
-    pub offset: Option<u64>,
-    /// What is wrong.
-    pub reason: String,
-}
 
 /// What was found damaged, by any thread.
 #[derive(Clone, Default)]

@@ -1,9 +1,9 @@
 //! Errors of the query: an SQLSTATE, a primary line, a detail and a hint, so
 //! that a backend can report them as its own.
 
-use super::damage::{DATA_CORRUPTED, Place};
 use crate::error::Kind;
 use std::fmt;
+use std::path::PathBuf;
 
 /// SQLSTATE of a value that makes no sense.
 pub const INVALID_PARAMETER: &str = "22023";
@@ -17,6 +17,22 @@ pub const OUT_OF_MEMORY: &str = "53200";
 pub const UNDEFINED_FILE: &str = "58P01";
 /// SQLSTATE of a refused file.
 pub const INSUFFICIENT_PRIVILEGE: &str = "42501";
+/// SQLSTATE of damage.
+pub const DATA_CORRUPTED: &str = "XX001";
+
+/// Where a file is damaged, in the order in which it is told.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The file.
+    pub file: PathBuf,
+    /// The group of the column; 0 where all groups of the file have it in
+    /// common.
+    pub group: u32,
+    /// Where in the file, if that is known.
+    pub offset: Option<u64>,
+    /// What is wrong.
+    pub reason: String,
+}
 
 /// Why a query failed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,20 +1,10 @@
-//! Prints plans: what would be read of which ticks, and why.
+//! Prints the plan of a question (`explained.rs`) instead of its answer.
 
-use super::dimension::Dimension;
 use super::error::{QueryError, QueryResult};
-use super::functions::Function;
-use super::plan::{Plan, Step, Way, Why, last_of};
-use super::read::Scan;
-use super::spec::{Field, Sink, Spec, Type, Value};
-use super::totals::Totals;
-use super::{select, ticks};
-use crate::fast::FastSet;
-use crate::format::part::{Chunk, Part};
-use crate::format::schema::RUN;
+use super::functions::{Function, find};
+use super::run::run;
+use super::spec::{Explained, Field, Sink, Spec, Type, Value};
 use crate::store::snapshot::Snapshot;
-use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// The functions whose answers are read by a plan.
 pub const EXPLAINED: [&str; 5] = ["aas", "timeline", "top", "compare", "chart"];
@@ -32,16 +22,6 @@ const FIELDS: &[Field] = &[
     ("why", Type::Text),
 ];
 
-/// The rows of the plans of a question.
-#[derive(Default)]
-pub struct Explained(Mutex<State>);
-
-#[derive(Default)]
-struct State {
-    scans: i64,
-    rows: Vec<Vec<Value>>,
-}
-
 /// Prints how a question would be answered, and reads nothing of its window
 /// but indexes of files: of each window that it scans a row for consecutive
 /// parts that are read alike, with
@@ -58,16 +38,15 @@ struct State {
 /// - `why`: the reason.
 ///
 /// # Errors
-/// As of [`super::run`], or the function has no plan.
+/// As of [`run`], or the function has no plan.
 pub fn explain(name: &str, spec: &Spec, store: &Snapshot, sink: &mut dyn Sink) -> QueryResult<()> {
     find_explained(name)?;
     let explained = Explained::default();
     let mut spec = spec.clone();
     spec.explained = Some(&explained);
-    super::run(name, &spec, store, &mut Nowhere)?;
-    let state = explained.0.into_inner();
+    run(name, &spec, store, &mut Nowhere)?;
     sink.begin(FIELDS)?;
-    let rows = state.unwrap_or_else(PoisonError::into_inner).rows;
+    let rows = explained.into_rows();
     rows.into_iter().try_for_each(|row| sink.row(row))
 }
 
@@ -76,7 +55,7 @@ pub fn explain(name: &str, spec: &Spec, store: &Snapshot, sink: &mut dyn Sink) -
 /// # Errors
 /// There is none, or it has no plan.
 pub fn find_explained(name: &str) -> QueryResult<&'static Function> {
-    let function = super::find(name)?;
+    let function = find(name)?;
     if EXPLAINED.contains(&function.name) {
         return Ok(function);
     }
@@ -98,150 +77,4 @@ impl Sink for Nowhere {
     fn row(&mut self, _: Vec<Value>) -> QueryResult<()> {
         Ok(())
     }
-}
-
-impl Explained {
-    /// The question is asked anew.
-    pub fn forget(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
-    }
-
-    /// How many windows would be scanned.
-    #[cfg(test)]
-    pub fn scans(&self) -> i64 {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.scans
-    }
-
-    /// Takes the plan of a window.
-    pub fn put(&self, scan: &Scan, plan: &Plan) -> QueryResult<()> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.scans += 1;
-        let number = state.scans;
-        let mut seen = FastSet::default();
-        let alike = |one: &Step, other: &Step| {
-            (one.first, one.last, one.part.node()) == (other.first, other.last, other.part.node())
-        };
-        for steps in plan.steps.chunk_by(alike) {
-            scan.check_cancel()?;
-            let parts: Vec<&Part> = steps.iter().map(|step| step.part).collect();
-            let ways = (steps[0].first, steps[0].last);
-            let chunks = chunks(scan, plan, &parts, ways)?;
-            let new = chunks
-                .into_iter()
-                .filter(|chunk| seen.insert(chunk.clone()));
-            let bytes: u64 = new.map(|(_, chunk)| chunk.bytes).sum();
-            state.rows.push(row(number, &parts, ways, bytes));
-        }
-        Ok(())
-    }
-}
-
-fn row(number: i64, parts: &[&Part], ways: (Option<Way>, Way), bytes: u64) -> Vec<Value> {
-    let us = |ms: i64| Value::Time(ms.saturating_mul(1_000));
-    let count = |n: usize| Value::Int(i64::try_from(n).unwrap_or(i64::MAX));
-    let tick = |tick: Option<u64>| Value::int(tick.and_then(|tick| i64::try_from(tick).ok()));
-    let infos = || parts.iter().map(|part| part.info());
-    let sealed = infos().filter(|info| info.group != 0);
-    let files: BTreeSet<&PathBuf> = sealed.map(|info| &*info.file).collect();
-    vec![
-        Value::Int(number),
-        Value::Text(name(ways).into()),
-        infos()
-            .map(|info| info.min_ms)
-            .min()
-            .map_or(Value::Null, us),
-        infos()
-            .map(|info| info.max_ms)
-            .max()
-            .map_or(Value::Null, us),
-        tick(infos().map(|info| info.first_tick).min()),
-        tick(infos().map(|info| info.last_tick).max()),
-        count(files.len()),
-        count(parts.len()),
-        Value::Int(i64::try_from(bytes).unwrap_or(i64::MAX)),
-        Value::Text(why(ways).into()),
-    ]
-}
-
-/// How parts are read, in a word or two.
-fn name((first, last): (Option<Way>, Way)) -> &'static str {
-    match (first.map(Way::is_by_totals), last.is_by_totals()) {
-        (None | Some(true), true) => "totals",
-        (None, false) => "one pass",
-        (Some(false), false) => "two passes",
-        (Some(true), false) => "totals, samples",
-        (Some(false), true) => "samples, totals",
-    }
-}
-
-fn why((first, last): (Option<Way>, Way)) -> &'static str {
-    let ways = [Some(last), first].into_iter().flatten();
-    let mut reasons = ways.filter_map(|way| match way {
-        Way::Samples(why) => Some(why),
-        _ => None,
-    });
-    match (reasons.next(), last) {
-        (Some(Why::Off), _) => "totals are off",
-        (Some(Why::Selection), _) => "totals know no filter",
-        (Some(Why::Keys), _) => "no totals by these keys",
-        (Some(Why::Rest), _) => "sums, then largest keys",
-        (Some(Why::Log), _) => "a log has no totals",
-        (Some(Why::NoTotals), _) => "no such totals in file",
-        (Some(Why::Cut), _) => "cuts a minute or group",
-        (None, Way::TotalsOfLargest) => "small keys need samples",
-        (None, _) => "totals have all",
-    }
-}
-
-/// The chunks that some parts are read from.
-fn chunks(
-    scan: &Scan,
-    plan: &Plan,
-    parts: &[&Part],
-    ways: (Option<Way>, Way),
-) -> QueryResult<BTreeSet<(Arc<PathBuf>, Chunk)>> {
-    let mut chunks = BTreeSet::new();
-    let whole = scan.whole();
-    let passes = [
-        ways.0
-            .map(|way| (way, Totals::new(&whole, last_of(plan.groups)).only_sums())),
-        Some((ways.1, Totals::new(&plan.buckets, plan.groups))),
-    ];
-    for (way, totals) in passes.into_iter().flatten() {
-        for parts in parts.chunk_by(|one, other| one.is_of_same_file(other)) {
-            let of_file = way.is_by_totals().then(|| totals.columns(parts));
-            for part in parts {
-                let columns = match &of_file {
-                    Some(columns) => columns.clone(),
-                    None => columns_of_samples(scan, plan.groups, part)?,
-                };
-                let file = &part.info().file;
-                for (table, column) in columns {
-                    // Of a damaged index nothing is known.
-                    let found = part.chunks(&table, &column).unwrap_or_default();
-                    chunks.extend(found.into_iter().map(|chunk| (file.clone(), chunk)));
-                }
-            }
-        }
-    }
-    Ok(chunks)
-}
-
-/// The columns that adding up the samples of a part takes.
-fn columns_of_samples(
-    scan: &Scan,
-    groups: &[Vec<&Dimension>],
-    part: &Part,
-) -> QueryResult<Vec<(String, String)>> {
-    let of = |table: &str, column: &str| (table.to_string(), column.to_string());
-    let mut columns: Vec<_> = ticks::COLUMNS.map(|column| of("tick", column)).to_vec();
-    if groups.is_empty() || part.rows(RUN) == 0 {
-        return Ok(columns);
-    }
-    columns.extend(["session", "first_tick", "ticks"].map(|column| of(RUN, column)));
-    columns.extend(select::columns(part, scan.spec.catalog, &scan.selection)?);
-    let dimensions = groups.iter().flatten();
-    columns.extend(dimensions.flat_map(|dimension| dimension.columns(part)));
-    Ok(columns)
 }

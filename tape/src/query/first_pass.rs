@@ -3,11 +3,10 @@
 //! not decode the columns of keys again: two bytes a piece, and four for their ticks
 //! where these are not computed, as long as all of them take little memory.
 
-use super::dimension::Dimension;
-use super::measure::{Cube, Sum};
-use super::register::{Key, NULL};
-use super::ticks::NONE;
-use crate::fast::FastMap;
+use super::cells::Sum;
+use super::choice::Choice;
+use super::measure::Cube;
+use super::register::Key;
 use crate::format::part::Part;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -94,114 +93,6 @@ fn address(part: &Part) -> usize {
     std::ptr::from_ref(part).addr()
 }
 
-/// Stands for the keys of a [`Choice`] that were not chosen.
-pub const REST: Key = (u32::MAX, u32::MAX);
-
-/// The keys of a group of dimensions that get cells, numbered from 0 on.
-#[derive(Default)]
-pub struct Choice {
-    dimensions: usize,
-    numbers: FastMap<Key, u32>,
-    /// By number.
-    keys: Vec<Key>,
-    /// Number of the others, which are put together or left out.
-    rest: Option<u32>,
-}
-
-impl Choice {
-    /// Some keys of a group; others are left out.
-    pub fn of(group: &[&Dimension], keys: impl IntoIterator<Item = Key>) -> Choice {
-        let mut choice = Choice {
-            dimensions: group.len(),
-            ..Choice::default()
-        };
-        for key in keys {
-            let next = choice.keys.len() as u32;
-            if *choice.numbers.entry(key).or_insert(next) == next {
-                choice.keys.push(key);
-            }
-        }
-        choice
-    }
-
-    /// The same, where the others are put together as [`REST`].
-    pub fn with_rest(mut self) -> Choice {
-        self.rest = Some(self.keys.len() as u32);
-        self.keys.push(REST);
-        self
-    }
-
-    /// The keys by number.
-    pub fn keys(&self) -> &[Key] {
-        &self.keys
-    }
-
-    /// The key has cells of its own.
-    pub fn has(&self, key: Key) -> bool {
-        self.numbers.contains_key(&key)
-    }
-
-    /// Renumbers pieces from `keys` to the chosen keys; drops the pieces, and
-    /// their ranges, whose key was not chosen.
-    /// Keys may be of more dimensions than the group.
-    pub fn apply(&self, keys: &[Key], ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
-        let chosen = self.chosen(keys);
-        for number in numbers.iter_mut() {
-            *number = chosen[*number as usize];
-        }
-        drop_others(&chosen, ranges, numbers);
-    }
-
-    /// The same for pieces whose keys are known.
-    pub fn apply_known(
-        &self,
-        pieces: &Pieces,
-        ranges: &mut Vec<(u32, u32)>,
-        numbers: &mut Vec<u32>,
-    ) {
-        let chosen = self.chosen(&pieces.keys);
-        let known = pieces.numbers.iter();
-        numbers.clear();
-        numbers.extend(known.map(|number| chosen[usize::from(*number)]));
-        drop_others(&chosen, ranges, numbers);
-    }
-
-    /// The number of each key, [`NONE`] of those that are left out.
-    fn chosen(&self, keys: &[Key]) -> Vec<u32> {
-        let number = |key: &Key| {
-            let found = self.numbers.get(&beginning(*key, self.dimensions));
-            found.copied().or(self.rest).unwrap_or(NONE)
-        };
-        keys.iter().map(number).collect()
-    }
-}
-
-/// Drops the pieces whose key was not chosen, and their ranges.
-fn drop_others(chosen: &[u32], ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
-    if !chosen.contains(&NONE) {
-        return;
-    }
-    let mut kept = 0;
-    for piece in 0..numbers.len().min(ranges.len()) {
-        let number = numbers[piece];
-        if number != NONE {
-            (ranges[kept], numbers[kept]) = (ranges[piece], number);
-            kept += 1;
-        }
-    }
-    ranges.truncate(kept);
-    numbers.truncate(kept);
-}
-
-/// The key of the first dimensions.
-fn beginning(key: Key, dimensions: usize) -> Key {
-    match dimensions {
-        0 => (NULL, NULL),
-        1 => (key.0, NULL),
-        _ => key,
-    }
-}
-
 /// What is known of the keys of pieces before they are read again.
 pub struct Known(HashMap<usize, Pieces>);
 
@@ -226,6 +117,14 @@ impl Known {
                 .map(|(begin, end)| (u32::from(*begin), u32::from(*end))),
         );
         Some(found)
+    }
+}
+
+impl Pieces {
+    /// The pieces whose keys get cells, by the numbers of these; `ranges` has
+    /// those of all pieces.
+    pub fn choose(&self, choice: &Choice, ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
+        choice.apply_known(&self.keys, &self.numbers, ranges, numbers);
     }
 }
 
@@ -275,34 +174,6 @@ mod tests {
         let pieces = known.pieces_with_ranges(&next, &mut ranges).unwrap();
         assert_eq!(pieces.keys, [(3, 0), (1, 0)]);
         assert_eq!((&pieces.numbers[..], ranges.len()), (&[0, 1][..], 2));
-    }
-
-    #[test]
-    fn keys_that_are_not_chosen_are_left_out_or_put_together() {
-        let catalog = schema();
-        let dimension = Dimension::find(&catalog, "dimension", "pid").unwrap();
-        let keys = [(5, 1), (6, 1), (5, 2), (7, 1)];
-        let pieces = || (vec![(3, 4), (5, 9), (2, 6), (1, 2)], vec![2, 1, 3, 0]);
-        let applied = |choice: &Choice| {
-            let (mut ranges, mut numbers) = pieces();
-            choice.apply(&keys, &mut ranges, &mut numbers);
-            let known = Pieces {
-                numbers: pieces().1.iter().map(|number| *number as u16).collect(),
-                ranges: Vec::new(),
-                keys: keys.to_vec(),
-            };
-            let (mut same, mut other) = (pieces().0, vec![9]);
-            choice.apply_known(&known, &mut same, &mut other);
-            assert_eq!((&same, &other), (&ranges, &numbers));
-            (ranges, numbers)
-        };
-        let choice = Choice::of(&[&dimension, &dimension], [(6, 1), (5, 1)]);
-        assert_eq!(applied(&choice), (vec![(5, 9), (1, 2)], vec![0, 1]));
-        let choice = Choice::of(&[&dimension], [(7, NULL), (5, NULL)]).with_rest();
-        assert_eq!(choice.keys(), [(7, NULL), (5, NULL), REST]);
-        assert_eq!(applied(&choice), (pieces().0, vec![1, 2, 0, 1]));
-        let choice = Choice::of(&[], [(NULL, NULL)]);
-        assert_eq!(applied(&choice), (pieces().0, vec![0; 4]));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Numbers for the keys of a part's runs: small ones, so that tables by number
 //! stay small however large the dictionaries are.
 
-use super::dimension::{Keys, View};
 use super::error::QueryResult;
+use super::keys::{Keys, View};
 use super::register::{Key, NULL};
 use super::select::Selected;
 use crate::fast::FastMap;

@@ -2,7 +2,7 @@
 //! times are RFC 3339 in UTC.
 //! Characters that a terminal would obey are written by their numbers.
 
-use super::functions::{civil_us, write_civil};
+use super::civil::{civil_us, write_civil};
 use super::plain::is_obeyed;
 use super::spec::Value;
 use std::fmt::Write as _;

@@ -2,11 +2,13 @@
 //! covers a block adds to its sum and its most sessions in one tick at once,
 //! whatever its length. Memory is bounded by keys × buckets that occur.
 
-use super::cells::{Cell, Cells};
-use super::first_pass::Choice;
+use super::cells::{Bin, Cell, Cells, Sum};
+use super::choice::Choice;
+use super::closed_buckets::Finished;
 use super::register::{Key, NULL};
-use super::ticks::{NONE, Ticks};
+use super::ticks::{NONE, Observed, Ticks};
 use crate::fast::FastMap;
+use std::ops::Range;
 
 /// What is known of each key: its cells, or their sum. Keys are numbered from 0 on.
 #[derive(Debug)]
@@ -20,43 +22,6 @@ pub struct Cube<B> {
     keys: Vec<Key>,
     /// By number.
     all: Vec<B>,
-}
-
-/// What cells are added to.
-pub trait Bin: Default {
-    /// Adds a cell.
-    fn add(&mut self, cell: Cell);
-
-    /// Adds cells, which mostly ascend.
-    fn extend(&mut self, cells: impl Iterator<Item = Cell>);
-
-    /// Adds cells that ascend from a bucket on.
-    fn append(&mut self, first: u32, cells: impl ExactSizeIterator<Item = Cell>);
-
-    /// Adds what other parts have.
-    fn merge(&mut self, other: Self);
-}
-
-/// Σ weight of cells, where there are any; nothing else is known of them.
-pub type Sum = Option<i64>;
-
-impl Bin for Sum {
-    #[inline]
-    fn add(&mut self, cell: Cell) {
-        *self.get_or_insert(0) += cell.sum_ms;
-    }
-
-    fn extend(&mut self, cells: impl Iterator<Item = Cell>) {
-        cells.for_each(|cell| self.add(cell));
-    }
-
-    fn append(&mut self, _: u32, cells: impl ExactSizeIterator<Item = Cell>) {
-        self.extend(cells);
-    }
-
-    fn merge(&mut self, other: Sum) {
-        *self = self.map_or(other, |own| Some(own + other.unwrap_or(0)));
-    }
 }
 
 impl<B> Default for Cube<B> {
@@ -163,6 +128,58 @@ impl Cube<Cells> {
     /// Keys that occur, with their cells.
     pub fn into_cells(self) -> impl Iterator<Item = (Key, Cells)> {
         self.into_keys().filter(|(_, cells)| !cells.is_empty())
+    }
+}
+
+/// What a thread has added up.
+pub struct Measures {
+    /// What was observed.
+    pub observed: Observed,
+    /// Sums for each group of dimensions.
+    pub cubes: Vec<Cube<Cells>>,
+    /// Sums of the window by totals, where only these are asked for.
+    pub weights: Cube<Sum>,
+    /// Of finished buckets what the keys of the last group do not have.
+    pub rest: Finished,
+}
+
+impl Measures {
+    /// Adds what another thread has.
+    pub fn merge(&mut self, other: Measures) {
+        self.observed.merge(&other.observed);
+        self.rest.merge(other.rest);
+        self.weights.merge(other.weights);
+        for (cube, other) in self.cubes.iter_mut().zip(other.cubes) {
+            cube.merge(other);
+        }
+    }
+
+    /// Keeps of some buckets only what is known of finished ones; `observed`
+    /// buckets there are at most.
+    pub fn finish(&mut self, buckets: Range<u32>, observed: usize) {
+        if buckets.is_empty() {
+            return;
+        }
+        let weights_ms = self.observed.finish(buckets.clone());
+        let at = |cell: &Cell| (cell.bucket - buckets.start) as usize;
+        let [whole, keys] = &mut self.cubes[..] else {
+            return;
+        };
+        let mut rest_ms = vec![0; weights_ms.len()];
+        for cell in whole.all().flat_map(|cells| cells.take(buckets.clone())) {
+            rest_ms[at(&cell)] += cell.sum_ms;
+        }
+        for cells in keys.all() {
+            cells.finish(buckets.clone(), observed, |cell| {
+                rest_ms[at(cell)] -= cell.sum_ms;
+                weights_ms[at(cell)]
+            });
+        }
+        for (sum_ms, weight_ms) in rest_ms.into_iter().zip(weights_ms) {
+            if sum_ms != 0 {
+                self.rest.add(sum_ms, 0, weight_ms);
+            }
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! A question made definite: window, buckets, filters, all arguments checked.
 
 use super::bucket::{Buckets, DAY, HOUR, SECOND};
-use super::dimension::{Dimension, View, wait_events};
+use super::dimension::{Dimension, wait_events};
 use super::error::{QueryError, QueryResult};
 use super::filter::Filter;
+use super::keys::View;
 use super::spec::Spec;
 use super::vocabulary::{self as pg, Scope};
 use crate::format::part::Part;

@@ -1,11 +1,33 @@
-//! Texts of the history as they are shown: what somebody wrote into a comment,
-//! a name or an application must not be obeyed by a terminal, nor change the
-//! order in which a line is read.
+//! Texts of the history as they are shown. Bytes become UTF-8. What somebody
+//! wrote into a comment, a name or an application must not be obeyed by a
+//! terminal, nor change the order in which a line is read.
 
 use std::borrow::Cow;
 
 /// What stands for a character that is not shown.
 const HIDDEN: char = '\u{fffd}';
+
+/// PostgreSQL's id of LATIN1.
+const LATIN1: i64 = 8;
+
+/// Text of bytes in UTF-8 (also SQL_ASCII, and any encoding that is not
+/// known) or LATIN1. What cannot be shown becomes U+FFFD.
+pub fn decode(encoding: i64, bytes: &[u8]) -> String {
+    let text = match encoding {
+        LATIN1 => bytes.iter().map(|b| char::from(*b)).collect(),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    };
+    without_nul(text)
+}
+
+/// Text without NUL, which no server takes.
+pub fn without_nul(text: String) -> String {
+    if text.contains('\0') {
+        text.replace('\0', "\u{FFFD}")
+    } else {
+        text
+    }
+}
 
 /// A text as one line: white space becomes single blanks, what a terminal or a
 /// page would obey becomes `�`.
@@ -54,6 +76,13 @@ pub fn is_obeyed(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_that_are_not_text_show_a_replacement() {
+        assert_eq!(decode(6, b"a\xff\xc3"), "a\u{FFFD}\u{FFFD}");
+        assert_eq!(decode(8, b"caf\xe9"), "café");
+        assert_eq!(decode(0, b"a\0b"), "a\u{FFFD}b");
+    }
 
     #[test]
     fn sequences_of_a_terminal_lose_what_begins_them() {

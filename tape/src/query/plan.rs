@@ -1,12 +1,12 @@
 //! How a window is read, decided before anything of it is: in which passes,
 //! and of each part whether totals answer or samples are read, and why.
-//! [`Scan::read`] does what the plan says, `--explain` prints it
-//! (`explain.rs`).
+//! `read.rs` does what the plan says, `--explain` prints it (`explained.rs`).
 
 use super::bucket::Buckets;
 use super::dimension::Dimension;
-use super::read::Scan;
+use super::scan::Scan;
 use super::totals::{self, Totals};
+use super::way::{Way, Why};
 use crate::format::part::Part;
 
 /// The passes over a window.
@@ -21,45 +21,6 @@ pub enum Passes {
     /// file covers is finished: of keys that were not chosen only sums are
     /// known.
     Largest,
-}
-
-/// How a pass reads a part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// Its file's totals answer.
-    Totals,
-    /// The same, but of a key that is not among the largest of the file the
-    /// samples are read.
-    TotalsOfLargest,
-    /// Its samples are added up.
-    Samples(Why),
-}
-
-impl Way {
-    /// Totals answer.
-    pub fn is_by_totals(self) -> bool {
-        matches!(self, Way::Totals | Way::TotalsOfLargest)
-    }
-}
-
-/// Why totals do not answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// They are not to be used.
-    Off,
-    /// They know only what counts as load, all together.
-    Selection,
-    /// There are none by these keys.
-    Keys,
-    /// Keys that were not chosen are put together by what is read.
-    Rest,
-    /// The part is of a log, which has none.
-    Log,
-    /// Its file has none of these.
-    NoTotals,
-    /// The window or a bucket begins or ends within a minute, or within a
-    /// group where there are no minutes.
-    Cut,
 }
 
 /// What is read of a part.

@@ -4,50 +4,32 @@
 //! out once for all its parts.
 
 use super::bucket::Buckets;
-use super::cells::{Cell, Cells};
+use super::cells::{Bin, Cells, Sum};
+use super::choice::Choice;
 use super::closed_buckets::Finished;
-use super::dimension::{Dimension, Keys, View};
+use super::dimension::Dimension;
 use super::error::{QueryError, QueryResult};
-use super::first_pass::{Choice, Kept, Known, Pieces};
+use super::explained;
+use super::first_pass::{Kept, Known, Pieces};
 use super::group::Coder;
-use super::measure::{Adder, Bin, Cube, Sum};
-use super::parse::{Selection, Window, nodes};
-use super::plan::{Passes, Plan, Way, last_of};
-use super::register::{Key, Register};
+use super::keys::{Keys, View};
+use super::measure::{Adder, Cube, Measures};
+use super::plan::{Passes, Plan, last_of};
+use super::register::Key;
+use super::scan::Scan;
 use super::select::{Selected, Tests};
-use super::spec::Spec;
 use super::ticks::{NONE, Observed, Ticks};
 use super::totals::Totals;
 use super::vocabulary as pg;
+use super::way::Way;
 use crate::format::part::Part;
 use crate::format::schema::RUN;
-use crate::store::snapshot::Snapshot;
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-
-/// Parts and rows a question is about.
-pub struct Scan<'a> {
-    /// The question.
-    pub spec: &'a Spec<'a>,
-    /// Its rows.
-    pub selection: Selection,
-    /// Parts that may have ticks in the window, by node, ascending by tick.
-    pub parts: Vec<&'a Part>,
-    /// Parts of the nodes outside the window.
-    pub others: Vec<&'a Part>,
-    /// The keys of its answers.
-    pub register: Register,
-    /// Where it is known: samples of other buckets need not be added up.
-    pub within: Option<BTreeSet<u32>>,
-    window: Window,
-    /// Bytes of the sums of all threads.
-    held: AtomicUsize,
-}
 
 /// The share of the memory limit that sums and their keys may take: what is
 /// added to them and the columns at hand need the rest.
@@ -80,43 +62,6 @@ impl Scanned {
 }
 
 impl<'a> Scan<'a> {
-    /// Checks the question and finds the parts.
-    pub fn new(spec: &'a Spec<'a>, store: &'a Snapshot, window: Window) -> QueryResult<Scan<'a>> {
-        let mut selection = Selection::of(spec)?;
-        let nodes = nodes(spec, store)?;
-        let all = nodes.iter().flat_map(|node| store.parts(*node));
-        let (parts, others): (Vec<&Part>, Vec<&Part>) = all.partition(|part| window.meets(part));
-        selection.qualify_waits(spec, parts.iter().copied())?;
-        Ok(Scan {
-            spec,
-            selection,
-            parts,
-            others,
-            register: Register::default(),
-            within: None,
-            window,
-            held: AtomicUsize::new(0),
-        })
-    }
-
-    /// Ends the query when that was asked for.
-    pub fn check_cancel(&self) -> QueryResult<()> {
-        if self.spec.cancel.load(Ordering::Relaxed) {
-            return Err(QueryError::canceled());
-        }
-        Ok(())
-    }
-
-    /// Gives back the columns of a part that was read, in their order, and with
-    /// the last one of a file what its parts share.
-    pub fn release(&self, part: usize) {
-        let (read, next) = (self.parts[part], self.parts.get(part + 1));
-        read.release();
-        if !next.is_some_and(|next| next.is_of_same_file(read)) {
-            read.release_shared();
-        }
-    }
-
     /// Adds up the matching rows of all parts, once for each group of at most
     /// two dimensions.
     pub fn sums(&self, buckets: Buckets, groups: &[Vec<&Dimension>]) -> QueryResult<Scanned> {
@@ -132,7 +77,7 @@ impl<'a> Scan<'a> {
         choose: impl FnOnce(&Cube<Sum>) -> Vec<Choice>,
     ) -> QueryResult<Scanned> {
         if let Some(explained) = self.spec.explained {
-            explained.put(self, &plan)?;
+            explained::put(explained, self, &plan)?;
             return Ok(Scanned::nothing(plan));
         }
         let detail = match plan.passes {
@@ -178,7 +123,7 @@ impl<'a> Scan<'a> {
         buckets: &Buckets,
         groups: &[Vec<&Dimension>],
         detail: &Detail,
-    ) -> QueryResult<Sums> {
+    ) -> QueryResult<Measures> {
         let totals = match detail {
             Detail::All => Totals::new(buckets, groups),
             Detail::Weights(_) => Totals::new(buckets, groups).only_sums(),
@@ -207,18 +152,12 @@ impl<'a> Scan<'a> {
         Ok(total)
     }
 
-    /// The window.
-    pub fn window(&self) -> Window {
-        self.window
-    }
-
-    /// The window as one bucket.
-    pub fn whole(&self) -> Buckets {
-        Buckets::whole(self.window.since, self.window.until)
-    }
-
     /// Adds up pieces; returns the parts of them that totals did not answer.
-    fn add(&self, question: &Question, pieces: &[Piece<'a>]) -> QueryResult<(Sums, Vec<&'a Part>)> {
+    fn add(
+        &self,
+        question: &Question,
+        pieces: &[Piece<'a>],
+    ) -> QueryResult<(Measures, Vec<&'a Part>)> {
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let (before, all) = match question.detail {
             Detail::All => (0, pieces.len()),
@@ -226,7 +165,7 @@ impl<'a> Scan<'a> {
             Detail::Chosen(..) => (pieces.len(), 2 * pieces.len()),
         };
         let left = Mutex::new(Vec::new());
-        let work = || -> QueryResult<Sums> {
+        let work = || -> QueryResult<Measures> {
             let mut worker = Worker::new(self, question);
             while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let damage = &self.spec.damage;
@@ -251,7 +190,7 @@ impl<'a> Scan<'a> {
 
     /// The interval of the last tick of the newest part before the window.
     fn find_interval_before(&self, observed: &mut Observed) -> QueryResult<()> {
-        let since_ms = self.window.since.div_euclid(1000);
+        let since_ms = self.window().since.div_euclid(1000);
         let earlier = self.others.iter().filter(|p| p.max_ms() < since_ms + 1);
         let Some(part) = earlier.max_by_key(|p| p.max_ms()) else {
             return Ok(());
@@ -351,7 +290,10 @@ fn set_alone(pieces: &mut [Piece], buckets: &Buckets) {
 }
 
 /// Runs the same work on several threads and adds up what they found.
-fn on_threads(threads: usize, work: impl Fn() -> QueryResult<Sums> + Sync) -> QueryResult<Sums> {
+fn on_threads(
+    threads: usize,
+    work: impl Fn() -> QueryResult<Measures> + Sync,
+) -> QueryResult<Measures> {
     thread::scope(|scope| {
         // A thread that the system refuses is not missed: the others do its work.
         let start = |_| thread::Builder::new().spawn_scoped(scope, &work).ok();
@@ -369,68 +311,12 @@ fn on_threads(threads: usize, work: impl Fn() -> QueryResult<Sums> + Sync) -> Qu
     })
 }
 
-/// What a thread has added up.
-pub struct Sums {
-    /// What was observed.
-    pub observed: Observed,
-    /// Sums for each group of dimensions.
-    pub cubes: Vec<Cube<Cells>>,
-    /// Sums of the window by totals, where only these are asked for.
-    pub weights: Cube<Sum>,
-    /// Of finished buckets what the keys of the last group do not have.
-    rest: Finished,
-}
-
-impl Sums {
-    fn merge(&mut self, other: Sums) {
-        self.observed.merge(&other.observed);
-        self.rest.merge(other.rest);
-        self.weights.merge(other.weights);
-        for (cube, other) in self.cubes.iter_mut().zip(other.cubes) {
-            cube.merge(other);
-        }
-    }
-
-    /// Keeps of some buckets only what is known of finished ones; `observed`
-    /// buckets there are at most.
-    fn finish(&mut self, buckets: Range<u32>, observed: usize) {
-        if buckets.is_empty() {
-            return;
-        }
-        let weights_ms = self.observed.finish(buckets.clone());
-        let at = |cell: &Cell| (cell.bucket - buckets.start) as usize;
-        let [whole, keys] = &mut self.cubes[..] else {
-            return;
-        };
-        let mut rest_ms = vec![0; weights_ms.len()];
-        for cell in whole.all().flat_map(|cells| cells.take(buckets.clone())) {
-            rest_ms[at(&cell)] += cell.sum_ms;
-        }
-        for cells in keys.all() {
-            cells.finish(buckets.clone(), observed, |cell| {
-                rest_ms[at(cell)] -= cell.sum_ms;
-                weights_ms[at(cell)]
-            });
-        }
-        for (sum_ms, weight_ms) in rest_ms.into_iter().zip(weights_ms) {
-            if sum_ms != 0 {
-                let cell = Cell {
-                    bucket: 0,
-                    sessions: 0,
-                    sum_ms,
-                };
-                self.rest.add(&cell, weight_ms);
-            }
-        }
-    }
-}
-
 /// A thread that adds up parts.
 struct Worker<'s, 'p> {
     scan: &'s Scan<'p>,
     question: &'s Question<'s>,
     by_root: bool,
-    sums: Sums,
+    sums: Measures,
     /// Parts that totals did not answer.
     left: Vec<&'p Part>,
     file: Option<FileState<'p>>,
@@ -457,7 +343,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             scan,
             question,
             by_root: dimensions.any(|dimension| dimension.name == pg::ROOT_BLOCKER),
-            sums: Sums {
+            sums: Measures {
                 observed: Observed::default(),
                 cubes: match question.detail {
                     Detail::Chosen(chosen) => chosen.choices.iter().map(Cube::of).collect(),
@@ -621,7 +507,7 @@ impl Worker<'_, '_> {
     fn add_known(&mut self, chosen: &Chosen, pieces: &Pieces, ticks: &Ticks) -> QueryResult<()> {
         for (group, choice) in chosen.choices.iter().enumerate() {
             self.scan.check_cancel()?;
-            choice.apply_known(pieces, &mut self.ranges, &mut self.numbers);
+            pieces.choose(choice, &mut self.ranges, &mut self.numbers);
             self.add_numbered(group, ticks, None);
         }
         Ok(())

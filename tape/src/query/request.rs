@@ -5,9 +5,8 @@
 //! asked by SQL.
 
 use super::error::QueryResult;
-use super::row::{Row, Taken};
+use super::row::Row;
 use super::spec::{Context, Spec, Value};
-use crate::store::snapshot::Snapshot;
 
 /// What an argument takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -459,19 +458,6 @@ impl<'a> Spec<'a> {
                 }
             }
         }
-    }
-}
-
-impl Snapshot {
-    /// Asks the function that a request is of.
-    ///
-    /// # Errors
-    /// As of [`super::run`].
-    pub fn ask<R: Request>(&self, request: &R, context: &Context) -> QueryResult<Taken<R::Row>> {
-        let spec = Spec::asking(request, context.clone());
-        let mut taken = Taken::default();
-        super::run(R::Row::FUNCTION, &spec, self, &mut taken)?;
-        Ok(taken)
     }
 }
 

@@ -3,8 +3,8 @@
 //! Sessions that block each other have the key `(cycle)`. A prepared
 //! transaction is no session: table `lock` says who waits for it.
 
-use super::dimension::{Codes, KeySet, Keys, View};
 use super::error::QueryResult;
+use super::keys::{Codes, KeySet, Keys, View};
 use super::register::Atom;
 use super::runs::Runs;
 use super::vocabulary as pg;

@@ -3,9 +3,10 @@
 //! file. A test that all values between the bounds of a column pass costs
 //! nothing; one that none of them passes leaves the part out.
 
-use super::dimension::{Codes, Dimension, Keys, View};
+use super::dimension::Dimension;
 use super::error::QueryResult;
 use super::filter::Filter;
+use super::keys::{Codes, Keys, View};
 use super::parse::Selection;
 use super::register::Atom;
 use super::root_blocker;

@@ -3,11 +3,10 @@
 use super::bucket::Zone;
 use super::damage::Damage;
 use super::error::{QueryError, QueryResult};
-use super::explain::Explained;
 use crate::format::schema::Schema;
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// In what surroundings a question is asked: all of it but what the function
 /// takes as arguments.
@@ -45,6 +44,35 @@ pub struct Context<'a> {
     pub decode: fn(i64, &[u8]) -> String,
 }
 
+/// The plans of a question as rows (`explained.rs` makes them).
+#[derive(Default)]
+pub struct Explained(Mutex<Plans>);
+
+#[derive(Default)]
+pub struct Plans {
+    /// How many windows would be scanned.
+    pub scans: i64,
+    /// Rows of what [`super::explain()`] prints.
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl Explained {
+    pub fn state(&self) -> MutexGuard<'_, Plans> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The question is asked anew.
+    pub fn forget(&self) {
+        *self.state() = Plans::default();
+    }
+
+    /// The rows.
+    pub fn into_rows(self) -> Vec<Vec<Value>> {
+        let plans = self.0.into_inner();
+        plans.unwrap_or_else(PoisonError::into_inner).rows
+    }
+}
+
 /// Cells of so many keys are quicker than another pass.
 const FEW_KEYS: usize = 256;
 
@@ -68,7 +96,7 @@ impl<'a> Context<'a> {
             progress: None,
             explained: None,
             threads: 1,
-            decode: super::text::decode,
+            decode: super::plain::decode,
         }
     }
 }

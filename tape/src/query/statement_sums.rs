@@ -5,9 +5,9 @@
 
 use super::bucket::Buckets;
 use super::damage::Damage;
-use super::dimension::View;
 use super::error::{QueryError, QueryResult};
 use super::filter::Filter;
+use super::keys::View;
 use super::parse::Window;
 use crate::format::part::Part;
 use crate::format::schema::{ColumnType, HISTOGRAM_BUCKETS, STATS, Schema};

@@ -1,33 +1,11 @@
-//! Query texts by query id or by hash, and bytes to text.
+//! Query texts by query id or by hash.
 
-use super::dimension::View;
 use super::error::QueryResult;
+use super::keys::View;
 use super::spec::Spec;
 use crate::format::part::Part;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// PostgreSQL's id of LATIN1.
-const LATIN1: i64 = 8;
-
-/// Text of bytes in UTF-8 (also SQL_ASCII, and any encoding that is not
-/// known) or LATIN1. What cannot be shown becomes U+FFFD.
-pub fn decode(encoding: i64, bytes: &[u8]) -> String {
-    let text = match encoding {
-        LATIN1 => bytes.iter().map(|b| char::from(*b)).collect(),
-        _ => String::from_utf8_lossy(bytes).into_owned(),
-    };
-    without_nul(text)
-}
-
-/// Text without NUL, which no server takes.
-pub fn without_nul(text: String) -> String {
-    if text.contains('\0') {
-        text.replace('\0', "\u{FFFD}")
-    } else {
-        text
-    }
-}
 
 /// What a text is looked up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -157,16 +135,4 @@ fn collect(wanted: &mut Found, view: &View, owner: Option<&str>) -> QueryResult<
         found.push((database, text.into()));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_that_are_not_text_show_a_replacement() {
-        assert_eq!(decode(6, b"a\xff\xc3"), "a\u{FFFD}\u{FFFD}");
-        assert_eq!(decode(8, b"caf\xe9"), "café");
-        assert_eq!(decode(0, b"a\0b"), "a\u{FFFD}b");
-    }
 }

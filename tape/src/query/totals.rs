@@ -7,16 +7,16 @@
 //! cut no minute of a group, or for totals by group no group.
 
 use super::bucket::{Buckets, SECOND};
-use super::cells::Cell;
-use super::dimension::{Dimension, Keys, View};
+use super::cells::{Bin, Cell};
+use super::choice::Choice;
+use super::dimension::Dimension;
 use super::error::{QueryError, QueryResult};
-use super::first_pass::Choice;
-use super::measure::{Bin, Cube};
-use super::plan::{Way, Why};
-use super::read::Sums;
+use super::keys::{Keys, View};
+use super::measure::{Cube, Measures};
 use super::register::{Id, NULL};
 use super::select::Selected;
 use super::ticks::{Coverage, NONE};
+use super::way::{Way, Why};
 use crate::fast::FastMap;
 use crate::format::part::Part;
 use crate::format::schema::{FAR_MS, RUN};
@@ -221,7 +221,7 @@ impl<'q> Totals<'q> {
         &self,
         view: &View,
         parts: &[&'p Part],
-        sums: &mut Sums,
+        sums: &mut Measures,
     ) -> QueryResult<Vec<&'p Part>> {
         let tables = self.tables.as_deref().unwrap_or_default();
         let mut file = FileTotals::read(self, view, parts, tables)?;
@@ -444,7 +444,7 @@ impl FileTotals {
     }
 
     /// Adds the table `minute`; returns where its minutes belong.
-    fn add_minutes(&self, question: &Totals, sums: &mut Sums) -> Places {
+    fn add_minutes(&self, question: &Totals, sums: &mut Measures) -> Places {
         let buckets = question.buckets;
         let columns = &self.minutes;
         let mut places = Places {
@@ -478,7 +478,7 @@ impl FileTotals {
     }
 
     /// Adds a row of the table `minute` to its bucket, if it has one.
-    fn add_minute(&self, row: usize, bucket: Option<u32>, is_before: bool, sums: &mut Sums) {
+    fn add_minute(&self, row: usize, bucket: Option<u32>, is_before: bool, sums: &mut Measures) {
         let columns = &self.minutes;
         let coverage = Coverage::from_row(std::array::from_fn(|i| columns[2 + i][row]));
         let Some(bucket) = bucket else {

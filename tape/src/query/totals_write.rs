@@ -2,11 +2,12 @@
 //! questions; those of the largest queries by minute when the file is complete.
 
 use super::bucket::Buckets;
-use super::cells::Cells;
-use super::dimension::{Codes, Dimension, Keys, LOST_REFERENCE, View};
+use super::cells::{Bin, Cells};
+use super::dimension::Dimension;
 use super::error::{QueryError, QueryResult};
 use super::group::Coder;
-use super::measure::{Adder, Bin};
+use super::keys::{Codes, Keys, LOST_REFERENCE, View};
+use super::measure::Adder;
 use super::parse::{MAX_BUCKETS, Selection};
 use super::select::{Selected, Tests};
 use super::ticks::{Observed, Ticks};
@@ -107,7 +108,7 @@ impl Writer {
         let ticks = Ticks::read(part, &buckets, &mut observed)?;
         let selection = Selection::load();
         let schema = part.schema();
-        let view = View::new(part, super::text::decode);
+        let view = View::new(part, super::plain::decode);
         let tests = Tests::of(&view, schema, &selection)?;
         let selected = Selected::of(&view, &tests, &selection, false)?;
         let mut group = Group {

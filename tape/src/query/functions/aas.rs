@@ -6,8 +6,8 @@ use crate::query::bucket::SECOND;
 use crate::query::cells::Cells;
 use crate::query::error::QueryResult;
 use crate::query::parse::{MAX_BUCKETS, Window, buckets};
-use crate::query::read::Scan;
 use crate::query::request::request;
+use crate::query::scan::Scan;
 use crate::query::spec::{Sink, Value};
 
 /// Default width of a bucket.

@@ -3,10 +3,10 @@
 use crate::format::schema::RUN;
 use crate::format::table::Column;
 use crate::query::blockers::{Head, Node};
-use crate::query::dimension::View;
 use crate::query::error::QueryResult;
 use crate::query::functions::common_columns::seconds;
-use crate::query::read::Scan;
+use crate::query::keys::View;
+use crate::query::scan::Scan;
 use crate::query::spec::{Spec, Value};
 use crate::query::text::{TextKey, Texts};
 use crate::query::vocabulary as pg;

@@ -7,8 +7,8 @@
 use super::blocking_rows::{Known, Locks};
 use crate::format::schema::RUN;
 use crate::query::blockers::{self, Edge, Node, Nodes};
-use crate::query::dimension::View;
 use crate::query::error::QueryResult;
+use crate::query::keys::View;
 use crate::query::ticks::{NONE, Ticks};
 use crate::query::vocabulary as pg;
 use std::collections::HashMap;

@@ -1,9 +1,9 @@
 //! What is said with an answer that has no rows: how much of its period was
 //! observed. Nothing happened, and nobody looked, are different answers.
 
-use super::common_columns::time_text;
 use super::{Call, Function, blocking};
 use crate::query::bucket::Buckets;
+use crate::query::civil::time_text;
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::parse::{Window, nodes};
 use crate::query::ticks::{Observed, Ticks};

@@ -2,8 +2,8 @@
 
 use super::Call;
 use crate::format::part::Part;
-use crate::query::dimension::View;
 use crate::query::error::QueryResult;
+use crate::query::keys::View;
 use crate::query::parse::{Window, nodes};
 use crate::query::request::request;
 use crate::query::row::row;

@@ -1,10 +1,10 @@
 //! `status`: what the history holds.
 
 use super::Call;
-use super::common_columns::time_text;
 use super::markers::last_removal;
 use crate::format::part::Part;
 use crate::query::bucket::{Buckets, HOUR};
+use crate::query::civil::time_text;
 use crate::query::error::QueryResult;
 use crate::query::parse::nodes;
 use crate::query::request::request;

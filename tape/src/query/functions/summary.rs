@@ -2,18 +2,20 @@
 //! waits and queries.
 
 use super::common_columns::{
-    measures, numeric, query_text, query_texts, ranked, source, time_text, window_coverage,
+    measures, numeric, query_text, query_texts, ranked, source, window_coverage,
 };
 use super::{Call, aas, markers};
 use crate::query::cells::Cells;
+use crate::query::civil::time_text;
 use crate::query::dimension::Dimension;
 use crate::query::error::QueryResult;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_BUCKETS, Window, buckets};
-use crate::query::read::{Scan, Scanned};
+use crate::query::read::Scanned;
 use crate::query::register::NULL;
 use crate::query::request::request;
 use crate::query::row::row;
+use crate::query::scan::Scan;
 use crate::query::spec::{Sink, Value};
 use crate::query::vocabulary as pg;
 

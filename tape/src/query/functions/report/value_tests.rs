@@ -4,9 +4,9 @@ use super::build::document;
 use super::value::{Document, Wait};
 use crate::Snapshot;
 use crate::format::schema::Schema;
-use crate::query::explain::Explained;
 use crate::query::functions::Call;
 use crate::query::parse::Window;
+use crate::query::spec::Explained;
 use crate::query::{Numeric, Spec};
 use crate::testing::memory::MemoryStorage;
 use crate::testing::schema;
@@ -138,7 +138,7 @@ fn scans(filters: &[(&str, &str)]) -> i64 {
         spec.explained = Some(&explained);
         spec.filters = owned(filters);
     });
-    explained.scans()
+    explained.state().scans
 }
 
 #[test]

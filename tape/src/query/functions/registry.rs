@@ -1,0 +1,139 @@
+//! The functions by name: what each takes and answers, and how it is run.
+
+use super::*;
+use crate::format::schema::Schema;
+use crate::query::error::{QueryError, QueryResult};
+#[cfg(test)]
+use crate::query::request::Request;
+use crate::query::request::{Argument, Given};
+use crate::query::spec::{Field, Sink, Spec};
+use crate::query::statement_sums::counters;
+
+/// A function of the registry.
+pub struct Function {
+    /// Its name in SQL and on the command line.
+    pub name: &'static str,
+    /// What it answers, in one line.
+    pub about: &'static str,
+    /// The arguments it takes, beside the time zone.
+    pub arguments: &'static [Argument],
+    /// Its columns; the sums of counters that the catalog has follow, see
+    /// [`Function::columns`].
+    pub fields: &'static [Field],
+    /// Adds what is given of its arguments to a question.
+    pub(in crate::query) asked: fn(&mut Given, &mut Spec) -> QueryResult<()>,
+    /// Runs it.
+    pub(in crate::query) run: fn(&Call, &mut dyn Sink) -> QueryResult<()>,
+}
+
+impl Function {
+    /// All columns of its answers, by what the catalog has.
+    pub fn columns(&self, catalog: &Schema) -> Vec<Field> {
+        match self.name == statements_history::FUNCTION.name {
+            true => statements_history::fields(&counters(catalog)),
+            false => self.fields.to_vec(),
+        }
+    }
+
+    /// It has an argument with a name.
+    pub fn takes(&self, name: &str) -> bool {
+        self.arguments.iter().any(|argument| argument.name == name)
+    }
+
+    /// Its answer depends on a zone, beside the times that are shown: it has a
+    /// window.
+    pub fn takes_zone(&self) -> bool {
+        self.takes("until") || self.takes("until_2")
+    }
+
+    /// Adds what is given of its arguments to a question.
+    ///
+    /// # Errors
+    /// A value is not understood.
+    pub fn take(&self, given: &mut Given, spec: &mut Spec) -> QueryResult<()> {
+        (self.asked)(given, spec)
+    }
+}
+
+/// The registry: module, request and row of each function, in the order in which
+/// they are listed.
+macro_rules! registry {
+    ($($module:ident: $request:ident, $row:ident;)*) => {
+        /// Requests and rows.
+        pub mod structs {
+            $(pub use super::$module::{$request, $row};)*
+        }
+
+        static FUNCTIONS: &[Function] = &[$($module::FUNCTION,)*];
+
+        /// Runs a test with each request.
+        #[cfg(test)]
+        pub(crate) fn with_each(test: &mut impl WithRequest) {
+            $(test.run::<structs::$request>();)*
+        }
+    };
+}
+
+/// A test of any request.
+#[cfg(test)]
+pub(crate) trait WithRequest {
+    fn run<R: Request + PartialEq + std::fmt::Debug>(&mut self);
+}
+
+registry! {
+    status: Status, StatusRow;
+    periods: Periods, PeriodsRow;
+    aas: Aas, AasRow;
+    timeline: Timeline, TimelineRow;
+    top: Top, TopRow;
+    compare: Compare, CompareRow;
+    samples: Samples, SamplesRow;
+    sessions: Sessions, SessionsRow;
+    blocking: Blocking, BlockingRow;
+    chart: Chart, ChartRow;
+    summary: Summary, SummaryRow;
+    report: Report, ReportRow;
+    markers: Markers, MarkersRow;
+    server_history: ServerHistory, ServerHistoryRow;
+    statements_history: StatementsHistory, StatementsHistoryRow;
+    latency_history: LatencyHistory, LatencyHistoryRow;
+}
+
+/// All functions.
+pub fn list() -> &'static [Function] {
+    FUNCTIONS
+}
+
+/// The function with a name.
+///
+/// # Errors
+/// There is none.
+pub fn find(name: &str) -> QueryResult<&'static Function> {
+    let found = FUNCTIONS.iter().find(|f| f.name == name);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = FUNCTIONS.iter().map(|f| f.name).collect();
+        QueryError::undefined(format!("function \"{name}\" does not exist"))
+            .hint(format!("Available are {}.", names.join(", ")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::{Kind, Value};
+
+    /// What means something else in each function is said by each.
+    #[test]
+    fn every_function_says_what_its_own_arguments_are() {
+        for function in list() {
+            for argument in function.arguments {
+                let (name, kind) = (argument.name, argument.kind);
+                let is_said = !argument.help.is_empty() || kind == Kind::Filters;
+                assert!(is_said, "{}: {name}", function.name);
+                let default = argument.default_value();
+                let is_number = matches!(default, Value::Int(_));
+                assert_eq!(is_number, kind == Kind::Number, "{}: {name}", function.name);
+            }
+        }
+    }
+}
