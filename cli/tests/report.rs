@@ -191,6 +191,50 @@ fn markdown_keeps_its_table_whatever_a_query_says() {
 }
 
 #[test]
+fn markdown_says_whose_load_it_was_and_what_was_not_observed() {
+    let scratch = Scratch::new("report-whose");
+    let file = scratch.0.join("in.csv");
+    let mut csv = "time,pid,state,database,username,application\n".to_string();
+    for second in [0, 1, 5] {
+        let time = format!("2026-01-01T00:00:0{second}Z");
+        csv.push_str(&format!(
+            "{time},1,active,shop,app,web\n{time},2,active,shop,root_1,<b>job|</b>\n"
+        ));
+    }
+    std::fs::write(&file, csv).unwrap();
+    let markers = scratch.0.join("markers.csv");
+    let gap =
+        "2026-01-01T00:00:05Z,gap,2026-01-01T00:00:02Z,2026-01-01T00:00:05Z,writer lost | 3\n";
+    std::fs::write(&markers, format!("time,kind,since,until,detail\n{gap}")).unwrap();
+    let with = format!("--with=markers={}", markers.display());
+    scratch.text(&["import", "sessions", &file.to_string_lossy(), &with]);
+    let window = [
+        "--since=2026-01-01T00:00:00Z",
+        "--until=2026-01-01T00:00:06Z",
+    ];
+    let report = [&["report", "--format=markdown"][..], &window].concat();
+    let text = scratch.text(&report);
+    let parts: Vec<&str> = text.split("\n## ").skip(1).map(str::trim_end).collect();
+    let expected = [
+        "Waits\n\n| wait | load | busiest minute | share |\n|---|---|---|---|\n\
+         | CPU\\* | 2.00 | 2.00 | 100.00 % |",
+        "Queries\n\n| query | load | share |\n|---|---|---|\n\
+         | (no query id) | 2.00 | 100.00 % |",
+        "Whose load it was\n\n| kind | name | load | share |\n|---|---|---|---|\n\
+         | database | shop | 2.00 | 100.00 % |\n\
+         | user | app | 1.00 | 50.00 % |\n\
+         | user | root_1 | 1.00 | 50.00 % |\n\
+         | application | &lt;b&gt;job\\|&lt;/b&gt; | 1.00 | 50.00 % |\n\
+         | application | web | 1.00 | 50.00 % |",
+        "Events\n\n| at | what | detail |\n|---|---|---|\n\
+         | 2026-01-01 00:00:05 | gap | writer lost \\| 3 |",
+        "Not observed\n\n| from | to | why |\n|---|---|---|\n\
+         | 00:00:02 | 00:00:05 | writer lost \\| 3 |",
+    ];
+    assert_eq!(parts, expected);
+}
+
+#[test]
 fn the_totals_are_those_of_aas_to_the_last_digit() {
     let scratch = Scratch::new("report-json");
     scratch.import();

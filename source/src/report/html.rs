@@ -3,7 +3,7 @@
 
 use super::chart::{chart, look, swatch};
 use super::story::{sentences, who};
-use super::{Report, named, or_nothing, query_name, two};
+use super::{Report, named, or_nothing, query_name, two, whose};
 use crate::escape;
 use std::fmt::Write as _;
 use tacho_tape::query::Numeric;
@@ -290,21 +290,15 @@ fn changes(document: &Document, html: &mut String) {
 }
 
 fn people(document: &Document, html: &mut String) {
-    let mut rows = Vec::new();
-    for (kind, keys) in [
-        ("database", &document.databases),
-        ("user", &document.users),
-        ("application", &document.applications),
-    ] {
-        rows.extend(keys.iter().map(|one| {
-            vec![
-                kind.to_string(),
-                escape(named(&one.key)),
-                two(one.avg_aas),
-                share(one.pct, "cpu"),
-            ]
-        }));
-    }
+    let row = |(kind, one): (&str, &Key)| {
+        vec![
+            kind.to_string(),
+            escape(named(&one.key)),
+            two(one.avg_aas),
+            share(one.pct, "cpu"),
+        ]
+    };
+    let rows: Vec<_> = whose(document).map(row).collect();
     table(
         html,
         "Whose load it was",

@@ -1,7 +1,7 @@
 //! The report as Markdown, for a ticket.
 
 use super::story::{cut, sentences, who};
-use super::{Report, named, or_nothing, two};
+use super::{Report, named, or_nothing, two, whose};
 use std::fmt::Write as _;
 use tacho_tape::query::report::{Blocker, Change, Document, Key, Marker, Query, Text};
 use tacho_tape::query::{Numeric, plain_text};
@@ -17,7 +17,9 @@ pub fn text(report: &Report) -> String {
     queries(&document.queries, &mut out);
     blockers(&document.blockers, &mut out);
     changes(document, &mut out);
+    people(document, &mut out);
     events(report, &mut out);
+    gaps(report, &mut out);
     out
 }
 
@@ -91,6 +93,31 @@ fn events(report: &Report, out: &mut String) {
             ]
         },
     );
+}
+
+fn people(document: &Document, out: &mut String) {
+    let rows: Vec<_> = whose(document).collect();
+    let heads = ["kind", "name", "load", "share"];
+    table(out, "Whose load it was", heads, &rows, |(kind, one)| {
+        [
+            kind.to_string(),
+            escape(named(&one.key)),
+            two(one.avg_aas),
+            percent(one.pct),
+        ]
+    });
+}
+
+fn gaps(report: &Report, out: &mut String) {
+    let start = report.document.period.period_start;
+    let gaps = &report.document.coverage.gaps;
+    table(out, "Not observed", ["from", "to", "why"], gaps, |gap| {
+        [
+            report.clock(gap.since, start),
+            report.clock(gap.until, start),
+            shown(&gap.cause),
+        ]
+    });
 }
 
 /// What is missing is left out.

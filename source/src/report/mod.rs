@@ -9,7 +9,7 @@ mod story;
 
 use crate::time::{offset_text, table_time, timestamp, zone_name};
 use jiff::tz::TimeZone;
-use tacho_tape::query::report::{Document, Text, Time};
+use tacho_tape::query::report::{Document, Key, Text, Time};
 use tacho_tape::query::{Numeric, QueryResult};
 
 pub use html::page;
@@ -57,6 +57,17 @@ impl Report {
         let zone = self.zone_name();
         format!("{} to {} {zone}", self.time(start), self.clock(end, start))
     }
+}
+
+/// Whose load it was: what a name is of, and the name with its load.
+fn whose(document: &Document) -> impl Iterator<Item = (&'static str, &Key)> {
+    let kinds = [
+        ("database", &document.databases),
+        ("user", &document.users),
+        ("application", &document.applications),
+    ];
+    let kinds = kinds.into_iter();
+    kinds.flat_map(|(kind, keys)| keys.iter().map(move |key| (kind, key)))
 }
 
 /// A text, or a word for what is missing.
