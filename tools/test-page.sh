@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # usage: tools/test-page.sh [ARGUMENT]...
 #
-# Types and logic of the page, then the page itself in a browser (Debian's
-# chromium, of CHROMIUM) on a real tacho web. Arguments are Playwright's, such as
-# the name of a file in page/e2e. Needs the programs of "make program" and
-# installs the rest; TACHO_PROGRAMS is where else the programs are.
+# Types and logic of the page, types of its tests, then the page itself in a
+# browser (Debian's chromium, of CHROMIUM) on a real tacho web. Arguments are
+# Playwright's, such as the name of a file in page/e2e. Needs the programs of
+# "make program" and installs the rest; TACHO_PROGRAMS is where else the programs
+# are.
 # SOURCES=dsn: on a server of its own instead, asked through connections, with the
 # extension and with the SQL edition (tools/page-server.sh; PG_CONFIG names which,
 # or MAJOR, such as 18, as of tools/in-pg.sh).

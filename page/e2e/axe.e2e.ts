@@ -20,7 +20,7 @@ async function findings(page: Page, within = 'html'): Promise<string[]> {
 
 for (const colorScheme of ['light', 'dark'] as const) {
   test.describe(colorScheme, () => {
-    test.use({ colorScheme, reducedMotion: 'reduce' })
+    test.use({ colorScheme, contextOptions: { reducedMotion: 'reduce' } })
     for (const tab of TABS) {
       test(`axe finds nothing in ${tab}, ${colorScheme}`, async ({ page }) => {
         await open(page, 'shop', { tab, compare: 'previous', fleet: 'all', application: 'web', ...(tab === 'queries' ? { query_id: '2' } : {}) })

@@ -1,6 +1,6 @@
 // Prints what budget.ts says, as it is; what goes wrong goes to the other output.
 
-import type { FullResult, Reporter, TestCase, TestResult } from '@playwright/test/reporter'
+import type { Reporter, TestCase, TestResult } from '@playwright/test/reporter'
 
 export default class Lines implements Reporter {
   printsToStdio = () => true
@@ -15,9 +15,5 @@ export default class Lines implements Reporter {
 
   onError(error: { message?: string }) {
     console.error(`error: ${error.message ?? ''}`)
-  }
-
-  onEnd(result: FullResult) {
-    return { status: result.status }
   }
 }

@@ -217,7 +217,7 @@ function alone(url: string): { tab: () => number; stop: () => Promise<void> } {
   return { tab: () => Math.max(...pids().map(resident)), stop }
 }
 
-async function sizes(page: Page, cdp: CDPSession, tab: () => number): Promise<Size> {
+async function sizes(cdp: CDPSession, tab: () => number): Promise<Size> {
   await cdp.send('HeapProfiler.collectGarbage')
   const { metrics } = await cdp.send('Performance.getMetrics')
   const value = (name: string) => metrics.find((one) => one.name === name)?.value ?? NaN
@@ -237,10 +237,10 @@ test('live', async ({ browser }) => {
   await page.evaluate(() => window.whole())
   while (other.tab() < 0) await page.waitForTimeout(100)
   const parts = 5
-  const before: Size[] = [await sizes(page, cdp, other.tab)]
+  const before: Size[] = [await sizes(cdp, other.tab)]
   for (let part = 0; part < parts; part += 1) {
     await page.waitForTimeout((1000 * seconds) / parts)
-    before.push(await sizes(page, cdp, other.tab))
+    before.push(await sizes(cdp, other.tab))
   }
   await other.stop()
   watcher.close()

@@ -321,7 +321,7 @@ test('all servers stand above the one, the worst first, and a click enters one',
   await expect(page).toHaveURL(/fleet=all/)
   await settled(page)
   const strip = page.getByRole('region', { name: 'All servers' })
-  const load = (server: string) => ({ server, ...said(`tacho aas --since ${WHOLE.since} --until ${WHOLE.until}`, server)[0]! })
+  const load = (server: string): Row & { server: string } => ({ server, ...said(`tacho aas --since ${WHOLE.since} --until ${WHOLE.until}`, server)[0]! })
   const own = ['damaged', 'hostile', 'shop'].map(load).sort((a, b) => Number(b.avg_aas) - Number(a.avg_aas) || (a.server < b.server ? -1 : 1))
   const shown = await cells(strip)
   expect(shown.map((row) => row[0])).toEqual([...own.map((row) => row.server), 'empty', 'missing'])

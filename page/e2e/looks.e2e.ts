@@ -2,7 +2,8 @@
 // meant is accepted with `tools/test-page.sh looks --update-snapshots changed`;
 // then look at the pictures.
 
-import { type Page, TABS, expect, open, test } from './web'
+import type { Page } from '@playwright/test'
+import { TABS, expect, open, test } from './web'
 import { LENGTH, STORM, at } from './tape'
 
 test.use({ viewport: { width: 1280, height: 1000 } })

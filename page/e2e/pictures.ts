@@ -19,14 +19,11 @@ const test = base.extend<object, { address: string }>({
     { scope: 'worker' },
   ],
   baseURL: async ({ address }, use) => use(address),
-  known: [
-    async ({ context, address }, use) => {
-      const token = readFileSync(join(demo, 'token'), 'utf8').trim()
-      await context.request.get(`${address}?token=${token}`)
-      await use()
-    },
-    { auto: true },
-  ],
+  known: async ({ context, address }, use) => {
+    const token = readFileSync(join(demo, 'token'), 'utf8').trim()
+    await context.request.get(`${address}?token=${token}`)
+    await use()
+  },
 })
 
 const PICTURES = { queries: { height: 900 }, locks: { height: 900 }, sessions: { height: 1000 } } as const

@@ -87,8 +87,8 @@ function active(second: number, words: Words): Session[] {
     } else if (turn < 3) {
       const n = (pid + turn) % QUERIES.length
       const event = DONE[n]!
-      const wait = event ? { wait_event_type: 'IO', wait_event: event } : { cpu: turn === 0 ? 'runnable' : 'running' }
-      const plan = n === 3 ? { plan_id: PLANS[second < DEPLOYED.second ? 0 : 1] } : {}
+      const wait: Record<string, Cell> = event ? { wait_event_type: 'IO', wait_event: event } : { cpu: turn === 0 ? 'runnable' : 'running' }
+      const plan: Record<string, Cell> = n === 3 ? { plan_id: PLANS[second < DEPLOYED.second ? 0 : 1] } : {}
       session(pid, { ...wait, ...query(n), ...plan, query_start: at(second) })
     }
   }

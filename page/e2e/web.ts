@@ -48,7 +48,7 @@ export const test = base.extend<{ seen: Seen; known: void }>({
     { auto: true },
   ],
   seen: [
-    async ({ page, baseURL }, use) => {
+    async ({ page }, use) => {
       const trouble: string[] = []
       page.on('request', (request) => {
         const url = request.url()
