@@ -9,9 +9,9 @@
 #
 # Environment
 #   PG_CONFIG      installation to start from (default: pg_config in PATH)
-#   TACHO_PROGRAM  tacho program to install (default: target/release/tacho), and
-#                  tacho-record, tacho-web, tacho-live and tacho-ship beside it; without it
-#                  the extension alone
+#   TACHO_PROGRAM  tacho program to install (default: target/release/tacho), and those
+#                  beside it that make install-programs installs; without it the
+#                  extension alone
 #   TACHO_STRICT   not empty: warnings in our own files are errors
 #   TACHO_BUILDS   directory where what was compiled is kept for a day: the same
 #                  sources for the same server are compiled once (default: none)
@@ -63,7 +63,10 @@ kept() {
 [ -z "${TACHO_BUILDS:-}" ] || kept
 extension install
 [ ! -e "$program" ] || install -m 755 "$program" "${config%/*}/tacho"
-for each in "${program%/*}"/tacho-{record,web,live,ship}; do
-	[ ! -e "$each" ] || install -m 755 "$each" "${config%/*}/"
+# the Makefile has their names, bench among them, which is for who works on tacho
+read -ra beside < <(sed -n 's/^BESIDE = //p' "$repo/Makefile")
+for name in "${beside[@]}"; do
+	each=${program%/*}/tacho-$name
+	[ "$name" = bench ] || [ ! -e "$each" ] || install -m 755 "$each" "${config%/*}/"
 done
 echo "$config"
