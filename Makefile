@@ -66,13 +66,13 @@ install: ## install tacho and the extension into the PostgreSQL that PG_CONFIG n
 	$(EXTENSION_MAKE) install $(STRICT) DESTDIR="$(DESTDIR)"
 	install -d "$(DESTDIR)$$($(PG_CONFIG) --bindir)"
 	install -m 755 $(PROGRAM) "$(DESTDIR)$$($(PG_CONFIG) --bindir)/tacho"
-	$(PROGRAM) generate "$(DESTDIR)$(SHARE)"
+	$(PROGRAM) generate "$(DESTDIR)$(SHARE)" $(wildcard $(INSTALLED:%=$(DESTDIR)$(PREFIX)/bin/tacho-%))
 
 # for people: the server's host may do without them, a desk without a server
 install-programs: program ## install tacho with live, record, ship, … into PREFIX (/usr/local)
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 $(PROGRAM) $(INSTALLED:%=$(PROGRAM)-%) "$(DESTDIR)$(PREFIX)/bin"
-	$(PROGRAM) generate "$(DESTDIR)$(SHARE)"
+	$(PROGRAM) generate "$(DESTDIR)$(SHARE)" $(INSTALLED:%=$(PROGRAM)-%)
 
 # that server has tacho preloaded, with the settings of extension/test/regress.conf
 installcheck: ## regression tests on a running server that has tacho

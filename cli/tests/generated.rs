@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -122,6 +123,75 @@ fn every_command_has_a_manual_page_and_completions() {
     wanted.sort();
     assert_eq!(pages, wanted);
     assert!(share.text("man/man1/tacho-top.1").contains("\\-\\-tape"));
+}
+
+/// A program beside, whose help is as clap prints it: in one line each, or in several.
+const HELP: &str = "\
+Looks at things
+
+Usage: tacho-look [OPTIONS] [CONNINFO]
+
+Arguments:
+  [CONNINFO]  Where it looks [default: \"\"]
+
+Options:
+  -?, --help             Show this help
+  -t, --tape <[NAME=]DIR>
+          Directory of the
+          history files
+
+      --color <COLOURS>  Colours [possible values: many, none]
+      --no-texts         Shows no texts
+";
+
+#[test]
+fn a_program_beside_has_completions_and_a_manual_page() {
+    let share = Share::new("beside");
+    let bin = share.0.join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    let program = |name: &str, script: &str| {
+        let path = bin.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_string()
+    };
+    let look = program("tacho-look", &format!("cat <<'END'\n{HELP}END"));
+    let generated = |program: &str| tacho(&["generate", share.0.to_str().unwrap(), program]);
+    assert_eq!(generated(&look), (String::new(), String::new(), Some(0)));
+    assert_eq!(share.completed("tacho loo"), ["look"]);
+    let options = [
+        "-?",
+        "-t",
+        "--help",
+        "--tape",
+        "--color",
+        "--no-texts",
+        "[CONNINFO]",
+    ];
+    assert_eq!(share.completed("tacho look -"), options[..6]);
+    assert_eq!(share.completed("tacho look --color "), ["many", "none"]);
+    assert_eq!(share.completed("tacho top --ta"), ["--tape"]);
+    let fish = share.text("fish/vendor_completions.d/tacho.fish");
+    assert!(
+        fish.contains("-s t -l tape -d 'Directory of the history files'"),
+        "{fish}"
+    );
+    let page = share.text("man/man1/tacho-look.1");
+    assert!(
+        page.contains("Looks at things") && page.contains("[\\fICONNINFO\\fR]"),
+        "{page}"
+    );
+    assert!(page.contains("[NAME=]DIR"), "{page}");
+    assert!(share.text("man/man1/tacho.1").contains("tacho\\-look(1)"));
+
+    let fails = program("tacho-fails", "exit 3");
+    let said =
+        format!("error: could not ask \"{fails}\" for its options: --help: exit status: 3\n");
+    assert_eq!(generated(&fails), (String::new(), said, Some(1)));
+    let silent = program("tacho-silent", "echo a program");
+    let said =
+        format!("error: could not ask \"{silent}\" for its options: --help names no options\n");
+    assert_eq!(generated(&silent), (String::new(), said, Some(1)));
 }
 
 #[test]

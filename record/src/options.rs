@@ -20,7 +20,7 @@ pub struct Options {
     pub conninfo: String,
 
     /// Directory of the history files
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present_any = ["check", "config"])]
+    #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present_any = ["check", "config"])]
     pub tape: Option<PathBuf>,
 
     /// Print what can be recorded of this server and what helps with the rest

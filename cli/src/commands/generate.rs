@@ -1,14 +1,16 @@
 //! `tacho generate`: completions for shells and manual pages, made from the
-//! description of the command line. `make install` runs it.
+//! description of the command line, and of programs beside this one from what
+//! their `--help` says. `make install` and `make install-programs` run it.
 
 use super::say;
 use crate::Cli;
-use clap::{Command, CommandFactory, ValueHint};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, Command, CommandFactory, ValueHint};
 use clap_complete::{Shell, generate};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 
 /// Where below a `share` directory each shell looks for what completes `tacho`.
 const COMPLETIONS: [(Shell, &str); 3] = [
@@ -23,11 +25,29 @@ pub struct Args {
     /// A share directory, such as /usr/local/share
     #[arg(value_hint = ValueHint::DirPath)]
     share: PathBuf,
+
+    /// Programs tacho-NAME that `tacho NAME` runs
+    #[arg(value_hint = ValueHint::FilePath)]
+    programs: Vec<PathBuf>,
 }
 
 /// Writes them; what is there is replaced.
 pub fn run(args: &Args) -> ExitCode {
-    match completions(&args.share).and_then(|()| manual(&args.share.join("man/man1"))) {
+    let mut command = command();
+    for program in &args.programs {
+        match beside(program) {
+            Ok(known) => command = command.subcommand(known),
+            Err(error) => {
+                let program = program.display();
+                say(format_args!(
+                    "error: could not ask \"{program}\" for its options: {error}"
+                ));
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    let man = args.share.join("man/man1");
+    match completions(&args.share, &command).and_then(|()| manual(&man, command)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let share = args.share.display();
@@ -39,19 +59,20 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn completions(share: &Path) -> io::Result<()> {
+fn completions(share: &Path, command: &Command) -> io::Result<()> {
     for (shell, name) in COMPLETIONS {
         let path = share.join(name);
         fs::create_dir_all(path.parent().unwrap_or(share))?;
-        generate(shell, &mut command(), "tacho", &mut File::create(path)?);
+        let mut command = command.clone();
+        generate(shell, &mut command, "tacho", &mut File::create(path)?);
     }
     Ok(())
 }
 
 /// A page for the program and one for each command.
-fn manual(directory: &Path) -> io::Result<()> {
+fn manual(directory: &Path, command: Command) -> io::Result<()> {
     fs::create_dir_all(directory)?;
-    clap_mangen::generate_to(command(), directory)
+    clap_mangen::generate_to(command, directory)
 }
 
 /// What people call: without the commands of the server.
@@ -66,4 +87,92 @@ fn command() -> Command {
         .disable_help_subcommand(true)
         .args(all.get_arguments().cloned().collect::<Vec<_>>())
         .subcommands(subcommands)
+}
+
+/// A program `tacho-NAME` as a command.
+fn beside(program: &Path) -> io::Result<Command> {
+    let other = |what: &str| io::Error::other(what.to_string());
+    let file = program.file_name().and_then(|name| name.to_str());
+    let name = file.and_then(|name| name.strip_prefix("tacho-"));
+    let name = name.ok_or_else(|| other("its name is not tacho-NAME"))?;
+    let done = process::Command::new(program).arg("--help").output()?;
+    if !done.status.success() {
+        return Err(other(&format!("--help: {}", done.status)));
+    }
+    described(name, &String::from_utf8_lossy(&done.stdout))
+        .ok_or_else(|| other("--help names no options"))
+}
+
+/// The command that a help of clap describes; `None` where it names no option.
+fn described(name: &str, help: &str) -> Option<Command> {
+    let about = help.lines().next().unwrap_or_default().to_string();
+    let mut heads: Vec<(&str, String)> = Vec::new();
+    for line in help.lines().skip(1) {
+        let text = line.trim();
+        match line.len() - line.trim_start().len() {
+            2 | 6 if text.starts_with(['-', '[', '<']) => {
+                let (head, help) = text.split_once("  ").unwrap_or((text, ""));
+                heads.push((head, help.trim().to_string()));
+            }
+            8.. if !text.is_empty() => {
+                if let Some((_, help)) = heads.last_mut() {
+                    help.push(' ');
+                    help.push_str(text);
+                }
+            }
+            _ => (),
+        }
+    }
+    let args: Vec<Arg> = heads.iter().map(|(head, help)| arg(head, help)).collect();
+    let has_options = args.iter().any(|arg| !arg.is_positional());
+    let command = Command::new(name.to_string()).about(about);
+    let command = command.disable_help_flag(true).disable_version_flag(true);
+    has_options.then(|| command.args(args))
+}
+
+/// `-t, --tape <DIR>`, `--no-texts`, `[CONNINFO]`, and what is said of it.
+fn arg(head: &str, help: &str) -> Arg {
+    let help = help.trim();
+    let value = head.find(['<', '[']).map(|at| &head[at..]);
+    let named = within(within(value.unwrap_or_default(), '[', ']'), '<', '>');
+    let hint = match named.rsplit(']').next() {
+        Some("DIR") => ValueHint::DirPath,
+        Some("FILE") => ValueHint::FilePath,
+        _ => ValueHint::Unknown,
+    };
+    let long = head
+        .split("--")
+        .nth(1)
+        .and_then(|long| long.split(' ').next());
+    let short = head.strip_prefix('-').and_then(|rest| rest.chars().next());
+    let id = long.unwrap_or(named).to_string();
+    let arg = Arg::new(id.clone()).help(help.to_string());
+    let arg = match long {
+        Some(_) => arg.long(id).short(short.filter(|short| *short != '-')),
+        None => arg,
+    };
+    let Some(value) = value else {
+        return arg.action(ArgAction::SetTrue);
+    };
+    let arg = arg.value_name(named.to_string()).value_hint(hint);
+    let arg = match long.is_some() && value.starts_with('[') {
+        true => arg.num_args(0..=1),
+        false => arg,
+    };
+    let values = help.split("[possible values: ").nth(1);
+    match values.and_then(|values| values.split(']').next()) {
+        Some(values) => {
+            let values: Vec<String> = values.split(", ").map(str::to_string).collect();
+            arg.value_parser(PossibleValuesParser::new(values))
+        }
+        None => arg,
+    }
+}
+
+/// A text without the brackets around it.
+fn within(text: &str, open: char, close: char) -> &str {
+    let inner = text.strip_prefix(open);
+    inner
+        .and_then(|text| text.strip_suffix(close))
+        .unwrap_or(text)
 }
