@@ -2,6 +2,7 @@
 //! when what it needs is in memory, and how much memory a process takes that
 //! answers for minutes.
 
+use super::canceled;
 use super::machine::Machine;
 use super::stats::median;
 use anyhow::{Context, Result, anyhow, ensure};
@@ -36,6 +37,10 @@ pub struct Args {
     /// How many these are
     #[arg(long, default_value_t = 10_000)]
     questions: u64,
+    /// Cancel each function so often, at random moments, of the first directory
+    /// given: how long it takes to end
+    #[arg(long, value_name = "TIMES")]
+    cancel: Option<usize>,
 }
 
 /// Which of the directories a question is asked of.
@@ -117,7 +122,7 @@ const HOUR_US: i64 = 3_600_000_000;
 
 /// Counts rows, and keeps the key of the first.
 #[derive(Default)]
-struct Rows {
+pub struct Rows {
     count: u64,
     first: Option<String>,
 }
@@ -141,9 +146,9 @@ fn failed(error: QueryError) -> anyhow::Error {
 }
 
 /// An open history and the end of its last tick, µs.
-struct History {
-    tape: Tape,
-    end_us: i64,
+pub struct History {
+    pub tape: Tape,
+    pub end_us: i64,
 }
 
 impl History {
@@ -188,6 +193,9 @@ pub fn run(args: &Args, print: impl Fn(&str) -> Result<()>) -> Result<()> {
             print(&timed(args, &History::open(directory)?, asked)?)?;
         }
     }
+    if let Some(times) = args.cancel {
+        canceled::run(&History::open(first)?, times, args.threads, &print)?;
+    }
     match args.minutes {
         Some(minutes) => mixed(args, &History::open(first)?, minutes, print),
         None => Ok(()),
@@ -195,7 +203,7 @@ pub fn run(args: &Args, print: impl Fn(&str) -> Result<()>) -> Result<()> {
 }
 
 /// CPU time of this process.
-fn cpu() -> Duration {
+pub fn cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
@@ -278,12 +286,7 @@ fn mixed(
 impl History {
     /// Answers any function about any piece of the last day.
     fn answer_any(&self, threads: usize, random: &mut u64) -> Result<u64> {
-        let mut below = |n: usize| {
-            *random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (*random >> 33) as usize % n.max(1)
-        };
+        let mut below = |n: usize| below(random, n);
         let functions = query::list();
         let function = &functions[below(functions.len())];
         let mut spec = Spec::new(catalog::schema(), self.end_us);
@@ -307,6 +310,14 @@ impl History {
         spec.threads = threads;
         Ok(self.answer(function.name, &spec)?.count)
     }
+}
+
+/// A number below another one.
+pub fn below(random: &mut u64, n: usize) -> usize {
+    *random = random
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    (*random >> 33) as usize % n.max(1)
 }
 
 /// MiB of this process that are in memory.

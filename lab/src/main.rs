@@ -6,6 +6,7 @@
 mod access;
 mod answers;
 mod budget;
+mod canceled;
 mod cluster;
 mod codec;
 mod command;

@@ -195,7 +195,9 @@ impl Lives {
     fn weigh(&mut self, scan: &Scan, part: usize, whole: &Buckets) -> QueryResult<()> {
         let view = View::new(scan.parts[part], scan.spec.decode);
         let ticks = Ticks::read(view.part, whole, &mut Observed::default())?;
+        scan.check_cancel()?;
         let selected = Selected::alone(&view, scan.spec.catalog, &scan.selection)?;
+        scan.check_cancel()?;
         let session = view.part.ints(RUN, "session")?;
         let mut sums = vec![0_i64; view.part.rows("session")];
         selected.for_each(|piece| {
@@ -244,7 +246,10 @@ impl Lives {
         let entries = entries(&view)?;
         let ranks: Vec<Option<usize>> = entries.iter().map(|w| rank.get(w).copied()).collect();
         let selected = Selected::alone(&view, scan.spec.catalog, &scan.selection)?;
-        let column = |name: &str| view.part.ints(RUN, name);
+        let column = |name: &str| {
+            scan.check_cancel()?;
+            QueryResult::Ok(view.part.ints(RUN, name)?)
+        };
         let session = column("session")?;
         let starts = [column("query_start")?, column("xact_start")?];
         let cpu = column(pg::CPU)?;
