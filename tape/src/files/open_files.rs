@@ -74,7 +74,7 @@ struct SharedFile {
     files: Arc<OpenFiles>,
     number: u64,
     opener: Box<dyn Opener>,
-    /// Which file it was when it was opened first.
+    /// The inode of the file when it was opened first.
     inode: OnceLock<u64>,
 }
 

@@ -405,8 +405,7 @@ impl Ingest {
         }
     }
 
-    /// The same where nothing can hold any longer: `columns` are tick, gone,
-    /// session.
+    /// The same for a frame of one tick, in which every row holds for that tick alone.
     fn samples_of_one_tick(&mut self, rows: &Rows<'_>, [at, gone, session]: [usize; 3]) {
         for row in 0..rows.rows {
             if self.tick_at(rows.get(at, row)).is_none() || rows.get(session, row) == 0 {

@@ -193,7 +193,7 @@ impl<'a> Scan<'a> {
         None
     }
 
-    /// Could the rest be a frame that was cut off?
+    /// Whether the rest may be a frame that was cut off.
     fn is_torn(&self, rest: &[u8]) -> bool {
         if rest.iter().all(|&b| b == 0) {
             return true;
@@ -273,7 +273,7 @@ pub fn read_log(bytes: &[u8], until_sequence: u64) -> Result<LogContents> {
 }
 
 impl LogContents {
-    /// Of a log without frames.
+    /// The contents of a log that has no frames yet.
     pub(crate) fn new(header: LogHeader) -> Self {
         LogContents {
             header,
@@ -346,7 +346,7 @@ impl Reader<'_> {
     fn frame(&mut self, frame: &Frame<'_>, log: &[u8]) {
         let before = self.last_slot_ms();
         if let Err(error) = self.take(frame) {
-            // Both point into the same allocation.
+            // Both slices are of one allocation, so their distance is an offset.
             let offset = frame.bytes.as_ptr() as usize - log.as_ptr() as usize;
             self.damage(self.before + offset, frame.bytes.len(), error.message);
         }

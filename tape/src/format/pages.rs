@@ -43,7 +43,7 @@ pub(crate) fn decode(data: &[u8], rows: usize, wanted: Range<usize>) -> Result<V
     let pages = rows.div_ceil(of_page);
     let lengths = pages.checked_add(2).and_then(|n| n.checked_mul(4));
     let mut rest = lengths.and_then(|at| data.get(at..)).ok_or_else(short)?;
-    // Not cut where the piece ends: pco copies what is near an end.
+    // The rest of the data follows: pco copies what is near the end of its input.
     let mut next = |length: usize| {
         let piece = rest;
         rest = rest.get(length..).ok_or_else(short)?;
@@ -52,7 +52,7 @@ pub(crate) fn decode(data: &[u8], rows: usize, wanted: Range<usize>) -> Result<V
     let not_pco = |_| broken("pco");
     let (file, head) = FileDecompressor::new(next(head)?).map_err(not_pco)?;
     let (mut chunk, _) = file.chunk_decompressor::<i64, _>(head).map_err(not_pco)?;
-    // What a buffer held before is written over.
+    // Each value of the buffer is written, so it need not be cleared.
     let (mut some, mut done) = (spare_buffer(wanted.len()), 0);
     for page in 0..pages {
         let piece = next(number(8 + 4 * page)?)?;

@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub(crate) const HEAD_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x54];
 pub(crate) const CHUNK_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x4B];
 pub(crate) const TAIL_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x45];
-/// That is written; all from 1 on are read.
+/// The version of the format that is written; all from 1 on are read.
 pub(crate) const VERSION: u8 = 3;
 /// Bytes of the head.
 pub(crate) const HEAD_BYTES: usize = 44;
@@ -364,7 +364,7 @@ impl BlockWriter {
         }
         let footer = self.footer();
         let at = self.offset;
-        // As it is: who opens many files would be kept by zstd.
+        // The footer is not compressed: zstd would slow down who opens many files.
         let entry = Entry {
             kind: FOOTER,
             ..Entry::default()

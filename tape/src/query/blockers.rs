@@ -103,7 +103,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Of a part.
+    /// The nodes of a part.
     pub fn read(view: &View) -> QueryResult<Nodes> {
         let column = |name: &str| view.part.ints("session", name);
         let (pid, start, leader) = (

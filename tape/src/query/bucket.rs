@@ -183,7 +183,7 @@ fn too_many(count: i128, limit: usize) -> QueryError {
         .hint("Use a wider bucket or a shorter window.")
 }
 
-/// A time between two changes of a clock.
+/// The time between two changes of a clock.
 struct Span {
     begin: i64,
     end: i64,

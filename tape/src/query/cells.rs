@@ -168,7 +168,7 @@ impl Cells {
         self.rows.capacity() * size_of::<Cell>() + finished
     }
 
-    /// The cells of some buckets, which it has no more.
+    /// Takes the cells of some buckets out.
     pub fn take(&mut self, buckets: Range<u32>) -> impl Iterator<Item = Cell> {
         let begin = self.rows.partition_point(|c| c.bucket < buckets.start);
         let end = self.rows.partition_point(|c| c.bucket < buckets.end);
@@ -192,7 +192,7 @@ impl Cells {
         self.finished = Some(finished);
     }
 
-    /// The same with finished buckets beside.
+    /// The same cells with finished buckets beside them.
     pub fn with_finished(self, finished: Finished) -> Cells {
         let finished = Some(Box::new(finished));
         Cells { finished, ..self }

@@ -37,7 +37,7 @@ impl Damage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Goes on behind damage, so that one pass finds all there is:
+    /// Notes damage and lets the pass go on, so that one pass finds all there is:
     /// [`Damage::check`] must follow before anything is answered.
     pub fn pass<T>(&self, result: QueryResult<T>) -> QueryResult<Option<T>> {
         match result {
@@ -49,13 +49,13 @@ impl Damage {
         }
     }
 
-    /// Ends what has met damage.
+    /// Ends the attempt when damage was met.
     pub fn check(&self) -> QueryResult<()> {
         let first = self.known().met.first().cloned();
         first.map_or(Ok(()), Err)
     }
 
-    /// Leaves out one part alone, of which nothing was used yet.
+    /// Leaves out one damaged part alone, of which no row was used yet.
     pub fn leave<T>(&self, part: &Part, result: QueryResult<T>) -> QueryResult<Option<T>> {
         match result {
             Err(QueryError {
@@ -68,7 +68,7 @@ impl Damage {
         }
     }
 
-    /// Does without the texts of a part.
+    /// Answers without the texts of a part where these are damaged.
     pub fn without_texts(&self, result: QueryResult<()>) -> QueryResult<()> {
         match result {
             Err(QueryError {

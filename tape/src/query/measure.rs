@@ -441,19 +441,19 @@ mod tests {
     use std::collections::BTreeMap;
 
     /// Cells by code and bucket.
-    type Found = BTreeMap<(u32, u32), (u32, i64)>;
+    type ByBucket = BTreeMap<(u32, u32), (u32, i64)>;
 
-    fn put(found: &mut Found, code: u32, cell: Cell) {
+    fn put(found: &mut ByBucket, code: u32, cell: Cell) {
         let sum = found.entry((code, cell.bucket)).or_default();
         *sum = (sum.0.max(cell.sessions), sum.1 + cell.sum_ms);
     }
 
-    fn naive(ticks: &Ticks, ranges: &[(u32, u32)], codes: &[u32]) -> Found {
+    fn naive(ticks: &Ticks, ranges: &[(u32, u32)], codes: &[u32]) -> ByBucket {
         let mut by_tick: BTreeMap<(u32, u32), u32> = BTreeMap::new();
         for ((begin, end), code) in ranges.iter().zip(codes) {
             (*begin..*end).for_each(|row| *by_tick.entry((*code, row)).or_default() += 1);
         }
-        let mut found = Found::new();
+        let mut found = ByBucket::new();
         for ((code, row), count) in by_tick {
             let row = row as usize;
             let cell = Cell {
@@ -514,10 +514,10 @@ mod tests {
             let expected = naive(&ticks, &ranges, &codes);
             let mut adder = Adder::default();
             for _ in 0..2 {
-                let mut found = Found::new();
+                let mut found = ByBucket::new();
                 adder.cells(&ticks, &ranges, &codes, 5, |code, cell| put(&mut found, code, cell));
                 prop_assert_eq!(&found, &expected);
-                let mut found = Found::new();
+                let mut found = ByBucket::new();
                 let mut each = |code, cell| put(&mut found, code, cell);
                 adder.sorted_cells(&ticks, &ranges, &codes, 5, &mut each);
                 prop_assert_eq!(&found, &expected);
@@ -529,9 +529,9 @@ mod tests {
     fn more_sessions_in_a_tick_than_a_grid_can_count_are_counted() {
         let ticks = Ticks::of_rows([(0, 1_000), (0, 1_000)].into_iter());
         let ranges = vec![(1, 2); 70_000];
-        let mut found = Found::new();
+        let mut found = ByBucket::new();
         let each = |code, cell| put(&mut found, code, cell);
         Adder::default().cells(&ticks, &ranges, &vec![0; 70_000], 1, each);
-        assert_eq!(found, Found::from([((0, 0), (70_000, 70_000_000))]));
+        assert_eq!(found, ByBucket::from([((0, 0), (70_000, 70_000_000))]));
     }
 }

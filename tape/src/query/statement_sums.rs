@@ -109,7 +109,7 @@ pub struct Stats<'a> {
 
 /// Sums by key and bucket, and what was recorded by bucket.
 #[derive(Default)]
-pub struct Found {
+pub struct SumsByEntry {
     /// By number of the key and of the bucket.
     pub sums: HashMap<(u32, u32), Sums>,
     /// By number of the bucket.
@@ -124,10 +124,10 @@ impl Stats<'_> {
         parts: impl IntoIterator<Item = &'p Part>,
         buckets: &Buckets,
         mut number: impl FnMut(EntryKey) -> u32,
-    ) -> QueryResult<Found> {
-        let mut found = Found {
+    ) -> QueryResult<SumsByEntry> {
+        let mut found = SumsByEntry {
             recorded: vec![Recorded::default(); buckets.len()],
-            ..Found::default()
+            ..SumsByEntry::default()
         };
         for part in parts {
             self.check_cancel()?;
@@ -189,7 +189,7 @@ impl Stats<'_> {
         part: &Part,
         buckets: &Buckets,
         number: &mut impl FnMut(EntryKey) -> u32,
-        found: &mut Found,
+        found: &mut SumsByEntry,
     ) -> QueryResult<()> {
         let (time, elapsed) = (part.ints(STATS, "time")?, part.ints(STATS, "elapsed_ms")?);
         let entry = part.ints(STATS, "entry")?;

@@ -28,12 +28,12 @@ impl TextKey {
 }
 
 /// By key: database and text, in the order they were found.
-type Found = HashMap<TextKey, Vec<(Option<String>, Arc<str>)>>;
+type ByKey = HashMap<TextKey, Vec<(Option<String>, Arc<str>)>>;
 
 /// The texts found for some keys.
 #[derive(Default)]
 pub struct Texts {
-    found: Found,
+    found: ByKey,
 }
 
 impl Texts {
@@ -60,7 +60,7 @@ impl Texts {
         far: impl IntoIterator<Item = &'a Part>,
         spec: &Spec,
     ) -> QueryResult<()> {
-        let collect = |wanted: &mut Found, part| {
+        let collect = |wanted: &mut ByKey, part| {
             let view = View::new(part, spec.decode).canceled_by(spec.cancel);
             view.check_cancel()?;
             let found = collect(wanted, &view, spec.owner.as_deref());
@@ -69,7 +69,7 @@ impl Texts {
         let new = wanted
             .into_iter()
             .filter(|key| !self.found.contains_key(key));
-        let mut new: Found = new.map(|key| (key, Vec::new())).collect();
+        let mut new: ByKey = new.map(|key| (key, Vec::new())).collect();
         if !new.is_empty() && spec.texts {
             let mut before: Option<&Part> = None;
             for part in near {
@@ -102,7 +102,7 @@ impl Texts {
 }
 
 /// Adds the texts of a part.
-fn collect(wanted: &mut Found, view: &View, owner: Option<&str>) -> QueryResult<()> {
+fn collect(wanted: &mut ByKey, view: &View, owner: Option<&str>) -> QueryResult<()> {
     let part = view.part;
     if part.rows("text") == 0 {
         return Ok(());

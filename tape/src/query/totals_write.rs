@@ -77,7 +77,7 @@ impl Numbers {
 }
 
 /// What a key has in a group.
-type Found = Vec<(i64, Cells)>;
+type CellsByReference = Vec<(i64, Cells)>;
 
 impl Writer {
     /// For a file of this schema.
@@ -159,7 +159,12 @@ impl Writer {
         Ok(())
     }
 
-    fn by_minute(&mut self, group: &Group, table: &str, found: &Found) -> QueryResult<()> {
+    fn by_minute(
+        &mut self,
+        group: &Group,
+        table: &str,
+        found: &CellsByReference,
+    ) -> QueryResult<()> {
         for (key, cells) in found {
             for cell in &cells.rows {
                 let minute = group.first + i64::from(cell.bucket);
@@ -172,7 +177,12 @@ impl Writer {
     }
 
     /// What each key has in the group.
-    fn whole_group(&mut self, group: &Group, name: &str, found: &Found) -> QueryResult<()> {
+    fn whole_group(
+        &mut self,
+        group: &Group,
+        name: &str,
+        found: &CellsByReference,
+    ) -> QueryResult<()> {
         let (schema, table) = (group.view.part.schema(), group_table(name));
         for (key, cells) in found.iter().filter(|_| schema.index(&table).is_some()) {
             let row = [group.number, *key, cells.sum_ms(), cells.sessions()];
@@ -185,7 +195,7 @@ impl Writer {
         &mut self,
         group: &Group,
         name: &str,
-        mut found: Found,
+        mut found: CellsByReference,
         observed: &Observed,
     ) -> QueryResult<()> {
         let schema = group.view.part.schema();
@@ -279,9 +289,9 @@ struct Group<'a> {
 
 impl Group<'_> {
     /// The cells of each key by its reference, ascending.
-    fn found(&self, keys: Rc<Keys>, references: &[i64]) -> QueryResult<Found> {
+    fn found(&self, keys: Rc<Keys>, references: &[i64]) -> QueryResult<CellsByReference> {
         let found = self.cells(&[keys])?.into_iter();
-        let mut found: Found = found
+        let mut found: CellsByReference = found
             .map(|(code, cells)| (references[code as usize], cells))
             .filter(|(_, cells)| !cells.rows.is_empty())
             .collect();

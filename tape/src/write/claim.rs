@@ -12,7 +12,7 @@ const NODE_TEMPORARY: &str = "node.tmp";
 
 /// How a writer found its directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum Relation {
     /// It is what it was.
     Same,
     /// It is what it was, at another place.
@@ -25,25 +25,25 @@ enum Found {
 
 /// The original goes on for itself as long as it is where it was, and one on
 /// another machine may.
-fn found(storage: &dyn Storage, known: &Recorded, here: &Place) -> Found {
+fn found(storage: &dyn Storage, known: &Recorded, here: &Place) -> Relation {
     let was = &known.place;
     let born = |place: &Place| Some(place.born_ns).filter(|ns| *ns != 0);
     let other_birth = born(was).zip(born(here)).is_some_and(|(a, b)| a != b);
     let same = was.inode == here.inode && !other_birth;
     if same && was.device == here.device {
         return match was == here {
-            true => Found::Same,
-            false => Found::Elsewhere,
+            true => Relation::Same,
+            false => Relation::Elsewhere,
         };
     }
     let moved = !was.path.is_empty() && was.path != here.path;
     let beside = moved && storage.is_at(&was.path, known.node);
     let other_host = !was.host.is_empty() && was.host != here.host;
     match same {
-        _ if beside => Found::Copied,
-        true => Found::Elsewhere,
-        false if other_host => Found::Copied,
-        false => Found::Restored,
+        _ if beside => Relation::Copied,
+        true => Relation::Elsewhere,
+        false if other_host => Relation::Copied,
+        false => Relation::Restored,
     }
 }
 
@@ -77,16 +77,16 @@ pub(crate) fn claim_node(storage: &dyn Storage, random: u64) -> Result<Claim> {
         Ok(Some(known)) => {
             apart.clone_from(&known.apart);
             match found(storage, &known, &place) {
-                Found::Same => {
+                Relation::Same => {
                     claim.node = known.node;
                     return Ok(claim);
                 }
-                Found::Elsewhere => {
+                Relation::Elsewhere => {
                     claim.keep(storage, &known, place);
                     return Ok(claim);
                 }
-                Found::Restored => claim.go_on(&known),
-                Found::Copied => {
+                Relation::Restored => claim.go_on(&known),
+                Relation::Copied => {
                     apart.push(known.node);
                     claim.part_from(&known);
                 }

@@ -77,7 +77,7 @@ const FILE_TICKS: u64 = 10_000_000;
 
 /// What a directory holds.
 #[derive(Default)]
-pub struct Found {
+pub struct Remains {
     /// Sealed files, and logs that cannot be sealed, oldest first.
     pub stored: Vec<Stored>,
     /// Logs to seal, oldest first.
@@ -98,10 +98,10 @@ pub struct Found {
 ///
 /// # Errors
 /// The directory could not be read.
-pub fn look(storage: &dyn Storage, node: u64) -> Result<Found> {
-    let mut found = Found {
+pub fn look(storage: &dyn Storage, node: u64) -> Result<Remains> {
+    let mut found = Remains {
         next_number: 1,
-        ..Found::default()
+        ..Remains::default()
     };
     let mut schemas = Schemas::default();
     let mut later = Repeats::default();
@@ -146,7 +146,7 @@ pub fn look(storage: &dyn Storage, node: u64) -> Result<Found> {
     Ok(found)
 }
 
-impl Found {
+impl Remains {
     /// False when the file cannot be read at all.
     fn sealed(
         &mut self,

@@ -136,25 +136,25 @@ impl Repair<'_> {
         }
     }
 
-    fn log(&mut self, file: &HistoryFile) -> Result<Found> {
+    fn log(&mut self, file: &HistoryFile) -> Result<Readable> {
         let number = file.numbers.first;
         let contents = read_what_is_left_of_log(self.from, number, u64::MAX)?;
         let until = self.later.log(number, &contents.header);
         match (contents.damage.is_empty(), until) {
-            (true, _) => Ok(Found::Whole(self.bytes(file)?)),
-            (_, u64::MAX) => Ok(Found::Log(Box::new(contents))),
+            (true, _) => Ok(Readable::Whole(self.bytes(file)?)),
+            (_, u64::MAX) => Ok(Readable::Log(Box::new(contents))),
             _ => {
                 let contents = read_what_is_left_of_log(self.from, number, until)?;
-                Ok(Found::Log(Box::new(contents)))
+                Ok(Readable::Log(Box::new(contents)))
             }
         }
     }
 
-    fn sealed(&mut self, file: &HistoryFile) -> Result<Found> {
+    fn sealed(&mut self, file: &HistoryFile) -> Result<Readable> {
         let block = self.open(file)?;
         let damage = block.verify()?;
         if damage.is_empty() {
-            return Ok(Found::Whole(self.bytes(file)?));
+            return Ok(Readable::Whole(self.bytes(file)?));
         }
         let mut lost = Vec::new();
         let mut parts = Vec::new();
@@ -164,7 +164,7 @@ impl Repair<'_> {
             parts.push((part, frames));
         }
         lost.dedup();
-        Ok(Found::Groups {
+        Ok(Readable::Groups {
             parts,
             damage,
             lost,
@@ -178,10 +178,10 @@ impl Repair<'_> {
         read.map_err(|e| Error::io("read file", &path, e))
     }
 
-    fn write(&self, file: &HistoryFile, found: Found) -> Result<Outcome> {
+    fn write(&self, file: &HistoryFile, found: Readable) -> Result<Outcome> {
         let damage = match found {
-            Found::Whole(bytes) => return self.copy(file, &bytes),
-            Found::Log(contents) => {
+            Readable::Whole(bytes) => return self.copy(file, &bytes),
+            Readable::Log(contents) => {
                 let sealed = convert(self.to, file.numbers.first, *contents)?;
                 let lost = sealed.damage.iter();
                 let lost = lost.map(|d| format!("{} bytes of frames were lost", d.bytes));
@@ -190,7 +190,7 @@ impl Repair<'_> {
                     damage: sealed.damage,
                 });
             }
-            Found::Groups {
+            Readable::Groups {
                 parts,
                 damage,
                 lost,
@@ -217,7 +217,7 @@ impl Repair<'_> {
 }
 
 /// What was read of a file.
-enum Found {
+enum Readable {
     Whole(Vec<u8>),
     Log(Box<LogContents>),
     Groups {

@@ -2,7 +2,7 @@
 //! the time others waited behind them; for a moment the whole tree.
 
 use super::Call;
-use super::blocking_rows::{Facts, Found, Locks, Object, Person, row};
+use super::blocking_rows::{Facts, Locks, Object, Person, Queue, row};
 use super::blocking_waits::{Later, edges, taken_at};
 use crate::query::blockers::{Edge, Graph, Head, Node};
 use crate::query::bucket::{Buckets, SECOND};
@@ -79,7 +79,7 @@ fn whole(window: Window) -> QueryResult<Buckets> {
 fn window(call: &Call, left: usize, sink: &mut dyn Sink) -> QueryResult<()> {
     let window = Window::of(call.spec)?;
     let scan = Scan::new(call.spec, call.store, window)?;
-    let mut heads: BTreeMap<Head, Found> = BTreeMap::new();
+    let mut heads: BTreeMap<Head, Queue> = BTreeMap::new();
     sink.begin(FIELDS)?;
     if window.length() == 0 {
         return Ok(());
@@ -99,7 +99,7 @@ fn window(call: &Call, left: usize, sink: &mut dyn Sink) -> QueryResult<()> {
         read_objects(&view, &ticks, &edges, &locks, &mut heads)?;
         part.release();
     }
-    let mut order: Vec<(Head, Found)> = heads.into_iter().collect();
+    let mut order: Vec<(Head, Queue)> = heads.into_iter().collect();
     order.sort_by_key(|(head, found)| (-found.blocked_ms, *head));
     order.truncate(left);
     let mut facts = Facts::default();
@@ -135,7 +135,7 @@ fn own_sessions(view: &View, spec: &Spec) -> QueryResult<Option<HashSet<i64>>> {
 
 /// Adds the waits of one tick to the heads of their queues.
 fn add_tick(
-    heads: &mut BTreeMap<Head, Found>,
+    heads: &mut BTreeMap<Head, Queue>,
     part: usize,
     (ticks, taken): (&Ticks, &[i64]),
     edges: &[Edge],
@@ -194,7 +194,7 @@ fn read_objects(
     ticks: &Ticks,
     edges: &[Edge],
     locks: &Locks,
-    heads: &mut BTreeMap<Head, Found>,
+    heads: &mut BTreeMap<Head, Queue>,
 ) -> QueryResult<()> {
     for edge in edges {
         let Some(row) = edge.row else {
@@ -371,15 +371,15 @@ impl<'a> Tree<'a> {
         found
     }
 
-    fn found(&self, person: &Person, part: usize) -> Found {
+    fn found(&self, person: &Person, part: usize) -> Queue {
         let below = self.below(person.head.node);
-        let mut found = Found {
+        let mut found = Queue {
             blocked_ms: below.values().map(|b| b.0).sum(),
             waiters: below.len() as i64,
             depth: below.values().map(|b| b.1).max().unwrap_or(0),
             gid: self.gids.get(&person.head.node).cloned(),
             waited_ms: person.edge.and_then(|edge| self.waited_ms[edge]),
-            ..Found::default()
+            ..Queue::default()
         };
         found.see(part, self.tick, self.slot_ms, self.taken_ms);
         let object = person.edge.and_then(|edge| self.objects[edge]);

@@ -74,7 +74,7 @@ pub struct Known {
 }
 
 impl Locks {
-    /// Of a part.
+    /// The columns of table `lock` of a part.
     pub fn read(view: &View) -> QueryResult<Locks> {
         let column = |name: &str| view.part.ints("lock", name);
         Ok(Locks {
@@ -148,7 +148,7 @@ impl Locks {
 
 /// What was found out about somebody others wait for.
 #[derive(Default)]
-pub struct Found {
+pub struct Queue {
     /// Σ of the time others waited.
     pub blocked_ms: i64,
     /// Most waiters at a tick.
@@ -171,7 +171,7 @@ pub struct Found {
     pub taken_ms: i64,
 }
 
-impl Found {
+impl Queue {
     /// It was seen at a tick. Of two at one time, where the clock was set
     /// back, the later one tells, in whatever order they come.
     pub fn see(&mut self, part: usize, tick: i64, slot_ms: i64, taken_ms: i64) {
@@ -286,8 +286,8 @@ impl Fact {
 }
 
 /// The values of a row, in the order of the fields.
-pub fn row(person: &Person, found: Option<&Found>, facts: &Facts, spec: &Spec) -> Vec<Value> {
-    let nothing = Found::default();
+pub fn row(person: &Person, found: Option<&Queue>, facts: &Facts, spec: &Spec) -> Vec<Value> {
+    let nothing = Queue::default();
     let found = found.unwrap_or(&nothing);
     let fact = facts.sessions.get(&person.head.node);
     let text =

@@ -145,7 +145,7 @@ struct Side<'a> {
 }
 
 /// The keys of a dimension in one of the windows.
-struct Found {
+struct Compared {
     keys: FastMap<Id, Cells>,
     all_ms: i64,
 }
@@ -222,10 +222,10 @@ impl<'a> Sides<'a> {
 
 impl Side<'_> {
     /// The keys of the next group.
-    fn next(&mut self) -> Found {
+    fn next(&mut self) -> Compared {
         let cube = self.cubes.next().unwrap_or_default().into_cells();
         let keys: FastMap<Id, Cells> = cube.map(|(key, cells)| (key.0, cells)).collect();
-        Found {
+        Compared {
             all_ms: keys.values().map(Cells::sum_ms).sum(),
             keys,
         }

@@ -12,7 +12,7 @@ use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::spec::{Field, Sink, Spec, Type, Value};
 use crate::query::statement_sums::{
-    Counter, EntryKey, Executions, Found, Recorded, Stats, Sums, counters,
+    Counter, EntryKey, Executions, Recorded, Stats, Sums, SumsByEntry, counters,
 };
 use crate::query::text::{TextKey, Texts};
 use crate::query::vocabulary as pg;
@@ -291,10 +291,10 @@ pub(super) fn scan(
     stats: &Stats,
     buckets: &Buckets,
     mut number: impl FnMut(EntryKey) -> u32,
-) -> QueryResult<Found> {
-    let mut all = Found {
+) -> QueryResult<SumsByEntry> {
+    let mut all = SumsByEntry {
         recorded: vec![Recorded::default(); buckets.len()],
-        ..Found::default()
+        ..SumsByEntry::default()
     };
     for node in nodes(call.spec, call.store)? {
         let found = stats.sums(call.store.parts(node), buckets, &mut number)?;
@@ -352,7 +352,7 @@ fn texts(call: &Call, window: Window, keys: &[EntryKey]) -> QueryResult<Texts> {
 struct Answer<'a> {
     counters: &'a [Counter],
     buckets: &'a Buckets,
-    found: &'a Found,
+    found: &'a SumsByEntry,
     texts: &'a Texts,
 }
 

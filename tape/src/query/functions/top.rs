@@ -86,7 +86,7 @@ impl Order {
     }
 
     /// The `n` largest first, ties by key, null last; and the others.
-    fn largest(self, rows: Ranked, n: usize, found: &Found, ids: &Ids) -> (Ranked, Ranked) {
+    fn largest(self, rows: Ranked, n: usize, found: &Ranking, ids: &Ids) -> (Ranked, Ranked) {
         let observed = &found.scanned.observed;
         let measure = |cells: &Cells| match self {
             Order::Avg => Ratio::new(cells.sum_ms().into(), 1).unwrap_or(Ratio::ZERO),
@@ -169,7 +169,7 @@ pub fn of_report<const N: usize>(
     }
     let groups = together.iter().map(|(shape, _)| vec![&shape.dimension]);
     let groups: Vec<_> = groups.collect();
-    let mut found = Found::of(scan.sums(buckets, &groups)?);
+    let mut found = Ranking::of(scan.sums(buckets, &groups)?);
     let cubes = std::mem::take(&mut found.scanned.cubes);
     for ((shape, rows), cube) in together.iter_mut().zip(cubes) {
         found.scanned.cubes = vec![cube];
@@ -198,7 +198,7 @@ impl Shape {
         matches!(self.order, Order::Avg) && spec.n.is_some()
     }
 
-    fn find(&self, scan: &Scan, buckets: Buckets) -> QueryResult<Found> {
+    fn find(&self, scan: &Scan, buckets: Buckets) -> QueryResult<Ranking> {
         match self.find_apart(scan, &buckets)? {
             Some(found) => Ok(found),
             None => all(scan, self, buckets, self.is_by_sum(scan.spec)),
@@ -207,7 +207,7 @@ impl Shape {
 
     /// What is found where totals rank the keys, or so many may be that the largest are
     /// chosen first; `None` where all get cells in one pass over samples.
-    fn find_apart(&self, scan: &Scan, buckets: &Buckets) -> QueryResult<Option<Found>> {
+    fn find_apart(&self, scan: &Scan, buckets: &Buckets) -> QueryResult<Option<Ranking>> {
         if !self.is_by_sum(scan.spec) {
             return Ok(None);
         }
@@ -226,19 +226,19 @@ impl Shape {
     }
 
     /// Prints what was found, of which nothing is left then.
-    fn print(&self, scan: &Scan, found: &mut Found, sink: &mut dyn Sink) -> QueryResult<()> {
+    fn print(&self, scan: &Scan, found: &mut Ranking, sink: &mut dyn Sink) -> QueryResult<()> {
         let lines = lines(self, found, &scan.register.ids());
         let texts = texts(scan, self, &lines)?;
         print(scan, self, &found.scanned, lines, &texts, sink)
     }
 
-    fn rows(&self, scan: &Scan, found: &mut Found) -> QueryResult<Vec<TopRow>> {
+    fn rows(&self, scan: &Scan, found: &mut Ranking) -> QueryResult<Vec<TopRow>> {
         Taken::rows_of(|sink| self.print(scan, found, sink))
     }
 }
 
 /// What was found, and what of it has no cells of its own.
-struct Found {
+struct Ranking {
     scanned: Scanned,
     /// Keys that have parts which were not chosen.
     left: FastSet<Id>,
@@ -246,9 +246,9 @@ struct Found {
     whole: Option<Cells>,
 }
 
-impl Found {
-    fn of(scanned: Scanned) -> Found {
-        Found {
+impl Ranking {
+    fn of(scanned: Scanned) -> Ranking {
+        Ranking {
             scanned,
             left: FastSet::default(),
             whole: None,
@@ -257,7 +257,7 @@ impl Found {
 }
 
 /// Every key, and with `by` its parts: when `by_avg` only the largest.
-fn all(scan: &Scan, shape: &Shape, buckets: Buckets, by_avg: bool) -> QueryResult<Found> {
+fn all(scan: &Scan, shape: &Shape, buckets: Buckets, by_avg: bool) -> QueryResult<Ranking> {
     let mut groups = vec![vec![&shape.dimension]];
     groups.extend(shape.by.as_ref().map(|by| vec![&shape.dimension, by]));
     let mut left = FastSet::default();
@@ -274,14 +274,14 @@ fn all(scan: &Scan, shape: &Shape, buckets: Buckets, by_avg: bool) -> QueryResul
             vec![Choice::of(&groups[0], keys).with_rest()]
         }
     })?;
-    Ok(Found {
+    Ok(Ranking {
         left,
-        ..Found::of(scanned)
+        ..Ranking::of(scanned)
     })
 }
 
 /// The largest keys, and all together.
-fn largest(scan: &Scan, shape: &Shape, plan: Plan) -> QueryResult<Found> {
+fn largest(scan: &Scan, shape: &Shape, plan: Plan) -> QueryResult<Ranking> {
     let mut is_rest = false;
     let mut scanned = scan.read(plan, |sizes| {
         is_rest = sizes.sums().nth(shape.n).is_some();
@@ -292,9 +292,9 @@ fn largest(scan: &Scan, shape: &Shape, plan: Plan) -> QueryResult<Found> {
     })?;
     let whole = scanned.cubes.remove(0).into_cells().next();
     let whole = whole.map_or(Cells::default(), |key| key.1);
-    Ok(Found {
+    Ok(Ranking {
         whole: is_rest.then_some(whole),
-        ..Found::of(scanned)
+        ..Ranking::of(scanned)
     })
 }
 
@@ -344,7 +344,7 @@ fn choose_parts(
 }
 
 /// Ranks and cuts.
-fn lines(shape: &Shape, found: &mut Found, ids: &Ids) -> Vec<Line> {
+fn lines(shape: &Shape, found: &mut Ranking, ids: &Ids) -> Vec<Line> {
     let mut cubes = std::mem::take(&mut found.scanned.cubes).into_iter();
     let (mut keys, mut rest): (Ranked, Ranked) = (Vec::new(), Vec::new());
     for (key, cells) in cubes.next().unwrap_or_default().into_cells() {
@@ -403,7 +403,7 @@ fn merged(rest: &Ranked) -> Option<Cells> {
 /// parts given.
 fn split(
     shape: &Shape,
-    found: &Found,
+    found: &Ranking,
     (key, whole): (Id, Cells),
     parts: Ranked,
     ids: &Ids,
