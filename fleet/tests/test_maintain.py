@@ -94,6 +94,23 @@ def test_expiry_leaves_one_snapshot_and_the_answers(
         lake.ask("aas")
 
 
+def test_names_of_hours_that_a_rule_of_the_store_ended_are_not_missed(
+    fleet_of_three: Fleet, committed: tuple[Lake, Path]
+) -> None:
+    lake, place = committed
+    before = answers(place)
+    maintain("expire", lake, place, "--grace", "0s")
+    shutil.rmtree(lake.root / "servers")
+    assert commit(lake, place) == "committed hours 0, rows 0, batches 0"
+    shutil.rmtree(lake.root / "taken")
+    # a tape that still has these hours is shipped anew, and counts as it did
+    for server, tape in fleet_of_three[1].items():
+        lake.ship(tape, server)
+    assert "sample_runs" in landed(lake)
+    assert commit(lake, place) == "committed hours 0, rows 0, batches 0"
+    assert answers(place) == before
+
+
 def test_what_is_not_committed_stays(committed: tuple[Lake, Path], tmp_path: Path) -> None:
     lake, place = committed
     sessions(tmp_path / "tape", samples(5, 720, 5, 4))
