@@ -8,7 +8,8 @@
 # is npm, stands in for the object store of Azure, fake-gcs-server, where there is Go, for that
 # of Google. What fails is run again as often as TACHO_TRIES says (default 1: not at all). The
 # last line is "N passed, N failed"; a line "NOT RUN" before it says what was left out because
-# it could not be downloaded: no failure while the index of packages cannot be reached.
+# it could not be downloaded (npm may hang, and has five minutes): no failure while the index of
+# packages cannot be reached.
 set -euo pipefail
 cd "$(dirname "$0")"
 # shellcheck source=tools/scratch.sh
@@ -47,10 +48,10 @@ if ! install; then
 fi
 venv=$(realpath "$venv")
 [ -x "$venv/azurite/node_modules/.bin/azurite-blob" ] ||
-	npm install --silent --no-audit --no-fund --prefix "$venv/azurite" azurite@3.35.0 ||
+	timeout 300 npm install --silent --no-audit --no-fund --prefix "$venv/azurite" azurite@3.35.0 ||
 	echo 'NOT RUN fleet, az://: npm could not install Azurite'
 [ -x "$venv/google/fake-gcs-server" ] || ! command -v go >/dev/null ||
-	GOBIN=$venv/google go install github.com/fsouza/fake-gcs-server@v1.56.1 ||
+	GOBIN=$venv/google timeout 900 go install github.com/fsouza/fake-gcs-server@v1.56.1 ||
 	echo 'NOT RUN fleet, gs://: Go could not build fake-gcs-server'
 PATH=$venv/bin:$PATH
 ruff format --quiet --check .

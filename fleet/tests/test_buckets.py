@@ -196,6 +196,7 @@ def test_what_landed_in_another_store_is_redacted(
 ) -> None:
     ship_all(fleet_of_three, other)
     place = (other.address(LANDING), "--catalog", f"sqlite:///{tmp_path}/catalog.db")
+    cli.answer(["commit", *place])
     cli.answer(["redact", *place, "--server", "b/ü ~"])
     assert tables(other) == {"servers", "taken", "redaction"}
     assert not any("server=b" in name for name in other.objects(LANDING))

@@ -82,8 +82,9 @@ sub get_of_another
 	return $line;
 }
 
-# Gaps, but those of a machine so busy that an answer takes half the interval.
-sub gaps { return grep { !/statement timeout/ } markers($_[0], 'gap') }
+# Gaps, but those of a machine so busy that an answer takes half the interval, or
+# that the recorder waits for a CPU.
+sub gaps { return grep { !/statement timeout|server answered after|recorder was held up/ } markers($_[0], 'gap') }
 
 my $since = now();
 write_file(server('a', of_database('a')) . server('b', 'service = "its"') . server('silent', qq{conninfo = "$nobody"}));

@@ -147,7 +147,10 @@ use_certificate('good');
 wait_for_gap($tape, 1);
 $since = moment();
 wait_until('ticks again', sub { ticks($tape, $since) >= 3 });
-is_deeply([ map { scalar markers($tape, $_) } qw(start gap) ], [ 1, 1 ], 'with a good one recording goes on after a gap');
+# a busy machine may have others, of ticks that it had no time for
+my @lost = grep { /connection was lost/ } markers($tape, 'gap');
+is_deeply([ scalar markers($tape, 'start'), scalar @lost ], [ 1, 1 ], 'with a good one recording goes on after a gap')
+  or diag(join "\n", markers($tape, 'gap'));
 is($recorder->end('TERM'), 0, 'ended');
 
 # A password command is run anew for each connection.
