@@ -89,11 +89,12 @@ mod glibc {
     const M_TOP_PAD: c_int = -2;
     const M_MMAP_THRESHOLD: c_int = -3;
 
-    /// The last is the most that all versions take.
+    /// What is larger than the last grows where it is without being copied: tables
+    /// of a million keys. Columns of an hour are smaller.
     pub const KEEP: [(c_int, c_int); 3] = [
         (M_TRIM_THRESHOLD, c_int::MAX),
         (M_TOP_PAD, 1 << 20),
-        (M_MMAP_THRESHOLD, 32 << 20),
+        (M_MMAP_THRESHOLD, 2 << 20),
     ];
 }
 
