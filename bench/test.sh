@@ -38,30 +38,8 @@ check() {
 	fi
 }
 
-# bench ARGUMENTS...: what it says goes to $dir/log
-bench() { "$program" bench "$@" --pg-bin "$bin" --scratch "${scratch:-$dir}" >"$dir/log" 2>&1 </dev/null; }
-said() { grep -qF -- "$1" "$dir/log"; }
-refused() { # MESSAGE ARGUMENTS...
-	local message=$1
-	shift
-	! bench "$@" && said "$message"
-}
-runs() { [ "$(wc -l <"$dir/$1/runs.jsonl")" = "$2" ]; }
-nobody_left() { # the writer of a server that was stopped at once follows it by itself
-	local _
-	for _ in {1..600}; do
-		! pgrep -f "$dir/tacho-bench" && ! compgen -G "$dir/tacho-bench.*" && return
-		sleep 0.1
-	done
-	return 1
-}
-whole() { # DIRECTORY: every kind of result is there and the report is complete
-	local file
-	for file in experiment.json runs.jsonl runs.csv summary.json report.md report.html; do
-		[ -s "$dir/$1/$file" ] || return 1
-	done
-	! grep -q INCOMPLETE "$dir/$1/report.md" && grep -q '<svg' "$dir/$1/report.html"
-}
+# shellcheck source=bench/test.functions.sh
+source "$repo/bench/test.functions.sh"
 
 check "overhead runs" bench overhead --variants none,pg_stat_statements,tacho --clients 2 --seconds 1 \
 	--rounds 1 --scale 1 --workloads select-only --output "$dir/overhead"
@@ -89,17 +67,7 @@ check "any setting can be measured" bench setting --name work_mem --values 64kB,
 check "setting has a run for each value and round" runs setting 4
 check "two results are compared" bash -c "'$program' bench compare '$dir/setting' '$dir/setting' | grep -q 'B ÷ A'"
 
-# cut_off WHEN ARGUMENTS...: Ctrl-C once command WHEN succeeds; $status is how the experiment ended
-cut_off() {
-	local when=$1 pid
-	shift
-	"$program" bench "$@" --pg-bin "$bin" --scratch "$dir" >"$dir/log" 2>&1 </dev/null &
-	pid=$!
-	until $when >"$dir/check.log" 2>&1 || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done # or it ends by itself
-	kill -INT $pid || true
-	status=0
-	wait $pid || status=$?
-}
+slow_servers
 one_run() { [ "$(wc -l <"$dir/cut/runs.jsonl")" -ge 1 ]; }
 small_overhead=(overhead --workloads select-only --variants "none,tacho" --clients 1 --seconds 1 --rounds 2 --scale 1)
 

@@ -103,10 +103,10 @@ def test_damage_that_is_met_after_many_rows_is_named(lake: Lake, tmp_path: Path)
     lake.ship(tmp_path / "tape", "broken")
     [damaged] = lake.root.glob("sample_runs/**/10-*.parquet")
     rows = pq.read_table(damaged, partitioning=None)
-    times = 100_000 // rows.num_rows
+    times = 300_000 // rows.num_rows
     pq.write_table(pa.concat_tables([rows] * times), damaged, row_group_size=5_000)
     [column] = [at for at, name in enumerate(rows.column_names) if name == "database"]
-    found = pq.read_metadata(damaged).row_group(15).column(column)
+    found = pq.read_metadata(damaged).row_group(55).column(column)
     data = bytearray(damaged.read_bytes())
     begin, size = found.data_page_offset, found.total_compressed_size
     data[begin : begin + size // 2] = bytes(size // 2)
