@@ -186,13 +186,15 @@ def snapshot(table: Table | None) -> int | None:
 def _read(landing: Landing, name: str, hours: Sequence[Hour]) -> Iterator[pa.Table]:
     """The rows of some hours, sorted, in parts that memory has room for."""
     part: list[pa.Table] = []
+    held = 0
     for hour in sorted(hours, key=lambda hour: (hour.begin // DAY, hour.server, hour.begin)):
         for file in landing.files(name, [hour]):
             rows = _read_file(file, hour)
-            if part and sum(table.nbytes for table in part) + rows.nbytes > PART:
+            if part and held + rows.nbytes > PART:
                 yield _sorted(name, part)
-                part = []
+                part, held = [], 0
             part.append(rows)
+            held += rows.nbytes
     if part:
         yield _sorted(name, part)
 
