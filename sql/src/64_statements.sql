@@ -2,9 +2,21 @@
  * 64_statements.sql - texts and statistics from pg_stat_statements
  *
  * The view is read only through the schema its extension is really in; it is
- * never reset. An entry is a statement between two resets: its key includes
- * stats_since where the view has it (17 and later), and where a counter is
- * lower than before the whole counter is the difference.
+ * never reset. Once a minute each entry adds to its minute by how much its
+ * counters have grown since the pass before.
+ *
+ * An entry that began anew, after a reset or an eviction, adds all that its
+ * counters show. Where the view has stats_since (17 and later) this is part of
+ * the key: the entry is another one. Before, an entry has begun anew when the
+ * statistics were reset since the pass before, when the pass before did not
+ * show it, when one of its counters is lower, or when its extremes are
+ * narrower: in one life the shortest execution only gets shorter, the longest
+ * only longer. An entry that was made anew between two passes and is ahead in
+ * all of them goes unnoticed.
+ *
+ * Two things are looked at and not counted, since they may be months old: all
+ * that was counted when the pass before is more than an hour ago, and an entry
+ * of another role that the sampler had no right to see within that hour.
  */
 create function tacho._pgss()
 returns text
@@ -52,13 +64,13 @@ create table tacho.statement_counters (
 comment on table tacho.statement_counters is 'differences of the counters of statements by minute; only statements that ran';
 create index on tacho.statement_counters using brin (minute_ms);
 
--- the counters as they were last seen
+-- One row for each entry that the last pass showed, or that is hidden since.
 create table tacho.statement_last (
 	statement integer primary key,
-	seen_ms bigint not null,
-	counters bigint[] not null
+	counters bigint[] not null,
+	extremes double precision[]
 );
-comment on table tacho.statement_last is 'the counters of statements when they were last seen';
+comment on table tacho.statement_last is 'the counters of statements when they were last seen, and their shortest and longest execution';
 
 create function tacho._find_texts()
 returns integer
@@ -99,15 +111,26 @@ end
 $$;
 comment on function tacho._find_texts is 'texts of query ids that have none yet';
 
+create function tacho._columns(relation text)
+returns text[]
+language sql stable
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select array_agg(a.attname::text)
+	from pg_attribute a
+	where a.attrelid = relation::regclass
+		and a.attnum > 0
+		and not a.attisdropped;
+end;
+comment on function tacho._columns is 'names of the columns of a relation';
+
 create function tacho._pgss_sql(pgss text)
 returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-	v_columns constant text[] := array(
-		select a.attname::text from pg_attribute a
-		where a.attrelid = pgss::regclass and a.attnum > 0 and not a.attisdropped);
+	v_columns constant text[] := tacho._columns(pgss);
 	v_io text;
 begin
 	select string_agg(c, ' + ')
@@ -120,21 +143,67 @@ begin
 			s.queryid as query_id,
 			d.datname::text as database,
 			u.rolname::text as username,
-			s.toplevel,
-			%1$s as stats_since,
+			%1$s as toplevel,
+			%2$s as stats_since,
 			s.userid as user_oid,
 			s.dbid as database_oid,
-			array[s.calls, s.rows, (s.total_exec_time * 1000)::bigint, (s.total_plan_time * 1000)::bigint, ((%2$s) * 1000)::bigint,
+			array[s.calls, s.rows, (s.total_exec_time * 1000)::bigint, (s.total_plan_time * 1000)::bigint, ((%3$s) * 1000)::bigint,
 				s.shared_blks_hit, s.shared_blks_read, s.shared_blks_dirtied, s.shared_blks_written,
-				s.temp_blks_read, s.temp_blks_written, s.wal_bytes::bigint] as counters
-		from %3$s(false) s
+				s.temp_blks_read, s.temp_blks_written, s.wal_bytes::bigint] as counters,
+			array[s.min_exec_time, s.max_exec_time] as extremes
+		from %4$s(false) s
 		left join pg_database d on d.oid = s.dbid
 		left join pg_roles u on u.oid = s.userid
 		where s.queryid is not null$sql$,
+		case when 'toplevel' = any (v_columns) then 's.toplevel' else 'true' end,
 		case when 'stats_since' = any (v_columns) then 's.stats_since' else 'null::timestamptz' end, v_io, pgss);
 end
 $$;
 comment on function tacho._pgss_sql is 'SQL: the entries of pg_stat_statements with the counters of this release';
+
+create function tacho._pgss_reset_ms(pgss text)
+returns bigint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_reset timestamptz;
+begin
+	if to_regclass(pgss || '_info') is not null then -- 1.9 and later
+		execute format('select stats_reset from %s_info', pgss) into v_reset;
+	end if;
+	return coalesce(tacho._ms(v_reset), 0);
+end
+$$;
+comment on function tacho._pgss_reset_ms is 'when pg_stat_statements was reset as a whole, 0 = not known';
+
+-- Both extremes are 0 until an entry was executed; it may be planned before.
+create function tacho._is_one_life(before bigint[], before_extremes double precision[], counters bigint[], extremes double precision[])
+returns boolean
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select coalesce(before_extremes = '{0, 0}' or extremes[1] <= before_extremes[1] and extremes[2] >= before_extremes[2], true)
+		and not exists (select from unnest(before, counters) u (was, now) where u.now < u.was);
+end;
+comment on function tacho._is_one_life is 'false when an entry has begun to count anew';
+
+create function tacho._swap_watermark(name text, ms bigint)
+returns bigint
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_before bigint;
+begin
+	select w.ms into v_before from tacho.watermark w where w.name = _swap_watermark.name;
+	insert into tacho.watermark as w (name, ms)
+	values (_swap_watermark.name, _swap_watermark.ms)
+	on conflict on constraint watermark_pkey do update set ms = excluded.ms;
+	return v_before;
+end
+$$;
+comment on function tacho._swap_watermark is 'sets a watermark and returns its old value, null when there was none';
 
 create function tacho._record_statements(now_ms bigint)
 returns integer
@@ -142,14 +211,30 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+	c_longest constant bigint := 3600000;
 	v_pgss constant text := tacho._pgss();
+	v_sees_all constant boolean := pg_has_role('pg_read_all_stats', 'usage');
 	v_before_ms bigint;
+	v_reset_ms bigint;
+	v_was_reset boolean;
+	v_all_ms bigint;
+	v_knows_others boolean;
 	v_count integer;
 begin
 	if v_pgss is null or not (select statements from tacho.setting) then
 		return 0;
 	end if;
-	select ms into v_before_ms from tacho.watermark where name = 'statements';
+	v_before_ms := tacho._swap_watermark('statements', now_ms);
+	v_reset_ms := tacho._pgss_reset_ms(v_pgss);
+	v_was_reset := coalesce(nullif(tacho._swap_watermark('statements reset', v_reset_ms), 0) <> nullif(v_reset_ms, 0), false);
+	select ms into v_all_ms from tacho.watermark where name = 'statements of all';
+	v_all_ms := case when v_was_reset then now_ms else coalesce(v_all_ms, v_before_ms) end;
+	v_knows_others := now_ms - v_all_ms <= c_longest;
+	if v_sees_all or v_was_reset then
+		perform tacho._swap_watermark('statements of all', now_ms);
+	end if;
+	-- $1 this pass, $2 ms since the one before, $3 whether these count, $4 whether all began anew, $5 whether those
+	-- of other roles were known, $6 whether they are now
 	execute format($sql$
 		with s as materialized (%1$s), fresh as (
 			insert into tacho.statement (query_id, database, username, toplevel, stats_since, user_oid, database_oid)
@@ -162,35 +247,48 @@ begin
 			union all
 			select * from fresh
 		), seen as materialized (
-			select k.id, s.counters, l.counters as before
+			select k.id, k.stats_since, s.user_oid = quote_ident(current_user)::regrole as is_own, s.counters, s.extremes,
+				l.counters as before, l.extremes as before_extremes
 			from s
 			join known k on (k.query_id, k.user_oid, k.database_oid, k.toplevel) = (s.query_id, s.user_oid, s.database_oid, s.toplevel)
 				and k.stats_since is not distinct from s.stats_since
 			left join tacho.statement_last l on l.statement = k.id
-			where l.counters is distinct from s.counters
 		), kept as (
-			insert into tacho.statement_last as l (statement, seen_ms, counters)
-			select id, $1, counters
+			insert into tacho.statement_last as l (statement, counters, extremes)
+			select id, counters, extremes
 			from seen
-			on conflict (statement) do update set seen_ms = excluded.seen_ms, counters = excluded.counters
+			where (before, before_extremes) is distinct from (counters, extremes)
+			on conflict (statement) do update set counters = excluded.counters, extremes = excluded.extremes
+		), gone as (
+			delete from tacho.statement_last l
+			using tacho.statement s
+			where s.id = l.statement
+				and not exists (select from seen where seen.id = l.statement)
+				and ($6 or not $5 or s.user_oid = quote_ident(current_user)::regrole)
 		)
 		insert into tacho.statement_counters (statement, minute_ms, elapsed_ms, calls, rows, total_exec_us, total_plan_us,
 			io_us, shared_blks_hit, shared_blks_read, shared_blks_dirtied, shared_blks_written, temp_blks_read,
 			temp_blks_written, wal_bytes)
-		select d.id, $1 / 60000 * 60000, $1 - $2, d.v[1], d.v[2], d.v[3], d.v[4], d.v[5], d.v[6], d.v[7], d.v[8], d.v[9],
+		select d.id, $1 / 60000 * 60000, $2, d.v[1], d.v[2], d.v[3], d.v[4], d.v[5], d.v[6], d.v[7], d.v[8], d.v[9],
 			d.v[10], d.v[11], d.v[12]
 		from (
 			select id, array(
-				select c - case when before[1] <= counters[1] then coalesce(before[i], 0) else 0 end
+				select c - case when is_one_life then before[i] else 0 end
 				from unnest(counters) with ordinality u (c, i)
 				order by i) as v
-			from seen
+			from (
+				select id, counters, before, before is not null and not $4
+					and tacho._is_one_life(before, case when stats_since is null then before_extremes end, counters, extremes) as is_one_life
+				from seen
+				where $3
+					and (before is not null or is_own or $5)
+					and ($4 or (before, before_extremes) is distinct from (counters, extremes))
+			) x
 		) d
-		where $2 > 0
-			and d.v[1] > 0$sql$, tacho._pgss_sql(v_pgss))
-	using now_ms, v_before_ms;
+		where exists (select from unnest(d.v) c where c <> 0)$sql$, tacho._pgss_sql(v_pgss))
+	using now_ms, now_ms - v_before_ms, v_before_ms > 0 and now_ms - v_before_ms between 1 and c_longest, v_was_reset,
+		v_knows_others, v_sees_all;
 	get diagnostics v_count = row_count;
-	update tacho.watermark set ms = now_ms where name = 'statements';
 	return v_count;
 end
 $$;
@@ -201,17 +299,15 @@ returns void
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-	v_before_ms constant bigint := now_ms - (select extract(epoch from statement_retention) * 1000 from tacho.setting);
 begin
-	delete from tacho.statement_counters where minute_ms < v_before_ms;
-	delete from tacho.statement_last where seen_ms < v_before_ms;
+	delete from tacho.statement_counters
+	where minute_ms < now_ms - (select extract(epoch from statement_retention) * 1000 from tacho.setting);
 	delete from tacho.statement s
 	where not exists (select from tacho.statement_last l where l.statement = s.id)
 		and not exists (select from tacho.statement_counters c where c.statement = s.id);
 end
 $$;
-comment on function tacho._forget_statements is 'deletes statement statistics older than statement_retention';
+comment on function tacho._forget_statements is 'deletes statement statistics older than statement_retention, and entries that are gone';
 
 create function tacho._statements_history(since timestamptz, until timestamptz, bucket interval, n bigint, queries text, databases text, usernames text)
 returns table (

@@ -26,7 +26,78 @@ select test.equal((select sum(calls)::text
 	from tacho.statements_history('2026-03-01 20:00+00', '2026-03-01 20:03+00', database => current_database())
 	where query_id = (select queryid from elsewhere.pg_stat_statements where query like 'insert into work%')), '3', 'whole window');
 
+-- what began anew counts whole, whatever it is ahead in, and nothing is negative
+create function test.pass(minute integer) returns void language sql as
+$$ select tacho._record_statements(tacho._ms('2026-03-02 00:00+00'::timestamptz + minute * interval '1 minute')) $$;
+create function test.sleep(times integer, ms integer) returns void language plpgsql as
+$$ begin for i in 1 .. times loop execute format('select pg_sleep(%s)', ms / 1000.0); end loop; end $$;
+create table sleep (id bigint);
+create function test.calls(minute integer) returns text language sql as
+$$ select coalesce(sum(c.calls), 0) || case when least(min(c.calls), min(c.rows), min(c.total_exec_us), min(c.total_plan_us), min(c.io_us), min(c.shared_blks_hit),
+		min(c.shared_blks_read), min(c.wal_bytes), 0) < 0 then ' negative' else '' end
+	from tacho.statement_counters c
+	join tacho.statement s on s.id = c.statement
+	where c.minute_ms = tacho._ms('2026-03-02 00:00+00'::timestamptz + minute * interval '1 minute')
+		and s.query_id = any (array(select id from sleep)) $$;
+-- nested statements are entries of their own
+set pg_stat_statements.track = 'all';
+select elsewhere.pg_stat_statements_reset();
+select test.sleep(1, 0);
+insert into sleep select queryid from elsewhere.pg_stat_statements where query ~ '^select pg_sleep';
+select test.equal((select count(*)::text from sleep), '1', 'the entry is found');
+create function test.forget_one() returns void language sql as
+$$ select elsewhere.pg_stat_statements_reset(userid, dbid, queryid) from elsewhere.pg_stat_statements where queryid in (select id from sleep) $$;
+select test.sleep(2, 60), test.pass(0);
+select elsewhere.pg_stat_statements_reset();
+select test.sleep(3, 0), test.pass(1);
+select test.equal(test.calls(1), '3', 'reset: as many calls, less time');
+select elsewhere.pg_stat_statements_reset();
+select test.sleep(9, 20), test.pass(2);
+select test.equal(test.calls(2), '9', 'reset: ahead in everything');
+select test.forget_one();
+select test.sleep(30, 10), test.pass(3);
+select test.equal(test.calls(3), '30', 'made anew: ahead in all sums, but the longest is shorter');
+select test.forget_one(), test.pass(4);
+select test.equal(test.calls(4), '0', 'gone');
+select test.sleep(40, 12), test.pass(5);
+select test.equal(test.calls(5), '40', 'not shown by the pass before');
+select test.pass(6);
+select test.equal(test.calls(6), '0', 'nothing ran');
+-- an entry that does not run for longer than it is kept is still known
+select test.sleep(1, 0), test.pass(7);
+select tacho._forget_statements(tacho._ms('2026-03-20'));
+select test.pass(8);
+select test.equal(test.calls(8), '0', 'what is forgotten is not counted again');
+-- too long ago for an interval
+select test.sleep(5, 0), test.pass(70);
+select test.equal(test.calls(70), '0', 'the pass before is more than an hour ago');
+select test.sleep(6, 0), test.pass(71);
+select test.equal(test.calls(71), '6', 'the next one counts');
+-- the sampler loses the right to see entries of other roles, and has it again
+create role t_statements_r;
+grant usage on schema tacho, test, elsewhere to t_statements_r;
+grant all on all tables in schema tacho to t_statements_r;
+grant all on all sequences in schema tacho to t_statements_r;
+grant execute on all functions in schema tacho to t_statements_r;
+create function test.pass(minutes int4range, sees_all boolean) returns void language plpgsql as $$
+begin
+	execute format(case when sees_all then 'grant pg_read_all_stats to %I' else 'revoke pg_read_all_stats from %I' end, 't_statements_r');
+	set role t_statements_r;
+	perform test.pass(i) from generate_series(lower(minutes), upper(minutes) - 1) i;
+	reset role;
+end $$;
+select test.pass('[72,73)', true);
+select test.sleep(7, 0), test.pass('[73,140)', false), test.pass('[140,141)', true);
+select test.equal(test.calls(140), '0', 'hidden for more than an hour: old');
+select test.sleep(9, 0), test.pass('[141,142)', false), test.sleep(10, 0), test.pass('[142,143)', true);
+select test.equal(test.calls(142), '19', 'hidden for a minute: all of it');
+select test.equal(test.rows($$select count(*) from tacho.statement_last l
+		where not exists (select from tacho.statement s join elsewhere.pg_stat_statements p on p.queryid = s.query_id where s.id = l.statement)$$),
+	'(0)', 'only entries that are shown are remembered');
+reset pg_stat_statements.track;
+
 -- texts of query ids that were sampled
+insert into work select 5;
 create table line as
 select timestamptz '2026-03-01 20:00+00' as time, 1 as pid, (select queryid from elsewhere.pg_stat_statements where query like 'insert into work%') as query_id;
 select tacho.import_sessions('line');
@@ -35,6 +106,8 @@ select test.equal(tacho._find_texts()::text, '0', 'once');
 select test.equal((select query_text from tacho.top('query_id', '2026-03-01 20:00+00', '2026-03-01 20:01+00')), 'insert into work select $1', 'and shown');
 select tacho._forget_statements(tacho._ms('2026-03-20'));
 select test.equal((select count(*)::text from tacho.statement_counters), '0', 'old statistics go');
+drop owned by t_statements_r;
+drop role t_statements_r;
 drop extension pg_stat_statements;
 create function public.pg_stat_statements(boolean) returns table (queryid bigint, query text) language sql as 'select 1::bigint, ''spoofed''::text';
 select test.equal(tacho._pgss(), null, 'a view of that name is not trusted');
