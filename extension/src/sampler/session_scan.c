@@ -67,10 +67,14 @@ session_scan_create(void)
 	return scan;
 }
 
+/*
+ * Up to 16 a PGPROC that nobody uses keeps the process id of its last user,
+ * which another process may have by now. Its latch has no owner then.
+ */
 static bool
 is_valid_proc(const volatile PGPROC *proc, int pid)
 {
-	return proc != NULL && proc->pid == pid;
+	return proc != NULL && proc->pid == pid && proc->procLatch.owner_pid == pid;
 }
 
 /* The PGPROC of a process, or NULL when it is not there. */
@@ -194,19 +198,25 @@ read_activity(SessionScan *scan, SessionRow *row,
 	row->activity_length = strlen(to);
 }
 
-/* Somebody else than at the last scan: remembers who. */
-static void
-read_identity(SlotIdentity *identity, const volatile PgBackendStatus *entry,
-			  int pid, TimestampTz start, BackendType type)
+/*
+ * Who is in the entry: the one who was known, or somebody else, who is read
+ * into *other.
+ */
+static SlotIdentity *
+read_identity(SlotIdentity *known, SlotIdentity *other,
+			  const volatile PgBackendStatus *entry, int pid)
 {
-	identity->fresh = true;
-	identity->pid = pid;
-	identity->backend_start = start;
-	identity->type = type;
-	identity->category = CATEGORY_NONE;
-	identity->procno = -1;
-	memcpy(&identity->client_addr, (const void *) &entry->st_clientaddr,
+	other->pid = pid;
+	other->backend_start = entry->st_proc_start_timestamp;
+	other->type = entry->st_backendType;
+	if (known->pid == pid && known->type == other->type &&
+		known->backend_start == other->backend_start)
+		return known;
+	other->category = CATEGORY_NONE;
+	other->procno = -1;
+	memcpy(&other->client_addr, (const void *) &entry->st_clientaddr,
 		   sizeof(SockAddr));
+	return other;
 }
 
 /*
@@ -217,7 +227,8 @@ static bool
 read_entry(SessionScan *scan, SessionRow *row,
 		   const volatile PgBackendStatus *entry, bool raw_activity)
 {
-	SlotIdentity *identity = &scan->identities[row->slot];
+	SlotIdentity *known = &scan->identities[row->slot];
+	SlotIdentity other;
 
 	row->failed = row->only_blocks = false;
 	row->blocked_by = -1;
@@ -227,26 +238,23 @@ read_entry(SessionScan *scan, SessionRow *row,
 		int			before;
 		int			after;
 		int			pid;
-		TimestampTz start;
-		BackendType type;
+		SlotIdentity *identity;
 
 		pgstat_begin_read_activity(entry, before);
 		pid = entry->st_procpid;
 		if (pid == 0)
 			return false;
-		start = entry->st_proc_start_timestamp;
-		type = entry->st_backendType;
-		if (identity->pid != pid || identity->backend_start != start ||
-			identity->type != type)
-			read_identity(identity, entry, pid, start, type);
+		identity = read_identity(known, &other, entry, pid);
 		read_status(row, entry);
 		read_proc(row, find_proc(identity, row->slot, pid), pid);
 		read_activity(scan, row, entry,
-					  wants_activity(row, type, raw_activity));
+					  wants_activity(row, identity->type, raw_activity));
 		pgstat_end_read_activity(entry, after);
 		if (pgstat_read_activity_complete(before, after))
 		{
-			row->state = session_state(row->server_state, type);
+			row->state = session_state(row->server_state, identity->type);
+			if (identity == &other)
+				*known = other;
 			return true;
 		}
 	}

@@ -18,7 +18,6 @@ typedef struct SlotIdentity
 	TimestampTz backend_start;
 	BackendType type;
 	SockAddr	client_addr;
-	bool		fresh;			/* found by the last scan */
 	Category	category;		/* set by who resolves fresh identities */
 	int			procno;			/* of its PGPROC, -1 = not searched yet */
 } SlotIdentity;

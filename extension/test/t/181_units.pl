@@ -1,6 +1,7 @@
 # The parts of the sampler that know no server: numbers of ticks, the budget,
 # what the machine and its cgroups say, how programs are started (also where the
-# system cannot close their descriptors); and what evicts an entry.
+# system cannot close their descriptors); what evicts an entry; what a scan reads
+# while others write; and the status of the sampler, which makes nobody wait.
 use strict;
 use warnings;
 use File::Path qw(make_path);
@@ -89,6 +90,6 @@ sub program_tells
 
 program_tells('units', $_, qw(sampler/budget core/host sampler/slot_clock core/spawner))
   for '', '-DTACHO_WITHOUT_CLOSEFROM';
-program_tells('evict', '');
+program_tells($_, '') for qw(evict scan status);
 
 done_testing();
