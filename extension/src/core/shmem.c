@@ -59,9 +59,9 @@ static void
 shmem_make(TachoShared *shared)
 {
 	memset(shared, 0, sizeof(*shared));
-	SpinLockInit(&shared->mutex);
+	pg_atomic_init_u64(&shared->status_number, 0);
 	shared->ring_lock = &GetNamedLWLockTranche(TACHO_PREFIX)->lock;
-	strlcpy(shared->status.reason,
+	strlcpy(shared->status[0].reason,
 			settings_refusal() ? settings_refusal() :
 			"the sampler has not started (does \"max_worker_processes\" leave room for it?)", STATUS_TEXT_SIZE);
 	shared->after_crash = was_not_shut_down();

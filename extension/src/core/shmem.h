@@ -19,7 +19,6 @@
 
 #include "port/atomics.h"
 #include "storage/lwlock.h"
-#include "storage/spin.h"
 
 #include "core/status.h"
 
@@ -29,9 +28,9 @@
 
 typedef struct TachoShared
 {
-	/* protected by `mutex` */
-	slock_t		mutex;
-	TachoStatus status;
+	/* see status.c: the copy that holds is status[status_number & 1] */
+	pg_atomic_uint64 status_number;
+	TachoStatus status[2];
 
 	/*
 	 * Lock of the ring. Kept here because only the postmaster knows the

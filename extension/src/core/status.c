@@ -2,7 +2,9 @@
  * status.c
  *	  Publishes and reads what the sampler tells about itself.
  *
- * Locking: TachoShared.mutex, held for one copy.
+ * Locking: none. There are two copies: the sampler writes into the one that
+ * holds no longer, then says that it holds. So nobody waits for a process that
+ * the operating system has stopped; a reader that was overtaken tries again.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -20,15 +22,25 @@ tacho_status_available(void)
 void
 tacho_status_read(TachoStatus *copy)
 {
-	SpinLockAcquire(&tacho_shared->mutex);
-	memcpy(copy, &tacho_shared->status, sizeof(*copy));
-	SpinLockRelease(&tacho_shared->mutex);
+	uint64		number;
+
+	do
+	{
+		number = pg_atomic_read_u64(&tacho_shared->status_number);
+		pg_read_barrier();
+		memcpy(copy, &tacho_shared->status[number & 1], sizeof(*copy));
+		pg_read_barrier();
+	} while (pg_atomic_read_u64(&tacho_shared->status_number) != number);
 }
 
 void
 status_publish(const TachoStatus *status)
 {
-	SpinLockAcquire(&tacho_shared->mutex);
-	memcpy(&tacho_shared->status, status, sizeof(*status));
-	SpinLockRelease(&tacho_shared->mutex);
+	uint64		number = pg_atomic_read_u64(&tacho_shared->status_number) + 1;
+
+	memcpy(&tacho_shared->status[number & 1], status, sizeof(*status));
+	pg_write_barrier();
+	pg_atomic_write_u64(&tacho_shared->status_number, number);
+	/* the other copy must not change before readers know */
+	pg_write_barrier();
 }

@@ -2,8 +2,7 @@
  * status.h
  *	  What the sampler tells about itself to every backend.
  *
- * Locking: one copy in shared memory under a spinlock. The sampler writes it
- * once a turn, anybody reads it.
+ * Locking: none. The sampler writes it once a turn, anybody reads it.
  *
  * Copyright (c) 2026, tacho contributors
  */
