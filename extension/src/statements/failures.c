@@ -31,16 +31,19 @@ static emit_log_hook_type previous_emit_log = NULL;
  * Where the latest error left a statement of the top level: in the message
  * from the client that began then (0 = none) and in a subtransaction. While
  * both are the same, the error is on its way to the client. One that somebody
- * has caught is not: that ended its subtransaction.
+ * has caught is not: that ended its subtransaction. A background worker may
+ * abort its transaction first and then report the error: then its code tells.
  */
 static HOT_DATA TimestampTz error_message = 0;
 static SubTransactionId error_subxact;
+static int	error_sqlstate;
 
 void
 failures_leave(void)
 {
 	error_message = GetCurrentStatementStartTimestamp();
 	error_subxact = GetCurrentSubTransactionId();
+	error_sqlstate = geterrcode();
 }
 
 pg_attribute_hot void
@@ -51,11 +54,14 @@ failures_forget(void)
 
 /* Whether the error that is reported left a statement. */
 static inline bool
-is_of_statement(void)
+is_of_statement(int sqlstate)
 {
-	return error_message != 0 &&
-		error_message == GetCurrentStatementStartTimestamp() &&
-		error_subxact == GetCurrentSubTransactionId();
+	if (error_message == 0 ||
+		error_message != GetCurrentStatementStartTimestamp())
+		return false;
+	return IsTransactionState() ?
+		error_subxact == GetCurrentSubTransactionId() :
+		error_sqlstate == sqlstate;
 }
 
 /*
@@ -140,7 +146,7 @@ on_emit_log(ErrorData *edata)
 		if (failures_attempt.counted)
 			count_attempt(edata->sqlerrcode);
 	}
-	else if (!is_of_statement())
+	else if (!is_of_statement(edata->sqlerrcode))
 		count_outside(edata->sqlerrcode);
 	failures_attempt_end();
 	failures_forget();

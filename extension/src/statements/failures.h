@@ -75,7 +75,7 @@ failures_attempt_end(void)
 
 /*
  * An error leaves a statement of the top level, which has counted it or is not
- * counted; and there is none on its way any more.
+ * counted (inside of PG_CATCH); and there is none on its way any more.
  */
 extern void failures_leave(void);
 extern void failures_forget(void);

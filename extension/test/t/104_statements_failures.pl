@@ -3,14 +3,17 @@
 
 use strict;
 use warnings;
+use FindBin;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use TachoStatements qw(statements_cluster);
 
-my $node = statements_cluster('failures', conf => q{
+my $libraries = PostgreSQL::Test::Utils::tempdir();
+my $node = statements_cluster('failures', conf => qq{
 tacho.statements_track = all
 max_stack_depth = 2MB
 max_prepared_transactions = 5
+dynamic_library_path = '\$libdir:$libraries'
 });
 
 sub sql { return $node->safe_psql('postgres', $_[0]) }
@@ -222,6 +225,18 @@ my ($calls3, $executed) = split /\|/, row('count.md5', 'calls, user_time + syste
 is($calls3, 1, 'one execution of an EXECUTE');
 cmp_ok($executed, '>', $alone / 2, '... and the CPU time of its workers');
 is(made_by_workers('prepare counting as select count(md5(md5(g::text))) from big; execute counting'), 0, '... which make no entry of their own');
+# a background worker that aborts its transaction before its error is reported
+sub config { chomp(my $value = `$ENV{PG_CONFIG} $_[0]`); return $value; }
+system("cc -O1 -g -fPIC -shared -o $libraries/worker.so -I '" . config('--includedir-server')
+	  . "' '$FindBin::RealBin/../unit/worker.c'") == 0
+  or die 'could not build the library of a background worker';
+sql(q{create function worker_run(text) returns bool strict language c as 'worker'});
+sql('select tacho.statements_reset()');
+is(sql(q{select worker_run('select 1 / (a - 1) as worked from generate_series(1, 3) a')}), 't',
+	'a statement of a background worker fails');
+is(row('as worked from', 'calls, errors, last_sqlstate'), '0|1|22012', '... which is counted for it');
+is(sql('select sum(errors) from tacho.statements'), 1, '... and for nobody else');
+
 $node->stop;
 unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal/, 'no process died');
 done_testing();
