@@ -257,9 +257,11 @@ dictionary_name(const char *bytes, int length, int encoding)
 }
 
 uint64
-dictionary_ascii(const char *text)
+dictionary_text(const char *text)
 {
-	return dictionary_name(text, strlen(text), PG_UTF8);
+	int			length = strlen(text);
+
+	return dictionary_name(text, length, names_guess_encoding(text, length));
 }
 
 SessionEntry *

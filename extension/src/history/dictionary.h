@@ -76,9 +76,9 @@ extern uint64 dictionary_use_name(NameEntry *entry);
 /* The bytes of a name, not terminated; those of NULL are a question mark. */
 extern const char *dictionary_bytes(const NameEntry *entry, int *length);
 
-/* Both at once. */
+/* Both at once; the encoding of a text is guessed. */
 extern uint64 dictionary_name(const char *bytes, int length, int encoding);
-extern uint64 dictionary_ascii(const char *text);
+extern uint64 dictionary_text(const char *text);
 
 extern SessionEntry *dictionary_find_session(const SessionKey *key);
 extern uint64 dictionary_use_session(SessionEntry *entry);

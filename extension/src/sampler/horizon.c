@@ -2,9 +2,10 @@
  * horizon.c
  *	  Who holds back vacuum.
  *
- * Locking: none. Transaction ids of sessions come from the scan; those of
- * replication slots are single reads of 32 bits from shared memory. A slot
- * that is dropped meanwhile may be named once more.
+ * Locking: none but the one of prepared.h. Transaction ids of sessions come
+ * from the scan; those of prepared transactions and of replication slots are
+ * single reads of 32 bits from shared memory. A slot that is dropped meanwhile
+ * may be named once more.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -13,6 +14,7 @@
 #include "replication/slot.h"
 
 #include "sampler/horizon.h"
+#include "sampler/prepared.h"
 
 /* The full id of a transaction id that is not newer than `next_xid`. */
 static uint64
@@ -63,6 +65,39 @@ consider_sessions(Horizon *horizon, const SessionScan *scan, uint64 next_xid)
 	}
 }
 
+/*
+ * A prepared transaction has a PGPROC that no process uses. One whose
+ * preparation has failed leaves its id there, but is not among those that run.
+ */
+static TransactionId
+prepared_xid(int i)
+{
+	const volatile PGPROC *proc = &PreparedXactProcs[i];
+	TransactionId xid = proc->xid;
+
+	return TransactionIdIsValid(xid) &&
+		ProcGlobal->xids[proc->pgxactoff] == xid ? xid : InvalidTransactionId;
+}
+
+static void
+consider_prepared(Horizon *horizon, uint64 next_xid)
+{
+	TransactionId oldest = InvalidTransactionId;
+
+	for (int i = 0; i < max_prepared_xacts; i++)
+	{
+		TransactionId xid = prepared_xid(i);
+
+		if (consider(horizon, xid, true, next_xid))
+			oldest = xid;
+	}
+	if (!TransactionIdIsValid(oldest))
+		return;
+	horizon->holder = XMIN_HOLDER_PREPARED;
+	horizon->pid = 0;
+	(void) prepared_gid(oldest, horizon->name);
+}
+
 static void
 consider_slots(Horizon *horizon, uint64 next_xid)
 {
@@ -83,7 +118,7 @@ consider_slots(Horizon *horizon, uint64 next_xid)
 			horizon->holder = XMIN_HOLDER_SLOT;
 			horizon->pid = 0;
 			strlcpy(horizon->name, (const char *) NameStr(slot->data.name),
-					NAMEDATALEN);
+					sizeof(horizon->name));
 		}
 	}
 }
@@ -93,5 +128,6 @@ horizon_find(Horizon *horizon, const SessionScan *scan, uint64 next_xid)
 {
 	memset(horizon, 0, sizeof(*horizon));
 	consider_sessions(horizon, scan, next_xid);
+	consider_prepared(horizon, next_xid);
 	consider_slots(horizon, next_xid);
 }

@@ -7,6 +7,8 @@
 #ifndef TACHO_HORIZON_H
 #define TACHO_HORIZON_H
 
+#include "access/xact.h"
+
 #include "sampler/session_scan.h"
 
 typedef struct Horizon
@@ -14,14 +16,16 @@ typedef struct Horizon
 	uint64		oldest;			/* full transaction id, 0 = nobody */
 	XminHolder	holder;
 	int			pid;			/* of a session */
-	char		name[NAMEDATALEN];	/* of a replication slot */
+	char		name[GIDSIZE];	/* of a prepared transaction or a slot */
 } Horizon;
 
 /*
- * Finds the oldest transaction id or xmin among the rows of a scan and the
- * replication slots. `next_xid` is the next full transaction id.
+ * Finds the oldest transaction id or xmin among the rows of a scan, prepared
+ * transactions and replication slots. `next_xid` is the next full transaction id.
  */
 extern void horizon_find(Horizon *horizon, const SessionScan *scan,
 						 uint64 next_xid);
+
+StaticAssertDecl(GIDSIZE >= NAMEDATALEN, "a name has room for that of a slot");
 
 #endif							/* TACHO_HORIZON_H */

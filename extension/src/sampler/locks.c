@@ -12,14 +12,19 @@
  * Between the scan and the answer, waits end and begin: a waiter that is gone
  * gets no edge, one that the scan did not see waiting neither.
  *
+ * A wait for a safe snapshot is no wait for a lock: predicate.c knows which
+ * transactions it waits for.
+ *
  * Locking: ProcArrayLock and all partition locks of the lock manager, shared,
- * inside GetBlockerStatusData(); none is held when anything is looked up.
+ * inside GetBlockerStatusData(); SerializableXactHashLock, shared, inside
+ * GetSafeSnapshotBlockingPids(). None is held when anything is looked up.
  *
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"
 
 #include "storage/lock.h"
+#include "storage/predicate_internals.h"
 #include "utils/timestamp.h"
 
 #include "core/clocks.h"
@@ -29,8 +34,9 @@
 #include "sampler/prepared.h"
 #include "sampler/processes.h"
 
-#define LOCKS_CALLS			32		/* lookups a tick */
-#define LOCKS_BUDGET_US		2000	/* time for them */
+#define LOCKS_CALLS			32		/* lookups a tick, and ... */
+#define LOCKS_BUDGET_US		2000	/* ... time for them, but both not more ... */
+#define LOCKS_PART			50		/* ... than this part of the interval has */
 #define LOCKS_TRIES			3		/* waiters asked about for one lock */
 #define HOLDERS				64		/* edges of one waiter */
 #define EDGES				4096	/* of a tick */
@@ -82,6 +88,13 @@ typedef struct Answer
 	int			queued_count;
 } Answer;
 
+/* What a tick may ask of the server's locks. */
+typedef struct Lookups
+{
+	int			left;
+	int64		until_us;		/* clock_boot_us() */
+} Lookups;
+
 typedef struct PidRow
 {
 	int			pid;
@@ -91,7 +104,7 @@ typedef struct PidRow
 /* The state of one tick, in the memory of that tick. */
 static Waiter *waiters;
 static int	waiter_count;
-static PidRow *rows_by_pid;
+static PidRow *rows_by_pid;		/* NULL = nobody has asked yet */
 static int	scanned_rows;		/* rows of the scan proper */
 static Edge *edges;
 static int	edge_count = 0;
@@ -188,7 +201,6 @@ group_waiters(LockGroup *groups, int64 since)
 static void
 index_rows(const SessionScan *scan)
 {
-	scanned_rows = scan->row_count;
 	rows_by_pid = palloc(sizeof(PidRow) * scanned_rows);
 	for (int i = 0; i < scanned_rows; i++)
 		rows_by_pid[i] = (PidRow)
@@ -202,9 +214,12 @@ index_rows(const SessionScan *scan)
 static int
 find_row(SessionScan *scan, int pid)
 {
-	PidRow	   *found = bsearch(&pid, rows_by_pid, scanned_rows,
-								sizeof(PidRow), compare_pids);
+	PidRow	   *found;
 
+	if (rows_by_pid == NULL)
+		index_rows(scan);
+	found = bsearch(&pid, rows_by_pid, scanned_rows, sizeof(PidRow),
+					compare_pids);
 	if (found)
 		return found->row;
 	for (int i = scanned_rows; i < scan->row_count; i++)
@@ -262,18 +277,39 @@ read_answer(Answer *answer, const BlockedProcsData *data,
 		GetLockTagsMethodTable(&instances[0].locktag)->conflictTab;
 }
 
+static Lookups
+lookups_of_tick(int interval_ms)
+{
+	int64		budget_us = Min(LOCKS_BUDGET_US,
+								(int64) interval_ms * 1000 / LOCKS_PART);
+
+	return (Lookups)
+	{
+		LOCKS_CALLS * budget_us / LOCKS_BUDGET_US, clock_boot_us() + budget_us
+	};
+}
+
+/* Takes one of the lookups that are left. */
+static bool
+take_lookup(Lookups *lookups)
+{
+	if (lookups->left == 0 || clock_boot_us() >= lookups->until_us)
+		return false;
+	lookups->left--;
+	return true;
+}
+
 /* Asks about the latest waiter of a group that still waits. */
 static bool
-ask(Answer *answer, const LockGroup *group, int *calls)
+ask(Answer *answer, const LockGroup *group, Lookups *lookups)
 {
 	for (int i = 1; i <= Min(group->count, LOCKS_TRIES); i++)
 	{
 		int			pid = waiters[group->first + group->count - i].pid;
 		BlockedProcsData *data;
 
-		if (*calls >= LOCKS_CALLS)
+		if (!take_lookup(lookups))
 			return false;
-		(*calls)++;
 		data = GetBlockerStatusData(pid);
 		for (int k = 0; k < data->nprocs; k++)
 			if (data->procs[k].pid == pid)
@@ -368,34 +404,66 @@ add_edges(SessionScan *scan, const Answer *answer, const LockGroup *group)
 	}
 }
 
-void
-locks_find(SessionScan *scan, TimestampTz now, int interval_ms)
+/* Asks about the locks with a wait that began before `since`. */
+static void
+find_lock_holders(SessionScan *scan, int64 since, Lookups *lookups)
 {
-	LockGroup	   *groups;
+	LockGroup  *groups;
 	int			count;
-	int			calls = 0;
-	int64		until;
 
-	edge_count = unresolved = 0;
 	collect_waiters(scan);
 	if (waiter_count == 0)
 		return;
 	groups = palloc(sizeof(LockGroup) * waiter_count);
-	count = group_waiters(groups, now - (int64) interval_ms * 1000);
+	count = group_waiters(groups, since);
 	if (count == 0)
 		return;
 	edges = palloc(sizeof(Edge) * EDGES);
-	index_rows(scan);
-	until = clock_boot_us() + LOCKS_BUDGET_US;
 	for (int i = 0; i < count; i++)
 	{
 		Answer		answer;
 
-		if (clock_boot_us() < until && ask(&answer, &groups[i], &calls))
+		if (ask(&answer, &groups[i], lookups))
 			add_edges(scan, &answer, &groups[i]);
 		else
 			unresolved += groups[i].count;
 	}
+}
+
+/*
+ * READ ONLY DEFERRABLE waits for transactions that could make its snapshot
+ * unsafe. They hold no lock that the lock manager could name.
+ */
+static void
+find_snapshot_blockers(SessionScan *scan, int64 since, Lookups *lookups)
+{
+	for (int i = 0; i < scanned_rows; i++)
+	{
+		SessionRow *row = &scan->rows[i];
+		int			pid = scan->identities[row->slot].pid;
+		int			blocker;
+
+		if (row->failed || row->wait != WAIT_EVENT_SAFE_SNAPSHOT ||
+			row->query_start > since)
+			continue;
+		if (!take_lookup(lookups))
+			unresolved++;
+		else if (GetSafeSnapshotBlockingPids(pid, &blocker, 1) > 0)
+			row->blocked_by = find_row(scan, blocker);
+	}
+}
+
+void
+locks_find(SessionScan *scan, TimestampTz now, int interval_ms)
+{
+	int64		since = now - (int64) interval_ms * 1000;
+	Lookups		lookups = lookups_of_tick(interval_ms);
+
+	edge_count = unresolved = 0;
+	rows_by_pid = NULL;
+	scanned_rows = scan->row_count;
+	find_lock_holders(scan, since, &lookups);
+	find_snapshot_blockers(scan, since, &lookups);
 }
 
 int
@@ -440,8 +508,7 @@ put_edge(Frame *frame, Section *section, int at, SessionScan *scan,
 		blocker = processes_session(scan, &scan->rows[edge->blocker]);
 	if (TransactionIdIsValid(edge->prepared) &&
 		prepared_gid(edge->prepared, name))
-		gid = dictionary_name(name, strlen(name),
-							  names_guess_encoding(name, strlen(name)));
+		gid = dictionary_text(name);
 	row = section_add(section);
 	section_set(section, row, COL_lock_at, at);
 	section_set(section, row, COL_lock_waiter, waiter);

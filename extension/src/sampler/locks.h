@@ -6,7 +6,8 @@
  * a tick, whatever the number of its waiters. A waiter gets an edge to every
  * session (or prepared transaction) that holds the lock in a mode that
  * conflicts; when none does, one to the frontmost waiter ahead of it in the
- * queue that asks for such a mode.
+ * queue that asks for such a mode. A transaction that waits for a safe snapshot
+ * gets a session that it waits for.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -21,7 +22,8 @@
  * out are added to it, marked; rows get their `blocked_by`. `now` is when the
  * scan was made. The result is used by locks_put() and lives in the caller's
  * memory context. Takes locks of the server's lock manager, shared, for a
- * moment; spends at most LOCKS_BUDGET_US beyond the lookup under way.
+ * moment; spends at most LOCKS_BUDGET_US and a part of the interval, beyond the
+ * lookup under way.
  */
 extern void locks_find(SessionScan *scan, TimestampTz now, int interval_ms);
 

@@ -61,8 +61,7 @@ add_row(ModelTable table, UnixMs now, int *row)
 uint64
 object_name(const char *name)
 {
-	return dictionary_name(name, strlen(name),
-						   names_guess_encoding(name, strlen(name)));
+	return dictionary_text(name);
 }
 
 void

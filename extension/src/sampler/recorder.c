@@ -165,8 +165,7 @@ recorder_marker(MarkerKind kind, UnixMs time, UnixMs since, UnixMs until,
 	int			row;
 
 	open_frame(time, clock_boot_us() / 1000);
-	name = dictionary_name(detail, strlen(detail),
-						   names_guess_encoding(detail, strlen(detail)));
+	name = dictionary_text(detail);
 	section = frame_section(frame, TABLE_marker);
 	row = section_add(section);
 	section_set(section, row, COL_marker_time, frame_time(frame, time));
@@ -525,7 +524,7 @@ put_horizon(Section *section, int row, const SessionScan *scan)
 	section_set(section, row, COL_tick_oldest_xmin_holder, horizon.holder);
 	section_set(section, row, COL_tick_oldest_xmin_pid, horizon.pid);
 	section_set(section, row, COL_tick_oldest_xmin_name,
-				dictionary_ascii(horizon.name));
+				dictionary_text(horizon.name));
 }
 
 static int

@@ -5,7 +5,8 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/../perl";
 use TachoLocks qw(blocked_pairs session settle wait_until_locked);
-use TachoTest qw(at tacho_cluster);
+use PostgreSQL::Test::Utils;
+use TachoTest qw(at tacho_cluster wait_for_marker);
 use Test::More;
 
 my $node = tacho_cluster('locks', conf => q{
@@ -84,6 +85,63 @@ $node->safe_psql('postgres', q{
 	$one->{harness}->finish;
 	$two->run('ROLLBACK');
 	$two->finish;
+}
+
+# A read-only transaction waits for a snapshot that the transactions that run
+# cannot make unsafe. It waits for no lock.
+{
+	my ($writer, $report) = map { session($node, $_) } qw(writer report);
+
+	$writer->run('BEGIN ISOLATION LEVEL SERIALIZABLE; UPDATE t SET v = 1 WHERE id = 1');
+	$report->send('BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE; SELECT count(*) FROM t');
+	$node->poll_query_until('postgres',
+		q{SELECT wait_event = 'SafeSnapshot' FROM pg_stat_activity WHERE application_name = 'report'});
+	is(blocked_pairs($node, settle($node)), 'report<writer', 'a wait for a safe snapshot');
+	$writer->run('ROLLBACK');
+	$_->finish for $writer, $report;
+}
+
+# Columns of the newest tick.
+sub newest_tick
+{
+	my (@columns) = @_;
+	settle($node);
+	my ($csv) = run_command([ $ENV{TACHO_PROGRAM}, 'export', 'sessions', '--tape',
+		$node->data_dir . '/tacho' ]);
+	my ($head, @lines) = split /\n/, $csv;
+	my %tick;
+
+	@tick{ split /,/, $head } = split /,/, $lines[-1], -1;
+	return join ' ', @tick{@columns};
+}
+
+# A prepared transaction holds back vacuum, and no session does.
+{
+	my @holder = qw(oldest_xmin_holder oldest_xmin_pid oldest_xmin_name);
+
+	$node->safe_psql('postgres', "BEGIN; SELECT txid_current(); PREPARE TRANSACTION 'payment ü 7'");
+	$node->safe_psql('postgres', 'SELECT txid_current()') for 1 .. 3;
+	is(newest_tick(@holder), "prepared transaction  payment ü 7",
+		'a prepared transaction is the oldest, and is named');
+	$node->safe_psql('postgres', "COMMIT PREPARED 'payment ü 7'");
+	unlike(newest_tick(@holder), qr/prepared/, '... until it ends');
+}
+
+# Each sampling interval has its share of questions to the lock manager.
+{
+	my $holder = session($node, 'holder');
+	my @waiters = map { session($node, "waiter $_") } 1 .. 8;
+
+	$holder->run("SELECT pg_advisory_lock($_)") for 1 .. 8;
+	$waiters[ $_ - 1 ]->send("SELECT pg_advisory_lock($_)") for 1 .. 8;
+	wait_until_locked($node, map { "waiter $_" } 1 .. 8);
+	$node->append_conf('postgresql.conf', "tacho.sample_interval = '10ms'");
+	$node->reload;
+	wait_for_marker($node, 'settings changed', 1);
+	cmp_ok(newest_tick('locks_unresolved'), '>=', 5,
+		'at 10 ms three locks of eight are looked up in a tick');
+	$holder->run('SELECT pg_advisory_unlock_all()');
+	$_->finish for $holder, @waiters;
 }
 
 $node->stop;
