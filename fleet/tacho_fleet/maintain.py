@@ -3,10 +3,14 @@
 again then."""
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote
 
-from pyiceberg.expressions import EqualTo
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import BooleanExpression, EqualTo, In
 from pyiceberg.table import Table
 
 from tacho_fleet import fault
@@ -15,7 +19,7 @@ from tacho_fleet.iceberg import Iceberg
 from tacho_fleet.landing import Landing
 from tacho_fleet.lease import Lease
 from tacho_fleet.redaction import Redaction, remember
-from tacho_fleet.storage import Storage
+from tacho_fleet.storage import Storage, read_table
 
 
 @dataclass
@@ -26,13 +30,17 @@ class Removed:
     snapshots: int = 0
     files: int = 0
     objects: int = 0
+    # Of a redaction: where its value was looked for, and where it still is.
+    searched: str = ""
+    found: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """A line."""
-        return (
+        """A line, and what a search has found."""
+        removed = (
             f"removed rows {self.rows}, snapshots {self.snapshots}, files {self.files}, "
             f"landed objects {self.objects}"
         )
+        return "\n".join([removed, *([self.searched] if self.searched else []), *self.found])
 
 
 def expire(lake: Iceberg, landing: Landing | None, grace: float, wait: float) -> Removed:
@@ -58,20 +66,78 @@ def redact(lake: Iceberg, landing: Landing, what: Redaction, wait: float) -> Rem
         removed.rows = rows
         if what.column == "server":
             removed.objects += landing.forget(what.value)
+        _search(lake, landing, what, removed)
         return removed
     finally:
         lease.release()
 
 
 def _delete(lake: Iceberg, name: str, what: Redaction) -> int:
-    table = lake.table(name)
-    if table is None or not what.concerns(name, table.schema().column_names):
-        return 0
-    condition = EqualTo(what.column, what.typed())
-    rows = table.scan(row_filter=condition, selected_fields=("server",)).to_arrow().num_rows
-    if rows:
-        table.delete(condition)
-    return rows
+    """Removes the rows of a table that have or name the value; how many."""
+    removed = 0
+    for condition in _conditions(lake.table(name), name, what):
+        table = lake.table(name)
+        rows = table.scan(row_filter=condition, selected_fields=("server",)).to_arrow().num_rows
+        if rows:
+            table.delete(condition)
+        removed += rows
+    return removed
+
+
+# Texts in a condition.
+_AT_ONCE = 100
+
+
+def _conditions(table: Table | None, name: str, what: Redaction) -> Iterator[BooleanExpression]:
+    if table is None:
+        return
+    known = table.schema().column_names
+    for column in what.columns(name, known):
+        yield EqualTo(column, what.typed())
+    written = what.written(name, known)
+    if written:
+        texts = table.scan(selected_fields=(written,)).to_arrow()[written]
+        named = pc.unique(texts.filter(what.named(texts))).to_pylist()
+        for at in range(0, len(named), _AT_ONCE):
+            yield In(written, named[at : at + _AT_ONCE])
+
+
+def _search(lake: Iceberg, landing: Landing, what: Redaction, removed: Removed) -> None:
+    """Looks for the value in all tables, and in the names and rows of all that has landed."""
+    tables = 0
+    for name in ORDER:
+        table = lake.table(name)
+        if table is not None:
+            tables += 1
+            counts: Counter[str] = Counter()
+            for batch in table.scan().to_arrow_batch_reader():
+                counts.update(what.found(pa.Table.from_batches([batch]), name))
+            removed.found += _told(counts, f'table "{name}"')
+    objects = landing.storage.objects()
+    for found in objects:
+        removed.found += _found_in(landing, found.name, what)
+    removed.searched = f"searched tables {tables}, landed objects {len(objects)}: " + (
+        "found the value" if removed.found else "found nothing"
+    )
+
+
+def _found_in(landing: Landing, name: str, what: Redaction) -> list[str]:
+    """What an object that has landed has of the value."""
+    where = f'object "{name}"'
+    table, *directories = name.split("/")
+    server = next((part for part in directories if part.startswith("server=")), "server=")
+    if what.is_of(unquote(server).removeprefix("server=")):
+        return [f"found in the name of {where}"]
+    if table not in ORDER or not name.endswith(".parquet"):
+        return []
+    rows = read_table(landing.storage.uri(name))
+    return _told(what.found(rows, table), where)
+
+
+def _told(counts: Mapping[str, int], where: str) -> list[str]:
+    return [
+        f'found in column "{column}" of {where}: rows {count}' for column, count in counts.items()
+    ]
 
 
 def _expire(lake: Iceberg, landing: Landing | None, limit: float, lease: Lease) -> Removed:

@@ -1,7 +1,8 @@
 """What a lake must not have: it is remembered in the catalog's database, so that a committer
 leaves it out of what lands later too."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,28 +11,66 @@ from sqlalchemy import Engine, text
 
 # By which column rows are removed, by kind.
 KINDS = ("server", "database", "username", "fingerprint")
+# Columns of other names that have a value of a kind.
+_OTHER = {"database": {"server": ("object",)}, "server": {"servers": ("server_name",)}}
+# What somebody has written, by table: it may name a tenant of another database.
+_WRITTEN = {"texts": "query_text", "markers": "detail", "locks": "blocker_gid"}
+_TENANTS = ("database", "username")
 
 
 @dataclass(frozen=True)
 class Redaction:
-    """Rows with a value in a column; of a fingerprint its texts only."""
+    """Rows with a value in a column, and those whose text names a tenant; of a fingerprint its
+    texts only."""
 
     column: str
     value: str
 
-    def concerns(self, table: str, columns: Sequence[str]) -> bool:
-        """Does a table have such rows?"""
-        return self.column in columns and (self.column != "fingerprint" or table == "texts")
+    def columns(self, table: str, known: Sequence[str]) -> list[str]:
+        """The columns of a table in which the value makes a row go."""
+        if self.column == "fingerprint" and table != "texts":
+            return []
+        named = (self.column, *_OTHER.get(self.column, {}).get(table, ()))
+        return [column for column in named if column in known]
+
+    def written(self, table: str, known: Sequence[str]) -> str | None:
+        """The column of a table that may name the value."""
+        column = _WRITTEN.get(table) if self.column in _TENANTS else None
+        return column if column in known else None
 
     def typed(self) -> str | int:
         """The value as the column has it."""
         return int(self.value) if self.column == "fingerprint" else self.value
 
+    def is_of(self, server: str) -> bool:
+        """Does the name of a server have the value?"""
+        if self.column == "server":
+            return server == self.value
+        return self.column in _TENANTS and bool(self.named(pa.array([server]))[0].as_py())
+
+    def named(self, texts: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Which texts have the value as a word."""
+        word = re.escape(self.value)
+        pattern = rf"(?i)(^|[^\w$]){word}($|[^\w$])"
+        return pc.fill_null(pc.match_substring_regex(texts, pattern), False)
+
     def left(self, table: str, rows: pa.Table) -> pa.Table:
         """The rows without those."""
-        if not self.concerns(table, rows.column_names):
-            return rows
-        return rows.filter(pc.fill_null(pc.not_equal(rows[self.column], self.typed()), True))
+        for column in self.columns(table, rows.column_names):
+            rows = rows.filter(pc.fill_null(pc.not_equal(rows[column], self.typed()), True))
+        written = self.written(table, rows.column_names)
+        return rows.filter(pc.invert(self.named(rows[written]))) if written else rows
+
+    def found(self, rows: pa.Table, table: str) -> dict[str, int]:
+        """By column how many rows have the value: of a tenant in any text, as a word."""
+        columns: Iterable[str] = self.columns(table, rows.column_names)
+        if self.column not in _TENANTS:
+            counts = {name: pc.sum(pc.equal(rows[name], self.typed())).as_py() for name in columns}
+        else:
+            texts = [name for name in rows.column_names if pa.types.is_string(rows[name].type)
+                     or pa.types.is_large_string(rows[name].type)]  # fmt: skip
+            counts = {name: pc.sum(self.named(rows[name])).as_py() for name in texts}
+        return {name: count for name, count in counts.items() if count}
 
 
 def remember(engine: Engine, what: Redaction) -> None:

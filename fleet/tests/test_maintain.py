@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from conftest import samples
-from lake import Lake, end_lease, killed, sessions
+from lake import Lake, end_lease, killed, sessions, tacho
 from test_commit import address, ask, commit
 
 from tacho_fleet import cli
@@ -159,6 +159,44 @@ def test_what_was_redacted_is_nowhere(
     rest = ask(place, "top", kind, *WINDOW, "--n", "all")
     assert value not in {row["key"] for row in (*after, *rest)}
     assert {row["key"] for row in rest} >= set(told) - {value}
+
+
+TENANTS = """time,interval_ms,pid,state,database,username,application,query_id,query_text
+2026-03-01T10:00:00Z,60000,1,active,tenant7,bob,app,11,select 1
+2026-03-01T10:00:00Z,60000,2,active,other,al,tenant7-job,12,"select dblink('dbname=TENANT7')"
+2026-03-01T10:00:00Z,60000,3,active,other,al,tenant77,13,select * from tenant77
+"""
+MEASURED = """time,object,xact_commit
+2026-03-01T10:00:00Z,tenant7,5
+2026-03-01T10:00:00Z,other,6
+"""
+
+
+def test_a_database_goes_with_what_names_it_and_the_rest_is_told(tmp_path: Path) -> None:
+    lake, place, measured = Lake(tmp_path / "lake"), tmp_path / "tables", tmp_path / "measured.csv"
+    lake.root.mkdir()
+    measured.write_text(MEASURED)
+    for server in ("first", "second"):  # committed before, and landed since
+        tape = tmp_path / server
+        words = ("--tape", tape, "--with", f"server_database={measured}")
+        tacho("import", "sessions", "-", *words, stdin=TENANTS)
+        lake.ship(tape, server)
+        if server == "first":
+            commit(lake, place)
+    said = maintain("redact", lake, place, "--database", "tenant7")
+    # of each server a run, a measurement and two texts; of the second they are not committed
+    assert said.splitlines()[0].startswith("removed rows 4, ")
+    assert said.splitlines()[1:] == [
+        "searched tables 6, landed objects 6: found the value",
+        'found in column "application" of table "sample_runs": rows 2',
+    ]
+    texts = ask(place, "sql", "select distinct query_text from texts")
+    assert [row["query_text"] for row in texts] == ["select * from tenant77"]
+    objects = ask(place, "sql", "select distinct object from server")
+    assert [row["object"] for row in objects] == ["other"]
+    assert "tenant7" not in texts_of(lake.root, place)
+    again = maintain("redact", lake, place, "--database", "nobody")
+    assert again.splitlines()[1:] == ["searched tables 6, landed objects 6: found nothing"]
 
 
 @pytest.mark.parametrize("words", [("expire",), ("redact", "--database", "db1")])
