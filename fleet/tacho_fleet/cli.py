@@ -89,6 +89,37 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        told = _told(error)
+        if told is None:
+            raise
+        _say(told)
+        sys.exit(1)
+
+
+# Of whose errors one says what failed, by the first word of their module.
+_FAILED = {
+    "sqlalchemy": "could not use the catalog",
+    "sqlite3": "could not use the catalog",
+    "duckdb": "could not make the answer",
+    "_duckdb": "could not make the answer",
+    "pyarrow": "could not read or write an object",
+    "obstore": "could not reach the object store",
+}
+
+
+def _told(error: Exception) -> FleetError | None:
+    """What is told of an error that a library or the system has raised."""
+    failed = _FAILED.get(type(error).__module__.partition(".")[0])
+    if isinstance(error, OSError):
+        where = f' "{error.filename}"' if error.filename else ""
+        failed = f"could not read or write{where or ' a file'}"
+    if failed is None:
+        return None
+    text = getattr(error, "strerror", None) or (str(error).splitlines() or [repr(error)])[0]
+    return FleetError(failed, f"{text.rstrip('.')}.")
 
 
 def _say(error: FleetError) -> None:
@@ -216,6 +247,7 @@ def _commit(options: argparse.Namespace) -> str:
     from tacho_fleet import commit  # noqa: PLC0415
 
     landing = Landing.open(options.landing)
+    landing.expect_shipped()
     done = commit.commit(landing, _tables(options), options.most_hours, options.wait)
     return f"committed hours {done.hours}, rows {done.rows}, batches {done.batches}"
 

@@ -12,7 +12,7 @@ from tacho_fleet import storage
 from tacho_fleet.engine import BLOCK, Lake, Part, Stream, insertion, run
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import quoted
-from tacho_fleet.landing import Hour, Landing
+from tacho_fleet.landing import HIVE_NULL, Hour, Landing
 
 
 @dataclass
@@ -111,8 +111,10 @@ def _rows(table: str, files: list[str], has_paths: bool, is_whole: bool) -> str:
         join = (
             "" if is_whole else " semi join hours_that_count using (server, node, hour, generation)"
         )
+        # the path says the name of a server; Hive has one that is read as null
+        name = f" replace (coalesce(server, {quoted(HIVE_NULL)}) as server)" if has_paths else ""
         read += (
-            " union all by name select * exclude (day) from "
+            f" union all by name select * exclude (day){name} from "
             f"read_parquet([{names}], union_by_name = true, hive_partitioning = {hive}){join}"
         )
     return read

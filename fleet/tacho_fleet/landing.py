@@ -20,6 +20,9 @@ from tacho_fleet.times import HOUR, micros
 
 SERVERS = "servers"
 TAKEN = "taken"
+REDACTION = "redaction"
+# What Hive calls a partition without a value. tacho ship refuses it as name of a server.
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _NAME = re.compile(
     rf"{SERVERS}/server=([^/]+)/day=(\d{{4}}-\d\d-\d\d)/(\d\d)-([0-9a-f]{{16}})-(\d{{8,}})\.parquet"
 )
@@ -81,6 +84,14 @@ class Landing:
                 newest[hour.key] = hour
         taken = {found.name for found in self.storage.objects(TAKEN)}
         return sorted(hour for hour in newest.values() if hour.path(TAKEN) not in taken)
+
+    def expect_shipped(self) -> None:
+        """A place that nobody has shipped to is a wrong one."""
+        if not any(self.storage.objects(table) for table in (SERVERS, REDACTION, TAKEN)):
+            raise FleetError(
+                f'tacho ship has put nothing into "{self.storage.address}"',
+                hint="Name the directory or bucket that tacho ship writes to.",
+            )
 
     def all_hours(self) -> Iterator[Hour]:
         """Every hour that is complete, in all generations."""

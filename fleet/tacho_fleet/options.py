@@ -61,7 +61,7 @@ def add_shared(parser: ArgumentParser) -> None:
         help='1h, 03:12, "yesterday 14:00" [default: 1h before]',
     )
     parser.add_argument(
-        "-u", "--until", metavar="TIME", help="exclusive [default: end of the newest hour]"
+        "-u", "--until", metavar="TIME", help="exclusive; now [default: end of the newest hour]"
     )
     parser.add_argument("--server", metavar="FILTER", help="names of servers")
     parser.add_argument(

@@ -70,9 +70,11 @@ def interval(text: str) -> int:
 
 def time(text: str, end: int) -> int:
     """A moment, or how long before `end` it was."""
-    hint = 'Write it as 1h, 03:12, "yesterday 14:00" or 2026-11-21T03:12:00Z.'
+    hint = 'Write it as 1h, now, 03:12, "yesterday 14:00" or 2026-11-21T03:12:00Z.'
     if re.fullmatch(r"(\d+\s*[a-z]+\s*)+", text):
         return end - interval(text)
+    if text == "now":
+        return micros(datetime.now(UTC))
     day = moment(end).date()
     words = text.split()
     if words[:1] in (["today"], ["yesterday"]):

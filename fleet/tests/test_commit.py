@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from conftest import samples
-from lake import Answer, Lake, answer, end_lease, killed, sessions, stopped, tacho
+from lake import Answer, Lake, answer, end_lease, fleet, killed, sessions, stopped, tacho
 from test_samples import QUESTIONS, WINDOW
 
 from tacho_fleet import cli
@@ -209,3 +209,20 @@ def test_a_late_generation_may_bring_a_new_column(tmp_path: Path) -> None:
     assert all(row.pop("servers") == "1" for row in told)
     assert told == answer("top", "application", *last, "--tape", tape)
     assert [row["key"] for row in ask(place, "top", "application", *HOURS)].count(None) == 1
+
+
+def test_a_table_without_rows_of_an_older_generation_is_no_warning(tmp_path: Path) -> None:
+    lake, tape, catalog = Lake(tmp_path / "lake"), tmp_path / "tape", address(tmp_path)
+    lake.root.mkdir()
+    columns = "time,interval_ms,pid,state,query_id,query_text\n"
+    row = "2026-03-01T{}:00Z,60000,1,active,{}\n"
+    # of 11 o'clock there is no text at first
+    for clock, query in (("10:00", "7,select 7"), ("11:00", ","), ("11:30", "7,select 7")):
+        csv = columns + row.format(clock, query)
+        append = ("--append",) if tape.exists() else ()
+        tacho("import", "sessions", "-", "--tape", tape, *append, stdin=csv)
+        lake.ship(tape, "a")
+        done = fleet("commit", lake.root, "--catalog", catalog)
+        assert (done.returncode, done.stderr) == (0, "")
+    [count] = Lake(catalog).ask("sql", "select count(*) as texts from texts")  # type: ignore[arg-type]
+    assert count == {"texts": "2"}

@@ -1,6 +1,7 @@
 """What may happen to a directory of objects."""
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from conftest import COLUMNS, samples
 from lake import Lake, answer, fleet, sessions, tacho
 
 from tacho_fleet.errors import FleetError
+from tacho_fleet.times import micros, time
 
 HOUR = ("--since", "2026-03-01T10:00:00Z", "--until", "2026-03-01T11:00:00Z")
 
@@ -68,6 +70,56 @@ def test_an_answer_without_rows_says_how_much_was_observed(lake: Lake, tmp_path:
             assert done.returncode == 0
             assert done.stdout.endswith("[]\n" if json else "\n(no rows)\n")
             assert done.stderr == f"notice: no rows: {told} of the period was observed\n"
+
+
+def test_servers_with_hours_missing_are_named(lake: Lake, tmp_path: Path) -> None:
+    for name, ticks in (("dead", 720), ("alive", 2160)):
+        sessions(tmp_path / name, samples(16, ticks, 5, 4))
+        lake.ship(tmp_path / name, name)
+    [gone] = lake.root.glob("servers/server=alive/day=2026-03-01/11-*.parquet")
+    gone.unlink()
+    rows = lake.ask("servers")
+    told = [(row["server"], row["hours"], row["hours_missing"], row["last_hour"]) for row in rows]
+    assert told == [
+        ("alive", "2", "1", "2026-03-01T12:00:00Z"),
+        ("dead", "1", "2", "2026-03-01T10:00:00Z"),
+    ]
+    said = lake.fleet("servers").stdout.splitlines()
+    assert [line.split()[:3] for line in said] == [
+        ["server", "host", "labels"], ["alive", "{}", "2"], ["dead", "{}", "1"]
+    ]  # fmt: skip
+
+
+def test_now_is_a_time(lake: Lake, tmp_path: Path) -> None:
+    sessions(tmp_path / "tape", samples(15, 60, 5, 2))
+    lake.ship(tmp_path / "tape", "a")
+    begin = micros(datetime.now(UTC))
+    [row] = lake.ask("aas", "--since", "1m", "--until", "now")
+    assert row["servers"] == "0"
+    assert begin <= time("now", 0) <= micros(datetime.now(UTC))
+
+
+def test_places_that_cannot_be_used_are_told(lake: Lake, tmp_path: Path) -> None:
+    sessions(tmp_path / "tape", samples(15, 60, 5, 2))
+    (tmp_path / "file").write_text("x")
+    catalog = f"sqlite:///{tmp_path}/catalog.db"
+    done = fleet("commit", lake.root, "--catalog", catalog)
+    assert (done.returncode, done.stderr) == (1, (
+        f'error: tacho ship has put nothing into "{lake.root}"\n'
+        "hint: Name the directory or bucket that tacho ship writes to.\n"
+    ))  # fmt: skip
+    lake.ship(tmp_path / "tape", "a")
+    for words, said in (
+        (
+            ("commit", lake.root, "--catalog", catalog, "--warehouse", tmp_path / "file"),
+            "could not read or write a file",
+        ),
+        (("aas", "--lake", lake.root, "--memory-limit-mb", "9" * 20), "could not make the answer"),
+    ):
+        done = fleet(*words)
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"error: {said}\ndetail: "), done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_a_directory_that_is_not_there_is_named() -> None:
