@@ -16,35 +16,50 @@
 -- complain if the script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION tacho" to load this file. \quit
 
--- The SQL edition has the same schema and functions. Any other schema made
--- beforehand by somebody else could hold anything, and its owner could replace
--- our functions.
+-- The objects belong to the role that initdb made. It cannot be dropped, so the
+-- initial rights of the objects, which dumps compare with, name no role that is
+-- gone; and when whoever created the extension leaves or is no superuser any
+-- more, nobody else comes into them.
+do $$
+declare
+	v_role name := (select r.rolname from pg_catalog.pg_roles r where r.oid = 10 and r.rolsuper);
+begin
+	if v_role is not null then
+		perform pg_catalog.set_config('role', v_role, true);
+	end if;
+end
+$$;
+
+-- The schema is made here, so it is a member of the extension: a dump leaves it
+-- out, whoever owns it by then. One that exists already is refused. Whoever made
+-- it could have put anything into it, and its owner could add functions that are
+-- called instead of ours. The SQL edition has the same schema and functions.
 do $$
 begin
 	if exists (
 		select
 			from pg_catalog.pg_class c
 			where c.relname = 'setting'
-				and c.relnamespace = pg_catalog.to_regnamespace('@extschema@')
+				and c.relnamespace = pg_catalog.to_regnamespace('tacho')
 	) then
 		raise exception 'the SQL edition of tacho is installed in this database'
 			using errcode = 'duplicate_object',
-				detail = 'It has schema "@extschema@" and functions of the same names.',
+				detail = 'It has schema "tacho" and functions of the same names.',
 				hint = 'To go on with its history, export it with sql/export.sql, call tacho.uninstall(''yes''), create the extension again and give the files to "tacho import"; or create the extension in another database.';
-	end if;
-	if not exists (
-		select
-			from pg_catalog.pg_namespace n
-			join pg_catalog.pg_roles r on r.oid = n.nspowner
-			where n.nspname = '@extschema@'
-				and (r.rolname = current_user or r.rolsuper)
-	) then
-		raise exception 'schema "@extschema@" belongs to another role'
-			using errcode = 'insufficient_privilege',
-				hint = 'Drop it or change its owner, then create the extension again.';
+	elsif pg_catalog.to_regnamespace('tacho') is not null then
+		raise exception 'schema "tacho" already exists'
+			using errcode = 'duplicate_schema',
+				detail = (
+					select pg_catalog.format('It belongs to role "%s". The extension makes its schema itself, so that nobody can have put anything into it.', r.rolname)
+						from pg_catalog.pg_namespace n
+						join pg_catalog.pg_roles r on r.oid = n.nspowner
+						where n.nspname = 'tacho'),
+				hint = 'Rename or drop it, then create the extension again.';
 	end if;
 end
 $$;
+
+create schema tacho;
 
 comment on schema tacho is
 'tacho: what the sessions of this server did and waited for. Start with: select * from tacho.periods();';

@@ -29,7 +29,10 @@ select pg_catalog.quote_ident(n.nspname), e.extversion, p.proname,
 	pg_catalog.quote_ident(current_user)
 from pg_catalog.pg_namespace n
 join pg_catalog.pg_proc p on p.pronamespace = n.oid
-left join pg_catalog.pg_extension e on e.extname = 'tacho' and e.extnamespace = n.oid
+left join (pg_catalog.pg_depend d
+		join pg_catalog.pg_extension e on e.oid = d.refobjid and e.extname = 'tacho')
+	on d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass and d.objid = p.oid and d.deptype = 'e'
+		and d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass
 where p.prokind = 'f' and p.proname !~ '^_'
 	and (e.oid is not null or n.nspname = 'tacho' and exists (
 		select from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = 'setting'));

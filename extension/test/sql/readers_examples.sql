@@ -19,11 +19,11 @@ create temp view object as
 select 'pg_proc'::regclass as catalog, oid, proname as name,
 		proretset or proargmodes is not null as has_columns
 	from pg_proc
-	where pronamespace = 'tacho'::regnamespace
+	where pronamespace = to_regnamespace('tacho')
 union all
 select 'pg_class'::regclass, oid, relname, true
 	from pg_class
-	where relnamespace = 'tacho'::regnamespace and relkind in ('r', 'v');
+	where relnamespace = to_regnamespace('tacho') and relkind in ('r', 'v');
 
 create temp table example as
 select o.name, m[1] as query
