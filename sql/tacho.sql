@@ -22,6 +22,7 @@ set local search_path = pg_catalog;
 \ir src/00_schema.sql
 \ir src/05_dimensions.sql
 \ir src/10_settings.sql
+\ir src/12_texts.sql
 \ir src/15_hot.sql
 \ir src/18_locks.sql
 \ir src/20_store.sql

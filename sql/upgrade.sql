@@ -38,9 +38,13 @@ as $$
 declare
 	v_table text;
 	v_columns text;
+	v_values text;
 	v_reader name;
 	v_have constant integer := (select count(*) from tacho.ring);
 	v_need constant integer := (select count(*) from tacho_old.ring);
+	-- older versions kept constants of utility statements
+	v_mask constant boolean := not exists (
+		select from pg_attribute where attrelid = 'tacho_old.setting'::regclass and attname = 'utility_literals');
 begin
 	call tacho._add_partitions(v_have, v_need - 1);
 	if (select relpersistence from pg_class where oid = 'tacho_old.hot'::regclass) = 'u' then
@@ -68,7 +72,12 @@ begin
 		if v_table in ('setting', 'watermark', 'ring') then
 			execute format('delete from tacho.%I', v_table);
 		end if;
-		execute format('insert into tacho.%1$I (%2$s) overriding system value select %2$s from tacho_old.%1$I', v_table, v_columns);
+		v_values := v_columns;
+		if v_table = 'text' and v_mask then
+			v_values := replace(v_values, 'body', 'case when query_id = 0 then body else tacho._without_constants(body) end');
+		end if;
+		execute format('insert into tacho.%1$I (%2$s) overriding system value select %3$s from tacho_old.%1$I on conflict do nothing',
+			v_table, v_columns, v_values);
 	end loop;
 	insert into tacho.watermark (name, ms) values ('pack', 0) on conflict do nothing;
 	perform setval('tacho.word_id_seq', (select max(id) from tacho.word)),

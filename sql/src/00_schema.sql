@@ -82,6 +82,7 @@ create table tacho.setting (
 	record_starts boolean not null default true,
 	dictionary_limit integer not null default 500000,
 	text_limit integer not null default 20000,
+	utility_literals boolean not null default false,
 	statements boolean not null default true,
 	statement_retention interval not null default '8 days',
 	vcpus numeric,

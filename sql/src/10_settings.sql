@@ -82,7 +82,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
 	v_names constant text[] := array['sample_interval', 'period', 'hour_retention', 'record_starts',
-		'dictionary_limit', 'text_limit', 'statements', 'statement_retention', 'vcpus'];
+		'dictionary_limit', 'text_limit', 'utility_literals', 'statements', 'statement_retention', 'vcpus'];
 	v_old tacho.setting;
 	v_new tacho.setting;
 begin

@@ -130,9 +130,35 @@ begin
 	into connections, hidden, samples
 	from a
 	left join edges e on e.pid = a.pid;
+	samples := tacho._readable(samples);
 end
 $$;
 comment on function tacho._read_sessions is 'what the sessions of this server are doing: one read of pg_stat_activity';
+
+-- Names, and texts of autovacuum, of databases in other encodings; looked for in
+-- all of them at once, since hardly any tick has one.
+create function tacho._readable(samples tacho.sampled[])
+returns tacho.sampled[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_samples tacho.sampled[] := samples;
+begin
+	if tacho._is_valid((select string_agg(concat(s.database, s.username, s.application, s.query_text), '') from unnest(samples) s)) then
+		return samples;
+	end if;
+	for i in 1 .. cardinality(samples) loop
+		v_samples[i].database := tacho._shown(samples[i].database);
+		v_samples[i].username := tacho._shown(samples[i].username);
+		v_samples[i].application := tacho._shown(samples[i].application);
+		v_samples[i].query_text := tacho._shown(samples[i].query_text,
+			(select pg_encoding_to_char(d.encoding) from pg_database d where d.oid = samples[i].database_oid));
+	end loop;
+	return v_samples;
+end
+$$;
+comment on function tacho._readable is 'samples whose texts can be stored here';
 
 create function tacho._last_tick(out tick bigint, out slot_ms bigint, out interval_ms integer)
 language plpgsql volatile

@@ -157,6 +157,7 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+	v_begin constant timestamptz := clock_timestamp();
 	v_result text;
 begin
 	case step
@@ -169,7 +170,7 @@ begin
 			perform tacho._forget(now_ms);
 			perform tacho._forget_statements(now_ms);
 	end case;
-	delete from tacho.failure f where f.step = _step.step;
+	delete from tacho.failure f where f.step = _step.step and f.failed_at < v_begin;
 	return v_result;
 exception
 	when query_canceled then

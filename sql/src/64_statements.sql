@@ -72,15 +72,83 @@ create table tacho.statement_last (
 );
 comment on table tacho.statement_last is 'the counters of statements when they were last seen, and their shortest and longest execution';
 
+create function tacho._store_found(query_ids bigint[], databases text[], usernames text[], bodies text[])
+returns integer
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_count integer;
+begin
+	insert into tacho.text (query_id, database, username, body)
+	select t.query_id, tacho._shown(t.database), tacho._shown(t.username), t.body
+	from unnest(query_ids, databases, usernames, bodies) t (query_id, database, username, body)
+	on conflict do nothing;
+	get diagnostics v_count = row_count;
+	return v_count;
+end
+$$;
+comment on function tacho._store_found is 'keeps texts of query ids';
+
+-- What sessions run, or have run last, is all of a message, maybe cut.
+create function tacho._find_texts_of_sessions(wanted bigint[])
+returns integer
+language sql volatile
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select tacho._store_found(array_agg(x.query_id), array_agg(x.datname), array_agg(x.usename), array_agg(tacho._masked(x.body)))
+	from (
+		select distinct on (a.query_id, a.datname)
+			a.query_id, a.datname::text as datname, a.usename::text as usename,
+			tacho._shown(a.query, pg_encoding_to_char(d.encoding)) as body
+		from pg_stat_activity a
+		left join pg_database d on d.oid = a.datid
+		where a.query_id = any (wanted)
+			and a.query not in ('', '<insufficient privilege>')
+	) x;
+end;
+comment on function tacho._find_texts_of_sessions is 'texts of query ids that sessions run, without any literal';
+
+create function tacho._find_texts_of_statements(wanted bigint[], pgss text)
+returns integer
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_count integer;
+begin
+	execute format($sql$
+		select tacho._store_found(array_agg(x.query_id), array_agg(x.datname), array_agg(x.rolname), array_agg(x.body))
+		from (
+			select distinct on (s.queryid, d.datname)
+				s.queryid as query_id, d.datname::text as datname, u.rolname::text as rolname,
+				case when (select utility_literals from tacho.setting) then left(s.query, 10000)
+					else tacho._without_constants(left(s.query, 10000)) end as body
+			from %s s
+			left join pg_database d on d.oid = s.dbid
+			left join pg_roles u on u.oid = s.userid
+			where s.queryid = any ($1)
+				and s.query is not null
+				and s.query <> '<insufficient privilege>'
+		) x$sql$, pgss)
+	into v_count
+	using wanted;
+	return v_count;
+end
+$$;
+comment on function tacho._find_texts_of_statements is 'texts of query ids from pg_stat_statements';
+
+-- pg_stat_statements shows all texts or none: one of another database that cannot
+-- be shown in the encoding of this one is an error that hides all.
 create function tacho._find_texts()
 returns integer
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+	c_most constant integer := 1000;
 	v_pgss constant text := tacho._pgss();
 	v_wanted bigint[];
-	v_count integer;
 begin
 	if v_pgss is null or (select count(*) >= (select text_limit from tacho.setting) from tacho.text) then
 		return 0;
@@ -90,23 +158,15 @@ begin
 		from tacho.activity a
 		join tacho.ring r on r.slot = a.slot and r.is_current
 		where a.query_id <> 0
-			and not exists (select from tacho.text t where t.query_id = a.query_id));
+			and not exists (select from tacho.text t where t.query_id = a.query_id)
+		limit c_most);
 	if v_wanted = '{}' then
 		return 0;
 	end if;
-	execute format($sql$
-		insert into tacho.text (query_id, database, username, body)
-		select distinct on (s.queryid, d.datname) s.queryid, d.datname, u.rolname, left(s.query, 10000)
-		from %s s
-		left join pg_database d on d.oid = s.dbid
-		left join pg_roles u on u.oid = s.userid
-		where s.queryid = any ($1)
-			and s.query is not null
-			and s.query <> '<insufficient privilege>'
-		on conflict do nothing$sql$, v_pgss)
-	using v_wanted;
-	get diagnostics v_count = row_count;
-	return v_count;
+	return tacho._find_texts_of_statements(v_wanted, v_pgss);
+exception when character_not_in_repertoire or untranslatable_character or undefined_function then
+	call tacho._fail('texts', format('texts come from sessions only, since pg_stat_statements has one that cannot be shown in the encoding of this database: %s', sqlerrm));
+	return tacho._find_texts_of_sessions(v_wanted);
 end
 $$;
 comment on function tacho._find_texts is 'texts of query ids that have none yet';
@@ -139,10 +199,15 @@ begin
 		'local_blk_read_time', 'local_blk_write_time', 'temp_blk_read_time', 'temp_blk_write_time']) c
 	where c = any (v_columns);
 	return format($sql$
+		with d as materialized (
+			select oid, tacho._shown(datname) as datname from pg_database
+		), u as materialized (
+			select oid, tacho._shown(rolname) as rolname from pg_roles
+		)
 		select
 			s.queryid as query_id,
-			d.datname::text as database,
-			u.rolname::text as username,
+			d.datname as database,
+			u.rolname as username,
 			%1$s as toplevel,
 			%2$s as stats_since,
 			s.userid as user_oid,
@@ -152,8 +217,8 @@ begin
 				s.temp_blks_read, s.temp_blks_written, s.wal_bytes::bigint] as counters,
 			array[s.min_exec_time, s.max_exec_time] as extremes
 		from %4$s(false) s
-		left join pg_database d on d.oid = s.dbid
-		left join pg_roles u on u.oid = s.userid
+		left join d on d.oid = s.dbid
+		left join u on u.oid = s.userid
 		where s.queryid is not null$sql$,
 		case when 'toplevel' = any (v_columns) then 's.toplevel' else 'true' end,
 		case when 'stats_since' = any (v_columns) then 's.stats_since' else 'null::timestamptz' end, v_io, pgss);

@@ -21,6 +21,8 @@ psql >/dev/null <<-END
 	-- as an older version was: without a column that this one has
 	update tacho.setting set version = '0.0.9';
 	alter table tacho.setting drop column record_starts;
+	alter table tacho.setting drop column utility_literals;
+	insert into tacho.text (query_id, body) select 8, format('call f(%s, ''secret'')', i) from generate_series(1, 3) i;
 END
 answers() {
 	local window="'2026-03-01 19:00+00', '2026-03-01 23:00+00'"
@@ -41,6 +43,7 @@ psql -c "drop view mine"
 psql -f sql/upgrade.sql >/dev/null
 same "$(answers)" "$before" "after the upgrade"
 same "$(psql -c "select version <> '0.0.9', record_starts from tacho.setting")" "t|t" "the version, and its new column"
+same "$(psql -c "select body from tacho.text where query_id = 8")" 'call f($1, $2)' "constants of utility statements are gone"
 same "$(psql -c "set role upgrade_reader" -c "select count(*) from tacho.periods('2026-03-01 22:00+00')")" 6 "readers stay readers"
 same "$(psql -c "select detail from tacho.markers(now() - interval '1 hour') where detail like 'upgraded%'" | cut -d' ' -f1-3)" "upgraded from 0.0.9" "a marker"
 same "$(psql -c "select to_regnamespace('tacho_old')")" "" "nothing is left of the old one"
