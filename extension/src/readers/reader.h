@@ -77,16 +77,6 @@ extern bool reader_output_add(ReaderOutput *output, const char *data,
 /* False = the end of the output is missing, *failure says so. */
 extern bool reader_output_end(ReaderOutput *output, ReaderFailure *failure);
 
-/*
- * `length` bytes of UTF-8 in the encoding of the database, null-terminated.
- * What the encoding does not have, and what is not UTF-8, becomes `?`.
- * Never raises an error because of the bytes. SQL_ASCII: as they are.
- */
-extern char *reader_to_server(const char *utf8, int length);
-
-/* True when all bytes mean the same in every encoding. */
-extern bool reader_is_ascii(const char *bytes, int length);
-
 /* reader_messages.c */
 
 /*

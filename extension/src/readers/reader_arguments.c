@@ -28,6 +28,7 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
+#include "core/encoding.h"
 #include "core/settings.h"
 #include "readers/reader.h"
 
@@ -156,7 +157,7 @@ to_utf8(char *value)
 {
 	int			length = strlen(value);
 
-	if (reader_is_ascii(value, length))
+	if (encoding_is_ascii(value, length))
 		return value;
 	return pg_server_to_any(value, length, PG_UTF8);
 }

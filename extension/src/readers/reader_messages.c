@@ -15,8 +15,10 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "mb/pg_wchar.h"
 #include "utils/elog.h"
 
+#include "core/encoding.h"
 #include "readers/child.h"
 #include "readers/reader.h"
 
@@ -95,7 +97,7 @@ message_text(const char *field, int length)
 		}
 		result[to++] = c;
 	}
-	return reader_to_server(result, to);
+	return encoding_to_server(result, to, PG_UTF8);
 }
 
 /* NULL for an empty field and for \N */

@@ -14,13 +14,13 @@
  */
 #include "postgres.h"
 
-#include "catalog/namespace.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
+#include "core/encoding.h"
 #include "readers/reader.h"
 
 #define VERSION_HINT \
@@ -84,96 +84,6 @@ reader_output_begin(TupleDesc desc, Tuplestorestate *store)
 	return output;
 }
 
-/*
- * Appends `length` bytes of valid UTF-8 converted by `conversion`, and `?`
- * for each character that has no counterpart.
- */
-static void
-append_converted(StringInfo result, Oid conversion, const char *bytes,
-				 int length)
-{
-	while (length > 0)
-	{
-		int			space = length * MAX_CONVERSION_GROWTH + 1;
-		int			done;
-
-		enlargeStringInfo(result, space);
-		done = pg_do_encoding_conversion_buf(conversion, PG_UTF8,
-											 GetDatabaseEncoding(),
-											 (unsigned char *) bytes, length,
-											 (unsigned char *) result->data +
-											 result->len,
-											 space, true);
-		result->len += strlen(result->data + result->len);
-		if (done >= length)
-			return;
-		appendStringInfoChar(result, '?');
-		done += pg_encoding_mblen(PG_UTF8, bytes + done);
-		bytes += done;
-		length -= done;
-	}
-}
-
-/* As append_converted(), where the server has no conversion: only ASCII. */
-static void
-append_ascii(StringInfo result, const char *bytes, int length)
-{
-	const char *end = bytes + length;
-
-	while (bytes < end)
-	{
-		appendStringInfoChar(result, IS_HIGHBIT_SET(*bytes) ? '?' : *bytes);
-		bytes += pg_encoding_mblen(PG_UTF8, bytes);
-	}
-}
-
-bool
-reader_is_ascii(const char *bytes, int length)
-{
-	for (int i = 0; i < length; i++)
-	{
-		if (IS_HIGHBIT_SET(bytes[i]) || bytes[i] == '\0')
-			return false;
-	}
-	return true;
-}
-
-char *
-reader_to_server(const char *utf8, int length)
-{
-	int			encoding = GetDatabaseEncoding();
-	Oid			conversion = InvalidOid;
-	StringInfoData result;
-
-	if (encoding == PG_SQL_ASCII && memchr(utf8, 0, length) == NULL)
-		return pnstrdup(utf8, length);
-	if (encoding != PG_UTF8 && encoding != PG_SQL_ASCII)
-		conversion = FindDefaultConversionProc(PG_UTF8, encoding);
-
-	initStringInfo(&result);
-	while (length > 0)
-	{
-		int			valid = pg_encoding_verifymbstr(PG_UTF8, utf8, length);
-
-		if (encoding == PG_UTF8 || encoding == PG_SQL_ASCII)
-			appendBinaryStringInfo(&result, utf8, valid);
-		else if (OidIsValid(conversion))
-			append_converted(&result, conversion, utf8, valid);
-		else
-			append_ascii(&result, utf8, valid);
-		utf8 += valid;
-		length -= valid;
-		if (length > 0)
-		{
-			/* a byte that is not part of a character */
-			appendStringInfoChar(&result, '?');
-			utf8++;
-			length--;
-		}
-	}
-	return result.data;
-}
-
 /* Undoes COPY's escapes in place; returns the new length. */
 static int
 unescape(char *field, int length)
@@ -228,8 +138,8 @@ store_field(ReaderOutput *output, int attribute, char *field, int length)
 		return;
 	}
 	length = unescape(field, length);
-	if (!reader_is_ascii(field, length))
-		field = reader_to_server(field, length);
+	if (!encoding_is_ascii(field, length))
+		field = encoding_to_server(field, length, PG_UTF8);
 
 	error_context_stack = &callback;
 	output->values[attribute] =

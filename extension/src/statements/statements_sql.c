@@ -13,7 +13,6 @@
 #include "catalog/pg_authid.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -21,6 +20,7 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+#include "core/encoding.h"
 #include "statements/statements.h"
 #include "statements/statements_sql.h"
 
@@ -48,10 +48,12 @@ statements_text_datum(const StatementCopy *copy, bool *isnull)
 	*isnull = copy->text == NULL;
 	if (*isnull)
 		return (Datum) 0;
-	text = pg_any_to_server(copy->text, copy->text_length, copy->encoding);
+	if (encoding_is_ascii(copy->text, copy->text_length))
+		return PointerGetDatum(cstring_to_text_with_len(copy->text,
+														copy->text_length));
+	text = encoding_to_server(copy->text, copy->text_length, copy->encoding);
 	result = CStringGetTextDatum(text);
-	if (text != copy->text)
-		pfree(text);
+	pfree(text);
 	return result;
 }
 
