@@ -21,7 +21,7 @@ INT_SETTING(retention_age, tacho_retention_age, 31622400, 0, 2147483647, S, SIGH
 INT_SETTING(retention_size, tacho_retention_size, -1, -1, 2147483647, MB, SIGHUP, "Largest size of the history directory.", "-1 means 4GB or 5 percent of the file system, whichever is smaller. 0 switches the limit off.")
 INT_SETTING(retention_unshipped, tacho_retention_unshipped, 0, 0, 2147483647, MB, SIGHUP, "Size up to which the history directory may grow for what is not shipped yet.", "Files that retention_age or retention_size would delete stay until \"tacho ship --tell-retention\" has shipped them, or the directory exceeds this; then they are deleted, which is logged and marked. 0 deletes them without waiting.")
 INT_SETTING(min_free_space, tacho_min_free_space, 1024, -1, 2147483647, MB, SIGHUP, "Free space of the file system below which the oldest history is deleted if that makes the room, else recording pauses.", "At most half of the history is deleted within a day. 0 switches the limit off, -1 means 1GB.")
-ENUM_SETTING(query_text, tacho_query_text, QUERY_TEXT_NORMALIZED, query_text_options, SUSET, "Which texts of queries are recorded.", "normalized records texts with constants replaced by $1, $2, …; raw records them as sent; off records none.")
+ENUM_SETTING(query_text, tacho_query_text, QUERY_TEXT_NORMALIZED, query_text_options, SUSET, "Which texts of queries are recorded.", "normalized records texts with constants replaced by $1, $2, …; raw records them as sent, and tacho.statements shows utility statements as sent, too; off records none.")
 OPTION(query_text_options, "normalized", QUERY_TEXT_NORMALIZED)
 OPTION(query_text_options, "raw", QUERY_TEXT_RAW)
 OPTION(query_text_options, "off", QUERY_TEXT_OFF)

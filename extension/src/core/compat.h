@@ -18,6 +18,7 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 #include "parser/analyze.h"
+#include "parser/parser.h"
 #include "parser/scanner.h"
 #include "pgstat.h"
 #include "storage/latch.h"
@@ -297,6 +298,17 @@ compat_has_lists(CompatJumble *jumble)
 #endif
 }
 
+/* Whether a backslash in a plain string is a letter; from 19 on always. */
+static inline bool
+compat_standard_strings(void)
+{
+#if PG_VERSION_NUM >= 190000
+	return true;
+#else
+	return standard_conforming_strings;
+#endif
+}
+
 /* A scanner that warns about nothing; from 19 on none does. */
 static inline void
 compat_quiet_scanner(core_yy_extra_type *extra)
@@ -368,6 +380,16 @@ compat_checkpoints(void)
 #endif
 
 /* ---- statistics of statements ---- */
+
+/*
+ * Whether the query inside of EXPLAIN, CREATE TABLE AS and DECLARE says where it
+ * stands in the message.
+ */
+#if PG_VERSION_NUM >= 180000
+#define COMPAT_PLACES_INNER_QUERIES true
+#else
+#define COMPAT_PLACES_INNER_QUERIES false
+#endif
 
 #define COMPAT_MAJOR (PG_VERSION_NUM / 10000)
 

@@ -117,14 +117,13 @@ make_key(StatementKey *key, uint64 query_id)
 
 /* Adds to the entry of a statement; without a string it gets no text. */
 static pg_attribute_hot void
-store(uint64 query_id, const StatementDelta *delta, const char *string,
-	  int location, int length)
+store(uint64 query_id, const StatementDelta *delta,
+	  const StatementSource *source)
 {
 	StatementKey key;
-	StatementSource source = {string, location, length, NULL};
 
 	make_key(&key, query_id);
-	statements_add(&key, delta, string ? &source : NULL);
+	statements_add(&key, delta, source->string ? source : NULL);
 }
 
 /*
@@ -144,15 +143,24 @@ error_leaves(void)
  * transaction ends. Where error_leaves() may be called.
  */
 static void
-store_failure(Oid user, uint64 query_id, const char *string, int location,
-			  int length)
+store_failure(Oid user, uint64 query_id, const StatementSource *source)
 {
 	StatementKey key;
-	StatementSource source = {string, location, length, NULL};
 
 	make_key(&key, query_id);
 	key.user_id = user;
-	failures_count(&key, &source);
+	failures_count(&key, source->string ? source : NULL);
+}
+
+/* What an execution runs, without the constants' places. */
+static inline StatementSource
+source_of(const QueryDesc *query)
+{
+	return (StatementSource) {
+		.string = query->sourceText,
+		.location = query->plannedstmt->stmt_location,
+		.length = query->plannedstmt->stmt_len,
+	};
 }
 
 /* ---- executions ---- */
@@ -221,12 +229,10 @@ static void
 execution_failed(const Execution *execution)
 {
 	const QueryDesc *query = execution->query;
+	const StatementSource source = source_of(query);
 
 	if (tracked(level))
-		store_failure(execution->user, query->plannedstmt->queryId,
-					  query->sourceText,
-					  query->plannedstmt->stmt_location,
-					  query->plannedstmt->stmt_len);
+		store_failure(execution->user, query->plannedstmt->queryId, &source);
 }
 
 /* A piece of an execution, which may be none: begins, fails, ends. */
@@ -283,14 +289,15 @@ on_post_parse_analyze(ParseState *pstate, Query *query, CompatJumble *jumble)
 		 : !counts_as_utility(query->utilityStmt)))
 		return;
 
-	/* what is executed gives it its text then */
-	if (query->utilityStmt &&
-		secrets_in(query->utilityStmt, pstate->p_sourcetext,
-				   query->stmt_location, query->stmt_len))
-		return;
-
 	/* without constants the text needs no care before it is executed */
 	if (jumble == NULL || jumble->clocations_count == 0)
+		return;
+
+	/* what is executed gives it its text then */
+	if (query->utilityStmt &&
+		(secrets_mask_all() ||
+		 secrets_in(query->utilityStmt, pstate->p_sourcetext,
+					query->stmt_location, query->stmt_len)))
 		return;
 	make_key(&key, query->queryId);
 	source = (StatementSource) {
@@ -316,8 +323,9 @@ plan_guarded(bool known, bool measured, bool nests, COMPAT_PLANNER_PARAMS)
 	int		   *const volatile depth = COMPAT_ONE_NESTING_LEVEL ? &level : &plan_level;
 	const volatile Oid user = GetUserId();
 	const volatile uint64 query_id = parse->queryId;
-	const volatile int location = parse->stmt_location;
-	const volatile int length = parse->stmt_len;
+	const StatementSource source = {
+		query_string, parse->stmt_location, parse->stmt_len
+	};
 	PlannedStmt *result;
 	UsageStart	start;
 
@@ -333,7 +341,7 @@ plan_guarded(bool known, bool measured, bool nests, COMPAT_PLANNER_PARAMS)
 		*depth -= nests;
 		error_leaves();
 		if (known)
-			store_failure(user, query_id, query_string, location, length);
+			store_failure(user, query_id, &source);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -344,7 +352,7 @@ plan_guarded(bool known, bool measured, bool nests, COMPAT_PLANNER_PARAMS)
 
 		usage_clear(&delta);
 		usage_planned(&delta, usage_end(&start, &delta));
-		store(query_id, &delta, query_string, location, length);
+		store(query_id, &delta, &source);
 	}
 	return result;
 }
@@ -383,10 +391,8 @@ static void
 expect_workers(const QueryDesc *query)
 {
 	const PlannedStmt *plan = query->plannedstmt;
+	const StatementSource source = source_of(query);
 	StatementKey key;
-	StatementSource source = {
-		query->sourceText, plan->stmt_location, plan->stmt_len, NULL
-	};
 
 	make_key(&key, plan->queryId);
 	statements_remember(&key, &source);
@@ -405,6 +411,7 @@ static void
 start_guarded(bool counted, QueryDesc *queryDesc, int eflags)
 {
 	const PlannedStmt *plan = queryDesc->plannedstmt;
+	const StatementSource source = source_of(queryDesc);
 	const Oid	user = GetUserId();
 
 	PG_TRY();
@@ -415,8 +422,7 @@ start_guarded(bool counted, QueryDesc *queryDesc, int eflags)
 	{
 		error_leaves();
 		if (counted)
-			store_failure(user, plan->queryId, queryDesc->sourceText,
-						  plan->stmt_location, plan->stmt_len);
+			store_failure(user, plan->queryId, &source);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -569,11 +575,12 @@ on_executor_end(QueryDesc *queryDesc)
 	failures_forget();
 	if (execution && plan->queryId != 0 && tracked(level))
 	{
+		const StatementSource source = source_of(queryDesc);
+
 		usage_executor(&execution->delta, queryDesc);
 		usage_executed(&execution->delta, execution->ms,
 					   compat_rows(queryDesc->estate), execution->draw);
-		store(plan->queryId, &execution->delta, queryDesc->sourceText,
-			  plan->stmt_location, plan->stmt_len);
+		store(plan->queryId, &execution->delta, &source);
 	}
 	if (previous_end)
 		previous_end(queryDesc);
@@ -625,7 +632,9 @@ run_utility(UTILITY_PARAMS)
 {
 	uint64		query_id = pstmt->queryId;
 	const Oid	user = GetUserId();
-	const CommandText text = secrets_command_text(pstmt, queryString);
+	const CommandText text =
+		secrets_command_text(pstmt, queryString,
+							 statements_text_there(query_id, level == 0));
 	UsageDraw	draw = usage_draw(query_id, level == 0);
 	UsageStart	start;
 	StatementDelta delta;
@@ -641,8 +650,7 @@ run_utility(UTILITY_PARAMS)
 	{
 		level--;
 		error_leaves();
-		store_failure(user, query_id, text.string, text.location,
-					  text.length);
+		store_failure(user, query_id, &text.source);
 		secrets_command_free(&text);
 		PG_RE_THROW();
 	}
@@ -652,7 +660,7 @@ run_utility(UTILITY_PARAMS)
 	usage_clear(&delta);
 	ms = usage_end(&start, &delta);
 	usage_executed(&delta, ms, utility_rows(qc), draw);
-	store(query_id, &delta, text.string, text.location, text.length);
+	store(query_id, &delta, &text.source);
 	secrets_command_free(&text);
 }
 

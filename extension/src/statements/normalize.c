@@ -40,6 +40,8 @@ typedef enum Token
 	TOKEN_PARAM
 } Token;
 
+HOT_DATA int strings_seen = 0;
+
 typedef struct Normalizer
 {
 	StringInfo	out;
@@ -297,18 +299,6 @@ scan(Normalizer *n, CompatJumble *jumble, int offset)
 		n->lost = true;
 	}
 	PG_END_TRY();
-}
-
-bool
-text_in_doubt(const char *source)
-{
-	static const char word[] = "conforming";
-
-	for (; *source != '\0'; source++)
-		if ((*source == 'c' || *source == 'C') &&
-			pg_strncasecmp(source, word, sizeof(word) - 1) == 0)
-			return true;
-	return false;
 }
 
 int

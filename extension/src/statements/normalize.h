@@ -8,6 +8,7 @@
 #define TACHO_NORMALIZE_H
 
 #include "core/compat.h"
+#include "core/hot.h"
 #include "lib/stringinfo.h"
 
 /*
@@ -19,9 +20,9 @@
  *
  * `text` ends with a zero byte at `length`. What cannot be scanned ends the
  * result, so that nothing slips through. `doubt`: the text may have been parsed
- * under another standard_conforming_strings; a literal whose end depends on
- * that ends the result, too. Returns the number of bytes of `text` that the
- * result stands for.
+ * under another standard_conforming_strings (strings_in_doubt()); a literal
+ * whose end depends on that ends the result, too. Returns the number of bytes of
+ * `text` that the result stands for.
  *
  * Swallows errors of the scanner, so it must not be called while an error is
  * being handled. Raises one when there is no memory for the result.
@@ -31,9 +32,29 @@ extern int	normalize_text(StringInfo out, const char *text, int length,
 						   bool doubt);
 
 /*
- * Whether statements of `source` may have been parsed under other settings
- * than those of now: it names the setting that matters.
+ * The values of standard_conforming_strings under which this process has
+ * analysed statements: a bit for each. The server analyses the first statement
+ * of a string as soon as it has parsed that string, so a string that was parsed
+ * under another value than that of now leaves both bits here.
  */
-extern bool text_in_doubt(const char *source);
+extern HOT_DATA int strings_seen;
+
+/* To be called at each parse analysis, before a text is made. */
+static inline void
+strings_observe(void)
+{
+	strings_seen |= compat_standard_strings() ? 1 : 2;
+}
+
+/*
+ * Whether a text may have been parsed under another standard_conforming_strings
+ * than that of now. Later statements of a message, bodies of functions and
+ * prepared statements are analysed long after they were parsed.
+ */
+static inline bool
+strings_in_doubt(void)
+{
+	return strings_seen == 3;
+}
 
 #endif							/* TACHO_NORMALIZE_H */

@@ -37,6 +37,7 @@
 #include "core/settings.h"
 #include "core/shmem.h"
 #include "statements/hooks.h"
+#include "statements/inner_query.h"
 #include "statements/normalize.h"
 #include "statements/query_text.h"
 #include "statements/statements.h"
@@ -202,7 +203,7 @@ offer_text(const char *source, const Query *query, CompatJumble *jumble)
 		offset = 0;
 	initStringInfo(&out);
 	done = make_text(&out, text, length, query, jumble, offset,
-					 text_in_doubt(source));
+					 strings_in_doubt());
 	entry.length = out.len;
 	if (out.len > QUERY_TEXT_LIMIT)
 		entry.length = pg_mbcliplen(out.data, out.len, QUERY_TEXT_LIMIT);
@@ -330,6 +331,8 @@ collect_text(ParseState *pstate, const Query *query, CompatJumble *jumble)
 static pg_attribute_hot void
 query_text_hook(ParseState *pstate, Query *query, CompatJumble *jumble)
 {
+	strings_observe();
+	inner_query_place(query, pstate->p_sourcetext);
 	if (previous_hook)
 		previous_hook(pstate, query, jumble);
 	collect_text(pstate, query, jumble);

@@ -2,9 +2,11 @@
  * secrets.c
  *	  Passwords and their like in the texts of utility statements.
  *
- * Constants of utility statements are part of the texts that the statistics
- * show, as in pg_stat_statements. Of statements that may hold a secret only
- * what the history has of them is kept: no literal.
+ * Any literal of a utility statement may be a secret, and nobody knows which
+ * one: CALL make_user('bob', 'hunter2'). So the statistics keep what the history
+ * has of these statements: no literal. Where the statistics stand for
+ * pg_stat_statements, or raw texts are wanted, texts are as there, except for
+ * statements that may be known to hold a secret.
  *
  * Called by hooks. Locking: none.
  *
@@ -13,32 +15,89 @@
 #include "postgres.h"
 
 #include "nodes/parsenodes.h"
+#include "mb/pg_wchar.h"
 #include "utils/memutils.h"
 
 #include "core/held.h"
 #include "statements/normalize.h"
 #include "statements/secrets.h"
+#include "statements/statements_shared.h"
 
 /*
- * In names of settings, options and columns, and in bodies of functions; and
- * addresses, which may have a password in front of the host.
+ * In names of settings, options and columns, and in bodies of functions. An
+ * address may have a password in front of the host.
  */
 static const char *const words[] = {
 	"conninfo", "credential", "passphrase", "passwd", "password", "secret",
-	"token", "://",
+	"token",
 };
+
+#define LEAST 5					/* letters that each word has */
+
+/*
+ * How far a window of LEAST letters can move to the right when this is its last
+ * letter, and no word is missed; 0 = a word may begin with the window.
+ */
+static const uint8 *
+word_steps(void)
+{
+	static uint8 steps[UCHAR_MAX + 1];
+	static bool made = false;
+
+	if (made)
+		return steps;
+	memset(steps, LEAST, sizeof(steps));
+	for (int i = 0; i < lengthof(words); i++)
+		for (int at = 0; at < LEAST; at++)
+		{
+			unsigned char letter = words[i][at];
+			uint8		step = LEAST - 1 - at;
+
+			steps[letter] = Min(steps[letter], step);
+			steps[pg_toupper(letter)] = steps[letter];
+		}
+	made = true;
+	return steps;
+}
+
+static bool
+begins_with_word(const char *text, int length)
+{
+	char		first = text[0] | 0x20;	/* of a letter: in lower case */
+
+	for (int i = 0; i < lengthof(words); i++)
+		if (first == words[i][0] && (int) strlen(words[i]) <= length &&
+			pg_strncasecmp(text, words[i], strlen(words[i])) == 0)
+			return true;
+	return false;
+}
 
 static bool
 has_word(const char *text, int length)
 {
-	for (int at = 0; at < length && text[at] != '\0'; at++)
-	{
-		char		first = text[at] | 0x20;	/* of a letter: in lower case; ':' stays */
+	const uint8 *steps = word_steps();
 
-		for (int i = 0; i < lengthof(words); i++)
-			if (first == words[i][0] &&
-				pg_strncasecmp(text + at, words[i], strlen(words[i])) == 0)
-				return at + (int) strlen(words[i]) <= length;
+	for (int at = 0; at + LEAST <= length;)
+	{
+		int			step = steps[(unsigned char) text[at + LEAST - 1]];
+
+		if (step == 0 && begins_with_word(text + at, length - at))
+			return true;
+		at += Max(step, 1);
+	}
+	return false;
+}
+
+static bool
+has_address(const char *text, int length)
+{
+	const char *end = text + length;
+
+	while ((text = memchr(text, ':', end - text)) != NULL)
+	{
+		if (end - text >= 3 && text[1] == '/' && text[2] == '/')
+			return true;
+		text++;
 	}
 	return false;
 }
@@ -77,20 +136,34 @@ secrets_in(const Node *statement, const char *string, int location, int length)
 {
 	if (is_about_access(statement))
 		return true;
-	return string != NULL &&
-		has_word(string + Max(location, 0), length > 0 ? length : INT_MAX);
+	if (string == NULL)
+		return false;
+	string += Max(location, 0);
+	length = length > 0 ? length : (int) strlen(string);
+	return has_word(string, length) || has_address(string, length);
 }
 
-/* The text without any literal, in the current context; may raise errors. */
+/*
+ * The text without any literal, in the current context; may raise errors. A text
+ * that is too long to be kept is cut before it is scanned.
+ */
 static char *
 mask(const char *string, int location, int length)
 {
 	const char *text = CleanQuerytext(string, &location, &length);
+	int			most = text_most();
+	int			scanned = Min(length, most);
 	StringInfoData out;
 
 	initStringInfo(&out);
-	normalize_text(&out, pnstrdup(text, length), length, NULL, 0,
-				   MaxAllocSize / 2, text_in_doubt(string));
+	normalize_text(&out, pnstrdup(text, scanned), scanned, NULL, 0, most,
+				   strings_in_doubt());
+	if (scanned < length)
+	{
+		out.len = pg_mbcliplen(out.data, out.len, most - strlen(TEXT_CUT));
+		out.data[out.len] = '\0';
+		appendStringInfoString(&out, TEXT_CUT);
+	}
 	return MemoryContextStrdup(TopMemoryContext, out.data);
 }
 
@@ -124,15 +197,19 @@ mask_or_nothing(const char *string, int location, int length)
 }
 
 CommandText
-secrets_command_text(const PlannedStmt *pstmt, const char *string)
+secrets_command_text(const PlannedStmt *pstmt, const char *string, bool known)
 {
-	CommandText text = {string, pstmt->stmt_location, pstmt->stmt_len, NULL};
+	int			location = pstmt->stmt_location;
+	int			length = pstmt->stmt_len;
+	CommandText text = {{string, location, length}};
 
-	if (secrets_in(pstmt->utilityStmt, string, text.location, text.length))
+	if (known || string == NULL)
+		text.source.string = NULL;
+	else if (secrets_mask_all() ||
+			 secrets_in(pstmt->utilityStmt, string, location, length))
 	{
-		text.masked = mask_or_nothing(string, text.location, text.length);
-		text.string = text.masked;
-		text.location = text.length = 0;
+		text.masked = mask_or_nothing(string, location, length);
+		text.source = (StatementSource) {.string = text.masked, .masked = true};
 	}
 	return text;
 }

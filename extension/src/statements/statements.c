@@ -395,6 +395,14 @@ statements_one_of(uint64 query_id, bool toplevel)
 	return found.entry != NULL ? found.entry->one_of : 1;
 }
 
+bool
+statements_text_there(uint64 query_id, bool toplevel)
+{
+	Found		found = find_own(query_id, toplevel);
+
+	return found.entry != NULL && !found.entry->wants_text;
+}
+
 /* The mark of a text: of which entry, and which texts count. */
 static inline uint64
 text_mark(const Found *found, uint32 texts)
@@ -625,7 +633,7 @@ entry_fill_text(StatementEntry *entry, uint64 generation,
 	uint32		first;
 
 	/* a raw text must not stand where a normalised one belongs */
-	if ((entry->wants_jumble && source->jumble == NULL) ||
+	if ((entry->wants_jumble && source->jumble == NULL && !source->masked) ||
 		!text_has_room(&entry->key, entry->text_length))
 		return;
 	text = text_of_source(source);

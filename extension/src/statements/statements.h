@@ -43,7 +43,8 @@ typedef struct StatementSource
 	const char *string;			/* what the client sent, zero terminated */
 	int			location;		/* of the statement in it, -1 = unknown */
 	int			length;			/* 0 = the rest, as in PlannedStmt */
-	CompatJumble *jumble;	/* constants, or NULL: text is taken raw */
+	CompatJumble *jumble;	/* constants, or NULL: text is taken as it is */
+	bool		masked;			/* as it is, it has no constants */
 } StatementSource;
 
 /*
@@ -155,6 +156,9 @@ extern int	statements_one_of(uint64 query_id, bool toplevel);
  */
 extern bool statements_text_known(uint64 query_id, bool toplevel, uint32 texts);
 extern void statements_note_text(uint64 query_id, bool toplevel, uint32 texts);
+
+/* Whether the entry of the current user's `query_id` has its text. */
+extern bool statements_text_there(uint64 query_id, bool toplevel);
 
 /* Next entry into `copy`; false at the end. May raise errors (memory). */
 extern bool statements_read(StatementReader *reader, StatementCopy *copy);

@@ -376,6 +376,10 @@ extern void text_copy(uint32 first, int length, char *to);
 extern bool text_has_room(const StatementKey *owner, int length);
 extern uint32 text_chunks_limit(void);
 
+/* Bytes that one text can have; a longer one is cut and ends so. */
+extern int	text_most(void);
+#define TEXT_CUT "..."
+
 /*
  * The text of a source as it is to be kept, which is a 16th of the memory for
  * texts at most. A normalised or cut one is in memory of the current context,

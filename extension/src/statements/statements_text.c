@@ -44,7 +44,6 @@ text_chunks_limit(void)
 #define SWEEPS 4				/* ... and how often, as long as nothing is found */
 #define LARGE 1024				/* bytes; goes sooner */
 #define SHARE 16				/* of all memory for texts, the most that one can have */
-#define CUT "..."				/* ends a text that is longer */
 
 static uint32
 chunks_of(int length)
@@ -273,6 +272,14 @@ text_copy(uint32 first, int length, char *to)
 	}
 }
 
+int
+text_most(void)
+{
+	uint64		most = (uint64) text_chunks_limit() * TEXT_CHUNK / SHARE;
+
+	return Min(Max(most, 4 * TEXT_CHUNK), MaxAllocSize / 2);
+}
+
 /* The work of text_of_source(), in the current context; may raise errors. */
 static char *
 normalize(const StatementSource *source, const char *text, int location,
@@ -280,13 +287,12 @@ normalize(const StatementSource *source, const char *text, int location,
 {
 	StringInfoData normalized;
 	char	   *result;
-	bool		doubt = text_in_doubt(source->string);
 
 	initStringInfo(&normalized);
 	if (text[*length] != '\0')
 		text = pnstrdup(text, *length);
 	normalize_text(&normalized, text, *length, source->jumble, location,
-				   MaxAllocSize / 2, doubt);
+				   text_most() + 1, strings_in_doubt());
 	result = MemoryContextAlloc(result_context, normalized.len + 1);
 	memcpy(result, normalized.data, normalized.len + 1);
 	*length = normalized.len;
@@ -326,33 +332,24 @@ text_normalized(const StatementSource *source, const char *text, int location,
 	return result;
 }
 
-/* Bytes that one text can have. */
-static int
-text_most(void)
-{
-	uint64		most = (uint64) text_chunks_limit() * TEXT_CHUNK / SHARE;
-
-	return Min(Max(most, 4 * TEXT_CHUNK), MaxAllocSize / 2);
-}
-
 /* Cuts a text that is too long; without memory for that there is none. */
 static void
 text_cut(SourceText *text)
 {
-	int			most = text_most() - (int) strlen(CUT);
+	int			most = text_most() - (int) strlen(TEXT_CUT);
 	char	   *cut;
 
 	if (text->bytes == NULL || text->length <= most)
 		return;
 	text->length = pg_mbcliplen(text->bytes, text->length, most);
 	cut = MemoryContextAllocExtended(CurrentMemoryContext,
-									 text->length + sizeof(CUT),
+									 text->length + sizeof(TEXT_CUT),
 									 MCXT_ALLOC_NO_OOM);
 	if (cut != NULL)
 	{
 		memcpy(cut, text->bytes, text->length);
-		strcpy(cut + text->length, CUT);
-		text->length += strlen(CUT);
+		strcpy(cut + text->length, TEXT_CUT);
+		text->length += strlen(TEXT_CUT);
 	}
 	if (text->owned)
 		pfree(text->owned);

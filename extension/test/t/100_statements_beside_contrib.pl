@@ -59,6 +59,8 @@ sub compare
 		'beside',
 		preload => $preload,
 		conf => qq{
+# texts of utility statements as contrib has them
+tacho.query_text = raw
 pg_stat_statements.track = $track
 tacho.statements_track = $track
 pg_stat_statements.track_planning = on

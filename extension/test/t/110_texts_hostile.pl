@@ -72,6 +72,19 @@ if ($two_forms)
 	sql('ALTER ROLE CURRENT_USER RESET ALL');
 	is(sql(q{SELECT query FROM tacho.statements WHERE query ~ 'first_'}),
 		'SELECT $1 AS first_, $2', 'a literal that would end elsewhere now ends the text');
+
+	sql('ALTER ROLE CURRENT_USER SET standard_conforming_strings = off; ALTER ROLE CURRENT_USER SET escape_string_warning = off');
+	my $on = q{set_config('standard_' || 'conform' || 'ing_strings', 'on', false)};
+	tacho_session($node)->run(qq{SELECT $on \\; SELECT 1 AS second_, 2.0, 'a\\'geheim'})->finish;
+	is(sql(q{SELECT query FROM tacho.statements WHERE query ~ 'second_' AND query !~ 'tacho'}),
+		'SELECT $1 AS second_, $2, $3', 'also where no statement names the setting');
+	sql('CREATE TABLE again (a int)');
+	tacho_session($node)->run(q{PREPARE p AS SELECT 1 AS third_, 'a\'geheim\'b', a FROM again})->run("SELECT $on")->run('SELECT 1 AS between_, 2.0, 3, 4, 5')
+	  ->run('SELECT tacho.statements_reset() IS NULL; ALTER TABLE again ADD b int')->run('EXECUTE p')->finish;
+	sql('ALTER ROLE CURRENT_USER RESET ALL');
+	is(sql(q{SELECT query FROM tacho.statements WHERE query ~ 'third_' AND query !~ 'tacho'}),
+		'PREPARE p AS SELECT $1 AS third_, $2', 'also when it was prepared before');
+	is(system("grep -rqa geheim '" . $node->data_dir . "/tacho'"), 256, 'the history has no part of it');
 }
 
 # Memory is refused at some place of the way from the message to the result.

@@ -82,6 +82,16 @@ like(text_of('walsender', 'REPLICATION'), qr{^START_REPLICATION [0-9A-F]+/[0-9A-
 $receiver->signal('TERM');
 $receiver->finish;
 
+# a query inside of a command has no literals of its neighbours
+for my $command ('EXPLAIN', 'EXPLAIN CREATE TABLE no AS', 'CREATE TEMP TABLE of_neighbour AS', 'DECLARE c CURSOR WITH HOLD FOR')
+{
+	tacho_session($node)->run(qq{SET tacho.statements_track = 'all'})
+	  ->run(qq{$command SELECT 1 AS neighbour, 'x' \\; SELECT 's3cret-14' \\; COMMENT ON TABLE big IS 's3cret-15'})
+	  ->run(qq{$command SELECT relname AS neighbour FROM pg_class \\; SELECT 's3cret-16'})->finish;
+}
+my @neighbours = split /\n/, sql(q{SELECT DISTINCT query FROM tacho.statements WHERE query ~ 'neighbour' AND query !~ 'tacho'});
+is(scalar(grep { /[;']/ } @neighbours), 0, 'a query inside of a command is kept with the text of that command');
+
 wait_until_written($node);
 is(system("grep -rqa s3cret '" . $node->data_dir . "/tacho'"), 256, 'no password is in the history');
 
@@ -98,6 +108,10 @@ $node->psql('postgres', $_) for
   q{CREATE SUBSCRIPTION s CONNECTION 'host=/nowhere user=s3cret-11' PUBLICATION p},
   q{COPY copied FROM PROGRAM 'echo password=s3cret-12'},
   q{DO $$ BEGIN PERFORM 'postgresql://u:s3cret-13@nowhere/d'; END $$},
+  q{CREATE PROCEDURE make_user(text, text) LANGUAGE sql AS 'SELECT 1'},
+  q{CALL make_user('bob', 's3cret-17')},
+  q{CALL make_user('bob', 's3cret-18' || missing)},
+  q{BEGIN; PREPARE TRANSACTION 's3cret-19'},
   q{SET work_mem = '1MB'; PREPARE p AS SELECT 1; SET search_path = 'public'};
 my $utility = q{FROM tacho.statements WHERE query ~ '\m(app|nobody|DO|SERVER|CONNECTION|PROGRAM|copied)\M' AND query !~ 'big|tacho|CREATE ROLE'};
 is(sql(qq{SELECT query, calls, errors $utility ORDER BY query COLLATE "C"}), join("\n",
@@ -114,9 +128,8 @@ is(sql(qq{SELECT query, calls, errors $utility ORDER BY query COLLATE "C"}), joi
 		'SET app.PassWord = $1|1|0'), 'secrets of utility statements are not in the statistics')
   if $node->pg_version < 18;
 is(sql(q{SELECT count(*) FROM tacho.statements WHERE query ~ 's3cret' AND query !~ 'tacho'}), '0', 'nor is any other');
-is(sql(q{SELECT query FROM tacho.statements WHERE query ~ '^SET work_mem'}),
-	$node->pg_version < 18 ? q{SET work_mem = '1MB'} : 'SET work_mem = $1',
-	'what is no secret stays as pg_stat_statements shows it');
+is(sql(q{SELECT query FROM tacho.statements WHERE query ~ '^(SET work_mem|CALL|PREPARE TR)' ORDER BY query COLLATE "C"}),
+	join("\n", 'CALL make_user($1, $2)', 'PREPARE TRANSACTION $1', 'SET work_mem = $1'), 'no utility statement has a literal');
 $node->stop('fast');
 is(system("grep -rqa s3cret '" . $node->data_dir . "/pg_stat'"), 256, 'nor are they in what is saved of them');
 
