@@ -19,6 +19,8 @@
 #include "utils/elog.h"
 
 #include "core/encoding.h"
+#include "core/settings.h"
+#include "core/spawner.h"
 #include "readers/child.h"
 #include "readers/reader.h"
 
@@ -66,7 +68,9 @@ reader_not_started(const char *program, int error_number,
 {
 	char	   *hint = NULL;
 
-	if (error_number == ENOENT || error_number == EACCES)
+	if (strcmp(program, tacho_program_path()) != 0)
+		hint = pstrdup(SPAWN_PARENT_HINT);
+	else if (error_number == ENOENT || error_number == EACCES)
 		hint = pstrdup("Install the tacho program beside the postgres program, or set tacho.program and restart the server.");
 	else if (error_number == E2BIG)
 		hint = pstrdup("The arguments of the function are too long.");
