@@ -31,6 +31,8 @@
 #include "utils/resowner.h"
 
 #include "core/compat.h"
+#include "core/settings.h"
+#include "core/shmem.h"
 #include "core/spawner.h"
 #include "readers/child.h"
 
@@ -51,6 +53,7 @@ struct Child
 	int			out;			/* read ends of the pipes, -1 = closed */
 	int			err;
 	int			external_fds;	/* descriptors reported to fd.c */
+	bool		counted;		/* in tacho_shared->readers_running */
 	StringInfo	errors;
 };
 
@@ -61,9 +64,26 @@ static uint32 wait_event_reader = 0;
 
 static void child_release(Child *child);
 
+/* Counts a child, unless as many run in the whole server as may. */
+static bool
+count_child(Child *child)
+{
+	uint32		running = pg_atomic_read_u32(&tacho_shared->readers_running);
+
+	while (running < (uint32) tacho_max_readers && !child->counted)
+		child->counted =
+			pg_atomic_compare_exchange_u32(&tacho_shared->readers_running,
+										   &running, running + 1);
+	return child->counted;
+}
+
+/* One that does not die at once makes room for another all the same. */
 static void
 child_close(Child *child)
 {
+	if (child->counted)
+		pg_atomic_fetch_sub_u32(&tacho_shared->readers_running, 1);
+	child->counted = false;
 	spawn_let_go(&child->spawned);
 	spawn_close(&child->out);
 	spawn_close(&child->err);
@@ -212,6 +232,12 @@ child_start(const char *program, char *const argv[], StringInfo errors,
 	/* may raise an error, so before anything is opened */
 	compat_wait_event(&wait_event_reader, "TachoReader");
 	child = child_create(errors);
+	if (!count_child(child))
+	{
+		child_release(child);
+		*failed = NULL;
+		return NULL;
+	}
 
 	if (open_pipe(out) && open_pipe(err))
 		*failed = spawn_program(&child->spawned, program, argv, -1,

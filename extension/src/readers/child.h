@@ -26,7 +26,8 @@ typedef struct Child Child;
  * `errors`, CHILD_ERRORS_LIMIT bytes at most.
  *
  * Returns NULL with errno set, and in *failed the path of what cannot be
- * started: the program or its parent. Raises an error when memory or file
+ * started: the program or its parent. It is NULL when tacho.max_readers
+ * children run in the whole server. Raises an error when memory or file
  * descriptors run out.
  */
 extern Child *child_start(const char *program, char *const argv[],

@@ -71,7 +71,10 @@ run(char *const argv[], TupleDesc desc, Tuplestorestate *store,
 	child = child_start(program, argv, &errors, &failed);
 	if (child == NULL)
 	{
-		reader_not_started(failed, errno, failure);
+		if (failed != NULL)
+			reader_not_started(failed, errno, failure);
+		else
+			reader_too_many(failure);
 		return false;
 	}
 	if (!read_rows(child, output, failure))
