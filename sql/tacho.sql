@@ -14,7 +14,7 @@
 -- upgrade.sql has begun already
 \if :{?upgrading}
 \else
-begin;
+begin read write;
 \endif
 set local client_min_messages = warning;
 set local search_path = pg_catalog;

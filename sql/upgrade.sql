@@ -15,7 +15,7 @@
  * only the format of packs is carried over.
  */
 \set ON_ERROR_STOP on
-begin;
+begin read write;
 set local client_min_messages = warning;
 set local search_path = pg_catalog;
 select exists (select from pg_class where relname = 'setting' and relnamespace = to_regnamespace('tacho')) as installed \gset

@@ -8,7 +8,8 @@
  *
  * Recorded: sessions in any state but idle, processes without a state unless
  * they wait for work (wait class Activity), and whoever blocks, whatever its
- * state. Not recorded: this session.
+ * state. Not recorded: this session, and the sampler of another database of the
+ * server while it sleeps. Whoever takes its name can hide nothing but sleep.
  */
 create function tacho._conflict(requested text, held text)
 returns boolean
@@ -34,7 +35,8 @@ begin
 	with a as materialized (
 		select
 			a.*,
-			a.query = '<insufficient privilege>' and a.state is null as is_hidden
+			a.query = '<insufficient privilege>' and a.state is null as is_hidden,
+			(a.application_name, a.wait_event) is not distinct from ('tacho sampler', 'PgSleep') as is_sampler
 		from pg_stat_activity a
 		where a.pid <> pg_backend_pid()
 	), locks as materialized (
@@ -125,7 +127,7 @@ begin
 			e.blocker,
 			e.lock
 		)::tacho.sampled) filter (where not a.is_hidden and (
-			case when a.state is null then a.wait_event_type is distinct from 'Activity' else a.state <> 'idle' end
+			case when a.state is null then a.wait_event_type is distinct from 'Activity' else a.state <> 'idle' and not a.is_sampler end
 			or a.pid in (select blocker from edges)))
 	into connections, hidden, samples
 	from a
@@ -346,6 +348,8 @@ begin
 	from tacho.setting;
 	if not v_enabled then
 		return 'off';
+	elsif current_setting('transaction_read_only')::boolean then
+		return 'read only';
 	end if;
 	v_slot_ms := tacho._slot_ms(v_interval_ms);
 	begin
@@ -369,4 +373,4 @@ exception
 end
 $$;
 comment on function tacho.take_sample is
-'Adds the tick of the present slot: ok, late, failed (with its reason in the history), canceled, taken (the slot has one already), busy (another session adds one), off, standby. Called once an interval, by tacho.run_sampler() or a scheduler of your own.';
+'Adds the tick of the present slot: ok, late, failed (with its reason in the history), canceled, taken (the slot has one already), busy (another session adds one), off, standby, read only (default_transaction_read_only is on: call tacho.run_sampler(), which writes nevertheless, or switch it off for the role). Called once an interval, by tacho.run_sampler() or a scheduler of your own.';

@@ -214,6 +214,9 @@ begin
 	if pg_is_in_recovery() then
 		return query select 'maintain', 'standby';
 		return;
+	elsif current_setting('transaction_read_only')::boolean then
+		return query select 'maintain', 'read only';
+		return;
 	end if;
 	begin
 		lock table tacho.mutex_maintenance in exclusive mode nowait;

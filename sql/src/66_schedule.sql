@@ -5,27 +5,56 @@
  * moment, each in its own transaction: one connection, plans are kept, and the
  * sampler goes on when all other connections are taken. pg_cron starts it
  * again when it has ended (any version: no schedule in seconds is needed).
+ *
+ * Settings of its role or database do not stop it. Its transactions write, at
+ * level read committed, and end by no timeout of theirs. Only statement_timeout
+ * is counted from the begin of the call and cannot be changed in it: the
+ * sampler ends in time, counts that, and start() says what to do.
  */
+create function tacho._settle()
+returns void
+language sql volatile
+begin atomic
+	select
+		set_config('search_path', 'pg_catalog, pg_temp', true),
+		-- how others know it, see 25_sampler.sql
+		set_config('application_name', 'tacho sampler', true),
+		case when current_setting('transaction_timeout', true) is not null then set_config('transaction_timeout', '0', true) end; -- 17
+end;
+comment on function tacho._settle is 'settings of a transaction of the sampler';
+
 create procedure tacho.run_sampler(duration interval default null)
 language plpgsql
 as $$
 declare
+	c_spare constant interval := '500 milliseconds';
 	v_end constant timestamptz := pg_catalog.clock_timestamp() operator(pg_catalog.+) duration;
-	v_path constant text := pg_catalog.current_setting('search_path');
+	v_timeout constant timestamptz := (
+		select pg_catalog.statement_timestamp() operator(pg_catalog.+)
+			pg_catalog.make_interval(secs => pg_catalog.float8(s.setting) operator(pg_catalog./) 1000)
+		from pg_catalog.pg_settings s
+		where s.name operator(pg_catalog.=) 'statement_timeout' and s.setting operator(pg_catalog.<>) '0');
 	v_minute bigint;
 	v_interval_ms bigint;
 	v_result text;
 	v_wait double precision;
 begin
+	if pg_catalog.pg_is_in_recovery() then
+		raise notice 'the sampler ends: standby';
+		return;
+	end if;
 	loop
+		commit;
+		set transaction isolation level read committed, read write; -- before any query
 		if pg_catalog.to_regprocedure('tacho.take_sample()') is null then
 			raise notice 'the sampler ends: tacho was removed';
 			return;
 		end if;
-		perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+		perform tacho._settle();
 		v_result := tacho.take_sample();
 		commit;
-		perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+		set transaction isolation level read committed, read write;
+		perform tacho._settle();
 		if v_result in ('off', 'standby') then
 			raise notice 'the sampler ends: %', v_result;
 			return;
@@ -37,13 +66,20 @@ begin
 			v_minute := tacho._ms(clock_timestamp()) / 60000;
 			perform tacho.maintain();
 			commit;
-			perform set_config('search_path', 'pg_catalog, pg_temp', true);
+			set transaction isolation level read committed, read write;
+			perform tacho._settle();
 		end if;
 		exit when clock_timestamp() >= v_end;
 		select (extract(epoch from sample_interval) * 1000)::bigint into v_interval_ms from tacho.setting;
-		v_wait := v_interval_ms - tacho._ms(clock_timestamp()) % v_interval_ms + random() * 0.8 * v_interval_ms;
+		v_wait := (v_interval_ms - tacho._ms(clock_timestamp()) % v_interval_ms + random() * 0.8 * v_interval_ms) / 1000;
+		if clock_timestamp() + v_wait * interval '1 second' + c_spare >= v_timeout then
+			perform tacho._count('runs of the sampler that statement_timeout ended');
+			raise notice 'the sampler ends: statement_timeout is near'
+				using hint = 'Set statement_timeout = 0 for the role that calls it.';
+			return;
+		end if;
 		commit;
-		perform pg_catalog.pg_sleep(v_wait operator(pg_catalog./) 1000);
+		perform tacho._settle(), pg_catalog.pg_sleep(v_wait);
 	end loop;
 end
 $$;
@@ -111,6 +147,10 @@ begin
 	end if;
 	if current_setting('track_activities')::boolean is false then
 		return query select 'track_activities', 'off: sessions show nothing';
+	end if;
+	if current_setting('statement_timeout') <> '0' then
+		return query select 'statement_timeout', format('%s: it ends each run of the sampler, and ticks are missing until the next one; say: alter role %I in database %I set statement_timeout = 0',
+			current_setting('statement_timeout'), current_user, current_database());
 	end if;
 	if tacho._cron() then
 		execute 'select cron.schedule($1, $2, $3)'
