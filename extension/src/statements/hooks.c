@@ -769,11 +769,25 @@ hooks_at_toplevel(void)
 	return level == 0;
 }
 
+/* Where nothing is counted. */
+static void
+on_shmem_startup_unused(void)
+{
+	if (previous_shmem_startup)
+		previous_shmem_startup();
+	if (!IsUnderPostmaster)
+		statements_save_forget();
+}
+
 void
 hooks_init(void)
 {
 	if (!tacho_statements)
+	{
+		previous_shmem_startup = shmem_startup_hook;
+		shmem_startup_hook = on_shmem_startup_unused;
 		return;
+	}
 	previous_shmem_request = shmem_request_hook;
 	shmem_request_hook = on_shmem_request;
 	previous_shmem_startup = shmem_startup_hook;

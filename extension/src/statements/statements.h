@@ -112,9 +112,16 @@ extern bool statements_active(void);
 
 /*
  * Adds `delta` to the entry `key`, which is made when it is missing. Never
- * raises an error, never waits for another process longer than about a
- * millisecond; what could not be added is counted as skipped. Without a
+ * raises an error; what could not be added is counted as skipped. Without a
  * source the entry has no text until a call with one follows.
+ *
+ * An entry that is there and has its text is added to without a lock of the
+ * server: after half a millisecond of trying the execution is skipped. To make an
+ * entry, or to give it a text, this waits for the lock of its partition, one of
+ * 64. Its holders allocate nothing, raise nothing and wait for nothing under it;
+ * the longest is a reader that copies a text, a 16th of the memory for texts at
+ * most. If the operating system stops a holder, all who make entries in its
+ * partition wait until that runs again.
  */
 extern void statements_add(const StatementKey *key,
 						   const StatementDelta *delta,
@@ -122,7 +129,7 @@ extern void statements_add(const StatementKey *key,
 
 /*
  * The same while an error is being handled, for counting that. Its locks are
- * only ever tried: the process may hold others.
+ * only ever tried, for half a millisecond: the process may hold others.
  */
 extern void statements_add_failure(const StatementKey *key,
 								   const StatementDelta *delta,
@@ -164,8 +171,8 @@ extern bool statements_text_there(uint64 query_id, bool toplevel);
 extern bool statements_read(StatementReader *reader, StatementCopy *copy);
 
 /*
- * For the history, by the sampler only; never waits. What an entry has
- * counted since it was recorded last.
+ * For the history, by the sampler only; waits for nothing, but for what says
+ * so. What an entry has counted since it was recorded last.
  */
 typedef struct StatementRow
 {

@@ -36,6 +36,7 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
+#include "core/clocks.h"
 #include "core/settings.h"
 #include "core/tacho.h"
 #include "statements/statements.h"
@@ -440,12 +441,24 @@ find_identity(void)
 	};
 }
 
+void
+statements_save_forget(void)
+{
+	unlink(DUMP_FILE);
+	unlink(SAVE_FILE);
+}
+
 /* At exit of the postmaster, or of a server in single-user mode. */
 static void
 on_exit_dump(int code, Datum arg)
 {
-	if (code != 0 || !statements_active() || !setting_save())
+	if (code != 0 || !statements_active())
 		return;
+	if (!setting_save())
+	{
+		statements_save_forget();
+		return;
+	}
 	/* without a dump the next start falls back to the last save */
 	if (write_file(DUMP_FILE, true))
 		unlink(SAVE_FILE);
@@ -457,7 +470,10 @@ statements_save_startup(void)
 	find_identity();
 	on_shmem_exit(on_exit_dump, (Datum) 0);
 	if (!setting_save())
+	{
+		statements_save_forget();
 		return;
+	}
 	/* until the first save, what was loaded is what a crash falls back to */
 	if (load_saved(DUMP_FILE, true))
 	{
@@ -487,13 +503,12 @@ statements_save_init(void)
 
 /* Milliseconds to wait for the next save, -1 = until something happens. */
 static long
-until_next_save(TimestampTz last)
+until_next_save(int64 last_us)
 {
-	long		elapsed;
+	int64		elapsed = (clock_boot_us() - last_us) / 1000;
 
 	if (!setting_save() || tacho_statements_save_interval == 0)
 		return -1;
-	elapsed = TimestampDifferenceMilliseconds(last, GetCurrentTimestamp());
 	return Max(tacho_statements_save_interval - elapsed, 0);
 }
 
@@ -503,7 +518,7 @@ statements_saver_main(Datum arg)
 	MemoryContext context = AllocSetContextCreate(TopMemoryContext,
 												  "tacho saver",
 												  ALLOCSET_DEFAULT_SIZES);
-	TimestampTz last = GetCurrentTimestamp();
+	int64		last_us = clock_boot_us();
 	uint64		saved = 0;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
@@ -514,7 +529,7 @@ statements_saver_main(Datum arg)
 	while (!ShutdownRequestPending)
 	{
 		static uint32 wait_event = 0;
-		long		timeout = until_next_save(last);
+		long		timeout = until_next_save(last_us);
 
 		if (timeout == 0)
 		{
@@ -525,7 +540,7 @@ statements_saver_main(Datum arg)
 				write_file(SAVE_FILE, false);
 			MemoryContextReset(context);
 			saved = now;
-			last = GetCurrentTimestamp();
+			last_us = clock_boot_us();
 			continue;
 		}
 		WaitLatch(MyLatch,
@@ -537,6 +552,11 @@ statements_saver_main(Datum arg)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
+			if (!setting_save())
+			{
+				statements_save_forget();
+				saved = 0;
+			}
 		}
 		CHECK_FOR_INTERRUPTS();
 	}

@@ -16,6 +16,12 @@ extern void statements_save_init(void);
  */
 extern void statements_save_startup(void);
 
+/*
+ * Removes what was saved: while nothing is counted or saved it grows old, and
+ * must not be loaded by the start of a later day.
+ */
+extern void statements_save_forget(void);
+
 extern PGDLLEXPORT void statements_saver_main(Datum arg);
 
 #endif							/* TACHO_STATEMENTS_SAVE_H */

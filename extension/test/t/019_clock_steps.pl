@@ -73,7 +73,7 @@ time(time_t *t)
 }
 END
 
-my $node = tacho_cluster('clock', start => 0, interval => '50ms');
+my $node = tacho_cluster('clock', start => 0, interval => '50ms', conf => 'tacho.statements_save_interval = 100ms');
 my $dir = $node->basedir;
 append_to_file("$dir/clock.c", $shim);
 chomp(my $cc = qx{"$ENV{PG_CONFIG}" --cc});
@@ -88,6 +88,21 @@ sub set_clock
 	print $file pack('q', $seconds);
 	close $file or die "close: $!";
 	return;
+}
+
+# Whether the statistics of statements are saved once more.
+sub is_saved
+{
+	my $file = $node->data_dir . '/pg_stat_tmp/tacho_statements.stat';
+	my $inode = (stat $file)[1] // 0;
+
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		return 1 if ((stat $file)[1] // 0) != $inode;
+		$node->safe_psql('postgres', 'SELECT 1');
+		select undef, undef, undef, 0.1;
+	}
+	return 0;
 }
 
 append_to_file("$dir/offset", pack('q', -3600));
@@ -109,6 +124,7 @@ for my $step (-7200, -3600, 0, -3600)
 	my $ticks = metric($node, 'ticks_taken');
 	ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 30"),
 		"ticks go on with the clock at $step s");
+	ok(is_saved(), 'so do saves of the statistics');
 }
 $node->safe_psql('postgres',
 	q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'seen'});

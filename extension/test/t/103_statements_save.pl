@@ -172,8 +172,13 @@ $node->start;
 is($node->safe_psql('postgres', $calls), '', 'a dump in a copied directory is not loaded');
 like(slurp_file($node->logfile, $offset), qr/copied from another data directory/, '... a warning says why');
 
-# nothing is saved when that is switched off
+# nothing is saved when that is switched off, and nothing stays for another day
 $node->safe_psql('postgres', 'select 1 as known');
+for (1 .. 1800)
+{
+	last if -e $save && slurp_file($save) =~ /as known/;
+	select undef, undef, undef, 0.1;
+}
 $node->append_conf('postgresql.conf', 'tacho.statements_save = off');
 $node->reload;
 # a new session has the settings of the postmaster
@@ -182,6 +187,9 @@ $node->stop;
 ok(!-e $dump, 'no dump with statements_save = off');
 $node->start;
 is($node->safe_psql('postgres', $calls), '', '... and nothing to load');
+$node->append_conf('postgresql.conf', 'tacho.statements_save = on');
+$node->restart;
+is($node->safe_psql('postgres', $calls), '', '... nor when it is on again');
 
 # no memory for statements at all
 $node->append_conf('postgresql.conf', 'tacho.statements = off');
@@ -191,5 +199,6 @@ is($node->safe_psql('postgres', q{select count(*) from pg_shmem_allocations wher
 my ($code, $out, $err) = $node->psql('postgres', 'select * from tacho.statements');
 like($err, qr/tacho must be loaded via "shared_preload_libraries"/, '... and the view says so');
 is($node->safe_psql('postgres', 'select 1 as known'), 1, '... while statements are executed');
+ok(!-e $dump && !-e $save, '... and what was saved before does not stay');
 $node->stop;
 done_testing();
