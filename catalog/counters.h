@@ -9,7 +9,8 @@
  *     kind: SUM monotone counter; MIN, MAX extremes of one execution, not
  *     stored in the history because a difference of extremes means nothing;
  *     SQUARE sum of squares, from which the view computes mean and deviation;
- *     HISTOGRAM the first of 24 logarithmic buckets.
+ *     HISTOGRAM the first of 24 logarithmic buckets; LONG the first of 12 more,
+ *     which divide the last one of these.
  *     group: counters that an execution changes together. A group that an
  *     execution did not touch costs it nothing.
  *     since: PostgreSQL major that can fill it, 15 = all.
@@ -47,7 +48,7 @@ COUNTER(42, temp_blk_write_time, double, ms, SUM, io_time, 15, "time writing tem
 COUNTER(43, wal_records, int64, one, SUM, wal, 15, "WAL records generated")
 COUNTER(44, wal_fpi, int64, one, SUM, wal, 15, "WAL full page images generated")
 COUNTER(45, wal_bytes, int64, bytes, SUM, wal, 15, "WAL bytes generated")
-COUNTER(46, wal_buffers_full, int64, one, SUM, wal, 18, "times the WAL buffers became full")
+COUNTER(46, wal_buffers_full, int64, one, SUM, wal_full, 18, "times the WAL buffers became full")
 COUNTER(47, jit_functions, int64, one, SUM, jit, 15, "functions compiled")
 COUNTER(48, jit_generation_time, double, ms, SUM, jit, 15, "time generating code")
 COUNTER(49, jit_inlining_count, int64, one, SUM, jit, 15, "times functions were inlined")
@@ -71,7 +72,23 @@ COUNTER(66, minor_faults, int64, one, SUM, cpu, 15, "page faults served without 
 COUNTER(67, major_faults, int64, one, SUM, cpu, 15, "page faults that needed I/O")
 COUNTER(68, voluntary_switches, int64, one, SUM, cpu, 15, "voluntary context switches")
 COUNTER(69, involuntary_switches, int64, one, SUM, cpu, 15, "involuntary context switches")
-COUNTER(70, n_sampled, int64, one, SUM, cpu, 15, "executions whose CPU and I/O were measured; one that was drawn as a sample of n counts n times in the counters above")
+COUNTER(70, n_sampled, int64, one, SUM, cpu, 15, "executions whose CPU and I/O were measured: each of 4.1 ms and more, and of shorter ones those that were drawn; one that was drawn as a sample of n counts n times in the counters above, as far as the time of the statement allows")
 COUNTER(71, errors, int64, one, SUM, error, 15, "executions that ended with an error")
 COUNTER(72, cancellations, int64, one, SUM, error, 15, "executions that were cancelled")
 COUNTER(73, histogram, int64, one, HISTOGRAM, histogram, 15, "executions by duration: bucket b counts those of 2^b to 2^(b+1) us, the first from 0, the last without end; ids 73 to 96")
+COUNTER(97, histogram_long, int64, one, LONG, long, 15, "executions of 8.4 s and more, which are all in the last bucket of histogram, by duration: bucket b counts those of 2^(23+b) to 2^(24+b) us, the last without end; ids 97 to 108")
+COUNTER(109, sampled_exec_time, double, ms, SUM, cpu, 15, "execution time of those that n_sampled counts: CPU and I/O of the rest of total_exec_time are estimated")
+COUNTER(110, failed_exec_time, double, ms, SUM, failed, 15, "time spent in executions that failed or were cancelled, which total_exec_time does not have")
+COUNTER(111, failed_cpu_time, double, ms, SUM, failed, 15, "CPU time of those that n_sampled would count")
+COUNTER(112, failed_shared_blks_hit, int64, blocks, SUM, failed, 15, "shared blocks that failed executions found in the cache")
+COUNTER(113, failed_shared_blks_read, int64, blocks, SUM, failed, 15, "shared blocks that failed executions read")
+COUNTER(114, failed_shared_blks_dirtied, int64, blocks, SUM, failed, 15, "shared blocks that failed executions dirtied")
+COUNTER(115, failed_shared_blks_written, int64, blocks, SUM, failed, 15, "shared blocks that failed executions wrote")
+COUNTER(116, failed_local_blks_hit, int64, blocks, SUM, failed, 15, "local blocks that failed executions found in the cache")
+COUNTER(117, failed_local_blks_read, int64, blocks, SUM, failed, 15, "local blocks that failed executions read")
+COUNTER(118, failed_local_blks_dirtied, int64, blocks, SUM, failed, 15, "local blocks that failed executions dirtied")
+COUNTER(119, failed_local_blks_written, int64, blocks, SUM, failed, 15, "local blocks that failed executions wrote")
+COUNTER(120, failed_temp_blks_read, int64, blocks, SUM, failed, 15, "temporary blocks that failed executions read")
+COUNTER(121, failed_temp_blks_written, int64, blocks, SUM, failed, 15, "temporary blocks that failed executions wrote")
+COUNTER(122, failed_wal_records, int64, one, SUM, failed, 15, "WAL records that failed executions generated")
+COUNTER(123, failed_wal_bytes, int64, bytes, SUM, failed, 15, "WAL bytes that failed executions generated")

@@ -42,6 +42,8 @@ pub struct Lists<'a> {
 const STATS: &str = "statement_stats";
 /// Buckets of a histogram, each a column.
 const HISTOGRAM_BUCKETS: u8 = 24;
+/// Those of its last bucket.
+const LONG_BUCKETS: u8 = 12;
 
 impl<'a> Lists<'a> {
     /// Reads the text of `samples.h`, and behind it that of `counters.h`.
@@ -95,11 +97,11 @@ impl<'a> Lists<'a> {
     fn counter(&mut self, rest: &'a str) -> Option<()> {
         let ([id, name, _, unit, kind, _, _], about) = fields(rest)?;
         let first: u8 = id.parse().ok()?;
+        let buckets = |n: u8| (0..n).map(|b| format!("{name}_{b}")).collect();
         let names = match kind {
             "MIN" | "MAX" => Vec::new(),
-            "HISTOGRAM" => (0..HISTOGRAM_BUCKETS)
-                .map(|b| format!("{name}_{b}"))
-                .collect(),
+            "HISTOGRAM" => buckets(HISTOGRAM_BUCKETS),
+            "LONG" => buckets(LONG_BUCKETS),
             _ => vec![name.to_string()],
         };
         (first..=u8::MAX).zip(names).try_for_each(|(id, name)| {

@@ -38,7 +38,7 @@ function counter_columns(name, type, kind) {
 		counter[++counters] = "p95_exec_time double precision"
 		counter[++counters] = "p99_exec_time double precision"
 		counter[++counters] = name " bigint[]"
-	} else
+	} else if (kind != "LONG")
 		counter[++counters] = name (type == "double" ? " double precision" : " bigint")
 	if (kind == "SUM")
 		sum[++sums] = name (type == "double" ? " numeric" : " bigint")

@@ -153,8 +153,7 @@ pub fn removed_before(part: &Part, hour: i64) -> tacho_tape::Result<Vec<String>>
     Ok(told.collect())
 }
 
-/// A time as messages have it.
-pub fn shown(ms: i64) -> String {
+fn shown(ms: i64) -> String {
     let time = Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH);
     time.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
 }

@@ -83,7 +83,7 @@ mod lists;
 mod tests {
     use super::lists::Lists;
     use super::*;
-    use crate::format::schema::{HISTOGRAM_BUCKETS, STATS};
+    use crate::format::schema::{HISTOGRAM_BUCKETS, LONG_BUCKETS, STATS};
 
     const TEXT: &str = concat!(
         include_str!("../../catalog/samples.h"),
@@ -115,8 +115,8 @@ mod tests {
         assert_eq!(column("histogram_23"), Some((96, ColumnType::Uint)));
         let counters = TEXT.lines().filter(|line| line.starts_with("COUNTER("));
         let is_stored = |line: &&str| !line.contains(", MIN, ") && !line.contains(", MAX, ");
-        // the histogram is one of them, with more columns
-        let columns = 3 + counters.filter(is_stored).count() - 1 + HISTOGRAM_BUCKETS;
+        // two of them are histograms, with more columns
+        let columns = 3 + counters.filter(is_stored).count() - 2 + HISTOGRAM_BUCKETS + LONG_BUCKETS;
         assert_eq!(stats.columns.len(), columns);
         assert_eq!(samples().table(STATS).unwrap().columns.len(), 3);
     }

@@ -165,3 +165,76 @@ fn more_rows_than_an_answer_has_are_refused() {
         .unwrap();
     assert_eq!(error.message, "too many rows");
 }
+
+/// 19 executions of 9 s and one of 90 s, and one of 10 h.
+fn long() -> Snapshot {
+    let mut builder = PartBuilder::new(Arc::new(catalog().with_runs())).unwrap();
+    let values = [("query_id", 7), ("toplevel", 1)];
+    let entry = builder.intern("entry", &values).unwrap();
+    let mut record = |minute: i64, entry: i64, counted: &[(&str, i64)]| {
+        let row = [
+            ("time", minute * 60_000),
+            ("elapsed_ms", 60_000),
+            ("entry", entry),
+        ];
+        let row = [&row, counted].concat();
+        builder.row("statement_stats", &row).unwrap();
+    };
+    let counted = [("calls", 20), ("total_exec_time", 26_100_000)];
+    let buckets = [
+        ("histogram_23", 20),
+        ("histogram_long_0", 19),
+        ("histogram_long_3", 1),
+    ];
+    record(1, entry, &[&counted[..], &buckets].concat());
+    let counted = [("calls", 1), ("total_exec_time", 3_600_000_000)];
+    let buckets = [("histogram_23", 1), ("histogram_long_11", 1)];
+    record(2, entry, &[&counted[..], &buckets].concat());
+    record(1, 0, &[]);
+    record(2, 0, &[]);
+    Snapshot::from_parts(vec![builder.finish(Identity::default())])
+}
+
+#[test]
+fn executions_of_hours_have_classes_of_their_own() {
+    let catalog = catalog();
+    let rows = |function: &str, columns: &[&str]| {
+        let mut spec = Spec::new(&catalog, 2 * MINUTE);
+        spec.since_us = Some(0);
+        spec.bucket_us = Some(MINUTE);
+        let mut answer = Answer::default();
+        run(function, &spec, &long(), &mut answer).unwrap();
+        let place = |name: &&str| answer.names.iter().position(|n| n == name).unwrap();
+        let places: Vec<usize> = columns.iter().map(place).collect();
+        let text = |row: &Vec<Value>, place: &usize| match &row[*place] {
+            Value::Int(n) => n.to_string(),
+            Value::Numeric(n) => (*n as f64 / 10_000.0).to_string(),
+            _ => "-".to_string(),
+        };
+        let line = |row| {
+            places
+                .iter()
+                .map(|p| text(row, p))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        answer.rows.iter().map(line).collect::<Vec<_>>()
+    };
+    let classes = ["exec_time_from", "exec_time_to", "calls"];
+    assert_eq!(
+        rows("latency_history", &classes),
+        [
+            "8388.608 16777.216 19",
+            "67108.864 134217.728 1",
+            "17179869.184 - 1"
+        ]
+    );
+    let percentiles = ["p50_exec_time", "p95_exec_time", "p99_exec_time"];
+    assert_eq!(
+        rows("statements_history", &percentiles),
+        [
+            "12803.6648 16777.216 120795.9552",
+            "36000000 52938117.7344 54443728.1997"
+        ]
+    );
+}

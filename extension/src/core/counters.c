@@ -20,7 +20,7 @@
 
 typedef enum
 {
-	KIND_SUM, KIND_MIN, KIND_MAX, KIND_SQUARE, KIND_HISTOGRAM
+	KIND_SUM, KIND_MIN, KIND_MAX, KIND_SQUARE, KIND_HISTOGRAM, KIND_LONG
 } CounterKind;
 
 typedef struct CounterDescriptor
@@ -45,12 +45,16 @@ static const CounterDescriptor descriptors[] = {
 #undef COUNTER
 };
 
-/* columns a counter gives: value; mean and deviation; percentiles, buckets */
+/*
+ * columns a counter gives: value; mean and deviation; percentiles and buckets,
+ * with those of LONG
+ */
 #define COLUMNS_SUM			1
 #define COLUMNS_MIN			1
 #define COLUMNS_MAX			1
 #define COLUMNS_SQUARE		2
 #define COLUMNS_HISTOGRAM	4
+#define COLUMNS_LONG		0
 
 const int	counters_columns = 0
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
@@ -103,39 +107,58 @@ values_of_squares(const CounterDescriptor *descriptor, uint16 *calls,
 		: offsetof(Counters, total_exec_time);
 }
 
+/* Executions by class of durations: the last bucket of the histogram is divided. */
+static void
+duration_classes(const Counters *counters, int64 *classes)
+{
+	memcpy(classes, counters->histogram,
+		   (HISTOGRAM_BUCKETS - 1) * sizeof(int64));
+	memcpy(classes + HISTOGRAM_BUCKETS - 1, counters->histogram_long,
+		   LONG_BUCKETS * sizeof(int64));
+}
+
+/* Class `c` begins there, and the next one, in us. */
+static double
+class_begin(int c)
+{
+	return c == 0 ? 0 : ldexp(1, c);
+}
+
 /*
- * Duration, in ms, that `share` of the executions did not exceed: linear
- * within the bucket, and within the extremes when they are set. `n`: executions
- * in the histogram.
+ * Where a class of `classes[c]` executions ends. The last one has no end: its
+ * executions take what the others have left of the time, in the middle of their
+ * classes, and it ends at twice the mean of that.
  */
 static double
-percentile(const Counters *counters, int64 n, double share)
+class_end(const int64 *classes, int c, double total_us)
+{
+	double		begin = class_begin(c);
+
+	if (c < DURATION_CLASSES - 1)
+		return class_begin(c + 1);
+	for (int other = 0; other < c; other++)
+		total_us -= classes[other] * (class_begin(other) + class_begin(other + 1)) / 2;
+	return Max(2 * total_us / classes[c] - begin, begin);
+}
+
+/*
+ * Duration, in ms, that `share` of the executions did not exceed: linear
+ * within the class that has it, so it is less than a factor of two off. `n`:
+ * executions in all. tape/src/query/statement_sums.rs has the same rule.
+ */
+static double
+percentile(const int64 *classes, int64 n, double share, double total_ms)
 {
 	double		rank = share * n;
-	double		ms = 0;
+	int			c = 0;
+	double		begin,
+				end;
 
-	for (int b = 0; b < HISTOGRAM_BUCKETS; b++)
-	{
-		double		count = counters->histogram[b];
-
-		if (count > 0 && rank <= count)
-		{
-			double		low = b == 0 ? 0 : ldexp(1, b);
-			double		high = ldexp(1, b + 1);
-
-			if (b == HISTOGRAM_BUCKETS - 1)
-				high = Max(counters->max_exec_time * 1000.0, low);
-			ms = (low + (high - low) * rank / count) / 1000.0;
-			break;
-		}
-		rank -= count;
-	}
-	if (!isinf(counters->min_exec_time))
-	{
-		ms = Max(ms, counters->min_exec_time);
-		ms = Min(ms, counters->max_exec_time);
-	}
-	return ms;
+	while (c < DURATION_CLASSES - 1 && (classes[c] == 0 || rank > classes[c]))
+		rank -= classes[c++];
+	begin = class_begin(c);
+	end = class_end(classes, c, total_ms * 1000.0);
+	return (begin + (end - begin) * rank / classes[c]) / 1000.0;
 }
 
 /*
@@ -145,41 +168,50 @@ percentile(const Counters *counters, int64 n, double share)
 static Datum
 buckets_datum(const int64 *buckets)
 {
-	Size		size = ARR_OVERHEAD_NONULLS(1) + HISTOGRAM_BUCKETS * sizeof(int64);
+	Size		size = ARR_OVERHEAD_NONULLS(1) + DURATION_CLASSES * sizeof(int64);
 	ArrayType  *array = palloc0(size);
 
 	SET_VARSIZE(array, size);
 	array->ndim = 1;
 	array->elemtype = INT8OID;
-	ARR_DIMS(array)[0] = HISTOGRAM_BUCKETS;
+	ARR_DIMS(array)[0] = DURATION_CLASSES;
 	ARR_LBOUND(array)[0] = 1;
-	memcpy(ARR_DATA_PTR(array), buckets, HISTOGRAM_BUCKETS * sizeof(int64));
+	memcpy(ARR_DATA_PTR(array), buckets, DURATION_CLASSES * sizeof(int64));
 	return PointerGetDatum(array);
 }
 
 static int
-histogram_to_datums(const Counters *counters, Datum *values, bool *nulls)
+histogram_to_datums(const Counters *counters, bool all_extremes,
+					Datum *values, bool *nulls)
 {
 	static const double shares[] = {0.50, 0.95, 0.99};
+	int64		classes[DURATION_CLASSES];
 	int64		n = 0;
 	int			column = 0;
 
-	for (int b = 0; b < HISTOGRAM_BUCKETS; b++)
-		n += counters->histogram[b];
+	duration_classes(counters, classes);
+	for (int c = 0; c < DURATION_CLASSES; c++)
+		n += classes[c];
 	for (; column < lengthof(shares); column++)
 	{
+		double		ms;
+
 		nulls[column] = n == 0;
-		values[column] = n == 0 ? (Datum) 0
-			: Float8GetDatum(percentile(counters, n, shares[column]));
+		if (n == 0)
+			continue;
+		ms = percentile(classes, n, shares[column], counters->total_exec_time);
+		if (all_extremes)
+			ms = Min(Max(ms, counters->min_exec_time), counters->max_exec_time);
+		values[column] = Float8GetDatum(ms);
 	}
 	nulls[column] = false;
-	values[column++] = buckets_datum(counters->histogram);
+	values[column++] = buckets_datum(classes);
 	return column;
 }
 
 static int
 counter_to_datums(const Counters *counters, const CounterDescriptor *d,
-				  Datum *values, bool *nulls)
+				  bool all_extremes, Datum *values, bool *nulls)
 {
 	uint16		calls,
 				total;
@@ -187,7 +219,9 @@ counter_to_datums(const Counters *counters, const CounterDescriptor *d,
 	switch (d->kind)
 	{
 		case KIND_HISTOGRAM:
-			return histogram_to_datums(counters, values, nulls);
+			return histogram_to_datums(counters, all_extremes, values, nulls);
+		case KIND_LONG:
+			return 0;
 		case KIND_SQUARE:
 			values_of_squares(d, &calls, &total);
 			values[0] = Float8GetDatum(mean(member_int64(counters, calls),
@@ -207,12 +241,13 @@ counter_to_datums(const Counters *counters, const CounterDescriptor *d,
 }
 
 void
-counters_to_datums(const Counters *counters, Datum *values, bool *nulls)
+counters_to_datums(const Counters *counters, bool all_extremes,
+				   Datum *values, bool *nulls)
 {
 	int			column = 0;
 
 	for (int i = 0; i < lengthof(descriptors); i++)
-		column += counter_to_datums(counters, &descriptors[i],
+		column += counter_to_datums(counters, &descriptors[i], all_extremes,
 									values + column, nulls + column);
 	Assert(column == counters_columns);
 }
@@ -281,9 +316,11 @@ counters_history_columns(HistoryColumn *columns)
 	columns[n++] = (HistoryColumn) {id, time, -1, #name};
 #define PUT_SQUARE(id, name, time) \
 	columns[n++] = (HistoryColumn) {id, false, -1, #name};
-#define PUT_HISTOGRAM(id, name, time) \
-	for (int b = 0; b < HISTOGRAM_BUCKETS; b++) \
+#define PUT_BUCKETS(id, name, buckets) \
+	for (int b = 0; b < (buckets); b++) \
 		columns[n++] = (HistoryColumn) {id + b, false, b, #name};
+#define PUT_HISTOGRAM(id, name, time) PUT_BUCKETS(id, name, HISTOGRAM_BUCKETS)
+#define PUT_LONG(id, name, time) PUT_BUCKETS(id, name, LONG_BUCKETS)
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
 	PUT_##kind(id, name, IS_TIME_##unit)
 #include "../../../catalog/counters.h"
@@ -318,8 +355,9 @@ counters_to_history(const Counters *counters, int64 *values)
 #define VALUE_SUM(ctype, name) values[n++] = history_##ctype(counters->name);
 #define VALUE_SQUARE(ctype, name) VALUE_SUM(ctype, name)
 #define VALUE_HISTOGRAM(ctype, name) \
-	for (int b = 0; b < HISTOGRAM_BUCKETS; b++) \
+	for (int b = 0; b < lengthof(counters->name); b++) \
 		values[n++] = history_##ctype(counters->name[b]);
+#define VALUE_LONG(ctype, name) VALUE_HISTOGRAM(ctype, name)
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
 	VALUE_##kind(ctype, name)
 #include "../../../catalog/counters.h"

@@ -11,7 +11,14 @@
 #ifndef TACHO_COUNTERS_H
 #define TACHO_COUNTERS_H
 
+/*
+ * Durations are counted in 24 buckets. The last one begins at 2^23 us, 8.4 s,
+ * and is divided into 12, of which few statements have any: to 4.8 h, and beyond.
+ */
 #define HISTOGRAM_BUCKETS 24
+#define LONG_BUCKETS 12
+#define LONG_FIRST_US ((double) (1 << (HISTOGRAM_BUCKETS - 1)))
+#define DURATION_CLASSES (HISTOGRAM_BUCKETS - 1 + LONG_BUCKETS)
 
 /* Ids that a counter takes in table statement_stats. */
 #define COUNTER_IDS_SUM			1
@@ -19,6 +26,7 @@
 #define COUNTER_IDS_MAX			1
 #define COUNTER_IDS_SQUARE		1
 #define COUNTER_IDS_HISTOGRAM	HISTOGRAM_BUCKETS
+#define COUNTER_IDS_LONG		LONG_BUCKETS
 
 /* Groups of counters that an execution changes together. */
 #define GROUP_plan		0x0001
@@ -33,7 +41,10 @@
 #define GROUP_error		0x0200
 #define GROUP_histogram	0x0400
 #define GROUP_other_blocks 0x0800
-#define GROUP_ALL		0x0fff
+#define GROUP_long		0x1000
+#define GROUP_wal_full	0x2000
+#define GROUP_failed	0x4000
+#define GROUP_ALL		0x7fff
 
 /*
  * Where shared memory keeps a group: beside each other what most statements
@@ -51,6 +62,9 @@
 #define PART_error		rare
 #define PART_histogram	hot
 #define PART_other_blocks rare
+#define PART_long		rare
+#define PART_wal_full	rare
+#define PART_failed		rare
 #define GROUPS_HOT \
 	(GROUP_exec | GROUP_buffers | GROUP_wal | GROUP_cpu | GROUP_histogram)
 #define GROUPS_RARE (GROUP_ALL & ~GROUPS_HOT)
@@ -68,6 +82,7 @@
 #define MEMBER_MAX(ctype, name)			ctype name;
 #define MEMBER_SQUARE(ctype, name)		ctype name;
 #define MEMBER_HISTOGRAM(ctype, name)	ctype name[HISTOGRAM_BUCKETS];
+#define MEMBER_LONG(ctype, name)		ctype name[LONG_BUCKETS];
 
 /*
  * Extremes that nothing has been added to are "unset": the minimum is
@@ -123,15 +138,16 @@ StaticAssertDecl(HOT_BYTES == sizeof(HotCounters),
 #define MERGE_MAX(to, from)		((to) = (from) > (to) ? (from) : (to))
 #define MERGE_HISTOGRAM(to, from) \
 	do { \
-		for (int b = 0; b < HISTOGRAM_BUCKETS; b++) \
+		for (int b = 0; b < lengthof(to); b++) \
 			(to)[b] += (from)[b]; \
 	} while (0)
+#define MERGE_LONG(to, from)	MERGE_HISTOGRAM(to, from)
 
 /*
  * Adds the groups named by `groups` of `from` to a part, where they are there;
  * those of the other part are not looked at.
  */
-static inline void
+static pg_attribute_always_inline void
 hot_add(HotCounters *to, const Counters *from, uint32 groups)
 {
 #define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
@@ -159,6 +175,7 @@ counters_add(Counters *to, const HotCounters *hot,
 #define RESET_EXTREME_SUM(member)
 #define RESET_EXTREME_SQUARE(member)
 #define RESET_EXTREME_HISTOGRAM(member)
+#define RESET_EXTREME_LONG(member)
 #define RESET_EXTREME_MIN(member) ((member) = __builtin_inf());
 #define RESET_EXTREME_MAX(member) ((member) = 0);
 
@@ -196,19 +213,11 @@ counters_init(Counters *counters)
 	counters_reset_extremes(counters);
 }
 
-/* Bucket of the histogram for an execution of `ms` milliseconds. */
+/* Bucket of the histogram for an execution of less than LONG_FIRST_US. */
 static inline int
-histogram_bucket(double ms)
+histogram_bucket(double us)
 {
-	double		us = ms * 1000.0;
-	int			bucket;
-
-	if (!(us >= 2.0))
-		return 0;
-	if (us >= (double) (1 << (HISTOGRAM_BUCKETS - 1)))
-		return HISTOGRAM_BUCKETS - 1;
-	bucket = 31 - __builtin_clz((uint32) us);
-	return bucket;
+	return us >= 2.0 ? 31 - __builtin_clz((uint32) us) : 0;
 }
 
 /*
@@ -219,12 +228,13 @@ extern const int counters_columns;
 
 /*
  * All columns of the counters, in catalog order. SQUARE gives two columns,
- * mean and standard deviation; HISTOGRAM gives p50, p95, p99 and the array.
- * What this major version cannot know is null. Allocates in the current
- * context.
+ * mean and standard deviation; HISTOGRAM gives p50, p95, p99 and the array,
+ * with the buckets of LONG in the place of its last one. What this major version
+ * cannot know is null. `all_extremes`: minimum and maximum are those of all
+ * executions that are counted. Allocates in the current context.
  */
-extern void counters_to_datums(const Counters *counters, Datum *values,
-							   bool *nulls);
+extern void counters_to_datums(const Counters *counters, bool all_extremes,
+							   Datum *values, bool *nulls);
 
 /*
  * The column called `name` of pg_stat_statements (or of the catalog), false
@@ -253,6 +263,7 @@ extern Datum counters_column_datum(const Counters *counters,
 #define HISTORY_COLUMNS_MAX			0
 #define HISTORY_COLUMNS_SQUARE		1
 #define HISTORY_COLUMNS_HISTOGRAM	HISTOGRAM_BUCKETS
+#define HISTORY_COLUMNS_LONG		LONG_BUCKETS
 
 enum
 {

@@ -4,8 +4,7 @@
  *
  * The child is started as spawner.h says: signals to the server's processes do
  * not reach it. It ends when its pipe is closed, after it has written what was
- * in it; its parent waits for that when the sampler has ended before. What it
- * says goes into the server's log (writer_messages.h).
+ * in it. What it says goes into the server's log (writer_messages.h).
  *
  * While recording is paused the writer reads no frames, so that it does not
  * hear of new settings: it is replaced, and the next one is greeted with them.
@@ -18,6 +17,7 @@
 #include "postgres.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@
 #define SILENT_AFTER_MS		30000
 #define PIPE_BYTES			(1024 * 1024)
 #define ACK_BYTES			32
-#define DESCRIPTORS			4
+#define DESCRIPTORS			3
 
 /* exit codes and acknowledgement codes of the writer */
 #define EXIT_USAGE			2
@@ -63,8 +63,7 @@ static WriterHello make_hello;
 static uint64 incarnation;
 
 /* child */
-static bool running = false;	/* it was started and not reaped */
-static Spawned child;			/* if it runs */
+static pid_t child = 0;			/* 0 = none */
 static int	to_child = -1;
 static int	from_child = -1;
 static bool replacing = false;	/* it was told to end, for new settings */
@@ -219,8 +218,8 @@ make_pipes(Pipes *pipes)
 	return true;
 }
 
-/* Runs the program, or returns the path of what cannot be run. */
-static const char *
+/* Runs the program; returns 0 or an error number. */
+static int
 run_writer(Pipes *pipes)
 {
 	char	   *arguments[] = {
@@ -230,7 +229,7 @@ run_writer(Pipes *pipes)
 
 	return spawn_program(&child, tacho_program_path(), arguments,
 						 pipes->down[PIPE_READ], pipes->up[PIPE_WRITE],
-						 pipes->errors[PIPE_WRITE], false);
+						 pipes->errors[PIPE_WRITE]);
 }
 
 static void
@@ -241,18 +240,16 @@ plan_restart(int64 now_ms)
 }
 
 static void
-cannot_start(int64 now_ms, const char *what, const char *program, int error)
+cannot_start(int64 now_ms, const char *what, int error)
 {
 	char		text[STATUS_TEXT_SIZE];
-	const char *hint = "The sampler tries again.";
 
-	if (strcmp(program, tacho_program_path()) != 0)
-		hint = SPAWN_PARENT_HINT;
-	else if (error == ENOENT)
-		hint = "Install the tacho program there, or set \"tacho.program\".";
-	snprintf(text, sizeof(text), "could not %s \"%s\": %s", what, program,
-			 strerror(error));
-	complain(now_ms, text, hint);
+	snprintf(text, sizeof(text), "could not %s \"%s\": %s", what,
+			 tacho_program_path(), strerror(error));
+	complain(now_ms, text,
+			 error == ENOENT ?
+			 "Install the tacho program there, or set \"tacho.program\"." :
+			 "The sampler tries again.");
 	plan_restart(now_ms);
 }
 
@@ -279,18 +276,17 @@ static void
 start_child(int64 now_ms)
 {
 	Pipes		pipes;
-	const char *failed;
+	int			error = make_pipes(&pipes) ? 0 : errno;
 
-	if (!make_pipes(&pipes))
+	if (error != 0)
+		cannot_start(now_ms, "make pipes for", error);
+	else if ((error = run_writer(&pipes)) != 0)
 	{
-		cannot_start(now_ms, "make pipes for", tacho_program_path(), errno);
-		close_pipes(&pipes);
-		return;
+		child = 0;
+		cannot_start(now_ms, "run", error);
 	}
-	failed = run_writer(&pipes);
-	if (failed != NULL)
+	if (error != 0)
 	{
-		cannot_start(now_ms, "run", failed, errno);
 		close_pipes(&pipes);
 		return;
 	}
@@ -301,7 +297,6 @@ start_child(int64 now_ms)
 	writer_messages_begin(pipes.errors[PIPE_READ]);
 	pipes.down[PIPE_WRITE] = pipes.up[PIPE_READ] = pipes.errors[PIPE_READ] = -1;
 	close_pipes(&pipes);
-	running = true;
 	starts++;
 	child_started = GetCurrentTimestamp();
 	heard_ms = now_ms;
@@ -311,11 +306,10 @@ start_child(int64 now_ms)
 static void
 forget_child(void)
 {
-	if (!running)
+	if (child == 0)
 		return;
-	running = false;
+	child = 0;
 	replacing = false;
-	spawn_let_go(&child);
 	spawn_close(&to_child);
 	spawn_close(&from_child);
 	writer_messages_end();
@@ -378,37 +372,34 @@ children_cpu_us(void)
 		usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
 }
 
-/* The writer has ended, not because it was told to. */
-static void
-plan_next(int64 now_ms, int status)
-{
-	bool		at_once = WIFEXITED(status) &&
-		WEXITSTATUS(status) == EXIT_MOVED && backoff_ms == BACKOFF_FIRST_MS;
-
-	report_end(now_ms, status);
-	plan_restart(now_ms);
-	if (at_once)
-		start_at_ms = now_ms;
-}
-
 static void
 reap_child(int64 now_ms)
 {
-	bool		expected = replacing;
+	int			status;
+	pid_t		reaped;
+	bool		expected;
+	bool		at_once;
 
-	if (!running || !spawn_ended(&child) || !spawn_reap(&child))
+	if (child == 0)
 		return;
+	reaped = waitpid(child, &status, WNOHANG);
+	if (reaped == 0 || (reaped < 0 && errno == EINTR))
+		return;
+	expected = replacing;
 	forget_child();
 	past_cpu_us = children_cpu_us();
-	if (child.error != 0)
+	if (expected)
 	{
-		starts--;
-		cannot_start(now_ms, "run", tacho_program_path(), child.error);
-	}
-	else if (expected)
 		start_at_ms = now_ms;
-	else
-		plan_next(now_ms, child.status);
+		return;
+	}
+	if (reaped > 0)
+		report_end(now_ms, status);
+	at_once = reaped > 0 && WIFEXITED(status) &&
+		WEXITSTATUS(status) == EXIT_MOVED && backoff_ms == BACKOFF_FIRST_MS;
+	plan_restart(now_ms);
+	if (at_once)
+		start_at_ms = now_ms;
 }
 
 static void
@@ -552,7 +543,7 @@ writer_has_old_settings(void)
 static void
 replace_deaf_writer(void)
 {
-	if (!running || replacing || ack_code != ACK_PAUSED ||
+	if (child == 0 || replacing || ack_code != ACK_PAUSED ||
 		!writer_has_old_settings())
 		return;
 	replacing = true;
@@ -565,12 +556,12 @@ watch_silence(int64 now_ms)
 {
 	char		text[STATUS_TEXT_SIZE];
 
-	if (!running || dlist_is_empty(&frames))
+	if (child == 0 || dlist_is_empty(&frames))
 		heard_ms = now_ms;
 	if (now_ms - heard_ms < SILENT_AFTER_MS)
 		return;
 	snprintf(text, sizeof(text), "the tape writer (process %d) does not answer",
-			 (int) child.program);
+			 (int) child);
 	complain(now_ms, text, "Frames are kept in memory until the buffer is full.");
 }
 
@@ -578,7 +569,7 @@ static void
 report_status(TachoStatus *status)
 {
 	status->past_writers_cpu_us = past_cpu_us;
-	status->writer_pid = running ? (int) child.program : 0;
+	status->writer_pid = (int) child;
 	status->writer_starts = starts;
 	status->writer_started = child_started;
 	status->frames_made = (int64) next_sequence - 1;
@@ -598,7 +589,7 @@ writer_turn(int64 now_ms, TachoStatus *status)
 	writer_messages_read();
 	replace_deaf_writer();
 	reap_child(now_ms);
-	if (!running && now_ms >= start_at_ms)
+	if (child == 0 && now_ms >= start_at_ms)
 		start_child(now_ms);
 	send_frames();
 	watch_silence(now_ms);
@@ -636,7 +627,7 @@ writer_first_unwritten(void)
 {
 	uint64		first = writer_first_unacknowledged();
 
-	if (running)
+	if (child != 0)
 		first = Max(first, first_unsent());
 	return Max(first, left_with_child);
 }
@@ -661,7 +652,7 @@ writer_put(const char *bytes, int length)
 	dlist_push_tail(&frames, &frame->node);
 	frame_bytes += length;
 	bytes_made += length;
-	if (running && sending == NULL)
+	if (child != 0 && sending == NULL)
 	{
 		sending = frame;
 		sent_of_it = 0;
@@ -672,7 +663,7 @@ writer_put(const char *bytes, int length)
 bool
 writer_is_behind(void)
 {
-	return running && (sending != NULL || hello_sent < hello.len);
+	return child != 0 && (sending != NULL || hello_sent < hello.len);
 }
 
 int64
@@ -684,14 +675,16 @@ writer_starts(void)
 void
 writer_close(int patience_ms)
 {
-	for (int waited = 0; running && waited < patience_ms; waited += 5)
+	for (int waited = 0; child != 0 && waited < patience_ms; waited += 5)
 	{
+		int			status;
+
 		read_acks(0);
 		writer_messages_read();
 		send_frames();
 		if (!writer_is_behind())
 			spawn_close(&to_child);
-		if (spawn_ended(&child) && spawn_reap(&child))
+		if (waitpid(child, &status, WNOHANG) != 0)
 		{
 			read_acks(0);
 			forget_child();
@@ -699,7 +692,7 @@ writer_close(int patience_ms)
 		else
 			pg_usleep(5000L);
 	}
-	if (running)
+	if (child != 0)
 		left_with_child = first_unsent();
 	forget_child();
 }

@@ -76,20 +76,28 @@ is_of_attempt(void)
 		failures_attempt.string == debug_query_string;
 }
 
+/* An error of what was not executed. */
 static void
 count(const StatementKey *key, const StatementSource *source, int sqlstate)
 {
 	StatementDelta delta;
 
 	usage_clear(&delta);
-	usage_failed(&delta, sqlstate);
+	usage_failed(&delta, 0, sqlstate);
 	statements_add_failure(key, &delta, source);
 }
 
 void
-failures_count(const StatementKey *key, const StatementSource *source)
+failures_count(const StatementKey *key, const StatementSource *source,
+			   StatementDelta *delta, double ms)
 {
-	count(key, source, geterrcode());
+	if (delta == NULL)
+	{
+		count(key, source, geterrcode());
+		return;
+	}
+	usage_failed(delta, ms, geterrcode());
+	statements_add_failure(key, delta, source);
 }
 
 /*

@@ -80,7 +80,11 @@ failures_attempt_end(void)
 extern void failures_leave(void);
 extern void failures_forget(void);
 
-/* Counts the error that is being handled, inside of PG_CATCH. */
-extern void failures_count(const StatementKey *key, const StatementSource *source);
+/*
+ * Counts the error that is being handled, inside of PG_CATCH. `delta`: what the
+ * statement used in the `ms` that it was executed, NULL = it was not.
+ */
+extern void failures_count(const StatementKey *key, const StatementSource *source,
+						   StatementDelta *delta, double ms);
 
 #endif							/* TACHO_FAILURES_H */

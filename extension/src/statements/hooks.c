@@ -117,8 +117,7 @@ make_key(StatementKey *key, uint64 query_id)
 
 /* Adds to the entry of a statement; without a string it gets no text. */
 static pg_attribute_hot void
-store(uint64 query_id, const StatementDelta *delta,
-	  const StatementSource *source)
+store(uint64 query_id, StatementDelta *delta, const StatementSource *source)
 {
 	StatementKey key;
 
@@ -140,16 +139,18 @@ error_leaves(void)
 /*
  * Counts a failure of a statement of this user: the error may come from a
  * function of somebody else, whose identity is taken back only when the
- * transaction ends. Where error_leaves() may be called.
+ * transaction ends. Where error_leaves() may be called. `delta`: what it used in
+ * `ms`, NULL = it was not executed yet.
  */
 static void
-store_failure(Oid user, uint64 query_id, const StatementSource *source)
+store_failure(Oid user, uint64 query_id, const StatementSource *source,
+			  StatementDelta *delta, double ms)
 {
 	StatementKey key;
 
 	make_key(&key, query_id);
 	key.user_id = user;
-	failures_count(&key, source->string ? source : NULL);
+	failures_count(&key, source->string ? source : NULL, delta, ms);
 }
 
 /* What an execution runs, without the constants' places. */
@@ -226,13 +227,14 @@ execution_follow(const QueryDesc *query)
 }
 
 static void
-execution_failed(const Execution *execution)
+execution_failed(Execution *execution)
 {
 	const QueryDesc *query = execution->query;
 	const StatementSource source = source_of(query);
 
 	if (tracked(level))
-		store_failure(execution->user, query->plannedstmt->queryId, &source);
+		store_failure(execution->user, query->plannedstmt->queryId, &source,
+					  &execution->delta, execution->ms);
 }
 
 /* A piece of an execution, which may be none: begins, fails, ends. */
@@ -246,20 +248,26 @@ piece_begin(const Execution *execution, UsageStart *start)
 
 /* Inside of PG_CATCH. */
 static inline void
-piece_failed(const Execution *execution)
+piece_failed(Execution *execution, const UsageStart *start)
 {
 	level--;
 	error_leaves();
-	if (execution)
-		execution_failed(execution);
+	if (execution == NULL)
+		return;
+	execution->ms += usage_end(start, &execution->delta);
+	execution_failed(execution);
 }
 
 static inline void
 piece_end(Execution *execution, const UsageStart *start)
 {
 	level--;
-	if (execution)
-		execution->ms += usage_end(start, &execution->delta);
+	if (execution == NULL)
+		return;
+	execution->ms += usage_end(start, &execution->delta);
+	/* of one that goes on after it has become long, each piece is measured */
+	if (unlikely(execution->ms >= LONG_MS) && tacho_statements_cpu != STATEMENTS_CPU_OFF)
+		execution->draw = (UsageDraw) {1, execution->draw.run_queue};
 }
 
 /*
@@ -341,7 +349,7 @@ plan_guarded(bool known, bool measured, bool nests, COMPAT_PLANNER_PARAMS)
 		*depth -= nests;
 		error_leaves();
 		if (known)
-			store_failure(user, query_id, &source);
+			store_failure(user, query_id, &source, NULL, 0);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -422,7 +430,7 @@ start_guarded(bool counted, QueryDesc *queryDesc, int eflags)
 	{
 		error_leaves();
 		if (counted)
-			store_failure(user, plan->queryId, &source);
+			store_failure(user, plan->queryId, &source, NULL, 0);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -501,6 +509,8 @@ run_in_worker(COMPAT_RUN_PARAMS)
 	PG_END_TRY();
 	usage_end(&start, &delta);
 	delta.groups &= GROUP_cpu;
+	delta.weight = (UsageDraw) {1, 1};
+	delta.counters.sampled_exec_time = 0;	/* the leader's time has it */
 	if (counted)
 		statements_add_if_there(&key, &delta);
 }
@@ -524,7 +534,7 @@ on_executor_run(COMPAT_RUN_PARAMS)
 	}
 	PG_CATCH();
 	{
-		piece_failed(execution);
+		piece_failed(execution, &start);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -559,7 +569,7 @@ on_executor_finish(QueryDesc *queryDesc)
 	}
 	PG_CATCH();
 	{
-		piece_failed(execution);
+		piece_failed(execution, &start);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -650,7 +660,9 @@ run_utility(UTILITY_PARAMS)
 	{
 		level--;
 		error_leaves();
-		store_failure(user, query_id, &text.source);
+		usage_clear(&delta);
+		ms = usage_end(&start, &delta);
+		store_failure(user, query_id, &text.source, &delta, ms);
 		secrets_command_free(&text);
 		PG_RE_THROW();
 	}

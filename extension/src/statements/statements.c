@@ -32,7 +32,6 @@
 
 #define CHAIN_STEPS 64			/* of a walk that may have gone astray */
 #define EXACT_CALLS 16			/* executions before one may be sampled */
-#define SHORT_MS 10.0			/* mean below which an execution is short */
 #define TINY_MS 0.2				/* ... below which measuring it costs over 1 % */
 #define TINY_COUNTS 4			/* executions that one of these counts for */
 
@@ -207,12 +206,55 @@ entry_touch(StatementEntry *entry)
 		entry->usage = usage + 1;
 }
 
-/* The caller holds the lock of `stripe`, so nothing is called here that may fail. */
-static inline void
-stripe_add(Stripe *stripe, RarePart *rare, const StatementDelta *delta,
-		   TimestampTz now)
+/* Makes a sample that takes `taken` of `left` count for `n`, or fewer, but itself. */
+static inline double
+bounded_weight(double n, double taken, double left)
 {
-	stripe_merge(stripe, rare, &delta->counters, delta->groups);
+	return n <= 1 || taken * n <= left ? n : Max(left / taken, 1);
+}
+
+/*
+ * Weighs what was measured of an execution by how many it counts for. Of a
+ * statement whose executions differ, one that was drawn may take much more than
+ * the others: no statement has more CPU time than it has taken time. (Parallel
+ * workers have more; they are no samples.)
+ */
+static inline void
+weigh(const HotCounters *hot, uint32 there, StatementDelta *delta)
+{
+	Counters   *added = &delta->counters;
+	double		total = hot->total_exec_time +
+		((delta->groups & GROUP_exec) ? added->total_exec_time : 0);
+	double		cpu = (there & GROUP_cpu) ? hot->user_time + hot->system_time : 0;
+	double		queue = (there & GROUP_cpu) ? hot->run_queue_time : 0;
+	double		n = bounded_weight(delta->weight.rusage,
+								   added->user_time + added->system_time,
+								   total - cpu);
+
+	added->run_queue_time *= bounded_weight(delta->weight.run_queue,
+											added->run_queue_time, total - queue);
+	added->user_time *= n;
+	added->system_time *= n;
+	added->read_bytes *= n;
+	added->written_bytes *= n;
+	added->minor_faults *= n;
+	added->major_faults *= n;
+	added->voluntary_switches *= n;
+	added->involuntary_switches *= n;
+}
+
+/*
+ * The caller holds the lock of `stripe`, so nothing is called here that may fail.
+ * `measured` is a constant: with GROUP_cpu, or without.
+ */
+static pg_attribute_always_inline void
+stripe_add(Stripe *stripe, RarePart *rare, StatementDelta *delta,
+		   TimestampTz now, bool measured)
+{
+	if (measured)
+		weigh(&stripe->hot, stripe->groups, delta);
+	stripe_merge(stripe, rare, &delta->counters,
+				 measured ? delta->groups : delta->groups & ~GROUP_cpu);
 	if (delta->histogram_bucket >= 0)
 	{
 		stripe_want(stripe, rare, GROUP_histogram);
@@ -243,7 +285,7 @@ entry_rate(StatementEntry *entry)
 
 	if (total_ms < TINY_MS * calls)
 		calls *= TINY_COUNTS;
-	if (calls < EXACT_CALLS || total_ms >= SHORT_MS * counters->calls)
+	if (calls < EXACT_CALLS || total_ms >= LONG_MS * counters->calls)
 		one_of = 1;
 	while (one_of > 1 && one_of < ONE_OF_MOST && calls >= 4 * one_of * one_of)
 		one_of *= 4;
@@ -251,10 +293,10 @@ entry_rate(StatementEntry *entry)
 		entry->one_of = one_of;
 }
 
-/* Tries each stripe of the entry once. */
-static pg_attribute_hot inline AddResult
-try_stripes(StatementEntry *entry, uint64 generation,
-			const StatementDelta *delta, TimestampTz now)
+/* Tries each stripe of the entry once. `measured`: see stripe_add(). */
+static pg_attribute_always_inline AddResult
+try_each(StatementEntry *entry, uint64 generation,
+		 StatementDelta *delta, TimestampTz now, bool measured)
 {
 	StripeGroup *group = entry_group(entry);
 	int			n = stripe_count(group);
@@ -276,7 +318,8 @@ try_stripes(StatementEntry *entry, uint64 generation,
 			continue;
 		}
 		again = stripe->hot.calls > 0;
-		stripe_add(stripe, entry_rare(entry, group, (first + i) % n), delta, now);
+		stripe_add(stripe, entry_rare(entry, group, (first + i) % n), delta,
+				   now, measured);
 		if (stripe == &entry->stripe)
 			entry_rate(entry);
 		stripe_unlock(stripe);
@@ -287,10 +330,26 @@ try_stripes(StatementEntry *entry, uint64 generation,
 	return ADD_BUSY;
 }
 
+static pg_noinline AddResult
+try_measured(StatementEntry *entry, uint64 generation,
+			 StatementDelta *delta, TimestampTz now)
+{
+	return try_each(entry, generation, delta, now, true);
+}
+
+static pg_attribute_hot inline AddResult
+try_stripes(StatementEntry *entry, uint64 generation,
+			StatementDelta *delta, TimestampTz now)
+{
+	if (unlikely((delta->groups & GROUP_cpu) != 0))
+		return try_measured(entry, generation, delta, now);
+	return try_each(entry, generation, delta, now, false);
+}
+
 /* More stripes and some patience for an entry whose stripes are all busy. */
 static pg_noinline AddResult
 entry_add_busy(StatementEntry *entry, uint64 generation,
-			   const StatementDelta *delta, TimestampTz now)
+			   StatementDelta *delta, TimestampTz now)
 {
 	AddResult	result = ADD_BUSY;
 
@@ -309,7 +368,7 @@ entry_add_busy(StatementEntry *entry, uint64 generation,
 
 static pg_attribute_hot inline AddResult
 entry_add(StatementEntry *entry, uint64 generation,
-		  const StatementDelta *delta)
+		  StatementDelta *delta)
 {
 	TimestampTz now = delta->sqlstate != 0 ? GetCurrentTimestamp() : 0;
 	AddResult	result = try_stripes(entry, generation, delta, now);
@@ -661,7 +720,7 @@ statements_remember(const StatementKey *key, const StatementSource *source)
 }
 
 pg_attribute_hot void
-statements_add(const StatementKey *key, const StatementDelta *delta,
+statements_add(const StatementKey *key, StatementDelta *delta,
 			   const StatementSource *source)
 {
 	Found		found = find_unlocked(key);
@@ -689,7 +748,7 @@ statements_add(const StatementKey *key, const StatementDelta *delta,
 }
 
 void
-statements_add_failure(const StatementKey *key, const StatementDelta *delta,
+statements_add_failure(const StatementKey *key, StatementDelta *delta,
 					   const StatementSource *source)
 {
 	hurried = true;
@@ -698,7 +757,7 @@ statements_add_failure(const StatementKey *key, const StatementDelta *delta,
 }
 
 void
-statements_add_if_there(const StatementKey *key, const StatementDelta *delta)
+statements_add_if_there(const StatementKey *key, StatementDelta *delta)
 {
 	StatementEntry *entry = NULL;
 	uint64		generation;

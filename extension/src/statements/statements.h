@@ -28,12 +28,26 @@ typedef struct StatementKey
 	uint32		unused;
 } StatementKey;
 
-/* What one planning or execution adds to an entry. */
+/*
+ * How many executions one counts for in the counters of the operating system:
+ * its usage, and its wait for a CPU. 0 = it is not measured.
+ */
+typedef struct UsageDraw
+{
+	uint16		rusage;
+	uint16		run_queue;
+} UsageDraw;
+
+/*
+ * What one planning or execution adds to an entry. Counters of the operating
+ * system are those of the execution itself until they are added.
+ */
 typedef struct StatementDelta
 {
 	uint32		groups;			/* groups of `counters` that are filled */
 	int32		histogram_bucket;	/* -1 = none */
 	int32		sqlstate;		/* of the error, 0 = none */
+	UsageDraw	weight;			/* with GROUP_cpu */
 	Counters	counters;		/* only members of `groups` are set */
 } StatementDelta;
 
@@ -111,6 +125,12 @@ extern bool statements_shmem_startup(void);
 extern bool statements_active(void);
 
 /*
+ * An execution that takes as long, in ms, has its CPU time and I/O measured, also
+ * when it was not drawn. It is the begin of a bucket of the histogram.
+ */
+#define LONG_MS 4.096
+
+/*
  * Adds `delta` to the entry `key`, which is made when it is missing. Never
  * raises an error; what could not be added is counted as skipped. Without a
  * source the entry has no text until a call with one follows.
@@ -124,7 +144,7 @@ extern bool statements_active(void);
  * partition wait until that runs again.
  */
 extern void statements_add(const StatementKey *key,
-						   const StatementDelta *delta,
+						   StatementDelta *delta,
 						   const StatementSource *source);
 
 /*
@@ -132,12 +152,12 @@ extern void statements_add(const StatementKey *key,
  * only ever tried, for half a millisecond: the process may hold others.
  */
 extern void statements_add_failure(const StatementKey *key,
-								   const StatementDelta *delta,
+								   StatementDelta *delta,
 								   const StatementSource *source);
 
 /* Adds `delta` to the entry `key`, or nothing where there is none. */
 extern void statements_add_if_there(const StatementKey *key,
-									const StatementDelta *delta);
+									StatementDelta *delta);
 
 /*
  * Makes the entry `key` with its normalised text, or gives it the text it

@@ -272,7 +272,7 @@ stripe_want(Stripe *stripe, RarePart *rare, uint32 groups)
 }
 
 /* Adds groups of `from`. Lock of the stripe held. */
-static inline void
+static pg_attribute_always_inline void
 stripe_merge(Stripe *stripe, RarePart *rare, const Counters *from,
 			 uint32 groups)
 {

@@ -153,7 +153,9 @@ tacho_statements_rows(PG_FUNCTION_ARGS)
 			continue;
 		caller = MemoryContextSwitchTo(row_context);
 		key_to_datums(&copy, reader.with_text, values, nulls);
-		counters_to_datums(&copy.counters, values + KEY_COLUMNS,
+		counters_to_datums(&copy.counters,
+						   copy.minmax_stats_since == copy.stats_since,
+						   values + KEY_COLUMNS,
 						   nulls + KEY_COLUMNS);
 		tail_to_datums(&copy, values + KEY_COLUMNS + counters_columns,
 					   nulls + KEY_COLUMNS + counters_columns);

@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <unistd.h>
 
 #include "common/pg_prng.h"
@@ -47,7 +48,19 @@ StaticAssertDecl(offsetof(BufferUsage, temp_blks_written) ==
 	((delta)->counters.member = \
 	 ((filled) ? (delta)->counters.member : 0) + (value))
 
+/* the last reading, and whether there is one */
+static HOT_DATA UsageReading latest = {0};
+static HOT_DATA bool begun = false;
+
+static inline bool
+is_drawn(UsageDraw draw)
+{
+	return draw.rusage != 0 || draw.run_queue != 0;
+}
+
 /* ---- operating system ---- */
+
+static bool read_usage(void);
 
 /* A number from 0 to `most`. */
 static inline int
@@ -82,7 +95,6 @@ first_distance(void)
 static inline UsageDraw
 draw_sample(int one_of)
 {
-	static HOT_DATA bool begun = false;
 	static HOT_DATA int distance = 0;
 	static HOT_DATA bool turn = false;
 	int			taken = ONE_OF_MOST / one_of;
@@ -93,6 +105,7 @@ draw_sample(int one_of)
 	if (!begun)
 	{
 		begun = true;
+		(void) read_usage();
 		turn = random_to(1);
 		distance = first_distance() - taken;
 		if (distance >= 0)
@@ -150,52 +163,108 @@ run_queue_ns(void)
 	return wait ? strtoll(wait, NULL, 10) : 0;
 }
 
-static double
-timeval_ms(const struct timeval *from, const struct timeval *to)
+static int64
+timeval_us(const struct timeval *time)
 {
-	return (to->tv_sec - from->tv_sec) * 1000.0 +
-		(to->tv_usec - from->tv_usec) / 1000.0;
+	return time->tv_sec * INT64CONST(1000000) + time->tv_usec;
 }
 
-/* Whether another process has had the CPU in between. */
-static inline bool
-switched(const struct rusage *before, const struct rusage *after)
+/* Asks the operating system; false if it does not say. */
+static bool
+read_usage(void)
 {
-	return before->ru_nvcsw != after->ru_nvcsw ||
-		before->ru_nivcsw != after->ru_nivcsw;
+	struct rusage usage;
+
+	if (getrusage(RUSAGE_THREAD, &usage) != 0)
+		return false;
+	latest = (UsageReading) {
+		.user_us = timeval_us(&usage.ru_utime),
+		.system_us = timeval_us(&usage.ru_stime),
+		.read_blocks = usage.ru_inblock,
+		.written_blocks = usage.ru_oublock,
+		.minor_faults = usage.ru_minflt,
+		.major_faults = usage.ru_majflt,
+		.voluntary_switches = usage.ru_nvcsw,
+		.involuntary_switches = usage.ru_nivcsw,
+	};
+	return true;
+}
+
+/* Whether another process has had the CPU since then. */
+static inline bool
+switched(const UsageReading *before)
+{
+	return before->voluntary_switches != latest.voluntary_switches ||
+		before->involuntary_switches != latest.involuntary_switches;
 }
 
 /*
+ * The share of CPU time since the reading before a piece of `ms` that is the
+ * piece's: executions that nobody read have had some before it began, and the
+ * piece has not had more than it took.
+ */
+static double
+cpu_share(const UsageReading *before, double ms)
+{
+	double		since_ms = (latest.user_us - before->user_us +
+							latest.system_us - before->system_us) / 1000.0;
+	double		own_ms = Max(since_ms - before->unread_ms, 0);
+
+	return since_ms > 0 ? Min(own_ms, ms) / since_ms : 0;
+}
+
+/* Adds what was counted since the reading before a piece of `ms`, or nothing. */
+static void
+add_usage(StatementDelta *delta, const UsageReading *before, double ms)
+{
+	bool		filled = (delta->groups & GROUP_cpu) != 0;
+	double		share = cpu_share(before, ms);
+
+#define SINCE(member) (latest.member - before->member)
+	ADD(delta, filled, user_time, share * SINCE(user_us) / 1000.0);
+	ADD(delta, filled, system_time, share * SINCE(system_us) / 1000.0);
+	ADD(delta, filled, read_bytes, (int64) SINCE(read_blocks) * BLOCK_BYTES);
+	ADD(delta, filled, written_bytes, (int64) SINCE(written_blocks) * BLOCK_BYTES);
+	ADD(delta, filled, minor_faults, SINCE(minor_faults));
+	ADD(delta, filled, major_faults, SINCE(major_faults));
+	ADD(delta, filled, voluntary_switches, SINCE(voluntary_switches));
+	ADD(delta, filled, involuntary_switches, SINCE(involuntary_switches));
+#undef SINCE
+	ADD(delta, filled, sampled_exec_time, ms);
+}
+
+/*
+ * The end of a piece that was drawn, that was long, or with which executions
+ * have taken as long without a reading. So the next long one begins near one.
  * Who has kept the CPU has not waited for it: the file, which costs three times
  * as much as getrusage(), is not read again then.
  */
-static void
-add_cpu(const UsageStart *start, StatementDelta *delta)
+static pg_noinline void
+end_measured(const UsageStart *start, double ms, StatementDelta *delta)
 {
+	const UsageDraw draw = start->draw;
+	bool		wanted = draw.rusage != 0 || ms >= LONG_MS;
 	bool		filled = (delta->groups & GROUP_cpu) != 0;
-	double		n = start->draw.rusage;
+	bool		known;
 	double		waited = 0;
-	const struct rusage *before = &start->rusage;
-	struct rusage after;
-	bool		known = n != 0 && getrusage(RUSAGE_THREAD, &after) == 0;
 
-	if (start->draw.run_queue && (!known || switched(before, &after)))
-		waited = (run_queue_ns() - start->run_queue_ns) / 1e6;
-	ADD(delta, filled, run_queue_time, waited * start->draw.run_queue);
-	if (!known)
+	if (tacho_statements_cpu == STATEMENTS_CPU_OFF)
 	{
-		after = (struct rusage) {0};
-		before = &after;
+		begun = false;
+		latest.unread_ms = 0;
+		return;
 	}
-	ADD(delta, filled, user_time, n * timeval_ms(&before->ru_utime, &after.ru_utime));
-	ADD(delta, filled, system_time, n * timeval_ms(&before->ru_stime, &after.ru_stime));
-	ADD(delta, filled, read_bytes, n * (after.ru_inblock - before->ru_inblock) * BLOCK_BYTES);
-	ADD(delta, filled, written_bytes, n * (after.ru_oublock - before->ru_oublock) * BLOCK_BYTES);
-	ADD(delta, filled, minor_faults, n * (after.ru_minflt - before->ru_minflt));
-	ADD(delta, filled, major_faults, n * (after.ru_majflt - before->ru_majflt));
-	ADD(delta, filled, voluntary_switches, n * (after.ru_nvcsw - before->ru_nvcsw));
-	ADD(delta, filled, involuntary_switches, n * (after.ru_nivcsw - before->ru_nivcsw));
+	known = (wanted || latest.unread_ms >= LONG_MS) && read_usage();
+	if (!wanted && draw.run_queue == 0)
+		return;
+	if (draw.run_queue != 0 && (!known || switched(&start->reading)))
+		waited = (run_queue_ns() - start->run_queue_ns) / 1e6;
+	ADD(delta, filled, run_queue_time, waited);
 	ADD(delta, filled, n_sampled, 0);
+	if (wanted && known)
+		add_usage(delta, &start->reading, ms);
+	else
+		add_usage(delta, &latest, 0);
 	delta->groups |= GROUP_cpu;
 }
 
@@ -281,21 +350,34 @@ add_wal(const WalUsage *before, StatementDelta *delta)
 	ADD(delta, filled, wal_records, pgWalUsage.wal_records - before->wal_records);
 	ADD(delta, filled, wal_fpi, pgWalUsage.wal_fpi - before->wal_fpi);
 	ADD(delta, filled, wal_bytes, pgWalUsage.wal_bytes - before->wal_bytes);
-	ADD(delta, filled, wal_buffers_full,
-		compat_wal_buffers_full(&pgWalUsage) - compat_wal_buffers_full(before));
 	delta->groups |= GROUP_wal;
+	if (compat_wal_buffers_full(&pgWalUsage) != compat_wal_buffers_full(before))
+	{
+		filled = (delta->groups & GROUP_wal_full) != 0;
+		ADD(delta, filled, wal_buffers_full,
+			compat_wal_buffers_full(&pgWalUsage) - compat_wal_buffers_full(before));
+		delta->groups |= GROUP_wal_full;
+	}
+}
+
+static pg_noinline void
+begin_measured(UsageStart *start)
+{
+	if (start->draw.rusage != 0 && !read_usage())
+		start->draw.rusage = 0;
+	if (start->draw.run_queue != 0)
+		start->run_queue_ns = run_queue_ns();
 }
 
 pg_attribute_hot void
 usage_begin(UsageStart *start, UsageDraw draw)
 {
 	start->draw = draw;
+	if (unlikely(is_drawn(draw)))
+		begin_measured(start);
+	start->reading = latest;
 	start->buffers = pgBufferUsage;
 	start->wal = pgWalUsage;
-	if (unlikely(draw.rusage != 0) && getrusage(RUSAGE_THREAD, &start->rusage) != 0)
-		start->draw.rusage = 0;
-	if (unlikely(draw.run_queue != 0))
-		start->run_queue_ns = run_queue_ns();
 	INSTR_TIME_SET_CURRENT(start->time);
 }
 
@@ -303,11 +385,14 @@ pg_attribute_hot double
 usage_end(const UsageStart *start, StatementDelta *delta)
 {
 	instr_time	duration;
+	double		ms;
 
 	INSTR_TIME_SET_CURRENT(duration);
 	INSTR_TIME_SUBTRACT(duration, start->time);
-	if (unlikely(start->draw.rusage != 0 || start->draw.run_queue != 0))
-		add_cpu(start, delta);
+	ms = INSTR_TIME_GET_MILLISEC(duration);
+	latest.unread_ms += ms;
+	if (unlikely(latest.unread_ms >= LONG_MS || is_drawn(start->draw)))
+		end_measured(start, ms, delta);
 	if (used_between(&start->buffers, 0, BLOCK_COUNTERS))
 	{
 		add_buffers(&start->buffers, delta);
@@ -317,10 +402,32 @@ usage_end(const UsageStart *start, StatementDelta *delta)
 	/* whatever else WAL counts, it counts with a record */
 	if (start->wal.wal_records != pgWalUsage.wal_records)
 		add_wal(&start->wal, delta);
-	return INSTR_TIME_GET_MILLISEC(duration);
+	return ms;
 }
 
 /* ---- the whole ---- */
+
+/* An execution of LONG_FIRST_US or more, for both histograms. */
+static pg_noinline void
+count_long(StatementDelta *delta, double us)
+{
+	int			bucket = ilogb(us) - (HISTOGRAM_BUCKETS - 1);
+
+	delta->histogram_bucket = HISTOGRAM_BUCKETS - 1;
+	memset(delta->counters.histogram_long, 0,
+		   sizeof(delta->counters.histogram_long));
+	delta->counters.histogram_long[Min(bucket, LONG_BUCKETS - 1)] = 1;
+	delta->groups |= GROUP_long;
+}
+
+static inline void
+count_duration(StatementDelta *delta, double us)
+{
+	if (unlikely(us >= LONG_FIRST_US))
+		count_long(delta, us);
+	else
+		delta->histogram_bucket = histogram_bucket(us);
+}
 
 pg_attribute_hot void
 usage_executed(StatementDelta *delta, double ms, uint64 rows, UsageDraw draw)
@@ -335,9 +442,14 @@ usage_executed(StatementDelta *delta, double ms, uint64 rows, UsageDraw draw)
 	counters->rows = rows;
 	delta->groups |= GROUP_exec;
 	if (tacho_statements_histogram)
-		delta->histogram_bucket = histogram_bucket(ms);
-	if (delta->groups & GROUP_cpu)
-		counters->n_sampled = draw.rusage != 0 ? 1 : 0;
+		count_duration(delta, ms * 1000.0);
+	if (unlikely((delta->groups & GROUP_cpu) != 0))
+	{
+		counters->n_sampled = counters->sampled_exec_time > 0 ? 1 : 0;
+		delta->weight = draw;
+		if (ms >= LONG_MS)		/* as all such executions are measured */
+			delta->weight.rusage = 1;
+	}
 }
 
 void
@@ -350,14 +462,44 @@ usage_planned(StatementDelta *delta, double ms)
 	counters->min_plan_time = ms;
 	counters->max_plan_time = ms;
 	counters->square_plan_time = ms * ms;
+	delta->groups &= ~GROUP_cpu;	/* that is of executions */
 	delta->groups |= GROUP_plan;
 }
 
+/* What a piece of an execution used becomes what a failed one used. */
+static void
+move_to_failed(StatementDelta *delta, double ms)
+{
+	Counters   *counters = &delta->counters;
+	uint32		groups = delta->groups;
+
+#define MOVE(group, member) \
+	(counters->failed_##member = (groups & GROUP_##group) ? counters->member : 0)
+	counters->failed_exec_time = ms;
+	counters->failed_cpu_time = (groups & GROUP_cpu)
+		? counters->user_time + counters->system_time : 0;
+	MOVE(buffers, shared_blks_hit);
+	MOVE(buffers, shared_blks_read);
+	MOVE(buffers, shared_blks_dirtied);
+	MOVE(buffers, shared_blks_written);
+	MOVE(other_blocks, local_blks_hit);
+	MOVE(other_blocks, local_blks_read);
+	MOVE(other_blocks, local_blks_dirtied);
+	MOVE(other_blocks, local_blks_written);
+	MOVE(other_blocks, temp_blks_read);
+	MOVE(other_blocks, temp_blks_written);
+	MOVE(wal, wal_records);
+	MOVE(wal, wal_bytes);
+#undef MOVE
+	delta->groups = ms > 0 ? GROUP_failed : 0;
+}
+
 void
-usage_failed(StatementDelta *delta, int sqlstate)
+usage_failed(StatementDelta *delta, double ms, int sqlstate)
 {
 	bool		cancelled = sqlstate == ERRCODE_QUERY_CANCELED;
 
+	move_to_failed(delta, ms);
 	delta->counters.errors = cancelled ? 0 : 1;
 	delta->counters.cancellations = cancelled ? 1 : 0;
 	delta->sqlstate = sqlstate;

@@ -19,24 +19,28 @@
 
 struct JitInstrumentation;
 
-/*
- * How often an execution counts in the counters of the operating system: 0 =
- * it is not measured, 1 = it is, n = it stands for n executions.
- */
-typedef struct UsageDraw
+/* What the operating system had counted of this process when it was last read. */
+typedef struct UsageReading
 {
-	uint16		rusage;
-	uint16		run_queue;
-} UsageDraw;
+	int64		user_us;
+	int64		system_us;
+	uint32		read_blocks;	/* these may wrap: differences count */
+	uint32		written_blocks;
+	uint32		minor_faults;
+	uint32		major_faults;
+	uint32		voluntary_switches;
+	uint32		involuntary_switches;
+	double		unread_ms;		/* that executions have taken since */
+} UsageReading;
 
 typedef struct UsageStart
 {
 	instr_time	time;
 	BufferUsage buffers;
 	WalUsage	wal;
+	UsageReading reading;		/* the latest before it began */
 	UsageDraw	draw;
 	int64		run_queue_ns;	/* only if draw.run_queue */
-	struct rusage rusage;		/* only if draw.rusage */
 } UsageStart;
 
 /* Decides what of the operating system's counters an execution has measured. */
@@ -62,12 +66,13 @@ usage_clear(StatementDelta *delta)
 
 /*
  * The last of it: the execution as a whole took `ms`, the planning did, or it
- * failed with `sqlstate`.
+ * failed with `sqlstate`, after `ms` if it was executed. What a failed execution
+ * used stands in counters of its own, and in no others.
  */
 extern void usage_executed(StatementDelta *delta, double ms, uint64 rows,
 						   UsageDraw draw);
 extern void usage_planned(StatementDelta *delta, double ms);
-extern void usage_failed(StatementDelta *delta, int sqlstate);
+extern void usage_failed(StatementDelta *delta, double ms, int sqlstate);
 
 /* What only the executor knows. */
 extern void usage_executor(StatementDelta *delta, const QueryDesc *query);

@@ -111,6 +111,14 @@ select calls = (select sum(b) from unnest(histogram) b) as all_calls,
 		mean_exec_time = total_exec_time / calls as mean, stddev_exec_time
 	from tacho.statements where query ~ '^select pg_sleep';
 
+-- ... also after the extremes were reset, which are of later executions then
+select tacho.statements_reset() is not null as reset;
+select pg_sleep(0.05);
+select tacho.statements_reset(0, 0, 0, true) is not null as reset;
+select pg_sleep(0.001);
+select calls, p99_exec_time > 30 as p99
+	from tacho.statements where query ~ '^select pg_sleep';
+
 -- others see what the server reports: the EXECUTE, which is not counted
 prepare looking as select query_id from pg_stat_activity where pid = pg_backend_pid();
 execute looking \gset

@@ -51,7 +51,7 @@ my $appended = qr/append at the end of its list/;
 # the next ids, whatever has been added
 my $last_column = (slurp_file("$root/catalog/samples.h") =~ /^COLUMN\(sample, (\d+),/mg)[-1];
 my ($last_counter, $kind) = (slurp_file("$root/catalog/counters.h") =~ /^COUNTER\((\d+),[^,]*,[^,]*,[^,]*, (\w+),/mg)[-2, -1];
-$last_counter += 23 if $kind eq 'HISTOGRAM';
+$last_counter += { HISTOGRAM => 23, LONG => 11 }->{$kind} // 0;
 my ($next_column, $next_counter) = ($last_column + 1, $last_counter + 1);
 
 my $counter = 'COUNTER(NEXT, probes, int64, one, SUM, exec, 15, "probes")' =~ s/NEXT/$next_counter/r;

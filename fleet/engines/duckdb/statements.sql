@@ -65,37 +65,50 @@ left join window_recorded as r on r.server = s.server and r.bucket = p.bucket
 group by p.bucket, period_start, period_end;
 
 -- Durations that so many per cent of the executions did not exceed, linear within a class.
--- Class c has executions of 2^(c-1) to 2^c µs, the first those from 0; the last has no end: it
--- takes what the others have left of the time, and ends at twice the mean of that.
+-- Class c has executions of 2^(c-1) to 2^c µs, the first those from 0, class 36 those of 2^34 µs
+-- and more. Class 24 has those of 2^23 µs and more that older recorders did not divide into
+-- classes 25 to 36, which begin there. What has no end takes what the others have left of the
+-- time, and ends at twice the mean of that.
 create or replace macro durations(sums) as table
-with classes as (
-  select id, (total_exec_time_ms * 1000)::hugeint as total_us, range(1, 25) as classes, [
+with named as (
+  select id, (total_exec_time_ms * 1000)::hugeint as total_us, range(1, 37) as classes, [
     histogram_0, histogram_1, histogram_2, histogram_3, histogram_4, histogram_5,
     histogram_6, histogram_7, histogram_8, histogram_9, histogram_10, histogram_11,
     histogram_12, histogram_13, histogram_14, histogram_15, histogram_16, histogram_17,
-    histogram_18, histogram_19, histogram_20, histogram_21, histogram_22, histogram_23
-  ]::hugeint[] as counts
+    histogram_18, histogram_19, histogram_20, histogram_21, histogram_22
+  ]::hugeint[] as short, histogram_23::hugeint as not_short, [
+    coalesce(histogram_long_0, 0), coalesce(histogram_long_1, 0), coalesce(histogram_long_2, 0),
+    coalesce(histogram_long_3, 0), coalesce(histogram_long_4, 0), coalesce(histogram_long_5, 0),
+    coalesce(histogram_long_6, 0), coalesce(histogram_long_7, 0), coalesce(histogram_long_8, 0),
+    coalesce(histogram_long_9, 0), coalesce(histogram_long_10, 0), coalesce(histogram_long_11, 0)
+  ]::hugeint[] as long
   from query_table(sums)
 ), counted as (
-  select id, total_us, unnest(classes) as class, unnest(counts) as executions from classes
+  select id, total_us, unnest(classes) as class,
+    unnest(short || [greatest(not_short - list_sum(long)::hugeint, 0)] || long) as executions
+  from named
+), placed as (
+  select *, class not in (24, 36) as has_end, case when class = 1 then 0
+    else 1::hugeint << (case when class <= 24 then class - 1 else class - 2 end) end as start_us
+  from counted
 ), ranked as (
   select *, sum(executions) over (partition by id) as of_all,
     sum(executions) over (partition by id order by class) as until_here,
-    case when class = 1 then 0 else 1::hugeint << (class - 1) end as start_us,
-    total_us - sum(case when class = 1 then executions when class < 24
-      then executions * (3::hugeint << (class - 2)) end) over (partition by id) as left_us
-  from counted
+    case when has_end then case when class = 1 then 1 else start_us * 3 // 2 end
+      else start_us end as middle_us
+  from placed
 ), bounded as (
-  select *, case when class < 24 then 1::hugeint << class
-    else greatest(8388608, 2 * left_us // executions - 8388608) end as end_us
-  from ranked where executions > 0
+  select *, case when class = 1 then 2 when has_end then start_us * 2
+    else greatest(start_us, 2 * (total_us - sum(executions * middle_us) over (partition by id)
+      + executions * middle_us) // greatest(executions, 1) - start_us) end as end_us
+  from ranked
 )
 select id, percent, arg_min({
     'num': (start_us * executions * 100 + (end_us - start_us)
       * (of_all * percent - 100 * (until_here - executions)))::hugeint,
     'den': (executions * 100000)::hugeint}, class) as ms
 from bounded cross join (values (50), (95), (99)) as p(percent)
-where of_all * percent <= 100 * until_here group by id, percent;
+where executions > 0 and of_all * percent <= 100 * until_here group by id, percent;
 
 -- Standard deviation from the sum of squares.
 create or replace macro deviation(calls, total_ms, squares) as case when calls > 0 then

@@ -207,6 +207,8 @@ pub const RUN: &str = "run";
 pub const STATS: &str = "statement_stats";
 /// Buckets of its histogram: columns `histogram_0` and so on.
 pub const HISTOGRAM_BUCKETS: usize = 24;
+/// Buckets that its last one is divided into: columns `histogram_long_0` and so on.
+pub const LONG_BUCKETS: usize = 12;
 /// Name of the table of samples, from which runs are made.
 pub const SAMPLE: &str = "sample";
 

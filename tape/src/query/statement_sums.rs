@@ -10,7 +10,7 @@ use super::filter::Filter;
 use super::keys::View;
 use super::parse::Window;
 use crate::format::part::Part;
-use crate::format::schema::{ColumnType, HISTOGRAM_BUCKETS, STATS, Schema};
+use crate::format::schema::{ColumnType, HISTOGRAM_BUCKETS, LONG_BUCKETS, STATS, Schema};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -262,30 +262,92 @@ fn record(buckets: &Buckets, time_ms: i64, elapsed_ms: i64, recorded: &mut [Reco
     }
 }
 
-/// What the histogram and the sums of an entry tell of its executions.
-pub struct Executions<'s> {
-    /// Executions by bucket.
-    pub histogram: &'s [i64],
+/// Column of a bucket of the histogram.
+pub fn histogram_column(bucket: usize) -> String {
+    format!("histogram_{bucket}")
+}
+
+/// Column of a bucket that the last one of the histogram is divided into.
+fn long_column(bucket: usize) -> String {
+    format!("histogram_long_{bucket}")
+}
+
+/// Whether a counter is a bucket of a histogram.
+pub fn is_bucket(counter: &str) -> bool {
+    counter.starts_with("histogram_")
+}
+
+/// Executions by how long they took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DurationClass {
+    /// The shortest duration, µs.
+    pub begin_us: i128,
+    /// Where the next class begins; `None` = no end.
+    pub end_us: Option<i128>,
+    /// Executions.
+    pub count: i64,
+}
+
+impl DurationClass {
+    fn middle_us(&self) -> i128 {
+        self.end_us
+            .map_or(self.begin_us, |end| (self.begin_us + end) / 2)
+    }
+}
+
+/// Classes of durations in their order, by the sums of the counters. What was
+/// recorded before the last bucket of the histogram was divided is in a class of
+/// its own, which has no end.
+pub fn duration_classes(get: impl Fn(&str) -> i64) -> Vec<DurationClass> {
+    let last = HISTOGRAM_BUCKETS - 1;
+    let begin = |b: usize| if b == 0 { 0 } else { 1_i128 << b };
+    let closed = |b: usize, count| DurationClass {
+        begin_us: begin(b),
+        end_us: Some(begin(b + 1)),
+        count,
+    };
+    let open = |b: usize, count| DurationClass {
+        end_us: None,
+        ..closed(b, count)
+    };
+    let long = (0..LONG_BUCKETS).map(|b| get(&long_column(b)));
+    let long: Vec<i64> = long.collect();
+    let divided = long.iter().fold(0, |sum: i64, n| sum.saturating_add(*n));
+    let undivided = get(&histogram_column(last)).saturating_sub(divided);
+    let mut classes: Vec<_> = (0..last)
+        .map(|b| closed(b, get(&histogram_column(b))))
+        .collect();
+    classes.push(open(last, undivided.max(0)));
+    classes.extend((0..LONG_BUCKETS - 1).map(|b| closed(last + b, long[b])));
+    classes.push(open(last + LONG_BUCKETS - 1, long[LONG_BUCKETS - 1]));
+    classes
+}
+
+/// What the histograms and the sums of an entry tell of its executions.
+pub struct Executions {
+    /// In their order.
+    pub classes: Vec<DurationClass>,
     /// Time of all, in 10 µs.
     pub total_time: i64,
 }
 
-impl Executions<'_> {
+impl Executions {
     /// Duration that so many percent did not exceed, as a fraction of ms:
-    /// linear within a bucket. `None` without executions.
+    /// linear within the class that has it, so it is less than a factor of two
+    /// off where that has an end. `None` without executions. The extension has the
+    /// same rule for the statistics that are not recorded yet (`counters.c`).
     pub fn percentile_ms(&self, percent: i64) -> Option<(i128, i128)> {
-        let n: i128 = self.histogram.iter().map(|&c| i128::from(c)).sum();
+        let n: i128 = self.classes.iter().map(|c| i128::from(c.count)).sum();
         if n == 0 {
             return None;
         }
         // Ranks in hundredths.
         let mut rank = n * i128::from(percent);
-        for (b, &count) in self.histogram.iter().enumerate() {
-            let count = i128::from(count);
+        for (place, class) in self.classes.iter().enumerate() {
+            let count = i128::from(class.count);
             if count > 0 && rank <= count * 100 {
-                let low = if b == 0 { 0 } else { 1_i128 << b };
-                let width = self.upper_us(b, count) - low;
-                let us = (low * count * 100 + width * rank, count * 100);
+                let width = self.end_us(place) - class.begin_us;
+                let us = (class.begin_us * count * 100 + width * rank, count * 100);
                 return Some((us.0, us.1 * 1000));
             }
             rank -= count * 100;
@@ -293,18 +355,19 @@ impl Executions<'_> {
         None
     }
 
-    /// The last bucket has no end: its executions take what the others have
-    /// left of the time, which ends it at twice their mean.
-    fn upper_us(&self, bucket: usize, count: i128) -> i128 {
-        let end = 1_i128 << (bucket + 1);
-        if bucket + 1 < HISTOGRAM_BUCKETS {
-            return end;
-        }
-        let middle = |b: usize| if b == 0 { 1 } else { 3 << (b - 1) };
-        let others = self.histogram[..bucket].iter().enumerate();
-        let others: i128 = others.map(|(b, &c)| i128::from(c) * middle(b)).sum();
-        let left = i128::from(self.total_time) * 10 - others;
-        (2 * left / count - end / 2).max(end / 2)
+    /// Where a class ends. The executions of one without an end take what the
+    /// others have left of the time: it ends at twice the mean of that.
+    fn end_us(&self, place: usize) -> i128 {
+        let class = &self.classes[place];
+        let twice_the_mean = || {
+            let others = self.classes.iter().enumerate().filter(|(c, _)| *c != place);
+            let others: i128 = others
+                .map(|(_, c)| i128::from(c.count) * c.middle_us())
+                .sum();
+            let left = i128::from(self.total_time) * 10 - others;
+            (2 * left / i128::from(class.count) - class.begin_us).max(class.begin_us)
+        };
+        class.end_us.unwrap_or_else(twice_the_mean)
     }
 }
 
@@ -312,18 +375,31 @@ impl Executions<'_> {
 mod tests {
     use super::*;
 
-    fn histogram(counts: &[(usize, i64)]) -> Vec<i64> {
-        let mut histogram = vec![0; HISTOGRAM_BUCKETS];
-        for &(b, count) in counts {
-            histogram[b] = count;
-        }
-        histogram
+    /// By number of the bucket: those from 23 on are of the divided one.
+    fn p(percent: i64, counts: &[(usize, i64)], total_time: i64) -> Option<f64> {
+        percentile(percent, counts, 0, total_time)
     }
 
-    fn p(percent: i64, counts: &[(usize, i64)], total_time: i64) -> Option<f64> {
-        let histogram = histogram(counts);
+    fn percentile(
+        percent: i64,
+        counts: &[(usize, i64)],
+        undivided: i64,
+        total_time: i64,
+    ) -> Option<f64> {
+        let last = HISTOGRAM_BUCKETS - 1;
+        let of = |bucket: usize| counts.iter().filter(|c| c.0 == bucket).map(|c| c.1).sum();
+        let long: i64 = counts.iter().filter(|c| c.0 >= last).map(|c| c.1).sum();
+        let classes = duration_classes(|name| {
+            let number = |begin: &str| name.strip_prefix(begin)?.parse::<usize>().ok();
+            match (number("histogram_long_"), number("histogram_")) {
+                (Some(b), _) => of(last + b),
+                (_, Some(b)) if b == last => long + undivided,
+                (_, Some(b)) => of(b),
+                _ => 0,
+            }
+        });
         let executions = Executions {
-            histogram: &histogram,
+            classes,
             total_time,
         };
         let (num, den) = executions.percentile_ms(percent)?;
@@ -340,11 +416,32 @@ mod tests {
     }
 
     #[test]
-    fn the_last_bucket_ends_at_twice_the_mean_of_its_executions() {
-        // One of 60 s: 6,000,000 units of 10 us.
-        assert_eq!(p(50, &[(23, 1)], 6_000_000), Some(60_000.0));
+    fn a_class_without_an_end_ends_at_twice_the_mean_of_its_executions() {
+        // One of 60 s: 6,000,000 units of 10 us, before that bucket was divided.
+        assert_eq!(percentile(50, &[], 1, 6_000_000), Some(60_000.0));
         // Without a time it begins and ends at 2^23 us.
-        assert_eq!(p(95, &[(23, 1)], 0), Some(8_388.608));
+        assert_eq!(percentile(95, &[], 1, 0), Some(8_388.608));
+        // One of 10 hours, in the last of those that it is divided into.
+        assert_eq!(p(50, &[(34, 1)], 3_600_000_000), Some(36_000_000.0));
+    }
+
+    #[test]
+    fn a_percentile_is_less_than_a_factor_of_two_off() {
+        // 19 of 9 s and one of 90 s.
+        let of = |percent| p(percent, &[(23, 19), (26, 1)], 26_100_000).unwrap();
+        assert_eq!((of(50), of(95)), (12_803.664_842_105_263, 16_777.216));
+        assert_eq!(of(99), 120_795.955_2);
+        // Some of them were recorded before that bucket was divided.
+        let of = |percent| percentile(percent, &[(23, 9), (26, 1)], 10, 26_100_000).unwrap();
+        assert_eq!(of(50), 8_388.608);
+        assert!(of(99) > 67_108.864 && of(99) < 134_217.728);
+        // Every duration alone, to 9.5 hours.
+        for us in (0..35).flat_map(|b| [1_i64 << b, (1 << b) + (1 << b) / 3]) {
+            let bucket = us.ilog2() as usize;
+            let ms = p(95, &[(bucket, 1)], us / 10).unwrap();
+            let off = ms * 1000.0 / us as f64;
+            assert!(off > 0.5 && off < 2.0, "{us} us: {ms} ms");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::Call;
 use super::common_columns::numeric;
 use super::statements_history::{filters, scan, too_many};
-use crate::format::schema::HISTOGRAM_BUCKETS;
+use crate::format::schema::{HISTOGRAM_BUCKETS, LONG_BUCKETS};
 use crate::query::bucket::Buckets;
 use crate::query::error::QueryResult;
 use crate::query::number::Ratio;
@@ -11,7 +11,9 @@ use crate::query::parse::{MAX_ROWS, Window, buckets};
 use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::spec::{Sink, Value};
-use crate::query::statement_sums::{Counter, Recorded, Stats, Sums, counters};
+use crate::query::statement_sums::{
+    Counter, DurationClass, Recorded, Stats, Sums, counters, duration_classes, is_bucket,
+};
 
 row! {
     /// A row of `latency_history`.
@@ -47,11 +49,13 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
         None => Buckets::whole(window.since, window.until),
         Some(width) => buckets(spec, window, width, MAX_ROWS)?,
     };
-    let rows = buckets.len().saturating_mul(HISTOGRAM_BUCKETS + 1);
+    let rows = buckets
+        .len()
+        .saturating_mul(HISTOGRAM_BUCKETS + LONG_BUCKETS + 1);
     if rows > MAX_ROWS {
         return Err(too_many(rows));
     }
-    let needed = |c: &Counter| c.name == "calls" || c.name.starts_with("histogram_");
+    let needed = |c: &Counter| c.name == "calls" || is_bucket(&c.name);
     let all = counters(spec.catalog);
     let stats = Stats {
         window,
@@ -77,14 +81,15 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     Ok(())
 }
 
-/// Executions by bucket of the histogram, as far as there are any. Without a
-/// bucket stand those whose time was not counted, or that there were none.
-fn lines(counters: &[Counter], sums: Option<&Sums>) -> Vec<(Option<usize>, Option<i64>)> {
+/// Executions by class of durations, as far as there are any. Without a class
+/// stand those whose time was not counted, or that there were none.
+fn lines(counters: &[Counter], sums: Option<&Sums>) -> Vec<(Option<DurationClass>, Option<i64>)> {
     let get = |name: &str| {
         let place = counters.iter().position(|c| c.name == name);
         place.zip(sums).map_or(0, |(place, sums)| sums.0[place])
     };
-    let counted = (0..HISTOGRAM_BUCKETS).map(|b| (Some(b), Some(get(&format!("histogram_{b}")))));
+    let classes = duration_classes(get).into_iter();
+    let counted = classes.map(|class| (Some(class), Some(class.count)));
     let mut lines: Vec<_> = counted.filter(|(_, calls)| *calls > Some(0)).collect();
     let timed = lines.iter().filter_map(|(_, calls)| *calls);
     let rest = get("calls").saturating_sub(timed.fold(0, i64::saturating_add));
@@ -97,18 +102,18 @@ fn lines(counters: &[Counter], sums: Option<&Sums>) -> Vec<(Option<usize>, Optio
 fn row(
     (begin, end): (i64, i64),
     recorded: Recorded,
-    (bucket, calls): (Option<usize>, Option<i64>),
+    (class, calls): (Option<DurationClass>, Option<i64>),
 ) -> Vec<Value> {
     // A ten thousandth of a millisecond is a tenth of a microsecond.
-    let bound = |b: usize| Value::Numeric(if b == 0 { 0 } else { 10_i128 << b });
-    let after = bucket.filter(|b| b + 1 < HISTOGRAM_BUCKETS);
+    let bound = |us: i128| Value::Numeric(us * 10);
+    let (begin_us, end_us) = (class.map(|c| c.begin_us), class.and_then(|c| c.end_us));
     let grain = (recorded.grain_ms > 0).then(|| Value::Interval(recorded.grain_ms * 1000));
     let covered = Ratio::new(i128::from(recorded.covered_us) * 100, (end - begin).into());
     vec![
         Value::Time(begin),
         Value::Time(end),
-        bucket.map_or(Value::Null, bound),
-        after.map_or(Value::Null, |b| bound(b + 1)),
+        begin_us.map_or(Value::Null, bound),
+        end_us.map_or(Value::Null, bound),
         calls.map_or(Value::Null, Value::Int),
         grain.unwrap_or(Value::Null),
         numeric(covered),

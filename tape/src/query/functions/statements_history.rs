@@ -2,7 +2,6 @@
 
 use super::Call;
 use super::common_columns::numeric;
-use crate::format::schema::HISTOGRAM_BUCKETS;
 use crate::query::bucket::Buckets;
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::filter::Filter;
@@ -12,7 +11,8 @@ use crate::query::request::request;
 use crate::query::row::row;
 use crate::query::spec::{Field, Sink, Spec, Type, Value};
 use crate::query::statement_sums::{
-    Counter, EntryKey, Executions, Recorded, Stats, Sums, SumsByEntry, counters,
+    Counter, EntryKey, Executions, Recorded, Stats, Sums, SumsByEntry, counters, duration_classes,
+    is_bucket,
 };
 use crate::query::text::{TextKey, Texts};
 use crate::query::vocabulary as pg;
@@ -90,7 +90,7 @@ fn interned(name: &str) -> &'static str {
 
 /// Squares and the histogram are shown as what is made of them.
 fn is_shown(counter: &Counter) -> bool {
-    !counter.name.starts_with("square_") && !counter.name.starts_with("histogram_")
+    !counter.name.starts_with("square_") && !is_bucket(&counter.name)
 }
 
 /// What decides which statements are shown.
@@ -126,7 +126,7 @@ impl Order {
         match self {
             Order::Sum(names) => names.iter().any(|n| n == name),
             Order::Mean => name == "calls" || name == "total_exec_time",
-            Order::Percentile(_) => name.starts_with("histogram_") || name == "total_exec_time",
+            Order::Percentile(_) => is_bucket(name) || name == "total_exec_time",
         }
     }
 
@@ -174,10 +174,8 @@ impl Named<'_> {
     }
 
     fn percentile(&self, percent: i64) -> Option<Ratio> {
-        let buckets = (0..HISTOGRAM_BUCKETS).map(|b| self.get(&format!("histogram_{b}")));
-        let histogram: Vec<i64> = buckets.collect();
         let executions = Executions {
-            histogram: &histogram,
+            classes: duration_classes(|name| self.get(name)),
             total_time: self.get("total_exec_time"),
         };
         let (num, den) = executions.percentile_ms(percent)?;
