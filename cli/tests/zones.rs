@@ -57,6 +57,22 @@ fn starts(lines: &[String]) -> Vec<&str> {
 }
 
 #[test]
+fn a_zone_that_is_not_known_is_an_error() {
+    let scratch = Scratch::new("unknown");
+    for args in [&["aas", "--json"][..], &["top", "wait_event"]] {
+        let output = scratch.tacho("Europe/Atlantis", args);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        let expected = "error: time zone \"Europe/Atlantis\" not recognized\n\
+            detail: It is the value of the environment variable TZ.\n\
+            hint: Use an IANA name such as Europe/Berlin, or UTC.\n";
+        assert_eq!(said, expected);
+    }
+    let named = scratch.tacho("Europe/Atlantis", &["aas", "--json", "--tz=UTC"]);
+    assert!(named.status.success(), "{named:?}");
+}
+
+#[test]
 fn a_day_is_that_of_the_reader() {
     let scratch = Scratch::new("day");
     let days = [&["timeline", "--bucket=1d"], &LONG_DAY[..]].concat();

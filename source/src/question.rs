@@ -32,12 +32,12 @@ impl Question {
     pub fn new(
         function: &'static Function,
         arguments: Arguments,
-        zone: impl FnOnce() -> TimeZone,
+        zone: impl FnOnce() -> QueryResult<TimeZone>,
         defaults: bool,
     ) -> QueryResult<Question> {
         let zone = match arguments.get("tz") {
             Some(name) => time::zone(name)?,
-            None => zone(),
+            None => zone()?,
         };
         let clock = jiff::Timestamp::now().as_microsecond();
         let now = arguments.get("now");

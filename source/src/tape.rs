@@ -257,7 +257,7 @@ impl Source for Tapes {
         let function = query::find(&ask.function)?;
         arguments::check(function, ask.arguments.keys().map(String::as_str))?;
         let directory = self.directory(ask.server.as_deref())?;
-        let question = Question::new(function, ask.arguments.clone(), || TimeZone::UTC, true)?;
+        let question = Question::new(function, ask.arguments.clone(), || Ok(TimeZone::UTC), true)?;
         let mut spec = question.spec()?;
         spec.texts = ask.texts;
         spec.threads = ask.threads;

@@ -43,29 +43,45 @@ const UNITS: [(&str, i64); 22] = [
 /// server names an offset (`<+02>-02`); `local` is that of the reader.
 pub fn zone(name: &str) -> QueryResult<TimeZone> {
     if name == "local" {
-        return Ok(local());
+        return readers_zone();
     }
     if let Some(zone) = zone_of_file(name) {
         return Ok(zone);
     }
     let zone = TimeZone::get(name).or_else(|_| TimeZone::posix(name));
-    zone.map_err(|_| {
-        QueryError::invalid(format!("time zone \"{name}\" not recognized"))
-            .hint("Use an IANA name such as Europe/Berlin, or UTC.")
-    })
+    zone.map_err(|_| unknown(name))
+}
+
+/// The reader's time zone as [`readers_zone`] finds it, UTC where `TZ` says one
+/// that is not known.
+pub fn local() -> TimeZone {
+    readers_zone().unwrap_or(TimeZone::UTC)
 }
 
 /// The reader's time zone, as other programs find it: `TZ`, else
 /// /etc/localtime, else UTC.
-pub fn local() -> TimeZone {
+///
+/// # Errors
+/// `TZ` says one that is not known.
+pub fn readers_zone() -> QueryResult<TimeZone> {
     if let Some(zone) = local_name().and_then(|name| zone_of_file(&name)) {
-        return zone;
+        return Ok(zone);
     }
-    let zone = TimeZone::system();
-    if zone.is_unknown() {
-        return TimeZone::UTC;
+    let zone = TimeZone::try_system()
+        .ok()
+        .filter(|zone| !zone.is_unknown());
+    match (zone, std::env::var("TZ")) {
+        (Some(zone), _) => Ok(zone),
+        (None, Ok(name)) if !name.is_empty() => {
+            Err(unknown(&name).detail("It is the value of the environment variable TZ."))
+        }
+        (None, _) => Ok(TimeZone::UTC),
     }
-    zone
+}
+
+fn unknown(name: &str) -> QueryError {
+    QueryError::invalid(format!("time zone \"{name}\" not recognized"))
+        .hint("Use an IANA name such as Europe/Berlin, or UTC.")
 }
 
 /// The name that `TZ` says, else that of the file behind /etc/localtime.
@@ -200,7 +216,9 @@ fn parse_interval(text: &str) -> Option<i64> {
 }
 
 /// µs of a moment: `now`, `1h` (ago), `03:12` (the last one), `yesterday
-/// 14:00`, `2026-11-21 03:12`, RFC 3339. Without an offset in `zone`.
+/// 14:00`, `2026-11-21 03:12`, RFC 3339. Without an offset in `zone`. A time that
+/// happens twice is the second one, and a time that the clock skips counts on
+/// from before the change: the rule of PostgreSQL.
 pub fn moment(text: &str, now_us: i64, zone: &TimeZone) -> QueryResult<i64> {
     parse_moment(text.trim(), now_us, zone).ok_or_else(|| {
         QueryError::new(INVALID_DATETIME, format!("invalid time \"{text}\"")).hint(
@@ -217,7 +235,7 @@ fn parse_moment(text: &str, now_us: i64, zone: &TimeZone) -> Option<i64> {
         return Some(rfc);
     }
     let local = |at: DateTime| {
-        let zoned = zone.to_ambiguous_zoned(at).compatible().ok()?;
+        let zoned = zone.to_ambiguous_zoned(at).later().ok()?;
         Some(zoned.timestamp().as_microsecond())
     };
     let today = zone.to_datetime(timestamp(now_us)).date();
@@ -356,6 +374,53 @@ mod tests {
         assert_eq!(at("04:12", "Europe/Berlin"), NOW);
         let yesterday = at("yesterday 14:00", "Europe/Berlin");
         assert_eq!(copy_time(yesterday), "2026-11-20 13:00:00.000000+00");
+    }
+
+    /// Each as `timestamptz '…'` is in PostgreSQL under that `TimeZone`.
+    #[test]
+    fn a_time_that_happens_twice_or_never_is_the_one_of_the_server() {
+        for (text, name, expected) in [
+            (
+                "2026-10-25 01:59:59",
+                "Europe/Berlin",
+                "2026-10-24 23:59:59",
+            ),
+            ("2026-10-25 02:00", "Europe/Berlin", "2026-10-25 01:00:00"),
+            (
+                "2026-10-25 02:59:59",
+                "Europe/Berlin",
+                "2026-10-25 01:59:59",
+            ),
+            ("2026-10-25 03:00", "Europe/Berlin", "2026-10-25 02:00:00"),
+            ("2026-03-29 02:00", "Europe/Berlin", "2026-03-29 01:00:00"),
+            ("2026-03-29 02:30", "Europe/Berlin", "2026-03-29 01:30:00"),
+            (
+                "2026-11-01 01:30",
+                "America/New_York",
+                "2026-11-01 06:30:00",
+            ),
+            (
+                "2026-03-08 02:30",
+                "America/New_York",
+                "2026-03-08 07:30:00",
+            ),
+            (
+                "2026-04-05 01:45",
+                "Australia/Lord_Howe",
+                "2026-04-04 15:15:00",
+            ),
+            (
+                "2026-10-04 02:15",
+                "Australia/Lord_Howe",
+                "2026-10-03 15:45:00",
+            ),
+            ("2014-10-26 01:30", "Europe/Moscow", "2014-10-25 22:30:00"),
+            ("2026-10-25 01:30", "Europe/Dublin", "2026-10-25 01:30:00"),
+            ("2011-12-30 12:00", "Pacific/Apia", "2011-12-30 22:00:00"),
+        ] {
+            let found = copy_time(at(text, name));
+            assert_eq!(found, format!("{expected}.000000+00"), "{text}, {name}");
+        }
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl Args {
 
     fn window(&self) -> Result<Window, QueryError> {
         let now = jiff::Timestamp::now().as_microsecond();
-        let zone = time::local();
+        let zone = time::readers_zone()?;
         let moment = |text: &Option<String>, default| match text {
             Some(text) => time::moment(text, now, &zone),
             None => Ok(default),

@@ -117,8 +117,8 @@ impl Parsed {
         caller: Caller,
     ) -> QueryResult<Parsed> {
         let zone = || match caller {
-            Caller::Person => time::local(),
-            Caller::Server => session_zone(get(&matches, SESSION_ZONE)),
+            Caller::Person => time::readers_zone(),
+            Caller::Server => Ok(session_zone(get(&matches, SESSION_ZONE))),
         };
         let is_explained = matches.try_get_one::<bool>(EXPLAIN).ok().flatten() == Some(&true)
             || get(&matches, FUNCTION).is_some();
