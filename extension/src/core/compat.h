@@ -381,16 +381,6 @@ compat_checkpoints(void)
 
 /* ---- statistics of statements ---- */
 
-/*
- * Whether the query inside of EXPLAIN, CREATE TABLE AS and DECLARE says where it
- * stands in the message.
- */
-#if PG_VERSION_NUM >= 180000
-#define COMPAT_PLACES_INNER_QUERIES true
-#else
-#define COMPAT_PLACES_INNER_QUERIES false
-#endif
-
 #define COMPAT_MAJOR (PG_VERSION_NUM / 10000)
 
 /* planner_hook: 19 passes the state of EXPLAIN. */

@@ -10,7 +10,6 @@
 
 #include "parser/scansup.h"
 
-#include "core/compat.h"
 #include "statements/inner_query.h"
 
 /* The query inside of a command, or NULL. */
@@ -56,16 +55,29 @@ is_alone(const Query *command, const char *source)
 	return *rest == '\0';
 }
 
+/* Whether a query says that it stands inside of the command. */
+static bool
+is_placed(const Query *inner, const Query *command)
+{
+	if (inner->stmt_len <= 0 || inner->stmt_location < command->stmt_location)
+		return false;
+	return command->stmt_len <= 0 ||
+		inner->stmt_location + inner->stmt_len <=
+		command->stmt_location + command->stmt_len;
+}
+
 void
 inner_query_place(Query *command, const char *source)
 {
 	Query	   *inner = command;
 
-	if (COMPAT_PLACES_INNER_QUERIES || command->utilityStmt == NULL ||
-		source == NULL || is_alone(command, source))
+	if (command->utilityStmt == NULL || source == NULL ||
+		is_alone(command, source))
 		return;
 	while ((inner = inner_query(inner->utilityStmt)) != NULL)
 	{
+		if (is_placed(inner, command))
+			continue;
 		inner->stmt_location = command->stmt_location;
 		inner->stmt_len = command->stmt_len;
 	}

@@ -10,10 +10,10 @@
 #include "nodes/parsenodes.h"
 
 /*
- * Up to 17 the query inside of EXPLAIN, CREATE TABLE AS and DECLARE CURSOR does
- * not say where it stands in `source`, so its text would be the whole message,
- * with the literals of all other statements. Here it gets the place of its
- * command, as in 18. Called when the command has been analysed.
+ * The query inside of EXPLAIN, CREATE TABLE AS and DECLARE CURSOR does not say
+ * where it stands in `source` up to 17, nor always from 18 on. So its text would
+ * be the whole message, with the literals of all other statements. Here such a
+ * query gets the place of its command. Called when the command has been analysed.
  */
 extern void inner_query_place(Query *command, const char *source);
 
