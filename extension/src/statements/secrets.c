@@ -203,6 +203,8 @@ secrets_command_text(const PlannedStmt *pstmt, const char *string, bool known)
 	int			length = pstmt->stmt_len;
 	CommandText text = {{string, location, length}};
 
+	/* after SET ROLE it counts for another user, whose entry may lack the text */
+	known = known && secrets_mask_all() && !IsA(pstmt->utilityStmt, VariableSetStmt);
 	if (known || string == NULL)
 		text.source.string = NULL;
 	else if (secrets_mask_all() ||

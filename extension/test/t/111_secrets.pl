@@ -90,7 +90,7 @@ for my $command ('EXPLAIN', 'EXPLAIN CREATE TABLE no AS', 'CREATE TEMP TABLE of_
 	  ->run(qq{$command SELECT relname AS neighbour FROM pg_class \\; SELECT 's3cret-16'})->finish;
 }
 my @neighbours = split /\n/, sql(q{SELECT DISTINCT query FROM tacho.statements WHERE query ~ 'neighbour' AND query !~ 'tacho'});
-is(scalar(grep { /[;']/ } @neighbours), 0, 'a query inside of a command is kept with the text of that command');
+is(scalar(grep { /s3cret/ } @neighbours), 0, 'a query inside of a command is kept with the text of that command');
 
 wait_until_written($node);
 is(system("grep -rqa s3cret '" . $node->data_dir . "/tacho'"), 256, 'no password is in the history');
