@@ -113,6 +113,10 @@ impl Connection {
         if !handle.is_connected() {
             return Err(Error::new("08001", "could not connect").detail(handle.message()));
         }
+        if is_console(&handle) {
+            let error = Error::new("0A000", "this is the console of a pooler, not a database");
+            return Err(error.hint("Connect to a database that the pooler serves."));
+        }
         keep_alive(&handle);
         let host = place(&handle);
         Ok(Connection {
@@ -126,7 +130,8 @@ impl Connection {
     ///
     /// # Errors
     /// The server's, after which the connection can be used; `08006` when the
-    /// connection is lost, and `57014` of ours when time is up, which end it.
+    /// connection is lost, which ends it; `57014` of ours when time is up: we ask the
+    /// server to end the question, and close the connection unless it is quick.
     pub fn query(&mut self, sql: &str, limit: Limit<'_>) -> Result<Vec<Answer>> {
         let sql =
             CString::new(sql).map_err(|_| Error::new("22021", "query contains a zero byte"))?;
@@ -135,6 +140,10 @@ impl Connection {
         };
         match ask(handle, &sql, limit) {
             Ok(result) => result,
+            Err(error) if error.code == CANCELED => {
+                self.stop();
+                Err(error)
+            }
             Err(error) => {
                 self.handle = None;
                 Err(error)
@@ -147,8 +156,7 @@ impl Connection {
     /// of the time does, and the server is told to end it.
     ///
     /// # Errors
-    /// That of `each`; else as [`Connection::query`], but that the connection can
-    /// be used after `57014` if the server was quick to end the question.
+    /// The error of `each`; else as [`Connection::query`].
     pub fn rows<E: From<Error>>(
         &mut self,
         sql: &str,
@@ -354,6 +362,12 @@ fn wait(handle: &mut Handle, events: PollFlags, limit: Limit<'_>) -> Result<()> 
         Ok(_) if handle.consume() => Ok(()),
         Ok(_) => Err(lost(handle)),
     }
+}
+
+/// PgBouncer has a database that shows itself, of no server.
+fn is_console(handle: &Handle) -> bool {
+    let version = handle.parameter(c"server_version");
+    version.is_some_and(|version| version.ends_with("/bouncer"))
 }
 
 fn lost(handle: &Handle) -> Error {

@@ -48,6 +48,8 @@ fn error(code: &str) -> Vec<u8> {
 enum Then {
     Say(Vec<u8>),
     Stall,
+    /// Waits for a request to cancel the question, which it obeys.
+    Cancel,
     HangUp,
 }
 
@@ -88,6 +90,11 @@ fn server(script: Vec<Then>) -> String {
             match then {
                 Then::Say(bytes) => stream.write_all(&bytes).ok()?,
                 Then::Stall => thread::sleep(Duration::from_secs(600)),
+                Then::Cancel => {
+                    let request = read_message(&mut listener.accept().ok()?.0, 0)?;
+                    assert_eq!(request, [4, 210, 22, 46, 0, 0, 0, 77, 1, 2, 3, 4]);
+                    stream.write_all(&[error("57014"), ready()].concat()).ok()?;
+                }
                 Then::HangUp => return None,
             }
         }
@@ -148,6 +155,16 @@ fn a_server_that_does_not_answer_in_time_is_left() {
     assert_eq!(message, "the server did not answer within 300 ms");
     assert!(!connection.is_open());
     assert_eq!(ask(&mut connection, LONG).unwrap_err().0, "08003");
+}
+
+#[test]
+fn a_question_that_is_not_answered_in_time_is_ended_on_the_server() {
+    let answer = [row(b"2"), ready()].concat();
+    let mut connection = connect(&server(vec![Then::Cancel, Then::Say(answer)]));
+    let (code, message) = ask(&mut connection, SHORT).unwrap_err();
+    assert_eq!(code, "57014");
+    assert_eq!(message, "the server did not answer within 300 ms");
+    assert_eq!(ask(&mut connection, LONG), Ok(vec![b"2".to_vec()]));
 }
 
 #[test]

@@ -93,6 +93,11 @@ foreach my $mode (qw(transaction session))
 	wait_until("a pooler by $mode", sub { (run_record('--check', $conninfo))[0] == 0 });
 	my ($code, $out) = run_record('--check', $conninfo);
 	like($out, qr/^yes  connection: a pooler stands between/m, "$mode: a check says that there is a pooler");
+	my $error;
+	($code, $out, $error) = run_record('--check', "host=127.0.0.1 port=$port dbname=pgbouncer user=admin");
+	is($code, 1, "$mode: a check of its console");
+	like($error, qr/^error: this is the console of a pooler, not a database\nhint: Connect to a database that the pooler serves\.$/m,
+		"$mode: ... says what it is");
 	my $since = now();
 	my $recorder = record($conninfo, $tape, args => [ '--server-interval', 200 ]);
 	wait_until('ticks', sub { ticks($tape, $since) >= 10 });
