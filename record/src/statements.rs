@@ -31,8 +31,8 @@ struct Counted {
     /// The shortest and the longest execution, ms: in one life the first only
     /// falls, the second only rises.
     extremes: [f64; 2],
-    /// When it began to count, where the server tells (1.11 and later).
-    since: String,
+    /// When it began to count, µs, where the server tells (1.11 and later), else 0.
+    since_us: i64,
 }
 
 /// What was counted at the pass before.
@@ -64,10 +64,15 @@ pub struct Pass {
     pub reset_ms: Option<i64>,
 }
 
-/// What to ask the server, whose extension is in a schema.
+/// What to ask the server, whose extension is in a schema. Settings of the role
+/// must not change a value: times are numbers, digits are all there are. A version
+/// without `stats_since` takes the null of `missing`.
 pub fn question(schema: &str) -> String {
     format!(
-        "select * from {schema}.pg_stat_statements(false) where queryid is not null; \
+        "set local extra_float_digits = 1; \
+         select s.* from (select null::timestamptz as stats_since) missing, lateral \
+           (select *, (date_part('epoch', stats_since) * 1e6)::int8 as since_us \
+             from {schema}.pg_stat_statements(false) where queryid is not null) s; \
          select (date_part('epoch', stats_reset) * 1e6)::int8 / 1000, \
          pg_has_role(current_user, 'pg_read_all_stats', 'usage'), \
          quote_ident(current_user)::regrole::oid \
@@ -156,8 +161,7 @@ impl Statements {
             .map(|column| Reader::new(entries, column))
             .collect();
         let [user, database, query_id, toplevel, since] =
-            ["userid", "dbid", "queryid", "toplevel", "stats_since"]
-                .map(|name| entries.column(name));
+            ["userid", "dbid", "queryid", "toplevel", "since_us"].map(|name| entries.column(name));
         let extremes = ["min_exec_time", "max_exec_time"].map(|name| entries.column(name));
         let mut read = Vec::new();
         for row in 0..entries.rows() {
@@ -167,10 +171,7 @@ impl Statements {
                 query_id: query_id.and_then(|c| entries.number(row, c)).unwrap_or(0),
                 toplevel: toplevel.is_none_or(|c| entries.bytes(row, c) == Some(b"t")),
             };
-            let since = since
-                .and_then(|c| entries.text(row, c))
-                .unwrap_or_default()
-                .to_string();
+            let since_us = since.and_then(|c| entries.number(row, c)).unwrap_or(0);
             let values = readers
                 .iter()
                 .map(|reader| reader.read(entries, row))
@@ -180,7 +181,7 @@ impl Statements {
             let counted = Counted {
                 values,
                 extremes,
-                since,
+                since_us,
             };
             read.push((key, counted));
         }
@@ -255,7 +256,7 @@ fn growth(now: &Counted, before: Option<&Counted>) -> Vec<i64> {
 /// does not tell, before 17, a second life is one that has less of anything, or
 /// whose extremes are narrower; one that is ahead in all of them goes unnoticed.
 fn is_one_life(before: &Counted, now: &Counted) -> bool {
-    let tells = !now.since.is_empty();
+    let tells = now.since_us != 0;
     let [before_extremes, extremes] = [before.extremes, now.extremes];
     // Both are 0 until it was executed once; it may have been planned before.
     let wider = before_extremes == [0.0; 2]
@@ -263,7 +264,7 @@ fn is_one_life(before: &Counted, now: &Counted) -> bool {
     // Sums of squares follow from a deviation, and may fall by its rounding.
     let sums = counters().map(|column| !column.name.starts_with("square_"));
     let mut pairs = sums.zip(before.values.iter().zip(&now.values));
-    before.since == now.since
+    before.since_us == now.since_us
         && (tells || wider)
         && pairs.all(|(is_sum, (before, now))| !is_sum || before <= now)
 }
@@ -342,12 +343,12 @@ impl Key {
 mod tests {
     use super::*;
 
-    fn counted(calls: i64, since: &str) -> Counted {
+    fn counted(calls: i64, since_us: i64) -> Counted {
         let value = |column: &ColumnDef| if column.name == "calls" { calls } else { 0 };
         Counted {
             values: counters().map(value).collect(),
             extremes: [0.0; 2],
-            since: since.to_string(),
+            since_us,
         }
     }
 
@@ -364,7 +365,7 @@ mod tests {
 
     /// Calls by query of a pass that shows these entries.
     fn seen(s: &mut Statements, sight: Sight, ms: i64, read: &[(Key, i64)]) -> Vec<(i64, i64)> {
-        let read = read.iter().map(|(key, calls)| (*key, counted(*calls, "")));
+        let read = read.iter().map(|(key, calls)| (*key, counted(*calls, 0)));
         let pass = s.compare(read.collect(), Some("0".into()), sight, ms);
         let calls = |row: &(Key, Vec<i64>)| (row.0.query_id, row.1.iter().sum());
         pass.map_or_else(Vec::new, |pass| pass.rows.iter().map(calls).collect())
@@ -391,13 +392,13 @@ mod tests {
     /// Calls by query, and when there was a reset.
     fn pass(
         statements: &mut Statements,
-        read: &[(i64, i64, &str)],
+        read: &[(i64, i64, i64)],
         reset: &str,
         ms: i64,
     ) -> Option<Found> {
         let read = read
             .iter()
-            .map(|(id, calls, since)| (key(*id), counted(*calls, since)));
+            .map(|(id, calls, since_us)| (key(*id), counted(*calls, *since_us)));
         let pass = statements.compare(read.collect(), Some(reset.to_string()), ALL, ms)?;
         let calls = |row: &(Key, Vec<i64>)| (row.0.query_id, row.1.iter().sum());
         Some((pass.rows.iter().map(calls).collect(), pass.reset_ms))
@@ -406,25 +407,25 @@ mod tests {
     #[test]
     fn a_pass_has_what_was_counted_since_the_one_before() {
         let mut s = Statements::default();
-        assert_eq!(pass(&mut s, &[(1, 100, ""), (2, 5, "")], "0", 1_000), None);
-        let rows = pass(&mut s, &[(1, 103, ""), (2, 5, ""), (3, 7, "")], "0", 61_000);
+        assert_eq!(pass(&mut s, &[(1, 100, 0), (2, 5, 0)], "0", 1_000), None);
+        let rows = pass(&mut s, &[(1, 103, 0), (2, 5, 0), (3, 7, 0)], "0", 61_000);
         assert_eq!(rows, Some((vec![(1, 3), (3, 7)], None)));
     }
 
     #[test]
     fn counting_anew_is_counted_whole() {
         let mut s = Statements::default();
-        pass(&mut s, &[(1, 100, "a"), (2, 5, "a")], "0", 1_000);
-        let rows = pass(&mut s, &[(1, 120, "b"), (2, 4, "a")], "0", 61_000);
+        pass(&mut s, &[(1, 100, 1), (2, 5, 1)], "0", 1_000);
+        let rows = pass(&mut s, &[(1, 120, 2), (2, 4, 1)], "0", 61_000);
         assert_eq!(
             rows,
             Some((vec![(1, 120), (2, 4)], None)),
             "another begin, fewer calls"
         );
-        let rows = pass(&mut s, &[(1, 2, "c")], "90000", 121_000);
+        let rows = pass(&mut s, &[(1, 2, 3)], "90000", 121_000);
         assert_eq!(rows, Some((vec![(1, 2)], Some(90_000))), "a reset is told");
         assert_eq!(
-            pass(&mut s, &[(1, 9, "c")], "90000", 4_000_000),
+            pass(&mut s, &[(1, 9, 3)], "90000", 4_000_000),
             None,
             "too long ago"
         );
@@ -433,26 +434,26 @@ mod tests {
     #[test]
     fn after_a_reset_all_is_counted_whole_also_what_has_passed_its_old_count() {
         let mut s = Statements::default();
-        pass(&mut s, &[(1, 100, "")], "0", 1_000);
-        let rows = pass(&mut s, &[(1, 120, "")], "90000", 61_000);
+        pass(&mut s, &[(1, 100, 0)], "0", 1_000);
+        let rows = pass(&mut s, &[(1, 120, 0)], "90000", 61_000);
         assert_eq!(rows, Some((vec![(1, 120)], Some(90_000))));
     }
 
     #[test]
     fn what_was_hidden_for_lack_of_rights_has_not_begun_anew() {
         let mut s = Statements::default();
-        pass(&mut s, &[(1, 100, ""), (2, 5, "")], "0", 1_000);
+        pass(&mut s, &[(1, 100, 0), (2, 5, 0)], "0", 1_000);
         let hidden = s.compare(
-            vec![(key(1), counted(101, ""))],
+            vec![(key(1), counted(101, 0))],
             Some("0".into()),
             OWN,
             2_000,
         );
         assert_eq!(hidden.map(|pass| pass.rows.len()), Some(1));
-        let rows = pass(&mut s, &[(1, 103, ""), (2, 7, "")], "0", 3_000);
+        let rows = pass(&mut s, &[(1, 103, 0), (2, 7, 0)], "0", 3_000);
         assert_eq!(rows, Some((vec![(1, 2), (2, 2)], None)));
-        pass(&mut s, &[(1, 103, "")], "0", 4_000);
-        let rows = pass(&mut s, &[(1, 103, ""), (2, 9, "")], "0", 5_000);
+        pass(&mut s, &[(1, 103, 0)], "0", 4_000);
+        let rows = pass(&mut s, &[(1, 103, 0), (2, 9, 0)], "0", 5_000);
         assert_eq!(rows, Some((vec![(2, 9)], None)), "it was evicted");
     }
 
@@ -501,7 +502,7 @@ mod tests {
 
     #[test]
     fn a_second_life_is_counted_whole_where_anything_shows_it() {
-        let calls_of = |was: [f64; 2], is: [f64; 2], since: [&str; 2]| {
+        let calls_of = |was: [f64; 2], is: [f64; 2], since: [i64; 2]| {
             let mut s = Statements::default();
             let entry = |calls, extremes, since| Counted {
                 extremes,
@@ -513,22 +514,22 @@ mod tests {
             let pass = s.compare(vec![(key(1), second)], None, ALL, 60_000);
             pass.map(|pass| pass.rows[0].1.iter().sum::<i64>())
         };
-        let older = ["", ""];
+        let older = [0, 0];
         assert_eq!(calls_of([0.1, 5.0], [0.1, 5.0], older), Some(20));
         assert_eq!(calls_of([0.1, 5.0], [0.05, 6.0], older), Some(20));
         assert_eq!(calls_of([0.0, 0.0], [0.05, 6.0], older), Some(20));
         assert_eq!(calls_of([0.1, 5.0], [0.2, 6.0], older), Some(120));
         assert_eq!(calls_of([0.1, 5.0], [0.1, 4.0], older), Some(120));
         // Where the server tells, extremes may have been reset for themselves.
-        assert_eq!(calls_of([0.1, 5.0], [0.2, 4.0], ["a", "a"]), Some(20));
-        assert_eq!(calls_of([0.1, 5.0], [0.1, 5.0], ["a", "b"]), Some(120));
+        assert_eq!(calls_of([0.1, 5.0], [0.2, 4.0], [1, 1]), Some(20));
+        assert_eq!(calls_of([0.1, 5.0], [0.1, 5.0], [1, 2]), Some(120));
     }
 
     #[test]
     fn a_counter_that_fell_shows_a_second_life_but_a_rounded_square_does_not() {
         let grown = |name: &str| {
             let set = |calls, value| {
-                let mut counted = counted(calls, "");
+                let mut counted = counted(calls, 0);
                 let index = counters().position(|column| column.name == name);
                 counted.values[index.unwrap_or(0)] = value;
                 counted
