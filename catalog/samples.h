@@ -74,7 +74,7 @@ COLUMN(tick, 14, oldest_xmin_pid, UINT, none, NONE, "process id of the holder wh
 COLUMN(tick, 15, oldest_xmin_name, NAME, none, NONE, "slot name or gid when the holder is not a session")
 COLUMN(tick, 16, vcpus_x100, UINT, none, NONE, "CPUs the server may use (affinity, cgroup quota) in hundredths, 0 = not known")
 COLUMN(tick, 17, in_recovery, UINT, none, NONE, "1 on a standby")
-COLUMN(tick, 18, rows_failed, UINT, none, NONE, "sessions that could not be read consistently")
+COLUMN(tick, 18, rows_failed, UINT, none, NONE, "sessions that could not be read: inconsistent, or hidden from who records (then the tick has failed)")
 COLUMN(tick, 19, locks_unresolved, UINT, none, NONE, "lock waiters whose blockers were not looked up (budget)")
 
 TABLE(21, count, "backends by category and state, idle ones included")

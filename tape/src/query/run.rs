@@ -32,7 +32,7 @@ pub fn run(name: &str, spec: &Spec, store: &Snapshot, sink: &mut dyn Sink) -> Qu
         cancel: spec.cancel,
     };
     let mut without: Option<Snapshot> = None;
-    let notice = loop {
+    let notices = loop {
         let call = functions::Call {
             spec,
             store: without.as_ref().unwrap_or(store),
@@ -53,7 +53,7 @@ pub fn run(name: &str, spec: &Spec, store: &Snapshot, sink: &mut dyn Sink) -> Qu
         .into_iter()
         .chain(damage::of_later_version(store))
         .chain(damage::of_whole_files(store))
-        .chain(notice)
+        .chain(notices)
         .for_each(|notice| rows.sink.notice(notice));
     Ok(())
 }
@@ -104,18 +104,23 @@ fn outdated(error: QueryError) -> QueryError {
     error.hint("It was merged or removed since the history was opened: ask again.")
 }
 
-/// Runs a function; returns what is said of an answer without rows.
+/// Runs a function; returns the notices about its answer.
 fn attempt(
     function: &Function,
     call: &functions::Call,
     rows: &mut Deferred,
-) -> QueryResult<Option<QueryError>> {
+) -> QueryResult<Vec<QueryError>> {
     (function.run)(call, rows)?;
     call.spec.damage.check()?;
-    match rows.rows || call.spec.explained.is_some() {
-        true => Ok(None),
-        false => functions::notice(function, call),
+    if call.spec.explained.is_some() {
+        return Ok(Vec::new());
     }
+    let hidden = functions::hidden(function, call)?;
+    let empty = match rows.rows {
+        true => None,
+        false => functions::notice(function, call)?,
+    };
+    Ok(hidden.into_iter().chain(empty).collect())
 }
 
 /// Begins an answer with its first row, or at its end: until then it can begin

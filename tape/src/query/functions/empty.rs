@@ -2,6 +2,7 @@
 //! observed. Nothing happened, and nobody looked, are different answers.
 
 use super::{Call, Function, blocking};
+use crate::format::part::Part;
 use crate::query::bucket::Buckets;
 use crate::query::civil::time_text;
 use crate::query::error::{QueryError, QueryResult};
@@ -13,16 +14,8 @@ const SUCCESS: &str = "00000";
 
 /// The notice for an empty answer of a function about a period.
 pub fn notice(function: &Function, call: &Call) -> QueryResult<Option<QueryError>> {
-    let begins = ["at", "since", "since_2"];
-    if !begins.iter().any(|name| function.takes(name)) {
+    let Some(window) = period(function, call)? else {
         return Ok(None);
-    }
-    let window = match call.spec.at_us {
-        Some(at) => Window {
-            since: at.saturating_sub(blocking::NEAR),
-            until: at.saturating_add(1),
-        },
-        None => Window::of(call.spec)?,
     };
     let observed = observed(call, window)?;
     let percent = observed
@@ -48,16 +41,38 @@ pub fn notice(function: &Function, call: &Call) -> QueryResult<Option<QueryError
     ))))
 }
 
+/// The period that an answer is about; `None` where the function has none.
+pub fn period(function: &Function, call: &Call) -> QueryResult<Option<Window>> {
+    let begins = ["at", "since", "since_2"];
+    if !begins.iter().any(|name| function.takes(name)) {
+        return Ok(None);
+    }
+    match call.spec.at_us {
+        Some(at) => Ok(Some(Window {
+            since: at.saturating_sub(blocking::NEAR),
+            until: at.saturating_add(1),
+        })),
+        None => Window::of(call.spec).map(Some),
+    }
+}
+
+/// The parts of the history that meet a window, but those that are damaged.
+pub fn parts<'a>(call: &Call<'a>, window: Window) -> QueryResult<Vec<&'a Part>> {
+    let mut found = Vec::new();
+    for node in nodes(call.spec, call.store)? {
+        let parts = call.store.parts(node).filter(|part| window.meets(part));
+        found.extend(parts.filter(|part| !call.spec.damage.has_left_out(part)));
+    }
+    Ok(found)
+}
+
 /// The ticks of a window.
 fn observed(call: &Call, window: Window) -> QueryResult<Observed> {
     let buckets = Buckets::whole(window.since, window.until);
     let mut observed = Observed::default();
-    for node in nodes(call.spec, call.store)? {
-        let parts = call.store.parts(node).filter(|part| window.meets(part));
-        for part in parts.filter(|part| !call.spec.damage.has_left_out(part)) {
-            let read = Ticks::read(part, &buckets, &mut observed);
-            call.spec.damage.leave(part, read)?;
-        }
+    for part in parts(call, window)? {
+        let read = Ticks::read(part, &buckets, &mut observed);
+        call.spec.damage.leave(part, read)?;
     }
     Ok(observed)
 }

@@ -10,6 +10,7 @@ mod chart;
 mod common_columns;
 mod compare;
 mod empty;
+mod hidden;
 mod latency_history;
 mod lifeline;
 mod markers;
@@ -27,6 +28,7 @@ mod top;
 
 pub use call::Call;
 pub use empty::notice;
+pub use hidden::hidden;
 pub use markers::{REMOVED, Removal, removals};
 pub use registry::{Function, find, list, structs};
 #[cfg(test)]

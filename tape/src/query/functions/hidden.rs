@@ -1,0 +1,72 @@
+//! The warning with an answer about a time in which the server hid sessions from the
+//! recorder: ticks have failed, and the answer lacks their load.
+
+use super::empty::{parts, period};
+use super::{Call, Function};
+use crate::format::part::Part;
+use crate::query::error::{QueryError, QueryResult};
+use crate::query::keys::View;
+use crate::query::parse::Window;
+
+/// SQLSTATE of a warning.
+const WARNING: &str = "01000";
+
+/// Ticks that failed because sessions were hidden.
+#[derive(Default)]
+struct Hidden {
+    ticks: usize,
+    /// Most sessions in one of them.
+    sessions: i64,
+    reason: Option<String>,
+}
+
+/// The warning for an answer about a period with such ticks.
+pub fn hidden(function: &Function, call: &Call) -> QueryResult<Option<QueryError>> {
+    let Some(window) = period(function, call)? else {
+        return Ok(None);
+    };
+    let mut hidden = Hidden::default();
+    for part in parts(call, window)? {
+        let read = hidden.read(call, part, window);
+        call.spec.damage.leave(part, read)?;
+    }
+    let Hidden {
+        ticks, sessions, ..
+    } = hidden;
+    Ok((ticks > 0).then(|| {
+        let message = format!("sessions were hidden in {ticks} ticks of the period");
+        let reason = hidden.reason.unwrap_or_default();
+        QueryError::new(WARNING, message).detail(format!(
+            "At most {sessions} at once: {reason}. These ticks count as unobserved."
+        ))
+    }))
+}
+
+impl Hidden {
+    /// Adds the ticks of a part. The bounds of most parts show that there are none.
+    fn read(&mut self, call: &Call, part: &Part, window: Window) -> QueryResult<()> {
+        let failed = part.schema().value("tick_status", "failed");
+        if part.bounds("tick", "rows_failed") == Some((0, 0)) {
+            return Ok(());
+        }
+        let sessions = part.ints("tick", "rows_failed")?;
+        if sessions.iter().all(|sessions| *sessions == 0) {
+            return Ok(());
+        }
+        let [slot_ms, status, reason] =
+            ["slot_time", "status", "reason"].map(|column| part.ints("tick", column));
+        let (slot_ms, status, reason) = (slot_ms?, status?, reason?);
+        let is_within = |ms: i64| {
+            let us = ms.saturating_mul(1000);
+            (window.since..window.until).contains(&us)
+        };
+        for row in 0..sessions.len() {
+            if sessions[row] > 0 && Some(status[row]) == failed && is_within(slot_ms[row]) {
+                self.ticks += 1;
+                self.sessions = self.sessions.max(sessions[row]);
+                self.reason = View::new(part, call.spec.decode).name(reason[row])?;
+            }
+        }
+        Ok(())
+    }
+}
