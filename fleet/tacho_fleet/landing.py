@@ -85,10 +85,6 @@ class Landing:
         taken = {found.name for found in self.storage.objects(TAKEN)}
         return sorted(hour for hour in newest.values() if hour.path(TAKEN) not in taken)
 
-    def is_taken(self) -> bool:
-        """Are hours in a catalog that are not here any more?"""
-        return any(self.storage.objects(TAKEN))
-
     def expect_shipped(self) -> None:
         """A place that nobody has shipped to is a wrong one."""
         if not any(self.storage.objects(table) for table in (SERVERS, REDACTION, TAKEN)):

@@ -69,9 +69,6 @@ class Session:
 
     def expect_history(self) -> None:
         """Nothing happened, and nobody looked, are different answers."""
-        if self.is_empty and isinstance(self.lake, Landing) and self.lake.is_taken():
-            hint = "Its hours were committed, then removed by expire. Name the catalog with --lake."
-            raise FleetError(f'the history of "{self.root}" is in a catalog only', hint=hint)
         if self.is_empty:
             hint = "Name what tacho ship writes to with --lake. An hour is there once it is over."
             raise FleetError(f'there is no history in "{self.root}"', hint=hint)

@@ -1,6 +1,7 @@
 //! Texts of what sessions run, with their constants, where that is wanted: of
 //! queries that have no text yet, and of what has no query identifier.
 
+use crate::names::Names;
 use crate::sample::Session;
 use crate::texts::{Text, Texts};
 use std::collections::HashMap;
@@ -60,6 +61,7 @@ impl Activity {
         answer: &Answer,
         sessions: &mut [Session],
         texts: &mut Texts,
+        names: &Names,
     ) -> Vec<Text> {
         let mut found = Vec::new();
         for row in 0..answer.rows() {
@@ -69,7 +71,9 @@ impl Activity {
                 continue;
             };
             let bytes = answer.bytes(row, 2).unwrap_or_default();
-            let text = Text::of_activity(session, bytes, answer.bytes(row, 3) == Some(b"t"));
+            let encoding = names.encoding(session.database);
+            let is_cut = answer.bytes(row, 3) == Some(b"t");
+            let text = Text::of_activity(session, bytes, encoding, is_cut);
             if session.query_id == 0 {
                 // Nothing to show is known, too.
                 session.text_key = if bytes.is_empty() { 0 } else { text.key() };

@@ -13,7 +13,7 @@ const REPEAT_MS: i64 = 60_000;
 const MOST_ENTRIES: usize = 100_000;
 /// PostgreSQL's ids of UTF-8 and of bytes of which nothing is known.
 const UTF8: i64 = 6;
-const SQL_ASCII: i64 = 0;
+pub const SQL_ASCII: i64 = 0;
 
 /// A value by the name of its column.
 pub type Field = (&'static str, i64);
@@ -115,6 +115,8 @@ struct Defined {
 /// Ids of what rows refer to.
 #[derive(Default)]
 pub struct Dictionary {
+    /// Id of the encoding of names that are not UTF-8.
+    pub encoding: i64,
     entries: HashMap<(&'static str, Vec<i64>, Vec<u8>), Defined>,
     next_id: i64,
     /// This process's monotonic clock.
@@ -140,7 +142,8 @@ impl Dictionary {
         if bytes.is_empty() {
             return 0;
         }
-        self.refer(batch, "name", &[("encoding", encoding(bytes))], bytes)
+        let encoding = encoding(bytes, self.encoding);
+        self.refer(batch, "name", &[("encoding", encoding)], bytes)
     }
 
     /// The id of an entry of a table.
@@ -173,11 +176,13 @@ impl Dictionary {
     }
 }
 
-/// The encoding of bytes of which the server does not say it.
-pub fn encoding(bytes: &[u8]) -> i64 {
+/// The encoding of bytes from a server that does not name it: UTF-8 if they are valid
+/// UTF-8, else the encoding `database`.
+pub fn encoding(bytes: &[u8], database: i64) -> i64 {
     match std::str::from_utf8(bytes) {
         Ok(_) => UTF8,
-        Err(_) => SQL_ASCII,
+        Err(_) if database == UTF8 => SQL_ASCII,
+        Err(_) => database,
     }
 }
 
@@ -216,6 +221,14 @@ mod tests {
         let mut batch = Batch::new(0);
         assert_eq!(dictionary.name(&mut batch, b"\xff"), 2);
         assert_eq!(sections(batch), [(10, 1)]);
+    }
+
+    #[test]
+    fn what_is_no_utf8_is_in_the_encoding_of_the_database() {
+        let latin1 = 8;
+        let of = |bytes| [UTF8, latin1].map(|database| encoding(bytes, database));
+        assert_eq!(of("größe".as_bytes()), [UTF8, UTF8]);
+        assert_eq!(of(b"gr\xf6\xdfe"), [SQL_ASCII, latin1]);
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub struct Clock {
     interval_us: i64,
     tick: i64,
     last: Option<Last>,
+    /// The server's clock and ours at a moment before the first tick.
+    met: Option<(i64, i64)>,
     /// End of what was recorded before this process, ms.
     recorded_ms: i64,
     planned_slot: i64,
@@ -50,6 +52,7 @@ impl Clock {
             interval_us: i64::try_from(interval.as_micros()).unwrap_or(i64::MAX),
             tick: 0,
             last: None,
+            met: None,
             planned_slot: i64::MIN,
             planned_us: 0,
         }
@@ -125,6 +128,17 @@ impl Clock {
         Some(due)
     }
 
+    /// The server said what its clock is.
+    pub fn meet(&mut self, server_us: i64, mono_us: i64) {
+        self.met = Some((server_us, mono_us));
+    }
+
+    /// A tick of this moment's slot that nothing was seen at; `None` when that has
+    /// one already, or the server's clock is not known.
+    pub fn fail(&mut self, mono_us: i64) -> Option<Due> {
+        self.take(self.server_us(mono_us)?, [mono_us; 2])
+    }
+
     /// Begin of the first slot behind the last tick, ms.
     pub fn end_ms(&self) -> Option<i64> {
         self.last
@@ -143,8 +157,9 @@ impl Clock {
 
     /// The server's clock at a moment, as far as is known.
     pub fn server_us(&self, mono_us: i64) -> Option<i64> {
-        self.last
-            .map(|last| last.server_us + (mono_us - last.mono_us))
+        let last = self.last.map(|last| (last.server_us, last.mono_us));
+        last.or(self.met)
+            .map(|(server_us, then_us)| server_us + (mono_us - then_us))
     }
 }
 
@@ -242,6 +257,17 @@ mod tests {
             numbers(clock.take(20 * S, [10 * S, 10 * S])),
             (11, 20_000, 3, true)
         );
+    }
+
+    #[test]
+    fn the_servers_clock_is_known_before_the_first_tick() {
+        let mut clock = clock();
+        assert_eq!((clock.server_us(7), clock.fail(7)), (None, None));
+        clock.meet(90 * S, 7);
+        assert_eq!(clock.server_us(7 + S), Some(91 * S));
+        assert_eq!(numbers(clock.fail(7 + S)), (1, 91_000, 0, false));
+        assert_eq!(numbers(clock.fail(7 + 3 * S)), (3, 93_000, 1, true));
+        assert_eq!(clock.fail(8 + 3 * S), None);
     }
 
     #[test]

@@ -11,6 +11,15 @@ pub struct Identity {
     pub system_identifier: u64,
     pub timeline: i64,
     pub postmaster_start_us: i64,
+    /// Its clock at that question.
+    pub server_us: i64,
+    /// When its checkpointer began, which ends with the server or in a crash; 0 = not
+    /// shown.
+    pub checkpointer_start_us: i64,
+    /// When its statistics began, which do not outlive a crash; 0 = not shown.
+    pub statistics_us: i64,
+    /// Id of the encoding of the database that we are connected to.
+    pub encoding: i64,
     pub version: u32,
     pub version_text: String,
     pub in_recovery: bool,
@@ -39,7 +48,8 @@ const QUESTION: &str = "select (date_part('epoch', pg_postmaster_start_time()) *
       where e.extname = 'pg_stat_statements'), \
     (select extversion from pg_extension where extname = 'pg_stat_statements'), \
     quote_ident(current_user), quote_ident(current_database()), \
-    current_setting('server_version_num')";
+    current_setting('server_version_num'), (date_part('epoch', clock_timestamp()) * 1e6)::int8, \
+    (select encoding from pg_database where datname = current_database())";
 
 impl Identity {
     /// Asks for it.
@@ -68,6 +78,13 @@ impl Identity {
             number("select system_identifier from pg_catalog.pg_control_system()");
         identity.timeline =
             number("select timeline_id from pg_catalog.pg_control_checkpoint()") as i64;
+        identity.checkpointer_start_us = number(
+            "select (date_part('epoch', backend_start) * 1e6)::int8 \
+             from pg_catalog.pg_stat_get_activity(null) where backend_type = 'checkpointer'",
+        ) as i64;
+        identity.statistics_us = number(
+            "select (date_part('epoch', stats_reset) * 1e6)::int8 from pg_catalog.pg_stat_wal",
+        ) as i64;
         Ok(identity)
     }
 
@@ -75,6 +92,20 @@ impl Identity {
     pub fn is_another(&self, before: &Identity) -> bool {
         self.postmaster_start_us != before.postmaster_start_us
             || self.system_identifier != before.system_identifier
+    }
+
+    /// The server was there all the time, but all its processes have ended in a crash.
+    pub fn has_crashed(&self, before: &Identity) -> bool {
+        let began = [self.checkpointer_start_us, before.checkpointer_start_us];
+        !self.is_another(before) && !began.contains(&0) && began[0] != began[1]
+    }
+
+    /// It did not end as it should before it was started again: its statistics are
+    /// of this start.
+    pub fn has_recovered(&self, before: &Identity) -> bool {
+        before.statistics_us != 0
+            && before.statistics_us < self.postmaster_start_us
+            && self.statistics_us >= self.postmaster_start_us
     }
 
     /// In words, for the history.
@@ -119,6 +150,8 @@ fn read(answer: &Answer, connection: &Connection) -> Identity {
         role: text(10),
         database: text(11),
         version: answer.number(0, 12).unwrap_or(0),
+        server_us: answer.number(0, 13).unwrap_or(0),
+        encoding: answer.number(0, 14).unwrap_or(0),
         ..Identity::default()
     }
 }
@@ -151,5 +184,26 @@ mod tests {
         assert!(!identity(1, 5).is_another(&identity(1, 5)));
         assert!(identity(1, 6).is_another(&identity(1, 5)));
         assert!(identity(2, 5).is_another(&identity(1, 5)));
+    }
+
+    #[test]
+    fn a_crash_is_known_by_the_checkpointer_or_by_statistics_that_are_gone() {
+        let identity = |postmaster_start_us, checkpointer_start_us, statistics_us| Identity {
+            postmaster_start_us,
+            checkpointer_start_us,
+            statistics_us,
+            ..Identity::default()
+        };
+        let before = identity(5, 6, 1);
+        assert!(!identity(5, 6, 1).has_crashed(&before));
+        assert!(identity(5, 9, 9).has_crashed(&before));
+        assert!(!identity(5, 0, 9).has_crashed(&before), "not shown");
+        assert!(!identity(8, 9, 9).has_crashed(&before), "started again");
+        assert!(identity(8, 9, 9).has_recovered(&before));
+        assert!(
+            !identity(8, 9, 1).has_recovered(&before),
+            "ended as it should"
+        );
+        assert!(!identity(8, 9, 0).has_recovered(&before), "not shown");
     }
 }

@@ -5,7 +5,7 @@
 //! nobody does, by the frontmost one ahead of it who asks for such a mode. The
 //! order of a queue is that of the waits' begins.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tacho_dsn::Answer;
 use tacho_tape::query::LOCK_MODES;
 
@@ -14,14 +14,18 @@ const HOLDERS: usize = 64;
 const EDGES: usize = 4_096;
 
 /// Locks somebody waits for, and no others: only these leave the server. One
-/// taken by the fast path is in nobody's way.
+/// taken by the fast path is in nobody's way. A prepared transaction has no process:
+/// the lock on its own id tells which one it is.
 pub const QUESTION: &str = "with l as materialized (select locktype, database, relation, page, \
     tuple, virtualxid, transactionid, classid, objid, objsubid, virtualtransaction, pid, mode, \
     granted, (date_part('epoch', waitstart) * 1e6)::int8 / 1000 as waitstart, \
     row(locktype, database, relation, page, tuple, virtualxid, transactionid, classid, objid, \
       objsubid)::text as tag \
     from pg_catalog.pg_lock_status() where not fastpath) \
-    select * from l where tag in (select tag from l where not granted)";
+    select *, case when pid is null then (select case when count(*) = 1 then min(h.transactionid::text) end \
+      from l h where h.pid is null and h.granted and h.locktype = 'transactionid' \
+      and h.virtualtransaction = l.virtualtransaction) end as prepared \
+    from l where tag in (select tag from l where not granted)";
 
 /// Modes in the way of each mode, as bits by number; the first is no mode.
 const CONFLICTS: [u32; 9] = [
@@ -51,6 +55,8 @@ pub struct Lock {
     /// Whose; a prepared transaction has no process.
     pub holder: String,
     pub pid: i64,
+    /// Id of the prepared transaction, 0 = none, or not known.
+    pub prepared: i64,
     /// Number of the mode.
     pub mode: u32,
     pub granted: bool,
@@ -63,6 +69,10 @@ pub struct Edge {
     pub waiter: i64,
     /// 0 = a prepared transaction.
     pub blocker: i64,
+    /// Its id, where it is known.
+    pub prepared: i64,
+    /// Its name, likewise.
+    pub gid: Vec<u8>,
     pub hard: bool,
     pub tag: Tag,
     pub modes_held: u32,
@@ -95,7 +105,12 @@ fn lock(answer: &Answer, row: usize) -> Option<Lock> {
         "page" | "tuple" => [number(2), number(3), number(4)],
         _ => [number(7), number(8), number(9)],
     };
+    let prepared = match (locktype.as_str(), number(11)) {
+        ("transactionid", 0) => number(6),
+        _ => number(16),
+    };
     Some(Lock {
+        prepared,
         tag: Tag {
             locktype,
             database: number(1),
@@ -109,9 +124,33 @@ fn lock(answer: &Answer, row: usize) -> Option<Lock> {
     })
 }
 
+/// The question for the names of prepared transactions that block, if there are any.
+pub fn names_question(edges: &[Edge]) -> Option<String> {
+    let ids = edges.iter().map(|edge| edge.prepared).filter(|id| *id != 0);
+    let ids: BTreeSet<String> = ids.map(|id| id.to_string()).collect();
+    let ids = ids.into_iter().collect::<Vec<_>>().join(",");
+    (!ids.is_empty()).then(|| {
+        format!(
+            "select transaction, gid from pg_catalog.pg_prepared_xact() \
+             where transaction::text = any('{{{ids}}}')"
+        )
+    })
+}
+
+/// Takes the answer of [`names_question`].
+pub fn name(edges: &mut [Edge], answer: &Answer) {
+    for row in 0..answer.rows() {
+        let (id, gid) = (answer.number(row, 0), answer.bytes(row, 1));
+        for edge in edges.iter_mut().filter(|edge| Some(edge.prepared) == id) {
+            edge.gid = gid.unwrap_or_default().to_vec();
+        }
+    }
+}
+
 /// Who holds a lock, in which modes.
 struct Holder {
     pid: i64,
+    prepared: i64,
     modes: u32,
 }
 
@@ -144,14 +183,17 @@ pub fn edges(locks: &[Lock], since_ms: i64, leaders: &HashMap<i64, i64>) -> (Vec
 }
 
 fn holders(group: &[&Lock]) -> Vec<Holder> {
-    let mut by_holder: BTreeMap<(&str, i64), u32> = BTreeMap::new();
+    let mut by_holder: BTreeMap<(&str, i64, i64), u32> = BTreeMap::new();
     for lock in group.iter().filter(|l| l.granted) {
-        *by_holder.entry((&lock.holder, lock.pid)).or_default() |= 1 << lock.mode;
+        let holder = (lock.holder.as_str(), lock.pid, lock.prepared);
+        *by_holder.entry(holder).or_default() |= 1 << lock.mode;
     }
-    by_holder
-        .into_iter()
-        .map(|((_, pid), modes)| Holder { pid, modes })
-        .collect()
+    let holder = |((_, pid, prepared), modes)| Holder {
+        pid,
+        prepared,
+        modes,
+    };
+    by_holder.into_iter().map(holder).collect()
 }
 
 fn leader(leaders: &HashMap<i64, i64>, pid: i64) -> i64 {
@@ -173,7 +215,11 @@ fn add_holders(
         .iter()
         .filter(in_the_way)
         .take(HOLDERS.min(EDGES - before));
-    edges.extend(found.map(|h| edge(waiter, leader(leaders, h.pid), true, h.modes)));
+    edges.extend(found.map(|h| Edge {
+        prepared: h.prepared,
+        modes_held: h.modes,
+        ..edge(waiter, leader(leaders, h.pid), true)
+    }));
     edges.len() > before
 }
 
@@ -183,16 +229,18 @@ fn add_ahead(edges: &mut Vec<Edge>, waiter: &Lock, ahead: &[&Lock], leaders: &Ha
             && leader(leaders, l.pid) != leader(leaders, waiter.pid)
     };
     let front = ahead.iter().find(in_the_way);
-    edges.extend(front.map(|l| edge(waiter, leader(leaders, l.pid), false, 0)));
+    edges.extend(front.map(|l| edge(waiter, leader(leaders, l.pid), false)));
 }
 
-fn edge(waiter: &Lock, blocker: i64, hard: bool, modes_held: u32) -> Edge {
+fn edge(waiter: &Lock, blocker: i64, hard: bool) -> Edge {
     Edge {
         waiter: waiter.pid,
         blocker,
+        prepared: 0,
+        gid: Vec::new(),
         hard,
         tag: waiter.tag.clone(),
-        modes_held,
+        modes_held: 0,
         mode_requested: waiter.mode,
         wait_start_ms: waiter.wait_start_ms,
     }
@@ -248,9 +296,18 @@ mod tests {
     #[test]
     fn a_worker_does_not_wait_for_its_leader_and_a_prepared_transaction_has_no_process() {
         let mut prepared = lock(0, 7, true, 0);
-        prepared.holder = "-1/700".to_string();
-        let locks = [lock(3, 7, true, 0), prepared, lock(31, 7, false, 5)];
-        assert_eq!(found(&locks, 10), [(31, 0, true)]);
+        (prepared.holder, prepared.prepared) = ("-1/9".to_string(), 700);
+        // Another one may have the same number of its session.
+        let mut other = prepared.clone();
+        other.prepared = 701;
+        let locks = [lock(3, 7, true, 0), prepared, other, lock(31, 7, false, 5)];
+        assert_eq!(found(&locks, 10), [(31, 0, true), (31, 0, true)]);
+        let (edges, _) = edges(&locks, 10, &HashMap::from([(31, 3)]));
+        let ids: Vec<i64> = edges.iter().map(|edge| edge.prepared).collect();
+        assert_eq!(ids, [700, 701]);
+        let question = names_question(&edges).unwrap();
+        assert!(question.ends_with("any('{700,701}')"), "{question}");
+        assert_eq!(names_question(&[]), None);
     }
 
     #[test]

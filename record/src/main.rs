@@ -4,6 +4,7 @@
 #![deny(unsafe_code)]
 
 mod activity;
+mod aside;
 mod batch;
 mod budget;
 mod check;
@@ -26,6 +27,7 @@ mod rows;
 mod sample;
 mod statements;
 mod texts;
+mod trouble;
 
 use clap::Parser;
 use log::Log;

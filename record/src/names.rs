@@ -8,6 +8,8 @@ const VALID_MS: i64 = 60_000;
 
 struct Name {
     bytes: Vec<u8>,
+    /// Id of the encoding of a database.
+    encoding: i64,
     until_ms: i64,
 }
 
@@ -47,7 +49,7 @@ impl Names {
         let (databases, roles) = (list(Kind::Database), list(Kind::Role));
         (!self.wanted.is_empty()).then(|| {
             format!(
-                "select oid, datname from pg_catalog.pg_database where oid = any('{{{databases}}}'); \
+                "select oid, datname, encoding from pg_catalog.pg_database where oid = any('{{{databases}}}'); \
                  select oid, rolname from pg_catalog.pg_roles where oid = any('{{{roles}}}')"
             )
         })
@@ -61,8 +63,12 @@ impl Names {
             for row in 0..answer.rows() {
                 let (oid, name) = (answer.number(row, 0), answer.bytes(row, 1));
                 if let (Some(oid), Some(name)) = (oid, name) {
-                    let bytes = name.to_vec();
-                    self.known.insert((kind, oid), Name { bytes, until_ms });
+                    let name = Name {
+                        bytes: name.to_vec(),
+                        encoding: answer.number(row, 2).unwrap_or(0),
+                        until_ms,
+                    };
+                    self.known.insert((kind, oid), name);
                     self.wanted.remove(&(kind, oid));
                 }
             }
@@ -72,6 +78,7 @@ impl Names {
             let name = self.known.entry((kind, oid));
             name.or_insert_with(|| Name {
                 bytes: unknown(),
+                encoding: 0,
                 until_ms,
             })
             .until_ms = until_ms;
@@ -83,11 +90,18 @@ impl Names {
         self.known.get(&(kind, oid)).map_or(&[], |name| &name.bytes)
     }
 
+    /// The encoding of a database; SQL_ASCII (0) if it is not known.
+    pub fn encoding(&self, database: u32) -> i64 {
+        let known = self.known.get(&(Kind::Database, database));
+        known.map_or(0, |name| name.encoding)
+    }
+
     /// What an OID is called.
     #[cfg(test)]
     pub fn call(&mut self, kind: Kind, oid: u32, name: &str) {
         let name = Name {
             bytes: name.into(),
+            encoding: 0,
             until_ms: i64::MAX,
         };
         self.known.insert((kind, oid), name);

@@ -67,6 +67,11 @@ pub struct Settings {
     #[arg(long, conflicts_with = "no_texts")]
     pub raw_texts: bool,
 
+    /// Record what this role may see where sessions of others are hidden from it;
+    /// without it such a tick has failed
+    #[arg(long)]
+    pub own_sessions: bool,
+
     /// ms between two synchronisations of what was recorded
     #[arg(long, value_name = "MS", default_value_t = 5_000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     pub flush_interval: u64,

@@ -1,8 +1,11 @@
 //! The loop: connect, sample, and after a fault connect again. Whatever was not
 //! seen is a gap whose marker says why.
 
+mod beside;
+
 use crate::Stop;
 use crate::activity::Activity;
+use crate::aside::Aside;
 use crate::batch::Batch;
 use crate::budget;
 use crate::clock::{Clock, Due};
@@ -10,14 +13,15 @@ use crate::health::Health;
 use crate::identity::Identity;
 use crate::locks::{self, Edge};
 use crate::log::Log;
-use crate::measures::{self, Measures, Source};
+use crate::measures::Measures;
 use crate::names::{Kind, Names};
 use crate::options::Settings;
 use crate::output::{Output, put_marker};
 use crate::rows::{self, Tick};
 use crate::sample::{self, Sample, Session};
-use crate::statements::{self, Statements};
-use crate::texts::{Text, Texts};
+use crate::statements::Statements;
+use crate::texts::Texts;
+use crate::trouble::Trouble;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,12 +47,18 @@ pub struct Recorder<'a> {
     begin: Instant,
     names: Names,
     texts: Texts,
+    /// Asks for texts.
+    aside: Aside,
+    /// The history says that texts are missing.
+    lacks_texts: bool,
     activity: Activity,
     statements: Statements,
     measures: Measures,
     identity: Option<Identity>,
     /// Why there were no ticks since the last one.
-    trouble: Option<String>,
+    trouble: Trouble,
+    /// End of the last slot in which all was seen, ms.
+    seen_ms: Option<i64>,
     /// Slots without a tick, said once a connection.
     missed: i64,
     health: Arc<Health>,
@@ -72,11 +82,14 @@ impl<'a> Recorder<'a> {
             begin: Instant::now(),
             names: Names::default(),
             texts: Texts::default(),
+            aside: Aside::default(),
+            lacks_texts: false,
             activity: Activity::default(),
             statements: Statements::default(),
             measures: Measures::default(),
             identity: None,
-            trouble: None,
+            trouble: Trouble::default(),
+            seen_ms: None,
             missed: 0,
             health: Arc::default(),
             log: Log::default(),
@@ -109,6 +122,7 @@ impl<'a> Recorder<'a> {
             self.pause(back_off + back_off.mul_f64(fraction()))?;
             back_off = (back_off * 2).min(BACK_OFF.1);
         }
+        self.aside.finish();
         self.put_stop();
         match self.output.finish() {
             true => Ok(()),
@@ -116,14 +130,21 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Something went wrong: the first cause counts, and is logged once.
+    /// Something went wrong.
     fn note(&mut self, error: &Error) {
-        if self.trouble.is_none() && !self.stop.is_set() {
-            let line = error.line().replace('\n', " ");
-            self.log.warning(&format!("nothing is recorded: {line}"));
-            self.health.update(|c| c.trouble = Some(line.clone()));
-            self.trouble = Some(line);
+        if !self.stop.is_set() {
+            self.fault(error.line().replace('\n', " "));
         }
+    }
+
+    /// Why nothing is recorded: told when it is another cause than before.
+    fn fault(&mut self, cause: String) -> bool {
+        let is_new = self.trouble.add(&cause);
+        if is_new {
+            self.log.warning(&format!("nothing is recorded: {cause}"));
+        }
+        self.health.update(|c| c.trouble = Some(cause));
+        is_new
     }
 
     fn mono_us(&self) -> i64 {
@@ -186,7 +207,21 @@ impl<'a> Recorder<'a> {
             Connection::open(&self.target, Limit::within(CONNECT, self.stop.flag()))?;
         self.health.update(|c| c.connects += 1);
         self.meet(&mut connection)?;
+        self.stay(&mut connection)?;
         Ok(connection)
+    }
+
+    /// Between two ticks the server must not end the session. Behind a pooler that
+    /// would hold for others.
+    fn stay(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
+        if self.identity.as_ref().is_some_and(|i| i.is_pooled) {
+            return Ok(());
+        }
+        let limit = Limit::within(self.settings.patience(), self.stop.flag());
+        match connection.query("set idle_session_timeout = 0", limit) {
+            Err(error) if !connection.is_open() => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Asks which server it is.
@@ -199,28 +234,46 @@ impl<'a> Recorder<'a> {
             c.refused.clear();
         });
         self.measures.probe();
+        self.clock.meet(identity.server_us, self.mono_us());
+        self.output.dictionary.encoding = identity.encoding;
         let before = self.identity.replace(identity.clone());
         if before
             .as_ref()
             .is_none_or(|before| identity.is_another(before))
         {
             self.begin_life(&identity, before.as_ref());
-        } else if before.is_some_and(|before| before.in_recovery && !identity.in_recovery) {
+            return Ok(());
+        }
+        if before
+            .as_ref()
+            .is_some_and(|before| identity.has_crashed(before))
+        {
+            let detail = "all sessions of the server were ended by the crash of a process";
+            self.put_at(
+                identity.checkpointer_start_us / 1_000,
+                "crash recovery",
+                detail,
+            );
+        }
+        if before.is_some_and(|before| before.in_recovery && !identity.in_recovery) {
             self.put_promotion(&identity);
         }
         Ok(())
     }
 
     fn begin_life(&mut self, identity: &Identity, before: Option<&Identity>) {
-        let trouble = self.trouble.take();
-        let reason = match before {
-            None => "the recorder did not run".to_string(),
-            Some(_) => trouble.unwrap_or_else(|| "the server was started again".to_string()),
+        let reason = match (before, self.trouble.take()) {
+            (None, None) => "the recorder did not run".to_string(),
+            (None, Some(trouble)) => format!("the recorder did not run, then: {trouble}"),
+            (Some(_), trouble) => {
+                trouble.unwrap_or_else(|| "the server was started again".to_string())
+            }
         };
         self.output.begin_life(identity, self.settings, &reason);
         self.clock.begin_life();
         self.names.forget();
         self.texts.forget();
+        self.aside.forget();
         self.measures.forget();
         let what = match before {
             None => "recorder started",
@@ -233,9 +286,13 @@ impl<'a> Recorder<'a> {
                 self.statements = Statements::default();
                 "another server of the same system answers"
             }
+            Some(before) if identity.has_recovered(before) => {
+                "server started again after a crash or an immediate shutdown"
+            }
             Some(_) => "server started again",
         };
-        self.put_now("start", &format!("{what}, {}", identity.describe()));
+        let detail = format!("{what}, {}", identity.describe());
+        self.put_at(identity.server_us / 1_000, "start", &detail);
     }
 
     fn put_promotion(&mut self, identity: &Identity) {
@@ -243,16 +300,39 @@ impl<'a> Recorder<'a> {
         self.put_now("promotion", &detail);
     }
 
+    /// The last word: also why nothing is recorded, if so, until now.
     fn put_stop(&mut self) {
-        if self.identity.is_some() {
-            self.put_now("stop", "recorder stopped");
+        if self.identity.is_none() {
+            return;
         }
+        if !self.trouble.is_none()
+            && let Some(due) = self.clock.fail(self.mono_us())
+        {
+            self.missed += due.missed;
+            let mut batch = self.batch(due.slot_ms);
+            let reason = self.put_gap(&mut batch, due.slot_ms).unwrap_or_default();
+            self.put_failed(&mut batch, &due, &reason, 0);
+            self.output.put(batch);
+        }
+        self.put_now("stop", "recorder stopped");
+    }
+
+    fn put_failed(&mut self, batch: &mut Batch, due: &Due, reason: &str, hidden: i64) {
+        let (interval_ms, dictionary) = (self.interval_ms(), &mut self.output.dictionary);
+        rows::put_failed(batch, dictionary, due, interval_ms, reason, hidden);
+    }
+
+    fn interval_ms(&self) -> i64 {
+        i64::try_from(self.settings.interval).unwrap_or(i64::MAX)
     }
 
     /// A marker of this moment, by the server's clock where it is known.
     fn put_now(&mut self, kind: &str, detail: &str) {
         let known = self.clock.server_us(self.mono_us()).map(|us| us / 1_000);
-        let time = known.unwrap_or_else(|| now().wall_ms);
+        self.put_at(known.unwrap_or_else(|| now().wall_ms), kind, detail);
+    }
+
+    fn put_at(&mut self, time: i64, kind: &str, detail: &str) {
         let mut batch = self.batch(time);
         put_marker(
             &mut batch,
@@ -295,7 +375,6 @@ impl<'a> Recorder<'a> {
             // A pooler has led to another server, and nobody was cut off.
             self.meet(connection)?;
         }
-        let end_ms = self.clock.end_ms();
         let Some(due) = self.clock.take(sample.server_us, within_us) else {
             return Ok(());
         };
@@ -303,16 +382,26 @@ impl<'a> Recorder<'a> {
         if due.missed >= LONG && due.tick > due.missed + 1 {
             self.explain(within_us);
         }
+        self.missed += due.missed;
+        if sample.hidden > 0 && !self.settings.own_sessions {
+            self.put_hidden(&due, sample.hidden);
+            return Ok(());
+        }
         let (edges, unresolved) = self.blockers(connection, &mut sample)?;
         self.look_up(connection, &sample)?;
         let texts = self.raw_texts(connection, &mut sample)?;
         let mut batch = self.batch(due.slot_ms);
-        self.put_gap(&mut batch, end_ms, due.slot_ms, due.missed);
+        if self.put_gap(&mut batch, due.slot_ms).is_some() {
+            let missed = self.missed;
+            let text = "recording goes on; slots without a tick since it began";
+            self.log.say(&format!("{text}: {missed}"));
+        }
+        self.seen_ms = Some(due.slot_ms + self.interval_ms());
         let identity = self.identity.as_ref();
         let was_standby = identity.is_some_and(|i| i.in_recovery);
         let tick = Tick {
             due,
-            interval_ms: i64::try_from(self.settings.interval).unwrap_or(i64::MAX),
+            interval_ms: self.interval_ms(),
             max_connections: identity.map_or(0, |i| i.max_connections),
             vcpus_x100: self.settings.vcpus_x100(),
             edges: &edges,
@@ -348,7 +437,22 @@ impl<'a> Recorder<'a> {
             }
             _ => "the recorder was held up".to_string(),
         };
-        self.trouble.get_or_insert(reason);
+        if self.trouble.is_none() {
+            self.trouble.add(&reason);
+        }
+    }
+
+    /// A tick at which sessions could not be seen has failed: without them the load
+    /// would read as less than it is.
+    fn put_hidden(&mut self, due: &Due, hidden: i64) {
+        let role = self.identity.as_ref().map_or("", |i| i.role.as_str());
+        let reason = format!("sessions of others are hidden from role {role}, see pg_monitor");
+        if self.fault(reason.clone()) {
+            self.put_at(due.slot_ms, "recording paused", &reason);
+        }
+        let mut batch = self.batch(due.slot_ms);
+        self.put_failed(&mut batch, due, &reason, hidden);
+        self.output.put(batch);
     }
 
     fn tell(&self, due: &Due, waited_us: i64) {
@@ -370,20 +474,16 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Says why there was nothing since the last tick.
-    fn put_gap(&mut self, batch: &mut Batch, end_ms: Option<i64>, slot_ms: i64, missed: i64) {
-        self.missed += missed;
-        let reason = self.trouble.take();
-        if let (Some(reason), Some(end_ms)) = (reason, end_ms)
-            && end_ms < slot_ms
+    /// Says why there was nothing until this moment; returns it.
+    fn put_gap(&mut self, batch: &mut Batch, until_ms: i64) -> Option<String> {
+        let reason = self.trouble.take()?;
+        if let Some(seen_ms) = self.seen_ms
+            && seen_ms < until_ms
         {
-            let times = [slot_ms, end_ms, slot_ms];
+            let times = [until_ms, seen_ms, until_ms];
             put_marker(batch, &mut self.output.dictionary, "gap", times, &reason);
-            self.log.say(&format!(
-                "recording goes on; slots without a tick since it began: {}",
-                self.missed
-            ));
         }
+        Some(reason)
     }
 
     /// Who blocks whom, if anybody waits for a lock. Blockers that are idle are
@@ -426,7 +526,25 @@ impl<'a> Recorder<'a> {
                 .sessions
                 .extend(self.idle_blockers(connection, &idle)?);
         }
+        self.name_prepared(connection, &mut edges)?;
         Ok((edges, left_out))
+    }
+
+    /// Names of prepared transactions among the blockers.
+    fn name_prepared(
+        &mut self,
+        connection: &mut Connection,
+        edges: &mut [Edge],
+    ) -> tacho_dsn::Result<()> {
+        let Some(question) = locks::names_question(edges) else {
+            return Ok(());
+        };
+        match self.ask(connection, self.settings.interval() / 2, &question) {
+            Ok(answers) => answers.iter().for_each(|answer| locks::name(edges, answer)),
+            Err(error) if connection.is_open() => self.refuse(&error),
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     fn idle_blockers(
@@ -463,179 +581,6 @@ impl<'a> Recorder<'a> {
             Err(error) => return Err(error),
         }
         Ok(())
-    }
-
-    /// Measurements of the server, once an interval.
-    fn measures(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
-        let server_ms = self.clock.server_us(self.mono_us()).map(|us| us / 1_000);
-        let (Some(server_ms), 1..) = (server_ms, self.settings.server_interval) else {
-            return Ok(());
-        };
-        if !self
-            .measures
-            .is_due(server_ms, self.settings.server_interval)
-        {
-            return Ok(());
-        }
-        let answers = match self.measures.works() {
-            None => self.probe_measures(connection)?,
-            Some(works) => {
-                let works = works.to_vec();
-                let sql: Vec<&str> = works.iter().map(|source| source.sql).collect();
-                let answers = self.ask(connection, self.settings.patience(), &sql.join("; "));
-                // One of them is refused now: which one, the next reading finds out.
-                let answers = answers.inspect_err(|_| self.measures.probe())?;
-                works.into_iter().zip(answers).collect()
-            }
-        };
-        let reading = self.measures.take(&answers, self.mono_us() / 1_000);
-        let mut batch = self.batch(server_ms);
-        reading.put(
-            &mut batch,
-            &mut self.output.dictionary,
-            server_ms,
-            self.settings.vcpus_x100(),
-        );
-        self.output.put(batch);
-        Ok(())
-    }
-
-    /// Asks each source alone; those that are refused are told once.
-    fn probe_measures(
-        &mut self,
-        connection: &mut Connection,
-    ) -> tacho_dsn::Result<Vec<(&'static Source, Answer)>> {
-        let version = self.identity.as_ref().map_or(0, |i| i.version);
-        let mut answers = Vec::new();
-        for source in measures::sources(version) {
-            match self.ask(connection, self.settings.patience(), source.sql) {
-                Ok(answer) => answers.extend(answer.into_iter().map(|answer| (source, answer))),
-                Err(error) if connection.is_open() => {
-                    let line = format!(
-                        "measurements of {} are refused: {}",
-                        source.what,
-                        error.line()
-                    );
-                    self.refuse_line(line);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        let works = answers.iter().map(|(source, _)| *source).collect();
-        self.measures.set_works(works);
-        Ok(answers)
-    }
-
-    /// What statements have counted, once an interval.
-    fn statements(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
-        let known = self.identity.as_ref().and_then(|i| i.statements.clone());
-        let server_ms = self.clock.server_us(self.mono_us()).map(|us| us / 1_000);
-        let (Some((schema, _)), Some(server_ms)) = (known, server_ms) else {
-            return Ok(());
-        };
-        if !self
-            .statements
-            .is_due(server_ms, self.settings.statements_interval)
-        {
-            return Ok(());
-        }
-        let answers = self.ask(
-            connection,
-            self.settings.patience(),
-            &statements::question(&schema),
-        )?;
-        let Some(pass) = self.statements.take(&answers, server_ms) else {
-            return Ok(());
-        };
-        let now_ms = self.mono_us() / 1_000;
-        pass.want(&mut self.names, now_ms);
-        if let Some(question) = self.names.question() {
-            let answers = self.ask(connection, self.settings.patience(), &question)?;
-            self.names.take(&answers, now_ms);
-        }
-        pass.query_ids()
-            .for_each(|id| self.texts.want(id, server_ms));
-        if let Some(reset_ms) = pass.reset_ms {
-            let mut batch = self.batch(server_ms);
-            let detail = "statistics of all statements were reset";
-            let times = [reset_ms, 0, 0];
-            put_marker(
-                &mut batch,
-                &mut self.output.dictionary,
-                "statistics reset",
-                times,
-                detail,
-            );
-            self.output.put(batch);
-        }
-        for frame in 0.. {
-            let mut batch = self.batch(pass.time_ms());
-            let more = pass.put(frame, &mut batch, &mut self.output.dictionary, &self.names);
-            self.output.put(batch);
-            if !more {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// What sessions run as they sent it, where that is wanted.
-    fn raw_texts(
-        &mut self,
-        connection: &mut Connection,
-        sample: &mut Sample,
-    ) -> tacho_dsn::Result<Vec<Text>> {
-        if !self.settings.raw_texts {
-            return Ok(Vec::new());
-        }
-        let sessions = &mut sample.sessions;
-        let Some(question) = self.activity.question(sessions, &self.texts) else {
-            return Ok(Vec::new());
-        };
-        let answers = self.ask(connection, self.settings.interval() / 2, &question)?;
-        let answer = answers.first();
-        Ok(answer.map_or_else(Vec::new, |answer| {
-            self.activity.take(answer, sessions, &mut self.texts)
-        }))
-    }
-
-    /// Texts of queries that were not met before.
-    fn texts(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
-        if self.output.take_lost() {
-            self.texts.forget();
-            self.activity = Activity::default();
-        }
-        let statements = self.identity.as_ref().and_then(|i| i.statements.clone());
-        let Some((schema, _)) = statements.filter(|_| !self.settings.no_texts) else {
-            return Ok(());
-        };
-        let now_ms = self.mono_us() / 1_000;
-        let Some(question) = self.texts.question(&schema, now_ms) else {
-            return Ok(());
-        };
-        let answers = self.ask(connection, self.settings.patience(), &question)?;
-        let texts = self.texts.take(&answers, &mut self.names, now_ms);
-        if let Some(question) = self.names.question() {
-            let answers = self.ask(connection, self.settings.interval() / 2, &question)?;
-            self.names.take(&answers, now_ms);
-        }
-        let base_ms = self.clock.server_us(self.mono_us()).unwrap_or(0) / 1_000;
-        let mut batch = self.batch(base_ms);
-        for text in texts {
-            text.put(&mut batch, &mut self.output.dictionary, &self.names);
-        }
-        self.output.put(batch);
-        Ok(())
-    }
-
-    /// Something besides the samples was refused: said once.
-    fn refuse(&mut self, error: &Error) {
-        self.refuse_line(error.line());
-    }
-
-    fn refuse_line(&mut self, line: String) {
-        self.log.once(&line);
-        self.health.update(|c| c.refuse(line));
     }
 }
 

@@ -44,7 +44,7 @@ pub fn put(
         put_sample(batch, dictionary, session, tick.edges, &ids);
     }
     for edge in tick.edges {
-        put_lock(batch, edge, &ids);
+        put_lock(batch, dictionary, edge, &ids);
     }
     put_counts(batch, sample, &categories);
 }
@@ -78,6 +78,29 @@ fn put_tick(batch: &mut Batch, sample: &Sample, tick: &Tick<'_>) {
             ("locks_unresolved", tick.unresolved),
         ],
     );
+}
+
+/// Adds a tick at which nothing was seen, or `hidden` sessions were not.
+pub fn put_failed(
+    batch: &mut Batch,
+    dictionary: &mut Dictionary,
+    due: &Due,
+    interval_ms: i64,
+    reason: &str,
+    hidden: i64,
+) {
+    let reason = dictionary.name(batch, reason.as_bytes());
+    let fields = [
+        ("tick", due.tick),
+        ("slot_time", due.slot_ms),
+        ("taken_at", due.slot_ms),
+        ("interval_ms", interval_ms),
+        ("elapsed_ms", due.elapsed_ms),
+        ("status", label("tick_status", "failed")),
+        ("reason", reason),
+        ("rows_failed", hidden),
+    ];
+    batch.add("tick", &fields);
 }
 
 fn put_session(
@@ -162,11 +185,13 @@ fn state(session: &Session) -> i64 {
     }
 }
 
-fn put_lock(batch: &mut Batch, edge: &Edge, ids: &HashMap<i64, i64>) {
+fn put_lock(batch: &mut Batch, dictionary: &mut Dictionary, edge: &Edge, ids: &HashMap<i64, i64>) {
     let id = |pid| ids.get(&pid).copied().unwrap_or(0);
     let fields = [
         ("waiter", id(edge.waiter)),
         ("blocker", id(edge.blocker)),
+        ("blocker_xid", edge.prepared),
+        ("blocker_gid", dictionary.name(batch, &edge.gid)),
         ("hard", edge.hard.into()),
         ("locktype", label("locktype", &edge.tag.locktype)),
         ("lock_database", edge.tag.database),

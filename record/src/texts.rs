@@ -1,7 +1,8 @@
 //! Texts of queries, from pg_stat_statements, for identifiers that were not met
-//! before: it reads all its texts for each question.
+//! before. It reads all its texts for each question, which may be gigabytes: the
+//! recorder asks it aside, and less often if it takes long.
 
-use crate::batch::{Batch, Dictionary, encoding};
+use crate::batch::{Batch, Dictionary, SQL_ASCII, encoding};
 use crate::names::{Kind, Names};
 use crate::sample::Session;
 use std::collections::HashMap;
@@ -11,8 +12,14 @@ use tacho_dsn::Answer;
 /// without is asked for again, each time after twice the time.
 const PAUSE_MS: i64 = 10_000;
 const LONGEST_PAUSE_MS: i64 = 600_000;
+/// The pause after a question is this multiple of its duration.
+const PAUSE_PER_MS: i64 = 20;
+/// A question that takes longer is worth a line of the log.
+const SLOW_MS: i64 = 1_000;
 /// Identifiers a question.
 const MOST_ASKED: usize = 1_000;
+/// Bytes of texts an answer; the next question is for the rest.
+const MOST_ANSWERED: usize = 4 << 20;
 /// Identifiers remembered.
 const MOST_KNOWN: usize = 200_000;
 /// Longest text that is kept.
@@ -39,6 +46,12 @@ struct Retry {
     pause_ms: i64,
 }
 
+/// Ask at once.
+const FIRST: Retry = Retry {
+    at_ms: 0,
+    pause_ms: PAUSE_MS,
+};
+
 /// Which texts the history has.
 #[derive(Default)]
 pub struct Texts {
@@ -56,11 +69,7 @@ impl Texts {
             self.wanted.clear();
         }
         if query_id != 0 {
-            let first = Retry {
-                at_ms: 0,
-                pause_ms: PAUSE_MS,
-            };
-            self.wanted.entry(query_id).or_insert(Some(first));
+            self.wanted.entry(query_id).or_insert(Some(FIRST));
         }
     }
 
@@ -100,25 +109,52 @@ impl Texts {
         self.next_ms = now_ms + PAUSE_MS;
         let ids = wanted.join(",");
         Some(format!(
-            "select distinct on (queryid) queryid, dbid, userid, query \
-             from {schema}.pg_stat_statements(true) where queryid = any('{{{ids}}}') \
-             and query is not null and query <> '<insufficient privilege>'"
+            "select queryid, dbid, userid, length, case when \
+               sum(octet_length(query)) over (rows unbounded preceding) <= {MOST_ANSWERED} \
+               then query end \
+             from (select distinct on (queryid) queryid, dbid, userid, \
+                 octet_length(query) as length, left(query, {MOST_BYTES}) as query \
+               from {schema}.pg_stat_statements(true) where queryid = any('{{{ids}}}') \
+               and query is not null and query <> '<insufficient privilege>') t"
         ))
     }
 
-    /// Takes an answer.
-    pub fn take(&mut self, answers: &[Answer], names: &mut Names, now_ms: i64) -> Vec<Text> {
+    /// A question has taken so long; true when that is much.
+    pub fn took(&mut self, took_ms: i64, now_ms: i64) -> bool {
+        self.next_ms = now_ms + PAUSE_MS.max(PAUSE_PER_MS * took_ms);
+        took_ms >= SLOW_MS
+    }
+
+    /// The server could not answer in time: it gets a long rest.
+    pub fn rest(&mut self, now_ms: i64) {
+        self.next_ms = now_ms + LONGEST_PAUSE_MS;
+    }
+
+    /// Takes an answer of a database, whose encoding it is in.
+    pub fn take(
+        &mut self,
+        answers: &[Answer],
+        names: &mut Names,
+        encoding: i64,
+        now_ms: i64,
+    ) -> Vec<Text> {
         let Some(found) = answers.first() else {
             return Vec::new();
         };
         let mut texts = Vec::new();
         for row in 0..found.rows() {
+            let query_id = found.number(row, 0).unwrap_or(0);
+            let Some(bytes) = found.bytes(row, 4) else {
+                self.wanted.insert(query_id, Some(FIRST));
+                continue;
+            };
             let text = Text {
-                query_id: found.number(row, 0).unwrap_or(0),
+                query_id,
                 database: found.number(row, 1).unwrap_or(0),
                 user: found.number(row, 2).unwrap_or(0),
-                bytes: without_secrets(found.bytes(row, 3).unwrap_or_default()),
-                is_cut: false,
+                bytes: without_secrets(bytes),
+                encoding,
+                length: found.number(row, 3).filter(|length| *length > bytes.len()),
             };
             names.want(Kind::Database, text.database, now_ms);
             names.want(Kind::Role, text.user, now_ms);
@@ -140,19 +176,23 @@ pub struct Text {
     database: u32,
     user: u32,
     bytes: Vec<u8>,
-    /// The server has not shown all of it.
-    is_cut: bool,
+    /// Its id; of bytes (0) where it is not known.
+    encoding: i64,
+    /// Length of the whole text, if the server has shown a part.
+    length: Option<usize>,
 }
 
 impl Text {
-    /// What a session runs, with its constants.
-    pub fn of_activity(session: &Session, bytes: &[u8], is_cut: bool) -> Text {
+    /// The text that a session runs, with its constants, in the encoding of its database.
+    pub fn of_activity(session: &Session, bytes: &[u8], encoding: i64, is_cut: bool) -> Text {
         Text {
             query_id: session.query_id,
             database: session.database,
             user: session.user,
             bytes: without_secrets(bytes),
-            is_cut,
+            encoding,
+            // Nobody knows more.
+            length: is_cut.then_some(bytes.len() + 1),
         }
     }
 
@@ -164,7 +204,8 @@ impl Text {
             database: 0,
             user: 0,
             bytes: text.into(),
-            is_cut: false,
+            encoding: SQL_ASCII,
+            length: None,
         }
     }
 
@@ -177,24 +218,25 @@ impl Text {
         key(self.kept())
     }
 
-    /// Adds its row. How long one is that was cut by the server nobody knows.
+    /// Adds its row.
     pub fn put(&self, batch: &mut Batch, dictionary: &mut Dictionary, names: &Names) {
         let database = dictionary.name(batch, names.get(Kind::Database, self.database));
         let user = dictionary.name(batch, names.get(Kind::Role, self.user));
         let kept = self.kept();
-        let whole = match self.is_cut {
-            true => self.bytes.len() + 1,
-            false if kept.len() < self.bytes.len() => self.bytes.len(),
-            false => 0,
+        let encoding = match self.encoding {
+            SQL_ASCII => encoding(kept, SQL_ASCII),
+            known => known,
         };
+        let is_cut = kept.len() < self.bytes.len();
+        let whole = self.length.or(is_cut.then_some(self.bytes.len()));
         let fields = [
             ("text_key", self.key()),
             ("query_id", self.query_id),
             ("database", database),
             ("username", user),
             ("user_oid", i64::from(self.user)),
-            ("encoding", encoding(kept)),
-            ("length", i64::try_from(whole).unwrap_or(0)),
+            ("encoding", encoding),
+            ("length", i64::try_from(whole.unwrap_or(0)).unwrap_or(0)),
         ];
         batch.add_text("text", &fields, kept);
     }
@@ -290,6 +332,19 @@ mod tests {
         assert!(!asks(&mut texts, 10_000_000));
         texts.want(7, DAY_MS);
         assert!(asks(&mut texts, 10_000_000));
+    }
+
+    #[test]
+    fn where_a_question_takes_long_the_next_one_waits() {
+        let mut texts = Texts::default();
+        texts.want(7, 0);
+        assert_eq!((texts.took(30, 0), texts.next_ms), (false, 10_000));
+        assert_eq!((texts.took(4_000, 0), texts.next_ms), (true, 80_000));
+        assert_eq!(texts.question("public", 79_999), None);
+        assert!(texts.question("public", 80_000).is_some());
+        texts.rest(90_000);
+        assert_eq!(texts.question("public", 689_999), None);
+        assert!(texts.question("public", 690_000).is_some());
     }
 
     #[test]

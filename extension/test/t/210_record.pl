@@ -27,6 +27,7 @@ $node->safe_psql('postgres', q{
 	CREATE FUNCTION evil.clock_timestamp() RETURNS timestamptz RETURN evil.raised();
 	CREATE FUNCTION evil.pg_postmaster_start_time() RETURNS timestamptz RETURN evil.raised();
 	ALTER ROLE watcher IN DATABASE postgres SET search_path = evil, pg_catalog;
+	CREATE TABLE u();
 	CREATE TABLE t(id int PRIMARY KEY, v int);
 	INSERT INTO t SELECT g, 0 FROM generate_series(1, 10) g});
 my $conninfo = $node->connstr('postgres') . ' user=watcher';
@@ -56,8 +57,9 @@ sub sessions
 }
 
 my $recorder = record($conninfo, $tape);
-my ($holder, $first, $second, $sleeper, $advisory, $late, $writer) =
-  map { session($node, "s_$_") } qw(holder first second sleeper advisory late writer);
+my @names = qw(holder first second sleeper advisory late writer row table);
+my ($holder, $first, $second, $sleeper, $advisory, $late, $writer, $row, $table) =
+  map { session($node, "s_$_") } @names;
 $holder->run('BEGIN; UPDATE t SET v = 1 WHERE id = 1');
 $first->run('BEGIN; UPDATE t SET v = 1 WHERE id = 2');
 $first->send('UPDATE t SET v = 1 WHERE id = 1');
@@ -68,12 +70,16 @@ $sleeper->send('SELECT pg_sleep(600)');
 $advisory->run('SELECT pg_advisory_lock(7)');
 $late->send('SELECT pg_advisory_lock(7)');
 $writer->run('BEGIN; SELECT count(*) FROM t');
-wait_until_locked($node, 's_first', 's_second', 's_late');
+# a prepared transaction holds a row and a table
+$row->run(q{BEGIN; LOCK TABLE u; UPDATE t SET v = 1 WHERE id = 5; PREPARE TRANSACTION 'it''s stuck'});
+$row->send('UPDATE t SET v = 1 WHERE id = 5');
+$table->send('BEGIN; LOCK TABLE u');
+wait_until_locked($node, 's_first', 's_second', 's_late', 's_row', 's_table');
 # texts are asked for every ten seconds
 wait_until('texts', sub {
 	my %known = map { $_->{application} => 1 } grep { defined $_->{query_text} && defined $_->{application} }
 	  ask($tape, 'samples', '--since', '1s', '--scope', 'all', '--n', 'all');
-	return 7 == grep { $known{"s_$_"} } qw(holder first second sleeper advisory late writer);
+	return @names == grep { $known{"s_$_"} } @names;
 });
 my $since = moment();
 wait_until('ticks of the recorder', sub { ticks($tape, $since) >= 10 });
@@ -88,7 +94,7 @@ sub same_load
 	my ($by) = @_;
 	my ($recorded, $expected) = map {
 		my @rows = ask($_, 'top', $by, '--since', $since, '--until', $until,
-			'--application', join(',', map { "s_$_" } qw(holder first second sleeper advisory late writer)));
+			'--application', join(',', map { "s_$_" } @names));
 		+{ map { ($_->{key} // '') => $_->{avg_aas} } @rows };
 	} $tape, $own;
 
@@ -106,6 +112,8 @@ my $tree = sub {
 	} @rows;
 };
 is($tree->($tape), $tree->($own), 'the tree of waits');
+my $xid = $node->safe_psql('postgres', 'SELECT transaction FROM pg_prepared_xacts');
+like($tree->($tape), qr/\|prepared\|$xid\|it's stuck\|/, '... with the prepared transaction that two wait for');
 my ($tick) = ask($tape, 'samples', '--since', $since, '--application', 'tacho record', '--scope', 'all');
 is($tick, undef, 'its own session is left out');
 
@@ -138,7 +146,8 @@ wait_until('sessions again', sub {
 ($code, $out) = run_record('--check', $conninfo);
 unlike($out, qr/^no   (?!system)/m, 'with pg_monitor everything is recorded');
 like($out, qr/^yes  samples: sessions of all roles$/m, '... that others do, too');
-$_->finish for $holder, $writer, $first, $second, $advisory, $late;
+$node->safe_psql('postgres', q{ROLLBACK PREPARED 'it''s stuck'});
+$_->finish for $holder, $writer, $first, $second, $advisory, $late, $row, $table;
 
 # The server starts again: another life, with a marker; the recorder waits.
 $node->restart;

@@ -1,0 +1,117 @@
+//! A question that may take long: a thread asks it over a connection of its own, so
+//! that no tick waits for it. The connection is kept for the next question for a
+//! minute.
+
+use crate::Stop;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::{Duration, Instant};
+use tacho_dsn::{Answer, Connection, Limit, Options, Result};
+
+/// To connect, host after host.
+const CONNECT: Duration = Duration::from_secs(60);
+/// An unused connection is closed after this time.
+const KEPT: Duration = Duration::from_secs(60);
+/// At the end, for a thread to tell the server that its question is over.
+const PARTING: Duration = Duration::from_secs(2);
+
+/// The end of a question.
+pub struct Told {
+    pub answers: Result<Vec<Answer>>,
+    /// Time the server had for it.
+    pub took: Duration,
+    connection: Option<Connection>,
+}
+
+/// Asks questions that may take long, one at a time.
+#[derive(Default)]
+pub struct Aside {
+    asked: Option<Receiver<Told>>,
+    /// Unused since then.
+    kept: Option<(Connection, Instant)>,
+}
+
+impl Aside {
+    /// There is an answer to wait for.
+    pub fn is_asking(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// Asks; the server has so long for the answer.
+    pub fn ask(&mut self, target: &Options, sql: String, given: Duration, stop: &Stop) {
+        let (give, take) = channel();
+        let (target, stop) = (target.clone(), stop.clone());
+        let kept = self.kept.take().map(|kept| kept.0);
+        let thread = std::thread::Builder::new().name("aside".to_string());
+        // Without a thread there is no answer.
+        let _ = thread.spawn(move || give.send(tell(kept, &target, &sql, given, &stop)));
+        self.asked = Some(take);
+    }
+
+    /// The answer, once it is there.
+    pub fn take(&mut self) -> Option<Told> {
+        self.kept.take_if(|kept| kept.1.elapsed() > KEPT);
+        match self.asked.as_ref()?.try_recv() {
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => {
+                self.asked = None;
+                None
+            }
+            Ok(mut told) => {
+                self.asked = None;
+                let open = told.connection.take().filter(Connection::is_open);
+                self.kept = open.map(|connection| (connection, Instant::now()));
+                Some(told)
+            }
+        }
+    }
+
+    /// Drops the question: another server is recorded now.
+    pub fn forget(&mut self) {
+        *self = Aside::default();
+    }
+
+    /// Gives the thread time to end its question on the server.
+    pub fn finish(&mut self) {
+        if let Some(asked) = self.asked.take() {
+            let _ = asked.recv_timeout(PARTING);
+        }
+    }
+}
+
+/// Asks over a connection that was kept, or over a new one where that is lost.
+fn tell(
+    kept: Option<Connection>,
+    target: &Options,
+    sql: &str,
+    given: Duration,
+    stop: &Stop,
+) -> Told {
+    if let Some(connection) = kept {
+        let told = over(Ok(connection), sql, given, stop);
+        let is_lost = matches!(&told.answers, Err(error) if error.code == "08006");
+        if !is_lost {
+            return told;
+        }
+    }
+    let connection = Connection::open(target, Limit::within(CONNECT, stop.flag()));
+    over(connection, sql, given, stop)
+}
+
+fn over(connection: Result<Connection>, sql: &str, given: Duration, stop: &Stop) -> Told {
+    let begin = Instant::now();
+    let mut connection = match connection {
+        Ok(connection) => connection,
+        Err(error) => {
+            return Told {
+                answers: Err(error),
+                took: Duration::ZERO,
+                connection: None,
+            };
+        }
+    };
+    Told {
+        answers: connection.query(sql, Limit::within(given, stop.flag())),
+        took: begin.elapsed(),
+        connection: Some(connection),
+    }
+}

@@ -1,0 +1,230 @@
+//! Questions beside the samples: measurements, counters of statements, and texts. If
+//! the server refuses them, samples go on.
+
+use super::Recorder;
+use crate::activity::Activity;
+use crate::aside::Told;
+use crate::measures::{self, Source};
+use crate::output::put_marker;
+use crate::sample::{self, Sample};
+use crate::statements;
+use crate::texts::Text;
+use tacho_dsn::{Answer, Connection, Error};
+
+impl Recorder<'_> {
+    /// Measurements of the server, once an interval.
+    pub(super) fn measures(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
+        let server_ms = self.clock.server_us(self.mono_us()).map(|us| us / 1_000);
+        let (Some(server_ms), 1..) = (server_ms, self.settings.server_interval) else {
+            return Ok(());
+        };
+        if !self
+            .measures
+            .is_due(server_ms, self.settings.server_interval)
+        {
+            return Ok(());
+        }
+        let answers = match self.measures.works() {
+            None => self.probe_measures(connection)?,
+            Some(works) => {
+                let works = works.to_vec();
+                let sql: Vec<&str> = works.iter().map(|source| source.sql).collect();
+                let answers = self.ask(connection, self.settings.patience(), &sql.join("; "));
+                // One of them is refused now: which one, the next reading finds out.
+                let answers = answers.inspect_err(|_| self.measures.probe())?;
+                works.into_iter().zip(answers).collect()
+            }
+        };
+        let reading = self.measures.take(&answers, self.mono_us() / 1_000);
+        let mut batch = self.batch(server_ms);
+        reading.put(
+            &mut batch,
+            &mut self.output.dictionary,
+            server_ms,
+            self.settings.vcpus_x100(),
+        );
+        self.output.put(batch);
+        Ok(())
+    }
+
+    /// Asks each source alone; the log names each refused one once.
+    fn probe_measures(
+        &mut self,
+        connection: &mut Connection,
+    ) -> tacho_dsn::Result<Vec<(&'static Source, Answer)>> {
+        let version = self.identity.as_ref().map_or(0, |i| i.version);
+        let mut answers = Vec::new();
+        for source in measures::sources(version) {
+            match self.ask(connection, self.settings.patience(), source.sql) {
+                Ok(answer) => answers.extend(answer.into_iter().map(|answer| (source, answer))),
+                Err(error) if connection.is_open() => {
+                    let line = format!(
+                        "measurements of {} are refused: {}",
+                        source.what,
+                        error.line()
+                    );
+                    self.refuse_line(line);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let works = answers.iter().map(|(source, _)| *source).collect();
+        self.measures.set_works(works);
+        Ok(answers)
+    }
+
+    /// Counters of statements, once an interval.
+    pub(super) fn statements(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
+        let known = self.identity.as_ref().and_then(|i| i.statements.clone());
+        let server_ms = self.clock.server_us(self.mono_us()).map(|us| us / 1_000);
+        let (Some((schema, _)), Some(server_ms)) = (known, server_ms) else {
+            return Ok(());
+        };
+        if !self
+            .statements
+            .is_due(server_ms, self.settings.statements_interval)
+        {
+            return Ok(());
+        }
+        let answers = self.ask(
+            connection,
+            self.settings.patience(),
+            &statements::question(&schema),
+        )?;
+        let Some(pass) = self.statements.take(&answers, server_ms) else {
+            return Ok(());
+        };
+        let now_ms = self.mono_us() / 1_000;
+        pass.want(&mut self.names, now_ms);
+        if let Some(question) = self.names.question() {
+            let answers = self.ask(connection, self.settings.patience(), &question)?;
+            self.names.take(&answers, now_ms);
+        }
+        pass.query_ids()
+            .for_each(|id| self.texts.want(id, server_ms));
+        if let Some(reset_ms) = pass.reset_ms {
+            let mut batch = self.batch(server_ms);
+            let detail = "statistics of all statements were reset";
+            let times = [reset_ms, 0, 0];
+            put_marker(
+                &mut batch,
+                &mut self.output.dictionary,
+                "statistics reset",
+                times,
+                detail,
+            );
+            self.output.put(batch);
+        }
+        for frame in 0.. {
+            let mut batch = self.batch(pass.time_ms());
+            let more = pass.put(frame, &mut batch, &mut self.output.dictionary, &self.names);
+            self.output.put(batch);
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Texts of sessions as their clients sent them, if they are wanted.
+    pub(super) fn raw_texts(
+        &mut self,
+        connection: &mut Connection,
+        sample: &mut Sample,
+    ) -> tacho_dsn::Result<Vec<Text>> {
+        if !self.settings.raw_texts {
+            return Ok(Vec::new());
+        }
+        let sessions = &mut sample.sessions;
+        let Some(question) = self.activity.question(sessions, &self.texts) else {
+            return Ok(Vec::new());
+        };
+        let answers = self.ask(connection, self.settings.interval() / 2, &question)?;
+        let answer = answers.first();
+        Ok(answer.map_or_else(Vec::new, |answer| {
+            self.activity
+                .take(answer, sessions, &mut self.texts, &self.names)
+        }))
+    }
+
+    /// Texts of queries that were not met before.
+    pub(super) fn texts(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
+        if self.output.take_lost() {
+            self.texts.forget();
+            self.activity = Activity::default();
+        }
+        if let Some(told) = self.aside.take() {
+            self.take_texts(connection, told)?;
+        }
+        let statements = self.identity.as_ref().and_then(|i| i.statements.clone());
+        let Some((schema, _)) = statements.filter(|_| !self.settings.no_texts) else {
+            return Ok(());
+        };
+        if self.aside.is_asking() {
+            return Ok(());
+        }
+        if let Some(question) = self.texts.question(&schema, self.mono_us() / 1_000) {
+            let limit = self.settings.patience() * 2;
+            let sql = [&sample::limits(limit), question.as_str()].concat();
+            let given = limit + self.settings.patience();
+            self.aside.ask(&self.target, sql, given, &self.stop);
+        }
+        Ok(())
+    }
+
+    /// Takes the answer to a question for texts.
+    fn take_texts(&mut self, connection: &mut Connection, told: Told) -> tacho_dsn::Result<()> {
+        let now_ms = self.mono_us() / 1_000;
+        let took_ms = i64::try_from(told.took.as_millis()).unwrap_or(i64::MAX / 1_000);
+        let is_slow = self.texts.took(took_ms, now_ms);
+        let answers = match told.answers {
+            Ok(answers) => answers,
+            Err(error) => {
+                if error.code == "57014" {
+                    self.texts.rest(now_ms);
+                }
+                self.miss_texts(&error);
+                return Ok(());
+            }
+        };
+        self.lacks_texts = false;
+        if is_slow {
+            let text = "the server takes more than a second to show texts of queries: \
+                 it is asked less often";
+            self.log.once(text);
+        }
+        let encoding = self.identity.as_ref().map_or(0, |i| i.encoding);
+        let texts = self.texts.take(&answers, &mut self.names, encoding, now_ms);
+        if let Some(question) = self.names.question() {
+            let answers = self.ask(connection, self.settings.interval() / 2, &question)?;
+            self.names.take(&answers, now_ms);
+        }
+        let base_ms = self.clock.server_us(self.mono_us()).unwrap_or(0) / 1_000;
+        let mut batch = self.batch(base_ms);
+        for text in texts {
+            text.put(&mut batch, &mut self.output.dictionary, &self.names);
+        }
+        self.output.put(batch);
+        Ok(())
+    }
+
+    /// No texts: said in the log, on the page of health, and once in the history
+    /// until there are some.
+    fn miss_texts(&mut self, error: &Error) {
+        let line = format!("texts of queries are not recorded: {}", error.line());
+        if !std::mem::replace(&mut self.lacks_texts, true) {
+            self.put_now("texts left out", &line);
+        }
+        self.refuse_line(line);
+    }
+
+    /// Something besides the samples was refused: said once.
+    pub(super) fn refuse(&mut self, error: &Error) {
+        self.refuse_line(error.line());
+    }
+
+    pub(super) fn refuse_line(&mut self, line: String) {
+        self.log.once(&line);
+        self.health.update(|c| c.refuse(line));
+    }
+}

@@ -1,0 +1,67 @@
+//! Why nothing is recorded: the first cause and the newest one, and how often.
+
+/// Causes since the last tick.
+#[derive(Debug, Default)]
+pub struct Trouble {
+    first: String,
+    newest: String,
+    times: u64,
+}
+
+impl Trouble {
+    /// Something went wrong; true when its cause is another one than before.
+    pub fn add(&mut self, cause: &str) -> bool {
+        let is_new = self.times == 0 || self.newest != cause;
+        if self.times == 0 {
+            self.first = cause.to_string();
+        }
+        if is_new {
+            self.newest = cause.to_string();
+        }
+        self.times += 1;
+        is_new
+    }
+
+    /// Nothing went wrong.
+    pub fn is_none(&self) -> bool {
+        self.times == 0
+    }
+
+    /// In words; `None` where nothing went wrong, which is so from now on.
+    pub fn take(&mut self) -> Option<String> {
+        let Trouble {
+            first,
+            newest,
+            times,
+        } = std::mem::take(self);
+        match times {
+            0 => None,
+            1 => Some(first),
+            _ if first == newest => Some(format!("{first} ({times} times)")),
+            _ => Some(format!("{first}; at last {newest} ({times} failures)")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hole_has_its_first_and_its_last_cause_and_how_often() {
+        let told = |causes: &[&str]| {
+            let mut trouble = Trouble::default();
+            let news: Vec<bool> = causes.iter().map(|cause| trouble.add(cause)).collect();
+            (news, trouble.take(), trouble.is_none())
+        };
+        let text = |text: &str| Some(text.to_string());
+        assert_eq!(told(&[]), (vec![], None, true));
+        assert_eq!(told(&["lost"]), (vec![true], text("lost"), true));
+        let twice = (vec![true, false], text("lost (2 times)"), true);
+        assert_eq!(told(&["lost", "lost"]), twice);
+        let causes = ["lost", "refused", "refused", "no password"];
+        let news = vec![true, true, false, true];
+        let detail = "lost; at last no password (4 failures)";
+        assert_eq!(told(&causes), (news, text(detail), true));
+    }
+}
