@@ -108,12 +108,13 @@ my $tree = sub {
 	my @rows = ask($dir, 'blocking', '--at', $until);
 	return join "\n", map {
 		my $row = $_;
-		join '|', map { $row->{$_} // '' } qw(level application kind waiters depth via locktype mode mode_held)
+		join '|', map { $row->{$_} // '' } qw(level application kind prepared_xid prepared_gid
+		  waiters depth via locktype mode mode_held)
 	} @rows;
 };
 is($tree->($tape), $tree->($own), 'the tree of waits');
 my $xid = $node->safe_psql('postgres', 'SELECT transaction FROM pg_prepared_xacts');
-like($tree->($tape), qr/\|prepared\|$xid\|it's stuck\|/, '... with the prepared transaction that two wait for');
+like($tree->($tape), qr{\|$xid\|it's stuck\|}, '... with the prepared transaction that two wait for');
 my ($tick) = ask($tape, 'samples', '--since', $since, '--application', 'tacho record', '--scope', 'all');
 is($tick, undef, 'its own session is left out');
 
