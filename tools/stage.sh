@@ -28,7 +28,7 @@ parts=(extension catalog tools)
 for each in conformance dashboards sql; do
 	[ ! -d "$repo/$each" ] || parts+=("$each")
 done
-tar -C "$repo" -cf - --exclude='*.o' --exclude='*.so' --exclude='*.bc' "${parts[@]}" |
+tar -C "$repo" -cf - --exclude='*.o' --exclude='*.so' --exclude='*.bc' --exclude=tacho-parent "${parts[@]}" |
 	tar -C "$dir/src" -xf - --no-same-owner --no-same-permissions
 config=$("$repo/tools/pg-tree.sh" "${PG_CONFIG:-pg_config}" "$dir/pg")
 arguments=()

@@ -64,6 +64,7 @@ holds "all" "${in_source[@]}" all
 holds "install" "${in_source[@]}" install DESTDIR="$scratch/plain"
 holds "the program is installed" test -x "$scratch/plain$("$config" --bindir)/tacho"
 holds "the library is installed" test -e "$scratch/plain$("$config" --pkglibdir)/tacho.so"
+holds "the parent of programs is installed beside it" test -x "$scratch/plain$("$config" --pkglibdir)/tacho-parent"
 holds "it made completions and manual pages" test -e "$scratch/plain/usr/local/share/generate"
 holds "install-programs" "${in_source[@]}" install-programs PREFIX=/opt DESTDIR="$scratch/programs"
 holds "... of people" diff <(cd "$scratch/programs" && find . -type f | sort) \
@@ -80,7 +81,7 @@ holds "... and no build of packagers" "${in_source[@]}" all USE_PGXS=1
 sed -i '$d' "$scratch/source/extension/src/readers/child.c"
 holds "there is a page" test -e "$scratch/source/page/dist/index.html"
 holds "clean" "${in_source[@]}" clean
-holds "clean leaves nothing" test -z "$(find "$scratch/source" -name '*.o' -o -name '*.so' -o -name target -o -name node_modules -o -name dist)"
+holds "clean leaves nothing" test -z "$(find "$scratch/source" -name '*.o' -o -name '*.so' -o -name tacho-parent -o -name target -o -name node_modules -o -name dist)"
 
 # as pg_buildext calls it; the sources may not be writable
 elsewhere=("${make[@]}" -C "$scratch/elsewhere" -f "$scratch/source/Makefile" VPATH="$scratch/source" USE_PGXS=1)
@@ -102,7 +103,7 @@ IFS=: read -ra directories <<<"$PATH"
 for each in "${directories[@]}"; do ln -s "$each"/* "$scratch/few/" 2>/dev/null || true; done
 rm -f "$scratch/few/cargo"
 holds "clean without cargo" env PATH="$scratch/few" HOME=/nonexistent "${elsewhere[@]}" clean
-holds "... removes objects" test -z "$(find "$scratch/elsewhere" -name '*.o' -o -name '*.so')"
+holds "... removes objects" test -z "$(find "$scratch/elsewhere" -name '*.o' -o -name '*.so' -o -name tacho-parent)"
 holds "... and what cargo made" test ! -e "$scratch/source/target"
 holds "the sources are as they were" diff "$scratch/before" <(find "$scratch/source" | sort)
 version=$("$config" --version)

@@ -160,10 +160,10 @@ sub pause_processes
 # clients may be refused.
 
 my @kinds = (
-	{ name => 'the writer is killed', weight => 4, do => sub { kill 'KILL', processes(qr/tacho.* tape-writer/) } },
-	{ name => 'the writer is ended', weight => 2, do => sub { kill 'TERM', processes(qr/tacho.* tape-writer/) } },
+	{ name => 'the writer is killed', weight => 4, do => sub { kill 'KILL', processes(qr/^tacho tape-writer/) } },
+	{ name => 'the writer is ended', weight => 2, do => sub { kill 'TERM', processes(qr/^tacho tape-writer/) } },
 	{ name => 'the writer is stopped', weight => 3, gap => 1,
-		do => sub { pause_processes(qr/tacho.* tape-writer/, 1 + rand 20) } },
+		do => sub { pause_processes(qr/^tacho tape-writer/, 1 + rand 20) } },
 	{ name => 'the sampler is ended', weight => 2, gap => 1, do => sub { ask("select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'tacho sampler'") } },
 	{ name => 'the sampler is stopped', weight => 2, gap => 1, do => sub { pause_processes(qr/tacho sampler/, 1 + rand 15) } },
 	{ name => 'the saver is ended', weight => 1, do => sub { kill 'TERM', processes(qr/tacho .*sav/) } },
@@ -192,7 +192,7 @@ sub kill_reader
 	my $end = time + 30;
 	while ($killed < 3 && time < $end)
 	{
-		$killed += kill 'KILL', processes(qr/tacho.* query top/);
+		$killed += kill 'KILL', processes(qr/^tacho query top/);
 		sleep 0.05;
 	}
 	waitpid $pid, 0;

@@ -1,6 +1,7 @@
 """What may happen to a directory of objects."""
 
 import shutil
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,9 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import COLUMNS, samples
-from lake import Lake, answer, fleet, sessions, tacho
+from lake import PROGRAM, Lake, answer, fleet, sessions, tacho
 
 from tacho_fleet.errors import FleetError
+from tacho_fleet.landing import HIVE_NULL
 from tacho_fleet.times import micros, time
 
 HOUR = ("--since", "2026-03-01T10:00:00Z", "--until", "2026-03-01T11:00:00Z")
@@ -70,6 +72,21 @@ def test_an_answer_without_rows_says_how_much_was_observed(lake: Lake, tmp_path:
             assert done.returncode == 0
             assert done.stdout.endswith("[]\n" if json else "\n(no rows)\n")
             assert done.stderr == f"notice: no rows: {told} of the period was observed\n"
+
+
+def test_a_name_that_hive_reads_as_null_is_a_name(lake: Lake, tmp_path: Path) -> None:
+    sessions(tmp_path / "tape", samples(15, 60, 5, 2))
+    lake.ship(tmp_path / "tape", "a", "--label", "env=prod")
+    refused = subprocess.run(
+        [f"{PROGRAM}-ship", "--tape", tmp_path / "tape", "--to", f"file://{lake.root}", "--server",
+         HIVE_NULL], capture_output=True, text=True, check=False)  # fmt: skip
+    assert refused.returncode == 2
+    assert "engines read this name as null" in refused.stderr
+    # one that was shipped before it was refused
+    for of_server in lake.root.glob("*/server=a"):
+        of_server.rename(of_server.with_name(f"server={HIVE_NULL}"))
+    for dimension, key in (("server", HIVE_NULL), ("label:env", "prod")):
+        assert [row["key"] for row in lake.ask("top", dimension, *HOUR)] == [key]
 
 
 def test_servers_with_hours_missing_are_named(lake: Lake, tmp_path: Path) -> None:

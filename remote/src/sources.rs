@@ -163,6 +163,22 @@ pub struct Sources {
 }
 
 impl Sources {
+    /// What is wrong with the directories that were given; connections are not tried.
+    ///
+    /// # Errors
+    /// None of them is there, and no connection was given.
+    pub fn check(&self) -> Result<Vec<Failure>, Failure> {
+        let wrong = self.tapes.wrong();
+        let gone = wrong.iter().filter(|(state, _)| *state == State::Missing);
+        let all = self.tapes.given() + self.remotes.len();
+        let is_nothing_there = all > 0 && gone.count() == all;
+        let mut failures = wrong.into_iter().map(|(_, error)| Failure::place(error));
+        match failures.next() {
+            Some(first) if is_nothing_there => Err(first),
+            first => Ok(first.into_iter().chain(failures).collect()),
+        }
+    }
+
     /// The server that is meant, if it is one with a connection.
     fn remote(&self, name: Option<&str>) -> QueryResult<Option<&Remote>> {
         match name {

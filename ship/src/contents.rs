@@ -1,5 +1,6 @@
-//! The objects of an hour. What of a part cannot be read leaves the whole part
-//! out, as it does in answers: no table has what another one lacks.
+//! The objects of an hour. What of a part cannot be read leaves the part out of the
+//! tables that need it; the others have it. Samples and ticks go together, since no
+//! tick may tell of a load that is missing.
 
 use crate::field::{Cells, Names, Row, column};
 use crate::hours::{self, HOUR_MS, hour_of};
@@ -39,7 +40,7 @@ impl From<ParquetError> for Fault {
 }
 
 /// What could not be made, and the part to go on without, by its place.
-pub type Failed = (Option<usize>, Fault);
+type Failed = (Option<usize>, Fault);
 
 /// An object of an hour.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,6 +50,31 @@ pub struct Made {
     /// What it holds.
     pub encoded: Encoded,
 }
+
+/// A part whose rows of some tables could not be read.
+pub struct LeftOut<'a> {
+    /// The part.
+    pub part: &'a Part,
+    /// The tables.
+    pub tables: &'static [&'static str],
+    /// Why.
+    pub error: tacho_tape::Error,
+}
+
+/// The objects of an hour, in the order in which they are put.
+#[derive(Default)]
+pub struct Objects<'a> {
+    /// Those that have rows.
+    pub made: Vec<Made>,
+    /// The queries of the hour.
+    pub queries: BTreeSet<i64>,
+    /// What is missing.
+    pub left_out: Vec<LeftOut<'a>>,
+}
+
+/// Tables that say together what was observed: without its samples a tick would
+/// tell of no load.
+const OBSERVED: &[&str] = &["sample_runs", "load_minute", "ticks"];
 
 /// What is shipped of an hour.
 pub struct Contents<'a> {
@@ -82,72 +108,134 @@ pub fn schema() -> Schema {
     catalog::schema().clone().with_runs()
 }
 
-impl Contents<'_> {
-    /// Makes the objects that have rows, in the order in which they are put. Texts
-    /// that are damaged are missing: says of which queries there may be some.
+/// Objects of some tables, and the queries that they name.
+type Group = (Vec<Made>, BTreeSet<i64>);
+
+impl<'a> Objects<'a> {
+    /// Adds what is made of as many parts as can be read. Of a table that lacks one
+    /// nothing else is missing.
+    fn add(
+        &mut self,
+        tables: &'static [&'static str],
+        parts: &[&'a Part],
+        mut make: impl FnMut(&[&Part]) -> Result<Group, Failed>,
+    ) -> Result<(), Fault> {
+        let mut parts = parts.to_vec();
+        let (made, queries) = loop {
+            match make(&parts) {
+                Ok(group) => break group,
+                Err((Some(place), Fault::Tape(error))) if hours::is_lasting(&error) => {
+                    let part = parts.remove(place);
+                    let lost = LeftOut {
+                        part,
+                        tables,
+                        error,
+                    };
+                    self.left_out.push(lost);
+                }
+                Err((_, fault)) => return Err(fault),
+            }
+        };
+        self.made.extend(made);
+        self.queries.extend(queries);
+        Ok(())
+    }
+}
+
+impl<'a> Contents<'a> {
+    /// Makes the objects that have rows. Texts that are damaged are missing.
     ///
     /// # Errors
-    /// A part is damaged, or something could not be encoded.
-    pub fn make(&self, texts: &mut Texts) -> Result<(Vec<Made>, BTreeSet<i64>), Failed> {
+    /// Something could not be read that may be readable later, or not be encoded.
+    pub fn make(&self, texts: &mut Texts) -> Result<Objects<'a>, Fault> {
         let schema = schema();
-        let mut made = Vec::new();
+        let mut objects = Objects::default();
+        objects.add(OBSERVED, self.parts, |parts| {
+            self.observed(&schema, texts, parts)
+        })?;
+        objects.add(&["locks"], self.parts, |parts| {
+            self.table(&schema, "lock", "locks", texts, parts)
+        })?;
+        objects.add(&["markers"], self.parts, |parts| {
+            self.table(&schema, "marker", "markers", texts, parts)
+        })?;
+        objects.add(&["server"], self.parts, |parts| self.readings(parts))?;
+        let of_samples = objects.queries.clone();
+        objects.add(&["statements"], self.parts, |parts| {
+            self.statements(&schema, &of_samples, texts, parts)
+        })?;
+        if self.redaction.has_texts() {
+            let mut object = self.object("texts", Texts::columns()).map_err(|e| e.1)?;
+            texts.write(&objects.queries, self.redaction, &mut object)?;
+            objects.made.extend(made("texts", object).map_err(|e| e.1)?);
+        }
+        Ok(objects)
+    }
+
+    fn observed(&self, schema: &Schema, texts: &Texts, parts: &[&Part]) -> Result<Group, Failed> {
         let mut queries = BTreeSet::new();
-        let mut put = |table, object: Object| {
-            let encoded = object.finish().map_err(|e| (None, e.into()))?;
-            made.extend(encoded.map(|encoded| Made { table, encoded }));
-            Ok(())
-        };
-        let mut runs = self.object("sample_runs", run_columns(&schema))?;
+        let mut runs = self.object("sample_runs", run_columns(schema))?;
         let mut minutes = Minutes::default();
-        self.each(|part| self.samples(part, &mut runs, &mut minutes, &mut queries))?;
-        put("sample_runs", runs)?;
+        each(parts, |part| {
+            self.samples(part, &mut runs, &mut minutes, &mut queries)
+        })?;
         let mut load = self.object("load_minute", minute_columns())?;
         minutes.write(&mut load).map_err(|e| (None, e.into()))?;
-        put("load_minute", load)?;
-        for (table, name) in [("tick", "ticks"), ("lock", "locks"), ("marker", "markers")] {
-            let (fields, columns) = self.fields(&schema, table);
-            let mut object = self.object(name, columns)?;
-            self.each(|part| self.rows(part, table, &fields, texts, &mut object))?;
-            put(name, object)?;
-        }
+        let runs = made("sample_runs", runs)?.into_iter();
+        let samples = runs.chain(made("load_minute", load)?);
+        let (ticks, _) = self.table(schema, "tick", "ticks", texts, parts)?;
+        Ok((samples.chain(ticks).collect(), queries))
+    }
+
+    /// A table whose rows are as they were recorded.
+    fn table(
+        &self,
+        schema: &Schema,
+        table: &str,
+        name: &'static str,
+        texts: &Texts,
+        parts: &[&Part],
+    ) -> Result<Group, Failed> {
+        let (fields, columns) = self.fields(schema, table);
+        let mut object = self.object(name, columns)?;
+        each(parts, |part| {
+            self.rows(part, table, &fields, texts, &mut object)
+        })?;
+        Ok((Vec::from_iter(made(name, object)?), BTreeSet::new()))
+    }
+
+    fn readings(&self, parts: &[&Part]) -> Result<Group, Failed> {
         let mut object = self.object("server", server::columns())?;
-        self.each(|part| server::write(part, self.unit.hour, self.redaction, &mut object))?;
-        put("server", object)?;
-        let (fields, columns) = self.fields(&schema, STATS);
-        let mut object = self.object("statements", columns)?;
-        self.each(|part| {
+        each(parts, |part| {
+            server::write(part, self.unit.hour, self.redaction, &mut object)
+        })?;
+        Ok((Vec::from_iter(made("server", object)?), BTreeSet::new()))
+    }
+
+    /// The statistics, after the texts of their queries and of samples were looked for.
+    fn statements(
+        &self,
+        schema: &Schema,
+        of_samples: &BTreeSet<i64>,
+        texts: &mut Texts,
+        parts: &[&Part],
+    ) -> Result<Group, Failed> {
+        let mut queries = BTreeSet::new();
+        each(parts, |part| {
             queries.extend(statement_queries(part, self.unit.hour)?);
             Ok(())
         })?;
         if self.redaction.has_texts() {
-            let found = texts.find(&queries, self.all.iter().copied());
+            let all = of_samples.union(&queries).copied().collect();
+            let found = texts.find(&all, self.all.iter().copied());
             found.map_err(|error| (None, error.into()))?;
         }
-        self.each(|part| self.rows(part, STATS, &fields, texts, &mut object))?;
-        put("statements", object)?;
-        if self.redaction.has_texts() {
-            let mut object = self.object("texts", Texts::columns())?;
-            let written = texts.write(&queries, self.redaction, &mut object);
-            written.map_err(|fault| (None, fault))?;
-            put("texts", object)?;
-        }
-        Ok((made, queries))
+        let (objects, _) = self.table(schema, STATS, "statements", texts, parts)?;
+        Ok((objects, queries))
     }
 
     fn object(&self, name: &str, columns: Vec<Column>) -> Result<Object, Failed> {
         Object::new(name, &common(self.unit), columns).map_err(|e| (None, e.into()))
-    }
-
-    /// Calls with each part; an error names it.
-    fn each(&self, mut each: impl FnMut(&Part) -> Result<(), Fault>) -> Result<(), Failed> {
-        for (place, part) in self.parts.iter().enumerate() {
-            each(part).map_err(|fault| match fault {
-                Fault::Tape(_) => (Some(place), fault),
-                Fault::Other(_) => (None, fault),
-            })?;
-            part.release();
-        }
-        Ok(())
     }
 
     fn samples(
@@ -247,6 +335,24 @@ impl Contents<'_> {
             _ => Vec::new(),
         })
     }
+}
+
+/// Calls with each part; an error names it.
+fn each(parts: &[&Part], mut each: impl FnMut(&Part) -> Result<(), Fault>) -> Result<(), Failed> {
+    for (place, part) in parts.iter().enumerate() {
+        each(part).map_err(|fault| match fault {
+            Fault::Tape(_) => (Some(place), fault),
+            Fault::Other(_) => (None, fault),
+        })?;
+        part.release();
+    }
+    Ok(())
+}
+
+/// An object, unless it has no rows.
+fn made(table: &'static str, object: Object) -> Result<Option<Made>, Failed> {
+    let encoded = object.finish().map_err(|e| (None, e.into()))?;
+    Ok(encoded.map(|encoded| Made { table, encoded }))
 }
 
 /// The rows of a table that belong to an hour, as they are stored.

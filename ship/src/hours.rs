@@ -56,36 +56,45 @@ pub struct Closed {
     pub counts: Counts,
     /// No hour before this one can become over and sealed any more.
     pub end: i64,
+    /// The first hour that is held back, and why.
+    pub held: Option<(i64, Wait)>,
     /// What could not be counted, and counts nothing.
     pub damage: Vec<Error>,
 }
 
+/// What an hour waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Its end.
+    End,
+    /// Statistics of statements that may still be recorded.
+    Statistics,
+    /// The end of a log that somebody writes.
+    Log(PathBuf),
+}
+
 impl Counted {
-    /// The hours that are over and sealed.
+    /// The hours that are over and sealed. A log counts as sealed unless somebody
+    /// writes logs.
     ///
     /// # Errors
     /// Something could not be read that may be readable later.
-    pub fn closed(&mut self, parts: &[&Part], now_ms: i64) -> Result<Closed> {
+    pub fn closed(&mut self, parts: &[&Part], now_ms: i64, are_written: bool) -> Result<Closed> {
         let mut closed = Closed::default();
-        for part in parts.iter().filter(|part| !part.info().open) {
-            match self.of(part) {
-                Ok(counts) => {
-                    for (hour, count) in counts {
-                        *closed.counts.entry(hour).or_default() += count;
-                    }
-                }
-                Err(error) if is_lasting(&error) => closed.damage.push(error),
-                Err(error) => return Err(error),
+        let is_open = |part: &&&Part| are_written && part.info().open;
+        for part in parts.iter().filter(|part| !is_open(part)) {
+            let counts = self.of(part, &mut closed.damage)?;
+            for (hour, count) in counts {
+                *closed.counts.entry(hour).or_default() += count;
             }
         }
-        let open = parts.iter().filter(|part| part.info().open);
-        let open = open
-            .map(|part| earliest_ms(part))
-            .collect::<Result<Vec<_>>>()?;
-        let ends = [now_ms, settled_ms(parts, now_ms)?].into_iter();
-        let end = ends.chain(open.into_iter().flatten()).min();
-        closed.end = hour_of(end.unwrap_or(now_ms));
-        closed.counts.retain(|hour, _| *hour < closed.end);
+        let mut waits = vec![(now_ms, Wait::End)];
+        for part in parts.iter().filter(is_open) {
+            let file = || Wait::Log(part.info().file.to_path_buf());
+            waits.extend(earliest_ms(part)?.map(|ms| (ms, file())));
+        }
+        waits.push((settled_ms(parts, now_ms)?, Wait::Statistics));
+        closed.end(waits);
         Ok(closed)
     }
 
@@ -94,7 +103,8 @@ impl Counted {
         self.before = std::mem::take(&mut self.now);
     }
 
-    fn of(&mut self, part: &Part) -> Result<Counts> {
+    /// Counts a part; what is damaged of it counts nothing, and is told.
+    fn of(&mut self, part: &Part, damage: &mut Vec<Error>) -> Result<Counts> {
         let info = part.info();
         let key = Key {
             file: info.file.clone(),
@@ -102,14 +112,39 @@ impl Counted {
             ticks: (info.first_tick, info.last_tick),
         };
         let known = self.now.get(&key).or_else(|| self.before.get(&key));
-        let counts = match known {
-            Some(known) => known.clone(),
-            None => count(part).inspect(|_| part.release())?,
-        };
-        if !info.file.as_os_str().is_empty() {
+        if let Some(known) = known.cloned() {
+            self.now.insert(key, known.clone());
+            return Ok(known);
+        }
+        let before = damage.len();
+        let counts = count(part, damage)?;
+        part.release();
+        // Rows are added to a log, and what is damaged may be repaired.
+        let stays = !info.open && damage.len() == before && !info.file.as_os_str().is_empty();
+        if stays {
             self.now.insert(key, counts.clone());
         }
         Ok(counts)
+    }
+}
+
+impl Closed {
+    /// Leaves the hours before the first that waits for something. Each wait holds
+    /// back the hour of its time and later ones; the first in the list is told.
+    fn end(&mut self, waits: Vec<(i64, Wait)>) {
+        let hours = || waits.iter().map(|(ms, _)| hour_of(*ms));
+        self.end = hours().min().unwrap_or(self.end);
+        let later = self.counts.split_off(&self.end);
+        let of_logs = waits
+            .iter()
+            .filter(|(_, wait)| matches!(wait, Wait::Log(_)));
+        let of_logs = of_logs.map(|(ms, _)| hour_of(*ms));
+        let Some(first) = later.into_keys().chain(of_logs).min() else {
+            return;
+        };
+        let mut waits = waits.into_iter();
+        let wait = waits.find(|(ms, _)| hour_of(*ms) <= first);
+        self.held = wait.map(|(_, wait)| (first, wait));
     }
 }
 
@@ -118,25 +153,43 @@ pub fn is_lasting(error: &Error) -> bool {
     error.is_damage() || error.kind == Kind::Version
 }
 
-/// Ticks and markers of a part by hour.
+/// Most hours that a part may be of whose ticks cannot be read: it is of a day.
+const MOST_HOURS: i64 = 48;
+
+/// Ticks and markers of a part by hour. What of them is damaged counts nothing, and
+/// is told; the hours of such ticks are there all the same.
 ///
 /// # Errors
-/// They are damaged.
-pub fn count(part: &Part) -> Result<Counts> {
+/// They could not be read, and may be readable later.
+pub fn count(part: &Part, damage: &mut Vec<Error>) -> Result<Counts> {
     let mut counts = Counts::new();
     let (first, last) = (hour_of(part.min_ms()), hour_of(part.max_ms()));
-    if first == last {
-        counts.insert(first, part.rows("tick") as u64);
-    } else {
-        for slot in part.ints("tick", "slot_time")?.iter() {
+    let ticks = part.rows("tick") as u64;
+    if first == last && ticks > 0 {
+        counts.insert(first, ticks);
+    } else if let Some(slots) = unless_damaged(part.ints("tick", "slot_time"), damage)? {
+        for slot in slots.iter() {
             *counts.entry(hour_of(*slot)).or_default() += 1;
         }
+    } else if last - first < MOST_HOURS {
+        counts.extend((first..=last).map(|hour| (hour, 0)));
     }
-    for time in part.ints("marker", "time")?.iter() {
+    let markers = unless_damaged(part.ints("marker", "time"), damage)?;
+    for time in markers.iter().flat_map(|times| times.iter()) {
         *counts.entry(hour_of(*time)).or_default() += 1;
     }
-    counts.retain(|_, count| *count > 0);
     Ok(counts)
+}
+
+/// What was read; `None` when it is damaged, which is told.
+fn unless_damaged<T>(read: Result<T>, damage: &mut Vec<Error>) -> Result<Option<T>> {
+    match read {
+        Err(error) if is_lasting(&error) => {
+            damage.push(error);
+            Ok(None)
+        }
+        read => read.map(Some),
+    }
 }
 
 /// The earliest time of a row of a part, ms; `None` without rows.

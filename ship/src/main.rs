@@ -39,17 +39,20 @@ use retention::Retention;
 use shipper::{Done, Settings, Shipper};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tacho_source::expect_history;
+use tacho_tape::files::directory::LOCK;
+use tacho_tape::files::lock::is_held;
 use tacho_tape::files::node::recorded_node;
 use tacho_tape::files::storage::OsStorage;
-use tacho_tape::query::plain_lines;
-use tacho_tape::{Shared, Tape};
+use tacho_tape::query::{QueryError, plain_lines};
+use tacho_tape::{Shared, Snapshot, Tape};
 
 /// Bytes of decoded columns that are kept between two looks.
 const KEPT: u64 = 16 << 20;
@@ -74,7 +77,7 @@ fn main() -> ExitCode {
 
 fn say(text: &str) {
     let line = format!("{}\n", plain_lines(text));
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 /// Ships once, or again and again; false when something was damaged.
@@ -85,19 +88,32 @@ fn run(options: &Options) -> Result<bool> {
             .map_err(|e| format!("could not install signal handlers: {e}"))?;
     }
     let mut retention = match options.tell_retention {
-        true => Some(Retention::open(options)?),
+        true => {
+            // A directory that is not there cannot be written.
+            if options.tape.is_dir() {
+                expect_history(&options.tape).map_err(wrong_place)?;
+            }
+            Some(Retention::open(options)?)
+        }
         false => None,
     };
     let place = place(options, &stop)?;
     let mut shipper = Shipper::new(&*place, settings(options)?);
     let tape = Tape::open(&options.tape, &Shared::new(KEPT));
     let mut look = |go_on: &dyn Fn() -> bool| {
-        let snapshot = tape.refresh().map_err(|e| e.to_string())?;
+        let (snapshot, are_written) = found(&options.tape, &tape)?;
+        shipper.logs_are_written(*are_written.as_ref().unwrap_or(&true));
         let done = shipper.look(&snapshot, Timestamp::now().as_millisecond(), go_on)?;
         if let Some(retention) = retention.as_mut().filter(|_| go_on()) {
             retention.tell(shipper.shipped_until(&snapshot)?)?;
         }
-        Ok(done)
+        let mut held = shipper.held().to_vec();
+        if let Err(error) = are_written {
+            let lock = options.tape.join(LOCK);
+            let (lock, what) = (lock.display(), "whether somebody writes logs is not known");
+            held.push(format!("{what}: could not open file \"{lock}\": {error}"));
+        }
+        Ok((done, held))
     };
     let go_on = || !stop.load(Ordering::Relaxed);
     let Some(every) = options.every else {
@@ -107,12 +123,13 @@ fn run(options: &Options) -> Result<bool> {
     while go_on() {
         // What is not shipped now is shipped next time.
         match look(&go_on) {
-            Ok(mut done) => {
-                let now = [&done.damage[..], &done.left_out].concat();
-                done.damage.retain(|damage| !told.contains(damage));
-                done.left_out.retain(|node| !told.contains(node));
-                if done != Done::default() {
-                    tell(&done);
+            Ok((mut done, mut held)) => {
+                let now = [&done.damage[..], &done.left_out, &held].concat();
+                for said in [&mut done.damage, &mut done.left_out, &mut held] {
+                    said.retain(|line| !told.contains(line));
+                }
+                if done != Done::default() || !held.is_empty() {
+                    tell(&done, &held);
                 }
                 told = now;
             }
@@ -123,18 +140,50 @@ fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
+/// The history as it is now, and whether somebody writes its logs. One that nobody
+/// holds is read once more: whoever wrote it may have added to it until then.
+fn found(directory: &Path, tape: &Tape) -> Result<(Arc<Snapshot>, io::Result<bool>)> {
+    expect_history(directory).map_err(wrong_place)?;
+    let refresh = || tape.refresh().map_err(|e| e.to_string());
+    let snapshot = refresh()?;
+    if !has_logs(&snapshot) {
+        return Ok((snapshot, Ok(false)));
+    }
+    match is_held(directory) {
+        Ok(false) => Ok((refresh()?, Ok(false))),
+        held => Ok((snapshot, held)),
+    }
+}
+
+fn has_logs(tape: &Snapshot) -> bool {
+    let nodes = tape.nodes();
+    let mut parts = nodes.iter().flat_map(|node| tape.parts(node.id));
+    parts.any(|part| part.info().open)
+}
+
+fn wrong_place(error: QueryError) -> String {
+    let hint = error
+        .hint
+        .map_or(String::new(), |hint| format!("\nHINT:  {hint}"));
+    error.message + &hint
+}
+
+/// What a look has done, and what it holds back.
+type Looked = (Done, Vec<String>);
+
 /// Looks until all is shipped that can be: a file may go away meanwhile, merged
 /// with others.
-fn once(mut look: impl FnMut() -> Result<Done>, go_on: &dyn Fn() -> bool) -> Result<bool> {
-    let mut done = look()?;
+fn once(mut look: impl FnMut() -> Result<Looked>, go_on: &dyn Fn() -> bool) -> Result<bool> {
+    let (mut done, mut held) = look()?;
     for _ in 1..ATTEMPTS {
         if done.again.is_empty() || !go_on() {
             break;
         }
         wait(PAUSE, go_on);
-        done = done.and(look()?);
+        let (next, now) = look()?;
+        (done, held) = (done.and(next), now);
     }
-    tell(&done);
+    tell(&done, &held);
     Ok(done.damage.is_empty() && done.again.is_empty())
 }
 
@@ -158,15 +207,15 @@ fn place(options: &Options, stop: &Arc<AtomicBool>) -> Result<Box<dyn Place>> {
     Ok(Box::new(Paced::new(place, pace, limits(None))))
 }
 
-fn tell(done: &Done) {
+fn tell(done: &Done, held: &[String]) {
     for damage in &done.damage {
         say(&format!("warning: left out what cannot be read: {damage}"));
     }
     for lost in &done.lost {
         say(&format!("warning: {lost}"));
     }
-    for node in &done.left_out {
-        say(&format!("note: {node}"));
+    for note in done.left_out.iter().chain(held) {
+        say(&format!("note: {note}"));
     }
     for reason in &done.again {
         say(&format!("warning: not shipped now: {reason}"));

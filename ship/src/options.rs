@@ -1,9 +1,15 @@
 //! The command line.
 
+use crate::names::directory;
 use crate::redact::Rule;
 use clap::{ArgAction, Parser, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// What Hive calls a partition without a value, and whoever reads it as Hive does.
+const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+/// Longest name of a directory, with the slash before it.
+const NAME_BYTES: usize = 256;
 
 /// Ships the hours of a tape that are over as Parquet to object storage.
 #[derive(Parser, Debug)]
@@ -74,9 +80,16 @@ pub struct Options {
 }
 
 fn named(text: &str) -> Result<String, String> {
-    match text.is_empty() || text.chars().any(char::is_control) {
-        true => Err("a name is neither empty nor has control characters".into()),
-        false => Ok(text.to_string()),
+    let refused = |why: &str| Err(why.to_string());
+    match text {
+        _ if text.is_empty() || text.chars().any(char::is_control) => {
+            refused("a name is neither empty nor has control characters")
+        }
+        HIVE_NULL => refused("engines read this name as null"),
+        _ if directory("", text).len() > NAME_BYTES => {
+            refused("the name is too long for a directory, which has up to 255 bytes")
+        }
+        _ => Ok(text.to_string()),
     }
 }
 
@@ -132,6 +145,18 @@ mod tests {
         assert_eq!(label("env=a=b"), Ok(("env".into(), "a=b".into())));
         assert!(label("env").is_err() && label("=x").is_err());
         assert!(named("").is_err() && named("a\nb").is_err());
+        assert!(named(HIVE_NULL).is_err() && named("__hive_default_partition__").is_ok());
+        // "server=" and what is left of 255 bytes; of others each is three
+        let long = [
+            "a".repeat(248),
+            "ä".repeat(41),
+            "a".repeat(249),
+            "ä".repeat(42),
+        ];
+        assert_eq!(
+            long.map(|name| named(&name).is_ok()),
+            [true, true, false, false]
+        );
     }
 
     #[test]

@@ -153,7 +153,8 @@ pub fn removed_before(part: &Part, hour: i64) -> tacho_tape::Result<Vec<String>>
     Ok(told.collect())
 }
 
-fn shown(ms: i64) -> String {
+/// A time as messages have it.
+pub fn shown(ms: i64) -> String {
     let time = Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH);
     time.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
 }

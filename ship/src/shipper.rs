@@ -3,12 +3,12 @@
 //! last. An hour counts once its object of `servers` is there; whoever stops
 //! before has left objects that the next one finds by their names.
 
-use crate::contents::{Contents, Fault, Made, common};
-use crate::hours::{self, Counted, HOUR_MS, hour_of, is_lasting};
+use crate::contents::{Contents, Fault, LeftOut, Made, Objects, common};
+use crate::hours::{self, Counted, HOUR_MS, Wait, hour_of};
 use crate::names::{Unit, directory};
 use crate::place::{Place, Result};
 use crate::redact::Redaction;
-use crate::retention::{removed_before, shipped_until};
+use crate::retention::{removed_before, shipped_until, shown};
 use crate::table::{self, Column, Encoded, Object};
 use crate::texts::Texts;
 use serde_json::{Map, Value};
@@ -99,6 +99,20 @@ fn stamp(file: Option<&PathBuf>) -> Option<Stamp> {
     Some((found.len(), found.modified().ok()?))
 }
 
+impl Lost {
+    /// What some tables lack.
+    fn of(error: &Error, tables: &[&str]) -> Lost {
+        let name = match tables {
+            [_] => "table",
+            _ => "tables",
+        };
+        Lost {
+            text: format!("{error} ({name} {})", tables.join(", ")),
+            ..Lost::from(error)
+        }
+    }
+}
+
 impl From<&Error> for Lost {
     fn from(error: &Error) -> Lost {
         Lost {
@@ -116,6 +130,9 @@ impl Lost {
     }
 }
 
+/// What is put of an hour, its generation, and what is missing.
+type Shipment = (Unit, Vec<Made>, Vec<Lost>);
+
 /// Ships one tape to one place.
 pub struct Shipper<'p> {
     place: &'p dyn Place,
@@ -131,6 +148,10 @@ pub struct Shipper<'p> {
     not_shipped: HashMap<u64, i64>,
     /// Servers whose redaction at the place is this one's.
     claimed: BTreeSet<String>,
+    /// Somebody writes the logs of the tape: they get more rows.
+    are_written: bool,
+    /// Since when the last look holds back hours, and why.
+    held: Vec<String>,
 }
 
 impl<'p> Shipper<'p> {
@@ -145,7 +166,20 @@ impl<'p> Shipper<'p> {
             texts: HashMap::new(),
             not_shipped: HashMap::new(),
             claimed: BTreeSet::new(),
+            are_written: true,
+            held: Vec::new(),
         }
+    }
+
+    /// Says whether somebody writes the logs of the tape. Otherwise what is in them is
+    /// shipped as if they were sealed.
+    pub fn logs_are_written(&mut self, are_written: bool) {
+        self.are_written = are_written;
+    }
+
+    /// Since when the last look holds back hours, and why.
+    pub fn held(&self) -> &[String] {
+        &self.held
     }
 
     /// Ships what is to be shipped; `go_on` is asked before each hour.
@@ -157,6 +191,7 @@ impl<'p> Shipper<'p> {
         // A text that was missing may have been recorded since.
         self.texts.clear();
         self.not_shipped.clear();
+        self.held.clear();
         let unread = tape.damage().iter().filter(|damage| damage.whole);
         done.damage.extend(unread.map(|damage| {
             let (file, reason) = (damage.file.display(), &damage.reason);
@@ -190,7 +225,7 @@ impl<'p> Shipper<'p> {
         done: &mut Done,
     ) -> Result<bool> {
         let parts: Vec<&Part> = tape.parts(node).collect();
-        let closed = match self.counted.closed(&parts, now_ms) {
+        let closed = match self.counted.closed(&parts, now_ms, self.are_written) {
             Ok(closed) => closed,
             Err(error) => {
                 done.again.push(error.to_string());
@@ -199,6 +234,7 @@ impl<'p> Shipper<'p> {
         };
         let damage: Vec<Lost> = closed.damage.iter().map(Lost::from).collect();
         done.damaged(&damage);
+        self.held.extend(closed.held.map(held_text));
         let is_there = |of: &(u64, i64)| of.0 != node || closed.counts.contains_key(&of.1);
         self.complete.retain(|of, _| is_there(of));
         self.damaged.retain(|of, _| is_there(of));
@@ -300,61 +336,65 @@ impl<'p> Shipper<'p> {
         known.is_some_and(|known| *known >= unit.generation)
     }
 
-    /// Ships an hour, without parts that cannot be read.
+    /// Ships an hour, without what cannot be read.
     fn hour(&mut self, whole: Unit, all: &[&Part], done: &mut Done) -> Result<()> {
-        let mut parts: Vec<&Part> = all.iter().copied().filter(|p| is_near(p, whole)).collect();
-        let (mut unit, mut lost) = (whole, Vec::new());
-        let texts = self.texts.entry(unit.node).or_default();
+        let near = all.iter().copied();
+        let parts: Vec<&Part> = near.filter(|part| self.is_near(part, whole)).collect();
+        let (unit, made, lost) = match self.make(whole, &parts, all) {
+            Ok(found) => found,
+            Err(Fault::Tape(error)) => {
+                done.again.push(error.to_string());
+                return Ok(());
+            }
+            Err(Fault::Other(text)) => return Err(text),
+        };
+        done.damaged(&lost);
+        let is_needed = !made.is_empty() && (lost.is_empty() || !self.is_complete(unit)?);
+        if is_needed {
+            self.put(unit, made, &parts, &lost, done)?;
+        }
+        if !lost.is_empty() {
+            self.damaged.insert((whole.node, whole.hour), (whole, lost));
+        }
+        Ok(())
+    }
+
+    /// May a part have rows of an hour?
+    fn is_near(&self, part: &Part, unit: Unit) -> bool {
+        let begin_ms = unit.hour.saturating_mul(HOUR_MS);
+        let without_ticks = part.min_ms() > part.max_ms();
+        let is_near = part.min_ms() < begin_ms.saturating_add(HOUR_MS + NEAR_MS)
+            && part.max_ms() > begin_ms.saturating_sub(NEAR_MS);
+        let is_log = self.are_written && part.info().open;
+        !is_log && (without_ticks || is_near)
+    }
+
+    /// The objects of an hour, in the generation that they are of: all of them say
+    /// it, so they are made again when something could not be read.
+    fn make(
+        &mut self,
+        whole: Unit,
+        parts: &[&Part],
+        all: &[&Part],
+    ) -> std::result::Result<Shipment, Fault> {
+        let texts = self.texts.entry(whole.node).or_default();
         texts.bound();
-        let made = loop {
+        let mut unit = whole;
+        loop {
             let contents = Contents {
                 unit,
-                parts: &parts,
+                parts,
                 all,
                 redaction: &self.settings.redaction,
             };
-            match contents.make(texts) {
-                Ok((made, queries)) => {
-                    let hidden = texts.damage(&queries);
-                    let is_told = hidden.is_empty() || unit != whole;
-                    lost.extend(hidden.iter().map(Lost::from));
-                    lost.sort();
-                    lost.dedup();
-                    // Otherwise it is made again: all of it says its generation.
-                    if is_told {
-                        break Some(made);
-                    }
-                }
-                Err((Some(place), Fault::Tape(error))) if is_lasting(&error) => {
-                    lost.push(Lost::from(&error));
-                    parts.remove(place);
-                }
-                Err((_, Fault::Tape(error))) => {
-                    done.again.push(error.to_string());
-                    return Ok(());
-                }
-                Err((_, Fault::Other(text))) => return Err(text),
+            let objects = contents.make(texts)?;
+            let lost = lost_of(&objects, texts);
+            let own = unit_of(whole, parts, &objects.left_out, lost.is_empty())?;
+            if own.generation >= unit.generation {
+                return Ok((unit, objects.made, lost));
             }
-            match count_of(&parts, unit.hour) {
-                Ok(0) => break None,
-                Ok(left) => unit = Unit::new(unit.node, unit.hour, left, false),
-                Err(error) => {
-                    done.again.push(error.to_string());
-                    return Ok(());
-                }
-            }
-        };
-        done.damaged(&lost);
-        let put = match made {
-            Some(made) if lost.is_empty() || !self.is_complete(unit)? => {
-                self.put(unit, made, &parts, &lost, done)
-            }
-            _ => Ok(()),
-        };
-        if put.is_ok() && !lost.is_empty() {
-            self.damaged.insert((whole.node, whole.hour), (whole, lost));
+            unit = own;
         }
-        put
     }
 
     fn put(
@@ -488,24 +528,47 @@ fn nodes(tape: &Snapshot, done: &mut Done) -> Result<Vec<u64>> {
     Ok(nodes)
 }
 
-/// May a part have rows of an hour?
-fn is_near(part: &Part, unit: Unit) -> bool {
-    let begin_ms = unit.hour.saturating_mul(HOUR_MS);
-    let without_ticks = part.min_ms() > part.max_ms();
-    let is_near = part.min_ms() < begin_ms.saturating_add(HOUR_MS + NEAR_MS)
-        && part.max_ms() > begin_ms.saturating_sub(NEAR_MS);
-    !part.info().open && (without_ticks || is_near)
+/// Since when hours are held back, and why.
+fn held_text((hour, wait): (i64, Wait)) -> String {
+    let time = |hour: i64| shown(hour.saturating_mul(HOUR_MS));
+    let why = match wait {
+        Wait::End => "this hour is not over".to_string(),
+        Wait::Log(file) => format!("somebody writes file \"{}\"", file.display()),
+        Wait::Statistics => format!(
+            "statistics of statements may still be recorded until {}",
+            time(hour + 2)
+        ),
+    };
+    format!("held back from {} on: {why}", time(hour))
 }
 
-/// Ticks and markers of an hour in some parts; what cannot be read counts nothing.
-fn count_of(parts: &[&Part], hour: i64) -> tacho_tape::Result<u64> {
-    let mut count = 0;
-    for part in parts {
-        match hours::count(part) {
-            Ok(counts) => count += counts.get(&hour).copied().unwrap_or(0),
-            Err(error) if is_lasting(&error) => (),
-            Err(error) => return Err(error),
-        }
+/// What is missing of an hour, with the tables that lack it.
+fn lost_of(objects: &Objects, texts: &Texts) -> Vec<Lost> {
+    let left_out = objects.left_out.iter();
+    let left_out = left_out.map(|left| Lost::of(&left.error, left.tables));
+    let hidden = texts.damage(&objects.queries).iter();
+    let hidden = hidden.map(|error| Lost::of(error, &["texts"]));
+    let mut lost: Vec<Lost> = left_out.chain(hidden).collect();
+    lost.sort();
+    lost.dedup();
+    lost
+}
+
+/// The generation of an hour: what is counted are the parts of which nothing is left out.
+fn unit_of(
+    whole: Unit,
+    parts: &[&Part],
+    left_out: &[LeftOut],
+    is_whole: bool,
+) -> tacho_tape::Result<Unit> {
+    if is_whole {
+        return Ok(whole);
     }
-    Ok(count)
+    let is_left_out = |part: &Part| left_out.iter().any(|left| std::ptr::eq(left.part, part));
+    let mut count = 0;
+    for part in parts.iter().filter(|part| !is_left_out(part)) {
+        let counts = hours::count(part, &mut Vec::new())?;
+        count += counts.get(&whole.hour).copied().unwrap_or(0);
+    }
+    Ok(Unit::new(whole.node, whole.hour, count, false))
 }

@@ -1,7 +1,7 @@
 //! The program as people call it.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -19,6 +19,13 @@ fn program(args: &[&str]) -> Command {
 
 fn said(done: &Output) -> String {
     String::from_utf8(done.stderr.clone()).unwrap()
+}
+
+/// What a writer holds while it writes.
+fn lock(directory: &Path) -> File {
+    let lock = File::open(directory.join("lock")).unwrap();
+    lock.lock().unwrap();
+    lock
 }
 
 /// From 14:13 to 15:43; the first hour is sealed.
@@ -56,26 +63,105 @@ fn record(directory: &Path) {
 fn hours_are_shipped_once_and_again_only_what_is_new() {
     let (tape, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     record(tape.path());
+    let held = lock(tape.path());
     let address = format!("file://{}", to.path().display());
-    let tape = tape.path().to_str().unwrap();
+    let path = tape.path().to_str().unwrap();
     let args = [
-        "--tape", tape, "--to", &address, "--server", "shop", "--label", "env=prod",
+        "--tape", path, "--to", &address, "--server", "shop", "--label", "env=prod",
     ];
-    let done = program(&args).output().unwrap();
-    assert!(
-        said(&done).starts_with("shipped hours 1, objects 4, bytes "),
-        "{}",
+    let ship = || {
+        let done = program(&args).output().unwrap();
+        assert_eq!(done.status.code(), Some(0));
         said(&done)
+    };
+    let files = std::fs::read_dir(tape.path()).unwrap();
+    let mut files = files.map(|file| file.unwrap().path());
+    let log = files.find(|path| path.extension().is_some_and(|end| end == "open"));
+    let log = log.unwrap();
+    let note = format!(
+        "note: held back from 2026-09-21 15:00:00Z on: somebody writes file \"{}\"\n",
+        log.display()
     );
-    assert_eq!(done.status.code(), Some(0));
-    let again = program(&args).output().unwrap();
-    assert_eq!(said(&again), "shipped hours 0, objects 0, bytes 0\n");
+    let shipped = format!("{note}shipped hours 1, objects 4, bytes ");
+    let first = ship();
+    assert!(first.starts_with(&shipped), "{first}");
+    let nothing = "shipped hours 0, objects 0, bytes 0\n";
+    assert_eq!(ship(), note + nothing);
     let day = to.path().join("servers/server=shop/day=2026-09-21");
-    let names: Vec<String> = std::fs::read_dir(day)
-        .unwrap()
-        .map(|file| file.unwrap().file_name().into_string().unwrap())
-        .collect();
-    assert!(names.len() == 1 && names[0].starts_with("14-"), "{names:?}");
+    let hours = || {
+        let files = std::fs::read_dir(&day).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut hours: Vec<String> = names.map(|name| name[..3].to_string()).collect();
+        hours.sort();
+        hours
+    };
+    assert_eq!(hours(), ["14-"]);
+    // The log of a server that is dead is as good as a sealed one.
+    drop(held);
+    let rest = ship();
+    assert!(
+        rest.starts_with("shipped hours 1, objects 4, bytes "),
+        "{rest}"
+    );
+    assert_eq!(hours(), ["14-", "15-"]);
+    assert_eq!(ship(), nothing);
+    assert!(log.exists());
+}
+
+#[test]
+fn a_lock_that_cannot_be_looked_at_holds_back_the_log() {
+    let (tape, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    record(tape.path());
+    let lock = tape.path().join("lock");
+    std::fs::remove_file(&lock).unwrap();
+    std::fs::create_dir(&lock).unwrap();
+    let [from, to] = [tape.path(), to.path()].map(|path| path.to_str().unwrap());
+    let done = program(&["--tape", from, "--to", to]).output().unwrap();
+    let note = format!(
+        "note: whether somebody writes logs is not known: could not open file \"{}\": it is not a regular file\n",
+        lock.display()
+    );
+    assert!(said(&done).contains(&note), "{}", said(&done));
+    assert!(said(&done).contains("shipped hours 1, "), "{}", said(&done));
+    std::fs::remove_dir(&lock).unwrap();
+    let copy = program(&["--tape", from, "--to", to]).output().unwrap();
+    assert!(said(&copy).contains("\nnote: whether"), "{}", said(&copy));
+    assert!(said(&copy).contains("shipped hours 0, "), "{}", said(&copy));
+}
+
+#[test]
+fn a_directory_without_history_is_an_error() {
+    let (empty, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = to.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let hint = "hint: Give the directory of the history files: the setting tacho.directory, by default tacho in the data directory.\n";
+    let path = |path: &Path| path.to_str().unwrap().to_string();
+    for (tape, wanted) in [
+        (
+            path(empty.path()),
+            "error: directory \"{}\" has no history\n",
+        ),
+        (
+            "/nonexistent/tape".into(),
+            "error: could not read directory \"{}\": No such file or directory (os error 2)\n",
+        ),
+        (
+            path(&file),
+            "error: could not read directory \"{}\": Not a directory (os error 20)\n",
+        ),
+    ] {
+        for more in [&[][..], &["--tell-retention"]] {
+            if !more.is_empty() && tape != path(empty.path()) {
+                continue;
+            }
+            let to = path(to.path());
+            let args = [&["--tape", &tape, "--to", &to], more].concat();
+            let done = program(&args).output().unwrap();
+            assert_eq!(said(&done), wanted.replace("{}", &tape) + hint);
+            assert_eq!(done.status.code(), Some(1));
+        }
+    }
+    assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0);
 }
 
 #[test]
@@ -134,7 +220,7 @@ fn a_salt_is_the_same_with_the_end_of_its_line() {
         said(&done.unwrap())
     };
     let first = shipped("0123456789abcdef");
-    assert!(first.starts_with("shipped hours 1,"), "{first}");
+    assert!(first.starts_with("shipped hours 2,"), "{first}");
     let again = shipped("0123456789abcdef\n");
     assert_eq!(again, "shipped hours 0, objects 0, bytes 0\n");
     let other = shipped("0123456789abcdefg");

@@ -41,6 +41,14 @@ impl Failure {
         }
     }
 
+    /// A directory that was given is not what it should be.
+    pub fn place(error: QueryError) -> Failure {
+        Failure {
+            code: 1,
+            ..Failure::query(error)
+        }
+    }
+
     /// The same with a hint.
     #[must_use]
     pub fn hint(mut self, hint: &str) -> Failure {
@@ -50,7 +58,16 @@ impl Failure {
 
     /// As people read it.
     pub fn lines(&self) -> String {
-        let mut lines = format!("error: {}\n", plain_lines(&self.message));
+        self.lines_of("error")
+    }
+
+    /// The same where the program goes on.
+    pub fn warning(&self) -> String {
+        self.lines_of("warning")
+    }
+
+    fn lines_of(&self, severity: &str) -> String {
+        let mut lines = format!("{severity}: {}\n", plain_lines(&self.message));
         if let Some(hint) = &self.hint {
             lines.push_str(&format!("hint: {}\n", plain_lines(hint)));
         }

@@ -17,7 +17,7 @@ use tacho_tape::files::directory::{self, NODE};
 use tacho_tape::locate::{DEFAULT, Surroundings};
 use tacho_tape::query::{self, Function, QueryError, QueryResult, Sink};
 use tacho_tape::write::marks;
-use tacho_tape::{Shared, Snapshot, Tape};
+use tacho_tape::{Error, Shared, Snapshot, Tape};
 
 /// How deep below a root a tape is looked for.
 const DEPTH: usize = 4;
@@ -32,12 +32,28 @@ pub fn open(directory: &Path) -> QueryResult<Snapshot> {
     Ok(Snapshot::open(directory)?)
 }
 
+/// Which directory is meant where a wrong one was given.
+const WHICH: &str = "Give the directory of the history files: the setting tacho.directory, by default tacho in the data directory.";
+
 /// A directory that holds no history.
 pub fn no_history(directory: &Path) -> QueryError {
     let directory = directory.display();
-    QueryError::new("58P01", format!("directory \"{directory}\" has no history")).hint(
-        "Give the directory of the history files: the setting tacho.directory, by default tacho in the data directory.",
-    )
+    QueryError::new("58P01", format!("directory \"{directory}\" has no history")).hint(WHICH)
+}
+
+/// Looks whether somebody has recorded into a directory, which may be nothing yet.
+///
+/// # Errors
+/// It could not be read, or nobody has.
+pub fn expect_history(directory: &Path) -> QueryResult<()> {
+    match look(directory) {
+        Ok((State::Recorded, _)) => Ok(()),
+        Ok(_) => Err(no_history(directory)),
+        Err(error) => {
+            let error = Error::io("read directory", directory, error);
+            Err(QueryError::from(error).hint(WHICH))
+        }
+    }
 }
 
 /// A source of tapes, each named, and of every tape below some directories.
@@ -170,6 +186,19 @@ impl Tapes {
         self.all().into_keys().collect()
     }
 
+    /// How many directories were given: of tapes, and roots.
+    pub fn given(&self) -> usize {
+        self.named.len() + self.roots.len()
+    }
+
+    /// What is wrong with the directories that were given: whether one is there, but
+    /// without history, and what to say of it.
+    pub fn wrong(&self) -> Vec<(State, QueryError)> {
+        let tapes = self.named.values().filter_map(|tape| wrong_tape(tape));
+        let roots = self.roots.iter().filter_map(|root| wrong_root(root));
+        tapes.chain(roots).collect()
+    }
+
     /// A tape was given that name.
     pub fn is_named(&self, name: &str) -> bool {
         self.named.contains_key(name)
@@ -194,6 +223,31 @@ impl Tapes {
         }
         Ok(refreshed?)
     }
+}
+
+fn wrong_tape(directory: &Path) -> Option<(State, QueryError)> {
+    let error = expect_history(directory).err()?;
+    let is_empty = matches!(look(directory), Ok((State::Empty, _)));
+    let state = if is_empty {
+        State::Empty
+    } else {
+        State::Missing
+    };
+    Some((state, error))
+}
+
+fn wrong_root(directory: &Path) -> Option<(State, QueryError)> {
+    let hint = "Give a directory with histories below it.";
+    if let Err(error) = std::fs::read_dir(directory) {
+        let error = QueryError::from(Error::io("read directory", directory, error));
+        return Some((State::Missing, error.hint(hint)));
+    }
+    let mut found = BTreeSet::new();
+    find(directory, DEPTH, &mut found);
+    let shown = directory.display();
+    let message = format!("no history is below directory \"{shown}\"");
+    let error = QueryError::new("58P01", message).hint(hint);
+    found.is_empty().then_some((State::Empty, error))
 }
 
 /// What a tape is called by its path.

@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            let _ = std::io::stderr().write_all(failure.lines().as_bytes());
+            complain(&failure.lines());
             ExitCode::from(failure.code)
         }
     }
@@ -64,6 +64,9 @@ fn run(options: &Options) -> Result<(), Failure> {
         };
     }
     let source = options.source()?;
+    for wrong in source.check()? {
+        complain(&wrong.warning());
+    }
     let threads = |e| Failure::io("start threads", &e);
     try_threads().map_err(threads)?;
     let runtime = tokio::runtime::Runtime::new().map_err(threads)?;
@@ -99,16 +102,26 @@ fn try_threads() -> std::io::Result<()> {
     })
 }
 
-/// What a textfile collector takes.
+/// What a textfile collector takes, of all servers, also where a directory is wrong.
 fn print_metrics(options: &Options) -> Result<(), Failure> {
-    let servers = scrape::Scraper::new(options.source()?).scrape();
+    let source = options.source()?;
+    let checked = source.check();
+    let servers = scrape::Scraper::new(source).scrape();
     let text = metrics::of_servers(&servers, metrics::Format::Text);
-    say(&text.map_err(|e| Failure::io("write metrics", &std::io::Error::other(e)))?)
+    say(&text.map_err(|e| Failure::io("write metrics", &std::io::Error::other(e)))?)?;
+    match checked?.into_iter().next() {
+        Some(first) => Err(first),
+        None => Ok(()),
+    }
 }
 
 /// Says where to look.
 fn announce(address: &str) -> Result<(), Failure> {
     say(&format!("{address}\n"))
+}
+
+fn complain(lines: &str) {
+    let _ = std::io::stderr().write_all(lines.as_bytes());
 }
 
 fn say(text: &str) -> Result<(), Failure> {

@@ -118,7 +118,7 @@ impl Page {
     /// A counter of every server.
     fn counts(&mut self, name: &str, help: &str, servers: &[Tally], of: fn(&Tally) -> u64) {
         let family = Family::<Of, Counter>::default();
-        for tally in servers {
+        for tally in servers.iter().filter(|tally| tally.is_counted) {
             family.get_or_create(&tally.into()).inc_by(of(tally));
         }
         self.add(name, help, family);
@@ -261,7 +261,7 @@ fn add_load(page: &mut Page, servers: &[Tally]) {
         Family::<Wait, Seconds>::default(),
         Family::<Of, Seconds>::default(),
     );
-    for tally in servers {
+    for tally in servers.iter().filter(|tally| tally.is_counted) {
         for ((class, state), time) in &tally.sums.sessions {
             let labels = Wait {
                 server: tally.server.clone(),

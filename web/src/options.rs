@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tacho_remote::Places;
-use tacho_source::{Failure, Source};
+use tacho_remote::{Places, Sources};
+use tacho_source::Failure;
 
 /// Share of the memory limit that columns are kept in, and most bytes of them.
 const CACHE_SHARE: u64 = 4;
@@ -143,7 +143,7 @@ impl Options {
     ///
     /// # Errors
     /// As of [`Places::source`].
-    pub fn source(&self) -> Result<Arc<dyn Source>, Failure> {
+    pub fn source(&self) -> Result<Arc<Sources>, Failure> {
         let sources = self.places.source(self.cache_bytes(), APPLICATION)?;
         Ok(Arc::new(sources))
     }

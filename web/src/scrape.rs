@@ -2,6 +2,10 @@
 //! day (UTC) of its last tick, up to the second in which that tick began: hours
 //! that are over are asked for once, the current one anew. So each tick counts
 //! once, and a program that starts anew goes on where another one was.
+//!
+//! A day begins with a turn ([`Turn`]): who asks every half minute sees the end of the
+//! day before, then zeros, then the new day. Nothing is lost between two scrapes, and
+//! every counter falls, by which Prometheus knows that it was reset.
 
 use crate::desk::lock;
 use std::collections::BTreeMap;
@@ -9,8 +13,8 @@ use std::sync::{Arc, Mutex};
 use tacho_source::rows::{self, Status, count};
 use tacho_source::{Source, State, catalog};
 use tacho_tape::query::{
-    Markers, Numeric, QueryResult, Request, ServerHistory, ServerHistoryRow, Timeline, TimelineRow,
-    Top,
+    self, Markers, Numeric, QueryResult, Request, ServerHistory, ServerHistoryRow, Timeline,
+    TimelineRow, Top,
 };
 
 /// A sample without a value of a dimension, as filters call it.
@@ -19,6 +23,8 @@ const NULL: &str = "(null)";
 const OTHERS: &str = "(other)";
 /// Most databases, replicas, slots or kinds of I/O with figures of their own.
 const MOST_OBJECTS: usize = 50;
+/// How long each step of a turn takes, µs.
+const TURN: i64 = 30 * SECOND;
 /// µs.
 const SECOND: i64 = 1_000_000;
 const HOUR: i64 = 3600 * SECOND;
@@ -38,6 +44,8 @@ pub struct Tally {
     pub server: String,
     /// It answered.
     pub readable: bool,
+    /// It has answered once: before, nobody knows what counters are.
+    pub is_counted: bool,
     /// What was counted.
     pub sums: Sums,
     /// The mean of the last readings.
@@ -58,6 +66,22 @@ pub struct Tally {
     closed: (i64, Sums),
     /// Where counting goes on.
     counted_to: i64,
+    /// The turn of the day, when it was looked at last.
+    turn: Turn,
+    /// What the day before has counted, or its last hour; and which day it was before.
+    before: (i64, Turn, Sums),
+}
+
+/// How far a day has come since its first tick.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Turn {
+    /// Counters are those of the day before.
+    Before,
+    /// Counters are 0.
+    Zero,
+    /// Counters are those of the day.
+    #[default]
+    Day,
 }
 
 /// Counters, as whole numbers: sums are the same in any order.
@@ -130,6 +154,8 @@ impl Tally {
         let cost = number("last_tick_cost_us").or(number("tick_cost_us"));
         self.tick_cost = cost.map(|us| us / 1e6);
         let Some(last) = status.time("last_tick_time") else {
+            self.sums.begin(&Sums::default());
+            self.is_counted = true;
             return Ok(());
         };
         let until = last - last.rem_euclid(SECOND);
@@ -145,26 +171,73 @@ impl Tally {
     fn count_to(&mut self, asked: &Asked, until: i64) -> QueryResult<()> {
         let day = until - until.rem_euclid(DAY);
         let hour = until - until.rem_euclid(HOUR);
-        let is_same_day = self.counted_to > day;
         if self.closed.0 != hour {
             self.closed = (hour, asked.sums(day, hour)?.0);
+        }
+        let turn = self.turn_of(asked, day, until)?;
+        if (self.before.0, self.before.1) != (day, turn) {
+            let since = day - if turn == Turn::Day { HOUR } else { DAY };
+            let mut sums = asked.sums(since, day)?.0;
+            sums.markers = asked.markers(day - DAY)?;
+            self.before = (day, turn, sums);
         }
         let (mut sums, vcpus) = asked.sums(hour, until)?;
         sums.add(&self.closed.1);
         sums.markers = asked.markers(day)?;
-        if is_same_day {
+        match turn {
+            Turn::Before => sums = self.before.2.clone(),
+            Turn::Zero => sums = Sums::default(),
             // What is damaged now was counted.
-            sums.at_least(&self.sums);
+            Turn::Day if self.turn == turn && self.counted_to > day => sums.at_least(&self.sums),
+            Turn::Day => (),
         }
+        sums.begin(&self.before.2);
         self.gauges = asked.gauges(until)?;
         self.sums = sums;
         self.vcpus = vcpus.or(self.vcpus);
-        self.counted_to = until;
+        (self.counted_to, self.turn, self.is_counted) = (until, turn, true);
         Ok(())
+    }
+
+    /// How far a day has come. The first day of a history has no turn.
+    fn turn_of(&self, asked: &Asked, day: i64, until: i64) -> QueryResult<Turn> {
+        let is_first = self
+            .first_tick
+            .is_some_and(|first| first * 1e6 >= day as f64);
+        if is_first || self.closed.1.ticks() > 0 {
+            return Ok(Turn::Day);
+        }
+        for (turn, length) in [(Turn::Day, 2 * TURN), (Turn::Zero, TURN)] {
+            if asked.has_ticks(day, until - length)? {
+                return Ok(turn);
+            }
+        }
+        Ok(Turn::Before)
     }
 }
 
 impl Sums {
+    /// Every counter that may come is there from the begin on, as 0: those of words of
+    /// tacho, and those that were there before.
+    fn begin(&mut self, before: &Sums) {
+        for class in query::wait_classes() {
+            for state in query::LOAD_STATES {
+                let key = (class.to_string(), state.to_string());
+                self.sessions.entry(key).or_default();
+            }
+        }
+        for kind in catalog::schema().labels("marker") {
+            self.markers.entry(kind.label.clone()).or_default();
+        }
+        for key in before.server.keys() {
+            self.server.entry(key.clone()).or_default();
+        }
+    }
+
+    fn ticks(&self) -> u64 {
+        self.ticks_observed + self.ticks_failed
+    }
+
     fn add(&mut self, other: &Sums) {
         for (key, more) in &other.sessions {
             *self.sessions.entry(key.clone()).or_default() += more;
@@ -226,19 +299,35 @@ impl Asked<'_> {
         })
     }
 
+    /// What was observed in a window, hour by hour.
+    fn by_hour(&self, since: i64, until: i64) -> QueryResult<Vec<TimelineRow>> {
+        self.ask(&Timeline {
+            since: Some(since),
+            until: Some(until),
+            bucket: Some(HOUR),
+            ..Timeline::default()
+        })
+    }
+
+    /// Whether there is a tick in a window.
+    fn has_ticks(&self, since: i64, until: i64) -> QueryResult<bool> {
+        if since >= until {
+            return Ok(false);
+        }
+        let mut sums = Sums::default();
+        for row in &self.by_hour(since, until)? {
+            sums.add_load(row, (since, until));
+        }
+        Ok(sums.ticks() > 0)
+    }
+
     /// What is counted in a window of whole seconds, and the CPUs at its end.
     fn sums(&self, since: i64, until: i64) -> QueryResult<(Sums, Option<f64>)> {
         let (mut sums, mut vcpus) = (Sums::default(), None);
         if since == until {
             return Ok((sums, vcpus));
         }
-        let by_hour = Timeline {
-            since: Some(since),
-            until: Some(until),
-            bucket: Some(HOUR),
-            ..Timeline::default()
-        };
-        for row in &self.ask(&by_hour)? {
+        for row in &self.by_hour(since, until)? {
             sums.add_load(row, (since, until));
             vcpus = row.vcpus.map(Numeric::to_f64).or(vcpus);
         }
@@ -348,6 +437,25 @@ fn bounded<V>(values: Values<V>) -> Values<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_counter_of_our_words_is_there_from_the_begin_on() {
+        let mut sums = Sums::default();
+        let key = ("CPU".to_string(), "active".to_string());
+        sums.sessions.insert(key.clone(), 7);
+        let deadlocks = ("deadlocks", "shop".to_string());
+        let before = Sums {
+            server: [(deadlocks.clone(), 9)].into(),
+            ..Sums::default()
+        };
+        sums.begin(&before);
+        assert_eq!(sums.sessions.get(&key), Some(&7));
+        let lock = ("Lock".to_string(), "fastpath function call".to_string());
+        assert_eq!(sums.sessions.get(&lock), Some(&0));
+        assert_eq!(sums.sessions.len(), 22);
+        assert_eq!(sums.markers.get("gap"), Some(&0));
+        assert_eq!(sums.server, [(deadlocks, 0)].into());
+    }
 
     #[test]
     fn names_by_process_and_names_without_end_have_a_bound() {

@@ -102,6 +102,48 @@ fn counters_are_the_load_of_the_day_whoever_scrapes_and_since_when() {
 }
 
 #[test]
+fn a_day_begins_with_the_end_of_the_one_before_and_with_zeros() {
+    let scratch = Scratch::new("turn");
+    let mut sampler = sampler();
+    sampler.write_tape(&scratch.tape(), 60, &[]).unwrap();
+    let server = Server::known(&scratch.tape(), &[]);
+    let counters = || {
+        let mut values = scraped(&server);
+        values.retain(|name, _| name.contains("_total{"));
+        assert!(values.keys().eq(scraped_by(&scratch).keys()));
+        values
+    };
+    let lock = "tacho_session_seconds_total{server=\"shop\",wait_event_type=\"BufferPin\",state=\"active\"}";
+    assert!(counters().contains_key(lock));
+    assert_eq!(
+        counters()["tacho_markers_total{server=\"shop\",kind=\"promotion\"}"],
+        0.0
+    );
+    let before = counters();
+    let observed = "tacho_observed_seconds_total{server=\"shop\"}";
+    let mut record = |ms: i64, frames| {
+        sampler.slot_ms = sampler.slot_ms.max(DAY + 24 * HOUR + ms);
+        append(&scratch, &mut sampler, frames);
+    };
+    record(0, 5);
+    // With the last tick, of which nothing was known yet.
+    let turned = counters();
+    assert!(turned[observed] > before[observed], "{turned:?}");
+    assert!(before.iter().all(|(name, value)| turned[name] >= *value));
+    record(33_000, 5);
+    assert!(counters().values().all(|value| *value == 0.0));
+    record(75_000, 30);
+    agrees(&server, DAY + 24 * HOUR);
+}
+
+/// What a program says that starts now.
+fn scraped_by(scratch: &Scratch) -> BTreeMap<String, f64> {
+    let mut values = scraped(&Server::known(&scratch.tape(), &[]));
+    values.retain(|name, _| name.contains("_total{"));
+    values
+}
+
+#[test]
 fn labels_have_a_bound_and_formats_are_negotiated() {
     let scratch = Scratch::shop("formats");
     let server = Server::known(&scratch.tape(), &[]);
@@ -151,10 +193,19 @@ fn metrics_are_printed_once() {
     let missing = command(&scratch.0.join("none"), &["--metrics"])
         .output()
         .unwrap();
-    assert_eq!(missing.status.code(), Some(0));
+    assert_eq!(missing.status.code(), Some(1));
+    let said = String::from_utf8(missing.stderr).unwrap();
+    let shown = scratch.0.join("none");
+    let wanted = format!(
+        "error: could not read directory \"{}\": No such file or directory (os error 2)\nhint: Give the directory of",
+        shown.display()
+    );
+    assert!(said.starts_with(&wanted), "{said}");
     let missing = String::from_utf8(missing.stdout).unwrap();
     assert!(
         missing.contains("tacho_readable{server=\"none\"} 0"),
         "{missing}"
     );
+    // What its counters are nobody knows.
+    assert!(!missing.contains("_total{"), "{missing}");
 }

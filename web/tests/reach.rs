@@ -5,8 +5,10 @@
 mod common;
 
 use common::{Scratch, Server, WINDOW, command, refused};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Stdio;
 
 const TOKEN: &str = "of-a-file-that-stays-the-same";
 /// Answers that a client asks for and does not read.
@@ -134,4 +136,51 @@ fn clients_that_do_not_read_are_sent_away() {
     // The one whose place that was did not get all; others may still have time.
     let cut = slow.into_iter().map(read).filter(|got| *got < whole / 2);
     assert!(cut.count() > 0);
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_an_error_or_told() {
+    let scratch = Scratch::shop("wrong-places");
+    let (none, file) = (scratch.0.join("none"), scratch.0.join("file"));
+    std::fs::write(&file, "").unwrap();
+    let said = |tape: &Path, args: &[&str]| {
+        let done = refused(tape, args);
+        (done.status.code(), String::from_utf8(done.stderr).unwrap())
+    };
+    let hint = "hint: Give the directory of the history files: the setting tacho.directory, by default tacho in the data directory.\n";
+    for (tape, why) in [
+        (&none, "No such file or directory (os error 2)"),
+        (&file, "Not a directory (os error 20)"),
+    ] {
+        let shown = tape.display();
+        let wanted = format!("error: could not read directory \"{shown}\": {why}\n{hint}");
+        assert_eq!(said(tape, &[]), (Some(1), wanted));
+    }
+    let root = none.to_str().unwrap();
+    let both = said(&none, &["--root", root]);
+    assert_eq!(both.0, Some(1));
+    // Of several the others are answered for, and of one without history its first tick.
+    std::fs::create_dir(scratch.0.join("empty")).unwrap();
+    let empty = scratch.0.join("empty");
+    let mut command = command(
+        &scratch.tape(),
+        &["--listen", "127.0.0.1:0", "--tape", root],
+    );
+    let command = command.arg("--tape").arg(&empty);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut next = || lines.next().unwrap().unwrap();
+    let told = [next(), next(), next(), next()];
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let empty = format!("warning: directory \"{}\" has no history", empty.display());
+    let gone = format!(
+        "warning: could not read directory \"{root}\": No such file or directory (os error 2)"
+    );
+    assert_eq!([&told[0], &told[2]], [&empty, &gone]);
+    assert_eq!([&told[1], &told[3]], [hint.trim_end(); 2]);
 }

@@ -1,12 +1,12 @@
-//! `tacho query`: how the server calls a function. Limits itself, ends with
-//! its parent, answers in COPY format, reports errors as lines of fields.
+//! `tacho query`: how the server calls a function. Limits itself, answers in COPY
+//! format, reports errors as lines of fields.
 
 use super::args::{self, Caller, Parsed};
 use super::output::{Copy, escape};
 use super::{EXPLAIN, FUNCTION, execute, exit_code, finish, is_broken_pipe, out_of_memory};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
-use rustix::process::{Pid, Resource, Rlimit, Signal};
+use rustix::process::{Resource, Rlimit};
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use tacho_source::arguments::check;
@@ -28,13 +28,7 @@ pub fn run(function: &str, rest: &[String]) -> ExitCode {
 
 fn answer(function: &str, rest: &[String]) -> QueryResult<()> {
     let (function, is_explained) = asked(function, rest)?;
-    let extra = [
-        "format",
-        "owner",
-        "owner-oid",
-        "memory-limit-mb",
-        "parent-pid",
-    ];
+    let extra = ["format", "owner", "owner-oid", "memory-limit-mb"];
     let extra = extra.into_iter().chain(is_explained.then_some(FUNCTION));
     let mut command = Command::new("tacho query").disable_help_flag(true);
     command = args::augment(command, function, Caller::Server);
@@ -50,7 +44,6 @@ fn answer(function: &str, rest: &[String]) -> QueryResult<()> {
         })?;
     let value = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     limit_memory(value("memory-limit-mb"))?;
-    stay_with_parent(value("parent-pid"))?;
     let format = value("format").unwrap_or("copy").to_string();
     let parsed = Parsed::new(matches, function, Caller::Server)?;
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
@@ -136,21 +129,6 @@ fn limit_memory(megabytes: Option<&str>) -> QueryResult<()> {
         };
         rustix::process::setrlimit(resource, limit)
             .map_err(|e| QueryError::new("53200", format!("could not limit memory: {e}")))?;
-    }
-    Ok(())
-}
-
-/// Asks to be killed with the parent, and ends when it is gone already.
-fn stay_with_parent(parent: Option<&str>) -> QueryResult<()> {
-    let Some(text) = parent else {
-        return Ok(());
-    };
-    let parent = number(text)?;
-    let failed = |e| QueryError::new("58000", format!("could not follow the parent process: {e}"));
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed)?;
-    let current = rustix::process::getppid().map(Pid::as_raw_pid);
-    if current.and_then(|pid| u64::try_from(pid).ok()) != Some(parent) {
-        return Err(QueryError::new("57P01", "the calling process has ended"));
     }
     Ok(())
 }

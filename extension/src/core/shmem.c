@@ -66,6 +66,7 @@ shmem_make(TachoShared *shared)
 			"the sampler has not started (does \"max_worker_processes\" leave room for it?)", STATUS_TEXT_SIZE);
 	shared->after_crash = was_not_shut_down();
 	pg_atomic_init_u64(&shared->worker_starts, 0);
+	pg_atomic_init_u32(&shared->readers_running, 0);
 	pg_atomic_init_u32(&shared->texts_wanted, 0);
 	pg_atomic_init_u32(&shared->texts_generation, 1);
 	pg_atomic_init_u64(&shared->texts_dropped, 0);

@@ -44,6 +44,9 @@ typedef struct TachoShared
 	/* lives of the sampler since shared memory was made; the sampler only */
 	pg_atomic_uint64 worker_starts;
 
+	/* children of readers that run, see child.c */
+	pg_atomic_uint32 readers_running;
+
 	/*
 	 * Texts. `wanted` is 0 while nobody takes texts out of the ring. A new
 	 * generation makes every backend forget which texts it has seen.

@@ -9,12 +9,16 @@
 #include "postgres.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/parent.h"
 #include "core/spawner.h"
 
 /* where open descriptors cannot be listed, no more than these are closed */
@@ -34,12 +38,24 @@ spawn_close(int *end)
 	*end = -1;
 }
 
-bool
-spawn_pipe(int ends[2])
+/* Closes both ends; errno stays. */
+static void
+close_ends(int ends[2])
 {
-	int			save_errno;
+	int			save_errno = errno;
 
-	if (pipe(ends) < 0)
+	spawn_close(&ends[PIPE_READ]);
+	spawn_close(&ends[PIPE_WRITE]);
+	errno = save_errno;
+}
+
+/*
+ * Takes the result of pipe() or socketpair(): no program inherits the ends.
+ */
+static bool
+keep_ends(int ends[2], int result)
+{
+	if (result < 0)
 	{
 		ends[PIPE_READ] = ends[PIPE_WRITE] = -1;
 		return false;
@@ -47,10 +63,37 @@ spawn_pipe(int ends[2])
 	if (fcntl(ends[PIPE_READ], F_SETFD, FD_CLOEXEC) >= 0 &&
 		fcntl(ends[PIPE_WRITE], F_SETFD, FD_CLOEXEC) >= 0)
 		return true;
-	save_errno = errno;
-	spawn_close(&ends[PIPE_READ]);
-	spawn_close(&ends[PIPE_WRITE]);
-	errno = save_errno;
+	close_ends(ends);
+	return false;
+}
+
+bool
+spawn_pipe(int ends[2])
+{
+	return keep_ends(ends, pipe(ends));
+}
+
+/*
+ * The connection to a parent: our end does not block. The other has a number
+ * that none of the parent's descriptors has, so that it is not overwritten
+ * while they are made.
+ */
+static bool
+make_control(int ends[2])
+{
+	int			moved;
+
+	if (!keep_ends(ends, socketpair(AF_UNIX, SOCK_STREAM, 0, ends)))
+		return false;
+	moved = fcntl(ends[PIPE_WRITE], F_DUPFD_CLOEXEC, PARENT_CONTROL + 1);
+	if (moved >= 0 && fcntl(ends[PIPE_READ], F_SETFL, O_NONBLOCK) >= 0)
+	{
+		close(ends[PIPE_WRITE]);
+		ends[PIPE_WRITE] = moved;
+		return true;
+	}
+	spawn_close(&moved);
+	close_ends(ends);
 	return false;
 }
 
@@ -101,7 +144,8 @@ fill_environment(char *environment[3])
 }
 
 static int
-init_actions(posix_spawn_file_actions_t *actions, int in, int out, int err)
+init_actions(posix_spawn_file_actions_t *actions, int in, int out, int err,
+			 int control)
 {
 	int			rc = posix_spawn_file_actions_init(actions);
 
@@ -116,10 +160,13 @@ init_actions(posix_spawn_file_actions_t *actions, int in, int out, int err)
 		rc = posix_spawn_file_actions_adddup2(actions, out, STDOUT_FILENO);
 	if (rc == 0)
 		rc = posix_spawn_file_actions_adddup2(actions, err, STDERR_FILENO);
+	if (rc == 0)
+		rc = posix_spawn_file_actions_adddup2(actions, control,
+											  PARENT_CONTROL);
 #ifdef HAVE_SPAWN_CLOSEFROM
 	if (rc == 0)
 		rc = posix_spawn_file_actions_addclosefrom_np(actions,
-													  STDERR_FILENO + 1);
+													  PARENT_CONTROL + 1);
 #else
 	close_others_on_exec();
 #endif
@@ -130,7 +177,8 @@ init_actions(posix_spawn_file_actions_t *actions, int in, int out, int err)
 
 /*
  * A handled signal becomes the default by itself when a program is executed;
- * these are the ones a server process may ignore.
+ * these are the ones a server process may ignore. The parent keeps all
+ * signals blocked.
  */
 static int
 init_attributes(posix_spawnattr_t *attributes)
@@ -140,17 +188,17 @@ init_attributes(posix_spawnattr_t *attributes)
 		SIGCHLD, SIGFPE, SIGTTIN, SIGTTOU, SIGURG, SIGXFSZ
 	};
 	sigset_t	defaults;
-	sigset_t	none;
+	sigset_t	all;
 	int			rc = posix_spawnattr_init(attributes);
 
 	if (rc != 0)
 		return rc;
-	sigemptyset(&none);
+	sigfillset(&all);
 	sigemptyset(&defaults);
 	for (size_t i = 0; i < lengthof(ignored); i++)
 		sigaddset(&defaults, ignored[i]);
 
-	rc = posix_spawnattr_setsigmask(attributes, &none);
+	rc = posix_spawnattr_setsigmask(attributes, &all);
 	if (rc == 0)
 		rc = posix_spawnattr_setsigdefault(attributes, &defaults);
 	if (rc == 0)
@@ -165,9 +213,33 @@ init_attributes(posix_spawnattr_t *attributes)
 	return rc;
 }
 
-int
-spawn_program(pid_t *pid, const char *program, char *const argv[], int in,
-			  int out, int err)
+/*
+ * Path of the parent: it is installed beside this library, which may have been
+ * loaded by a link to it (docs/drop-in.md).
+ */
+static const char *
+parent_path(void)
+{
+	static char path[MAXPGPATH] = PARENT_PROGRAM;
+	Dl_info		library;
+	char	   *real;
+
+	if (path[0] == '/' || dladdr(parent_path, &library) == 0)
+		return path;
+	real = realpath(library.dli_fname, NULL);
+	if (real == NULL)
+		return path;
+	strlcpy(path, real, sizeof(path));
+	free(real);
+	get_parent_directory(path);
+	join_path_components(path, path, PARENT_PROGRAM);
+	return path;
+}
+
+/* Runs the parent with this argument vector; returns 0 or an error number. */
+static int
+spawn_parent(pid_t *pid, char *const argv[], int in, int out, int err,
+			 int control)
 {
 	char	   *environment[3];
 	posix_spawn_file_actions_t actions;
@@ -175,16 +247,128 @@ spawn_program(pid_t *pid, const char *program, char *const argv[], int in,
 	int			rc;
 
 	fill_environment(environment);
-	rc = init_actions(&actions, in, out, err);
+	rc = init_actions(&actions, in, out, err, control);
 	if (rc != 0)
 		return rc;
 	rc = init_attributes(&attributes);
 	if (rc == 0)
 	{
-		rc = posix_spawn(pid, program, &actions, &attributes, argv,
+		rc = posix_spawn(pid, parent_path(), &actions, &attributes, argv,
 						 environment);
 		posix_spawnattr_destroy(&attributes);
 	}
 	posix_spawn_file_actions_destroy(&actions);
 	return rc;
+}
+
+/* The argument vector of the parent: how it ends, the program, its own. */
+static bool
+parent_arguments(char *vector[], const char *program, char *const argv[],
+				 bool kills)
+{
+	int			n = 0;
+
+	vector[n++] = PARENT_PROGRAM;
+	vector[n++] = kills ? PARENT_KILLS : PARENT_WAITS;
+	vector[n++] = unconstify(char *, program);
+	for (int i = 0; argv[i] != NULL; i++)
+	{
+		if (i >= SPAWN_MOST_ARGUMENTS)
+			return false;
+		vector[n++] = argv[i];
+	}
+	vector[n] = NULL;
+	return true;
+}
+
+const char *
+spawn_program(Spawned *spawned, const char *program, char *const argv[],
+			  int in, int out, int err, bool kills)
+{
+	char	   *vector[SPAWN_MOST_ARGUMENTS + 4];
+	int			control[2];
+	int			rc;
+
+	memset(spawned, 0, sizeof(*spawned));
+	spawned->control = -1;
+	if (!parent_arguments(vector, program, argv, kills))
+	{
+		errno = E2BIG;
+		return program;
+	}
+	if (!make_control(control))
+		return program;
+	rc = spawn_parent(&spawned->parent, vector, in, out, err,
+					  control[PIPE_WRITE]);
+	spawn_close(&control[PIPE_WRITE]);
+	if (rc == 0)
+	{
+		spawned->control = control[PIPE_READ];
+		return NULL;
+	}
+	spawned->parent = 0;
+	spawn_close(&control[PIPE_READ]);
+	errno = rc;
+	return rc == E2BIG ? program : parent_path();
+}
+
+static void
+take_report(Spawned *spawned, const ParentReport *report)
+{
+	if (report->event == PARENT_STARTED)
+		spawned->program = report->value;
+	else
+	{
+		spawned->ended = true;
+		if (report->event == PARENT_FAILED)
+			spawned->error = report->value;
+		else
+			spawned->status = report->value;
+	}
+}
+
+/* A parent that somebody has killed ends the connection without a report. */
+bool
+spawn_ended(Spawned *spawned)
+{
+	while (!spawned->ended && spawned->control >= 0)
+	{
+		ParentReport report;
+		ssize_t		n = read(spawned->control, &report, sizeof(report));
+
+		if (n == sizeof(report))
+			take_report(spawned, &report);
+		else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+			return false;
+		else if (n >= 0 || errno != EINTR)
+			spawn_close(&spawned->control);
+	}
+	return spawned->ended || spawn_reap(spawned);
+}
+
+void
+spawn_let_go(Spawned *spawned)
+{
+	spawn_close(&spawned->control);
+}
+
+bool
+spawn_reap(Spawned *spawned)
+{
+	int			status;
+	pid_t		result;
+
+	if (spawned->parent == 0)
+		return true;
+	do
+		result = waitpid(spawned->parent, &status, WNOHANG);
+	while (result < 0 && errno == EINTR);
+
+	if (result == 0)
+		return false;
+	if (!spawned->ended)
+		spawned->status = result < 0 ? 0 : status;
+	spawned->ended = true;
+	spawned->parent = 0;
+	return true;
 }

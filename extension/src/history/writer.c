@@ -4,7 +4,8 @@
  *
  * The child is started as spawner.h says: signals to the server's processes do
  * not reach it. It ends when its pipe is closed, after it has written what was
- * in it. What it says goes into the server's log (writer_messages.h).
+ * in it; its parent waits for that when the sampler has ended before. What it
+ * says goes into the server's log (writer_messages.h).
  *
  * While recording is paused the writer reads no frames, so that it does not
  * hear of new settings: it is replaced, and the next one is greeted with them.
@@ -17,7 +18,6 @@
 #include "postgres.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@
 #define SILENT_AFTER_MS		30000
 #define PIPE_BYTES			(1024 * 1024)
 #define ACK_BYTES			32
-#define DESCRIPTORS			3
+#define DESCRIPTORS			4
 
 /* exit codes and acknowledgement codes of the writer */
 #define EXIT_USAGE			2
@@ -63,7 +63,8 @@ static WriterHello make_hello;
 static uint64 incarnation;
 
 /* child */
-static pid_t child = 0;			/* 0 = none */
+static bool running = false;	/* it was started and not reaped */
+static Spawned child;			/* if it runs */
 static int	to_child = -1;
 static int	from_child = -1;
 static bool replacing = false;	/* it was told to end, for new settings */
@@ -218,8 +219,8 @@ make_pipes(Pipes *pipes)
 	return true;
 }
 
-/* Runs the program; returns 0 or an error number. */
-static int
+/* Runs the program, or returns the path of what cannot be run. */
+static const char *
 run_writer(Pipes *pipes)
 {
 	char	   *arguments[] = {
@@ -229,7 +230,7 @@ run_writer(Pipes *pipes)
 
 	return spawn_program(&child, tacho_program_path(), arguments,
 						 pipes->down[PIPE_READ], pipes->up[PIPE_WRITE],
-						 pipes->errors[PIPE_WRITE]);
+						 pipes->errors[PIPE_WRITE], false);
 }
 
 static void
@@ -240,16 +241,18 @@ plan_restart(int64 now_ms)
 }
 
 static void
-cannot_start(int64 now_ms, const char *what, int error)
+cannot_start(int64 now_ms, const char *what, const char *program, int error)
 {
 	char		text[STATUS_TEXT_SIZE];
+	const char *hint = "The sampler tries again.";
 
-	snprintf(text, sizeof(text), "could not %s \"%s\": %s", what,
-			 tacho_program_path(), strerror(error));
-	complain(now_ms, text,
-			 error == ENOENT ?
-			 "Install the tacho program there, or set \"tacho.program\"." :
-			 "The sampler tries again.");
+	if (strcmp(program, tacho_program_path()) != 0)
+		hint = SPAWN_PARENT_HINT;
+	else if (error == ENOENT)
+		hint = "Install the tacho program there, or set \"tacho.program\".";
+	snprintf(text, sizeof(text), "could not %s \"%s\": %s", what, program,
+			 strerror(error));
+	complain(now_ms, text, hint);
 	plan_restart(now_ms);
 }
 
@@ -276,17 +279,18 @@ static void
 start_child(int64 now_ms)
 {
 	Pipes		pipes;
-	int			error = make_pipes(&pipes) ? 0 : errno;
+	const char *failed;
 
-	if (error != 0)
-		cannot_start(now_ms, "make pipes for", error);
-	else if ((error = run_writer(&pipes)) != 0)
+	if (!make_pipes(&pipes))
 	{
-		child = 0;
-		cannot_start(now_ms, "run", error);
+		cannot_start(now_ms, "make pipes for", tacho_program_path(), errno);
+		close_pipes(&pipes);
+		return;
 	}
-	if (error != 0)
+	failed = run_writer(&pipes);
+	if (failed != NULL)
 	{
+		cannot_start(now_ms, "run", failed, errno);
 		close_pipes(&pipes);
 		return;
 	}
@@ -297,6 +301,7 @@ start_child(int64 now_ms)
 	writer_messages_begin(pipes.errors[PIPE_READ]);
 	pipes.down[PIPE_WRITE] = pipes.up[PIPE_READ] = pipes.errors[PIPE_READ] = -1;
 	close_pipes(&pipes);
+	running = true;
 	starts++;
 	child_started = GetCurrentTimestamp();
 	heard_ms = now_ms;
@@ -306,10 +311,11 @@ start_child(int64 now_ms)
 static void
 forget_child(void)
 {
-	if (child == 0)
+	if (!running)
 		return;
-	child = 0;
+	running = false;
 	replacing = false;
+	spawn_let_go(&child);
 	spawn_close(&to_child);
 	spawn_close(&from_child);
 	writer_messages_end();
@@ -372,34 +378,37 @@ children_cpu_us(void)
 		usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
 }
 
+/* The writer has ended, not because it was told to. */
 static void
-reap_child(int64 now_ms)
+plan_next(int64 now_ms, int status)
 {
-	int			status;
-	pid_t		reaped;
-	bool		expected;
-	bool		at_once;
-
-	if (child == 0)
-		return;
-	reaped = waitpid(child, &status, WNOHANG);
-	if (reaped == 0 || (reaped < 0 && errno == EINTR))
-		return;
-	expected = replacing;
-	forget_child();
-	past_cpu_us = children_cpu_us();
-	if (expected)
-	{
-		start_at_ms = now_ms;
-		return;
-	}
-	if (reaped > 0)
-		report_end(now_ms, status);
-	at_once = reaped > 0 && WIFEXITED(status) &&
+	bool		at_once = WIFEXITED(status) &&
 		WEXITSTATUS(status) == EXIT_MOVED && backoff_ms == BACKOFF_FIRST_MS;
+
+	report_end(now_ms, status);
 	plan_restart(now_ms);
 	if (at_once)
 		start_at_ms = now_ms;
+}
+
+static void
+reap_child(int64 now_ms)
+{
+	bool		expected = replacing;
+
+	if (!running || !spawn_ended(&child) || !spawn_reap(&child))
+		return;
+	forget_child();
+	past_cpu_us = children_cpu_us();
+	if (child.error != 0)
+	{
+		starts--;
+		cannot_start(now_ms, "run", tacho_program_path(), child.error);
+	}
+	else if (expected)
+		start_at_ms = now_ms;
+	else
+		plan_next(now_ms, child.status);
 }
 
 static void
@@ -543,7 +552,7 @@ writer_has_old_settings(void)
 static void
 replace_deaf_writer(void)
 {
-	if (child == 0 || replacing || ack_code != ACK_PAUSED ||
+	if (!running || replacing || ack_code != ACK_PAUSED ||
 		!writer_has_old_settings())
 		return;
 	replacing = true;
@@ -556,12 +565,12 @@ watch_silence(int64 now_ms)
 {
 	char		text[STATUS_TEXT_SIZE];
 
-	if (child == 0 || dlist_is_empty(&frames))
+	if (!running || dlist_is_empty(&frames))
 		heard_ms = now_ms;
 	if (now_ms - heard_ms < SILENT_AFTER_MS)
 		return;
 	snprintf(text, sizeof(text), "the tape writer (process %d) does not answer",
-			 (int) child);
+			 (int) child.program);
 	complain(now_ms, text, "Frames are kept in memory until the buffer is full.");
 }
 
@@ -569,7 +578,7 @@ static void
 report_status(TachoStatus *status)
 {
 	status->past_writers_cpu_us = past_cpu_us;
-	status->writer_pid = (int) child;
+	status->writer_pid = running ? (int) child.program : 0;
 	status->writer_starts = starts;
 	status->writer_started = child_started;
 	status->frames_made = (int64) next_sequence - 1;
@@ -589,7 +598,7 @@ writer_turn(int64 now_ms, TachoStatus *status)
 	writer_messages_read();
 	replace_deaf_writer();
 	reap_child(now_ms);
-	if (child == 0 && now_ms >= start_at_ms)
+	if (!running && now_ms >= start_at_ms)
 		start_child(now_ms);
 	send_frames();
 	watch_silence(now_ms);
@@ -627,7 +636,7 @@ writer_first_unwritten(void)
 {
 	uint64		first = writer_first_unacknowledged();
 
-	if (child != 0)
+	if (running)
 		first = Max(first, first_unsent());
 	return Max(first, left_with_child);
 }
@@ -652,7 +661,7 @@ writer_put(const char *bytes, int length)
 	dlist_push_tail(&frames, &frame->node);
 	frame_bytes += length;
 	bytes_made += length;
-	if (child != 0 && sending == NULL)
+	if (running && sending == NULL)
 	{
 		sending = frame;
 		sent_of_it = 0;
@@ -663,7 +672,7 @@ writer_put(const char *bytes, int length)
 bool
 writer_is_behind(void)
 {
-	return child != 0 && (sending != NULL || hello_sent < hello.len);
+	return running && (sending != NULL || hello_sent < hello.len);
 }
 
 int64
@@ -675,16 +684,14 @@ writer_starts(void)
 void
 writer_close(int patience_ms)
 {
-	for (int waited = 0; child != 0 && waited < patience_ms; waited += 5)
+	for (int waited = 0; running && waited < patience_ms; waited += 5)
 	{
-		int			status;
-
 		read_acks(0);
 		writer_messages_read();
 		send_frames();
 		if (!writer_is_behind())
 			spawn_close(&to_child);
-		if (waitpid(child, &status, WNOHANG) != 0)
+		if (spawn_ended(&child) && spawn_reap(&child))
 		{
 			read_acks(0);
 			forget_child();
@@ -692,7 +699,7 @@ writer_close(int patience_ms)
 		else
 			pg_usleep(5000L);
 	}
-	if (child != 0)
+	if (running)
 		left_with_child = first_unsent();
 	forget_child();
 }

@@ -13,15 +13,13 @@
  * not touched by callbacks.
  *
  * A backend that is killed by SIGKILL or SIGQUIT runs no callback; the
- * program asks the kernel for a signal in that case (PR_SET_PDEATHSIG).
+ * connection to the child's parent ends all the same, which kills the child.
  *
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/ilist.h"
@@ -33,11 +31,16 @@
 #include "utils/resowner.h"
 
 #include "core/compat.h"
+#include "core/settings.h"
+#include "core/shmem.h"
 #include "core/spawner.h"
 #include "readers/child.h"
 
 /* longest time between two looks at standard error and at interrupts */
 #define CHILD_WAIT_MS		10
+
+/* both pipes and the connection to the parent */
+#define CHILD_DESCRIPTORS	3
 
 /* how long a killed child is waited for before it is left for later */
 #define CHILD_KILL_WAIT_US	1000000L
@@ -46,11 +49,11 @@ struct Child
 {
 	dlist_node	node;			/* in children */
 	ResourceOwner owner;		/* NULL = nobody's any more */
-	pid_t		pid;			/* 0 = not started or already reaped */
-	int			status;			/* of waitpid(), once it was reaped */
+	Spawned		spawned;
 	int			out;			/* read ends of the pipes, -1 = closed */
 	int			err;
 	int			external_fds;	/* descriptors reported to fd.c */
+	bool		counted;		/* in tacho_shared->readers_running */
 	StringInfo	errors;
 };
 
@@ -61,9 +64,27 @@ static uint32 wait_event_reader = 0;
 
 static void child_release(Child *child);
 
+/* Counts a child, unless as many run in the whole server as may. */
+static bool
+count_child(Child *child)
+{
+	uint32		running = pg_atomic_read_u32(&tacho_shared->readers_running);
+
+	while (running < (uint32) tacho_max_readers && !child->counted)
+		child->counted =
+			pg_atomic_compare_exchange_u32(&tacho_shared->readers_running,
+										   &running, running + 1);
+	return child->counted;
+}
+
+/* One that does not die at once makes room for another all the same. */
 static void
 child_close(Child *child)
 {
+	if (child->counted)
+		pg_atomic_fetch_sub_u32(&tacho_shared->readers_running, 1);
+	child->counted = false;
+	spawn_let_go(&child->spawned);
 	spawn_close(&child->out);
 	spawn_close(&child->err);
 	for (; child->external_fds > 0; child->external_fds--)
@@ -71,47 +92,17 @@ child_close(Child *child)
 }
 
 /*
- * Reaps the child if it has ended. A status nobody can tell any more (the
- * process that loaded us ignores SIGCHLD) counts as success: the reader knows
- * by the end marker whether the output is complete.
+ * The parent of a child that was let go kills it. A process that hangs in the
+ * kernel cannot be waited for without end: the parent stays in the list and is
+ * reaped by a later call, or as a process of its own after this one has ended.
  */
 static bool
-child_reap(Child *child)
-{
-	pid_t		result;
-
-	if (child->pid == 0)
-		return true;
-
-	do
-		result = waitpid(child->pid, &child->status, WNOHANG);
-	while (result < 0 && errno == EINTR);
-
-	if (result == 0)
-		return false;
-	if (result < 0)
-		child->status = 0;
-	child->pid = 0;
-	return true;
-}
-
-/*
- * Kills and reaps. A process that hangs in the kernel cannot be waited for
- * without end: it stays in the list and is reaped by a later call.
- */
-static bool
-child_kill(Child *child)
+child_wait(Child *child)
 {
 	long		waited_us = 0;
 	long		pause_us = 50;
 
-	if (child_reap(child))
-		return true;
-
-	/* its process group, should it ever start something itself */
-	kill(-child->pid, SIGKILL);
-	kill(child->pid, SIGKILL);
-	while (!child_reap(child))
+	while (!spawn_reap(&child->spawned))
 	{
 		if (waited_us > CHILD_KILL_WAIT_US)
 			return false;
@@ -135,11 +126,11 @@ child_release(Child *child)
 	child->owner = NULL;
 	child->errors = NULL;
 	child_close(child);
-	if (child_kill(child))
+	if (child_wait(child))
 		child_free(child);
 }
 
-/* Reaps those that did not die when they were killed. */
+/* Reaps those that did not die when they were killed, and those that ended. */
 static void
 reap_leftovers(void)
 {
@@ -149,8 +140,12 @@ reap_leftovers(void)
 	{
 		Child	   *child = dlist_container(Child, node, iter.cur);
 
-		if (child->owner == NULL && child_reap(child))
+		if ((child->owner == NULL || child->spawned.ended) &&
+			spawn_reap(&child->spawned))
+		{
+			child_close(child);
 			child_free(child);
+		}
 	}
 }
 
@@ -200,10 +195,11 @@ child_create(StringInfo errors)
 	child->owner = CurrentResourceOwner;
 	child->out = -1;
 	child->err = -1;
+	child->spawned.control = -1;
 	child->errors = errors;
 	dlist_push_tail(&children, &child->node);
 
-	while (child->external_fds < 2)
+	while (child->external_fds < CHILD_DESCRIPTORS)
 	{
 		if (!AcquireExternalFD())
 			ereport(ERROR,
@@ -223,34 +219,41 @@ open_pipe(int ends[2])
 }
 
 Child *
-child_start(const char *program, char *const argv[], StringInfo errors)
+child_start(const char *program, char *const argv[], StringInfo errors,
+			const char **failed)
 {
 	Child	   *child;
 	int			out[2] = {-1, -1};
 	int			err[2] = {-1, -1};
-	int			rc;
+	int			error;
 
 	reap_leftovers();
 	register_callbacks();
 	/* may raise an error, so before anything is opened */
 	compat_wait_event(&wait_event_reader, "TachoReader");
 	child = child_create(errors);
+	if (!count_child(child))
+	{
+		child_release(child);
+		*failed = NULL;
+		return NULL;
+	}
 
 	if (open_pipe(out) && open_pipe(err))
-		rc = spawn_program(&child->pid, program, argv, -1, out[PIPE_WRITE],
-						   err[PIPE_WRITE]);
+		*failed = spawn_program(&child->spawned, program, argv, -1,
+								out[PIPE_WRITE], err[PIPE_WRITE], true);
 	else
-		rc = errno;
+		*failed = program;
+	error = *failed != NULL ? errno : 0;
 
 	spawn_close(&out[PIPE_WRITE]);
 	spawn_close(&err[PIPE_WRITE]);
 	child->out = out[PIPE_READ];
 	child->err = err[PIPE_READ];
-	if (rc != 0)
+	if (error != 0)
 	{
-		child->pid = 0;
 		child_release(child);
-		errno = rc;
+		errno = error;
 		return NULL;
 	}
 	return child;
@@ -321,17 +324,15 @@ child_read(Child *child, char *buffer, int size)
 /*
  * A process closes its descriptors a moment before it can be reaped. The
  * first looks come in quick succession, so that this moment costs no more
- * than it lasts.
+ * than it lasts. The end of the parent is waited for when the query ends.
  */
 int
-child_finish(Child *child)
+child_finish(Child *child, int *error)
 {
-	int			status;
-
 	for (drain_errors(child); child->err >= 0; drain_errors(child))
 		wait_for(child->err, WL_SOCKET_READABLE, CHILD_WAIT_MS);
 
-	for (int i = 0; !child_reap(child); i++)
+	for (int i = 0; !spawn_ended(&child->spawned); i++)
 	{
 		if (i < 40)
 			pg_usleep(25L);
@@ -339,10 +340,10 @@ child_finish(Child *child)
 			wait_for(-1, 0, 1);
 		CHECK_FOR_INTERRUPTS();
 	}
-	status = child->status;
 	child_close(child);
-	child_free(child);
-	return status;
+	child->errors = NULL;
+	*error = child->spawned.error;
+	return child->spawned.status;
 }
 
 void

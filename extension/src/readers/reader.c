@@ -61,14 +61,20 @@ run(char *const argv[], TupleDesc desc, Tuplestorestate *store,
 {
 	const char *program = tacho_program_path();
 	ReaderOutput *output = reader_output_begin(desc, store);
+	const char *failed;
 	StringInfoData errors;
 	Child	   *child;
+	int			status;
+	int			error;
 
 	initStringInfo(&errors);
-	child = child_start(program, argv, &errors);
+	child = child_start(program, argv, &errors, &failed);
 	if (child == NULL)
 	{
-		reader_not_started(program, errno, failure);
+		if (failed != NULL)
+			reader_not_started(failed, errno, failure);
+		else
+			reader_too_many(failure);
 		return false;
 	}
 	if (!read_rows(child, output, failure))
@@ -76,7 +82,11 @@ run(char *const argv[], TupleDesc desc, Tuplestorestate *store,
 		child_stop(child);
 		return false;
 	}
-	reader_messages(program, &errors, child_finish(child), failure);
+	status = child_finish(child, &error);
+	if (error != 0)
+		reader_not_started(program, error, failure);
+	else
+		reader_messages(program, &errors, status, failure);
 	return failure->message == NULL && reader_output_end(output, failure);
 }
 

@@ -20,9 +20,6 @@
 #include "lib/stringinfo.h"
 #include "utils/tuplestore.h"
 
-/* most memory a child may use; a question that needs more is refused */
-#define READER_MEMORY_LIMIT_MB	1024
-
 /* longest line of output that is accepted */
 #define READER_LINE_LIMIT		(64 * 1024 * 1024)
 
@@ -85,6 +82,12 @@ extern bool reader_output_end(ReaderOutput *output, ReaderFailure *failure);
  */
 extern void reader_messages(const char *program, StringInfo errors,
 							int status, ReaderFailure *failure);
+
+/* What a child may use; a question that needs more is refused. */
+extern int	reader_memory_mb(void);
+
+/* The failure of a call beyond tacho.max_readers. */
+extern void reader_too_many(ReaderFailure *failure);
 
 /* The failure of a program that could not be started. */
 extern void reader_not_started(const char *program, int error_number,

@@ -196,8 +196,7 @@ reader_arguments(const ReaderFunction *function, FunctionCallInfo fcinfo)
 	argv[n++] = function->name;
 	argv[n++] = psprintf("--tape=%s", tacho_directory_path());
 	argv[n++] = "--format=copy";
-	argv[n++] = psprintf("--memory-limit-mb=%d", READER_MEMORY_LIMIT_MB);
-	argv[n++] = psprintf("--parent-pid=%d", MyProcPid);
+	argv[n++] = psprintf("--memory-limit-mb=%d", reader_memory_mb());
 
 	/* as in pg_stat_activity: whoever may not see all sees their own */
 	if (!has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS))

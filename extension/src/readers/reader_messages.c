@@ -19,6 +19,8 @@
 #include "utils/elog.h"
 
 #include "core/encoding.h"
+#include "core/settings.h"
+#include "core/spawner.h"
 #include "readers/child.h"
 #include "readers/reader.h"
 
@@ -60,13 +62,31 @@ reader_raise(const ReaderFailure *failure)
 			 failure->hint ? errhint("%s", failure->hint) : 0));
 }
 
+int
+reader_memory_mb(void)
+{
+	return tacho_reader_memory / tacho_max_readers;
+}
+
+void
+reader_too_many(ReaderFailure *failure)
+{
+	reader_fail(failure, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+				pstrdup("too many questions to the history at the same time"),
+				psprintf("\"tacho.max_readers\" allows %d in the whole server.",
+						 tacho_max_readers),
+				pstrdup("Try again later, or raise \"tacho.max_readers\". Each question then has a smaller share of \"tacho.reader_memory\"."));
+}
+
 void
 reader_not_started(const char *program, int error_number,
 				   ReaderFailure *failure)
 {
 	char	   *hint = NULL;
 
-	if (error_number == ENOENT || error_number == EACCES)
+	if (strcmp(program, tacho_program_path()) != 0)
+		hint = pstrdup(SPAWN_PARENT_HINT);
+	else if (error_number == ENOENT || error_number == EACCES)
 		hint = pstrdup("Install the tacho program beside the postgres program, or set tacho.program and restart the server.");
 	else if (error_number == E2BIG)
 		hint = pstrdup("The arguments of the function are too long.");
@@ -204,7 +224,7 @@ signal_hint(int signal)
 		return pstrdup("Someone killed it, or the system ran out of memory; the kernel log tells.");
 	if (signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT)
 		return psprintf("It may have been refused memory, of which it may use %d MB: " MEMORY_HINT,
-						READER_MEMORY_LIMIT_MB);
+						reader_memory_mb());
 	return NULL;
 }
 
@@ -218,7 +238,7 @@ unexplained_end(const char *program, int status, StringInfo other,
 	if (ran_out_of_memory(status, other))
 		reader_fail(failure, ERRCODE_OUT_OF_MEMORY,
 					pstrdup("tacho program ran out of memory"),
-					psprintf("It may use %d MB.", READER_MEMORY_LIMIT_MB),
+					psprintf("It may use %d MB.", reader_memory_mb()),
 					pstrdup(MEMORY_HINT));
 	else if (WIFSIGNALED(status))
 		reader_fail(failure, ERRCODE_EXTERNAL_ROUTINE_EXCEPTION,

@@ -70,27 +70,29 @@ sub checked
 	return ($? >> 8, $out // '');
 }
 
-# Starts a Prometheus that scrapes a tacho-web every second. Fields: port,
-# harness. Options: rules => file.
+# Starts a Prometheus that scrapes a tacho-web every second, or has blocks of data and
+# scrapes nobody. Fields: port, harness. Options: rules => file, data => directory.
 sub prometheus
 {
 	my ($web, %opt) = @_;
 	my $dir = PostgreSQL::Test::Utils::tempdir();
+	my $data = $opt{data} // "$dir/data";
 	my $self = { port => PostgreSQL::Test::Cluster::get_free_port() };
 	my $rules = $opt{rules} ? "rule_files: ['$opt{rules}']" : '';
+	my $jobs = !$web ? '' : qq{scrape_configs:
+  - job_name: tacho
+    authorization: {credentials: $token}
+    static_configs: [{targets: ['127.0.0.1:$web->{port}']}]};
 
 	append_to_file("$dir/prometheus.yml", qq{
 global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
 $rules
-scrape_configs:
-  - job_name: tacho
-    authorization: {credentials: $token}
-    static_configs: [{targets: ['127.0.0.1:$web->{port}']}]
+$jobs
 });
 	$self->{harness} = IPC::Run::start(
 		[
 			'prometheus', "--config.file=$dir/prometheus.yml",
-			"--storage.tsdb.path=$dir/data",
+			"--storage.tsdb.path=$data", '--storage.tsdb.retention.time=100y',
 			"--web.listen-address=127.0.0.1:$self->{port}"
 		],
 		'<', \undef, '>', "$dir/log", '2>&1');

@@ -164,6 +164,8 @@ for my $list (["$links/pg_stat_statements", '$libdir'], ['pg_stat_statements', "
 	sql('create extension pg_stat_statements; select 1 as a, 2 as b, 3 as c, 4 as d');
 	is(sql(q{select calls from pg_stat_statements where query = 'select $1 as a, $2 as b, $3 as c, $4 as d'}), 1, '... and the functions');
 	is(state_and_warning(), 'replaced|', '... as status() says');
+	ok($node->poll_query_until('postgres', q{select value from tacho.status() where metric = 'reason'},
+			'could not run "/nonexistent": No such file or directory'), '... and finds the parent of programs beside tacho');
 	sql('select tacho.statements_reset(); drop extension pg_stat_statements');
 }
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'tacho, pg_stat_statements'\ndynamic_library_path = '\$libdir:$links'");

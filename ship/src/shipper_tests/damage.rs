@@ -33,11 +33,16 @@ fn name(file: u64) -> String {
 
 /// Damages a column of statistics in a file.
 fn damage(directory: &Path, file: u64, column: &str) {
+    damage_of(directory, file, STATS, column);
+}
+
+/// Damages a column of a table in a file.
+fn damage_of(directory: &Path, file: u64, table: &str, column: &str) {
     let tape = Snapshot::open(directory).unwrap();
     let path = directory.join(name(file));
     let mut parts = tape.parts(identity().node);
     let part = parts.find(|part| *part.info().file == path).unwrap();
-    let chunk = part.chunks(STATS, column).unwrap()[0];
+    let chunk = part.chunks(table, column).unwrap()[0];
     let mut bytes = std::fs::read(&path).unwrap();
     let range = chunk.offset as usize..(chunk.offset + chunk.bytes) as usize;
     bytes[range].iter_mut().for_each(|byte| *byte ^= 0x55);
@@ -77,6 +82,92 @@ fn what_a_file_without_ticks_of_the_hour_had_comes_back_by_a_repair() {
     // What is there whole is not replaced by what is damaged now.
     damage(tape.path(), 2, "calls");
     assert_eq!(look(), (0, 0, (65, 5)));
+}
+
+/// Two hours in a file, with a sample in each tick and a marker in each hour.
+fn write_two_hours(directory: &Path) {
+    let mut own = builder(0..120, &[(30, 30), (60, 30), (90, 30), (119, 29)]);
+    let session = own
+        .intern("session", &[("pid", 1), ("category", 1)])
+        .unwrap();
+    for tick in 0..120 {
+        own.sample(tick, session, &[("state", 1)]).unwrap();
+    }
+    for at in [10, 70] {
+        let marker = [("time", minute(at)), ("kind", 17)];
+        own.row("marker", &marker).unwrap();
+    }
+    let storage = OsStorage::new(directory);
+    write_sealed(&storage, 1, own, identity(), FrameRange::default()).unwrap();
+}
+
+#[test]
+fn a_damaged_column_leaves_out_its_table_and_not_the_hour() {
+    let whole = [2, 120, 120, 2, 4];
+    let shown = ["servers", "sample_runs", "ticks", "markers", "statements"];
+    for (table, column, tables, left) in [
+        (STATS, "calls", "table statements", [2, 120, 120, 2, 0]),
+        (STATS, "time", "table statements", [2, 120, 120, 2, 0]),
+        ("marker", "kind", "table markers", [2, 120, 120, 0, 4]),
+        ("marker", "time", "table markers", [2, 120, 120, 0, 4]),
+        (
+            "run",
+            "state",
+            "tables sample_runs, load_minute, ticks",
+            [2, 0, 0, 2, 4],
+        ),
+        (
+            "tick",
+            "interval_ms",
+            "tables sample_runs, load_minute, ticks",
+            [2, 0, 0, 2, 4],
+        ),
+        (
+            "tick",
+            "slot_time",
+            "tables sample_runs, load_minute, ticks",
+            [2, 0, 0, 2, 4],
+        ),
+    ] {
+        let (root, tape) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        write_two_hours(tape.path());
+        let file = tape.path().join(name(1));
+        let sound = std::fs::read(&file).unwrap();
+        damage_of(tape.path(), 1, table, column);
+        let place = directory(root.path());
+        let mut shipper = Shipper::new(&place, settings("shop"));
+        let mut look = || {
+            let tape = Snapshot::open(tape.path()).unwrap();
+            let done = shipper.look(&tape, minute(250), &|| true).unwrap();
+            let of = |table: &&str| counted_rows(root.path(), table);
+            (done.hours, shown.each_ref().map(of), done.damage)
+        };
+        let (hours, rows, damage) = look();
+        assert_eq!((hours, rows), (2, left), "{table}.{column}");
+        let said = damage
+            .iter()
+            .any(|text| text.ends_with(&format!("({tables})")));
+        assert!(said, "{table}.{column}: {damage:?}");
+        assert_eq!(look().0, 0, "{table}.{column}");
+        std::fs::write(&file, &sound).unwrap();
+        assert_eq!(look(), (2, whole, vec![]), "{table}.{column}");
+        // What is there whole is not replaced by what is damaged now.
+        damage_of(tape.path(), 1, table, column);
+        assert_eq!((look().0, look().1), (0, whole), "{table}.{column}");
+    }
+}
+
+/// Rows that count, of runs their ticks, of statistics those with calls.
+fn counted_rows(root: &Path, table: &str) -> usize {
+    let found = rows(root, table);
+    match table {
+        "sample_runs" => found.iter().map(|row| number(row, "ticks") as usize).sum(),
+        "statements" => found
+            .iter()
+            .filter(|row| row["toplevel"] != Cell::Null)
+            .count(),
+        _ => found.len(),
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! `error`.
 
 pub mod directory;
+pub mod lock;
 pub mod node;
 pub(crate) mod open_files;
 pub mod shipped;

@@ -72,4 +72,6 @@ pub use row::{Numeric, Row, Taken};
 pub use run::{run, run_now};
 pub use spec::{Context, Field, Sink, Spec, Type, Value};
 pub use statement_sums::middle_us;
-pub use vocabulary::{LOCK_MODES, NOT_COUNTED, Scope, cpu_key, wait_key};
+pub use vocabulary::{
+    LOAD_STATES, LOCK_MODES, NOT_COUNTED, Scope, cpu_key, wait_classes, wait_key,
+};

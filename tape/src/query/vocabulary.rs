@@ -56,7 +56,8 @@ pub const LOCK_CLASS: &str = "Lock";
 pub const NOT_COUNTED: i64 = 1;
 
 const FOREGROUND: &str = "foreground";
-const LOAD_STATES: [&str; 2] = ["active", "fastpath function call"];
+/// States of sessions that are load.
+pub const LOAD_STATES: [&str; 2] = ["active", "fastpath function call"];
 const IDLE: &str = "idle";
 const CLIENT_READ: (&str, &str) = ("Client", "ClientRead");
 
@@ -251,6 +252,11 @@ const COLORS: [(&str, (u8, u8, u8)); 11] = [
     ("Activity", (150, 100, 255)),
     ("Extension", (190, 150, 255)),
 ];
+
+/// The classes of wait events that PostgreSQL has, and that of none.
+pub fn wait_classes() -> impl Iterator<Item = &'static str> {
+    COLORS.iter().map(|(class, _)| *class)
+}
 
 /// Colour of a key: that of its wait class, or grey.
 pub fn color(key: &str) -> (u8, u8, u8) {

@@ -4,7 +4,8 @@
 //! at its start looks first which of them the history has told already.
 
 use crate::files::directory::{LOCK, NODE};
-use crate::files::storage::{OsStorage, Stamp, Storage, open_regular, read_all};
+use crate::files::lock::is_held;
+use crate::files::storage::{OsStorage, Stamp, Storage, read_all};
 use crate::format::schema::Schema;
 use crate::query::{INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Removal, decode, removals};
 use crate::store::snapshot::Snapshot;
@@ -12,7 +13,7 @@ use crate::write::markers::Marker;
 use crate::write::recording::{now, random};
 use crate::write::writer::{Message, Now};
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
@@ -97,13 +98,11 @@ fn check_recorded(directory: &Path) -> QueryResult<()> {
             _ => not_recorded(),
         };
     }
-    let lock = open_regular(OpenOptions::new().read(true), &directory.join(LOCK));
-    match lock.as_ref().map(File::try_lock_shared) {
-        Ok(Err(TryLockError::WouldBlock)) => Ok(()),
-        Ok(Ok(())) => not_recorded(),
+    match is_held(directory) {
+        Ok(true) => Ok(()),
+        Ok(false) => not_recorded(),
         Err(e) if e.kind() == io::ErrorKind::NotFound => not_recorded(),
-        Ok(Err(TryLockError::Error(e))) => Err(write_error(directory, &e)),
-        Err(e) => Err(write_error(directory, e)),
+        Err(e) => Err(write_error(directory, &e)),
     }
 }
 

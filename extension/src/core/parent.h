@@ -1,0 +1,36 @@
+/*
+ * parent.h
+ *	  What tacho-parent, the parent of each program, and the server agree on.
+ *
+ * Included by extension/parent/parent.c, too, which knows nothing of the
+ * server.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_PARENT_H
+#define TACHO_PARENT_H
+
+#define PARENT_PROGRAM	"tacho-parent"
+
+/* descriptor of the socket in the parent */
+#define PARENT_CONTROL	3
+
+/* its first argument: whether the program is killed when the socket is closed */
+#define PARENT_KILLS	"kill"
+#define PARENT_WAITS	"wait"
+
+typedef enum ParentEvent
+{
+	PARENT_STARTED = 1,			/* value = process id of the program */
+	PARENT_FAILED,				/* value = why it could not be started: errno */
+	PARENT_ENDED				/* value = its status as of waitpid() */
+} ParentEvent;
+
+/* one event; a write of it is never split */
+typedef struct ParentReport
+{
+	int			event;
+	int			value;
+} ParentReport;
+
+#endif							/* TACHO_PARENT_H */

@@ -1,0 +1,153 @@
+# A server whose postmaster is process 1 of a name space of its own, as in a
+# container, and processes there that are slow to die.
+#
+# my $server = container_start($node);	# a stopped node; undef: name spaces are missing
+# my $held = hold($pid);				# ends, when killed, only after let_go($held)
+# container_stop($server, 'INT');
+#
+# Process ids are those of this name space, not of the container's.
+package TachoContainer;
+
+use strict;
+use warnings;
+use Exporter 'import';
+use POSIX ();
+use PostgreSQL::Test::Utils;
+
+our @EXPORT_OK = qw(container_missing container_start container_stop gone_from
+  hold let_go parent_of pid_outside processes_of);
+
+my @enter = qw(unshare --user --map-user=1000 --pid --fork --mount-proc);
+
+# of ptrace(); an attached process stays a zombie until its tracer ends
+my %ptrace = (x86_64 => 101, aarch64 => 117);
+use constant { SEIZE => 0x4206, INTERRUPT => 0x4207 };
+
+my %servers;
+my %holders;
+END
+{
+	my $status = $?;
+	kill 'KILL', values %holders, values %servers;
+	$? = $status;
+}
+
+# Why it cannot be done here; empty if it can.
+sub container_missing
+{
+	my $machine = (POSIX::uname())[4];
+	my ($id, $error) = run_command([ @enter, 'id', '-u' ]);
+
+	return "no number of ptrace() for $machine" if !$ptrace{$machine};
+	return $id eq '1000' ? '' : "no user namespaces here: $error";
+}
+
+# Starts the server of a node; returns the process id of its postmaster.
+sub container_start
+{
+	my ($node) = @_;
+	chomp(my $bin = qx{"$ENV{PG_CONFIG}" --bindir});
+	my $pid = fork // die "fork: $!";
+
+	if ($pid == 0)
+	{
+		open STDOUT, '>>', $node->logfile or die "open: $!";
+		open STDERR, '>&', \*STDOUT or die "dup: $!";
+		exec @enter, "$bin/postgres", '-D', $node->data_dir or POSIX::_exit(1);
+	}
+	$node->poll_query_until('postgres', 'SELECT true') or die 'the server does not start';
+	my ($server) = split ' ', slurp_file("/proc/$pid/task/$pid/children");
+	$servers{$pid} = $server;
+	return { enter => $pid, postmaster => $server };
+}
+
+# Sends it a signal and waits for its end; returns how that was.
+sub container_stop
+{
+	my ($server, $signal) = @_;
+
+	kill $signal, $server->{postmaster};
+	waitpid $server->{enter}, 0;
+	delete $servers{ $server->{enter} };
+	return $?;
+}
+
+sub status_of
+{
+	my ($pid) = @_;
+	my $status = eval { slurp_file("/proc/$pid/status") } // '';
+
+	return { $status =~ /^(\w+):\s+(.*)$/mg };
+}
+
+# The processes of a server but its postmaster whose command line matches.
+sub processes_of
+{
+	my ($server, $pattern) = @_;
+	my $space = readlink "/proc/$server->{postmaster}/ns/pid";
+
+	return grep {
+		(readlink("/proc/$_/ns/pid") // '') eq $space
+		  && (eval { slurp_file("/proc/$_/cmdline") } // '') =~ $pattern
+	} grep { $_ ne $server->{postmaster} } map { m{/proc/(\d+)$} } glob '/proc/[0-9]*';
+}
+
+# The process with an id of the container's.
+sub pid_outside
+{
+	my ($server, $inside) = @_;
+	my ($pid) = grep { (status_of($_)->{NSpid} // '') =~ /\s$inside$/ } processes_of($server, qr//);
+	return $pid;
+}
+
+sub parent_of { my ($pid) = @_; return status_of($pid)->{PPid}; }
+
+# Waits until there is no such process.
+sub gone_from
+{
+	my ($pid) = @_;
+
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		return 1 if !-e "/proc/$pid/status";
+		select(undef, undef, undef, 0.1);
+	}
+	return 0;
+}
+
+# Stops a process so that no signal reaches it but SIGKILL, after which it
+# cannot be reaped.
+sub hold
+{
+	my ($pid) = @_;
+	my $number = $ptrace{ (POSIX::uname())[4] };
+
+	pipe my $from, my $to or die "pipe: $!";
+	my $holder = fork // die "fork: $!";
+	if ($holder == 0)
+	{
+		my $done = syscall($number, SEIZE, int $pid, 0, 0) == 0
+		  && syscall($number, INTERRUPT, int $pid, 0, 0) == 0;
+		syswrite $to, $done ? 'held' : "$!";
+		close $to;
+		sleep 1000 while $done;
+		POSIX::_exit(1);
+	}
+	close $to;
+	my $said = <$from>;
+	$said eq 'held' or die "could not hold process $pid: $said";
+	$holders{$pid} = $holder;
+	return $pid;
+}
+
+sub let_go
+{
+	my ($pid) = @_;
+	my $holder = delete $holders{$pid};
+
+	kill 'KILL', $holder;
+	waitpid $holder, 0;
+	return;
+}
+
+1;
