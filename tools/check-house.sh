@@ -82,9 +82,9 @@ order() {
 # what a question is, what is known of a part, the steps from read.rs down, the
 # functions that use them, and who calls these
 order tape/src query crate::query error filter vocabulary bucket number civil plain register \
-  damage spec row request json ticks runs keys root_blocker dimension text blockers parse \
+  damage value context row request json ticks runs keys root_blocker dimension text blockers parse \
   closed_buckets cells choice scan select group measure statement_sums way totals totals_write \
-  plan first_pass explained read functions run explain inspect sizes
+  plan first_pass explained read empty hidden run functions explain inspect sizes
 
 version=$(sed -n "s/^default_version *= *'\(.*\)'/\1/p" extension/tacho.control 2>/dev/null || true)
 workspace=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml | head -1)

@@ -243,8 +243,8 @@ fn fuzz_arguments() {
         };
         let parsed = Parsed::new(matches, function, Caller::Server);
         let answer = parsed.and_then(|parsed| {
-            let spec = parsed.spec()?;
-            query::run(function.name, &spec, &store, &mut Nothing)
+            let context = parsed.context()?;
+            parsed.question()?.run(&context, &store, &mut Nothing)
         });
         let about = answer.map_or_else(|e| e.message, |()| function.name.to_string());
         about.split('"').next().unwrap_or("").to_string()

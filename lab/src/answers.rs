@@ -10,7 +10,9 @@ use rustix::time::{ClockId, clock_gettime};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tacho_source::catalog;
-use tacho_tape::query::{self, Field, QueryError, QueryResult, Sink, Spec, Value};
+use tacho_tape::query::{
+    self, Argument, Field, Function, Given, QueryError, QueryResult, Question, Sink, Top, Value,
+};
 use tacho_tape::{Shared, Tape};
 
 /// What is asked of which history.
@@ -165,9 +167,11 @@ impl History {
         })
     }
 
-    fn answer(&self, function: &str, spec: &Spec) -> Result<Rows> {
+    fn answer(&self, question: &dyn Question, threads: usize) -> Result<Rows> {
         let mut rows = Rows::default();
-        query::run_now(function, spec, &self.tape, &mut rows).map_err(failed)?;
+        let mut context = query::Context::new(catalog::schema(), self.end_us);
+        context.threads = threads;
+        query::run_now(question, &context, &self.tape, &mut rows).map_err(failed)?;
         Ok(rows)
     }
 }
@@ -211,21 +215,19 @@ pub fn cpu() -> Duration {
 
 /// A line of the table: medians.
 fn timed(args: &Args, history: &History, asked: &Asked) -> Result<String> {
-    let mut spec = Spec::new(catalog::schema(), history.end_us);
-    spec.since_us = Some(history.end_us - asked.hours * HOUR_US);
-    spec.threads = args.threads;
-    spec.n = Some(10);
+    let mut top = Top {
+        since: Some(history.end_us - asked.hours * HOUR_US),
+        ..Top::default()
+    };
     if let Some(name) = asked.filter {
-        spec.dimension = Some(name.to_owned());
-        let largest = history.answer("top", &spec)?.first;
-        spec.filters = largest
-            .into_iter()
-            .map(|key| (name.to_owned(), key))
-            .collect();
+        top.dimension = Some(name.to_owned());
+        let largest = history.answer(&top, args.threads)?.first;
+        let filter = |key| (name.to_owned(), key);
+        top.filters = largest.into_iter().map(filter).collect();
     }
-    spec.dimension = Some(asked.dimension.to_owned());
-    spec.by = asked.by.map(str::to_owned);
-    let rows = history.answer("top", &spec)?;
+    top.dimension = Some(asked.dimension.to_owned());
+    top.by = asked.by.map(str::to_owned);
+    let rows = history.answer(&top, args.threads)?;
     ensure!(
         rows.count > 0,
         "the last hours of the history have no samples"
@@ -233,7 +235,7 @@ fn timed(args: &Args, history: &History, asked: &Asked) -> Result<String> {
     let (mut walls, mut cpus) = (Vec::new(), Vec::new());
     for _ in 0..args.times {
         let (begun, before) = (Instant::now(), cpu());
-        history.answer("top", &spec)?;
+        history.answer(&top, args.threads)?;
         walls.push(begun.elapsed().as_secs_f64() * 1e3);
         cpus.push((cpu() - before).as_secs_f64() * 1e3);
     }
@@ -289,7 +291,6 @@ impl History {
         let mut below = |n: usize| below(random, n);
         let functions = query::list();
         let function = &functions[below(functions.len())];
-        let mut spec = Spec::new(catalog::schema(), self.end_us);
         // Samples, and sessions, are a row each.
         let hours = match function.name {
             "samples" | "sessions" => 1,
@@ -297,19 +298,29 @@ impl History {
         };
         let length = (1 + below(60 * hours)) as i64 * 60_000_000;
         let until = self.end_us - below(24 * 60) as i64 * 60_000_000;
-        spec.since_us = Some(until - length);
-        spec.until_us = Some(until);
-        spec.n = Some(10);
-        if function.name == "compare" {
-            spec.before = (spec.since_us, spec.until_us);
-        }
-        if function.name == "top" {
-            let dimensions = catalog::dimension_names();
-            spec.dimension = Some(dimensions[below(dimensions.len())].to_owned());
-        }
-        spec.threads = threads;
-        Ok(self.answer(function.name, &spec)?.count)
+        let dimensions = catalog::dimension_names();
+        let dimension = dimensions[below(dimensions.len())];
+        let question = question(function, |argument| match argument.name {
+            "since" | "since_1" | "since_2" => Value::Time(until - length),
+            "until" | "until_1" | "until_2" => Value::Time(until),
+            "dimension" if function.name == "top" => Value::Text(dimension.into()),
+            "n" => Value::Int(10),
+            _ => Value::Null,
+        })?;
+        Ok(self.answer(&*question, threads)?.count)
     }
+}
+
+/// A question of any function, by the values of its arguments.
+pub fn question(
+    function: &Function,
+    value: impl Fn(&Argument) -> Value,
+) -> Result<Box<dyn Question>> {
+    let mut given = Given {
+        value: &|argument| Ok(value(argument)),
+        filters: Vec::new(),
+    };
+    function.question(&mut given).map_err(failed)
 }
 
 /// A number below another one.

@@ -1,13 +1,13 @@
 //! How long each function goes on when it is cancelled at a random moment.
 
-use super::answers::{History, Rows, below, cpu};
+use super::answers::{History, Rows, below, cpu, question};
 use super::stats::median;
 use anyhow::{Result, anyhow, ensure};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use tacho_source::catalog;
-use tacho_tape::query::{self, CANCELED, Function, QueryError, Spec};
+use tacho_tape::query::{self, CANCELED, Context, Function, QueryError, Value};
 
 const DAY_US: i64 = 86_400_000_000;
 /// What it may take, ms.
@@ -66,22 +66,20 @@ fn asked(
     moment: Option<Duration>,
 ) -> Result<End> {
     let cancel = AtomicBool::new(false);
-    let mut spec = Spec::new(catalog::schema(), history.end_us);
-    let since = history.end_us - DAY_US;
-    spec.since_us = Some(since);
-    spec.cancel = &cancel;
-    spec.threads = threads;
-    match function.name {
-        "top" => {
-            spec.dimension = Some("wait_event".into());
-            spec.by = Some("query_id".into());
-        }
-        "compare" => spec.before = (Some(since), Some(history.end_us)),
-        _ => (),
-    }
+    let is_top = function.name == "top";
+    let question = question(function, |argument| match argument.name {
+        "since" | "since_1" | "since_2" => Value::Time(history.end_us - DAY_US),
+        "until_1" => Value::Time(history.end_us),
+        "dimension" if is_top => Value::Text("wait_event".into()),
+        "by" if is_top => Value::Text("query_id".into()),
+        _ => Value::Null,
+    })?;
+    let mut context = Context::new(catalog::schema(), history.end_us);
+    context.cancel = &cancel;
+    context.threads = threads;
     let answer = || {
         let mut rows = Rows::default();
-        let done = query::run_now(function.name, &spec, &history.tape, &mut rows);
+        let done = query::run_now(&*question, &context, &history.tape, &mut rows);
         (done, Instant::now(), cpu())
     };
     thread::scope(|scope| {

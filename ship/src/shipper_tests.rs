@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tacho_source::catalog;
 use tacho_tape::format::frame::Frame;
-use tacho_tape::query::{self, QueryResult, Sink, Spec, Value};
-use tacho_tape::testing::{Load, Random, Sampler, stats_schema};
+use tacho_tape::query::{self, QueryResult, Sink, Value};
+use tacho_tape::testing::{self, Arguments, Load, Random, Sampler, stats_schema};
 use tacho_tape::write::recording::Recording;
 use tacho_tape::write::writer::Code;
 use tacho_tape::{Identity, Part, PartBuilder, Snapshot};
@@ -253,14 +253,14 @@ impl Answer {
 }
 
 /// What the tape answers about the hours that are shipped.
-fn ask(tape: &Snapshot, function: &str, with: impl FnOnce(&mut Spec)) -> Answer {
-    let mut spec = Spec::new(catalog::schema(), NOW_MS * 1_000);
+fn ask(tape: &Snapshot, function: &str, with: impl FnOnce(&mut Arguments)) -> Answer {
+    let mut spec = Arguments::new(catalog::schema(), NOW_MS * 1_000);
     spec.since_us = Some(BEGIN_MS * 1_000);
     spec.until_us = Some((BEGIN_MS + 3 * HOUR_MS) * 1_000);
     spec.n = Some(1_000);
     with(&mut spec);
     let mut answer = Answer::default();
-    query::run(function, &spec, tape, &mut answer).unwrap();
+    testing::run(function, &spec, tape, &mut answer).unwrap();
     answer
 }
 

@@ -3,7 +3,9 @@
 use crate::{catalog, encoding, time};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
-use tacho_tape::query::{Argument, Function, Given, Kind, QueryError, QueryResult, Spec, Value};
+use tacho_tape::query::{
+    self, Argument, Context, Function, Given, Kind, QueryError, QueryResult, Value,
+};
 
 /// Values by the name of SQL. Beside the arguments of the function, `now` is
 /// the present.
@@ -27,8 +29,7 @@ impl Question {
     /// given that are meant.
     ///
     /// # Errors
-    /// The zone or `now` is not understood. The rest is looked at by
-    /// [`Question::spec`].
+    /// The zone or `now` is not understood. [`Question::question`] reads the rest.
     pub fn new(
         function: &'static Function,
         arguments: Arguments,
@@ -52,21 +53,32 @@ impl Question {
         })
     }
 
-    /// The question, with the defaults of [`tacho_tape::query::Context`] for who
-    /// may see what, and for threads and memory.
+    /// The surroundings: moment, zone and encodings are those of the question, the rest
+    /// has the defaults of [`Context`].
+    pub fn context(&self) -> Context<'_> {
+        let mut context = Context::new(catalog::schema(), self.now_us);
+        context.zone = self.calendar.as_ref().map(|c| c as _);
+        context.decode = encoding::decode;
+        context
+    }
+
+    /// The question.
     ///
     /// # Errors
     /// A value is not understood.
-    pub fn spec(&self) -> QueryResult<Spec<'_>> {
-        let mut spec = Spec::new(catalog::schema(), self.now_us);
-        spec.zone = self.calendar.as_ref().map(|c| c as _);
-        spec.decode = encoding::decode;
-        let mut given = Given {
+    pub fn question(&self) -> QueryResult<Box<dyn query::Question>> {
+        self.function.question(&mut Given {
             value: &|argument| self.value(argument),
             filters: self.filters(),
-        };
-        self.function.take(&mut given, &mut spec)?;
-        Ok(spec)
+        })
+    }
+
+    /// Switches an argument on that the function has and that was not given.
+    pub fn switch_on(&mut self, name: &str) {
+        if self.function.takes(name) {
+            let given = self.arguments.entry(name.to_string());
+            given.or_insert_with(|| "true".to_string());
+        }
     }
 
     /// What is given of an argument, or what its function means without it.

@@ -312,16 +312,17 @@ impl Source for Tapes {
         arguments::check(function, ask.arguments.keys().map(String::as_str))?;
         let directory = self.directory(ask.server.as_deref())?;
         let question = Question::new(function, ask.arguments.clone(), || Ok(TimeZone::UTC), true)?;
-        let mut spec = question.spec()?;
-        spec.texts = ask.texts;
-        spec.threads = ask.threads;
-        spec.cancel = cancel;
-        spec.memory_bytes = Some(ask.memory_bytes);
+        let asked = question.question()?;
+        let mut context = question.context();
+        context.texts = ask.texts;
+        context.threads = ask.threads;
+        context.cancel = cancel;
+        context.memory_bytes = Some(ask.memory_bytes);
         let snapshot = self.snapshot(&directory)?;
         if snapshot.nodes().is_empty() && snapshot.damage().is_empty() {
             return Err(no_history(&directory));
         }
-        query::run(function.name, &spec, &snapshot, sink)
+        asked.run(&context, &snapshot, sink)
     }
 
     fn mark(&self, server: Option<&str>, text: &str) -> QueryResult<()> {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use tacho_source::memory::{Counting, used};
 use tacho_tape::files::directory::{Kind, file_name};
 use tacho_tape::files::storage::OsStorage;
-use tacho_tape::query::{self, Field, QueryResult, Sink, Spec, Value};
-use tacho_tape::testing::{Load, Random, Sampler};
+use tacho_tape::query::{self, Field, QueryResult, Sink, Value};
+use tacho_tape::testing::{self, Arguments, Load, Random, Sampler};
 use tacho_tape::write::seal::seal_log;
 use tacho_tape::{Schema, Shared, Tape};
 
@@ -72,7 +72,7 @@ fn ask(
 ) -> usize {
     let functions = query::list();
     let function = &functions[random.below(functions.len() as u64) as usize];
-    let mut spec = Spec::new(catalog, 1_000 * end_ms);
+    let mut spec = Arguments::new(catalog, 1_000 * end_ms);
     let length = random.below((end_ms - begin_ms) as u64) as i64;
     let since = begin_ms + random.below((end_ms - begin_ms - length + 1) as u64) as i64;
     spec.since_us = Some(1_000 * since);
@@ -87,7 +87,7 @@ fn ask(
     }
     spec.threads = 4;
     let mut rows = Rows(0);
-    let done = query::run_now(function.name, &spec, tape, &mut rows);
+    let done = testing::run_now(function.name, &spec, tape, &mut rows);
     done.unwrap_or_else(|error| panic!("{}: {error:?}", function.name));
     rows.0
 }

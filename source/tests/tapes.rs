@@ -9,7 +9,8 @@ use tacho_source::{Ask, Source, State, Tapes, catalog};
 use tacho_tape::Snapshot;
 use tacho_tape::files::storage::OsStorage;
 use tacho_tape::locate::Surroundings;
-use tacho_tape::query::{self, QueryError, QueryResult, Spec};
+use tacho_tape::query::{self, QueryError, QueryResult};
+use tacho_tape::testing::{self, Arguments};
 use tacho_tape::testing::{Load, Sampler};
 use tacho_tape::write::seal::seal_log;
 
@@ -72,15 +73,15 @@ fn answer(tapes: &Tapes, ask: &Ask) -> QueryResult<String> {
 }
 
 /// What the engine says of the same window.
-fn directly(directory: &Path, function: &str, set: impl FnOnce(&mut Spec)) -> String {
-    let mut spec = Spec::new(catalog::schema(), SINCE_US + 3_600_000_000);
+fn directly(directory: &Path, function: &str, set: impl FnOnce(&mut Arguments)) -> String {
+    let mut spec = Arguments::new(catalog::schema(), SINCE_US + 3_600_000_000);
     spec.since_us = Some(SINCE_US);
     spec.until_us = Some(SINCE_US + 600_000_000);
     set(&mut spec);
     let store = Snapshot::open(directory).unwrap();
     let mut out = Vec::new();
     let mut json = Json::new(&mut out);
-    query::run(function, &spec, &store, &mut json).unwrap();
+    testing::run(function, &spec, &store, &mut json).unwrap();
     json.finish().unwrap();
     String::from_utf8(out).unwrap()
 }

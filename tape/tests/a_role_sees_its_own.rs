@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
-use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
+use tacho_tape::query::{Field, QueryResult, Sink, Value};
+use tacho_tape::testing::{Arguments, run};
 use tacho_tape::{Identity, PartBuilder, Snapshot};
 
 struct Count(usize);
@@ -45,7 +46,7 @@ fn seen_by(oid: Option<i64>) -> usize {
     if let Some(oid) = oid {
         store.hide_other_roles(oid);
     }
-    let mut spec = Spec::new(&catalog, 10_000_000);
+    let mut spec = Arguments::new(&catalog, 10_000_000);
     spec.since_us = Some(0);
     spec.owner = Some("app".to_string());
     let mut count = Count(0);

@@ -4,7 +4,8 @@
 
 use proptest::prelude::*;
 use std::sync::Arc;
-use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
+use tacho_tape::query::{Field, QueryResult, Sink, Value};
+use tacho_tape::testing::{Arguments, run};
 use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 const BEGIN_MS: i64 = 1_790_000_040_000;
@@ -203,7 +204,7 @@ impl Answer {
 
 fn ask(function: &str, store: &Snapshot, window: (i64, i64), dimension: Option<&str>) -> Answer {
     let catalog = catalog();
-    let mut spec = Spec::new(&catalog, (BEGIN_MS + 86_400_000) * 1000);
+    let mut spec = Arguments::new(&catalog, (BEGIN_MS + 86_400_000) * 1000);
     spec.since_us = Some((BEGIN_MS + window.0) * 1000);
     spec.until_us = Some((BEGIN_MS + window.0 + window.1) * 1000);
     spec.dimension = dimension.map(str::to_string);
@@ -305,7 +306,7 @@ fn nobody_waits_longer_than_its_transaction_is_old() {
     let catalog = catalog();
     // It began 40 ms into the slot, and the tick was taken at 100.
     let ticks = [waits(&[(1, Blocker::Session(2), 60)])];
-    let mut spec = Spec::new(&catalog, (BEGIN_MS + 86_400_000) * 1000);
+    let mut spec = Arguments::new(&catalog, (BEGIN_MS + 86_400_000) * 1000);
     spec.at_us = Some((BEGIN_MS + 500) * 1000);
     let mut answer = Answer::default();
     let store = store(&ticks, false);

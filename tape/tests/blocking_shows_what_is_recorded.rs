@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
-use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
+use tacho_tape::query::{Field, QueryResult, Sink, Value};
+use tacho_tape::testing::{Arguments, run};
 use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 const SECOND: i64 = 1_000_000;
@@ -85,7 +86,7 @@ impl History {
         };
         let store = Snapshot::from_parts(vec![self.builder.finish(identity)]);
         let catalog = catalog();
-        let mut spec = Spec::new(&catalog, 100 * SECOND);
+        let mut spec = Arguments::new(&catalog, 100 * SECOND);
         spec.since_us = Some(0);
         spec.owner = owner.map(str::to_string);
         let mut answer = Answer::default();

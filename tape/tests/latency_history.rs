@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
-use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Spec, Value, run};
+use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Value};
+use tacho_tape::testing::{Arguments, run};
 use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 const MINUTE: i64 = 60_000_000;
@@ -70,9 +71,9 @@ fn store() -> Snapshot {
     })])
 }
 
-fn answer(function: &str, change: impl FnOnce(&mut Spec)) -> Result<Answer, QueryError> {
+fn answer(function: &str, change: impl FnOnce(&mut Arguments)) -> Result<Answer, QueryError> {
     let catalog = catalog();
-    let mut spec = Spec::new(&catalog, 5 * MINUTE);
+    let mut spec = Arguments::new(&catalog, 5 * MINUTE);
     spec.since_us = Some(0);
     change(&mut spec);
     let mut answer = Answer::default();
@@ -81,7 +82,7 @@ fn answer(function: &str, change: impl FnOnce(&mut Spec)) -> Result<Answer, Quer
 }
 
 /// `from to ms-from ms-to calls grain coverage`, `-` for null, times in minutes.
-fn ask(change: impl FnOnce(&mut Spec)) -> Vec<String> {
+fn ask(change: impl FnOnce(&mut Arguments)) -> Vec<String> {
     let text = |value: &Value| match value {
         Value::Int(n) => n.to_string(),
         Value::Numeric(n) => (*n as f64 / 10_000.0).to_string(),
@@ -199,7 +200,7 @@ fn long() -> Snapshot {
 fn executions_of_hours_have_classes_of_their_own() {
     let catalog = catalog();
     let rows = |function: &str, columns: &[&str]| {
-        let mut spec = Spec::new(&catalog, 2 * MINUTE);
+        let mut spec = Arguments::new(&catalog, 2 * MINUTE);
         spec.since_us = Some(0);
         spec.bucket_us = Some(MINUTE);
         let mut answer = Answer::default();

@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Spec, Value, run};
+use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Value};
+use tacho_tape::testing::{Arguments, run};
 use tacho_tape::{Identity, Part, PartBuilder, Schema, Snapshot};
 
 const PARTS: u64 = 50;
@@ -57,7 +58,7 @@ struct How<'a> {
 fn ask(how: &How, cancel: &AtomicBool) -> Result<(), QueryError> {
     let catalog = catalog();
     let end = (PARTS * TICKS) as i64 * 1_000_000;
-    let mut spec = Spec::new(&catalog, end);
+    let mut spec = Arguments::new(&catalog, end);
     spec.since_us = Some(0);
     spec.dimension = Some(how.dimension.unwrap_or("pid").into());
     spec.progress = how.progress;

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use tacho_tape::files::directory::{Kind, file_name};
 use tacho_tape::files::storage::OsStorage;
-use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run, run_now};
+use tacho_tape::query::{Field, QueryResult, Sink, Value};
+use tacho_tape::testing::{Arguments, run, run_now};
 use tacho_tape::testing::{Load, Sampler, schema};
 use tacho_tape::write::seal::seal_log;
 use tacho_tape::{Shared, Snapshot, Tape};
@@ -49,9 +50,9 @@ impl Sink for Rows {
     }
 }
 
-fn top(ask: impl FnOnce(&Spec, &mut Rows) -> QueryResult<()>) -> Rows {
+fn top(ask: impl FnOnce(&Arguments, &mut Rows) -> QueryResult<()>) -> Rows {
     let catalog = schema();
-    let mut spec = Spec::new(&catalog, 1_790_001_000_000_000);
+    let mut spec = Arguments::new(&catalog, 1_790_001_000_000_000);
     (spec.dimension, spec.since_us) = (Some("wait_event".into()), Some(1_789_999_000_000_000));
     let mut rows = Rows::default();
     ask(&spec, &mut rows).unwrap();

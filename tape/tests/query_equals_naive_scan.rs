@@ -13,7 +13,8 @@ mod naive;
 use model::{Answer, Asked, Tape, ask, catalog};
 use naive::{Measures, Naive, fraction};
 use proptest::prelude::*;
-use tacho_tape::query::{Spec, Value};
+use tacho_tape::query::Value;
+use tacho_tape::testing::Arguments;
 
 const MINUTE: i64 = 60_000_000;
 
@@ -39,8 +40,8 @@ const DIMENSIONS: [&str; 16] = [
     "root_blocker",
 ];
 
-fn spec(asked: &Asked) -> Spec<'_> {
-    let mut spec = Spec::new(catalog(), model::NOW_US);
+fn spec(asked: &Asked) -> Arguments<'_> {
+    let mut spec = Arguments::new(catalog(), model::NOW_US);
     spec.since_us = Some(asked.since_us);
     spec.until_us = Some(asked.until_us);
     spec.bucket_us = Some(asked.bucket_us);

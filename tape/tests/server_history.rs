@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
-use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Spec, Value, run};
+use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Value};
+use tacho_tape::testing::{Arguments, run};
 use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 const SECOND: i64 = 1_000_000;
@@ -65,9 +66,9 @@ fn store() -> Snapshot {
     Snapshot::from_parts(vec![builder.finish(identity)])
 }
 
-fn ask(change: impl FnOnce(&mut Spec)) -> Result<Vec<String>, QueryError> {
+fn ask(change: impl FnOnce(&mut Arguments)) -> Result<Vec<String>, QueryError> {
     let catalog = catalog();
-    let mut spec = Spec::new(&catalog, 40 * SECOND);
+    let mut spec = Arguments::new(&catalog, 40 * SECOND);
     spec.since_us = Some(0);
     change(&mut spec);
     let mut answer = Answer::default();

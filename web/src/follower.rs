@@ -153,7 +153,7 @@ pub fn ticks(source: &dyn Source, server: &str, since: i64, until: i64) -> Query
 /// A marker, and a number that is the same whenever it is told.
 fn marker(server: &str, row: &MarkersRow) -> (u64, Bytes) {
     let names = MarkersRow::FIELDS.iter().map(|field| field.0);
-    let values = row.values().into_iter().map(|v| value(&v));
+    let values = row.clone().values().into_iter().map(|v| value(&v));
     let members: BTreeMap<&str, String> = names.zip(values).collect();
     let mut hasher = DefaultHasher::new();
     members.hash(&mut hasher);

@@ -68,7 +68,7 @@ fn answer(matches: &ArgMatches) -> QueryResult<()> {
     let function = function()?;
     let parsed = Parsed::new(matches.clone(), function, Caller::Person)?;
     let mut document = Document::default();
-    execute(&parsed, function, false, &mut document)?;
+    execute(&parsed, &mut document)?;
     let text = match format {
         "json" => document.0 + "\n",
         format => {

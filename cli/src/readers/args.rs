@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tacho_source::arguments::arguments;
 use tacho_source::{Arguments, Question, time, whole};
 use tacho_tape::locate;
-use tacho_tape::query::{Argument, Function, Kind, QueryError, QueryResult, Spec};
+use tacho_tape::query::{self, Argument, Context, Function, Kind, QueryError, QueryResult};
 
 /// Who calls: defaults and the place of `dimension` differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,14 +145,24 @@ impl Parsed {
     }
 
     /// The question.
-    pub fn spec(&self) -> QueryResult<Spec<'_>> {
-        let mut spec = self.question.spec()?;
-        spec.at_home = self.caller == Caller::Server;
-        spec.owner = get(&self.matches, "owner").map(str::to_string);
-        spec.threads = threads(self.caller);
+    pub fn question(&self) -> QueryResult<Box<dyn query::Question>> {
+        self.question.question()
+    }
+
+    /// A chart that goes to a terminal has colours unless the question says otherwise.
+    pub fn use_color(&mut self) {
+        self.question.switch_on("color");
+    }
+
+    /// The surroundings of the question.
+    pub fn context(&self) -> QueryResult<Context<'_>> {
+        let mut context = self.question.context();
+        context.at_home = self.caller == Caller::Server;
+        context.owner = get(&self.matches, "owner").map(str::to_string);
+        context.threads = threads(self.caller);
         let megabytes = self.memory_limit_mb()?;
-        spec.memory_bytes = megabytes.map(|mb| mb.saturating_mul(1 << 20));
-        Ok(spec)
+        context.memory_bytes = megabytes.map(|mb| mb.saturating_mul(1 << 20));
+        Ok(context)
     }
 
     /// Megabytes the program may use.

@@ -143,9 +143,10 @@ fn ask(store: &Snapshot, function: &'static Function, zone: Option<&str>, given:
     let command = args::augment(Command::new("query"), function, Caller::Server);
     let matches = command.try_get_matches_from(&words).unwrap();
     let result = Parsed::new(matches, function, Caller::Server).and_then(|parsed| {
-        let mut spec = parsed.spec()?;
-        spec.threads = 1;
-        query::run(function.name, &spec, store, &mut Rows::default())
+        let question = parsed.question()?;
+        let mut context = parsed.context()?;
+        context.threads = 1;
+        question.run(&context, store, &mut Rows::default())
     });
     if let Err(error) = result {
         let class = &error.sqlstate[..2];

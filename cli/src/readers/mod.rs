@@ -22,7 +22,7 @@ use table::{Layout, Table};
 use tacho_source::json::{self, Json};
 use tacho_source::memory;
 use tacho_tape::query::{
-    self, CANCELED, Function, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Sink, plain_lines,
+    self, CANCELED, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Sink, plain_lines,
 };
 
 /// The switch that asks for a plan, and the function in SQL that does.
@@ -108,18 +108,20 @@ pub fn run<R: Reader>(args: &ReaderArgs<R>) -> ExitCode {
 
 fn answer<R: Reader>(args: &ReaderArgs<R>) -> QueryResult<()> {
     let function = query::find(R::FUNCTION)?;
-    let parsed = Parsed::new(args.matches.clone(), function, Caller::Person)?;
+    let mut parsed = Parsed::new(args.matches.clone(), function, Caller::Person)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     if parsed.switch("json") == Some(true) {
         let mut json = Json::new(&mut out);
-        execute(&parsed, function, false, &mut json)?;
+        execute(&parsed, &mut json)?;
         return finish(json);
     }
-    let color = parsed.switch("color").unwrap_or_else(wants_color);
+    if wants_color() {
+        parsed.use_color();
+    }
     let screen = (parsed.switch("wide") != Some(true)).then(table::screen);
     let layout = if parsed.is_explained { PLAN } else { R::LAYOUT };
     let mut table = Table::new(&mut out, layout, parsed.zone.clone(), screen);
-    execute(&parsed, function, color, &mut table)?;
+    execute(&parsed, &mut table)?;
     table::finish(table)
 }
 
@@ -144,13 +146,8 @@ fn wants_color() -> bool {
     forced || std::io::stdout().is_terminal()
 }
 
-/// Opens the history and runs the function.
-pub fn execute(
-    parsed: &Parsed,
-    function: &Function,
-    color: bool,
-    sink: &mut dyn Sink,
-) -> QueryResult<()> {
+/// Opens the history and answers the question.
+pub fn execute(parsed: &Parsed, sink: &mut dyn Sink) -> QueryResult<()> {
     limit_memory(parsed)?;
     let progress = Arc::new(Progress::new());
     let cancel = match parsed.caller {
@@ -159,10 +156,10 @@ pub fn execute(
         Caller::Server => Arc::default(),
     };
     let show = |done, all| progress.show(done, all);
-    let mut spec = parsed.spec()?;
-    spec.color |= color;
-    spec.progress = Some(&show);
-    spec.cancel = &cancel;
+    let question = parsed.question()?;
+    let mut context = parsed.context()?;
+    context.progress = Some(&show);
+    context.cancel = &cancel;
     let mut store = tacho_source::open(&parsed.tape)?;
     // The server knows its own directory, which may be empty yet.
     if parsed.caller == Caller::Person && store.nodes().is_empty() && store.damage().is_empty() {
@@ -171,11 +168,10 @@ pub fn execute(
     if let Some(oid) = parsed.owner_oid()? {
         store.hide_other_roles(oid);
     }
-    let answer = match parsed.is_explained {
-        true => query::explain,
-        false => query::run,
+    let result = match parsed.is_explained {
+        true => query::explain(&*question, &context, &store, sink),
+        false => question.run(&context, &store, sink),
     };
-    let result = answer(function.name, &spec, &store, sink);
     progress.clear();
     // The process ends with the answer, sooner without giving back what
     // thousands of parts hold.

@@ -51,12 +51,12 @@ fn answer(function: &str, rest: &[String]) -> QueryResult<()> {
     match format.as_str() {
         "copy" => {
             let mut copy = Copy::new(&mut out);
-            execute(&parsed, function, false, &mut copy)?;
+            execute(&parsed, &mut copy)?;
             written(copy.finish())
         }
         "json" => {
             let mut json = Json::new(&mut out);
-            execute(&parsed, function, false, &mut json)?;
+            execute(&parsed, &mut json)?;
             finish(json)
         }
         other => Err(QueryError::invalid(format!("invalid format \"{other}\""))

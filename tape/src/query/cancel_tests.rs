@@ -3,14 +3,14 @@
 //! part it was reading.
 
 use super::damage_tests::{NODE, Question, catalog, fill, questions, spec_of};
-use super::{CANCELED, Field, QueryResult, Sink, Spec, Value, run};
+use super::{CANCELED, Field, QueryResult, Sink, Value};
 use crate::error::Result;
 use crate::format::part::{Identity, Part, Source};
 use crate::format::part_builder::PartBuilder;
 use crate::format::schema::RUN;
 use crate::format::table::{BytesColumn, Column};
 use crate::store::snapshot::Snapshot;
-use crate::testing::{Random, schema};
+use crate::testing::{Arguments, Random, run, schema};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -137,7 +137,7 @@ fn ask(cancel_at: usize) -> (usize, std::result::Result<usize, &'static str>) {
     });
     let store = watched([0, 100, 200].map(part), &reads);
     let catalog = schema();
-    let mut spec = Spec::new(&catalog, 1_000_000_000);
+    let mut spec = Arguments::new(&catalog, 1_000_000_000);
     spec.since_us = Some(0);
     spec.dimension = Some("wait_event_type".into());
     spec.by = Some("query_id".into());

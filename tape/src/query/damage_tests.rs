@@ -2,7 +2,7 @@
 //! the answer is that of the history without the groups whose column it is, or
 //! of the whole where the column is not needed, and it says which.
 
-use super::{Field, QueryError, QueryResult, Sink, Spec, Value, list, run};
+use super::{Field, QueryError, QueryResult, Sink, Value, list};
 use crate::files::directory::{Kind, Numbers, file_name};
 use crate::files::storage::Storage;
 use crate::format::part::{Identity, Part};
@@ -12,7 +12,7 @@ use crate::format::sealed_write::{CHUNK_BYTES, COLUMN, Entry, FrameRange};
 use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::store::snapshot::Snapshot;
 use crate::testing::memory::MemoryStorage;
-use crate::testing::stats_schema;
+use crate::testing::{Arguments, run, stats_schema};
 use crate::write::seal::SealedFile;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -218,8 +218,8 @@ pub(super) fn questions() -> Vec<Question> {
     all
 }
 
-pub(super) fn spec_of((name, dimension, totals): Question) -> Spec<'static> {
-    let mut spec = Spec::new(catalog(), 1_000 * BEHIND_MS);
+pub(super) fn spec_of((name, dimension, totals): Question) -> Arguments<'static> {
+    let mut spec = Arguments::new(catalog(), 1_000 * BEHIND_MS);
     spec.since_us = Some(1_000 * BEGIN_MS);
     spec.until_us = Some(1_000 * BEHIND_MS);
     spec.bucket_us = Some(3_600_000_000);

@@ -1,9 +1,10 @@
 //! Prints the plan of a question (`explained.rs`) instead of its answer.
 
+use super::context::{Context, Explained};
 use super::error::{QueryError, QueryResult};
 use super::functions::{Function, find};
-use super::run::run;
-use super::spec::{Explained, Field, Sink, Spec, Type, Value};
+use super::run::Question;
+use super::value::{Field, Sink, Type};
 use crate::store::snapshot::Snapshot;
 
 /// The functions whose answers are read by a plan.
@@ -38,15 +39,17 @@ const FIELDS: &[Field] = &[
 /// - `why`: the reason.
 ///
 /// # Errors
-/// As of [`run`], or the function has no plan.
-pub fn explain(name: &str, spec: &Spec, store: &Snapshot, sink: &mut dyn Sink) -> QueryResult<()> {
-    find_explained(name)?;
-    let explained = Explained::default();
-    let mut spec = spec.clone();
-    spec.explained = Some(&explained);
-    run(name, &spec, store, &mut Nowhere)?;
+/// As of [`Question::plan`], or `sink` failed.
+pub fn explain(
+    question: &dyn Question,
+    context: &Context,
+    store: &Snapshot,
+    sink: &mut dyn Sink,
+) -> QueryResult<()> {
+    let plans = Explained::default();
+    question.plan(context, store, &plans)?;
     sink.begin(FIELDS)?;
-    let rows = explained.into_rows();
+    let rows = plans.into_rows();
     rows.into_iter().try_for_each(|row| sink.row(row))
 }
 
@@ -64,17 +67,4 @@ pub fn find_explained(name: &str) -> QueryResult<&'static Function> {
         "Functions with a plan are {}.",
         EXPLAINED.join(", ")
     )))
-}
-
-/// Takes the answer of nothing.
-struct Nowhere;
-
-impl Sink for Nowhere {
-    fn begin(&mut self, _: &[Field]) -> QueryResult<()> {
-        Ok(())
-    }
-
-    fn row(&mut self, _: Vec<Value>) -> QueryResult<()> {
-        Ok(())
-    }
 }

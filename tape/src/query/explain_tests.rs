@@ -2,12 +2,14 @@
 
 use super::dimension::names;
 use super::vocabulary as pg;
-use super::{EXPLAINED, Field, QueryResult, Sink, Spec, Value, explain, list, run};
+use super::{
+    EXPLAINED, Field, Function, QueryResult, Sink, Value, explain, find, find_explained, list,
+};
 use crate::format::footer::Chunks;
 use crate::format::sealed_write::{COLUMN, PACK};
 use crate::store::snapshot::Snapshot;
 use crate::testing::memory::MemoryStorage;
-use crate::testing::schema;
+use crate::testing::{Arguments, run, schema};
 use crate::write::merge_tests::{go, sealed_files};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,9 +60,10 @@ fn counted(storage: &MemoryStorage, ask: impl FnOnce(&Snapshot)) -> (usize, i64)
 
 /// Plans and reasons of what is read, as they are printed, and the sums of
 /// their files and bytes.
-fn planned(store: &Snapshot, name: &str, spec: &Spec) -> (Vec<String>, (usize, i64)) {
+fn planned(store: &Snapshot, name: &str, spec: &Arguments) -> (Vec<String>, (usize, i64)) {
     let mut rows = Rows::default();
-    explain(name, spec, store, &mut rows).unwrap();
+    let question = spec.question(find(name).unwrap()).unwrap();
+    explain(&*question, &spec.context, store, &mut rows).unwrap();
     let (mut said, mut files, mut bytes) = (Vec::new(), 0, 0);
     for row in &rows.0 {
         let [_, plan, .., of_files, _, of_bytes, why] = &row[..] else {
@@ -80,7 +83,12 @@ fn planned(store: &Snapshot, name: &str, spec: &Spec) -> (Vec<String>, (usize, i
 
 /// Nothing when the storage reads what a plan says, and nothing of columns for
 /// the plan itself.
-fn difference(storage: &MemoryStorage, name: &str, spec: &Spec, expected: &str) -> Option<String> {
+fn difference(
+    storage: &MemoryStorage,
+    name: &str,
+    spec: &Arguments,
+    expected: &str,
+) -> Option<String> {
     let mut plan = Default::default();
     let for_plan = counted(storage, |store| plan = planned(store, name, spec));
     let read = counted(storage, |store| {
@@ -92,10 +100,13 @@ fn difference(storage: &MemoryStorage, name: &str, spec: &Spec, expected: &str) 
 }
 
 /// A question of all of the history, by minute, whose columns all decide.
-fn question<'a>(storage: &MemoryStorage, catalog: &'a crate::format::schema::Schema) -> Spec<'a> {
+fn question<'a>(
+    storage: &MemoryStorage,
+    catalog: &'a crate::format::schema::Schema,
+) -> Arguments<'a> {
     let store = Snapshot::open_storage(storage).unwrap();
     let nodes = store.nodes();
-    let mut spec = Spec::new(catalog, 1_000 * nodes[0].last_ms + 1_000_000);
+    let mut spec = Arguments::new(catalog, 1_000 * nodes[0].last_ms + 1_000_000);
     spec.since_us = Some(1_000 * nodes[0].first_ms);
     spec.n = Some(2);
     spec.texts = false;
@@ -106,7 +117,7 @@ fn question<'a>(storage: &MemoryStorage, catalog: &'a crate::format::schema::Sch
 fn what_a_plan_says_is_read() {
     let (storage, catalog) = (history(), schema());
     let whole = question(&storage, &catalog);
-    let of = |dimension: &str, by: Option<&str>| Spec {
+    let of = |dimension: &str, by: Option<&str>| Arguments {
         dimension: Some(dimension.to_string()),
         by: by.map(str::to_string),
         ..whole.clone()
@@ -116,11 +127,11 @@ fn what_a_plan_says_is_read() {
     off.totals = false;
     let mut many = pid.clone();
     many.few_keys = 1;
-    let cut = Spec {
+    let cut = Arguments {
         since_us: whole.since_us.map(|since| since + 70_000_000),
         ..of(pg::QUERY_ID, None)
     };
-    let filtered = Spec {
+    let filtered = Arguments {
         filters: vec![(pg::WAIT_TYPE.to_string(), "IO".to_string())],
         ..of(pg::QUERY_ID, None)
     };
@@ -163,7 +174,7 @@ fn no_file_nor_column_is_read_beside_a_plan() {
                 ("load", Some((pg::QUERY_ID, "!1"))),
             ] {
                 let filter = filter.map(|(name, text)| (name.to_string(), text.to_string()));
-                let mut spec = Spec {
+                let mut spec = Arguments {
                     dimension: Some(dimension.to_string()),
                     by: by.clone(),
                     scope: Some(scope.to_string()),
@@ -198,12 +209,16 @@ fn two_windows_have_two_plans_and_other_functions_none() {
     spec.before = (spec.since_us, spec.until_us);
     let store = Snapshot::open_storage(&storage).unwrap();
     let mut rows = Rows::default();
-    explain("compare", &spec, &store, &mut rows).unwrap();
+    let plan = |function: &Function, rows: &mut Rows| {
+        let question = spec.question(function)?;
+        explain(&*question, &spec.context, &store, rows)
+    };
+    plan(find("compare").unwrap(), &mut rows).unwrap();
     let scans: Vec<&Value> = rows.0.iter().map(|row| &row[0]).collect();
     assert_eq!(scans, [&Value::Int(1), &Value::Int(2)]);
     for function in list() {
         let mut rows = Rows::default();
-        let done = explain(function.name, &spec, &store, &mut rows);
+        let done = find_explained(function.name).and_then(|found| plan(found, &mut rows));
         match EXPLAINED.contains(&function.name) {
             true if function.name == "top" => assert_eq!(done.unwrap_err().sqlstate, "22023"),
             true => {

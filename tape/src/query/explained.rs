@@ -1,11 +1,12 @@
 //! Plans as rows: what would be read of which ticks, and why.
 
+use super::context::Explained;
 use super::dimension::Dimension;
 use super::error::QueryResult;
 use super::plan::{Plan, Step, last_of};
 use super::scan::Scan;
-use super::spec::{Explained, Value};
 use super::totals::Totals;
+use super::value::Value;
 use super::way::{Way, Why};
 use super::{select, ticks};
 use crate::fast::FastSet;
@@ -141,7 +142,7 @@ fn columns_of_samples(
         return Ok(columns);
     }
     columns.extend(["session", "first_tick", "ticks"].map(|column| of(RUN, column)));
-    columns.extend(select::columns(part, scan.spec.catalog, &scan.selection)?);
+    columns.extend(select::columns(part, scan.run.catalog, &scan.selection)?);
     let dimensions = groups.iter().flatten();
     columns.extend(dimensions.flat_map(|dimension| dimension.columns(part)));
     Ok(columns)

@@ -4,7 +4,7 @@
 
 use super::civil::{civil_us, write_civil};
 use super::plain::is_obeyed;
-use super::spec::Value;
+use super::value::Value;
 use std::fmt::Write as _;
 
 /// A text in quotes.

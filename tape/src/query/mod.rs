@@ -16,10 +16,12 @@ mod cells;
 mod choice;
 mod civil;
 mod closed_buckets;
+mod context;
 pub(crate) mod damage;
 #[cfg(test)]
 mod damage_tests;
 mod dimension;
+mod empty;
 mod error;
 mod explain;
 #[cfg(test)]
@@ -29,6 +31,7 @@ pub mod filter;
 mod first_pass;
 mod functions;
 mod group;
+mod hidden;
 pub mod inspect;
 pub mod json;
 mod keys;
@@ -47,7 +50,6 @@ mod runs;
 mod scan;
 mod select;
 pub mod sizes;
-mod spec;
 mod statement_sums;
 mod text;
 mod ticks;
@@ -55,10 +57,12 @@ pub(crate) mod totals;
 #[cfg(test)]
 mod totals_tests;
 pub(crate) mod totals_write;
+mod value;
 pub(crate) mod vocabulary;
 mod way;
 
 pub use bucket::Zone;
+pub use context::{Context, Explained, Run};
 pub use dimension::names as dimension_names;
 pub use error::{CANCELED, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, UNDEFINED_FILE};
 pub use explain::{EXPLAINED, explain, find_explained};
@@ -67,11 +71,11 @@ pub use functions::structs::*;
 pub use functions::{Function, Removal, find, list};
 pub(crate) use functions::{REMOVED, removals};
 pub use plain::{decode, plain_lines, plain_text, without_nul};
-pub use request::{Argument, Given, Kind, Request};
-pub use row::{Numeric, Row, Taken};
-pub use run::{run, run_now};
-pub use spec::{Context, Field, Sink, Spec, Type, Value};
+pub use request::{Argument, Emit, Given, Kind, Request};
+pub use row::{Answer, Numeric, Row, Taken};
+pub use run::{Question, run_now};
 pub use statement_sums::middle_us;
+pub use value::{Field, Sink, Type, Value};
 pub use vocabulary::{
     LOAD_STATES, LOCK_MODES, NOT_COUNTED, Scope, cpu_key, wait_classes, wait_key,
 };

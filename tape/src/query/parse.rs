@@ -1,20 +1,24 @@
 //! A question made definite: window, buckets, filters, all arguments checked.
 
 use super::bucket::{Buckets, DAY, HOUR, SECOND};
+use super::context::{Context, Run};
 use super::dimension::{Dimension, wait_events};
 use super::error::{QueryError, QueryResult};
 use super::filter::Filter;
 use super::keys::View;
-use super::spec::Spec;
+use super::request::{Kind, Request};
+use super::value::Value;
 use super::vocabulary::{self as pg, Scope};
 use crate::format::part::Part;
-use crate::store::snapshot::Snapshot;
 use std::collections::BTreeSet;
 
 /// Most buckets where each is a row of the answer.
 pub const MAX_ROWS: usize = 100_000;
 /// Most buckets where they are only compared.
 pub const MAX_BUCKETS: usize = 3_000_000;
+
+/// How far a moment may be from the tick that shows it.
+pub const NEAR: i64 = 60 * SECOND;
 
 /// Times farther from 1970 are refused: 36,533 years, so that no sum of a few of
 /// them overflows.
@@ -23,30 +27,42 @@ const FARTHEST: i64 = 1 << 60;
 const WIDEST: i64 = 36_525 * DAY;
 
 /// Refuses times and widths with which nothing can be computed.
-pub fn check_range(spec: &Spec) -> QueryResult<()> {
-    let times = [
-        ("now", Some(spec.now_us)),
-        ("at", spec.at_us),
-        ("since", spec.since_us),
-        ("until", spec.until_us),
-        ("since_1", spec.before.0),
-        ("until_1", spec.before.1),
-    ];
-    for (name, time) in times {
-        if time.is_some_and(|time| time.unsigned_abs() > FARTHEST.unsigned_abs()) {
-            return Err(QueryError::invalid(format!("{name} is out of range"))
-                .hint("Use a time of the years 1 to 9999."));
+pub fn check_range<R: Request>(request: &R, context: &Context) -> QueryResult<()> {
+    check_time("now", context.now_us)?;
+    let mut arguments = R::ARGUMENTS.iter();
+    let mut checked = Ok(());
+    request.put(&mut |name, value| {
+        let kind = arguments.find(|a| a.name == name).map(|a| a.kind);
+        let check = match (kind, value) {
+            (Some(Kind::Time), Value::Int(us)) => check_time(name, us),
+            (Some(Kind::Interval), Value::Int(us)) => check_width(us),
+            _ => Ok(()),
+        };
+        if checked.is_ok() {
+            checked = check;
         }
+    });
+    checked
+}
+
+fn check_time(name: &str, us: i64) -> QueryResult<()> {
+    match us.unsigned_abs() > FARTHEST.unsigned_abs() {
+        false => Ok(()),
+        true => Err(QueryError::invalid(format!("{name} is out of range"))
+            .hint("Use a time of the years 1 to 9999.")),
     }
-    match spec.bucket_us {
-        Some(width) if width > WIDEST => Err(QueryError::invalid("bucket is too wide")
+}
+
+fn check_width(width: i64) -> QueryResult<()> {
+    match width > WIDEST {
+        false => Ok(()),
+        true => Err(QueryError::invalid("bucket is too wide")
             .detail(format!(
                 "The bucket given has {} days, {} are allowed.",
                 width / DAY,
                 WIDEST / DAY
             ))
             .hint("Use a narrower bucket.")),
-        _ => Ok(()),
     }
 }
 
@@ -60,12 +76,13 @@ pub struct Window {
 }
 
 impl Window {
-    /// The window of a question, cut at the present.
-    pub fn of(spec: &Spec) -> QueryResult<Window> {
-        let until = spec.until_us.unwrap_or(spec.now_us);
-        let since = match spec.since_us {
+    /// The window of a question, cut at the present: without `since` one hour.
+    pub fn of(context: &Context, since: Option<i64>, until: Option<i64>) -> QueryResult<Window> {
+        let now = context.now_us;
+        let until = until.unwrap_or(now);
+        let since = match since {
             Some(since) => since,
-            None => until.min(spec.now_us).saturating_sub(HOUR),
+            None => until.min(now).saturating_sub(HOUR),
         };
         if since > until {
             return Err(QueryError::invalid("since must not be after until")
@@ -75,7 +92,7 @@ impl Window {
                 ))
                 .hint("Swap the two, or leave until out for the present."));
         }
-        let until = until.min(spec.now_us);
+        let until = until.min(now);
         Ok(Window {
             since: since.min(until),
             until,
@@ -95,22 +112,42 @@ impl Window {
     }
 }
 
-/// The moment a question is about instead of a window.
-pub fn moment(spec: &Spec) -> QueryResult<Option<i64>> {
-    if spec.at_us.is_some() && (spec.since_us.is_some() || spec.until_us.is_some()) {
-        return Err(
-            QueryError::invalid("at cannot be combined with since or until")
-                .hint("Give a moment, or a window."),
-        );
-    }
-    Ok(spec.at_us)
-}
-
 /// The buckets of a window; `limit` bounds their number.
-pub fn buckets(spec: &Spec, window: Window, width: i64, limit: usize) -> QueryResult<Buckets> {
-    let zone = spec.zone.map(|z| z as &dyn super::bucket::Zone);
+pub fn buckets(
+    context: &Context,
+    window: Window,
+    width: i64,
+    limit: usize,
+) -> QueryResult<Buckets> {
+    let zone = context.zone.map(|z| z as &dyn super::bucket::Zone);
     Buckets::new(window.since, window.until, width, zone, limit)
 }
+
+/// The samples that a question is about, as its arguments say.
+#[derive(Clone, Copy, Default)]
+pub struct Samples<'q> {
+    /// `all`, a node id in hexadecimal, or the node last written.
+    pub node: Option<&'q str>,
+    /// `load`, `foreground` or `all`.
+    pub scope: Option<&'q str>,
+    /// Parallel workers are left out.
+    pub by_leader: bool,
+    /// Dimensions and their filters.
+    pub filters: &'q [(String, String)],
+}
+
+/// The samples of a request that has all these arguments.
+macro_rules! samples {
+    ($request:expr) => {
+        $crate::query::parse::Samples {
+            node: $request.node.as_deref(),
+            scope: $request.scope.as_deref(),
+            by_leader: $request.by_leader,
+            filters: &$request.filters,
+        }
+    };
+}
+pub(in crate::query) use samples;
 
 /// Which rows count.
 pub struct Selection {
@@ -141,18 +178,18 @@ impl Selection {
     }
 
     /// Checks scope and filters of a question.
-    pub fn of(spec: &Spec) -> QueryResult<Selection> {
-        let scope = Scope::parse(spec.scope.as_deref())?;
+    pub fn of(context: &Context, samples: Samples) -> QueryResult<Selection> {
+        let scope = Scope::parse(samples.scope)?;
         let mut filters = Vec::new();
-        for (name, text) in &spec.filters {
-            let dimension = Dimension::find(spec.catalog, "dimension", name)?;
+        for (name, text) in samples.filters {
+            let dimension = Dimension::find(context.catalog, "dimension", name)?;
             let mut filter = Filter::parse(name, text)?;
-            check_values(spec, &dimension, &mut filter)?;
+            check_values(context, &dimension, &mut filter)?;
             scope.check(name, &filter)?;
             filters.push((dimension, filter));
         }
-        if let Some(owner) = &spec.owner {
-            let dimension = Dimension::find(spec.catalog, "dimension", pg::USERNAME)?;
+        if let Some(owner) = &context.owner {
+            let dimension = Dimension::find(context.catalog, "dimension", pg::USERNAME)?;
             let filter = Filter {
                 any: vec![Some(owner.clone())],
                 none: Vec::new(),
@@ -162,7 +199,7 @@ impl Selection {
         Ok(Selection {
             scope,
             filters,
-            by_leader: spec.by_leader,
+            by_leader: samples.by_leader,
             marked: false,
         })
     }
@@ -170,7 +207,7 @@ impl Selection {
     /// Completes bare names of wait events by what the parts have.
     pub fn qualify_waits<'a>(
         &mut self,
-        spec: &Spec,
+        run: Run,
         parts: impl IntoIterator<Item = &'a Part>,
     ) -> QueryResult<()> {
         let bare = |item: &Option<String>| item.as_ref().is_some_and(|v| !v.contains(':'));
@@ -184,18 +221,18 @@ impl Selection {
             return Ok(());
         }
         let mut known: BTreeSet<String> = BTreeSet::new();
-        for label in spec.catalog.labels(pg::CPU) {
+        for label in run.catalog.labels(pg::CPU) {
             known.insert(pg::cpu_key(&label.label));
         }
         for part in parts {
-            let view = View::new(part, spec.decode).canceled_by(spec.cancel);
+            let view = View::new(part, run.decode).canceled_by(run.cancel);
             view.check_cancel()?;
-            let events = spec.damage.pass(wait_events(&view))?;
+            let events = run.damage.pass(wait_events(&view))?;
             for (class, event) in events.into_iter().flatten() {
                 known.extend(pg::wait_key(class.as_deref(), event.as_deref()));
             }
         }
-        spec.damage.check()?;
+        run.damage.check()?;
         for item in items {
             qualify(item, &known)?;
         }
@@ -231,10 +268,10 @@ fn qualify(item: &mut Option<String>, known: &BTreeSet<String>) -> QueryResult<(
 
 /// Numbers must be numbers, labels must exist; missing keys may be written as
 /// they are shown.
-fn check_values(spec: &Spec, dimension: &Dimension, filter: &mut Filter) -> QueryResult<()> {
+fn check_values(context: &Context, dimension: &Dimension, filter: &mut Filter) -> QueryResult<()> {
     let name = dimension.name.as_str();
-    let number = dimension.is_number(spec.catalog);
-    let labels = dimension.labels(spec.catalog);
+    let number = dimension.is_number(context.catalog);
+    let labels = dimension.labels(context.catalog);
     for item in filter.items_mut() {
         if item.is_some() && item.as_deref() == pg::null_label(name) {
             *item = None;
@@ -260,12 +297,13 @@ fn check_values(spec: &Spec, dimension: &Dimension, filter: &mut Filter) -> Quer
 }
 
 /// The node or nodes asked for, newest first.
-pub fn nodes(spec: &Spec, store: &Snapshot) -> QueryResult<Vec<u64>> {
+pub fn nodes(run: Run, node: Option<&str>) -> QueryResult<Vec<u64>> {
+    let store = run.store;
     let known: Vec<u64> = store.nodes().iter().map(|n| n.id).collect();
-    match spec.node.as_deref() {
+    match node {
         Some("all") => Ok(known),
         None => {
-            let own = store.own_node().filter(|_| spec.at_home);
+            let own = store.own_node().filter(|_| run.at_home);
             let node = own.or(known.first().copied());
             Ok(node.map_or_else(Vec::new, |node| store.answering(node)))
         }

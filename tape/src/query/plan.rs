@@ -117,7 +117,7 @@ impl<'a> Scan<'a> {
         is_chosen: bool,
     ) -> Vec<Way> {
         let never = match passes {
-            _ if !self.spec.totals => Some(Why::Off),
+            _ if !self.run.totals => Some(Why::Off),
             _ if !self.selection.is_load() => Some(Why::Selection),
             Passes::Chosen => Some(Why::Rest),
             _ => None,
@@ -134,7 +134,7 @@ impl<'a> Scan<'a> {
     /// more than another pass.
     pub fn may_have_many(&self, dimension: &Dimension) -> bool {
         let rows = self.parts.iter().map(|part| dimension.rows(part));
-        rows.max().is_some_and(|rows| rows > self.spec.few_keys)
+        rows.max().is_some_and(|rows| rows > self.run.few_keys)
     }
 }
 

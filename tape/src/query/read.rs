@@ -76,7 +76,7 @@ impl<'a> Scan<'a> {
         plan: Plan,
         choose: impl FnOnce(&Cube<Sum>) -> Vec<Choice>,
     ) -> QueryResult<Scanned> {
-        if let Some(explained) = self.spec.explained {
+        if let Some(explained) = self.run.explained {
             explained::put(explained, self, &plan)?;
             return Ok(Scanned::nothing(plan));
         }
@@ -103,7 +103,7 @@ impl<'a> Scan<'a> {
         plan: &Plan,
         choose: impl FnOnce(&Cube<Sum>) -> Vec<Choice>,
     ) -> QueryResult<Chosen> {
-        let kept = Kept::new(self.spec.memory_bytes);
+        let kept = Kept::new(self.run.memory_bytes);
         let (whole, detail) = (self.whole(), Detail::Weights(&kept));
         let totals = self.pass(plan, &whole, last_of(plan.groups), &detail)?;
         let mut weights = std::mem::take(&mut *kept.weights());
@@ -168,10 +168,10 @@ impl<'a> Scan<'a> {
         let work = || -> QueryResult<Measures> {
             let mut worker = Worker::new(self, question);
             while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let damage = &self.spec.damage;
+                let damage = &self.run.damage;
                 damage.pass(worker.add(piece))?;
                 worker.check_memory()?;
-                if let Some(progress) = self.spec.progress {
+                if let Some(progress) = self.run.progress {
                     progress(before + done.fetch_add(1, Ordering::Relaxed) + 1, all);
                 }
             }
@@ -179,9 +179,9 @@ impl<'a> Scan<'a> {
             left.append(&mut worker.left);
             Ok(worker.sums)
         };
-        let threads = self.spec.threads.clamp(1, pieces.len().max(1));
+        let threads = self.run.threads.clamp(1, pieces.len().max(1));
         let total = on_threads(threads, work)?;
-        self.spec.damage.check()?;
+        self.run.damage.check()?;
         Ok((
             total,
             left.into_inner().unwrap_or_else(PoisonError::into_inner),
@@ -363,7 +363,7 @@ impl<'s, 'p> Worker<'s, 'p> {
 
     /// Ends the query before the allocator would end the process.
     fn check_memory(&mut self) -> QueryResult<()> {
-        let Some(limit) = self.scan.spec.memory_bytes else {
+        let Some(limit) = self.scan.run.memory_bytes else {
             return Ok(());
         };
         let cells: usize = self.sums.cubes.iter().map(Cube::cell_bytes).sum();
@@ -424,8 +424,8 @@ impl<'s, 'p> Worker<'s, 'p> {
             file.view.part.release_shared();
         }
         FileState {
-            view: View::new(part, self.scan.spec.decode)
-                .canceled_by(self.scan.spec.cancel)
+            view: View::new(part, self.scan.run.decode)
+                .canceled_by(self.scan.run.cancel)
                 .registered(&self.scan.register),
             tests: OnceCell::new(),
             groups: self
@@ -448,7 +448,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let tests = match file.tests.get() {
             Some(tests) => tests,
             None => {
-                let tests = Tests::of(view, self.scan.spec.catalog, selection)?;
+                let tests = Tests::of(view, self.scan.run.catalog, selection)?;
                 file.tests.get_or_init(|| tests)
             }
         };

@@ -1,12 +1,13 @@
-//! Questions as structs. The arguments of a function are described once, by
-//! `request!` in its file: names, what they take, help and defaults of SQL, of
-//! command lines and HTTP follow, and the struct. Texts become that struct through
-//! the description, and the struct becomes named values again, for a server that is
-//! asked by SQL.
+//! Questions as structs. `request!` in the file of a function describes its arguments
+//! once. From this description follow the struct, and the names, kinds, help and
+//! defaults that SQL, command lines and HTTP show. The three doors (SQL, command line,
+//! HTTP) turn their texts into the struct through the description; `remote` turns the
+//! struct into named arguments of SQL again.
 
+use super::context::Run;
 use super::error::QueryResult;
 use super::row::Row;
-use super::spec::{Context, Spec, Value};
+use super::value::Value;
 
 /// What an argument takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -299,27 +300,37 @@ impl Field for Vec<(String, String)> {
     }
 }
 
-/// A question to a function.
-pub trait Request: Default {
+/// Takes the rows of an answer, in order.
+pub type Emit<'e, R> = &'e mut dyn FnMut(R) -> QueryResult<()>;
+
+/// A question to a function: its arguments, and how the function answers them.
+pub trait Request: Default + Send + Sync {
     /// A row of the answer.
     type Row: Row;
     /// The arguments, in the order in which they are described.
     const ARGUMENTS: &'static [Argument];
 
-    /// Of what is given.
+    /// Reads the arguments that a caller gives.
     ///
     /// # Errors
     /// A value is not understood.
     fn of(given: &mut Given) -> QueryResult<Self>;
 
-    /// Says every argument by name; null is nothing, or all.
+    /// Calls `to` with the name and value of every argument; null is nothing, or all.
     fn put<'a>(&'a self, to: &mut dyn FnMut(&'a str, Value));
+
+    /// Answers.
+    ///
+    /// # Errors
+    /// An argument makes no sense, the history could not be read, `emit` failed, or
+    /// the question was cancelled.
+    fn answer(&self, run: Run, emit: Emit<Self::Row>) -> QueryResult<()>;
 }
 
-/// Describes the arguments of a function, in order: makes the list of them, the
-/// struct of a question to it with its defaults, the function of the registry, and
-/// the method that asks it. What an argument is that says nothing of itself, stands
-/// in [`argument`].
+/// Describes the arguments of a function, in order. Makes the list of arguments, the
+/// struct of a question with its defaults, the entry of the registry, and the method
+/// of [`crate::Snapshot`]. The function `answer` of the same file answers. An argument
+/// without a description of its own has the one in [`argument`].
 macro_rules! request {
     (
         #[doc = $about:literal]
@@ -363,30 +374,32 @@ macro_rules! request {
             fn put<'a>(&'a self, to: &mut dyn FnMut(&'a str, $crate::query::Value)) {
                 $($crate::query::request::Field::put(&self.$name, stringify!($name), to);)*
             }
+
+            fn answer(
+                &self,
+                run: $crate::query::Run,
+                emit: $crate::query::request::Emit<$row>,
+            ) -> $crate::query::QueryResult<()> {
+                answer(self, run, emit)
+            }
         }
 
         impl $crate::Snapshot {
             #[doc = concat!("Asks `", stringify!($function), "`.")]
             ///
             /// # Errors
-            /// As of [`crate::query::run`].
+            /// As of [`crate::query::Request::answer`].
             pub fn $function(
                 &self,
                 request: &$request,
                 context: &$crate::query::Context,
-            ) -> $crate::query::QueryResult<$crate::query::Taken<$row>> {
+            ) -> $crate::query::QueryResult<$crate::query::Answer<$row>> {
                 self.ask(request, context)
             }
         }
 
-        pub const FUNCTION: $crate::query::Function = $crate::query::Function {
-            name: <$row as $crate::query::Row>::FUNCTION,
-            about: $crate::query::request::line($about),
-            arguments: <$request as $crate::query::request::Request>::ARGUMENTS,
-            fields: FIELDS,
-            asked: $crate::query::request::asked::<$request>,
-            run,
-        };
+        pub const FUNCTION: $crate::query::Function =
+            $crate::query::Function::of::<$request>($crate::query::request::line($about));
     };
 }
 pub(crate) use request;
@@ -413,59 +426,10 @@ pub(crate) fn field<F: Field>(
     }
 }
 
-/// Adds what is given to a question, as a request of a function reads it.
-pub(crate) fn asked<R: Request>(given: &mut Given, spec: &mut Spec) -> QueryResult<()> {
-    R::of(given)?.put(&mut |name, value| spec.put(name, value));
-    Ok(())
-}
-
-impl<'a> Spec<'a> {
-    /// A question that a request says, in surroundings.
-    pub(crate) fn asking<R: Request>(request: &R, context: Context<'a>) -> Spec<'a> {
-        let mut spec = Spec::of(context);
-        request.put(&mut |name, value| spec.put(name, value));
-        spec
-    }
-
-    /// Takes the value of an argument.
-    fn put(&mut self, name: &str, value: Value) {
-        fn to<C: super::row::Cell>(place: &mut Option<C>, value: Value) {
-            *place = C::of(value);
-        }
-        let is_on = |value: &Value| *value == Value::Bool(true);
-        match name {
-            "at" => to(&mut self.at_us, value),
-            "since" | "since_2" => to(&mut self.since_us, value),
-            "until" | "until_2" => to(&mut self.until_us, value),
-            "since_1" => to(&mut self.before.0, value),
-            "until_1" => to(&mut self.before.1, value),
-            "bucket" => to(&mut self.bucket_us, value),
-            "node" => to(&mut self.node, value),
-            "scope" => to(&mut self.scope, value),
-            "by_leader" => self.by_leader = is_on(&value),
-            "metric" => to(&mut self.metric, value),
-            "object" => to(&mut self.object, value),
-            "dimension" => to(&mut self.dimension, value),
-            "by" => to(&mut self.by, value),
-            "order_by" => to(&mut self.order_by, value),
-            "n" => to(&mut self.n, value),
-            "width" => to(&mut self.width, value),
-            "color" => self.color = is_on(&value),
-            "ascii" => self.ascii = is_on(&value),
-            filter => {
-                if let Value::Text(text) = value {
-                    self.filters.push((filter.to_string(), text.to_string()));
-                }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::query::*;
-    use crate::testing::schema;
 
     /// Each argument by name, with a value that differs from every other.
     fn said<R: Request>() -> (Vec<(String, Value)>, R) {
@@ -496,7 +460,7 @@ mod tests {
         }
     }
 
-    /// What a request says by name is what it was given, and a question has it.
+    /// A request says by name the values that it was given.
     fn arrives<R: Request + PartialEq + std::fmt::Debug>() {
         let (all, request) = said::<R>();
         let given = |name: &str| all.iter().find(|(said, _)| said == name);
@@ -505,18 +469,6 @@ mod tests {
             filters: request_filters(&all, R::ARGUMENTS),
         });
         assert_eq!(again.unwrap(), request);
-        let catalog = schema();
-        let empty = Spec::new(&catalog, 0);
-        let mut shown = vec![shown(&empty)];
-        for (name, value) in &all {
-            let mut spec = empty.clone();
-            spec.put(name, value.clone());
-            shown.push(self::shown(&spec));
-        }
-        let count = shown.len();
-        shown.sort();
-        shown.dedup();
-        assert_eq!(shown.len(), count, "{}: {all:?}", R::Row::FUNCTION);
     }
 
     fn request_filters(all: &[(String, Value)], arguments: &[Argument]) -> Vec<(String, String)> {
@@ -526,38 +478,6 @@ mod tests {
             _ => None,
         };
         all.iter().filter_map(filter).collect()
-    }
-
-    /// What a question says. Every field is named, so that a new one is, too.
-    fn shown(spec: &Spec) -> String {
-        let Spec {
-            context: _,
-            damage: _,
-            at_us,
-            since_us,
-            until_us,
-            before,
-            bucket_us,
-            node,
-            scope,
-            by_leader,
-            filters,
-            metric,
-            object,
-            dimension,
-            by,
-            order_by,
-            n,
-            width,
-            color,
-            ascii,
-        } = spec;
-        let times = (at_us, since_us, until_us, before);
-        let names = (node, scope, dimension, by);
-        let others = (metric, object, order_by, filters);
-        let switches = (by_leader, color, ascii);
-        let numbers = (bucket_us, n, width);
-        format!("{times:?} {names:?} {others:?} {switches:?} {numbers:?}")
     }
 
     #[test]

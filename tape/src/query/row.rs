@@ -2,7 +2,8 @@
 //! `row!`: name and type of what is printed, and the struct, follow.
 
 use super::error::{QueryError, QueryResult};
-use super::spec::{Field, Sink, Value};
+use super::value::{Field, Sink, Value};
+use crate::format::schema::Schema;
 use std::sync::Arc;
 
 /// A row of a function.
@@ -12,12 +13,17 @@ pub trait Row: Sized {
     /// Its columns.
     const FIELDS: &'static [Field];
 
+    /// All columns, including those that follow from the catalog.
+    fn columns(_: &Schema) -> Vec<Field> {
+        Self::FIELDS.to_vec()
+    }
+
     /// A row of the values that columns have, by their places in
     /// [`Row::FIELDS`].
     fn of(take: impl FnMut(usize) -> Value) -> Self;
 
     /// The values of the columns.
-    fn values(&self) -> Vec<Value>;
+    fn values(self) -> Vec<Value>;
 }
 
 /// A number of four decimals.
@@ -104,11 +110,12 @@ pub(crate) mod rust {
 }
 
 /// Describes the columns of a function: makes the list of them, and the struct of
-/// a row. What is null is `None`.
+/// a row. Null is `None`. `and NAME of PATH` adds the columns that the function `PATH`
+/// finds in a catalog; their values are in the field `NAME`.
 macro_rules! row {
     ($(#[$doc:meta])* $row:ident of $function:literal: $fields:ident {
         $($column:ident: $type:ident,)*
-    }) => {
+    } $(and $more:ident of $columns:path)?) => {
         pub const $fields: &[$crate::query::Field] =
             &[$((stringify!($column), $crate::query::Type::$type),)*];
 
@@ -117,11 +124,16 @@ macro_rules! row {
         #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
         pub struct $row {
             $(pub $column: Option<$crate::query::row::rust::$type>,)*
+            $(pub $more: Vec<$crate::query::Value>,)?
         }
 
         impl $crate::query::row::Row for $row {
             const FUNCTION: &'static str = $function;
             const FIELDS: &'static [$crate::query::Field] = $fields;
+
+            $(fn columns(catalog: &$crate::format::schema::Schema) -> Vec<$crate::query::Field> {
+                [$fields, &$columns(catalog)].concat()
+            })?
 
             fn of(mut take: impl FnMut(usize) -> $crate::query::Value) -> Self {
                 let mut places = 0..;
@@ -129,21 +141,32 @@ macro_rules! row {
                     $($column: places
                         .next()
                         .and_then(|place| $crate::query::row::Cell::of(take(place))),)*
+                    $($more: Vec::new(),)?
                 }
             }
 
-            fn values(&self) -> Vec<$crate::query::Value> {
-                vec![$(match self.$column.clone() {
+            fn values(self) -> Vec<$crate::query::Value> {
+                let values = [$(match self.$column {
                     Some(value) => $crate::query::Value::$type(value.into()),
                     None => $crate::query::Value::Null,
-                },)*]
+                },)*];
+                values.into_iter()$(.chain(self.$more))?.collect()
             }
         }
     };
 }
 pub(crate) use row;
 
-/// Takes an answer as rows. Columns are found by name: a server of another version
+/// An answer inside a process: rows as structs.
+#[derive(Debug, Default)]
+pub struct Answer<R> {
+    /// The rows.
+    pub rows: Vec<R>,
+    /// Notices that belong to the answer.
+    pub notices: Vec<QueryError>,
+}
+
+/// Takes the answer of another process as rows. Columns are found by name: a server of another version
 /// may have others beside them, or lack some, which are `None` then.
 #[derive(Debug)]
 pub struct Taken<R> {
@@ -216,22 +239,22 @@ mod tests {
     use super::*;
     use crate::Snapshot;
     use crate::query::*;
-    use crate::testing::schema;
+    use crate::testing::{Arguments, run, schema};
     use crate::write::merge_tests::{go, sealed_files};
 
-    /// Rows of a function hold what it prints, and its columns are those that the
-    /// registry has.
-    fn difference<R: Request>(spec: &Spec, snapshot: &Snapshot) -> Option<String> {
+    /// The rows of a function, and the values that a sink gets, are the same, and its
+    /// columns are those of the registry.
+    fn difference<R: Request>(arguments: &Arguments, snapshot: &Snapshot) -> Option<String> {
         let (name, fields) = (R::Row::FUNCTION, R::Row::FIELDS);
         assert_eq!(find(name).unwrap().fields, fields, "{name}");
         let mut printed = Printed::default();
-        run(name, spec, snapshot, &mut printed).unwrap();
+        run(name, arguments, snapshot, &mut printed).unwrap();
         let value = |argument: &Argument| {
             Ok(match argument.name {
-                "since" | "since_2" => Value::Time(spec.since_us.unwrap()),
-                "dimension" => Value::text(spec.dimension.clone()),
-                "n" => Value::int(spec.n),
-                // Without words the question says as much.
+                "since" | "since_2" => Value::Time(arguments.since_us.unwrap()),
+                "dimension" => Value::text(arguments.dimension.clone()),
+                "n" => Value::int(arguments.n),
+                // The other question gives no scope.
                 "scope" => Value::Null,
                 _ => argument.default_value(),
             })
@@ -240,25 +263,26 @@ mod tests {
             value: &value,
             filters: Vec::new(),
         });
-        let taken = snapshot.ask(&request.unwrap(), &spec.context).unwrap().rows;
-        let taken: Vec<Vec<Value>> = taken.iter().map(Row::values).collect();
-        // Sums of counters are no columns of a row.
-        printed
-            .0
-            .iter_mut()
-            .for_each(|row| row.truncate(fields.len()));
-        (taken != printed.0).then(|| format!("{name}: {taken:?}, {:?}", printed.0))
+        let answer = snapshot.ask(&request.unwrap(), &arguments.context).unwrap();
+        let rows: Vec<Vec<Value>> = answer.rows.into_iter().map(Row::values).collect();
+        let columns = R::Row::columns(arguments.catalog).len();
+        assert!(
+            rows.iter().all(|row| row.len() == columns),
+            "{name}: {rows:?}"
+        );
+        (rows != printed.0).then(|| format!("{name}: {rows:?}, {:?}", printed.0))
     }
 
     struct Differences<'a> {
-        spec: &'a Spec<'a>,
+        arguments: &'a Arguments<'a>,
         snapshot: &'a Snapshot,
         found: Vec<String>,
     }
 
     impl functions::WithRequest for Differences<'_> {
         fn run<R: Request + PartialEq + std::fmt::Debug>(&mut self) {
-            self.found.extend(difference::<R>(self.spec, self.snapshot));
+            self.found
+                .extend(difference::<R>(self.arguments, self.snapshot));
         }
     }
 
@@ -283,29 +307,29 @@ mod tests {
         let snapshot = Snapshot::open_storage(&storage).unwrap();
         let catalog = schema();
         let last_ms = snapshot.nodes()[0].last_ms;
-        let mut spec = Spec::new(&catalog, 1_000 * last_ms + 1_000_000);
-        spec.since_us = Some(1_000 * snapshot.nodes()[0].first_ms);
-        spec.dimension = Some("wait_event".to_string());
-        spec.n = Some(50);
+        let mut arguments = Arguments::new(&catalog, 1_000 * last_ms + 1_000_000);
+        arguments.since_us = Some(1_000 * snapshot.nodes()[0].first_ms);
+        arguments.dimension = Some("wait_event".to_string());
+        arguments.n = Some(50);
         let mut all = Differences {
-            spec: &spec,
+            arguments: &arguments,
             snapshot: &snapshot,
             found: Vec::new(),
         };
         functions::with_each(&mut all);
         assert!(all.found.is_empty(), "{:#?}", all.found);
         let top = Top {
-            since: spec.since_us,
+            since: arguments.since_us,
             n: Some(50),
             ..Top::default()
         };
-        let top = snapshot.top(&top, &spec.context).unwrap().rows;
+        let top = snapshot.top(&top, &arguments.context).unwrap().rows;
         let seconds = top.iter().map(|row| row.backend_seconds.unwrap().0);
         let aas = Aas {
-            since: spec.since_us,
+            since: arguments.since_us,
             ..Aas::default()
         };
-        let aas = snapshot.aas(&aas, &spec.context).unwrap().rows;
+        let aas = snapshot.aas(&aas, &arguments.context).unwrap().rows;
         assert!(top.len() > 2 && top.len() < 50, "{top:?}");
         assert_eq!(aas[0].backend_seconds, Some(Numeric(seconds.sum())));
     }

@@ -1,78 +1,147 @@
-//! The entry: a question is asked of a function, and asked again without the
+//! The entry: a question is asked of its function, and asked again without the
 //! groups that turn out to be damaged, so that no answer has half of one.
 
+use super::context::{Context, Explained, Run};
 use super::damage::{self, Damage};
+use super::empty::{self, Period};
 use super::error::{QueryError, QueryResult, UNDEFINED_FILE};
-use super::functions::{self, Function, find};
+use super::hidden;
 use super::parse;
-use super::request::Request;
-use super::row::{Row, Taken};
-use super::spec::{Context, Field, Sink, Spec, Value};
+use super::request::{Given, Request};
+use super::row::{Answer, Row};
+use super::value::{Field, Sink, Value};
 use crate::store::snapshot::Snapshot;
 use crate::store::tape::Tape;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
 
-/// Answers `spec` with the function `name`: rows go to `sink`. Setting the flag
-/// of its context ends the query soon.
-///
-/// # Errors
-/// The function or an argument makes no sense, the history could not be read,
-/// the sink failed, or the query was cancelled.
-pub fn run(name: &str, spec: &Spec, store: &Snapshot, sink: &mut dyn Sink) -> QueryResult<()> {
-    parse::check_range(spec)?;
-    let function = find(name)?;
-    let spec = &Spec {
-        damage: Damage::default(),
-        ..spec.clone()
-    };
-    let mut rows = Deferred {
-        sink,
-        fields: Vec::new(),
-        rows: false,
-        cancel: spec.cancel,
-    };
-    let mut without: Option<Snapshot> = None;
-    let notices = loop {
-        let call = functions::Call {
-            spec,
-            store: without.as_ref().unwrap_or(store),
-        };
-        match attempt(function, &call, &mut rows) {
-            Err(error) if error.place.is_some() && !rows.rows => {
-                let _ = spec.damage.pass::<()>(Err(error.clone()));
-                spec.explained.inspect(|explained| explained.forget());
-                without = Some(spec.damage.leave_out(call.store).ok_or(error)?);
-            }
-            Err(error) if error.sqlstate == UNDEFINED_FILE => return Err(outdated(error)),
-            done => break done?,
-        }
-    };
-    rows.begin_now()?;
-    spec.damage
-        .warnings()
-        .into_iter()
-        .chain(damage::of_later_version(store))
-        .chain(damage::of_whole_files(store))
-        .chain(notices)
-        .for_each(|notice| rows.sink.notice(notice));
-    Ok(())
+/// A question of any function, for a sink: its rows become values.
+pub trait Question: Send + Sync {
+    /// Answers; rows go to `sink`. Setting the flag of the context ends the question.
+    ///
+    /// # Errors
+    /// As of [`Request::answer`]; or `sink` failed.
+    fn run(&self, context: &Context, store: &Snapshot, sink: &mut dyn Sink) -> QueryResult<()>;
+
+    /// Makes the plans, and reads nothing of the window.
+    ///
+    /// # Errors
+    /// As of [`Request::answer`].
+    fn plan(&self, context: &Context, store: &Snapshot, plans: &Explained) -> QueryResult<()>;
 }
 
-/// Answers of the history of a tape as it is now. When a file was merged or
-/// removed meanwhile and is not open any more, the question is asked again of
-/// what took its place.
+/// The question that arguments ask.
+pub(crate) fn question<R: Request + 'static>(given: &mut Given) -> QueryResult<Box<dyn Question>> {
+    Ok(Box::new(R::of(given)?))
+}
+
+impl<R: Request> Question for R {
+    fn run(&self, context: &Context, store: &Snapshot, sink: &mut dyn Sink) -> QueryResult<()> {
+        let fields = R::Row::columns(context.catalog);
+        // An answer begins with its first row, or at its end.
+        let mut begun = false;
+        let mut emit = |row: R::Row| {
+            if !std::mem::replace(&mut begun, true) {
+                sink.begin(&fields)?;
+            }
+            sink.row(row.values())
+        };
+        let notices = answer(self, context, store, None, &mut emit)?;
+        if !begun {
+            sink.begin(&fields)?;
+        }
+        notices.into_iter().for_each(|notice| sink.notice(notice));
+        Ok(())
+    }
+
+    fn plan(&self, context: &Context, store: &Snapshot, plans: &Explained) -> QueryResult<()> {
+        answer(self, context, store, Some(plans), &mut |_| Ok(())).map(drop)
+    }
+}
+
+/// Answers a request, and returns the notices that belong to the answer. Until the
+/// first row the question can begin again without groups that are damaged. After a
+/// cancel no row follows.
+fn answer<R: Request>(
+    request: &R,
+    context: &Context,
+    store: &Snapshot,
+    explained: Option<&Explained>,
+    emit: &mut dyn FnMut(R::Row) -> QueryResult<()>,
+) -> QueryResult<Vec<QueryError>> {
+    parse::check_range(request, context)?;
+    let damage = Damage::default();
+    let has_rows = Cell::new(false);
+    let mut emit = |row| {
+        if context.cancel.load(Ordering::Relaxed) {
+            return Err(QueryError::canceled());
+        }
+        has_rows.set(true);
+        emit(row)
+    };
+    let mut without: Option<Snapshot> = None;
+    loop {
+        let run = Run {
+            context,
+            store: without.as_ref().unwrap_or(store),
+            damage: &damage,
+            explained,
+        };
+        let done = request.answer(run, &mut emit);
+        let done = done.and_then(|()| damage.check());
+        match done.and_then(|()| about_period(request, run, has_rows.get())) {
+            Err(error) if error.place.is_some() && !has_rows.get() => {
+                let _ = damage.pass::<()>(Err(error.clone()));
+                explained.inspect(|explained| explained.forget());
+                without = Some(damage.leave_out(run.store).ok_or(error)?);
+            }
+            Err(error) if error.sqlstate == UNDEFINED_FILE => return Err(outdated(error)),
+            done => return Ok(notices(&damage, store, done?)),
+        }
+    }
+}
+
+/// The notices about the period of an answer.
+fn about_period<R: Request>(request: &R, run: Run, has_rows: bool) -> QueryResult<Vec<QueryError>> {
+    let Some(period) = Period::of(request, run)?.filter(|_| run.explained.is_none()) else {
+        return Ok(Vec::new());
+    };
+    let mut notices = Vec::from_iter(hidden::warning(&period, run)?);
+    if !has_rows {
+        notices.push(empty::notice(&period, run)?);
+    }
+    Ok(notices)
+}
+
+/// The notices of an answer: damage first.
+fn notices(damage: &Damage, store: &Snapshot, others: Vec<QueryError>) -> Vec<QueryError> {
+    let mut notices = damage.warnings();
+    notices.extend(damage::of_later_version(store));
+    notices.extend(damage::of_whole_files(store));
+    notices.extend(others);
+    notices
+}
+
+/// Answers from the history of a tape as it is now. When a file was merged or
+/// removed meanwhile and is no longer open, the question is asked again of its
+/// successor.
 ///
 /// # Errors
-/// As of [`run`].
-pub fn run_now(name: &str, spec: &Spec, tape: &Tape, sink: &mut dyn Sink) -> QueryResult<()> {
+/// As of [`Question::run`].
+pub fn run_now(
+    question: &dyn Question,
+    context: &Context,
+    tape: &Tape,
+    sink: &mut dyn Sink,
+) -> QueryResult<()> {
     let mut begun = Begun { sink, rows: false };
     for _ in 1..ATTEMPTS {
-        match run(name, spec, &*tape.refresh()?, &mut begun) {
+        match question.run(context, &*tape.refresh()?, &mut begun) {
             Err(error) if error.sqlstate == UNDEFINED_FILE && !begun.rows => (),
             done => return done,
         }
     }
-    run(name, spec, &*tape.refresh()?, &mut begun)
+    question.run(context, &*tape.refresh()?, &mut begun)
 }
 
 /// How often a question is asked whose files go.
@@ -104,68 +173,17 @@ fn outdated(error: QueryError) -> QueryError {
     error.hint("It was merged or removed since the history was opened: ask again.")
 }
 
-/// Runs a function; returns the notices about its answer.
-fn attempt(
-    function: &Function,
-    call: &functions::Call,
-    rows: &mut Deferred,
-) -> QueryResult<Vec<QueryError>> {
-    (function.run)(call, rows)?;
-    call.spec.damage.check()?;
-    if call.spec.explained.is_some() {
-        return Ok(Vec::new());
-    }
-    let hidden = functions::hidden(function, call)?;
-    let empty = match rows.rows {
-        true => None,
-        false => functions::notice(function, call)?,
-    };
-    Ok(hidden.into_iter().chain(empty).collect())
-}
-
-/// Begins an answer with its first row, or at its end: until then it can begin
-/// again. Who has cancelled gets no other row.
-struct Deferred<'a> {
-    sink: &'a mut dyn Sink,
-    fields: Vec<Field>,
-    rows: bool,
-    cancel: &'a AtomicBool,
-}
-
-impl Deferred<'_> {
-    fn begin_now(&mut self) -> QueryResult<()> {
-        match self.rows {
-            true => Ok(()),
-            false => self.sink.begin(&self.fields),
-        }
-    }
-}
-
-impl Sink for Deferred<'_> {
-    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        self.fields = fields.to_vec();
-        Ok(())
-    }
-
-    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
-        if self.cancel.load(Ordering::Relaxed) {
-            return Err(QueryError::canceled());
-        }
-        self.begin_now()?;
-        self.rows = true;
-        self.sink.row(values)
-    }
-}
-
 impl Snapshot {
     /// Asks the function that a request is of.
     ///
     /// # Errors
-    /// As of [`run`].
-    pub fn ask<R: Request>(&self, request: &R, context: &Context) -> QueryResult<Taken<R::Row>> {
-        let spec = Spec::asking(request, context.clone());
-        let mut taken = Taken::default();
-        run(R::Row::FUNCTION, &spec, self, &mut taken)?;
-        Ok(taken)
+    /// As of [`Request::answer`].
+    pub fn ask<R: Request>(&self, request: &R, context: &Context) -> QueryResult<Answer<R::Row>> {
+        let mut rows = Vec::new();
+        let notices = answer(request, context, self, None, &mut |row| {
+            rows.push(row);
+            Ok(())
+        })?;
+        Ok(Answer { rows, notices })
     }
 }

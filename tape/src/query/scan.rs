@@ -1,20 +1,19 @@
 //! The parts and the rows of a question: what a plan is made for.
 
 use super::bucket::Buckets;
-use super::error::{QueryError, QueryResult};
-use super::parse::{Selection, Window, nodes};
+use super::context::Run;
+use super::error::QueryResult;
+use super::parse::{Samples, Selection, Window, nodes};
 use super::register::Register;
-use super::spec::Spec;
 use crate::format::part::Part;
-use crate::store::snapshot::Snapshot;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 /// Parts and rows a question is about.
 pub struct Scan<'a> {
-    /// The question.
-    pub spec: &'a Spec<'a>,
-    /// Its rows.
+    /// The attempt to answer.
+    pub run: Run<'a>,
+    /// The rows that count.
     pub selection: Selection,
     /// Parts that may have ticks in the window, by node, ascending by tick.
     pub parts: Vec<&'a Part>,
@@ -31,14 +30,14 @@ pub struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     /// Checks the question and finds the parts.
-    pub fn new(spec: &'a Spec<'a>, store: &'a Snapshot, window: Window) -> QueryResult<Scan<'a>> {
-        let mut selection = Selection::of(spec)?;
-        let nodes = nodes(spec, store)?;
-        let all = nodes.iter().flat_map(|node| store.parts(*node));
+    pub fn new(run: Run<'a>, samples: Samples, window: Window) -> QueryResult<Scan<'a>> {
+        let mut selection = Selection::of(run.context, samples)?;
+        let nodes = nodes(run, samples.node)?;
+        let all = nodes.iter().flat_map(|node| run.store.parts(*node));
         let (parts, others): (Vec<&Part>, Vec<&Part>) = all.partition(|part| window.meets(part));
-        selection.qualify_waits(spec, parts.iter().copied())?;
+        selection.qualify_waits(run, parts.iter().copied())?;
         Ok(Scan {
-            spec,
+            run,
             selection,
             parts,
             others,
@@ -49,12 +48,9 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// Ends the query when that was asked for.
+    /// Ends the question when its flag is set.
     pub fn check_cancel(&self) -> QueryResult<()> {
-        if self.spec.cancel.load(Ordering::Relaxed) {
-            return Err(QueryError::canceled());
-        }
-        Ok(())
+        self.run.check_cancel()
     }
 
     /// Gives back the columns of a part that was read, in their order, and with

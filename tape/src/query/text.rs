@@ -1,8 +1,8 @@
 //! Query texts by query id or by hash.
 
+use super::context::Run;
 use super::error::QueryResult;
 use super::keys::View;
-use super::spec::Spec;
 use crate::format::part::Part;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,10 +45,10 @@ impl Texts {
         wanted: impl IntoIterator<Item = TextKey>,
         near: impl IntoIterator<Item = &'a Part>,
         far: impl IntoIterator<Item = &'a Part>,
-        spec: &Spec,
+        run: Run,
     ) -> QueryResult<Texts> {
         let mut texts = Texts::default();
-        texts.find_more(wanted, near, far, spec)?;
+        texts.find_more(wanted, near, far, run)?;
         Ok(texts)
     }
 
@@ -58,19 +58,19 @@ impl Texts {
         wanted: impl IntoIterator<Item = TextKey>,
         near: impl IntoIterator<Item = &'a Part>,
         far: impl IntoIterator<Item = &'a Part>,
-        spec: &Spec,
+        run: Run,
     ) -> QueryResult<()> {
         let collect = |wanted: &mut ByKey, part| {
-            let view = View::new(part, spec.decode).canceled_by(spec.cancel);
+            let view = View::new(part, run.decode).canceled_by(run.cancel);
             view.check_cancel()?;
-            let found = collect(wanted, &view, spec.owner.as_deref());
-            spec.damage.without_texts(found)
+            let found = collect(wanted, &view, run.owner.as_deref());
+            run.damage.without_texts(found)
         };
         let new = wanted
             .into_iter()
             .filter(|key| !self.found.contains_key(key));
         let mut new: ByKey = new.map(|key| (key, Vec::new())).collect();
-        if !new.is_empty() && spec.texts {
+        if !new.is_empty() && run.texts {
             let mut before: Option<&Part> = None;
             for part in near {
                 if before

@@ -1,12 +1,12 @@
 //! Totals that are not true, in files whose checksums are right: nothing is
 //! answered from them.
 
-use super::{Field, QueryResult, Sink, Spec, Value, run};
+use super::{Field, QueryResult, Sink, Value};
 use crate::error::Result;
 use crate::format::part::{Part, Source};
 use crate::format::table::{BytesColumn, Column};
 use crate::store::snapshot::Snapshot;
-use crate::testing::schema;
+use crate::testing::{Arguments, run, schema};
 use crate::write::merge_tests::{NODE, go, sealed_files};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ fn answers(parts: &[Part], totals: bool) -> String {
         ("top", Some("wait_event")),
         ("top", Some("query_id")),
     ] {
-        let mut spec = Spec::new(&catalog, 1_000 * until_ms);
+        let mut spec = Arguments::new(&catalog, 1_000 * until_ms);
         spec.since_us = Some(1_000 * parts[0].min_ms());
         spec.until_us = Some(1_000 * until_ms);
         spec.bucket_us = Some(60_000_000);

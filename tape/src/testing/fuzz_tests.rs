@@ -15,12 +15,12 @@ use crate::format::part::Identity;
 use crate::format::pipe::FrameBuffer;
 use crate::format::schema::Schema;
 use crate::format::sealed_write::{FOOTER, INDEX};
-use crate::query::{self, Field, QueryResult, Sink, Spec, Value};
+use crate::query::{self, Field, QueryResult, Sink, Value};
 use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::store::snapshot::Snapshot;
 use crate::testing::fuzz::{Fuzz, keep, mend_frames, mend_log, mend_sealed};
 use crate::testing::memory::MemoryStorage;
-use crate::testing::{Load, Sampler, log_bytes, schema};
+use crate::testing::{Arguments, Load, Sampler, log_bytes, run, schema};
 use crate::write::marks::Marks;
 use crate::write::merge::{MergeJob, merge};
 use crate::write::repair::{Outcome, Repaired, repair};
@@ -93,8 +93,8 @@ impl Sink for Count {
 }
 
 /// A question that goes through the runs, and one that totals answer.
-fn specs(catalog: &Schema) -> [Spec<'_>; 2] {
-    let mut scan = Spec::new(catalog, 1_790_000_100_000_000);
+fn specs(catalog: &Schema) -> [Arguments<'_>; 2] {
+    let mut scan = Arguments::new(catalog, 1_790_000_100_000_000);
     scan.since_us = Some(1_789_999_980_000_000);
     scan.n = Some(5);
     let mut plain = scan.clone();
@@ -124,7 +124,7 @@ fn read_all(store: &Snapshot, catalog: &Schema) -> String {
     for function in query::list() {
         for spec in specs(catalog) {
             let mut count = Count(0);
-            let done = query::run(function.name, &spec, store, &mut count);
+            let done = run(function.name, &spec, store, &mut count);
             let error = done.err().map(|e| e.message).unwrap_or_default();
             outcome.push_str(&format!("{}{error}", count.0.min(3)));
         }

@@ -1,6 +1,7 @@
 //! For tests, those of other crates too: load made up, a storage in memory that
 //! fails, fuzzing.
 
+mod arguments;
 pub mod fuzz;
 #[cfg(test)]
 pub(crate) mod fuzz_tests;
@@ -10,4 +11,5 @@ pub mod memory;
 mod proof_tests;
 pub mod repeat;
 
+pub use arguments::{Arguments, run, run_now};
 pub use generate::*;

@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock};
 use tacho_tape::files::directory::Numbers;
 use tacho_tape::format::sealed_write::FrameRange;
 use tacho_tape::query::bucket::{DAY, HOUR, Zone};
-use tacho_tape::query::{Field, QueryResult, Sink, Spec, Value, run};
+use tacho_tape::query::{Field, QueryResult, Sink, Value};
 use tacho_tape::testing::memory::MemoryStorage;
+use tacho_tape::testing::{Arguments, run};
 use tacho_tape::write::seal::SealedFile;
 use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
@@ -605,7 +606,7 @@ impl Sink for Answer {
 }
 
 /// Asks; filters outside the scope give an empty answer.
-pub fn ask(function: &str, spec: &Spec, store: &Snapshot) -> Answer {
+pub fn ask(function: &str, spec: &Arguments, store: &Snapshot) -> Answer {
     let mut answer = Answer::default();
     run(function, spec, store, &mut answer).unwrap();
     answer
@@ -613,7 +614,7 @@ pub fn ask(function: &str, spec: &Spec, store: &Snapshot) -> Answer {
 
 /// As [`ask`], but none where the bucket is shorter than the interval of ticks:
 /// that is refused.
-pub fn ask_timeline(spec: &Spec, tape: &Tape, asked: &Asked) -> Option<Answer> {
+pub fn ask_timeline(spec: &Arguments, tape: &Tape, asked: &Asked) -> Option<Answer> {
     let mut answer = Answer::default();
     match run("timeline", spec, &tape.store(asked), &mut answer) {
         Ok(()) => Some(answer),

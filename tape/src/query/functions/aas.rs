@@ -1,20 +1,20 @@
 //! `aas`: the load of a window in one row.
 
-use super::Call;
-use super::common_columns::{measures, source, window_coverage};
+use super::common_columns::{Covered, Load, source};
 use crate::query::bucket::SECOND;
 use crate::query::cells::Cells;
+use crate::query::context::Run;
 use crate::query::error::QueryResult;
-use crate::query::parse::{MAX_BUCKETS, Window, buckets};
-use crate::query::request::request;
+use crate::query::parse::{MAX_BUCKETS, Samples, Window, buckets, samples};
+use crate::query::request::{Emit, request};
 use crate::query::scan::Scan;
-use crate::query::spec::{Sink, Value};
+use std::sync::Arc;
 
 /// Default width of a bucket.
 pub const MINUTE: i64 = 60 * SECOND;
 
-/// Describes the columns of a function whose rows are those of [`row`], behind its
-/// own.
+/// Describes the columns of a function whose rows have the load of a window behind
+/// columns of their own. `$row::of_load` makes a row of both.
 macro_rules! row_of_window {
     ($(#[$doc:meta])* $row:ident of $function:literal { $($column:ident: $type:ident,)* }) => {
         $crate::query::row::row! {
@@ -35,6 +35,31 @@ macro_rules! row_of_window {
                 ticks_observed: Int,
                 ticks_failed: Int,
                 coverage_pct: Numeric,
+            }
+        }
+
+        impl $row {
+            fn of_load(
+                $($column: Option<$crate::query::row::rust::$type>,)*
+                load: $crate::query::functions::aas::WindowLoad,
+            ) -> $row {
+                $row {
+                    $($column,)*
+                    period_start: Some(load.window.since),
+                    period_end: Some(load.window.until),
+                    source: load.source,
+                    grain: Some(load.width),
+                    avg_aas: load.load.avg_aas,
+                    peak_aas: load.load.peak_aas,
+                    p99_aas: load.load.p99_aas,
+                    peak_sessions: load.load.peak_sessions,
+                    backend_seconds: load.load.backend_seconds,
+                    vcpus: load.covered.vcpus,
+                    ticks_expected: load.covered.ticks_expected,
+                    ticks_observed: load.covered.ticks_observed,
+                    ticks_failed: load.covered.ticks_failed,
+                    coverage_pct: load.covered.coverage_pct,
+                }
             }
         }
     };
@@ -59,29 +84,38 @@ request! {
     }
 }
 
-fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
-    let window = Window::of(call.spec)?;
-    let row = row(call, window)?;
-    sink.begin(FIELDS)?;
-    sink.row(row)
+fn answer(asked: &Aas, run: Run, emit: Emit<AasRow>) -> QueryResult<()> {
+    let window = Window::of(run.context, asked.since, asked.until)?;
+    let width = asked.bucket.unwrap_or(MINUTE);
+    let load = WindowLoad::read(run, samples!(asked), window, width)?;
+    emit(AasRow::of_load(load))
 }
 
-/// The row of a window.
-pub fn row(call: &Call, window: Window) -> QueryResult<Vec<Value>> {
-    let width = call.spec.bucket_us.unwrap_or(MINUTE);
-    let buckets = buckets(call.spec, window, width, MAX_BUCKETS)?;
-    let scan = Scan::new(call.spec, call.store, window)?;
-    let mut scanned = scan.sums(buckets, &[vec![]])?;
-    let cube = scanned.cubes.pop().unwrap_or_default();
-    let cells = cube.into_cells().next().map_or(Cells::default(), |k| k.1);
-    let total = scanned.observed.total();
-    let mut row = vec![
-        Value::Time(window.since),
-        Value::Time(window.until),
-        source(&total),
-        Value::Interval(width),
-    ];
-    row.extend(measures(&cells, &scanned, &total, true));
-    row.extend(window_coverage(&scanned, &total, window));
-    Ok(row)
+/// The load of a window.
+pub struct WindowLoad {
+    pub window: Window,
+    pub source: Option<Arc<str>>,
+    /// Width of a bucket, µs.
+    pub width: i64,
+    pub load: Load,
+    pub covered: Covered,
+}
+
+impl WindowLoad {
+    /// Adds up the samples of a window.
+    pub fn read(run: Run, samples: Samples, window: Window, width: i64) -> QueryResult<WindowLoad> {
+        let buckets = buckets(run.context, window, width, MAX_BUCKETS)?;
+        let scan = Scan::new(run, samples, window)?;
+        let mut scanned = scan.sums(buckets, &[vec![]])?;
+        let cube = scanned.cubes.pop().unwrap_or_default();
+        let cells = cube.into_cells().next().map_or(Cells::default(), |k| k.1);
+        let total = scanned.observed.total();
+        Ok(WindowLoad {
+            window,
+            source: source(&total),
+            width,
+            load: Load::of(&cells, &scanned, &total, true),
+            covered: Covered::of_window(&scanned, &total, window),
+        })
+    }
 }

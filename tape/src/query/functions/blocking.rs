@@ -1,23 +1,19 @@
 //! `blocking`: who blocked others. For a window the heads of the queues, by
 //! the time others waited behind them; for a moment the whole tree.
 
-use super::Call;
 use super::blocking_rows::{Facts, Locks, Object, Person, Queue, row};
 use super::blocking_waits::{Later, edges, taken_at};
 use crate::query::blockers::{Edge, Graph, Head, Node};
-use crate::query::bucket::{Buckets, SECOND};
-use crate::query::error::QueryResult;
+use crate::query::bucket::Buckets;
+use crate::query::context::Run;
+use crate::query::error::{QueryError, QueryResult};
 use crate::query::keys::View;
-use crate::query::parse::{self, Window, limit};
-use crate::query::request::request;
+use crate::query::parse::{NEAR, Samples, Window, limit};
+use crate::query::request::{Emit, request};
 use crate::query::row::row;
 use crate::query::scan::Scan;
-use crate::query::spec::{Sink, Spec};
 use crate::query::ticks::{NONE, Observed, Ticks};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-
-/// How far a moment may be from the tick that shows it.
-pub const NEAR: i64 = 60 * SECOND;
 
 row! {
     /// A row of `blocking`.
@@ -63,11 +59,31 @@ request! {
     }
 }
 
-fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
-    let left = limit(call.spec.n)?;
-    match parse::moment(call.spec)? {
-        None => window(call, left, sink),
-        Some(at) => moment(call, at, left, sink),
+fn answer(asked: &Blocking, run: Run, emit: Emit<BlockingRow>) -> QueryResult<()> {
+    let left = limit(asked.n)?;
+    check_moment(asked.at, asked.since, asked.until)?;
+    match asked.at {
+        None => window(asked, run, left, emit),
+        Some(at) => moment(asked, run, at, left, emit),
+    }
+}
+
+/// Refuses a moment beside a window.
+pub fn check_moment(at: Option<i64>, since: Option<i64>, until: Option<i64>) -> QueryResult<()> {
+    match at.is_some() && (since.is_some() || until.is_some()) {
+        false => Ok(()),
+        true => Err(
+            QueryError::invalid("at cannot be combined with since or until")
+                .hint("Give a moment, or a window."),
+        ),
+    }
+}
+
+/// The samples of a question: the load of a node.
+fn samples(asked: &Blocking) -> Samples<'_> {
+    Samples {
+        node: asked.node.as_deref(),
+        ..Samples::default()
     }
 }
 
@@ -76,11 +92,10 @@ fn whole(window: Window) -> QueryResult<Buckets> {
 }
 
 /// The heads of the queues of a window.
-fn window(call: &Call, left: usize, sink: &mut dyn Sink) -> QueryResult<()> {
-    let window = Window::of(call.spec)?;
-    let scan = Scan::new(call.spec, call.store, window)?;
+fn window(asked: &Blocking, run: Run, left: usize, emit: Emit<BlockingRow>) -> QueryResult<()> {
+    let window = Window::of(run.context, asked.since, asked.until)?;
+    let scan = Scan::new(run, samples(asked), window)?;
     let mut heads: BTreeMap<Head, Queue> = BTreeMap::new();
-    sink.begin(FIELDS)?;
     if window.length() == 0 {
         return Ok(());
     }
@@ -88,11 +103,11 @@ fn window(call: &Call, left: usize, sink: &mut dyn Sink) -> QueryResult<()> {
     let mut later = Later::default();
     for (index, part) in scan.parts.iter().enumerate().rev() {
         scan.check_cancel()?;
-        let view = View::new(part, call.spec.decode);
+        let view = View::new(part, run.decode);
         let ticks = Ticks::read(part, &buckets, &mut Observed::default())?;
         let taken = taken_at(&view, &ticks)?;
         let (edges, locks) = edges(&view, &ticks, &mut later)?;
-        let own = own_sessions(&view, call.spec)?;
+        let own = own_sessions(&view, run)?;
         for tick in edges.chunk_by(|a, b| a.tick == b.tick) {
             add_tick(&mut heads, index, (&ticks, &taken), tick, &own);
         }
@@ -113,14 +128,14 @@ fn window(call: &Call, left: usize, sink: &mut dyn Sink) -> QueryResult<()> {
     }
     facts.find_texts(&scan)?;
     for (head, found) in &order {
-        sink.row(row(&Person::head(*head, 0), Some(found), &facts, call.spec))?;
+        emit(row(&Person::head(*head, 0), found, &facts, run))?;
     }
     Ok(())
 }
 
 /// The sessions a role may see; `None` is all.
-fn own_sessions(view: &View, spec: &Spec) -> QueryResult<Option<HashSet<i64>>> {
-    let Some(owner) = &spec.owner else {
+fn own_sessions(view: &View, run: Run) -> QueryResult<Option<HashSet<i64>>> {
+    let Some(owner) = &run.owner else {
         return Ok(None);
     };
     let users = view.part.ints("session", "username")?;
@@ -216,14 +231,19 @@ fn read_objects(
 }
 
 /// The tree of the last tick at or before a moment.
-fn moment(call: &Call, at: i64, left: usize, sink: &mut dyn Sink) -> QueryResult<()> {
+fn moment(
+    asked: &Blocking,
+    run: Run,
+    at: i64,
+    left: usize,
+    emit: Emit<BlockingRow>,
+) -> QueryResult<()> {
     let window = Window {
         since: at.saturating_sub(NEAR),
         until: at.saturating_add(1),
     };
-    let scan = Scan::new(call.spec, call.store, window)?;
+    let scan = Scan::new(run, samples(asked), window)?;
     let buckets = whole(window)?;
-    sink.begin(FIELDS)?;
     let mut newest: Option<((i64, usize), usize, Ticks)> = None;
     for (index, part) in scan.parts.iter().enumerate() {
         scan.check_cancel()?;
@@ -240,10 +260,10 @@ fn moment(call: &Call, at: i64, left: usize, sink: &mut dyn Sink) -> QueryResult
     let Some(((_, index), last, ticks)) = newest else {
         return Ok(());
     };
-    let view = View::new(scan.parts[index], call.spec.decode);
+    let view = View::new(scan.parts[index], run.decode);
     let (mut edges, locks) = edges(&view, &ticks, &mut Later::default())?;
     edges.retain(|edge| edge.tick as usize == last);
-    if let Some(own) = own_sessions(&view, call.spec)? {
+    if let Some(own) = own_sessions(&view, run)? {
         edges.retain(|edge| own.contains(&edge.session));
     }
     let tree = Tree::new(&view, &ticks, last, &edges, &locks)?;
@@ -254,7 +274,7 @@ fn moment(call: &Call, at: i64, left: usize, sink: &mut dyn Sink) -> QueryResult
     facts.find_texts(&scan)?;
     for person in &people {
         let found = tree.found(person, index);
-        sink.row(row(person, Some(&found), &facts, call.spec))?;
+        emit(row(person, &found, &facts, run))?;
     }
     Ok(())
 }

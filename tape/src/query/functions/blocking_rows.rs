@@ -3,14 +3,16 @@
 use crate::format::schema::RUN;
 use crate::format::table::Column;
 use crate::query::blockers::{Head, Node};
+use crate::query::context::Run;
 use crate::query::error::QueryResult;
-use crate::query::functions::common_columns::seconds;
+use crate::query::functions::blocking::BlockingRow;
+use crate::query::functions::common_columns::{seconds, some};
 use crate::query::keys::View;
 use crate::query::scan::Scan;
-use crate::query::spec::{Spec, Value};
 use crate::query::text::{TextKey, Texts};
 use crate::query::vocabulary as pg;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Somebody in the answer.
 #[derive(Clone, Copy)]
@@ -220,7 +222,7 @@ impl Facts {
             return Ok(());
         }
         scan.check_cancel()?;
-        let view = View::new(scan.parts[index], scan.spec.decode);
+        let view = View::new(scan.parts[index], scan.run.decode);
         let column = |table: &str, name: &str| view.part.ints(table, name);
         let (pid, start) = (
             column("session", "pid")?,
@@ -239,7 +241,7 @@ impl Facts {
             let at = wanted.get(&node);
             if at.is_some_and(|at| (first[row]..first[row] + ticks[row]).contains(at)) {
                 let fact = Fact::read(&view, row, entry)?;
-                let owner = scan.spec.owner.as_deref();
+                let owner = scan.run.owner.as_deref();
                 if owner.is_none() || fact.username.as_deref() == owner {
                     self.sessions.insert(node, fact);
                 }
@@ -253,7 +255,7 @@ impl Facts {
         let wanted: Vec<TextKey> = self.sessions.values().filter_map(|f| f.text).collect();
         let near = scan.parts.iter().rev().copied();
         let far = scan.others.iter().rev().copied();
-        self.texts = Texts::find(wanted, near, far, scan.spec)?;
+        self.texts = Texts::find(wanted, near, far, scan.run)?;
         Ok(())
     }
 }
@@ -285,72 +287,64 @@ impl Fact {
     }
 }
 
-/// The values of a row, in the order of the fields.
-pub fn row(person: &Person, found: Option<&Queue>, facts: &Facts, spec: &Spec) -> Vec<Value> {
-    let nothing = Queue::default();
-    let found = found.unwrap_or(&nothing);
+/// The row of a person.
+pub fn row(person: &Person, found: &Queue, facts: &Facts, run: Run) -> BlockingRow {
     let fact = facts.sessions.get(&person.head.node);
-    let text =
-        |value: fn(&Fact) -> &Option<String>| Value::text(fact.and_then(|f| value(f).clone()));
+    let text = |value: fn(&Fact) -> &Option<String>| -> Option<Arc<str>> {
+        value(fact?).as_deref().map(Arc::from)
+    };
     let (kind, pid, start, xid) = match person.head.node {
-        Node::Session(pid, start) => ("session", Some(pid), (start != 0).then_some(start), None),
+        Node::Session(pid, start) => ("session", Some(pid), some(start), None),
         Node::Prepared(xid) => ("prepared transaction", None, None, Some(xid)),
         Node::Unknown => ("unknown", None, None, None),
         Node::Lost => ("lost", None, None, None),
     };
     let kind = if person.head.cycle { "cycle" } else { kind };
     let (first, last) = found.seen.unwrap_or((0, 0));
-    let xact = fact.map_or(0, |f| f.xact_start_ms);
+    let us = |ms: i64| ms.saturating_mul(1000);
+    let xact = fact.map(|f| f.xact_start_ms).filter(|start| *start != 0);
+    // Starts are kept coarse; nobody waits longer than its transaction.
+    let xact_age = |start: i64| us((found.taken_ms - start).max(found.waited_ms.unwrap_or(0)));
     let object = found.object();
-    let query = fact.and_then(|f| facts.texts.get(f.text?, f.database.as_deref()));
-    let ms = |ms: i64| ms.saturating_mul(1000);
-    let relation = object.and_then(|o| pg::locked_relation(spec.catalog, o.locktype, o.fields));
-    vec![
-        Value::Text(tree(person, kind, pid, xid, found.gid.as_deref()).into()),
-        Value::Int(person.level),
-        Value::Text(kind.into()),
-        Value::int(pid),
-        start.map_or(Value::Null, Value::Time),
-        Value::int(xid),
-        Value::text(found.gid.clone()),
-        text(|f| &f.database),
-        text(|f| &f.username),
-        text(|f| &f.application),
-        text(|f| &f.state),
-        if xact == 0 {
-            Value::Null
-        } else {
-            // Starts are kept coarse; nobody waits longer than its transaction.
-            let waited = found.waited_ms.unwrap_or(0);
-            Value::Interval(ms((found.taken_ms - xact).max(waited)))
-        },
-        Value::id(fact.map(|f| f.query_id).filter(|id| *id != 0)),
-        Value::text(query),
-        seconds(found.blocked_ms),
-        Value::Int(found.waiters),
-        Value::Int(found.depth),
-        found
-            .waited_ms
-            .map_or(Value::Null, |waited| Value::Interval(ms(waited))),
-        Value::text(
-            object
-                .filter(|_| person.edge.is_some())
-                .map(|o| match o.hard {
-                    0 => "queue",
-                    _ => "lock",
-                }),
-        ),
-        Value::text(object.and_then(|o| pg::locktype(spec.catalog, o.locktype))),
-        Value::text(
-            object.map(|o| pg::locked_object(spec.catalog, o.locktype, o.database, o.fields)),
-        ),
-        Value::int(object.map(|o| o.database).filter(|_| relation.is_some())),
-        Value::int(relation),
-        Value::text(object.and_then(|o| pg::lock_mode(o.requested))),
-        Value::text(object.and_then(|o| pg::strongest_mode(o.held))),
-        Value::Time(ms(first)),
-        Value::Time(ms(last)),
-    ]
+    let catalog = run.catalog;
+    let relation = object.and_then(|o| pg::locked_relation(catalog, o.locktype, o.fields));
+    let via = object.filter(|_| person.edge.is_some());
+    let name = |o: Object| pg::locked_object(catalog, o.locktype, o.database, o.fields);
+    BlockingRow {
+        tree: Some(tree(person, kind, pid, xid, found.gid.as_deref()).into()),
+        level: Some(person.level),
+        kind: Some(kind.into()),
+        pid,
+        backend_start: start,
+        prepared_xid: xid,
+        prepared_gid: found.gid.as_deref().map(Arc::from),
+        database: text(|f| &f.database),
+        username: text(|f| &f.username),
+        application: text(|f| &f.application),
+        state: text(|f| &f.state),
+        xact_age: xact.map(xact_age),
+        query_id: fact.and_then(|f| some(f.query_id)),
+        query_text: fact.and_then(|f| facts.texts.get(f.text?, f.database.as_deref())),
+        blocked_seconds: seconds(found.blocked_ms),
+        waiters: Some(found.waiters),
+        depth: Some(found.depth),
+        waited: found.waited_ms.map(us),
+        via: via.map(|o| Arc::from(if o.hard == 0 { "queue" } else { "lock" })),
+        locktype: object
+            .and_then(|o| pg::locktype(catalog, o.locktype))
+            .map(Arc::from),
+        object: object.map(|o| name(o).into()),
+        lock_database: object.map(|o| o.database).filter(|_| relation.is_some()),
+        lock_relation: relation,
+        mode: object
+            .and_then(|o| pg::lock_mode(o.requested))
+            .map(Arc::from),
+        mode_held: object
+            .and_then(|o| pg::strongest_mode(o.held))
+            .map(Arc::from),
+        first_seen: Some(us(first)),
+        last_seen: Some(us(last)),
+    }
 }
 
 /// Who it is, moved in by its level.

@@ -1,18 +1,16 @@
 //! `chart`: stacked load as text, one line a bucket, newest last. The first
 //! row is the legend. Gaps are hatched, an idle bucket is a line.
 
-use super::Call;
-use super::common_columns::Ranked;
-use super::common_columns::numeric;
-use super::timeline::{Series, check_width, for_each_bucket, series};
+use super::common_columns::{Ranked, numeric};
+use super::timeline::{Lines, Series, check_width, for_each_bucket};
+use crate::query::context::Run;
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::number::Ratio;
-use crate::query::parse::{Window, limit};
+use crate::query::parse::{Window, limit, samples};
 use crate::query::plain::plain_text;
 use crate::query::read::Scanned;
-use crate::query::request::request;
+use crate::query::request::{Emit, request};
 use crate::query::row::row;
-use crate::query::spec::{Sink, Spec, Value};
 use crate::query::ticks::Coverage;
 use crate::query::vocabulary as pg;
 use std::borrow::Cow;
@@ -83,10 +81,15 @@ struct Style {
     color: Option<(u8, u8, u8)>,
 }
 
-fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
-    let window = Window::of(call.spec)?;
-    let n = limit(Some(call.spec.n.unwrap_or(DEFAULT_N)))?;
-    let width = call.spec.width.unwrap_or(DEFAULT_WIDTH);
+fn answer(asked: &Chart, run: Run, emit: Emit<ChartRow>) -> QueryResult<()> {
+    let lines = Lines {
+        samples: samples!(asked),
+        window: Window::of(run.context, asked.since, asked.until)?,
+        bucket: asked.bucket,
+        by: Some(asked.by.as_deref().unwrap_or(pg::WAIT_TYPE)),
+    };
+    let n = limit(Some(asked.n.unwrap_or(DEFAULT_N)))?;
+    let width = asked.width.unwrap_or(DEFAULT_WIDTH);
     if width < WIDTHS.0 || width > WIDTHS.1 {
         return Err(QueryError::invalid(format!(
             "width must be between {} and {}",
@@ -94,27 +97,13 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
         ))
         .detail(format!("The value given is {width}.")));
     }
-    let spec = with_default_split(call.spec);
-    let call = Call {
-        spec: &spec,
-        ..*call
-    };
-    let (scanned, lines) = series(&call, window, |ranked| choose(ranked, n))?;
-    check_width(&spec, &scanned)?;
-    let chart = Picture::new(&spec, &scanned, &lines, width as usize);
-    sink.begin(FIELDS)?;
-    sink.row(chart.legend())?;
+    let (scanned, lines) = lines.read(run, |ranked| choose(ranked, n))?;
+    check_width(asked.bucket, &scanned)?;
+    let chart = Picture::new(asked, &scanned, &lines, width as usize);
+    emit(chart.legend())?;
     for_each_bucket(&scanned, |bucket, covered, _| {
-        sink.row(chart.row(bucket, covered))
+        emit(chart.row(bucket, covered))
     })
-}
-
-fn with_default_split<'a>(spec: &Spec<'a>) -> Spec<'a> {
-    let by = spec.by.clone();
-    Spec {
-        by: by.or_else(|| Some(pg::WAIT_TYPE.to_string())),
-        ..spec.clone()
-    }
 }
 
 /// The `n` largest keys, and every key that is the largest of some bucket.
@@ -153,15 +142,15 @@ struct Picture<'a> {
 }
 
 impl<'a> Picture<'a> {
-    fn new(spec: &Spec, scanned: &'a Scanned, lines: &'a [Series], width: usize) -> Self {
-        let glyphs = if spec.ascii { &ASCII } else { &BLOCKS };
+    fn new(asked: &Chart, scanned: &'a Scanned, lines: &'a [Series], width: usize) -> Self {
+        let glyphs = if asked.ascii { &ASCII } else { &BLOCKS };
         let mut chart = Picture {
             scanned,
             lines,
             styles: styles(lines, glyphs),
             glyphs,
             width,
-            color: spec.color,
+            color: asked.color,
             scale: Ratio::ZERO,
             vcpus: scanned.observed.total().vcpus(),
         };
@@ -185,50 +174,55 @@ impl<'a> Picture<'a> {
         Ratio::new(sum.into(), covered.observed_ms.into()).unwrap_or(Ratio::ZERO)
     }
 
-    fn legend(&self) -> Vec<Value> {
+    fn legend(&self) -> ChartRow {
         let mut words: Vec<String> = Vec::new();
         for (line, style) in self.lines.iter().zip(&self.styles) {
-            words.push(format!("{} {}", self.paint(style, 1), name(&line.key)));
+            words.push(format!("{} {}", self.paint(style, 1), name(line)));
         }
         if let Some(vcpus) = self.vcpus {
             words.push(format!("{} {} vCPUs", self.glyphs.vcpus, short(vcpus)));
         }
         let detail = format!("full width = {} AAS", short(self.scale));
-        vec![
-            Value::Null,
-            Value::Null,
-            Value::Text(detail.into()),
-            Value::Text(words.join("  ").into()),
-        ]
+        ChartRow {
+            detail: Some(detail.into()),
+            chart: Some(words.join("  ").into()),
+            ..ChartRow::default()
+        }
     }
 
-    fn row(&self, bucket: usize, covered: &Coverage) -> Vec<Value> {
-        let start = Value::Time(self.scanned.buckets.start(bucket));
+    fn row(&self, bucket: usize, covered: &Coverage) -> ChartRow {
+        let start = Some(self.scanned.buckets.start(bucket));
+        let full = |glyph: char| Some(glyph.to_string().repeat(self.width).into());
         if covered.observed_ms == 0 {
-            let bar = self.glyphs.gap.to_string().repeat(self.width);
-            let detail = Value::Text("not observed".into());
-            return vec![start, Value::Null, detail, Value::Text(bar.into())];
+            return ChartRow {
+                bucket_start: start,
+                aas: None,
+                detail: Some("not observed".into()),
+                chart: full(self.glyphs.gap),
+            };
         }
         let load = self.load(bucket, covered);
-        if load == Ratio::ZERO {
-            let bar = self.glyphs.idle.to_string().repeat(self.width);
-            let detail = Value::Text("idle".into());
-            return vec![start, numeric(Some(load)), detail, Value::Text(bar.into())];
+        let is_idle = load == Ratio::ZERO;
+        let detail = || self.detail(bucket, covered).into();
+        ChartRow {
+            bucket_start: start,
+            aas: numeric(Some(load)),
+            detail: Some(if is_idle { "idle".into() } else { detail() }),
+            chart: match is_idle {
+                true => full(self.glyphs.idle),
+                false => Some(self.bar(bucket, covered).into()),
+            },
         }
+    }
+
+    /// `Lock=1.25 IO=0.50`
+    fn detail(&self, bucket: usize, covered: &Coverage) -> String {
         let parts = self.lines.iter().zip(self.sums(bucket));
-        let detail: Vec<String> = parts
-            .filter(|(_, sum)| *sum > 0)
-            .map(|(line, sum)| {
-                let aas = Ratio::new(sum.into(), covered.observed_ms.into());
-                format!("{}={}", name(&line.key), short(aas.unwrap_or(Ratio::ZERO)))
-            })
-            .collect();
-        vec![
-            start,
-            numeric(Some(load)),
-            Value::Text(detail.join(" ").into()),
-            Value::Text(self.bar(bucket, covered).into()),
-        ]
+        let detail = parts.filter(|(_, sum)| *sum > 0).map(|(line, sum)| {
+            let aas = Ratio::new(sum.into(), covered.observed_ms.into());
+            format!("{}={}", name(line), short(aas.unwrap_or(Ratio::ZERO)))
+        });
+        detail.collect::<Vec<String>>().join(" ")
     }
 
     /// Stacked characters; each boundary is rounded, so that lengths add up.
@@ -280,7 +274,7 @@ fn styles(lines: &[Series], glyphs: &Glyphs) -> Vec<Style> {
                 glyphs.ranks[rank.min(last)]
             },
             color: Some(pg::color(match &line.key {
-                Value::Text(key) if !other => key,
+                Some(key) if !other => key,
                 _ => "",
             })),
         });
@@ -289,10 +283,10 @@ fn styles(lines: &[Series], glyphs: &Glyphs) -> Vec<Style> {
 }
 
 /// A key as it is shown: only colours of a chart may be obeyed.
-fn name(key: &Value) -> Cow<'_, str> {
-    match key {
-        Value::Text(text) => plain_text(text),
-        _ => Cow::Borrowed("(null)"),
+fn name(line: &Series) -> Cow<'_, str> {
+    match &line.key {
+        Some(text) => plain_text(text),
+        None => Cow::Borrowed("(null)"),
     }
 }
 

@@ -8,70 +8,104 @@ use crate::query::number::Ratio;
 use crate::query::parse::Window;
 use crate::query::read::Scanned;
 use crate::query::register::{Id, Register};
+use crate::query::request::Emit;
+use crate::query::row::Numeric;
 use crate::query::scan::Scan;
-use crate::query::spec::Value;
 use crate::query::text::{TextKey, Texts};
 use crate::query::ticks::Coverage;
 use crate::query::vocabulary as pg;
+use std::sync::Arc;
 
-/// Rounded, or null.
-pub fn numeric(ratio: Option<Ratio>) -> Value {
-    ratio.map_or(Value::Null, |r| Value::Numeric(r.round4()))
+/// The rows that an answer emits.
+pub fn collected<R>(answer: impl FnOnce(Emit<R>) -> QueryResult<()>) -> QueryResult<Vec<R>> {
+    let mut rows = Vec::new();
+    answer(&mut |row| {
+        rows.push(row);
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// Rounded to four decimals.
+pub fn numeric(ratio: Option<Ratio>) -> Option<Numeric> {
+    ratio.map(|ratio| Numeric(ratio.round4()))
 }
 
 /// Weight in seconds.
-pub fn seconds(ms: i64) -> Value {
+pub fn seconds(ms: i64) -> Option<Numeric> {
     numeric(Ratio::new(ms.into(), 1000))
 }
 
-/// A number of units of `us` since 1970; 0 is null.
-pub fn some_time(units: i64, us: i64) -> Value {
-    match units {
-        0 => Value::Null,
-        units => Value::Time(units.saturating_mul(us)),
-    }
+/// A number of units of `us` since 1970, in µs; 0 is none.
+pub fn some_time(units: i64, us: i64) -> Option<i64> {
+    (units != 0).then(|| units.saturating_mul(us))
 }
 
-/// Where the figures come from.
-pub fn source(coverage: &Coverage) -> Value {
+/// A number, of which 0 is none.
+pub fn some(value: i64) -> Option<i64> {
+    (value != 0).then_some(value)
+}
+
+/// `raw` where ticks were observed.
+pub fn source(coverage: &Coverage) -> Option<Arc<str>> {
     let known = coverage.ticks_observed > 0;
-    Value::Text(if known { "raw" } else { "none" }.into())
+    Some(if known { "raw" } else { "none" }.into())
 }
 
-/// Columns `avg_aas, peak_aas, p99_aas, peak_sessions, backend_seconds` of a
-/// key. `sessions` is false where the most rows in one tick is not known.
-pub fn measures(cells: &Cells, scanned: &Scanned, total: &Coverage, sessions: bool) -> [Value; 5] {
-    if total.observed_ms == 0 {
-        return [const { Value::Null }; 5];
+/// The measures of a key in a window.
+#[derive(Default)]
+pub struct Load {
+    pub avg_aas: Option<Numeric>,
+    pub peak_aas: Option<Numeric>,
+    pub p99_aas: Option<Numeric>,
+    pub peak_sessions: Option<i64>,
+    pub backend_seconds: Option<Numeric>,
+}
+
+impl Load {
+    /// `sessions` is false where the most rows in one tick is not known.
+    pub fn of(cells: &Cells, scanned: &Scanned, total: &Coverage, sessions: bool) -> Load {
+        if total.observed_ms == 0 {
+            return Load::default();
+        }
+        let sum = cells.sum_ms();
+        Load {
+            avg_aas: numeric(Ratio::new(sum.into(), total.observed_ms.into())),
+            peak_aas: numeric(Some(cells.peak(&scanned.observed))),
+            p99_aas: numeric(Some(cells.p99(&scanned.observed))),
+            peak_sessions: sessions.then(|| cells.sessions()),
+            backend_seconds: seconds(sum),
+        }
     }
-    let sum = cells.sum_ms();
-    [
-        numeric(Ratio::new(sum.into(), total.observed_ms.into())),
-        numeric(Some(cells.peak(&scanned.observed))),
-        numeric(Some(cells.p99(&scanned.observed))),
-        Value::int(sessions.then(|| cells.sessions())),
-        seconds(sum),
-    ]
 }
 
-/// Columns `vcpus, ticks_expected, ticks_observed, ticks_failed,
-/// coverage_pct` of a period; `interval_ms` is that of the last tick at or
-/// before its end.
-pub fn coverage(total: &Coverage, length_us: i64, interval_ms: Option<i64>) -> [Value; 5] {
-    [
-        numeric(total.vcpus()),
-        Value::Int(total.ticks_expected(length_us, interval_ms)),
-        Value::Int(total.ticks_observed),
-        Value::Int(total.ticks_failed),
-        numeric(total.percent(length_us)),
-    ]
+/// How much of a period was observed.
+pub struct Covered {
+    pub vcpus: Option<Numeric>,
+    pub ticks_expected: Option<i64>,
+    pub ticks_observed: Option<i64>,
+    pub ticks_failed: Option<i64>,
+    pub coverage_pct: Option<Numeric>,
 }
 
-/// The same for a window.
-pub fn window_coverage(scanned: &Scanned, total: &Coverage, window: Window) -> [Value; 5] {
-    let before = scanned.observed.interval_before.map(|b| b.1);
-    let interval = total.last_interval_ms().or(before);
-    coverage(total, window.length(), interval)
+impl Covered {
+    /// `interval_ms` is that of the last tick at or before the end of the period.
+    pub fn of(total: &Coverage, length_us: i64, interval_ms: Option<i64>) -> Covered {
+        Covered {
+            vcpus: numeric(total.vcpus()),
+            ticks_expected: Some(total.ticks_expected(length_us, interval_ms)),
+            ticks_observed: Some(total.ticks_observed),
+            ticks_failed: Some(total.ticks_failed),
+            coverage_pct: numeric(total.percent(length_us)),
+        }
+    }
+
+    /// The same of a window.
+    pub fn of_window(scanned: &Scanned, total: &Coverage, window: Window) -> Covered {
+        let before = scanned.observed.interval_before.map(|b| b.1);
+        let interval = total.last_interval_ms().or(before);
+        Covered::of(total, window.length(), interval)
+    }
 }
 
 /// Keys with their cells.
@@ -92,9 +126,9 @@ pub fn ranked(register: &Register, cube: Cube<Cells>) -> Ranked {
 }
 
 /// A key as it is shown.
-pub fn key_text(register: &Register, dimension: &str, key: Id) -> Value {
+pub fn key_text(register: &Register, dimension: &str, key: Id) -> Option<Arc<str>> {
     let null = || pg::null_label(dimension).map(str::to_string);
-    Value::text(register.text(key).or_else(null))
+    register.text(key).or_else(null).map(Arc::from)
 }
 
 /// The only database a filter lets through, if it is one.
@@ -115,14 +149,13 @@ pub fn query_texts(scan: &Scan, keys: impl IntoIterator<Item = Id>) -> QueryResu
         ids.map(TextKey::Query),
         scan.parts.iter().copied(),
         scan.others.iter().rev().copied(),
-        scan.spec,
+        scan.run,
     )
 }
 
 /// The text of a query id given as key.
-pub fn query_text(scan: &Scan, texts: &Texts, key: Id, database: Option<&str>) -> Value {
-    let id = query_id(scan, key);
-    Value::text(id.and_then(|id| texts.get(TextKey::Query(id), database)))
+pub fn query_text(scan: &Scan, texts: &Texts, key: Id, database: Option<&str>) -> Option<Arc<str>> {
+    texts.get(TextKey::Query(query_id(scan, key)?), database)
 }
 
 fn query_id(scan: &Scan, key: Id) -> Option<i64> {

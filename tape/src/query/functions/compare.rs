@@ -1,28 +1,29 @@
 //! `compare`: two windows, whole or by the keys of a dimension. The first is
 //! the one before, so a delta above zero is more load than then.
 
+use super::aas;
 use super::common_columns::{
-    key_text, measures, numeric, only_database, query_text, query_texts, source,
+    Load, collected, key_text, numeric, only_database, query_text, query_texts, source,
 };
-use super::{Call, aas};
 use crate::fast::FastMap;
 use crate::query::bucket::{Buckets, DAY};
 use crate::query::cells::Cells;
+use crate::query::context::Run;
 use crate::query::dimension::Dimension;
 use crate::query::error::QueryResult;
 use crate::query::measure::Cube;
 use crate::query::number::Ratio;
-use crate::query::parse::{MAX_BUCKETS, Window, buckets, limit};
+use crate::query::parse::{MAX_BUCKETS, Samples, Window, buckets, limit, samples};
 use crate::query::read::Scanned;
 use crate::query::register::{Id, NULL, Register};
-use crate::query::request::request;
-use crate::query::row::{Taken, row};
+use crate::query::request::{Emit, request};
+use crate::query::row::row;
 use crate::query::scan::Scan;
-use crate::query::spec::{Sink, Spec, Value};
 use crate::query::text::Texts;
 use crate::query::ticks::Coverage;
 use crate::query::vocabulary as pg;
 use std::cmp::{Ordering, Reverse};
+use std::sync::Arc;
 
 row! {
     /// A row of `compare`.
@@ -78,55 +79,51 @@ request! {
 /// Percentage points of coverage from which on a difference is said.
 const NOTED: i128 = 10_000;
 
-fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
-    let spec = call.spec;
-    let find = |name| Dimension::find(spec.catalog, "dimension", name);
-    let dimension = spec.dimension.as_deref().map(find).transpose()?;
-    let n = limit(spec.n)?;
-    let windows = windows(spec)?;
-    let width = spec.bucket_us.unwrap_or(aas::MINUTE);
-    let by_width = |scan: &Scan| buckets(spec, scan.window(), width, MAX_BUCKETS);
+fn answer(asked: &Compare, run: Run, emit: Emit<CompareRow>) -> QueryResult<()> {
+    let find = |name| Dimension::find(run.catalog, "dimension", name);
+    let dimension = asked.dimension.as_deref().map(find).transpose()?;
+    let n = limit(asked.n)?;
+    let windows = windows(asked, run)?;
+    let width = asked.bucket.unwrap_or(aas::MINUTE);
+    let by_width = |scan: &Scan| buckets(run.context, scan.window(), width, MAX_BUCKETS);
     let dimensions: Vec<&Dimension> = dimension.iter().collect();
-    let mut sides = Sides::read(call, windows, &[dimensions], by_width)?;
-    sides.print(dimension.as_ref(), n, sink)
+    let mut sides = Sides::read(run, samples!(asked), windows, &[dimensions], by_width)?;
+    sides.rows(dimension.as_ref(), n, emit)
 }
 
 /// The rows of a report by each of some dimensions, each window from one scan. It
 /// shows no figure of buckets, so a window is one, which totals of groups answer.
 pub fn of_report<const N: usize>(
-    call: &Call,
+    run: Run,
+    samples: Samples,
     windows: [Window; 2],
+    n: Option<i64>,
     names: [&str; N],
 ) -> QueryResult<[Vec<CompareRow>; N]> {
-    let find = |name: &&str| Dimension::find(call.spec.catalog, "dimension", name);
+    let find = |name: &&str| Dimension::find(run.catalog, "dimension", name);
     let dimensions: Vec<Dimension> = names.iter().map(find).collect::<QueryResult<_>>()?;
-    let n = limit(call.spec.n)?;
+    let n = limit(n)?;
     let groups: Vec<Vec<&Dimension>> = dimensions.iter().map(|one| vec![one]).collect();
-    let mut sides = Sides::read(call, windows, &groups, |scan| Ok(scan.whole()))?;
+    let mut sides = Sides::read(run, samples, windows, &groups, |scan| Ok(scan.whole()))?;
     let mut rows = [const { Vec::new() }; N];
     for (dimension, rows) in dimensions.iter().zip(&mut rows) {
-        *rows = Taken::rows_of(|sink| sides.print(Some(dimension), n, sink))?;
+        *rows = collected(|emit| sides.rows(Some(dimension), n, emit))?;
     }
     Ok(rows)
 }
 
 /// The two windows: the second as that of other readers; the first as long,
 /// a day earlier, or where its own bounds say.
-pub fn windows(spec: &Spec) -> QueryResult<[Window; 2]> {
-    let second = Window::of(spec)?;
+fn windows(asked: &Compare, run: Run) -> QueryResult<[Window; 2]> {
+    let second = Window::of(run.context, asked.since_2, asked.until_2)?;
     let length = second.length();
-    let (since, until) = match spec.before {
+    let (since, until) = match (asked.since_1, asked.until_1) {
         (None, None) => (second.since - DAY, second.until - DAY),
         (Some(since), None) => (since, since.saturating_add(length)),
         (None, Some(until)) => (until.saturating_sub(length), until),
         (Some(since), Some(until)) => (since, until),
     };
-    let first = Spec {
-        since_us: Some(since),
-        until_us: Some(until),
-        ..spec.clone()
-    };
-    Ok([Window::of(&first)?, second])
+    Ok([Window::of(run.context, Some(since), Some(until))?, second])
 }
 
 /// The windows, and the keys of their answers.
@@ -152,14 +149,15 @@ struct Compared {
 
 impl<'a> Sides<'a> {
     fn read(
-        call: &Call<'a>,
+        run: Run<'a>,
+        samples: Samples,
         windows: [Window; 2],
         groups: &[Vec<&Dimension>],
         buckets: impl Fn(&Scan) -> QueryResult<Buckets>,
     ) -> QueryResult<Sides<'a>> {
         let register = Register::default();
         let read = |window| -> QueryResult<Side> {
-            let mut scan = Scan::new(call.spec, call.store, window)?;
+            let mut scan = Scan::new(run, samples, window)?;
             scan.register = register.clone();
             let mut scanned = scan.sums(buckets(&scan)?, groups)?;
             Ok(Side {
@@ -174,24 +172,20 @@ impl<'a> Sides<'a> {
         Ok(Sides { sides, register })
     }
 
-    /// Prints the keys of the next group.
-    fn print(
+    /// The rows of the keys of the next group.
+    fn rows(
         &mut self,
         dimension: Option<&Dimension>,
         n: usize,
-        sink: &mut dyn Sink,
+        emit: Emit<CompareRow>,
     ) -> QueryResult<()> {
         let mut found = self.sides.each_mut().map(Side::next);
         if dimension.is_none() {
             found[1].keys.entry(NULL).or_default();
         }
         let all_ms = found.each_ref().map(|found| found.all_ms);
-        let lines = lines(
-            &self.sides,
-            found.map(|found| found.keys),
-            &self.register,
-            n,
-        );
+        let keys = found.map(|found| found.keys);
+        let lines = lines(&self.sides, keys, &self.register, n);
         let scan = &self.sides[1].scan;
         let texts = match dimension {
             Some(d) if d.name == pg::QUERY_ID => {
@@ -199,22 +193,19 @@ impl<'a> Sides<'a> {
             }
             _ => Texts::default(),
         };
-        let note = note(&self.sides);
-        sink.begin(FIELDS)?;
+        let note: Option<Arc<str>> = note(&self.sides).map(Arc::from);
         for line in lines {
             let key = match (dimension, line.other) {
-                (None, _) => Value::Null,
-                (_, true) => Value::Text(pg::OTHER.into()),
+                (None, _) => None,
+                (_, true) => Some(pg::OTHER.into()),
                 (Some(dimension), _) => key_text(&self.register, &dimension.name, line.key),
             };
-            let text = query_text(scan, &texts, line.key, only_database(scan));
-            sink.row(row(
-                &self.sides,
-                &line,
-                all_ms,
-                [key, text],
-                note.as_deref(),
-            ))?;
+            emit(CompareRow {
+                key,
+                query_text: query_text(scan, &texts, line.key, only_database(scan)),
+                note: note.clone(),
+                ..row(&self.sides, &line, all_ms)
+            })?;
         }
         Ok(())
     }
@@ -316,44 +307,51 @@ fn percent_text(n: i128) -> String {
     format!("{}.{:04} %", n / 10_000, n % 10_000)
 }
 
-fn row(
-    sides: &[Side; 2],
-    line: &Line,
-    all_ms: [i64; 2],
-    names: [Value; 2],
-    note: Option<&str>,
-) -> Vec<Value> {
+/// The figures of a line.
+fn row(sides: &[Side; 2], line: &Line, all_ms: [i64; 2]) -> CompareRow {
     let seen = sides.iter().all(|side| side.total.observed_ms > 0);
     let loads = [0, 1].map(|i| sides[i].load(line.cells[i].sum_ms()));
     let delta = Some(loads[1].minus(loads[0])).filter(|_| seen);
-    let mut row = names.to_vec();
-    row.push(Value::text(delta.map(|delta| change(&line.cells, delta))));
-    row.push(numeric(delta));
-    let measures = [0, 1].map(|i| {
-        measures(
-            &line.cells[i],
-            &sides[i].scanned,
-            &sides[i].total,
-            !line.other,
-        )
+    let [load_1, load_2] = [0, 1].map(|i| {
+        let side = &sides[i];
+        Load::of(&line.cells[i], &side.scanned, &side.total, !line.other)
     });
-    let [first, second] = measures;
-    let both = first.into_iter().zip(second);
-    row.extend(both.flat_map(|(first, second)| [first, second]));
-    for (all_ms, cells) in all_ms.into_iter().zip(&line.cells) {
-        let sum = 100 * i128::from(cells.sum_ms());
-        row.push(numeric(Ratio::new(sum, all_ms.into())));
+    let [pct_1, pct_2] = [0, 1].map(|i| {
+        let sum = 100 * i128::from(line.cells[i].sum_ms());
+        numeric(Ratio::new(sum, all_ms[i].into()))
+    });
+    let [window_1, window_2] = sides.each_ref().map(|side| side.scan.window());
+    let [coverage_pct_1, coverage_pct_2] = sides
+        .each_ref()
+        .map(|side| numeric(side.total.percent(side.scan.window().length())));
+    CompareRow {
+        key: None,
+        query_text: None,
+        change: delta.map(|delta| change(&line.cells, delta).into()),
+        avg_delta: numeric(delta),
+        avg_aas_1: load_1.avg_aas,
+        avg_aas_2: load_2.avg_aas,
+        peak_aas_1: load_1.peak_aas,
+        peak_aas_2: load_2.peak_aas,
+        p99_aas_1: load_1.p99_aas,
+        p99_aas_2: load_2.p99_aas,
+        peak_sessions_1: load_1.peak_sessions,
+        peak_sessions_2: load_2.peak_sessions,
+        backend_seconds_1: load_1.backend_seconds,
+        backend_seconds_2: load_2.backend_seconds,
+        pct_1,
+        pct_2,
+        vcpus_1: numeric(sides[0].total.vcpus()),
+        vcpus_2: numeric(sides[1].total.vcpus()),
+        source_1: source(&sides[0].total),
+        source_2: source(&sides[1].total),
+        grain: Some(sides[1].scanned.buckets.width()),
+        period_start_1: Some(window_1.since),
+        period_end_1: Some(window_1.until),
+        period_start_2: Some(window_2.since),
+        period_end_2: Some(window_2.until),
+        coverage_pct_1,
+        coverage_pct_2,
+        note: None,
     }
-    row.extend(sides.iter().map(|side| numeric(side.total.vcpus())));
-    row.extend(sides.iter().map(|side| source(&side.total)));
-    row.push(Value::Interval(sides[1].scanned.buckets.width()));
-    for side in sides {
-        row.push(Value::Time(side.scan.window().since));
-        row.push(Value::Time(side.scan.window().until));
-    }
-    for side in sides {
-        row.push(numeric(side.total.percent(side.scan.window().length())));
-    }
-    row.push(Value::text(note));
-    row
 }

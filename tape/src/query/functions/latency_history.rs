@@ -1,16 +1,15 @@
 //! `latency_history`: how long executions took, over time.
 
-use super::Call;
 use super::common_columns::numeric;
-use super::statements_history::{filters, scan, too_many};
+use super::statements_history::{scan, statement_filters, too_many};
 use crate::format::schema::{HISTOGRAM_BUCKETS, LONG_BUCKETS};
 use crate::query::bucket::Buckets;
+use crate::query::context::Run;
 use crate::query::error::QueryResult;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_ROWS, Window, buckets};
-use crate::query::request::request;
-use crate::query::row::row;
-use crate::query::spec::{Sink, Value};
+use crate::query::request::{Emit, request};
+use crate::query::row::{Numeric, row};
 use crate::query::statement_sums::{
     Counter, DurationClass, Recorded, Stats, Sums, counters, duration_classes, is_bucket,
 };
@@ -42,12 +41,11 @@ request! {
     }
 }
 
-fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
-    let spec = call.spec;
-    let window = Window::of(spec)?;
-    let buckets = match spec.bucket_us {
+fn answer(asked: &LatencyHistory, run: Run, emit: Emit<LatencyHistoryRow>) -> QueryResult<()> {
+    let window = Window::of(run.context, asked.since, asked.until)?;
+    let buckets = match asked.bucket {
         None => Buckets::whole(window.since, window.until),
-        Some(width) => buckets(spec, window, width, MAX_ROWS)?,
+        Some(width) => buckets(run.context, window, width, MAX_ROWS)?,
     };
     let rows = buckets
         .len()
@@ -56,17 +54,16 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
         return Err(too_many(rows));
     }
     let needed = |c: &Counter| c.name == "calls" || is_bucket(&c.name);
-    let all = counters(spec.catalog);
+    let all = counters(run.catalog);
     let stats = Stats {
         window,
         counters: all.into_iter().filter(needed).collect(),
-        filters: filters(spec)?,
-        decode: spec.decode,
-        damage: &spec.damage,
-        cancel: call.spec.cancel,
+        filters: statement_filters!(asked, run)?,
+        decode: run.decode,
+        damage: run.damage,
+        cancel: run.cancel,
     };
-    let found = scan(call, &stats, &buckets, |_| 0)?;
-    sink.begin(FIELDS)?;
+    let found = scan(run, asked.node.as_deref(), &stats, &buckets, |_| 0)?;
     for bucket in 0..buckets.len() {
         let span = buckets.clipped(bucket);
         let recorded = found.recorded[bucket];
@@ -75,7 +72,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
             false => vec![(None, None)],
         };
         for line in lines {
-            sink.row(row(span, recorded, line))?;
+            emit(row(span, recorded, line))?;
         }
     }
     Ok(())
@@ -103,19 +100,17 @@ fn row(
     (begin, end): (i64, i64),
     recorded: Recorded,
     (class, calls): (Option<DurationClass>, Option<i64>),
-) -> Vec<Value> {
+) -> LatencyHistoryRow {
     // A ten thousandth of a millisecond is a tenth of a microsecond.
-    let bound = |us: i128| Value::Numeric(us * 10);
-    let (begin_us, end_us) = (class.map(|c| c.begin_us), class.and_then(|c| c.end_us));
-    let grain = (recorded.grain_ms > 0).then(|| Value::Interval(recorded.grain_ms * 1000));
+    let bound = |us: i128| Numeric(us * 10);
     let covered = Ratio::new(i128::from(recorded.covered_us) * 100, (end - begin).into());
-    vec![
-        Value::Time(begin),
-        Value::Time(end),
-        begin_us.map_or(Value::Null, bound),
-        end_us.map_or(Value::Null, bound),
-        calls.map_or(Value::Null, Value::Int),
-        grain.unwrap_or(Value::Null),
-        numeric(covered),
-    ]
+    LatencyHistoryRow {
+        period_start: Some(begin),
+        period_end: Some(end),
+        exec_time_from: class.map(|c| bound(c.begin_us)),
+        exec_time_to: class.and_then(|c| c.end_us).map(bound),
+        calls,
+        grain: (recorded.grain_ms > 0).then(|| recorded.grain_ms * 1000),
+        coverage_pct: numeric(covered),
+    }
 }

@@ -1,13 +1,13 @@
 //! `markers`: events that explain the history, and damage found while reading.
 
-use super::Call;
+use super::common_columns::some_time;
 use crate::format::part::Part;
+use crate::query::context::Run;
 use crate::query::error::QueryResult;
 use crate::query::keys::View;
 use crate::query::parse::{Window, nodes};
-use crate::query::request::request;
+use crate::query::request::{Emit, request};
 use crate::query::row::row;
-use crate::query::spec::{Sink, Value};
 
 row! {
     /// A row of `markers`.
@@ -43,32 +43,26 @@ struct Marker {
     detail: Option<String>,
 }
 
-fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
-    let window = Window::of(call.spec)?;
-    let mut markers = read(call, window)?;
-    markers.extend(damage(call).into_iter().filter(|m| m.meets(window)));
+fn answer(asked: &Markers, run: Run, emit: Emit<MarkersRow>) -> QueryResult<()> {
+    let window = Window::of(run.context, asked.since, asked.until)?;
+    let mut markers = read(run, asked.node.as_deref(), window)?;
+    markers.extend(damage(run).into_iter().filter(|m| m.meets(window)));
     markers.sort_by(|a, b| (a.time, &a.kind).cmp(&(b.time, &b.kind)));
-    sink.begin(FIELDS)?;
-    let time = |ms: i64| match ms {
-        0 => Value::Null,
-        ms => Value::Time(ms.saturating_mul(1000)),
-    };
-    for marker in markers {
-        sink.row(vec![
-            time(marker.time),
-            Value::Text(marker.kind.into()),
-            time(marker.since),
-            time(marker.until),
-            Value::text(marker.detail),
-        ])?;
-    }
-    Ok(())
+    markers.into_iter().try_for_each(|marker| {
+        emit(MarkersRow {
+            marker_time: some_time(marker.time, 1000),
+            kind: Some(marker.kind.into()),
+            period_start: some_time(marker.since, 1000),
+            period_end: some_time(marker.until, 1000),
+            detail: marker.detail.map(Into::into),
+        })
+    })
 }
 
 /// The gaps that reach into the window, cut to it, and why they are there.
 /// Times in µs; the longest first.
-pub fn gaps(call: &Call, window: Window) -> QueryResult<Vec<(i64, i64, String)>> {
-    let mut gaps: Vec<_> = read(call, window)?
+pub fn gaps(run: Run, node: Option<&str>, window: Window) -> QueryResult<Vec<(i64, i64, String)>> {
+    let mut gaps: Vec<_> = read(run, node, window)?
         .into_iter()
         .filter(|marker| marker.kind == GAP)
         .map(|marker| {
@@ -111,27 +105,22 @@ fn may_have(part: &Part, window: Window) -> bool {
 }
 
 /// The markers of the history that meet the window.
-fn read(call: &Call, window: Window) -> QueryResult<Vec<Marker>> {
+fn read(run: Run, node: Option<&str>, window: Window) -> QueryResult<Vec<Marker>> {
     let mut markers = Vec::new();
-    for node in nodes(call.spec, call.store)? {
-        let parts = call.store.parts(node);
+    for node in nodes(run, node)? {
+        let parts = run.store.parts(node);
         for part in parts.filter(|part| may_have(part, window)) {
-            call.check_cancel()?;
-            let read = read_part(call, part, window, &mut markers);
-            call.spec.damage.pass(read)?;
+            run.check_cancel()?;
+            let read = read_part(run, part, window, &mut markers);
+            run.damage.pass(read)?;
         }
     }
-    call.spec.damage.check()?;
+    run.damage.check()?;
     Ok(markers)
 }
 
-fn read_part(
-    call: &Call,
-    part: &Part,
-    window: Window,
-    markers: &mut Vec<Marker>,
-) -> QueryResult<()> {
-    let view = View::new(part, call.spec.decode);
+fn read_part(run: Run, part: &Part, window: Window, markers: &mut Vec<Marker>) -> QueryResult<()> {
+    let view = View::new(part, run.decode);
     let column = |name: &str| part.ints("marker", name);
     let (time, kind) = (column("time")?, column("kind")?);
     let (since, until) = (column("since")?, column("until")?);
@@ -155,8 +144,8 @@ fn read_part(
 
 /// The last removal of history that was told since a time in ms: bounds tell
 /// which parts have one, the newest is read.
-pub fn last_removal(call: &Call, parts: &[&Part], since_ms: i64) -> QueryResult<Option<Removal>> {
-    let Some(kind) = call.spec.catalog.value("marker", REMOVED) else {
+pub fn last_removal(run: Run, parts: &[&Part], since_ms: i64) -> QueryResult<Option<Removal>> {
+    let Some(kind) = run.catalog.value("marker", REMOVED) else {
         return Ok(None);
     };
     let may = |part: &&Part| {
@@ -167,9 +156,9 @@ pub fn last_removal(call: &Call, parts: &[&Part], since_ms: i64) -> QueryResult<
     let mut newest: Vec<&Part> = parts.iter().copied().filter(may).collect();
     newest.sort_by_key(|part| std::cmp::Reverse(part.max_ms()));
     for part in newest {
-        call.check_cancel()?;
+        run.check_cancel()?;
         // Of what is damaged others tell.
-        let told = removals(part, kind, call.spec.decode).unwrap_or_default();
+        let told = removals(part, kind, run.decode).unwrap_or_default();
         let last = told.into_iter().max_by_key(|removal| removal.time_ms);
         if last.is_some() {
             return Ok(last);
@@ -215,8 +204,8 @@ pub fn removals(
 }
 
 /// What could not be read, dated by the ticks around it.
-fn damage(call: &Call) -> Vec<Marker> {
-    let found = call.store.damage().iter().map(|damage| {
+fn damage(run: Run) -> Vec<Marker> {
+    let found = run.store.damage().iter().map(|damage| {
         let file = damage.file.file_name().unwrap_or(damage.file.as_os_str());
         let since = damage.since_ms.or(damage.until_ms).unwrap_or(0);
         let until = damage.until_ms.or(damage.since_ms).unwrap_or(0);

@@ -5,12 +5,9 @@ mod aas;
 mod blocking;
 mod blocking_rows;
 mod blocking_waits;
-mod call;
 mod chart;
 mod common_columns;
 mod compare;
-mod empty;
-mod hidden;
 mod latency_history;
 mod lifeline;
 mod markers;
@@ -26,9 +23,6 @@ mod summary;
 mod timeline;
 mod top;
 
-pub use call::Call;
-pub use empty::notice;
-pub use hidden::hidden;
 pub use markers::{REMOVED, Removal, removals};
 pub use registry::{Function, find, list, structs};
 #[cfg(test)]

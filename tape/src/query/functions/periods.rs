@@ -1,12 +1,11 @@
 //! `periods`: the load of the last minute, hour, day … before a moment.
 
-use super::Call;
-use super::aas::{self, row_of_window};
+use super::aas::{self, WindowLoad, row_of_window};
 use crate::query::bucket::{DAY, HOUR};
+use crate::query::context::Run;
 use crate::query::error::QueryResult;
-use crate::query::parse::Window;
-use crate::query::request::request;
-use crate::query::spec::{Sink, Value};
+use crate::query::parse::{Window, samples};
+use crate::query::request::{Emit, request};
 
 const PERIODS: [(&str, i64); 6] = [
     ("1m", aas::MINUTE),
@@ -35,16 +34,14 @@ request! {
     }
 }
 
-fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
-    let now = call.spec.now_us;
-    let until = call.spec.until_us.unwrap_or(now).min(now);
+fn answer(asked: &Periods, run: Run, emit: Emit<PeriodsRow>) -> QueryResult<()> {
+    let until = asked.until.unwrap_or(run.now_us).min(run.now_us);
     let mut rows = Vec::new();
     for (name, length) in PERIODS {
         let since = until.saturating_sub(length);
-        let mut row = vec![Value::Text(name.into())];
-        row.extend(aas::row(call, Window { since, until })?);
-        rows.push(row);
+        let window = Window { since, until };
+        let load = WindowLoad::read(run, samples!(asked), window, aas::MINUTE)?;
+        rows.push(PeriodsRow::of_load(Some(name.into()), load));
     }
-    sink.begin(FIELDS)?;
-    rows.into_iter().try_for_each(|row| sink.row(row))
+    rows.into_iter().try_for_each(emit)
 }

@@ -3,11 +3,10 @@
 use super::*;
 use crate::format::schema::Schema;
 use crate::query::error::{QueryError, QueryResult};
-#[cfg(test)]
-use crate::query::request::Request;
-use crate::query::request::{Argument, Given};
-use crate::query::spec::{Field, Sink, Spec};
-use crate::query::statement_sums::counters;
+use crate::query::request::{Argument, Given, Request};
+use crate::query::row::Row;
+use crate::query::run::{Question, question};
+use crate::query::value::Field;
 
 /// A function of the registry.
 pub struct Function {
@@ -17,22 +16,36 @@ pub struct Function {
     pub about: &'static str,
     /// The arguments it takes, beside the time zone.
     pub arguments: &'static [Argument],
-    /// Its columns; the sums of counters that the catalog has follow, see
-    /// [`Function::columns`].
+    /// Its columns, except those that follow from the catalog.
     pub fields: &'static [Field],
-    /// Adds what is given of its arguments to a question.
-    pub(in crate::query) asked: fn(&mut Given, &mut Spec) -> QueryResult<()>,
-    /// Runs it.
-    pub(in crate::query) run: fn(&Call, &mut dyn Sink) -> QueryResult<()>,
+    pub(in crate::query) columns: fn(&Schema) -> Vec<Field>,
+    pub(in crate::query) question: fn(&mut Given) -> QueryResult<Box<dyn Question>>,
 }
 
 impl Function {
-    /// All columns of its answers, by what the catalog has.
-    pub fn columns(&self, catalog: &Schema) -> Vec<Field> {
-        match self.name == statements_history::FUNCTION.name {
-            true => statements_history::fields(&counters(catalog)),
-            false => self.fields.to_vec(),
+    /// The function that a request asks, and what it answers in one line.
+    pub(in crate::query) const fn of<R: Request + 'static>(about: &'static str) -> Function {
+        Function {
+            name: R::Row::FUNCTION,
+            about,
+            arguments: R::ARGUMENTS,
+            fields: R::Row::FIELDS,
+            columns: R::Row::columns,
+            question: question::<R>,
         }
+    }
+
+    /// All columns of its answers. Some follow from the catalog: the sums of counters.
+    pub fn columns(&self, catalog: &Schema) -> Vec<Field> {
+        (self.columns)(catalog)
+    }
+
+    /// The question that arguments ask.
+    ///
+    /// # Errors
+    /// A value is not understood.
+    pub fn question(&self, given: &mut Given) -> QueryResult<Box<dyn Question>> {
+        (self.question)(given)
     }
 
     /// It has an argument with a name.
@@ -44,14 +57,6 @@ impl Function {
     /// window.
     pub fn takes_zone(&self) -> bool {
         self.takes("until") || self.takes("until_2")
-    }
-
-    /// Adds what is given of its arguments to a question.
-    ///
-    /// # Errors
-    /// A value is not understood.
-    pub fn take(&self, given: &mut Given, spec: &mut Spec) -> QueryResult<()> {
-        (self.asked)(given, spec)
     }
 }
 

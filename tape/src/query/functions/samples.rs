@@ -1,23 +1,23 @@
 //! `samples`: the rows themselves, newest first, then by process id.
 
-use super::Call;
-use super::common_columns::some_time;
+use super::common_columns::{some, some_time};
 use crate::format::part::Part;
 use crate::format::schema::RUN;
 use crate::format::table::Column;
 use crate::query::bucket::Buckets;
+use crate::query::context::Run;
 use crate::query::error::QueryResult;
 use crate::query::keys::View;
-use crate::query::parse::{Window, limit};
-use crate::query::request::request;
+use crate::query::parse::{Window, limit, samples};
+use crate::query::request::{Emit, request};
 use crate::query::row::row;
 use crate::query::scan::Scan;
 use crate::query::select::Selected;
-use crate::query::spec::{Sink, Value};
 use crate::query::text::{TextKey, Texts};
 use crate::query::ticks::{NONE, Observed, Ticks};
 use crate::query::vocabulary::{self as pg, Scope};
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 row! {
     /// A row of `samples`.
@@ -65,12 +65,11 @@ request! {
     }
 }
 
-fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
-    let window = Window::of(call.spec)?;
-    let mut left = limit(call.spec.n)?;
-    let mut scan = Scan::new(call.spec, call.store, window)?;
+fn answer(asked: &Samples, run: Run, emit: Emit<SamplesRow>) -> QueryResult<()> {
+    let window = Window::of(run.context, asked.since, asked.until)?;
+    let mut left = limit(asked.n)?;
+    let mut scan = Scan::new(run, samples!(asked), window)?;
     scan.selection.marked = scan.selection.scope == Scope::All;
-    sink.begin(FIELDS)?;
     if window.length() == 0 {
         return Ok(());
     }
@@ -83,14 +82,14 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
         scan.check_cancel()?;
         let part = scan.parts[index];
         let page = Page::read(&scan, part, &whole, left);
-        let Some(page) = call.spec.damage.leave(part, page)? else {
+        let Some(page) = run.damage.leave(part, page)? else {
             part.release();
             continue;
         };
         left -= page.rows.len();
         page.find_texts(&scan, index, &mut texts)?;
         for row in &page.rows {
-            sink.row(page.values(*row, &texts)?)?;
+            emit(page.row(*row, &texts)?)?;
         }
         part.release();
     }
@@ -203,9 +202,9 @@ impl Columns {
 
 impl<'a> Page<'a> {
     fn read(scan: &Scan, part: &'a Part, whole: &Buckets, left: usize) -> QueryResult<Page<'a>> {
-        let view = View::new(part, scan.spec.decode);
+        let view = View::new(part, scan.run.decode);
         let ticks = Ticks::read(part, whole, &mut Observed::default())?;
-        let selected = Selected::alone(&view, scan.spec.catalog, &scan.selection)?;
+        let selected = Selected::alone(&view, scan.run.catalog, &scan.selection)?;
         let oldest = oldest_tick(&selected, &ticks, left);
         let mut rows: Vec<Row> = Vec::new();
         selected.for_each(|piece| {
@@ -240,7 +239,7 @@ impl<'a> Page<'a> {
         let rest = rest
             .chain(scan.others.iter().rev())
             .chain(scan.parts.iter().skip(index + 1));
-        texts.find_more(wanted, near, rest.copied(), scan.spec)
+        texts.find_more(wanted, near, rest.copied(), scan.run)
     }
 
     fn text_key(&self, row: u32) -> Option<TextKey> {
@@ -257,80 +256,77 @@ impl<'a> Page<'a> {
         self.columns.session.field(column, reference)
     }
 
-    fn session_key(&self, column: &str, reference: i64) -> QueryResult<Option<String>> {
+    fn session_key(&self, column: &str, reference: i64) -> QueryResult<Option<Arc<str>>> {
         let value = self.session(column, reference);
-        self.view.key("session", column, value)
+        Ok(self.view.key("session", column, value)?.map(Arc::from))
     }
 
     fn run(&self, column: &str, row: u32) -> i64 {
         self.columns.run.value(column, row as usize)
     }
 
-    fn run_key(&self, column: &str, row: u32) -> QueryResult<Value> {
+    fn run_key(&self, column: &str, row: u32) -> QueryResult<Option<Arc<str>>> {
         let value = self.run(column, row);
-        Ok(Value::text(self.view.key(RUN, column, value)?))
+        Ok(self.view.key(RUN, column, value)?.map(Arc::from))
     }
 
-    fn time(&self, column: &str, row: u32) -> Value {
+    fn time(&self, column: &str, row: u32) -> Option<i64> {
         some_time(self.run(column, row), 1000)
     }
 
-    fn age(&self, column: &str, (tick, row): Row) -> Value {
+    fn age(&self, column: &str, (tick, row): Row) -> Option<i64> {
         let xid = self.run(column, row) as u32;
         let next = self.columns.next_xid[tick as usize] as u32;
         let known = xid != 0 && next != 0;
-        let age = i64::from(next.wrapping_sub(xid) as i32);
-        Value::int(known.then_some(age))
+        known.then(|| i64::from(next.wrapping_sub(xid) as i32))
     }
 
-    fn wait(&self, column: &str, reference: i64) -> QueryResult<Value> {
+    fn wait(&self, column: &str, reference: i64) -> QueryResult<Option<Arc<str>>> {
         let name = self.columns.wait.field(column, reference);
-        Ok(Value::text(self.view.name(name)?))
+        Ok(self.view.name(name)?.map(Arc::from))
     }
 
-    fn values(&self, sample: Row, texts: &Texts) -> QueryResult<Vec<Value>> {
+    fn row(&self, sample: Row, texts: &Texts) -> QueryResult<SamplesRow> {
         let (tick, row) = sample;
         let session = self.run("session", row);
         let statement = self.run("statement", row);
         let counted = self.run("marked", row) & pg::NOT_COUNTED == 0;
         let weight = self.ticks.weight_ms[tick as usize];
-        let some = |value: i64| Value::int((value != 0).then_some(value));
-        let id = |value: i64| Value::id((value != 0).then_some(value));
         let name = |column: &str| self.session_key(column, session);
         let database = name("database")?;
         let text = self.text_key(row);
         let text = text.and_then(|key| texts.get(key, database.as_deref()));
         let blocker = self.run(pg::BLOCKED_BY, row);
         let wait = self.run(pg::WAIT, row);
-        Ok(vec![
-            Value::Time(self.ticks.slot_ms[tick as usize] * 1000),
-            Value::Int(self.ticks.number(tick as usize)),
-            Value::Int(self.session("pid", session)),
-            some_time(self.session("backend_start", session), 1),
-            some(self.session(pg::LEADER, session)),
-            Value::text(name("backend_type")?),
-            Value::text(name(pg::CATEGORY)?),
-            Value::text(database.as_deref()),
-            Value::text(name(pg::USERNAME)?),
-            Value::text(name("application")?),
-            Value::text(name("client_addr")?),
-            self.run_key(pg::STATE, row)?,
-            self.wait(pg::WAIT_TYPE, wait)?,
-            self.wait(pg::WAIT_EVENT, wait)?,
-            self.run_key(pg::CPU, row)?,
-            id(self.statement(pg::QUERY_ID, statement)),
-            id(self.statement("plan_id", statement)),
-            self.time("query_start", row),
-            self.time("xact_start", row),
-            self.time("state_change", row),
-            self.age("xmin", sample),
-            self.age("xid", sample),
-            self.run_key("progress_command", row)?,
-            some(self.run("progress_relation", row)),
-            some(self.session("pid", blocker)),
-            Value::Int(if counted { weight } else { 0 }),
-            Value::text(text),
-        ])
+        Ok(SamplesRow {
+            sample_time: Some(self.ticks.slot_ms[tick as usize] * 1000),
+            tick: Some(self.ticks.number(tick as usize)),
+            pid: Some(self.session("pid", session)),
+            backend_start: some_time(self.session("backend_start", session), 1),
+            leader: some(self.session(pg::LEADER, session)),
+            backend_type: name("backend_type")?,
+            category: name(pg::CATEGORY)?,
+            database,
+            username: name(pg::USERNAME)?,
+            application: name("application")?,
+            client_addr: name("client_addr")?,
+            state: self.run_key(pg::STATE, row)?,
+            wait_event_type: self.wait(pg::WAIT_TYPE, wait)?,
+            wait_event: self.wait(pg::WAIT_EVENT, wait)?,
+            cpu: self.run_key(pg::CPU, row)?,
+            query_id: some(self.statement(pg::QUERY_ID, statement)),
+            plan_id: some(self.statement("plan_id", statement)),
+            query_start: self.time("query_start", row),
+            xact_start: self.time("xact_start", row),
+            state_change: self.time("state_change", row),
+            xmin_age: self.age("xmin", sample),
+            xid_age: self.age("xid", sample),
+            progress_command: self.run_key("progress_command", row)?,
+            progress_relation: some(self.run("progress_relation", row)),
+            blocked_by: some(self.session("pid", blocker)),
+            weight_ms: Some(if counted { weight } else { 0 }),
+            query_text: text,
+        })
     }
 }
 

@@ -1,18 +1,18 @@
 //! `server_history`: measurements of the server as a whole. Which there are
 //! stands in the file that is read: columns marked as counters or gauges.
 
-use super::Call;
+use super::common_columns::numeric;
 use crate::format::part::Part;
 use crate::format::schema::{Role, Schema, TableDef};
 use crate::query::bucket::Buckets;
+use crate::query::context::Run;
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::filter::Filter;
 use crate::query::keys::View;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_ROWS, Window, buckets, nodes};
-use crate::query::request::request;
+use crate::query::request::{Emit, request};
 use crate::query::row::row;
-use crate::query::spec::{Sink, Spec, Value};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
@@ -78,7 +78,7 @@ struct Observed {
 }
 
 struct History<'a> {
-    spec: &'a Spec<'a>,
+    run: Run<'a>,
     window: Window,
     buckets: Option<Buckets>,
     metrics: Vec<Metric>,
@@ -88,22 +88,21 @@ struct History<'a> {
     sums: BTreeMap<(usize, Key), Sums>,
 }
 
-fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
-    let mut history = History::new(call.spec)?;
-    for node in nodes(call.spec, call.store)? {
-        for part in call.store.parts(node) {
-            call.check_cancel()?;
+fn answer(asked: &ServerHistory, run: Run, emit: Emit<ServerHistoryRow>) -> QueryResult<()> {
+    let mut history = History::new(asked, run)?;
+    for node in nodes(run, asked.node.as_deref())? {
+        for part in run.store.parts(node) {
+            run.check_cancel()?;
             if history.may_have(part) {
-                call.spec.damage.pass(history.read(part))?;
+                run.damage.pass(history.read(part))?;
                 part.release();
             }
         }
     }
-    call.spec.damage.check()?;
-    sink.begin(FIELDS)?;
+    run.damage.check()?;
     let rows = std::mem::take(&mut history.sums);
     rows.iter()
-        .try_for_each(|(key, sums)| sink.row(history.row(key, sums)))
+        .try_for_each(|(key, sums)| emit(history.row(key, sums)))
 }
 
 /// The tables of measurements, in the order of the catalog.
@@ -121,24 +120,24 @@ fn filter(name: &str, text: &Option<String>) -> QueryResult<Option<Filter>> {
 }
 
 impl<'a> History<'a> {
-    fn new(spec: &'a Spec<'a>) -> QueryResult<Self> {
-        let window = Window::of(spec)?;
-        let width = spec.bucket_us;
+    fn new(asked: &ServerHistory, run: Run<'a>) -> QueryResult<Self> {
+        let window = Window::of(run.context, asked.since, asked.until)?;
+        let width = asked.bucket;
         let buckets = width
-            .map(|width| buckets(spec, window, width, MAX_ROWS))
+            .map(|width| buckets(run.context, window, width, MAX_ROWS))
             .transpose()?;
         let count = buckets.as_ref().map_or(1, Buckets::len);
         let mut history = History {
-            spec,
+            run,
             window,
             buckets,
             metrics: Vec::new(),
-            wanted: filter("metric", &spec.metric)?,
-            objects: filter("object", &spec.object)?,
+            wanted: filter("metric", &asked.metric)?,
+            objects: filter("object", &asked.object)?,
             observed: vec![Observed::default(); count],
             sums: BTreeMap::new(),
         };
-        history.learn(spec.catalog);
+        history.learn(run.catalog);
         history.check_wanted()?;
         Ok(history)
     }
@@ -206,7 +205,7 @@ impl<'a> History<'a> {
         self.learn(part.schema());
         let elapsed = self.readings(part)?;
         let schema = part.schema().clone();
-        let view = View::new(part, self.spec.decode).canceled_by(self.spec.cancel);
+        let view = View::new(part, self.run.decode).canceled_by(self.run.cancel);
         for table in tables(&schema) {
             self.table(&view, table, &elapsed)?;
         }
@@ -274,13 +273,12 @@ impl<'a> History<'a> {
         self.objects.as_ref().is_none_or(|o| o.accepts(name))
     }
 
-    fn row(&self, key: &(usize, Key), sums: &Sums) -> Vec<Value> {
+    fn row(&self, key: &(usize, Key), sums: &Sums) -> ServerHistoryRow {
         let (bucket, (place, (_, object))) = key;
         let metric = &self.metrics[*place];
         let observed = &self.observed[*bucket];
         let (since, until) = self.period(*bucket);
-        let numeric = |r: Option<Ratio>| r.map_or(Value::Null, |r| Value::Numeric(r.round4()));
-        // What has no row for a counter did nothing.
+        // An interval without a row for a counter has an increase of zero.
         let idle = metric.counter && sums.rows < observed.intervals;
         let low = if idle { Some(Ratio::ZERO) } else { sums.low };
         let average = match metric.counter {
@@ -288,18 +286,18 @@ impl<'a> History<'a> {
             false => Ratio::new(sums.total, i128::from(sums.rows) * metric.divisor()),
         };
         let total = metric.counter.then(|| Ratio::new(sums.total, 1)).flatten();
-        vec![
-            Value::Time(since),
-            Value::Time(until),
-            Value::Text(metric.name.as_str().into()),
-            Value::text(object.clone()),
-            Value::Text(metric.shown_unit().into()),
-            numeric(average),
-            numeric(low),
-            numeric(sums.high),
-            numeric(total),
-            Value::Int(observed.readings),
-        ]
+        ServerHistoryRow {
+            period_start: Some(since),
+            period_end: Some(until),
+            metric: Some(metric.name.as_str().into()),
+            object: object.as_deref().map(Into::into),
+            unit: Some(metric.shown_unit().into()),
+            avg: numeric(average),
+            min: numeric(low),
+            max: numeric(sums.high),
+            total: numeric(total),
+            readings: Some(observed.readings),
+        }
     }
 }
 

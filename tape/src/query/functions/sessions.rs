@@ -1,22 +1,21 @@
 //! `sessions`: the lives of sessions: what each did from when to when, and
 //! what is known of the time between.
 
-use super::Call;
-use super::common_columns::{seconds, some_time};
+use super::common_columns::{seconds, some, some_time};
 use super::lifeline::{Clock, Gap, Piece, Span, life};
 use super::samples::field;
 use crate::fast::FastMap;
 use crate::format::schema::RUN;
 use crate::format::table::Column;
 use crate::query::bucket::Buckets;
+use crate::query::context::Run;
 use crate::query::error::QueryResult;
 use crate::query::keys::View;
-use crate::query::parse::{Window, limit};
-use crate::query::request::request;
+use crate::query::parse::{Window, limit, samples};
+use crate::query::request::{Emit, request};
 use crate::query::row::row;
 use crate::query::scan::Scan;
 use crate::query::select::Selected;
-use crate::query::spec::{Sink, Value};
 use crate::query::text::{TextKey, Texts};
 use crate::query::ticks::{NONE, Observed, Ticks};
 use crate::query::vocabulary::{self as pg, Scope};
@@ -120,12 +119,11 @@ impl Dictionaries {
     }
 }
 
-fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
-    let window = Window::of(call.spec)?;
-    let most = limit(call.spec.n)?;
-    let mut scan = Scan::new(call.spec, call.store, window)?;
+fn answer(asked: &Sessions, run: Run, emit: Emit<SessionsRow>) -> QueryResult<()> {
+    let window = Window::of(run.context, asked.since, asked.until)?;
+    let most = limit(asked.n)?;
+    let mut scan = Scan::new(run, samples!(asked), window)?;
     scan.selection.marked = scan.selection.scope == Scope::All;
-    sink.begin(FIELDS)?;
     if window.length() == 0 {
         return Ok(());
     }
@@ -134,21 +132,21 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     for part in 0..scan.parts.len() {
         scan.check_cancel()?;
         let weighed = lives.weigh(&scan, part, &whole);
-        call.spec.damage.pass(weighed)?;
+        run.damage.pass(weighed)?;
         scan.release(part);
     }
-    call.spec.damage.check()?;
+    run.damage.check()?;
     let ranks = lives.keep(most);
     for part in 0..scan.parts.len() {
         scan.check_cancel()?;
         let read = lives.read(&scan, part, &whole, &ranks);
-        call.spec.damage.pass(read)?;
+        run.damage.pass(read)?;
         scan.release(part);
     }
-    call.spec.damage.check()?;
+    run.damage.check()?;
     let wanted = lives.doings.iter().filter_map(|doing| doing.text);
     let (near, far) = (scan.parts.iter().rev(), scan.others.iter().rev());
-    let texts = Texts::find(wanted, near.copied(), far.copied(), call.spec)?;
+    let texts = Texts::find(wanted, near.copied(), far.copied(), run)?;
     let complete = is_complete(&scan);
     let gaps = lives
         .clocks
@@ -158,7 +156,7 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     for (who, person) in &lives.ranked {
         scan.check_cancel()?;
         let gaps = gaps.get(&who.0).map_or(&[][..], Vec::as_slice);
-        lives.print(who, person, gaps, complete, &texts, sink)?;
+        lives.rows(who, person, (gaps, complete), &texts, emit)?;
     }
     Ok(())
 }
@@ -193,10 +191,10 @@ fn entries(view: &View) -> QueryResult<Vec<Who>> {
 impl Lives {
     /// Adds up for how long each session was seen.
     fn weigh(&mut self, scan: &Scan, part: usize, whole: &Buckets) -> QueryResult<()> {
-        let view = View::new(scan.parts[part], scan.spec.decode);
+        let view = View::new(scan.parts[part], scan.run.decode);
         let ticks = Ticks::read(view.part, whole, &mut Observed::default())?;
         scan.check_cancel()?;
-        let selected = Selected::alone(&view, scan.spec.catalog, &scan.selection)?;
+        let selected = Selected::alone(&view, scan.run.catalog, &scan.selection)?;
         scan.check_cancel()?;
         let session = view.part.ints(RUN, "session")?;
         let mut sums = vec![0_i64; view.part.rows("session")];
@@ -240,12 +238,12 @@ impl Lives {
         whole: &Buckets,
         rank: &FastMap<Who, usize>,
     ) -> QueryResult<()> {
-        let view = View::new(scan.parts[part], scan.spec.decode);
+        let view = View::new(scan.parts[part], scan.run.decode);
         let ticks = Ticks::read(view.part, whole, &mut Observed::default())?;
         let breaks = self.breaks(&view, &ticks);
         let entries = entries(&view)?;
         let ranks: Vec<Option<usize>> = entries.iter().map(|w| rank.get(w).copied()).collect();
-        let selected = Selected::alone(&view, scan.spec.catalog, &scan.selection)?;
+        let selected = Selected::alone(&view, scan.run.catalog, &scan.selection)?;
         let column = |name: &str| {
             scan.check_cancel()?;
             QueryResult::Ok(view.part.ints(RUN, name)?)
@@ -374,84 +372,79 @@ impl Lives {
     }
 
     /// The kinds of CPU activity of a span, the most frequent first.
-    fn kinds(&self, span: &Span) -> Value {
+    fn kinds(&self, span: &Span) -> Option<Arc<str>> {
         if let [(kind, _)] = span.cpu[..] {
-            return Value::Text(Arc::clone(&self.kinds[kind]));
+            return Some(Arc::clone(&self.kinds[kind]));
         }
         let mut kinds: Vec<(i64, &str)> = Vec::new();
         kinds.extend(span.cpu.iter().map(|c| (-c.1, &*self.kinds[c.0])));
         kinds.sort_unstable();
         let names: Vec<&str> = kinds.into_iter().map(|kind| kind.1).collect();
-        Value::text((!names.is_empty()).then(|| names.join(", ")))
+        (!names.is_empty()).then(|| names.join(", ").into())
     }
 
-    fn print(
+    /// The rows of a session. Where its samples are complete, time in which it was not
+    /// seen is idle.
+    fn rows(
         &self,
         who: &Who,
         person: &Person,
-        gaps: &[Gap],
-        complete: bool,
+        (gaps, complete): (&[Gap], bool),
         texts: &Texts,
-        sink: &mut dyn Sink,
+        emit: Emit<SessionsRow>,
     ) -> QueryResult<()> {
         let mut spans = person.spans.clone();
         spans.sort_by_key(|span| span.begin);
-        let names = person.names.iter().map(|name| Value::text(name.clone()));
-        let names: Vec<Value> = names.collect();
-        let words = ["sampled", "idle", "no match", "gap"];
-        let [sampled, idle, no_match, gap] = words.map(|word| Value::Text(word.into()));
+        let kinds: [Arc<str>; 4] = ["sampled", "idle", "no match", "gap"].map(Arc::from);
+        let [sampled, idle, no_match, gap] = kinds;
         for piece in life(spans, gaps) {
-            let mut row = Vec::with_capacity(FIELDS.len());
-            row.extend([Value::Int(who.1), some_time(who.2, 1)]);
-            row.extend(names.iter().cloned());
-            let (begin, end, kind) = match piece {
-                Piece::Seen(ref span) => (span.begin, span.end, &sampled),
-                Piece::Unseen(begin, end) if complete => (begin, end, &idle),
-                Piece::Unseen(begin, end) => (begin, end, &no_match),
-                Piece::Gap(begin, end) => (begin, end, &gap),
+            let (begin, end, kind) = match &piece {
+                Piece::Seen(span) => (span.begin, span.end, &sampled),
+                Piece::Unseen(begin, end) if complete => (*begin, *end, &idle),
+                Piece::Unseen(begin, end) => (*begin, *end, &no_match),
+                Piece::Gap(begin, end) => (*begin, *end, &gap),
             };
-            row.extend([some_time(begin, 1000), some_time(end, 1000)]);
-            row.push(kind.clone());
-            row.push(seconds(end - begin));
-            match piece {
-                Piece::Seen(span) => {
-                    let database = person.names[1].as_deref();
-                    let cpu = self.kinds(&span);
-                    row.extend(self.doings[span.doing].values(&span, cpu, texts, database));
-                }
-                _ => row.resize(FIELDS.len(), Value::Null),
-            }
-            sink.row(row)?;
+            let done = match &piece {
+                Piece::Seen(span) => self.done(span, texts, person.names[1].as_deref()),
+                _ => SessionsRow::default(),
+            };
+            let [backend_type, database, username, application, client_addr] = person.names.clone();
+            emit(SessionsRow {
+                pid: Some(who.1),
+                backend_start: some_time(who.2, 1),
+                backend_type,
+                database,
+                username,
+                application,
+                client_addr,
+                span_start: some_time(begin, 1000),
+                span_end: some_time(end, 1000),
+                kind: Some(Arc::clone(kind)),
+                seconds: seconds(end - begin),
+                ..done
+            })?;
         }
         Ok(())
     }
-}
 
-impl Doing {
-    /// The columns from `ticks` on.
-    fn values(
-        &self,
-        span: &Span,
-        cpu: Value,
-        texts: &Texts,
-        database: Option<&str>,
-    ) -> [Value; 11] {
-        let some = |value: i64| Value::int((value != 0).then_some(value));
-        let id = |value: i64| Value::id((value != 0).then_some(value));
-        let text = self.text.and_then(|key| texts.get(key, database));
-        [
-            Value::Int(span.ticks),
-            Value::text(self.state.clone()),
-            Value::text(self.wait[0].clone()),
-            Value::text(self.wait[1].clone()),
-            cpu,
-            id(self.query_id),
-            id(self.plan_id),
-            some(self.blocked_by),
-            some_time(span.starts[0], 1000),
-            some_time(span.starts[1], 1000),
-            Value::text(text),
-        ]
+    /// The columns from `ticks` on: what the session did in a span.
+    fn done(&self, span: &Span, texts: &Texts, database: Option<&str>) -> SessionsRow {
+        let doing = &self.doings[span.doing];
+        let [wait_event_type, wait_event] = doing.wait.clone();
+        SessionsRow {
+            ticks: Some(span.ticks),
+            state: doing.state.clone(),
+            wait_event_type,
+            wait_event,
+            cpu: self.kinds(span),
+            query_id: some(doing.query_id),
+            plan_id: some(doing.plan_id),
+            blocked_by: some(doing.blocked_by),
+            query_start: some_time(span.starts[0], 1000),
+            xact_start: some_time(span.starts[1], 1000),
+            query_text: doing.text.and_then(|key| texts.get(key, database)),
+            ..SessionsRow::default()
+        }
     }
 }
 

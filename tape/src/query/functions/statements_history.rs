@@ -1,27 +1,28 @@
 //! `statements_history`: what statements have cost over time.
 
-use super::Call;
 use super::common_columns::numeric;
+use crate::format::schema::Schema;
 use crate::query::bucket::Buckets;
+use crate::query::context::Run;
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::filter::Filter;
 use crate::query::number::Ratio;
 use crate::query::parse::{MAX_ROWS, Window, buckets, limit, nodes};
-use crate::query::request::request;
-use crate::query::row::row;
-use crate::query::spec::{Field, Sink, Spec, Type, Value};
+use crate::query::request::{Emit, request};
+use crate::query::row::{Numeric, row};
 use crate::query::statement_sums::{
     Counter, EntryKey, Executions, Recorded, Stats, Sums, SumsByEntry, counters, duration_classes,
     is_bucket,
 };
 use crate::query::text::{TextKey, Texts};
+use crate::query::value::{Field, Type, Value};
 use crate::query::vocabulary as pg;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 row! {
-    /// A row of `statements_history`, without the sums of counters.
+    /// A row of `statements_history`. The catalog has the names of the counters.
     StatementsHistoryRow of "statements_history": FIELDS {
         period_start: Time,
         period_end: Time,
@@ -40,7 +41,7 @@ row! {
         p50_exec_time: Numeric,
         p95_exec_time: Numeric,
         p99_exec_time: Numeric,
-    }
+    } and counters of columns_of_counters
 }
 
 request! {
@@ -62,17 +63,18 @@ request! {
 /// Key of what made room for other statements.
 const EVICTED: &str = "(evicted)";
 
-/// Columns: those of every row, then the sums of the catalog.
-pub(super) fn fields(counters: &[Counter]) -> Vec<Field> {
-    let mut fields = FIELDS.to_vec();
-    fields.extend(counters.iter().filter(|c| is_shown(c)).map(|counter| {
+/// The columns of the counters of a catalog.
+fn columns_of_counters(catalog: &Schema) -> Vec<Field> {
+    let counters = counters(catalog);
+    let shown = counters.iter().filter(|c| is_shown(c));
+    let column = |counter: &Counter| {
         let ty = match counter.is_time {
             true => Type::Numeric,
             false => Type::Int,
         };
         (interned(&counter.name), ty)
-    }));
-    fields
+    };
+    shown.map(column).collect()
 }
 
 /// A name of a column that lives as long as the program. Each is kept once, so
@@ -162,15 +164,17 @@ impl Named<'_> {
     }
 
     /// ms; squares come in hundredths of a square millisecond.
-    fn deviation(&self) -> Value {
+    fn deviation(&self) -> Option<Numeric> {
         let calls = self.get("calls") as f64;
         if calls == 0.0 {
-            return Value::Null;
+            return None;
         }
         let time = self.get("total_exec_time") as f64 / 100.0;
         let squares = self.get("square_exec_time") as f64 / 100.0;
         let variance = (squares - time * time / calls) / calls;
-        Value::Numeric((variance.max(0.0).sqrt() * 10_000.0).round() as i128)
+        Some(Numeric(
+            (variance.max(0.0).sqrt() * 10_000.0).round() as i128
+        ))
     }
 
     fn percentile(&self, percent: i64) -> Option<Ratio> {
@@ -189,26 +193,30 @@ enum Line {
     Other,
 }
 
-fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
-    let spec = call.spec;
-    let window = Window::of(spec)?;
-    let n = limit(spec.n)?;
-    let all = counters(spec.catalog);
-    let order = Order::parse(spec.order_by.as_deref(), &all)?;
+fn answer(
+    asked: &StatementsHistory,
+    run: Run,
+    emit: Emit<StatementsHistoryRow>,
+) -> QueryResult<()> {
+    let window = Window::of(run.context, asked.since, asked.until)?;
+    let n = limit(asked.n)?;
+    let node = asked.node.as_deref();
+    let all = counters(run.catalog);
+    let order = Order::parse(asked.order_by.as_deref(), &all)?;
     let whole = Buckets::whole(window.since, window.until);
-    let buckets = match spec.bucket_us {
+    let buckets = match asked.bucket {
         None => whole.clone(),
-        Some(width) => buckets(spec, window, width, MAX_ROWS)?,
+        Some(width) => buckets(run.context, window, width, MAX_ROWS)?,
     };
     let mut stats = Stats {
         window,
         counters: all.iter().filter(|c| order.needs(c)).cloned().collect(),
-        filters: filters(spec)?,
-        decode: spec.decode,
-        damage: &spec.damage,
-        cancel: call.spec.cancel,
+        filters: statement_filters!(asked, run)?,
+        decode: run.decode,
+        damage: run.damage,
+        cancel: run.cancel,
     };
-    let ranked = rank(call, &stats, &whole, &order)?;
+    let ranked = rank(run, node, &stats, &whole, &order)?;
     let lines: HashMap<EntryKey, u32> = ranked.iter().take(n).cloned().zip(0..).collect();
     let other = lines.len() as u32;
     let rows = (lines.len() + 1).saturating_mul(buckets.len());
@@ -216,22 +224,21 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
         return Err(too_many(rows));
     }
     stats.counters = all;
-    let found = scan(call, &stats, &buckets, |key| {
+    let found = scan(run, node, &stats, &buckets, |key| {
         lines.get(&key).copied().unwrap_or(other)
     })?;
     let mut shown: Vec<Line> = ranked.iter().take(n).cloned().map(Line::One).collect();
     shown.extend((ranked.len() > n).then_some(Line::Other));
-    let texts = texts(call, window, &ranked[..n.min(ranked.len())])?;
+    let texts = texts(run, node, window, &ranked[..n.min(ranked.len())])?;
     let answer = Answer {
         counters: &stats.counters,
         buckets: &buckets,
         found: &found,
         texts: &texts,
     };
-    sink.begin(&fields(&stats.counters))?;
     for bucket in 0..buckets.len() {
         for (number, line) in shown.iter().enumerate() {
-            sink.row(answer.row(bucket, number, line, shown.len()))?;
+            emit(answer.row(bucket, number, line, shown.len()))?;
         }
     }
     Ok(())
@@ -246,22 +253,28 @@ pub(super) fn too_many(rows: usize) -> QueryError {
 }
 
 /// Checks the filters.
-pub(super) fn filters(spec: &Spec) -> QueryResult<Vec<(String, Filter)>> {
+pub(super) fn filters(
+    run: Run,
+    given: [(&str, &Option<String>); 4],
+) -> QueryResult<Vec<(String, Filter)>> {
     let mut filters = Vec::new();
-    for (name, text) in &spec.filters {
+    for (name, text) in given {
+        let Some(text) = text else {
+            continue;
+        };
         let mut filter = Filter::parse(name, text)?;
         for item in filter.items_mut() {
             let Some(value) = item.as_deref() else {
                 continue;
             };
-            let valid = match name.as_str() {
+            let valid = match name {
                 "query_id" => value == EVICTED || value.parse::<i64>().is_ok(),
                 "toplevel" => value == "true" || value == "false",
                 _ => true,
             };
             if !valid {
                 let message = format!("invalid value \"{value}\" for filter \"{name}\"");
-                return Err(QueryError::invalid(message).hint(match name.as_str() {
+                return Err(QueryError::invalid(message).hint(match name {
                     "query_id" => "Give a whole number, a list of them, or (null).",
                     _ => "Give true or false.",
                 }));
@@ -270,9 +283,9 @@ pub(super) fn filters(spec: &Spec) -> QueryResult<Vec<(String, Filter)>> {
                 *item = None;
             }
         }
-        filters.push((name.clone(), filter));
+        filters.push((name.to_string(), filter));
     }
-    if let Some(owner) = &spec.owner {
+    if let Some(owner) = &run.owner {
         let own = Filter {
             any: vec![Some(owner.clone())],
             none: Vec::new(),
@@ -282,10 +295,27 @@ pub(super) fn filters(spec: &Spec) -> QueryResult<Vec<(String, Filter)>> {
     Ok(filters)
 }
 
+/// The filters of a request that has all these arguments.
+macro_rules! statement_filters {
+    ($request:expr, $run:expr) => {
+        $crate::query::functions::statements_history::filters(
+            $run,
+            [
+                ("query_id", &$request.query_id),
+                ("database", &$request.database),
+                ("username", &$request.username),
+                ("toplevel", &$request.toplevel),
+            ],
+        )
+    };
+}
+pub(super) use statement_filters;
+
 /// Adds up the rows of all nodes asked for. Each node records for itself: a
 /// period is as long as the node that recorded most of it says.
 pub(super) fn scan(
-    call: &Call,
+    run: Run,
+    node: Option<&str>,
     stats: &Stats,
     buckets: &Buckets,
     mut number: impl FnMut(EntryKey) -> u32,
@@ -294,8 +324,8 @@ pub(super) fn scan(
         recorded: vec![Recorded::default(); buckets.len()],
         ..SumsByEntry::default()
     };
-    for node in nodes(call.spec, call.store)? {
-        let found = stats.sums(call.store.parts(node), buckets, &mut number)?;
+    for node in nodes(run, node)? {
+        let found = stats.sums(run.store.parts(node), buckets, &mut number)?;
         for (key, sums) in found.sums {
             match all.sums.get_mut(&key) {
                 Some(known) => known.add(&sums),
@@ -312,9 +342,15 @@ pub(super) fn scan(
 }
 
 /// All statements, the largest first, ties by key.
-fn rank(call: &Call, stats: &Stats, whole: &Buckets, order: &Order) -> QueryResult<Vec<EntryKey>> {
+fn rank(
+    run: Run,
+    node: Option<&str>,
+    stats: &Stats,
+    whole: &Buckets,
+    order: &Order,
+) -> QueryResult<Vec<EntryKey>> {
     let mut numbers: HashMap<EntryKey, u32> = HashMap::new();
-    let found = scan(call, stats, whole, |key| {
+    let found = scan(run, node, stats, whole, |key| {
         let next = numbers.len() as u32;
         *numbers.entry(key).or_insert(next)
     })?;
@@ -333,18 +369,12 @@ fn rank(call: &Call, stats: &Stats, whole: &Buckets, order: &Order) -> QueryResu
 }
 
 /// Texts of the statements shown.
-fn texts(call: &Call, window: Window, keys: &[EntryKey]) -> QueryResult<Texts> {
-    let spec = call.spec;
-    let nodes = nodes(spec, call.store)?;
-    let parts = nodes.iter().flat_map(|node| call.store.parts(*node));
+fn texts(run: Run, node: Option<&str>, window: Window, keys: &[EntryKey]) -> QueryResult<Texts> {
+    let nodes = nodes(run, node)?;
+    let parts = nodes.iter().flat_map(|node| run.store.parts(*node));
     let (near, far): (Vec<_>, Vec<_>) = parts.partition(|part| window.meets(part));
     let wanted = keys.iter().filter_map(|key| key.query_id);
-    Texts::find(
-        wanted.map(TextKey::Query),
-        near,
-        far.into_iter().rev(),
-        spec,
-    )
+    Texts::find(wanted.map(TextKey::Query), near, far.into_iter().rev(), run)
 }
 
 struct Answer<'a> {
@@ -355,61 +385,63 @@ struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    fn row(&self, bucket: usize, number: usize, line: &Line, lines: usize) -> Vec<Value> {
+    fn row(&self, bucket: usize, number: usize, line: &Line, lines: usize) -> StatementsHistoryRow {
         let (begin, end) = self.buckets.clipped(bucket);
         let recorded = self.found.recorded[bucket];
-        let mut row = vec![Value::Time(begin), Value::Time(end)];
-        row.extend(self.key(line));
-        let grain = (recorded.grain_ms > 0).then(|| Value::Interval(recorded.grain_ms * 1000));
-        row.push(grain.unwrap_or(Value::Null));
         let covered = Ratio::new(i128::from(recorded.covered_us) * 100, (end - begin).into());
-        row.push(numeric(covered));
-        let known = recorded.elapsed_ms > 0;
+        let row = StatementsHistoryRow {
+            period_start: Some(begin),
+            period_end: Some(end),
+            grain: (recorded.grain_ms > 0).then(|| recorded.grain_ms * 1000),
+            coverage_pct: numeric(covered),
+            ..self.of_line(line)
+        };
+        if recorded.elapsed_ms <= 0 {
+            let shown = self.counters.iter().filter(|c| is_shown(c)).count();
+            return StatementsHistoryRow {
+                counters: vec![Value::Null; shown],
+                ..row
+            };
+        }
         let none = Sums(vec![0; self.counters.len()]);
         let sums = self.sums(bucket, number).unwrap_or(&none);
-        let measures = self.measures(bucket, sums, recorded.elapsed_ms, lines);
-        row.extend(measures.map(|v| if known { v } else { Value::Null }));
-        let shown = self.counters.iter().zip(&sums.0).filter(|c| is_shown(c.0));
-        row.extend(shown.map(|(counter, &sum)| match (known, counter.is_time) {
-            (false, _) => Value::Null,
-            (true, true) => Value::Numeric(i128::from(sum) * 100),
-            (true, false) => Value::Int(sum),
-        }));
-        row
+        self.with_measures(row, bucket, sums, recorded.elapsed_ms, lines)
     }
 
     fn sums(&self, bucket: usize, number: usize) -> Option<&Sums> {
         self.found.sums.get(&(number as u32, bucket as u32))
     }
 
-    /// Columns `key` to `query_text`.
-    fn key(&self, line: &Line) -> [Value; 6] {
+    /// The columns that name a statement.
+    fn of_line(&self, line: &Line) -> StatementsHistoryRow {
         let Line::One(key) = line else {
-            let other = || Value::Text(pg::OTHER.into());
-            return [
-                other(),
-                Value::Null,
-                Value::Null,
-                Value::Null,
-                Value::Null,
-                Value::Null,
-            ];
+            return StatementsHistoryRow {
+                key: Some(pg::OTHER.into()),
+                ..StatementsHistoryRow::default()
+            };
         };
         let id = key.query_id.map(|id| id.to_string());
         let text = key.query_id.map(TextKey::Query);
-        let text = text.and_then(|id| self.texts.get(id, key.database.as_deref()));
-        [
-            Value::Text(id.as_deref().unwrap_or(EVICTED).into()),
-            Value::id(key.query_id),
-            Value::text(key.database.clone()),
-            Value::text(key.username.clone()),
-            Value::Bool(key.toplevel),
-            Value::text(text),
-        ]
+        StatementsHistoryRow {
+            key: Some(id.as_deref().unwrap_or(EVICTED).into()),
+            query_id: key.query_id,
+            database: key.database.as_deref().map(Arc::from),
+            username: key.username.as_deref().map(Arc::from),
+            toplevel: Some(key.toplevel),
+            query_text: text.and_then(|id| self.texts.get(id, key.database.as_deref())),
+            ..StatementsHistoryRow::default()
+        }
     }
 
-    /// Columns `pct` to `p99_exec_time`.
-    fn measures(&self, bucket: usize, sums: &Sums, elapsed_ms: i64, lines: usize) -> [Value; 7] {
+    /// A row with its measures and the sums of its counters.
+    fn with_measures(
+        &self,
+        row: StatementsHistoryRow,
+        bucket: usize,
+        sums: &Sums,
+        elapsed_ms: i64,
+        lines: usize,
+    ) -> StatementsHistoryRow {
         let named = Named {
             counters: self.counters,
             sums,
@@ -420,29 +452,37 @@ impl Answer<'_> {
         };
         let all = (0..lines).filter_map(|number| self.sums(bucket, number));
         let calls = i128::from(named.get("calls"));
-        let [p50, p95, p99] = [50, 95, 99].map(|percent| numeric(named.percentile(percent)));
-        [
-            numeric(Ratio::new(time(sums) * 100, all.map(time).sum())),
-            numeric(Ratio::new(calls * 1000, elapsed_ms.into())),
-            numeric(named.mean()),
-            named.deviation(),
-            p50,
-            p95,
-            p99,
-        ]
+        let percentile = |percent| numeric(named.percentile(percent));
+        let shown = self.counters.iter().zip(&sums.0).filter(|c| is_shown(c.0));
+        let value = |(counter, &sum): (&Counter, &i64)| match counter.is_time {
+            true => Value::Numeric(i128::from(sum) * 100),
+            false => Value::Int(sum),
+        };
+        StatementsHistoryRow {
+            pct: numeric(Ratio::new(time(sums) * 100, all.map(time).sum())),
+            calls_per_second: numeric(Ratio::new(calls * 1000, elapsed_ms.into())),
+            mean_exec_time: numeric(named.mean()),
+            stddev_exec_time: named.deviation(),
+            p50_exec_time: percentile(50),
+            p95_exec_time: percentile(95),
+            p99_exec_time: percentile(99),
+            counters: shown.map(value).collect(),
+            ..row
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::schema::Schema;
+    use crate::query::row::Row;
     use crate::testing::{schema, stats_schema};
 
     #[test]
     fn columns_are_those_of_the_catalog_asked_with() {
         let names = |schema: &Schema| -> Vec<&'static str> {
-            fields(&counters(schema)).iter().map(|f| f.0).collect()
+            let columns = StatementsHistoryRow::columns(schema);
+            columns.iter().map(|f| f.0).collect()
         };
         let of_keys: Vec<&str> = FIELDS.iter().map(|f| f.0).collect();
         let mut less = schema();

@@ -1,18 +1,18 @@
 //! `status`: what the history holds.
 
-use super::Call;
 use super::markers::last_removal;
 use crate::format::part::Part;
 use crate::query::bucket::{Buckets, HOUR};
 use crate::query::civil::time_text;
+use crate::query::context::Run;
 use crate::query::error::QueryResult;
 use crate::query::parse::nodes;
-use crate::query::request::request;
+use crate::query::request::{Emit, request};
 use crate::query::row::row;
-use crate::query::spec::{Sink, Value};
 use crate::query::ticks::{Observed, Ticks};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 row! {
     /// A row of `status`.
@@ -29,13 +29,13 @@ request! {
     }
 }
 
-fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
-    let nodes = nodes(call.spec, call.store)?;
+fn answer(asked: &Status, run: Run, emit: Emit<StatusRow>) -> QueryResult<()> {
+    let nodes = nodes(run, asked.node.as_deref())?;
     let parts: Vec<&Part> = nodes
         .iter()
-        .flat_map(|node| call.store.parts(*node))
+        .flat_map(|node| run.store.parts(*node))
         .collect();
-    let known = call.store.nodes();
+    let known = run.store.nodes();
     let mut rows: Vec<(&str, Option<String>)> = Vec::new();
     let shown: Vec<String> = nodes.iter().map(|id| format!("{id:016x}")).collect();
     rows.push(("node", (!shown.is_empty()).then(|| shown.join(", "))));
@@ -52,36 +52,38 @@ fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
     rows.push(("system_identifier", id.map(|id| id.to_string())));
     let timeline = newest.map(|n| n.timeline).filter(|t| *t != 0);
     rows.push(("timeline", timeline.map(|t| t.to_string())));
-    rows.extend(times(call, &parts)?);
-    rows.extend(removed(call, &parts)?);
+    rows.extend(times(run, &parts)?);
+    rows.extend(removed(run, &parts)?);
     rows.extend(files(&parts));
-    rows.push(("last_tick_cost_us", last_cost(call, &parts)?));
+    rows.push(("last_tick_cost_us", last_cost(run, &parts)?));
     let lost: u64 = parts.iter().map(|p| p.lost_definitions()).sum();
     rows.push(("lost_definitions", Some(lost.to_string())));
-    let damage = call.store.damage();
+    let damage = run.store.damage();
     rows.push(("damaged_places", Some(damage.len().to_string())));
     let bytes: u64 = damage.iter().map(|d| d.bytes).sum();
     rows.push(("damaged_bytes", Some(bytes.to_string())));
-    sink.begin(FIELDS)?;
     rows.into_iter().try_for_each(|(metric, value)| {
-        sink.row(vec![Value::Text(metric.into()), Value::text(value)])
+        emit(StatusRow {
+            metric: Some(metric.into()),
+            value: value.map(Arc::from),
+        })
     })
 }
 
 type Rows = Vec<(&'static str, Option<String>)>;
 
-fn times(call: &Call, parts: &[&Part]) -> QueryResult<Rows> {
+fn times(run: Run, parts: &[&Part]) -> QueryResult<Rows> {
     let with_ticks = || parts.iter().filter(|p| p.min_ms() <= p.max_ms());
     let first = with_ticks().map(|p| p.min_ms()).min();
     let last = with_ticks().map(|p| p.max_ms()).max();
-    let now = call.spec.now_us;
+    let now = run.now_us;
     let age = last.map(|ms| now.saturating_sub(ms * 1000) / 1_000_000);
     let hour = Buckets::new(now - HOUR, now, HOUR, None, 2)?;
     let mut observed = Observed::default();
     for part in with_ticks().filter(|p| p.max_ms() * 1000 >= now - HOUR) {
-        call.check_cancel()?;
+        run.check_cancel()?;
         let read = Ticks::read(part, &hour, &mut observed);
-        call.spec.damage.leave(part, read)?;
+        run.damage.leave(part, read)?;
     }
     let percent = observed.total().percent(HOUR).map(|p| {
         let rounded = p.round4();
@@ -103,13 +105,13 @@ fn times(call: &Call, parts: &[&Part]) -> QueryResult<Rows> {
 }
 
 /// CPU time of the last tick, to an eighth; nothing where it was not measured.
-fn last_cost(call: &Call, parts: &[&Part]) -> QueryResult<Option<String>> {
+fn last_cost(run: Run, parts: &[&Part]) -> QueryResult<Option<String>> {
     let newest = parts.iter().filter(|p| p.rows("tick") > 0);
     let Some(part) = newest.max_by_key(|p| (p.max_ms(), p.last_tick())) else {
         return Ok(None);
     };
-    call.check_cancel()?;
-    let step = call.spec.damage.leave(part, last_step(part))?.unwrap_or(0);
+    run.check_cancel()?;
+    let step = run.damage.leave(part, last_step(part))?.unwrap_or(0);
     let us = |step: i64| (2f64.powf(step as f64 / 4.0).round() as u64).to_string();
     Ok((1..=MOST_STEPS).contains(&step).then(|| us(step)))
 }
@@ -128,9 +130,9 @@ const MOST_STEPS: i64 = 128;
 const MONTH_MS: i64 = 31 * 86_400_000;
 
 /// When and why the oldest history was removed last, within a month.
-fn removed(call: &Call, parts: &[&Part]) -> QueryResult<Rows> {
-    let since = (call.spec.now_us / 1_000).saturating_sub(MONTH_MS);
-    let (time, detail) = match last_removal(call, parts, since)? {
+fn removed(run: Run, parts: &[&Part]) -> QueryResult<Rows> {
+    let since = (run.now_us / 1_000).saturating_sub(MONTH_MS);
+    let (time, detail) = match last_removal(run, parts, since)? {
         Some(last) => (
             Some(time_text(last.time_ms.saturating_mul(1000))),
             last.detail,

@@ -1,22 +1,25 @@
 //! `timeline`: the load bucket by bucket, whole or split by a dimension.
 
-use super::common_columns::{Ranked, coverage, key_text, numeric, ranked, seconds, source};
-use super::{Call, aas};
+use super::aas;
+use super::common_columns::{
+    Covered, Ranked, collected, key_text, numeric, ranked, seconds, source,
+};
 use crate::query::bucket::{DAY, HOUR};
 use crate::query::cells::Cells;
+use crate::query::context::Run;
 use crate::query::dimension::Dimension;
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::json;
 use crate::query::measure::Cube;
 use crate::query::number::Ratio;
-use crate::query::parse::{MAX_ROWS, Window, buckets, limit};
+use crate::query::parse::{MAX_ROWS, Samples, Window, buckets, limit, samples};
 use crate::query::read::Scanned;
-use crate::query::request::request;
-use crate::query::row::{Taken, row};
+use crate::query::request::{Emit, request};
+use crate::query::row::{Numeric, row};
 use crate::query::scan::Scan;
-use crate::query::spec::{Sink, Spec, Value};
 use crate::query::ticks::Coverage;
 use crate::query::vocabulary as pg;
+use std::sync::Arc;
 
 row! {
     /// A row of `timeline`.
@@ -53,7 +56,7 @@ request! {
 /// A line of the timeline.
 pub struct Series {
     /// The key as it is shown.
-    pub key: Value,
+    pub key: Option<Arc<str>>,
     /// Its cells.
     pub cells: Cells,
     /// The most rows in one tick is known.
@@ -69,100 +72,135 @@ pub fn auto_bucket(window: Window) -> i64 {
     }
 }
 
-fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
-    let window = Window::of(call.spec)?;
-    let n = limit(call.spec.n)?;
-    let (scanned, series) = series(call, window, |all| split_largest(all, n))?;
-    check_width(call.spec, &scanned)?;
-    print(&scanned, &series, sink)
+fn answer(asked: &Timeline, run: Run, emit: Emit<TimelineRow>) -> QueryResult<()> {
+    let lines = Lines::of(asked, run)?;
+    let n = limit(asked.n)?;
+    let (scanned, series) = lines.read(run, |all| split_largest(all, n))?;
+    check_width(asked.bucket, &scanned)?;
+    rows(&scanned, &series, emit)
 }
 
 /// The timelines of a report, whole and split, from one scan. It chooses the bucket
 /// itself: most of the window's ticks fit.
-pub fn of_report(call: &Call) -> QueryResult<[Vec<TimelineRow>; 2]> {
-    let window = Window::of(call.spec)?;
-    let n = limit(call.spec.n)?;
-    let (scanned, whole, split) = read(call, window, true, |all| split_largest(all, n))?;
-    let rows = |series: &[Series]| Taken::rows_of(|sink| print(&scanned, series, sink));
+pub fn of_report(run: Run, asked: &Timeline) -> QueryResult<[Vec<TimelineRow>; 2]> {
+    let lines = Lines::of(asked, run)?;
+    let n = limit(asked.n)?;
+    let (scanned, whole, split) = lines.scan(run, true, |all| split_largest(all, n))?;
+    let rows = |series: &[Series]| collected(|emit| rows(&scanned, series, emit));
     Ok([rows(whole.as_slice())?, rows(&split)?])
 }
 
-fn print(scanned: &Scanned, series: &[Series], sink: &mut dyn Sink) -> QueryResult<()> {
-    sink.begin(FIELDS)?;
+fn rows(scanned: &Scanned, series: &[Series], emit: Emit<TimelineRow>) -> QueryResult<()> {
     for_each_bucket(scanned, |bucket, covered, interval| {
         let (begin, end) = scanned.buckets.clipped(bucket);
         for one in series {
-            let mut row = vec![
-                Value::Time(scanned.buckets.start(bucket)),
-                one.key.clone(),
-                source(covered),
-            ];
-            row.extend(one.values(bucket, covered));
-            row.extend(coverage(covered, end - begin, interval));
-            sink.row(row)?;
+            let load = one.load(bucket, covered);
+            let known = Covered::of(covered, end - begin, interval);
+            emit(TimelineRow {
+                bucket_start: Some(scanned.buckets.start(bucket)),
+                key: one.key.clone(),
+                source: source(covered),
+                avg_aas: load.avg_aas,
+                peak_sessions: load.peak_sessions,
+                backend_seconds: load.backend_seconds,
+                vcpus: known.vcpus,
+                ticks_expected: known.ticks_expected,
+                ticks_observed: known.ticks_observed,
+                ticks_failed: known.ticks_failed,
+                coverage_pct: known.coverage_pct,
+            })?;
         }
         Ok(())
     })
 }
 
+/// The load of a line in one bucket.
+#[derive(Default)]
+struct BucketLoad {
+    avg_aas: Option<Numeric>,
+    peak_sessions: Option<i64>,
+    backend_seconds: Option<Numeric>,
+}
+
 impl Series {
-    fn values(&self, bucket: usize, covered: &Coverage) -> [Value; 3] {
+    fn load(&self, bucket: usize, covered: &Coverage) -> BucketLoad {
         if covered.observed_ms == 0 {
-            return [const { Value::Null }; 3];
+            return BucketLoad::default();
         }
         let cell = self.cells.bucket(bucket as u32);
         let sum = cell.map_or(0, |c| c.sum_ms);
         let most = cell.map_or(0, |c| i64::from(c.sessions));
-        [
-            numeric(Ratio::new(sum.into(), covered.observed_ms.into())),
-            Value::int(self.sessions.then_some(most)),
-            seconds(sum),
-        ]
+        BucketLoad {
+            avg_aas: numeric(Ratio::new(sum.into(), covered.observed_ms.into())),
+            peak_sessions: self.sessions.then_some(most),
+            backend_seconds: seconds(sum),
+        }
     }
 }
 
-/// Scans the window and makes the lines; `split` chooses which keys have one
-/// of their own and which are taken together.
-pub fn series(
-    call: &Call,
-    window: Window,
-    split: impl Fn(Ranked) -> (Ranked, Ranked),
-) -> QueryResult<(Scanned, Vec<Series>)> {
-    let is_whole = call.spec.by.is_none();
-    let (scanned, whole, split) = read(call, window, is_whole, split)?;
-    Ok((scanned, whole.into_iter().chain(split).collect()))
+/// The lines to draw of a window.
+pub struct Lines<'q> {
+    /// The samples that count.
+    pub samples: Samples<'q>,
+    /// The window.
+    pub window: Window,
+    /// Width of a bucket, µs.
+    pub bucket: Option<i64>,
+    /// The dimension that splits the load.
+    pub by: Option<&'q str>,
 }
 
-/// Scans the window: the line of all keys where it is wanted, and the lines of the
-/// dimension asked for.
-fn read(
-    call: &Call,
-    window: Window,
-    is_whole: bool,
-    split: impl Fn(Ranked) -> (Ranked, Ranked),
-) -> QueryResult<(Scanned, Option<Series>, Vec<Series>)> {
-    let spec: &Spec = call.spec;
-    let width = spec.bucket_us.unwrap_or_else(|| auto_bucket(window));
-    let buckets = buckets(spec, window, width, MAX_ROWS)?;
-    let scan = Scan::new(spec, call.store, window)?;
-    let find = |by: &String| Dimension::find(spec.catalog, "dimension", by);
-    let by = spec.by.as_ref().map(find).transpose()?;
-    let groups = is_whole.then(Vec::new).into_iter();
-    let groups: Vec<Vec<&Dimension>> = groups.chain(by.iter().map(|by| vec![by])).collect();
-    let mut scanned = scan.sums(buckets, &groups)?;
-    let mut cubes = std::mem::take(&mut scanned.cubes).into_iter();
-    let mut cube = || cubes.next().unwrap_or_default();
-    let whole = is_whole.then(|| whole(cube()));
-    let lines = |by: &Dimension| lines(&scan, by, split(ranked(&scan.register, cube())));
-    let split = by.as_ref().map(lines).unwrap_or_default();
-    Ok((scanned, whole, split))
+impl<'q> Lines<'q> {
+    fn of(asked: &'q Timeline, run: Run) -> QueryResult<Lines<'q>> {
+        Ok(Lines {
+            samples: samples!(asked),
+            window: Window::of(run.context, asked.since, asked.until)?,
+            bucket: asked.bucket,
+            by: asked.by.as_deref(),
+        })
+    }
+
+    /// Scans the window and makes the lines; `split` chooses which keys have one
+    /// of their own and which are taken together.
+    pub fn read(
+        &self,
+        run: Run,
+        split: impl Fn(Ranked) -> (Ranked, Ranked),
+    ) -> QueryResult<(Scanned, Vec<Series>)> {
+        let (scanned, whole, split) = self.scan(run, self.by.is_none(), split)?;
+        Ok((scanned, whole.into_iter().chain(split).collect()))
+    }
+
+    /// Scans the window: the line of all keys where it is wanted, and the lines of
+    /// the dimension.
+    fn scan(
+        &self,
+        run: Run,
+        is_whole: bool,
+        split: impl Fn(Ranked) -> (Ranked, Ranked),
+    ) -> QueryResult<(Scanned, Option<Series>, Vec<Series>)> {
+        let width = self.bucket.unwrap_or_else(|| auto_bucket(self.window));
+        let buckets = buckets(run.context, self.window, width, MAX_ROWS)?;
+        let scan = Scan::new(run, self.samples, self.window)?;
+        let find = |by| Dimension::find(run.catalog, "dimension", by);
+        let by = self.by.map(find).transpose()?;
+        let groups = is_whole.then(Vec::new).into_iter();
+        let groups: Vec<Vec<&Dimension>> = groups.chain(by.iter().map(|by| vec![by])).collect();
+        let mut scanned = scan.sums(buckets, &groups)?;
+        let mut cubes = std::mem::take(&mut scanned.cubes).into_iter();
+        let mut cube = || cubes.next().unwrap_or_default();
+        let whole = is_whole.then(|| whole(cube()));
+        let lines = |by: &Dimension| lines(&scan, by, split(ranked(&scan.register, cube())));
+        let split = by.as_ref().map(lines).unwrap_or_default();
+        Ok((scanned, whole, split))
+    }
 }
 
 /// The line of all keys.
 fn whole(cube: Cube<Cells>) -> Series {
     let cells = cube.into_cells().next().map_or(Cells::default(), |k| k.1);
     Series {
-        key: Value::Null,
+        key: None,
         cells,
         sessions: true,
     }
@@ -180,7 +218,7 @@ fn lines(scan: &Scan, by: &Dimension, (own, rest): (Ranked, Ranked)) -> Vec<Seri
         .collect();
     if !rest.is_empty() {
         lines.push(Series {
-            key: Value::Text(pg::OTHER.into()),
+            key: Some(pg::OTHER.into()),
             cells: Cells::merged(rest.iter().map(|r| &r.1)),
             sessions: false,
         });
@@ -190,8 +228,8 @@ fn lines(scan: &Scan, by: &Dimension, (own, rest): (Ranked, Ranked)) -> Vec<Seri
 
 /// A bucket asked for holds a tick wherever one was due. In a shorter one most
 /// rows would say that nothing was observed, which is not true.
-pub fn check_width(spec: &Spec, scanned: &Scanned) -> QueryResult<()> {
-    let Some(width) = spec.bucket_us else {
+pub fn check_width(bucket: Option<i64>, scanned: &Scanned) -> QueryResult<()> {
+    let Some(width) = bucket else {
         return Ok(());
     };
     let ticks = scanned.observed.buckets().iter();

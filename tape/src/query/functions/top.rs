@@ -1,28 +1,29 @@
 //! `top`: the largest keys of a dimension, each whole or split by another.
 
+use super::aas;
 use super::common_columns::{
-    Ranked, key_text, measures, numeric, only_database, query_text, query_texts, source,
-    window_coverage,
+    Covered, Load, Ranked, collected, key_text, numeric, only_database, query_text, query_texts,
+    source,
 };
-use super::{Call, aas};
 use crate::fast::{FastMap, FastSet};
 use crate::query::bucket::Buckets;
 use crate::query::cells::{Cells, Sum};
 use crate::query::choice::{Choice, REST};
+use crate::query::context::Run;
 use crate::query::dimension::{Dimension, names};
 use crate::query::error::{QueryError, QueryResult};
 use crate::query::measure::Cube;
 use crate::query::number::Ratio;
-use crate::query::parse::{MAX_BUCKETS, Window, buckets, limit};
+use crate::query::parse::{MAX_BUCKETS, Samples, Window, buckets, limit, samples};
 use crate::query::plan::Plan;
 use crate::query::read::Scanned;
 use crate::query::register::{Id, Ids, Key, NULL, first_of};
-use crate::query::request::request;
-use crate::query::row::{Taken, row};
+use crate::query::request::{Emit, request};
+use crate::query::row::row;
 use crate::query::scan::Scan;
-use crate::query::spec::{Sink, Spec, Value};
 use crate::query::text::Texts;
 use crate::query::vocabulary as pg;
+use std::sync::Arc;
 
 row! {
     /// A row of `top`.
@@ -122,45 +123,43 @@ struct Shape {
     n: usize,
 }
 
-fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
-    let shape = Shape::of(call.spec)?;
-    let scan = Scan::new(call.spec, call.store, Window::of(call.spec)?)?;
-    let width = call.spec.bucket_us.unwrap_or(aas::MINUTE);
-    let buckets = buckets(call.spec, scan.window(), width, MAX_BUCKETS)?;
+fn answer(asked: &Top, run: Run, emit: Emit<TopRow>) -> QueryResult<()> {
+    let (shape, scan) = Shape::scan(asked, run)?;
+    let width = asked.bucket.unwrap_or(aas::MINUTE);
+    let buckets = buckets(run.context, scan.window(), width, MAX_BUCKETS)?;
     let mut found = shape.find(&scan, buckets)?;
-    shape.print(&scan, &mut found, sink)
+    shape.rows(&scan, &mut found, emit)
 }
 
 /// The rows of a report that shows no figure of buckets: the window is one.
-pub fn of_whole(call: &Call) -> QueryResult<Vec<TopRow>> {
-    let shape = Shape::of(call.spec)?;
-    let scan = Scan::new(call.spec, call.store, Window::of(call.spec)?)?;
+pub fn of_whole(run: Run, asked: &Top) -> QueryResult<Vec<TopRow>> {
+    let (shape, scan) = Shape::scan(asked, run)?;
     let mut found = shape.find(&scan, scan.whole())?;
-    shape.rows(&scan, &mut found)
+    collected(|emit| shape.rows(&scan, &mut found, emit))
 }
 
 /// The rows of a report by each of some dimensions. Those that no totals rank and
 /// that have few keys are from one scan.
 pub fn of_report<const N: usize>(
-    call: &Call,
+    run: Run,
+    samples: Samples,
     window: Window,
+    n: Option<i64>,
     names: [&str; N],
 ) -> QueryResult<[Vec<TopRow>; N]> {
-    let spec = call.spec;
-    let n = limit(spec.n)?;
-    let scan = Scan::new(spec, call.store, window)?;
-    let buckets = buckets(spec, window, aas::MINUTE, MAX_BUCKETS)?;
+    let scan = Scan::new(run, samples, window)?;
+    let buckets = buckets(run.context, window, aas::MINUTE, MAX_BUCKETS)?;
     let mut rows = [const { Vec::new() }; N];
     let mut together = Vec::new();
     for (name, rows) in names.iter().zip(&mut rows) {
         let shape = Shape {
-            dimension: Dimension::find(spec.catalog, "dimension", name)?,
+            dimension: Dimension::find(run.catalog, "dimension", name)?,
             by: None,
             order: Order::Avg,
-            n,
+            n: limit(n)?,
         };
         match shape.find_apart(&scan, &buckets)? {
-            Some(mut found) => *rows = shape.rows(&scan, &mut found)?,
+            Some(mut found) => *rows = collected(|emit| shape.rows(&scan, &mut found, emit))?,
             None => together.push((shape, rows)),
         }
     }
@@ -173,42 +172,50 @@ pub fn of_report<const N: usize>(
     let cubes = std::mem::take(&mut found.scanned.cubes);
     for ((shape, rows), cube) in together.iter_mut().zip(cubes) {
         found.scanned.cubes = vec![cube];
-        **rows = shape.rows(&scan, &mut found)?;
+        **rows = collected(|emit| shape.rows(&scan, &mut found, emit))?;
     }
     Ok(rows)
 }
 
 impl Shape {
-    fn of(spec: &Spec) -> QueryResult<Shape> {
-        let name = spec.dimension.as_deref().ok_or_else(|| {
+    fn of(asked: &Top, run: Run) -> QueryResult<Shape> {
+        let name = asked.dimension.as_deref().ok_or_else(|| {
             QueryError::invalid("dimension must be given")
-                .hint(format!("Available are {}.", names(spec.catalog).join(", ")))
+                .hint(format!("Available are {}.", names(run.catalog).join(", ")))
         })?;
-        let find = |name| Dimension::find(spec.catalog, "dimension", name);
+        let find = |name| Dimension::find(run.catalog, "dimension", name);
         Ok(Shape {
             dimension: find(name)?,
-            by: spec.by.as_deref().map(find).transpose()?,
-            order: Order::parse(spec.order_by.as_deref())?,
-            n: limit(spec.n)?,
+            by: asked.by.as_deref().map(find).transpose()?,
+            order: Order::parse(asked.order_by.as_deref())?,
+            n: limit(asked.n)?,
         })
     }
 
+    /// The shape of a question, and the samples that it is about.
+    fn scan<'a>(asked: &Top, run: Run<'a>) -> QueryResult<(Shape, Scan<'a>)> {
+        let shape = Shape::of(asked, run)?;
+        let window = Window::of(run.context, asked.since, asked.until)?;
+        let scan = Scan::new(run, samples!(asked), window)?;
+        Ok((shape, scan))
+    }
+
     /// Only the largest keys by their sums are wanted.
-    fn is_by_sum(&self, spec: &Spec) -> bool {
-        matches!(self.order, Order::Avg) && spec.n.is_some()
+    fn is_by_sum(&self) -> bool {
+        matches!(self.order, Order::Avg) && self.n != usize::MAX
     }
 
     fn find(&self, scan: &Scan, buckets: Buckets) -> QueryResult<Ranking> {
         match self.find_apart(scan, &buckets)? {
             Some(found) => Ok(found),
-            None => all(scan, self, buckets, self.is_by_sum(scan.spec)),
+            None => all(scan, self, buckets, self.is_by_sum()),
         }
     }
 
     /// What is found where totals rank the keys, or so many may be that the largest are
     /// chosen first; `None` where all get cells in one pass over samples.
     fn find_apart(&self, scan: &Scan, buckets: &Buckets) -> QueryResult<Option<Ranking>> {
-        if !self.is_by_sum(scan.spec) {
+        if !self.is_by_sum() {
             return Ok(None);
         }
         let ranked = [vec![], vec![&self.dimension]];
@@ -225,15 +232,11 @@ impl Shape {
         }
     }
 
-    /// Prints what was found, of which nothing is left then.
-    fn print(&self, scan: &Scan, found: &mut Ranking, sink: &mut dyn Sink) -> QueryResult<()> {
+    /// The rows of what was found, of which nothing is left then.
+    fn rows(&self, scan: &Scan, found: &mut Ranking, emit: Emit<TopRow>) -> QueryResult<()> {
         let lines = lines(self, found, &scan.register.ids());
         let texts = texts(scan, self, &lines)?;
-        print(scan, self, &found.scanned, lines, &texts, sink)
-    }
-
-    fn rows(&self, scan: &Scan, found: &mut Ranking) -> QueryResult<Vec<TopRow>> {
-        Taken::rows_of(|sink| self.print(scan, found, sink))
+        rows(scan, self, &found.scanned, lines, &texts, emit)
     }
 }
 
@@ -444,54 +447,64 @@ fn texts(scan: &Scan, shape: &Shape, lines: &[Line]) -> QueryResult<Texts> {
     }
 }
 
-fn print(
+fn rows(
     scan: &Scan,
     shape: &Shape,
     scanned: &Scanned,
     lines: Vec<Line>,
     texts: &Texts,
-    sink: &mut dyn Sink,
+    emit: Emit<TopRow>,
 ) -> QueryResult<()> {
     let (total, window) = (scanned.observed.total(), scan.window());
     let all_ms: i64 = lines.iter().map(|line| line.cells.sum_ms()).sum();
-    let database = only_database(scan).map(str::to_string);
-    sink.begin(FIELDS)?;
     for line in lines {
         scan.check_cancel()?;
-        let other = || Value::Text(pg::OTHER.into());
-        let text = match &shape.by {
-            _ if shape.dimension.name == pg::QUERY_ID => {
-                let by_database = shape.by.as_ref().is_some_and(|by| by.name == "database");
-                let same = scan.register.text(line.by_key).filter(|_| by_database);
-                query_text(scan, texts, line.key, same.or(database.clone()).as_deref())
-            }
-            Some(by) if by.name == pg::QUERY_ID => {
-                query_text(scan, texts, line.by_key, database.as_deref())
-            }
-            _ => Value::Null,
-        };
-        let text_of = |dimension: &Dimension, key| key_text(&scan.register, &dimension.name, key);
-        let key = text_of(&shape.dimension, line.key);
-        let by_key = shape.by.as_ref().map(|by| text_of(by, line.by_key));
-        let mut row = vec![
-            if line.other { other() } else { key },
-            if line.other_by {
-                other()
-            } else {
-                by_key.unwrap_or(Value::Null)
-            },
-            text,
-            source(&total),
-            Value::Time(window.since),
-            Value::Time(window.until),
-            Value::Interval(scanned.buckets.width()),
-        ];
-        let sessions = !line.other && !line.other_by;
-        row.extend(measures(&line.cells, scanned, &total, sessions));
-        let sum = i128::from(line.cells.sum_ms());
-        row.push(numeric(Ratio::new(100 * sum, all_ms.into())));
-        row.extend(window_coverage(scanned, &total, window));
-        sink.row(row)?;
+        let load = Load::of(&line.cells, scanned, &total, !line.other && !line.other_by);
+        let covered = Covered::of_window(scanned, &total, window);
+        let sum = 100 * i128::from(line.cells.sum_ms());
+        let by = shape.by.as_ref();
+        emit(TopRow {
+            key: shown(scan, Some(&shape.dimension), line.key, line.other),
+            by_key: shown(scan, by, line.by_key, line.other_by),
+            query_text: text(scan, shape, &line, texts),
+            source: source(&total),
+            period_start: Some(window.since),
+            period_end: Some(window.until),
+            grain: Some(scanned.buckets.width()),
+            avg_aas: load.avg_aas,
+            peak_aas: load.peak_aas,
+            p99_aas: load.p99_aas,
+            peak_sessions: load.peak_sessions,
+            backend_seconds: load.backend_seconds,
+            pct: numeric(Ratio::new(sum, all_ms.into())),
+            vcpus: covered.vcpus,
+            ticks_expected: covered.ticks_expected,
+            ticks_observed: covered.ticks_observed,
+            ticks_failed: covered.ticks_failed,
+            coverage_pct: covered.coverage_pct,
+        })?;
     }
     Ok(())
+}
+
+/// A key of a line as it is shown.
+fn shown(scan: &Scan, dimension: Option<&Dimension>, key: Id, other: bool) -> Option<Arc<str>> {
+    match other {
+        true => Some(pg::OTHER.into()),
+        false => key_text(&scan.register, &dimension?.name, key),
+    }
+}
+
+/// The text of the query that a line is about.
+fn text(scan: &Scan, shape: &Shape, line: &Line, texts: &Texts) -> Option<Arc<str>> {
+    let only = only_database(scan);
+    match &shape.by {
+        _ if shape.dimension.name == pg::QUERY_ID => {
+            let by_database = shape.by.as_ref().is_some_and(|by| by.name == "database");
+            let same = scan.register.text(line.by_key).filter(|_| by_database);
+            query_text(scan, texts, line.key, same.as_deref().or(only))
+        }
+        Some(by) if by.name == pg::QUERY_ID => query_text(scan, texts, line.by_key, only),
+        _ => None,
+    }
 }

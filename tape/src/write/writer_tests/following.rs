@@ -3,10 +3,11 @@
 
 use super::*;
 use crate::files::directory::file_name;
-use crate::query::{Field, QueryResult, Sink, Spec, UNDEFINED_FILE, Value, run, run_now};
+use crate::query::{Field, QueryResult, Sink, UNDEFINED_FILE, Value};
 use crate::store::cache::Shared;
 use crate::store::snapshot::Snapshot;
 use crate::store::tape::Tape;
+use crate::testing::{Arguments, run, run_now};
 use proptest::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -229,9 +230,9 @@ fn answers(snapshot: &Snapshot, now_ms: i64) -> Vec<String> {
     let mut answer = Answer::default();
     let names = ["top", "timeline", "aas", "samples", "sessions", "blocking"];
     for name in names {
-        let spec = Spec {
+        let spec = Arguments {
             dimension: Some("wait_event".into()).filter(|_| name == "top"),
-            ..Spec::new(&catalog, now_ms * 1_000)
+            ..Arguments::new(&catalog, now_ms * 1_000)
         };
         run(name, &spec, snapshot, &mut answer).unwrap();
     }
@@ -252,9 +253,9 @@ fn a_snapshot_can_be_asked_while_its_files_are_there_or_open() {
         .collect();
     assert!(names.iter().filter(|n| n.ends_with(".tape")).count() >= 3);
     let catalog = crate::testing::schema();
-    let spec = Spec {
+    let spec = Arguments {
         dimension: Some("wait_event".into()),
-        ..Spec::new(&catalog, now_ms * 1_000)
+        ..Arguments::new(&catalog, now_ms * 1_000)
     };
     let top = |snapshot: &Snapshot| {
         let mut answer = Answer::default();
@@ -299,7 +300,7 @@ fn a_question_is_asked_again_when_a_file_goes_in_the_middle_of_it() {
     drive.send(2_500);
     let now_ms = drive.sampler.slot_ms;
     let catalog = crate::testing::schema();
-    let mut spec = Spec::new(&catalog, now_ms * 1_000);
+    let mut spec = Arguments::new(&catalog, now_ms * 1_000);
     spec.dimension = Some("wait_event".into());
     spec.totals = false;
     let name = file_name(drive.files(Kind::Sealed)[0], Kind::Sealed);

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::files::shipped::{Shipped, shipped_name};
-use crate::query::{Field, QueryResult, Sink, Spec, Value, run};
+use crate::query::{Field, QueryResult, Sink, Value};
+use crate::testing::{Arguments, run};
 
 #[derive(Default)]
 struct Rows(Vec<Vec<Value>>);
@@ -22,7 +23,7 @@ impl Sink for Rows {
 fn status(drive: &Drive, metric: &str) -> Option<String> {
     let store = Snapshot::open_storage(&drive.storage).unwrap();
     let catalog = crate::testing::schema();
-    let spec = Spec::new(&catalog, drive.now().wall_ms * 1_000);
+    let spec = Arguments::new(&catalog, drive.now().wall_ms * 1_000);
     let mut rows = Rows::default();
     run("status", &spec, &store, &mut rows).unwrap();
     let text = |value: &Value| match value {

@@ -7,15 +7,15 @@ use super::value::{
     Query, Text, Time, Wait, Waiter,
 };
 use crate::query::bucket::{DAY, HOUR, SECOND};
+use crate::query::context::Run;
 use crate::query::error::QueryResult;
+use crate::query::functions::common_columns::collected;
 use crate::query::functions::structs::{
-    Aas, AasRow, Blocking, BlockingRow, CompareRow, Markers, Timeline, Top, TopRow,
+    Aas, AasRow, Blocking, BlockingRow, CompareRow, Markers, Report, Timeline, Top, TopRow,
 };
-use crate::query::functions::{Call, aas, compare, find, markers, timeline, top};
-use crate::query::parse::Window;
+use crate::query::functions::{aas, compare, markers, timeline, top};
+use crate::query::parse::{Samples, Window, samples};
 use crate::query::request::Request;
-use crate::query::row::{Row, Taken};
-use crate::query::spec::Spec;
 use crate::query::vocabulary as pg;
 
 /// Most bars of the picture.
@@ -39,8 +39,9 @@ const CLASSES: i64 = 8;
 const TREE_ROWS: usize = 50;
 
 /// The document about a window, around a moment where one is asked for.
-pub fn document(call: &Call, window: Window, at: Option<i64>) -> QueryResult<Document> {
-    let parts = Parts { call, window };
+pub fn document(asked: &Report, run: Run, window: Window) -> QueryResult<Document> {
+    let at = asked.at;
+    let parts = Parts { asked, run, window };
     let load = parts.load(window)?;
     let before = parts.before()?;
     let (tree, tree_left_out) = parts.tree(at)?;
@@ -69,11 +70,11 @@ pub fn document(call: &Call, window: Window, at: Option<i64>) -> QueryResult<Doc
         tree_left_out,
         changes: parts.changes(before.window)?,
         markers: parts.markers()?,
-        compat: compat(call, window)?,
+        compat: compat(run, parts.samples(), window, asked.n)?,
         damage: Vec::new(),
     };
     // What is known when all parts were read.
-    let warnings = call.spec.damage.warnings();
+    let warnings = run.damage.warnings();
     document.damage = warnings.iter().map(Damage::from).collect();
     Ok(document)
 }
@@ -85,10 +86,10 @@ macro_rules! asks {
         $request:ident { $($field:ident: $value:expr,)* $(..$rest:expr)? }
     ) => {
         $request {
-            node: $parts.call.spec.node.clone(),
-            scope: $parts.call.spec.scope.clone(),
-            by_leader: $parts.call.spec.by_leader,
-            filters: $parts.call.spec.filters.clone(),
+            node: $parts.asked.node.clone(),
+            scope: $parts.asked.scope.clone(),
+            by_leader: $parts.asked.by_leader,
+            filters: $parts.asked.filters.clone(),
             since: Some($window.since),
             until: Some($window.until),
             $($field: $value,)*
@@ -102,7 +103,8 @@ fn keys(rows: Vec<TopRow>) -> Vec<Key> {
 }
 
 struct Parts<'a> {
-    call: &'a Call<'a>,
+    asked: &'a Report,
+    run: Run<'a>,
     window: Window,
 }
 
@@ -114,28 +116,13 @@ struct Before {
 }
 
 impl Parts<'_> {
-    /// Asks a function.
+    /// Asks a function about the same history, without the same damaged groups.
     fn ask<R: Request>(&self, request: &R) -> QueryResult<Vec<R::Row>> {
-        let function = find(R::Row::FUNCTION)?;
-        self.ask_with(
-            |call| Taken::rows_of(|sink| (function.run)(call, sink)),
-            request,
-        )
+        collected(|emit| request.answer(self.run, emit))
     }
 
-    /// Asks about the same history, without the same damaged groups.
-    fn ask_with<R: Request, T>(
-        &self,
-        answer: impl FnOnce(&Call) -> QueryResult<T>,
-        request: &R,
-    ) -> QueryResult<T> {
-        let mut spec = Spec::asking(request, self.call.spec.context.clone());
-        spec.damage = self.call.spec.damage.clone();
-        let call = Call {
-            spec: &spec,
-            store: self.call.store,
-        };
-        answer(&call)
+    fn samples(&self) -> Samples<'_> {
+        samples!(self.asked)
     }
 
     fn load(&self, window: Window) -> QueryResult<AasRow> {
@@ -166,7 +153,7 @@ impl Parts<'_> {
     }
 
     fn coverage(&self, load: &AasRow) -> QueryResult<Coverage> {
-        let gaps = markers::gaps(self.call, self.window)?.into_iter();
+        let gaps = markers::gaps(self.run, self.asked.node.as_deref(), self.window)?.into_iter();
         let gap = |(since, until, cause): (i64, i64, String)| Gap {
             since: Some(Time(since)),
             until: Some(Time(until)),
@@ -189,7 +176,7 @@ impl Parts<'_> {
                 n: Some(CLASSES),
             }
         );
-        let [whole, split] = self.ask_with(timeline::of_report, &request)?;
+        let [whole, split] = timeline::of_report(self.run, &request)?;
         let keys = split.len() / whole.len().max(1);
         let of_bucket = |i: usize| split.iter().skip(i * keys).take(keys);
         let buckets = whole.into_iter().enumerate().map(|(i, row)| Bucket {
@@ -226,7 +213,7 @@ impl Parts<'_> {
             pg::USERNAME,
             "application",
         ];
-        top::of_report(self.call, self.window, names)
+        top::of_report(self.run, self.samples(), self.window, self.asked.n, names)
     }
 
     /// Queries, each with its largest waits.
@@ -258,7 +245,7 @@ impl Parts<'_> {
             Top {
                 dimension: Some(pg::QUERY_ID.to_string()),
                 by: Some(pg::WAIT_EVENT.to_string()),
-                n: self.call.spec.n,
+                n: self.asked.n,
                 ..Top::default()
             }
         );
@@ -269,7 +256,7 @@ impl Parts<'_> {
             let filter = (pg::QUERY_ID.to_string(), own.join(","));
             request.filters.push(filter);
         }
-        self.ask_with(top::of_whole, &request)
+        top::of_whole(self.run, &request)
     }
 
     /// Of the whole server: who blocks those that filters let through may be left
@@ -277,11 +264,11 @@ impl Parts<'_> {
     fn blocking(&self, at: Option<i64>) -> QueryResult<Vec<BlockingRow>> {
         let of_window = |us| Some(us).filter(|_| at.is_none());
         self.ask(&Blocking {
-            node: self.call.spec.node.clone(),
+            node: self.asked.node.clone(),
             at,
             since: of_window(self.window.since),
             until: of_window(self.window.until),
-            n: self.call.spec.n,
+            n: self.asked.n,
         })
     }
 
@@ -299,7 +286,13 @@ impl Parts<'_> {
 
     fn changes(&self, before: Window) -> QueryResult<Changes> {
         let names = [pg::WAIT_EVENT, pg::QUERY_ID];
-        let [waits, queries] = compare::of_report(self.call, [before, self.window], names)?;
+        let [waits, queries] = compare::of_report(
+            self.run,
+            self.samples(),
+            [before, self.window],
+            self.asked.n,
+            names,
+        )?;
         let changes = |rows: Vec<CompareRow>| rows.into_iter().map(Change::from).collect();
         Ok(Changes {
             note: waits
@@ -313,7 +306,7 @@ impl Parts<'_> {
 
     fn markers(&self) -> QueryResult<Vec<Marker>> {
         let rows = self.ask(&Markers {
-            node: self.call.spec.node.clone(),
+            node: self.asked.node.clone(),
             since: Some(self.window.since),
             until: Some(self.window.until),
         })?;

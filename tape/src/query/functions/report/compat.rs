@@ -5,12 +5,13 @@
 use super::exact::{Hundredths, Time};
 use crate::query::bucket::Buckets;
 use crate::query::cells::Cells;
+use crate::query::context::Run;
 use crate::query::dimension::Dimension;
 use crate::query::error::QueryResult;
-use crate::query::functions::{Call, aas};
+use crate::query::functions::aas;
 use crate::query::measure::Cube;
 use crate::query::number::{Ratio, percentile};
-use crate::query::parse::{MAX_BUCKETS, Window, buckets};
+use crate::query::parse::{MAX_BUCKETS, Samples, Window, buckets};
 use crate::query::register::Register;
 use crate::query::scan::Scan;
 use crate::query::ticks::Observed;
@@ -104,25 +105,27 @@ type Key = (Option<String>, Option<String>);
 type Keys = Vec<(Key, Cells)>;
 
 /// The part; `None` when nothing was observed.
-pub fn compat(call: &Call, window: Window) -> QueryResult<Option<Compat>> {
-    let spec = call.spec;
-    let find = |name| Dimension::find(spec.catalog, "dimension", name);
+pub fn compat(
+    run: Run,
+    samples: Samples,
+    window: Window,
+    n: Option<i64>,
+) -> QueryResult<Option<Compat>> {
+    let find = |name| Dimension::find(run.catalog, "dimension", name);
     let (class, event, query) = (
         find(pg::WAIT_TYPE)?,
         find(pg::WAIT_EVENT)?,
         find(pg::QUERY_ID)?,
     );
-    let buckets = buckets(spec, window, aas::MINUTE, MAX_BUCKETS)?;
-    let mut scan = Scan::new(spec, call.store, window)?;
+    let buckets = buckets(run.context, window, aas::MINUTE, MAX_BUCKETS)?;
+    let mut scan = Scan::new(run, samples, window)?;
     let scanned = scan.sums(buckets.clone(), &[vec![&class]])?;
     let mut minutes = Minutes {
         observed: scanned.observed,
         series: series(&scan.register, scanned.cubes),
         events: Keys::new(),
         queries: Keys::new(),
-        most: spec
-            .n
-            .map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(0)),
+        most: n.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(0)),
     };
     if minutes.observed.total().observed_ms == 0 {
         return Ok(None);

@@ -13,12 +13,12 @@ pub mod value;
 #[cfg(test)]
 mod value_tests;
 
-use super::{Call, aas};
+use super::{aas, blocking};
+use crate::query::context::Run;
 use crate::query::error::QueryResult;
-use crate::query::parse::{Window, moment};
-use crate::query::request::request;
+use crate::query::parse::Window;
+use crate::query::request::{Emit, request};
 use crate::query::row::row;
-use crate::query::spec::{Sink, Spec, Value};
 
 row! {
     /// A row of `report`.
@@ -46,21 +46,25 @@ request! {
 /// How far the window of a moment reaches to each side.
 const AROUND: i64 = 15 * aas::MINUTE;
 
-fn run(call: &Call, sink: &mut dyn Sink) -> QueryResult<()> {
-    let at = moment(call.spec)?;
-    let window = match at {
-        None => Window::of(call.spec)?,
-        Some(at) => Window::of(&Spec {
-            since_us: Some(at.saturating_sub(AROUND)),
-            until_us: Some(at.saturating_add(AROUND)),
-            ..call.spec.clone()
-        })?,
+fn answer(asked: &Report, run: Run, emit: Emit<ReportRow>) -> QueryResult<()> {
+    let window = window(asked, run)?;
+    let document = build::document(asked, run, window)?;
+    emit(ReportRow {
+        period_start: Some(window.since),
+        period_end: Some(window.until),
+        report: Some(document.json()?.into()),
+    })
+}
+
+/// The window of a report, or the one around its moment.
+fn window(asked: &Report, run: Run) -> QueryResult<Window> {
+    blocking::check_moment(asked.at, asked.since, asked.until)?;
+    let (since, until) = match asked.at {
+        None => (asked.since, asked.until),
+        Some(at) => (
+            Some(at.saturating_sub(AROUND)),
+            Some(at.saturating_add(AROUND)),
+        ),
     };
-    let document = build::document(call, window, at)?;
-    sink.begin(FIELDS)?;
-    sink.row(vec![
-        Value::Time(window.since),
-        Value::Time(window.until),
-        Value::Text(document.json()?.into()),
-    ])
+    Window::of(run.context, since, until)
 }

@@ -4,10 +4,10 @@ use super::build::document;
 use super::value::{Document, Wait};
 use crate::Snapshot;
 use crate::format::schema::Schema;
-use crate::query::functions::Call;
+use crate::query::context::{Context, Explained, Run};
+use crate::query::damage::Damage;
 use crate::query::parse::Window;
-use crate::query::spec::Explained;
-use crate::query::{Numeric, Spec};
+use crate::query::{Numeric, Report};
 use crate::testing::memory::MemoryStorage;
 use crate::testing::schema;
 use crate::write::merge_tests::{go, sealed_files};
@@ -20,21 +20,31 @@ fn history() -> MemoryStorage {
     storage
 }
 
-/// Makes a document of all of a history; `change` says more of the question.
-fn ask<'e>(storage: &MemoryStorage, change: impl FnOnce(&mut Spec<'e>)) -> Document {
+/// Makes a document of all of a history.
+fn ask(storage: &MemoryStorage, mut asked: Report, explained: Option<&Explained>) -> Document {
     let store = Snapshot::open_storage(storage).unwrap();
     let node = &store.nodes()[0];
     let window = Window {
         since: 1_000 * node.first_ms,
         until: 1_000 * node.last_ms + 1_000_000,
     };
-    let mut spec = Spec::new(catalog(), window.until);
-    change(&mut spec);
-    let call = Call {
-        spec: &spec,
+    asked.at = Some(window.until - 1_000_000);
+    let run = Run {
+        context: &Context::new(catalog(), window.until),
         store: &store,
+        damage: &Damage::default(),
+        explained,
     };
-    document(&call, window, Some(window.until - 1_000_000)).unwrap()
+    document(&asked, run, window).unwrap()
+}
+
+/// A report of `n` lines a part.
+fn report(n: Option<i64>, filters: &[(&str, &str)]) -> Report {
+    Report {
+        n,
+        filters: owned(filters),
+        ..Report::default()
+    }
 }
 
 fn catalog() -> &'static Schema {
@@ -48,10 +58,7 @@ fn owned(filters: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 fn made(n: Option<i64>, filters: &[(&str, &str)]) -> Document {
-    ask(&history(), |spec| {
-        spec.n = n;
-        spec.filters = owned(filters);
-    })
+    ask(&history(), report(n, filters), None)
 }
 
 #[test]
@@ -133,11 +140,7 @@ fn of_another_version_what_is_not_known_is_left_alone() {
 /// looked for twice, and there are no extreme minutes.
 fn scans(filters: &[(&str, &str)]) -> i64 {
     let explained = Explained::default();
-    ask(&history(), |spec| {
-        spec.n = Some(3);
-        spec.explained = Some(&explained);
-        spec.filters = owned(filters);
-    });
+    ask(&history(), report(Some(3), filters), Some(&explained));
     explained.state().scans
 }
 

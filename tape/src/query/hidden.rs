@@ -1,12 +1,12 @@
 //! The warning with an answer about a time in which the server hid sessions from the
 //! recorder: ticks have failed, and the answer lacks their load.
 
-use super::empty::{parts, period};
-use super::{Call, Function};
+use super::context::Run;
+use super::empty::Period;
+use super::error::{QueryError, QueryResult};
+use super::keys::View;
+use super::parse::Window;
 use crate::format::part::Part;
-use crate::query::error::{QueryError, QueryResult};
-use crate::query::keys::View;
-use crate::query::parse::Window;
 
 /// SQLSTATE of a warning.
 const WARNING: &str = "01000";
@@ -21,14 +21,11 @@ struct Hidden {
 }
 
 /// The warning for an answer about a period with such ticks.
-pub fn hidden(function: &Function, call: &Call) -> QueryResult<Option<QueryError>> {
-    let Some(window) = period(function, call)? else {
-        return Ok(None);
-    };
+pub fn warning(period: &Period, run: Run) -> QueryResult<Option<QueryError>> {
     let mut hidden = Hidden::default();
-    for part in parts(call, window)? {
-        let read = hidden.read(call, part, window);
-        call.spec.damage.leave(part, read)?;
+    for part in &period.parts {
+        let read = hidden.read(run, part, period.window);
+        run.damage.leave(part, read)?;
     }
     let Hidden {
         ticks, sessions, ..
@@ -44,7 +41,7 @@ pub fn hidden(function: &Function, call: &Call) -> QueryResult<Option<QueryError
 
 impl Hidden {
     /// Adds the ticks of a part. The bounds of most parts show that there are none.
-    fn read(&mut self, call: &Call, part: &Part, window: Window) -> QueryResult<()> {
+    fn read(&mut self, run: Run, part: &Part, window: Window) -> QueryResult<()> {
         let failed = part.schema().value("tick_status", "failed");
         if part.bounds("tick", "rows_failed") == Some((0, 0)) {
             return Ok(());
@@ -64,7 +61,7 @@ impl Hidden {
             if sessions[row] > 0 && Some(status[row]) == failed && is_within(slot_ms[row]) {
                 self.ticks += 1;
                 self.sessions = self.sessions.max(sessions[row]);
-                self.reason = View::new(part, call.spec.decode).name(reason[row])?;
+                self.reason = View::new(part, run.decode).name(reason[row])?;
             }
         }
         Ok(())
