@@ -598,24 +598,6 @@ on_executor_end(QueryDesc *queryDesc)
 		standard_ExecutorEnd(queryDesc);
 }
 
-/* Rows of a utility command, where the server counts them. */
-static uint64
-utility_rows(const QueryCompletion *completion)
-{
-	if (completion == NULL)
-		return 0;
-	switch (completion->commandTag)
-	{
-		case CMDTAG_COPY:
-		case CMDTAG_FETCH:
-		case CMDTAG_SELECT:
-		case CMDTAG_REFRESH_MATERIALIZED_VIEW:
-			return completion->nprocessed;
-		default:
-			return 0;
-	}
-}
-
 #define UTILITY_PARAMS \
 	PlannedStmt *pstmt, const char *queryString, bool readOnlyTree, \
 	ProcessUtilityContext context, ParamListInfo params, \
@@ -671,7 +653,7 @@ run_utility(UTILITY_PARAMS)
 	failures_forget();
 	usage_clear(&delta);
 	ms = usage_end(&start, &delta);
-	usage_executed(&delta, ms, utility_rows(qc), draw);
+	usage_executed(&delta, ms, usage_utility_rows(qc), draw);
 	store(query_id, &delta, &text.source);
 	secrets_command_free(&text);
 }

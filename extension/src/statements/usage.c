@@ -429,6 +429,23 @@ count_duration(StatementDelta *delta, double us)
 		delta->histogram_bucket = histogram_bucket(us);
 }
 
+uint64
+usage_utility_rows(const QueryCompletion *completion)
+{
+	if (completion == NULL)
+		return 0;
+	switch (completion->commandTag)
+	{
+		case CMDTAG_COPY:
+		case CMDTAG_FETCH:
+		case CMDTAG_SELECT:
+		case CMDTAG_REFRESH_MATERIALIZED_VIEW:
+			return completion->nprocessed;
+		default:
+			return 0;
+	}
+}
+
 pg_attribute_hot void
 usage_executed(StatementDelta *delta, double ms, uint64 rows, UsageDraw draw)
 {

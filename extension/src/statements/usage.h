@@ -64,6 +64,9 @@ usage_clear(StatementDelta *delta)
 	delta->sqlstate = 0;
 }
 
+/* Rows of a utility command, where the server counts them. */
+extern uint64 usage_utility_rows(const QueryCompletion *completion);
+
 /*
  * The last of it: the execution as a whole took `ms`, the planning did, or it
  * failed with `sqlstate`, after `ms` if it was executed. What a failed execution

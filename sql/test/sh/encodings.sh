@@ -29,6 +29,7 @@ for db in t_latin t_utf; do psql -d $db -f sql/tacho.sql -c "update tacho.settin
 
 # how a text is shown
 shown() { psql -d "$1" -c "set client_encoding = 'UTF8'" -c "select tacho._shown($2)"; }
+# shellcheck disable=SC2016 # literals of SQL
 bytes() { printf "convert_from('%s', 'SQL_ASCII')%s" "$1" "${2:+, '$2'}"; } # as the server has them
 same "$(PGDATABASE=t_utf shown t_utf "E'größe \\\\\\\\ 日本'")" 'größe \\ 日本' "a text of this encoding"
 same "$(shown t_latin "E'a\\\\\\\\b', 'UTF8'")" 'a\\b' "backslashes"
@@ -68,6 +69,7 @@ if [[ "$TACHO_PRELOAD" == *pg_stat_statements* ]]; then
 	}
 	same "$(find_texts)" 3 "texts of three queries"
 	texts() { psql -d t_latin -c "set client_encoding = 'UTF8'" -c "select body from tacho.text where query_id <> 0 order by body collate \"C\"" | paste -sd'|'; }
+	# shellcheck disable=SC2016 # literals of SQL
 	same "$(texts)" 'select pg_sleep($1) as "größe ??"|select pg_sleep($1) as plain|select pg_sleep($1), $2 as plain' "of sessions, without constants"
 	same "$(psql -d t_latin -c "select value ~ 'texts come from sessions only, since pg_stat_statements has one that cannot be shown' from tacho.status() where metric = 'failed: texts'")" t "status says why"
 	psql -d t_latin -c "select pg_stat_statements_reset()" >/dev/null
@@ -78,6 +80,7 @@ if [[ "$TACHO_PRELOAD" == *pg_stat_statements* ]]; then
 	END
 	same "$(find_texts)" 1 "after a reset"
 	same "$(psql -d t_latin -c "select count(*) from tacho.status() where metric = 'failed: texts'")" 0 "nothing is wrong"
+	# shellcheck disable=SC2016 # literals of SQL
 	same "$(texts | tr '|' '\n' | grep other)" 'select pg_sleep($1) as other' "the text of the view"
 fi
 psql -c "select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'PgSleep' and application_name in ('other', 'utf', 'latin')" >/dev/null

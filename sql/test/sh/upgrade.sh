@@ -43,6 +43,7 @@ psql -c "drop view mine"
 psql -f sql/upgrade.sql >/dev/null
 same "$(answers)" "$before" "after the upgrade"
 same "$(psql -c "select version <> '0.0.9', record_starts from tacho.setting")" "t|t" "the version, and its new column"
+# shellcheck disable=SC2016 # parameters of SQL
 same "$(psql -c "select body from tacho.text where query_id = 8")" 'call f($1, $2)' "constants of utility statements are gone"
 same "$(psql -c "set role upgrade_reader" -c "select count(*) from tacho.periods('2026-03-01 22:00+00')")" 6 "readers stay readers"
 same "$(psql -c "select detail from tacho.markers(now() - interval '1 hour') where detail like 'upgraded%'" | cut -d' ' -f1-3)" "upgraded from 0.0.9" "a marker"
