@@ -88,6 +88,8 @@ sub program_tells
 	return;
 }
 
+# it is looked for beside the program that starts it
+symlink(config('--pkglibdir') . '/tacho-parent', "$dir/tacho-parent") or die "no link: $!";
 program_tells('units', $_, qw(sampler/budget core/host sampler/slot_clock core/spawner))
   for '', '-DTACHO_WITHOUT_CLOSEFROM';
 program_tells($_, '') for qw(evict scan status);

@@ -228,27 +228,50 @@ the_host_is_read(void)
 
 /* ---- spawner.c ---- */
 
+/* The functions of the server's library that it calls. */
+#if !HAVE_DECL_STRLCPY
+size_t
+strlcpy(char *to, const char *from, size_t size)
+{
+	return snprintf(to, size, "%s", from);
+}
+#endif
+
+void
+get_parent_directory(char *path)
+{
+	*strrchr(path, '/') = '\0';
+}
+
+void
+join_path_components(char *path, const char *head, const char *tail)
+{
+	strcat(strcat(path, "/"), tail);
+}
+
 /* What a shell command prints that is started as the program is. */
 static void
 run_shell(char *command, char *out, size_t size)
 {
 	char	   *argv[] = {"sh", "-c", command, NULL};
 	int			ends[2];
-	pid_t		pid;
+	Spawned		spawned = {.control = -1};
 	ssize_t		got;
 	size_t		length = 0;
 
 	out[0] = '\0';
 	if (!spawn_pipe(ends) ||
-		spawn_program(&pid, "/bin/sh", argv, -1, ends[PIPE_WRITE],
-					  ends[PIPE_WRITE]) != 0)
+		spawn_program(&spawned, "/bin/sh", argv, -1, ends[PIPE_WRITE],
+					  ends[PIPE_WRITE], true) != NULL)
 		return;
 	spawn_close(&ends[PIPE_WRITE]);
 	while ((got = read(ends[PIPE_READ], out + length, size - length - 1)) > 0)
 		length += got;
 	out[length] = '\0';
 	spawn_close(&ends[PIPE_READ]);
-	waitpid(pid, NULL, 0);
+	spawn_let_go(&spawned);
+	while (!spawn_reap(&spawned))
+		usleep(1000);
 }
 
 static void
