@@ -58,6 +58,7 @@ version=$("$PG_CONFIG" --version)
 {
 	cat suite/pg_stat_statements.conf
 	echo "tacho.pg_stat_statements = on"
+	echo "tacho.query_text = raw" # else a query inside of a command is without its neighbours
 	echo "tacho.statements_max = 5000"
 } >suite.conf
 

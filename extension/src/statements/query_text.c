@@ -332,7 +332,9 @@ static pg_attribute_hot void
 query_text_hook(ParseState *pstate, Query *query, CompatJumble *jumble)
 {
 	strings_observe();
-	inner_query_place(query, pstate->p_sourcetext);
+	/* raw texts are those of pg_stat_statements, neighbours included */
+	if (tacho_query_text != QUERY_TEXT_RAW)
+		inner_query_place(query, pstate->p_sourcetext);
 	if (previous_hook)
 		previous_hook(pstate, query, jumble);
 	collect_text(pstate, query, jumble);
