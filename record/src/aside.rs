@@ -43,7 +43,11 @@ impl Aside {
         let kept = self.kept.take().map(|kept| kept.0);
         let thread = std::thread::Builder::new().name("aside".to_string());
         // Without a thread there is no answer.
-        let _ = thread.spawn(move || give.send(tell(kept, &target, &sql, given, &stop)));
+        let _ = thread.spawn(move || {
+            let told = tell(kept, &target, &sql, given, &stop);
+            // The receiver is gone when the question was dropped.
+            let _ = give.send(told);
+        });
         self.asked = Some(take);
     }
 
