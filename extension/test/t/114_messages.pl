@@ -63,8 +63,11 @@ for my $what (sort keys %message)
 
 	cmp_ok($with, '<', 3 * $without, sprintf('%s (%.2f of the CPU without)', $what, $with / $without));
 }
+# from 18 on, a statement begins behind the comment before it
+my $with_comment = $node->pg_version < 18 ? 1 : 0;
 is( $node->safe_psql('postgres', q{SELECT count(*) FROM tacho.statements WHERE query ~ '^WITH new_\d+ AS \(SELECT \$1, \$2\) SELECT \* FROM new_\d+$'}),
-	7 * $statements - 1, 'each statement has its text, but one that has the comment as well');
+	7 * $statements - $with_comment,
+	'each statement has its text, except one that begins with the comment');
 
 $node->stop;
 done_testing();
