@@ -8,7 +8,7 @@
 longest='092 190 120 216 090 020 160 108 017' # tests that take more than ten seconds
 
 tap() { # FILE: passed and failed assertions, and the script's own exit
-	local name log ok bad=0 try=1
+	local name log ok bad=0 try=1 started=$SECONDS
 	name=$(basename "$1" .pl)
 	log=$TACHO_SCRATCH/out/$name.log
 	until tap_once "$1" "../out/$name" >"$log" 2>&1; do
@@ -18,7 +18,7 @@ tap() { # FILE: passed and failed assertions, and the script's own exit
 		break
 	done
 	ok=$(grep -c '^ok ' "$log" || true)
-	result "$name" "$ok" "$bad" "$log"
+	result "$name" "$ok" "$bad" "$log" $((SECONDS - started))
 	rm -rf "../out/$name"
 }
 

@@ -57,14 +57,14 @@ test=$(dirname "$("$PG_CONFIG" --pgxs)")/../test
 version=$("$PG_CONFIG" --version)
 version=${version#PostgreSQL } version=${version%% *}
 
-# result NAME PASSED FAILED LOG: a line, and the log's end if it is bad. All in
-# one piece, since others print at the same time.
+# result NAME PASSED FAILED LOG SECONDS: a line, and the log's end if a test has
+# failed. Prints all of it at once, because other tests print at the same time.
 result() {
 	echo "$2 $3" >"$TACHO_SCRATCH/out/$1.result"
 	if [ "$3" = 0 ]; then
-		printf '%s: %-40s %4d passed\n' "$version" "$1" "$2"
+		printf '%s: %-40s %4d passed %5d s\n' "$version" "$1" "$2" "$5"
 	else
-		printf '%s: %-40s %4d passed, %d FAILED\n' "$version" "$1" "$2" "$3"
+		printf '%s: %-40s %4d passed, %d FAILED %5d s\n' "$version" "$1" "$2" "$3" "$5"
 		tail -n "${TACHO_LOG_LINES:-60}" "$4" | sed 's/^/    /'
 	fi >"$TACHO_SCRATCH/out/$1.said"
 	cat "$TACHO_SCRATCH/out/$1.said"
@@ -72,7 +72,7 @@ result() {
 
 # pg_regress and its sibling for isolation tests count alike
 regress() { # LABEL PROGRAM DIRECTORY SUFFIX FILTER...
-	local label=$1 program=$2 names=() each log ok bad
+	local label=$1 program=$2 names=() each log ok bad started=$SECONDS
 	for each in extension/test/"$3"/*."$4"; do
 		each=$(basename "$each" ".$4")
 		[ ! -e "extension/test/$3/$each.$4" ] || ! wanted "$each" "${@:5}" || names+=("$each")
@@ -88,7 +88,7 @@ regress() { # LABEL PROGRAM DIRECTORY SUFFIX FILTER...
 	ok=$(grep -cE '^(test .*\.\.\. +ok|ok [0-9]+ )' "$log" || true)
 	bad=$((${#names[@]} - ok))
 	[ ! -e "../out/$label/regression.diffs" ] || cat "../out/$label/regression.diffs" >>"$log"
-	result "$label" "$ok" "$bad" "$log"
+	result "$label" "$ok" "$bad" "$log" $((SECONDS - started))
 }
 
 cd src
@@ -100,7 +100,7 @@ source tools/wanted.sh
 source tools/tap.sh
 pool_open
 if [ ! -e ../pg_config ]; then
-	result build 0 1 "$TACHO_SCRATCH/out/build.log"
+	result build 0 1 "$TACHO_SCRATCH/out/build.log" "$SECONDS"
 else
 	cat extension/test/regress.conf >../out/regress.conf 2>/dev/null ||
 		echo "shared_preload_libraries = 'tacho'" >../out/regress.conf
