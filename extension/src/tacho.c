@@ -18,7 +18,7 @@
 
 PG_MODULE_MAGIC;
 
-void		_PG_init(void);
+PGDLLEXPORT void _PG_init(void);
 
 /*
  * Without shared memory there is nothing to record into: a library that was

@@ -39,6 +39,14 @@
 #endif
 
 /*
+ * Makes the C function `name` one that SQL can call. The library hides what is
+ * not marked so; 15's macro marks only the record of the calling convention.
+ */
+#define COMPAT_SQL_FUNCTION(name) \
+	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
+	PG_FUNCTION_INFO_V1(name)
+
+/*
  * Number of the custom wait event `name`, looked up once a process: *cache is
  * a static variable of the caller. 15 and 16 know only Extension:Extension.
  * Takes a lock and may raise an error the first time.

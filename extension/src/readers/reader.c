@@ -21,6 +21,7 @@
 #include "nodes/execnodes.h"
 #include "utils/builtins.h"
 
+#include "core/compat.h"
 #include "core/settings.h"
 #include "core/status.h"
 #include "readers/child.h"
@@ -30,8 +31,8 @@
 
 #define READ_SIZE	(64 * 1024)
 
-PG_FUNCTION_INFO_V1(tacho_reader);
-PG_FUNCTION_INFO_V1(tacho_status);
+COMPAT_SQL_FUNCTION(tacho_reader);
+COMPAT_SQL_FUNCTION(tacho_status);
 
 /*
  * Feeds the child's output to *output until its end. A child whose output

@@ -18,12 +18,13 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+#include "core/compat.h"
 #include "core/host.h"
 #include "core/status.h"
 
 #define HOUR_US		INT64CONST(3600000000)
 
-PG_FUNCTION_INFO_V1(tacho_overhead);
+COMPAT_SQL_FUNCTION(tacho_overhead);
 
 static void
 put_row(ReturnSetInfo *result, const char *metric, const char *value,

@@ -20,24 +20,25 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+#include "core/compat.h"
 #include "statements/statements.h"
 #include "statements/statements_sql.h"
 
 #define LIBRARY "pg_stat_statements"
 
-PG_FUNCTION_INFO_V1(pg_stat_statements);
-PG_FUNCTION_INFO_V1(pg_stat_statements_1_2);
-PG_FUNCTION_INFO_V1(pg_stat_statements_1_3);
-PG_FUNCTION_INFO_V1(pg_stat_statements_1_8);
-PG_FUNCTION_INFO_V1(pg_stat_statements_1_9);
-PG_FUNCTION_INFO_V1(pg_stat_statements_1_10);
-PG_FUNCTION_INFO_V1(pg_stat_statements_1_11);
-PG_FUNCTION_INFO_V1(pg_stat_statements_1_12);
-PG_FUNCTION_INFO_V1(pg_stat_statements_1_13);
-PG_FUNCTION_INFO_V1(pg_stat_statements_info);
-PG_FUNCTION_INFO_V1(pg_stat_statements_reset);
-PG_FUNCTION_INFO_V1(pg_stat_statements_reset_1_7);
-PG_FUNCTION_INFO_V1(pg_stat_statements_reset_1_11);
+COMPAT_SQL_FUNCTION(pg_stat_statements);
+COMPAT_SQL_FUNCTION(pg_stat_statements_1_2);
+COMPAT_SQL_FUNCTION(pg_stat_statements_1_3);
+COMPAT_SQL_FUNCTION(pg_stat_statements_1_8);
+COMPAT_SQL_FUNCTION(pg_stat_statements_1_9);
+COMPAT_SQL_FUNCTION(pg_stat_statements_1_10);
+COMPAT_SQL_FUNCTION(pg_stat_statements_1_11);
+COMPAT_SQL_FUNCTION(pg_stat_statements_1_12);
+COMPAT_SQL_FUNCTION(pg_stat_statements_1_13);
+COMPAT_SQL_FUNCTION(pg_stat_statements_info);
+COMPAT_SQL_FUNCTION(pg_stat_statements_reset);
+COMPAT_SQL_FUNCTION(pg_stat_statements_reset_1_7);
+COMPAT_SQL_FUNCTION(pg_stat_statements_reset_1_11);
 
 typedef enum
 {

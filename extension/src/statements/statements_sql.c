@@ -20,13 +20,14 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+#include "core/compat.h"
 #include "core/encoding.h"
 #include "statements/statements.h"
 #include "statements/statements_sql.h"
 
-PG_FUNCTION_INFO_V1(tacho_statements_rows);
-PG_FUNCTION_INFO_V1(tacho_statements_info);
-PG_FUNCTION_INFO_V1(tacho_statements_reset);
+COMPAT_SQL_FUNCTION(tacho_statements_rows);
+COMPAT_SQL_FUNCTION(tacho_statements_info);
+COMPAT_SQL_FUNCTION(tacho_statements_reset);
 
 #define KEY_COLUMNS 5			/* userid to query */
 #define TAIL_COLUMNS 6			/* last_sqlstate to restored */
