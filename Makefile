@@ -190,10 +190,10 @@ sanitize: ## the tape's tests with the address sanitizer
 
 # Prints its seed; the same one makes the same faults
 MINUTES ?= 60
-torture: ## the demo under load while processes, disk and server fail, MINUTES=60; as root
+torture: ## the demo under load while processes, disk and server fail, MINUTES=60; as root; CONTAINER=1: the postmaster is process 1
 	@tools/prereq.sh build
 	@$(MAKE) program
-	tools/torture.pl -m $(MINUTES) $(if $(SEED),-s $(SEED))
+	tools/torture.pl $(if $(CONTAINER),-c) -m $(MINUTES) $(if $(SEED),-s $(SEED))
 
 torture-record: ## tacho record while server, pooler, network, rights and disk fail, MINUTES=60; as root
 	@tools/prereq.sh build

@@ -6,8 +6,9 @@
 # history on a small volume (tmpfs: root alone can do this). At random the
 # recorder is killed and ended, the server restarted, crashed and its sessions
 # ended, the pooler paused, stopped and killed, bytes are held, delayed and cut,
-# connections refused, rights revoked, statements in other encodings run and the volume
-# filled. Then it is shown that
+# connections refused, rights revoked, settings of server and role changed,
+# messages of 20 MB and statements in other encodings run, and the volume filled.
+# This shows that
 #   - each time recording goes on, and a marker has the reason that fits;
 #   - the recorder never ends by itself, and at once when it is told to;
 #   - no second has two ticks, and every hole of more than 3 s in the whole history
@@ -287,6 +288,9 @@ my @kinds = (
 	{ name => 'the role may not log in', weight => 2, gap => qr/not permitted to log in|login failed|$broken/,
 		do => sub { by_role('nologin', 'login', 1) } },
 	{ name => 'a text has bytes of another encoding', weight => 1, gap => $broken, do => \&other_encoding },
+	{ name => 'a message of 20 MB', weight => 2, gap => $broken, do => \&large_message },
+	{ name => 'the role has other settings', weight => 2, gap => $broken, do => \&other_settings },
+	{ name => 'settings of the server change', weight => 2, gap => $broken, do => \&change_settings },
 	{ name => 'the role has no rights', weight => 2, gap => qr/hidden|$broken/,
 		do => sub { must('revoke pg_monitor from watcher'); sleep 5 + rand 15; must('grant pg_monitor to watcher') } },
 	{ name => 'the volume is full', weight => 3, gap => $broken, do => \&fill },
@@ -308,6 +312,38 @@ sub by_role
 	ask("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'watcher'");
 	sleep 2 + rand 10;
 	must("alter role watcher $other");
+	return;
+}
+
+# Four thousand new statements and one of 20 MB, in one message.
+sub large_message
+{
+	my $name = int rand 1e9;
+	write_file('message.sql', map({ "select $_ as c${name}_$_ \\; " } 1 .. 4000), "select length('" . 'x' x 20_000_000 . "');");
+	my $failed = system("'$bin/psql' -Xq -v ON_ERROR_STOP=1 -o /dev/null -d '$dsn' -f '$place/message.sql' 2>'$place/message.log'");
+	check(!$failed, 'a message of 4,001 statements is answered', qx(head -n 1 '$place/message.log'));
+	unlink "$place/message.sql";
+	sleep 2 * $interval;
+	return;
+}
+
+# Settings that change how values are shown, for the recorder's next sessions.
+my %shown = (TimeZone => [qw(Asia/Kathmandu America/St_Johns UTC)], DateStyle => [ 'SQL, DMY', 'German', 'Postgres, MDY' ],
+	IntervalStyle => [qw(sql_standard iso_8601 postgres_verbose)], extra_float_digits => [ -15, 0, 3 ], bytea_output => [qw(escape hex)]);
+
+sub other_settings
+{
+	must("alter role watcher set $_ = '" . $shown{$_}[ rand @{ $shown{$_} } ] . "'") for sort keys %shown;
+	ask("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'watcher'");
+	sleep 2 * $interval;
+	return;
+}
+
+sub change_settings
+{
+	must($_) for 'alter system set work_mem = ' . int(1000 + rand 5000), 'alter system set log_min_duration_statement = ' . int(5000 + rand 1000);
+	must('select pg_reload_conf()');
+	sleep 2 * $interval;
 	return;
 }
 

@@ -1,10 +1,12 @@
 #!/usr/bin/perl
-# usage: tools/torture.pl [-m MINUTES] [-s SEED]
+# usage: tools/torture.pl [-c] [-m MINUTES] [-s SEED]
 #
 # The demo's server under the demo's load, with its history on a small volume of
 # its own (a loop device: root alone can do this). At random, processes are
-# killed and stopped, the volume is filled or mounted anew, the server restarted
-# or crashed. Then it is shown that
+# killed, stopped, and slow to die; the volume is filled or mounted again; the
+# server is restarted or crashed; settings change; messages of 20 MB and texts in
+# other encodings come in. With -c the postmaster is process 1, as in a
+# container: then it adopts each process whose parent has ended. This shows that
 #   - the server was not harmed: no process ended by a signal that is not ours,
 #     no PANIC, no statement of a client failed or took 10 s while the server
 #     should have been up;
@@ -21,23 +23,26 @@ use warnings;
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
 use FindBin;
-use lib $FindBin::RealBin;
+use lib $FindBin::RealBin, "$FindBin::RealBin/../extension/test/perl";
 use Getopt::Std;
 use List::Util qw(sum0 max);
 use POSIX ();
+use TachoHold qw(hold hold_missing let_go);
 use Time::HiRes qw(sleep time);
 use Torture qw(as_server check check_calls check_log choose client counter end_children failed kill_children passed run say_at wait_until);
 
 my $interval = 5;    # tacho.statements_interval, seconds
 my $calm = 12;       # between faults, seconds
 my %opt = (m => 60, s => time() % 10000);
-getopts('m:s:', \%opt) && !@ARGV
-  or die "usage: tools/torture.pl [-m MINUTES] [-s SEED]\n";
+getopts('cm:s:', \%opt) && !@ARGV
+  or die "usage: tools/torture.pl [-c] [-m MINUTES] [-s SEED]\n";
 $> == 0 or die "error: only root can mount volumes\n";
+die 'error: ' . hold_missing() . "\n" if hold_missing();
 
 my $repo = abs_path(dirname($0) . '/..');
 my ($demo, $bin, $dsn, $volume, $tape, $postgres);
 my ($log, $query_id, @faults, @calms);
+my %contained;    # with -c: process ids of the name space's own process and of the postmaster
 
 # --- small things
 
@@ -101,6 +106,11 @@ sub build
 		my ($done, $why) = ask("alter system set $setting");
 		defined $done or die "error: $setting: $why\n";
 	}
+	for my $database (q{latin1 encoding 'LATIN1'}, q{bytes encoding 'SQL_ASCII'})
+	{
+		my ($done, $why) = ask("create database $database template template0");
+		defined $done or die "error: create database $database: $why\n";
+	}
 	restart('fast');
 	return;
 }
@@ -110,13 +120,59 @@ sub start_server
 	# the last process of a server that was killed may still be going
 	for (1 .. 60)
 	{
-		return if as_server("$bin/pg_ctl", qw(-s -w -D), "$demo/data", '-l', $log, 'start') == 0;
+		return if $opt{c} ? start_as_first() : pg_ctl(qw(-w -l), $log, 'start') == 0;
 		sleep 1;
 	}
 	die "error: the server does not start, see $log\n";
 }
 
-sub stop_server { return as_server("$bin/pg_ctl", qw(-s -w -t 120 -D), "$demo/data", '-m', $_[0], 'stop'); }
+sub pg_ctl { return as_server("$bin/pg_ctl", '-s', '-D', "$demo/data", @_); }
+
+# Starts the postmaster as process 1 of a name space. Whether it accepts connections.
+sub start_as_first
+{
+	my $pid = fork // die "error: fork: $!\n";
+	if (!$pid)
+	{
+		open STDOUT, '>>', $log;
+		open STDERR, '>&', \*STDOUT;
+		exec qw(unshare --pid --fork --mount-proc), "$repo/tools/as-server.sh", "$bin/postgres", '-D', "$demo/data"
+		  or POSIX::_exit(1);
+	}
+	for (1 .. 100)
+	{
+		sleep 0.2;
+		last if waitpid($pid, POSIX::WNOHANG()) == $pid;
+		my ($first) = children($pid);
+		%contained = (space => $pid, postmaster => $first);
+		return 1 if $first && defined((ask('select 1', 10))[0]);
+	}
+	%contained = ();
+	return 0;
+}
+
+sub children
+{
+	my ($pid) = @_;
+	open my $f, '<', "/proc/$pid/task/$pid/children" or return;
+	return split ' ', <$f> // '';
+}
+
+sub stop_server
+{
+	my ($mode) = @_;
+	return pg_ctl(qw(-w -t 120 -m), $mode, 'stop') if !%contained;
+	kill { fast => 'INT', immediate => 'QUIT' }->{$mode}, $contained{postmaster};
+	return !wait_until("a stop ($mode)", 120, \&has_ended);
+}
+
+# Whether the contained server has ended, with all its processes.
+sub has_ended
+{
+	return 0 if waitpid($contained{space}, POSIX::WNOHANG()) == 0;
+	%contained = ();
+	return 1;
+}
 
 sub restart
 {
@@ -125,8 +181,20 @@ sub restart
 	return;
 }
 
-sub postmaster { open my $f, '<', "$demo/data/postmaster.pid" or return; chomp(my $pid = <$f>); return $pid; }
-sub kill_postmaster { kill 'KILL', postmaster() // return; return; }
+sub postmaster
+{
+	return $contained{postmaster} if %contained;
+	open my $f, '<', "$demo/data/postmaster.pid" or return;
+	chomp(my $pid = <$f>);
+	return $pid;
+}
+
+sub kill_postmaster
+{
+	kill 'KILL', postmaster() // return;
+	wait_until('a killed server ends', 60, \&has_ended) if %contained;
+	return;
+}
 
 # Processes of this server whose title or program matches.
 sub processes
@@ -168,6 +236,11 @@ my @kinds = (
 	{ name => 'the sampler is stopped', weight => 2, gap => 1, do => sub { pause_processes(qr/tacho sampler/, 1 + rand 15) } },
 	{ name => 'the saver is ended', weight => 1, do => sub { kill 'TERM', processes(qr/tacho .*sav/) } },
 	{ name => 'a reader is killed', weight => 3, do => \&kill_reader },
+	{ name => 'a reader is slow to die', weight => 3, do => \&slow_reader },
+	{ name => 'the writer is slow to die', weight => 2, gap => 1, do => \&slow_writer },
+	{ name => 'a message of 20 MB', weight => 2, do => \&large_message },
+	{ name => 'texts in other encodings', weight => 2, do => \&other_encodings },
+	{ name => 'settings change', weight => 2, do => \&change_settings },
 	{ name => 'the volume is full', weight => 3, gap => 1, do => \&fill },
 	{ name => 'the volume is mounted elsewhere', weight => 2, gap => 1, down => 1, do => \&remount },
 	{ name => 'restart, fast', weight => 2, gap => 1, down => 1, do => sub { restart('fast') } },
@@ -197,6 +270,88 @@ sub kill_reader
 	}
 	waitpid $pid, 0;
 	check($? == 0, "a session whose reader is killed ($killed times) goes on");
+	return;
+}
+
+# A reader's program is held, its backend is terminated, then it ends by a signal.
+sub slow_reader
+{
+	my $again = q{do $$ begin loop perform count(*) from tacho.samples(since => '2000-01-01', n => 10000000); end loop; end $$};
+	my $pid = fork // die "error: fork: $!\n";
+	if (!$pid) { $ENV{PGAPPNAME} = 'torture-reader'; ask($again); POSIX::_exit(0); }
+	my $held;
+	wait_until('a program of a reader is held', 30, sub {
+		($held) = grep { defined } map { hold($_) } processes(qr/^tacho query samples/);
+		return $held;
+	});
+	ask(q{select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'torture-reader'});
+	waitpid $pid, 0;
+	wait_until('the session of a reader that is slow to die ends', 30, sub {
+		my ($n) = ask(q{select count(*) from pg_stat_activity where application_name = 'torture-reader'});
+		return ($n // '') eq '0';
+	});
+	ends_by_signal($held) if $held;
+	return;
+}
+
+# The writer is held, its sampler is terminated, then it ends by a signal.
+sub slow_writer
+{
+	my ($held) = grep { defined } map { hold($_) } processes(qr/^tacho tape-writer/);
+	check($held, 'the writer is held') or return;
+	ask("select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'tacho sampler'");
+	sleep 1 + rand 10;
+	ends_by_signal($held);
+	return;
+}
+
+sub ends_by_signal
+{
+	my ($pid) = @_;
+	kill 'KILL', $pid;
+	let_go($pid);
+	wait_until('a process that was held ends', 30, sub { !-e "/proc/$pid" });
+	return;
+}
+
+# Four thousand new statements and one of 20 MB, in one message.
+sub large_message
+{
+	my $file = "$demo/message.sql";
+	my $name = int rand 1e9;
+	open my $f, '>', $file or die "error: $file: $!\n";
+	print $f map({ "select $_ as c${name}_$_ \\; " } 1 .. 4000), "select length('", 'x' x 20_000_000, "');\n";
+	close $f or die "error: $file: $!\n";
+	my $failed = system("'$bin/psql' -Xq -v ON_ERROR_STOP=1 -o /dev/null -d \"$dsn\" -f '$file' 2>'$demo/message.log'");
+	check(!$failed, 'a message of 4,001 statements is answered', qx(head -n 1 '$demo/message.log'));
+	unlink $file;
+	return;
+}
+
+# Texts that this database cannot show do not keep it from showing the others.
+sub other_encodings
+{
+	for my $database (qw(latin1 bytes))
+	{
+		(my $to = $dsn) =~ s/dbname=\w+/dbname=$database/;
+		local $ENV{PGCLIENTENCODING} = $database eq 'latin1' ? 'LATIN1' : 'SQL_ASCII';
+		local $ENV{SQL} = sprintf qq{select 1 as "gr\xf6\xdfe %d"}, rand 1e9;
+		system("'$bin/psql' -Xq -o /dev/null -d \"$to\" -c \"\$SQL\" 2>/dev/null");
+	}
+	my ($texts, $why) = ask('select count(query) from tacho.statements(true)');
+	check(defined $texts, 'statements are shown', $why);
+	return;
+}
+
+sub change_settings
+{
+	for ('work_mem = ' . int(1000 + rand 5000), 'tacho.max_readers = ' . int(4 + rand 8), 'log_min_duration_statement = ' . int(5000 + rand 1000))
+	{
+		my ($done, $why) = ask("alter system set $_");
+		check(defined $done, "alter system set $_", $why);
+	}
+	ask('select pg_reload_conf()');
+	sleep 1 + rand 3;
 	return;
 }
 
@@ -327,7 +482,11 @@ END {
 		system("umount -l '$volume'");
 		system("'$repo/demo/run.sh' --stop");
 	}
-	elsif ($demo) { print "The server stays: $demo. To end it: umount $volume, make demo-stop\n"; }
+	elsif ($demo)
+	{
+		my $first = %contained ? "kill $contained{postmaster}, " : '';
+		print "The server stays: $demo. To end it: ${first}umount $volume, make demo-stop\n";
+	}
 	$? = $status;
 }
 

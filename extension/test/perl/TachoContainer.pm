@@ -1,8 +1,7 @@
 # A server whose postmaster is process 1 of a name space of its own, as in a
-# container, and processes there that are slow to die.
+# container.
 #
 # my $server = container_start($node);	# a stopped node; undef: name spaces are missing
-# my $held = hold($pid);				# ends, when killed, only after let_go($held)
 # container_stop($server, 'INT');
 #
 # Process ids are those of this name space, not of the container's.
@@ -15,30 +14,23 @@ use POSIX ();
 use PostgreSQL::Test::Utils;
 
 our @EXPORT_OK = qw(container_missing container_start container_stop gone_from
-  hold let_go parent_of pid_outside processes_of);
+  parent_of pid_outside processes_of);
 
 my @enter = qw(unshare --user --map-user=1000 --pid --fork --mount-proc);
 
-# of ptrace(); an attached process stays a zombie until its tracer ends
-my %ptrace = (x86_64 => 101, aarch64 => 117);
-use constant { SEIZE => 0x4206, INTERRUPT => 0x4207 };
-
 my %servers;
-my %holders;
 END
 {
 	my $status = $?;
-	kill 'KILL', values %holders, values %servers;
+	kill 'KILL', values %servers;
 	$? = $status;
 }
 
 # Why it cannot be done here; empty if it can.
 sub container_missing
 {
-	my $machine = (POSIX::uname())[4];
 	my ($id, $error) = run_command([ @enter, 'id', '-u' ]);
 
-	return "no number of ptrace() for $machine" if !$ptrace{$machine};
 	return $id eq '1000' ? '' : "no user namespaces here: $error";
 }
 
@@ -113,41 +105,6 @@ sub gone_from
 		select(undef, undef, undef, 0.1);
 	}
 	return 0;
-}
-
-# Stops a process so that no signal reaches it but SIGKILL, after which it
-# cannot be reaped.
-sub hold
-{
-	my ($pid) = @_;
-	my $number = $ptrace{ (POSIX::uname())[4] };
-
-	pipe my $from, my $to or die "pipe: $!";
-	my $holder = fork // die "fork: $!";
-	if ($holder == 0)
-	{
-		my $done = syscall($number, SEIZE, int $pid, 0, 0) == 0
-		  && syscall($number, INTERRUPT, int $pid, 0, 0) == 0;
-		syswrite $to, $done ? 'held' : "$!";
-		close $to;
-		sleep 1000 while $done;
-		POSIX::_exit(1);
-	}
-	close $to;
-	my $said = <$from>;
-	$said eq 'held' or die "could not hold process $pid: $said";
-	$holders{$pid} = $holder;
-	return $pid;
-}
-
-sub let_go
-{
-	my ($pid) = @_;
-	my $holder = delete $holders{$pid};
-
-	kill 'KILL', $holder;
-	waitpid $holder, 0;
-	return;
 }
 
 1;

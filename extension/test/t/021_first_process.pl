@@ -7,13 +7,14 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 use PostgreSQL::Test::Utils;
 use TachoContainer qw(container_missing container_start container_stop gone_from
-  hold let_go parent_of pid_outside processes_of);
+  parent_of pid_outside processes_of);
+use TachoHold qw(hold_missing let_go);
 use TachoStandIn qw(behave stand_in_cluster wait_for_file);
 use TachoStatus qw(metric wait_for_metric wait_until_written);
 use TachoTest qw(tacho_session);
 use Test::More;
 
-my $missing = container_missing();
+my $missing = hold_missing() || container_missing();
 plan skip_all => $missing if $missing;
 
 # What a program does: the real one, and one that never ends.
@@ -27,6 +28,8 @@ my $server = container_start($node);
 my $crashes = 0;
 my $witness = tacho_session($node, app => 'witness');
 my $samplers = 1;
+
+sub hold { return TachoHold::hold($_[0]) // die "$@\n"; }
 
 sub recording { return wait_for_metric($node, 'recording', "value = 'on'"); }
 
