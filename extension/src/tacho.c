@@ -12,6 +12,7 @@
 #include "core/compat.h"
 #include "core/settings.h"
 #include "core/shmem.h"
+#include "plans/plan_ids.h"
 #include "sampler/sampler.h"
 #include "statements/hooks.h"
 #include "statements/query_text.h"
@@ -36,6 +37,7 @@ _PG_init(void)
 		return;
 	shmem_init();
 	EnableQueryId();
+	plan_ids_init();
 	query_text_init();
 	/* before the saver of hooks_init(): history has the last slot of a worker */
 	sampler_init();

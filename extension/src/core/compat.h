@@ -28,8 +28,15 @@
 #include "utils/backend_status.h"
 #include "utils/guc.h"
 #include "utils/wait_event.h"
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain.h"
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#include "optimizer/planner.h"
+#endif
 #if PG_VERSION_NUM >= 160000
 #include "nodes/queryjumble.h"
+#include "varatt.h"
 #else
 #include "utils/queryjumble.h"
 #endif
@@ -118,6 +125,19 @@ compat_plan_id(const volatile PgBackendStatus *entry)
 	return 0;
 #endif
 }
+
+/*
+ * Whether a plan has a place for an id (PlannedStmt.planId); if so, the
+ * arguments of the planner's hook, to declare and to pass on.
+ */
+#define COMPAT_PLANS_HAVE_IDS	(PG_VERSION_NUM >= 180000)
+#if PG_VERSION_NUM >= 190000
+#define COMPAT_PLANNER_ARGUMENTS	Query *parse, const char *query, int options, ParamListInfo parameters, ExplainState *es
+#define COMPAT_PLANNER_VALUES	parse, query, options, parameters, es
+#else
+#define COMPAT_PLANNER_ARGUMENTS	Query *parse, const char *query, int options, ParamListInfo parameters
+#define COMPAT_PLANNER_VALUES	parse, query, options, parameters
+#endif
 
 /* State of a client that has not finished connecting; never true before 18. */
 static inline bool
