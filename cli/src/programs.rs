@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use tacho_source::arguments::CONNECTION_OPTIONS;
 
 const PREFIX: &str = "tacho-";
 /// Commands that are options of programs: command, program, option.
@@ -22,6 +23,10 @@ const USAGE: u8 = 2;
 /// are. Returns only with an error: clap's own for every other mistake.
 pub fn run(words: &[OsString], error: &clap::Error) -> ExitCode {
     let name = words.get(1).and_then(|word| named(word));
+    if let Some(text) = instead_of_connection(name, error) {
+        say(text);
+        return ExitCode::from(USAGE);
+    }
     let (ErrorKind::InvalidSubcommand, Some(name)) = (error.kind(), name) else {
         error.exit();
     };
@@ -44,6 +49,25 @@ pub fn run(words: &[OsString], error: &clap::Error) -> ExitCode {
         path.display()
     ));
     ExitCode::FAILURE
+}
+
+/// Where an option of psql is given that names a server: commands read history, and
+/// what to run instead. Nothing for other errors.
+fn instead_of_connection(name: Option<&str>, error: &clap::Error) -> Option<String> {
+    let given = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(given))) => given,
+        _ => return None,
+    };
+    CONNECTION_OPTIONS.contains(&given.as_str()).then(|| {
+        let name = name.unwrap_or("top");
+        format!(
+            "error: commands read history, and connect to no server: \"{given}\"\n\
+             detail: Programs beside this one connect, to a server in a connection string as psql takes it.\n\
+             hint: Watch a server by: tacho live --dsn \"host=HOST dbname=DB user=USER\"\n\
+             hint: Record one by: tacho record \"host=HOST dbname=DB user=USER\" --tape DIR\n\
+             hint: Then: tacho {name} --tape DIR"
+        )
+    })
 }
 
 /// What `tacho --help` says of programs beside this one.

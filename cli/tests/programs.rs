@@ -179,3 +179,28 @@ fn help_names_the_programs_beside_it() {
     let about_one = place.tacho(&["top", "--help"]);
     assert!(!out(&about_one).contains("Programs"), "{}", out(&about_one));
 }
+
+#[test]
+fn who_names_a_server_as_in_psql_is_told_what_to_run() {
+    let place = Place::new("psql");
+    for option in ["-h", "-d", "-p", "-U", "--host", "--dsn"] {
+        let ran = place.tacho(&["top", option, "db"]);
+        let said = err(&ran);
+        assert_eq!(ran.status.code(), Some(2), "{said}");
+        let first =
+            format!("error: commands read history, and connect to no server: \"{option}\"\n");
+        assert!(said.starts_with(&first), "{said}");
+        for line in [
+            "hint: Watch a server by: tacho live --dsn \"host=HOST dbname=DB user=USER\"\n",
+            "hint: Record one by: tacho record \"host=HOST dbname=DB user=USER\" --tape DIR\n",
+            "hint: Then: tacho top --tape DIR\n",
+        ] {
+            assert!(said.contains(line), "{said}");
+        }
+    }
+    let other = err(&place.tacho(&["top", "--nonsense"]));
+    assert!(
+        other.contains("unexpected argument '--nonsense'"),
+        "{other}"
+    );
+}

@@ -1,67 +1,144 @@
-//! `--check`: what can be recorded of a server, and what helps with the rest.
+//! `--check`: asks a server for each thing as the recorder does. Each missing thing has
+//! a line that says how to get it on this service.
 
+use crate::config::{self, Server};
 use crate::identity::Identity;
 use crate::options::Settings;
-use crate::{Stop, fail, locks, measures, sample};
+use crate::vendor::{self, Vendor};
+use crate::{Stop, fail, locks, measures, sample, statements};
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-use tacho_dsn::{Connection, Limit};
+use tacho_dsn::{Answer, Connection, Limit};
 use tacho_tape::query::plain_lines;
 
 const CONNECT: Duration = Duration::from_secs(60);
+/// Exit code where something that is needed is missing.
+const MISSING: u8 = 3;
+/// pg_stat_statements is not loaded.
+const NOT_LOADED: &str = "55000";
+
+/// How a thing is doing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Works,
+    /// Less than there could be, and nothing that is needed.
+    InPart,
+    Missing,
+}
 
 /// One thing that is recorded.
 struct Finding {
     what: &'static str,
-    works: bool,
+    state: State,
     /// What it is like, or why not.
     detail: String,
-    /// SQL that helps.
+    /// What helps.
     help: Option<String>,
 }
 
 impl Finding {
-    fn new(what: &'static str, works: bool, detail: impl Into<String>) -> Finding {
+    fn new(what: &'static str, state: State, detail: impl Into<String>) -> Finding {
         Finding {
             what,
-            works,
+            state,
             detail: detail.into(),
             help: None,
         }
     }
 
-    /// What to run where it does not work.
-    fn help(mut self, sql: String) -> Finding {
-        self.help = (!self.works).then_some(sql);
+    fn works(what: &'static str, detail: impl Into<String>) -> Finding {
+        Finding::new(what, State::Works, detail)
+    }
+
+    fn missing(what: &'static str, detail: impl Into<String>) -> Finding {
+        Finding::new(what, State::Missing, detail)
+    }
+
+    /// The step that makes it work.
+    fn help(mut self, help: String) -> Finding {
+        self.help = (self.state != State::Works).then_some(help);
         self
+    }
+
+    fn line(&self) -> String {
+        let mark = match self.state {
+            State::Works => "yes",
+            State::InPart => "part",
+            State::Missing => "no",
+        };
+        let help = self.help.as_ref();
+        let help = help.map_or_else(String::new, |help| format!("\n      {help}"));
+        format!("{mark:<4} {}: {}{help}\n", self.what, self.detail)
     }
 }
 
-/// Prints it. Exit code 1 when nothing can be recorded.
-pub fn run(settings: &Settings, target: &tacho_dsn::Options, stop: &Stop) -> ExitCode {
+/// Prints what can be recorded of one server.
+pub fn one(settings: &Settings, target: &tacho_dsn::Options, stop: &Stop) -> ExitCode {
     match find(settings, target, stop) {
         Ok(findings) => {
-            let text: String = findings.iter().map(line).collect();
-            let _ = std::io::stdout().write_all(plain_lines(&text).as_bytes());
-            ExitCode::SUCCESS
+            print(&lines(&findings));
+            exit_code(&findings)
         }
         Err(error) => fail(1, &error.to_string()),
     }
 }
 
-fn line(finding: &Finding) -> String {
-    let mark = if finding.works { "yes" } else { "no " };
-    let help = finding
-        .help
-        .as_ref()
-        .map(|sql| format!("\n      run: {sql}"));
-    format!(
-        "{mark}  {}: {}{}\n",
-        finding.what,
-        finding.detail,
-        help.unwrap_or_default()
-    )
+/// Checks each server of a file. The exit code is 1 if a connection fails.
+pub fn all(file: &Path, stop: &Stop) -> ExitCode {
+    let config = match config::read(file) {
+        Ok(config) => config,
+        Err(error) => return fail(1, &error),
+    };
+    let mut code = 0;
+    std::thread::scope(|scope| {
+        let ask = |server| scope.spawn(move || find_of(server, stop));
+        let asked = config
+            .servers
+            .iter()
+            .map(|(name, server)| (name, ask(server)));
+        for (name, asked) in asked.collect::<Vec<_>>() {
+            let found = asked
+                .join()
+                .unwrap_or_else(|_| Err("the check failed".to_string()));
+            let text = match &found {
+                Ok(findings) => lines(findings),
+                Err(error) => Finding::missing("connection", error.clone()).line(),
+            };
+            print(&format!("server \"{name}\"\n{text}"));
+            code = match found {
+                Err(_) => 1,
+                Ok(findings) if code == 0 && is_missing(&findings) => MISSING,
+                Ok(_) => code,
+            };
+        }
+    });
+    ExitCode::from(code)
+}
+
+fn find_of(server: &Server, stop: &Stop) -> Result<Vec<Finding>, String> {
+    let target = server.target()?;
+    find(&server.settings, &target, stop).map_err(|error| error.line())
+}
+
+fn print(text: &str) {
+    let _ = std::io::stdout().write_all(plain_lines(text).as_bytes());
+}
+
+fn lines(findings: &[Finding]) -> String {
+    findings.iter().map(Finding::line).collect()
+}
+
+fn is_missing(findings: &[Finding]) -> bool {
+    findings.iter().any(|f| f.state == State::Missing)
+}
+
+fn exit_code(findings: &[Finding]) -> ExitCode {
+    match is_missing(findings) {
+        true => ExitCode::from(MISSING),
+        false => ExitCode::SUCCESS,
+    }
 }
 
 fn find(
@@ -71,126 +148,278 @@ fn find(
 ) -> tacho_dsn::Result<Vec<Finding>> {
     let mut connection = Connection::open(target, Limit::within(CONNECT, stop.flag()))?;
     let identity = Identity::ask(&mut connection, settings.patience(), stop)?;
-    let mut works = |sql: &str| {
-        let limit = Limit::within(settings.patience(), stop.flag());
-        let sql = [sample::PINNED, sql].concat();
-        connection.query(&sql, limit).map_err(|error| error.line())
+    let mut check = Check {
+        settings,
+        connection,
+        identity,
+        vendor: vendor::own(),
+        stop,
     };
-    let sampled = works(&sample::question());
-    let hidden = sampled
-        .as_ref()
-        .ok()
-        .and_then(|answers| sample::read(answers))
-        .map_or(0, |s| s.hidden);
-    let seen = match &sampled {
-        Err(error) => Finding::new("samples", false, error.clone()),
-        Ok(_) if identity.sees_others => Finding::new("samples", true, "sessions of all roles"),
-        Ok(_) => Finding::new(
-            "samples",
-            false,
-            format!("only sessions of this role, {hidden} others are hidden"),
-        ),
-    };
-    let locks = works(locks::QUESTION);
-    Ok(vec![
-        Finding::new("server", true, identity.describe()),
-        pooler(&identity),
-        seen.help(format!("GRANT pg_monitor TO {};", identity.role)),
-        Finding::new(
-            "blockers",
-            locks.is_ok(),
-            locks.err().unwrap_or_else(|| "who blocks whom".to_string()),
-        ),
-        query_ids(&identity),
-        texts(&identity, &mut works),
-        measured(&identity, &mut works),
-        system(&identity),
-    ])
+    let marks = check.asked(vendor::QUESTION, settings.patience())?;
+    check.vendor = marks.first().map_or(check.vendor, vendor::of);
+    check.find()
 }
 
-fn pooler(identity: &Identity) -> Finding {
-    let detail = match identity.is_pooled {
-        true => {
-            "a pooler stands between: when it pauses or ends connections, the history has a gap"
+/// The connection of a check.
+struct Check<'a> {
+    settings: &'a Settings,
+    connection: Connection,
+    identity: Identity,
+    vendor: &'static Vendor,
+    stop: &'a Stop,
+}
+
+/// A refusal: its SQLSTATE, and what it says.
+type Refusal = (String, String);
+
+impl Check<'_> {
+    fn find(&mut self) -> tacho_dsn::Result<Vec<Finding>> {
+        let mut findings = vec![self.server(), self.pooler(), self.samples()?];
+        findings.push(self.blockers()?);
+        findings.push(self.query_ids()?);
+        findings.extend(self.statements()?);
+        findings.push(self.measurements()?);
+        findings.push(self.system());
+        Ok(findings)
+    }
+
+    /// The first row of the answer to a question; what is null in it is empty.
+    fn ask<const N: usize>(&mut self, sql: &str) -> tacho_dsn::Result<[String; N]> {
+        let answers = self.asked(sql, self.settings.patience())?;
+        let text = |column| answers.first().and_then(|answer| answer.text(0, column));
+        Ok(std::array::from_fn(|column| {
+            text(column).unwrap_or_default().to_string()
+        }))
+    }
+
+    fn asked(&mut self, sql: &str, time: Duration) -> tacho_dsn::Result<Vec<Answer>> {
+        let sql = [&sample::limits(time), sql].concat();
+        let patience = self.settings.patience() + time;
+        self.connection
+            .query(&sql, Limit::within(patience, self.stop.flag()))
+    }
+
+    /// Asks as the recorder does. The inner error is a refusal; the outer one is the
+    /// end of the connection.
+    fn try_within(
+        &mut self,
+        sql: &str,
+        time: Duration,
+    ) -> tacho_dsn::Result<Result<Vec<Answer>, Refusal>> {
+        match self.asked(sql, time) {
+            Ok(answers) => Ok(Ok(answers)),
+            Err(error) if self.connection.is_open() => Ok(Err((error.code.clone(), error.line()))),
+            Err(error) => Err(error),
         }
-        false => "direct",
-    };
-    Finding::new("connection", true, detail)
-}
+    }
 
-fn query_ids(identity: &Identity) -> Finding {
-    let detail = match identity.has_query_ids {
-        true => "computed",
-        false => "not computed, samples have no query",
-    };
-    Finding::new("query identifiers", identity.has_query_ids, detail)
-        .help("ALTER SYSTEM SET compute_query_id = on; SELECT pg_reload_conf();".to_string())
-}
+    fn grant(&self, right: &str) -> String {
+        let sql = format!("GRANT {right} TO {};", self.identity.role);
+        self.vendor.grant(&sql)
+    }
 
-fn texts(
-    identity: &Identity,
-    works: &mut impl FnMut(&str) -> Result<Vec<tacho_dsn::Answer>, String>,
-) -> Finding {
-    let what = "query texts";
-    let Some((schema, _)) = &identity.statements else {
-        let detail = format!(
-            "pg_stat_statements is not in database {}",
-            identity.database
+    fn server(&self) -> Finding {
+        let service = match self.vendor.name {
+            "" => String::new(),
+            name => format!(", {name}"),
+        };
+        let detail = format!("{}{service}", self.identity.describe());
+        Finding::works("server", detail)
+    }
+
+    fn pooler(&self) -> Finding {
+        let detail = match self.identity.is_pooled {
+            true => {
+                "a pooler stands between: when it pauses or ends connections, the history has a gap"
+            }
+            false => "direct",
+        };
+        Finding::works("connection", detail)
+    }
+
+    fn samples(&mut self) -> tacho_dsn::Result<Finding> {
+        let half = self.settings.interval() / 2;
+        let answers = match self.try_within(&sample::question(), half)? {
+            Ok(answers) => answers,
+            Err((_, error)) => return Ok(Finding::missing("samples", error)),
+        };
+        let hidden = sample::read(&answers).map_or(0, |sample| sample.hidden);
+        let finding = match self.identity.sees_others {
+            true => Finding::works("samples", "sessions of all roles"),
+            false if self.settings.own_sessions => {
+                let detail =
+                    format!("only sessions of this role, as wanted, {hidden} others are hidden");
+                Finding::new("samples", State::InPart, detail)
+            }
+            false => {
+                let detail = format!("only sessions of this role, {hidden} others are hidden");
+                Finding::missing("samples", detail)
+            }
+        };
+        Ok(finding.help(self.grant("pg_monitor")))
+    }
+
+    fn blockers(&mut self) -> tacho_dsn::Result<Finding> {
+        let half = self.settings.interval() / 2;
+        Ok(match self.try_within(locks::QUESTION, half)? {
+            Ok(_) => Finding::works("blockers", "who blocks whom"),
+            Err((_, error)) => Finding::missing("blockers", error),
+        })
+    }
+
+    /// The statement that asks has one, if they are computed.
+    fn query_ids(&mut self) -> tacho_dsn::Result<Finding> {
+        let what = "query identifiers";
+        let [id, setting] = self.ask(
+            "select query_id, current_setting('compute_query_id') \
+             from pg_stat_get_activity(pg_backend_pid())",
+        )?;
+        if !id.is_empty() {
+            return Ok(Finding::works(what, "computed"));
+        }
+        let detail =
+            format!("not computed, samples have no query: compute_query_id is \"{setting}\"");
+        Ok(Finding::missing(what, detail).help(self.vendor.set("compute_query_id", "on")))
+    }
+
+    /// What pg_stat_statements tells: texts, and what statements have counted.
+    fn statements(&mut self) -> tacho_dsn::Result<Vec<Finding>> {
+        let Some((schema, _)) = self.identity.statements.clone() else {
+            let database = &self.identity.database;
+            let detail = format!("pg_stat_statements is not in database {database}");
+            let missing = |what| Finding::missing(what, &*detail);
+            let help = self.vendor.create_extension();
+            return Ok(vec![
+                missing("query texts").help(help),
+                missing("statements"),
+            ]);
+        };
+        let mut findings = Vec::new();
+        if !self.settings.no_texts {
+            findings.push(self.texts(&schema)?);
+        }
+        findings.push(self.counters(&schema)?);
+        Ok(findings)
+    }
+
+    fn texts(&mut self, schema: &str) -> tacho_dsn::Result<Finding> {
+        let what = "query texts";
+        let question = format!(
+            "select count(*) filter (where query = '<insufficient privilege>') \
+             from {schema}.pg_stat_statements(true)"
         );
-        return Finding::new(what, false, detail)
-            .help("CREATE EXTENSION pg_stat_statements;".to_string());
-    };
-    match works(&format!(
-        "select from {schema}.pg_stat_statements(false) limit 1"
-    )) {
-        Ok(_) => Finding::new(what, identity.sees_others, "pg_stat_statements"),
-        Err(error) => Finding::new(what, false, error),
+        let hidden = match self.try_within(&question, self.settings.patience())? {
+            Err(refusal) => return self.refused(what, schema, refusal),
+            Ok(answers) => answers
+                .first()
+                .and_then(|a| a.number(0, 0))
+                .unwrap_or(0_i64),
+        };
+        let finding = match (self.identity.sees_others, hidden) {
+            (true, 0) => Finding::works(what, "pg_stat_statements"),
+            _ => Finding::missing(
+                what,
+                format!("only of this role, {hidden} others are hidden"),
+            ),
+        };
+        Ok(finding.help(self.grant("pg_read_all_stats")))
     }
-    .help(match may_enter(works) {
-        true => format!("GRANT pg_read_all_stats TO {};", identity.role),
-        false => format!("GRANT USAGE ON SCHEMA {schema} TO {};", identity.role),
-    })
-}
 
-/// Whether this role may use what is in the schema of pg_stat_statements.
-fn may_enter(works: &mut impl FnMut(&str) -> Result<Vec<tacho_dsn::Answer>, String>) -> bool {
-    let question = "select has_schema_privilege(extnamespace, 'usage') from pg_extension \
-        where extname = 'pg_stat_statements'";
-    let answers = works(question).unwrap_or_default();
-    answers
-        .first()
-        .is_none_or(|answer| answer.bytes(0, 0) != Some(b"f"))
-}
-
-/// What of the measurements works. Replicas are hidden rather than refused.
-fn measured(
-    identity: &Identity,
-    works: &mut impl FnMut(&str) -> Result<Vec<tacho_dsn::Answer>, String>,
-) -> Finding {
-    let sources = || measures::sources(identity.version);
-    let mut missing: Vec<String> = sources()
-        .filter_map(|source| Some((source, works(source.sql).err()?)))
-        .map(|(source, error)| format!("{} ({error})", source.what))
-        .collect();
-    if missing.is_empty() && !identity.sees_others {
-        missing.push("replicas (hidden from this role)".to_string());
+    /// The question for statistics that the recorder asks once a minute.
+    fn counters(&mut self, schema: &str) -> tacho_dsn::Result<Finding> {
+        let what = "statements";
+        let question = statements::question(schema);
+        if let Err(refusal) = self.try_within(&question, self.settings.patience())? {
+            return self.refused(what, schema, refusal);
+        }
+        let [installed, newest] = self.versions()?;
+        Ok(match installed == newest {
+            true => Finding::works(what, format!("pg_stat_statements {installed}")),
+            false => {
+                let detail = format!("pg_stat_statements {installed} counts less than {newest}");
+                Finding::new(what, State::InPart, detail)
+            }
+        }
+        .help(self.update()))
     }
-    let detail = match missing.is_empty() {
-        true => sources().map(|s| s.what).collect::<Vec<_>>().join(", "),
-        false => format!("all but {}", missing.join(", ")),
-    };
-    let help = format!("GRANT pg_monitor TO {};", identity.role);
-    Finding::new("measurements", missing.is_empty(), detail).help(help)
-}
 
-fn system(identity: &Identity) -> Finding {
-    let works = identity.system_identifier != 0;
-    let detail = match works {
-        true => "tells one server from another",
-        false => "not shown: another server at this address is known by its start alone",
-    };
-    Finding::new("system identifier", works, detail).help(format!(
-        "GRANT EXECUTE ON FUNCTION pg_control_system(), pg_control_checkpoint() TO {};",
-        identity.role
-    ))
+    fn update(&self) -> String {
+        self.vendor
+            .grant("ALTER EXTENSION pg_stat_statements UPDATE;")
+    }
+
+    /// The version in this database, and the one that the server would install.
+    fn versions(&mut self) -> tacho_dsn::Result<[String; 2]> {
+        self.ask(
+            "select extversion, coalesce(default_version, extversion) from pg_extension \
+             left join pg_available_extensions on name = extname \
+             where extname = 'pg_stat_statements'",
+        )
+    }
+
+    /// pg_stat_statements refused an answer.
+    fn refused(
+        &mut self,
+        what: &'static str,
+        schema: &str,
+        (code, error): Refusal,
+    ) -> tacho_dsn::Result<Finding> {
+        let [installed, newest] = self.versions()?;
+        let help = if code == NOT_LOADED {
+            self.vendor.preload()
+        } else if !self.may_enter()? {
+            self.grant(&format!("USAGE ON SCHEMA {schema}"))
+        } else if installed != newest {
+            self.update()
+        } else {
+            self.grant("pg_read_all_stats")
+        };
+        Ok(Finding::missing(what, error).help(help))
+    }
+
+    /// Whether this role may use what is in the schema of pg_stat_statements.
+    fn may_enter(&mut self) -> tacho_dsn::Result<bool> {
+        let [is_allowed] = self.ask(
+            "select has_schema_privilege(extnamespace, 'usage') from pg_extension \
+             where extname = 'pg_stat_statements'",
+        )?;
+        Ok(is_allowed != "f")
+    }
+
+    /// What of the measurements works. Replicas are hidden rather than refused.
+    fn measurements(&mut self) -> tacho_dsn::Result<Finding> {
+        let sources: Vec<_> = measures::sources(self.identity.version).collect();
+        let mut missing = Vec::new();
+        for source in &sources {
+            if let Err((_, error)) = self.try_within(source.sql, self.settings.patience())? {
+                missing.push(format!("{} ({error})", source.what));
+            }
+        }
+        if missing.is_empty() && !self.identity.sees_others {
+            missing.push("replicas (hidden from this role)".to_string());
+        }
+        let all: Vec<_> = sources.iter().map(|source| source.what).collect();
+        let finding = match missing.is_empty() {
+            true => Finding::works("measurements", all.join(", ")),
+            false => {
+                let detail = format!("all but {}", missing.join(", "));
+                Finding::new("measurements", State::InPart, detail)
+            }
+        };
+        let helps = !self.identity.sees_others;
+        Ok(match helps {
+            true => finding.help(self.grant("pg_monitor")),
+            false => finding,
+        })
+    }
+
+    fn system(&self) -> Finding {
+        let what = "system identifier";
+        if self.identity.system_identifier != 0 {
+            return Finding::works(what, "tells one server from another");
+        }
+        let detail = "not shown: another server at this address is known by its start alone";
+        let right = "EXECUTE ON FUNCTION pg_control_system(), pg_control_checkpoint()";
+        Finding::new(what, State::InPart, detail).help(self.grant(right))
+    }
 }

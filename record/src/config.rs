@@ -2,7 +2,7 @@
 //! the command line, with the same names, ranges and defaults.
 
 use crate::options::{APPLICATION, Settings};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -10,6 +10,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use toml::Value;
 
+/// Keys that say which server it is.
+const IDENTITY: [&str; 3] = ["name", "service", "conninfo"];
 /// Longest name, which is that of a directory.
 const LONGEST_NAME: usize = 200;
 
@@ -101,6 +103,16 @@ fn parse(text: &str, is_private: bool) -> Result<Config, String> {
             "{count} servers need as many connections, \"connections\" is {most}"
         ));
     }
+    if file.server.is_empty() {
+        return Err("there is no [[server]]: nothing would be recorded".to_string());
+    }
+    for key in file
+        .defaults
+        .keys()
+        .filter(|key| !IDENTITY.contains(&key.as_str()))
+    {
+        known(key).map_err(|e| format!("[defaults]: {e}"))?;
+    }
     let mut servers = BTreeMap::new();
     for section in &file.server {
         let name = name_of(section)?;
@@ -146,8 +158,7 @@ fn name_of(section: &Section) -> Result<String, String> {
 }
 
 fn server(section: &Section, defaults: &Section, is_private: bool) -> Result<Server, String> {
-    let words = ["name", "service", "conninfo"];
-    if let Some(word) = words.iter().find(|word| defaults.contains_key(**word)) {
+    if let Some(word) = IDENTITY.iter().find(|word| defaults.contains_key(**word)) {
         return Err(format!("\"{word}\" is not for [defaults]"));
     }
     let conninfo = match (section.get("service"), section.get("conninfo")) {
@@ -159,8 +170,9 @@ fn server(section: &Section, defaults: &Section, is_private: bool) -> Result<Ser
     let mut arguments = Vec::new();
     for key in keys
         .into_iter()
-        .filter(|key| !words.contains(&key.as_str()))
+        .filter(|key| !IDENTITY.contains(&key.as_str()))
     {
+        known(key)?;
         let value = section.get(key).or_else(|| defaults.get(key));
         arguments.extend(
             value
@@ -190,11 +202,55 @@ fn argument(key: &str, value: &Value) -> Result<Option<String>, String> {
     }
 }
 
+/// Options that a section may have: as a key, and as clap shows them.
+fn options() -> Vec<(String, String)> {
+    let mut command = Given::command();
+    command.build();
+    let named = |argument: &clap::Arg| {
+        let key = argument.get_long()?.replace('-', "_");
+        Some((key, format!("'{argument}'")))
+    };
+    command.get_arguments().filter_map(named).collect()
+}
+
+/// A key that is none is named, and the one that is most like it.
+fn known(key: &str) -> Result<(), String> {
+    let options = options();
+    let key = key.replace('-', "_");
+    if options.iter().any(|option| option.0 == key) {
+        return Ok(());
+    }
+    let nearest = options
+        .iter()
+        .map(|option| (distance(&option.0, &key), &option.0));
+    Err(match nearest.min() {
+        Some((0..=3, nearest)) => format!("unknown key \"{key}\", did you mean \"{nearest}\"?"),
+        _ => format!("unknown key \"{key}\""),
+    })
+}
+
+/// Levenshtein distance: the least number of characters to change, add or remove.
+fn distance(one: &str, other: &str) -> usize {
+    let mut costs: Vec<usize> = (0..=other.chars().count()).collect();
+    for (row, a) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut costs[0], row + 1);
+        for (column, b) in other.chars().enumerate() {
+            let changed = diagonal + usize::from(a != b);
+            diagonal = costs[column + 1];
+            costs[column + 1] = changed.min(diagonal + 1).min(costs[column] + 1);
+        }
+    }
+    costs.last().copied().unwrap_or(0)
+}
+
 /// What clap says of options, as one line about keys.
 fn said(error: &clap::Error) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
-    line.trim_start_matches("error: ").to_string()
+    let line = line.trim_start_matches("error: ").to_string();
+    options().iter().fold(line, |line, (key, shown)| {
+        line.replace(shown, &format!("\"{key}\""))
+    })
 }
 
 /// A value of a connection string.
@@ -250,7 +306,7 @@ mod tests {
             [[server]]
             name = 'b'
             conninfo = 'host=db'
-            interval = 2000
+            interval = '2s'
             no_texts = false
             vcpus = 8
             password_command = 'get token'");
@@ -288,11 +344,22 @@ mod tests {
         let with = |line: &str| refused(&format!("{a}conninfo = 'host=db'\n{line}"));
         assert_eq!(
             with("interval = 5"),
-            "server \"a\": invalid value '5' for '--interval <MS>': 5 is not in 100..=60000"
+            "server \"a\": invalid value '5' for \"interval\": it must be 100 to 60000 ms"
+        );
+        assert_eq!(with("pace = 5"), "server \"a\": unknown key \"pace\"");
+        assert_eq!(
+            with("intervall = 5"),
+            "server \"a\": unknown key \"intervall\", did you mean \"interval\"?"
         );
         assert_eq!(
-            with("pace = 5"),
-            "server \"a\": unexpected argument '--pace' found"
+            refused(&format!(
+                "[defaults]\nno_text = true\n{a}conninfo = 'host=db'"
+            )),
+            "[defaults]: unknown key \"no_text\", did you mean \"no_texts\"?"
+        );
+        assert_eq!(
+            with("no_texts = true\nraw_texts = true"),
+            "server \"a\": the argument \"no_texts\" cannot be used with \"raw_texts\""
         );
         assert_eq!(
             with("interval = [1]"),
@@ -318,6 +385,10 @@ mod tests {
             "\"listen\" must be an address of the loopback interface"
         );
         assert!(refused("rot = 1").contains("unknown field `rot`"));
+        assert_eq!(
+            refused(""),
+            "there is no [[server]]: nothing would be recorded"
+        );
         assert!(
             refused("[defaults]\nname = 'x'\n[[server]]\nname = 'a'")
                 .ends_with("is not for [defaults]")

@@ -28,8 +28,6 @@ pub struct Identity {
     pub max_connections: i64,
     /// We may see what others do.
     pub sees_others: bool,
-    /// Query identifiers are computed.
-    pub has_query_ids: bool,
     /// Where pg_stat_statements is, and its version, 1.10 as 110.
     pub statements: Option<(String, u32)>,
     /// Between us and the server is a pooler.
@@ -42,8 +40,6 @@ const QUESTION: &str = "select (date_part('epoch', pg_postmaster_start_time()) *
     pg_is_in_recovery(), current_setting('server_version'), current_setting('max_connections'), \
     host(inet_server_addr()), pg_backend_pid(), \
     pg_has_role(current_user, 'pg_read_all_stats', 'usage'), \
-    (current_setting('compute_query_id', true) = 'on' or \
-      exists (select from pg_extension where extname in ('pg_stat_statements', 'tacho'))), \
     (select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace \
       where e.extname = 'pg_stat_statements'), \
     (select extversion from pg_extension where extname = 'pg_stat_statements'), \
@@ -143,15 +139,14 @@ fn read(answer: &Answer, connection: &Connection) -> Identity {
         place,
         is_pooled: answer.number(0, 5) != Some(connection.backend_pid()),
         sees_others: is(6),
-        has_query_ids: is(7),
         statements: answer
-            .text(0, 8)
-            .map(|schema| (schema.to_string(), version(&text(9)))),
-        role: text(10),
-        database: text(11),
-        version: answer.number(0, 12).unwrap_or(0),
-        server_us: answer.number(0, 13).unwrap_or(0),
-        encoding: answer.number(0, 14).unwrap_or(0),
+            .text(0, 7)
+            .map(|schema| (schema.to_string(), version(&text(8)))),
+        role: text(9),
+        database: text(10),
+        version: answer.number(0, 11).unwrap_or(0),
+        server_us: answer.number(0, 12).unwrap_or(0),
+        encoding: answer.number(0, 13).unwrap_or(0),
         ..Identity::default()
     }
 }

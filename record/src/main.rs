@@ -1,20 +1,25 @@
 //! `tacho-record`: records the performance history of a server that one may
 //! only connect to, into the same files as the extension's writer. Exit codes:
-//! 0 ended by a signal, 1 failure, 2 usage, 5 another writer holds the directory.
+//! 0 ended by a signal, 1 failure, 2 usage, 3 a check found something missing, 5 another
+//! writer holds the directory.
 #![deny(unsafe_code)]
 
 mod activity;
 mod aside;
 mod batch;
 mod budget;
+mod changed_settings;
 mod check;
 mod clock;
 mod config;
 #[cfg(test)]
 mod conformance_tests;
+#[cfg(test)]
+mod fuzz_tests;
 mod health;
 mod http;
 mod identity;
+mod literals;
 mod locks;
 mod log;
 mod many;
@@ -28,8 +33,10 @@ mod sample;
 mod statements;
 mod texts;
 mod trouble;
+mod vendor;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use log::Log;
 use options::Options;
 use output::Output;
@@ -40,6 +47,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tacho_source::arguments::CONNECTION_OPTIONS;
 use tacho_source::memory::Counting;
 use tacho_tape::error::Kind;
 use tacho_tape::query::plain_lines;
@@ -95,7 +103,10 @@ impl Stop {
 }
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = match Options::try_parse() {
+        Ok(options) => options,
+        Err(error) => return refuse(&error),
+    };
     let (stop, reload) = (Stop::default(), Stop::default());
     let hup: &[i32] = options.config.as_ref().map_or(&[], |_| &[SIGHUP]);
     let installed = stop.on_signals(&[SIGINT, SIGTERM]);
@@ -103,13 +114,31 @@ fn main() -> ExitCode {
         return fail(1, &format!("could not install signal handlers: {error}"));
     }
     if let Some(file) = &options.config {
-        return many::run(file, &stop, &reload);
+        return match options.check {
+            true => check::all(file, &stop),
+            false => many::run(file, &stop, &reload),
+        };
     }
     match options.target() {
         Err(error) => fail(2, &error.to_string()),
-        Ok(target) if options.check => check::run(&options.settings, &target, &stop),
+        Ok(target) if options.check => check::one(&options.settings, &target, &stop),
         Ok(target) => record(&options, target, stop),
     }
+}
+
+/// A command line that is wrong, or asks for help. Options of psql get an answer that
+/// names the connection string instead.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let given = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(given))) => given.as_str(),
+        _ => error.exit(),
+    };
+    if !CONNECTION_OPTIONS.contains(&given) {
+        error.exit();
+    }
+    let hint = "Write the connection as one string: \
+        tacho record \"host=HOST port=5432 dbname=DB user=USER\" --tape DIR";
+    fail(2, &format!("there is no option \"{given}\"\nHINT:  {hint}"))
 }
 
 /// Records one server.
@@ -118,7 +147,7 @@ fn record(options: &Options, target: tacho_dsn::Options, stop: Stop) -> ExitCode
     match Recording::open(&directory, LOCK_WAIT) {
         Ok(recording) => {
             let output = Output::new(recording, Log::default(), Arc::default());
-            match Recorder::new(&options.settings, target, output, stop).run() {
+            match Recorder::new(&options.settings, target, &directory, output, stop).run() {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(message) => fail(1, &message),
             }

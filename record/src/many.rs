@@ -215,6 +215,12 @@ fn once(
 ) -> Result<(), String> {
     let recording = Recording::open(directory, Duration::ZERO).map_err(|e| e.to_string())?;
     let output = Output::new(recording, log.clone(), health.clone());
-    let recorder = Recorder::new(&server.settings, server.target()?, output, stop.clone());
+    let recorder = Recorder::new(
+        &server.settings,
+        server.target()?,
+        directory,
+        output,
+        stop.clone(),
+    );
     recorder.with(health.clone(), log.clone()).run()
 }

@@ -1,8 +1,10 @@
 //! The command line.
 
 use clap::{ArgAction, Args, Parser, ValueHint};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
+use tacho_source::time;
 
 /// Name of our sessions, unless the connection string gives another.
 pub const APPLICATION: &str = "tacho record";
@@ -23,12 +25,13 @@ pub struct Options {
     #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present_any = ["check", "config"])]
     pub tape: Option<PathBuf>,
 
-    /// Print what can be recorded of this server and what helps with the rest
+    /// Print what can be recorded of this server, or of each one of a file, and what
+    /// helps with the rest
     #[arg(long)]
     pub check: bool,
 
     /// Record the servers of a file (record.toml); SIGHUP reads it anew
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["conninfo", "tape", "check", "Settings"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["conninfo", "tape", "Settings"])]
     pub config: Option<PathBuf>,
 
     #[command(flatten)]
@@ -42,16 +45,16 @@ pub struct Settings {
     #[arg(long, value_name = "COMMAND")]
     pub password_command: Option<String>,
 
-    /// ms between two samples
-    #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(100..=60_000))]
+    /// Time between two samples, such as 500ms or 1s; a number without a unit is ms
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = milliseconds::<u64>(100..=60_000))]
     pub interval: u64,
 
-    /// ms between two records of what statements have counted
-    #[arg(long, value_name = "MS", default_value_t = 60_000, value_parser = clap::value_parser!(i64).range(1_000..=3_600_000))]
+    /// Time between two records of what statements have counted
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = milliseconds::<i64>(1_000..=3_600_000))]
     pub statements_interval: i64,
 
-    /// ms between two measurements of the server as a whole, 0 = none
-    #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(i64).range(0..=3_600_000))]
+    /// Time between two measurements of the server as a whole, 0 = none
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = milliseconds::<i64>(0..=3_600_000))]
     pub server_interval: i64,
 
     /// CPUs of the server, for the line in charts
@@ -72,8 +75,8 @@ pub struct Settings {
     #[arg(long)]
     pub own_sessions: bool,
 
-    /// ms between two synchronisations of what was recorded
-    #[arg(long, value_name = "MS", default_value_t = 5_000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    /// Time between two synchronisations of what was recorded
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = milliseconds::<u64>(1..=600_000))]
     pub flush_interval: u64,
 
     /// Days after which history is removed, 0 = never
@@ -94,6 +97,24 @@ pub struct Settings {
     /// written
     #[arg(long, value_name = "MB", default_value_t = 1_024)]
     pub min_free_space: u32,
+}
+
+/// Reads a length of time within limits, in ms.
+fn milliseconds<T: TryFrom<u64>>(
+    limits: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| {
+        let time = time::option(text, Some("ms"))?;
+        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let is_whole = time == Duration::from_millis(ms);
+        let value = T::try_from(ms)
+            .ok()
+            .filter(|_| is_whole && limits.contains(&ms));
+        value.ok_or_else(|| {
+            let (least, most) = (limits.start(), limits.end());
+            format!("it must be {least} to {most} ms")
+        })
+    }
 }
 
 impl Options {

@@ -8,6 +8,7 @@ use crate::activity::Activity;
 use crate::aside::Aside;
 use crate::batch::Batch;
 use crate::budget;
+use crate::changed_settings::ChangedSettings;
 use crate::clock::{Clock, Due};
 use crate::health::Health;
 use crate::identity::Identity;
@@ -23,6 +24,7 @@ use crate::statements::Statements;
 use crate::texts::Texts;
 use crate::trouble::Trouble;
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tacho_dsn::{Answer, Connection, Error, Limit};
@@ -54,6 +56,7 @@ pub struct Recorder<'a> {
     activity: Activity,
     statements: Statements,
     measures: Measures,
+    changed_settings: ChangedSettings,
     identity: Option<Identity>,
     /// Why there were no ticks since the last one.
     trouble: Trouble,
@@ -66,10 +69,11 @@ pub struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// Into `output`.
+    /// Into `output`, which goes to a directory.
     pub fn new(
         settings: &'a Settings,
         target: tacho_dsn::Options,
+        directory: &Path,
         output: Output,
         stop: Stop,
     ) -> Self {
@@ -81,12 +85,13 @@ impl<'a> Recorder<'a> {
             output,
             begin: Instant::now(),
             names: Names::default(),
-            texts: Texts::default(),
+            texts: Texts::new(settings.raw_texts),
             aside: Aside::default(),
             lacks_texts: false,
             activity: Activity::default(),
             statements: Statements::default(),
             measures: Measures::default(),
+            changed_settings: ChangedSettings::new(directory),
             identity: None,
             trouble: Trouble::default(),
             seen_ms: None,
@@ -186,7 +191,12 @@ impl<'a> Recorder<'a> {
                 Err(error) if connection.is_open() => self.note(&error),
                 Err(error) => return Ok(Err(error)),
             }
-            let asked = [Self::measures, Self::statements, Self::texts];
+            let asked = [
+                Self::measures,
+                Self::statements,
+                Self::texts,
+                Self::changed_settings,
+            ];
             for ask in asked {
                 if budget::is_exhausted() {
                     let text = "memory is short: only samples are recorded";
@@ -275,6 +285,9 @@ impl<'a> Recorder<'a> {
         self.texts.forget();
         self.aside.forget();
         self.measures.forget();
+        let is_other = before.is_some_and(|b| b.system_identifier != identity.system_identifier);
+        self.changed_settings
+            .begin_life(identity.system_identifier, is_other);
         let what = match before {
             None => "recorder started",
             Some(before) if before.system_identifier != identity.system_identifier => {

@@ -3,6 +3,7 @@
 //! recorder asks it aside, and less often if it takes long.
 
 use crate::batch::{Batch, Dictionary, SQL_ASCII, encoding};
+use crate::literals::{self, Masked};
 use crate::names::{Kind, Names};
 use crate::sample::Session;
 use std::collections::HashMap;
@@ -59,9 +60,19 @@ pub struct Texts {
     wanted: HashMap<i64, Option<Retry>>,
     next_ms: i64,
     day: i64,
+    /// Constants are recorded, too.
+    is_raw: bool,
 }
 
 impl Texts {
+    /// With the constants of statements or without.
+    pub fn new(is_raw: bool) -> Texts {
+        Texts {
+            is_raw,
+            ..Texts::default()
+        }
+    }
+
     /// A query was met. Each day has its texts, since those of old ones go.
     pub fn want(&mut self, query_id: i64, time_ms: i64) {
         if self.day != time_ms / DAY_MS || self.wanted.len() >= MOST_KNOWN {
@@ -148,13 +159,16 @@ impl Texts {
                 self.wanted.insert(query_id, Some(FIRST));
                 continue;
             };
+            let recorded = recorded(bytes, self.is_raw);
+            let whole: Option<usize> = found.number(row, 3);
+            let is_cut = recorded.is_cut || whole.is_some_and(|length| length > bytes.len());
             let text = Text {
                 query_id,
                 database: found.number(row, 1).unwrap_or(0),
                 user: found.number(row, 2).unwrap_or(0),
-                bytes: without_secrets(bytes),
                 encoding,
-                length: found.number(row, 3).filter(|length| *length > bytes.len()),
+                length: is_cut.then(|| whole.unwrap_or(0).max(recorded.text.len() + 1)),
+                bytes: recorded.text,
             };
             names.want(Kind::Database, text.database, now_ms);
             names.want(Kind::Role, text.user, now_ms);
@@ -263,8 +277,18 @@ fn key(text: &[u8]) -> i64 {
     hash.max(1) as i64
 }
 
-/// Constants of utility statements are not replaced everywhere. A text that may
-/// have a secret is cut before its first literal.
+/// The part of a text that the history gets.
+fn recorded(text: &[u8], is_raw: bool) -> Masked {
+    match is_raw {
+        true => Masked {
+            text: without_secrets(text),
+            is_cut: false,
+        },
+        false => literals::mask(text, MOST_BYTES),
+    }
+}
+
+/// A text with constants that may have a secret is cut before the first of them.
 fn without_secrets(text: &[u8]) -> Vec<u8> {
     let lower = text.to_ascii_lowercase();
     let has = |word: &str| lower.windows(word.len()).any(|w| w == word.as_bytes());
@@ -285,6 +309,14 @@ fn without_secrets(text: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_has_constants_only_where_they_are_wanted() {
+        let text = b"CALL f('a constant', 7)";
+        let of = |is_raw| recorded(text, is_raw).text;
+        assert_eq!(of(true), text);
+        assert_eq!(of(false), b"CALL f($1, $2)");
+    }
 
     #[test]
     fn a_secret_does_not_get_into_the_history() {

@@ -8,6 +8,20 @@ use crate::question::Arguments;
 use crate::time::{length, timestamp};
 use tacho_tape::query::{Argument, Function, Kind, QueryError, QueryResult, Request, Value};
 
+/// Options by which psql names a server. tacho's programs take a connection string, and
+/// answer these options with the command to run.
+pub const CONNECTION_OPTIONS: [&str; 9] = [
+    "-h",
+    "--host",
+    "-p",
+    "--port",
+    "-U",
+    "--username",
+    "-d",
+    "--dbname",
+    "--dsn",
+];
+
 /// What `tz` is where it is not given.
 const ZONE_DEFAULT: Option<&str> = Some("TZ, else that of the system");
 

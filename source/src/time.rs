@@ -1,6 +1,7 @@
 //! Times, intervals and time zones as people and the server write them.
 
 use std::path::Path;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, Time};
@@ -159,6 +160,25 @@ pub fn interval(text: &str) -> QueryResult<i64> {
         QueryError::new(INVALID_DATETIME, format!("invalid interval \"{text}\""))
             .hint("Write it as 30s, 5m, 1h30m or 1d.")
     })
+}
+
+/// A length of time that an option of a program gives: as [`interval`] reads it; a
+/// bare number is of `unit`, and refused where there is none.
+///
+/// # Errors
+/// It is none; how to write it.
+pub fn option(text: &str, unit: Option<&str>) -> Result<Duration, String> {
+    let text = text.trim();
+    let is_bare = text.bytes().all(|b| b.is_ascii_digit());
+    let has_units = text.ends_with(|c: char| c.is_ascii_alphabetic()) || text.contains(':');
+    let us = match unit {
+        Some(unit) if is_bare => interval(&format!("{text}{unit}")).ok(),
+        _ if has_units => interval(text).ok(),
+        _ => None,
+    };
+    let us = us.and_then(|us| u64::try_from(us).ok());
+    us.map(Duration::from_micros)
+        .ok_or_else(|| "write it as 500ms, 30s, 5m or 1h30m".to_string())
 }
 
 /// A length of time as [`interval`] reads it.
@@ -452,6 +472,36 @@ mod tests {
         assert_eq!(interval("-1s").unwrap(), -1_000_000);
         assert_eq!(interval("0us").unwrap(), 0);
         assert!(interval("").is_err() && interval("m").is_err());
+    }
+
+    #[test]
+    fn an_option_may_have_a_unit_of_its_own() {
+        let ms = |text| option(text, Some("ms")).map(|time| time.as_millis());
+        for (text, expected) in [
+            ("1000", 1_000),
+            ("1s", 1_000),
+            ("250ms", 250),
+            ("5m", 300_000),
+            ("1h30m", 5_400_000),
+            ("00:00:02", 2_000),
+            ("0", 0),
+        ] {
+            assert_eq!(ms(text), Ok(expected), "{text}");
+        }
+        assert_eq!(option("5m", None), Ok(Duration::from_secs(300)));
+        assert!(option("5", None).is_err());
+        for text in [
+            "",
+            "m",
+            "-1",
+            "-1s",
+            "1x",
+            "1h30",
+            "5 m 3 x",
+            "99999999999999999999h",
+        ] {
+            assert!(ms(text).is_err(), "{text}");
+        }
     }
 
     #[test]

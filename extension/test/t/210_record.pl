@@ -132,7 +132,7 @@ ok(1, '... and recording goes on');
 # Rights are taken away and given back.
 $node->safe_psql('postgres', 'REVOKE pg_monitor FROM watcher');
 my ($code, $out) = run_record('--check', $conninfo);
-is($code, 0, 'a check without rights');
+is($code, 3, 'a check without rights');
 like($out, qr/^no   samples: only sessions of this role, \d+ others are hidden\n +run: GRANT pg_monitor TO watcher;$/m,
 	'... names the right that helps');
 wait_until('hidden sessions', sub {

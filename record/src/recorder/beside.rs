@@ -73,6 +73,42 @@ impl Recorder<'_> {
         Ok(answers)
     }
 
+    /// Settings that have changed: a marker each.
+    pub(super) fn changed_settings(
+        &mut self,
+        connection: &mut Connection,
+    ) -> tacho_dsn::Result<()> {
+        let server_ms = self.clock.server_us(self.mono_us()).map(|us| us / 1_000);
+        let Some(server_ms) = server_ms.filter(|ms| self.changed_settings.is_due(*ms)) else {
+            return Ok(());
+        };
+        let question = self.changed_settings.question();
+        let answers = self.ask(connection, self.settings.patience(), &question)?;
+        let answer = answers.first();
+        let Some(changes) = answer.and_then(|a| self.changed_settings.take(a, server_ms)) else {
+            return Ok(());
+        };
+        let mut batch = self.batch(server_ms);
+        for change in changes {
+            let times = [change.time_ms, 0, 0];
+            let dictionary = &mut self.output.dictionary;
+            put_marker(
+                &mut batch,
+                dictionary,
+                "settings changed",
+                times,
+                &change.detail,
+            );
+        }
+        self.output.put(batch);
+        let system = self.identity.as_ref().map_or(0, |i| i.system_identifier);
+        if let Err(error) = self.changed_settings.keep(system) {
+            self.log
+                .once(&format!("what settings are could not be kept: {error}"));
+        }
+        Ok(())
+    }
+
     /// Counters of statements, once an interval.
     pub(super) fn statements(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
         let known = self.identity.as_ref().and_then(|i| i.statements.clone());

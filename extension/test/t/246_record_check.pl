@@ -1,0 +1,116 @@
+# tacho-record --check says what is so: each thing is tried, on stock servers and on
+# those that look like a provider's; what is needed and missing is exit code 3.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use TachoRecord qw(record_program run_record);
+
+record_program();
+my $node = PostgreSQL::Test::Cluster->new('check');
+$node->init;
+$node->start;
+$node->safe_psql('postgres', 'CREATE ROLE watcher LOGIN; GRANT pg_monitor TO watcher; CREATE EXTENSION pg_stat_statements');
+my $conninfo = $node->connstr('postgres') . ' user=watcher';
+
+# Exit code and output of a check.
+sub check { my ($code, $out) = run_record('--check', @_ ? @_ : $conninfo); return ($code, $out) }
+# The line of one thing, with the help below it.
+sub line { my ($what) = @_; my (undef, $out) = check(); return ($out =~ /^(\w+ +\Q$what\E: .*\n(?: .*\n)?)/m)[0] // $out }
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+
+# The extension is there, its library is not loaded: compute_query_id = auto computes nothing.
+my ($code, $out) = check();
+is($code, 3, 'what is needed is missing');
+my $preload = qr/add pg_stat_statements to shared_preload_libraries and restart the server\n/;
+like($out, qr/^no   query identifiers: not computed, samples have no query: compute_query_id is "auto"\n +run: ALTER SYSTEM SET compute_query_id = on; SELECT pg_reload_conf\(\);$/m,
+	'no identifiers without a library that wants them');
+like($out, qr/^no   query texts: pg_stat_statements must be loaded.*\n +$preload/m, '... nor texts');
+like($out, qr/^no   statements: pg_stat_statements must be loaded.*\n +$preload/m, '... nor what statements count');
+
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_stat_statements'\n");
+$node->restart;
+($code, $out) = check();
+is($code, 0, 'with it all is there') or diag($out);
+unlike($out, qr/^no /m, '... and nothing missing');
+
+$node->append_conf('postgresql.conf', "compute_query_id = off\n");
+$node->reload;
+is(line('query identifiers'), qq{no   query identifiers: not computed, samples have no query: compute_query_id is "off"\n}
+	  . "      run: ALTER SYSTEM SET compute_query_id = on; SELECT pg_reload_conf();\n", 'identifiers are switched off');
+is((check())[0], 3, '... which is needed');
+$node->append_conf('postgresql.conf', "compute_query_id = auto\n");
+$node->reload;
+
+# An extension as an upgrade of the server leaves it.
+sql(q{DROP EXTENSION pg_stat_statements; CREATE EXTENSION pg_stat_statements VERSION '1.8'});
+like(line('statements'), qr/^no   statements: relation ".*pg_stat_statements_info" does not exist\n +run: ALTER EXTENSION pg_stat_statements UPDATE;$/m,
+	'pg_stat_statements 1.8 tells too little');
+is((check())[0], 3, '... which is needed');
+sql(q{ALTER EXTENSION pg_stat_statements UPDATE TO '1.9'});
+like(line('statements'), qr/^part statements: pg_stat_statements 1\.9 counts less than 1\.\d\d\n +run: ALTER EXTENSION pg_stat_statements UPDATE;$/m,
+	'1.9 works, newer ones count more');
+is((check())[0], 0, '... which is not needed');
+sql('ALTER EXTENSION pg_stat_statements UPDATE');
+
+sql('REVOKE pg_monitor FROM watcher');
+($code, $out) = check();
+is($code, 3, 'a role without rights');
+like($out, qr/^no   samples: only sessions of this role, \d+ others are hidden\n +run: GRANT pg_monitor TO watcher;$/m, '... sees no other sessions');
+like($out, qr/^no   query texts: only of this role, \d+ others are hidden\n +run: GRANT pg_read_all_stats TO watcher;$/m, '... nor texts');
+
+# A service is known by roles and functions that only it has.
+$node->append_conf('postgresql.conf', "compute_query_id = off\n");
+$node->reload;
+foreach (
+	[ 'CREATE ROLE rds_superuser', 'Amazon RDS', 'a member of rds_superuser', 'the DB parameter group' ],
+	[ q{CREATE FUNCTION public.aurora_version() RETURNS text RETURN ''}, 'Amazon Aurora', 'a member of rds_superuser', 'the DB cluster parameter group' ],
+	[ 'DROP ROLE rds_superuser; DROP FUNCTION aurora_version(); CREATE ROLE cloudsqlsuperuser', 'Google Cloud SQL', 'a member of cloudsqlsuperuser', 'the database flags of the instance' ],
+	[ 'DROP ROLE cloudsqlsuperuser; CREATE ROLE azure_pg_admin', 'Azure Database for PostgreSQL', 'a member of azure_pg_admin', 'the server parameters' ],
+	[ 'DROP ROLE azure_pg_admin; CREATE ROLE supabase_admin', 'Supabase', 'postgres', 'the settings of the service' ],
+	[ 'DROP ROLE supabase_admin; CREATE ROLE neon_superuser', 'Neon', 'a member of neon_superuser', 'the settings of the service' ])
+{
+	my ($sql, $name, $grantor, $place) = @$_;
+
+	sql($sql);
+	($code, $out) = check();
+	like($out, qr/^yes  server: PostgreSQL .*, $name$/m, "$name is told");
+	like($out, qr/^      set compute_query_id = on in $place$/m, '... where settings are changed there');
+	like($out, qr/^      run as $grantor: GRANT pg_monitor TO watcher;$/m, '... and who grants');
+	unlike($out, qr/ALTER SYSTEM/, '... by no ALTER SYSTEM');
+}
+sql('DROP ROLE neon_superuser; GRANT pg_monitor TO watcher');
+
+# All servers of a file.
+my $file = $node->basedir . '/record.toml';
+sub write_file { my ($text) = @_; open my $out, '>', $file or die $!; print $out qq{root = "histories"\n$text}; close $out or die $!; return }
+write_file(qq{[[server]]\nname = "a"\nconninfo = "$conninfo"\n[[server]]\nname = "b"\nconninfo = "$conninfo dbname=template1"\n});
+($code, $out) = check('--config', $file);
+is($code, 3, 'a check of a file');
+like($out, qr/^server "a"\nyes  server: PostgreSQL .*^no   query identifiers: .*^server "b"\nyes  server: .*^no   query texts: pg_stat_statements is not in database template1$/ms,
+	'... names each server before its lines');
+$node->append_conf('postgresql.conf', "compute_query_id = on\n");
+$node->reload;
+my ($host, $nobody) = ($node->host, PostgreSQL::Test::Cluster::get_free_port());
+write_file(qq{[[server]]\nname = "gone"\nconninfo = "host=$host port=$nobody"\n[[server]]\nname = "here"\nconninfo = "$conninfo"\n});
+($code, $out) = check('--config', $file);
+is($code, 1, 'one that cannot be asked is a failure');
+like($out, qr/^server "gone"\nno   connection: could not connect: .*^server "here"\nyes  server: /ms, '... and the others are asked');
+
+# Mistakes in a file are errors before anything is recorded.
+sub refused { write_file($_[0]); my ($code, undef, $error) = run_record('--config', $file); is($code, 1, 'refused'); return $error }
+like(refused(''), qr/^error: file ".*": there is no \[\[server\]\]: nothing would be recorded$/m, 'a file without servers');
+like(refused(qq{[[server]]\nname = "a"\nconninfo = "host=x"\nintervall = 1\n}),
+	qr/server "a": unknown key "intervall", did you mean "interval"\?$/m, 'a misspelt key is named');
+my $error;
+($code, undef, $error) = run_record('-h', 'db', '--tape', $node->basedir . '/x');
+is($code, 2, 'options of psql');
+like($error, qr/^error: there is no option "-h"\nhint: Write the connection as one string: tacho record "host=HOST /m, '... are answered by how it is done here');
+($code, undef, $error) = run_record($conninfo, '--tape', $node->basedir . '/x', '--interval', '1d');
+is($code, 2, 'a length of time out of range');
+like($error, qr/invalid value '1d' for '--interval <TIME>': it must be 100 to 60000 ms/, '... is refused with its limits');
+
+done_testing();
