@@ -66,6 +66,7 @@ typedef struct TachoStatus
 	int64		texts_taken;
 	int64		texts_dropped;	/* ring full or busy; tried again later */
 	int64		texts_over_limit;	/* beyond tacho.text_limit */
+	int64		names_over_limit;	/* of clients, beyond tacho.name_limit */
 	int64		names_pending;	/* databases, roles, waits without a name */
 
 	/* "" when history is being written */

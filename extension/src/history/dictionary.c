@@ -218,6 +218,14 @@ dictionary_find_name(const char *bytes, int length, int encoding)
 	return entry;
 }
 
+NameEntry *
+dictionary_find_text(const char *text)
+{
+	int			length = strlen(text);
+
+	return dictionary_find_name(text, length, names_guess_encoding(text, length));
+}
+
 const char *
 dictionary_bytes(const NameEntry *entry, int *length)
 {
@@ -259,9 +267,7 @@ dictionary_name(const char *bytes, int length, int encoding)
 uint64
 dictionary_text(const char *text)
 {
-	int			length = strlen(text);
-
-	return dictionary_name(text, length, names_guess_encoding(text, length));
+	return dictionary_use_name(dictionary_find_text(text));
 }
 
 SessionEntry *

@@ -66,17 +66,19 @@ extern void dictionary_redefine(void);
 extern uint64 dictionary_epoch(void);
 
 /*
- * The entry of a string, without defining it; NULL for an empty one. The id
- * of an entry, 0 for NULL, defining it if need be.
+ * The entry of a string, without defining it; NULL for an empty one. The
+ * encoding of a text is guessed. The id of an entry, 0 for NULL, defining it if
+ * need be.
  */
 extern NameEntry *dictionary_find_name(const char *bytes, int length,
 									   int encoding);
+extern NameEntry *dictionary_find_text(const char *text);
 extern uint64 dictionary_use_name(NameEntry *entry);
 
 /* The bytes of a name, not terminated; those of NULL are a question mark. */
 extern const char *dictionary_bytes(const NameEntry *entry, int *length);
 
-/* Both at once; the encoding of a text is guessed. */
+/* Both at once. */
 extern uint64 dictionary_name(const char *bytes, int length, int encoding);
 extern uint64 dictionary_text(const char *text);
 

@@ -124,6 +124,7 @@ put_sampler(const StatusRows *rows, const TachoStatus *status)
 	put_number(rows, "texts_taken", status->texts_taken);
 	put_number(rows, "texts_dropped", status->texts_dropped);
 	put_number(rows, "texts_over_limit", status->texts_over_limit);
+	put_number(rows, "names_over_limit", status->names_over_limit);
 	put_number(rows, "names_pending", status->names_pending);
 	put_number(rows, "statement_rows", status->statement_rows);
 	put_time(rows, "statements_recorded", status->statements_recorded);

@@ -95,7 +95,7 @@ consider_prepared(Horizon *horizon, uint64 next_xid)
 		return;
 	horizon->holder = XMIN_HOLDER_PREPARED;
 	horizon->pid = 0;
-	(void) prepared_gid(oldest, horizon->name);
+	(void) prepared_gid(oldest, horizon->name, &horizon->owner);
 }
 
 static void

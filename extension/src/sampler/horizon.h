@@ -16,6 +16,7 @@ typedef struct Horizon
 	uint64		oldest;			/* full transaction id, 0 = nobody */
 	XminHolder	holder;
 	int			pid;			/* of a session */
+	Oid			owner;			/* of a prepared transaction */
 	char		name[GIDSIZE];	/* of a prepared transaction or a slot */
 } Horizon;
 

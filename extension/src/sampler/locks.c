@@ -29,7 +29,7 @@
 
 #include "core/clocks.h"
 #include "history/dictionary.h"
-#include "history/names.h"
+#include "sampler/given_names.h"
 #include "sampler/locks.h"
 #include "sampler/prepared.h"
 #include "sampler/processes.h"
@@ -502,13 +502,15 @@ put_edge(Frame *frame, Section *section, int at, SessionScan *scan,
 	uint64		blocker = 0;
 	uint64		gid = 0;
 	char		name[GIDSIZE];
+	Oid			owner;
+	bool		left_out;
 	int			row;
 
 	if (edge->blocker >= 0)
 		blocker = processes_session(scan, &scan->rows[edge->blocker]);
 	if (TransactionIdIsValid(edge->prepared) &&
-		prepared_gid(edge->prepared, name))
-		gid = dictionary_text(name);
+		prepared_gid(edge->prepared, name, &owner))
+		gid = dictionary_use_name(given_name(owner, 0, name, &left_out));
 	row = section_add(section);
 	section_set(section, row, COL_lock_at, at);
 	section_set(section, row, COL_lock_waiter, waiter);

@@ -89,18 +89,19 @@ find_table(void)
 /* Copies the name of an entry that is what we take it for. */
 static bool
 copy_gid(const volatile CompatPrepared *entry, TransactionId xid,
-		 char gid[GIDSIZE])
+		 char gid[GIDSIZE], Oid *owner)
 {
 	if (compat_prepared_xid(entry) != xid || entry->pgprocno < 0 ||
 		entry->pgprocno >= MaxBackends + NUM_AUXILIARY_PROCS + max_prepared_xacts ||
 		((volatile PGPROC *) GetPGProcByNumber(entry->pgprocno))->xid != xid)
 		return false;
 	memcpy(gid, (const char *) entry->gid, GIDSIZE);
+	*owner = entry->owner;
 	return gid[0] != '\0' && memchr(gid, '\0', GIDSIZE) != NULL;
 }
 
 bool
-prepared_gid(TransactionId xid, char gid[GIDSIZE])
+prepared_gid(TransactionId xid, char gid[GIDSIZE], Oid *owner)
 {
 	bool		found = false;
 
@@ -116,7 +117,7 @@ prepared_gid(TransactionId xid, char gid[GIDSIZE])
 
 		if (ShmemAddrIsValid((const void *) entry) &&
 			ShmemAddrIsValid((const void *) (entry + 1)))
-			found = copy_gid(entry, xid, gid);
+			found = copy_gid(entry, xid, gid, owner);
 	}
 	LWLockRelease(TwoPhaseStateLock);
 	if (!found)

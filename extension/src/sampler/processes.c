@@ -10,10 +10,12 @@
  */
 #include "postgres.h"
 
+#include "common/hashfn.h"
 #include "common/ip.h"
 #include "postmaster/bgworker.h"
 
 #include "history/names.h"
+#include "sampler/given_names.h"
 #include "sampler/processes.h"
 
 #define VALID_MS		60000
@@ -29,6 +31,7 @@ typedef struct SlotSession
 	Oid			database;
 	Oid			user;
 	char		application[NAMEDATALEN];
+	bool		left_out;		/* the application had no room */
 	SessionEntry *entry;
 } SlotSession;
 
@@ -41,12 +44,18 @@ processes_init(int slots)
 }
 
 static bool
+is_same_process(const SlotSession *session, const SlotIdentity *identity)
+{
+	return session->pid == identity->pid &&
+		session->backend_start == identity->backend_start;
+}
+
+static bool
 is_current(const SlotSession *session, const SlotIdentity *identity,
 		   const SessionRow *row)
 {
 	return session->epoch == dictionary_epoch() &&
-		session->pid == identity->pid &&
-		session->backend_start == identity->backend_start &&
+		is_same_process(session, identity) &&
 		session->leader == row->leader &&
 		session->database == row->database &&
 		session->user == row->user &&
@@ -73,17 +82,24 @@ processes_role_name(Oid role)
 	return name ? dictionary_find_name(name, strlen(name), encoding) : NULL;
 }
 
+/* The entry of the application, if the role has room for another name. */
 static NameEntry *
-find_name(const char *text)
+find_application(SlotSession *session, const SlotIdentity *identity,
+				 const SessionRow *row)
 {
-	int			length = strlen(text);
+	bool		renamed = is_same_process(session, identity) &&
+		(session->left_out ||
+		 strcmp(session->application, row->application) != 0);
 
-	return dictionary_find_name(text, length, names_guess_encoding(text, length));
+	return given_name(row->user, !renamed ? 0 :
+					  hash_combine64(identity->pid, identity->backend_start),
+					  row->application, &session->left_out);
 }
 
 /* Finds or makes the entry for what the row says. */
 static SessionEntry *
-find_session(SessionScan *scan, SlotIdentity *identity, const SessionRow *row)
+find_session(SessionScan *scan, SlotSession *session, SlotIdentity *identity,
+			 const SessionRow *row)
 {
 	SessionKey	key;
 	char		type[BGW_MAXLEN];
@@ -98,14 +114,14 @@ find_session(SessionScan *scan, SlotIdentity *identity, const SessionRow *row)
 	memset(&key, 0, sizeof(key));
 	key.pid = identity->pid;
 	key.backend_start = identity->backend_start;
-	key.backend_type = find_name(type);
+	key.backend_type = dictionary_find_text(type);
 	key.category = identity->category;
 	key.database_oid = row->database;
 	key.database = processes_database_name(row->database);
 	key.user_oid = row->user;
 	key.user = processes_role_name(row->user);
-	key.application = find_name(row->application);
-	key.client_addr = find_name(addr);
+	key.application = find_application(session, identity, row);
+	key.client_addr = dictionary_find_text(addr);
 	key.leader = row->leader;
 	return dictionary_find_session(&key);
 }
@@ -130,13 +146,12 @@ processes_session(SessionScan *scan, const SessionRow *row)
 	if (row->failed)
 	{
 		if (session->epoch != dictionary_epoch() ||
-			session->pid != identity->pid ||
-			session->backend_start != identity->backend_start)
+			!is_same_process(session, identity))
 			return 0;
 	}
 	else if (!is_current(session, identity, row))
 	{
-		session->entry = find_session(scan, identity, row);
+		session->entry = find_session(scan, session, identity, row);
 		session->epoch = dictionary_epoch();
 		session->names = names_changes();
 		session->valid_until = names_clock_ms() +

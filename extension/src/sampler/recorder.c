@@ -25,6 +25,7 @@
 #include "history/schema.h"
 #include "history/text_share.h"
 #include "history/writer.h"
+#include "sampler/given_names.h"
 #include "sampler/horizon.h"
 #include "sampler/locks.h"
 #include "sampler/processes.h"
@@ -98,6 +99,7 @@ recorder_init(uint64 life, bool first)
 	slots = compat_status_slots();
 	held = palloc0(sizeof(HeldRow) * slots);
 	processes_init(slots);
+	given_names_init();
 }
 
 void
@@ -512,6 +514,18 @@ put_counts(int at, const SessionScan *scan)
 		}
 }
 
+/* Clients name prepared transactions; the owner of the server names slots. */
+static uint64
+horizon_name(const Horizon *horizon)
+{
+	bool		left_out;
+
+	return horizon->holder != XMIN_HOLDER_PREPARED ?
+		dictionary_text(horizon->name) :
+		dictionary_use_name(given_name(horizon->owner, 0, horizon->name,
+									   &left_out));
+}
+
 static void
 put_horizon(Section *section, int row, const SessionScan *scan)
 {
@@ -524,7 +538,7 @@ put_horizon(Section *section, int row, const SessionScan *scan)
 	section_set(section, row, COL_tick_oldest_xmin_holder, horizon.holder);
 	section_set(section, row, COL_tick_oldest_xmin_pid, horizon.pid);
 	section_set(section, row, COL_tick_oldest_xmin_name,
-				dictionary_text(horizon.name));
+				horizon_name(&horizon));
 }
 
 static int
@@ -595,6 +609,7 @@ recorder_tick(const SlotTick *due, int interval_ms, int64 wall_us,
 	text_status = status;
 	text_now = due->slot_time;
 	open_frame(due->slot_time, boot_us / 1000);
+	given_names_now(due->slot_time);
 	resolve_names(scan);
 	if (first_slot == 0)
 		first_slot = due->slot_time;
@@ -611,6 +626,7 @@ recorder_tick(const SlotTick *due, int interval_ms, int64 wall_us,
 	status->ticks_missed += due->missed;
 	status->rows_failed += scan->rows_failed;
 	status->names_pending = names_pending();
+	status->names_over_limit = given_names_left_out();
 	if (at + 1 >= TICKS_PER_FRAME)
 		recorder_close(status);
 }

@@ -32,6 +32,7 @@
 #include "core/clocks.h"
 #include "core/guarded.h"
 #include "core/settings.h"
+#include "sampler/given_names.h"
 #include "sampler/measures.h"
 #include "sampler/recorder.h"
 #include "sampler/server_io.h"
@@ -366,13 +367,21 @@ put_databases(UnixMs now)
 	}
 }
 
-static const char *
-application_of(const SessionScan *scan, int pid)
+/* The name that the process of a replica gives itself. */
+static uint64
+replica_name(const SessionScan *scan, int pid)
 {
+	bool		left_out;
+
 	for (int i = 0; i < scan->row_count; i++)
-		if (scan->identities[scan->rows[i].slot].pid == pid)
-			return scan->rows[i].application;
-	return "";
+	{
+		const SessionRow *row = &scan->rows[i];
+
+		if (scan->identities[row->slot].pid == pid)
+			return dictionary_use_name(given_name(row->user, 0,
+												  row->application, &left_out));
+	}
+	return 0;
 }
 
 static int64
@@ -405,7 +414,7 @@ put_replicas(const SessionScan *scan, UnixMs now)
 			sender->applyLag < 0 ? NOT_KNOWN : sender->applyLag;
 		section = add_row(TABLE_server_replica, now, &row);
 		section_set(section, row, COL_server_replica_object,
-					object_name(application_of(scan, pid)));
+					replica_name(scan, pid));
 		set_measures(section, row, values, NULL);
 	}
 }

@@ -1,0 +1,84 @@
+# The names that clients give have a limit: a role whose sessions change their names
+# all the time leaves room for the names of other roles.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use TachoStatus qw(metric wait_for_metric);
+use TachoTest qw(at server_ms tacho_cluster tacho_session wait_for_marker wait_for_ticks);
+use Test::More;
+
+my $node = tacho_cluster('names', interval => '20ms', conf => q{
+tacho.name_limit = 32kB
+max_prepared_transactions = 5
+});
+
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+
+# Names of a role's sessions in the history since a moment.
+sub applications
+{
+	my ($role, $since) = @_;
+
+	return sql(qq{SELECT DISTINCT application FROM tacho.samples(
+		since => @{[at($since)]}, n => null, username => '$role') ORDER BY 1});
+}
+
+# Starts a session of a role that sleeps; returns its name in the history.
+sub called
+{
+	my ($role, $name) = @_;
+	my $session = tacho_session($node, user => $role, app => 'begins');
+
+	$session->send("SET application_name = '$name'; SELECT pg_sleep(1000)");
+	$node->poll_query_until('postgres', qq{SELECT count(*) = 1 FROM pg_stat_activity
+		WHERE application_name = '$name' AND wait_event = 'PgSleep'});
+	my $since = server_ms($node) + 100;
+	wait_for_ticks($node, 5, $since);
+	my $called = applications($role, $since);
+	sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = '$name'");
+	$session->finish;
+	return $called;
+}
+
+sql('CREATE ROLE flood LOGIN; CREATE ROLE quiet LOGIN; CREATE ROLE late LOGIN');
+my $begin = server_ms($node);
+is(called('quiet', 'reports'), 'reports', 'the history has the name of a session');
+
+my $flood = tacho_session($node, user => 'flood', app => 'flood 00000');
+$flood->send(q{DO $$ BEGIN FOR i IN 1 .. 100000 LOOP
+	PERFORM set_config('application_name', 'flood ' || to_char(i, 'FM00000'), false), pg_sleep(0.02);
+	END LOOP; END $$});
+ok(wait_for_marker($node, 'names left out', 1), 'a marker says that names are left out');
+is( sql(q{SELECT detail FROM tacho.markers() WHERE kind = 'names left out'}),
+	'names that role "flood" gives are recorded as (other): its share of tacho.name_limit',
+	'... and which role gives them');
+my $since = server_ms($node);
+ok(wait_for_metric($node, 'names_over_limit', 'value::bigint >= 100'), 'status() counts them');
+is(applications('flood', $since), '(other)', 'later names of the role are (other)');
+is(sql(q{SELECT count(*) FROM tacho.markers() WHERE kind = 'names left out'}), 1, '... with one marker');
+sql(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'flood'});
+$flood->finish;
+
+# a quarter of 32 kB, less what the burst itself takes away, is 91 names of 11 bytes with
+# a session each; one more is (other)
+cmp_ok(scalar(split /\n/, applications('flood', $begin)), '<=', 95, 'a burst of one role has a quarter of the bytes left');
+is(called('quiet', 'reports'), 'reports', 'others keep their names');
+is(called('quiet', 'exports'), 'exports', '... and get new ones');
+is(called('late', 'imports'), 'imports', '... roles that come later, too');
+
+# the client gives the name of a prepared transaction, too
+my $gid = 'g' x 199;
+my ($holder, $waiter) = map { tacho_session($node, user => $_, app => $_) } qw(flood quiet);
+$holder->run("BEGIN; SELECT pg_advisory_xact_lock_shared(1), txid_current(); PREPARE TRANSACTION '$gid'");
+$waiter->send('SELECT pg_advisory_xact_lock(1)');
+$node->poll_query_until('postgres',
+	q{SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE application_name = 'quiet'});
+$since = server_ms($node) + 100;
+wait_for_ticks($node, 5, $since);
+is( sql("SELECT DISTINCT prepared_gid FROM tacho.blocking(since => @{[at($since)]})"),
+	'(other)', 'a prepared transaction of that role is (other)');
+$holder->run("ROLLBACK PREPARED '$gid'");
+$_->finish for $holder, $waiter;
+$node->stop;
+done_testing();
