@@ -74,11 +74,19 @@ fn run(options: &Options) -> Result<Vec<String>, Failure> {
         let failure = Failure::usage("standard input and output are no terminal".into());
         return Err(failure.hint("For programs there are tacho top, tacho timeline and others."));
     }
-    let names = ["TERM", "COLORTERM", "NO_COLOR"];
+    let names = [
+        "TERM",
+        "COLORTERM",
+        "NO_COLOR",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LANG",
+    ];
     let environment = names.map(|name| (name, std::env::var(name).unwrap_or_default()));
+    let environment = environment.into_iter().collect();
     let paint = Paint {
-        depth: options.depth(&environment.into_iter().collect()),
-        ascii: options.ascii,
+        depth: options.depth(&environment),
+        ascii: options.ascii(&environment),
     };
     let mut app = App::new(zone, paint, options.web.clone());
     let window = window.map(|(since, until)| Window { since, until });

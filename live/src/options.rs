@@ -45,9 +45,10 @@ pub struct Options {
     #[arg(long, value_name = "COLOURS")]
     color: Option<Depth>,
 
-    /// No other characters than those of ASCII
+    /// Draw with ASCII characters alone [default: if TERM is dumb or the locale is
+    /// not UTF-8]
     #[arg(long)]
-    pub ascii: bool,
+    ascii: bool,
 
     /// Address of a tacho web that w names pages of
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8432")]
@@ -128,6 +129,21 @@ impl Options {
     pub fn depth(&self, environment: &BTreeMap<&str, String>) -> Depth {
         self.color.unwrap_or_else(|| Depth::of(environment))
     }
+
+    /// Whether the screen has ASCII alone: by `--ascii`, else by the environment.
+    pub fn ascii(&self, environment: &BTreeMap<&str, String>) -> bool {
+        self.ascii || draws_ascii(environment)
+    }
+}
+
+/// Whether the terminal or the locale may show ASCII alone. The first variable that is
+/// not empty of LC_ALL, LC_CTYPE and LANG gives the locale.
+fn draws_ascii(environment: &BTreeMap<&str, String>) -> bool {
+    let value = |name: &str| environment.get(name).map_or("", String::as_str);
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(value);
+    let locale = locale.into_iter().find(|locale| !locale.is_empty());
+    let locale = locale.unwrap_or("C").to_ascii_lowercase();
+    value("TERM") == "dumb" || !(locale.contains("utf-8") || locale.contains("utf8"))
 }
 
 impl ValueEnum for Depth {
@@ -137,5 +153,29 @@ impl ValueEnum for Depth {
 
     fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
         Some(clap::builder::PossibleValue::new(self.name()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dumb_terminal_and_a_locale_without_utf8_get_ascii() {
+        for (expected, given) in [
+            (false, "TERM=xterm LANG=C.UTF-8"),
+            (false, "TERM=xterm LANG=de_DE.utf8@euro"),
+            (false, "TERM=xterm LC_ALL=en_US.UTF-8 LANG=C"),
+            (false, "TERM=xterm LC_ALL= LC_CTYPE=UTF-8 LANG=C"),
+            (true, "TERM=dumb LANG=C.UTF-8"),
+            (true, "TERM=xterm LC_ALL=C LANG=C.UTF-8"),
+            (true, "TERM=xterm LC_CTYPE=de_DE.ISO-8859-1 LANG=C.UTF-8"),
+            (true, "TERM=xterm LANG=POSIX"),
+            (true, "TERM=xterm"),
+        ] {
+            let words = given.split(' ').filter_map(|word| word.split_once('='));
+            let environment = words.map(|(name, value)| (name, value.to_string()));
+            assert_eq!(draws_ascii(&environment.collect()), expected, "{given}");
+        }
     }
 }
