@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "commands/prepare.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/ipc.h"
@@ -20,6 +21,7 @@
 #include "storage/shmem.h"
 
 #include "core/compat.h"
+#include "core/hot.h"
 #include "statements/executed.h"
 
 #define AREA "tacho executed"
@@ -29,6 +31,8 @@ typedef struct Place
 	pg_atomic_uint64 reported;	/* 0 = nothing is set */
 	pg_atomic_uint64 query_id;
 } Place;
+
+HOT_DATA const CachedPlanSource *executed_pending = NULL;
 
 static Place *places = NULL;	/* by slot; NULL = nobody sets anything */
 static bool is_set = false;		/* by this process */
@@ -83,6 +87,30 @@ executed_clear(void)
 	if (is_set)
 		pg_atomic_write_u64(&place_of(compat_my_slot())->reported, 0);
 	is_set = false;
+}
+
+void
+executed_expect(const ExecuteStmt *statement)
+{
+	PreparedStatement *prepared = FetchPreparedStatement(statement->name, false);
+
+	/* without one the server raises an error */
+	executed_pending = prepared == NULL ? NULL : prepared->plansource;
+}
+
+void
+executed_start(uint64 query_id)
+{
+	ListCell   *cell;
+
+	foreach(cell, executed_pending->query_list)
+	{
+		if (lfirst_node(Query, cell)->queryId != query_id)
+			continue;
+		executed_pending = NULL;
+		executed_set(pgstat_get_my_query_id(), query_id);
+		return;
+	}
 }
 
 uint64

@@ -70,9 +70,6 @@ static ProcessUtility_hook_type previous_utility = NULL;
 static HOT_DATA int level = 0;
 static HOT_DATA int plan_level = 0;
 
-/* an EXECUTE of the top level has not started its statement yet */
-static HOT_DATA bool execute_pending = false;
-
 static HOT_DATA Execution *running = NULL; /* the latest first */
 static HOT_DATA Execution *unused = NULL;
 static HOT_DATA int unused_count = 0;
@@ -383,17 +380,6 @@ on_planner(COMPAT_PLANNER_PARAMS)
 	return result;
 }
 
-/*
- * The load of an EXECUTE is that of its statement. Others go on seeing what
- * the server reports: the EXECUTE.
- */
-static void
-report_executed(uint64 query_id)
-{
-	execute_pending = false;
-	executed_set(pgstat_get_my_query_id(), query_id);
-}
-
 /* Parallel workers add to the entry of their statement: there has to be one. */
 static void
 expect_workers(const QueryDesc *query)
@@ -442,8 +428,8 @@ on_executor_start(QueryDesc *queryDesc, int eflags)
 	const PlannedStmt *plan = queryDesc->plannedstmt;
 	bool		counted = plan->queryId != 0 && tracked(level);
 
-	if (execute_pending && level == 0)
-		report_executed(plan->queryId);
+	if (executed_pending != NULL && level == 0)
+		executed_start(plan->queryId);
 	if (level == 0 && failures_go_to_client(queryDesc->sourceText))
 	{
 		failures_attempt_begin(counted, plan->queryId, queryDesc->sourceText,
@@ -662,9 +648,11 @@ run_utility(UTILITY_PARAMS)
 static inline void
 forget_execute(void)
 {
-	execute_pending = false;
 	if (level == 0)
+	{
+		executed_pending = NULL;
 		executed_clear();
+	}
 }
 
 /* A command that is not counted; `nests`: what it executes is not top level. */
@@ -704,7 +692,7 @@ on_process_utility(UTILITY_PARAMS)
 			: counted && counts_as_utility(statement);
 
 		if (counted && level == 0 && IsA(statement, ExecuteStmt))
-			execute_pending = true;
+			executed_expect(castNode(ExecuteStmt, statement));
 		pass_utility(nests, UTILITY_ARGS);
 	}
 }

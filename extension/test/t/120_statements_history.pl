@@ -142,6 +142,15 @@ recorded();
 is( $node->safe_psql('postgres', "SELECT t.avg_aas > 0, calls FROM tacho.top('query_id', database => 'app') t
 		JOIN tacho.statements_history($only) h USING (key) WHERE h.query_text ~ 'later'"),
 	't|1', 'an EXECUTE is seen executing its statement');
+# functions in its arguments, and functions that planning folds, start statements first
+$node->safe_psql('postgres', q{
+CREATE FUNCTION folded(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'WITH inner_of_folded AS MATERIALIZED (SELECT $1) SELECT * FROM inner_of_folded';
+PREPARE folding AS SELECT pg_sleep($1), folded(2), 3, 4, 5;
+EXECUTE folding(1.5 + folded(0))});
+$node->poll_query_until('postgres', q{
+	SELECT count(*) > 0 FROM tacho.samples(n => 10000) WHERE query_text ~ '^PREPARE folding'});
+is($node->safe_psql('postgres', q{SELECT count(*) FROM tacho.samples(n => 10000) WHERE query_text ~ '^EXECUTE folding|inner_of_folded'}),
+	'0', '... although others start before it');
 
 # many more statements than there are entries
 my $statements = join '', map { 'SELECT ' . join(', ', (1) x $_) . ";\n" } 1 .. 400;
