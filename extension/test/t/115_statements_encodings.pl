@@ -10,6 +10,8 @@ use TachoStatements qw(statements_cluster);
 use Test::More;
 
 my $node = statements_cluster('encodings', conf => 'tacho.pg_stat_statements = on');
+plan skip_all => 'pg_stat_statements is not installed'
+  unless -e $node->config_data('--sharedir') . '/extension/pg_stat_statements.control';
 my @names = qw(UTF8 LATIN1 EUC_JP WIN1251 SQL_ASCII);
 
 # Writes a statement whose text has these bytes, in hexadecimal, in a comment.

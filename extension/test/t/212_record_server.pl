@@ -168,7 +168,7 @@ ok(1, 'slots: use, log kept and age are those of the view and of the extension')
 # What is refused is said once, and the rest is measured.
 sql('REVOKE EXECUTE ON FUNCTION pg_stat_get_wal() FROM PUBLIC');
 my ($code, $out) = run_record('--check', $node->connstr('postgres') . ' user=watcher');
-like($out, qr/^no   measurements: all but write-ahead log \(permission denied for function pg_stat_get_wal\)$/m,
+like($out, qr/^part measurements: all but write-ahead log \(permission denied for function pg_stat_get_wal\)$/m,
 	'a check names what is refused');
 my $refused = qr/measurements of write-ahead log are refused: permission denied for function pg_stat_get_wal/;
 wait_until('a refusal', sub { $recorder->log =~ $refused });

@@ -97,7 +97,7 @@ sub check
 	return "$code $out$error";
 }
 
-like(check('service=ours'), qr/^0 yes  server: PostgreSQL /, 'verify-full, channel binding, password file, all by a service');
+like(check('service=ours'), qr/^3 yes  server: PostgreSQL /, 'verify-full, channel binding, password file, all by a service');
 like(check('service=ours host=other.test'),
 	qr/^1 error: could not connect\ndetail: .*server certificate for "db\.test" does not match host name "other\.test"/s,
 	'a certificate of another host is refused');
