@@ -11,7 +11,7 @@ use List::Util qw(sum0);
 use POSIX qw(strftime);
 use Time::HiRes qw(sleep time);
 
-our @EXPORT_OK = qw(as_server check check_calls check_log choose client counter end_children failed kill_children passed run say_at wait_until);
+our @EXPORT_OK = qw(as_server check check_calls check_log choose client counter end_children failed kill_children large_message passed run say_at wait_until);
 
 my ($passed, $failed) = (0, 0);
 my @children;
@@ -89,6 +89,22 @@ sub counter
 }
 
 sub kill_children { kill 'KILL', @children if @children; return }
+
+# Sends four thousand new statements and one of 20 MB in one message, by way of a
+# file in $directory.
+sub large_message
+{
+	my ($psql, $dsn, $directory) = @_;
+	my $file = "$directory/message.sql";
+	my $name = int rand 1e9;
+	open my $f, '>', $file or die "error: $file: $!\n";
+	print $f map({ "select $_ as c${name}_$_ \\; " } 1 .. 4000), "select length('", 'x' x 20_000_000, "');\n";
+	close $f or die "error: $file: $!\n";
+	my $failed = system("'$psql' -Xq -v ON_ERROR_STOP=1 -o /dev/null -d \"$dsn\" -f '$file' 2>'$directory/message.log'");
+	check(!$failed, 'a message of 4,001 statements is answered', qx(head -n 1 '$directory/message.log'));
+	unlink $file;
+	return;
+}
 
 # Ends the clients; $meanwhile ends what they wait for.
 sub end_children

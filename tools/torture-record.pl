@@ -36,7 +36,7 @@ use List::Util qw(sum0 max min);
 use POSIX qw(strftime);
 use TachoProxy;
 use Time::HiRes qw(sleep time);
-use Torture qw(as_server check check_calls check_log choose client counter end_children failed kill_children passed run say_at wait_until);
+use Torture qw(as_server check check_calls check_log choose client counter end_children failed kill_children large_message passed run say_at wait_until);
 
 my $interval = 5;    # between two records of statements, seconds
 my $calm = 12;       # between faults, seconds
@@ -288,7 +288,7 @@ my @kinds = (
 	{ name => 'the role may not log in', weight => 2, gap => qr/not permitted to log in|login failed|$broken/,
 		do => sub { by_role('nologin', 'login', 1) } },
 	{ name => 'a text has bytes of another encoding', weight => 1, gap => $broken, do => \&other_encoding },
-	{ name => 'a message of 20 MB', weight => 2, gap => $broken, do => \&large_message },
+	{ name => 'a message of 20 MB', weight => 2, gap => $broken, do => sub { large_message("$bin/psql", $dsn, $place); sleep 2 * $interval } },
 	{ name => 'the role has other settings', weight => 2, gap => $broken, do => \&other_settings },
 	{ name => 'settings of the server change', weight => 2, gap => $broken, do => \&change_settings },
 	{ name => 'the role has no rights', weight => 2, gap => qr/hidden|$broken/,
@@ -312,18 +312,6 @@ sub by_role
 	ask("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'watcher'");
 	sleep 2 + rand 10;
 	must("alter role watcher $other");
-	return;
-}
-
-# Four thousand new statements and one of 20 MB, in one message.
-sub large_message
-{
-	my $name = int rand 1e9;
-	write_file('message.sql', map({ "select $_ as c${name}_$_ \\; " } 1 .. 4000), "select length('" . 'x' x 20_000_000 . "');");
-	my $failed = system("'$bin/psql' -Xq -v ON_ERROR_STOP=1 -o /dev/null -d '$dsn' -f '$place/message.sql' 2>'$place/message.log'");
-	check(!$failed, 'a message of 4,001 statements is answered', qx(head -n 1 '$place/message.log'));
-	unlink "$place/message.sql";
-	sleep 2 * $interval;
 	return;
 }
 

@@ -29,7 +29,7 @@ use List::Util qw(sum0 max);
 use POSIX ();
 use TachoHold qw(hold hold_missing let_go);
 use Time::HiRes qw(sleep time);
-use Torture qw(as_server check check_calls check_log choose client counter end_children failed kill_children passed run say_at wait_until);
+use Torture qw(as_server check check_calls check_log choose client counter end_children failed kill_children large_message passed run say_at wait_until);
 
 my $interval = 5;    # tacho.statements_interval, seconds
 my $calm = 12;       # between faults, seconds
@@ -238,7 +238,7 @@ my @kinds = (
 	{ name => 'a reader is killed', weight => 3, do => \&kill_reader },
 	{ name => 'a reader is slow to die', weight => 3, do => \&slow_reader },
 	{ name => 'the writer is slow to die', weight => 2, gap => 1, do => \&slow_writer },
-	{ name => 'a message of 20 MB', weight => 2, do => \&large_message },
+	{ name => 'a message of 20 MB', weight => 2, do => sub { large_message("$bin/psql", $dsn, $demo) } },
 	{ name => 'texts in other encodings', weight => 2, do => \&other_encodings },
 	{ name => 'settings change', weight => 2, do => \&change_settings },
 	{ name => 'the volume is full', weight => 3, gap => 1, do => \&fill },
@@ -311,20 +311,6 @@ sub ends_by_signal
 	kill 'KILL', $pid;
 	let_go($pid);
 	wait_until('a process that was held ends', 30, sub { !-e "/proc/$pid" });
-	return;
-}
-
-# Four thousand new statements and one of 20 MB, in one message.
-sub large_message
-{
-	my $file = "$demo/message.sql";
-	my $name = int rand 1e9;
-	open my $f, '>', $file or die "error: $file: $!\n";
-	print $f map({ "select $_ as c${name}_$_ \\; " } 1 .. 4000), "select length('", 'x' x 20_000_000, "');\n";
-	close $f or die "error: $file: $!\n";
-	my $failed = system("'$bin/psql' -Xq -v ON_ERROR_STOP=1 -o /dev/null -d \"$dsn\" -f '$file' 2>'$demo/message.log'");
-	check(!$failed, 'a message of 4,001 statements is answered', qx(head -n 1 '$demo/message.log'));
-	unlink $file;
 	return;
 }
 
