@@ -30,7 +30,7 @@ const EMPTY: Record<(typeof TABS)[number], string> = {
   locks: 'Nobody waited for a lock in this window.',
   dimensions: 'Nothing was at work.',
   server: 'The server was not measured in this window.',
-  events: 'Nothing happened in this window: no start, no gap, no changed setting, no mark.',
+  events: 'No start, gap or mark is recorded in this window.',
 }
 for (const tab of TABS) {
   test(`a window without history says so in ${tab}`, async ({ page }) => {
