@@ -126,18 +126,8 @@ compat_plan_id(const volatile PgBackendStatus *entry)
 #endif
 }
 
-/*
- * Whether a plan has a place for an id (PlannedStmt.planId); if so, the
- * arguments of the planner's hook, to declare and to pass on.
- */
+/* Whether a plan has a place for an id (PlannedStmt.planId). */
 #define COMPAT_PLANS_HAVE_IDS	(PG_VERSION_NUM >= 180000)
-#if PG_VERSION_NUM >= 190000
-#define COMPAT_PLANNER_ARGUMENTS	Query *parse, const char *query, int options, ParamListInfo parameters, ExplainState *es
-#define COMPAT_PLANNER_VALUES	parse, query, options, parameters, es
-#else
-#define COMPAT_PLANNER_ARGUMENTS	Query *parse, const char *query, int options, ParamListInfo parameters
-#define COMPAT_PLANNER_VALUES	parse, query, options, parameters
-#endif
 
 /* State of a client that has not finished connecting; never true before 18. */
 static inline bool

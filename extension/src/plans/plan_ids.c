@@ -20,10 +20,10 @@ static planner_hook_type previous_planner;
 static explain_per_plan_hook_type previous_explain;
 
 static PlannedStmt *
-plan_with_id(COMPAT_PLANNER_ARGUMENTS)
+plan_with_id(COMPAT_PLANNER_PARAMS)
 {
 	PlannedStmt *stmt = previous_planner ?
-		previous_planner(COMPAT_PLANNER_VALUES) : standard_planner(COMPAT_PLANNER_VALUES);
+		previous_planner(COMPAT_PLANNER_ARGS) : standard_planner(COMPAT_PLANNER_ARGS);
 
 	if (stmt->planId == 0)
 		stmt->planId = plan_shape_id(stmt);

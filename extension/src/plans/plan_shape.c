@@ -281,6 +281,15 @@ shape_of_custom(Shape *shape, uint64 sum, const CustomScan *node)
 	return mix_plans(shape, sum, node->custom_plans);
 }
 
+/* An index, the direction in which it is read, and the columns that are looked up. */
+static uint64
+shape_of_index(uint64 sum, Oid index, ScanDirection direction,
+			   const List *conditions, const List *order)
+{
+	sum = shape_mix(shape_mix(sum, direction), index_shape(index));
+	return mix_conditions(mix_conditions(sum, conditions), order);
+}
+
 #define KIND(kind) shape_mix(0, SHAPE_##kind)
 #define SCANNED(kind, node) mix_relation(shape, KIND(kind), ((const Scan *) (node))->scanrelid)
 
@@ -297,16 +306,16 @@ shape_of_scan(Shape *shape, const Plan *plan)
 		case T_IndexScan:
 			{
 				const IndexScan *node = (const IndexScan *) plan;
-				uint64		sum = shape_mix(SCANNED(INDEX_SCAN, plan), node->indexorderdir);
 
-				return mix_conditions(mix_conditions(shape_mix(sum, index_shape(node->indexid)), node->indexqual), node->indexorderby);
+				return shape_of_index(SCANNED(INDEX_SCAN, plan), node->indexid, node->indexorderdir,
+									  node->indexqual, node->indexorderby);
 			}
 		case T_IndexOnlyScan:
 			{
 				const IndexOnlyScan *node = (const IndexOnlyScan *) plan;
-				uint64		sum = shape_mix(SCANNED(INDEX_ONLY_SCAN, plan), node->indexorderdir);
 
-				return mix_conditions(mix_conditions(shape_mix(sum, index_shape(node->indexid)), node->indexqual), node->indexorderby);
+				return shape_of_index(SCANNED(INDEX_ONLY_SCAN, plan), node->indexid, node->indexorderdir,
+									  node->indexqual, node->indexorderby);
 			}
 		case T_BitmapIndexScan:
 			{
