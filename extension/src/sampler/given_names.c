@@ -144,6 +144,14 @@ given_name(Oid role, uint64 session, const char *name, bool *left_out)
 	return dictionary_find_text(OTHER);
 }
 
+uint64
+given_name_id(Oid role, const char *name)
+{
+	bool		left_out;
+
+	return dictionary_use_name(given_name(role, 0, name, &left_out));
+}
+
 int64
 given_names_left_out(void)
 {

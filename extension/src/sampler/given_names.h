@@ -35,6 +35,9 @@ extern void given_names_now(UnixMs now);
 extern NameEntry *given_name(Oid role, uint64 session, const char *name,
 							 bool *left_out);
 
+/* The id of a name that is not a session's, defining it if need be; 0 for an empty one. */
+extern uint64 given_name_id(Oid role, const char *name);
+
 /* How often a name was left out. */
 extern int64 given_names_left_out(void);
 

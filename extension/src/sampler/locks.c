@@ -503,14 +503,13 @@ put_edge(Frame *frame, Section *section, int at, SessionScan *scan,
 	uint64		gid = 0;
 	char		name[GIDSIZE];
 	Oid			owner;
-	bool		left_out;
 	int			row;
 
 	if (edge->blocker >= 0)
 		blocker = processes_session(scan, &scan->rows[edge->blocker]);
 	if (TransactionIdIsValid(edge->prepared) &&
 		prepared_gid(edge->prepared, name, &owner))
-		gid = dictionary_use_name(given_name(owner, 0, name, &left_out));
+		gid = given_name_id(owner, name);
 	row = section_add(section);
 	section_set(section, row, COL_lock_at, at);
 	section_set(section, row, COL_lock_waiter, waiter);

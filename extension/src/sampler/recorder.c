@@ -518,12 +518,9 @@ put_counts(int at, const SessionScan *scan)
 static uint64
 horizon_name(const Horizon *horizon)
 {
-	bool		left_out;
-
-	return horizon->holder != XMIN_HOLDER_PREPARED ?
-		dictionary_text(horizon->name) :
-		dictionary_use_name(given_name(horizon->owner, 0, horizon->name,
-									   &left_out));
+	return horizon->holder == XMIN_HOLDER_PREPARED ?
+		given_name_id(horizon->owner, horizon->name) :
+		dictionary_text(horizon->name);
 }
 
 static void

@@ -371,15 +371,12 @@ put_databases(UnixMs now)
 static uint64
 replica_name(const SessionScan *scan, int pid)
 {
-	bool		left_out;
-
 	for (int i = 0; i < scan->row_count; i++)
 	{
 		const SessionRow *row = &scan->rows[i];
 
 		if (scan->identities[row->slot].pid == pid)
-			return dictionary_use_name(given_name(row->user, 0,
-												  row->application, &left_out));
+			return given_name_id(row->user, row->application);
 	}
 	return 0;
 }
