@@ -13,7 +13,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes 'usleep';
 
-our @EXPORT_OK = qw(ask markers record record_file record_program run_record ticks wait_for_gap
+our @EXPORT_OK = qw(ask markers moment record record_file record_program run_record ticks wait_for_gap
   wait_until);
 
 my @started;
@@ -107,6 +107,15 @@ sub wait_until
 		usleep(100_000);
 	}
 	die "not reached in time: $what";
+}
+
+# This moment by the clock of a server, as RFC 3339 writes it.
+sub moment
+{
+	my ($node) = @_;
+
+	return $node->safe_psql('postgres',
+		q{SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')});
 }
 
 # Number of ticks that were observed since a moment (RFC 3339).

@@ -6,7 +6,7 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 use Test::More;
 use TachoLocks qw(session wait_until_locked);
-use TachoRecord qw(ask markers record record_program run_record ticks wait_for_gap wait_until);
+use TachoRecord qw(ask markers moment record record_program run_record ticks wait_for_gap wait_until);
 use TachoTest qw(tacho_cluster);
 
 record_program();
@@ -33,13 +33,6 @@ $node->safe_psql('postgres', q{
 my $conninfo = $node->connstr('postgres') . ' user=watcher';
 my $own = $node->data_dir . '/tacho';
 my $tape = $node->basedir . '/recorded';
-
-# A moment of the server's clock.
-sub moment
-{
-	return $node->safe_psql('postgres',
-		q{SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')});
-}
 
 # One line a session of a tick, of what must be the same.
 sub sessions
@@ -81,10 +74,10 @@ wait_until('texts', sub {
 	  ask($tape, 'samples', '--since', '1s', '--scope', 'all', '--n', 'all');
 	return @names == grep { $known{"s_$_"} } @names;
 });
-my $since = moment();
+my $since = moment($node);
 wait_until('ticks of the recorder', sub { ticks($tape, $since) >= 10 });
 wait_until('ticks of the extension', sub { ticks($own, $since) >= 10 });
-my $until = moment();
+my $until = moment($node);
 
 is_deeply([ split /\n/, sessions($tape, $since, $until) ], [ split /\n/, sessions($own, $since, $until) ],
 	'sessions, waits, queries, texts, blockers, starts');
@@ -125,7 +118,7 @@ $node->safe_psql('postgres',
 my $gap = wait_for_gap($tape, $gaps + 1);
 like($gap->{detail}, qr/terminating connection due to administrator command|the connection was lost/,
 	'a killed connection is a gap with its reason');
-$since = moment();
+$since = moment($node);
 wait_until('ticks after it', sub { ticks($tape, $since) >= 3 });
 ok(1, '... and recording goes on');
 
@@ -136,7 +129,7 @@ is($code, 3, 'a check without rights');
 like($out, qr/^no   samples: only sessions of this role, \d+ others are hidden\n +run: GRANT pg_monitor TO watcher;$/m,
 	'... names the right that helps');
 wait_until('hidden sessions', sub {
-	my $now = moment();
+	my $now = moment($node);
 	my @seen = ask($tape, 'samples', '--since', '1s', '--application', 's_sleeper');
 	return @seen == 0;
 });
@@ -156,7 +149,7 @@ wait_until('the second life', sub { grep { /^server started again, PostgreSQL / 
 ok(1, 'a restart of the server is a marker');
 
 # kill -9 loses at most what was not synchronised, and says so afterwards.
-$since = moment();
+$since = moment($node);
 wait_until('ticks', sub { ticks($tape, $since) >= 3 });
 is($recorder->end('KILL'), -9, 'killed');
 my $before = ticks($tape, $since);

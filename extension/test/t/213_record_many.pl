@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use TachoLocks qw(session);
 use TachoProxy;
-use TachoRecord qw(ask markers record_file record_program ticks wait_until);
+use TachoRecord qw(ask markers moment record_file record_program ticks wait_until);
 
 record_program(texts => 0);
 my $node = PostgreSQL::Test::Cluster->new('many');
@@ -57,12 +57,6 @@ sub server
 
 sub of_database { return qq{conninfo = "host=$host port=$server_port dbname=$_[0] user=watcher"} }
 
-sub now
-{
-	return $node->safe_psql('postgres',
-		q{SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')});
-}
-
 # Status and text of a page.
 sub get
 {
@@ -86,7 +80,7 @@ sub get_of_another
 # that the recorder waits for a CPU.
 sub gaps { return grep { !/statement timeout|server answered after|recorder was held up/ } markers($_[0], 'gap') }
 
-my $since = now();
+my $since = moment($node);
 write_file(server('a', of_database('a')) . server('b', 'service = "its"') . server('silent', qq{conninfo = "$nobody"}));
 my $recorder = record_file($file);
 $SIG{__DIE__} = sub { diag($recorder->log) unless $^S };
@@ -105,7 +99,7 @@ like($page, qr/^tacho_recorder_ticks_total\{server="silent"\} 0\.0$/m, '... and 
 like(get_of_another(), qr/ 403 /, 'a page of another host does not get them');
 
 # A server that stops answering has a gap, the others do not wait.
-$since = now();
+$since = moment($node);
 $proxy->set('stall');
 wait_until('a goes on', sub { ticks("$root/a", $since) >= 20 });
 wait_until('silence', sub { $recorder->log =~ /server "b": nothing is recorded: the server did not answer/ });
@@ -119,14 +113,14 @@ is_deeply([ gaps("$root/a") ], [], 'the other one has no gap');
 write_file(server('a', 'pace = 1'));
 $recorder->signal('HUP');
 wait_until('an error', sub { $recorder->log =~ /^ERROR:  nothing is changed: file .*: server "a": it must have either/m });
-$since = now();
+$since = moment($node);
 wait_until('all go on', sub { ticks("$root/a", $since) >= 5 && ticks("$root/b", $since) >= 5 });
 
 # One is removed, one is added, one is changed; one goes on as it was.
 write_file(server('a', of_database('a')) . server('b', "service = \"its\"\ninterval = 200") . server('c', of_database('c')));
 $recorder->signal('HUP');
 wait_until('the file', sub { $recorder->log =~ /^LOG:  file read again, servers: 3$/m });
-$since = now();
+$since = moment($node);
 wait_until('one that was added', sub { ticks("$root/c", $since) >= 5 });
 wait_until('one that was changed', sub { markers("$root/b", 'start') == 2 && ticks("$root/b", $since) >= 5 });
 wait_until('a sample', sub { ask("$root/b", 'samples', '--application', 's_sleeper', '--since', $since) > 0 });
@@ -157,7 +151,7 @@ write_file(server('a', of_database('a')) . server('b', "service = \"its\"\ninter
 	'memory_mb = 0');
 $recorder->signal('HUP');
 wait_until('no memory', sub { $recorder->log =~ /^WARNING:  server "a": memory is short: only samples are recorded$/m });
-$since = now();
+$since = moment($node);
 wait_until('samples', sub { ticks("$root/a", $since) >= 5 });
 ok(1, 'where memory is short, samples go on');
 

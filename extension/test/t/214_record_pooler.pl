@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use TachoLocks qw(session wait_until_locked);
-use TachoRecord qw(ask markers record record_program run_record ticks wait_for_gap wait_until);
+use TachoRecord qw(ask markers moment record record_program run_record ticks wait_for_gap wait_until);
 
 record_program(texts => 0);
 my ($pgbouncer) = grep { -x } map { "$_/pgbouncer" } split(/:/, $ENV{PATH}), '/usr/sbin';
@@ -28,12 +28,6 @@ my ($holder, $waiter) = map { session($node, "s_$_") } qw(holder waiter);
 $holder->run('BEGIN; UPDATE t SET v = 1');
 $waiter->send('UPDATE t SET v = 2');
 wait_until_locked($node, 's_waiter');
-
-sub now
-{
-	return $node->safe_psql('postgres',
-		q{SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')});
-}
 
 my @poolers;
 
@@ -99,7 +93,7 @@ foreach my $mode (qw(transaction session))
 	is($code, 1, "$mode: a check of its console");
 	like($error, qr/^error: this is the console of a pooler, not a database\nhint: Connect to a database that the pooler serves\.$/m,
 		"$mode: ... says what it is");
-	my $since = now();
+	my $since = moment($node);
 	my $recorder = record($conninfo, $tape, args => [ '--server-interval', 200 ]);
 	wait_until('ticks', sub { ticks($tape, $since) >= 10 });
 	is_deeply(
@@ -127,13 +121,13 @@ foreach my $mode (qw(transaction session))
 
 	# Its connection to the server is ended. By transaction the pooler takes
 	# another one, and nobody may notice; by session it is ours.
-	$since = now();
+	$since = moment($node);
 	wait_until('ticks', sub { ticks($tape, $since) >= 3 });
 	$gaps = () = markers($tape, 'gap');
 	$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'watcher'});
 	like(wait_for_gap($tape, $gaps + 1)->{detail}, qr/terminating connection|server conn|the connection was lost/,
 		"$mode: an ended connection is a gap") if $mode eq 'session';
-	$since = now();
+	$since = moment($node);
 	wait_until('ticks', sub { ticks($tape, $since) >= 5 });
 	ok(1, "$mode: ... and recording goes on");
 
@@ -144,7 +138,7 @@ foreach my $mode (qw(transaction session))
 	wait_until('its end', sub { substr($recorder->log, $said) =~ /nothing is recorded/ });
 	$pooler = pooler($mode, $port);
 	like(wait_for_gap($tape, $gaps + 1)->{detail}, qr/\S/, "$mode: a pooler that is gone is a gap with a reason");
-	$since = now();
+	$since = moment($node);
 	wait_until('ticks', sub { ticks($tape, $since) >= 3 });
 	is_deeply([ map { scalar markers($tape, $_) } qw(start stop) ], [ 1, 0 ], "$mode: it is the same life of the same server");
 	is($recorder->end('TERM'), 0, "$mode: ended");

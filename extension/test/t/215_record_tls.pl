@@ -9,7 +9,7 @@ use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use TachoRecord qw(markers record record_program run_record ticks wait_for_gap wait_until);
+use TachoRecord qw(markers moment record record_program run_record ticks wait_for_gap wait_until);
 
 record_program(texts => 0);
 plan skip_all => 'openssl is not installed' if !grep { -x "$_/openssl" } split /:/, $ENV{PATH};
@@ -110,12 +110,6 @@ like(check('service=ours sslmode=disable channel_binding=disable'), qr/^1 error:
 like(check('service=theirs'), qr/^[12] error: .*definition of service "theirs" not found/s, 'a service that is not there');
 
 # The certificate expires and the password changes while it records.
-sub moment
-{
-	return $node->safe_psql('postgres',
-		q{SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')});
-}
-
 sub end_connection
 {
 	$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'watcher'});
@@ -132,7 +126,7 @@ sub use_certificate
 }
 
 my $tape = "$dir/recorded";
-my $since = moment();
+my $since = moment($node);
 my $recorder = record('service=ours', $tape);
 wait_until('ticks', sub { ticks($tape, $since) >= 3 });
 is( $node->safe_psql('postgres', q{SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'watcher'}),
@@ -145,7 +139,7 @@ end_connection();
 wait_until('an attempt', sub { slurp_file($node->logfile) =~ /certificate expired.*certificate expired/s });
 use_certificate('good');
 wait_for_gap($tape, 1);
-$since = moment();
+$since = moment($node);
 wait_until('ticks again', sub { ticks($tape, $since) >= 3 });
 # a busy machine may have others, of ticks that it had no time for
 my @lost = grep { /connection was lost/ } markers($tape, 'gap');
@@ -155,7 +149,7 @@ is($recorder->end('TERM'), 0, 'ended');
 
 # A password command is run anew for each connection.
 write_secret('token', "right\n");
-$since = moment();
+$since = moment($node);
 $recorder = record("service=ours passfile=$dir/wrong", $tape, args => [ '--password-command', "cat '$dir/token'" ]);
 wait_until('ticks', sub { ticks($tape, $since) >= 3 });
 $node->safe_psql('postgres', q{ALTER ROLE watcher PASSWORD 'another'});
@@ -164,7 +158,7 @@ end_connection();
 wait_until('a refusal', sub { slurp_file($node->logfile) =~ /password authentication failed.*password authentication failed/s });
 write_secret('token', "another\n");
 wait_for_gap($tape, $gaps + 1);
-$since = moment();
+$since = moment($node);
 wait_until('ticks', sub { ticks($tape, $since) >= 3 });
 ok(1, 'a password that changed is asked for anew');
 is($recorder->end('TERM'), 0, 'ended');

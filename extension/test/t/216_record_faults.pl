@@ -8,7 +8,7 @@ use lib "$FindBin::RealBin/../perl";
 use PostgreSQL::Test::Cluster;
 use Test::More;
 use TachoProxy;
-use TachoRecord qw(ask markers record record_program ticks wait_until);
+use TachoRecord qw(ask markers moment record record_program ticks wait_until);
 
 record_program(texts => 0);
 my $node = PostgreSQL::Test::Cluster->new('one');
@@ -17,14 +17,6 @@ $node->start;
 $node->safe_psql('postgres', 'CREATE ROLE watcher LOGIN; GRANT pg_monitor TO watcher');
 
 sub socket_of { my ($server) = @_; return $server->host . '/.s.PGSQL.' . $server->port }
-
-sub now
-{
-	my ($server) = @_;
-
-	return ($server // $node)->safe_psql('postgres',
-		q{SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')});
-}
 
 my $proxy = TachoProxy->start(socket_of($node));
 my $tape = $node->basedir . '/recorded';
@@ -35,7 +27,7 @@ $SIG{__DIE__} = sub { diag($recorder->log) unless $^S };
 sub goes_on
 {
 	my ($least, $server, $of) = @_;
-	my $since = now($server);
+	my $since = moment($server // $node);
 
 	wait_until('ticks', sub { ticks($of // $tape, $since) >= $least });
 	return;

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use TachoLocks qw(session);
-use TachoRecord qw(ask markers record record_file record_program ticks wait_until);
+use TachoRecord qw(ask markers moment record record_file record_program ticks wait_until);
 
 record_program(texts => 0);
 my $node = PostgreSQL::Test::Cluster->new('causes');
@@ -34,15 +34,9 @@ append_to_file($file, qq{root = "histories"\nlisten = "127.0.0.1:$port"\n[[serve
 interval = 100\nflush_interval = 1000\nconninfo = "$conninfo password=first"\n});
 chmod 0600, $file;
 
-sub now
-{
-	return $node->safe_psql('postgres',
-		q{SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')});
-}
-
 sub goes_on
 {
-	my $since = now();
+	my $since = moment($node);
 
 	wait_until('ticks', sub { ticks($tape, $since) >= 3 });
 	return;
@@ -84,7 +78,7 @@ wait_until('a sample', sub { ask($tape, 'samples', '--since', '1s', '--applicati
 
 # Hidden sessions are not recorded as idle ones.
 my $hidden = 'sessions of others are hidden from role watcher, see pg_monitor';
-my $since = now();
+my $since = moment($node);
 $node->safe_psql('postgres', 'REVOKE pg_monitor FROM watcher');
 wait_until('health', sub { health() =~ /^503 / });
 like(health(), qr/^shop: not recorded: \Q$hidden\E$/m, 'sessions that are hidden: health says so');
@@ -105,7 +99,7 @@ cmp_ok(of_ms($gap->{period_start}), 'le', of_ms((told('recording paused'))[0]{ma
 is(health() =~ /^200 / ? 'well' : health(), 'well', '... and all is well again');
 
 # Log and health have the newest cause, a gap has the first and the last one.
-$since = now();
+$since = moment($node);
 password('second');
 sessions_end();
 my $refused = 'could not connect: .*password authentication failed for user "watcher"';
@@ -120,7 +114,7 @@ like((grep { $_->{detail} =~ /password/ } told('gap', $since))[0]{detail},
 	'a gap has its first and its last cause, and how often');
 
 # A recorder that ends without a connection leaves the reason.
-$since = now();
+$since = moment($node);
 password('second');
 sessions_end();
 wait_until('the cause', sub { health() =~ /^shop: not recorded: $refused/m });

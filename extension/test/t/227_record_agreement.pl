@@ -8,7 +8,7 @@ use lib "$FindBin::RealBin/../perl";
 use List::Util qw(sum0);
 use PostgreSQL::Test::Utils;
 use Test::More;
-use TachoRecord qw(ask record record_program ticks wait_until);
+use TachoRecord qw(ask moment record record_program ticks wait_until);
 use TachoTest qw(tacho_cluster);
 
 record_program();
@@ -26,12 +26,6 @@ my %statement = (
 	computes => "SELECT (SELECT sum(sqrt(i)) FROM generate_series(1, 1e6 * %s) i) AS n, $clock",
 	queues => "SELECT pg_advisory_lock(1), $clock, pg_sleep(%s), pg_advisory_unlock(1), $clock");
 
-sub moment
-{
-	return $node->safe_psql('postgres',
-		q{SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')});
-}
-
 # Durations from 0.02 to 0.30 s, others for each session, the same in each run.
 my $jobs = 30;
 sub script
@@ -44,7 +38,7 @@ sub script
 }
 
 my %sessions = (sleeps => 3, computes => 1, queues => 3);
-my $since = moment();
+my $since = moment($node);
 my @running;
 for my $kind (sort keys %sessions)
 {
@@ -58,7 +52,7 @@ for my $kind (sort keys %sessions)
 	}
 }
 $_->{harness}->finish for @running;
-my $until = moment();
+my $until = moment($node);
 for my $who (sort keys %recorded)
 {
 	wait_until("ticks of $who", sub { ticks($recorded{$who}, $until) >= 3 });
