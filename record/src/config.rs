@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use toml::Value;
 
 /// Keys that say which server it is.
@@ -106,11 +107,7 @@ fn parse(text: &str, is_private: bool) -> Result<Config, String> {
     if file.server.is_empty() {
         return Err("there is no [[server]]: nothing would be recorded".to_string());
     }
-    for key in file
-        .defaults
-        .keys()
-        .filter(|key| !IDENTITY.contains(&key.as_str()))
-    {
+    for key in settings_of(&file.defaults) {
         known(key).map_err(|e| format!("[defaults]: {e}"))?;
     }
     let mut servers = BTreeMap::new();
@@ -166,12 +163,9 @@ fn server(section: &Section, defaults: &Section, is_private: bool) -> Result<Ser
         (None, Some(Value::String(conninfo))) => conninfo.clone(),
         _ => return Err("it must have either a \"service\" or a \"conninfo\", a text".to_string()),
     };
-    let keys: BTreeSet<&String> = defaults.keys().chain(section.keys()).collect();
+    let keys: BTreeSet<&String> = settings_of(defaults).chain(settings_of(section)).collect();
     let mut arguments = Vec::new();
-    for key in keys
-        .into_iter()
-        .filter(|key| !IDENTITY.contains(&key.as_str()))
-    {
+    for key in keys {
         known(key)?;
         let value = section.get(key).or_else(|| defaults.get(key));
         arguments.extend(
@@ -202,8 +196,15 @@ fn argument(key: &str, value: &Value) -> Result<Option<String>, String> {
     }
 }
 
+/// The keys of a section that are options of the command line.
+fn settings_of(section: &Section) -> impl Iterator<Item = &String> {
+    section
+        .keys()
+        .filter(|key| !IDENTITY.contains(&key.as_str()))
+}
+
 /// Options that a section may have: as a key, and as clap shows them.
-fn options() -> Vec<(String, String)> {
+static OPTIONS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let mut command = Given::command();
     command.build();
     let named = |argument: &clap::Arg| {
@@ -211,36 +212,21 @@ fn options() -> Vec<(String, String)> {
         Some((key, format!("'{argument}'")))
     };
     command.get_arguments().filter_map(named).collect()
-}
+});
 
 /// A key that is none is named, and the one that is most like it.
 fn known(key: &str) -> Result<(), String> {
-    let options = options();
     let key = key.replace('-', "_");
-    if options.iter().any(|option| option.0 == key) {
+    if OPTIONS.iter().any(|option| option.0 == key) {
         return Ok(());
     }
-    let nearest = options
+    let nearest = OPTIONS
         .iter()
-        .map(|option| (distance(&option.0, &key), &option.0));
+        .map(|option| (strsim::levenshtein(&option.0, &key), &option.0));
     Err(match nearest.min() {
         Some((0..=3, nearest)) => format!("unknown key \"{key}\", did you mean \"{nearest}\"?"),
         _ => format!("unknown key \"{key}\""),
     })
-}
-
-/// Levenshtein distance: the least number of characters to change, add or remove.
-fn distance(one: &str, other: &str) -> usize {
-    let mut costs: Vec<usize> = (0..=other.chars().count()).collect();
-    for (row, a) in one.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut costs[0], row + 1);
-        for (column, b) in other.chars().enumerate() {
-            let changed = diagonal + usize::from(a != b);
-            diagonal = costs[column + 1];
-            costs[column + 1] = changed.min(diagonal + 1).min(costs[column] + 1);
-        }
-    }
-    costs.last().copied().unwrap_or(0)
 }
 
 /// What clap says of options, as one line about keys.
@@ -248,7 +234,7 @@ fn said(error: &clap::Error) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
     let line = line.trim_start_matches("error: ").to_string();
-    options().iter().fold(line, |line, (key, shown)| {
+    OPTIONS.iter().fold(line, |line, (key, shown)| {
         line.replace(shown, &format!("\"{key}\""))
     })
 }

@@ -135,6 +135,7 @@ mod tests {
     fn times_and_labels_are_understood_or_refused() {
         assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
         assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("5d"), Ok(Duration::from_secs(5 * 86_400)));
         for text in ["", "5", "m", "0s", "-1m", "99999999999999999999h"] {
             assert!(duration(text).is_err(), "{text}");
         }
