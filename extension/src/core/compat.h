@@ -27,6 +27,7 @@
 #include "utils/backend_progress.h"
 #include "utils/backend_status.h"
 #include "utils/guc.h"
+#include "utils/guc_tables.h"
 #include "utils/wait_event.h"
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain.h"
@@ -128,6 +129,18 @@ compat_plan_id(const volatile PgBackendStatus *entry)
 
 /* Whether a plan has a place for an id (PlannedStmt.planId). */
 #define COMPAT_PLANS_HAVE_IDS	(PG_VERSION_NUM >= 180000)
+
+/* All settings that this process knows, in the current memory context. */
+static inline struct config_generic **
+compat_settings(int *count)
+{
+#if PG_VERSION_NUM >= 160000
+	return get_guc_variables(count);
+#else
+	*count = GetNumConfigOptions();
+	return get_guc_variables();
+#endif
+}
 
 /* State of a client that has not finished connecting; never true before 18. */
 static inline bool

@@ -63,11 +63,4 @@ extern const char *tacho_program_path(void);
  */
 extern const char *settings_refusal(void);
 
-/*
- * Describes in `text` which settings have changed since the last call in this
- * process, as "name: old -> new", separated by commas. Returns false when none
- * has, or on the first call.
- */
-extern bool settings_changes(char *text, Size size);
-
 #endif							/* TACHO_SETTINGS_H */

@@ -44,6 +44,7 @@
 #include "history/schema.h"
 #include "history/writer.h"
 #include "sampler/budget.h"
+#include "sampler/changed_settings.h"
 #include "sampler/cpu_kind.h"
 #include "sampler/locks.h"
 #include "sampler/recorder.h"
@@ -183,7 +184,6 @@ start_worker(void)
 {
 	uint64		incarnation;
 	int64		starts;
-	char		unused[1];
 
 	install_signals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
@@ -206,7 +206,6 @@ start_worker(void)
 	budget_init(&budget);
 	turn_context = AllocSetContextCreate(CurrentMemoryContext, "tacho turn",
 										 ALLOCSET_DEFAULT_SIZES);
-	(void) settings_changes(unused, sizeof(unused));
 	slot_clock_init(&slot_clock, (int64) interval_ms() * 1000, clock_wall_us(),
 					random_phase());
 	in_recovery = RecoveryInProgress();
@@ -214,6 +213,7 @@ start_worker(void)
 	before_shmem_exit(forget_worker, (Datum) 0);
 	query_text_want(true, true);
 	mark_start(starts == 1);
+	(void) changed_settings_look();
 }
 
 /* The interval follows the setting and the budget. */
@@ -231,15 +231,12 @@ apply_interval(void)
 static void
 reload(void)
 {
-	char		changes[1000];
-
 	ConfigReloadPending = false;
 	HOLD_INTERRUPTS();
 	ProcessConfigFile(PGC_SIGHUP);
 	RESUME_INTERRUPTS();
-	if (!settings_changes(changes, sizeof(changes)))
+	if (!changed_settings_look())
 		return;
-	mark_now(MARKER_SETTINGS_CHANGED, changes);
 	recorder_settings();
 	apply_interval();
 }

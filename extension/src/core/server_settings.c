@@ -1,0 +1,136 @@
+/*
+ * server_settings.c
+ *	  The settings of the server, as its next session would have them.
+ *
+ * A process that has started ignores a changed setting of new sessions, such
+ * as log_connections, and a setting that it has given itself, such as
+ * lock_timeout of the sampler. Their values are taken from the configuration
+ * files, where the last line counts.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "utils/guc.h"
+
+#include "core/compat.h"
+#include "core/server_settings.h"
+#include "core/tacho.h"
+
+#define AUTO_FILE	"postgresql.auto.conf"	/* in the data directory */
+
+/* strings that are shown */
+static const char *const shown_strings[] = {
+#define SHOWN_SETTING(name) #name,
+#include "../../../catalog/shown_settings.h"
+#undef SHOWN_SETTING
+};
+
+/* The rule of shown_settings.h. */
+static bool
+is_shown(const struct config_generic *setting)
+{
+	if (strchr(setting->name, '.') != NULL &&
+		strncmp(setting->name, TACHO_PREFIX ".", strlen(TACHO_PREFIX ".")) != 0)
+		return false;
+	if (setting->vartype != PGC_STRING)
+		return true;
+	for (int i = 0; i < lengthof(shown_strings); i++)
+		if (strcmp(setting->name, shown_strings[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Whether a file or a command of the server can set it; some belong to a transaction. */
+static bool
+is_servers(const struct config_generic *setting)
+{
+	if (setting->context == PGC_INTERNAL ||
+		strncmp(setting->name, "transaction_", strlen("transaction_")) == 0)
+		return false;
+	return (setting->flags & GUC_NO_SHOW_ALL) == 0 ||
+		(setting->flags & GUC_CUSTOM_PLACEHOLDER) != 0;
+}
+
+/* Whether this process may have another value than a new session. */
+static bool
+is_of_this_process(const struct config_generic *setting)
+{
+	if (setting->source == PGC_S_ARGV)
+		return false;
+	return setting->context == PGC_BACKEND || setting->context == PGC_SU_BACKEND ||
+		(setting->source >= PGC_S_OVERRIDE && setting->context >= PGC_SUSET);
+}
+
+/*
+ * The value as SHOW prints it. Settings for superusers, which have no units,
+ * are read without a look into the catalog for the rights of this process.
+ */
+static const char *
+value_of(const struct config_generic *setting)
+{
+	const char *value;
+
+	if ((setting->flags & GUC_SUPERUSER_ONLY) == 0)
+		return GetConfigOptionByName(setting->name, NULL, true);
+	value = GetConfigOption(setting->name, true, false);
+	return value != NULL ? pstrdup(value) : "";
+}
+
+/* The lines of the configuration files, in their order; what is wrong is left out. */
+static const ConfigVariable *
+read_files(void)
+{
+	ConfigVariable *first = NULL;
+	ConfigVariable *last = NULL;
+
+	(void) ParseConfigFile(ConfigFileName, false, NULL, 0, 0, DEBUG1, &first, &last);
+	(void) ParseConfigFile(AUTO_FILE, false, NULL, 0, 0, DEBUG1, &first, &last);
+	return first;
+}
+
+static void
+take_from_files(ServerSetting *setting, const ConfigVariable *line)
+{
+	setting->value = "(default)";
+	setting->file = NULL;
+	for (; line != NULL; line = line->next)
+	{
+		if (line->name == NULL || line->errmsg != NULL ||
+			pg_strcasecmp(line->name, setting->name) != 0)
+			continue;
+		setting->value = line->value;
+		setting->file = line->filename;
+		setting->line = line->sourceline;
+	}
+}
+
+int
+server_settings_read(ServerSetting **settings)
+{
+	int			n = 0;
+	int			count;
+	struct config_generic **all = compat_settings(&count);
+	const ConfigVariable *files = read_files();
+
+	*settings = palloc(count * sizeof(ServerSetting));
+	for (int i = 0; i < count; i++)
+	{
+		ServerSetting *setting = &(*settings)[n];
+
+		if (!is_servers(all[i]))
+			continue;
+		n++;
+		*setting = (ServerSetting) {
+			.name = all[i]->name,
+			.value = value_of(all[i]),
+			.file = all[i]->sourcefile,
+			.line = all[i]->sourceline,
+			.shown = is_shown(all[i]),
+			.placeholder = (all[i]->flags & GUC_CUSTOM_PLACEHOLDER) != 0,
+		};
+		if (is_of_this_process(all[i]))
+			take_from_files(setting, files);
+	}
+	return n;
+}

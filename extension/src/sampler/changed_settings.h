@@ -1,0 +1,18 @@
+/*
+ * changed_settings.h
+ *	  Markers for settings of the server whose values change.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_CHANGED_SETTINGS_H
+#define TACHO_CHANGED_SETTINGS_H
+
+/*
+ * Looks at all settings, and puts a marker for each one whose value is not
+ * that of the last look: "work_mem: 4MB -> 64MB (FILE:LINE)". The first look
+ * of a process compares with the last look of the process before it, also
+ * across a restart of the server. Returns whether a setting of tacho changed.
+ */
+extern bool changed_settings_look(void);
+
+#endif							/* TACHO_CHANGED_SETTINGS_H */
