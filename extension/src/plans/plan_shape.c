@@ -281,7 +281,7 @@ shape_of_custom(Shape *shape, uint64 sum, const CustomScan *node)
 	return mix_plans(shape, sum, node->custom_plans);
 }
 
-/* An index, the direction in which it is read, and the columns that are looked up. */
+/* Mixes in an index, its direction, and the columns of its conditions. */
 static uint64
 shape_of_index(uint64 sum, Oid index, ScanDirection direction,
 			   const List *conditions, const List *order)
