@@ -79,8 +79,6 @@ installcheck: ## regression tests on a running server that has tacho
 	$(EXTENSION_MAKE) installcheck
 
 demo: ## start a private cluster with load and show what tacho saw
-	@tools/prereq.sh build
-	@$(MAKE) -s program
 	@demo/run.sh
 
 demo-dsn: ## print the connection string of the demo's cluster

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # usage: demo/run.sh [--dsn | --stop]
 #
-# Builds tacho into a private PostgreSQL, plays a minute of load on it and shows
-# what tacho saw. Everything is in .demo of this repository, or in a directory
-# under /var/tmp that .demo then points to. The cluster stays up.
+# Builds tacho into a private PostgreSQL (demo/build.sh), plays a minute of load on it
+# and shows what tacho saw. Everything is in .demo of this repository, or in a
+# directory under /var/tmp that .demo then points to. The cluster and the page stay
+# up. When the script is interrupted or fails, it stops and removes them.
 #
-#   --dsn   print its connection string
-#   --stop  stop it and remove everything
+#   --dsn   print the connection string of the cluster
+#   --stop  stop both and remove everything
 #
-# Environment: PG_CONFIG, as for make; NO_COLOR.
+# Environment: PG_CONFIG, TACHO_PROFILE, as for demo/build.sh; NO_COLOR.
 set -euo pipefail
 
 repo=$(cd "$(dirname "$0")/.." && pwd -P)
@@ -23,6 +24,7 @@ dsn() { printf "host='%s' port=%s user=postgres dbname=shop" "$demo/run" "$(<"$d
 stop() {
 	[ -e "$link" ] || return 0
 	demo=$(realpath "$link")
+	[ ! -e "$demo/page.pid" ] || kill "$(<"$demo/page.pid")" 2>/dev/null || true
 	if [ -e "$demo/data/postmaster.pid" ]; then
 		"$as_server" "$(<"$demo/bin")/pg_ctl" -s -w -D "$demo/data" -m immediate stop || true
 	fi
@@ -48,18 +50,18 @@ place() {
 	fi
 }
 
+# free_port FIRST: a port without a listener, FIRST or a higher one
 free_port() {
-	local port=54320
+	local port=$1
 	while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
-	echo $port
+	echo "$port"
 }
 
+# create PG_CONFIG: the cluster with its shop
 create() {
-	local config bin port
-	config=$("$repo/tools/stage.sh" "$demo" 2>"$demo/build.log") ||
-		{ cat "$demo/build.log" >&2; die "could not build the extension"; }
-	bin=$(dirname "$config")
-	port=$(free_port)
+	local bin port
+	bin=$(dirname "$1")
+	port=$(free_port 54320)
 	echo "$bin" >"$demo/bin"
 	ln -s "$bin/tacho" "$demo/tacho"
 	echo "$port" >"$demo/port"
@@ -89,6 +91,21 @@ create() {
 	"$bin/pgbench" -i -q -s 5 "$(dsn)" >/dev/null 2>&1
 }
 
+# Starts the page on the recorded history. The token of its address is in a file.
+open_page() {
+	local token=$demo/token log=$demo/page.log
+	(umask 077 && od -An -N 12 -tx1 /dev/urandom | tr -d ' \n' >"$token")
+	[ "$(id -u)" != 0 ] || chown "$("$as_server" --user)" "$token"
+	free_port 8432 >"$demo/page.port"
+	setsid "$as_server" "$(<"$demo/bin")/tacho-web" --tape "$demo/data/tacho" --token-file "$token" \
+		--listen "127.0.0.1:$(<"$demo/page.port")" </dev/null >"$log" 2>&1 &
+	echo $! >"$demo/page.pid"
+	until (exec 3<>"/dev/tcp/127.0.0.1/$(<"$demo/page.port")") 2>/dev/null; do
+		kill -0 "$(<"$demo/page.pid")" 2>/dev/null || { cat "$log" >&2; die "tacho web has ended"; }
+		sleep 0.1
+	done
+}
+
 case ${1:-} in
 --stop)
 	stop
@@ -109,10 +126,16 @@ case ${1:-} in
 esac
 
 stop
+trap stop EXIT
+trap 'exit 130' INT TERM
 place
+say "Building tacho, its page and the extension"
+config=$("$repo/demo/build.sh" "$demo")
 say "Starting a private PostgreSQL with a shop of 230 MB"
-create
+create "$config"
 say "A minute of load: pgbench, reports, a forgotten transaction, a lock storm"
 mapfile -t moments < <("$repo/demo/load.sh" "$(<"$demo/bin")" "$(dsn)")
 [ ${#moments[@]} = 4 ] || die "the load has stopped early"
+open_page
 "$repo/demo/show.sh" "$demo" "$(dsn)" "${moments[@]}"
+trap - EXIT

@@ -11,18 +11,12 @@ psql=$(<"$demo/bin")/psql
 load="since => to_timestamp($start), until => to_timestamp($end)"
 storm="since => to_timestamp($storm_start), until => to_timestamp($storm_end)"
 recording="'recording', 'reason', 'tick_interval_ms', 'tick_cost_us', 'ticks_taken', 'ticks_missed', 'rows_taken', 'frames_lost'"
-repo=$(cd "$(dirname "$0")/.." && pwd -P)
-program=${CARGO_TARGET_DIR:-$repo/target}/release/tacho
 bold='' plain='' color=false
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\e[1m' plain=$'\e[0m' color=true; fi
 
 # shellcheck source=demo/questions.sh
 source "$(dirname "$0")/questions.sh"
 questions
-
-# one link that leads to the storm: its token is that of a file
-token=$demo/token
-[ -e "$token" ] || (umask 077 && od -An -N 12 -tx1 /dev/urandom | tr -d ' \n' >"$token")
 
 stamp() { date -u -d "@$1" +%Y-%m-%dT%H:%M:%SZ; }
 # for tools/screenshots.sh: the minute of load; for demo/test-live.sh: the storm in it
@@ -39,15 +33,14 @@ printf '\n%sOn disk%s  %s in %s\n' "$bold" "$plain" \
 
 cat <<-END
 
-	${bold}The cluster is up, and tacho goes on recording.${plain}
+	${bold}The cluster and the page are up, and tacho goes on recording.${plain}
+	  the page, on the storm:
+	  http://127.0.0.1:$(<"$demo/page.port")/?token=$(<"$demo/token")&since=$(stamp "$storm_start")&until=$(stamp "$storm_end")
+	  terminal      .demo/tacho live --tape .demo/data/tacho
 	  connect       psql "\$(make -s demo-dsn)"
 	  look further  select * from tacho.summary();
 	                select * from tacho.top('application', scope => 'all');
 	                .demo/tacho --help      README.md, "Ask it"
-	  the page      ${program#"$repo/"} web \\
-	                    --tape .demo/data/tacho --token-file .demo/token
-	                and the storm on it:
-	  http://127.0.0.1:8432/?token=$(<"$token")&since=$(stamp "$storm_start")&until=$(stamp "$storm_end")
 	  incidents     demo/incidents.sh       docs/guide/README.md
-	  stop          make demo-stop
+	  stop both     make demo-stop
 END

@@ -10,7 +10,7 @@ set -euo pipefail
 repo=$(cd "$(dirname "$0")/.." && pwd -P)
 [ -e "$repo/.demo/storm" ] || { echo "error: there is no demo; make demo starts one" >&2; exit 1; }
 demo=$(realpath "$repo/.demo")
-live=${CARGO_TARGET_DIR:-$repo/target}/release/tacho-live
+live=$(<"$demo/bin")/tacho-live
 tape=$demo/data/tacho
 read -r storm_start storm_end <"$demo/storm"
 log=$(mktemp)

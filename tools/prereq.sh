@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: tools/prereq.sh [-n] extension|sql|page|fleet|build|test|lint|matrix
+# usage: tools/prereq.sh [-n] extension|sql|page|fleet|build|demo|test|lint|matrix
 #
 # Looks whether this system has what a make target needs, and installs what is
 # missing from its Debian or Ubuntu packages, as root or with sudo, saying what;
@@ -10,6 +10,7 @@
 #   page        Node and npm, and the browser of the page's tests
 #   fleet       Python with its environments, and npm
 #   build       extension, Rust, as new as Cargo.toml asks for, and libpq
+#   demo        build, and Node and npm for the page
 #   test        build, sql, and what the TAP tests need
 #   lint        and shellcheck
 #   matrix      and what provides the other majors
@@ -23,8 +24,7 @@ have() { command -v "$1" >/dev/null; }
 dry=0
 if [ "${1:-}" = -n ]; then dry=1; shift; fi
 level=${1:-}
-case $level in
-extension | sql | page | fleet | build | test | lint | matrix) ;;
+case $level in extension | sql | page | fleet | build | demo | test | lint | matrix) ;;
 *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
 esac
 repo=$(cd "$(dirname "$0")/.." && pwd)
@@ -97,13 +97,13 @@ look() {
 	case $level in sql | test | matrix) look_for_cron ;; esac
 	[[ $level != extension && $level != sql ]] || return 0
 	[ -e "$(pg_config --includedir 2>/dev/null)/libpq-fe.h" ] || packages+=(libpq-dev)
-	if ! have cargo || ! at_least "$wanted" "$(rustc --version 2>/dev/null | cut -d' ' -f2)"; then
-		choose_rust
-	elif [ "$level" = lint ] && ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
+	if ! have cargo || ! at_least "$wanted" "$(rustc --version 2>/dev/null | cut -d' ' -f2)" ||
+		{ [ "$level" = lint ] && ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; }; then
 		choose_rust
 	fi
-	[[ $level = build ]] || want tmux:tmux promtool:prometheus pgbouncer:pgbouncer openssl:openssl
-	[[ $level = build ]] || perl -MIPC::Run -e 1 2>/dev/null || packages+=(libipc-run-perl)
+	case $level in build) return 0 ;; demo) want node:nodejs npm:npm; return 0 ;; esac
+	want tmux:tmux promtool:prometheus pgbouncer:pgbouncer openssl:openssl
+	perl -MIPC::Run -e 1 2>/dev/null || packages+=(libipc-run-perl)
 	[ "$level" != lint ] || want shellcheck:shellcheck
 	[ "$level" != matrix ] || want debootstrap:debootstrap pip3:python3-pip unzip:unzip unshare:util-linux
 }
