@@ -1,9 +1,9 @@
-//! Texts of what sessions run, with their constants, where that is wanted: of
-//! queries that have no text yet, and of what has no query identifier.
+//! Texts of the statements that sessions run: of queries that have no text yet and,
+//! if constants are recorded, of statements without a query identifier.
 
 use crate::names::Names;
 use crate::sample::Session;
-use crate::texts::{Text, Texts};
+use crate::texts::{OfSessions, Text, Texts};
 use std::collections::HashMap;
 use tacho_dsn::Answer;
 
@@ -28,6 +28,10 @@ impl Activity {
     /// Gives sessions the keys that are known, and says what to ask the server,
     /// if anything. What has ended is forgotten.
     pub fn question(&mut self, sessions: &mut [Session], texts: &Texts) -> Option<String> {
+        let of_sessions = texts.of_sessions();
+        if of_sessions == OfSessions::None {
+            return None;
+        }
         let mut known = std::mem::take(&mut self.keys);
         let mut wanted = Vec::new();
         for session in sessions.iter_mut().filter(|s| !s.state.is_empty()) {
@@ -38,7 +42,7 @@ impl Activity {
             } else if let Some(key) = known.remove(&run(session)) {
                 session.text_key = key;
                 self.keys.insert(run(session), key);
-            } else {
+            } else if of_sessions == OfSessions::All {
                 wanted.push(session.pid.to_string());
             }
         }
@@ -73,7 +77,7 @@ impl Activity {
             let bytes = answer.bytes(row, 2).unwrap_or_default();
             let encoding = names.encoding(session.database);
             let is_cut = answer.bytes(row, 3) == Some(b"t");
-            let text = Text::of_activity(session, bytes, encoding, is_cut);
+            let text = texts.of_session(session, bytes, encoding, is_cut);
             if session.query_id == 0 {
                 // Nothing to show is known, too.
                 session.text_key = if bytes.is_empty() { 0 } else { text.key() };
@@ -104,7 +108,7 @@ mod tests {
             state: "active".to_string(),
             ..Session::default()
         };
-        let mut texts = Texts::default();
+        let mut texts = Texts::new(true);
         let mut activity = Activity::default();
         let mut sessions = [session(1, 0, 5), session(2, 7, 5), Session::default()];
         let asked = |question: Option<String>| {
@@ -123,5 +127,12 @@ mod tests {
         let mut next = [session(1, 0, 6)];
         let again = asked(activity.question(&mut next, &texts));
         assert_eq!((again, activity.keys.len()), (Some("1".to_string()), 0));
+
+        let mut refused = Texts::new(false);
+        let mut sessions = [session(1, 0, 5), session(2, 7, 5)];
+        assert_eq!(asked(activity.question(&mut sessions, &refused)), None);
+        refused.refuse();
+        let queries = asked(activity.question(&mut sessions, &refused));
+        assert_eq!(queries, Some("2".to_string()));
     }
 }

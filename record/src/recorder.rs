@@ -402,7 +402,7 @@ impl<'a> Recorder<'a> {
         }
         let (edges, unresolved) = self.blockers(connection, &mut sample)?;
         self.look_up(connection, &sample)?;
-        let texts = self.raw_texts(connection, &mut sample)?;
+        let texts = self.session_texts(connection, &mut sample)?;
         let mut batch = self.batch(due.slot_ms);
         if self.put_gap(&mut batch, due.slot_ms).is_some() {
             let missed = self.missed;

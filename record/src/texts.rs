@@ -62,6 +62,8 @@ pub struct Texts {
     day: i64,
     /// Constants are recorded, too.
     is_raw: bool,
+    /// The server refused the last question.
+    is_refused: bool,
 }
 
 impl Texts {
@@ -141,6 +143,22 @@ impl Texts {
         self.next_ms = now_ms + LONGEST_PAUSE_MS;
     }
 
+    /// The server refused a question. One text can be enough for that: in a LATIN1
+    /// database, `pg_stat_statements` fails at `SELECT '日本'` of another database.
+    /// Until it answers again, texts come from the sessions that run them.
+    pub fn refuse(&mut self) {
+        self.is_refused = true;
+    }
+
+    /// Texts of sessions that are recorded now.
+    pub fn of_sessions(&self) -> OfSessions {
+        match (self.is_raw, self.is_refused) {
+            (true, _) => OfSessions::All,
+            (false, true) => OfSessions::OfQueries,
+            (false, false) => OfSessions::None,
+        }
+    }
+
     /// Takes an answer of a database, whose encoding it is in.
     pub fn take(
         &mut self,
@@ -149,6 +167,7 @@ impl Texts {
         encoding: i64,
         now_ms: i64,
     ) -> Vec<Text> {
+        self.is_refused = false;
         let Some(found) = answers.first() else {
             return Vec::new();
         };
@@ -160,14 +179,14 @@ impl Texts {
                 continue;
             };
             let recorded = recorded(bytes, self.is_raw);
-            let whole: Option<usize> = found.number(row, 3);
-            let is_cut = recorded.is_cut || whole.is_some_and(|length| length > bytes.len());
+            let whole: usize = found.number(row, 3).unwrap_or(0);
+            let is_cut = recorded.is_cut || whole > bytes.len();
             let text = Text {
                 query_id,
                 database: found.number(row, 1).unwrap_or(0),
                 user: found.number(row, 2).unwrap_or(0),
                 encoding,
-                length: is_cut.then(|| whole.unwrap_or(0).max(recorded.text.len() + 1)),
+                length: length_if(is_cut, whole, &recorded.text),
                 bytes: recorded.text,
             };
             names.want(Kind::Database, text.database, now_ms);
@@ -178,10 +197,38 @@ impl Texts {
         texts
     }
 
+    /// The text that a session runs, in the encoding of its database; `is_cut` if the
+    /// server shows a part of it.
+    pub fn of_session(&self, session: &Session, bytes: &[u8], encoding: i64, is_cut: bool) -> Text {
+        let recorded = recorded(bytes, self.is_raw);
+        Text {
+            query_id: session.query_id,
+            database: session.database,
+            user: session.user,
+            encoding,
+            length: length_if(is_cut || recorded.is_cut, bytes.len() + 1, &recorded.text),
+            bytes: recorded.text,
+        }
+    }
+
     /// Frames with texts were lost.
     pub fn forget(&mut self) {
         self.wanted.clear();
     }
+}
+
+/// Texts of sessions that are recorded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OfSessions {
+    None,
+    /// Statements with a query identifier.
+    OfQueries,
+    All,
+}
+
+/// The length of the whole text, `known` or more than `text`, if `text` is a part.
+fn length_if(is_cut: bool, known: usize, text: &[u8]) -> Option<usize> {
+    is_cut.then(|| known.max(text.len() + 1))
 }
 
 /// A text to be recorded.
@@ -197,19 +244,6 @@ pub struct Text {
 }
 
 impl Text {
-    /// The text that a session runs, with its constants, in the encoding of its database.
-    pub fn of_activity(session: &Session, bytes: &[u8], encoding: i64, is_cut: bool) -> Text {
-        Text {
-            query_id: session.query_id,
-            database: session.database,
-            user: session.user,
-            bytes: without_secrets(bytes),
-            encoding,
-            // Nobody knows more.
-            length: is_cut.then_some(bytes.len() + 1),
-        }
-    }
-
     /// That of a query, of which nothing else is known.
     #[cfg(test)]
     pub fn of(query_id: i64, text: &str) -> Text {
@@ -277,6 +311,13 @@ fn key(text: &[u8]) -> i64 {
     hash.max(1) as i64
 }
 
+/// Without the semicolon that ends a statement, as `pg_stat_statements` shows it.
+fn trim_end(text: &[u8]) -> &[u8] {
+    let is_end = |byte: &u8| *byte == b';' || byte.is_ascii_whitespace();
+    let kept = text.iter().rposition(|byte| !is_end(byte));
+    &text[..kept.map_or(0, |last| last + 1)]
+}
+
 /// The part of a text that the history gets.
 fn recorded(text: &[u8], is_raw: bool) -> Masked {
     match is_raw {
@@ -284,7 +325,7 @@ fn recorded(text: &[u8], is_raw: bool) -> Masked {
             text: without_secrets(text),
             is_cut: false,
         },
-        false => literals::mask(text, MOST_BYTES),
+        false => literals::mask(trim_end(text), MOST_BYTES),
     }
 }
 
@@ -377,6 +418,30 @@ mod tests {
         texts.rest(90_000);
         assert_eq!(texts.question("public", 689_999), None);
         assert!(texts.question("public", 690_000).is_some());
+    }
+
+    #[test]
+    fn texts_of_sessions_are_taken_while_the_server_refuses_to_show_its_own() {
+        let mut texts = Texts::new(false);
+        assert_eq!(texts.of_sessions(), OfSessions::None);
+        texts.refuse();
+        assert_eq!(texts.of_sessions(), OfSessions::OfQueries);
+        texts.take(&[], &mut Names::default(), SQL_ASCII, 0);
+        assert_eq!(texts.of_sessions(), OfSessions::None);
+        assert_eq!(Texts::new(true).of_sessions(), OfSessions::All);
+    }
+
+    #[test]
+    fn the_text_of_a_session_has_no_constants_unless_they_are_wanted() {
+        let of = |is_raw, is_cut| {
+            let session = Session::default();
+            let text = Texts::new(is_raw).of_session(&session, b"SELECT 'x', 7; ", 6, is_cut);
+            (String::from_utf8(text.bytes).unwrap(), text.length)
+        };
+        assert_eq!(of(false, false), ("SELECT $1, $2".to_string(), None));
+        assert_eq!(of(true, false), ("SELECT 'x', 7; ".to_string(), None));
+        assert_eq!(of(true, true).1, Some(16));
+        assert_eq!(of(false, true).1, Some(16));
     }
 
     #[test]

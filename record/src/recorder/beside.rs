@@ -162,15 +162,12 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Texts of sessions as their clients sent them, if they are wanted.
-    pub(super) fn raw_texts(
+    /// Texts of the statements that sessions run, if they are wanted.
+    pub(super) fn session_texts(
         &mut self,
         connection: &mut Connection,
         sample: &mut Sample,
     ) -> tacho_dsn::Result<Vec<Text>> {
-        if !self.settings.raw_texts {
-            return Ok(Vec::new());
-        }
         let sessions = &mut sample.sessions;
         let Some(question) = self.activity.question(sessions, &self.texts) else {
             return Ok(Vec::new());
@@ -219,6 +216,7 @@ impl Recorder<'_> {
                 if error.code == "57014" {
                     self.texts.rest(now_ms);
                 }
+                self.texts.refuse();
                 self.miss_texts(&error);
                 return Ok(());
             }
@@ -244,10 +242,13 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// No texts: said in the log, on the page of health, and once in the history
-    /// until there are some.
+    /// The server does not show its texts: said in the log, on the page of health,
+    /// and once in the history until it does.
     fn miss_texts(&mut self, error: &Error) {
-        let line = format!("texts of queries are not recorded: {}", error.line());
+        let line = format!(
+            "texts of queries come from the sessions that run them only: {}",
+            error.line()
+        );
         if !std::mem::replace(&mut self.lacks_texts, true) {
             self.put_now("texts left out", &line);
         }
