@@ -42,6 +42,7 @@ macro_rules! most {
         1000
     };
 }
+const MOST_ROWS: usize = most!();
 
 /// How far something is behind it.
 macro_rules! behind {
@@ -258,7 +259,7 @@ struct Row {
 #[derive(Default)]
 struct Before {
     rows: HashMap<Vec<u8>, Row>,
-    /// It said all it has; what is new since then began at 0.
+    /// The answer had all rows, so a row that is new since then began at 0.
     listed: bool,
 }
 
@@ -340,7 +341,7 @@ impl Measures {
         for (source, rows) in read {
             let before = before.remove(source.what).unwrap_or_default();
             let mut now = Before {
-                listed: true,
+                listed: rows.len() < MOST_ROWS,
                 ..Before::default()
             };
             for (key, row) in rows {
@@ -605,6 +606,11 @@ mod tests {
         assert_eq!(read(&[("old", 100)]), []);
         assert_eq!(read(&[("old", 100), ("new", 7)]), [grown("new", 7)]);
         assert_eq!(read(&[("old", 104), ("new", 7)]), [grown("old", 4)]);
+        let all: Vec<_> = (0..MOST_ROWS).map(|i| format!("d{i}")).collect();
+        let mut cut: Vec<_> = all.iter().map(|name| (name.as_str(), 5)).collect();
+        let _ = read(&cut);
+        *cut.last_mut().unwrap() = ("left out before", 5_000);
+        assert_eq!(read(&cut), [], "nobody saw what it had counted before");
         assert_eq!(measures.compare(vec![], 0).rows.len(), 1, "not asked");
         let rows = vec![row("databases", "newer", "xact_commit", 9, 0)];
         let reading = measures.compare(vec![(databases, rows)], 0);
