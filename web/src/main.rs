@@ -12,6 +12,7 @@ mod guard;
 mod lanes;
 mod live;
 mod metrics;
+mod objects;
 mod openapi;
 mod options;
 mod page;

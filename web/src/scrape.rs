@@ -1,13 +1,14 @@
-//! What `/metrics` says of servers. A counter is what the history has of the
-//! day (UTC) of its last tick, up to the second in which that tick began: hours
-//! that are over are asked for once, the current one anew. So each tick counts
-//! once, and a program that starts anew goes on where another one was.
+//! Figures of servers for `/metrics`. A counter covers the day (UTC) of the history's
+//! last tick, up to the second in which that tick began. Closed hours are read once, the
+//! current hour at each scrape. So each tick counts once, and a restarted program
+//! continues with the same values.
 //!
 //! A day begins with a turn ([`Turn`]): who asks every half minute sees the end of the
 //! day before, then zeros, then the new day. Nothing is lost between two scrapes, and
 //! every counter falls, by which Prometheus knows that it was reset.
 
 use crate::desk::lock;
+use crate::objects::{self, Series, Values};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tacho_source::rows::{self, Status, count};
@@ -19,10 +20,6 @@ use tacho_tape::query::{
 
 /// A sample without a value of a dimension, as filters call it.
 const NULL: &str = "(null)";
-/// Objects that are left when there are too many of a kind.
-const OTHERS: &str = "(other)";
-/// Most databases, replicas, slots or kinds of I/O with figures of their own.
-const MOST_OBJECTS: usize = 50;
 /// How long each step of a turn takes, µs.
 const TURN: i64 = 30 * SECOND;
 /// µs.
@@ -34,22 +31,19 @@ const READINGS: i64 = 60 * SECOND;
 /// Gauges of a server without a tick for so long are not told.
 const STALE: i64 = 300 * SECOND;
 
-/// A measurement, and the object that it is of.
-pub type Measured = BTreeMap<(&'static str, String), f64>;
-
-/// What is known of a server.
+/// The figures of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Its name.
     pub server: String,
     /// It answered.
     pub readable: bool,
-    /// It has answered once: before, nobody knows what counters are.
+    /// It has answered once. Until then its counters are unknown.
     pub is_counted: bool,
-    /// What was counted.
+    /// Counters; only objects that have series stand alone.
     pub sums: Sums,
-    /// The mean of the last readings.
-    pub gauges: Measured,
+    /// Means of the last readings; only objects that have series stand alone.
+    pub gauges: Values<f64>,
     /// Seconds since 1970 of the last tick.
     pub last_tick: Option<f64>,
     /// Seconds since 1970 of the oldest tick.
@@ -62,24 +56,28 @@ pub struct Tally {
     pub damaged_bytes: Option<f64>,
     /// CPUs.
     pub vcpus: Option<f64>,
-    /// Hours of the day that are over: their end, and what was counted.
+    /// Counters of all objects.
+    counted: Sums,
+    series: Series,
+    /// The closed hours of the day: their end, and their counters.
     closed: (i64, Sums),
-    /// Where counting goes on.
+    /// The next count begins here.
     counted_to: i64,
-    /// The turn of the day, when it was looked at last.
+    /// The turn of the day at the last count.
     turn: Turn,
-    /// What the day before has counted, or its last hour; and which day it was before.
+    /// The day that follows, its turn, and the counters of the day before (or of its last
+    /// hour).
     before: (i64, Turn, Sums),
 }
 
-/// How far a day has come since its first tick.
+/// The progress of a day since its first tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Turn {
-    /// Counters are those of the day before.
+    /// Counters still show the day before.
     Before,
     /// Counters are 0.
     Zero,
-    /// Counters are those of the day.
+    /// Counters show the day.
     #[default]
     Day,
 }
@@ -101,7 +99,7 @@ pub struct Sums {
     /// Markers by kind.
     pub markers: BTreeMap<String, u64>,
     /// Increases by measurement and object, in ten-thousandths of its unit.
-    pub server: BTreeMap<(&'static str, String), i128>,
+    pub server: Values<i128>,
 }
 
 /// Asks for what is scraped.
@@ -111,7 +109,7 @@ pub struct Scraper {
     tallies: Arc<Mutex<BTreeMap<String, Tally>>>,
 }
 
-/// What a window is asked of.
+/// The history of one server, to ask for windows.
 struct Asked<'a> {
     source: &'a dyn Source,
     server: &'a str,
@@ -187,16 +185,31 @@ impl Tally {
         match turn {
             Turn::Before => sums = self.before.2.clone(),
             Turn::Zero => sums = Sums::default(),
-            // What is damaged now was counted.
-            Turn::Day if self.turn == turn && self.counted_to > day => sums.at_least(&self.sums),
+            // A part that is damaged now has been counted before.
+            Turn::Day if self.turn == turn && self.counted_to > day => sums.at_least(&self.counted),
             Turn::Day => (),
         }
         sums.begin(&self.before.2);
-        self.gauges = asked.gauges(until)?;
-        self.sums = sums;
+        let gauges = asked.gauges(until)?;
+        self.series
+            .begin(if turn == Turn::Before { day - DAY } else { day });
+        self.show(sums, gauges);
         self.vcpus = vcpus.or(self.vcpus);
         (self.counted_to, self.turn, self.is_counted) = (until, turn, true);
         Ok(())
+    }
+
+    /// Gives series to the busiest objects: first by the day before, then by today.
+    fn show(&mut self, sums: Sums, gauges: Values<f64>) {
+        self.series.fill(&self.before.2.server);
+        self.series.fill(&sums.server);
+        self.series.fill(&rounded(&gauges));
+        self.gauges = self.series.bounded(gauges, f64::max);
+        self.sums = Sums {
+            server: self.series.bounded(sums.server.clone(), |a, b| a + b),
+            ..sums.clone()
+        };
+        self.counted = sums;
     }
 
     /// How far a day has come. The first day of a history has no turn.
@@ -217,8 +230,8 @@ impl Tally {
 }
 
 impl Sums {
-    /// Every counter that may come is there from the begin on, as 0: those of words of
-    /// tacho, and those that were there before.
+    /// Adds each counter that may come, as 0: the words of tacho, and the objects of the
+    /// day before.
     fn begin(&mut self, before: &Sums) {
         for class in query::wait_classes() {
             for state in query::LOAD_STATES {
@@ -299,7 +312,7 @@ impl Asked<'_> {
         })
     }
 
-    /// What was observed in a window, hour by hour.
+    /// The observed time of a window, hour by hour.
     fn by_hour(&self, since: i64, until: i64) -> QueryResult<Vec<TimelineRow>> {
         self.ask(&Timeline {
             since: Some(since),
@@ -321,7 +334,7 @@ impl Asked<'_> {
         Ok(sums.ticks() > 0)
     }
 
-    /// What is counted in a window of whole seconds, and the CPUs at its end.
+    /// The counters of a window of whole seconds, and the CPUs at its end.
     fn sums(&self, since: i64, until: i64) -> QueryResult<(Sums, Option<f64>)> {
         let (mut sums, mut vcpus) = (Sums::default(), None);
         if since == until {
@@ -348,19 +361,16 @@ impl Asked<'_> {
             *time += row.backend_seconds.unwrap_or_default().0;
         }
         let readings = self.readings(since, until)?;
-        let totals = measured(&readings, true, |row| Some(row.total.unwrap_or_default().0));
-        for (key, total) in bounded(totals) {
-            sums.server.insert(key, total.iter().sum());
-        }
+        let total = |row: &ServerHistoryRow| Some(row.total.unwrap_or_default().0);
+        sums.server = measured(&readings, true, total, |a, b| a + b);
         Ok((sums, vcpus))
     }
 
-    /// The mean of what was measured before a moment; of others the largest.
-    fn gauges(&self, until: i64) -> QueryResult<Measured> {
+    /// The mean of what was measured before a moment; the largest of objects with one name.
+    fn gauges(&self, until: i64) -> QueryResult<Values<f64>> {
         let readings = self.readings(until - READINGS, until)?;
-        let means = measured(&readings, false, |row| row.avg.map(Numeric::to_f64));
-        let largest = |(key, means): (_, Vec<f64>)| (key, means.into_iter().fold(0.0, f64::max));
-        Ok(bounded(means).into_iter().map(largest).collect())
+        let mean = |row: &ServerHistoryRow| row.avg.map(Numeric::to_f64);
+        Ok(measured(&readings, false, mean, f64::max))
     }
 
     /// Markers of a day by kind, without those that only reach into it.
@@ -381,13 +391,19 @@ impl Asked<'_> {
     }
 }
 
-type Values<V> = BTreeMap<(&'static str, String), Vec<V>>;
+/// Gauges as whole numbers, by which they can be compared.
+fn rounded(gauges: &Values<f64>) -> Values<i64> {
+    let round = |(key, value): (&(_, _), &f64)| (Clone::clone(key), value.round() as i64);
+    gauges.iter().map(round).collect()
+}
 
-/// Values of rows that are counters, or gauges, by measurement and object.
+/// Values of rows that are counters, or gauges, by measurement and object. Objects of one
+/// name are joined.
 fn measured<V>(
     rows: &[ServerHistoryRow],
     counts: bool,
     value: impl Fn(&ServerHistoryRow) -> Option<V>,
+    join: impl Fn(V, V) -> V,
 ) -> Values<V> {
     let mut values = Values::new();
     for row in rows {
@@ -397,8 +413,7 @@ fn measured<V>(
         let found = known.find(|m| Some(m.name) == name);
         if let (Some(measurement), Some(value)) = (found, value(row)) {
             let object = row.object.as_deref().map_or(NULL.to_string(), named);
-            let all = values.entry((measurement.name, object)).or_default();
-            all.push(value);
+            objects::add(&mut values, (measurement.name, object), value, &join);
         }
     }
     values
@@ -416,22 +431,6 @@ fn named(object: &str) -> String {
         (_, true) => "pg_sync".to_string(),
         _ => object.to_string(),
     }
-}
-
-/// The first objects of each kind by name; the others as one.
-fn bounded<V>(values: Values<V>) -> Values<V> {
-    let mut all: Values<V> = Values::new();
-    let mut kept: BTreeMap<&'static str, usize> = BTreeMap::new();
-    for ((name, object), mut more) in values {
-        let kept = kept.entry(name).or_default();
-        *kept += 1;
-        let object = match *kept <= MOST_OBJECTS {
-            true => object,
-            false => OTHERS.to_string(),
-        };
-        all.entry((name, object)).or_default().append(&mut more);
-    }
-    all
 }
 
 #[cfg(test)]
@@ -458,17 +457,12 @@ mod tests {
     }
 
     #[test]
-    fn names_by_process_and_names_without_end_have_a_bound() {
+    fn names_by_process_are_one() {
         assert_eq!(named("pg_basebackup_4711"), "pg_basebackup");
         assert_eq!(named("pg_16394_sync_16385_7123"), "pg_sync");
         for own in ["pg_basebackup_weekly", "node_2", "pg_16394", "pg_standby_1"] {
             assert_eq!(named(own), own);
         }
-        let values = (0..60).map(|i| (("slot_retained", format!("s{i:02}")), vec![i]));
-        let bounded = bounded(values.collect());
-        assert_eq!(bounded.len(), MOST_OBJECTS + 1);
-        let others = bounded.get(&("slot_retained", OTHERS.to_string()));
-        assert_eq!(others, Some(&(50..60).collect()));
     }
 
     #[test]
