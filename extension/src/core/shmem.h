@@ -63,8 +63,9 @@ typedef struct TachoShared
 	pg_atomic_uint64 texts_dropped;
 
 	/*
-	 * By account: bytes in the ring, roughly; and whether the day's share is
-	 * used up, so that no more texts are made.
+	 * By account: bytes in the ring, roughly; and whose share of the day is used
+	 * up, so that they make no more texts: NO_ROLE, the hash of a role in a
+	 * database, or SEVERAL, which stands for all roles of the account.
 	 */
 	pg_atomic_uint32 ring_used[TEXT_ACCOUNTS];
 	pg_atomic_uint32 share_used[TEXT_ACCOUNTS];

@@ -10,6 +10,7 @@
 
 #include "core/settings.h"
 #include "core/shmem.h"
+#include "history/day_set.h"
 #include "history/text_share.h"
 #include "statements/query_text.h"
 
@@ -21,10 +22,10 @@ typedef struct Account
 {
 	int64		used;			/* bytes of this day */
 	int64		in_frame;		/* of them, in the open frame */
-	bool		told;			/* that it had less than it asked for */
 } Account;
 
 static Account accounts[TEXT_ACCOUNTS];
+static DaySet told;				/* roles in databases that got less than they asked for */
 static int64 used = 0;			/* by all */
 static int64 repeats = 0;		/* of them, by repeats */
 static int64 in_frame = 0;
@@ -33,8 +34,15 @@ static int64 in_frame = 0;
 static uint64 seen[SEEN_TEXTS];
 
 void
+text_share_init(void)
+{
+	day_set_init(&told);
+}
+
+void
 text_share_day(void)
 {
+	day_set_clear(&told);
 	memset(accounts, 0, sizeof(accounts));
 	memset(seen, 0, sizeof(seen));
 	used = repeats = in_frame = 0;
@@ -91,8 +99,7 @@ text_share_take(Oid database, Oid user, uint64 query, int length, bool *first)
 	bool		repeat = *place == query;
 	int			bytes = most_bytes(account, repeat, length);
 
-	*first = bytes < length && !account->told;
-	account->told |= bytes < length;
+	*first = bytes < length && day_set_add(&told, (uint64) database << 32 | user);
 	if (bytes > 0)
 		*place = query;
 	account->used += bytes;

@@ -10,12 +10,19 @@
  * Texts that another role had recorded in the same database take a quarter of
  * the limit together at most.
  *
- * The sampler only. Memory: static.
+ * The shares begin again with the sampler, which only a superuser can end: a new
+ * sampler asks for all texts once more, since the frames of the one before may be
+ * lost.
+ *
+ * The sampler only. Memory: static, and a set of roles.
  *
  * Copyright (c) 2026, tacho contributors
  */
 #ifndef TACHO_TEXT_SHARE_H
 #define TACHO_TEXT_SHARE_H
+
+/* Before anything else. Allocates in the current memory context. */
+extern void text_share_init(void);
 
 /* A new day: nothing is used. */
 extern void text_share_day(void);

@@ -2,18 +2,17 @@
  * given_names.c
  *	  Names that clients give, each role within its share of a day's bytes.
  *
- * A hash of the role finds its account, so two roles may share one. A second hash
- * remembers each name that was recorded today: it takes no more room.
+ * A hash of the role finds its account, so two roles may share one. A hash of each
+ * name that was recorded today is kept: the name takes no more room.
  *
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"
 
 #include "common/hashfn.h"
-#include "utils/hsearch.h"
-#include "utils/memutils.h"
 
 #include "core/settings.h"
+#include "history/day_set.h"
 #include "sampler/given_names.h"
 #include "sampler/processes.h"
 #include "sampler/recorder.h"
@@ -22,7 +21,9 @@
 #define NAME_BYTES		16		/* of a name beside its own bytes */
 #define SESSION_BYTES	32		/* of a session that is recorded again */
 #define PART			4		/* a burst may have one part in four of the bytes left */
+#define RETURNS_PART	64		/* of the limit, in a minute */
 #define BURST_MS		(10 * 60 * 1000)
+#define MINUTE_MS		(60 * 1000)
 #define DAY_MS			(24 * 60 * 60 * 1000)
 #define ACCOUNTS		1024	/* power of two */
 
@@ -31,37 +32,44 @@ typedef struct Account
 	int64		used;			/* bytes of this day */
 	int64		in_burst;		/* bytes since burst_began */
 	UnixMs		burst_began;	/* at most BURST_MS ago */
-	bool		told;			/* a marker says that a name was left out */
+	int64		returned;		/* bytes of returns to a name in this minute */
 } Account;
 
-static MemoryContext context;
-static HTAB *recorded;			/* hashes of names and sessions recorded today */
+static DaySet recorded;			/* hashes of names and sessions recorded today */
+static DaySet returned;			/* hashes of sessions that returned this minute */
+static DaySet told;				/* roles that a marker has named */
 static Account accounts[ACCOUNTS];
 static int64 used = 0;			/* by all */
+static int64 all_returned = 0;
 static int64 day = -1;
+static int64 minute = -1;
 static UnixMs now_ms;
 static int64 left_out_count = 0;
 
 static void
 begin_day(void)
 {
-	HASHCTL		info = {0};
-
-	MemoryContextReset(context);
+	day_set_clear(&recorded);
+	day_set_clear(&told);
 	memset(accounts, 0, sizeof(accounts));
 	used = 0;
-	info.keysize = info.entrysize = sizeof(uint64);
-	info.hcxt = context;
-	recorded = hash_create("tacho given names", 256, &info,
-						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+static void
+begin_minute(void)
+{
+	day_set_clear(&returned);
+	for (int i = 0; i < ACCOUNTS; i++)
+		accounts[i].returned = 0;
+	all_returned = 0;
 }
 
 void
 given_names_init(void)
 {
-	context = AllocSetContextCreate(CurrentMemoryContext, "tacho given names",
-									ALLOCSET_DEFAULT_SIZES);
-	begin_day();
+	day_set_init(&recorded);
+	day_set_init(&returned);
+	day_set_init(&told);
 }
 
 void
@@ -70,25 +78,20 @@ given_names_now(UnixMs now)
 	now_ms = now;
 	if (day != now / DAY_MS)
 		begin_day();
+	if (minute != now / MINUTE_MS)
+		begin_minute();
 	day = now / DAY_MS;
+	minute = now / MINUTE_MS;
 }
 
+/* Takes bytes of the day and of the burst. */
 static bool
-is_recorded(uint64 hash)
+take_bytes(Account *account, int64 bytes)
 {
-	return hash_search(recorded, &hash, HASH_FIND, NULL) != NULL;
-}
-
-/* Takes room for a name, and for the session that gives it to itself. */
-static bool
-take_room(Account *account, uint64 name, uint64 session, int length)
-{
-	bool		new_name = !is_recorded(name);
-	bool		new_session = session != 0 && !is_recorded(session);
-	int64		bytes = (new_name ? NAME_BYTES + length : 0) +
-		(new_session ? SESSION_BYTES : 0);
 	int64		left = (int64) tacho_name_limit * 1024 - used - account->used;
 
+	if (bytes == 0)
+		return true;
 	if (now_ms - account->burst_began >= BURST_MS || now_ms < account->burst_began)
 	{
 		account->burst_began = now_ms;
@@ -99,25 +102,57 @@ take_room(Account *account, uint64 name, uint64 session, int length)
 	account->used += bytes;
 	account->in_burst += bytes;
 	used += bytes;
-	if (new_name)
-		(void) hash_search(recorded, &name, HASH_ENTER, NULL);
+	return true;
+}
+
+/* A session returns to a name: its entry may have to be defined again. */
+static bool
+take_return(Account *account, uint64 session)
+{
+	int64		limit = (int64) tacho_name_limit * 1024 / RETURNS_PART;
+
+	if (day_set_has(&returned, session))
+		return true;
+	if (SESSION_BYTES > limit - all_returned - account->returned)
+		return false;
+	account->returned += SESSION_BYTES;
+	all_returned += SESSION_BYTES;
+	(void) day_set_add(&returned, session);
+	return true;
+}
+
+/* Takes room for a name, and for the session that gives it to itself. */
+static bool
+take_room(Account *account, uint64 name, uint64 session, int length)
+{
+	bool		new_name = !day_set_has(&recorded, name);
+	bool		new_session = session != 0 && !day_set_has(&recorded, session);
+
+	if (session != 0 && !new_session)
+		return take_return(account, session);
+	if (!take_bytes(account, (new_name ? NAME_BYTES + length : 0) +
+					(new_session ? SESSION_BYTES : 0)))
+		return false;
+	(void) day_set_add(&recorded, name);
 	if (new_session)
-		(void) hash_search(recorded, &session, HASH_ENTER, NULL);
+	{
+		(void) day_set_add(&recorded, session);
+		(void) day_set_add(&returned, session);
+	}
 	return true;
 }
 
 /* Marks once a day that names of this role are left out. */
 static void
-tell(Account *account, Oid role)
+tell(Oid role)
 {
 	int			length;
 	const char *name = dictionary_bytes(processes_role_name(role), &length);
 	char		detail[STATUS_TEXT_SIZE];
 
 	left_out_count++;
-	if (account->told)
+	if (!day_set_add(&told, role))
 		return;
-	account->told = true;
 	snprintf(detail, sizeof(detail),
 			 "names that role \"%.*s\" gives are recorded as %s: its share of tacho.name_limit",
 			 length, name, OTHER);
@@ -139,7 +174,7 @@ given_name(Oid role, uint64 session, const char *name, bool *left_out)
 		session = hash_combine64(session, hash);
 	if (take_room(account, hash, session, length))
 		return dictionary_find_text(name);
-	tell(account, role);
+	tell(role);
 	*left_out = true;
 	return dictionary_find_text(OTHER);
 }

@@ -11,8 +11,16 @@
  * is recorded again, which counts too. A name without room becomes "(other)",
  * which is counted, and marked once a day for each role.
  *
- * Used by the sampler only. Memory: a context of its own, emptied each day; it
- * is bounded by tacho.name_limit.
+ * A session that returns to a name it had today has a row in the dictionary
+ * already, but its definition goes into the log once more after a minute. So
+ * returns take room of the minute: a 64th of the limit for all roles, 1,024
+ * returns by default, shared in the same way.
+ *
+ * The shares begin again with the sampler: only a superuser can end it, and the
+ * names that it recorded before are defined again in any case.
+ *
+ * Used by the sampler only. Memory: contexts of their own, emptied each day; they
+ * are bounded by tacho.name_limit.
  *
  * Copyright (c) 2026, tacho contributors
  */

@@ -100,6 +100,7 @@ recorder_init(uint64 life, bool first)
 	held = palloc0(sizeof(HeldRow) * slots);
 	processes_init(slots);
 	given_names_init();
+	text_share_init();
 }
 
 void

@@ -44,6 +44,10 @@
 
 #define TEXT_WAYS		8		/* places a key can have: half a cache line */
 
+/* whose share of an account is used up, beside the hash of a role in a database */
+#define NO_ROLE			0
+#define SEVERAL			UINT32_MAX
+
 /* more of a statement is not looked at */
 #define SCAN_LIMIT		(64 * 1024)
 
@@ -70,11 +74,34 @@ query_text_key(const char *bytes, int length)
 	return key != 0 ? key : 1;
 }
 
+static uint32
+role_hash(Oid database, Oid user)
+{
+	return hash_combine(murmurhash32(database), murmurhash32(user));
+}
+
 int
 query_text_account(Oid database, Oid user)
 {
-	return hash_combine(murmurhash32(database), murmurhash32(user)) %
-		TEXT_ACCOUNTS;
+	return role_hash(database, user) % TEXT_ACCOUNTS;
+}
+
+/* A role in a database as `share_used` names it. */
+static uint32
+sharer(Oid database, Oid user)
+{
+	uint32		hash = role_hash(database, user);
+
+	return hash == NO_ROLE || hash == SEVERAL ? SEVERAL - 1 : hash;
+}
+
+/* Whether the sampler has said that this role has no room left. */
+static bool
+share_is_used(int account)
+{
+	uint32		used = pg_atomic_read_u32(&tacho_shared->share_used[account]);
+
+	return used == SEVERAL || (used != NO_ROLE && used == sharer(MyDatabaseId, GetUserId()));
 }
 
 /*
@@ -298,7 +325,7 @@ make_known(const char *source, const Query *query, CompatJumble *jumble)
 	if (is_known(key))
 		return true;
 	account = query_text_account(MyDatabaseId, GetUserId());
-	if (pg_atomic_read_u32(&tacho_shared->share_used[account]) != 0)
+	if (share_is_used(account))
 		return false;
 	if (!ring_has_room(account) || !try_offer_text(source, query, jumble))
 	{
@@ -415,7 +442,7 @@ query_text_want(bool wanted, bool again)
 		for (int i = 0; i < KNOWN_TEXTS; i++)
 			pg_atomic_write_u64(&tacho_shared->known[i], 0);
 		for (int i = 0; i < TEXT_ACCOUNTS; i++)
-			pg_atomic_write_u32(&tacho_shared->share_used[i], 0);
+			pg_atomic_write_u32(&tacho_shared->share_used[i], NO_ROLE);
 		pg_atomic_fetch_add_u32(&tacho_shared->texts_generation, 1);
 	}
 	pg_atomic_write_u32(&tacho_shared->texts_wanted, wanted);
@@ -424,9 +451,11 @@ query_text_want(bool wanted, bool again)
 void
 query_text_share_used(Oid database, Oid user)
 {
-	int			account = query_text_account(database, user);
+	pg_atomic_uint32 *used = &tacho_shared->share_used[query_text_account(database, user)];
+	uint32		before = pg_atomic_read_u32(used);
+	uint32		now = sharer(database, user);
 
-	pg_atomic_write_u32(&tacho_shared->share_used[account], 1);
+	pg_atomic_write_u32(used, before == NO_ROLE || before == now ? now : SEVERAL);
 }
 
 void

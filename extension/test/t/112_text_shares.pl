@@ -5,6 +5,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/../perl";
 use PostgreSQL::Test::Utils;
+use TachoAccounts qw(roles_of_an_account text_account);
 use TachoStatus qw(metric wait_for_metric);
 use TachoTest qw(tacho_cluster tacho_session wait_for_marker);
 use Test::More;
@@ -59,6 +60,25 @@ is(text_of('late', 'postgres', 'SELECT 1, 2, 3, pg_sleep(1000)'),
 	'SELECT $1, $2, $3, pg_sleep($4)', 'others have room for theirs');
 is(text_of('burst', 'postgres', 'SELECT 1, 2, pg_sleep(1000), 3'),
 	'SELECT $1, $2, pg_sleep($3), $4', 'so have short texts of the role itself');
+
+# Two roles whose hashes meet have one share, and a marker each. Less than what is used
+# leaves no room at all.
+my $database = sql("SELECT oid FROM pg_database WHERE datname = 'postgres'");
+my ($one, $two) = roles_of_an_account($node, sub { text_account($database, @_) });
+$node->safe_psql('postgres', $_)
+  for "ALTER SYSTEM SET tacho.text_limit = '64kB'", 'SELECT pg_reload_conf()';
+ok(wait_for_marker($node, 'settings changed', 1), 'the limit is lower');
+my $left_out = metric($node, 'texts_over_limit');
+sub long { return $node->safe_psql('postgres', 'SELECT ' . 'NULL,' x $_[1] . ' 1', extra_params => [ '-U', $_[0] ]) }
+long($one, 998);
+ok(wait_for_metric($node, 'texts_over_limit', "value::bigint > $left_out"), 'texts of a role are left out');
+long($two, 999);
+for my $role ($one, $two)
+{
+	ok( $node->poll_query_until('postgres',
+			"SELECT count(*) = 1 FROM tacho.markers() WHERE kind = 'texts left out' AND detail ~ '\"$role\"'"),
+		"a marker names role $role");
+}
 $node->stop;
 
 done_testing();

@@ -4,12 +4,16 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/../perl";
+use IPC::Run;
+use PostgreSQL::Test::Utils;
+use TachoAccounts qw(name_account roles_of_an_account);
 use TachoStatus qw(metric wait_for_metric);
 use TachoTest qw(at server_ms tacho_cluster tacho_session wait_for_marker wait_for_ticks);
 use Test::More;
 
-my $node = tacho_cluster('names', interval => '20ms', conf => q{
+my $node = tacho_cluster('names', interval => '20ms', init => { allows_streaming => 1 }, conf => q{
 tacho.name_limit = 32kB
+tacho.server_interval = 200ms
 max_prepared_transactions = 5
 });
 
@@ -41,14 +45,33 @@ sub called
 	return $called;
 }
 
-sql('CREATE ROLE flood LOGIN; CREATE ROLE quiet LOGIN; CREATE ROLE late LOGIN');
+# A session of a role that changes its name all the time, in a cycle of some names.
+sub flood
+{
+	my ($role, $names) = @_;
+
+	return tacho_session($node, user => $role, app => "$role 00000")->send(qq{
+		DO \$\$ BEGIN FOR i IN 1 .. 100000 LOOP PERFORM set_config('application_name',
+			'$role ' || to_char(i % $names, 'FM00000'), false), pg_sleep(0.02);
+		END LOOP; END \$\$});
+}
+
+sub end_flood
+{
+	my ($role, $session) = @_;
+
+	sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = '$role'");
+	$session->finish;
+	return;
+}
+
+sql('CREATE ROLE flood LOGIN; CREATE ROLE quiet LOGIN; CREATE ROLE late LOGIN; CREATE ROLE again LOGIN');
 my $begin = server_ms($node);
 is(called('quiet', 'reports'), 'reports', 'the history has the name of a session');
+# The end of this test says what becomes of these names.
+my $again = flood('again', 20);
 
-my $flood = tacho_session($node, user => 'flood', app => 'flood 00000');
-$flood->send(q{DO $$ BEGIN FOR i IN 1 .. 100000 LOOP
-	PERFORM set_config('application_name', 'flood ' || to_char(i, 'FM00000'), false), pg_sleep(0.02);
-	END LOOP; END $$});
+my $flood = flood('flood', 100000);
 ok(wait_for_marker($node, 'names left out', 1), 'a marker says that names are left out');
 is( sql(q{SELECT detail FROM tacho.markers() WHERE kind = 'names left out'}),
 	'names that role "flood" gives are recorded as (other): its share of tacho.name_limit',
@@ -57,8 +80,7 @@ my $since = server_ms($node);
 ok(wait_for_metric($node, 'names_over_limit', 'value::bigint >= 100'), 'status() counts them');
 is(applications('flood', $since), '(other)', 'later names of the role are (other)');
 is(sql(q{SELECT count(*) FROM tacho.markers() WHERE kind = 'names left out'}), 1, '... with one marker');
-sql(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'flood'});
-$flood->finish;
+end_flood('flood', $flood);
 
 # a quarter of 32 kB, less what the burst itself takes away, is 91 names of 11 bytes with
 # a session each; one more is (other)
@@ -80,5 +102,40 @@ is( sql("SELECT DISTINCT prepared_gid FROM tacho.blocking(since => @{[at($since)
 	'(other)', 'a prepared transaction of that role is (other)');
 $holder->run("ROLLBACK PREPARED '$gid'");
 $_->finish for $holder, $waiter;
+
+# ... and a replica gives its own name
+sql('ALTER ROLE flood REPLICATION');
+my $directory = PostgreSQL::Test::Utils::tempdir();
+my $replica = IPC::Run::start(
+	[
+		'pg_receivewal', '--no-loop', '-D', $directory, '-d',
+		'host=' . $node->host . ' port=' . $node->port . ' user=flood application_name=' . 'r' x 63
+	], '<', \undef, '>', \my $said, '2>&1');
+ok($node->poll_query_until('postgres', q{SELECT count(*) > 0
+	FROM tacho.server_history(metric => 'replica_sent_lag', object => '(other)')}), 'a replica of that role is (other)');
+is(sql(q{SELECT count(*) FROM tacho.server_history(metric => 'replica_sent_lag') WHERE object ~ '^r'}), '0', '... always');
+$replica->kill_kill;
+
+# Two roles whose hashes meet have one share, and a marker each
+my @roles = roles_of_an_account($node, \&name_account);
+for my $role (@roles)
+{
+	$flood = flood($role, 100000);
+	ok( $node->poll_query_until('postgres',
+			"SELECT count(*) = 1 FROM tacho.markers() WHERE kind = 'names left out' AND detail ~ '\"$role\"'"),
+		"a marker names role $role");
+	end_flood($role, $flood);
+}
+
+# A session that returns to its names takes room of each minute. All roles have 16
+# returns here, and the first role has 8.
+my $other = "FROM tacho.samples(since => @{[at($begin)]}, n => null, username => 'again', application => '(other)')";
+ok($node->poll_query_until('postgres', "SELECT count(*) > 0 $other"),
+	'a session that always returns to its names is (other) in the next minute');
+my $minute = sql("SELECT date_trunc('minute', min(sample_time)) $other");
+is(sql(qq{SELECT count(DISTINCT application) BETWEEN 9 AND 10 FROM tacho.samples(
+	since => '$minute', until => timestamptz '$minute' + interval '1 minute', n => null, username => 'again')}),
+	't', 'in a minute a role has 8 returns to names, then (other)');
+end_flood('again', $again);
 $node->stop;
 done_testing();

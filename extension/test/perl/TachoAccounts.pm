@@ -1,0 +1,62 @@
+# Roles that share an account of the sampler: shares are kept by a hash of the role.
+#
+# my ($one, $two) = roles_of_an_account($node, \&name_account);
+# my ($one, $two) = roles_of_an_account($node, sub { text_account($database_oid, @_) });
+package TachoAccounts;
+
+use strict;
+use warnings;
+use Exporter 'import';
+
+our @EXPORT_OK = qw(name_account roles_of_an_account text_account);
+
+use constant ACCOUNTS => 1024;
+
+sub product { return ($_[0] * $_[1]) & 0xffffffff; }
+
+# murmurhash32() of PostgreSQL
+sub murmur
+{
+	my ($h) = @_;
+
+	$h = product($h ^ ($h >> 16), 0x85ebca6b);
+	$h = product($h ^ ($h >> 13), 0xc2b2ae35);
+	return $h ^ ($h >> 16);
+}
+
+# hash_combine() of PostgreSQL
+sub combined
+{
+	my ($a, $b) = @_;
+	return $a ^ (($b + 0x9e3779b9 + ($a << 6) + ($a >> 2)) & 0xffffffff);
+}
+
+# given_names.c
+sub name_account { return murmur($_[0]) % ACCOUNTS; }
+
+# query_text.c
+sub text_account
+{
+	my ($database, $role) = @_;
+	return combined(murmur($database), murmur($role)) % ACCOUNTS;
+}
+
+# Creates roles that may log in until two of them have one account; returns their names.
+sub roles_of_an_account
+{
+	my ($node, $account) = @_;
+	my %names;
+
+	for my $number (1 .. ACCOUNTS + 1)
+	{
+		my $name = "sharer_$number";
+		my $oid = $node->safe_psql('postgres',
+			"CREATE ROLE $name LOGIN; SELECT '$name'::regrole::oid");
+		my $other = $names{ $account->($oid) };
+		return ($other, $name) if $other;
+		$names{ $account->($oid) } = $name;
+	}
+	die 'more roles than accounts';
+}
+
+1;
