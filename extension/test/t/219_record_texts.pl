@@ -75,7 +75,7 @@ $recorder = record($conninfo, $tape);
 wait_until('a question', sub { questions() == 1 });
 wait_until('its end', sub { questions() == 0 });
 ok(1, 'a question that outlives its limit is ended on the server');
-my $line = 'texts of queries are not recorded: the server did not answer within 15000 ms';
+my $line = 'texts of queries come from the sessions that run them only: the server did not answer within 15000 ms';
 wait_until('a marker', sub { markers($tape, 'texts left out') });
 is_deeply([ markers($tape, 'texts left out') ], [$line], '... a marker says so');
 like($recorder->log, qr/^WARNING:  \Q$line\E$/m, '... and the log');
