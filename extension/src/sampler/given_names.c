@@ -21,7 +21,7 @@
 #define NAME_BYTES		16		/* of a name beside its own bytes */
 #define SESSION_BYTES	32		/* of a session that is recorded again */
 #define PART			4		/* a burst may have one part in four of the bytes left */
-#define RETURNS_PART	64		/* of the limit, in a minute */
+#define RETURNS_PART	512		/* of the limit: returns of a minute that are free */
 #define BURST_MS		(10 * 60 * 1000)
 #define MINUTE_MS		(60 * 1000)
 #define DAY_MS			(24 * 60 * 60 * 1000)
@@ -105,18 +105,27 @@ take_bytes(Account *account, int64 bytes)
 	return true;
 }
 
-/* A session returns to a name: its entry may have to be defined again. */
+/* Takes room of the minute. */
 static bool
-take_return(Account *account, uint64 session)
+is_free_return(Account *account)
 {
 	int64		limit = (int64) tacho_name_limit * 1024 / RETURNS_PART;
 
-	if (day_set_has(&returned, session))
-		return true;
 	if (SESSION_BYTES > limit - all_returned - account->returned)
 		return false;
 	account->returned += SESSION_BYTES;
 	all_returned += SESSION_BYTES;
+	return true;
+}
+
+/* A session returns to a name: its entry may have to be defined again. */
+static bool
+take_return(Account *account, uint64 session)
+{
+	if (day_set_has(&returned, session))
+		return true;
+	if (!is_free_return(account) && !take_bytes(account, SESSION_BYTES))
+		return false;
 	(void) day_set_add(&returned, session);
 	return true;
 }

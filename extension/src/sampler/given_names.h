@@ -11,10 +11,11 @@
  * is recorded again, which counts too. A name without room becomes "(other)",
  * which is counted, and marked once a day for each role.
  *
- * A session that returns to a name it had today has a row in the dictionary
- * already, but its definition goes into the log once more after a minute. So
- * returns take room of the minute: a 64th of the limit for all roles, 1,024
- * returns by default, shared in the same way.
+ * A session that returns to a name it had today ends a run and begins another, and
+ * its definition goes into the log once more after a minute. A pooler does that all
+ * day. So some returns of each minute are free: 128 by default for all roles, shared
+ * in the same way. More of them take bytes of the day, once a minute for each name
+ * of a session.
  *
  * The shares begin again with the sampler: only a superuser can end it, and the
  * names that it recorded before are defined again in any case.
