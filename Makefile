@@ -20,7 +20,7 @@ PREFIX ?= /usr/local
 SHARE ?= $(PREFIX)/share
 PROGRAM := $(or $(CARGO_TARGET_DIR),$(top)/target)/release/tacho
 # programs tacho-NAME beside it; bench is for who works on tacho
-BESIDE = bench live record ship web
+BESIDE = bench doctor live record ship web
 INSTALLED = $(filter-out bench,$(BESIDE))
 CARGO_BUILD = cd $(top) && cargo build --release --locked $(CARGO_FLAGS)
 EXTENSION_MAKE = mkdir -p extension && $(MAKE) -C extension PG_CONFIG="$(PG_CONFIG)" \

@@ -25,7 +25,7 @@ one() {
 	local started=$SECONDS result=ok
 	if ! tools/pg-major.sh "$1" >/dev/null; then
 		result=missing
-	elif ! tools/in-pg.sh -b "$TACHO_PROGRAM" -b "$TACHO_PROGRAM-record" "$1" tools/test.sh --servers; then
+	elif ! tools/in-pg.sh -b "$TACHO_PROGRAM" -b "$TACHO_PROGRAM-record" -b "$TACHO_PROGRAM-doctor" "$1" tools/test.sh --servers; then
 		result=FAILED
 	fi >"$logs/$1.log" 2>&1
 	echo "$((SECONDS - started)) $result" >"$logs/$1.result"

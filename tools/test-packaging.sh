@@ -40,7 +40,7 @@ cat >"$scratch/bin/cargo" <<-'END'
 	build)
 		mkdir -p target/release && cd target/release
 		printf '#!/bin/sh\nmkdir -p "$2" && echo "$@" >"$2/$1"\n' >tacho
-		for each in -live -record -ship -web; do touch "tacho$each"; done
+		for each in -doctor -live -record -ship -web; do touch "tacho$each"; done
 		chmod 755 tacho*
 		;;
 	clean) rm -rf target ;;
@@ -68,8 +68,8 @@ holds "the parent of programs is installed beside it" test -x "$scratch/plain$("
 holds "it made completions and manual pages" test -e "$scratch/plain/usr/local/share/generate"
 holds "install-programs" "${in_source[@]}" install-programs PREFIX=/opt DESTDIR="$scratch/programs"
 holds "... of people" diff <(cd "$scratch/programs" && find . -type f | sort) \
-	<(printf './opt/bin/tacho%s\n' '' -live -record -ship -web; echo ./opt/share/generate)
-holds "... with completions of programs beside" grep -q 'tacho-live .*tacho-record .*tacho-ship .*tacho-web$' \
+	<(printf './opt/bin/tacho%s\n' '' -doctor -live -record -ship -web; echo ./opt/share/generate)
+holds "... with completions of programs beside" grep -q 'tacho-doctor .*tacho-live .*tacho-record .*tacho-ship .*tacho-web$' \
 	"$scratch/programs/opt/share/generate"
 # a warning: an error to who works here, none to who packages
 echo 'static int unused_here;' >>"$scratch/source/extension/src/readers/child.c"

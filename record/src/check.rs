@@ -2,16 +2,17 @@
 //! a line that says how to get it on this service.
 
 use crate::config::{self, Server};
+use crate::finding::{self, Finding, State};
 use crate::identity::Identity;
-use crate::options::Settings;
+use crate::options::{Options, Settings};
 use crate::vendor::{self, Vendor};
 use crate::{Stop, fail, locks, measures, sample, statements};
+use clap::Parser;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use tacho_dsn::{Answer, Connection, Limit};
-use tacho_tape::query::plain_lines;
 
 const CONNECT: Duration = Duration::from_secs(60);
 /// Exit code where something that is needed is missing.
@@ -19,66 +20,11 @@ const MISSING: u8 = 3;
 /// pg_stat_statements is not loaded.
 const NOT_LOADED: &str = "55000";
 
-/// How a thing is doing.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Works,
-    /// Less than there could be, and nothing that is needed.
-    InPart,
-    Missing,
-}
-
-/// One thing that is recorded.
-struct Finding {
-    what: &'static str,
-    state: State,
-    /// What it is like, or why not.
-    detail: String,
-    /// What helps.
-    help: Option<String>,
-}
-
-impl Finding {
-    fn new(what: &'static str, state: State, detail: impl Into<String>) -> Finding {
-        Finding {
-            what,
-            state,
-            detail: detail.into(),
-            help: None,
-        }
-    }
-
-    fn works(what: &'static str, detail: impl Into<String>) -> Finding {
-        Finding::new(what, State::Works, detail)
-    }
-
-    fn missing(what: &'static str, detail: impl Into<String>) -> Finding {
-        Finding::new(what, State::Missing, detail)
-    }
-
-    /// The step that makes it work.
-    fn help(mut self, help: String) -> Finding {
-        self.help = (self.state != State::Works).then_some(help);
-        self
-    }
-
-    fn line(&self) -> String {
-        let mark = match self.state {
-            State::Works => "yes",
-            State::InPart => "part",
-            State::Missing => "no",
-        };
-        let help = self.help.as_ref();
-        let help = help.map_or_else(String::new, |help| format!("\n      {help}"));
-        format!("{mark:<4} {}: {}{help}\n", self.what, self.detail)
-    }
-}
-
 /// Prints what can be recorded of one server.
 pub fn one(settings: &Settings, target: &tacho_dsn::Options, stop: &Stop) -> ExitCode {
     match find(settings, target, stop) {
         Ok(findings) => {
-            print(&lines(&findings));
+            print(&finding::text(&findings));
             exit_code(&findings)
         }
         Err(error) => fail(1, &error.to_string()),
@@ -103,8 +49,8 @@ pub fn all(file: &Path, stop: &Stop) -> ExitCode {
                 .join()
                 .unwrap_or_else(|_| Err("the check failed".to_string()));
             let text = match &found {
-                Ok(findings) => lines(findings),
-                Err(error) => Finding::missing("connection", error.clone()).line(),
+                Ok(findings) => finding::text(findings),
+                Err(error) => finding::text(&[Finding::missing("connection", error.clone())]),
             };
             print(&format!("server \"{name}\"\n{text}"));
             code = match found {
@@ -123,15 +69,11 @@ fn find_of(server: &Server, stop: &Stop) -> Result<Vec<Finding>, String> {
 }
 
 fn print(text: &str) {
-    let _ = std::io::stdout().write_all(plain_lines(text).as_bytes());
-}
-
-fn lines(findings: &[Finding]) -> String {
-    findings.iter().map(Finding::line).collect()
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 fn is_missing(findings: &[Finding]) -> bool {
-    findings.iter().any(|f| f.state == State::Missing)
+    finding::worst(findings) >= State::Missing
 }
 
 fn exit_code(findings: &[Finding]) -> ExitCode {
@@ -139,6 +81,16 @@ fn exit_code(findings: &[Finding]) -> ExitCode {
         true => ExitCode::from(MISSING),
         false => ExitCode::SUCCESS,
     }
+}
+
+/// Checks a server as `tacho record --check` does without other options.
+///
+/// # Errors
+/// The server cannot be reached, or does not answer as PostgreSQL does.
+pub fn stock(target: &tacho_dsn::Options, stop: &Stop) -> tacho_dsn::Result<Vec<Finding>> {
+    let settings = Options::parse_from(["tacho record", "--check"]).settings;
+    let target = settings.prepare(target.clone());
+    find(&settings, &target, stop)
 }
 
 fn find(
@@ -249,7 +201,7 @@ impl Check<'_> {
             false if self.settings.own_sessions => {
                 let detail =
                     format!("only sessions of this role, as wanted, {hidden} others are hidden");
-                Finding::new("samples", State::InPart, detail)
+                Finding::new("samples", State::Partial, detail)
             }
             false => {
                 let detail = format!("only sessions of this role, {hidden} others are hidden");
@@ -337,7 +289,7 @@ impl Check<'_> {
             true => Finding::works(what, format!("pg_stat_statements {installed}")),
             false => {
                 let detail = format!("pg_stat_statements {installed} counts less than {newest}");
-                Finding::new(what, State::InPart, detail)
+                Finding::new(what, State::Partial, detail)
             }
         }
         .help(self.update()))
@@ -403,7 +355,7 @@ impl Check<'_> {
             true => Finding::works("measurements", all.join(", ")),
             false => {
                 let detail = format!("all but {}", missing.join(", "));
-                Finding::new("measurements", State::InPart, detail)
+                Finding::new("measurements", State::Partial, detail)
             }
         };
         let helps = !self.identity.sees_others;
@@ -420,6 +372,6 @@ impl Check<'_> {
         }
         let detail = "not shown: another server at this address is known by its start alone";
         let right = "EXECUTE ON FUNCTION pg_control_system(), pg_control_checkpoint()";
-        Finding::new(what, State::InPart, detail).help(self.grant(right))
+        Finding::new(what, State::Partial, detail).help(self.grant(right))
     }
 }

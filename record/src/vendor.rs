@@ -15,6 +15,7 @@ pub const QUESTION: &str = "select rolname::text from pg_roles where rolname in 
 pub struct Vendor {
     /// Marks that [`QUESTION`] finds there; none for a server that no service runs.
     mark: &'static str,
+    /// Empty for a server that no service runs.
     pub name: &'static str,
     /// The role that may grant rights and create extensions.
     grantor: &'static str,

@@ -87,13 +87,15 @@ pub fn tape(named: Option<&Path>) -> QueryResult<PathBuf> {
 /// The servers that run on a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Running {
+    /// Data directories.
+    pub data: BTreeSet<PathBuf>,
     /// Directories of history files, those that exist.
     pub tapes: BTreeSet<PathBuf>,
     /// There are servers whose data directory this user may not see.
     pub hidden: bool,
 }
 
-/// Finds the tapes of the servers that run, by what the system shows of
+/// Finds the servers that run, and their tapes, by what the system shows of
 /// processes (`/proc`).
 pub fn running(processes: &Path) -> Running {
     let mut running = Running::default();
@@ -111,6 +113,7 @@ pub fn running(processes: &Path) -> Running {
                 running
                     .tapes
                     .extend(Some(tape).filter(|tape| tape.is_dir()));
+                running.data.insert(data);
             }
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 let name = text(&entry.path().join("comm"));

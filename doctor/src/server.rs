@@ -1,0 +1,590 @@
+//! Findings about a server, through a connection: the extension, the SQL edition, or
+//! neither. For a server without tacho this says what `tacho record` can do there.
+
+use crate::facts::{Facts, length, size};
+use crate::history::{self, Gap, Limits, seconds};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tacho_dsn::{Answer, Connection, Limit, Options, Result};
+use tacho_record::finding::Finding;
+use tacho_record::vendor::{self, Vendor};
+use tacho_record::{Stop, check};
+
+const CONNECT: Duration = Duration::from_secs(15);
+const ANSWER: Duration = Duration::from_secs(30);
+/// A clock that differs by more makes times hard to compare.
+const CLOCK_S: f64 = 2.0;
+/// A sample that is older means that recording has stopped.
+const SILENT_S: i64 = 60;
+const LOG_HELP: &str = "the log of the server says more";
+const EDITION_HELP: &str = "run: SELECT * FROM tacho.start(); it says what calls the sampler here";
+const LIBRARY: &str = "tacho";
+const CONTRIB: &str = "pg_stat_statements";
+
+/// One transaction that reads, whatever the role's settings are.
+const BEGIN: &str = "begin read only; set local search_path = pg_catalog, pg_temp; \
+    set local statement_timeout = '20s'; set local lock_timeout = '5s'; \
+    set local timezone = 'UTC'; set local datestyle = 'ISO'; ";
+
+/// The library is loaded if its settings are known in a session that has not called it.
+const LOOK: &str = "select current_setting('server_version'), \
+    current_setting('server_version_num'), pg_is_in_recovery(), \
+    date_part('epoch', clock_timestamp()), \
+    quote_ident(current_user), quote_ident(current_database()), \
+    pg_has_role(current_user, 'pg_read_all_stats', 'usage'), \
+    (select query_id from pg_stat_get_activity(pg_backend_pid())), \
+    (select extversion from pg_extension where extname = 'tacho'), \
+    (select quote_ident(n.nspname) from pg_depend d \
+      join pg_extension e on e.oid = d.refobjid and e.extname = 'tacho' \
+      join pg_proc p on p.oid = d.objid and p.proname = 'status' \
+      join pg_namespace n on n.oid = p.pronamespace \
+      where d.classid = 'pg_proc'::regclass and d.refclassid = 'pg_extension'::regclass \
+      and d.deptype = 'e'), \
+    (select default_version from pg_available_extensions where name = 'tacho'), \
+    exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace \
+      where nspname = 'tacho' and relname = 'setting')";
+
+const SETTINGS: &str = "select name, setting, pending_restart from pg_settings \
+    where name like 'tacho.%' \
+    or name in ('shared_preload_libraries', 'track_io_timing', 'compute_query_id')";
+
+/// A server, as its connection shows it.
+struct Server {
+    connection: Connection,
+    stop: Stop,
+    vendor: &'static Vendor,
+    version: String,
+    version_num: u32,
+    in_recovery: bool,
+    /// Seconds that its clock is ahead of the one here.
+    ahead_s: f64,
+    role: String,
+    database: String,
+    sees_others: bool,
+    has_query_id: bool,
+    /// Version of the SQL objects of the extension in this database.
+    extension: Option<String>,
+    /// The schema of the extension.
+    schema: Option<String>,
+    /// This database has the SQL edition.
+    has_edition: bool,
+    /// The version that `CREATE EXTENSION` would install.
+    available: Option<String>,
+    settings: BTreeMap<String, Setting>,
+}
+
+struct Setting {
+    value: String,
+    /// The configuration files have another value, which needs a restart.
+    is_pending: bool,
+}
+
+/// Looks at a server.
+///
+/// # Errors
+/// It cannot be reached, or does not answer as PostgreSQL does.
+pub fn examine(options: &Options) -> Result<Vec<Finding>> {
+    let mut server = Server::open(options)?;
+    let mut findings = vec![server.about(), server.clock()];
+    if server.has_edition {
+        findings.extend(server.recorded_by_edition()?);
+    } else if server.is_loaded() || server.extension.is_some() {
+        findings.push(server.library());
+        findings.extend(server.recorded_by_extension()?);
+    } else {
+        findings.push(server.absent());
+        findings.extend(check::stock(options, &server.stop)?.into_iter().skip(1));
+    }
+    Ok(findings)
+}
+
+impl Server {
+    fn open(options: &Options) -> Result<Server> {
+        let stop = Stop::default();
+        let mut connection = Connection::open(options, Limit::within(CONNECT, stop.flag()))?;
+        let mut ask = |sql: &str| {
+            let sql = format!("{BEGIN}{sql}; commit");
+            connection.query(&sql, Limit::within(ANSWER, stop.flag()))
+        };
+        let look = ask(LOOK)?;
+        let now_s = Timestamp::now().as_microsecond() as f64 / 1e6;
+        let settings = ask(SETTINGS)?;
+        let marks = ask(vendor::QUESTION)?;
+        let text = |column| look.first()?.text(0, column).map(str::to_string);
+        let is = |column| text(column).as_deref() == Some("t");
+        let known = |column| text(column).unwrap_or_default();
+        Ok(Server {
+            vendor: marks.first().map_or(vendor::own(), vendor::of),
+            version: known(0),
+            version_num: known(1).parse().unwrap_or(0),
+            in_recovery: is(2),
+            ahead_s: known(3)
+                .parse()
+                .map_or(0.0, |server_s: f64| server_s - now_s),
+            role: known(4),
+            database: known(5),
+            sees_others: is(6),
+            has_query_id: text(7).is_some(),
+            extension: text(8),
+            schema: text(9),
+            has_edition: is(11),
+            available: text(10),
+            settings: settings.first().map(settings_of).unwrap_or_default(),
+            connection,
+            stop,
+        })
+    }
+
+    fn ask(&mut self, sql: &str) -> Result<Vec<Answer>> {
+        let sql = format!("{BEGIN}{sql}; commit");
+        let limit = Limit::within(ANSWER, self.stop.flag());
+        self.connection.query(&sql, limit)
+    }
+
+    fn setting(&self, name: &str) -> Option<&str> {
+        self.settings
+            .get(name)
+            .map(|setting| setting.value.as_str())
+    }
+
+    fn is_loaded(&self) -> bool {
+        self.settings.contains_key("tacho.sample_interval")
+    }
+
+    fn grant(&self, sql: &str) -> String {
+        self.vendor.grant(sql)
+    }
+
+    fn about(&self) -> Finding {
+        let role = if self.in_recovery {
+            "standby"
+        } else {
+            "primary"
+        };
+        let service = match self.vendor.name {
+            "" => String::new(),
+            name => format!(", {name}"),
+        };
+        let detail = format!(
+            "PostgreSQL {}, {role}, host {}{service}",
+            self.version,
+            self.connection.host()
+        );
+        Finding::works("server", detail)
+    }
+
+    fn clock(&self) -> Finding {
+        let what = "clock";
+        let direction = if self.ahead_s > 0.0 {
+            "ahead of"
+        } else {
+            "behind"
+        };
+        match self.ahead_s.abs() > CLOCK_S {
+            false => Finding::works(what, "as on this host"),
+            true => {
+                let detail = format!("{:.0} s {direction} this host", self.ahead_s.abs());
+                Finding::partial(what, detail).help("synchronise both by NTP")
+            }
+        }
+    }
+
+    /// The library in shared memory, and the SQL objects of this database.
+    fn library(&self) -> Finding {
+        let what = "extension";
+        match (self.is_loaded(), &self.extension) {
+            (true, Some(_)) => Finding::works(
+                what,
+                format!("preloaded, and in database {}", self.database),
+            ),
+            (true, None) => {
+                let detail = format!(
+                    "preloaded and recording, but not in database {}",
+                    self.database
+                );
+                Finding::missing(what, detail).help(self.grant("CREATE EXTENSION tacho;"))
+            }
+            (false, _) => self.not_loaded(what),
+        }
+    }
+
+    /// The extension is there and its library is not loaded.
+    fn not_loaded(&self, what: &'static str) -> Finding {
+        let name = "shared_preload_libraries";
+        let pending = self
+            .settings
+            .get(name)
+            .is_some_and(|setting| setting.is_pending);
+        let detail = match pending {
+            true => format!("not loaded: {name} has changed, and the server was not restarted"),
+            false => format!("not loaded: {name} does not name it"),
+        };
+        let help = match pending {
+            true => "restart the server".to_string(),
+            false => self.preload(),
+        };
+        Finding::missing(what, detail).help(help)
+    }
+
+    /// How to load the library beside the libraries that are loaded.
+    fn preload(&self) -> String {
+        let known = self.setting("shared_preload_libraries");
+        match (known, self.vendor.name) {
+            (Some(known), "") => format!(
+                "run: ALTER SYSTEM SET shared_preload_libraries = {}; and restart the server",
+                preload_with(known)
+            ),
+            _ => "append tacho to shared_preload_libraries and restart the server".to_string(),
+        }
+    }
+
+    /// Nothing of tacho is here.
+    fn absent(&self) -> Finding {
+        let what = "extension";
+        match &self.available {
+            Some(_) => {
+                let help = format!("{}; then {}", self.preload(), self.grant("CREATE EXTENSION tacho;"));
+                Finding::missing(what, "installed on the host, not loaded").help(help)
+            }
+            None => Finding::missing(what, "not installed on the host of the server").help(
+                "install it there; or record without a restart: tacho record \"CONNINFO\" --tape DIR",
+            ),
+        }
+    }
+
+    /// The rows of `status()`, or the reason why there are none.
+    fn facts(&mut self, schema: &str) -> Result<std::result::Result<Facts, Finding>> {
+        let sql = format!("select metric, value from {schema}.status() where value is not null");
+        match self.ask(&sql) {
+            Ok(answers) => {
+                let rows = answers.first().map(pairs).unwrap_or_default();
+                Ok(Ok(Facts(rows)))
+            }
+            Err(error) if error.code == "42501" && self.connection.is_open() => {
+                let detail = format!("role {} may not ask", self.role);
+                let help = self.grant(&format!("GRANT pg_read_all_stats TO {};", self.role));
+                Ok(Err(Finding::missing("status", detail).help(help)))
+            }
+            Err(error) if self.connection.is_open() => {
+                let help = error.hint.clone().unwrap_or_default();
+                Ok(Err(Finding::broken("status", error.line()).help(help)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn recorded_by_extension(&mut self) -> Result<Vec<Finding>> {
+        let Some(schema) = self.schema.clone().filter(|_| self.is_loaded()) else {
+            return Ok(Vec::new());
+        };
+        let facts = match self.facts(&schema)? {
+            Ok(facts) => facts,
+            Err(finding) => return Ok(vec![finding]),
+        };
+        let gap = self.gap(&schema)?;
+        let mut findings = vec![self.versions(&facts), recording(&facts, LOG_HELP)];
+        findings.push(history::complete(&facts, gap.as_ref()));
+        findings.extend(history::damage(&facts));
+        findings.push(history::space(&facts, Some(&self.limits())));
+        findings.push(self.query_ids());
+        findings.push(self.texts(&facts));
+        findings.push(self.statements(&facts));
+        findings.push(self.plans());
+        findings.push(cpu_kinds(&facts));
+        findings.push(self.io_times());
+        findings.extend(self.memory()?);
+        findings.push(self.rights());
+        Ok(findings)
+    }
+
+    fn recorded_by_edition(&mut self) -> Result<Vec<Finding>> {
+        let facts = match self.facts("tacho")? {
+            Ok(facts) => facts,
+            Err(finding) => return Ok(vec![finding]),
+        };
+        let gap = self.gap("tacho")?;
+        let version = facts.text("version").unwrap_or("unknown");
+        let mut findings = vec![Finding::works("SQL edition", format!("version {version}"))];
+        findings.push(recording(&facts, EDITION_HELP));
+        findings.extend(failed_steps(&facts));
+        findings.push(history::complete(&facts, gap.as_ref()));
+        findings.push(history::space(&facts, None));
+        findings.push(self.query_ids());
+        findings.push(match facts.text(CONTRIB) {
+            Some("available") => Finding::works("statements", CONTRIB),
+            _ => Finding::missing("statements", format!("{CONTRIB} is not available"))
+                .help(self.vendor.create_extension()),
+        });
+        findings.push(self.rights());
+        Ok(findings)
+    }
+
+    /// The newest gap within 7 days.
+    fn gap(&mut self, schema: &str) -> Result<Option<Gap>> {
+        let sql = format!(
+            "select period_end, detail from {schema}.markers(since => now() - interval '7 days') \
+             where kind = 'gap' order by marker_time desc limit 1"
+        );
+        let answers = match self.ask(&sql) {
+            Err(error) if self.connection.is_open() && error.code != "57014" => return Ok(None),
+            answers => answers?,
+        };
+        let text = |answer: &Answer, column| answer.text(0, column).unwrap_or_default().to_string();
+        let first = answers.first().filter(|answer| answer.rows() > 0);
+        Ok(first.map(|answer| Gap {
+            time: text(answer, 0),
+            detail: text(answer, 1),
+        }))
+    }
+
+    fn limits(&self) -> Limits {
+        let number = |name| self.setting(name).and_then(|value| value.parse().ok());
+        Limits {
+            age_s: number("tacho.retention_age").unwrap_or(0),
+            size_mb: number("tacho.retention_size").filter(|mb| *mb >= 0),
+        }
+    }
+
+    /// The library in memory, and the SQL objects of this database.
+    fn versions(&self, facts: &Facts) -> Finding {
+        let what = "versions";
+        let library = facts.text("version").unwrap_or_default();
+        let objects = self.extension.as_deref().unwrap_or_default();
+        let available = self.available.as_deref().unwrap_or(objects);
+        if available != library {
+            let detail = format!("library {library} is running, {available} is installed");
+            return Finding::partial(what, detail).help("restart the server");
+        }
+        if objects != library {
+            let detail = format!("library {library}, SQL objects {objects}");
+            return Finding::partial(what, detail)
+                .help(self.grant("ALTER EXTENSION tacho UPDATE;"));
+        }
+        Finding::works(what, format!("library and SQL objects {library}"))
+    }
+
+    fn query_ids(&self) -> Finding {
+        let what = "query identifiers";
+        match self.has_query_id {
+            true => Finding::works(what, "computed"),
+            false => {
+                let value = self.setting("compute_query_id").unwrap_or("unknown");
+                let detail = format!("not computed: compute_query_id is \"{value}\"");
+                Finding::missing(what, detail).help(self.vendor.set("compute_query_id", "on"))
+            }
+        }
+    }
+
+    fn texts(&self, facts: &Facts) -> Finding {
+        let what = "query texts";
+        let left_out = facts.count("texts_over_limit");
+        match self.setting("tacho.query_text") {
+            Some("off") => Finding::partial(what, "not recorded: tacho.query_text is off")
+                .help(self.vendor.set("tacho.query_text", "normalized")),
+            Some("raw") => Finding::works(what, "with constants (tacho.query_text is raw)"),
+            _ if left_out > 0 => {
+                let detail = format!("without constants; {left_out} were cut or left out");
+                Finding::partial(what, detail).help("raise tacho.text_limit")
+            }
+            _ => Finding::works(what, "without constants"),
+        }
+    }
+
+    fn statements(&self, facts: &Facts) -> Finding {
+        let what = "statements";
+        let libraries = self.setting("shared_preload_libraries").unwrap_or_default();
+        let has_contrib = names(libraries).iter().any(|name| name == CONTRIB);
+        if self.setting("tacho.statements") == Some("off") {
+            return Finding::partial(what, "not counted: tacho.statements is off")
+                .help("set tacho.statements = on and restart the server");
+        }
+        match (facts.text(CONTRIB), has_contrib) {
+            (Some("not replaced"), true) => {
+                let detail = format!("counted twice: by tacho and by {CONTRIB}");
+                Finding::partial(what, detail).help(format!(
+                    "let tacho take its place: tacho.{CONTRIB} = on, see docs/drop-in.md"
+                ))
+            }
+            (Some("not replaced") | None, _) => Finding::works(what, "counted in tacho.statements"),
+            (Some(_), _) => Finding::works(what, format!("counted, also in the view {CONTRIB}")),
+        }
+    }
+
+    fn plans(&self) -> Finding {
+        match self.version_num >= 180_000 {
+            true => Finding::works("plan identifiers", "computed"),
+            false => Finding::partial("plan identifiers", "PostgreSQL 18 and later show them"),
+        }
+    }
+
+    fn io_times(&self) -> Finding {
+        let what = "times of I/O";
+        match self.setting("track_io_timing") {
+            Some("on") => Finding::works(what, "measured"),
+            _ => Finding::partial(what, "not measured: track_io_timing is off")
+                .help(self.vendor.set("track_io_timing", "on")),
+        }
+    }
+
+    /// Shared memory of tacho, if this role may see it.
+    fn memory(&mut self) -> Result<Option<Finding>> {
+        let sql = "select sum(allocated_size) from pg_shmem_allocations where name like 'tacho%'";
+        let answers = match self.ask(sql) {
+            Err(_) if self.connection.is_open() => return Ok(None),
+            answers => answers?,
+        };
+        let bytes: Option<f64> = answers.first().and_then(|answer| answer.number(0, 0));
+        Ok(bytes.map(|bytes| {
+            let detail = format!("{} of shared memory are reserved", size(bytes));
+            Finding::works("memory", detail)
+        }))
+    }
+
+    fn rights(&self) -> Finding {
+        let what = "rights";
+        match self.sees_others {
+            true => Finding::works(
+                what,
+                format!("{} sees sessions and texts of all roles", self.role),
+            ),
+            false => {
+                let detail = format!("{} sees its own sessions and texts only", self.role);
+                let sql = format!("GRANT pg_read_all_stats TO {};", self.role);
+                Finding::partial(what, detail).help(self.grant(&sql))
+            }
+        }
+    }
+}
+
+/// Whether samples arrive now. "Loaded and silent" is broken, not missing.
+fn recording(facts: &Facts, help: &str) -> Finding {
+    let what = "recording";
+    let state = facts.text("recording").unwrap_or("unknown");
+    if state.starts_with("standby") {
+        return Finding::partial(what, state).help("connect to the primary");
+    }
+    if state != "on" {
+        let reason = facts
+            .text("reason")
+            .map_or(String::new(), |reason| format!(": {reason}"));
+        let trouble = facts
+            .text("writer_error")
+            .map_or(String::new(), |error| format!("; {error}"));
+        return Finding::broken(what, format!("{state}{reason}{trouble}")).help(help);
+    }
+    match facts.number("last_tick_age_s") {
+        Some(age_s) if age_s <= SILENT_S => {
+            let age = length(seconds(age_s));
+            Finding::works(what, format!("on, the last sample {age} ago"))
+        }
+        Some(age_s) => {
+            let age = length(seconds(age_s));
+            Finding::broken(what, format!("silent: the last sample is {age} old")).help(help)
+        }
+        None => Finding::partial(what, "on, no sample yet").help("ask again in a few seconds"),
+    }
+}
+
+/// Steps of the SQL edition that fail.
+fn failed_steps(facts: &Facts) -> Vec<Finding> {
+    let failed = facts
+        .0
+        .iter()
+        .filter(|(metric, _)| metric.starts_with("failed: "));
+    let finding = |(metric, value): (&String, &String)| {
+        Finding::broken("step", format!("{metric}, {value}")).help("mend what the message says")
+    };
+    failed.map(finding).collect()
+}
+
+fn cpu_kinds(facts: &Facts) -> Finding {
+    let what = "kinds of CPU time";
+    match facts.text("cpu_kind") {
+        Some("on") => Finding::works(what, "running and runnable sessions are told apart"),
+        Some(off) => Finding::partial(what, off),
+        None => Finding::partial(what, "unknown"),
+    }
+}
+
+fn settings_of(answer: &Answer) -> BTreeMap<String, Setting> {
+    let setting = |row| {
+        let value = answer.text(row, 1).unwrap_or_default().to_string();
+        let is_pending = answer.text(row, 2) == Some("t");
+        let name = answer.text(row, 0)?.to_string();
+        Some((name, Setting { value, is_pending }))
+    };
+    (0..answer.rows()).filter_map(setting).collect()
+}
+
+/// Rows of two columns that both have values.
+fn pairs(answer: &Answer) -> BTreeMap<String, String> {
+    let pair = |row| {
+        let name = answer.text(row, 0)?.to_string();
+        Some((name, answer.text(row, 1)?.to_string()))
+    };
+    (0..answer.rows()).filter_map(pair).collect()
+}
+
+/// The libraries of a list such as `pg_stat_statements, "x"`.
+pub fn names(list: &str) -> Vec<String> {
+    let names = list.split(',').map(|name| name.trim().trim_matches('"'));
+    let names = names.filter(|name| !name.is_empty());
+    names.map(str::to_string).collect()
+}
+
+/// The list with tacho at its end, as `ALTER SYSTEM` takes it: hooks of a library that
+/// is loaded later run earlier, so tacho counts what the others do.
+pub fn preload_with(list: &str) -> String {
+    let mut all = names(list);
+    if all.iter().all(|name| name != LIBRARY) {
+        all.push(LIBRARY.to_string());
+    }
+    let quoted = all
+        .iter()
+        .map(|name| format!("'{}'", name.replace('\'', "''")));
+    quoted.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tacho_record::finding::State;
+
+    fn facts(metrics: &[(&str, &str)]) -> Facts {
+        let owned = metrics
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_string()));
+        Facts(owned.collect())
+    }
+
+    #[test]
+    fn a_library_is_added_to_those_that_are_loaded() {
+        assert_eq!(preload_with(""), "'tacho'");
+        let many = "pg_stat_statements, \"auto_explain\"";
+        assert_eq!(
+            preload_with(many),
+            "'pg_stat_statements', 'auto_explain', 'tacho'"
+        );
+        assert_eq!(preload_with("tacho"), "'tacho'");
+    }
+
+    #[test]
+    fn silent_is_broken_and_a_standby_is_not() {
+        let state = |metrics: &[(&str, &str)]| recording(&facts(metrics), LOG_HELP).state;
+        let on = ("recording", "on");
+        assert_eq!(state(&[on, ("last_tick_age_s", "60")]), State::Works);
+        assert_eq!(state(&[on, ("last_tick_age_s", "61")]), State::Broken);
+        assert_eq!(state(&[on]), State::Partial);
+        assert_eq!(
+            state(&[("recording", "standby: nothing is recorded here")]),
+            State::Partial
+        );
+        let off = facts(&[
+            ("recording", "off"),
+            ("reason", "no program"),
+            ("writer_error", "gone"),
+        ]);
+        assert_eq!(recording(&off, LOG_HELP).detail, "off: no program; gone");
+    }
+}

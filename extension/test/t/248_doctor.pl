@@ -1,0 +1,134 @@
+# tacho doctor: from a stock server to one that records, each step by the line that the
+# step before has printed. Exit codes: 0 nothing is missing, 1 something is, 2 broken.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use JSON::PP qw(decode_json);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use TachoRecord qw(wait_until);
+
+my $program = dirname($ENV{TACHO_PROGRAM}) . '/tacho-doctor';
+plan skip_all => "there is no $program" unless -x $program;
+my $node = PostgreSQL::Test::Cluster->new('doctor');
+$node->init;
+$node->append_conf('postgresql.conf', "tacho.sample_interval = 100\ntacho.program = '$ENV{TACHO_PROGRAM}'");
+my $data = abs_path($node->data_dir);
+my $conninfo = $node->connstr('postgres');
+
+# Runs the program: exit code, output, errors.
+sub doctor
+{
+	my ($out, $error) = ('', '');
+
+	IPC::Run::run([ $program, @_ ], '<', \undef, '>', \$out, '2>', \$error);
+	return ($? >> 8, $out, $error);
+}
+
+# The line of one thing, with the step below it, and the exit code.
+sub line
+{
+	my ($what, @arguments) = @_;
+	my ($code, $out) = doctor(@arguments);
+
+	return (($out =~ /^(\w+ +\Q$what\E: .*\n(?: +.*\n)?)/m)[0] // $out, $code);
+}
+
+my ($line, $code) = line('server', $data);
+like($line, qr/^no   server: it does not run\n +run: \S+ start -D \Q$data\E$/, 'a server that does not run');
+is($code, 1, '... which something is missing in');
+($line) = line('preload', $data);
+is($line, "no   preload: shared_preload_libraries is ''\n"
+	  . "      write into $data/postgresql.conf: shared_preload_libraries = 'tacho'\n", '... where a file is to be changed');
+
+$node->append_conf('postgresql.conf', q{shared_preload_libraries = 'pg_stat_statements'});
+$node->start;
+($line, $code) = line('extension', $conninfo);
+my $alter = q{ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements', 'tacho';};
+is($line, "no   extension: installed on the host, not loaded\n"
+	  . "      run: $alter and restart the server; then run: CREATE EXTENSION tacho;\n",
+	'a stock server: tacho is appended to what is preloaded');
+like((doctor($conninfo))[1], qr/^yes  blockers: who blocks whom$/m, '... and what tacho record sees there is told');
+($line) = line('preload', $data);
+like($line, qr/^no   preload: shared_preload_libraries is 'pg_stat_statements'\n +run: \Q$alter\E then: \S+ restart -D \Q$data\E$/,
+	'... by its files, too');
+
+$node->safe_psql('postgres', $alter);
+$node->reload;
+($line, $code) = line('preload', $data);
+is($line, "yes  preload: shared_preload_libraries = 'pg_stat_statements, tacho'\n", 'the files have changed');
+$node->safe_psql('postgres', 'CREATE EXTENSION tacho');
+($line, $code) = line('extension', $conninfo);
+is($line, "no   extension: not loaded: shared_preload_libraries has changed, and the server was not restarted\n"
+	  . "      restart the server\n", '... and the server has not');
+
+$node->restart;
+$node->safe_psql('postgres', 'CREATE DATABASE other');
+($line, $code) = line('extension', $node->connstr('other'));
+is($line, "no   extension: preloaded and recording, but not in database other\n      run: CREATE EXTENSION tacho;\n",
+	'preloaded, and absent from a database');
+wait_until('samples', sub { (line('recording', $conninfo))[0] =~ /^yes  recording: on, the last sample \d+ s ago$/ });
+($line, $code) = line('extension', $conninfo);
+is($line, "yes  extension: preloaded, and in database postgres\n", 'all is there');
+is($code, 0, '... and nothing is missing') or diag((doctor($conninfo))[1]);
+is((line('statements', $conninfo))[0], "part statements: counted twice: by tacho and by pg_stat_statements\n"
+	  . "      let tacho take its place: tacho.pg_stat_statements = on, see docs/drop-in.md\n", 'two libraries that count');
+my ($out) = (doctor($data))[1];
+like($out, qr/^yes  data directory: .*\nyes  library: installed\nyes  program: .*\nyes  preload: .*\nyes  server: /m,
+	'files first, then the connection');
+my ($report) = @{ decode_json((doctor('--json', $data))[1]) };
+my ($recording) = grep { $_->{name} eq 'recording' } @{ $report->{findings} };
+is($report->{subject}, "cluster $data", 'JSON names the subject');
+is($recording->{state}, 'works', '... and has states');
+
+$node->safe_psql('postgres', 'CREATE ROLE visitor LOGIN');
+($line, $code) = line('status', "$conninfo user=visitor");
+is($line, "no   status: role visitor may not ask\n      run: GRANT pg_read_all_stats TO visitor;\n", 'a role without rights');
+is($code, 1, '... which is missing');
+
+my $tape = "$data/tacho";
+like((line('samples', $tape))[0], qr/^yes  samples: the last one \d+ s ago$/, 'a directory of history alone');
+($code, $out) = doctor($node->basedir);
+is($code, 2, 'a directory without history is broken');
+like($out, qr/^FAIL history: directory ".*" has no history\n +Give the directory of the history files/m, '... and which is meant is said');
+my $error;
+($code, $out, $error) = doctor('/nope');
+is($code, 2, 'no directory');
+like($error, qr{^error: there is no directory "/nope"\nhint: Name a data directory}, '... and what to name is said');
+($code, $out) = doctor('host=/nope port=1');
+is($code, 2, 'no server');
+like($out, qr/^FAIL connection: could not connect: /m, '... and why is said');
+
+run_command([ 'psql', '-Xq', '-d', $node->connstr('other'), '-f', "$FindBin::RealBin/../../../sql/tacho.sql" ]);
+($line, $code) = line('recording', $node->connstr('other'));
+is($line, "FAIL recording: off: call tacho.start()\n"
+	  . "      run: SELECT * FROM tacho.start(); it says what calls the sampler here\n", 'an SQL edition that was not started');
+is($code, 2, '... is broken');
+
+# Loaded and silent is not the same as absent.
+$node->append_conf('postgresql.conf', "tacho.program = '/nope'");
+$node->restart;
+wait_until('silence', sub { (line('recording', $conninfo))[1] == 2 });
+like((line('recording', $conninfo))[0], qr/^FAIL recording: off: .*\n +the log of the server says more$/m, 'loaded and silent is broken');
+is((line('program', $data))[0] =~ s/\n.*//sr, 'no   program: /nope cannot be run', '... and the files say why');
+
+# Clusters by the names that Debian's tools give them.
+my $major = $node->pg_version->major;
+my $root = $node->basedir . '/etc';
+SKIP:
+{
+	skip 'no Debian programs', 3 unless -x "/usr/lib/postgresql/$major/bin/postgres";
+	mkdir $_ or die "$_: $!" foreach $root, "$root/$major", "$root/$major/shop";
+	append_to_file("$root/$major/shop/postgresql.conf", "data_directory = '$data'\n");
+	local $ENV{PG_CLUSTER_CONF_ROOT} = $root;
+	($code, $out) = doctor('--cluster', "$major/shop");
+	like($out, qr{^cluster $major/shop\nyes  data directory: PostgreSQL $major, \Q$data\E$}m, 'a cluster by name');
+	($code, $out, $error) = doctor('--cluster', '9/none');
+	is($code, 2, 'no cluster of a name');
+	like($error, qr{^error: there is no cluster "9/none"\nhint: There are: cluster $major/shop\.$}m, '... and which there are');
+}
+done_testing();

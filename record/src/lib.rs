@@ -1,0 +1,165 @@
+//! `tacho record`: records the performance history of a server that one may
+//! only connect to, into the same files as the extension's writer. `tacho doctor` uses
+//! its check of a server.
+#![deny(unsafe_code)]
+
+mod activity;
+mod aside;
+mod batch;
+mod budget;
+mod changed_settings;
+pub mod check;
+mod clock;
+mod config;
+#[cfg(test)]
+mod conformance_tests;
+pub mod finding;
+#[cfg(test)]
+mod fuzz_tests;
+mod health;
+mod http;
+mod identity;
+mod literals;
+mod locks;
+mod log;
+mod many;
+mod measures;
+mod names;
+mod options;
+mod output;
+mod recorder;
+mod rows;
+mod sample;
+mod statements;
+mod texts;
+mod trouble;
+pub mod vendor;
+
+use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use log::Log;
+use options::Options;
+use output::Output;
+use recorder::Recorder;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tacho_source::arguments::CONNECTION_OPTIONS;
+use tacho_tape::error::Kind;
+use tacho_tape::query::plain_lines;
+use tacho_tape::write::recording::Recording;
+
+/// How long another writer of the directory may take to end.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+/// How often somebody who waits looks whether to end.
+const TURN: Duration = Duration::from_millis(100);
+
+/// Somebody wants us to end.
+#[derive(Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// For questions, which end when it is set.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+
+    /// It is time to end.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// From now on.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// It was set since this was asked last.
+    pub fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+
+    /// Waits, but not longer than until it is set.
+    pub fn wait(&self, time: Duration) {
+        let until = Instant::now() + time;
+        while !self.is_set() && Instant::now() < until {
+            std::thread::sleep(TURN);
+        }
+    }
+
+    fn on_signals(&self, signals: &[i32]) -> io::Result<()> {
+        for signal in signals {
+            signal_hook::flag::register(*signal, self.0.clone())?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs the program. Exit codes: 0 ended by a signal, 1 failure, 2 usage, 3 a check found
+/// something missing, 5 another writer holds the directory.
+pub fn main() -> ExitCode {
+    let options = match Options::try_parse() {
+        Ok(options) => options,
+        Err(error) => return refuse(&error),
+    };
+    let (stop, reload) = (Stop::default(), Stop::default());
+    let hup: &[i32] = options.config.as_ref().map_or(&[], |_| &[SIGHUP]);
+    let installed = stop.on_signals(&[SIGINT, SIGTERM]);
+    if let Err(error) = installed.and_then(|()| reload.on_signals(hup)) {
+        return fail(1, &format!("could not install signal handlers: {error}"));
+    }
+    if let Some(file) = &options.config {
+        return match options.check {
+            true => check::all(file, &stop),
+            false => many::run(file, &stop, &reload),
+        };
+    }
+    match options.target() {
+        Err(error) => fail(2, &error.to_string()),
+        Ok(target) if options.check => check::one(&options.settings, &target, &stop),
+        Ok(target) => record(&options, target, stop),
+    }
+}
+
+/// A command line that is wrong, or asks for help. Options of psql get an answer that
+/// names the connection string instead.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let given = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(given))) => given.as_str(),
+        _ => error.exit(),
+    };
+    if !CONNECTION_OPTIONS.contains(&given) {
+        error.exit();
+    }
+    let hint = "Write the connection as one string: \
+        tacho record \"host=HOST port=5432 dbname=DB user=USER\" --tape DIR";
+    fail(2, &format!("there is no option \"{given}\"\nHINT:  {hint}"))
+}
+
+/// Records one server.
+fn record(options: &Options, target: tacho_dsn::Options, stop: Stop) -> ExitCode {
+    let directory = options.tape.clone().unwrap_or_default();
+    match Recording::open(&directory, LOCK_WAIT) {
+        Ok(recording) => {
+            let output = Output::new(recording, Log::default(), Arc::default());
+            match Recorder::new(&options.settings, target, &directory, output, stop).run() {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(message) => fail(1, &message),
+            }
+        }
+        Err(error) if error.kind == Kind::Locked => fail(5, &error.to_string()),
+        Err(error) => fail(1, &error.to_string()),
+    }
+}
+
+/// Says why the program ends, detail and hint on lines of their own.
+fn fail(code: u8, message: &str) -> ExitCode {
+    let text = plain_lines(message)
+        .replace("\nDETAIL:  ", "\ndetail: ")
+        .replace("\nHINT:  ", "\nhint: ");
+    let _ = io::stderr().write_all(format!("error: {text}\n").as_bytes());
+    ExitCode::from(code)
+}
