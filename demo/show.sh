@@ -40,7 +40,7 @@ cat <<-END
 	  connect       psql "\$(make -s demo-dsn)"
 	  look further  select * from tacho.summary();
 	                select * from tacho.top('application', scope => 'all');
-	                .demo/tacho --help      README.md, "Ask it"
+	                .demo/tacho --help      docs/ask.md
 	  incidents     demo/incidents.sh       docs/guide/README.md
 	  stop both     make demo-stop
 END

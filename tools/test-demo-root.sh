@@ -24,6 +24,9 @@ no() { printf 'not ok - %s\n%s\n%s passed, 1 failed\n' "$1" "$2" "$passed"; exit
 
 debootstrap --variant=minbase --include=git,make,ca-certificates "$suite" "$root" \
 	"$(tools/debian-mirror.sh)" sid >"$scratch/log" 2>&1 || no "a bare Debian $suite" "$(tail -n 5 "$scratch/log")"
+# security updates belong to every Debian: Debian 12 has its newer Rust there
+security=$(tools/debian-mirror.sh security)
+[ -z "$security" ] || echo "deb $security $suite-security main" >>"$root/etc/apt/sources.list"
 apt-config dump | grep -E '^Acquire::(http|https)::Proxy ' >"$root/etc/apt/apt.conf.d/80proxy" || true
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
