@@ -83,7 +83,7 @@ order() {
 # functions that use them, and who calls these
 order tape/src query crate::query error filter vocabulary bucket number civil plain register \
   damage value context row request json ticks runs keys root_blocker dimension text blockers parse \
-  closed_buckets cells choice scan select group measure statement_sums way totals totals_write \
+  closed_buckets cells choice scan select group measure statement_sums statements_running way totals totals_write \
   plan first_pass explained read empty hidden run functions explain inspect sizes
 
 version=$(sed -n "s/^default_version *= *'\(.*\)'/\1/p" extension/tacho.control 2>/dev/null || true)

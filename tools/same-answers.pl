@@ -248,7 +248,7 @@ my %values = (
 	width => sub { return one_of(1, 20, 40, 1000); },
 	by => sub { return one_of(@dimensions, 'nothing'); },
 	dimension => sub { return one_of(@dimensions); },
-	order_by => sub { return one_of($_[0] eq 'top' ? qw(avg peak p99 sessions) : qw(time mean p95 calls rows), 'nothing'); },
+	order_by => sub { return one_of($_[0] eq 'top' ? qw(avg peak p99 sessions) : qw(time mean p95 calls rows running_time), 'nothing'); },
 	ascii => sub { return one_of(qw(true false)); },
 );
 

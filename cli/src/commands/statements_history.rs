@@ -22,6 +22,7 @@ impl Reader for StatementsHistory {
         ("mean_exec_time", "mean"),
         ("p95_exec_time", "p95"),
         ("rows", "rows"),
+        ("running", "running"),
         ("query_text", "query"),
     ]);
 }

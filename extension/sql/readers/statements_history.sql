@@ -29,6 +29,8 @@ returns table (
 	p50_exec_time numeric,
 	p95_exec_time numeric,
 	p99_exec_time numeric,
+	running bigint,
+	running_time numeric,
 	/* SUMS */
 )
 language c volatile parallel restricted
@@ -37,4 +39,4 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'tacho_reader';
 
 comment on function tacho.statements_history is
-'What statements have cost in a window (the last hour by default), or in each bucket of it: a row for each of the n largest by order_by (time, mean, p95, p99, cpu, blocks, or a counter such as calls), and (other) for the rest; (evicted) is what made room for other statements. Counters are those of tacho.statements, times in ms, as counted in the period; pct is the share of execution time. NULL means nothing was recorded, 0 means it did not run. grain is the longest interval of the record, coverage_pct how much of the period it covers. key joins tacho.top(''query_id''). Buckets begin at multiples of their width on the clock of tz, by default of the time zone of the session. Filters: query_id, database, username, toplevel. Example: select period_start, calls_per_second, mean_exec_time, p95_exec_time from tacho.statements_history(since => now() - interval ''1 day'', bucket => ''10 minutes'', query_id => ''-5736284362818247'');';
+'What statements have cost in a window (the last hour by default), or in each bucket of it: a row for each of the n largest by order_by (time, mean, p95, p99, cpu, blocks, running_time, or a counter such as calls), and (other) for the rest; (evicted) is what made room for other statements. Counters are those of tacho.statements, times in ms, as counted in the period; pct is the share of execution time. NULL means nothing was recorded, 0 means it did not run. An execution counts when it has ended; until then running shows how many there are at the end of the period, and running_time for how long they have run, in ms, as the last sample there has it. grain is the longest interval of the record, coverage_pct how much of the period it covers. key joins tacho.top(''query_id''). Buckets begin at multiples of their width on the clock of tz, by default of the time zone of the session. Filters: query_id, database, username, toplevel. Example: select period_start, calls_per_second, mean_exec_time, p95_exec_time from tacho.statements_history(since => now() - interval ''1 day'', bucket => ''10 minutes'', query_id => ''-5736284362818247'');';

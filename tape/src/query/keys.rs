@@ -337,6 +337,12 @@ fn within(value: i64, last: u32) -> u32 {
     u32::try_from(value).map_or(last, |value| value.min(last))
 }
 
+/// A value of a dictionary by reference (row + 1); 0 when there is none.
+pub fn field(column: &Column, reference: i64) -> i64 {
+    let row = usize::try_from(reference - 1).ok();
+    row.and_then(|row| column.get(row)).copied().unwrap_or(0)
+}
+
 /// Key of a reference whose definition is missing.
 pub(super) const LOST: &str = "?";
 

@@ -51,6 +51,7 @@ mod scan;
 mod select;
 pub mod sizes;
 mod statement_sums;
+mod statements_running;
 mod text;
 mod ticks;
 pub(crate) mod totals;

@@ -141,6 +141,13 @@ impl Stats<'_> {
         Ok(found)
     }
 
+    /// The filters accept a statement.
+    pub fn wants(&self, key: &EntryKey) -> bool {
+        let accepts =
+            |(column, filter): &(String, Filter)| filter.accepts(key.text(column).as_deref());
+        self.filters.iter().all(accepts)
+    }
+
     fn check_cancel(&self) -> QueryResult<()> {
         match self.cancel.load(Ordering::Relaxed) {
             true => Err(QueryError::canceled()),
@@ -176,10 +183,7 @@ impl Stats<'_> {
                 username: view.name(username[row])?,
                 toplevel: toplevel[row] != 0,
             };
-            let wanted =
-                |(column, filter): &(String, Filter)| filter.accepts(key.text(column).as_deref());
-            let wanted = self.filters.iter().all(wanted);
-            numbers.push(wanted.then(|| number(key)));
+            numbers.push(self.wants(&key).then(|| number(key)));
         }
         Ok(numbers)
     }

@@ -57,7 +57,9 @@ pub const NOT_COUNTED: i64 = 1;
 
 const FOREGROUND: &str = "foreground";
 /// States of sessions that are load.
-pub const LOAD_STATES: [&str; 2] = ["active", "fastpath function call"];
+pub const LOAD_STATES: [&str; 2] = [ACTIVE, "fastpath function call"];
+/// State of a session that executes a statement.
+pub const ACTIVE: &str = "active";
 const IDLE: &str = "idle";
 const CLIENT_READ: (&str, &str) = ("Client", "ClientRead");
 

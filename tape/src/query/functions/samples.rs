@@ -330,12 +330,6 @@ impl<'a> Page<'a> {
     }
 }
 
-/// A dictionary's value by reference; 0 when there is none.
-pub fn field(column: &Column, reference: i64) -> i64 {
-    let row = usize::try_from(reference - 1).ok();
-    row.and_then(|row| column.get(row)).copied().unwrap_or(0)
-}
-
 /// The row of the oldest tick needed for the newest `left` samples.
 fn oldest_tick(selected: &Selected, ticks: &Ticks, left: usize) -> u32 {
     let mut changes = vec![0_i64; ticks.len() + 1];

@@ -3,14 +3,13 @@
 
 use super::common_columns::{seconds, some, some_time};
 use super::lifeline::{Clock, Gap, Piece, Span, life};
-use super::samples::field;
 use crate::fast::FastMap;
 use crate::format::schema::RUN;
 use crate::format::table::Column;
 use crate::query::bucket::Buckets;
 use crate::query::context::Run;
 use crate::query::error::QueryResult;
-use crate::query::keys::View;
+use crate::query::keys::{View, field};
 use crate::query::parse::{Window, limit, samples};
 use crate::query::request::{Emit, request};
 use crate::query::row::row;

@@ -14,6 +14,7 @@ use crate::query::statement_sums::{
     Counter, EntryKey, Executions, Recorded, Stats, Sums, SumsByEntry, counters, duration_classes,
     is_bucket,
 };
+use crate::query::statements_running::{self, Running};
 use crate::query::text::{TextKey, Texts};
 use crate::query::value::{Field, Type, Value};
 use crate::query::vocabulary as pg;
@@ -41,6 +42,8 @@ row! {
         p50_exec_time: Numeric,
         p95_exec_time: Numeric,
         p99_exec_time: Numeric,
+        running: Int,
+        running_time: Numeric,
     } and counters of columns_of_counters
 }
 
@@ -52,7 +55,7 @@ request! {
         until,
         bucket,
         n("Most statements, or all", Some("10")),
-        order_by("time, mean, p95, p99, cpu, blocks, or a counter, such as calls", Some("time")),
+        order_by("time, mean, p95, p99, cpu, blocks, running_time, or a counter, such as calls", Some("time")),
         query_id,
         database,
         username,
@@ -101,6 +104,8 @@ enum Order {
     Sum(Vec<String>),
     Mean,
     Percentile(i64),
+    /// The most time of executions that had not ended.
+    RunningTime,
 }
 
 impl Order {
@@ -113,10 +118,11 @@ impl Order {
             "mean" => Order::Mean,
             "p95" => Order::Percentile(95),
             "p99" => Order::Percentile(99),
+            "running_time" => Order::RunningTime,
             name if counters.iter().any(|c| c.name == name && is_shown(c)) => sum(&[name]),
             other => {
                 return Err(QueryError::invalid(format!("invalid order_by \"{other}\"")).hint(
-                    "Available orders are time, mean, p95, p99, cpu, blocks, and every counter, such as calls, rows, errors.",
+                    "Available orders are time, mean, p95, p99, cpu, blocks, running_time, and every counter, such as calls, rows, errors.",
                 ));
             }
         })
@@ -129,19 +135,21 @@ impl Order {
             Order::Sum(names) => names.iter().any(|n| n == name),
             Order::Mean => name == "calls" || name == "total_exec_time",
             Order::Percentile(_) => is_bucket(name) || name == "total_exec_time",
+            Order::RunningTime => false,
         }
     }
 
-    fn measure(&self, sums: &Named) -> Ratio {
-        let ratio = match self {
+    /// By the sums of counters.
+    fn measure(&self, sums: &Named) -> Option<Ratio> {
+        match self {
             Order::Sum(names) => {
                 let sum: i128 = names.iter().map(|n| i128::from(sums.get(n))).sum();
                 Ratio::new(sum, 1)
             }
             Order::Mean => sums.mean(),
             Order::Percentile(percent) => sums.percentile(*percent),
-        };
-        ratio.unwrap_or(Ratio::ZERO)
+            Order::RunningTime => None,
+        }
     }
 }
 
@@ -216,7 +224,8 @@ fn answer(
         damage: run.damage,
         cancel: run.cancel,
     };
-    let ranked = rank(run, node, &stats, &whole, &order)?;
+    let running = statements_running::read(run, node, &buckets, |key| stats.wants(key))?;
+    let ranked = rank(run, node, &stats, &whole, (&order, &running))?;
     let lines: HashMap<EntryKey, u32> = ranked.iter().take(n).cloned().zip(0..).collect();
     let other = lines.len() as u32;
     let rows = (lines.len() + 1).saturating_mul(buckets.len());
@@ -234,6 +243,8 @@ fn answer(
         counters: &stats.counters,
         buckets: &buckets,
         found: &found,
+        observed: &running.observed,
+        running: &running.by_line(|key| lines.get(key).copied().unwrap_or(other)),
         texts: &texts,
     };
     for bucket in 0..buckets.len() {
@@ -341,28 +352,41 @@ pub(super) fn scan(
     Ok(all)
 }
 
-/// All statements, the largest first, ties by key.
+/// All statements, those that run among them, the largest first, ties by key.
 fn rank(
     run: Run,
     node: Option<&str>,
     stats: &Stats,
     whole: &Buckets,
-    order: &Order,
+    (order, running): (&Order, &Running),
 ) -> QueryResult<Vec<EntryKey>> {
     let mut numbers: HashMap<EntryKey, u32> = HashMap::new();
     let found = scan(run, node, stats, whole, |key| {
         let next = numbers.len() as u32;
         *numbers.entry(key).or_insert(next)
     })?;
-    let mut ranked: Vec<(Reverse<Ratio>, EntryKey)> = numbers
-        .into_iter()
-        .filter_map(|(key, number)| {
-            let named = Named {
-                counters: &stats.counters,
-                sums: found.sums.get(&(number, 0))?,
-            };
-            Some((Reverse(order.measure(&named)), key))
-        })
+    let mut sums: HashMap<EntryKey, &Sums> = HashMap::new();
+    for (key, number) in numbers {
+        if let Some(own) = found.sums.get(&(number, 0)) {
+            sums.insert(key, own);
+        }
+    }
+    let none = Sums(vec![0; stats.counters.len()]);
+    let longest = running.longest_ms();
+    for key in longest.keys() {
+        sums.entry((*key).clone()).or_insert(&none);
+    }
+    let measure = |key: &EntryKey, sums: &Sums| match order {
+        Order::RunningTime => Ratio::new(longest.get(key).copied().unwrap_or(0).into(), 1),
+        _ => order.measure(&Named {
+            counters: &stats.counters,
+            sums,
+        }),
+    };
+    let ranked = sums.into_iter();
+    let ranked = ranked.map(|(key, sums)| (measure(&key, sums).unwrap_or(Ratio::ZERO), key));
+    let mut ranked: Vec<(Reverse<Ratio>, EntryKey)> = ranked
+        .map(|(measure, key)| (Reverse(measure), key))
         .collect();
     ranked.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
     Ok(ranked.into_iter().map(|r| r.1).collect())
@@ -381,6 +405,10 @@ struct Answer<'a> {
     counters: &'a [Counter],
     buckets: &'a Buckets,
     found: &'a SumsByEntry,
+    /// By bucket: it is known which statements ran at its end.
+    observed: &'a [bool],
+    /// By number of the line and of the bucket.
+    running: &'a HashMap<(u32, u32), statements_running::Executions>,
     texts: &'a Texts,
 }
 
@@ -389,11 +417,15 @@ impl Answer<'_> {
         let (begin, end) = self.buckets.clipped(bucket);
         let recorded = self.found.recorded[bucket];
         let covered = Ratio::new(i128::from(recorded.covered_us) * 100, (end - begin).into());
+        let running = self.running.get(&(number as u32, bucket as u32)).copied();
+        let running = self.observed[bucket].then(|| running.unwrap_or_default());
         let row = StatementsHistoryRow {
             period_start: Some(begin),
             period_end: Some(end),
             grain: (recorded.grain_ms > 0).then(|| recorded.grain_ms * 1000),
             coverage_pct: numeric(covered),
+            running: running.map(|r| r.count),
+            running_time: running.map(|r| Numeric(i128::from(r.time_ms) * 10_000)),
             ..self.of_line(line)
         };
         if recorded.elapsed_ms <= 0 {
