@@ -9,6 +9,7 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 
+#include "changes/schema_change.h"
 #include "core/compat.h"
 #include "core/settings.h"
 #include "core/shmem.h"
@@ -38,6 +39,7 @@ _PG_init(void)
 	shmem_init();
 	EnableQueryId();
 	plan_ids_init();
+	schema_change_init();
 	query_text_init();
 	/* before the saver of hooks_init(): history has the last slot of a worker */
 	sampler_init();

@@ -50,6 +50,7 @@
 #include "sampler/recorder.h"
 #include "sampler/recorder_statements.h"
 #include "sampler/sampler.h"
+#include "sampler/schema_markers.h"
 #include "sampler/server_metrics.h"
 #include "sampler/slot_clock.h"
 #include "statements/query_text.h"
@@ -391,6 +392,7 @@ take_turn(void)
 	if (ConfigReloadPending)
 		reload();
 	names_catch_up();
+	schema_markers_turn(wall_us);
 	if (server_is_due(boot_us))
 	{
 		server_measure(scan, wall_us, boot_us, &status);

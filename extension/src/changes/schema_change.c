@@ -1,0 +1,320 @@
+/*
+ * schema_change.c
+ *	  Changes of the schema, from the backends that commit them to the sampler.
+ *
+ * A hook sees each utility statement. One that changes the schema is noted when it
+ * has succeeded, in the memory of its process, with the level of its
+ * subtransaction. At the end of the transaction the notes go into free slots of
+ * shared memory. A process keeps at most MOST_NOTED notes and counts the rest, so
+ * that a restored dump of 100,000 objects costs no more than these.
+ *
+ * Example: BEGIN; DROP INDEX a; SAVEPOINT s; DROP INDEX b; ROLLBACK TO s; COMMIT
+ * leaves the note of a. A transaction that is rolled back leaves its notes only if
+ * it lasted a second: its locks can have held others up.
+ *
+ * Locking: none. A slot is taken by compare-and-swap of its state, written, and
+ * given to the sampler by another state. A process that is stopped meanwhile
+ * keeps its slot and delays no other. If all slots are taken, a change is
+ * counted as dropped.
+ *
+ * The callbacks run where no error may be raised: they copy, and no more.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "commands/extension.h"
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+#include "tcop/utility.h"
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+
+#include "changes/schema_change.h"
+#include "changes/statement_target.h"
+#include "core/compat.h"
+#include "core/settings.h"
+
+#define SLOTS			256
+#define MOST_NOTED		16		/* of a transaction */
+#define LONG_US			1000000	/* a failed transaction that is worth a marker */
+
+enum
+{
+	SLOT_FREE,
+	SLOT_TAKEN,					/* its process writes */
+	SLOT_FULL,					/* for the sampler */
+};
+
+typedef struct Slot
+{
+	pg_atomic_uint32 state;
+	SchemaChange change;
+} Slot;
+
+typedef struct SchemaShared
+{
+	pg_atomic_uint64 posted;	/* changes that were put into slots */
+	pg_atomic_uint64 dropped;	/* changes that found no slot */
+	Slot		slots[SLOTS];
+} SchemaShared;
+
+/* A statement of the open transaction. */
+typedef struct Note
+{
+	int			level;			/* of its subtransaction */
+	SchemaChange change;
+} Note;
+
+static SchemaShared *shared;
+static Note notes[MOST_NOTED];
+static int	note_count = 0;
+static int	left_out = 0;		/* that found no note */
+
+/* the statement that runs; begin = 0: none */
+static SchemaChange running;
+
+static shmem_request_hook_type previous_request = NULL;
+static shmem_startup_hook_type previous_startup = NULL;
+static ProcessUtility_hook_type previous_utility = NULL;
+
+/* ---- shared slots ---- */
+
+/* A free slot, which is the caller's now, or NULL. */
+static Slot *
+take_slot(void)
+{
+	for (int i = 0; i < SLOTS; i++)
+	{
+		uint32		state = SLOT_FREE;
+
+		if (pg_atomic_compare_exchange_u32(&shared->slots[i].state, &state, SLOT_TAKEN))
+			return &shared->slots[i];
+	}
+	return NULL;
+}
+
+static void
+post(const SchemaChange *change)
+{
+	Slot	   *slot = take_slot();
+
+	if (slot == NULL)
+	{
+		pg_atomic_fetch_add_u64(&shared->dropped, 1 + change->left_out);
+		return;
+	}
+	slot->change = *change;
+	pg_write_barrier();
+	pg_atomic_write_u32(&slot->state, SLOT_FULL);
+	pg_atomic_fetch_add_u64(&shared->posted, 1);
+}
+
+uint64
+schema_change_drain(void (*take) (const SchemaChange *change))
+{
+	static uint64 seen = 0;
+	uint64		posted = pg_atomic_read_u64(&shared->posted);
+
+	pg_read_barrier();
+	for (int i = 0; posted != seen && i < SLOTS; i++)
+	{
+		Slot	   *slot = &shared->slots[i];
+		SchemaChange change;
+
+		if (pg_atomic_read_u32(&slot->state) != SLOT_FULL)
+			continue;
+		pg_read_barrier();
+		change = slot->change;
+		pg_atomic_write_u32(&slot->state, SLOT_FREE);
+		take(&change);
+	}
+	seen = posted;
+	return pg_atomic_read_u64(&shared->dropped);
+}
+
+/* ---- the notes of a transaction ---- */
+
+static void
+forget(void)
+{
+	note_count = 0;
+	left_out = 0;
+	running.begin = 0;
+}
+
+static void
+note(void)
+{
+	if (note_count == MOST_NOTED)
+		left_out++;
+	else
+		notes[note_count++] = (Note) {GetCurrentTransactionNestLevel(), running};
+}
+
+static void
+post_notes(SchemaOutcome outcome)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	for (int i = 0; i < note_count; i++)
+	{
+		SchemaChange *change = &notes[i].change;
+
+		if (outcome == SCHEMA_ROLLED_BACK && now - change->begin < LONG_US)
+			continue;
+		change->end = now;
+		change->outcome = outcome;
+		change->left_out = i == note_count - 1 ? left_out : 0;
+		post(change);
+	}
+}
+
+/* A statement that failed after a while, with its locks until now. */
+static void
+post_running(void)
+{
+	running.end = GetCurrentTimestamp();
+	running.outcome = SCHEMA_ROLLED_BACK;
+	if (running.begin != 0 && running.end - running.begin >= LONG_US)
+		post(&running);
+}
+
+static void
+on_transaction(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+			/* a command such as CREATE INDEX CONCURRENTLY commits while it runs */
+			post_notes(SCHEMA_COMMITTED);
+			note_count = left_out = 0;
+			break;
+		case XACT_EVENT_PREPARE:
+			post_notes(SCHEMA_PREPARED);
+			forget();
+			break;
+		case XACT_EVENT_ABORT:
+			post_notes(SCHEMA_ROLLED_BACK);
+			post_running();
+			forget();
+			break;
+		default:
+			break;
+	}
+}
+
+/* The notes of a subtransaction go with it, or belong to the one around it. */
+static void
+on_subtransaction(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *arg)
+{
+	int			level = GetCurrentTransactionNestLevel();
+	int			kept = 0;
+
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+	{
+		for (int i = 0; i < note_count; i++)
+			if (notes[i].level < level)
+				notes[kept++] = notes[i];
+		note_count = kept;
+	}
+	else if (event == SUBXACT_EVENT_COMMIT_SUB)
+		for (int i = 0; i < note_count; i++)
+			notes[i].level = Min(notes[i].level, level - 1);
+}
+
+/* ---- statements ---- */
+
+/* TRUNCATE changes no schema, and plans and statistics all the same. */
+static bool
+changes_schema(Node *statement, ProcessUtilityContext context)
+{
+	return shared != NULL && tacho_schema_changes &&
+		context != PROCESS_UTILITY_SUBCOMMAND &&
+		!creating_extension && !IsParallelWorker() &&
+		(IsA(statement, TruncateStmt) || GetCommandLogLevel(statement) == LOGSTMT_DDL) &&
+		!statement_is_temporary(statement);
+}
+
+static void
+begin(Node *statement)
+{
+	running.begin = GetCurrentTimestamp();
+	running.database = MyDatabaseId;
+	running.user = GetUserId();
+	running.left_out = 0;
+	strlcpy(running.tag, GetCommandTagName(CreateCommandTag(statement)), sizeof(running.tag));
+	strlcpy(running.application, application_name, sizeof(running.application));
+	statement_target(statement, running.target, sizeof(running.target));
+}
+
+static void
+on_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
+		   ProcessUtilityContext context, ParamListInfo params,
+		   QueryEnvironment *queryEnv, DestReceiver *dest, QueryCompletion *qc)
+{
+	bool		changes = changes_schema(pstmt->utilityStmt, context);
+	SchemaChange outer;
+
+	if (changes)
+	{
+		outer = running;
+		begin(pstmt->utilityStmt);
+	}
+	if (previous_utility)
+		previous_utility(pstmt, queryString, readOnlyTree, context, params,
+						 queryEnv, dest, qc);
+	else
+		standard_ProcessUtility(pstmt, queryString, readOnlyTree, context, params,
+								queryEnv, dest, qc);
+	if (changes)
+	{
+		note();
+		running = outer;
+	}
+}
+
+/* ---- setting up ---- */
+
+static void
+on_request(void)
+{
+	if (previous_request)
+		previous_request();
+	RequestAddinShmemSpace(sizeof(SchemaShared));
+}
+
+static void
+on_startup(void)
+{
+	bool		found;
+
+	if (previous_startup)
+		previous_startup();
+	shared = ShmemInitStruct("tacho schema changes", sizeof(SchemaShared), &found);
+	if (!found)
+	{
+		memset(shared, 0, sizeof(SchemaShared));
+		pg_atomic_init_u64(&shared->posted, 0);
+		pg_atomic_init_u64(&shared->dropped, 0);
+		for (int i = 0; i < SLOTS; i++)
+			pg_atomic_init_u32(&shared->slots[i].state, SLOT_FREE);
+	}
+}
+
+void
+schema_change_init(void)
+{
+	previous_request = shmem_request_hook;
+	shmem_request_hook = on_request;
+	previous_startup = shmem_startup_hook;
+	shmem_startup_hook = on_startup;
+	previous_utility = ProcessUtility_hook;
+	ProcessUtility_hook = on_utility;
+	RegisterXactCallback(on_transaction, NULL);
+	RegisterSubXactCallback(on_subtransaction, NULL);
+}

@@ -1,0 +1,45 @@
+/*
+ * schema_change.h
+ *	  Changes of the schema, from the backends that commit them to the sampler.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_SCHEMA_CHANGE_H
+#define TACHO_SCHEMA_CHANGE_H
+
+#include "datatype/timestamp.h"
+
+#define TARGET_BYTES	160		/* of the names of a statement's objects */
+
+/* How the transaction of a change ended. */
+typedef enum SchemaOutcome
+{
+	SCHEMA_COMMITTED,
+	SCHEMA_PREPARED,			/* by PREPARE TRANSACTION */
+	SCHEMA_ROLLED_BACK,			/* after it had run for a second or more */
+} SchemaOutcome;
+
+/* One statement that changed the schema. Strings are in the database's encoding. */
+typedef struct SchemaChange
+{
+	TimestampTz begin;			/* of the statement */
+	TimestampTz end;			/* of its transaction */
+	SchemaOutcome outcome;
+	Oid			database;
+	Oid			user;
+	int			left_out;		/* later changes of this transaction, not listed */
+	char		tag[32];		/* CREATE INDEX */
+	char		target[TARGET_BYTES];	/* orders_customer on public.orders */
+	char		application[NAMEDATALEN];
+} SchemaChange;
+
+/* Installs the hooks and requests the shared memory. */
+extern void schema_change_init(void);
+
+/*
+ * Gives the sampler all changes that have ended, in no order. Returns the
+ * number of changes that found no room since the server started.
+ */
+extern uint64 schema_change_drain(void (*take) (const SchemaChange *change));
+
+#endif							/* TACHO_SCHEMA_CHANGE_H */

@@ -1,0 +1,18 @@
+/*
+ * schema_markers.h
+ *	  Markers for changes of the schema.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_SCHEMA_MARKERS_H
+#define TACHO_SCHEMA_MARKERS_H
+
+/*
+ * Puts a marker for each change that has ended since the last turn: "DROP INDEX
+ * orders_customer, role deploy, database shop, application psql". A minute has at
+ * most 240 of them, and a role half of what other roles leave of that;
+ * one marker says how many more there were.
+ */
+extern void schema_markers_turn(int64 wall_us);
+
+#endif							/* TACHO_SCHEMA_MARKERS_H */

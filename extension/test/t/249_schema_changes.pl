@@ -1,0 +1,86 @@
+# Each committed statement that changes the schema is a marker with its object, role,
+# database and application: also in functions, subtransactions and prepared
+# transactions. Temporary objects and what is rolled back at once are not.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use Test::More;
+use TachoTest qw(tacho_cluster tacho_session wait_for_marker);
+
+my $node = tacho_cluster('schema', conf => "max_prepared_transactions = 5\nallow_in_place_tablespaces = on");
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+
+# Waits for this number of markers; returns the new ones, sorted: two can have the same
+# millisecond.
+my $seen = 0;
+sub changes
+{
+	my ($count) = @_;
+
+	wait_for_marker($node, 'schema changed', $seen + $count);
+	my @all = split /\n/, sql(q{SELECT detail FROM tacho.markers(since => '2000-01-01') WHERE kind = 'schema changed'
+		ORDER BY period_start, detail});
+	my @new = @all[ $seen .. $#all ];
+	$seen = @all;
+	return [ sort @new ];
+}
+
+sql('CREATE ROLE deploy SUPERUSER LOGIN');
+sql('CREATE DATABASE shop');
+$seen = 3;
+wait_for_marker($node, 'schema changed', 3);
+my $session = tacho_session($node, app => 'migrate', user => 'deploy');
+my $by = ', role deploy, database postgres, application migrate';
+# Runs statements, each in its own transaction.
+sub run { $session->run($_) foreach @_; return }
+
+my $before = sql('SELECT clock_timestamp()');
+run('CREATE SCHEMA app', 'CREATE TABLE app.orders(id int primary key, customer int)',
+	'CREATE INDEX orders_customer ON app.orders(customer)', 'ALTER TABLE app.orders ADD COLUMN note text',
+	'CREATE TEMP TABLE scratch(x int)', 'CREATE VIEW app.v AS SELECT 1 AS x', 'DROP VIEW app.v',
+	'ALTER TABLE app.orders RENAME COLUMN note TO notes', 'TRUNCATE app.orders',
+	q{ALTER ROLE deploy SET work_mem = '8MB'}, 'ALTER DATABASE shop RESET ALL', q{ALTER SYSTEM SET work_mem = '9MB'}, 'CREATE INDEX CONCURRENTLY later ON app.orders(notes)', 'DROP INDEX app.orders_customer');
+is_deeply(changes(13), [ sort
+		"CREATE SCHEMA app$by", "CREATE TABLE app.orders$by", "CREATE INDEX orders_customer on app.orders$by",
+		"ALTER TABLE app.orders$by", "CREATE VIEW app.v$by", "DROP VIEW app.v$by",
+		"ALTER TABLE app.orders.note to notes$by", "TRUNCATE TABLE app.orders$by", "ALTER ROLE deploy SET work_mem$by",
+		"ALTER DATABASE shop RESET ALL$by", "ALTER SYSTEM SET work_mem$by",
+		"CREATE INDEX later on app.orders$by", "DROP INDEX app.orders_customer$by" ], 'each statement with its object');
+is(sql(qq{SELECT count(*) FROM tacho.markers(since => '$before') WHERE kind = 'schema changed'
+	AND period_start >= '$before' AND period_end >= period_start AND marker_time = period_end}), 13, '... from its begin to its commit');
+
+# Transactions: nothing before the commit, nothing of what is rolled back.
+run('BEGIN', 'CREATE TABLE a(x int)', 'SAVEPOINT s', 'CREATE TABLE b(x int)', 'ROLLBACK TO s', 'SAVEPOINT t',
+	'CREATE TABLE c(x int)', 'RELEASE t');
+is_deeply(changes(0), [], 'nothing before the commit');
+run('COMMIT');
+is_deeply(changes(2), [ "CREATE TABLE a$by", "CREATE TABLE c$by" ], 'what is left of subtransactions');
+run('BEGIN', 'CREATE TABLE gone(x int)', 'ROLLBACK', 'CREATE TABLE a(x int)',
+	'DO $$BEGIN BEGIN CREATE TABLE d(x int); PERFORM 1/0; EXCEPTION WHEN division_by_zero THEN CREATE TABLE e(x int); END; END$$');
+is_deeply(changes(1), ["CREATE TABLE e$by"], 'nothing of what fails, also in a function');
+run('BEGIN', 'CREATE TABLE p(x int)', q{PREPARE TRANSACTION 'x'}, q{ROLLBACK PREPARED 'x'});
+is_deeply(changes(1), ["CREATE TABLE p$by (prepared, not committed)"], 'a prepared transaction');
+run('BEGIN', 'ALTER TABLE app.orders ADD COLUMN late int', 'SELECT pg_sleep(1.1)', 'ROLLBACK');
+like(changes(1)->[0], qr/^ALTER TABLE app\.orders\Q$by\E \(rolled back after 1\.\d s\)$/, 'one that held its lock for a second');
+
+# Bounds: of a transaction, of a minute.
+run(q{DO $$BEGIN FOR i IN 1..100 LOOP EXECUTE format('CREATE TABLE many%s(x int)', i); END LOOP; END$$});
+is_deeply([ changes(16)->[0], $seen > 0 && (sort @{ [ split /\n/, sql(q{SELECT detail FROM tacho.markers(since => '2000-01-01')
+	WHERE kind = 'schema changed' AND detail ~ 'in this transaction'}) ] })[0] ],
+	[ "CREATE TABLE many1$by", "CREATE TABLE many16$by, and 84 more in this transaction" ], 'a transaction lists 16 and counts the others');
+run(map { "CREATE TABLE one$_(x int)" } 1 .. 300);
+my $told = q{FROM tacho.markers(since => '2000-01-01') WHERE kind = 'schema changed'};
+ok($node->poll_query_until('postgres', qq{SELECT count(*) FILTER (WHERE detail ~ '^CREATE TABLE one')
+	+ sum(substring(detail FROM '^(\\d+) more')::int) = 300 $told}), 'a minute lists some and counts the others')
+  or diag(sql(qq{SELECT detail, marker_time $told}));
+
+$node->append_conf('postgresql.conf', 'tacho.schema_changes = off');
+$node->reload;
+sql('SELECT pg_sleep(0.5)');
+my $count = sql("SELECT count(*) $told");
+$session = tacho_session($node, app => 'migrate', user => 'deploy');
+run('CREATE TABLE unseen(x int)');
+sql('SELECT pg_sleep(1)');
+is(sql("SELECT count(*) $told"), $count, 'switched off');
+done_testing();
