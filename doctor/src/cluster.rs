@@ -102,12 +102,18 @@ impl Cluster {
         Some(text.trim().to_string())
     }
 
-    /// The directory of the programs, by the last start, else by Debian's rule.
+    /// The directory of the programs: by the last start, else Debian's, else the first
+    /// one in `PATH`.
     fn programs(&self, major: &str) -> PathBuf {
         let started = fs::read_to_string(self.data.join("postmaster.opts")).unwrap_or_default();
-        let program = started.split_whitespace().next().map(PathBuf::from);
-        let directory = program.and_then(|program| program.parent().map(Path::to_path_buf));
-        directory.unwrap_or_else(|| Path::new(DEBIAN_PROGRAMS).join(major).join("bin"))
+        let program = started.split_whitespace().next().map(Path::new);
+        let started = program.and_then(Path::parent).map(Path::to_path_buf);
+        let debian = Path::new(DEBIAN_PROGRAMS).join(major).join("bin");
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let known = std::env::split_paths(&path);
+        let mut known = started.into_iter().chain([debian.clone()]).chain(known);
+        let found = known.find(|directory| directory.join("postgres").is_file());
+        found.unwrap_or(debian)
     }
 
     fn configuration(&self) -> PathBuf {
