@@ -38,7 +38,7 @@ COLUMN(wait, 4, wait_event, NAME, none, DIM, "name of the wait event")
 TABLE(12, statement, "what a session executes")
 COLUMN(statement, 1, id, UINT, none, NONE, "id of the statement")
 COLUMN(statement, 2, query_id, INT, none, DIM, "query identifier, 0 = none")
-COLUMN(statement, 3, plan_id, INT, none, DIM, "plan identifier (PostgreSQL 18 and later), 0 = none")
+COLUMN(statement, 3, plan_id, INT, none, DIM, "id of the plan that is executed, 0 = none")
 COLUMN(statement, 4, text_key, UINT, none, NONE, "hash of the activity text when there is no query id, else 0; see table text")
 
 TABLE(13, session, "sessions: identity (pid, backend_start) and the attributes that seldom change; a change of an attribute is a new entry")

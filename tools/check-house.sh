@@ -55,8 +55,8 @@ direction() {
 }
 direction tape/src crate:: files format store query write
 # readers use neither of history and sampler, and these do not use readers
-direction extension/src '#include "' core changes statements readers history sampler
-direction extension/src '#include "' core changes statements history sampler readers
+direction extension/src '#include "' core changes plans statements readers history sampler
+direction extension/src '#include "' core changes plans statements history sampler readers
 
 # order DIR FOLDER PATH MODULE...: of the modules of a folder, whose path in Rust is
 # PATH, none names one that stands later in the list; each file is in it.

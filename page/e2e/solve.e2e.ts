@@ -67,7 +67,7 @@ test('a query of another plan: its load by plan, and what was deployed between t
 
 test('a server that tells no plans is said to', async ({ page }) => {
   await open(page, 'shop', { query_id: '2' })
-  await expect(page.getByRole('region', { name: 'Plans' })).toContainText('Not recorded here: the server told no plan.')
+  await expect(page.getByRole('region', { name: 'Plans' })).toContainText('Not recorded here: no sample has a plan.')
 })
 
 test('the last step before a gap is as wide as the others', async ({ page }) => {

@@ -130,6 +130,29 @@ compat_plan_id(const volatile PgBackendStatus *entry)
 /* Whether a plan has a place for an id (PlannedStmt.planId). */
 #define COMPAT_PLANS_HAVE_IDS	(PG_VERSION_NUM >= 180000)
 
+static inline int64
+compat_planned_id(const PlannedStmt *stmt)
+{
+#if COMPAT_PLANS_HAVE_IDS
+	return stmt->planId;
+#else
+	return 0;
+#endif
+}
+
+/* Writes the id into its place; false: there is none, or it is taken. */
+static inline bool
+compat_take_plan_id(PlannedStmt *stmt, int64 id)
+{
+#if COMPAT_PLANS_HAVE_IDS
+	if (stmt->planId == 0)
+		stmt->planId = id;
+	return stmt->planId == id;
+#else
+	return false;
+#endif
+}
+
 /* All settings that this process knows, in the current memory context. */
 static inline struct config_generic **
 compat_settings(int *count)

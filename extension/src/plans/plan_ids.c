@@ -1,34 +1,104 @@
 /*
  * plan_ids.c
- *	  Gives each plan of 18 and later an id, which activity and history show.
+ *	  Gives each plan an id, which activity and history show.
  *
- * The planner reports the id of a plan to the backend's status right after its
- * hook, so the id is made in the hook. A plan that another extension has given
- * an id keeps it. EXPLAIN (VERBOSE) shows the id beside the query identifier.
+ * From 18 on a plan has a place for an id, PlannedStmt.planId. The planner
+ * reports the id to the backend's status right after its hook, so the id is made
+ * in the hook. EXPLAIN (VERBOSE) shows it beside the query identifier. A plan
+ * that another extension has given an id keeps it there, so that EXPLAIN, the
+ * log and that extension show one number; tacho has its own beside it.
+ *
+ * Before 18, and where the place is taken, the id is the last invalidation item
+ * of the plan, with a number that no system cache has. So it is copied with the
+ * plan into the plan cache and freed with it. The server compares the number
+ * of an item with numbers of its caches only, and sends no items to workers.
  *
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"
 
+#include "optimizer/planner.h"
+
 #include "core/compat.h"
+#include "core/hot.h"
 #include "plans/plan_ids.h"
 #include "plans/plan_shape.h"
 
-#if COMPAT_PLANS_HAVE_IDS
+static HOT_DATA planner_hook_type previous_planner = NULL;
 
-static planner_hook_type previous_planner;
-static explain_per_plan_hook_type previous_explain;
+/*
+ * The id of all plans of one step without input, as of SELECT 1 and SELECT f(x).
+ * These are executed most often and take least time, so nothing is kept for
+ * each. 0: this process has planned none.
+ */
+static HOT_DATA int64 bare_id = 0;
 
-static PlannedStmt *
+static inline bool
+is_bare(const PlannedStmt *stmt)
+{
+	const Plan *plan = stmt->planTree;
+
+	return IsA(plan, Result) && plan->lefttree == NULL && stmt->subplans == NIL &&
+		((const Result *) plan)->resconstantqual == NULL;
+}
+
+static inline int64
+id_of_shape(const PlannedStmt *stmt, bool bare)
+{
+	if (!bare)
+		return plan_shape_id(stmt);
+	if (bare_id == 0)
+		bare_id = plan_shape_id(stmt);
+	return bare_id;
+}
+
+/* An id is not negative; so all caches that it could name are. */
+static void
+append_id(PlannedStmt *stmt, int64 id)
+{
+	PlanInvalItem *item = makeNode(PlanInvalItem);
+
+	item->cacheId = ~(int) (id >> 32);
+	item->hashValue = (uint32) id;
+	stmt->invalItems = lappend(stmt->invalItems, item);
+}
+
+/* The id that append_id() has given, or 0. */
+static inline int64
+appended_id(const PlannedStmt *stmt)
+{
+	const PlanInvalItem *item;
+
+	if (stmt->invalItems == NIL)
+		return 0;
+	item = llast(stmt->invalItems);
+	return item->cacheId >= 0 ? 0 : (int64) ~item->cacheId << 32 | item->hashValue;
+}
+
+static pg_attribute_hot PlannedStmt *
 plan_with_id(COMPAT_PLANNER_PARAMS)
 {
 	PlannedStmt *stmt = previous_planner ?
 		previous_planner(COMPAT_PLANNER_ARGS) : standard_planner(COMPAT_PLANNER_ARGS);
+	bool		bare = is_bare(stmt);
+	int64		id = id_of_shape(stmt, bare);
 
-	if (stmt->planId == 0)
-		stmt->planId = plan_shape_id(stmt);
+	if (!compat_take_plan_id(stmt, id) && !bare)
+		append_id(stmt, id);
 	return stmt;
 }
+
+pg_attribute_hot int64
+plan_id_of(const PlannedStmt *stmt)
+{
+	int64		id = is_bare(stmt) ? bare_id : appended_id(stmt);
+
+	return id != 0 ? id : compat_planned_id(stmt);
+}
+
+#if COMPAT_PLANS_HAVE_IDS
+
+static explain_per_plan_hook_type previous_explain;
 
 /* As for the query identifier: not where a regression suite compares the output. */
 static void
@@ -41,20 +111,26 @@ explain_id(PlannedStmt *stmt, IntoClause *into, ExplainState *es, const char *qu
 		ExplainPropertyInteger("Plan Identifier", NULL, stmt->planId, es);
 }
 
-void
-plan_ids_init(void)
+static void
+explain_init(void)
 {
-	previous_planner = planner_hook;
-	planner_hook = plan_with_id;
 	previous_explain = explain_per_plan_hook;
 	explain_per_plan_hook = explain_id;
 }
 
 #else
 
-void
-plan_ids_init(void)
+static void
+explain_init(void)
 {
 }
 
 #endif
+
+void
+plan_ids_init(void)
+{
+	previous_planner = planner_hook;
+	planner_hook = plan_with_id;
+	explain_init();
+}

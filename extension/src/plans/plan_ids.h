@@ -1,16 +1,18 @@
 /*
  * plan_ids.h
- *	  Gives each plan of 18 and later an id, which activity and history show.
+ *	  Gives each plan an id, which activity and history show.
  *
  * Copyright (c) 2026, tacho contributors
  */
 #ifndef TACHO_PLAN_IDS_H
 #define TACHO_PLAN_IDS_H
 
-/*
- * Hooks into the planner and into EXPLAIN; for _PG_init(). Before 18 a plan has
- * no place for an id: does nothing.
- */
+#include "nodes/plannodes.h"
+
+/* Hooks into the planner and, from 18 on, into EXPLAIN; for _PG_init(). */
 extern void plan_ids_init(void);
+
+/* The id of a plan that was made since; 0: it has none. */
+extern int64 plan_id_of(const PlannedStmt *stmt);
 
 #endif							/* TACHO_PLAN_IDS_H */

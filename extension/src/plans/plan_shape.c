@@ -461,6 +461,7 @@ finish(uint64 sum)
 	sum ^= sum >> 31;
 	sum *= UINT64CONST(0xbf58476d1ce4e5b9);
 	sum ^= sum >> 32;
+	sum &= PG_INT64_MAX;
 	return sum == 0 ? 1 : (int64) sum;
 }
 
@@ -470,7 +471,8 @@ plan_shape_id(const PlannedStmt *stmt)
 	Shape		shape = {.stmt = stmt, .parents = make_parents(stmt)};
 	uint64		sum = shape_of_plan(&shape, stmt->planTree);
 
-	sum = mix_plans(&shape, sum, stmt->subplans);
+	if (stmt->subplans != NIL)
+		sum = mix_plans(&shape, sum, stmt->subplans);
 	if (shape.parents != NULL)
 		pfree(shape.parents);
 	return finish(sum);

@@ -16,7 +16,7 @@
 #include "nodes/plannodes.h"
 
 /*
- * The id of a plan, never 0. Its relations must be locked, as they are after
+ * The id of a plan, above 0. Its relations must be locked, as they are after
  * planning and while the plan is executed: names of indexes' columns are read
  * from the relation cache. A plan of more than 2,000 different nodes has an
  * id of the first 2,000. May raise an error when memory is exhausted.

@@ -22,6 +22,7 @@
 
 #include "port/atomics.h"
 
+#include "plans/running_plan.h"
 #include "sampler/session_scan.h"
 #include "statements/executed.h"
 
@@ -162,7 +163,9 @@ read_status(SessionRow *row, const volatile PgBackendStatus *entry)
 	row->database = entry->st_databaseid;
 	row->user = entry->st_userid;
 	row->query_id = (int64) executed_in(row->slot, entry->st_query_id);
-	row->plan_id = compat_plan_id(entry);
+	row->plan_id = running_plan_known() ?
+		running_plan_in(row->slot, entry->st_query_id, row->query_start) :
+		compat_plan_id(entry);
 	row->progress_command = entry->st_progress_command;
 	row->progress_relation = entry->st_progress_command_target;
 	strlcpy(row->application, entry->st_appname, NAMEDATALEN);

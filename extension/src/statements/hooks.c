@@ -35,6 +35,7 @@
 
 #include "core/hot.h"
 #include "core/settings.h"
+#include "plans/running_plan.h"
 #include "statements/executed.h"
 #include "statements/failures.h"
 #include "statements/hooks.h"
@@ -236,10 +237,11 @@ execution_failed(Execution *execution)
 
 /* A piece of an execution, which may be none: begins, fails, ends. */
 static inline void
-piece_begin(const Execution *execution, UsageStart *start)
+piece_begin(const QueryDesc *query, const Execution *execution, UsageStart *start)
 {
 	if (execution)
 		usage_begin(start, execution->draw);
+	running_plan_enter(query->plannedstmt);
 	level++;
 }
 
@@ -248,6 +250,7 @@ static inline void
 piece_failed(Execution *execution, const UsageStart *start)
 {
 	level--;
+	running_plan_leave();
 	error_leaves();
 	if (execution == NULL)
 		return;
@@ -259,6 +262,7 @@ static inline void
 piece_end(Execution *execution, const UsageStart *start)
 {
 	level--;
+	running_plan_leave();
 	if (execution == NULL)
 		return;
 	execution->ms += usage_end(start, &execution->delta);
@@ -477,6 +481,8 @@ run_in_worker(COMPAT_RUN_PARAMS)
 
 	if (level == 0 && query_id != reported)
 		executed_set(reported, query_id);
+	if (level == 0)
+		running_plan_publish_leader();
 	make_key(&key, query_id);
 	key.user_id = GetOuterUserId();
 	usage_clear(&delta);
@@ -513,7 +519,7 @@ on_executor_run(COMPAT_RUN_PARAMS)
 		return;
 	}
 	execution = execution_find(queryDesc);
-	piece_begin(execution, &start);
+	piece_begin(queryDesc, execution, &start);
 	PG_TRY();
 	{
 		call_run(COMPAT_RUN_ARGS);
@@ -548,7 +554,7 @@ on_executor_finish(QueryDesc *queryDesc)
 		return;
 	}
 	execution = execution_find(queryDesc);
-	piece_begin(execution, &start);
+	piece_begin(queryDesc, execution, &start);
 	PG_TRY();
 	{
 		call_finish(queryDesc);
@@ -732,6 +738,7 @@ on_shmem_request(void)
 		previous_shmem_request();
 	statements_shmem_request();
 	executed_shmem_request();
+	running_plan_shmem_request();
 }
 
 static void
@@ -740,6 +747,7 @@ on_shmem_startup(void)
 	if (previous_shmem_startup)
 		previous_shmem_startup();
 	executed_shmem_startup();
+	running_plan_shmem_startup();
 	if (statements_shmem_startup() && !IsUnderPostmaster)
 		statements_save_startup();
 	install_hooks();

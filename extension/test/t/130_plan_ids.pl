@@ -9,7 +9,7 @@ use TachoTest qw(tacho_cluster);
 use Test::More;
 
 my $node = tacho_cluster('plans');
-plan skip_all => 'before 18 a plan has no place for an id' if $node->pg_version < 18;
+plan skip_all => 'EXPLAIN has no id before 18' if $node->pg_version < 18;
 
 $node->safe_psql('postgres', <<'END');
 CREATE TABLE t (id int, grp int, n int, name text);

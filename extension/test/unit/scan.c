@@ -71,6 +71,18 @@ executed_in(int slot, uint64 reported)
 	return reported;
 }
 
+bool
+running_plan_known(void)
+{
+	return false;
+}
+
+int64
+running_plan_in(int slot, uint64 reported, TimestampTz start)
+{
+	return 0;
+}
+
 /* ---- tests ---- */
 
 static void

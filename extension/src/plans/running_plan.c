@@ -1,0 +1,126 @@
+/*
+ * running_plan.c
+ *	  Which plan each session executes, for the sampler.
+ *
+ * A place for each process, which only that process writes, without a lock. A
+ * plan stays in it when its execution has ended, so that the wait of a commit
+ * belongs to the plan, too. Readers take the plan only for the statement whose
+ * query id and start stand beside it. So nothing is cleared: neither after
+ * errors nor when a session ends.
+ *
+ * Example: the status of a session shows FETCH with query id 7, begun at 12:00.
+ * Its place has query id 7, 12:00, and the plan of the cursor's query. The next
+ * FETCH begins later, so the place does not count until that has published.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "utils/backend_status.h"
+
+#include "core/compat.h"
+#include "plans/plan_ids.h"
+#include "plans/running_plan.h"
+
+#define AREA "tacho running plans"
+
+typedef struct Place
+{
+	pg_atomic_uint64 start;		/* the statement began; 0 while the others change */
+	pg_atomic_uint64 reported;	/* query id in the backend status */
+	pg_atomic_uint64 plan_id;
+} Place;
+
+HOT_DATA int running_plan_depth = 0;
+
+static HOT_DATA Place *places = NULL;	/* by slot; NULL = not set up */
+
+void
+running_plan_shmem_request(void)
+{
+	RequestAddinShmemSpace(mul_size(sizeof(Place), compat_status_slots()));
+}
+
+void
+running_plan_shmem_startup(void)
+{
+	bool		found;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	places = ShmemInitStruct(AREA, mul_size(sizeof(Place), compat_status_slots()),
+							 &found);
+	for (int slot = 0; !found && slot < compat_status_slots(); slot++)
+	{
+		pg_atomic_init_u64(&places[slot].start, 0);
+		pg_atomic_init_u64(&places[slot].reported, 0);
+		pg_atomic_init_u64(&places[slot].plan_id, 0);
+	}
+	LWLockRelease(AddinShmemInitLock);
+}
+
+static inline Place *
+place_of(int slot)
+{
+	return places == NULL || slot < 0 || slot >= compat_status_slots() ? NULL
+		: &places[slot];
+}
+
+static inline void
+publish(int64 plan_id)
+{
+	Place	   *place = place_of(compat_my_slot());
+
+	if (place == NULL)
+		return;
+	pg_atomic_write_u64(&place->start, 0);
+	pg_write_barrier();
+	pg_atomic_write_u64(&place->reported, pgstat_get_my_query_id());
+	pg_atomic_write_u64(&place->plan_id, plan_id);
+	pg_write_barrier();
+	pg_atomic_write_u64(&place->start, GetCurrentStatementStartTimestamp());
+}
+
+pg_attribute_hot void
+running_plan_publish(const PlannedStmt *stmt)
+{
+	publish(plan_id_of(stmt));
+}
+
+/* A worker reports the query id and the start of its leader. */
+void
+running_plan_publish_leader(void)
+{
+	PGPROC	   *leader = MyProc->lockGroupLeader;
+
+	if (leader != NULL)
+		publish(running_plan_in(compat_proc_slot(leader), pgstat_get_my_query_id(),
+								GetCurrentStatementStartTimestamp()));
+}
+
+int64
+running_plan_in(int slot, uint64 reported, TimestampTz start)
+{
+	Place	   *place = place_of(slot);
+	bool		same;
+	int64		plan_id;
+
+	if (place == NULL || pg_atomic_read_u64(&place->start) != (uint64) start)
+		return 0;
+	pg_read_barrier();
+	same = pg_atomic_read_u64(&place->reported) == reported;
+	plan_id = (int64) pg_atomic_read_u64(&place->plan_id);
+	pg_read_barrier();
+	return same && pg_atomic_read_u64(&place->start) == (uint64) start ? plan_id : 0;
+}
+
+bool
+running_plan_known(void)
+{
+	return places != NULL;
+}
