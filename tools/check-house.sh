@@ -58,33 +58,31 @@ direction tape/src crate:: files format store query write
 direction extension/src '#include "' core changes plans statements readers history sampler
 direction extension/src '#include "' core changes plans statements history sampler readers
 
-# order DIR FOLDER PATH MODULE...: of the modules of a folder, whose path in Rust is
-# PATH, none names one that stands later in the list; each file is in it.
-order() {
-  local dir=$1 folder=$2 path=$3 module file later
-  shift 3
-  while read -r file; do
-    module=${file#"$dir/$folder/"}
+# a question goes down these folders; explain.rs, inspect.rs and sizes.rs stand above them
+direction tape/src/query crate::query:: value ask rows sums pass functions 'explain|inspect|sizes'
+while read -r file; do
+  breach "$file: takes an item of query/ by a path without its folder"
+done < <(files 'tape/src/query/*/*.rs' | grep -v _tests | xargs grep -lE 'crate::query::[{A-Z]' || true)
+
+# circles DIR PATH: the modules of a folder, whose path in Rust is PATH, use each other
+# in no circle; tests may.
+circles() {
+  local dir=$1 path=$2 file module names mark loop
+  names=$(files "$dir/" | sed "s,^$dir/,,; s,/.*,,; s,\.rs\$,," | sort -u)
+  loop=$(while read -r file; do
+    module=${file#"$dir/"}
+    [[ $module == */* ]] && mark=$path || mark="(super|$path)"
     module=${module%%/*}
-    [[ " mod $* " == *" ${module%.rs} "* ]] || breach "$file: not in the order of $folder/"
-  done < <(files "$dir/$folder/" | grep -v '_tests\(/\|\.rs$\)')
-  while [ $# -gt 1 ]; do
-    module=$1
-    shift
-    later=$(IFS='|' && echo "$*")
-    while read -r file; do
-      [ "$file" = "$dir/$folder/$module.rs" ] && mark="(super|$path)" || mark=$path
-      ! sed '/^\(pub.* \)\?mod tests\? {/,$d;s,//.*,,' "$file" | tr '\n' ' ' |
-        grep -qE "\b$mark::(\{[^;]*\b)?($later)\b" || breach "$file: $module may not use $later"
-    done < <(files "$dir/$folder/$module.rs" "$dir/$folder/$module/" | grep -v '_tests\(/\|\.rs$\)')
-  done
+    sed '/^\(pub.* \)\?mod tests\? {/,$d;s,//.*,,' "$file" | tr '\n' ' ' |
+      { grep -oE "\b$mark::(\{[^;]*|[a-z_]+)" || true; } | sed 's/^.*:://' | grep -oE '[a-z_]+' |
+      grep -xF "$names" | sed "s/^/${module%.rs} /"
+  done < <(files "$dir/" | grep -v '_tests\(/\|\.rs$\)\|/mod\.rs$') | tsort 2>&1 >/dev/null |
+    sed -n '1d;s/^tsort: //p' | paste -sd' ') || true
+  [ -z "$loop" ] || breach "$dir: modules use each other in a circle: $loop"
 }
-# what a question is, what is known of a part, the steps from read.rs down, the
-# functions that use them, and who calls these
-order tape/src query crate::query error filter vocabulary bucket number civil plain register \
-  damage value context row request json ticks runs keys root_blocker dimension text blockers parse \
-  closed_buckets cells choice scan select group measure statement_sums statements_running way totals totals_write \
-  plan first_pass explained read empty hidden run functions explain inspect sizes
+for folder in value ask rows sums pass functions; do
+  circles "tape/src/query/$folder" "crate::query::$folder"
+done
 
 version=$(sed -n "s/^default_version *= *'\(.*\)'/\1/p" extension/tacho.control 2>/dev/null || true)
 workspace=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml | head -1)

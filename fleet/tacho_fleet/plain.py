@@ -4,7 +4,7 @@ must not be obeyed by a terminal, nor change the order in which a line is read."
 import re
 
 # Controls of ASCII and ISO 8859, what turns or isolates the direction of writing,
-# separators of lines and paragraphs, annotations and tags. As in tape/src/query/plain.rs.
+# separators of lines and paragraphs, annotations and tags. As in tape/src/query/value/plain.rs.
 _OBEYED = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"

@@ -144,7 +144,7 @@ class_end(const int64 *classes, int c, double total_us)
 /*
  * Duration, in ms, that `share` of the executions did not exceed: linear
  * within the class that has it, so it is less than a factor of two off. `n`:
- * executions in all. tape/src/query/statement_sums.rs has the same rule.
+ * executions in all. tape/src/query/sums/statement_sums.rs has the same rule.
  */
 static double
 percentile(const int64 *classes, int64 n, double share, double total_ms)

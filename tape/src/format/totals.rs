@@ -1,7 +1,7 @@
 //! The tables of totals in sealed files: what each minute and each group observed
 //! and, of the samples that count as load, the sum and the most in one tick, whole
 //! and by some dimensions. Made and read by the code that answers questions
-//! (`query/totals_write.rs`, `query/totals.rs`).
+//! (`query/sums/totals_write.rs`, `query/sums/totals.rs`).
 
 use crate::format::schema::TableDef;
 

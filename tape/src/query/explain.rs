@@ -1,10 +1,10 @@
 //! Prints the plan of a question (`explained.rs`) instead of its answer.
 
-use super::context::{Context, Explained};
-use super::error::{QueryError, QueryResult};
+use super::ask::context::{Context, Explained};
 use super::functions::{Function, find};
-use super::run::Question;
-use super::value::{Field, Sink, Type};
+use super::pass::run::Question;
+use super::value::error::{QueryError, QueryResult};
+use super::value::sink::{Field, Sink, Type};
 use crate::store::snapshot::Snapshot;
 
 /// The functions whose answers are read by a plan.

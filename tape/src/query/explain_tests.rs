@@ -1,7 +1,7 @@
 //! What a plan says is what is read: the storage counts files and bytes.
 
-use super::dimension::names;
-use super::vocabulary as pg;
+use super::rows::dimension::names;
+use super::value::vocabulary as pg;
 use super::{
     EXPLAINED, Field, Function, QueryResult, Sink, Value, explain, find, find_explained, list,
 };

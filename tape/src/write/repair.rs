@@ -12,7 +12,7 @@ use crate::format::part_builder::bounds;
 use crate::format::schema::{ColumnType, RUN, Schema, TableDef};
 use crate::format::sealed_write::FrameRange;
 use crate::format::table::{Data, Strings, Table};
-use crate::query::vocabulary as pg;
+use crate::query::value::vocabulary as pg;
 use crate::store::open::Repeats;
 use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::write::merge::rewrite;

@@ -12,7 +12,7 @@ use crate::format::schema::{STATS, Schema};
 use crate::format::sealed_write::{BlockWriter, FrameRange};
 use crate::format::starts::Starts;
 use crate::format::table::Table;
-use crate::query::totals_write::Writer;
+use crate::query::sums::totals_write::Writer;
 use crate::write::thin::thin;
 use std::io;
 use std::sync::Arc;

@@ -1,13 +1,13 @@
 //! `aas`: the load of a window in one row.
 
 use super::common_columns::{Covered, Load, source};
-use crate::query::bucket::SECOND;
-use crate::query::cells::Cells;
-use crate::query::context::Run;
-use crate::query::error::QueryResult;
-use crate::query::parse::{MAX_BUCKETS, Samples, Window, buckets, samples};
-use crate::query::request::{Emit, request};
-use crate::query::scan::Scan;
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::rows::parse::{MAX_BUCKETS, Samples, Window, buckets, samples};
+use crate::query::rows::scan::Scan;
+use crate::query::sums::cells::Cells;
+use crate::query::value::bucket::SECOND;
+use crate::query::value::error::QueryResult;
 use std::sync::Arc;
 
 /// Default width of a bucket.
@@ -17,7 +17,7 @@ pub const MINUTE: i64 = 60 * SECOND;
 /// columns of their own. `$row::of_load` makes a row of both.
 macro_rules! row_of_window {
     ($(#[$doc:meta])* $row:ident of $function:literal { $($column:ident: $type:ident,)* }) => {
-        $crate::query::row::row! {
+        $crate::query::ask::row::row! {
             $(#[$doc])*
             $row of $function: FIELDS {
                 $($column: $type,)*
@@ -40,7 +40,7 @@ macro_rules! row_of_window {
 
         impl $row {
             fn of_load(
-                $($column: Option<$crate::query::row::rust::$type>,)*
+                $($column: Option<$crate::query::ask::row::rust::$type>,)*
                 load: $crate::query::functions::aas::WindowLoad,
             ) -> $row {
                 $row {

@@ -1,52 +1,19 @@
 //! `blocking`: who blocked others. For a window the heads of the queues, by
 //! the time others waited behind them; for a moment the whole tree.
 
+pub use super::blocking_rows::BlockingRow;
 use super::blocking_rows::{Facts, Locks, Object, Person, Queue, row};
 use super::blocking_waits::{Later, edges, taken_at};
-use crate::query::blockers::{Edge, Graph, Head, Node};
-use crate::query::bucket::Buckets;
-use crate::query::context::Run;
-use crate::query::error::{QueryError, QueryResult};
-use crate::query::keys::View;
-use crate::query::parse::{NEAR, Samples, Window, limit};
-use crate::query::request::{Emit, request};
-use crate::query::row::row;
-use crate::query::scan::Scan;
-use crate::query::ticks::{NONE, Observed, Ticks};
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::rows::blockers::{Edge, Graph, Head, Node};
+use crate::query::rows::keys::View;
+use crate::query::rows::parse::{NEAR, Samples, Window, limit};
+use crate::query::rows::scan::Scan;
+use crate::query::rows::ticks::{NONE, Observed, Ticks};
+use crate::query::value::bucket::Buckets;
+use crate::query::value::error::{QueryError, QueryResult};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-
-row! {
-    /// A row of `blocking`.
-    BlockingRow of "blocking": FIELDS {
-        tree: Text,
-        level: Int,
-        kind: Text,
-        pid: Int,
-        backend_start: Time,
-        prepared_xid: Int,
-        prepared_gid: Text,
-        database: Text,
-        username: Text,
-        application: Text,
-        state: Text,
-        xact_age: Interval,
-        query_id: Id,
-        query_text: Text,
-        blocked_seconds: Numeric,
-        waiters: Int,
-        depth: Int,
-        waited: Interval,
-        via: Text,
-        locktype: Text,
-        object: Text,
-        lock_database: Int,
-        lock_relation: Int,
-        mode: Text,
-        mode_held: Text,
-        first_seen: Time,
-        last_seen: Time,
-    }
-}
 
 request! {
     /// Who blocked others: heads of lock queues, or the tree of a moment

@@ -2,17 +2,50 @@
 
 use crate::format::schema::RUN;
 use crate::format::table::Column;
-use crate::query::blockers::{Head, Node};
-use crate::query::context::Run;
-use crate::query::error::QueryResult;
-use crate::query::functions::blocking::BlockingRow;
+use crate::query::ask::context::Run;
+use crate::query::ask::row::row;
 use crate::query::functions::common_columns::{seconds, some};
-use crate::query::keys::View;
-use crate::query::scan::Scan;
-use crate::query::text::{TextKey, Texts};
-use crate::query::vocabulary as pg;
+use crate::query::rows::blockers::{Head, Node};
+use crate::query::rows::keys::View;
+use crate::query::rows::scan::Scan;
+use crate::query::rows::text::{TextKey, Texts};
+use crate::query::value::error::QueryResult;
+use crate::query::value::vocabulary as pg;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+row! {
+    /// A row of `blocking`.
+    BlockingRow of "blocking": FIELDS {
+        tree: Text,
+        level: Int,
+        kind: Text,
+        pid: Int,
+        backend_start: Time,
+        prepared_xid: Int,
+        prepared_gid: Text,
+        database: Text,
+        username: Text,
+        application: Text,
+        state: Text,
+        xact_age: Interval,
+        query_id: Id,
+        query_text: Text,
+        blocked_seconds: Numeric,
+        waiters: Int,
+        depth: Int,
+        waited: Interval,
+        via: Text,
+        locktype: Text,
+        object: Text,
+        lock_database: Int,
+        lock_relation: Int,
+        mode: Text,
+        mode_held: Text,
+        first_seen: Time,
+        last_seen: Time,
+    }
+}
 
 /// Somebody in the answer.
 #[derive(Clone, Copy)]

@@ -6,11 +6,11 @@
 
 use super::blocking_rows::{Known, Locks};
 use crate::format::schema::RUN;
-use crate::query::blockers::{self, Edge, Node, Nodes};
-use crate::query::error::QueryResult;
-use crate::query::keys::View;
-use crate::query::ticks::{NONE, Ticks};
-use crate::query::vocabulary as pg;
+use crate::query::rows::blockers::{self, Edge, Node, Nodes};
+use crate::query::rows::keys::View;
+use crate::query::rows::ticks::{NONE, Ticks};
+use crate::query::value::error::QueryResult;
+use crate::query::value::vocabulary as pg;
 use std::collections::HashMap;
 
 /// Process id and start.

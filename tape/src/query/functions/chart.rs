@@ -3,16 +3,16 @@
 
 use super::common_columns::{Ranked, numeric};
 use super::timeline::{Lines, Series, check_width, for_each_bucket};
-use crate::query::context::Run;
-use crate::query::error::{QueryError, QueryResult};
-use crate::query::number::Ratio;
-use crate::query::parse::{Window, limit, samples};
-use crate::query::plain::plain_text;
-use crate::query::read::Scanned;
-use crate::query::request::{Emit, request};
-use crate::query::row::row;
-use crate::query::ticks::Coverage;
-use crate::query::vocabulary as pg;
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::ask::row::row;
+use crate::query::pass::read::Scanned;
+use crate::query::rows::parse::{Window, limit, samples};
+use crate::query::rows::ticks::Coverage;
+use crate::query::value::error::{QueryError, QueryResult};
+use crate::query::value::number::Ratio;
+use crate::query::value::plain::plain_text;
+use crate::query::value::vocabulary as pg;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 

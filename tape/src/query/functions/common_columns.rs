@@ -1,19 +1,19 @@
 //! Columns that several functions have, and the measures of a key.
 
-use crate::query::cells::Cells;
-use crate::query::error::QueryResult;
-use crate::query::filter::Filter;
-use crate::query::measure::Cube;
-use crate::query::number::Ratio;
-use crate::query::parse::Window;
-use crate::query::read::Scanned;
-use crate::query::register::{Id, Register};
-use crate::query::request::Emit;
-use crate::query::row::Numeric;
-use crate::query::scan::Scan;
-use crate::query::text::{TextKey, Texts};
-use crate::query::ticks::Coverage;
-use crate::query::vocabulary as pg;
+use crate::query::ask::request::Emit;
+use crate::query::ask::row::Numeric;
+use crate::query::pass::read::Scanned;
+use crate::query::rows::parse::Window;
+use crate::query::rows::register::{Id, Register};
+use crate::query::rows::scan::Scan;
+use crate::query::rows::text::{TextKey, Texts};
+use crate::query::rows::ticks::Coverage;
+use crate::query::sums::cells::Cells;
+use crate::query::sums::measure::Cube;
+use crate::query::value::error::QueryResult;
+use crate::query::value::filter::Filter;
+use crate::query::value::number::Ratio;
+use crate::query::value::vocabulary as pg;
 use std::sync::Arc;
 
 /// The rows that an answer emits.

@@ -6,22 +6,22 @@ use super::common_columns::{
     Load, collected, key_text, numeric, only_database, query_text, query_texts, source,
 };
 use crate::fast::FastMap;
-use crate::query::bucket::{Buckets, DAY};
-use crate::query::cells::Cells;
-use crate::query::context::Run;
-use crate::query::dimension::Dimension;
-use crate::query::error::QueryResult;
-use crate::query::measure::Cube;
-use crate::query::number::Ratio;
-use crate::query::parse::{MAX_BUCKETS, Samples, Window, buckets, limit, samples};
-use crate::query::read::Scanned;
-use crate::query::register::{Id, NULL, Register};
-use crate::query::request::{Emit, request};
-use crate::query::row::row;
-use crate::query::scan::Scan;
-use crate::query::text::Texts;
-use crate::query::ticks::Coverage;
-use crate::query::vocabulary as pg;
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::ask::row::row;
+use crate::query::pass::read::Scanned;
+use crate::query::rows::dimension::Dimension;
+use crate::query::rows::parse::{MAX_BUCKETS, Samples, Window, buckets, limit, samples};
+use crate::query::rows::register::{Id, NULL, Register};
+use crate::query::rows::scan::Scan;
+use crate::query::rows::text::Texts;
+use crate::query::rows::ticks::Coverage;
+use crate::query::sums::cells::Cells;
+use crate::query::sums::measure::Cube;
+use crate::query::value::bucket::{Buckets, DAY};
+use crate::query::value::error::QueryResult;
+use crate::query::value::number::Ratio;
+use crate::query::value::vocabulary as pg;
 use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 

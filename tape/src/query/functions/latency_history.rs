@@ -3,16 +3,16 @@
 use super::common_columns::numeric;
 use super::statements_history::{scan, statement_filters, too_many};
 use crate::format::schema::{HISTOGRAM_BUCKETS, LONG_BUCKETS};
-use crate::query::bucket::Buckets;
-use crate::query::context::Run;
-use crate::query::error::QueryResult;
-use crate::query::number::Ratio;
-use crate::query::parse::{MAX_ROWS, Window, buckets};
-use crate::query::request::{Emit, request};
-use crate::query::row::{Numeric, row};
-use crate::query::statement_sums::{
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::ask::row::{Numeric, row};
+use crate::query::rows::parse::{MAX_ROWS, Window, buckets};
+use crate::query::sums::statement_sums::{
     Counter, DurationClass, Recorded, Stats, Sums, counters, duration_classes, is_bucket,
 };
+use crate::query::value::bucket::Buckets;
+use crate::query::value::error::QueryResult;
+use crate::query::value::number::Ratio;
 
 row! {
     /// A row of `latency_history`.

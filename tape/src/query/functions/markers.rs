@@ -2,12 +2,12 @@
 
 use super::common_columns::some_time;
 use crate::format::part::Part;
-use crate::query::context::Run;
-use crate::query::error::QueryResult;
-use crate::query::keys::View;
-use crate::query::parse::{Window, nodes};
-use crate::query::request::{Emit, request};
-use crate::query::row::row;
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::ask::row::row;
+use crate::query::rows::keys::View;
+use crate::query::rows::parse::{Window, nodes};
+use crate::query::value::error::QueryResult;
 
 row! {
     /// A row of `markers`.

@@ -1,11 +1,11 @@
 //! `periods`: the load of the last minute, hour, day … before a moment.
 
 use super::aas::{self, WindowLoad, row_of_window};
-use crate::query::bucket::{DAY, HOUR};
-use crate::query::context::Run;
-use crate::query::error::QueryResult;
-use crate::query::parse::{Window, samples};
-use crate::query::request::{Emit, request};
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::rows::parse::{Window, samples};
+use crate::query::value::bucket::{DAY, HOUR};
+use crate::query::value::error::QueryResult;
 
 const PERIODS: [(&str, i64); 6] = [
     ("1m", aas::MINUTE),

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::format::schema::Schema;
-use crate::query::error::{QueryError, QueryResult};
-use crate::query::request::{Argument, Given, Request};
-use crate::query::row::Row;
-use crate::query::run::{Question, question};
-use crate::query::value::Field;
+use crate::query::ask::request::{Argument, Given, Request};
+use crate::query::ask::row::Row;
+use crate::query::pass::run::{Question, question};
+use crate::query::value::error::{QueryError, QueryResult};
+use crate::query::value::sink::Field;
 
 /// A function of the registry.
 pub struct Function {
@@ -23,11 +23,11 @@ pub struct Function {
 }
 
 impl Function {
-    /// The function that a request asks, and what it answers in one line.
-    pub(in crate::query) const fn of<R: Request + 'static>(about: &'static str) -> Function {
+    /// The function that a request asks.
+    const fn of<R: Request + 'static>() -> Function {
         Function {
             name: R::Row::FUNCTION,
-            about,
+            about: R::ABOUT,
             arguments: R::ARGUMENTS,
             fields: R::Row::FIELDS,
             columns: R::Row::columns,
@@ -69,7 +69,7 @@ macro_rules! registry {
             $(pub use super::$module::{$request, $row};)*
         }
 
-        static FUNCTIONS: &[Function] = &[$($module::FUNCTION,)*];
+        static FUNCTIONS: &[Function] = &[$(Function::of::<structs::$request>(),)*];
 
         /// Runs a test with each request.
         #[cfg(test)]
@@ -125,7 +125,8 @@ pub fn find(name: &str) -> QueryResult<&'static Function> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::{Kind, Value};
+    use crate::query::ask::request::Kind;
+    use crate::query::value::sink::Value;
 
     /// What means something else in each function is said by each.
     #[test]

@@ -4,15 +4,15 @@
 use super::common_columns::numeric;
 use crate::format::part::Part;
 use crate::format::schema::{Role, Schema, TableDef};
-use crate::query::bucket::Buckets;
-use crate::query::context::Run;
-use crate::query::error::{QueryError, QueryResult};
-use crate::query::filter::Filter;
-use crate::query::keys::View;
-use crate::query::number::Ratio;
-use crate::query::parse::{MAX_ROWS, Window, buckets, nodes};
-use crate::query::request::{Emit, request};
-use crate::query::row::row;
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::ask::row::row;
+use crate::query::rows::keys::View;
+use crate::query::rows::parse::{MAX_ROWS, Window, buckets, nodes};
+use crate::query::value::bucket::Buckets;
+use crate::query::value::error::{QueryError, QueryResult};
+use crate::query::value::filter::Filter;
+use crate::query::value::number::Ratio;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 

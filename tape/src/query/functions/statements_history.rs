@@ -2,22 +2,22 @@
 
 use super::common_columns::numeric;
 use crate::format::schema::Schema;
-use crate::query::bucket::Buckets;
-use crate::query::context::Run;
-use crate::query::error::{QueryError, QueryResult};
-use crate::query::filter::Filter;
-use crate::query::number::Ratio;
-use crate::query::parse::{MAX_ROWS, Window, buckets, limit, nodes};
-use crate::query::request::{Emit, request};
-use crate::query::row::{Numeric, row};
-use crate::query::statement_sums::{
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::ask::row::{Numeric, row};
+use crate::query::rows::parse::{MAX_ROWS, Window, buckets, limit, nodes};
+use crate::query::rows::text::{TextKey, Texts};
+use crate::query::sums::statement_sums::{
     Counter, EntryKey, Executions, Recorded, Stats, Sums, SumsByEntry, counters, duration_classes,
     is_bucket,
 };
-use crate::query::statements_running::{self, Running};
-use crate::query::text::{TextKey, Texts};
-use crate::query::value::{Field, Type, Value};
-use crate::query::vocabulary as pg;
+use crate::query::sums::statements_running::{self, Running};
+use crate::query::value::bucket::Buckets;
+use crate::query::value::error::{QueryError, QueryResult};
+use crate::query::value::filter::Filter;
+use crate::query::value::number::Ratio;
+use crate::query::value::sink::{Field, Type, Value};
+use crate::query::value::vocabulary as pg;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -507,7 +507,7 @@ impl Answer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::row::Row;
+    use crate::query::ask::row::Row;
     use crate::testing::{schema, stats_schema};
 
     #[test]

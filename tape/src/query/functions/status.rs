@@ -2,14 +2,14 @@
 
 use super::markers::last_removal;
 use crate::format::part::Part;
-use crate::query::bucket::{Buckets, HOUR};
-use crate::query::civil::time_text;
-use crate::query::context::Run;
-use crate::query::error::QueryResult;
-use crate::query::parse::nodes;
-use crate::query::request::{Emit, request};
-use crate::query::row::row;
-use crate::query::ticks::{Observed, Ticks};
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::ask::row::row;
+use crate::query::rows::parse::nodes;
+use crate::query::rows::ticks::{Observed, Ticks};
+use crate::query::value::bucket::{Buckets, HOUR};
+use crate::query::value::civil::time_text;
+use crate::query::value::error::QueryResult;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;

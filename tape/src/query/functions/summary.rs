@@ -3,19 +3,19 @@
 
 use super::common_columns::{Covered, Load, numeric, query_text, query_texts, ranked, source};
 use super::{aas, markers};
-use crate::query::cells::Cells;
-use crate::query::civil::time_text;
-use crate::query::context::Run;
-use crate::query::dimension::Dimension;
-use crate::query::error::QueryResult;
-use crate::query::number::Ratio;
-use crate::query::parse::{MAX_BUCKETS, Window, buckets, samples};
-use crate::query::read::Scanned;
-use crate::query::register::NULL;
-use crate::query::request::{Emit, request};
-use crate::query::row::{Numeric, row};
-use crate::query::scan::Scan;
-use crate::query::vocabulary as pg;
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::ask::row::{Numeric, row};
+use crate::query::pass::read::Scanned;
+use crate::query::rows::dimension::Dimension;
+use crate::query::rows::parse::{MAX_BUCKETS, Window, buckets, samples};
+use crate::query::rows::register::NULL;
+use crate::query::rows::scan::Scan;
+use crate::query::sums::cells::Cells;
+use crate::query::value::civil::time_text;
+use crate::query::value::error::QueryResult;
+use crate::query::value::number::Ratio;
+use crate::query::value::vocabulary as pg;
 use std::sync::Arc;
 
 row! {

@@ -4,21 +4,21 @@ use super::aas;
 use super::common_columns::{
     Covered, Ranked, collected, key_text, numeric, ranked, seconds, source,
 };
-use crate::query::bucket::{DAY, HOUR};
-use crate::query::cells::Cells;
-use crate::query::context::Run;
-use crate::query::dimension::Dimension;
-use crate::query::error::{QueryError, QueryResult};
-use crate::query::json;
-use crate::query::measure::Cube;
-use crate::query::number::Ratio;
-use crate::query::parse::{MAX_ROWS, Samples, Window, buckets, limit, samples};
-use crate::query::read::Scanned;
-use crate::query::request::{Emit, request};
-use crate::query::row::{Numeric, row};
-use crate::query::scan::Scan;
-use crate::query::ticks::Coverage;
-use crate::query::vocabulary as pg;
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::ask::row::{Numeric, row};
+use crate::query::pass::read::Scanned;
+use crate::query::rows::dimension::Dimension;
+use crate::query::rows::parse::{MAX_ROWS, Samples, Window, buckets, limit, samples};
+use crate::query::rows::scan::Scan;
+use crate::query::rows::ticks::Coverage;
+use crate::query::sums::cells::Cells;
+use crate::query::sums::measure::Cube;
+use crate::query::value::bucket::{DAY, HOUR};
+use crate::query::value::error::{QueryError, QueryResult};
+use crate::query::value::json;
+use crate::query::value::number::Ratio;
+use crate::query::value::vocabulary as pg;
 use std::sync::Arc;
 
 row! {

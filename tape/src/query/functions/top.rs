@@ -6,23 +6,23 @@ use super::common_columns::{
     source,
 };
 use crate::fast::{FastMap, FastSet};
-use crate::query::bucket::Buckets;
-use crate::query::cells::{Cells, Sum};
-use crate::query::choice::{Choice, REST};
-use crate::query::context::Run;
-use crate::query::dimension::{Dimension, names};
-use crate::query::error::{QueryError, QueryResult};
-use crate::query::measure::Cube;
-use crate::query::number::Ratio;
-use crate::query::parse::{MAX_BUCKETS, Samples, Window, buckets, limit, samples};
-use crate::query::plan::Plan;
-use crate::query::read::Scanned;
-use crate::query::register::{Id, Ids, Key, NULL, first_of};
-use crate::query::request::{Emit, request};
-use crate::query::row::row;
-use crate::query::scan::Scan;
-use crate::query::text::Texts;
-use crate::query::vocabulary as pg;
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::ask::row::row;
+use crate::query::pass::plan::Plan;
+use crate::query::pass::read::Scanned;
+use crate::query::rows::dimension::{Dimension, names};
+use crate::query::rows::parse::{MAX_BUCKETS, Samples, Window, buckets, limit, samples};
+use crate::query::rows::register::{Id, Ids, Key, NULL, first_of};
+use crate::query::rows::scan::Scan;
+use crate::query::rows::text::Texts;
+use crate::query::sums::cells::{Cells, Sum};
+use crate::query::sums::choice::{Choice, REST};
+use crate::query::sums::measure::Cube;
+use crate::query::value::bucket::Buckets;
+use crate::query::value::error::{QueryError, QueryResult};
+use crate::query::value::number::Ratio;
+use crate::query::value::vocabulary as pg;
 use std::sync::Arc;
 
 row! {

@@ -6,17 +6,17 @@ use super::value::{
     self, Bucket, Change, Changes, Coverage, Damage, Document, Gap, Key, Load, Marker, Period,
     Query, Text, Time, Wait, Waiter,
 };
-use crate::query::bucket::{DAY, HOUR, SECOND};
-use crate::query::context::Run;
-use crate::query::error::QueryResult;
+use crate::query::ask::context::Run;
+use crate::query::ask::request::Request;
 use crate::query::functions::common_columns::collected;
 use crate::query::functions::structs::{
     Aas, AasRow, Blocking, BlockingRow, CompareRow, Markers, Report, Timeline, Top, TopRow,
 };
 use crate::query::functions::{aas, compare, markers, timeline, top};
-use crate::query::parse::{Samples, Window, samples};
-use crate::query::request::Request;
-use crate::query::vocabulary as pg;
+use crate::query::rows::parse::{Samples, Window, samples};
+use crate::query::value::bucket::{DAY, HOUR, SECOND};
+use crate::query::value::error::QueryResult;
+use crate::query::value::vocabulary as pg;
 
 /// Most bars of the picture.
 const BARS: i64 = 120;

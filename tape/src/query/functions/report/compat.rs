@@ -3,19 +3,19 @@
 //! summed minutes; events and queries are those of the extreme minutes.
 
 use super::exact::{Hundredths, Time};
-use crate::query::bucket::Buckets;
-use crate::query::cells::Cells;
-use crate::query::context::Run;
-use crate::query::dimension::Dimension;
-use crate::query::error::QueryResult;
+use crate::query::ask::context::Run;
 use crate::query::functions::aas;
-use crate::query::measure::Cube;
-use crate::query::number::{Ratio, percentile};
-use crate::query::parse::{MAX_BUCKETS, Samples, Window, buckets};
-use crate::query::register::Register;
-use crate::query::scan::Scan;
-use crate::query::ticks::Observed;
-use crate::query::vocabulary as pg;
+use crate::query::rows::dimension::Dimension;
+use crate::query::rows::parse::{MAX_BUCKETS, Samples, Window, buckets};
+use crate::query::rows::register::Register;
+use crate::query::rows::scan::Scan;
+use crate::query::rows::ticks::Observed;
+use crate::query::sums::cells::Cells;
+use crate::query::sums::measure::Cube;
+use crate::query::value::bucket::Buckets;
+use crate::query::value::error::QueryResult;
+use crate::query::value::number::{Ratio, percentile};
+use crate::query::value::vocabulary as pg;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! Figures and times as [`json`] writes them. A figure keeps its digits both ways:
 //! it never becomes a number of the machine.
 
-use crate::query::json;
-use crate::query::row::rust;
+use crate::query::ask::row::rust;
+use crate::query::value::json;
 use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,7 +14,7 @@ use std::io::{self, Write};
 /// The type of a member, by that of its column.
 pub type Text = rust::Text;
 pub type Int = rust::Int;
-pub use crate::query::row::Numeric;
+pub use crate::query::ask::row::Numeric;
 
 /// A moment, µs since 1970 UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

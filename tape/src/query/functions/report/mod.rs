@@ -14,11 +14,11 @@ pub mod value;
 mod value_tests;
 
 use super::{aas, blocking};
-use crate::query::context::Run;
-use crate::query::error::QueryResult;
-use crate::query::parse::Window;
-use crate::query::request::{Emit, request};
-use crate::query::row::row;
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::ask::row::row;
+use crate::query::rows::parse::Window;
+use crate::query::value::error::QueryResult;
 
 row! {
     /// A row of `report`.

@@ -6,9 +6,9 @@ pub use super::compat::{Compat, Covered, Figures, Largest};
 pub use super::exact::{Hundredths, Id, Interval, Text, Time};
 
 use super::exact::{self, Exact};
-use crate::query::error::{QueryError, QueryResult};
+use crate::query::ask::row::Numeric;
 use crate::query::functions::structs::*;
-use crate::query::row::Numeric;
+use crate::query::value::error::{QueryError, QueryResult};
 use serde::{Deserialize, Serialize};
 
 /// Describes a part whose members are columns of a function, in their order; what

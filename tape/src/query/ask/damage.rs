@@ -1,0 +1,316 @@
+//! What a question leaves out because it is damaged. A group one of whose
+//! columns cannot be read is left out of the whole question: whatever else was
+//! read of it is thrown away and the question begins again, so that its time
+//! counts as unobserved and no answer holds half of it. The answer says so.
+
+use crate::format::part::{Part, PartInfo};
+use crate::query::value::civil::time_text;
+use crate::query::value::error::{DATA_CORRUPTED, Place, QueryError, QueryResult};
+use crate::store::snapshot;
+use crate::store::snapshot::Snapshot;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Most places that a warning names.
+const NAMED: usize = 5;
+
+/// What was found damaged, by any thread.
+#[derive(Clone, Default)]
+pub struct Damage(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    /// What the question must begin again without.
+    met: Vec<QueryError>,
+    /// Damaged places, and which groups were left out because of each.
+    groups: BTreeMap<Place, Vec<PartInfo>>,
+    /// Files and numbers of those groups.
+    left_out: HashSet<(Arc<PathBuf>, u32)>,
+    /// Texts of queries that could not be looked up.
+    texts: BTreeSet<Place>,
+}
+
+impl Damage {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes damage and lets the pass go on, so that one pass finds all there is:
+    /// [`Damage::check`] must follow before anything is answered.
+    pub fn pass<T>(&self, result: QueryResult<T>) -> QueryResult<Option<T>> {
+        match result {
+            Err(error) if error.place.is_some() => {
+                self.known().met.push(error);
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+
+    /// Ends the attempt when damage was met.
+    pub fn check(&self) -> QueryResult<()> {
+        let first = self.known().met.first().cloned();
+        first.map_or(Ok(()), Err)
+    }
+
+    /// Leaves out one damaged part alone, of which no row was used yet.
+    pub fn leave<T>(&self, part: &Part, result: QueryResult<T>) -> QueryResult<Option<T>> {
+        match result {
+            Err(QueryError {
+                place: Some(place), ..
+            }) => {
+                self.add(*place, vec![part.info().clone()]);
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+
+    /// Answers without the texts of a part where these are damaged.
+    pub fn without_texts(&self, result: QueryResult<()>) -> QueryResult<()> {
+        match result {
+            Err(QueryError {
+                place: Some(place), ..
+            }) => {
+                self.known().texts.insert(*place);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// The damage that was met, once.
+    fn take_met(&self) -> Vec<Place> {
+        let met = std::mem::take(&mut self.known().met);
+        let places = met.into_iter().filter_map(|error| error.place);
+        let mut places: Vec<Place> = places.map(|place| *place).collect();
+        places.sort_by(|a, b| (&a.file, a.group, a.offset).cmp(&(&b.file, b.group, b.offset)));
+        places.dedup_by(|a, b| (&a.file, a.group) == (&b.file, b.group));
+        places
+    }
+
+    /// Notes the groups that were left out because of a place.
+    pub fn add(&self, place: Place, mut groups: Vec<PartInfo>) {
+        let known = &mut *self.known();
+        groups.retain(|info| known.left_out.insert((info.file.clone(), info.group)));
+        if !groups.is_empty() {
+            known.groups.entry(place).or_default().extend(groups);
+        }
+    }
+
+    /// A part was left out.
+    pub fn has_left_out(&self, part: &Part) -> bool {
+        let info = part.info();
+        let known = self.known();
+        !known.left_out.is_empty() && known.left_out.contains(&(info.file.clone(), info.group))
+    }
+
+    /// The history without the groups whose damage was met; `None` when there
+    /// is nothing to leave out.
+    pub fn leave_out(&self, store: &Snapshot) -> Option<Snapshot> {
+        let places = self.take_met();
+        let keys = places
+            .iter()
+            .map(|place| (place.file.as_path(), place.group));
+        let index: HashMap<(&Path, u32), usize> = keys.zip(0..).collect();
+        let find = |info: &PartInfo| {
+            let mut groups = [info.group, 0].into_iter();
+            groups.find_map(|group| index.get(&(info.file.as_path(), group)).copied())
+        };
+        let mut store = store.clone();
+        let left_out = store.leave_out(|part| find(part.info()).is_some());
+        let mut groups = vec![Vec::new(); places.len()];
+        for info in left_out {
+            groups[find(&info)?].push(info);
+        }
+        let is_less = groups.iter().any(|groups| !groups.is_empty());
+        for (place, groups) in places.into_iter().zip(groups) {
+            self.add(place, groups);
+        }
+        is_less.then_some(store)
+    }
+
+    /// What an answer has to say.
+    pub fn warnings(&self) -> Vec<QueryError> {
+        let known = self.known();
+        let mut warnings = Vec::new();
+        let groups: usize = known.groups.values().map(Vec::len).sum();
+        if groups > 0 {
+            let message = match groups {
+                1 => "a damaged group of the history was left out".to_string(),
+                _ => format!("{groups} damaged groups of the history were left out"),
+            };
+            let told = known
+                .groups
+                .iter()
+                .map(|(place, groups)| left_out(place, groups));
+            let told = listed(told);
+            let counts = "This time counts as unobserved.";
+            warnings.push(warning(message, format!("{told} {counts}")));
+        }
+        if !known.texts.is_empty() {
+            let message = "texts of queries could not be read".to_string();
+            warnings.push(warning(message, listed(known.texts.iter().map(told))));
+        }
+        warnings
+    }
+}
+
+/// What an answer says of files that only a later program can read.
+pub fn of_later_version(store: &Snapshot) -> Option<QueryError> {
+    let (files, detail) = not_read(store, |damage| damage.of_later_version)?;
+    let message = match files {
+        1 => "a history file of a later version of tacho was not read".to_string(),
+        n => format!("{n} history files of a later version of tacho were not read"),
+    };
+    let warning = QueryError::new("0A000", message).detail(detail);
+    Some(warning.hint("Update the tacho program to the version that wrote them."))
+}
+
+/// The same of files of which nothing could be read: nobody knows of which time
+/// they are, so every answer may lack them.
+pub fn of_whole_files(store: &Snapshot) -> Option<QueryError> {
+    let (files, detail) = not_read(store, |damage| damage.whole && !damage.of_later_version)?;
+    let message = match files {
+        1 => "a file of the history could not be read".to_string(),
+        n => format!("{n} files of the history could not be read"),
+    };
+    Some(warning(message, detail))
+}
+
+/// How many files were not read, and a detail that names them.
+fn not_read(
+    store: &Snapshot,
+    is_it: impl Fn(&snapshot::Damage) -> bool,
+) -> Option<(usize, String)> {
+    let files = store.damage().iter().filter(|damage| is_it(damage));
+    let told = files.map(|d| format!("File \"{}\": {}.", d.file.display(), d.reason));
+    let told: Vec<String> = told.collect();
+    let detail = || {
+        format!(
+            "{} This time counts as unobserved.",
+            listed(told.iter().cloned())
+        )
+    };
+    (!told.is_empty()).then(|| (told.len(), detail()))
+}
+
+fn warning(message: String, detail: String) -> QueryError {
+    QueryError::new(DATA_CORRUPTED, message)
+        .detail(detail)
+        .hint("Run \"tacho inspect\" on the directory of the history; with --repair it writes what can be read to another one.")
+}
+
+/// The first of some sentences, and how many there are more.
+fn listed(sentences: impl ExactSizeIterator<Item = String>) -> String {
+    let more = sentences.len().saturating_sub(NAMED);
+    let mut text = sentences.take(NAMED).collect::<Vec<String>>().join(" ");
+    if more > 0 {
+        let _ = write!(text, " There are {more} more places.");
+    }
+    text
+}
+
+/// `File "0000000001.tape": damaged chunk at offset 7.`
+fn told(place: &Place) -> String {
+    let name = place.file.file_name().unwrap_or(place.file.as_os_str());
+    let mut text = format!("File \"{}\": {}", name.to_string_lossy(), place.reason);
+    if let Some(offset) = place.offset {
+        let _ = write!(text, " at offset {offset}");
+    }
+    text.push('.');
+    text
+}
+
+/// The same with the groups that were left out, their ticks and times.
+fn left_out(place: &Place, groups: &[PartInfo]) -> String {
+    let mut text = told(place);
+    match groups {
+        [one] => {
+            let _ = write!(text, " Left out is group {}", one.group);
+        }
+        several => {
+            let _ = write!(text, " Left out are {} groups", several.len());
+        }
+    }
+    let with_ticks = || groups.iter().filter(|g| g.first_tick <= g.last_tick);
+    let first = with_ticks().min_by_key(|g| g.first_tick);
+    let last = with_ticks().max_by_key(|g| g.last_tick);
+    if let (Some(first), Some(last)) = (first, last) {
+        let _ = write!(
+            text,
+            ", ticks {} to {}, {} to {}",
+            first.first_tick,
+            last.last_tick,
+            time_text(first.min_ms.saturating_mul(1000)),
+            time_text(last.max_ms.saturating_mul(1000))
+        );
+    }
+    text.push('.');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(file: &str, group: u32) -> Place {
+        Place {
+            file: PathBuf::from(file),
+            group,
+            offset: Some(7),
+            reason: "damaged chunk".to_string(),
+        }
+    }
+
+    fn info(file: &str, group: u32) -> PartInfo {
+        let tick = u64::from(group);
+        PartInfo {
+            file: Arc::new(PathBuf::from(file)),
+            group,
+            first_tick: tick,
+            last_tick: tick,
+            ..PartInfo::default()
+        }
+    }
+
+    /// Whichever thread is first, the warnings are the same.
+    #[test]
+    fn warnings_do_not_depend_on_who_met_the_damage_first() {
+        let met = [
+            ("b", 2, 2),
+            ("a", 0, 1),
+            ("b", 1, 1),
+            ("a", 0, 2),
+            ("a", 0, 3),
+        ];
+        let told = |order: [usize; 5]| {
+            let damage = Damage::default();
+            for (file, place_group, group) in order.map(|index| met[index]) {
+                let place = place(file, place_group);
+                damage.add(place.clone(), vec![info(file, group)]);
+                let lost = QueryError::new(DATA_CORRUPTED, "");
+                let lost = QueryError {
+                    place: Some(Box::new(place)),
+                    ..lost
+                };
+                damage.without_texts(Err(lost)).unwrap();
+            }
+            damage
+                .warnings()
+                .into_iter()
+                .map(|w| (w.message, w.detail))
+                .collect::<Vec<_>>()
+        };
+        let expected = told([1, 3, 4, 2, 0]);
+        assert_eq!(expected.len(), 2);
+        let detail = expected[0].1.as_deref().unwrap();
+        let a = "File \"a\": damaged chunk at offset 7. Left out are 3 groups, ticks 1 to 3";
+        assert!(detail.starts_with(a), "{detail}");
+        for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 1, 3]] {
+            assert_eq!(told(order), expected, "{order:?}");
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Rows of answers as structs. The columns of a function are described once, by
+//! `row!`: name and type of what is printed, and the struct, follow.
+
+use crate::format::schema::Schema;
+use crate::query::value::error::{QueryError, QueryResult};
+use crate::query::value::sink::{Field, Sink, Value};
+use std::sync::Arc;
+
+/// A row of a function.
+pub trait Row: Sized {
+    /// The function that answers with such rows.
+    const FUNCTION: &'static str;
+    /// Its columns.
+    const FIELDS: &'static [Field];
+
+    /// All columns, including those that follow from the catalog.
+    fn columns(_: &Schema) -> Vec<Field> {
+        Self::FIELDS.to_vec()
+    }
+
+    /// A row of the values that columns have, by their places in
+    /// [`Row::FIELDS`].
+    fn of(take: impl FnMut(usize) -> Value) -> Self;
+
+    /// The values of the columns.
+    fn values(self) -> Vec<Value>;
+}
+
+/// A number of four decimals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Numeric(
+    /// Ten-thousandths.
+    pub i128,
+);
+
+impl Numeric {
+    /// The nearest number of the machine.
+    pub fn to_f64(self) -> f64 {
+        self.0 as f64 / 10_000.0
+    }
+}
+
+impl From<Numeric> for i128 {
+    fn from(number: Numeric) -> i128 {
+        number.0
+    }
+}
+
+/// What is known of a column, which may be nothing.
+pub trait Cell: Sized {
+    /// As it was printed; `None` of a null, and of another type.
+    fn of(value: Value) -> Option<Self>;
+}
+
+impl Cell for String {
+    fn of(value: Value) -> Option<Self> {
+        <Arc<str>>::of(value).map(|text| text.to_string())
+    }
+}
+
+impl Cell for Arc<str> {
+    fn of(value: Value) -> Option<Self> {
+        match value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl Cell for i64 {
+    fn of(value: Value) -> Option<Self> {
+        match value {
+            Value::Int(n) | Value::Id(n) | Value::Time(n) | Value::Interval(n) => Some(n),
+            _ => None,
+        }
+    }
+}
+
+impl Cell for bool {
+    fn of(value: Value) -> Option<Self> {
+        match value {
+            Value::Bool(is) => Some(is),
+            _ => None,
+        }
+    }
+}
+
+impl Cell for Numeric {
+    fn of(value: Value) -> Option<Self> {
+        match value {
+            Value::Numeric(n) => Some(Numeric(n)),
+            _ => None,
+        }
+    }
+}
+
+/// The type in Rust of a column, by its [`Type`](crate::query::value::sink::Type).
+pub(crate) mod rust {
+    pub type Text = super::Arc<str>;
+    /// A count.
+    pub type Int = i64;
+    /// A number that names something.
+    pub type Id = i64;
+    pub type Bool = bool;
+    pub type Numeric = super::Numeric;
+    /// µs since 1970 UTC.
+    pub type Time = i64;
+    /// µs.
+    pub type Interval = i64;
+}
+
+/// Describes the columns of a function: makes the list of them, and the struct of
+/// a row. Null is `None`. `and NAME of PATH` adds the columns that the function `PATH`
+/// finds in a catalog; their values are in the field `NAME`.
+macro_rules! row {
+    ($(#[$doc:meta])* $row:ident of $function:literal: $fields:ident {
+        $($column:ident: $type:ident,)*
+    } $(and $more:ident of $columns:path)?) => {
+        pub const $fields: &[$crate::query::value::sink::Field] =
+            &[$((stringify!($column), $crate::query::value::sink::Type::$type),)*];
+
+        $(#[$doc])*
+        #[allow(missing_docs)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+        pub struct $row {
+            $(pub $column: Option<$crate::query::ask::row::rust::$type>,)*
+            $(pub $more: Vec<$crate::query::value::sink::Value>,)?
+        }
+
+        impl $crate::query::ask::row::Row for $row {
+            const FUNCTION: &'static str = $function;
+            const FIELDS: &'static [$crate::query::value::sink::Field] = $fields;
+
+            $(fn columns(catalog: &$crate::format::schema::Schema) -> Vec<$crate::query::value::sink::Field> {
+                [$fields, &$columns(catalog)].concat()
+            })?
+
+            fn of(mut take: impl FnMut(usize) -> $crate::query::value::sink::Value) -> Self {
+                let mut places = 0..;
+                $row {
+                    $($column: places
+                        .next()
+                        .and_then(|place| $crate::query::ask::row::Cell::of(take(place))),)*
+                    $($more: Vec::new(),)?
+                }
+            }
+
+            fn values(self) -> Vec<$crate::query::value::sink::Value> {
+                let values = [$(match self.$column {
+                    Some(value) => $crate::query::value::sink::Value::$type(value.into()),
+                    None => $crate::query::value::sink::Value::Null,
+                },)*];
+                values.into_iter()$(.chain(self.$more))?.collect()
+            }
+        }
+    };
+}
+pub(crate) use row;
+
+/// An answer inside a process: rows as structs.
+#[derive(Debug, Default)]
+pub struct Answer<R> {
+    /// The rows.
+    pub rows: Vec<R>,
+    /// Notices that belong to the answer.
+    pub notices: Vec<QueryError>,
+}
+
+/// Takes the answer of another process as rows. Columns are found by name: a server of another version
+/// may have others beside them, or lack some, which are `None` then.
+#[derive(Debug)]
+pub struct Taken<R> {
+    /// The rows.
+    pub rows: Vec<R>,
+    /// What is to be known about the answer.
+    pub notices: Vec<QueryError>,
+    /// Where the columns of the row are.
+    places: Vec<Option<usize>>,
+}
+
+impl<R> Default for Taken<R> {
+    fn default() -> Self {
+        Taken {
+            rows: Vec::new(),
+            notices: Vec::new(),
+            places: Vec::new(),
+        }
+    }
+}
+
+impl<R: Row> Taken<R> {
+    /// Of an answer with such columns.
+    pub fn new(fields: &[Field]) -> Taken<R> {
+        let place = |own: &Field| fields.iter().position(|field| field.0 == own.0);
+        Taken {
+            places: R::FIELDS.iter().map(place).collect(),
+            ..Taken::default()
+        }
+    }
+
+    /// The rows of an answer, by who gives it.
+    ///
+    /// # Errors
+    /// Those of the answer.
+    pub fn rows_of(answer: impl FnOnce(&mut dyn Sink) -> QueryResult<()>) -> QueryResult<Vec<R>> {
+        let mut taken = Taken::default();
+        answer(&mut taken)?;
+        Ok(taken.rows)
+    }
+
+    /// Takes a row.
+    pub fn add(&mut self, mut values: Vec<Value>) {
+        self.rows.push(R::of(|column| {
+            let place = self.places.get(column).copied().flatten();
+            let value = place.and_then(|place| values.get_mut(place));
+            value.map_or(Value::Null, |value| std::mem::replace(value, Value::Null))
+        }));
+    }
+}
+
+impl<R: Row> Sink for Taken<R> {
+    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
+        *self = Taken::new(fields);
+        Ok(())
+    }
+
+    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        self.add(values);
+        Ok(())
+    }
+
+    fn notice(&mut self, notice: QueryError) {
+        self.notices.push(notice);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Snapshot;
+    use crate::query::*;
+    use crate::testing::{Arguments, run, schema};
+    use crate::write::merge_tests::{go, sealed_files};
+
+    /// The rows of a function, and the values that a sink gets, are the same, and its
+    /// columns are those of the registry.
+    fn difference<R: Request>(arguments: &Arguments, snapshot: &Snapshot) -> Option<String> {
+        let (name, fields) = (R::Row::FUNCTION, R::Row::FIELDS);
+        assert_eq!(find(name).unwrap().fields, fields, "{name}");
+        let mut printed = Printed::default();
+        run(name, arguments, snapshot, &mut printed).unwrap();
+        let value = |argument: &Argument| {
+            Ok(match argument.name {
+                "since" | "since_2" => Value::Time(arguments.since_us.unwrap()),
+                "dimension" => Value::text(arguments.dimension.clone()),
+                "n" => Value::int(arguments.n),
+                // The other question gives no scope.
+                "scope" => Value::Null,
+                _ => argument.default_value(),
+            })
+        };
+        let request = R::of(&mut Given {
+            value: &value,
+            filters: Vec::new(),
+        });
+        let answer = snapshot.ask(&request.unwrap(), &arguments.context).unwrap();
+        let rows: Vec<Vec<Value>> = answer.rows.into_iter().map(Row::values).collect();
+        let columns = R::Row::columns(arguments.catalog).len();
+        assert!(
+            rows.iter().all(|row| row.len() == columns),
+            "{name}: {rows:?}"
+        );
+        (rows != printed.0).then(|| format!("{name}: {rows:?}, {:?}", printed.0))
+    }
+
+    struct Differences<'a> {
+        arguments: &'a Arguments<'a>,
+        snapshot: &'a Snapshot,
+        found: Vec<String>,
+    }
+
+    impl functions::WithRequest for Differences<'_> {
+        fn run<R: Request + PartialEq + std::fmt::Debug>(&mut self) {
+            self.found
+                .extend(difference::<R>(self.arguments, self.snapshot));
+        }
+    }
+
+    #[derive(Default)]
+    struct Printed(Vec<Vec<Value>>);
+
+    impl Sink for Printed {
+        fn begin(&mut self, _: &[Field]) -> QueryResult<()> {
+            Ok(())
+        }
+
+        fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+            self.0.push(values);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn rows_are_what_is_printed() {
+        let (storage, _) = sealed_files(1, 3, 130);
+        go(&storage, 2).unwrap().unwrap();
+        let snapshot = Snapshot::open_storage(&storage).unwrap();
+        let catalog = schema();
+        let last_ms = snapshot.nodes()[0].last_ms;
+        let mut arguments = Arguments::new(&catalog, 1_000 * last_ms + 1_000_000);
+        arguments.since_us = Some(1_000 * snapshot.nodes()[0].first_ms);
+        arguments.dimension = Some("wait_event".to_string());
+        arguments.n = Some(50);
+        let mut all = Differences {
+            arguments: &arguments,
+            snapshot: &snapshot,
+            found: Vec::new(),
+        };
+        functions::with_each(&mut all);
+        assert!(all.found.is_empty(), "{:#?}", all.found);
+        let top = Top {
+            since: arguments.since_us,
+            n: Some(50),
+            ..Top::default()
+        };
+        let top = snapshot.top(&top, &arguments.context).unwrap().rows;
+        let seconds = top.iter().map(|row| row.backend_seconds.unwrap().0);
+        let aas = Aas {
+            since: arguments.since_us,
+            ..Aas::default()
+        };
+        let aas = snapshot.aas(&aas, &arguments.context).unwrap().rows;
+        assert!(top.len() > 2 && top.len() < 50, "{top:?}");
+        assert_eq!(aas[0].backend_seconds, Some(Numeric(seconds.sum())));
+    }
+
+    #[test]
+    fn columns_are_found_by_name_and_may_be_missing() {
+        let fields = [("planet", Type::Text), ("value", Type::Text)];
+        let mut taken: Taken<StatusRow> = Taken::new(&fields);
+        let text = |text: &str| Value::Text(text.into());
+        taken.add(vec![text("Mars"), text("on")]);
+        taken.add(vec![text("Mars"), Value::Int(7)]);
+        let row = |value: Option<&str>| StatusRow {
+            metric: None,
+            value: value.map(Arc::from),
+        };
+        assert_eq!(taken.rows, [row(Some("on")), row(None)]);
+    }
+}

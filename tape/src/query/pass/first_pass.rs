@@ -1,0 +1,191 @@
+//! What the first of two passes over a window has found: Σ weight of its keys,
+//! and the keys of its pieces. They are kept for the second pass, so that it need
+//! not decode the columns of keys again: two bytes a piece, and four for their ticks
+//! where these are not computed, as long as all of them take little memory.
+
+use crate::format::part::Part;
+use crate::query::rows::register::Key;
+use crate::query::sums::cells::Sum;
+use crate::query::sums::choice::Choice;
+use crate::query::sums::measure::Cube;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Most bytes that are kept: two days of 50 sessions that wait at every second.
+const MOST_BYTES: usize = 1 << 24;
+/// The share of the memory limit they may take.
+const MEMORY_SHARE: u64 = 8;
+
+/// The selected pieces of a part.
+pub struct Pieces {
+    /// Number of the key of each.
+    numbers: Vec<u16>,
+    /// The rows of its ticks, begin and end; empty where they are not kept.
+    ranges: Vec<(u16, u16)>,
+    /// By number.
+    keys: Vec<Key>,
+}
+
+/// What the first pass keeps.
+pub struct Kept {
+    /// By address of the part, which is only compared.
+    parts: Mutex<HashMap<usize, Pieces>>,
+    /// Σ weight by key.
+    weights: Mutex<Cube<Sum>>,
+    bytes: AtomicUsize,
+    most: usize,
+}
+
+impl Kept {
+    /// For a process that may use so much memory.
+    pub fn new(memory_bytes: Option<u64>) -> Kept {
+        let share = memory_bytes.and_then(|bytes| usize::try_from(bytes / MEMORY_SHARE).ok());
+        Kept {
+            parts: Mutex::default(),
+            weights: Mutex::default(),
+            bytes: AtomicUsize::new(0),
+            most: share.unwrap_or(MOST_BYTES).min(MOST_BYTES),
+        }
+    }
+
+    /// Takes so many of the bytes that are left, or none.
+    fn take(&self, bytes: usize) -> bool {
+        let sum = |held: usize| Some(held + bytes).filter(|sum| *sum <= self.most);
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.bytes.fetch_update(set, fetch, sum).is_ok()
+    }
+
+    /// Keeps the pieces of a part: the number of the key of each and, unless
+    /// they are computed, its ticks; and the keys by number.
+    pub fn put(&self, part: &Part, numbers: &[u32], ranges: Option<&[(u32, u32)]>, keys: Vec<Key>) {
+        let small = |rows: u32| u16::try_from(rows).ok();
+        let ranges = ranges.unwrap_or_default().iter();
+        let bytes = keys.len() * size_of::<Key>()
+            + numbers.len() * size_of::<u16>()
+            + ranges.len() * size_of::<(u16, u16)>();
+        if keys.len() > 1 << 16 || !self.take(bytes) {
+            return;
+        }
+        let ranges = ranges.map(|(begin, end)| Some((small(*begin)?, small(*end)?)));
+        let pieces = Pieces {
+            numbers: numbers.iter().map(|number| *number as u16).collect(),
+            ranges: ranges.collect::<Option<_>>().unwrap_or_default(),
+            keys,
+        };
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.insert(address(part), pieces);
+    }
+
+    /// What was added up; threads that add to it wait for each other.
+    pub fn weights(&self) -> MutexGuard<'_, Cube<Sum>> {
+        self.weights.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was kept of the pieces.
+    pub fn into_known(self) -> Known {
+        let parts = self.parts.into_inner();
+        Known(parts.unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn address(part: &Part) -> usize {
+    std::ptr::from_ref(part).addr()
+}
+
+/// What is known of the keys of pieces before they are read again.
+pub struct Known(HashMap<usize, Pieces>);
+
+impl Known {
+    /// The pieces of a part, which has so many.
+    pub fn pieces(&self, part: &Part, count: usize) -> Option<&Pieces> {
+        let found = self.0.get(&address(part));
+        found.filter(|pieces| pieces.numbers.len() == count)
+    }
+
+    /// The same when the ticks of each are known, which are put in `ranges`.
+    pub fn pieces_with_ranges(&self, part: &Part, ranges: &mut Vec<(u32, u32)>) -> Option<&Pieces> {
+        let found = self.0.get(&address(part))?;
+        let known = &found.ranges;
+        if known.is_empty() || known.len() != found.numbers.len() {
+            return None;
+        }
+        ranges.clear();
+        ranges.extend(
+            known
+                .iter()
+                .map(|(begin, end)| (u32::from(*begin), u32::from(*end))),
+        );
+        Some(found)
+    }
+}
+
+impl Pieces {
+    /// The pieces whose keys get cells, by the numbers of these; `ranges` has
+    /// those of all pieces.
+    pub fn choose(&self, choice: &Choice, ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
+        choice.apply_known(&self.keys, &self.numbers, ranges, numbers);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::part::Identity;
+    use crate::format::part_builder::PartBuilder;
+    use crate::testing::schema;
+    use std::sync::Arc;
+
+    fn parts<const N: usize>() -> [Part; N] {
+        std::array::from_fn(|_| {
+            let builder = PartBuilder::new(Arc::new(schema().with_runs()));
+            builder.unwrap().finish(Identity::default())
+        })
+    }
+
+    fn limited(most: usize) -> Kept {
+        Kept {
+            most,
+            ..Kept::new(None)
+        }
+    }
+
+    #[test]
+    fn a_part_that_is_too_large_leaves_room_for_the_next() {
+        let [small, large, next] = parts();
+        let kept = limited(1_000);
+        kept.put(&small, &[0, 1, 0], None, vec![(1, 0), (3, 0)]);
+        kept.put(&large, &[0; 1_000], None, vec![(2, 0)]);
+        kept.put(
+            &next,
+            &[0, 1],
+            Some(&[(3, 4), (5, 9)]),
+            vec![(3, 0), (1, 0)],
+        );
+        let known = kept.into_known();
+        assert!(known.pieces(&large, 1_000).is_none());
+        assert!(
+            known.pieces(&small, 2).is_none(),
+            "another number of pieces"
+        );
+        assert!(known.pieces(&small, 3).is_some());
+        let mut ranges = Vec::new();
+        assert!(known.pieces_with_ranges(&small, &mut ranges).is_none());
+        let pieces = known.pieces_with_ranges(&next, &mut ranges).unwrap();
+        assert_eq!(pieces.keys, [(3, 0), (1, 0)]);
+        assert_eq!((&pieces.numbers[..], ranges.len()), (&[0, 1][..], 2));
+    }
+
+    #[test]
+    fn what_two_bytes_cannot_hold_is_not_kept() {
+        let [keys, rows] = parts();
+        let kept = limited(usize::MAX);
+        kept.put(&keys, &[65_536], None, vec![(1, 0); 65_537]);
+        kept.put(&rows, &[0], Some(&[(65_535, 65_536)]), vec![(1, 0)]);
+        let known = kept.into_known();
+        assert!(known.pieces(&keys, 1).is_none());
+        let mut ranges = Vec::new();
+        assert!(known.pieces_with_ranges(&rows, &mut ranges).is_none());
+        assert!(known.pieces(&rows, 1).is_some());
+    }
+}

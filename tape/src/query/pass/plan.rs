@@ -1,0 +1,144 @@
+//! How a window is read, decided before anything of it is: in which passes,
+//! and of each part whether totals answer or samples are read, and why.
+//! `read.rs` does what the plan says, `--explain` prints it (`explained.rs`).
+
+use crate::format::part::Part;
+use crate::query::rows::dimension::Dimension;
+use crate::query::rows::scan::Scan;
+use crate::query::sums::totals::{self, Totals};
+use crate::query::sums::way::{Way, Why};
+use crate::query::value::bucket::Buckets;
+
+/// The passes over a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passes {
+    /// One: all keys get cells.
+    One,
+    /// Two: the sums of all keys of the last group come first, then some of
+    /// them get cells; the others are put together.
+    Chosen,
+    /// The same for all keys together and one dimension. A bucket that only one
+    /// file covers is finished: of keys that were not chosen only sums are
+    /// known.
+    Largest,
+}
+
+/// What is read of a part.
+pub struct Step<'a> {
+    /// The part.
+    pub part: &'a Part,
+    /// In the first of two passes.
+    pub first: Option<Way>,
+    /// In the last pass, or the only one.
+    pub last: Way,
+}
+
+/// How a window is read.
+pub struct Plan<'a, 'q> {
+    /// The buckets of the answer.
+    pub buckets: Buckets,
+    /// The groups of at most two dimensions that are added up by.
+    pub groups: &'q [Vec<&'q Dimension>],
+    /// The passes.
+    pub passes: Passes,
+    /// The parts of the window, by node, ascending by tick.
+    pub steps: Vec<Step<'a>>,
+}
+
+impl<'a> Scan<'a> {
+    /// All keys of some groups in one pass.
+    pub fn plan<'q>(&self, buckets: Buckets, groups: &'q [Vec<&'q Dimension>]) -> Plan<'a, 'q> {
+        self.planned(buckets, groups, Passes::One, None)
+    }
+
+    /// The largest keys of the last group by their sums. Another pass finds
+    /// these first where cells of all keys may cost more.
+    pub fn plan_chosen<'q>(
+        &self,
+        buckets: Buckets,
+        groups: &'q [Vec<&'q Dimension>],
+    ) -> Plan<'a, 'q> {
+        let passes = match groups.last().map(Vec::as_slice) {
+            Some([one]) if !self.may_have_many(one) => Passes::One,
+            _ => Passes::Chosen,
+        };
+        self.planned(buckets, groups, passes, None)
+    }
+
+    /// The largest keys of a dimension and all together, where totals by group
+    /// rank the keys for most of the window: so these are found without reading
+    /// its samples. `groups` are no dimension and this one. `None` elsewhere.
+    pub fn plan_largest<'q>(
+        &self,
+        buckets: &Buckets,
+        groups: &'q [Vec<&'q Dimension>],
+    ) -> Option<Plan<'a, 'q>> {
+        let dimension = groups.last()?.first()?;
+        if !totals::is_by_group(dimension) {
+            return None;
+        }
+        let ranks = self.ways(&self.whole(), last_of(groups), Passes::One, false);
+        let answered = ranks.iter().filter(|way| way.is_by_totals()).count();
+        (2 * answered > ranks.len())
+            .then(|| self.planned(buckets.clone(), groups, Passes::Largest, Some(ranks)))
+    }
+
+    fn planned<'q>(
+        &self,
+        buckets: Buckets,
+        groups: &'q [Vec<&'q Dimension>],
+        passes: Passes,
+        ranks: Option<Vec<Way>>,
+    ) -> Plan<'a, 'q> {
+        let is_chosen = passes != Passes::One;
+        let ways = self.ways(&buckets, groups, passes, is_chosen);
+        let rank = || self.ways(&self.whole(), last_of(groups), Passes::One, false);
+        let ranks = is_chosen.then(|| ranks.unwrap_or_else(rank));
+        let steps = self.parts.iter().zip(ways).enumerate();
+        let steps = steps.map(|(at, (part, last))| Step {
+            part,
+            first: ranks.as_ref().map(|ranks| ranks[at]),
+            last,
+        });
+        Plan {
+            buckets,
+            groups,
+            passes,
+            steps: steps.collect(),
+        }
+    }
+
+    /// How a pass reads each part.
+    fn ways(
+        &self,
+        buckets: &Buckets,
+        groups: &[Vec<&Dimension>],
+        passes: Passes,
+        is_chosen: bool,
+    ) -> Vec<Way> {
+        let never = match passes {
+            _ if !self.run.totals => Some(Why::Off),
+            _ if !self.selection.is_load() => Some(Why::Selection),
+            Passes::Chosen => Some(Why::Rest),
+            _ => None,
+        };
+        let totals = Totals::new(buckets, groups);
+        let way = |part: &&Part| match never {
+            Some(why) => Way::Samples(why),
+            None => totals.way(part, is_chosen),
+        };
+        self.parts.iter().map(way).collect()
+    }
+
+    /// The keys of a dimension may be so many that cells of all of them cost
+    /// more than another pass.
+    pub fn may_have_many(&self, dimension: &Dimension) -> bool {
+        let rows = self.parts.iter().map(|part| dimension.rows(part));
+        rows.max().is_some_and(|rows| rows > self.run.few_keys)
+    }
+}
+
+/// The group whose keys are chosen.
+pub fn last_of<'g, 'd>(groups: &'g [Vec<&'d Dimension>]) -> &'g [Vec<&'d Dimension>] {
+    &groups[groups.len().saturating_sub(1)..]
+}

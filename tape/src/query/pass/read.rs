@@ -1,0 +1,558 @@
+//! Reads the parts of a window and adds up the rows that match. Parts are
+//! independent of each other, so several threads share them; sums do not
+//! depend on the order. What follows from the dictionaries of a file is found
+//! out once for all its parts.
+
+use super::explained;
+use super::first_pass::{Kept, Known, Pieces};
+use super::plan::{Passes, Plan, last_of};
+use crate::format::part::Part;
+use crate::format::schema::RUN;
+use crate::query::rows::dimension::Dimension;
+use crate::query::rows::group::Coder;
+use crate::query::rows::keys::{Keys, View};
+use crate::query::rows::register::Key;
+use crate::query::rows::scan::Scan;
+use crate::query::rows::select::{Selected, Tests};
+use crate::query::rows::ticks::{NONE, Observed, Ticks};
+use crate::query::sums::cells::{Bin, Cells, Sum};
+use crate::query::sums::choice::Choice;
+use crate::query::sums::closed_buckets::Finished;
+use crate::query::sums::measure::{Adder, Cube, Measures};
+use crate::query::sums::totals::Totals;
+use crate::query::sums::way::Way;
+use crate::query::value::bucket::Buckets;
+use crate::query::value::error::{QueryError, QueryResult};
+use crate::query::value::vocabulary as pg;
+use std::cell::OnceCell;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// The share of the memory limit that sums and their keys may take: what is
+/// added to them and the columns at hand need the rest.
+const MEMORY_SHARE: u64 = 2;
+
+/// What a scan found.
+pub struct Scanned {
+    /// The buckets used.
+    pub buckets: Buckets,
+    /// What was observed in them.
+    pub observed: Observed,
+    /// Sums for each group of dimensions asked for.
+    pub cubes: Vec<Cube<Cells>>,
+    /// What finished buckets have that is not of a chosen key.
+    pub rest: Finished,
+}
+
+impl Scanned {
+    /// What a window has that was not read.
+    fn nothing(plan: Plan) -> Scanned {
+        let mut observed = Observed::default();
+        observed.index();
+        Scanned {
+            observed,
+            cubes: plan.groups.iter().map(|_| Cube::default()).collect(),
+            rest: Finished::of(plan.buckets.len()),
+            buckets: plan.buckets,
+        }
+    }
+}
+
+impl<'a> Scan<'a> {
+    /// Adds up the matching rows of all parts, once for each group of at most
+    /// two dimensions.
+    pub fn sums(&self, buckets: Buckets, groups: &[Vec<&Dimension>]) -> QueryResult<Scanned> {
+        self.read(self.plan(buckets, groups), |_| Vec::new())
+    }
+
+    /// Does what a plan says. Where it has two passes, `choose` gets the sums
+    /// of the keys of the last group and decides which keys of each group get
+    /// cells; only the last group may lack keys.
+    pub fn read(
+        &self,
+        plan: Plan,
+        choose: impl FnOnce(&Cube<Sum>) -> Vec<Choice>,
+    ) -> QueryResult<Scanned> {
+        if let Some(explained) = self.run.explained {
+            explained::put(explained, self, &plan)?;
+            return Ok(Scanned::nothing(plan));
+        }
+        let detail = match plan.passes {
+            Passes::One => Detail::All,
+            Passes::Chosen | Passes::Largest => Detail::Chosen(self.chosen(&plan, choose)?),
+        };
+        let mut total = self.pass(&plan, &plan.buckets, plan.groups, &detail)?;
+        if total.observed.bucket(0).last_interval_ms().is_none() {
+            self.find_interval_before(&mut total.observed)?;
+        }
+        total.observed.index();
+        Ok(Scanned {
+            buckets: plan.buckets,
+            observed: total.observed,
+            cubes: total.cubes,
+            rest: total.rest,
+        })
+    }
+
+    /// The first of two passes.
+    fn chosen(
+        &self,
+        plan: &Plan,
+        choose: impl FnOnce(&Cube<Sum>) -> Vec<Choice>,
+    ) -> QueryResult<Chosen> {
+        let kept = Kept::new(self.run.memory_bytes);
+        let (whole, detail) = (self.whole(), Detail::Weights(&kept));
+        let totals = self.pass(plan, &whole, last_of(plan.groups), &detail)?;
+        let mut weights = std::mem::take(&mut *kept.weights());
+        weights.merge(totals.weights);
+        let choices = choose(&weights);
+        drop(weights);
+        Ok(Chosen {
+            choices,
+            known: kept.into_known(),
+        })
+    }
+
+    /// One pass over the parts.
+    fn pass(
+        &self,
+        plan: &Plan<'a, '_>,
+        buckets: &Buckets,
+        groups: &[Vec<&Dimension>],
+        detail: &Detail,
+    ) -> QueryResult<Measures> {
+        let totals = match detail {
+            Detail::All => Totals::new(buckets, groups),
+            Detail::Weights(_) => Totals::new(buckets, groups).only_sums(),
+            Detail::Chosen(chosen) => Totals::new(buckets, groups).chosen(chosen.choices.last()),
+        };
+        let question = Question {
+            buckets,
+            groups,
+            detail,
+            totals: &totals,
+        };
+        self.held.store(0, Ordering::Relaxed);
+        let steps = plan.steps.iter().map(|step| match (detail, step.first) {
+            (Detail::Weights(_), Some(first)) => (step.part, first),
+            _ => (step.part, step.last),
+        });
+        let mut pieces = pieces(steps);
+        if matches!((detail, plan.passes), (Detail::Chosen(_), Passes::Largest)) {
+            set_alone(&mut pieces, buckets);
+        }
+        let (mut total, left) = self.add(&question, &pieces)?;
+        if !left.is_empty() {
+            let pieces: Vec<Piece> = left.into_iter().map(Piece::Scan).collect();
+            total.merge(self.add(&question, &pieces)?.0);
+        }
+        Ok(total)
+    }
+
+    /// Adds up pieces; returns the parts of them that totals did not answer.
+    fn add(
+        &self,
+        question: &Question,
+        pieces: &[Piece<'a>],
+    ) -> QueryResult<(Measures, Vec<&'a Part>)> {
+        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (before, all) = match question.detail {
+            Detail::All => (0, pieces.len()),
+            Detail::Weights(_) => (0, 2 * pieces.len()),
+            Detail::Chosen(..) => (pieces.len(), 2 * pieces.len()),
+        };
+        let left = Mutex::new(Vec::new());
+        let work = || -> QueryResult<Measures> {
+            let mut worker = Worker::new(self, question);
+            while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let damage = &self.run.damage;
+                damage.pass(worker.add(piece))?;
+                worker.check_memory()?;
+                if let Some(progress) = self.run.progress {
+                    progress(before + done.fetch_add(1, Ordering::Relaxed) + 1, all);
+                }
+            }
+            let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+            left.append(&mut worker.left);
+            Ok(worker.sums)
+        };
+        let threads = self.run.threads.clamp(1, pieces.len().max(1));
+        let total = on_threads(threads, work)?;
+        self.run.damage.check()?;
+        Ok((
+            total,
+            left.into_inner().unwrap_or_else(PoisonError::into_inner),
+        ))
+    }
+
+    /// The interval of the last tick of the newest part before the window.
+    fn find_interval_before(&self, observed: &mut Observed) -> QueryResult<()> {
+        let since_ms = self.window().since.div_euclid(1000);
+        let earlier = self.others.iter().filter(|p| p.max_ms() < since_ms + 1);
+        let Some(part) = earlier.max_by_key(|p| p.max_ms()) else {
+            return Ok(());
+        };
+        let slot = part.ints("tick", "slot_time")?;
+        let interval = part.ints("tick", "interval_ms")?;
+        for (slot, interval) in slot.iter().zip(interval.iter()) {
+            observed.before(*slot, *interval);
+        }
+        Ok(())
+    }
+}
+
+/// What is wanted of the rows.
+enum Detail<'k> {
+    /// All cells.
+    All,
+    /// Only Σ weight by key of one group, in a window that is one bucket.
+    Weights(&'k Kept),
+    /// The cells of some keys.
+    Chosen(Chosen),
+}
+
+struct Chosen {
+    /// By group.
+    choices: Vec<Choice>,
+    /// The keys of pieces in the last group, with which the others begin.
+    known: Known,
+}
+
+/// What is added up of all pieces.
+struct Question<'q> {
+    buckets: &'q Buckets,
+    groups: &'q [Vec<&'q Dimension>],
+    detail: &'q Detail<'q>,
+    totals: &'q Totals<'q>,
+}
+
+/// What a thread takes at a time.
+enum Piece<'a> {
+    /// A part whose runs are read.
+    Scan(&'a Part),
+    /// Parts of one file whose totals are enough, and the buckets that no other
+    /// piece has ticks in and that can be finished.
+    Totals(Vec<&'a Part>, Range<u32>),
+}
+
+impl Piece<'_> {
+    /// The first and the last bucket it has ticks in.
+    fn buckets(&self, buckets: &Buckets) -> Option<(u32, u32)> {
+        let parts = match self {
+            Piece::Scan(part) => std::slice::from_ref(part),
+            Piece::Totals(parts, _) => parts,
+        };
+        let first = parts.iter().map(|part| part.min_ms()).min()?;
+        let last = parts.iter().map(|part| part.max_ms()).max()?;
+        let first = first.saturating_mul(1000).max(buckets.since());
+        let last = last.saturating_mul(1000).min(buckets.until() - 1);
+        Some((buckets.index(first)? as u32, buckets.index(last)? as u32))
+    }
+}
+
+/// Parts in pieces that any thread may take: those of a file whose totals
+/// answer are one.
+fn pieces<'a>(steps: impl Iterator<Item = (&'a Part, Way)>) -> Vec<Piece<'a>> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    for (part, way) in steps {
+        if !way.is_by_totals() {
+            pieces.push(Piece::Scan(part));
+            continue;
+        }
+        match pieces.last_mut() {
+            Some(Piece::Totals(parts, _)) if parts[0].is_of_same_file(part) => parts.push(part),
+            _ => pieces.push(Piece::Totals(vec![part], 0..0)),
+        }
+    }
+    pieces
+}
+
+/// Finds the buckets that only one piece has ticks in. The first one stays: it
+/// tells whether there is a tick before.
+fn set_alone(pieces: &mut [Piece], buckets: &Buckets) {
+    let spans = pieces.iter().enumerate();
+    let spans = spans.filter_map(|(at, piece)| Some((piece.buckets(buckets)?, at)));
+    let mut spans: Vec<((u32, u32), usize)> = spans.collect();
+    spans.sort_unstable();
+    let mut begin = 1;
+    for (index, ((first, last), at)) in spans.iter().enumerate() {
+        let end = spans.get(index + 1).map_or(NONE, |next| next.0.0);
+        let end = end.min(last + 1);
+        begin = begin.max(*first);
+        if let Piece::Totals(_, alone) = &mut pieces[*at] {
+            *alone = begin..end.max(begin);
+        }
+        begin = begin.max(last + 1);
+    }
+}
+
+/// Runs the same work on several threads and adds up what they found.
+fn on_threads(
+    threads: usize,
+    work: impl Fn() -> QueryResult<Measures> + Sync,
+) -> QueryResult<Measures> {
+    thread::scope(|scope| {
+        // A thread that the system refuses is not missed: the others do its work.
+        let start = |_| thread::Builder::new().spawn_scoped(scope, &work).ok();
+        let others: Vec<_> = (1..threads).filter_map(start).collect();
+        let mut total = work();
+        for other in others {
+            let lost = |_| Err(QueryError::new("XX000", "a thread of the query failed"));
+            let found = other.join().unwrap_or_else(lost);
+            total = total.and_then(|mut total| {
+                total.merge(found?);
+                Ok(total)
+            });
+        }
+        total
+    })
+}
+
+/// A thread that adds up parts.
+struct Worker<'s, 'p> {
+    scan: &'s Scan<'p>,
+    question: &'s Question<'s>,
+    by_root: bool,
+    sums: Measures,
+    /// Parts that totals did not answer.
+    left: Vec<&'p Part>,
+    file: Option<FileState<'p>>,
+    /// Bytes of the sums.
+    held: usize,
+    /// Rows of ticks and number of the key of each selected piece.
+    ranges: Vec<(u32, u32)>,
+    numbers: Vec<u32>,
+    adder: Adder,
+}
+
+/// What is known of the file whose parts are being added.
+struct FileState<'s> {
+    view: View<'s>,
+    tests: OnceCell<Tests>,
+    groups: Vec<Coder>,
+}
+
+impl<'s, 'p> Worker<'s, 'p> {
+    fn new(scan: &'s Scan<'p>, question: &'s Question<'s>) -> Self {
+        let groups = question.groups;
+        let mut dimensions = groups.iter().flatten();
+        Worker {
+            scan,
+            question,
+            by_root: dimensions.any(|dimension| dimension.name == pg::ROOT_BLOCKER),
+            sums: Measures {
+                observed: Observed::default(),
+                cubes: match question.detail {
+                    Detail::Chosen(chosen) => chosen.choices.iter().map(Cube::of).collect(),
+                    _ => groups.iter().map(|_| Cube::default()).collect(),
+                },
+                weights: Cube::default(),
+                rest: Finished::of(question.buckets.len()),
+            },
+            left: Vec::new(),
+            file: None,
+            held: 0,
+            ranges: Vec::new(),
+            numbers: Vec::new(),
+            adder: Adder::default(),
+        }
+    }
+
+    /// Ends the query before the allocator would end the process.
+    fn check_memory(&mut self) -> QueryResult<()> {
+        let Some(limit) = self.scan.run.memory_bytes else {
+            return Ok(());
+        };
+        let cells: usize = self.sums.cubes.iter().map(Cube::cell_bytes).sum();
+        let held = cells + self.sums.weights.bytes();
+        let more = held.saturating_sub(self.held);
+        self.held = held;
+        let all = self.scan.held.fetch_add(more, Ordering::Relaxed) + more;
+        let all = all + self.scan.register.ids().bytes();
+        match all as u64 <= limit / MEMORY_SHARE {
+            true => Ok(()),
+            false => Err(QueryError::out_of_memory(limit)),
+        }
+    }
+
+    fn add(&mut self, piece: &Piece<'p>) -> QueryResult<()> {
+        let (parts, alone) = match piece {
+            Piece::Scan(part) => return self.add_part(part),
+            Piece::Totals(parts, alone) => (parts, alone),
+        };
+        self.scan.check_cancel()?;
+        let file = self.turn_to(parts[0]);
+        let totals = self.question.totals;
+        match totals.add(&file.view, parts, &mut self.sums) {
+            Ok(left) if left.is_empty() => {
+                let observed = self.question.buckets.len();
+                self.sums.finish(alone.clone(), observed);
+            }
+            Ok(left) => self.left.extend(left),
+            // What is damaged can be added up again.
+            Err(_) => self.left.extend(parts),
+        }
+        self.file = Some(file);
+        Ok(())
+    }
+
+    fn add_part(&mut self, part: &'p Part) -> QueryResult<()> {
+        let check = || self.scan.check_cancel();
+        let observed = &mut self.sums.observed;
+        let mut ticks = Ticks::read_unless(part, self.question.buckets, observed, check)?;
+        if let Some(within) = &self.scan.within {
+            ticks.count_within(within);
+        }
+        if !ticks.is_idle() && part.rows(RUN) > 0 && !self.question.groups.is_empty() {
+            let mut file = self.turn_to(part);
+            self.add_rows(&mut file, &ticks)?;
+            self.file = Some(file);
+        }
+        part.release();
+        Ok(())
+    }
+
+    /// The state of a part's file: the one at hand, or a new one.
+    fn turn_to(&mut self, part: &'p Part) -> FileState<'p> {
+        if let Some(mut file) = self.file.take() {
+            if file.view.turn_to(part) {
+                return file;
+            }
+            file.view.part.release_shared();
+        }
+        FileState {
+            view: View::new(part, self.scan.run.decode)
+                .canceled_by(self.scan.run.cancel)
+                .registered(&self.scan.register),
+            tests: OnceCell::new(),
+            groups: self
+                .question
+                .groups
+                .iter()
+                .map(|_| Coder::default())
+                .collect(),
+        }
+    }
+
+    fn add_rows(&mut self, file: &mut FileState, ticks: &Ticks) -> QueryResult<()> {
+        let view = &file.view;
+        if let Detail::Chosen(chosen) = self.question.detail
+            && let Some(pieces) = chosen.known.pieces_with_ranges(view.part, &mut self.ranges)
+        {
+            return self.add_known(chosen, pieces, ticks);
+        }
+        let selection = &self.scan.selection;
+        let tests = match file.tests.get() {
+            Some(tests) => tests,
+            None => {
+                let tests = Tests::of(view, self.scan.run.catalog, selection)?;
+                file.tests.get_or_init(|| tests)
+            }
+        };
+        let mut selected = Selected::of(view, tests, selection, self.by_root)?;
+        if selected.len() == 0 {
+            return Ok(());
+        }
+        self.scan.check_cancel()?;
+        selected.ranges(ticks, &mut self.ranges);
+        if self.scan.within.is_some() {
+            selected.leave_uncounted(ticks, &mut self.ranges);
+        }
+        if let Detail::Chosen(chosen) = self.question.detail
+            && let Some(pieces) = chosen.known.pieces(view.part, selected.len())
+        {
+            return self.add_known(chosen, pieces, ticks);
+        }
+        let groups = self.question.groups.iter().zip(&mut file.groups);
+        for (index, (group, coder)) in groups.enumerate() {
+            self.scan.check_cancel()?;
+            let dimensions: Vec<Rc<Keys>> = group
+                .iter()
+                .map(|dimension| dimension.resolve(view, &selected.runs))
+                .collect::<QueryResult<_>>()?;
+            let keys = coder.numbers(view, &selected, &dimensions, &mut self.numbers)?;
+            self.scan.check_cancel()?;
+            match self.question.detail {
+                Detail::Weights(kept) => {
+                    let ranges = (!selected.runs.are_computed()).then_some(&self.ranges[..]);
+                    let sums = sums(ticks, &self.ranges, &self.numbers, keys.len());
+                    let mut weights = kept.weights();
+                    let held = weights.bytes();
+                    for (key, sum_ms) in sums {
+                        let number = weights.number(keys[key]);
+                        *weights.at(number).get_or_insert(0) += sum_ms;
+                    }
+                    let more = weights.bytes() - held;
+                    drop(weights);
+                    self.scan.held.fetch_add(more, Ordering::Relaxed);
+                    kept.put(view.part, &self.numbers, ranges, keys);
+                }
+                Detail::Chosen(chosen) => {
+                    chosen.choices[index].apply(&keys, &mut self.ranges, &mut self.numbers);
+                    self.add_numbered(index, ticks, None);
+                }
+                Detail::All => self.add_numbered(index, ticks, Some(&keys)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Worker<'_, '_> {
+    /// Adds the pieces of a part whose keys are known; their ranges are at
+    /// hand.
+    fn add_known(&mut self, chosen: &Chosen, pieces: &Pieces, ticks: &Ticks) -> QueryResult<()> {
+        for (group, choice) in chosen.choices.iter().enumerate() {
+            self.scan.check_cancel()?;
+            pieces.choose(choice, &mut self.ranges, &mut self.numbers);
+            self.add_numbered(group, ticks, None);
+        }
+        Ok(())
+    }
+
+    /// Adds cells of pieces whose numbers and ranges are at hand, with keys by
+    /// number unless numbers are those of the cube.
+    fn add_numbered(&mut self, group: usize, ticks: &Ticks, keys: Option<&[Key]>) {
+        let cube = &mut self.sums.cubes[group];
+        let numbers = keys.map(|keys| keys.iter().map(|key| cube.number(*key)));
+        let numbers: Option<Vec<u32>> = numbers.map(Iterator::collect);
+        let width = numbers.as_ref().map_or(cube.len(), Vec::len);
+        let add = |number: u32, cell| {
+            let number = numbers.as_ref().map_or(number, |all| all[number as usize]);
+            cube.at(number).add(cell);
+        };
+        let adder = &mut self.adder;
+        adder.cells(ticks, &self.ranges, &self.numbers, width, add);
+    }
+}
+
+/// Σ weight of the pieces by number of their key, of those that have ticks.
+fn sums(
+    ticks: &Ticks,
+    ranges: &[(u32, u32)],
+    numbers: &[u32],
+    width: usize,
+) -> impl Iterator<Item = (usize, i64)> {
+    let pieces = ranges.iter().zip(numbers);
+    let mut sums = vec![(0, 0); width];
+    if let Some(weight_ms) = ticks.same_weight_ms() {
+        for ((begin, end), number) in pieces {
+            sums[*number as usize].0 += u64::from(end - begin);
+        }
+        for (count, sum_ms) in &mut sums {
+            *sum_ms = *count as i64 * weight_ms;
+        }
+    } else {
+        let before = ticks.before();
+        for ((begin, end), number) in pieces {
+            let (begin, end) = (before[*begin as usize], before[*end as usize]);
+            let sum: &mut (u64, i64) = &mut sums[*number as usize];
+            *sum = (sum.0 + u64::from(end.0 - begin.0), sum.1 + end.1 - begin.1);
+        }
+    }
+    let sums = sums.into_iter().enumerate();
+    sums.filter_map(|(number, (count, sum_ms))| (count > 0).then_some((number, sum_ms)))
+}

@@ -1,0 +1,189 @@
+//! The entry: a question is asked of its function, and asked again without the
+//! groups that turn out to be damaged, so that no answer has half of one.
+
+use crate::query::ask::context::{Context, Explained, Run};
+use crate::query::ask::damage::{self, Damage};
+use crate::query::ask::request::{Given, Request};
+use crate::query::ask::row::{Answer, Row};
+use crate::query::rows::empty::{self, Period};
+use crate::query::rows::hidden;
+use crate::query::rows::parse;
+use crate::query::value::error::{QueryError, QueryResult, UNDEFINED_FILE};
+use crate::query::value::sink::{Field, Sink, Value};
+use crate::store::snapshot::Snapshot;
+use crate::store::tape::Tape;
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+
+/// A question of any function, for a sink: its rows become values.
+pub trait Question: Send + Sync {
+    /// Answers; rows go to `sink`. Setting the flag of the context ends the question.
+    ///
+    /// # Errors
+    /// As of [`Request::answer`]; or `sink` failed.
+    fn run(&self, context: &Context, store: &Snapshot, sink: &mut dyn Sink) -> QueryResult<()>;
+
+    /// Makes the plans, and reads nothing of the window.
+    ///
+    /// # Errors
+    /// As of [`Request::answer`].
+    fn plan(&self, context: &Context, store: &Snapshot, plans: &Explained) -> QueryResult<()>;
+}
+
+/// The question that arguments ask.
+pub(crate) fn question<R: Request + 'static>(given: &mut Given) -> QueryResult<Box<dyn Question>> {
+    Ok(Box::new(R::of(given)?))
+}
+
+impl<R: Request> Question for R {
+    fn run(&self, context: &Context, store: &Snapshot, sink: &mut dyn Sink) -> QueryResult<()> {
+        let fields = R::Row::columns(context.catalog);
+        // An answer begins with its first row, or at its end.
+        let mut begun = false;
+        let mut emit = |row: R::Row| {
+            if !std::mem::replace(&mut begun, true) {
+                sink.begin(&fields)?;
+            }
+            sink.row(row.values())
+        };
+        let notices = answer(self, context, store, None, &mut emit)?;
+        if !begun {
+            sink.begin(&fields)?;
+        }
+        notices.into_iter().for_each(|notice| sink.notice(notice));
+        Ok(())
+    }
+
+    fn plan(&self, context: &Context, store: &Snapshot, plans: &Explained) -> QueryResult<()> {
+        answer(self, context, store, Some(plans), &mut |_| Ok(())).map(drop)
+    }
+}
+
+/// Answers a request, and returns the notices that belong to the answer. Until the
+/// first row the question can begin again without groups that are damaged. After a
+/// cancel no row follows.
+fn answer<R: Request>(
+    request: &R,
+    context: &Context,
+    store: &Snapshot,
+    explained: Option<&Explained>,
+    emit: &mut dyn FnMut(R::Row) -> QueryResult<()>,
+) -> QueryResult<Vec<QueryError>> {
+    parse::check_range(request, context)?;
+    let damage = Damage::default();
+    let has_rows = Cell::new(false);
+    let mut emit = |row| {
+        if context.cancel.load(Ordering::Relaxed) {
+            return Err(QueryError::canceled());
+        }
+        has_rows.set(true);
+        emit(row)
+    };
+    let mut without: Option<Snapshot> = None;
+    loop {
+        let run = Run {
+            context,
+            store: without.as_ref().unwrap_or(store),
+            damage: &damage,
+            explained,
+        };
+        let done = request.answer(run, &mut emit);
+        let done = done.and_then(|()| damage.check());
+        match done.and_then(|()| about_period(request, run, has_rows.get())) {
+            Err(error) if error.place.is_some() && !has_rows.get() => {
+                let _ = damage.pass::<()>(Err(error.clone()));
+                explained.inspect(|explained| explained.forget());
+                without = Some(damage.leave_out(run.store).ok_or(error)?);
+            }
+            Err(error) if error.sqlstate == UNDEFINED_FILE => return Err(outdated(error)),
+            done => return Ok(notices(&damage, store, done?)),
+        }
+    }
+}
+
+/// The notices about the period of an answer.
+fn about_period<R: Request>(request: &R, run: Run, has_rows: bool) -> QueryResult<Vec<QueryError>> {
+    let Some(period) = Period::of(request, run)?.filter(|_| run.explained.is_none()) else {
+        return Ok(Vec::new());
+    };
+    let mut notices = Vec::from_iter(hidden::warning(&period, run)?);
+    if !has_rows {
+        notices.push(empty::notice(&period, run)?);
+    }
+    Ok(notices)
+}
+
+/// The notices of an answer: damage first.
+fn notices(damage: &Damage, store: &Snapshot, others: Vec<QueryError>) -> Vec<QueryError> {
+    let mut notices = damage.warnings();
+    notices.extend(damage::of_later_version(store));
+    notices.extend(damage::of_whole_files(store));
+    notices.extend(others);
+    notices
+}
+
+/// Answers from the history of a tape as it is now. When a file was merged or
+/// removed meanwhile and is no longer open, the question is asked again of its
+/// successor.
+///
+/// # Errors
+/// As of [`Question::run`].
+pub fn run_now(
+    question: &dyn Question,
+    context: &Context,
+    tape: &Tape,
+    sink: &mut dyn Sink,
+) -> QueryResult<()> {
+    let mut begun = Begun { sink, rows: false };
+    for _ in 1..ATTEMPTS {
+        match question.run(context, &*tape.refresh()?, &mut begun) {
+            Err(error) if error.sqlstate == UNDEFINED_FILE && !begun.rows => (),
+            done => return done,
+        }
+    }
+    question.run(context, &*tape.refresh()?, &mut begun)
+}
+
+/// How often a question is asked whose files go.
+const ATTEMPTS: usize = 5;
+
+/// Whether an answer has begun.
+struct Begun<'a> {
+    sink: &'a mut dyn Sink,
+    rows: bool,
+}
+
+impl Sink for Begun<'_> {
+    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
+        self.rows = true;
+        self.sink.begin(fields)
+    }
+
+    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
+        self.sink.row(values)
+    }
+
+    fn notice(&mut self, notice: QueryError) {
+        self.sink.notice(notice);
+    }
+}
+
+/// A file that a snapshot has is gone.
+fn outdated(error: QueryError) -> QueryError {
+    error.hint("It was merged or removed since the history was opened: ask again.")
+}
+
+impl Snapshot {
+    /// Asks the function that a request is of.
+    ///
+    /// # Errors
+    /// As of [`Request::answer`].
+    pub fn ask<R: Request>(&self, request: &R, context: &Context) -> QueryResult<Answer<R::Row>> {
+        let mut rows = Vec::new();
+        let notices = answer(request, context, self, None, &mut |row| {
+            rows.push(row);
+            Ok(())
+        })?;
+        Ok(Answer { rows, notices })
+    }
+}

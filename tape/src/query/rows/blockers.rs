@@ -1,0 +1,318 @@
+//! Who waits for whom at each tick: the edges of table `lock`, or of the
+//! column `blocked_by` where a history has nothing else. Parallel workers
+//! stand for their leader: members of a group never block each other, and
+//! what one waits for all wait for.
+
+use super::keys::View;
+use super::ticks::{NONE, Ticks};
+use crate::format::schema::RUN;
+use crate::query::value::error::QueryResult;
+use crate::query::value::vocabulary as pg;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+/// Somebody who waits or is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Node {
+    /// A session: process id and start, µs.
+    Session(i64, i64),
+    /// A prepared transaction.
+    Prepared(i64),
+    /// Nobody was looked up: the wait was young, or too many waited.
+    Unknown,
+    /// A holder that was gone when it was looked up.
+    Lost,
+}
+
+/// A waiter and one who blocks it.
+#[derive(Clone, Copy, Debug)]
+pub struct Edge {
+    /// Row of [`Ticks`].
+    pub tick: u32,
+    /// The session that waits, as a reference: a worker's own.
+    pub session: i64,
+    /// Who waits.
+    pub waiter: Node,
+    /// Who blocks.
+    pub blocker: Node,
+    /// Row of table `lock`, if there is one.
+    pub row: Option<u32>,
+}
+
+/// The edges of a part at the ticks that count, by tick: what was looked up.
+pub fn edges(view: &View, ticks: &Ticks, nodes: &Nodes) -> QueryResult<Vec<Edge>> {
+    let mut edges = if view.part.rows("lock") > 0 {
+        recorded(view, ticks, nodes)?
+    } else {
+        derived(view, ticks, nodes)?
+    };
+    edges.sort_by_key(|edge| edge.tick);
+    Ok(edges)
+}
+
+fn recorded(view: &View, ticks: &Ticks, nodes: &Nodes) -> QueryResult<Vec<Edge>> {
+    let column = |name: &str| view.part.ints("lock", name);
+    let (at, waiter, blocker) = (column("at")?, column("waiter")?, column("blocker")?);
+    let prepared = column("blocker_xid")?;
+    let mut edges = Vec::new();
+    for row in 0..at.len() {
+        let (tick, end) = ticks.range(at[row], 1);
+        if end == tick || ticks.bucket[tick as usize] == NONE {
+            continue;
+        }
+        let blocker = match (blocker[row], prepared[row]) {
+            (0, 0) => Node::Lost,
+            (0, xid) => Node::Prepared(xid),
+            (session, _) => nodes.of(session),
+        };
+        edges.push(Edge {
+            tick,
+            session: waiter[row],
+            waiter: nodes.of(waiter[row]),
+            blocker,
+            row: Some(row as u32),
+        });
+    }
+    Ok(edges)
+}
+
+fn derived(view: &View, ticks: &Ticks, nodes: &Nodes) -> QueryResult<Vec<Edge>> {
+    let column = |name: &str| view.part.ints(RUN, name);
+    let (session, blocker) = (column("session")?, column(pg::BLOCKED_BY)?);
+    let (first, length) = (column("first_tick")?, column("ticks")?);
+    let mut edges = Vec::new();
+    for row in (0..blocker.len()).filter(|row| blocker[*row] != 0) {
+        let (begin, end) = ticks.range(first[row], length[row]);
+        for tick in (begin..end).filter(|tick| ticks.bucket[*tick as usize] != NONE) {
+            edges.push(Edge {
+                tick,
+                session: session[row],
+                waiter: nodes.of(session[row]),
+                blocker: nodes.of(blocker[row]),
+                row: None,
+            });
+        }
+    }
+    Ok(edges)
+}
+
+/// The node of each session entry of a part.
+pub struct Nodes {
+    nodes: Vec<Node>,
+    /// Those of parallel workers.
+    groups: HashSet<Node>,
+}
+
+impl Nodes {
+    /// The nodes of a part.
+    pub fn read(view: &View) -> QueryResult<Nodes> {
+        let column = |name: &str| view.part.ints("session", name);
+        let (pid, start, leader) = (
+            column("pid")?,
+            column("backend_start")?,
+            column(pg::LEADER)?,
+        );
+        // Of leaders alone: a day may have a million sessions.
+        let leaders = leader.iter().filter(|leader| **leader != 0);
+        let mut starts: HashMap<i64, Vec<i64>> =
+            leaders.map(|leader| (*leader, Vec::new())).collect();
+        if !starts.is_empty() {
+            for row in (0..pid.len()).filter(|row| leader[*row] == 0) {
+                if let Some(starts) = starts.get_mut(&pid[row]) {
+                    starts.push(start[row]);
+                }
+            }
+        }
+        let node = |row: usize| {
+            if leader[row] == 0 {
+                return Node::Session(pid[row], start[row]);
+            }
+            let known = starts.get(&leader[row]).into_iter().flatten();
+            let before = known.filter(|s| **s <= start[row]).max();
+            Node::Session(leader[row], before.copied().unwrap_or(0))
+        };
+        let nodes: Vec<Node> = (0..pid.len()).map(node).collect();
+        let workers = (0..pid.len()).filter(|row| leader[*row] != 0);
+        Ok(Nodes {
+            groups: workers.map(|row| nodes[row]).collect(),
+            nodes,
+        })
+    }
+
+    /// Leaders of parallel workers.
+    pub fn groups(&self) -> &HashSet<Node> {
+        &self.groups
+    }
+
+    /// The node of a session entry.
+    pub fn of(&self, reference: i64) -> Node {
+        let row = usize::try_from(reference - 1).ok();
+        let node = row.and_then(|row| self.nodes.get(row));
+        node.copied().unwrap_or(Node::Lost)
+    }
+}
+
+/// Where a queue leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Head {
+    /// Who waits for nobody; in a cycle its first member.
+    pub node: Node,
+    /// Its members wait for each other.
+    pub cycle: bool,
+}
+
+/// The edges of one tick.
+pub struct Graph<'e> {
+    /// The edges.
+    pub edges: &'e [Edge],
+    blockers: HashMap<Node, Vec<Node>>,
+    /// Who waits, but for nobody who is known.
+    untold: HashSet<Node>,
+    known: HashMap<Node, Vec<(Head, i64)>>,
+}
+
+impl<'e> Graph<'e> {
+    /// Of edges of one tick.
+    pub fn new(edges: &'e [Edge]) -> Graph<'e> {
+        let mut blockers: HashMap<Node, Vec<Node>> = HashMap::new();
+        for edge in edges.iter().filter(|edge| edge.waiter != edge.blocker) {
+            blockers.entry(edge.waiter).or_default().push(edge.blocker);
+        }
+        Graph {
+            edges,
+            blockers,
+            untold: HashSet::new(),
+            known: HashMap::new(),
+        }
+    }
+
+    /// The same, but who waits for [`Node::Unknown`] does so alone: those
+    /// behind it wait for it, as far as is known.
+    pub fn of_known(edges: &'e [Edge]) -> Graph<'e> {
+        let mut graph = Graph::new(edges);
+        graph.blockers.retain(|waiter, blockers| {
+            blockers.retain(|blocker| *blocker != Node::Unknown);
+            if blockers.is_empty() {
+                graph.untold.insert(*waiter);
+            }
+            !blockers.is_empty()
+        });
+        graph
+    }
+
+    /// The sessions that wait, each with its node, by reference.
+    pub fn waiters(&self) -> BTreeMap<i64, Node> {
+        let waiting = |edge: &&Edge| {
+            self.blockers.contains_key(&edge.waiter) || self.untold.contains(&edge.waiter)
+        };
+        let edges = self.edges.iter().filter(waiting);
+        edges.map(|edge| (edge.session, edge.waiter)).collect()
+    }
+
+    /// Everybody a node waits for, with the least number of steps to them.
+    fn reach(&self, from: Node) -> BTreeMap<Node, i64> {
+        let mut found = BTreeMap::new();
+        let mut queue = VecDeque::from([(from, 0)]);
+        while let Some((node, steps)) = queue.pop_front() {
+            for next in self.blockers.get(&node).into_iter().flatten() {
+                if !found.contains_key(next) {
+                    found.insert(*next, steps + 1);
+                    queue.push_back((*next, steps + 1));
+                }
+            }
+        }
+        found
+    }
+
+    /// The heads of the queues a waiter stands in, and how far they are. When
+    /// nobody at all is free to go on, it is a cycle.
+    pub fn heads(&mut self, waiter: Node) -> &[(Head, i64)] {
+        if !self.known.contains_key(&waiter) {
+            let found = self.find_heads(waiter);
+            self.known.insert(waiter, found);
+        }
+        self.known.get(&waiter).map_or(&[], Vec::as_slice)
+    }
+
+    fn find_heads(&self, waiter: Node) -> Vec<(Head, i64)> {
+        if self.untold.contains(&waiter) {
+            let (node, cycle) = (Node::Unknown, false);
+            return vec![(Head { node, cycle }, 1)];
+        }
+        let reach = self.reach(waiter);
+        let free = reach.iter().filter(|(n, _)| !self.blockers.contains_key(n));
+        let mut heads: Vec<(Head, i64)> = free
+            .map(|(node, steps)| {
+                (
+                    Head {
+                        node: *node,
+                        cycle: false,
+                    },
+                    *steps,
+                )
+            })
+            .collect();
+        if heads.is_empty() {
+            let member = |n: &&Node| self.reach(**n).contains_key(*n);
+            if let Some(node) = reach.keys().find(member).copied() {
+                heads.push((Head { node, cycle: true }, reach[&node]));
+            }
+        }
+        heads
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(pid: i64) -> Node {
+        Node::Session(pid, 0)
+    }
+
+    fn graph_edges(pairs: &[(i64, i64)]) -> Vec<Edge> {
+        let edge = |(waiter, blocker): &(i64, i64)| Edge {
+            tick: 0,
+            session: *waiter,
+            waiter: session(*waiter),
+            blocker: session(*blocker),
+            row: None,
+        };
+        pairs.iter().map(edge).collect()
+    }
+
+    fn heads(pairs: &[(i64, i64)], waiter: i64) -> Vec<(Node, bool, i64)> {
+        let edges = graph_edges(pairs);
+        let mut graph = Graph::new(&edges);
+        let heads = graph.heads(session(waiter));
+        heads.iter().map(|(h, d)| (h.node, h.cycle, *d)).collect()
+    }
+
+    #[test]
+    fn a_chain_leads_to_its_end_and_counts_steps() {
+        let chain = [(1, 2), (2, 3), (3, 4)];
+        assert_eq!(heads(&chain, 1), [(session(4), false, 3)]);
+        assert_eq!(heads(&chain, 3), [(session(4), false, 1)]);
+        assert_eq!(heads(&chain, 4), []);
+    }
+
+    #[test]
+    fn several_holders_are_all_heads() {
+        let pairs = [(1, 8), (1, 9), (2, 1)];
+        let expected = [(session(8), false, 2), (session(9), false, 2)];
+        assert_eq!(heads(&pairs, 2), expected);
+    }
+
+    #[test]
+    fn a_cycle_is_named_by_its_first_member_wherever_it_is_entered() {
+        let pairs = [(7, 5), (5, 6), (6, 5)];
+        assert_eq!(heads(&pairs, 7), [(session(5), true, 1)]);
+        assert_eq!(heads(&pairs, 6), [(session(5), true, 1)]);
+        assert_eq!(heads(&pairs, 5), [(session(5), true, 2)]);
+    }
+
+    #[test]
+    fn who_waits_for_itself_only_does_not_wait() {
+        let edges = graph_edges(&[(1, 1)]);
+        assert!(Graph::new(&edges).waiters().is_empty());
+    }
+}

@@ -1,0 +1,317 @@
+//! Dimensions: what rows are filtered and grouped by, each with its keys.
+
+use super::keys::{Codes, KeySet, Keys, LOST, View};
+use super::register::Atom;
+use super::root_blocker;
+use super::runs::Runs;
+use crate::fast::FastMap;
+use crate::format::part::Part;
+use crate::format::schema::{ColumnType, RUN, Role, SAMPLE, Schema};
+use crate::format::table::Column;
+use crate::query::value::error::{QueryError, QueryResult};
+use crate::query::value::vocabulary as pg;
+use std::rc::Rc;
+
+/// What texts of names are read from.
+const NAMES: [(&str, &str); 2] = [("name", "encoding"), ("name", "bytes")];
+
+/// A dimension of the catalog, or one derived from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dimension {
+    /// Name of the argument.
+    pub name: String,
+    place: Place,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// Class or name of the wait event, or the kind of CPU activity.
+    WaitEvent,
+    WaitType,
+    /// Column of a table that a column of `run` refers to.
+    Dictionary {
+        table: String,
+        column: String,
+    },
+    /// Column of `run` itself.
+    Run {
+        column: String,
+    },
+    Root,
+}
+
+/// Names of all dimensions of a catalog, in its order.
+pub fn names(catalog: &Schema) -> Vec<&str> {
+    let columns = catalog.tables.iter().flat_map(|t| &t.columns);
+    columns
+        .filter(|c| c.role == Role::Dimension)
+        .map(|c| c.name.as_str())
+        .chain([pg::ROOT_BLOCKER])
+        .collect()
+}
+
+impl Dimension {
+    /// Finds a dimension by name; `what` names the argument in the error.
+    pub fn find(catalog: &Schema, what: &str, name: &str) -> QueryResult<Dimension> {
+        let place = match name {
+            pg::WAIT_EVENT => Some(Place::WaitEvent),
+            pg::WAIT_TYPE => Some(Place::WaitType),
+            pg::ROOT_BLOCKER => Some(Place::Root),
+            _ => catalog_place(catalog, name),
+        };
+        let place = place.ok_or_else(|| {
+            QueryError::undefined(format!("{what} \"{name}\" does not exist"))
+                .hint(format!("Available are {}.", names(catalog).join(", ")))
+        })?;
+        Ok(Dimension {
+            name: name.to_string(),
+            place,
+        })
+    }
+
+    /// True when keys are numbers.
+    pub fn is_number(&self, catalog: &Schema) -> bool {
+        let (table, column) = match &self.place {
+            Place::Root => return true,
+            Place::WaitEvent | Place::WaitType => return false,
+            Place::Dictionary { table, column } => (table.as_str(), column.as_str()),
+            Place::Run { column } => (run_table(catalog), column.as_str()),
+        };
+        catalog
+            .table(table)
+            .and_then(|t| t.column(column))
+            .is_some_and(|c| !matches!(c.ty, ColumnType::Name | ColumnType::Enum))
+    }
+
+    /// True when a session keeps its key as long as it lives.
+    pub fn is_of_session(&self) -> bool {
+        matches!(&self.place, Place::Dictionary { table, .. } if table == "session")
+    }
+
+    /// The labels its keys are made of, when they are an enumeration.
+    pub fn labels<'c>(&self, catalog: &'c Schema) -> Option<Vec<&'c str>> {
+        let (table, column) = match &self.place {
+            Place::Dictionary { table, column } => (table.as_str(), column),
+            Place::Run { column } => (run_table(catalog), column),
+            _ => return None,
+        };
+        let column = catalog.table(table)?.column(column)?;
+        let labels = catalog.labels(&column.target);
+        (column.ty == ColumnType::Enum).then(|| labels.map(|l| l.label.as_str()).collect())
+    }
+
+    /// True when the keys follow from what all parts of a file share.
+    pub fn is_shared(&self, part: &Part) -> bool {
+        match &self.place {
+            Place::Root => false,
+            Place::Run { column } => {
+                let def = part.schema().table(RUN).and_then(|t| t.column(column));
+                def.is_some_and(|d| matches!(d.ty, ColumnType::Ref | ColumnType::Enum))
+            }
+            _ => true,
+        }
+    }
+
+    /// Most keys that a part can have, as far as its dictionaries tell.
+    pub fn rows(&self, part: &Part) -> usize {
+        match &self.place {
+            Place::Dictionary { table, .. } => part.rows(table),
+            Place::WaitEvent | Place::WaitType => part.rows(pg::WAIT),
+            Place::Run { column } => {
+                let def = part.schema().table(RUN).and_then(|t| t.column(column));
+                match def.map(|d| d.ty) {
+                    Some(ColumnType::Enum) => 0,
+                    Some(ColumnType::Ref) => part.rows("session"),
+                    _ => part.rows(RUN),
+                }
+            }
+            Place::Root => part.rows("session"),
+        }
+    }
+
+    /// The key of every run of a part. Shared ones are made once for a view.
+    pub fn resolve(&self, view: &View, runs: &Runs) -> QueryResult<Rc<Keys>> {
+        if let Some(known) = view.keys.borrow().get(&self.name) {
+            return Ok(known.clone());
+        }
+        let keys = Rc::new(self.find_keys(view, runs)?);
+        if self.is_shared(view.part) {
+            let mut known = view.keys.borrow_mut();
+            known.insert(self.name.clone(), keys.clone());
+        }
+        Ok(keys)
+    }
+
+    /// The column of `run` that refers to its dictionary, and the numbers
+    /// there by row; `None` when its keys are no numbers of a dictionary.
+    pub fn numbers(&self, part: &Part) -> QueryResult<Option<(String, Column)>> {
+        match &self.place {
+            Place::Dictionary { table, column } if self.is_number(part.schema()) => {
+                Ok(Some((reference_to(part, table), part.ints(table, column)?)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The columns that its keys are made of: of dictionaries, and of the runs
+    /// of a part; some are read only where they decide.
+    pub fn columns(&self, part: &Part) -> Vec<(String, String)> {
+        let mut columns: Vec<(&str, String)> = Vec::new();
+        let of_type = |table: &str| {
+            let columns = part.schema().table(table);
+            match columns.and_then(|t| t.column(&self.name)).map(|c| c.ty) {
+                Some(ColumnType::Name) => NAMES.to_vec(),
+                Some(ColumnType::Ref) => vec![("session", "pid")],
+                _ => Vec::new(),
+            }
+        };
+        let others = match &self.place {
+            Place::WaitEvent | Place::WaitType => {
+                columns.extend([pg::WAIT, pg::CPU].map(|column| (RUN, column.to_string())));
+                let wait = [pg::WAIT_TYPE, pg::WAIT_EVENT].map(|column| (pg::WAIT, column));
+                [&wait[..], &NAMES].concat()
+            }
+            Place::Dictionary { table, column } => {
+                columns.push((RUN, reference_to(part, table)));
+                columns.push((table, column.clone()));
+                of_type(table)
+            }
+            Place::Run { column } => {
+                columns.push((RUN, column.clone()));
+                of_type(RUN)
+            }
+            Place::Root => [&root_blocker::COLUMNS[..], &NAMES].concat(),
+        };
+        let others = others.into_iter();
+        columns.extend(others.map(|(table, column)| (table, column.to_string())));
+        let columns = columns.into_iter();
+        columns
+            .map(|(table, column)| (table.to_string(), column))
+            .collect()
+    }
+
+    fn find_keys(&self, view: &View, runs: &Runs) -> QueryResult<Keys> {
+        match &self.place {
+            Place::WaitEvent => wait_keys(view, pg::wait_key, pg::cpu_key),
+            Place::WaitType => wait_keys(
+                view,
+                |class, _| class.map(str::to_string),
+                |_| pg::CPU_CLASS.to_string(),
+            ),
+            Place::Dictionary { table, column } => {
+                view.references(table, column, reference_to(view.part, table))
+            }
+            Place::Run { column } => run_keys(view, column),
+            Place::Root => root_blocker::keys(view, runs),
+        }
+    }
+}
+
+/// Name of the table of samples in a schema.
+fn run_table(catalog: &Schema) -> &'static str {
+    if catalog.table(SAMPLE).is_some() {
+        SAMPLE
+    } else {
+        RUN
+    }
+}
+
+fn catalog_place(catalog: &Schema, name: &str) -> Option<Place> {
+    let samples = run_table(catalog);
+    let table = catalog.tables.iter().find(|t| {
+        t.columns
+            .iter()
+            .any(|c| c.role == Role::Dimension && c.name == name)
+    })?;
+    let column = name.to_string();
+    Some(if table.name == samples {
+        Place::Run { column }
+    } else {
+        let table = table.name.clone();
+        Place::Dictionary { table, column }
+    })
+}
+
+/// The column of `run` that refers to a dictionary: named like it, or the
+/// first with that target.
+fn reference_to(part: &Part, table: &str) -> String {
+    let columns = part.schema().table(RUN).map(|t| t.columns.as_slice());
+    let columns = columns.unwrap_or_default();
+    let named = columns.iter().find(|c| c.name == table);
+    let found = named.or_else(|| columns.iter().find(|c| c.target == table));
+    found.map_or_else(|| table.to_string(), |c| c.name.clone())
+}
+
+/// Keys made of the class and the name of a wait event.
+fn wait_keys(
+    view: &View,
+    wait_key: impl Fn(Option<&str>, Option<&str>) -> Option<String>,
+    cpu_key: impl Fn(&str) -> String,
+) -> QueryResult<Keys> {
+    let (mut keys, register) = (KeySet::default(), &view.register);
+    let mut wait_map = vec![keys.code(Atom::Null)];
+    for (class, event) in wait_events(view)? {
+        let key = wait_key(class.as_deref(), event.as_deref());
+        wait_map.push(keys.code(register.atom(key.as_deref())));
+    }
+    let lost = keys.code(register.atom(Some(LOST)));
+    wait_map.push(lost);
+    let mut cpu_map = vec![keys.code(Atom::Null)];
+    for label in view.part.schema().labels(pg::CPU) {
+        let value = usize::try_from(label.value).unwrap_or(0);
+        cpu_map.resize(cpu_map.len().max(value + 1), lost);
+        cpu_map[value] = keys.code(register.atom(Some(&cpu_key(&label.label))));
+    }
+    cpu_map.push(lost);
+    Ok(keys.with(Codes::Wait { wait_map, cpu_map }))
+}
+
+/// Class and name of each wait event of a part.
+pub fn wait_events(view: &View) -> QueryResult<Vec<(Option<String>, Option<String>)>> {
+    let class = view.part.ints(pg::WAIT, pg::WAIT_TYPE)?;
+    let event = view.part.ints(pg::WAIT, pg::WAIT_EVENT)?;
+    let pairs = class.iter().zip(event.iter());
+    pairs
+        .map(|(c, e)| Ok((view.name(*c)?, view.name(*e)?)))
+        .collect()
+}
+
+/// Keys of a column of `run` itself.
+fn run_keys(view: &View, name: &str) -> QueryResult<Keys> {
+    let def = view.part.schema().table(RUN).and_then(|t| t.column(name));
+    let (mut keys, register) = (KeySet::default(), &view.register);
+    let column = name.to_string();
+    match def.map(|d| d.ty) {
+        Some(ColumnType::Ref) => view.references("session", "pid", column),
+        Some(ColumnType::Enum) => {
+            let target = def.map_or("", |d| d.target.as_str());
+            let lost = keys.code(register.atom(Some(LOST)));
+            let mut map = vec![keys.code(Atom::Null)];
+            for label in view.part.schema().labels(target) {
+                let value = usize::try_from(label.value).unwrap_or(0);
+                map.resize(map.len().max(value + 1), lost);
+                map[value] = keys.code(register.atom(Some(&label.label)));
+            }
+            map.push(lost);
+            Ok(keys.with(Codes::Lookup { column, map }))
+        }
+        _ => {
+            let values = view.part.ints(RUN, name)?;
+            let mut known: FastMap<i64, u32> = FastMap::default();
+            let mut codes = Vec::with_capacity(values.len());
+            for &value in values.iter() {
+                let code = match known.get(&value) {
+                    Some(code) => *code,
+                    None => {
+                        let key = view.key(RUN, name, value)?;
+                        let code = keys.code(register.atom(key.as_deref()));
+                        known.insert(value, code);
+                        code
+                    }
+                };
+                codes.push(code);
+            }
+            Ok(keys.with(Codes::Rows(codes)))
+        }
+    }
+}

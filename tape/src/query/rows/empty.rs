@@ -1,0 +1,119 @@
+//! What is said with an answer that has no rows: how much of its period was
+//! observed. Nothing happened, and nobody looked, are different answers.
+
+use super::parse::{NEAR, Window, nodes};
+use super::ticks::{Observed, Ticks};
+use crate::format::part::Part;
+use crate::query::ask::context::Run;
+use crate::query::ask::request::Request;
+use crate::query::value::bucket::Buckets;
+use crate::query::value::civil::time_text;
+use crate::query::value::error::{QueryError, QueryResult};
+use crate::query::value::sink::Value;
+
+/// SQLSTATE of a notice.
+const SUCCESS: &str = "00000";
+
+/// The period that a request is about, and its node.
+#[derive(Default)]
+struct Asked {
+    takes_period: bool,
+    node: Option<String>,
+    at: Option<i64>,
+    since: Option<i64>,
+    until: Option<i64>,
+}
+
+impl Asked {
+    fn of<R: Request>(request: &R) -> Asked {
+        let mut asked = Asked::default();
+        request.put(&mut |name, value| match (name, value) {
+            ("node", Value::Text(node)) => asked.node = Some(node.to_string()),
+            ("at", value) => {
+                asked.takes_period = true;
+                asked.at = time(value);
+            }
+            ("since" | "since_2", value) => {
+                asked.takes_period = true;
+                asked.since = time(value);
+            }
+            ("until" | "until_2", value) => asked.until = time(value),
+            _ => (),
+        });
+        asked
+    }
+}
+
+fn time(value: Value) -> Option<i64> {
+    match value {
+        Value::Int(us) => Some(us),
+        _ => None,
+    }
+}
+
+/// The period that an answer is about, and the parts of the history that meet it.
+pub struct Period<'a> {
+    pub window: Window,
+    pub parts: Vec<&'a Part>,
+}
+
+impl<'a> Period<'a> {
+    /// `None` where the function has none. Damaged parts are left out.
+    pub fn of<R: Request>(request: &R, run: Run<'a>) -> QueryResult<Option<Period<'a>>> {
+        let asked = Asked::of(request);
+        if !asked.takes_period {
+            return Ok(None);
+        }
+        let window = match asked.at {
+            Some(at) => Window {
+                since: at.saturating_sub(NEAR),
+                until: at.saturating_add(1),
+            },
+            None => Window::of(run.context, asked.since, asked.until)?,
+        };
+        let mut parts = Vec::new();
+        for node in nodes(run, asked.node.as_deref())? {
+            let met = run.store.parts(node).filter(|part| window.meets(part));
+            parts.extend(met.filter(|part| !run.damage.has_left_out(part)));
+        }
+        Ok(Some(Period { window, parts }))
+    }
+}
+
+/// The notice for an empty answer about a period.
+pub fn notice(period: &Period, run: Run) -> QueryResult<QueryError> {
+    let window = period.window;
+    let observed = observed(period, run)?;
+    let percent = observed
+        .total()
+        .percent(window.length())
+        .map(|p| p.round4());
+    let notice = match percent {
+        Some(percent) if observed.total().observed_ms > 0 => QueryError::new(
+            SUCCESS,
+            format!(
+                "no rows: {}.{:04} % of the period was observed",
+                percent / 10_000,
+                percent % 10_000
+            ),
+        ),
+        _ => QueryError::new(SUCCESS, "no rows: nothing of the period was observed")
+            .hint("See status for the times that the history has."),
+    };
+    Ok(notice.detail(format!(
+        "The period is {} to {}.",
+        time_text(window.since),
+        time_text(window.until)
+    )))
+}
+
+/// The ticks of a period.
+fn observed(period: &Period, run: Run) -> QueryResult<Observed> {
+    let buckets = Buckets::whole(period.window.since, period.window.until);
+    let mut observed = Observed::default();
+    for part in &period.parts {
+        let read = Ticks::read(part, &buckets, &mut observed);
+        run.damage.leave(part, read)?;
+    }
+    Ok(observed)
+}

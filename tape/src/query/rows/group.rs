@@ -1,0 +1,257 @@
+//! Numbers for the keys of a part's runs: small ones, so that tables by number
+//! stay small however large the dictionaries are.
+
+use super::keys::{Keys, View};
+use super::register::{Key, NULL};
+use super::select::Selected;
+use crate::fast::FastMap;
+use crate::query::value::error::QueryResult;
+use std::rc::Rc;
+
+/// Numbers the keys that occur in a part from 0 on, in the order they are
+/// met. What is known of the keys of dictionaries is remembered for the file.
+#[derive(Default)]
+pub struct Coder {
+    dimensions: [Numbering; 2],
+    pairs: Pairs,
+    /// Numbers of the second dimension, while they are at hand.
+    seconds: Vec<u32>,
+}
+
+impl Coder {
+    /// The number of the key of each selected piece; returns the keys by number.
+    pub fn numbers(
+        &mut self,
+        view: &View,
+        selected: &Selected,
+        dimensions: &[Rc<Keys>],
+        numbers: &mut Vec<u32>,
+    ) -> QueryResult<Vec<Key>> {
+        let [first, second] = &mut self.dimensions;
+        match dimensions {
+            [] => {
+                numbers.clear();
+                numbers.resize(selected.len(), 0);
+                Ok(vec![(NULL, NULL)])
+            }
+            [one] => {
+                let ids = first.numbers(view, selected, one, numbers)?;
+                Ok(ids.into_iter().map(|id| (id, NULL)).collect())
+            }
+            [one, other, ..] => {
+                let ids = first.numbers(view, selected, one, numbers)?;
+                view.check_cancel()?;
+                let others = second.numbers(view, selected, other, &mut self.seconds)?;
+                let found = self
+                    .pairs
+                    .numbers(numbers, &self.seconds, (ids.len(), others.len()));
+                let key = |(a, b): (u32, u32)| (ids[a as usize], others[b as usize]);
+                Ok(found.into_iter().map(key).collect())
+            }
+        }
+    }
+}
+
+/// Numbers of the keys of one dimension.
+#[derive(Default)]
+struct Numbering {
+    /// Number + 1 by code; 0 between parts.
+    numbers: Vec<u32>,
+    /// Codes that have a number.
+    met: Vec<u32>,
+    /// Code by number.
+    codes: Vec<u32>,
+    /// By code + 1: another code that has the same key and was met before it.
+    same: Vec<u32>,
+    /// Number + 1 by id; 0 between parts.
+    by_id: Vec<u32>,
+}
+
+impl Numbering {
+    /// The number of each selected piece; returns the ids by number.
+    fn numbers(
+        &mut self,
+        view: &View,
+        selected: &Selected,
+        keys: &Keys,
+        numbers: &mut Vec<u32>,
+    ) -> QueryResult<Vec<u32>> {
+        let pieces = selected.pieces.as_deref();
+        keys.codes
+            .of_pieces(view.part, &selected.runs, pieces, numbers)?;
+        for number in numbers.iter_mut() {
+            *number = self.number(*number);
+        }
+        for code in self.met.drain(..) {
+            self.numbers[code as usize] = 0;
+        }
+        let codes = std::mem::take(&mut self.codes);
+        let ids = keys.ids(view, &codes)?;
+        match keys.are_distinct() {
+            true => Ok(ids),
+            false => Ok(self.put_together(&codes, ids, numbers)),
+        }
+    }
+
+    #[inline]
+    fn number(&mut self, code: u32) -> u32 {
+        match self.numbers.get(code as usize) {
+            Some(number) if *number != 0 => number - 1,
+            _ => self.new_number(code),
+        }
+    }
+
+    #[cold]
+    fn new_number(&mut self, code: u32) -> u32 {
+        let at = code as usize;
+        if at >= self.numbers.len() {
+            self.numbers.resize(at + 1, 0);
+        }
+        self.met.push(code);
+        let number = match self.same.get(at) {
+            Some(same) if *same != 0 => self.number(same - 1),
+            _ => {
+                self.codes.push(code);
+                self.codes.len() as u32 - 1
+            }
+        };
+        self.numbers[at] = number + 1;
+        number
+    }
+
+    /// Gives codes with the same key one number; returns the ids by number.
+    fn put_together(&mut self, codes: &[u32], ids: Vec<u32>, numbers: &mut [u32]) -> Vec<u32> {
+        let mut kept: Vec<u32> = Vec::with_capacity(ids.len());
+        let mut new = Vec::with_capacity(ids.len());
+        // By number that is kept: its code.
+        let mut first = Vec::with_capacity(ids.len());
+        for (code, id) in codes.iter().zip(&ids) {
+            let at = *id as usize;
+            if at >= self.by_id.len() {
+                self.by_id.resize(at + 1, 0);
+            }
+            if self.by_id[at] == 0 {
+                kept.push(*id);
+                first.push(*code);
+                self.by_id[at] = kept.len() as u32;
+            } else {
+                self.remember_same(*code, first[self.by_id[at] as usize - 1]);
+            }
+            new.push(self.by_id[at] - 1);
+        }
+        for id in &kept {
+            self.by_id[*id as usize] = 0;
+        }
+        if kept.len() < ids.len() {
+            for number in numbers {
+                *number = new[*number as usize];
+            }
+        }
+        kept
+    }
+
+    fn remember_same(&mut self, code: u32, first: u32) {
+        let at = code as usize;
+        if at >= self.same.len() {
+            self.same.resize(at + 1, 0);
+        }
+        self.same[at] = first + 1;
+    }
+}
+
+/// Numbers pairs of numbers.
+#[derive(Default)]
+struct Pairs {
+    /// Number + 1 by pair; 0 between parts.
+    table: Vec<u32>,
+    /// The same where there are too many pairs for a table.
+    map: FastMap<(u32, u32), u32>,
+    found: Vec<(u32, u32)>,
+}
+
+/// Most entries of a table for each piece, without counting a few.
+const TABLE_BY_PIECE: usize = 8;
+const TABLE_LEAST: usize = 1 << 14;
+
+impl Pairs {
+    /// Replaces first numbers by those of pairs; first and second ones are below
+    /// `widths`. Returns the pairs.
+    fn numbers(
+        &mut self,
+        firsts: &mut [u32],
+        seconds: &[u32],
+        widths: (usize, usize),
+    ) -> Vec<(u32, u32)> {
+        let (most, width) = widths;
+        let entries = most.saturating_mul(width);
+        if entries <= TABLE_LEAST + TABLE_BY_PIECE * firsts.len() {
+            self.by_table(entries, firsts, seconds, width);
+        } else {
+            self.by_map(firsts, seconds);
+        }
+        std::mem::take(&mut self.found)
+    }
+
+    fn by_table(&mut self, entries: usize, firsts: &mut [u32], seconds: &[u32], width: usize) {
+        if self.table.len() < entries {
+            self.table.resize(entries, 0);
+        }
+        let (table, found) = (&mut self.table[..entries], &mut self.found);
+        for (first, second) in firsts.iter_mut().zip(seconds) {
+            let number = &mut table[*first as usize * width + *second as usize];
+            if *number == 0 {
+                found.push((*first, *second));
+                *number = found.len() as u32;
+            }
+            *first = *number - 1;
+        }
+        for (first, second) in found.iter() {
+            table[*first as usize * width + *second as usize] = 0;
+        }
+    }
+
+    fn by_map(&mut self, firsts: &mut [u32], seconds: &[u32]) {
+        let (map, found) = (&mut self.map, &mut self.found);
+        for (first, second) in firsts.iter_mut().zip(seconds) {
+            *first = *map.entry((*first, *second)).or_insert_with(|| {
+                found.push((*first, *second));
+                found.len() as u32 - 1
+            });
+        }
+        map.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn pairs_are_numbered_as_they_are_met(
+            pieces in prop::collection::vec((0..40_u32, 0..40_u32), 0..200),
+        ) {
+            let mut expected: Vec<(u32, u32)> = Vec::new();
+            let number = |pair| {
+                let known = expected.iter().position(|known| *known == pair);
+                known.unwrap_or_else(|| {
+                    expected.push(pair);
+                    expected.len() - 1
+                }) as u32
+            };
+            let numbers: Vec<u32> = pieces.iter().copied().map(number).collect();
+            let (firsts, seconds): (Vec<u32>, Vec<u32>) = pieces.into_iter().unzip();
+            let mut pairs = Pairs::default();
+            for _ in 0..2 {
+                let mut by_table = firsts.clone();
+                prop_assert_eq!(&pairs.numbers(&mut by_table, &seconds, (40, 40)), &expected);
+                prop_assert_eq!(&by_table, &numbers);
+                let mut by_map = firsts.clone();
+                pairs.by_map(&mut by_map, &seconds);
+                prop_assert_eq!(&std::mem::take(&mut pairs.found), &expected);
+                prop_assert_eq!(&by_map, &numbers);
+            }
+        }
+    }
+}

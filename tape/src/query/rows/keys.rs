@@ -1,0 +1,515 @@
+//! The keys of a part: each run has a code, each code a key, which is looked up
+//! once a file, when a run of the window has it. And the texts of dictionaries.
+
+use super::register::{Atom, Id, Register};
+use super::runs::Runs;
+use crate::fast::FastMap;
+use crate::format::part::Part;
+use crate::format::schema::{ColumnType, RUN};
+use crate::format::table::{BytesColumn, Column};
+use crate::query::value::error::{QueryError, QueryResult};
+use crate::query::value::vocabulary as pg;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The keys of a part by code, and the code of each run.
+pub struct Keys {
+    source: Source,
+    /// How codes are found.
+    pub codes: Codes,
+    /// Id by code, or [`UNKNOWN`].
+    ids: RefCell<Vec<Id>>,
+}
+
+/// Where keys come from.
+enum Source {
+    /// By code; each occurs once.
+    Atoms(Vec<Atom>),
+    /// Codes are references to a dictionary of which this is a column. They
+    /// become keys when they are met: several may have the same.
+    Column(DictionaryColumn),
+    /// So many codes, of keys that no answer shows.
+    Codes(usize),
+}
+
+/// A column of a dictionary.
+struct DictionaryColumn {
+    table: String,
+    column: String,
+    values: Column,
+    /// Values but 0 that are in this range are shown in decimal.
+    numbers: RangeInclusive<i64>,
+    /// What others are, once they were met.
+    others: RefCell<FastMap<i64, Atom>>,
+}
+
+/// Stands for an id that was not asked for yet.
+const UNKNOWN: Id = Id::MAX;
+
+impl Keys {
+    fn new(source: Source, codes: Codes) -> Keys {
+        Keys {
+            source,
+            codes,
+            ids: RefCell::default(),
+        }
+    }
+
+    /// So many keys of which only the codes matter.
+    pub fn of_codes(width: usize, codes: Codes) -> Keys {
+        Keys::new(Source::Codes(width), codes)
+    }
+
+    /// Codes are below this.
+    pub fn width(&self) -> usize {
+        match &self.source {
+            Source::Atoms(atoms) => atoms.len(),
+            Source::Column(column) => column.values.len() + 2,
+            Source::Codes(width) => *width,
+        }
+    }
+
+    /// No two codes have the same key.
+    pub fn are_distinct(&self) -> bool {
+        !matches!(self.source, Source::Column(_))
+    }
+
+    /// The key of a code.
+    fn atom(&self, view: &View, code: u32) -> QueryResult<Atom> {
+        match &self.source {
+            Source::Atoms(atoms) => Ok(atoms[code as usize]),
+            Source::Column(column) => column.atom(view, code),
+            Source::Codes(_) => Ok(Atom::Text(code)),
+        }
+    }
+
+    /// The keys of some codes.
+    pub fn ids(&self, view: &View, codes: &[u32]) -> QueryResult<Vec<Id>> {
+        let mut ids = self.ids.borrow_mut();
+        let mut new = Vec::new();
+        for code in codes {
+            let at = *code as usize;
+            if at >= ids.len() {
+                ids.resize(at + 1, UNKNOWN);
+            }
+            if ids[at] == UNKNOWN {
+                new.push((at, self.atom(view, *code)?));
+            }
+        }
+        if !new.is_empty() {
+            let mut known = view.register.ids();
+            new.iter().for_each(|(at, atom)| ids[*at] = known.of(*atom));
+        }
+        Ok(codes.iter().map(|code| ids[*code as usize]).collect())
+    }
+
+    /// Whether a test accepts the key of each code.
+    pub fn test(&self, view: &View, accepts: impl Fn(Atom) -> bool) -> QueryResult<Vec<bool>> {
+        match &self.source {
+            Source::Atoms(atoms) => Ok(atoms.iter().map(|atom| accepts(*atom)).collect()),
+            Source::Column(column) => column.test(view, accepts),
+            Source::Codes(width) => Ok(vec![true; *width]),
+        }
+    }
+}
+
+impl DictionaryColumn {
+    /// Whether a test accepts what each code stands for.
+    fn test(&self, view: &View, accepts: impl Fn(Atom) -> bool) -> QueryResult<Vec<bool>> {
+        let mut ok = Vec::with_capacity(self.values.len() + 2);
+        let mut known: FastMap<i64, bool> = FastMap::default();
+        // Neighbours are often equal.
+        let mut last = (0, accepts(Atom::Null));
+        ok.push(last.1);
+        for value in self.values.iter() {
+            if *value != last.0 {
+                let found = match known.get(value) {
+                    Some(found) => *found,
+                    None => match self.of_value(view, *value)? {
+                        number @ Atom::Number(_) => accepts(number),
+                        other => *known.entry(*value).or_insert_with(|| accepts(other)),
+                    },
+                };
+                last = (*value, found);
+            }
+            ok.push(last.1);
+        }
+        ok.push(accepts(view.register.atom(Some(LOST))));
+        Ok(ok)
+    }
+
+    #[inline]
+    fn atom(&self, view: &View, code: u32) -> QueryResult<Atom> {
+        let Some(row) = (code as usize).checked_sub(1) else {
+            return Ok(Atom::Null);
+        };
+        match self.values.get(row) {
+            None => Ok(view.register.atom(Some(LOST))),
+            Some(value) => self.of_value(view, *value),
+        }
+    }
+
+    #[inline]
+    fn of_value(&self, view: &View, value: i64) -> QueryResult<Atom> {
+        match value {
+            0 => Ok(Atom::Null),
+            number if self.numbers.contains(&number) => Ok(Atom::Number(number)),
+            value => self.other(view, value),
+        }
+    }
+
+    fn other(&self, view: &View, value: i64) -> QueryResult<Atom> {
+        if let Some(atom) = self.others.borrow().get(&value) {
+            return Ok(*atom);
+        }
+        let key = view.key(&self.table, &self.column, value)?;
+        let atom = view.register.atom(key.as_deref());
+        self.others.borrow_mut().insert(value, atom);
+        Ok(atom)
+    }
+}
+
+/// How the code of a run is found. Columns are named and not held: one that
+/// decides nothing is never decoded.
+#[derive(Clone)]
+pub enum Codes {
+    /// The value of a column of `run`.
+    Reference {
+        /// The column.
+        column: String,
+        /// The greatest code, which stands for values beyond it.
+        last: u32,
+    },
+    /// By the value of a column of `run`.
+    Lookup {
+        /// The column.
+        column: String,
+        /// Code by value. The last stands for values beyond it.
+        map: Vec<u32>,
+    },
+    /// By the wait event, or the kind of CPU activity when there is none.
+    Wait {
+        /// Code by wait event.
+        wait_map: Vec<u32>,
+        /// Code by kind.
+        cpu_map: Vec<u32>,
+    },
+    /// One code per row of table `run`.
+    Rows(Vec<u32>),
+    /// One code per piece of [`Runs`].
+    Pieces(Vec<u32>),
+}
+
+/// Stands for a reference without a definition; no dictionary is that long.
+pub(in crate::query) const LOST_REFERENCE: i64 = i32::MAX as i64;
+
+impl Codes {
+    /// For each code below `width` something in the dictionaries that has it: a
+    /// reference, or a kind of CPU activity with a minus. `None` when the codes
+    /// are those of one part.
+    pub fn references(&self, width: usize) -> Option<Vec<i64>> {
+        let mut references = vec![0; width];
+        let mut put = |map: &[u32], sign: i64| {
+            let last = map.len() - 1;
+            for (value, code) in map.iter().enumerate().rev() {
+                let value = if value == last {
+                    LOST_REFERENCE
+                } else {
+                    value as i64
+                };
+                references[*code as usize] = sign * value;
+            }
+        };
+        match self {
+            Codes::Lookup { map, .. } => put(map, 1),
+            Codes::Wait { wait_map, cpu_map } => {
+                put(cpu_map, -1);
+                put(wait_map, 1);
+            }
+            _ => return None,
+        }
+        Some(references)
+    }
+
+    /// The code of something found by [`Codes::references`].
+    pub fn of_reference(&self, reference: i64) -> Option<u32> {
+        match self {
+            Codes::Reference { last, .. } => Some(within(reference, *last)),
+            Codes::Lookup { map, .. } => Some(at(map, reference)),
+            Codes::Wait { wait_map, .. } if reference > 0 => Some(at(wait_map, reference)),
+            Codes::Wait { cpu_map, .. } => Some(at(cpu_map, -reference)),
+            _ => None,
+        }
+    }
+
+    /// The code of every piece of `pieces` (`None` is all), in their order.
+    pub fn of_pieces(
+        &self,
+        part: &Part,
+        runs: &Runs,
+        pieces: Option<&[u32]>,
+        codes: &mut Vec<u32>,
+    ) -> QueryResult<()> {
+        codes.clear();
+        match self {
+            Codes::Reference { column, last } => {
+                let column = part.ints(RUN, column)?;
+                over_column(runs, pieces, &column, codes, |value| within(value, *last));
+            }
+            Codes::Lookup { column, map } => {
+                let column = part.ints(RUN, column)?;
+                over_column(runs, pieces, &column, codes, |value| at(map, value));
+            }
+            Codes::Wait { wait_map, cpu_map } => {
+                let wait = part.ints(RUN, pg::WAIT)?;
+                let wait: &[i64] = &wait;
+                if part.bounds(RUN, pg::CPU) == Some((0, 0)) {
+                    let none = at(cpu_map, 0);
+                    over_column(runs, pieces, wait, codes, |wait| match wait {
+                        0 => none,
+                        wait => at(wait_map, wait),
+                    });
+                    return Ok(());
+                }
+                let cpu = part.ints(RUN, pg::CPU)?;
+                let cpu: &[i64] = &cpu;
+                over(runs, pieces, codes, |_, row| match wait[row] {
+                    0 => at(cpu_map, cpu[row]),
+                    wait => at(wait_map, wait),
+                });
+            }
+            Codes::Rows(own) => over(runs, pieces, codes, |_, row| own[row]),
+            Codes::Pieces(own) => over(runs, pieces, codes, |piece, _| own[piece]),
+        }
+        Ok(())
+    }
+}
+
+/// Appends a code for every piece and its row.
+#[inline]
+fn over(
+    runs: &Runs,
+    pieces: Option<&[u32]>,
+    codes: &mut Vec<u32>,
+    code: impl Fn(usize, usize) -> u32,
+) {
+    match (pieces, runs.rows()) {
+        (None, None) => codes.extend((0..runs.len()).map(|p| code(p, p))),
+        (None, Some(rows)) => {
+            let rows = rows.iter().enumerate();
+            codes.extend(rows.map(|(p, row)| code(p, *row as usize)));
+        }
+        (Some(pieces), _) => {
+            let pieces = pieces.iter().map(|p| *p as usize);
+            codes.extend(pieces.map(|p| code(p, runs.row(p))));
+        }
+    }
+}
+
+/// The same for a code that follows from the value of a column of `run`.
+#[inline]
+fn over_column(
+    runs: &Runs,
+    pieces: Option<&[u32]>,
+    column: &[i64],
+    codes: &mut Vec<u32>,
+    code: impl Fn(i64) -> u32,
+) {
+    match (pieces, runs.rows()) {
+        (None, None) => codes.extend(column.iter().map(|value| code(*value))),
+        _ => over(runs, pieces, codes, |_, row| code(column[row])),
+    }
+}
+
+/// The last entry of a map stands for values beyond it (a damaged file).
+#[inline]
+fn at(map: &[u32], value: i64) -> u32 {
+    let last = map.len() - 1;
+    map[(value as usize).min(last)]
+}
+
+/// The same for values that are codes themselves.
+#[inline]
+fn within(value: i64, last: u32) -> u32 {
+    u32::try_from(value).map_or(last, |value| value.min(last))
+}
+
+/// A value of a dictionary by reference (row + 1); 0 when there is none.
+pub fn field(column: &Column, reference: i64) -> i64 {
+    let row = usize::try_from(reference - 1).ok();
+    row.and_then(|row| column.get(row)).copied().unwrap_or(0)
+}
+
+/// Key of a reference whose definition is missing.
+pub(in crate::query) const LOST: &str = "?";
+
+/// Collects distinct keys.
+#[derive(Default)]
+pub struct KeySet {
+    atoms: Vec<Atom>,
+    codes: FastMap<Atom, u32>,
+}
+
+impl KeySet {
+    /// The code of a key.
+    pub fn code(&mut self, atom: Atom) -> u32 {
+        let next = self.atoms.len() as u32;
+        let code = *self.codes.entry(atom).or_insert(next);
+        if code == next {
+            self.atoms.push(atom);
+        }
+        code
+    }
+
+    /// The keys with the codes of the runs.
+    pub fn with(self, codes: Codes) -> Keys {
+        Keys::new(Source::Atoms(self.atoms), codes)
+    }
+}
+
+/// A part with its strings decoded on demand. What is known of the
+/// dictionaries stays known when the view turns to another part of the file.
+pub struct View<'a> {
+    /// The part.
+    pub part: &'a Part,
+    decode: fn(i64, &[u8]) -> String,
+    names: OnceCell<(Column, BytesColumn)>,
+    /// Those of dimensions that all parts of a file share, by name.
+    pub(in crate::query) keys: RefCell<HashMap<String, Rc<Keys>>>,
+    /// Where its keys are looked up.
+    pub register: Register,
+    cancel: Option<&'a AtomicBool>,
+}
+
+impl<'a> View<'a> {
+    /// A view of a part; `decode` turns bytes in an encoding into text.
+    pub fn new(part: &'a Part, decode: fn(i64, &[u8]) -> String) -> Self {
+        View {
+            part,
+            decode,
+            names: OnceCell::new(),
+            keys: RefCell::default(),
+            register: Register::default(),
+            cancel: None,
+        }
+    }
+
+    /// The same view, whose [`View::check_cancel`] asks this.
+    pub fn canceled_by(self, cancel: &'a AtomicBool) -> Self {
+        View {
+            cancel: Some(cancel),
+            ..self
+        }
+    }
+
+    /// The same view, whose keys are those of a question.
+    pub fn registered(self, register: &Register) -> Self {
+        View {
+            register: register.clone(),
+            ..self
+        }
+    }
+
+    /// Ends the query when that was asked for: to be called before each
+    /// column that is decoded.
+    pub fn check_cancel(&self) -> QueryResult<()> {
+        match self.cancel {
+            Some(cancel) if cancel.load(Ordering::Relaxed) => Err(QueryError::canceled()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Turns to another part of the same file; false when it is of another.
+    pub fn turn_to(&mut self, part: &'a Part) -> bool {
+        let same = self.part.is_of_same_file(part);
+        if same {
+            self.part = part;
+        }
+        same
+    }
+
+    /// Text of bytes in an encoding.
+    pub fn text(&self, encoding: i64, bytes: &[u8]) -> String {
+        (self.decode)(encoding, bytes)
+    }
+
+    /// A string by its reference (row + 1, 0 = null).
+    pub fn name(&self, reference: i64) -> QueryResult<Option<String>> {
+        let Ok(reference) = usize::try_from(reference) else {
+            return Ok(Some(LOST.to_string()));
+        };
+        if reference == 0 {
+            return Ok(None);
+        }
+        if self.names.get().is_none() {
+            let encoding = self.part.ints("name", "encoding")?;
+            let bytes = self.part.bytes("name", "bytes")?;
+            let _ = self.names.set((encoding, bytes));
+        }
+        let Some((encoding, bytes)) = self.names.get() else {
+            return Ok(None);
+        };
+        Ok(Some(match encoding.get(reference - 1) {
+            Some(encoding) => (self.decode)(*encoding, bytes.get(reference - 1)),
+            None => LOST.to_string(),
+        }))
+    }
+
+    /// The key of a value of a column, by the column's type.
+    pub fn key(&self, table: &str, column: &str, value: i64) -> QueryResult<Option<String>> {
+        let schema = self.part.schema();
+        let Some(def) = schema.table(table).and_then(|t| t.column(column)) else {
+            return Ok(None);
+        };
+        if value == 0 {
+            return Ok(None);
+        }
+        match def.ty {
+            ColumnType::Name => self.name(value),
+            ColumnType::Enum => Ok(Some(
+                schema.label(&def.target, value).unwrap_or(LOST).to_string(),
+            )),
+            ColumnType::Ref => self.pid(value).map(|pid| pid.map(|p| p.to_string())),
+            ColumnType::Uint => Ok(Some((value as u64).to_string())),
+            _ => Ok(Some(value.to_string())),
+        }
+    }
+
+    /// The process id of a session.
+    pub fn pid(&self, session: i64) -> QueryResult<Option<i64>> {
+        let pids = self.part.ints("session", "pid")?;
+        let row = usize::try_from(session - 1).ok();
+        Ok(row.and_then(|row| pids.get(row).copied()))
+    }
+
+    /// Keys of a column of a dictionary that a column of `run` refers to.
+    pub(in crate::query) fn references(
+        &self,
+        table: &str,
+        column: &str,
+        reference: String,
+    ) -> QueryResult<Keys> {
+        let values = self.part.ints(table, column)?;
+        let table_def = self.part.schema().table(table);
+        let numbers = match table_def.and_then(|t| t.column(column)).map(|c| c.ty) {
+            Some(ColumnType::Uint) => 0..=i64::MAX,
+            Some(ColumnType::Int | ColumnType::Time | ColumnType::TimeUs | ColumnType::Span) => {
+                i64::MIN..=i64::MAX
+            }
+            _ => RangeInclusive::new(1, 0),
+        };
+        let last = values.len() as u32 + 1;
+        let source = Source::Column(DictionaryColumn {
+            table: table.to_string(),
+            column: column.to_string(),
+            values,
+            numbers,
+            others: RefCell::default(),
+        });
+        let column = reference;
+        Ok(Keys::new(source, Codes::Reference { column, last }))
+    }
+}

@@ -1,0 +1,341 @@
+//! A question made definite: window, buckets, filters, all arguments checked.
+
+use super::dimension::{Dimension, wait_events};
+use super::keys::View;
+use crate::format::part::Part;
+use crate::query::ask::context::{Context, Run};
+use crate::query::ask::request::{Kind, Request};
+use crate::query::value::bucket::{Buckets, DAY, HOUR, SECOND};
+use crate::query::value::error::{QueryError, QueryResult};
+use crate::query::value::filter::Filter;
+use crate::query::value::sink::Value;
+use crate::query::value::vocabulary::{self as pg, Scope};
+use std::collections::BTreeSet;
+
+/// Most buckets where each is a row of the answer.
+pub const MAX_ROWS: usize = 100_000;
+/// Most buckets where they are only compared.
+pub const MAX_BUCKETS: usize = 3_000_000;
+
+/// How far a moment may be from the tick that shows it.
+pub const NEAR: i64 = 60 * SECOND;
+
+/// Times farther from 1970 are refused: 36,533 years, so that no sum of a few of
+/// them overflows.
+const FARTHEST: i64 = 1 << 60;
+/// Wider buckets are refused.
+const WIDEST: i64 = 36_525 * DAY;
+
+/// Refuses times and widths with which nothing can be computed.
+pub fn check_range<R: Request>(request: &R, context: &Context) -> QueryResult<()> {
+    check_time("now", context.now_us)?;
+    let mut arguments = R::ARGUMENTS.iter();
+    let mut checked = Ok(());
+    request.put(&mut |name, value| {
+        let kind = arguments.find(|a| a.name == name).map(|a| a.kind);
+        let check = match (kind, value) {
+            (Some(Kind::Time), Value::Int(us)) => check_time(name, us),
+            (Some(Kind::Interval), Value::Int(us)) => check_width(us),
+            _ => Ok(()),
+        };
+        if checked.is_ok() {
+            checked = check;
+        }
+    });
+    checked
+}
+
+fn check_time(name: &str, us: i64) -> QueryResult<()> {
+    match us.unsigned_abs() > FARTHEST.unsigned_abs() {
+        false => Ok(()),
+        true => Err(QueryError::invalid(format!("{name} is out of range"))
+            .hint("Use a time of the years 1 to 9999.")),
+    }
+}
+
+fn check_width(width: i64) -> QueryResult<()> {
+    match width > WIDEST {
+        false => Ok(()),
+        true => Err(QueryError::invalid("bucket is too wide")
+            .detail(format!(
+                "The bucket given has {} days, {} are allowed.",
+                width / DAY,
+                WIDEST / DAY
+            ))
+            .hint("Use a narrower bucket.")),
+    }
+}
+
+/// Half-open, µs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Begin.
+    pub since: i64,
+    /// End, exclusive.
+    pub until: i64,
+}
+
+impl Window {
+    /// The window of a question, cut at the present: without `since` one hour.
+    pub fn of(context: &Context, since: Option<i64>, until: Option<i64>) -> QueryResult<Window> {
+        let now = context.now_us;
+        let until = until.unwrap_or(now);
+        let since = match since {
+            Some(since) => since,
+            None => until.min(now).saturating_sub(HOUR),
+        };
+        if since > until {
+            return Err(QueryError::invalid("since must not be after until")
+                .detail(format!(
+                    "The window given begins {} s after its end.",
+                    (since - until) / SECOND
+                ))
+                .hint("Swap the two, or leave until out for the present."));
+        }
+        let until = until.min(now);
+        Ok(Window {
+            since: since.min(until),
+            until,
+        })
+    }
+
+    /// Length in µs.
+    pub fn length(&self) -> i64 {
+        self.until - self.since
+    }
+
+    /// True when a part may have ticks in the window.
+    pub fn meets(&self, part: &Part) -> bool {
+        part.min_ms() <= part.max_ms()
+            && part.min_ms().saturating_mul(1000) < self.until
+            && part.max_ms().saturating_mul(1000) >= self.since
+    }
+}
+
+/// The buckets of a window; `limit` bounds their number.
+pub fn buckets(
+    context: &Context,
+    window: Window,
+    width: i64,
+    limit: usize,
+) -> QueryResult<Buckets> {
+    let zone = context
+        .zone
+        .map(|z| z as &dyn crate::query::value::bucket::Zone);
+    Buckets::new(window.since, window.until, width, zone, limit)
+}
+
+/// The samples that a question is about, as its arguments say.
+#[derive(Clone, Copy, Default)]
+pub struct Samples<'q> {
+    /// `all`, a node id in hexadecimal, or the node last written.
+    pub node: Option<&'q str>,
+    /// `load`, `foreground` or `all`.
+    pub scope: Option<&'q str>,
+    /// Parallel workers are left out.
+    pub by_leader: bool,
+    /// Dimensions and their filters.
+    pub filters: &'q [(String, String)],
+}
+
+/// The samples of a request that has all these arguments.
+macro_rules! samples {
+    ($request:expr) => {
+        $crate::query::rows::parse::Samples {
+            node: $request.node.as_deref(),
+            scope: $request.scope.as_deref(),
+            by_leader: $request.by_leader,
+            filters: &$request.filters,
+        }
+    };
+}
+pub(in crate::query) use samples;
+
+/// Which rows count.
+pub struct Selection {
+    /// Scope asked for.
+    pub scope: Scope,
+    /// Filters by dimension.
+    pub filters: Vec<(Dimension, Filter)>,
+    /// Parallel workers are left out.
+    pub by_leader: bool,
+    /// Rows that are recorded only because they block others are kept.
+    pub marked: bool,
+}
+
+impl Selection {
+    /// What counts when nothing else is asked for.
+    pub fn load() -> Selection {
+        Selection {
+            scope: Scope::Load,
+            filters: Vec::new(),
+            by_leader: false,
+            marked: false,
+        }
+    }
+
+    /// Nothing else was asked for.
+    pub fn is_load(&self) -> bool {
+        self.scope == Scope::Load && self.filters.is_empty() && !self.by_leader && !self.marked
+    }
+
+    /// Checks scope and filters of a question.
+    pub fn of(context: &Context, samples: Samples) -> QueryResult<Selection> {
+        let scope = Scope::parse(samples.scope)?;
+        let mut filters = Vec::new();
+        for (name, text) in samples.filters {
+            let dimension = Dimension::find(context.catalog, "dimension", name)?;
+            let mut filter = Filter::parse(name, text)?;
+            check_values(context, &dimension, &mut filter)?;
+            scope.check(name, &filter)?;
+            filters.push((dimension, filter));
+        }
+        if let Some(owner) = &context.owner {
+            let dimension = Dimension::find(context.catalog, "dimension", pg::USERNAME)?;
+            let filter = Filter {
+                any: vec![Some(owner.clone())],
+                none: Vec::new(),
+            };
+            filters.push((dimension, filter));
+        }
+        Ok(Selection {
+            scope,
+            filters,
+            by_leader: samples.by_leader,
+            marked: false,
+        })
+    }
+
+    /// Completes bare names of wait events by what the parts have.
+    pub fn qualify_waits<'a>(
+        &mut self,
+        run: Run,
+        parts: impl IntoIterator<Item = &'a Part>,
+    ) -> QueryResult<()> {
+        let bare = |item: &Option<String>| item.as_ref().is_some_and(|v| !v.contains(':'));
+        let waits = self
+            .filters
+            .iter_mut()
+            .filter(|(d, _)| d.name == pg::WAIT_EVENT);
+        let mut items: Vec<&mut Option<String>> = waits.flat_map(|(_, f)| f.items_mut()).collect();
+        items.retain(|item| bare(item));
+        if items.is_empty() {
+            return Ok(());
+        }
+        let mut known: BTreeSet<String> = BTreeSet::new();
+        for label in run.catalog.labels(pg::CPU) {
+            known.insert(pg::cpu_key(&label.label));
+        }
+        for part in parts {
+            let view = View::new(part, run.decode).canceled_by(run.cancel);
+            view.check_cancel()?;
+            let events = run.damage.pass(wait_events(&view))?;
+            for (class, event) in events.into_iter().flatten() {
+                known.extend(pg::wait_key(class.as_deref(), event.as_deref()));
+            }
+        }
+        run.damage.check()?;
+        for item in items {
+            qualify(item, &known)?;
+        }
+        Ok(())
+    }
+}
+
+/// `ClientRead` becomes `Client:ClientRead` when only one class has it.
+fn qualify(item: &mut Option<String>, known: &BTreeSet<String>) -> QueryResult<()> {
+    let Some(bare) = item.as_deref() else {
+        return Ok(());
+    };
+    if known.contains(bare) {
+        return Ok(());
+    }
+    let found: Vec<&String> = known
+        .iter()
+        .filter(|key| key.split_once(':').is_some_and(|(_, event)| event == bare))
+        .collect();
+    if found.len() > 1 {
+        let candidates: Vec<&str> = found.iter().map(|s| s.as_str()).collect();
+        return Err(
+            QueryError::invalid(format!("wait event \"{bare}\" is ambiguous"))
+                .detail(format!("Candidates are {}.", candidates.join(", ")))
+                .hint("Write class and name as Type:Event."),
+        );
+    }
+    if let Some(one) = found.first() {
+        *item = Some((*one).clone());
+    }
+    Ok(())
+}
+
+/// Numbers must be numbers, labels must exist; missing keys may be written as
+/// they are shown.
+fn check_values(context: &Context, dimension: &Dimension, filter: &mut Filter) -> QueryResult<()> {
+    let name = dimension.name.as_str();
+    let number = dimension.is_number(context.catalog);
+    let labels = dimension.labels(context.catalog);
+    for item in filter.items_mut() {
+        if item.is_some() && item.as_deref() == pg::null_label(name) {
+            *item = None;
+        }
+        let Some(value) = item.as_deref() else {
+            continue;
+        };
+        let invalid =
+            || QueryError::invalid(format!("invalid value \"{value}\" for filter \"{name}\""));
+        let named = value == pg::CYCLE || (name == pg::ROOT_BLOCKER && pg::is_prepared(value));
+        if number && !named {
+            let parsed: i64 = value
+                .parse()
+                .map_err(|_| invalid().hint("Give a whole number, a list of them, or (null)."))?;
+            *item = (parsed != 0).then(|| parsed.to_string());
+        } else if let Some(labels) = &labels
+            && !labels.contains(&value)
+        {
+            return Err(invalid().hint(format!("Available are {}.", labels.join(", "))));
+        }
+    }
+    Ok(())
+}
+
+/// The node or nodes asked for, newest first.
+pub fn nodes(run: Run, node: Option<&str>) -> QueryResult<Vec<u64>> {
+    let store = run.store;
+    let known: Vec<u64> = store.nodes().iter().map(|n| n.id).collect();
+    match node {
+        Some("all") => Ok(known),
+        None => {
+            let own = store.own_node().filter(|_| run.at_home);
+            let node = own.or(known.first().copied());
+            Ok(node.map_or_else(Vec::new, |node| store.answering(node)))
+        }
+        Some(text) => {
+            let id = u64::from_str_radix(text, 16).ok();
+            match id.filter(|id| known.contains(id)) {
+                Some(id) => Ok(vec![id]),
+                None => Err(unknown_node(text, &known)),
+            }
+        }
+    }
+}
+
+fn unknown_node(text: &str, known: &[u64]) -> QueryError {
+    let error = QueryError::undefined(format!("node \"{text}\" does not exist"));
+    if known.is_empty() {
+        return error.detail("The history is empty.");
+    }
+    let known: Vec<String> = known.iter().map(|id| format!("{id:016x}")).collect();
+    error.hint(format!("Available are all, {}.", known.join(", ")))
+}
+
+/// Checks `n`; `None` is all.
+pub fn limit(n: Option<i64>) -> QueryResult<usize> {
+    match n {
+        None => Ok(usize::MAX),
+        Some(n) if n >= 1 => Ok(usize::try_from(n).unwrap_or(usize::MAX)),
+        Some(n) => {
+            Err(QueryError::invalid("n must be at least 1")
+                .detail(format!("The value given is {n}.")))
+        }
+    }
+}

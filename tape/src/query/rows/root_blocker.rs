@@ -1,0 +1,284 @@
+//! Root blockers: the session at the head of the queue a session waits in.
+//! Derived tick by tick from `blocked_by`; runs are cut where the head changes.
+//! Sessions that block each other have the key `(cycle)`. A prepared
+//! transaction is no session: table `lock` says who waits for it.
+
+use super::keys::{Codes, KeySet, Keys, View};
+use super::register::Atom;
+use super::runs::Runs;
+use crate::format::schema::RUN;
+use crate::query::value::error::QueryResult;
+use crate::query::value::vocabulary as pg;
+use std::collections::{HashMap, HashSet};
+
+/// The columns that root blockers are made of.
+pub const COLUMNS: [(&str, &str); 9] = [
+    (RUN, pg::BLOCKED_BY),
+    (RUN, "session"),
+    ("session", "pid"),
+    ("session", "backend_start"),
+    ("lock", "at"),
+    ("lock", "waiter"),
+    ("lock", "blocker"),
+    ("lock", "blocker_xid"),
+    ("lock", "blocker_gid"),
+];
+
+/// Blocked runs of a session: first tick, tick behind the last, blocker.
+type Blocked = Vec<(i64, i64, u32)>;
+
+/// Cuts the runs of a part where their root blocker changes.
+pub fn split(view: &View) -> QueryResult<Runs> {
+    let whole = Runs::whole(view.part)?;
+    let chains = Chains::read(view, &whole)?;
+    if chains.blocked.is_empty() {
+        return Ok(whole);
+    }
+    let (mut rows, mut first, mut ticks) = (Vec::new(), Vec::new(), Vec::new());
+    for piece in 0..whole.len() {
+        let mut at = whole.first_tick(piece);
+        let end = at + whole.ticks(piece);
+        while at < end {
+            let until = match chains.may_wait(piece) {
+                true => chains.root(piece, at).1.min(end),
+                false => end,
+            };
+            rows.push(piece as u32);
+            first.push(at);
+            ticks.push(until - at);
+            at = until;
+        }
+    }
+    Ok(Runs::pieces(rows, first, ticks))
+}
+
+/// The keys of pieces made by [`split`].
+pub fn keys(view: &View, runs: &Runs) -> QueryResult<Keys> {
+    let whole = Runs::whole(view.part)?;
+    let chains = Chains::read(view, &whole)?;
+    let pids = view.part.ints("session", "pid")?;
+    let mut keys = KeySet::default();
+    let none = keys.code(Atom::Null);
+    let cycle = keys.code(view.register.atom(Some(pg::CYCLE)));
+    let mut codes = Vec::with_capacity(runs.len());
+    for piece in 0..runs.len() {
+        let row = runs.row(piece);
+        let root = match chains.may_wait(row) {
+            true => chains.root(row, runs.first_tick(piece)).0,
+            false => Root::Nobody,
+        };
+        codes.push(match root {
+            Root::Nobody => none,
+            Root::Cycle => cycle,
+            Root::Of(root) => match chains.example.get(root as usize - 1) {
+                Some(session) => {
+                    let pid = session.checked_sub(1);
+                    let pid = pid.and_then(|row| pids.get(row)).copied().unwrap_or(0);
+                    keys.code(Atom::Number(pid))
+                }
+                None => {
+                    let name = &chains.prepared[root as usize - 1 - chains.example.len()];
+                    keys.code(view.register.atom(Some(name)))
+                }
+            },
+        });
+    }
+    Ok(keys.with(Codes::Pieces(codes)))
+}
+
+/// Who is at the head of a queue.
+enum Root {
+    Nobody,
+    Cycle,
+    /// A session, or a prepared transaction, by number.
+    Of(u32),
+}
+
+/// Who blocks whom. Sessions are numbered by process, from 1.
+struct Chains {
+    /// Session reference of each number.
+    example: Vec<usize>,
+    /// By row of `run`: who runs it and who blocks it (0 = nobody).
+    runner: Vec<u32>,
+    blocker: Vec<u32>,
+    /// By session that is blocked at some tick.
+    blocked: HashMap<u32, Blocked>,
+    /// Names of prepared transactions: their numbers follow the sessions'.
+    prepared: Vec<String>,
+    /// Sessions that wait for one of those.
+    behind_prepared: HashSet<u32>,
+}
+
+impl Chains {
+    fn read(view: &View, runs: &Runs) -> QueryResult<Chains> {
+        let part = view.part;
+        let blocked_by = part.ints(RUN, pg::BLOCKED_BY)?;
+        let mut chains = Chains {
+            example: Vec::new(),
+            runner: Vec::new(),
+            blocker: vec![0; runs.len()],
+            blocked: HashMap::new(),
+            prepared: Vec::new(),
+            behind_prepared: HashSet::new(),
+        };
+        let waits = prepared_waits(view)?;
+        if waits.is_empty() && blocked_by.iter().all(|b| *b == 0) {
+            return Ok(chains);
+        }
+        let numbers = chains.number_sessions(view)?;
+        let number = |reference: i64| {
+            let reference = usize::try_from(reference).unwrap_or(0);
+            numbers.get(reference).copied().unwrap_or(0)
+        };
+        let session = part.ints(RUN, "session")?;
+        chains.runner = session.iter().map(|s| number(*s)).collect();
+        chains.blocker = blocked_by.iter().map(|b| number(*b)).collect();
+        for row in 0..runs.len() {
+            if chains.blocker[row] != 0 {
+                let first = runs.first_tick(row);
+                let entry = (first, first + runs.ticks(row), chains.blocker[row]);
+                let runner = chains.runner[row];
+                chains.blocked.entry(runner).or_default().push(entry);
+            }
+        }
+        for runs in chains.blocked.values_mut() {
+            runs.sort_unstable();
+        }
+        chains.add_prepared(view, waits, number)?;
+        Ok(chains)
+    }
+
+    /// Adds waits for prepared transactions, where no session blocks.
+    fn add_prepared(
+        &mut self,
+        view: &View,
+        mut waits: Vec<Prepared>,
+        number: impl Fn(i64) -> u32,
+    ) -> QueryResult<()> {
+        waits.sort_unstable_by_key(|wait| (wait.waiter, wait.tick));
+        let mut numbers: HashMap<(i64, i64), u32> = HashMap::new();
+        let mut added: Vec<(u32, (i64, i64, u32))> = Vec::new();
+        for wait in waits {
+            let waiter = number(wait.waiter);
+            let mut until = i64::MAX;
+            if self.next(waiter, wait.tick, &mut until).is_some() {
+                continue;
+            }
+            let next = (self.example.len() + numbers.len()) as u32 + 1;
+            let blocker = *numbers.entry(wait.who).or_insert(next);
+            if blocker == next {
+                let (gid, xid) = wait.who;
+                let gid = view.name(gid)?;
+                self.prepared.push(pg::prepared(gid.as_deref(), xid));
+            }
+            match added.last_mut() {
+                Some((before, run)) if (*before, run.1, run.2) == (waiter, wait.tick, blocker) => {
+                    run.1 += 1;
+                }
+                _ => added.push((waiter, (wait.tick, wait.tick.saturating_add(1), blocker))),
+            }
+        }
+        for (waiter, run) in added {
+            self.behind_prepared.insert(waiter);
+            self.blocked.entry(waiter).or_default().push(run);
+        }
+        for waiter in &self.behind_prepared {
+            if let Some(runs) = self.blocked.get_mut(waiter) {
+                runs.sort_unstable();
+                // Two holders of one tick: the first counts.
+                runs.dedup_by_key(|run| run.0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Somebody may block a row at some tick.
+    fn may_wait(&self, row: usize) -> bool {
+        let runner = self.runner.get(row);
+        self.blocker[row] != 0 || runner.is_some_and(|r| self.behind_prepared.contains(r))
+    }
+
+    /// Number by session reference: entries of one process share it.
+    fn number_sessions(&mut self, view: &View) -> QueryResult<Vec<u32>> {
+        let pid = view.part.ints("session", "pid")?;
+        let start = view.part.ints("session", "backend_start")?;
+        let mut known = HashMap::new();
+        let mut numbers = vec![0];
+        for row in 0..pid.len() {
+            let next = self.example.len() as u32 + 1;
+            let number = *known.entry((pid[row], start[row])).or_insert(next);
+            if number == next {
+                self.example.push(row + 1);
+            }
+            numbers.push(number);
+        }
+        Ok(numbers)
+    }
+
+    /// The root blocker of a row at a tick, and the tick until which it stays
+    /// so at least.
+    fn root(&self, row: usize, tick: i64) -> (Root, i64) {
+        let mut until = i64::MAX;
+        let runner = self.runner[row];
+        let direct = match self.blocker[row] {
+            0 => self.next(runner, tick, &mut until),
+            blocker => Some(blocker),
+        };
+        let Some(mut current) = direct else {
+            return (Root::Nobody, until);
+        };
+        let mut seen = vec![runner];
+        loop {
+            if seen.contains(&current) {
+                return (Root::Cycle, until);
+            }
+            seen.push(current);
+            match self.next(current, tick, &mut until) {
+                Some(next) => current = next,
+                None => return (Root::Of(current), until),
+            }
+        }
+    }
+
+    /// Who blocks a session at a tick; `until` becomes no later than the tick
+    /// where that ends.
+    fn next(&self, session: u32, tick: i64, until: &mut i64) -> Option<u32> {
+        let runs = self.blocked.get(&session).map_or(&[][..], Vec::as_slice);
+        let run = runs.get(runs.partition_point(|run| run.1 <= tick))?;
+        if run.0 <= tick {
+            *until = (*until).min(run.1);
+            return Some(run.2);
+        }
+        *until = (*until).min(run.0);
+        None
+    }
+}
+
+/// Somebody who waits for a prepared transaction at a tick.
+struct Prepared {
+    waiter: i64,
+    tick: i64,
+    /// References to its name, and its number.
+    who: (i64, i64),
+}
+
+fn prepared_waits(view: &View) -> QueryResult<Vec<Prepared>> {
+    let column = |name: &str| view.part.ints("lock", name);
+    let mut waits = Vec::new();
+    if view.part.rows("lock") == 0 {
+        return Ok(waits);
+    }
+    let (xid, blocker) = (column("blocker_xid")?, column("blocker")?);
+    if xid.iter().all(|xid| *xid == 0) {
+        return Ok(waits);
+    }
+    let (at, waiter, gid) = (column("at")?, column("waiter")?, column("blocker_gid")?);
+    for row in (0..xid.len()).filter(|row| xid[*row] != 0 && blocker[*row] == 0) {
+        waits.push(Prepared {
+            waiter: waiter[row],
+            tick: at[row],
+            who: (gid[row], xid[row]),
+        });
+    }
+    Ok(waits)
+}

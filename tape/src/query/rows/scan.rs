@@ -1,0 +1,75 @@
+//! The parts and the rows of a question: what a plan is made for.
+
+use super::parse::{Samples, Selection, Window, nodes};
+use super::register::Register;
+use crate::format::part::Part;
+use crate::query::ask::context::Run;
+use crate::query::value::bucket::Buckets;
+use crate::query::value::error::QueryResult;
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicUsize;
+
+/// Parts and rows a question is about.
+pub struct Scan<'a> {
+    /// The attempt to answer.
+    pub run: Run<'a>,
+    /// The rows that count.
+    pub selection: Selection,
+    /// Parts that may have ticks in the window, by node, ascending by tick.
+    pub parts: Vec<&'a Part>,
+    /// Parts of the nodes outside the window.
+    pub others: Vec<&'a Part>,
+    /// The keys of its answers.
+    pub register: Register,
+    /// Where it is known: samples of other buckets need not be added up.
+    pub within: Option<BTreeSet<u32>>,
+    window: Window,
+    /// Bytes of the sums of all threads.
+    pub(in crate::query) held: AtomicUsize,
+}
+
+impl<'a> Scan<'a> {
+    /// Checks the question and finds the parts.
+    pub fn new(run: Run<'a>, samples: Samples, window: Window) -> QueryResult<Scan<'a>> {
+        let mut selection = Selection::of(run.context, samples)?;
+        let nodes = nodes(run, samples.node)?;
+        let all = nodes.iter().flat_map(|node| run.store.parts(*node));
+        let (parts, others): (Vec<&Part>, Vec<&Part>) = all.partition(|part| window.meets(part));
+        selection.qualify_waits(run, parts.iter().copied())?;
+        Ok(Scan {
+            run,
+            selection,
+            parts,
+            others,
+            register: Register::default(),
+            within: None,
+            window,
+            held: AtomicUsize::new(0),
+        })
+    }
+
+    /// Ends the question when its flag is set.
+    pub fn check_cancel(&self) -> QueryResult<()> {
+        self.run.check_cancel()
+    }
+
+    /// Gives back the columns of a part that was read, in their order, and with
+    /// the last one of a file what its parts share.
+    pub fn release(&self, part: usize) {
+        let (read, next) = (self.parts[part], self.parts.get(part + 1));
+        read.release();
+        if !next.is_some_and(|next| next.is_of_same_file(read)) {
+            read.release_shared();
+        }
+    }
+
+    /// The window.
+    pub fn window(&self) -> Window {
+        self.window
+    }
+
+    /// The window as one bucket.
+    pub fn whole(&self) -> Buckets {
+        Buckets::whole(self.window.since, self.window.until)
+    }
+}

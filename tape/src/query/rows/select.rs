@@ -1,0 +1,375 @@
+//! Which runs of a part match: each test is a table by the value of one
+//! column, made from the rows of its dictionary, once for all parts of a
+//! file. A test that all values between the bounds of a column pass costs
+//! nothing; one that none of them passes leaves the part out.
+
+use super::dimension::Dimension;
+use super::keys::{Codes, Keys, View};
+use super::parse::Selection;
+use super::register::Atom;
+use super::root_blocker;
+use super::runs::Runs;
+use super::ticks::Ticks;
+use crate::format::codec::Span;
+use crate::format::part::Part;
+use crate::format::schema::{RUN, Schema};
+use crate::query::value::error::QueryResult;
+use crate::query::value::filter::Filter;
+use crate::query::value::vocabulary::{self as pg, Scope};
+use std::rc::Rc;
+
+/// The pieces of a part's runs that match.
+pub struct Selected {
+    /// All pieces.
+    pub runs: Runs,
+    /// Indexes of those that match; `None` is all.
+    pub pieces: Option<Vec<u32>>,
+}
+
+impl Selected {
+    /// Applies a selection, whose tests were made for the file, to a part.
+    /// Runs are cut by root blocker when that is among the filters or
+    /// `by_root`.
+    pub fn of(
+        view: &View,
+        tests: &Tests,
+        selection: &Selection,
+        by_root: bool,
+    ) -> QueryResult<Selected> {
+        let Some(mut tests) = tests.narrowed(view.part) else {
+            return Ok(Selected::nothing());
+        };
+        if !selection.marked {
+            tests.marked(view.part)?;
+        }
+        let own: Vec<_> = own_filters(view, selection).collect();
+        let is_root = |d: &Dimension| d.name == pg::ROOT_BLOCKER;
+        view.check_cancel()?;
+        let runs = if by_root || own.iter().any(|(d, _)| is_root(d)) {
+            root_blocker::split(view)?
+        } else {
+            Runs::whole(view.part)?
+        };
+        for (dimension, filter) in own {
+            view.check_cancel()?;
+            let keys = dimension.resolve(view, &runs)?;
+            tests.add(view, &keys, wanted(view, filter))?;
+        }
+        let pieces = tests.apply(view, &runs)?;
+        Ok(Selected { runs, pieces })
+    }
+
+    /// The same for one part alone.
+    pub fn alone(view: &View, catalog: &Schema, selection: &Selection) -> QueryResult<Selected> {
+        let tests = Tests::of(view, catalog, selection)?;
+        Selected::of(view, &tests, selection, false)
+    }
+
+    /// No piece at all.
+    pub fn nothing() -> Selected {
+        Selected {
+            runs: Runs::pieces(Vec::new(), Vec::new(), Vec::new()),
+            pieces: None,
+        }
+    }
+
+    /// The rows of the ticks of every piece that matches.
+    pub fn ranges(&self, ticks: &Ticks, ranges: &mut Vec<(u32, u32)>) {
+        ranges.clear();
+        ranges.reserve(self.len());
+        let pieces = self.pieces.as_deref();
+        self.runs.ranges(pieces, ticks, ranges);
+    }
+
+    /// Leaves out the pieces of which no tick counts, with their ranges.
+    pub fn leave_uncounted(&mut self, ticks: &Ticks, ranges: &mut Vec<(u32, u32)>) {
+        let before = ticks.before();
+        let counts = |range: &(u32, u32)| before[range.0 as usize].0 < before[range.1 as usize].0;
+        let mut own = ranges.iter();
+        let mut pieces = Vec::new();
+        self.for_each(|piece| {
+            if own.next().is_some_and(counts) {
+                pieces.push(piece as u32);
+            }
+        });
+        ranges.retain(counts);
+        self.pieces = Some(pieces);
+    }
+
+    /// Calls `each` with every piece that matches.
+    pub fn for_each(&self, mut each: impl FnMut(usize)) {
+        match &self.pieces {
+            Some(pieces) => pieces.iter().for_each(|piece| each(*piece as usize)),
+            None => (0..self.runs.len()).for_each(each),
+        }
+    }
+
+    /// Number of pieces that match.
+    pub fn len(&self) -> usize {
+        self.pieces.as_ref().map_or(self.runs.len(), Vec::len)
+    }
+}
+
+/// Filters whose keys are known part by part.
+fn own_filters<'s>(
+    view: &View,
+    selection: &'s Selection,
+) -> impl Iterator<Item = &'s (Dimension, Filter)> {
+    let filters = selection.filters.iter();
+    filters.filter(|(dimension, _)| !dimension.is_shared(view.part))
+}
+
+/// A filter by keys as dictionaries have them: a number stands as such in some
+/// and as text in others.
+fn wanted(view: &View, filter: &Filter) -> impl Fn(Atom) -> bool + use<> {
+    let atoms = |items: &[Option<String>]| -> Vec<Atom> {
+        let number = |text: &String| {
+            let number = text.parse::<i64>().ok();
+            number.filter(|number| number.to_string() == *text)
+        };
+        let both = |item: &Option<String>| {
+            let text = view.register.atom(item.as_deref());
+            let number = item.as_ref().and_then(number);
+            [Some(text), number.map(Atom::Number)]
+        };
+        items.iter().flat_map(both).flatten().collect()
+    };
+    let (any, none) = (atoms(&filter.any), atoms(&filter.none));
+    move |key| (any.is_empty() || any.contains(&key)) && !none.contains(&key)
+}
+
+/// The dimensions that say whether a scope has a row.
+const OF_SCOPE: [&str; 3] = [pg::CATEGORY, pg::STATE, pg::WAIT_EVENT];
+
+/// The columns that a selection tests, some of them only where they decide.
+pub fn columns(
+    part: &Part,
+    catalog: &Schema,
+    selection: &Selection,
+) -> QueryResult<Vec<(String, String)>> {
+    let mut names = Vec::new();
+    if selection.by_leader {
+        names.push(pg::LEADER);
+    }
+    if selection.scope != Scope::All {
+        names.extend(OF_SCOPE);
+    }
+    let mut columns = Vec::new();
+    for name in names {
+        let dimension = Dimension::find(catalog, "dimension", name)?;
+        columns.extend(dimension.columns(part));
+    }
+    let filters = selection.filters.iter();
+    columns.extend(filters.flat_map(|(dimension, _)| dimension.columns(part)));
+    if !selection.marked {
+        columns.push((RUN.to_string(), "marked".to_string()));
+    }
+    Ok(columns)
+}
+
+/// What the rows of a part must pass.
+#[derive(Clone, Default)]
+pub struct Tests {
+    /// Tables by the value of a column of `run`.
+    columns: Vec<(String, Rc<Vec<bool>>)>,
+    /// Tables by code.
+    others: Vec<(Rc<Keys>, Rc<Vec<bool>>)>,
+    never: bool,
+}
+
+impl Tests {
+    /// The tests that all parts of the file of a view have in common.
+    pub fn of(view: &View, catalog: &Schema, selection: &Selection) -> QueryResult<Tests> {
+        let mut tests = Tests::default();
+        let none = Selected::nothing().runs;
+        if selection.by_leader {
+            let leader = Dimension::find(catalog, "dimension", pg::LEADER)?;
+            let keys = leader.resolve(view, &none)?;
+            tests.add(view, &keys, |key| key == Atom::Null)?;
+        }
+        if selection.scope != Scope::All {
+            for name in OF_SCOPE {
+                let dimension = Dimension::find(catalog, "dimension", name)?;
+                let keys = dimension.resolve(view, &none)?;
+                let has = |key| {
+                    selection
+                        .scope
+                        .has(name, view.register.shown(key).as_deref())
+                };
+                tests.add(view, &keys, has)?;
+            }
+        }
+        for (dimension, filter) in &selection.filters {
+            if dimension.is_shared(view.part) {
+                let keys = dimension.resolve(view, &none)?;
+                tests.add(view, &keys, wanted(view, filter))?;
+            }
+        }
+        Ok(tests)
+    }
+
+    /// The tests that decide something in a part; `None` when no row passes.
+    fn narrowed(&self, part: &Part) -> Option<Tests> {
+        let mut tests = Tests {
+            others: self.others.clone(),
+            ..Tests::default()
+        };
+        if self.never {
+            return None;
+        }
+        for (column, table) in &self.columns {
+            let values = between(table, part.bounds(RUN, column));
+            if !values.iter().any(|ok| *ok) {
+                return None;
+            }
+            if !values.iter().all(|ok| *ok) {
+                tests.columns.push((column.clone(), table.clone()));
+            }
+        }
+        Some(tests)
+    }
+
+    /// Rows that are recorded only because they block others do not pass.
+    fn marked(&mut self, part: &Part) -> QueryResult<()> {
+        if part.bounds(RUN, "marked") == Some((0, 0)) {
+            return Ok(());
+        }
+        let marked = part.ints(RUN, "marked")?;
+        let ok = |value: &i64| value & pg::NOT_COUNTED == 0;
+        if !marked.iter().all(ok) {
+            let most = marked.iter().copied().max().unwrap_or(0).clamp(0, 255);
+            let table = (0..=most + 1).map(|value| ok(&value));
+            self.columns
+                .push(("marked".to_string(), Rc::new(table.collect())));
+        }
+        Ok(())
+    }
+
+    /// Adds a test of the key of a dimension.
+    fn add(
+        &mut self,
+        view: &View,
+        keys: &Rc<Keys>,
+        accepts: impl Fn(Atom) -> bool,
+    ) -> QueryResult<()> {
+        let ok = keys.test(view, accepts)?;
+        if ok.iter().all(|ok| *ok) {
+            return Ok(());
+        }
+        self.never |= ok.iter().all(|ok| !ok);
+        let (column, table) = match &keys.codes {
+            Codes::Reference { column, .. } => (column, ok),
+            Codes::Lookup { column, map } => {
+                let table = map.iter().map(|code| ok[*code as usize]);
+                (column, table.collect())
+            }
+            _ => {
+                self.others.push((keys.clone(), Rc::new(ok)));
+                return Ok(());
+            }
+        };
+        let same =
+            |test: &&mut (String, Rc<Vec<bool>>)| test.0 == *column && test.1.len() == table.len();
+        match self.columns.iter_mut().find(same) {
+            Some(test) => {
+                for (a, b) in Rc::make_mut(&mut test.1).iter_mut().zip(table) {
+                    *a &= b;
+                }
+            }
+            None => self.columns.push((column.clone(), Rc::new(table))),
+        }
+        Ok(())
+    }
+
+    fn apply(&self, view: &View, runs: &Runs) -> QueryResult<Option<Vec<u32>>> {
+        let part = view.part;
+        if self.never {
+            return Ok(Some(Vec::new()));
+        }
+        let mut selected: Option<Vec<u32>> = None;
+        for (name, table) in &self.columns {
+            view.check_cancel()?;
+            let last = table.len() - 1;
+            let passes = |value: i64| table[(value as usize).min(last)];
+            if selected.is_none()
+                && runs.rows().is_none()
+                && let Some(spans) = part.spans(name)
+            {
+                selected = Some(rows_of(&spans, passes));
+                continue;
+            }
+            let column = part.ints(RUN, name)?;
+            let column: &[i64] = &column;
+            let ok = |row: usize| passes(column[row]);
+            let found = match (selected, runs.rows()) {
+                (None, None) => matching(0..runs.len() as u32, |piece| ok(piece as usize)),
+                (None, Some(rows)) => {
+                    let ok = |piece: u32| ok(rows[piece as usize] as usize);
+                    matching(0..runs.len() as u32, ok)
+                }
+                (Some(pieces), _) => {
+                    matching(pieces.into_iter(), |piece| ok(runs.row(piece as usize)))
+                }
+            };
+            selected = Some(found);
+        }
+        for (keys, ok) in &self.others {
+            view.check_cancel()?;
+            let mut codes = Vec::new();
+            keys.codes
+                .of_pieces(part, runs, selected.as_deref(), &mut codes)?;
+            let mut codes = codes.iter().map(|code| ok[*code as usize]);
+            let passes = |_| codes.next().unwrap_or(false);
+            selected = Some(match selected {
+                None => matching(0..runs.len() as u32, passes),
+                Some(pieces) => matching(pieces.into_iter(), passes),
+            });
+        }
+        Ok(selected.filter(|found| found.len() < runs.len()))
+    }
+}
+
+/// The rows of spans that pass a test.
+fn rows_of(spans: &[Span], ok: impl Fn(i64) -> bool) -> Vec<u32> {
+    let (mut found, mut row) = (Vec::new(), 0);
+    for span in spans {
+        let end = row + span.rows as u32;
+        if ok(span.value) {
+            found.extend(row..end);
+        }
+        row = end;
+    }
+    found
+}
+
+/// Pieces that are tested before those that pass are put down.
+const TESTED: usize = 256;
+
+/// The pieces that pass a test, found without a branch.
+fn matching(pieces: impl Iterator<Item = u32>, mut ok: impl FnMut(u32) -> bool) -> Vec<u32> {
+    let mut found = Vec::new();
+    let (mut buffer, mut count) = ([0; TESTED], 0);
+    for piece in pieces {
+        buffer[count] = piece;
+        count += usize::from(ok(piece));
+        if count == TESTED {
+            found.extend_from_slice(&buffer);
+            count = 0;
+        }
+    }
+    found.extend_from_slice(&buffer[..count]);
+    found
+}
+
+/// The entries of a table for the values between two bounds; the last stands
+/// for values beyond it.
+fn between(table: &[bool], bounds: Option<(i64, i64)>) -> &[bool] {
+    let last = table.len() - 1;
+    match bounds {
+        Some((least, greatest)) if 0 <= least && least <= greatest => {
+            let at = |value: i64| usize::try_from(value).map_or(last, |value| value.min(last));
+            &table[at(least)..=at(greatest)]
+        }
+        _ => table,
+    }
+}

@@ -1,0 +1,145 @@
+//! The keys that get cells of their own, where others get none: those that an
+//! answer prints.
+
+use crate::fast::FastMap;
+use crate::query::rows::dimension::Dimension;
+use crate::query::rows::register::{Key, NULL};
+use crate::query::rows::ticks::NONE;
+
+/// Stands for the keys of a [`Choice`] that were not chosen.
+pub const REST: Key = (u32::MAX, u32::MAX);
+
+/// The keys of a group of dimensions that get cells, numbered from 0 on.
+#[derive(Default)]
+pub struct Choice {
+    dimensions: usize,
+    numbers: FastMap<Key, u32>,
+    /// By number.
+    keys: Vec<Key>,
+    /// Number of the others, which are put together or left out.
+    rest: Option<u32>,
+}
+
+impl Choice {
+    /// Some keys of a group; others are left out.
+    pub fn of(group: &[&Dimension], keys: impl IntoIterator<Item = Key>) -> Choice {
+        let mut choice = Choice {
+            dimensions: group.len(),
+            ..Choice::default()
+        };
+        for key in keys {
+            let next = choice.keys.len() as u32;
+            if *choice.numbers.entry(key).or_insert(next) == next {
+                choice.keys.push(key);
+            }
+        }
+        choice
+    }
+
+    /// The same, where the others are put together as [`REST`].
+    pub fn with_rest(mut self) -> Choice {
+        self.rest = Some(self.keys.len() as u32);
+        self.keys.push(REST);
+        self
+    }
+
+    /// The keys by number.
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    /// The key has cells of its own.
+    pub fn has(&self, key: Key) -> bool {
+        self.numbers.contains_key(&key)
+    }
+
+    /// Renumbers pieces from `keys` to the chosen keys; drops the pieces, and
+    /// their ranges, whose key was not chosen.
+    /// Keys may be of more dimensions than the group.
+    pub fn apply(&self, keys: &[Key], ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
+        let chosen = self.chosen(keys);
+        for number in numbers.iter_mut() {
+            *number = chosen[*number as usize];
+        }
+        drop_others(&chosen, ranges, numbers);
+    }
+
+    /// The same for pieces whose keys by number, and numbers, are `known`.
+    pub fn apply_known(
+        &self,
+        keys: &[Key],
+        known: &[u16],
+        ranges: &mut Vec<(u32, u32)>,
+        numbers: &mut Vec<u32>,
+    ) {
+        let chosen = self.chosen(keys);
+        numbers.clear();
+        numbers.extend(known.iter().map(|number| chosen[usize::from(*number)]));
+        drop_others(&chosen, ranges, numbers);
+    }
+
+    /// The number of each key, [`NONE`] of those that are left out.
+    fn chosen(&self, keys: &[Key]) -> Vec<u32> {
+        let number = |key: &Key| {
+            let found = self.numbers.get(&beginning(*key, self.dimensions));
+            found.copied().or(self.rest).unwrap_or(NONE)
+        };
+        keys.iter().map(number).collect()
+    }
+}
+
+/// Drops the pieces whose key was not chosen, and their ranges.
+fn drop_others(chosen: &[u32], ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
+    if !chosen.contains(&NONE) {
+        return;
+    }
+    let mut kept = 0;
+    for piece in 0..numbers.len().min(ranges.len()) {
+        let number = numbers[piece];
+        if number != NONE {
+            (ranges[kept], numbers[kept]) = (ranges[piece], number);
+            kept += 1;
+        }
+    }
+    ranges.truncate(kept);
+    numbers.truncate(kept);
+}
+
+/// The key of the first dimensions.
+fn beginning(key: Key, dimensions: usize) -> Key {
+    match dimensions {
+        0 => (NULL, NULL),
+        1 => (key.0, NULL),
+        _ => key,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::schema;
+
+    #[test]
+    fn keys_that_are_not_chosen_are_left_out_or_put_together() {
+        let catalog = schema();
+        let dimension = Dimension::find(&catalog, "dimension", "pid").unwrap();
+        let keys = [(5, 1), (6, 1), (5, 2), (7, 1)];
+        let pieces = || (vec![(3, 4), (5, 9), (2, 6), (1, 2)], vec![2, 1, 3, 0]);
+        let applied = |choice: &Choice| {
+            let (mut ranges, mut numbers) = pieces();
+            choice.apply(&keys, &mut ranges, &mut numbers);
+            let known: Vec<u16> = pieces().1.iter().map(|number| *number as u16).collect();
+            let (mut same, mut other) = (pieces().0, vec![9]);
+            choice.apply_known(&keys, &known, &mut same, &mut other);
+            assert_eq!((&same, &other), (&ranges, &numbers));
+            (ranges, numbers)
+        };
+        let choice = Choice::of(&[&dimension, &dimension], [(6, 1), (5, 1)]);
+        assert_eq!(applied(&choice), (vec![(5, 9), (1, 2)], vec![0, 1]));
+        let choice = Choice::of(&[&dimension], [(7, NULL), (5, NULL)]).with_rest();
+        assert_eq!(choice.keys(), [(7, NULL), (5, NULL), REST]);
+        assert_eq!(applied(&choice), (pieces().0, vec![1, 2, 0, 1]));
+        let choice = Choice::of(&[], [(NULL, NULL)]);
+        assert_eq!(applied(&choice), (pieces().0, vec![0; 4]));
+    }
+}

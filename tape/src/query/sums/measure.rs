@@ -1,0 +1,537 @@
+//! Sums by key and bucket. A part is added block of ticks by block: a run that
+//! covers a block adds to its sum and its most sessions in one tick at once,
+//! whatever its length. Memory is bounded by keys × buckets that occur.
+
+use super::cells::{Bin, Cell, Cells, Sum};
+use super::choice::Choice;
+use super::closed_buckets::Finished;
+use crate::fast::FastMap;
+use crate::query::rows::register::{Key, NULL};
+use crate::query::rows::ticks::{NONE, Observed, Ticks};
+use std::ops::Range;
+
+/// What is known of each key: its cells, or their sum. Keys are numbered from 0 on.
+#[derive(Debug)]
+pub struct Cube<B> {
+    /// Of keys of one dimension: number + 1 by id, since ids are dense. Questions
+    /// about processes have a million of them.
+    single: Vec<u32>,
+    /// Numbers of the others.
+    pairs: FastMap<Key, u32>,
+    /// By number.
+    keys: Vec<Key>,
+    /// By number.
+    all: Vec<B>,
+}
+
+impl<B> Default for Cube<B> {
+    fn default() -> Self {
+        Cube {
+            single: Vec::new(),
+            pairs: FastMap::default(),
+            keys: Vec::new(),
+            all: Vec::new(),
+        }
+    }
+}
+
+impl<B: Bin> Cube<B> {
+    /// What the key with this number has.
+    #[inline]
+    pub fn at(&mut self, number: u32) -> &mut B {
+        &mut self.all[number as usize]
+    }
+
+    /// The number of a key; new ones are numbered from 0 on.
+    pub fn number(&mut self, key: Key) -> u32 {
+        let next = self.all.len() as u32;
+        let number = match key {
+            (id, NULL) => {
+                let at = id as usize;
+                if at >= self.single.len() {
+                    self.single.resize(at + 1, 0);
+                }
+                match &mut self.single[at] {
+                    known @ 0 => {
+                        *known = next + 1;
+                        next
+                    }
+                    known => *known - 1,
+                }
+            }
+            pair => *self.pairs.entry(pair).or_insert(next),
+        };
+        if number == next {
+            self.keys.push(key);
+            self.all.push(B::default());
+        }
+        number
+    }
+
+    /// Adds what other parts have.
+    pub fn merge(&mut self, other: Cube<B>) {
+        if self.all.is_empty() {
+            *self = other;
+            return;
+        }
+        for (key, bin) in other.into_keys() {
+            let number = self.number(key);
+            self.at(number).merge(bin);
+        }
+    }
+
+    /// Keys that have a number.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Bytes that keys and bins take.
+    pub fn bytes(&self) -> usize {
+        self.single.capacity() * size_of::<u32>()
+            + self.pairs.capacity() * size_of::<(Key, u32)>()
+            + self.keys.capacity() * size_of::<Key>()
+            + self.all.capacity() * size_of::<B>()
+    }
+
+    /// What each key has.
+    pub fn all(&mut self) -> impl Iterator<Item = &mut B> {
+        self.all.iter_mut()
+    }
+
+    /// Keys with what they have.
+    pub fn into_keys(self) -> impl Iterator<Item = (Key, B)> {
+        self.keys.into_iter().zip(self.all)
+    }
+}
+
+impl Cube<Sum> {
+    /// Keys that occur, with their sums.
+    pub fn sums(&self) -> impl Iterator<Item = (Key, i64)> {
+        let keys = self.keys.iter().zip(&self.all);
+        keys.filter_map(|(key, sum)| Some((*key, (*sum)?)))
+    }
+}
+
+impl Cube<Cells> {
+    /// With the numbers of a choice.
+    pub fn of(choice: &Choice) -> Cube<Cells> {
+        let mut cube = Cube::default();
+        choice.keys().iter().for_each(|key| _ = cube.number(*key));
+        cube
+    }
+
+    /// Bytes that it takes with its cells.
+    pub fn cell_bytes(&self) -> usize {
+        self.bytes() + self.all.iter().map(Cells::bytes).sum::<usize>()
+    }
+
+    /// Keys that occur, with their cells.
+    pub fn into_cells(self) -> impl Iterator<Item = (Key, Cells)> {
+        self.into_keys().filter(|(_, cells)| !cells.is_empty())
+    }
+}
+
+/// What a thread has added up.
+pub struct Measures {
+    /// What was observed.
+    pub observed: Observed,
+    /// Sums for each group of dimensions.
+    pub cubes: Vec<Cube<Cells>>,
+    /// Sums of the window by totals, where only these are asked for.
+    pub weights: Cube<Sum>,
+    /// Of finished buckets what the keys of the last group do not have.
+    pub rest: Finished,
+}
+
+impl Measures {
+    /// Adds what another thread has.
+    pub fn merge(&mut self, other: Measures) {
+        self.observed.merge(&other.observed);
+        self.rest.merge(other.rest);
+        self.weights.merge(other.weights);
+        for (cube, other) in self.cubes.iter_mut().zip(other.cubes) {
+            cube.merge(other);
+        }
+    }
+
+    /// Keeps of some buckets only what is known of finished ones; `observed`
+    /// buckets there are at most.
+    pub fn finish(&mut self, buckets: Range<u32>, observed: usize) {
+        if buckets.is_empty() {
+            return;
+        }
+        let weights_ms = self.observed.finish(buckets.clone());
+        let at = |cell: &Cell| (cell.bucket - buckets.start) as usize;
+        let [whole, keys] = &mut self.cubes[..] else {
+            return;
+        };
+        let mut rest_ms = vec![0; weights_ms.len()];
+        for cell in whole.all().flat_map(|cells| cells.take(buckets.clone())) {
+            rest_ms[at(&cell)] += cell.sum_ms;
+        }
+        for cells in keys.all() {
+            cells.finish(buckets.clone(), observed, |cell| {
+                rest_ms[at(cell)] -= cell.sum_ms;
+                weights_ms[at(cell)]
+            });
+        }
+        for (sum_ms, weight_ms) in rest_ms.into_iter().zip(weights_ms) {
+            if sum_ms != 0 {
+                self.rest.add(sum_ms, 0, weight_ms);
+            }
+        }
+    }
+}
+
+/// Most numbers of a [`Grid`] for each piece, without counting a few.
+const GRID_BY_PIECE: usize = 32;
+const GRID_LEAST: usize = 1 << 16;
+/// Most numbers of a [`Grid`].
+const GRID_MOST: usize = 1 << 22;
+
+/// Adds up the pieces of a part. Its memory is used again for the next one.
+#[derive(Default)]
+pub struct Adder {
+    grid: Grid,
+    places: Places,
+    counts: Vec<Count>,
+    /// Codes that occur in the span.
+    codes: Vec<u32>,
+}
+
+impl Adder {
+    /// Calls `each` with the cells of pieces, by code: `ranges` are the rows
+    /// of their ticks (begin, end), `codes` their keys, below `width`. Cells
+    /// come ascending by bucket; a bucket whose ticks weigh differently has
+    /// several for one code.
+    pub fn cells(
+        &mut self,
+        ticks: &Ticks,
+        ranges: &[(u32, u32)],
+        codes: &[u32],
+        width: usize,
+        mut each: impl FnMut(u32, Cell),
+    ) {
+        let numbers = width.saturating_mul(ticks.len());
+        let most = GRID_MOST.min(GRID_LEAST + GRID_BY_PIECE * ranges.len());
+        if numbers <= most && self.grid.fill(ticks.len(), ranges, codes, width) {
+            self.grid.cells(ticks, width, &mut each);
+        } else {
+            self.sorted_cells(ticks, ranges, codes, width, &mut each);
+        }
+    }
+
+    fn sorted_cells(
+        &mut self,
+        ticks: &Ticks,
+        ranges: &[(u32, u32)],
+        codes: &[u32],
+        width: usize,
+        each: &mut impl FnMut(u32, Cell),
+    ) {
+        self.places.fill(ticks, ranges, codes);
+        if self.counts.len() < width {
+            self.counts.resize(width, Count::default());
+        }
+        let mut span = (NONE, 0);
+        for (block, (begin, end)) in ticks.blocks().iter().enumerate() {
+            let row = *begin as usize;
+            let next = (ticks.bucket[row], ticks.weight_ms[row]);
+            if next != span {
+                self.end(span, each);
+                span = next;
+            }
+            if span.0 != NONE {
+                self.block(block, *begin, *end);
+            }
+        }
+        self.end(span, each);
+    }
+
+    fn block(&mut self, block: usize, begin: u32, end: u32) {
+        let (counts, codes) = (&mut self.counts, &mut self.codes);
+        let whole = self.places.of(whole(begin, block));
+        for code in whole {
+            let count = &mut counts[*code as usize];
+            if count.sum == 0 {
+                codes.push(*code);
+            }
+            count.whole += 1;
+            count.most = count.most.max(count.whole);
+            count.sum += u64::from(end - begin);
+        }
+        for tick in begin..end {
+            for code in self.places.of(single(tick, block)) {
+                let count = &mut counts[*code as usize];
+                if count.sum == 0 {
+                    codes.push(*code);
+                }
+                if count.tick != tick + 1 {
+                    count.tick = tick + 1;
+                    count.now = count.whole;
+                }
+                count.now += 1;
+                count.most = count.most.max(count.now);
+                count.sum += 1;
+            }
+        }
+        for code in whole {
+            counts[*code as usize].whole = 0;
+        }
+    }
+
+    /// The cells of consecutive ticks of one bucket and weight.
+    fn end(&mut self, (bucket, weight_ms): (u32, i64), each: &mut impl FnMut(u32, Cell)) {
+        for code in self.codes.drain(..) {
+            let count = std::mem::take(&mut self.counts[code as usize]);
+            let cell = Cell {
+                bucket,
+                sessions: count.most,
+                sum_ms: count.sum as i64 * weight_ms,
+            };
+            each(code, cell);
+        }
+    }
+}
+
+/// The rows of every code at every tick: the quickest as long as there are not
+/// many codes for the pieces.
+#[derive(Default)]
+struct Grid(Vec<u16>);
+
+impl Grid {
+    /// False when a number would be too large.
+    fn fill(&mut self, rows: usize, ranges: &[(u32, u32)], codes: &[u32], width: usize) -> bool {
+        self.0.clear();
+        self.0.resize(rows * width, 0);
+        let mut fits = true;
+        let mut add = |count: &mut u16| {
+            *count = count.wrapping_add(1);
+            fits &= *count != 0;
+        };
+        for ((begin, end), code) in ranges.iter().zip(codes) {
+            let at = *code as usize * rows;
+            let (begin, end) = (at + *begin as usize, at + *end as usize);
+            if end == begin + 1 {
+                add(&mut self.0[begin]);
+            } else {
+                self.0[begin..end].iter_mut().for_each(&mut add);
+            }
+        }
+        fits
+    }
+
+    fn cells(&self, ticks: &Ticks, width: usize, each: &mut impl FnMut(u32, Cell)) {
+        let spans = ticks.spans();
+        let rows = self.0.chunks_exact(ticks.len().max(1)).take(width);
+        for (code, counts) in rows.enumerate() {
+            for (begin, end) in &spans {
+                let row = *begin as usize;
+                let counts = &counts[row..*end as usize];
+                let most = counts.iter().fold(0, |most, count| most.max(*count));
+                if most == 0 {
+                    continue;
+                }
+                let sum: u32 = counts.iter().map(|count| u32::from(*count)).sum();
+                let cell = Cell {
+                    bucket: ticks.bucket[row],
+                    sessions: u32::from(most),
+                    sum_ms: i64::from(sum) * ticks.weight_ms[row],
+                };
+                each(code as u32, cell);
+            }
+        }
+    }
+}
+
+/// The rows of one code in a span.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    /// Rows of all ticks taken together.
+    sum: u64,
+    /// Tick + 1 that `now` is about.
+    tick: u32,
+    /// Rows in it so far.
+    now: u32,
+    /// Pieces that cover the whole block.
+    whole: u32,
+    /// Most rows in one tick.
+    most: u32,
+}
+
+/// The codes of pieces by where they are (a counting sort): a piece is at
+/// every block that it covers, and elsewhere at its ticks.
+#[derive(Default)]
+struct Places {
+    codes: Vec<u32>,
+    /// End of each place's codes.
+    ends: Vec<u32>,
+}
+
+/// The place of pieces that cover a block, which stands before its ticks.
+#[inline]
+fn whole(begin: u32, block: usize) -> usize {
+    begin as usize + block
+}
+
+/// The place of others at a tick.
+#[inline]
+fn single(tick: u32, block: usize) -> usize {
+    tick as usize + block + 1
+}
+
+impl Places {
+    fn fill(&mut self, ticks: &Ticks, ranges: &[(u32, u32)], all: &[u32]) {
+        let places = ticks.len() + ticks.blocks().len();
+        let Places { codes, ends } = self;
+        // Shifted by one, so that ends are begins while they are filled.
+        ends.clear();
+        ends.resize(places + 1, 0);
+        for range in ranges {
+            for_each_place(ticks, *range, |place| ends[place + 1] += 1);
+        }
+        for place in 0..places {
+            ends[place + 1] += ends[place];
+        }
+        // What it held before is written over.
+        codes.resize(ends[places] as usize, 0);
+        for (range, code) in ranges.iter().zip(all) {
+            for_each_place(ticks, *range, |place| {
+                let end = &mut ends[place];
+                codes[*end as usize] = *code;
+                *end += 1;
+            });
+        }
+    }
+
+    fn of(&self, place: usize) -> &[u32] {
+        let begin = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.codes[begin as usize..self.ends[place] as usize]
+    }
+}
+
+#[inline]
+fn for_each_place(ticks: &Ticks, (begin, end): (u32, u32), mut each: impl FnMut(usize)) {
+    if end == begin + 1 {
+        // Most pieces. A block of one tick may count it either way.
+        each(single(begin, ticks.block_of(begin)));
+        return;
+    }
+    let mut at = begin;
+    while at < end {
+        let block = ticks.block_of(at);
+        let (from, to) = ticks.blocks()[block];
+        if at == from && to <= end {
+            each(whole(from, block));
+            at = to;
+            continue;
+        }
+        let stop = to.min(end);
+        for tick in at..stop {
+            each(single(tick, block));
+        }
+        at = stop;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    /// Cells by code and bucket.
+    type ByBucket = BTreeMap<(u32, u32), (u32, i64)>;
+
+    fn put(found: &mut ByBucket, code: u32, cell: Cell) {
+        let sum = found.entry((code, cell.bucket)).or_default();
+        *sum = (sum.0.max(cell.sessions), sum.1 + cell.sum_ms);
+    }
+
+    fn naive(ticks: &Ticks, ranges: &[(u32, u32)], codes: &[u32]) -> ByBucket {
+        let mut by_tick: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        for ((begin, end), code) in ranges.iter().zip(codes) {
+            (*begin..*end).for_each(|row| *by_tick.entry((*code, row)).or_default() += 1);
+        }
+        let mut found = ByBucket::new();
+        for ((code, row), count) in by_tick {
+            let row = row as usize;
+            let cell = Cell {
+                bucket: ticks.bucket[row],
+                sessions: count,
+                sum_ms: i64::from(count) * ticks.weight_ms[row],
+            };
+            if cell.bucket != NONE {
+                put(&mut found, code, cell);
+            }
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn keys_are_numbered_as_they_are_met(
+            keys in prop::collection::vec((0..20_u32, prop_oneof![Just(NULL), 1..4_u32]), 0..60),
+        ) {
+            let mut expected: Vec<(Key, Sum)> = Vec::new();
+            let (mut cube, mut other) = (Cube::<Sum>::default(), Cube::<Sum>::default());
+            for (at, key) in keys.iter().enumerate() {
+                let known = expected.iter().position(|known| known.0 == *key);
+                let place = known.unwrap_or(expected.len());
+                if place == expected.len() {
+                    expected.push((*key, Some(0)));
+                }
+                expected[place].1 = expected[place].1.map(|sum| sum + at as i64);
+                prop_assert_eq!(cube.number(*key), place as u32);
+                *cube.at(place as u32) = expected[place].1;
+                let number = other.number(*key);
+                *other.at(number) = expected[place].1;
+            }
+            prop_assert_eq!(cube.len(), expected.len());
+            cube.merge(other);
+            let twice = |sum: Sum| sum.map(|sum| 2 * sum);
+            let merged = expected.iter().map(|(key, sum)| (*key, twice(*sum)));
+            prop_assert_eq!(cube.into_keys().collect::<Vec<_>>(), merged.collect::<Vec<_>>());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_grid_a_sort_and_counting_tick_by_tick_agree(
+            rows in prop::collection::vec((0..4u32, 1..3i64), 1..60),
+            pieces in prop::collection::vec((0..60u32, 0..30u32, 0..5u32), 0..80),
+        ) {
+            let mut rows: Vec<(u32, i64)> = rows;
+            rows.sort_by_key(|row| row.0);
+            let rows = rows.iter().map(|(bucket, weight)| {
+                (if *bucket == 3 { NONE } else { *bucket }, 1_000 * weight)
+            });
+            let ticks = Ticks::of_rows(rows);
+            let all = ticks.len() as u32;
+            let range = |p: &(u32, u32, u32)| (p.0.min(all), (p.0 + p.1).min(all));
+            let ranges: Vec<(u32, u32)> = pieces.iter().map(range).collect();
+            let codes: Vec<u32> = pieces.iter().map(|p| p.2).collect();
+            let expected = naive(&ticks, &ranges, &codes);
+            let mut adder = Adder::default();
+            for _ in 0..2 {
+                let mut found = ByBucket::new();
+                adder.cells(&ticks, &ranges, &codes, 5, |code, cell| put(&mut found, code, cell));
+                prop_assert_eq!(&found, &expected);
+                let mut found = ByBucket::new();
+                let mut each = |code, cell| put(&mut found, code, cell);
+                adder.sorted_cells(&ticks, &ranges, &codes, 5, &mut each);
+                prop_assert_eq!(&found, &expected);
+            }
+        }
+    }
+
+    #[test]
+    fn more_sessions_in_a_tick_than_a_grid_can_count_are_counted() {
+        let ticks = Ticks::of_rows([(0, 1_000), (0, 1_000)].into_iter());
+        let ranges = vec![(1, 2); 70_000];
+        let mut found = ByBucket::new();
+        let each = |code, cell| put(&mut found, code, cell);
+        Adder::default().cells(&ticks, &ranges, &vec![0; 70_000], 1, each);
+        assert_eq!(found, ByBucket::from([((0, 0), (70_000, 70_000_000))]));
+    }
+}

@@ -1,0 +1,734 @@
+//! Totals: what each minute of a group observed and, of the samples that count
+//! as load, the sum and the most in one tick, whole and by some dimensions; by
+//! queries, of which there are many, for each group, and the sums of each
+//! minute for the largest of the file. Written by the code that answers
+//! questions (`totals_write.rs`), so that both are the same by construction;
+//! used where they answer exactly: no filter, and buckets and a window that
+//! cut no minute of a group, or for totals by group no group.
+
+use super::cells::{Bin, Cell};
+use super::choice::Choice;
+use super::measure::{Cube, Measures};
+use super::way::{Way, Why};
+use crate::fast::FastMap;
+use crate::format::part::Part;
+use crate::format::schema::{FAR_MS, RUN};
+use crate::format::table::Column;
+use crate::format::totals::{
+    BY_GROUP, BY_MINUTE, GROUP_COLUMNS, KEY_COLUMNS, MINUTE_COLUMNS, WHOLE, WHOLE_COLUMNS,
+    group_table, minute_table,
+};
+use crate::query::rows::dimension::Dimension;
+use crate::query::rows::keys::{Keys, View};
+use crate::query::rows::register::{Id, NULL};
+use crate::query::rows::select::Selected;
+use crate::query::rows::ticks::{Coverage, NONE};
+use crate::query::value::bucket::{Buckets, SECOND};
+use crate::query::value::error::{QueryError, QueryResult};
+use std::ops::Range;
+use std::rc::Rc;
+
+pub(in crate::query) const MINUTE: i64 = 60 * SECOND;
+/// Columns that are added up.
+const SUMMED: [&str; 5] = [
+    "observed_ms",
+    "failed_ms",
+    "ticks_observed",
+    "ticks_failed",
+    "sum_ms",
+];
+
+/// How a group of dimensions is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Table {
+    /// From table `minute` alone.
+    Whole,
+    /// From a table by minute, or by group where one is there and enough, by
+    /// name.
+    Minutes(String, String),
+    /// From a table by group and that of the largest keys' minutes, by name.
+    Groups(String, String),
+}
+
+/// The table of a group of dimensions.
+fn table_of(group: &[&Dimension]) -> Option<Table> {
+    match group {
+        [] => Some(Table::Whole),
+        [one] => {
+            let (groups, minutes) = (group_table(&one.name), minute_table(&one.name));
+            Some(match BY_GROUP.contains(&one.name.as_str()) {
+                true => Table::Groups(groups, minutes),
+                false => Table::Minutes(minutes, groups),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// There are totals by this dimension for each group.
+pub fn is_by_group(dimension: &Dimension) -> bool {
+    let name = dimension.name.as_str();
+    BY_GROUP.contains(&name) || BY_MINUTE.contains(&name)
+}
+
+/// Decides which parts of a question are answered by totals.
+pub struct Totals<'q> {
+    /// By group of dimensions; `None` when totals do not answer.
+    tables: Option<Vec<Table>>,
+    /// The keys that get cells, of the last group.
+    chosen: Option<&'q Choice>,
+    /// What was observed is not asked for.
+    only_sums: bool,
+    buckets: &'q Buckets,
+    groups: &'q [Vec<&'q Dimension>],
+}
+
+/// A part that totals may answer.
+struct Wanted {
+    /// Least and greatest slot time, µs.
+    first: i64,
+    last: i64,
+    /// It lies in this bucket.
+    bucket: Option<u32>,
+}
+
+impl Wanted {
+    /// It may have ticks in a minute.
+    fn may_have(&self, minute: i64) -> bool {
+        (self.first.div_euclid(MINUTE)..=self.last.div_euclid(MINUTE)).contains(&minute)
+    }
+}
+
+impl<'q> Totals<'q> {
+    /// For a question of what counts as load.
+    pub fn new(buckets: &'q Buckets, groups: &'q [Vec<&'q Dimension>]) -> Totals<'q> {
+        Totals {
+            tables: groups.iter().map(|group| table_of(group)).collect(),
+            chosen: None,
+            only_sums: false,
+            buckets,
+            groups,
+        }
+    }
+
+    /// Without what was observed.
+    pub fn only_sums(self) -> Totals<'q> {
+        let only_sums = self.groups.iter().all(|group| !group.is_empty());
+        Totals { only_sums, ..self }
+    }
+
+    /// Of the last group only the keys that were chosen.
+    pub fn chosen(self, chosen: Option<&'q Choice>) -> Totals<'q> {
+        Totals { chosen, ..self }
+    }
+
+    /// Whether the totals of a part have all that is asked for. They may lack
+    /// the minutes of some key that is chosen: [`Totals::add`] leaves such
+    /// parts out.
+    pub fn way(&self, part: &Part, is_chosen: bool) -> Way {
+        let Some(tables) = &self.tables else {
+            return Way::Samples(Why::Keys);
+        };
+        if !part.info().has_totals {
+            return Way::Samples(if part.info().open {
+                Why::Log
+            } else {
+                Why::NoTotals
+            });
+        }
+        let wanted = self.wanted(part);
+        let (since, until) = (self.buckets.since(), self.buckets.until());
+        let inside = since <= wanted.first && wanted.last < until;
+        let minutes = self.buckets.are_multiples_of(MINUTE)
+            && (since % MINUTE == 0 || since <= wanted.first)
+            && (until % MINUTE == 0 || wanted.last < until);
+        let is_whole = wanted.bucket.is_some();
+        let has = |name: &str| part.schema().table(name).is_some();
+        let mut way = Way::Totals;
+        for table in tables {
+            let (is_cut, is_there) = match table {
+                Table::Whole => (!is_whole && !minutes, has(WHOLE)),
+                Table::Minutes(by_minute, _) => (!is_whole && !minutes, has(by_minute)),
+                Table::Groups(groups, _) if is_whole => (false, has(groups)),
+                Table::Groups(groups, by_minute) => {
+                    way = Way::TotalsOfLargest;
+                    let is_cut = !minutes || !inside || !is_chosen;
+                    (is_cut, has(groups) && has(by_minute))
+                }
+            };
+            if !is_there {
+                return Way::Samples(if has(WHOLE) { Why::Keys } else { Why::NoTotals });
+            }
+            if is_cut {
+                return Way::Samples(Why::Cut);
+            }
+        }
+        way
+    }
+
+    /// The columns that answer for parts of one file.
+    pub fn columns(&self, parts: &[&Part]) -> Vec<(String, String)> {
+        let mut columns: Vec<(String, String)> = Vec::new();
+        let mut add = |table: &str, names: &[&str]| {
+            let names = names
+                .iter()
+                .map(|name| (table.to_string(), name.to_string()));
+            columns.extend(names);
+        };
+        match self.only_sums {
+            true => add(WHOLE, &WHOLE_COLUMNS[..2]),
+            false => add(WHOLE, &WHOLE_COLUMNS),
+        }
+        let by_minute = parts.iter().any(|part| self.wanted(part).bucket.is_none());
+        for table in self.tables.iter().flatten() {
+            let has = |name: &str| parts.iter().any(|part| part.rows(name) > 0);
+            match table {
+                Table::Whole => (),
+                Table::Minutes(_, groups) if !by_minute && has(groups) => {
+                    add(groups, &GROUP_COLUMNS);
+                }
+                Table::Minutes(minutes, _) => add(minutes, &MINUTE_COLUMNS),
+                Table::Groups(groups, minutes) => {
+                    add(groups, &GROUP_COLUMNS);
+                    if by_minute {
+                        add(minutes, &KEY_COLUMNS);
+                    }
+                }
+            }
+        }
+        let dimensions = self.groups.iter().flatten();
+        let keys = dimensions.flat_map(|dimension| dimension.columns(parts[0]));
+        columns.extend(keys.filter(|(table, _)| table != RUN));
+        columns
+    }
+
+    fn wanted(&self, part: &Part) -> Wanted {
+        let first = part.min_ms().saturating_mul(1000);
+        let last = part.max_ms().saturating_mul(1000);
+        let bucket = self.buckets.index(first);
+        Wanted {
+            first,
+            last,
+            bucket: bucket
+                .filter(|_| bucket == self.buckets.index(last))
+                .map(|b| b as u32),
+        }
+    }
+
+    /// Adds the totals of parts of one file; returns the parts whose minutes
+    /// are not known for a key that was chosen.
+    pub fn add<'p>(
+        &self,
+        view: &View,
+        parts: &[&'p Part],
+        sums: &mut Measures,
+    ) -> QueryResult<Vec<&'p Part>> {
+        let tables = self.tables.as_deref().unwrap_or_default();
+        let mut file = FileTotals::read(self, view, parts, tables)?;
+        let mut left = Vec::new();
+        for part in parts {
+            let number = part.info().group;
+            if file.is_unknown(number) {
+                file.wanted.0.remove(&i64::from(number));
+                left.push(*part);
+            }
+        }
+        let places = file.add_minutes(self, sums);
+        for (index, columns) in file.columns.iter().enumerate() {
+            match self.only_sums {
+                true => file.add(columns, &places, &mut sums.weights),
+                false => file.add(columns, &places, &mut sums.cubes[index]),
+            }
+        }
+        Ok(left)
+    }
+}
+
+/// The totals of some groups of a file.
+struct FileTotals {
+    /// The rows of `minute` that are read.
+    rows: Range<usize>,
+    minutes: [Column; WHOLE_COLUMNS.len()],
+    columns: Vec<Columns>,
+    wanted: Groups,
+}
+
+/// The groups of a file that totals may answer, by number.
+struct Groups(FastMap<i64, Wanted>);
+
+impl Groups {
+    /// The rows of a table of totals from the first to the last of them.
+    fn rows(&self, view: &View, table: &str) -> QueryResult<Range<usize>> {
+        if let Some((first, last)) = view.part.bounds(table, "group") {
+            let groups = last.saturating_sub(first);
+            let are_few = usize::try_from(groups).is_ok_and(|n| n < self.0.len());
+            if are_few && (first..=last).all(|group| self.0.contains_key(&group)) {
+                return Ok(0..view.part.rows(table));
+            }
+        }
+        let is_wanted = |group| self.0.contains_key(&group);
+        Ok(view.part.rows_with(table, "group", is_wanted)?)
+    }
+}
+
+/// The columns that answer a group of dimensions.
+enum Columns {
+    Whole,
+    Minutes(Lookup, [Column; MINUTE_COLUMNS.len()]),
+    Groups(ByGroup),
+}
+
+/// Keys by the references that stand for them.
+struct Lookup {
+    keys: Rc<Keys>,
+    /// By code: the key, where cells of it are asked for.
+    ids: Vec<Option<Id>>,
+}
+
+impl Lookup {
+    /// Of some references: all keys, or those that were chosen.
+    fn of<'r>(
+        view: &View,
+        dimension: &Dimension,
+        chosen: Option<&Choice>,
+        references: impl Iterator<Item = &'r i64>,
+    ) -> QueryResult<Lookup> {
+        let keys = dimension.resolve(view, &Selected::nothing().runs)?;
+        let mut lookup = Lookup {
+            ids: vec![None; keys.width()],
+            keys,
+        };
+        let mut codes = Vec::new();
+        for reference in references {
+            let code = lookup.code(*reference);
+            if lookup.ids[code].is_none() {
+                lookup.ids[code] = Some(NULL);
+                codes.push(code as u32);
+            }
+        }
+        let is_asked = |id: &Id| chosen.is_none_or(|chosen| chosen.has((*id, NULL)));
+        for (code, id) in codes.iter().zip(lookup.keys.ids(view, &codes)?) {
+            lookup.ids[*code as usize] = Some(id).filter(is_asked);
+        }
+        Ok(lookup)
+    }
+
+    /// The number of the key that a reference stands for.
+    fn code(&self, reference: i64) -> usize {
+        self.keys.codes.of_reference(reference).unwrap_or(0) as usize
+    }
+
+    /// The key itself, if it is asked for.
+    fn id(&self, reference: i64) -> Option<Id> {
+        self.ids[self.code(reference)]
+    }
+}
+
+/// Numbers in a cube by code, found when they are needed.
+struct Numbers<'k>(&'k Lookup, Vec<Option<u32>>);
+
+impl<'k> Numbers<'k> {
+    fn new(keys: &'k Lookup) -> Self {
+        Numbers(keys, vec![None; keys.ids.len()])
+    }
+
+    /// The number of the key of a reference, if it is asked for.
+    #[inline]
+    fn of(&mut self, reference: i64, cube: &mut Cube<impl Bin>) -> Option<u32> {
+        let code = self.0.code(reference);
+        let id = self.0.ids[code]?;
+        Some(*self.1[code].get_or_insert_with(|| cube.number((id, NULL))))
+    }
+}
+
+/// Totals by group, and the minutes of the largest keys.
+struct ByGroup {
+    keys: Lookup,
+    columns: [Column; GROUP_COLUMNS.len()],
+    /// Where the minutes of a key begin.
+    begins: FastMap<Id, usize>,
+    minutes: Column,
+}
+
+/// Where totals belong.
+struct Places {
+    /// Bucket by row of `minute`, or [`NONE`].
+    rows: Vec<u32>,
+    by_minute: ByMinute,
+}
+
+impl FileTotals {
+    fn read(
+        question: &Totals,
+        view: &View,
+        parts: &[&Part],
+        tables: &[Table],
+    ) -> QueryResult<FileTotals> {
+        let wanted = parts.iter();
+        let wanted = wanted.map(|p| (i64::from(p.info().group), question.wanted(p)));
+        let wanted = Groups(wanted.collect());
+        let own = wanted.rows(view, WHOLE)?;
+        let minutes = match question.only_sums {
+            true => {
+                let names = ["group", "minute"];
+                let [group, minute] = read_columns(view, WHOLE, &names, own.clone())?;
+                let mut columns = std::array::from_fn(|_| Column::default());
+                (columns[0], columns[1]) = (group, minute);
+                columns
+            }
+            false => read_columns(view, WHOLE, &WHOLE_COLUMNS, own.clone())?,
+        };
+        for (group, rows) in rows_by_group(&minutes[0]) {
+            let mut own = minutes[1][rows].iter();
+            let wanted = wanted.0.get(&group);
+            if wanted.is_some_and(|w| !own.all(|minute| w.may_have(*minute))) {
+                return Err(impossible());
+            }
+        }
+        let by_minute = parts.iter().any(|p| question.wanted(p).bucket.is_none());
+        let last = tables.len().saturating_sub(1);
+        let mut columns = Vec::with_capacity(tables.len());
+        for (index, table) in tables.iter().enumerate() {
+            let Some(dimension) = question.groups[index].first() else {
+                columns.push(Columns::Whole);
+                continue;
+            };
+            let chosen = question.chosen.filter(|_| index == last);
+            let lookup = |columns: &[Column]| {
+                let rows = columns[0].iter().zip(columns[1].iter());
+                let own = rows.filter(|(group, _)| wanted.0.contains_key(group));
+                Lookup::of(view, dimension, chosen, own.map(|(_, key)| key))
+            };
+            columns.push(match table {
+                Table::Whole => Columns::Whole,
+                Table::Minutes(_, groups) if !by_minute && view.part.rows(groups) > 0 => {
+                    let rows = wanted.rows(view, groups)?;
+                    Columns::Groups(ByGroup::read(view, groups, rows, lookup)?)
+                }
+                Table::Minutes(minutes, _) => {
+                    let rows = wanted.rows(view, minutes)?;
+                    let columns = read_columns(view, minutes, &MINUTE_COLUMNS, rows)?;
+                    Columns::Minutes(lookup(&columns)?, columns)
+                }
+                Table::Groups(groups, minutes_of) => {
+                    let rows = wanted.rows(view, groups)?;
+                    let mut found = ByGroup::read(view, groups, rows, lookup)?;
+                    if by_minute {
+                        found.read_minutes(view, minutes_of)?;
+                    }
+                    Columns::Groups(found)
+                }
+            });
+        }
+        Ok(FileTotals {
+            rows: own,
+            minutes,
+            columns,
+            wanted,
+        })
+    }
+
+    /// A group has a chosen key whose minutes it needs and the file has not.
+    fn is_unknown(&self, group: u32) -> bool {
+        let group = i64::from(group);
+        let spans_buckets = self
+            .wanted
+            .0
+            .get(&group)
+            .is_some_and(|w| w.bucket.is_none());
+        spans_buckets
+            && self.columns.iter().any(|columns| match columns {
+                Columns::Groups(by_group) => by_group.is_unknown(group),
+                _ => false,
+            })
+    }
+
+    /// Adds the table `minute`; returns where its minutes belong.
+    fn add_minutes(&self, question: &Totals, sums: &mut Measures) -> Places {
+        let buckets = question.buckets;
+        let columns = &self.minutes;
+        let mut places = Places {
+            rows: vec![NONE; columns[0].len()],
+            by_minute: ByMinute::default(),
+        };
+        for (group, rows) in rows_by_group(&columns[0]) {
+            let Some(wanted) = self.wanted.0.get(&group) else {
+                continue;
+            };
+            for (row, &minute) in rows.clone().zip(&columns[1][rows]) {
+                // The part may begin behind the begin of its first minute.
+                let start = minute.saturating_mul(MINUTE).max(wanted.first);
+                let bucket = match wanted.bucket {
+                    None => buckets.index(start).map(|bucket| bucket as u32),
+                    bucket => bucket,
+                };
+                if let Some(bucket) = bucket {
+                    places.rows[row] = bucket;
+                    if wanted.bucket.is_none() {
+                        places.by_minute.put(minute, bucket);
+                    }
+                }
+                if !question.only_sums {
+                    let is_before = start < buckets.since();
+                    self.add_minute(row, bucket, is_before, sums);
+                }
+            }
+        }
+        places
+    }
+
+    /// Adds a row of the table `minute` to its bucket, if it has one.
+    fn add_minute(&self, row: usize, bucket: Option<u32>, is_before: bool, sums: &mut Measures) {
+        let columns = &self.minutes;
+        let coverage = Coverage::from_row(std::array::from_fn(|i| columns[2 + i][row]));
+        let Some(bucket) = bucket else {
+            if is_before {
+                sums.observed.minute_before(&coverage);
+            }
+            return;
+        };
+        sums.observed.at(bucket).add(&coverage);
+        let cell = cell(bucket, columns[10][row], columns[11][row]);
+        for (index, columns) in self.columns.iter().enumerate() {
+            if matches!(columns, Columns::Whole) && cell.sessions > 0 {
+                let number = sums.cubes[index].number((NULL, NULL));
+                sums.cubes[index].at(number).add(cell);
+            }
+        }
+    }
+
+    /// Adds what answers a group of dimensions, but the table `minute`.
+    fn add(&self, columns: &Columns, places: &Places, cube: &mut Cube<impl Bin>) {
+        match columns {
+            Columns::Whole => (),
+            Columns::Minutes(keys, columns) => self.add_by_minute(keys, columns, places, cube),
+            Columns::Groups(by_group) => by_group.add(self, places, cube),
+        }
+    }
+
+    /// Adds a table of totals by minute.
+    fn add_by_minute(
+        &self,
+        keys: &Lookup,
+        columns: &[Column; MINUTE_COLUMNS.len()],
+        places: &Places,
+        cube: &mut Cube<impl Bin>,
+    ) {
+        let [group, key, minute, sum_ms, most] = columns.each_ref().map(|column| &column[..]);
+        let mut numbers = Numbers::new(keys);
+        let mut end = 0;
+        while end < group.len() {
+            let begin = end;
+            let rows = equal_rows(&key[begin..]);
+            end += equal_rows(&group[begin..begin + rows]);
+            let Some(wanted) = self.wanted.0.get(&group[begin]) else {
+                continue;
+            };
+            let Some(number) = numbers.of(key[begin], cube) else {
+                continue;
+            };
+            let own = cube.at(number);
+            let sums = sum_ms[begin..end].iter().zip(&most[begin..end]);
+            match wanted.bucket {
+                Some(bucket) => own.extend(sums.map(|(sum, most)| cell(bucket, *sum, *most))),
+                None => {
+                    let minutes = &minute[begin..end];
+                    let cells = minutes.iter().zip(sums);
+                    if let Some((first, ahead)) = places.by_minute.steady(minutes) {
+                        let at = |minute: &i64| minute.wrapping_sub(ahead) as u32;
+                        let cells = cells.map(|(m, (sum, most))| cell(at(m), *sum, *most));
+                        own.append(first, cells);
+                        continue;
+                    }
+                    let at = |minute: &i64| places.by_minute.bucket(*minute);
+                    let all = cells.map(|(m, (sum, most))| cell(at(m), *sum, *most));
+                    own.extend(all.filter(|cell| cell.bucket != NONE));
+                }
+            }
+        }
+    }
+}
+
+/// The groups of consecutive rows, with these.
+fn rows_by_group(groups: &[i64]) -> impl Iterator<Item = (i64, Range<usize>)> {
+    let mut begin = 0;
+    groups.chunk_by(|a, b| a == b).map(move |rows| {
+        let own = begin..begin + rows.len();
+        begin = own.end;
+        (rows[0], own)
+    })
+}
+
+/// How many rows have the value of the first.
+fn equal_rows(values: &[i64]) -> usize {
+    let other = values.iter().position(|value| *value != values[0]);
+    other.unwrap_or(values.len())
+}
+
+fn read_columns<const N: usize>(
+    view: &View,
+    table: &str,
+    names: &[&str; N],
+    rows: Range<usize>,
+) -> QueryResult<[Column; N]> {
+    let mut columns = Vec::with_capacity(N);
+    for name in names {
+        view.check_cancel()?;
+        let column = view.part.ints_of(table, name, rows.clone())?;
+        if !are_possible(name, &column) {
+            return Err(impossible());
+        }
+        columns.push(column);
+    }
+    let columns: Result<[Column; N], _> = columns.try_into();
+    columns.map_err(|_| QueryError::new("XX000", "columns of totals are missing"))
+}
+
+fn impossible() -> QueryError {
+    crate::Error::damaged("totals with impossible values").into()
+}
+
+/// The values of a column may be added up and multiplied: each, and where they
+/// are added up their sum, is nearer to 0 than [`FAR_MS`].
+fn are_possible(name: &str, values: &[i64]) -> bool {
+    // None is larger than all of them taken bit by bit, unless some are negative.
+    let most = values.iter().fold(0, |all, v| all | *v as u64);
+    if !SUMMED.contains(&name) {
+        let most_abs = || values.iter().fold(0, |all, v| all | v.unsigned_abs());
+        return most < FAR_MS || most_abs() < FAR_MS;
+    }
+    let at_most = most.saturating_mul(values.len() as u64);
+    let sum = || {
+        let values = values.iter().map(|v| u64::try_from(*v).unwrap_or(u64::MAX));
+        values.fold(0, u64::saturating_add)
+    };
+    at_most < FAR_MS || sum() < FAR_MS
+}
+
+impl ByGroup {
+    fn read(
+        view: &View,
+        table: &str,
+        rows: Range<usize>,
+        lookup: impl Fn(&[Column]) -> QueryResult<Lookup>,
+    ) -> QueryResult<ByGroup> {
+        let columns = read_columns(view, table, &GROUP_COLUMNS, rows)?;
+        Ok(ByGroup {
+            keys: lookup(&columns)?,
+            columns,
+            begins: FastMap::default(),
+            minutes: Column::default(),
+        })
+    }
+
+    /// Reads the minutes of the largest keys.
+    fn read_minutes(&mut self, view: &View, table: &str) -> QueryResult<()> {
+        let minutes = view.part.rows(WHOLE);
+        let all = 0..view.part.rows(table);
+        let [key, sum_ms] = read_columns(view, table, &KEY_COLUMNS, all)?;
+        for begin in (0..key.len()).step_by(minutes.max(1)) {
+            if begin + minutes <= key.len() {
+                let id = self.keys.id(key[begin]);
+                id.map(|id| self.begins.insert(id, begin));
+            }
+        }
+        self.minutes = sum_ms;
+        Ok(())
+    }
+
+    fn is_unknown(&self, number: i64) -> bool {
+        let [group, key, ..] = &self.columns;
+        let first = group.partition_point(|g| *g < number);
+        let own = group[first..].iter().take_while(|g| **g == number).count();
+        let own = key[first..first + own].iter();
+        let mut ids = own.filter_map(|key| self.keys.id(*key));
+        ids.any(|id| !self.begins.contains_key(&id))
+    }
+
+    /// Adds groups that lie in one bucket whole, and others minute by minute for
+    /// the chosen keys. The most sessions in one tick are added to any bucket of
+    /// the group, because only those of the window are asked for.
+    fn add(&self, file: &FileTotals, places: &Places, cube: &mut Cube<impl Bin>) {
+        let [group, key, sum_ms, most] = &self.columns;
+        let mut numbers = Numbers::new(&self.keys);
+        let rows: FastMap<i64, Range<usize>> = rows_by_group(&file.minutes[0]).collect();
+        for row in 0..group.len() {
+            let Some(wanted) = file.wanted.0.get(&group[row]) else {
+                continue;
+            };
+            let Some(number) = numbers.of(key[row], cube) else {
+                continue;
+            };
+            if let Some(bucket) = wanted.bucket {
+                let own = cell(bucket, sum_ms[row], most[row]);
+                cube.at(number).add(own);
+                continue;
+            }
+            let mut most = most[row];
+            let id = self.keys.id(key[row]);
+            let Some(begin) = id.and_then(|id| self.begins.get(&id)) else {
+                continue;
+            };
+            for minute in rows.get(&group[row]).cloned().unwrap_or_default() {
+                let sum_ms = self.minutes[begin + file.rows.start + minute];
+                if sum_ms != 0 && places.rows[minute] != NONE {
+                    cube.at(number).add(cell(places.rows[minute], sum_ms, most));
+                    most = 0;
+                }
+            }
+        }
+    }
+}
+
+fn cell(bucket: u32, sum_ms: i64, most: i64) -> Cell {
+    Cell {
+        bucket,
+        sessions: u32::try_from(most).unwrap_or(0),
+        sum_ms,
+    }
+}
+
+/// Buckets by minute.
+#[derive(Default)]
+struct ByMinute {
+    first: i64,
+    buckets: Vec<u32>,
+}
+
+impl ByMinute {
+    /// Minutes come in any order, but mostly ascending.
+    fn put(&mut self, minute: i64, bucket: u32) {
+        if self.buckets.is_empty() {
+            self.first = minute;
+        }
+        while minute < self.first {
+            self.first -= 1;
+            self.buckets.insert(0, NONE);
+        }
+        let at = (minute - self.first) as usize;
+        if at >= self.buckets.len() {
+            self.buckets.resize(at + 1, NONE);
+        }
+        self.buckets[at] = bucket;
+    }
+
+    /// Of minutes that ascend and whose buckets are as far apart as they: the
+    /// first bucket, and the number of minutes they are ahead of the buckets.
+    fn steady(&self, minutes: &[i64]) -> Option<(u32, i64)> {
+        let (first, last) = (*minutes.first()?, *minutes.last()?);
+        let bucket = self.bucket(first);
+        let ends = (bucket, self.bucket(last));
+        let apart = i64::from(ends.1) - i64::from(ends.0);
+        let are_steady = bucket != NONE
+            && ends.1 != NONE
+            && apart == last - first
+            && minutes.is_sorted_by(|a, b| a < b);
+        are_steady.then(|| (bucket, first - i64::from(bucket)))
+    }
+
+    #[inline]
+    fn bucket(&self, minute: i64) -> u32 {
+        let at = minute.wrapping_sub(self.first) as usize;
+        self.buckets.get(at).copied().unwrap_or(NONE)
+    }
+}
