@@ -29,6 +29,7 @@
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/ipc.h"
+#include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "tcop/utility.h"
 #include "utils/guc.h"
@@ -295,6 +296,7 @@ on_startup(void)
 
 	if (previous_startup)
 		previous_startup();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	shared = ShmemInitStruct("tacho schema changes", sizeof(SchemaShared), &found);
 	if (!found)
 	{
@@ -304,6 +306,7 @@ on_startup(void)
 		for (int i = 0; i < SLOTS; i++)
 			pg_atomic_init_u32(&shared->slots[i].state, SLOT_FREE);
 	}
+	LWLockRelease(AddinShmemInitLock);
 }
 
 void
