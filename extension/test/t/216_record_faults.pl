@@ -108,7 +108,8 @@ SKIP:
 		is(@starts, 2, "by $name: a failover begins a new life");
 		like($starts[1], qr/^another server of the same system answers, PostgreSQL .*, primary, system $system, host /,
 			'... whose marker says what happened');
-		like((markers($place{$name}, 'gap'))[-1], qr/the connection was lost|closed the connection|could not connect|immediate shutdown/,
+		# a busy machine has gaps of its own
+		like((grep { !/held up/ } markers($place{$name}, 'gap'))[-1], qr/the connection was lost|closed the connection|could not connect|immediate shutdown/,
 			'... and the gap before it says why');
 		is($recorder{$name}->end('TERM'), 0, '... ended');
 	}
