@@ -29,7 +29,7 @@ const BEGIN: &str = "begin read only; set local search_path = pg_catalog, pg_tem
 
 /// The library is loaded if its settings are known in a session that has not called it.
 const LOOK: &str = "select current_setting('server_version'), \
-    current_setting('server_version_num'), pg_is_in_recovery(), \
+    pg_is_in_recovery(), \
     date_part('epoch', clock_timestamp()), \
     quote_ident(current_user), quote_ident(current_database()), \
     pg_has_role(current_user, 'pg_read_all_stats', 'usage'), \
@@ -55,7 +55,6 @@ struct Server {
     stop: Stop,
     vendor: &'static Vendor,
     version: String,
-    version_num: u32,
     in_recovery: bool,
     /// Seconds that its clock is ahead of the one here.
     ahead_s: f64,
@@ -117,19 +116,18 @@ impl Server {
         Ok(Server {
             vendor: marks.first().map_or(vendor::own(), vendor::of),
             version: known(0),
-            version_num: known(1).parse().unwrap_or(0),
-            in_recovery: is(2),
-            ahead_s: known(3)
+            in_recovery: is(1),
+            ahead_s: known(2)
                 .parse()
                 .map_or(0.0, |server_s: f64| server_s - now_s),
-            role: known(4),
-            database: known(5),
-            sees_others: is(6),
-            has_query_id: text(7).is_some(),
-            extension: text(8),
-            schema: text(9),
-            has_edition: is(11),
-            available: text(10),
+            role: known(3),
+            database: known(4),
+            sees_others: is(5),
+            has_query_id: text(6).is_some(),
+            extension: text(7),
+            schema: text(8),
+            has_edition: is(10),
+            available: text(9),
             settings: settings.first().map(settings_of).unwrap_or_default(),
             connection,
             stop,
@@ -412,9 +410,10 @@ impl Server {
     }
 
     fn plans(&self) -> Finding {
-        match self.version_num >= 180_000 {
-            true => Finding::works("plan identifiers", "computed"),
-            false => Finding::partial("plan identifiers", "PostgreSQL 18 and later show them"),
+        let what = "plan identifiers";
+        match self.setting("tacho.statements") {
+            Some("off") => Finding::partial(what, "not computed: tacho.statements is off"),
+            _ => Finding::works(what, "computed"),
         }
     }
 
