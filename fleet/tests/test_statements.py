@@ -15,12 +15,21 @@ QUESTIONS = [
     (),
     ("--n", "all"),
     ("--n", "3", "--bucket", "1h"),
-    ("--n", "2", "--bucket", "7m", "--order-by", "p99"),
+    ("--n", "all", "--bucket", "7m", "--order-by", "p99"),
     ("--order-by", "mean", "--database", "db1"),
     ("--order-by", "calls", "--username", "!user1", "--toplevel", "true"),
     ("--order-by", "cpu", "--query-id", "101,102,(null)"),
     ("--order-by", "user_time", "--n", "2"),
 ]
+
+
+def ended(*words: object) -> list[dict[str, object]]:
+    """What a tape answers, without what still runs: that is from samples, which a lake is
+    not asked for."""
+    rows = [row for row in answer(*words) if row["calls"] != "0"]
+    for row in rows:
+        del row["running"], row["running_time"]
+    return rows
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
@@ -30,7 +39,8 @@ def test_a_server_answers_as_its_tape(
 ) -> None:
     lake, tapes = lake_and_tapes
     rows = lake.ask("statements-history", *question, *WINDOW, "--server", server)
-    wanted = answer("statements-history", *question, *WINDOW, "--tape", tapes[server])
+    rows = [row for row in rows if row["calls"] != "0"]
+    wanted = ended("statements-history", *question, *WINDOW, "--tape", tapes[server])
     assert wanted
     assert all(row.pop("servers") in ("0", "1") for row in rows)
     assert rows == wanted
@@ -40,7 +50,7 @@ def test_counters_and_rates_of_servers_add_up(lake_and_tapes: Fleet) -> None:
     lake, tapes = lake_and_tapes
     asked = ("statements-history", *WINDOW, "--n", "all")
     rows = {(row["key"], row["toplevel"]): row for row in lake.ask(*asked)}
-    own = [answer(*asked, "--tape", tape) for tape in tapes.values()]
+    own = [ended(*asked, "--tape", tape) for tape in tapes.values()]
     for key, row in rows.items():
         of_key = [one for part in own for one in part if (one["key"], one["toplevel"]) == key]
         assert len(of_key) == 2
