@@ -216,7 +216,10 @@ fn function(function: &Function) -> String {
             "arguments",
             &array(arguments(function, true).iter().map(argument)),
         )
-        .put("columns", &columns(function.fields));
+        .put(
+            "columns",
+            &columns(&function.columns(tacho_source::catalog::schema())),
+        );
     object.json()
 }
 

@@ -3,6 +3,7 @@
 
 use crate::texts::{ARGUMENT, BYTES};
 use tacho_source::arguments::arguments;
+use tacho_source::catalog;
 use tacho_tape::query::json::{Object, array, quote};
 use tacho_tape::query::{Argument, Field, Function, Kind, Type};
 
@@ -181,7 +182,8 @@ fn parameters(function: &Function) -> Vec<String> {
 
 /// A question to a function.
 fn asked(function: &Function) -> String {
-    let rows = object(&[("type", "\"array\""), ("items", &row(function.fields))]);
+    let columns = function.columns(catalog::schema());
+    let rows = object(&[("type", "\"array\""), ("items", &row(&columns))]);
     let properties = object(&[
         ("columns", "{\"$ref\": \"#/components/schemas/Columns\"}"),
         ("rows", &rows),
@@ -267,7 +269,7 @@ fn parameter(argument: &Argument) -> String {
             schema.put("enum", "[\"true\", \"false\"]");
         }
         Kind::Dimension => {
-            let names = tacho_source::catalog::dimension_names().iter();
+            let names = catalog::dimension_names().iter();
             schema.put("enum", &array(names.map(|name| quote(name))));
         }
         _ => (),
