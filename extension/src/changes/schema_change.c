@@ -37,7 +37,6 @@
 
 #include "changes/schema_change.h"
 #include "changes/statement_target.h"
-#include "core/compat.h"
 #include "core/settings.h"
 
 #define SLOTS			256
@@ -230,12 +229,16 @@ on_subtransaction(SubXactEvent event, SubTransactionId mine, SubTransactionId pa
 
 /* ---- statements ---- */
 
-/* TRUNCATE changes no schema, and plans and statistics all the same. */
+/*
+ * TRUNCATE changes no schema, and plans and statistics all the same. An EXECUTE
+ * never does: only queries can be prepared, and to ask for its kind would look the
+ * statement up once more.
+ */
 static bool
 changes_schema(Node *statement, ProcessUtilityContext context)
 {
 	return shared != NULL && tacho_schema_changes &&
-		context != PROCESS_UTILITY_SUBCOMMAND &&
+		context != PROCESS_UTILITY_SUBCOMMAND && !IsA(statement, ExecuteStmt) &&
 		!creating_extension && !IsParallelWorker() &&
 		(IsA(statement, TruncateStmt) || GetCommandLogLevel(statement) == LOGSTMT_DDL) &&
 		!statement_is_temporary(statement);

@@ -120,20 +120,34 @@ put_on(Words *words, const char *name, const RangeVar *relation)
 	put_relation(words, relation);
 }
 
+/* An object of a statement that names a relation in a field of its own. */
+static void
+put_either(Words *words, const RangeVar *relation, const Node *object)
+{
+	if (relation != NULL)
+		put_relation(words, relation);
+	else
+		put_object(words, object);
+}
+
+/* " to old_orders" */
+static void
+put_to(Words *words, const char *name)
+{
+	put(words, " to ");
+	put(words, name);
+}
+
 static void
 put_rename(Words *words, const RenameStmt *rename)
 {
-	if (rename->relation != NULL)
-		put_relation(words, rename->relation);
-	else
-		put_object(words, rename->object);
+	put_either(words, rename->relation, rename->object);
 	if (rename->subname != NULL && rename->relation != NULL)
 	{
 		put(words, ".");
 		put(words, rename->subname);
 	}
-	put(words, " to ");
-	put(words, rename->newname);
+	put_to(words, rename->newname);
 }
 
 static void
@@ -203,6 +217,8 @@ put_target(Words *words, const Node *statement)
 			CASE(TruncateStmt, put_objects(words, s->relations));
 			CASE(DropStmt, put_objects(words, s->objects));
 			CASE(RenameStmt, put_rename(words, s));
+			CASE(AlterObjectSchemaStmt, put_either(words, s->relation, s->object); put_to(words, s->newschema));
+			CASE(AlterOwnerStmt, put_either(words, s->relation, s->object));
 			CASE(CreateFunctionStmt, put_name(words, s->funcname));
 			CASE(AlterFunctionStmt, put_name(words, s->func->objname));
 			CASE(DefineStmt, put_name(words, s->defnames));
@@ -238,28 +254,6 @@ put_target(Words *words, const Node *statement)
 		case T_CreateForeignTableStmt:
 			put_relation(words, ((const CreateForeignTableStmt *) statement)->base.relation);
 			break;
-		case T_AlterObjectSchemaStmt:
-			{
-				const AlterObjectSchemaStmt *s = (const AlterObjectSchemaStmt *) statement;
-
-				if (s->relation != NULL)
-					put_relation(words, s->relation);
-				else
-					put_object(words, s->object);
-				put(words, " to ");
-				put(words, s->newschema);
-				break;
-			}
-		case T_AlterOwnerStmt:
-			{
-				const AlterOwnerStmt *s = (const AlterOwnerStmt *) statement;
-
-				if (s->relation != NULL)
-					put_relation(words, s->relation);
-				else
-					put_object(words, s->object);
-				break;
-			}
 		default:
 			break;
 	}

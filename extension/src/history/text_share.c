@@ -11,6 +11,7 @@
 #include "core/settings.h"
 #include "core/shmem.h"
 #include "history/day_set.h"
+#include "history/share.h"
 #include "history/text_share.h"
 #include "statements/query_text.h"
 
@@ -80,7 +81,7 @@ static int
 most_bytes(const Account *account, bool repeat, int length)
 {
 	int64		limit = (int64) tacho_text_limit * 1024;
-	int64		left = limit - used - account->used;
+	int64		left = share_left(limit, used, account->used);
 
 	if (tacho_text_limit == 0)
 		return length;

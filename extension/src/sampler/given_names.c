@@ -13,6 +13,7 @@
 
 #include "core/settings.h"
 #include "history/day_set.h"
+#include "history/share.h"
 #include "sampler/given_names.h"
 #include "sampler/processes.h"
 #include "sampler/recorder.h"
@@ -88,7 +89,7 @@ given_names_now(UnixMs now)
 static bool
 take_bytes(Account *account, int64 bytes)
 {
-	int64		left = (int64) tacho_name_limit * 1024 - used - account->used;
+	int64		left = share_left((int64) tacho_name_limit * 1024, used, account->used);
 
 	if (bytes == 0)
 		return true;
@@ -111,7 +112,7 @@ is_free_return(Account *account)
 {
 	int64		limit = (int64) tacho_name_limit * 1024 / RETURNS_PART;
 
-	if (SESSION_BYTES > limit - all_returned - account->returned)
+	if (SESSION_BYTES > share_left(limit, all_returned, account->returned))
 		return false;
 	account->returned += SESSION_BYTES;
 	all_returned += SESSION_BYTES;

@@ -13,6 +13,7 @@
 
 #include "changes/schema_change.h"
 #include "history/names.h"
+#include "history/share.h"
 #include "sampler/recorder.h"
 #include "sampler/schema_markers.h"
 
@@ -36,8 +37,7 @@ static uint64 dropped = 0;		/* as of the last turn */
 static UnixMs
 unix_ms(TimestampTz time)
 {
-	return (UnixMs) (time / 1000) +
-		(UnixMs) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY * 1000;
+	return (time + TACHO_EPOCH_OFFSET_US) / 1000;
 }
 
 /* The count of a role, NULL if no role has room for its first marker. */
@@ -58,7 +58,7 @@ has_room(Oid user)
 {
 	RoleCount  *mine = count_of(user);
 
-	if (mine == NULL || 2 * mine->count >= MARKERS_A_MINUTE - (put_count - mine->count))
+	if (mine == NULL || share_left(MARKERS_A_MINUTE, put_count, mine->count) <= 0)
 		return false;
 	mine->count++;
 	put_count++;

@@ -10,8 +10,8 @@
 /*
  * Puts a marker for each change that has ended since the last turn: "DROP INDEX
  * orders_customer, role deploy, database shop, application psql". A minute has at
- * most 240 of them, and a role half of what other roles leave of that;
- * one marker says how many more there were.
+ * most 240 of them, which roles share (history/share.h); one marker says how many
+ * more there were.
  */
 extern void schema_markers_turn(int64 wall_us);
 
