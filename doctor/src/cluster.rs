@@ -15,6 +15,8 @@ use tacho_tape::locate;
 const DEBIAN: &str = "/etc/postgresql";
 const DEBIAN_PROGRAMS: &str = "/usr/lib/postgresql";
 const CONFIGURATION: &str = "postgresql.conf";
+/// Each data directory has a file of this name.
+const VERSION: &str = "PG_VERSION";
 
 /// A cluster of this host.
 pub struct Cluster {
@@ -96,9 +98,14 @@ impl Cluster {
         }
     }
 
+    /// The directory is the data directory of a cluster.
+    pub fn is_at(directory: &Path) -> bool {
+        directory.join(VERSION).is_file()
+    }
+
     /// The major version of the files, if they may be read.
     fn major(&self) -> Option<String> {
-        let text = fs::read_to_string(self.data.join("PG_VERSION")).ok()?;
+        let text = fs::read_to_string(self.data.join(VERSION)).ok()?;
         Some(text.trim().to_string())
     }
 

@@ -1,13 +1,22 @@
 //! The rows of `status`, whether a server or a directory of history gave them.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+
+/// If the last sample is older than this, recording has stopped.
+pub const SILENT_S: i64 = 60;
 
 /// Metrics that have a value, by name.
 #[derive(Debug, Default)]
 pub struct Facts(pub BTreeMap<String, String>);
 
 impl Facts {
+    /// Of names and values.
+    #[cfg(test)]
+    pub fn of(metrics: &[(&str, &str)]) -> Facts {
+        let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+        Facts(metrics.iter().map(owned).collect())
+    }
+
     pub fn text(&self, metric: &str) -> Option<&str> {
         self.0.get(metric).map(String::as_str)
     }
@@ -32,10 +41,9 @@ pub fn size(bytes: f64) -> String {
 }
 
 /// A length of time for people, in the largest unit that fits: `45 s`, `3 h`, `12 days`.
-pub fn length(time: Duration) -> String {
-    let seconds = time.as_secs();
+pub fn length(seconds: i64) -> String {
     match seconds {
-        0..120 => format!("{seconds} s"),
+        ..120 => format!("{} s", seconds.max(0)),
         120..7_200 => format!("{} min", seconds / 60),
         7_200..172_800 => format!("{} h", seconds / 3_600),
         _ => format!("{} days", seconds / 86_400),
@@ -50,8 +58,7 @@ mod tests {
     fn sizes_and_lengths_have_the_largest_unit_that_fits() {
         let sizes = [999.0, 53_242.0, 6_300_000.0, 2e9].map(size);
         assert_eq!(sizes, ["999 bytes", "53.2 kB", "6.3 MB", "2.0 GB"]);
-        let of = |seconds| length(Duration::from_secs(seconds));
-        let lengths = [45, 119, 120, 7_199, 7_200, 172_799, 172_800].map(of);
+        let lengths = [45, 119, 120, 7_199, 7_200, 172_799, 172_800].map(length);
         assert_eq!(
             lengths,
             ["45 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 days"]

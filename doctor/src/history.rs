@@ -1,17 +1,14 @@
 //! Findings about a history: whether it grows, what is missing in it, how long it fits.
 
-use crate::facts::{Facts, length, size};
+use crate::facts::{Facts, SILENT_S, length, size};
 use jiff::tz::TimeZone;
 use rustix::fs::statvfs;
 use std::path::Path;
-use std::time::Duration;
 use tacho_record::finding::Finding;
 use tacho_source::rows;
 use tacho_source::{Tapes, expect_history};
 use tacho_tape::query::{Markers, QueryResult, Status};
 
-/// Without a sample for so long, recording has stopped.
-const SILENT_S: i64 = 60;
 /// A younger history does not tell how fast it grows.
 const HOUR_S: f64 = 3_600.0;
 const DAY_S: f64 = 86_400.0;
@@ -90,7 +87,7 @@ fn recorded(facts: &Facts) -> Finding {
     let Some(age_s) = facts.number("last_tick_age_s") else {
         return Finding::missing(what, "none were recorded");
     };
-    let detail = format!("the last one {} ago", length(seconds(age_s)));
+    let detail = format!("the last one {} ago", length(age_s));
     match age_s > SILENT_S {
         false => Finding::works(what, detail),
         true => Finding::partial(what, detail)
@@ -119,7 +116,7 @@ fn observed(facts: &Facts, age_s: f64) -> String {
         false => format!("{percent:.1} % of the last hour was observed"),
         true => {
             let percent = (percent * HOUR_S / age_s.max(1.0)).min(100.0);
-            let age = length(seconds(age_s as i64));
+            let age = length(age_s as i64);
             format!("{percent:.1} % was observed since the first sample, {age} ago")
         }
     }
@@ -181,25 +178,13 @@ pub fn free_space(directory: &Path) -> Option<Finding> {
     Some(Finding::works("disk", format!("{} are free", size(free))))
 }
 
-/// A number of seconds, 0 if it is negative.
-pub fn seconds(s: i64) -> Duration {
-    Duration::from_secs(u64::try_from(s).unwrap_or(0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn facts(metrics: &[(&str, &str)]) -> Facts {
-        let owned = metrics
-            .iter()
-            .map(|(name, value)| (name.to_string(), value.to_string()));
-        Facts(owned.collect())
-    }
-
     #[test]
     fn a_history_tells_how_long_it_fits() {
-        let facts = facts(&[
+        let facts = Facts::of(&[
             ("bytes", "12000000"),
             ("first_tick_time", "2026-11-20 00:00:00+00"),
             ("last_tick_time", "2026-11-26 00:00:00+00"),
@@ -219,7 +204,7 @@ mod tests {
 
     #[test]
     fn growth_is_not_told_by_minutes() {
-        let facts = facts(&[
+        let facts = Facts::of(&[
             ("bytes", "53242"),
             ("first_tick_time", "2026-11-27 01:51:40+00"),
             ("last_tick_time", "2026-11-27 01:59:40+00"),
@@ -232,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_young_history_is_measured_from_its_begin() {
-        let half = facts(&[("coverage_last_hour_pct", "50.0000")]);
+        let half = Facts::of(&[("coverage_last_hour_pct", "50.0000")]);
         assert_eq!(
             observed(&half, 86_400.0),
             "50.0 % of the last hour was observed"
@@ -240,15 +225,15 @@ mod tests {
         let young = "100.0 % was observed since the first sample, 30 min ago";
         assert_eq!(observed(&half, 1_800.0), young);
         assert_eq!(
-            observed(&facts(&[]), 10.0),
+            observed(&Facts::of(&[]), 10.0),
             "nothing of the last hour was observed"
         );
     }
 
     #[test]
     fn damage_is_broken() {
-        assert_eq!(damage(&facts(&[("damaged_places", "0")])), None);
-        let damaged = facts(&[("damaged_places", "2"), ("damaged_bytes", "4096")]);
+        assert_eq!(damage(&Facts::of(&[("damaged_places", "0")])), None);
+        let damaged = Facts::of(&[("damaged_places", "2"), ("damaged_bytes", "4096")]);
         let detail = damage(&damaged).map(|finding| finding.detail);
         assert_eq!(
             detail.as_deref(),

@@ -1,8 +1,8 @@
 //! Findings about a server, through a connection: the extension, the SQL edition, or
 //! neither. For a server without tacho this says what `tacho record` can do there.
 
-use crate::facts::{Facts, length, size};
-use crate::history::{self, Gap, Limits, seconds};
+use crate::facts::{Facts, SILENT_S, length, size};
+use crate::history::{self, Gap, Limits};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,8 +15,6 @@ const CONNECT: Duration = Duration::from_secs(15);
 const ANSWER: Duration = Duration::from_secs(30);
 /// A clock that differs by more makes times hard to compare.
 const CLOCK_S: f64 = 2.0;
-/// A sample that is older means that recording has stopped.
-const SILENT_S: i64 = 60;
 const LOG_HELP: &str = "the log of the server says more";
 const EDITION_HELP: &str = "run: SELECT * FROM tacho.start(); it says what calls the sampler here";
 const LIBRARY: &str = "tacho";
@@ -474,11 +472,11 @@ fn recording(facts: &Facts, help: &str) -> Finding {
     }
     match facts.number("last_tick_age_s") {
         Some(age_s) if age_s <= SILENT_S => {
-            let age = length(seconds(age_s));
+            let age = length(age_s);
             Finding::works(what, format!("on, the last sample {age} ago"))
         }
         Some(age_s) => {
-            let age = length(seconds(age_s));
+            let age = length(age_s);
             Finding::broken(what, format!("silent: the last sample is {age} old")).help(help)
         }
         None => Finding::partial(what, "on, no sample yet").help("ask again in a few seconds"),
@@ -550,13 +548,6 @@ mod tests {
     use super::*;
     use tacho_record::finding::State;
 
-    fn facts(metrics: &[(&str, &str)]) -> Facts {
-        let owned = metrics
-            .iter()
-            .map(|(name, value)| (name.to_string(), value.to_string()));
-        Facts(owned.collect())
-    }
-
     #[test]
     fn a_library_is_added_to_those_that_are_loaded() {
         assert_eq!(preload_with(""), "'tacho'");
@@ -570,7 +561,7 @@ mod tests {
 
     #[test]
     fn silent_is_broken_and_a_standby_is_not() {
-        let state = |metrics: &[(&str, &str)]| recording(&facts(metrics), LOG_HELP).state;
+        let state = |metrics: &[(&str, &str)]| recording(&Facts::of(metrics), LOG_HELP).state;
         let on = ("recording", "on");
         assert_eq!(state(&[on, ("last_tick_age_s", "60")]), State::Works);
         assert_eq!(state(&[on, ("last_tick_age_s", "61")]), State::Broken);
@@ -579,7 +570,7 @@ mod tests {
             state(&[("recording", "standby: nothing is recorded here")]),
             State::Partial
         );
-        let off = facts(&[
+        let off = Facts::of(&[
             ("recording", "off"),
             ("reason", "no program"),
             ("writer_error", "gone"),

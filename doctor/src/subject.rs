@@ -11,7 +11,6 @@ use tacho_tape::locate::{self, Surroundings};
 
 /// Name of our sessions, unless the connection string gives another.
 const APPLICATION: &str = "tacho doctor";
-const VERSION_FILE: &str = "PG_VERSION";
 
 /// One thing to look at.
 pub enum Subject {
@@ -37,7 +36,7 @@ impl Subject {
     /// A directory, else a connection string.
     fn named(named: &str) -> Result<Subject, Failure> {
         let path = Path::new(named);
-        if path.join(VERSION_FILE).is_file() {
+        if Cluster::is_at(path) {
             return Ok(Subject::Cluster(Cluster::of(path)));
         }
         if path.is_dir() {

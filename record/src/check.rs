@@ -201,7 +201,7 @@ impl Check<'_> {
             false if self.settings.own_sessions => {
                 let detail =
                     format!("only sessions of this role, as wanted, {hidden} others are hidden");
-                Finding::new("samples", State::Partial, detail)
+                Finding::partial("samples", detail)
             }
             false => {
                 let detail = format!("only sessions of this role, {hidden} others are hidden");
@@ -289,7 +289,7 @@ impl Check<'_> {
             true => Finding::works(what, format!("pg_stat_statements {installed}")),
             false => {
                 let detail = format!("pg_stat_statements {installed} counts less than {newest}");
-                Finding::new(what, State::Partial, detail)
+                Finding::partial(what, detail)
             }
         }
         .help(self.update()))
@@ -355,7 +355,7 @@ impl Check<'_> {
             true => Finding::works("measurements", all.join(", ")),
             false => {
                 let detail = format!("all but {}", missing.join(", "));
-                Finding::new("measurements", State::Partial, detail)
+                Finding::partial("measurements", detail)
             }
         };
         let helps = !self.identity.sees_others;
@@ -372,6 +372,6 @@ impl Check<'_> {
         }
         let detail = "not shown: another server at this address is known by its start alone";
         let right = "EXECUTE ON FUNCTION pg_control_system(), pg_control_checkpoint()";
-        Finding::new(what, State::Partial, detail).help(self.grant(right))
+        Finding::partial(what, detail).help(self.grant(right))
     }
 }

@@ -44,8 +44,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding without a step that helps.
-    pub fn new(what: &'static str, state: State, detail: impl Into<String>) -> Finding {
+    fn new(what: &'static str, state: State, detail: impl Into<String>) -> Finding {
         Finding {
             what,
             state,
