@@ -216,10 +216,7 @@ fn function(function: &Function) -> String {
             "arguments",
             &array(arguments(function, true).iter().map(argument)),
         )
-        .put(
-            "columns",
-            &columns(&function.columns(tacho_source::catalog::schema())),
-        );
+        .put("columns", &columns(&function.columns(catalog::schema())));
     object.json()
 }
 

@@ -205,11 +205,11 @@ impl Tally {
         self.series.fill(&sums.server);
         self.series.fill(&rounded(&gauges));
         self.gauges = self.series.bounded(gauges, f64::max);
+        self.counted = sums.clone();
         self.sums = Sums {
-            server: self.series.bounded(sums.server.clone(), |a, b| a + b),
-            ..sums.clone()
+            server: self.series.bounded(sums.server, |a, b| a + b),
+            ..sums
         };
-        self.counted = sums;
     }
 
     /// How far a day has come. The first day of a history has no turn.
