@@ -352,7 +352,8 @@ pub(super) fn scan(
     Ok(all)
 }
 
-/// All statements, those that run among them, the largest first, ties by key.
+/// All statements, those that run among them, the largest first. Among equals those
+/// without a counter are the last, then the order is by key.
 fn rank(
     run: Run,
     node: Option<&str>,
@@ -365,31 +366,32 @@ fn rank(
         let next = numbers.len() as u32;
         *numbers.entry(key).or_insert(next)
     })?;
-    let mut sums: HashMap<EntryKey, &Sums> = HashMap::new();
+    // Nothing where a statement has no counter and only runs.
+    let mut sums: HashMap<EntryKey, Option<&Sums>> = HashMap::new();
     for (key, number) in numbers {
         if let Some(own) = found.sums.get(&(number, 0)) {
-            sums.insert(key, own);
+            sums.insert(key, Some(own));
         }
     }
-    let none = Sums(vec![0; stats.counters.len()]);
     let longest = running.longest_ms();
     for key in longest.keys() {
-        sums.entry((*key).clone()).or_insert(&none);
+        sums.entry((*key).clone()).or_default();
     }
-    let measure = |key: &EntryKey, sums: &Sums| match order {
+    let counters = &stats.counters;
+    let measure = |key: &EntryKey, sums: Option<&Sums>| match order {
         Order::RunningTime => Ratio::new(longest.get(key).copied().unwrap_or(0).into(), 1),
         _ => order.measure(&Named {
-            counters: &stats.counters,
-            sums,
+            counters,
+            sums: sums?,
         }),
     };
-    let ranked = sums.into_iter();
-    let ranked = ranked.map(|(key, sums)| (measure(&key, sums).unwrap_or(Ratio::ZERO), key));
-    let mut ranked: Vec<(Reverse<Ratio>, EntryKey)> = ranked
-        .map(|(measure, key)| (Reverse(measure), key))
-        .collect();
-    ranked.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
-    Ok(ranked.into_iter().map(|r| r.1).collect())
+    let place = |(key, sums): (EntryKey, Option<&Sums>)| {
+        let measure = measure(&key, sums).unwrap_or(Ratio::ZERO);
+        (Reverse(measure), sums.is_none(), key)
+    };
+    let mut ranked: Vec<_> = sums.into_iter().map(place).collect();
+    ranked.sort_unstable();
+    Ok(ranked.into_iter().map(|(.., key)| key).collect())
 }
 
 /// Texts of the statements shown.
