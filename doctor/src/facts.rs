@@ -10,7 +10,7 @@ pub const SILENT_S: i64 = 60;
 pub struct Facts(pub BTreeMap<String, String>);
 
 impl Facts {
-    /// Of names and values.
+    /// Makes them from names and values.
     #[cfg(test)]
     pub fn of(metrics: &[(&str, &str)]) -> Facts {
         let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());

@@ -9,7 +9,7 @@
 
 /*
  * The part of a limit that one role may still use: never more than is left for all
- * others. Of a limit of 16 the first role gets 8, the next one 4, the third 2.
+ * others. If the limit is 16, the first role gets 8, the next one 4, the third 2.
  * `by_all` includes `by_role`.
  */
 static inline int64
