@@ -30,9 +30,13 @@ no warnings 'redefine';
 		usleep($pause_us) if defined $answer;
 		$session = session($node, $dbname) unless $session && $session->{psql}->pumpable;
 		$answer = answer($session, $query);
+		$session = undef if $session->{ended};
 	} until $answer eq $expected || time > $until;
-	$session->{in} .= "\\q\n";
-	eval { $session->{psql}->finish };
+	if ($session)
+	{
+		$session->{in} .= "\\q\n";
+		eval { $session->{psql}->finish };
+	}
 	return 1 if $answer eq $expected;
 	diag("timed out waiting for \"$expected\" of:\n$query\nlast answer:\n$answer");
 	return 0;
@@ -48,14 +52,22 @@ sub session
 	return $self;
 }
 
-# What one query prints, errors too.
+# What one query prints, errors too. A psql that has ended before it read the query
+# (there is no server yet) fails each pump() and still counts as pumpable: the
+# first failure ends the session.
 sub answer
 {
 	my ($session, $query) = @_;
 
 	$session->{out} = '';
 	$session->{in} .= "$query\n;\n\\echo $end\n";
-	eval { $session->{psql}->pump } until $session->{out} =~ /^$end$/m || !$session->{psql}->pumpable;
+	until ($session->{out} =~ /^$end$/m || !$session->{psql}->pumpable)
+	{
+		next if eval { $session->{psql}->pump; 1 };
+		$session->{ended} = 1;
+		$session->{psql}->kill_kill;
+		last;
+	}
 	my ($answer) = $session->{out} =~ /^(.*?)\n?^$end$/ms;
 	return $answer // $session->{out};
 }
