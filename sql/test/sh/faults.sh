@@ -20,14 +20,19 @@ rm -f hold # of a try before
 mkfifo hold
 crowd=()
 trap 'kill "${crowd[@]}" 2>/dev/null || true' EXIT
-for ((i = 0; i < 60; i++)); do
+join_crowd() {
 	command psql -qAtX -c "select 1" -f hold >/dev/null 2>&1 &
 	crowd+=($!)
-done
+}
+for ((i = 0; i < 60; i++)); do join_crowd; done
 exec 9>hold
-# a server that has no time to accept refuses for another reason
+# a server that has no time to accept refuses for another reason, also some of the crowd
 is_full() { ! command psql -qAtX -c "select" 2>nobody.err && grep -q 'too many clients\|remaining connection slots' nobody.err; }
-for ((i = 0; i < 600; i++)); do ! is_full || break; sleep 0.1; done
+for ((i = 0; i < 600; i++)); do
+	! is_full || break
+	join_crowd
+	sleep 0.1
+done
 same "$(if is_full; then echo t; else cat nobody.err; fi)" t "nobody can connect"
 seen=f
 for ((i = 0; i < 600; i++)); do
