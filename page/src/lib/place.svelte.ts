@@ -33,6 +33,13 @@ class Place {
     return { since: now - live, until: now }
   })
 
+  /** The subject of the page, whichever time it shows. When it changes, questions are given up. */
+  about: string = $derived.by(() => {
+    const { server, by, filters } = this.view
+    const length = this.window ? this.window.until - this.window.since : 1
+    return JSON.stringify([server, by, filters, Math.round(Math.log2(length))])
+  })
+
   /** Goes elsewhere; back returns, unless the place before was none (`replace`). */
   go(change: Partial<View>, replace = false) {
     this.#length = this.view.live ?? this.#length
