@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # usage: tools/test-page.sh [ARGUMENT]...
 #
-# Types and logic of the page, types of its tests, then the page itself in a
-# browser (Debian's chromium, of CHROMIUM) on a real tacho web. Arguments are
-# Playwright's, such as the name of a file in page/e2e. Needs the programs of
-# "make program" and installs the rest; TACHO_PROGRAMS is where else the programs
-# are.
+# Checks the types and the logic of the page, then tests the page in a browser
+# (Debian's chromium, or CHROMIUM) on a real tacho web. Arguments are Playwright's:
+# "tools/test-page.sh live states" runs live.e2e.ts and states.e2e.ts, and
+# "-g TITLE" the tests with that title. Needs the programs of "make program", or
+# those in the directory TACHO_PROGRAMS, and installs everything else.
 # SOURCES=dsn: on a server of its own instead, asked through connections, with the
 # extension and with the SQL edition (tools/page-server.sh; PG_CONFIG names which,
 # or MAJOR, such as 18, as of tools/in-pg.sh).
