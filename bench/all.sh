@@ -14,7 +14,7 @@ source "$(dirname "$0")/lib.sh"
 trap bench_cleanup EXIT
 export -n BENCH_DIR # each part has one of its own
 scenarios=(overhead churn hot recording history codec analyze instructions lines)
-scripts=(tick_cost statements_latency statements locks statements_costs sql_edition sizes)
+scripts=(tick_cost statements_latency statements locks statements_costs messages sql_edition sizes)
 
 dir=
 while getopts c: option; do
