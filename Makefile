@@ -25,11 +25,11 @@ INSTALLED = $(filter-out bench,$(BESIDE))
 CARGO_BUILD = cd $(top) && cargo build --release --locked $(CARGO_FLAGS)
 EXTENSION_MAKE = mkdir -p extension && $(MAKE) -C extension PG_CONFIG="$(PG_CONFIG)" \
 	$(if $(VPATH),-f $(top)/extension/Makefile VPATH=$(top)/extension)
-SHELL_SCRIPTS = .ci/run $(wildcard fleet/*.sh tools/*.sh demo/*.sh bench/*.sh \
+SHELL_SCRIPTS = .ci/run $(wildcard debian/tests/server debian/tests/units fleet/*.sh tools/*.sh demo/*.sh bench/*.sh \
 	sql/*.sh sql/test/*.sh sql/test/sh/*.sh extension/test/data/*.sh)
 
 .DEFAULT_GOAL := build
-.PHONY: all installcheck quick accept torture torture-record help build program extension install install-programs demo test-demo demo-stop demo-dsn demo-record demo-sql screenshots \
+.PHONY: all installcheck quick accept torture torture-record help build program extension install install-programs package-deb test-deb demo test-demo demo-stop demo-dsn demo-record demo-sql screenshots \
 	test demo-fleet test-fleet test-page test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
 	sanitize bench clean
 
@@ -73,6 +73,13 @@ install-programs: program ## install tacho with live, record, ship, … into PRE
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 $(PROGRAM) $(INSTALLED:%=$(PROGRAM)-%) "$(DESTDIR)$(PREFIX)/bin"
 	$(PROGRAM) generate "$(DESTDIR)$(SHARE)" $(INSTALLED:%=$(PROGRAM)-%)
+
+# as root: the roots are made by debootstrap
+package-deb: ## build the Debian packages of HEAD into build/deb (SUITES="bookworm trixie"; TRIAL=1: faster)
+	@tools/package-deb.sh $(if $(TRIAL),-t) $(or $(SUITES),bookworm)
+
+test-deb: ## install and try what package-deb has built (SUITE=bookworm)
+	@tools/test-deb.sh $(or $(SUITE),bookworm)
 
 # that server has tacho preloaded, with the settings of extension/test/regress.conf
 installcheck: ## regression tests on a running server that has tacho

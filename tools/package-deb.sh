@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# usage: tools/package-deb.sh [-t] [SUITE]...
+#
+# Builds the Debian packages of the commit HEAD for each SUITE (bookworm, trixie,
+# forky, experimental; default: bookworm) into build/deb/SUITE: the source package,
+# tacho and postgresql-MAJOR-tacho. Crates and page are put into the source package
+# before; the build itself runs in a root made by debootstrap, without a network.
+# Roots and compiled crates are kept below /var/cache/tacho/deb (TACHO_DEB_CACHE).
+# Needs root.
+#
+#   -t  a trial: without link-time optimisation. The packages are to look at: the
+#       programs are some per cent slower and larger
+#
+# TACHO_DEB_JOBS: processes of cargo (default: one for each CPU).
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+# shellcheck source=tools/deb.sh
+source tools/deb.sh
+options="nocheck parallel=${TACHO_DEB_JOBS:-$(nproc)}"
+while getopts t option; do
+	case $option in t) options+=" nolto" ;; *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;; esac
+done
+shift $((OPTIND - 1))
+[ "$(id -u)" = 0 ] || die "Debian roots need root"
+version=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml | head -1)
+[ "$(sed -n '1s/^tacho (\(.*\)-[0-9]*).*/\1/p' debian/changelog)" = "$version" ] ||
+	die "debian/changelog has not version $version of Cargo.toml"
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+name=tacho-$version orig=$deb_cache/tacho_$version
+compiled=(. ':!debian' ':!docs' ':!tools' ':!*.md')
+pack=(tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct -- "${compiled[@]}")" -cJf)
+
+# the crates of Cargo.lock, and their archive, which takes a minute to compress
+vendor() {
+	local sum made=$deb_cache/vendor
+	sum=$(cat Cargo.lock tools/deb-vendor.py | sha256sum | cut -c 1-16)
+	[ "$(cat "$made.sum" 2>/dev/null)" != "$sum" ] || return 0
+	say "fetching the crates"
+	rm -rf "$made" "$made.sum"
+	tools/deb-vendor.py "$made" >&2
+	XZ_OPT='-2 -T0' "${pack[@]}" "$made.tar.xz" --mtime=@0 -C "$deb_cache" vendor
+	echo "$sum" >"$made.sum"
+}
+
+# source SUITE: the source package, unpacked, in the build directory of the suite
+source_tree() {
+	local suite=$1 work=$deb_cache/$1/work root=$deb_cache/$1/build number
+	rm -rf "$work"
+	mkdir -p "$work"
+	cp "$deb_cache/vendor.tar.xz" "$work/tacho_$version.orig-vendor.tar.xz"
+	cp "$orig.orig.tar.xz" "$work/"
+	tar -C "$work" -xf "$orig.orig.tar.xz"
+	tar -C "$work/$name" -xf "$deb_cache/vendor.tar.xz"
+	git archive HEAD debian | tar -C "$work/$name" -xf -
+	cp "$deb_cache/copyright" "$work/$name/debian/copyright"
+	# packages of a later release of Debian replace packages of an earlier one
+	case $suite in bookworm) number=12 ;; trixie) number=13 ;; forky) number=14 ;; *) number=14.1 ;; esac
+	sed -i "1s/-\([0-9]*\)) [a-z]*;/-\1~deb$number) $suite;/" "$work/$name/debian/changelog"
+	deb_in -b "$work:/work" "$root" /bin/sh -c "cd /work/$name && pg_buildext updatecontrol"
+}
+
+# cargo looks at times of files, and these may be older than the files of the build
+# before: if the sources differ, cargo's notes about our crates go
+forget() { # TARGET
+	local sum
+	sum=$({ git ls-tree -r HEAD | grep -vE $'\t(debian|docs|tools)/|\\.md$'
+		find page/dist -type f -exec sha256sum {} + | sort; } | sha256sum)
+	[ "$(cat "$1/sources" 2>/dev/null)" = "$sum" ] || rm -rf "$1"/release/.fingerprint/tacho-*
+	echo "$sum" >"$1/sources"
+}
+
+# the root with the build dependencies; another one when these have changed
+build_root() {
+	local suite=$1 root=$deb_cache/$1/build depends
+	depends=$(sed '/^Package:/,$d' debian/control.in; echo "$suite")
+	[ "$(cat "$root.made" 2>/dev/null)" != "$depends" ] || return 0
+	deb_base "$suite"
+	say "installing the build dependencies on $suite"
+	{
+		deb_copy "$suite" build
+		mkdir -p "$root/tmp/depends/debian"
+		printf '%s\n\nPackage: tacho\nArchitecture: any\n' "${depends%$'\n'*}" >"$root/tmp/depends/debian/control"
+		deb_apt "$root" install build-essential fakeroot "${deb_from[@]}"
+		deb_apt "$root" build-dep "${deb_from[@]}" /tmp/depends
+	} >"$root.log" 2>&1 || die "the build dependencies failed to install:" "$(tail -n 5 "$root.log")"
+	echo "$depends" >"$root.made"
+}
+
+build() {
+	local suite=$1 dir=$deb_cache/$1 out=build/deb/$1 deb_from=()
+	[ "$suite" != experimental ] || deb_from=(-t experimental)
+	build_root "$suite"
+	source_tree "$suite"
+	mkdir -p "$dir/target"
+	forget "$dir/target"
+	say "building for $suite, see $dir/build.log"
+	deb_env=("DEB_BUILD_OPTIONS=$options" "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH" CARGO_TARGET_DIR=/target)
+	deb_in -n -b "$dir/work:/work" -b "$dir/target:/target" "$dir/build" /bin/sh -c \
+		"cd /work/$name && exec nice dpkg-buildpackage -us -uc" >"$dir/build.log" 2>&1 ||
+		die "the packages were not built:" "$(tail -n 20 "$dir/build.log")"
+	deb_env=()
+	rm -rf "$out"
+	mkdir -p "$out"
+	find "$dir/work" -maxdepth 1 -type f -exec mv -t "$out" {} +
+	rm -rf "$dir/work"
+	ls "$out"/*.deb
+}
+
+tools/prereq.sh build
+mkdir -p "$deb_cache"
+exec 9>"$deb_cache/lock"
+flock 9
+vendor
+tools/page.sh
+[ -e page/dist/index.html ] || die "the page was not built"
+tools/deb-copyright.py "$deb_cache/vendor" >"$deb_cache/copyright"
+rm -rf "${deb_cache:?}/$name"
+git archive --prefix="$name/" HEAD | tar -C "$deb_cache" -xf -
+rm -rf "$deb_cache/$name/debian"
+cp -R page/dist "$deb_cache/$name/page/dist"
+XZ_OPT=-6 "${pack[@]}" "$orig.orig.tar.xz" -C "$deb_cache" "$name"
+rm -rf "${deb_cache:?}/$name"
+for suite in "${@:-bookworm}"; do
+	case $suite in bookworm | trixie | forky | experimental) ;; *) die "no recipe for suite \"$suite\"" ;; esac
+	build "$suite"
+done
