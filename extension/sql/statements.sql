@@ -39,6 +39,39 @@ comment on view tacho.statements is
 
 grant select on tacho.statements to public;
 
+create function tacho.statement_plans(
+	out userid oid,
+	out dbid oid,
+	out toplevel boolean,
+	out queryid bigint,
+	out plan_id bigint,
+	out since timestamptz,
+	out calls bigint,
+	out total_exec_time double precision,
+	out mean_exec_time double precision,
+	out max_exec_time double precision,
+	out rows bigint,
+	out shared_blks_hit bigint,
+	out shared_blks_read bigint,
+	out temp_blks_written bigint
+)
+returns setof record
+language c volatile strict parallel safe
+cost 100 rows 1000
+as 'MODULE_PATHNAME', 'tacho_statement_plans';
+
+comment on function tacho.statement_plans is
+'What the executions of each plan of a statement have cost: a row for each plan of each row of tacho.statements that has one. The rows of a statement add up to its calls, times (in ms), rows and blocks in tacho.statements. since: when the first execution began that is counted for the plan. Up to four plans of a statement are told apart at a time; a row without plan_id holds the executions of plans that made room for others, and those before the server started. max_exec_time is null where it is not known. Blocks of planning count for the first plan. Example: select plan_id, since, calls, mean_exec_time from tacho.statement_plans() where queryid = 42 order by since;';
+
+create view tacho.statement_plans as
+	select *
+		from tacho.statement_plans();
+
+comment on view tacho.statement_plans is
+'What the executions of each plan of a statement have cost, see function tacho.statement_plans. Example: select queryid, plan_id, since, calls, mean_exec_time from tacho.statement_plans order by total_exec_time desc limit 10;';
+
+grant select on tacho.statement_plans to public;
+
 create function tacho.statements_info(
 	out entries bigint,
 	out max bigint,
@@ -48,6 +81,7 @@ create function tacho.statements_info(
 	out text_bytes bigint,
 	out text_bytes_max bigint,
 	out texts_missing bigint,
+	out plans_missing bigint,
 	out normalizations bigint,
 	out promotions bigint,
 	out last_eviction timestamptz,
@@ -58,7 +92,7 @@ language c volatile strict parallel safe
 as 'MODULE_PATHNAME', 'tacho_statements_info';
 
 comment on function tacho.statements_info is
-'State of the statement statistics: how many entries and bytes of text are used, how many entries made room for others (evicted), how many executions could not be counted (skipped). Example: select entries, text_bytes from tacho.statements_info();';
+'State of the statement statistics: how many entries and bytes of text are used, how many entries made room for others (evicted), how many executions could not be counted (skipped), or not for their plan (plans_missing). Example: select entries, text_bytes from tacho.statements_info();';
 
 create view tacho.statements_info as
 	select *

@@ -35,6 +35,7 @@
 
 #include "core/hot.h"
 #include "core/settings.h"
+#include "plans/plan_ids.h"
 #include "plans/running_plan.h"
 #include "statements/executed.h"
 #include "statements/failures.h"
@@ -579,6 +580,7 @@ on_executor_end(QueryDesc *queryDesc)
 	{
 		const StatementSource source = source_of(queryDesc);
 
+		execution->delta.plan_id = plan_id_of(plan);
 		usage_executor(&execution->delta, queryDesc);
 		usage_executed(&execution->delta, execution->ms,
 					   compat_rows(queryDesc->estate), execution->draw);

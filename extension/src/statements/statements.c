@@ -739,6 +739,9 @@ statements_add(const StatementKey *key, StatementDelta *delta,
 	}
 	if (result == ADD_DONE)
 	{
+		if (delta->plan_id != 0 &&
+			!plans_same(found.entry, found.generation, delta->plan_id))
+			plans_count(found.entry, found.generation, delta);
 		if (found.entry->wants_text && source)
 			entry_fill_text(found.entry, found.generation, source);
 	}

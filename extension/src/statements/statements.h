@@ -48,6 +48,7 @@ typedef struct StatementDelta
 	int32		histogram_bucket;	/* -1 = none */
 	int32		sqlstate;		/* of the error, 0 = none */
 	UsageDraw	weight;			/* with GROUP_cpu */
+	int64		plan_id;		/* of an execution, 0 = it has none */
 	Counters	counters;		/* only members of `groups` are set */
 } StatementDelta;
 
@@ -90,6 +91,39 @@ typedef struct StatementCopy
 	int			text_length;
 } StatementCopy;
 
+/* What is counted for each plan, in the units of Counters. */
+typedef struct PlanCounters
+{
+	int64		calls;
+	double		total_exec_time;
+	int64		rows;
+	int64		shared_blks_hit;
+	int64		shared_blks_read;
+	int64		temp_blks_written;
+} PlanCounters;
+
+/* Plans of an entry that are counted at a time, once there are two. */
+#define PLANS_AT_ONCE 4
+
+/*
+ * The plans of an entry. Their counters add up to what the entry has counted.
+ * Plan id 0: executions whose plan is not known, because they were before the
+ * server started, or of plans that have made room for others.
+ */
+typedef struct PlanRow
+{
+	int64		plan_id;
+	TimestampTz since;			/* 0 = not known */
+	double		max_exec_time;	/* negative = not known */
+	PlanCounters counters;
+} PlanRow;
+
+typedef struct PlanRows
+{
+	int			n;
+	PlanRow		row[PLANS_AT_ONCE + 1];
+} PlanRows;
+
 /* Walks all entries. Zero it, set with_text, call until false. */
 typedef struct StatementReader
 {
@@ -108,6 +142,7 @@ typedef struct StatementsInfo
 	int64		entries;
 	int64		max;			/* in effect */
 	int64		reserved;
+	int64		plans_missing;	/* executions not counted for their plan */
 	int64		text_bytes;
 	int64		text_bytes_max; /* in effect */
 	int64		texts_missing;	/* times a text did not fit */
@@ -256,6 +291,12 @@ extern TimestampTz statements_reset(Oid user_id, Oid database_id,
 									uint64 query_id, bool minmax_only);
 
 extern void statements_info(StatementsInfo *info);
+
+/*
+ * The plans of the entry that was just read. A utility statement has none. False if the entry has gone meanwhile.
+ */
+extern bool statements_plans(const StatementReader *reader,
+							 const StatementCopy *copy, PlanRows *rows);
 
 /*
  * Puts a saved entry back, of which the history lacks so much (NULL =

@@ -56,6 +56,13 @@ buckets_for(uint32 slots)
 	return pg_nextpower2_32(Max(slots, STATEMENTS_PARTITIONS));
 }
 
+/* Half of all statements may have several plans. */
+static uint32
+plan_sets_for(uint32 slots)
+{
+	return slots / 2;
+}
+
 /*
  * Carves the parts of the slab out of `base`, which may be NULL, and returns
  * the number of bytes they take together.
@@ -80,6 +87,9 @@ lay_out(char *base, uint32 slots, uint32 chunks, StatementsMemory *memory)
 	CARVE(groups, StripeGroup, STRIPE_GROUPS);
 	CARVE(next_chunk, uint32, chunks);
 	CARVE(text_account, uint16, chunks);
+	CARVE(plans, PlanPlace, slots);
+	CARVE(plan_sets, PlanSet, plan_sets_for(slots));
+	CARVE(next_plan_set, uint32, plan_sets_for(slots));
 	CARVE(chunks, char, (Size) chunks * TEXT_CHUNK);
 #undef CARVE
 	return at + STATEMENTS_CACHE_LINE;
@@ -107,6 +117,7 @@ shared_init(StatementsShared *shared)
 	shared->chunks = requested_chunks;
 	shared->slots.size = shared->reserved;
 	shared->texts.size = shared->chunks;
+	shared->plan_sets.size = plan_sets_for(shared->reserved);
 	pg_atomic_init_u64(&shared->stats_reset, GetCurrentTimestamp());
 	pg_atomic_init_u64(&shared->recorded_at, clock_boot_us());
 }

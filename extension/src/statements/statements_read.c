@@ -198,6 +198,7 @@ statements_info(StatementsInfo *info)
 	info->reserved = shared->reserved - ACCUMULATORS;
 	info->text_bytes = (int64) pg_atomic_read_u32(&shared->chunks_used) * TEXT_CHUNK;
 	info->text_bytes_max = (int64) text_chunks_limit() * TEXT_CHUNK;
+	info->plans_missing = pg_atomic_read_u64(&shared->plans_missing);
 	info->texts_missing = pg_atomic_read_u64(&shared->texts_missing);
 	info->normalizations = pg_atomic_read_u64(&shared->normalizations);
 	info->promotions = pg_atomic_read_u64(&shared->promotions);

@@ -27,8 +27,11 @@
  *	  locking. Whoever removes or empties an entry locks all its stripes first.
  *	  Readers do not lock: they copy and compare `change`, which every unlock
  *	  moves on.
+ * 3. Plan lock (the low bit of PlanPlace.change): protects what is counted for
+ *	  the plans of the entry in a slot, by the rules of a stripe lock. No stripe
+ *	  is locked under it. See statements_plans.c.
  *
- * The pools (free slots, free chunks of text) are stacks changed by
+ * The pools (free slots, free chunks of text, sets of plans) are stacks changed by
  * compare-and-exchange; their heads carry a count against reuse in between.
  *
  * Copyright (c) 2026, tacho contributors
@@ -139,6 +142,37 @@ typedef struct RecordedRare
 	int64		values[HISTORY_RARE];
 } RecordedRare;
 
+/* One plan of an entry that has had several. */
+typedef struct CountedPlan
+{
+	int64		plan_id;		/* 0 = unused */
+	TimestampTz since;			/* begin of the first execution that is counted */
+	TimestampTz latest;			/* ... and of the last one */
+	double		max_exec_time;
+	PlanCounters counters;
+} CountedPlan;
+
+typedef struct PlanSet
+{
+	double		first_max;		/* longest execution before the set was made */
+	CountedPlan plan[PLANS_AT_ONCE];
+} PlanSet;
+
+/*
+ * What is known of the plans of the entry in a slot. One of another generation
+ * stands for nothing; a set that it has is free. See statements_plans.c.
+ */
+typedef struct PlanPlace
+{
+	pg_atomic_uint64 generation;	/* of the entry */
+	pg_atomic_uint64 first;		/* the plan that was executed first */
+	pg_atomic_uint32 set;		/* number of its set, 0 = no other plan yet */
+	pg_atomic_uint32 change;	/* odd = locked */
+	bool		replaced;		/* a plan of the set has made room for another */
+	TimestampTz since;			/* begin of the first execution of `first` */
+	PlanCounters before;		/* of the entry, from an earlier life of the server */
+} PlanPlace;
+
 /* Stack of numbers; `head`: count << 32 | number + 1, 0 = empty. */
 typedef struct Pool
 {
@@ -176,6 +210,8 @@ typedef struct StatementsShared
 	pg_atomic_uint32 text_held[TEXT_ACCOUNTS];	/* chunks of each */
 	Pool		slots pg_attribute_aligned(STATEMENTS_CACHE_LINE);
 	Pool		texts pg_attribute_aligned(STATEMENTS_CACHE_LINE);
+	Pool		plan_sets pg_attribute_aligned(STATEMENTS_CACHE_LINE);
+	pg_atomic_uint64 plans_missing; /* executions not counted for their plan */
 } StatementsShared;
 
 /* Addresses in this process; set by statements_shmem_startup(). */
@@ -192,6 +228,9 @@ typedef struct StatementsMemory
 	char	   *chunks;
 	uint32	   *next_chunk;		/* chunk + 1; in a text or in the pool */
 	uint16	   *text_account;	/* by chunk, of the first one of a text */
+	PlanPlace  *plans;			/* by slot */
+	PlanSet    *plan_sets;
+	uint32	   *next_plan_set;
 	LWLockPadded *locks;
 } StatementsMemory;
 
@@ -287,6 +326,26 @@ static inline void
 stripe_collect(Counters *to, const Stripe *stripe, const RarePart *rare)
 {
 	counters_add(to, &stripe->hot, &rare->counters, stripe->groups);
+}
+
+/*
+ * statements_plans.c: counts an execution, which the entry has counted, for its
+ * plan. Never raises an error and allocates nothing.
+ */
+extern void plans_count(StatementEntry *entry, uint64 generation,
+						const StatementDelta *delta);
+
+/* Whether this plan is the only one of the entry, and known as that. */
+static inline bool
+plans_same(const StatementEntry *entry, uint64 generation, int64 plan_id)
+{
+	PlanPlace  *place = &statements_memory.plans[entry - statements_memory.entries];
+
+	bool		same = pg_atomic_read_u64(&place->generation) == generation;
+
+	pg_read_barrier();			/* the rest was written before it */
+	return same && pg_atomic_read_u64(&place->first) == (uint64) plan_id &&
+		pg_atomic_read_u32(&place->set) == 0;
 }
 
 /* statements.c; contracts are there. */
@@ -418,23 +477,34 @@ is_accumulator(const StatementKey *key)
  * passed by later ones.
  */
 static inline bool
-stripe_trylock(Stripe *stripe)
+change_trylock(pg_atomic_uint32 *change)
 {
-	uint32		change = pg_atomic_read_u32(&stripe->change);
+	uint32		before = pg_atomic_read_u32(change);
 
-	if ((change & 1) != 0 ||
-		!pg_atomic_compare_exchange_u32(&stripe->change, &change, change + 1))
+	if ((before & 1) != 0 ||
+		!pg_atomic_compare_exchange_u32(change, &before, before + 1))
 		return false;
 	pg_write_barrier();
 	return true;
 }
 
 static inline void
-stripe_unlock(Stripe *stripe)
+change_unlock(pg_atomic_uint32 *change)
 {
 	pg_write_barrier();
-	pg_atomic_write_u32(&stripe->change,
-						pg_atomic_read_u32(&stripe->change) + 1);
+	pg_atomic_write_u32(change, pg_atomic_read_u32(change) + 1);
+}
+
+static inline bool
+stripe_trylock(Stripe *stripe)
+{
+	return change_trylock(&stripe->change);
+}
+
+static inline void
+stripe_unlock(Stripe *stripe)
+{
+	change_unlock(&stripe->change);
 }
 
 #endif							/* TACHO_STATEMENTS_SHARED_H */

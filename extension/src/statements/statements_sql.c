@@ -1,6 +1,7 @@
 /*
  * statements_sql.c
- *	  tacho.statements, tacho.statements_info, tacho.statements_reset.
+ *	  tacho.statements, tacho.statement_plans, tacho.statements_info,
+ *	  tacho.statements_reset.
  *
  * They read shared memory only, so they see what all backends counted up to
  * now, also from within a parallel worker.
@@ -26,12 +27,14 @@
 #include "statements/statements_sql.h"
 
 COMPAT_SQL_FUNCTION(tacho_statements_rows);
+COMPAT_SQL_FUNCTION(tacho_statement_plans);
 COMPAT_SQL_FUNCTION(tacho_statements_info);
 COMPAT_SQL_FUNCTION(tacho_statements_reset);
 
 #define KEY_COLUMNS 5			/* userid to query */
 #define TAIL_COLUMNS 6			/* last_sqlstate to restored */
-#define INFO_COLUMNS 12
+#define INFO_COLUMNS 13
+#define PLAN_COLUMNS 14
 
 bool
 statements_may_see(Oid user_id)
@@ -167,6 +170,66 @@ tacho_statements_rows(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+/* A plan belongs to its query: for who sees the text. */
+static void
+plan_to_datums(const StatementCopy *copy, const PlanRow *row, Datum *values, bool *nulls)
+{
+	const PlanCounters *counters = &row->counters;
+	bool		seen = statements_may_see(copy->key.user_id);
+	int			i = 0;
+
+	memset(nulls, 0, PLAN_COLUMNS * sizeof(bool));
+	values[i++] = ObjectIdGetDatum(copy->key.user_id);
+	values[i++] = ObjectIdGetDatum(copy->key.database_id);
+	values[i++] = BoolGetDatum(copy->key.toplevel);
+	nulls[i] = !seen;
+	values[i++] = Int64GetDatum((int64) copy->key.query_id);
+	nulls[i] = !seen || row->plan_id == 0;
+	values[i++] = Int64GetDatum(row->plan_id);
+	values[i] = time_or_null(row->since, &nulls[i]);
+	i++;
+	values[i++] = Int64GetDatum(counters->calls);
+	values[i++] = Float8GetDatum(counters->total_exec_time);
+	nulls[i] = counters->calls == 0;
+	values[i++] = Float8GetDatum(counters->total_exec_time / Max(counters->calls, 1));
+	nulls[i] = row->max_exec_time < 0;
+	values[i++] = Float8GetDatum(row->max_exec_time);
+	values[i++] = Int64GetDatum(counters->rows);
+	values[i++] = Int64GetDatum(counters->shared_blks_hit);
+	values[i++] = Int64GetDatum(counters->shared_blks_read);
+	values[i++] = Int64GetDatum(counters->temp_blks_written);
+	Assert(i == PLAN_COLUMNS);
+}
+
+Datum
+tacho_statement_plans(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	StatementReader reader = {0};
+	StatementCopy copy;
+	PlanRows	rows;
+
+	statements_require("tacho");
+	InitMaterializedSRF(fcinfo, 0);
+	if (result->setDesc->natts != PLAN_COLUMNS)
+		elog(ERROR, "return type must be a row of %d columns", PLAN_COLUMNS);
+	while (statements_read(&reader, &copy))
+	{
+		Datum		values[PLAN_COLUMNS];
+		bool		nulls[PLAN_COLUMNS];
+
+		CHECK_FOR_INTERRUPTS();
+		if (!statements_plans(&reader, &copy, &rows))
+			continue;
+		for (int i = 0; i < rows.n; i++)
+		{
+			plan_to_datums(&copy, &rows.row[i], values, nulls);
+			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		}
+	}
+	return (Datum) 0;
+}
+
 Datum
 tacho_statements_info(PG_FUNCTION_ARGS)
 {
@@ -189,6 +252,7 @@ tacho_statements_info(PG_FUNCTION_ARGS)
 	values[i++] = Int64GetDatum(info.text_bytes);
 	values[i++] = Int64GetDatum(info.text_bytes_max);
 	values[i++] = Int64GetDatum(info.texts_missing);
+	values[i++] = Int64GetDatum(info.plans_missing);
 	values[i++] = Int64GetDatum(info.normalizations);
 	values[i++] = Int64GetDatum(info.promotions);
 	values[i] = time_or_null(info.last_eviction, &nulls[i]);

@@ -62,6 +62,7 @@ usage_clear(StatementDelta *delta)
 	delta->groups = 0;
 	delta->histogram_bucket = -1;
 	delta->sqlstate = 0;
+	delta->plan_id = 0;
 }
 
 /* Rows of a utility command, where the server counts them. */

@@ -1,0 +1,382 @@
+/*
+ * statements_plans.c
+ *	  What the executions of each plan of a statement have cost.
+ *
+ * Most statements have one plan for all their life. Then nothing is counted
+ * here: plan and entry have the same counters. From its second plan on an entry
+ * has a set, in which up to four plans have counters of their own. The first plan
+ * has all that the entry counted beyond these. So the plans always add up to the entry, and an execution that could not be counted here
+ * (its lock was busy, there was no set left) is in the sum, too.
+ *
+ * Example: 1,000 executions of plan A, then plan B once, then A twice. The entry
+ * has 1,003, the set has B: 1 and A: 2. Shown are B: 1 and A: 2 + (1,003 - 3).
+ *
+ * A fifth plan takes the place of the one that was executed longest ago. Then the
+ * counters beyond the set belong to that plan and to the first one together, so
+ * they are shown without a plan.
+ *
+ * An entry that was saved before the server started has counters of unknown
+ * plans. They are kept apart when its next execution is counted.
+ *
+ * When an entry goes, its set stays with the slot, and is freed when the next
+ * entry of that slot is counted, or when a set is wanted and there is no other.
+ *
+ * Locking rules: statements_shared.h. Nothing here allocates or raises.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+
+#include "statements/statements_shared.h"
+
+#define LOOKS_FOR_A_SET 64		/* at sets of entries that have gone, at a time */
+#define COPY_ATTEMPTS 1000
+
+static inline PlanPlace *
+place_of(const StatementEntry *entry)
+{
+	return &statements_memory.plans[entry - statements_memory.entries];
+}
+
+/* Number 0 is none. */
+static inline PlanSet *
+set_of(uint32 number)
+{
+	return number == 0 ? NULL : &statements_memory.plan_sets[number - 1];
+}
+
+/* The same patience as for the stripes of an entry. */
+static bool
+place_lock(PlanPlace *place)
+{
+	for (int attempt = 0; attempt < 20; attempt++)
+	{
+		if (change_trylock(&place->change))
+			return true;
+		if (attempt < 10)
+			pg_spin_delay();
+		else
+			pg_usleep(50);
+	}
+	return false;
+}
+
+/* ---- counters ---- */
+
+static inline void
+plan_counters_add(PlanCounters *to, const PlanCounters *from)
+{
+	to->calls += from->calls;
+	to->total_exec_time += from->total_exec_time;
+	to->rows += from->rows;
+	to->shared_blks_hit += from->shared_blks_hit;
+	to->shared_blks_read += from->shared_blks_read;
+	to->temp_blks_written += from->temp_blks_written;
+}
+
+/* Nothing gets negative: an execution may be counted in one of them so far. */
+static inline void
+plan_counters_take(PlanCounters *from, const PlanCounters *part)
+{
+	from->calls = Max(from->calls - part->calls, 0);
+	from->total_exec_time = Max(from->total_exec_time - part->total_exec_time, 0);
+	from->rows = Max(from->rows - part->rows, 0);
+	from->shared_blks_hit = Max(from->shared_blks_hit - part->shared_blks_hit, 0);
+	from->shared_blks_read = Max(from->shared_blks_read - part->shared_blks_read, 0);
+	from->temp_blks_written = Max(from->temp_blks_written - part->temp_blks_written, 0);
+}
+
+static PlanCounters
+of_counters(const Counters *counters)
+{
+	return (PlanCounters) {
+		.calls = counters->calls,
+		.total_exec_time = counters->total_exec_time,
+		.rows = counters->rows,
+		.shared_blks_hit = counters->shared_blks_hit,
+		.shared_blks_read = counters->shared_blks_read,
+		.temp_blks_written = counters->temp_blks_written,
+	};
+}
+
+/* Only members of the delta's groups are set. */
+static PlanCounters
+of_delta(const StatementDelta *delta)
+{
+	const Counters *counters = &delta->counters;
+	bool		buffers = (delta->groups & GROUP_buffers) != 0;
+	bool		others = (delta->groups & GROUP_other_blocks) != 0;
+
+	return (PlanCounters) {
+		.calls = counters->calls,
+		.total_exec_time = counters->total_exec_time,
+		.rows = counters->rows,
+		.shared_blks_hit = buffers ? counters->shared_blks_hit : 0,
+		.shared_blks_read = buffers ? counters->shared_blks_read : 0,
+		.temp_blks_written = others ? counters->temp_blks_written : 0,
+	};
+}
+
+/* All that an entry has counted, while others go on counting. */
+static void
+entry_counters(StatementEntry *entry, Counters *counters)
+{
+	StripeGroup *group = entry_group(entry);
+
+	counters_init(counters);
+	for (int i = 0; i < stripe_count(group); i++)
+		stripe_collect(counters, entry_stripe(entry, group, i),
+					   entry_rare(entry, group, i));
+}
+
+/* ---- sets ---- */
+
+/* The set of an entry that has gone; 0 = none was found. */
+static uint32
+set_reclaim(const PlanPlace *mine)
+{
+	static uint32 at = 0;
+	uint32		slots = statements_slots();
+	uint32		number = 0;
+
+	for (int looked = 0; looked < LOOKS_FOR_A_SET && number == 0; looked++)
+	{
+		uint32		slot = at++ % slots;
+		PlanPlace  *place = &statements_memory.plans[slot];
+
+		if (place == mine || pg_atomic_read_u32(&place->set) == 0 ||
+			!change_trylock(&place->change))
+			continue;
+		if (pg_atomic_read_u64(&statements_memory.entries[slot].generation) !=
+			pg_atomic_read_u64(&place->generation))
+			number = pg_atomic_exchange_u32(&place->set, 0);
+		change_unlock(&place->change);
+	}
+	return number;
+}
+
+static uint32
+set_take(const PlanPlace *place)
+{
+	uint32		number = pool_pop(&statements_memory.shared->plan_sets,
+								  statements_memory.next_plan_set);
+
+	return number != 0 ? number : set_reclaim(place);
+}
+
+static void
+counted_init(CountedPlan *plan, int64 plan_id, TimestampTz since)
+{
+	memset(plan, 0, sizeof(*plan));
+	plan->plan_id = plan_id;
+	plan->since = since;
+}
+
+/* A second plan: both have counters from now on. Plan lock held. */
+static PlanSet *
+set_begin(StatementEntry *entry, PlanPlace *place)
+{
+	uint32		number = set_take(place);
+	PlanSet    *set = set_of(number);
+	Counters	counters;
+
+	if (set == NULL)
+		return NULL;
+	entry_counters(entry, &counters);
+	memset(set, 0, sizeof(*set));
+	set->first_max = counters.max_exec_time;
+	counted_init(&set->plan[0], (int64) pg_atomic_read_u64(&place->first), place->since);
+	pg_atomic_write_u32(&place->set, number);
+	return set;
+}
+
+/* The plan in the set; one that is not there takes the place of another. */
+static CountedPlan *
+set_plan(PlanPlace *place, PlanSet *set, int64 plan_id)
+{
+	CountedPlan *oldest = &set->plan[0];
+
+	for (int i = 0; i < PLANS_AT_ONCE; i++)
+	{
+		CountedPlan *plan = &set->plan[i];
+
+		if (plan->plan_id == plan_id)
+			return plan;
+		if (plan->latest < oldest->latest)
+			oldest = plan;
+	}
+	for (int i = 0; i < PLANS_AT_ONCE; i++)
+		if (set->plan[i].plan_id == 0)
+			oldest = &set->plan[i];
+	place->replaced |= oldest->plan_id != 0;
+	counted_init(oldest, plan_id, GetCurrentStatementStartTimestamp());
+	return oldest;
+}
+
+/* ---- counting ---- */
+
+/*
+ * The first execution of a plan that this entry counts. One of an entry that
+ * was restored had others before it. Plan lock held. Returns the set of an entry
+ * that had the slot before, to be freed, or 0.
+ */
+static uint32
+place_begin(StatementEntry *entry, PlanPlace *place, uint64 generation,
+			const StatementDelta *delta)
+{
+	uint32		old = pg_atomic_exchange_u32(&place->set, 0);
+
+	place->replaced = false;
+	place->since = GetCurrentStatementStartTimestamp();
+	memset(&place->before, 0, sizeof(place->before));
+	if (generation <= statements_memory.shared->restored)
+	{
+		PlanCounters mine = of_delta(delta);
+		Counters	counters;
+
+		entry_counters(entry, &counters);
+		place->before = of_counters(&counters);
+		plan_counters_take(&place->before, &mine);
+	}
+	pg_atomic_write_u64(&place->first, (uint64) delta->plan_id);
+	pg_write_barrier();			/* see plans_same() */
+	pg_atomic_write_u64(&place->generation, generation);
+	return old;
+}
+
+/* Plan lock held. False: there is no set for a second plan. */
+static bool
+place_count(StatementEntry *entry, PlanPlace *place, const StatementDelta *delta)
+{
+	PlanCounters counters = of_delta(delta);
+	PlanSet    *set = set_of(pg_atomic_read_u32(&place->set));
+	CountedPlan *plan;
+
+	if (set == NULL && pg_atomic_read_u64(&place->first) == (uint64) delta->plan_id)
+		return true;
+	if (set == NULL)
+		set = set_begin(entry, place);
+	if (set == NULL)
+		return false;
+	plan = set_plan(place, set, delta->plan_id);
+	plan_counters_add(&plan->counters, &counters);
+	plan->max_exec_time = Max(plan->max_exec_time, delta->counters.total_exec_time);
+	plan->latest = GetCurrentStatementStartTimestamp();
+	return true;
+}
+
+void
+plans_count(StatementEntry *entry, uint64 generation, const StatementDelta *delta)
+{
+	PlanPlace  *place = place_of(entry);
+	bool		counted = false;
+	uint32		old = 0;
+
+	HOLD_INTERRUPTS();			/* a set must not be lost */
+	if (place_lock(place))
+	{
+		/* an entry of a later generation may have taken the slot */
+		counted = pg_atomic_read_u64(&entry->generation) != generation;
+		if (!counted && pg_atomic_read_u64(&place->generation) != generation)
+			old = place_begin(entry, place, generation, delta);
+		if (!counted)
+			counted = place_count(entry, place, delta);
+		change_unlock(&place->change);
+	}
+	if (old != 0)
+		pool_push(&statements_memory.shared->plan_sets,
+				  statements_memory.next_plan_set, old);
+	if (!counted)
+		pg_atomic_add_fetch_u64(&statements_memory.shared->plans_missing, 1);
+	RESUME_INTERRUPTS();
+}
+
+/* ---- reading ---- */
+
+/* Place and set of one moment. A writer that was stopped leaves them as they are. */
+static void
+place_copy(PlanPlace *place, PlanPlace *copy, PlanSet *set)
+{
+	for (int attempt = 0; attempt < COPY_ATTEMPTS; attempt++)
+	{
+		uint32		before = pg_atomic_read_u32(&place->change);
+		uint32		number;
+
+		pg_read_barrier();
+		memcpy(copy, place, sizeof(*copy));
+		number = pg_atomic_read_u32(&copy->set);
+		if (number != 0)
+			*set = *set_of(number);
+		pg_read_barrier();
+		if ((before & 1) == 0 && pg_atomic_read_u32(&place->change) == before)
+			return;
+	}
+}
+
+static PlanRow *
+rows_append(PlanRows *rows, int64 plan_id, TimestampTz since, double max,
+			const PlanCounters *counters)
+{
+	PlanRow    *row = &rows->row[rows->n++];
+
+	*row = (PlanRow) {plan_id, since, max, *counters};
+	return row;
+}
+
+/* The plans of a set; `rest` is what the entry has beyond them and `before`. */
+static void
+rows_of_set(PlanRows *rows, const PlanPlace *place, const PlanSet *set,
+			const PlanCounters *rest, PlanCounters *unknown)
+{
+	for (int i = 0; i < PLANS_AT_ONCE; i++)
+	{
+		const CountedPlan *plan = &set->plan[i];
+		PlanRow    *row;
+
+		if (plan->plan_id == 0)
+			continue;
+		row = rows_append(rows, plan->plan_id, plan->since, plan->max_exec_time,
+						  &plan->counters);
+		if (place->replaced || (uint64) plan->plan_id != pg_atomic_read_u64(
+				unconstify(pg_atomic_uint64 *, &place->first)))
+			continue;
+		plan_counters_add(&row->counters, rest);
+		row->max_exec_time = place->before.calls > 0 ? -1
+			: Max(row->max_exec_time, set->first_max);
+	}
+	if (place->replaced)
+		plan_counters_add(unknown, rest);
+}
+
+bool
+statements_plans(const StatementReader *reader, const StatementCopy *copy,
+				 PlanRows *rows)
+{
+	StatementEntry *entry = &statements_memory.entries[reader->slot - 1];
+	PlanCounters rest = of_counters(&copy->counters);
+	PlanCounters unknown;
+	PlanPlace	place;
+	PlanSet		set = {0};
+
+	rows->n = 0;
+	place_copy(place_of(entry), &place, &set);
+	if (pg_atomic_read_u64(&entry->generation) != copy->generation)
+		return false;
+	if (pg_atomic_read_u64(&place.generation) != copy->generation)
+		return true;
+	unknown = place.before;
+	plan_counters_take(&rest, &place.before);
+	for (int i = 0; i < PLANS_AT_ONCE; i++)
+		plan_counters_take(&rest, &set.plan[i].counters);
+	if (pg_atomic_read_u32(&place.set) != 0)
+		rows_of_set(rows, &place, &set, &rest, &unknown);
+	else
+		rows_append(rows, (int64) pg_atomic_read_u64(&place.first), place.since,
+					unknown.calls > 0 ? -1 : copy->counters.max_exec_time, &rest);
+	if (unknown.calls > 0)
+		rows_append(rows, 0, 0, -1, &unknown);
+	return true;
+}

@@ -1,0 +1,118 @@
+# tacho.statement_plans: what the executions of each plan of a statement have
+# cost. The plans of a statement add up to the statement, whatever happens.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use TachoStatements qw(pgbench_script run_pgbench statements_cluster);
+use Test::More;
+
+my $node = statements_cluster('plans');
+
+$node->safe_psql('postgres', <<'END');
+CREATE TABLE t (a int, b int, c int, d text);
+INSERT INTO t SELECT n, n % 10, n, 'x' FROM generate_series(1, 1000) n;
+CREATE INDEX ON t (a);
+CREATE INDEX ON t (b);
+VACUUM ANALYZE t;
+CREATE ROLE reader;
+END
+
+my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off;';
+my $by_bitmap = 'SET enable_seqscan = off; SET enable_indexscan = off; SET enable_indexonlyscan = off;';
+my $by_table = 'SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off;';
+my $query = 'SELECT count(d) FROM t WHERE a <';
+
+sub run_query { my ($settings, @constants) = @_; $node->safe_psql('postgres', join ' ', $settings, map { "$query $_;" } @constants); return }
+
+# "calls rows known" of each plan of a query, in their order of appearance
+sub plans_of
+{
+	my ($text) = @_;
+	return $node->safe_psql('postgres', qq{
+		SELECT p.calls || ' ' || p.rows || ' ' || (p.plan_id IS NOT NULL)::text
+		  FROM tacho.statement_plans p JOIN tacho.statements s USING (userid, dbid, toplevel, queryid)
+		 WHERE s.query LIKE '$text%' ORDER BY p.since NULLS FIRST});
+}
+
+# what the plans of a statement are more or less than the statement; statements with
+# plans alone
+my $differences = q{
+	SELECT count(*) FROM tacho.statements s JOIN (
+		SELECT userid, dbid, toplevel, queryid, sum(calls) AS calls, sum(total_exec_time) AS total_exec_time, sum(rows) AS rows,
+		       sum(shared_blks_hit) AS shared_blks_hit, sum(shared_blks_read) AS shared_blks_read, sum(temp_blks_written) AS temp_blks_written
+		  FROM tacho.statement_plans GROUP BY 1, 2, 3, 4) p USING (userid, dbid, toplevel, queryid)
+	 WHERE query NOT LIKE '%tacho.%' AND (
+		p.calls <> s.calls OR abs(p.total_exec_time - s.total_exec_time) > 1e-6 * s.total_exec_time OR p.rows <> s.rows OR
+		p.shared_blks_hit <> s.shared_blks_hit OR p.shared_blks_read <> s.shared_blks_read OR p.temp_blks_written <> s.temp_blks_written)};
+
+run_query($by_index, 10, 20, 30);
+is(plans_of($query), '3 3 true', 'a statement of one plan');
+run_query($by_table, 1 .. 5);
+is(plans_of($query), "3 3 true\n5 5 true", 'another plan has its own executions');
+run_query($by_index, 40);
+run_query($by_table, 50);
+is(plans_of($query), "4 4 true\n6 6 true", 'and both go on');
+is( $node->safe_psql('postgres', "SELECT count(*) FROM tacho.statement_plans WHERE max_exec_time < mean_exec_time OR max_exec_time IS NULL"),
+	0, 'no plan took longer at most than in the mean');
+is( $node->safe_psql('postgres', qq{
+		SELECT count(DISTINCT plan_id) FROM tacho.statement_plans JOIN tacho.statements USING (queryid)
+		 WHERE query LIKE '$query%'}),
+	2, 'the plans have different ids');
+is($node->safe_psql('postgres', $differences), 0, 'plans add up to their statements');
+is( $node->safe_psql('postgres', q{
+		SELECT count(*) FROM tacho.statement_plans JOIN tacho.statements USING (userid, dbid, toplevel, queryid)
+		 WHERE query ~ '^(SET|VACUUM|CREATE)'}),
+	0, 'commands without a plan have none');
+
+# five plans and more: those that were executed longest ago make room
+my $many = 'SELECT count(*) FROM t x JOIN t y USING (a) WHERE x.b = ';
+my $joins = sub { join ' ', map { 'SET enable_' . ($_ eq $_[0] ? "$_ = on;" : "$_ = off;") } qw(hashjoin mergejoin nestloop) };
+$node->safe_psql('postgres', "$_ $many 1; $many 2;")
+  for map { my $scan = $_; map { "$scan " . $joins->($_) } qw(hashjoin mergejoin nestloop) } $by_table, $by_bitmap;
+my @rows = split /\n/, plans_of('SELECT count(*) FROM t x JOIN');
+is(scalar @rows, 5, 'four plans are told apart, and a row for the others');
+is($rows[0], '4 4 false', 'two plans of two executions each have made room');
+is("@rows[1 .. 4]", join(' ', ('2 2 true') x 4), 'the latest four have theirs');
+is($node->safe_psql('postgres', $differences), 0, 'plans add up to their statements');
+
+# a role that may not see the text sees the costs of plans, but neither query nor plan
+is( $node->safe_psql('postgres', q{SET ROLE reader;
+		SELECT count(*) > 0, count(queryid), count(plan_id) FROM tacho.statement_plans WHERE userid = 10}),
+	't|0|0', 'queries and plans of others are hidden');
+
+# sessions that execute the same statements by different plans at once
+$node->safe_psql('postgres', 'SELECT tacho.statements_reset()');
+my @scripts = map { pgbench_script($node, "plan_$_->[0]", "$_->[1]\nSELECT count(d) /* c */ FROM t WHERE a < 10;\n") }
+  [ index => $by_index =~ s/; /;\n/r ], [ table => $by_table =~ s/; /;\n/gr ];
+my $executed = run_pgbench($node, $scripts[0], '-f', $scripts[1], '-c', 8, '-j', 2, '-t', 300);
+is($executed, 2400, 'eight sessions have executed two plans');
+is( $node->safe_psql('postgres', q{SELECT s.calls, sum(p.calls), count(*) FROM tacho.statement_plans p JOIN tacho.statements s USING (userid, dbid, toplevel, queryid)
+		 WHERE query LIKE '%/* c */%' GROUP BY 1}),
+	'2400|2400|2', 'no execution is lost or counted twice');
+is($node->safe_psql('postgres', $differences), 0, 'plans add up to their statements');
+
+# many more statements than places: sets of plans go with their statements
+$node->append_conf('postgresql.conf', "tacho.statements_max = 100\ntacho.statements_max_reserved = 100");
+$node->restart;
+my $churn = join '', map { my $n = $_; map { "$_ SELECT count(*) AS n$n FROM t WHERE a < 5;\n" } $by_index, $by_table } 1 .. 300;
+$node->safe_psql('postgres', $churn);
+is( $node->safe_psql('postgres', q{SELECT plans_missing FROM tacho.statements_info}), 0, 'there are sets for new statements');
+is( $node->safe_psql('postgres', q{SELECT count(*) FROM tacho.statements s WHERE query ~ 'AS n2[5-9][0-9] ' AND
+		(SELECT count(*) FROM tacho.statement_plans p WHERE p.queryid = s.queryid AND p.calls = 1) <> 2}),
+	0, 'the latest statements have their two plans');
+is($node->safe_psql('postgres', $differences), 0, 'plans add up to their statements');
+
+# what was counted before the server started has no plan
+$node->safe_psql('postgres', 'SELECT tacho.statements_reset()');
+run_query($by_index, 1 .. 3);
+$node->restart;
+is(plans_of($query), '', 'a restored statement has none before it is executed');
+run_query($by_table, 1 .. 2);
+is(plans_of($query), "3 3 false\n2 2 true", 'what was before has no plan, what comes has');
+run_query($by_index, 7);
+is(plans_of($query), "3 3 false\n2 2 true\n1 1 true", 'and so has what differs');
+is($node->safe_psql('postgres', $differences), 0, 'plans add up to their statements');
+
+$node->stop;
+done_testing();
