@@ -187,6 +187,8 @@ post_running(void)
 static void
 on_transaction(XactEvent event, void *arg)
 {
+	if (likely(note_count == 0 && left_out == 0 && running.begin == 0))
+		return;
 	switch (event)
 	{
 		case XACT_EVENT_COMMIT:
