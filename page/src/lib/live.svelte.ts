@@ -4,7 +4,7 @@
 import { api } from './api'
 import { place } from './place.svelte'
 import { servers } from './servers.svelte'
-import { SECOND } from './time'
+import { type Zone, SECOND, clock, duration } from './time'
 
 /** A second of a history. */
 export interface Tick {
@@ -19,6 +19,10 @@ interface Health {
   hint?: string
 }
 
+/** A stream that says nothing for this time is silent: health comes every ten seconds. */
+export const SILENCE = 15 * SECOND
+/** Between two streams after that: the browser may use another connection that hangs. */
+const HANGS = 5 * SECOND
 /** Until a server that refused is asked again; one that is gone, the browser asks. */
 const AGAIN = 2 * SECOND
 
@@ -27,6 +31,9 @@ class Live {
   health: Health | null = $state.raw(null)
   /** Nobody tells anything at this moment. */
   lost = $state(false)
+  /** When something was heard last, and the time now: both move while a server is followed. */
+  #heard = $state(0)
+  #now = $state(0)
   /** The newest that came, which is shown once no more of the same moment is told: after a
    *  while away, ten minutes come at once. */
   #newest: Tick | null = null
@@ -40,28 +47,74 @@ class Live {
   follow(server: string): () => void {
     let source: EventSource
     let again: ReturnType<typeof setTimeout> | undefined
+    /** When this stream was opened. */
+    let opened = 0
     this.tick = this.health = this.#newest = null
     this.lost = false
+    this.#heard = this.#now = Date.now()
     const open = () => {
+      clearTimeout(again)
+      opened = Date.now()
       const from = new URLSearchParams({ server })
       if (this.tick) from.set('since', new Date(this.tick.end).toISOString())
       source = new EventSource(`api/v1/live?${from}`)
       source.onopen = () => (this.lost = false)
+      const hears = (name: string, told: (data: string) => void) =>
+        source.addEventListener(name, ({ data }) => (this.#hear(opened), told(data)))
       source.onerror = () => {
         this.lost = true
         if (source.readyState === EventSource.CLOSED) again = setTimeout(open, AGAIN)
       }
-      source.addEventListener('tick', ({ data }) => this.#ticked(JSON.parse(data)))
-      source.addEventListener('health', ({ data }) => this.#told(JSON.parse(data)))
-      source.addEventListener('reset', () => this.#move(api.now()))
+      hears('tick', (data) => this.#ticked(JSON.parse(data)))
+      hears('health', (data) => this.#told(JSON.parse(data)))
+      hears('reset', () => this.#move(api.now()))
     }
     open()
+    // A connection that hangs looks like a quiet one, so another one is tried.
+    const looks = setInterval(() => {
+      this.#now = Date.now()
+      if (this.#now - this.#heard < SILENCE || this.#now - opened < HANGS) return
+      source.close()
+      open()
+    }, SECOND)
     return () => {
+      clearInterval(looks)
       clearTimeout(again)
       clearTimeout(this.#soon)
       this.#soon = undefined
       source.close()
     }
+  }
+
+  #hear(opened: number) {
+    const before = this.#heard
+    this.#heard = this.#now = Date.now()
+    // A connection that hung may never answer its questions.
+    if (opened - before >= SILENCE) place.askAgain()
+  }
+
+  /** For how long nothing has been heard, null where that is no silence. */
+  get silent(): number | null {
+    const silent = this.#now - this.#heard
+    return silent < SILENCE ? null : Math.floor(silent / SECOND) * SECOND
+  }
+
+  /** Why what is shown is not the present. */
+  trouble(zone: Zone): string | null {
+    const { health, lost, silent } = this
+    const age = silent === null ? '' : ` for ${duration(silent)}`
+    if (lost) return `tacho web does not answer${age}; this page goes on when it does.`
+    if (silent !== null) return `Nothing heard${age}: tacho web, its server or the way to it hangs. This page goes on when they do.`
+    if (!health || health.state === 'recording') return null
+    if (health.state === 'late') return `No tick${this.#lateness()}: the server or its recorder is down.`
+    if (health.state === 'paused') return `Recording waits for space since ${clock(Date.parse(health.paused_since ?? ''), zone)}.`
+    return [health.message ?? 'The history cannot be read.', health.hint].filter(Boolean).join('. ')
+  }
+
+  /** Health is told now and then; the age of the last tick goes on between. */
+  #lateness(): string {
+    const age = this.health?.last_tick_age_s ?? null
+    return age === null ? '' : ` for ${duration(age * SECOND + Math.max(0, Math.floor((this.#now - this.#heard) / SECOND) * SECOND))}`
   }
 
   #ticked(said: { period_end: string; avg_aas: number }) {

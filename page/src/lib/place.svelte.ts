@@ -33,12 +33,19 @@ class Place {
     return { since: now - live, until: now }
   })
 
+  /** Counts the calls of askAgain(). */
+  turn = $state(0)
   /** The subject of the page, whichever time it shows. When it changes, questions are given up. */
   about: string = $derived.by(() => {
     const { server, by, filters } = this.view
     const length = this.window ? this.window.until - this.window.since : 1
-    return JSON.stringify([server, by, filters, Math.round(Math.log2(length))])
+    return JSON.stringify([server, by, filters, Math.round(Math.log2(length)), this.turn])
   })
+
+  /** Gives up all questions that run, and asks them again. */
+  askAgain() {
+    this.turn += 1
+  }
 
   /** Goes elsewhere; back returns, unless the place before was none (`replace`). */
   go(change: Partial<View>, replace = false) {

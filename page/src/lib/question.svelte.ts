@@ -65,7 +65,7 @@ export class Question {
     const now = $derived(asked())
     const url = $derived(now ? address(now) : null)
     $effect(() => {
-      void this.#again
+      void [this.#again, place.turn]
       // The text, not the object, says whether it is another question.
       const question = url === null ? null : untrack(() => now)
       untrack(() => this.#want(question))
