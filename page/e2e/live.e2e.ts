@@ -92,3 +92,64 @@ test('a writer that waits for space is told, and since when', async ({ page, sho
   await expect(page.getByRole('alert')).toHaveText(`Recording waits for space since ${last}.`, { timeout: 60_000 })
   await expect(page.locator('.story .now')).toHaveCount(0)
 })
+
+const length = (page: Page) => {
+  const { searchParams } = new URL(page.url())
+  return Date.parse(searchParams.get('until')!) - Date.parse(searchParams.get('since')!)
+}
+
+test('the wheel over the load leaves live only with Shift or Ctrl', async ({ page, shop }) => {
+  shop.tick(3)
+  await expect(now(page)).toHaveText('3.00')
+  const load = page.getByRole('img', { name: /^Load by/ }).locator('.u-over')
+  for (const [x, y] of [[0, 100], [0, -100], [-100, 0]] as const) {
+    await load.hover()
+    await page.mouse.wheel(x, y)
+  }
+  await page.evaluate(() => scrollTo(0, 0))
+  await expect(isLive(page)).toHaveAttribute('aria-pressed', 'true')
+  await load.hover()
+  await page.keyboard.down('Shift')
+  await page.mouse.wheel(0, 100)
+  await expect(page).toHaveURL(/live=5m/)
+  await page.mouse.wheel(0, -100)
+  await page.keyboard.up('Shift')
+  await expect(isLive(page)).toHaveAttribute('aria-pressed', 'false')
+  expect(length(page)).toBe(300_000)
+})
+
+test('arrows do not run into the future', async ({ page, shop }) => {
+  shop.tick(3)
+  await expect(now(page)).toHaveText('3.00')
+  for (const later of ['ArrowRight', 'Shift+ArrowRight']) await page.keyboard.press(later)
+  await page.getByRole('button', { name: 'Later' }).click()
+  await expect(isLive(page)).toHaveAttribute('aria-pressed', 'true')
+  await page.keyboard.press('ArrowLeft')
+  await expect(isLive(page)).toHaveAttribute('aria-pressed', 'false')
+  const until = () => Date.parse(new URL(page.url()).searchParams.get('until')!)
+  const before = until()
+  for (let i = 0; i < 5; i += 1) await page.keyboard.press('ArrowRight')
+  expect(until()).toBeGreaterThan(before)
+  expect(until()).toBeLessThanOrEqual(Date.now())
+  expect(length(page)).toBe(300_000)
+  for (let i = 0; i < 5; i += 1) await page.keyboard.press('Shift+ArrowRight')
+  expect(until()).toBeLessThanOrEqual(Date.now())
+  await page.keyboard.press('-')
+  expect(until()).toBeLessThanOrEqual(Date.now())
+})
+
+test('a length chosen live is followed, in a fixed window it is fixed', async ({ page, shop }) => {
+  shop.tick(3)
+  const lengths = page.getByTitle(/^How much is shown/)
+  await lengths.selectOption('Last 15 min')
+  await expect(page).toHaveURL(/live=15m/)
+  await page.keyboard.press('l')
+  await expect(isLive(page)).toHaveAttribute('aria-pressed', 'false')
+  await page.keyboard.press('ArrowLeft')
+  const middle = () => (Date.parse(new URL(page.url()).searchParams.get('until')!) - length(page) / 2) / 1000
+  const before = middle()
+  await lengths.selectOption('5 min')
+  await expect(isLive(page)).toHaveAttribute('aria-pressed', 'false')
+  expect(length(page)).toBe(300_000)
+  expect(middle()).toBe(before)
+})

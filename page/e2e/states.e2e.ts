@@ -16,6 +16,16 @@ test('a directory that is not there', async ({ page }) => {
   await expect(page.getByRole('heading', { name: 'The directory of this history is not there.' })).toBeVisible()
 })
 
+test('a server that does not exist is named, and those that do are offered', async ({ page }) => {
+  for (const window of ['', `&since=${at(0)}&until=${at(600)}`]) {
+    await page.goto(`?server=shopp${window}`)
+    await expect(page.getByRole('heading', { name: 'There is no server “shopp” here.' })).toBeVisible()
+    await page.getByRole('button', { name: 'shop', exact: true }).click()
+    await expect(page).toHaveURL(/server=shop(&|$)/)
+    await settled(page)
+  }
+})
+
 test('who has no cookie is told where to get one', async ({ page, context }) => {
   await context.clearCookies()
   await page.goto('?')

@@ -1,8 +1,9 @@
 // What keys do. In a field they write.
 
+import { api } from './api'
 import { COMPARED } from './compare'
 import { place } from './place.svelte'
-import { moved, scaled, widened } from './time'
+import { type Span, moved, scaled, widened } from './time'
 import { TABS } from './view'
 
 export interface Doors {
@@ -13,6 +14,9 @@ export interface Doors {
 
 /** Share of the window that arrows move or widen it by. */
 const STEP = 0.25
+
+/** The begin stays where the end would be in the future. */
+const widenedLater = (span: Span) => ({ ...span, until: Math.min(widened(span, STEP, 'end').until, Math.max(span.until, api.now())) })
 
 const isField = (target: EventTarget | null) =>
   target instanceof HTMLElement && target.closest('input, select, textarea, dialog[open], [role="tablist"]') !== null
@@ -32,7 +36,7 @@ export function press(event: KeyboardEvent, doors: Doors) {
   if (span) {
     const wide = event.shiftKey
     does.ArrowLeft = () => place.show(wide ? widened(span, STEP, 'begin') : moved(span, -STEP))
-    does.ArrowRight = () => place.show(wide ? widened(span, STEP, 'end') : moved(span, STEP))
+    does.ArrowRight = () => place.show(wide ? widenedLater(span) : moved(span, STEP))
     does['+'] = does['='] = () => place.show(scaled(span, 0.5))
     does['-'] = () => place.show(scaled(span, 2))
   }

@@ -2,7 +2,7 @@
 
 import { api } from './api'
 import { withValue } from './filter'
-import { type Span, SECOND, MINUTE, HOUR, NARROWEST } from './time'
+import { type Span, SECOND, MINUTE, HOUR, NARROWEST, endingBy } from './time'
 import { type Dimension, type View, parseView, viewSearch } from './view'
 
 /** A live window moves by a share of its length, or by a second. */
@@ -57,8 +57,11 @@ class Place {
     history[replace ? 'replaceState' : 'pushState'](null, '', search)
   }
 
-  /** Shows a window, which ends live. Drags that go on replace their beginning. */
-  show({ since, until }: Span, replace = false) {
+  /** Shows a window, which ends live. Nothing is in the future: a window reaches to now at
+   *  most, and live there is none later. Drags that go on replace their beginning. */
+  show(span: Span, replace = false) {
+    if (this.view.live !== null && this.window && isLater(span, this.window)) return
+    const { since, until } = endingBy(span, api.now())
     const end = Math.max(until, since + NARROWEST)
     this.go({ since: Math.round(since), until: Math.round(end), live: null }, replace)
   }
@@ -100,5 +103,8 @@ class Place {
     }
   }
 }
+
+/** It ends later, and is not a part of the other one. */
+const isLater = (span: Span, than: Span) => span.until > than.until && span.since >= than.since && span.until - span.since >= than.until - than.since
 
 export const place = new Place()

@@ -134,6 +134,12 @@ export function moved({ since, until }: Span, share: number): Span {
   return { since: since + by, until: until + by }
 }
 
+/** A window as long that ends at most then. */
+export function endingBy(span: Span, end: number): Span {
+  const by = Math.max(0, span.until - end)
+  return { since: span.since - by, until: span.until - by }
+}
+
 /** A window that is longer by a share of its length, at its begin or its end. */
 export function widened({ since, until }: Span, share: number, at: 'begin' | 'end'): Span {
   const by = Math.round((until - since) * share)
