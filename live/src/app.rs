@@ -19,6 +19,8 @@ use tacho_tape::query::{BlockingRow, MarkersRow, QueryError};
 
 /// A tick is late after this, µs.
 const LATE: i64 = 5 * SECOND;
+/// A question without an answer is an alarm after this, µs.
+const SILENCE: i64 = 15 * SECOND;
 /// Times between two looks for something new.
 const LOOK: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(30);
@@ -82,8 +84,12 @@ pub struct App {
     pub notice: Option<String>,
     /// How many places of the history are damaged.
     damaged: String,
-    /// Nothing was recorded for some seconds.
-    pub is_late: bool,
+    /// How long ago the last tick ended, µs in whole seconds, where that is late.
+    pub late: Option<i64>,
+    /// How long a question has had no answer, µs in whole seconds, where that is long.
+    pub silent: Option<i64>,
+    /// Since when questions wait for the next answer, µs.
+    waits_since: Option<i64>,
     pub table: Table,
     /// The moment that the tree is of.
     pub moment: Option<i64>,
@@ -112,6 +118,10 @@ pub struct App {
     begin: Option<Window>,
 }
 
+fn whole_seconds(us: i64) -> i64 {
+    us / SECOND * SECOND
+}
+
 impl App {
     pub fn new(zone: TimeZone, paint: Paint, web: String) -> App {
         App {
@@ -124,7 +134,9 @@ impl App {
             failure: None,
             notice: None,
             damaged: "0".into(),
-            is_late: false,
+            late: None,
+            silent: None,
+            waits_since: None,
             table: Table::default(),
             moment: None,
             dirty: true,
@@ -171,8 +183,32 @@ impl App {
     /// no time that would take more than a hundredth of a CPU.
     pub fn looks_after(&self) -> Option<Duration> {
         let follows = self.view.live && !self.view.paused;
-        let wanted = self.is_idle() && (follows || self.is_tried_again());
+        if !self.is_idle() {
+            return Some(LOOK);
+        }
+        let wanted = follows || self.is_tried_again();
         wanted.then(|| (self.took * SHARE).clamp(LOOK, MOST))
+    }
+
+    /// Time goes on: looks for something new, or how long nothing was answered.
+    pub fn passes(&mut self, now_us: i64) {
+        match self.is_idle() {
+            true => self.look(),
+            false => self.listen(now_us),
+        }
+    }
+
+    /// Measures how long a question has had no answer.
+    pub fn listen(&mut self, now_us: i64) {
+        let since = match self.is_idle() {
+            true => None,
+            false => Some(self.waits_since.unwrap_or(now_us)),
+        };
+        self.waits_since = since;
+        let waited = since.map(|since| whole_seconds(now_us - since));
+        let silent = waited.filter(|waited| *waited >= SILENCE);
+        self.dirty |= silent != self.silent;
+        self.silent = silent;
     }
 
     /// What cannot be read is tried again; a question that makes no sense is not.
@@ -239,6 +275,8 @@ impl App {
 
     /// Takes an answer.
     pub fn told(&mut self, answer: Answer, now_us: i64) {
+        self.waits_since = None;
+        self.listen(now_us);
         if answer.asked.view != self.number {
             return;
         }
@@ -360,10 +398,10 @@ impl App {
             self.message = Some(message);
         }
         let end = last + SECOND;
-        let is_late = now_us - end > LATE;
-        if is_late != self.is_late {
-            (self.is_late, self.dirty) = (is_late, true);
-        }
+        let late = Some(now_us - end).filter(|age| *age > LATE);
+        let late = late.map(whole_seconds);
+        self.dirty |= late != self.late;
+        self.late = late;
         let moved = self.view.followed(end);
         if let Some(window) = self.begin.take() {
             self.view.show(window);

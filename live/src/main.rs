@@ -161,11 +161,12 @@ impl Program<'_> {
                 let ask = asked.ask(app.view.server.as_deref(), self.memory_bytes);
                 self.worker.ask(asked, ask);
             }
+            app.listen(now_us());
             if std::mem::take(&mut app.dirty) {
                 screen.draw(|frame| screen::draw(app, frame.buffer_mut()))?;
             }
             let Some(event) = wait(app, events) else {
-                app.look();
+                app.passes(now_us());
                 continue;
             };
             if !self.happened(app, screen, event)? {

@@ -7,7 +7,7 @@ use crate::list;
 use crate::paint::Sign;
 use crate::signal::{Act, Session};
 use crate::text::{line, put, put_cut, wrapped};
-use crate::view::{List, SECOND};
+use crate::view::{DAY, List, SECOND};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -144,13 +144,14 @@ fn head(app: &App, buf: &mut Buffer) {
     put(buf, 0, 0, 24, &server, paint.strong());
     let live = paint.sign(Sign::Live);
     let (state, style) = match (&app.error, app.view.live, app.view.paused) {
+        _ if app.silent.is_some() => {
+            let age = lasting_units(app.silent.unwrap_or_default(), 2);
+            (format!("no answer for {age}"), paint.alarm())
+        }
         (Some(_), ..) if app.is_tried_again() => ("unreadable".to_string(), paint.alarm()),
         (_, false, _) => ("past (End: live)".to_string(), paint.strong()),
         (_, true, true) => ("paused (Space)".to_string(), paint.strong()),
-        (_, true, false) if app.is_late => {
-            let end = app.view.end.unwrap_or_default() - SECOND;
-            (format!("no tick since {}", at(app, end)), paint.alarm())
-        }
+        (_, true, false) if app.late.is_some() => (late(app), paint.alarm()),
         (_, true, false) => (format!("{live} live"), paint.good()),
     };
     let width = u16::try_from(state.chars().count()).unwrap_or(0);
@@ -184,13 +185,31 @@ fn head(app: &App, buf: &mut Buffer) {
     );
 }
 
+/// The age of the last tick; when it was, where that is days ago.
+fn late(app: &App) -> String {
+    match app.late.unwrap_or_default() {
+        age @ ..DAY => format!("no tick for {}", lasting_units(age, 2)),
+        _ => {
+            let end = app.view.end.unwrap_or_default() - SECOND;
+            format!("no tick since {}", at(app, end))
+        }
+    }
+}
+
 /// A length of time for people: 12m10s.
 fn lasting(us: i64) -> String {
+    lasting_units(us, 4)
+}
+
+/// The same in its largest units: 329d10h.
+fn lasting_units(us: i64, most: usize) -> String {
     let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+    let first = units.iter().position(|unit| us / SECOND >= unit.1);
+    let shown = units.iter().skip(first.unwrap_or(3)).take(most);
     let mut left = us / SECOND;
     let mut text = String::new();
-    for (unit, seconds) in units {
-        if left >= seconds {
+    for (unit, seconds) in shown {
+        if left >= *seconds {
             text += &format!("{}{unit}", left / seconds);
             left %= seconds;
         }

@@ -50,7 +50,7 @@ const VIEWS: [(&str, &[KeyCode]); 15] = [
 type Lead = fn(&mut Seen, &Scratch);
 
 /// What is more than keys.
-const STATES: [(&str, Lead); 16] = [
+const STATES: [(&str, Lead); 17] = [
     ("past", |seen, _| {
         let at = |text: &str| time::moment(text, NOW, &TimeZone::UTC).unwrap();
         let (since, until) = (at("2026-01-01T00:04:50Z"), at("2026-01-01T00:05:50Z"));
@@ -82,6 +82,11 @@ const STATES: [(&str, Lead); 16] = [
     ("late", |seen, _| {
         seen.now += 3_600_000_000;
         seen.look();
+    }),
+    ("silent", |seen, _| {
+        seen.app.look();
+        seen.app.listen(seen.now);
+        seen.app.listen(seen.now + 75_900_000);
     }),
     ("not-recorded", |seen, _| {
         seen.write("g00:07:10");

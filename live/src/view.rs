@@ -8,7 +8,7 @@ use tacho_source::time::timestamp;
 pub const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
+pub const DAY: i64 = 24 * HOUR;
 
 /// What a column of the picture may stand for.
 pub const WIDTHS: [i64; 19] = [

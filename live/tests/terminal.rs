@@ -155,6 +155,38 @@ fn it_follows_what_is_recorded_and_says_when_the_directory_is_gone() {
     terminal.shows("wait classes 2");
 }
 
+/// The seconds of an age behind a text on the screen.
+fn seconds_after(screen: &str, what: &str) -> Option<u64> {
+    let rest = screen.split(what).nth(1)?;
+    rest.split('s').next()?.parse().ok()
+}
+
+#[test]
+fn the_age_of_the_last_tick_is_counted_up() {
+    let scratch = Scratch::shop("ages");
+    let path = scratch.0.join("now.csv");
+    let head = "time,pid,state,cpu,backend_type\n".to_string();
+    let at = jiff::Timestamp::now() - jiff::SignedDuration::from_secs(10);
+    let row = format!("{at},1,active,running,client backend\n");
+    std::fs::write(&path, head + &row).unwrap();
+    let (path, tape) = (path.display(), scratch.tape());
+    let import = ["import", "sessions", &path.to_string(), "--append"];
+    let tape = ["--tape", &tape.display().to_string()].map(str::to_string);
+    let tape: Vec<&str> = tape.iter().map(String::as_str).collect();
+    let output = tacho(&[&import[..], &tape].concat());
+    assert!(output.status.success(), "{output:?}");
+    let terminal = Terminal::new("ages", &live(&scratch, "--ascii"));
+    let age = |least: u64| {
+        until("no tick for", || {
+            let screen = terminal.screen();
+            let age = seconds_after(&screen, "no tick for ");
+            age.filter(|age| *age >= least).ok_or(screen)
+        })
+    };
+    let first = age(1);
+    age(first + 2);
+}
+
 #[test]
 fn tab_goes_to_the_next_server_and_w_names_it() {
     let scratch = Scratch::shop("servers");
