@@ -71,7 +71,9 @@ fn an_answer_begins_with_names_and_ends_with_a_mark() {
     let output = scratch.query("markers", &[]);
     assert_eq!(
         String::from_utf8(output.stdout).unwrap(),
-        "marker_time\tkind\tperiod_start\tperiod_end\tdetail\n\\.\n"
+        "marker_time\tkind\tperiod_start\tperiod_end\tdetail\tcommand\tobject_class\tobject_oid\t\
+         object_name\tdatabase\tusername\tapplication\tclient_addr\told_value\tnew_value\t\
+         outcome\tleft_out\n\\.\n"
     );
     assert_eq!(output.status.code(), Some(0));
 }

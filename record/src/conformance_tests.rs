@@ -9,7 +9,7 @@ use crate::identity::Identity;
 use crate::locks::{Edge, Tag};
 use crate::names::{Kind, Names};
 use crate::options::Options;
-use crate::output::{Output, put_marker};
+use crate::output::Output;
 use crate::rows::{self, Tick};
 use crate::sample::{Sample, Session};
 use crate::texts::Text;
@@ -20,9 +20,23 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tacho_source::json::Json;
-use tacho_source::{Ask, Source, Tapes, time};
+use tacho_source::{Ask, Source, Tapes, catalog, time};
 use tacho_tape::query::QueryResult;
 use tacho_tape::write::recording::Recording;
+
+/// Columns of markers that refer to names.
+const MARKER_NAMES: [&str; 10] = [
+    "detail",
+    "command",
+    "object_class",
+    "object_name",
+    "database",
+    "username",
+    "application",
+    "client_addr",
+    "old_value",
+    "new_value",
+];
 
 /// A line of an input by the names of its columns.
 type Line = BTreeMap<String, String>;
@@ -245,13 +259,25 @@ impl Play {
             let mut batch = Batch::new(times[0]);
             let dictionary = &mut self.output.dictionary;
             dictionary.begin_frame(times[0]);
-            put_marker(
-                &mut batch,
-                dictionary,
-                text(&line, "kind"),
-                times,
-                text(&line, "detail"),
-            );
+            let number = |name: &str| number(&line, name, 0);
+            let label = |set: &str, name: &str| {
+                let value = catalog::schema().value(set, text(&line, name));
+                value.unwrap_or(0)
+            };
+            let mut fields = vec![
+                ("time", times[0]),
+                ("since", times[1]),
+                ("until", times[2]),
+                ("kind", label("marker", "kind")),
+                ("outcome", label("outcome", "outcome")),
+                ("object_oid", number("object_oid")),
+                ("left_out", number("left_out")),
+            ];
+            for name in MARKER_NAMES {
+                let bytes = text(&line, name).as_bytes();
+                fields.push((name, dictionary.name(&mut batch, bytes)));
+            }
+            batch.add("marker", &fields);
             self.output.put(batch);
         }
     }

@@ -259,9 +259,21 @@ create table tacho.marker (
 	kind text not null,
 	period_start timestamptz,
 	period_end timestamptz,
-	detail text
+	detail text,
+	command text,
+	object_class text,
+	object_oid bigint,
+	object_name text,
+	database text,
+	username text,
+	application text,
+	client_addr text,
+	old_value text,
+	new_value text,
+	outcome text,
+	left_out bigint
 );
-comment on table tacho.marker is 'events that explain the history';
+comment on table tacho.marker is 'events that explain the history; of a change detail is what no other column has';
 create index on tacho.marker (marker_time);
 
 create table tacho.word (

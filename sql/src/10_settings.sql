@@ -102,7 +102,9 @@ begin
 	if v_new.sample_interval <> v_old.sample_interval then
 		perform tacho._mark('interval changed', format('%s to %s', v_old.sample_interval, v_new.sample_interval));
 	elsif v_new is distinct from v_old then
-		perform tacho._mark('settings changed', format('%s = %s', name, coalesce(value, 'null')));
+		insert into tacho.marker (marker_time, kind, object_class, object_name, old_value, new_value)
+		values (date_trunc('milliseconds', clock_timestamp()), 'settings changed', 'setting', name,
+			to_jsonb(v_old) ->> name, to_jsonb(v_new) ->> name);
 	end if;
 end
 $$;

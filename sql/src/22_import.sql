@@ -197,8 +197,12 @@ declare
 	v_count bigint;
 begin
 	execute format($sql$
-		insert into tacho.marker (marker_time, kind, period_start, period_end, detail)
-		select (l ->> 'time')::timestamptz, l ->> 'kind', (l ->> 'since')::timestamptz, (l ->> 'until')::timestamptz, l ->> 'detail'
+		insert into tacho.marker (marker_time, kind, period_start, period_end, detail, command, object_class, object_oid,
+			object_name, database, username, application, client_addr, old_value, new_value, outcome, left_out)
+		select (l ->> 'time')::timestamptz, l ->> 'kind', (l ->> 'since')::timestamptz, (l ->> 'until')::timestamptz, l ->> 'detail',
+			l ->> 'command', l ->> 'object_class', nullif((l ->> 'object_oid')::bigint, 0),
+			l ->> 'object_name', l ->> 'database', l ->> 'username', l ->> 'application', l ->> 'client_addr',
+			l ->> 'old_value', l ->> 'new_value', l ->> 'outcome', nullif((l ->> 'left_out')::bigint, 0)
 		from (
 			select (select jsonb_object_agg(key, nullif(value, '')) from jsonb_each_text(to_jsonb(t))) as l
 			from %s t
@@ -208,4 +212,4 @@ begin
 end
 $$;
 comment on function tacho.import_markers is
-'Adds markers from a table with the columns time, kind, since, until, detail of "tacho import sessions --with markers=FILE"; returns how many.';
+'Adds markers from a table with the columns time, kind, since, until, detail and those of changes of "tacho import sessions --with markers=FILE"; returns how many.';

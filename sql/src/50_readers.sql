@@ -560,6 +560,42 @@ returns setof tacho.top_row rows 11$decl$,
 'select * from tacho._top(top.dimension, top.since, top.until, top.n, top.bucket, coalesce(top.order_by, ''avg''), top.by, {FILTERS}, top.scope, top.tz, top.node, top.by_leader)',
 'The n largest keys of a dimension by load, and (other) for the rest; order_by is avg, peak, p99 or sessions; "by" splits each key by a second dimension. Buckets begin at multiples of their width on the clock of tz, by default of the time zone of the session. Dimensions and filters: {DIMENSIONS}. Example: select key, query_text, avg_aas, pct from tacho.top(''query_id'', wait_event_type => ''Lock'');');
 
+create function tacho._statement(m tacho.marker)
+returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select concat_ws(', ',
+		concat_ws(' ', m.command, m.object_name, m.detail),
+		'role ' || m.username,
+		'database ' || m.database,
+		'application ' || m.application,
+		'client ' || m.client_addr)
+		|| case m.outcome
+			when 'prepared' then ' (prepared, not committed)'
+			when 'rolled back' then format(' (rolled back after %s s)',
+				round(coalesce(extract(epoch from m.period_end - m.period_start), 0), 1))
+			else '' end
+		|| case when m.left_out > 0 then format(', and %s more in this transaction', m.left_out) else '' end;
+end;
+comment on function tacho._statement is 'sentence of a statement that changed the schema';
+
+create function tacho._sentence(m tacho.marker)
+returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select case
+		when m.command is not null then tacho._statement(m)
+		when m.object_name is not null then concat(m.object_name, ' of role ' || m.username,
+			case when m.username is null then ' of' else ' in' end || ' database ' || m.database,
+			': ', coalesce(m.old_value, '(not set)'), ' -> ', coalesce(m.new_value, '(not set)'),
+			' (' || m.detail || ')')
+		when m.left_out > 0 then m.left_out || ' more changes of the schema are not listed'
+		else m.detail end;
+end;
+comment on function tacho._sentence is 'the columns of a marker as text';
+
 create function tacho._markers(since timestamptz, until timestamptz, node text)
 returns setof tacho.marker
 language plpgsql volatile
@@ -569,7 +605,9 @@ declare
 	q tacho.question := tacho._select(tacho._ask(since, until, null, null, node, false, null), node);
 begin
 	return query
-		select m.*
+		select m.marker_time, m.kind, m.period_start, m.period_end, tacho._sentence(m), m.command, m.object_class,
+			m.object_oid, m.object_name, m.database, m.username, m.application, m.client_addr, m.old_value, m.new_value,
+			m.outcome, m.left_out
 		from tacho.marker m
 		where m.marker_time >= tacho._time(q.since_us) and m.marker_time < tacho._time(q.until_us)
 			or m.period_start < tacho._time(q.until_us) and m.period_end > tacho._time(q.since_us)
@@ -591,7 +629,19 @@ returns table (
 	kind text,
 	period_start timestamptz,
 	period_end timestamptz,
-	detail text
+	detail text,
+	command text,
+	object_class text,
+	object_oid bigint,
+	object_name text,
+	database text,
+	username text,
+	application text,
+	client_addr text,
+	old_value text,
+	new_value text,
+	outcome text,
+	left_out bigint
 ) rows 20$decl$,
 'select * from tacho._markers(markers.since, markers.until, markers.node)',
-'Events that explain the history: starts, stops, gaps and their cause, changed settings. Example: select * from tacho.markers(since => now() - interval ''1 day'');');
+'Events that explain the history: starts, stops, gaps and their cause, changed settings. Changes have their object, role, client and values in columns; detail is the sentence of all. Example: select * from tacho.markers(since => now() - interval ''1 day'');');

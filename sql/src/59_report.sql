@@ -272,7 +272,8 @@ begin
 		'applications', tacho._report_keys(during, n, 'application', v_measures, s),
 		'blockers', tacho._report_blockers(during, n, s.tz, s.node),
 		'changes', tacho._report_changes(v_before.before, during, n, s),
-		'markers', (select coalesce(jsonb_agg(tacho._part(to_jsonb(m)) order by m.marker_time, m.kind collate "C"), '[]')
+		'markers', (select coalesce(jsonb_agg(tacho._part(to_jsonb(m), array['marker_time', 'kind', 'period_start', 'period_end', 'detail'])
+				order by m.marker_time, m.kind collate "C"), '[]')
 			from tacho._markers(v_since, v_until, s.node) m),
 		'compat', tacho._compat(during, n, s)) || tacho._report_tree(at, n, s.tz, s.node);
 end

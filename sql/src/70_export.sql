@@ -79,7 +79,19 @@ create type tacho.exported_marker as (
 	kind text,
 	since text,
 	until text,
-	detail text
+	detail text,
+	command text,
+	object_class text,
+	object_oid bigint,
+	object_name text,
+	database text,
+	username text,
+	application text,
+	client_addr text,
+	old_value text,
+	new_value text,
+	outcome text,
+	left_out bigint
 );
 comment on type tacho.exported_marker is 'the columns of export_markers()';
 
@@ -326,7 +338,9 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 set datestyle = 'ISO'
 begin atomic
-	select tacho._exported_time(m.marker_time), m.kind, tacho._exported_time(m.period_start), tacho._exported_time(m.period_end), m.detail
+	select tacho._exported_time(m.marker_time), m.kind, tacho._exported_time(m.period_start), tacho._exported_time(m.period_end), m.detail,
+		m.command, m.object_class, m.object_oid, m.object_name, m.database, m.username, m.application, m.client_addr,
+		m.old_value, m.new_value, m.outcome, m.left_out
 	from tacho.marker m
 	where m.marker_time >= coalesce(export_markers.since, '-infinity')
 		and m.marker_time < coalesce(export_markers.until, 'infinity')

@@ -1,6 +1,7 @@
 //! `markers`: events that explain the history, and damage found while reading.
 
-use super::common_columns::some_time;
+use super::common_columns::{some, some_time};
+use super::marker_change::{Change, ChangeColumns};
 use crate::format::part::Part;
 use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
@@ -17,6 +18,18 @@ row! {
         period_start: Time,
         period_end: Time,
         detail: Text,
+        command: Text,
+        object_class: Text,
+        object_oid: Int,
+        object_name: Text,
+        database: Text,
+        username: Text,
+        application: Text,
+        client_addr: Text,
+        old_value: Text,
+        new_value: Text,
+        outcome: Text,
+        left_out: Int,
     }
 }
 
@@ -41,6 +54,7 @@ struct Marker {
     since: i64,
     until: i64,
     detail: Option<String>,
+    change: Change,
 }
 
 fn answer(asked: &Markers, run: Run, emit: Emit<MarkersRow>) -> QueryResult<()> {
@@ -48,15 +62,9 @@ fn answer(asked: &Markers, run: Run, emit: Emit<MarkersRow>) -> QueryResult<()> 
     let mut markers = read(run, asked.node.as_deref(), window)?;
     markers.extend(damage(run).into_iter().filter(|m| m.meets(window)));
     markers.sort_by(|a, b| (a.time, &a.kind).cmp(&(b.time, &b.kind)));
-    markers.into_iter().try_for_each(|marker| {
-        emit(MarkersRow {
-            marker_time: some_time(marker.time, 1000),
-            kind: Some(marker.kind.into()),
-            period_start: some_time(marker.since, 1000),
-            period_end: some_time(marker.until, 1000),
-            detail: marker.detail.map(Into::into),
-        })
-    })
+    markers
+        .into_iter()
+        .try_for_each(|marker| emit(marker.into_row()))
 }
 
 /// The gaps that reach into the window, cut to it, and why they are there.
@@ -77,6 +85,29 @@ pub fn gaps(run: Run, node: Option<&str>, window: Window) -> QueryResult<Vec<(i6
 }
 
 impl Marker {
+    fn into_row(self) -> MarkersRow {
+        let change = self.change;
+        MarkersRow {
+            marker_time: some_time(self.time, 1000),
+            kind: Some(self.kind.into()),
+            period_start: some_time(self.since, 1000),
+            period_end: some_time(self.until, 1000),
+            detail: self.detail.map(Into::into),
+            command: change.command,
+            object_class: change.object_class,
+            object_oid: some(change.object_oid),
+            object_name: change.object_name,
+            database: change.database,
+            username: change.username,
+            application: change.application,
+            client_addr: change.client_addr,
+            old_value: change.old_value,
+            new_value: change.new_value,
+            outcome: change.outcome,
+            left_out: some(change.left_out),
+        }
+    }
+
     fn meets(&self, window: Window) -> bool {
         let times = [self.time, self.since, self.until];
         meets(window, times.map(|ms| (ms, ms)))
@@ -125,6 +156,7 @@ fn read_part(run: Run, part: &Part, window: Window, markers: &mut Vec<Marker>) -
     let (time, kind) = (column("time")?, column("kind")?);
     let (since, until) = (column("since")?, column("until")?);
     let detail = column("detail")?;
+    let changes = ChangeColumns::read(part)?;
     for row in 0..time.len() {
         let mut marker = Marker {
             time: time[row],
@@ -132,10 +164,14 @@ fn read_part(run: Run, part: &Part, window: Window, markers: &mut Vec<Marker>) -
             since: since[row],
             until: until[row],
             detail: None,
+            change: Change::default(),
         };
         if marker.meets(window) {
             marker.kind = view.key("marker", "kind", kind[row])?.unwrap_or_default();
-            marker.detail = view.name(detail[row])?;
+            marker.change = changes.of(row, &view)?.shown_to(run.owner.as_deref());
+            let lasted_ms = marker.until.saturating_sub(marker.since);
+            let rest = view.name(detail[row])?;
+            marker.detail = marker.change.described(rest, lasted_ms);
             markers.push(marker);
         }
     }
@@ -221,6 +257,7 @@ fn damage(run: Run) -> Vec<Marker> {
                 damage.bytes,
                 damage.reason
             )),
+            change: Change::default(),
         }
     });
     found.collect()

@@ -10,6 +10,7 @@ mod common_columns;
 mod compare;
 mod latency_history;
 mod lifeline;
+mod marker_change;
 mod markers;
 mod periods;
 mod registry;
