@@ -11,7 +11,7 @@ use tacho_tape::format::schema::{ColumnType, TableDef};
 use tacho_tape::{BytesColumn, Column as Numbers, Part, Result};
 
 /// Numbers that say with 0 that there is none.
-const NONE_IS_0: [&str; 16] = [
+const NONE_IS_0: [&str; 18] = [
     "query_id",
     "plan_id",
     "leader",
@@ -28,6 +28,8 @@ const NONE_IS_0: [&str; 16] = [
     "blocker_xid",
     "mode_requested",
     "length",
+    "object_oid",
+    "left_out",
 ];
 /// Where the ids of columns of a tick begin among those of its rows.
 const TICK: i32 = 400;

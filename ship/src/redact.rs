@@ -27,10 +27,12 @@ pub struct Redaction {
 }
 
 /// Columns with such values: table, column, rule.
-const COLUMNS: [(&str, &str, Rule); 3] = [
+const COLUMNS: [(&str, &str, Rule); 5] = [
     ("session", "client_addr", Rule::Addresses),
     ("session", "application", Rule::Applications),
     ("server_replica", "object", Rule::Applications),
+    ("marker", "client_addr", Rule::Addresses),
+    ("marker", "application", Rule::Applications),
 ];
 /// Bytes of a hash that are kept.
 const BYTES: usize = 16;

@@ -167,8 +167,10 @@ fn others_of(b: &mut PartBuilder, tick: i64, database: i64, user: i64, random: &
         .unwrap();
     if random.chance(10) {
         let detail = b.name("deploy \"1.4\"\n").unwrap();
+        let [application, address] = [SECRET[2], SECRET[1]].map(|n| b.name(n).unwrap());
         let marker = [("time", ms(tick)), ("kind", 17), ("detail", detail)];
-        b.row("marker", &marker).unwrap();
+        let client = [("application", application), ("client_addr", address)];
+        b.row("marker", &[&marker[..], &client].concat()).unwrap();
     }
 }
 
