@@ -94,12 +94,11 @@ def _conditions(table: Table | None, name: str, what: Redaction) -> Iterator[Boo
     known = table.schema().column_names
     for column in what.columns(name, known):
         yield EqualTo(column, what.typed())
-    written = what.written(name, known)
-    if written:
-        texts = table.scan(selected_fields=(written,)).to_arrow()[written]
+    for column in what.written(name, known):
+        texts = table.scan(selected_fields=(column,)).to_arrow()[column]
         named = pc.unique(texts.filter(what.named(texts))).to_pylist()
         for at in range(0, len(named), _AT_ONCE):
-            yield In(written, named[at : at + _AT_ONCE])
+            yield In(column, named[at : at + _AT_ONCE])
 
 
 def _search(lake: Iceberg, landing: Landing, what: Redaction, removed: Removed) -> None:

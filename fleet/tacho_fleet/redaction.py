@@ -14,7 +14,11 @@ KINDS = ("server", "database", "username", "fingerprint")
 # Columns of other names that have a value of a kind.
 _OTHER = {"database": {"server": ("object",)}, "server": {"servers": ("server_name",)}}
 # What somebody has written, by table: it may name a tenant of another database.
-_WRITTEN = {"texts": "query_text", "markers": "detail", "locks": "blocker_gid"}
+_WRITTEN = {
+    "texts": ("query_text",),
+    "markers": ("detail", "object_name", "old_value", "new_value"),
+    "locks": ("blocker_gid",),
+}
 _TENANTS = ("database", "username")
 
 
@@ -33,10 +37,10 @@ class Redaction:
         named = (self.column, *_OTHER.get(self.column, {}).get(table, ()))
         return [column for column in named if column in known]
 
-    def written(self, table: str, known: Sequence[str]) -> str | None:
-        """The column of a table that may name the value."""
-        column = _WRITTEN.get(table) if self.column in _TENANTS else None
-        return column if column in known else None
+    def written(self, table: str, known: Sequence[str]) -> list[str]:
+        """The columns of a table that may name the value."""
+        columns = _WRITTEN.get(table, ()) if self.column in _TENANTS else ()
+        return [column for column in columns if column in known]
 
     def typed(self) -> str | int:
         """The value as the column has it."""
@@ -58,8 +62,9 @@ class Redaction:
         """The rows without those."""
         for column in self.columns(table, rows.column_names):
             rows = rows.filter(pc.fill_null(pc.not_equal(rows[column], self.typed()), True))
-        written = self.written(table, rows.column_names)
-        return rows.filter(pc.invert(self.named(rows[written]))) if written else rows
+        for column in self.written(table, rows.column_names):
+            rows = rows.filter(pc.invert(self.named(rows[column])))
+        return rows
 
     def found(self, rows: pa.Table, table: str) -> dict[str, int]:
         """By column how many rows have the value: of a tenant in any text, as a word."""

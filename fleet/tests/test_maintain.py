@@ -170,33 +170,51 @@ MEASURED = """time,object,xact_commit
 2026-03-01T10:00:00Z,tenant7,5
 2026-03-01T10:00:00Z,other,6
 """
+MARKERS = """time,kind,detail,object_name,database,old_value
+2026-03-01T10:00:10Z,schema changed,on tenant7.orders,later,other,
+2026-03-01T10:00:20Z,schema changed,,tenant7.orders,other,
+2026-03-01T10:00:30Z,settings changed,,work_mem,tenant7,
+2026-03-01T10:00:40Z,settings changed,,search_path,,"public, tenant7"
+2026-03-01T10:00:50Z,schema changed,,tenant77.orders,other,
+"""
 
 
 def test_a_database_goes_with_what_names_it_and_the_rest_is_told(tmp_path: Path) -> None:
     lake, place, measured = Lake(tmp_path / "lake"), tmp_path / "tables", tmp_path / "measured.csv"
+    marked = tmp_path / "markers.csv"
     lake.root.mkdir()
     measured.write_text(MEASURED)
+    marked.write_text(MARKERS)
     for server in ("first", "second"):  # committed before, and landed since
         tape = tmp_path / server
-        words = ("--tape", tape, "--with", f"server_database={measured}")
+        words = (
+            "--tape",
+            tape,
+            "--with",
+            f"server_database={measured}",
+            "--with",
+            f"markers={marked}",
+        )
         tacho("import", "sessions", "-", *words, stdin=TENANTS)
         lake.ship(tape, server)
         if server == "first":
             commit(lake, place)
     said = maintain("redact", lake, place, "--database", "tenant7")
-    # of each server a run, a measurement and two texts; of the second they are not committed
-    assert said.splitlines()[0].startswith("removed rows 4, ")
+    # of each server a run, a measurement, two texts, four markers; the second has not committed
+    assert said.splitlines()[0].startswith("removed rows 8, ")
     assert said.splitlines()[1:] == [
-        "searched tables 6, landed objects 6: found the value",
+        "searched tables 7, landed objects 6: found the value",
         'found in column "application" of table "sample_runs": rows 2',
     ]
     texts = ask(place, "sql", "select distinct query_text from texts")
     assert [row["query_text"] for row in texts] == ["select * from tenant77"]
+    markers = ask(place, "sql", "select distinct object_name from markers")
+    assert [row["object_name"] for row in markers] == ["tenant77.orders"]
     objects = ask(place, "sql", "select distinct object from server")
     assert [row["object"] for row in objects] == ["other"]
     assert "tenant7" not in texts_of(lake.root, place)
     again = maintain("redact", lake, place, "--database", "nobody")
-    assert again.splitlines()[1:] == ["searched tables 6, landed objects 6: found nothing"]
+    assert again.splitlines()[1:] == ["searched tables 7, landed objects 6: found nothing"]
 
 
 @pytest.mark.parametrize("words", [("expire",), ("redact", "--database", "db1")])

@@ -24,7 +24,9 @@ create table empty_locks (
   wait_start timestamptz);
 create table empty_markers (
   server varchar, node varchar, hour timestamptz, generation bigint, time timestamptz, kind varchar,
-  since timestamptz, until timestamptz, detail varchar);
+  since timestamptz, until timestamptz, detail varchar, command varchar, object_class varchar,
+  object_oid bigint, object_name varchar, database varchar, username varchar, application varchar,
+  client_addr varchar, old_value varchar, new_value varchar, outcome varchar, left_out bigint);
 create table empty_server (
   server varchar, node varchar, hour timestamptz, generation bigint, metric varchar,
   object varchar, time timestamptz, kind varchar, unit varchar, value bigint, elapsed_ms bigint);
