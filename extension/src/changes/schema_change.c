@@ -32,10 +32,12 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "tcop/utility.h"
+#include "utils/backend_status.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 
 #include "changes/schema_change.h"
+#include "changes/statement_relation.h"
 #include "changes/statement_target.h"
 #include "core/settings.h"
 
@@ -253,9 +255,11 @@ begin(Node *statement)
 	running.database = MyDatabaseId;
 	running.user = GetUserId();
 	running.left_out = 0;
-	strlcpy(running.tag, GetCommandTagName(CreateCommandTag(statement)), sizeof(running.tag));
 	strlcpy(running.application, application_name, sizeof(running.application));
-	statement_target(statement, running.target, sizeof(running.target));
+	if (MyBEEntry != NULL)
+		running.client = MyBEEntry->st_clientaddr;
+	statement_target(statement, &running.target);
+	running.object = statement_creates(statement) ? InvalidOid : statement_relation(statement);
 }
 
 static void
@@ -279,6 +283,8 @@ on_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 								queryEnv, dest, qc);
 	if (changes)
 	{
+		if (statement_creates(pstmt->utilityStmt))
+			running.object = statement_relation(pstmt->utilityStmt);
 		note();
 		running = outer;
 	}

@@ -8,13 +8,14 @@
 #define TACHO_SCHEMA_CHANGE_H
 
 #include "datatype/timestamp.h"
+#include "libpq/pqcomm.h"
 
-#define TARGET_BYTES	160		/* of the names of a statement's objects */
+#include "changes/statement_target.h"
 
 /* How the transaction of a change ended. */
 typedef enum SchemaOutcome
 {
-	SCHEMA_COMMITTED,
+	SCHEMA_COMMITTED,			/* numbers of enumeration "outcome" */
 	SCHEMA_PREPARED,			/* by PREPARE TRANSACTION */
 	SCHEMA_ROLLED_BACK,			/* after it had run for a second or more */
 } SchemaOutcome;
@@ -28,9 +29,10 @@ typedef struct SchemaChange
 	Oid			database;
 	Oid			user;
 	int			left_out;		/* later changes of this transaction, not listed */
-	char		tag[32];		/* CREATE INDEX */
-	char		target[TARGET_BYTES];	/* orders_customer on public.orders */
+	Oid			object;			/* of a relation, else 0 */
+	StatementTarget target;
 	char		application[NAMEDATALEN];
+	SockAddr	client;			/* no family: not a client */
 } SchemaChange;
 
 /* Installs the hooks and requests the shared memory. */

@@ -9,6 +9,7 @@
 #include "catalog/pg_class.h"
 #include "nodes/parsenodes.h"
 #include "nodes/value.h"
+#include "tcop/utility.h"
 
 #include "changes/statement_target.h"
 
@@ -111,13 +112,13 @@ put_objects(Words *words, const List *objects)
 	put(words, more);
 }
 
-/* "name on public.orders" */
+/* "name", "on public.orders" */
 static void
-put_on(Words *words, const char *name, const RangeVar *relation)
+put_on(Words *object, Words *rest, const char *name, const RangeVar *relation)
 {
-	put(words, name);
-	put(words, name != NULL ? " on " : "on ");
-	put_relation(words, relation);
+	put(object, name);
+	put(rest, "on ");
+	put_relation(rest, relation);
 }
 
 /* An object of a statement that names a relation in a field of its own. */
@@ -130,64 +131,83 @@ put_either(Words *words, const RangeVar *relation, const Node *object)
 		put_object(words, object);
 }
 
-/* " to old_orders" */
+/* "to old_orders" */
 static void
-put_to(Words *words, const char *name)
+put_to(Words *rest, const char *name)
 {
-	put(words, " to ");
-	put(words, name);
+	put(rest, rest->length > 0 ? " to " : "to ");
+	put(rest, name);
 }
 
-static void
-put_rename(Words *words, const RenameStmt *rename)
+/* Whether the statement renames a part of the object that its relation names. */
+static bool
+renames_part(ObjectType type)
 {
-	put_either(words, rename->relation, rename->object);
-	if (rename->subname != NULL && rename->relation != NULL)
+	return type == OBJECT_COLUMN || type == OBJECT_ATTRIBUTE ||
+		type == OBJECT_TABCONSTRAINT || type == OBJECT_DOMCONSTRAINT;
+}
+
+/* "orders", "note to notes"; of a trigger "checked", "on orders to verified" */
+static void
+put_rename(Words *object, Words *rest, const RenameStmt *rename)
+{
+	if (rename->subname != NULL && !renames_part(rename->renameType))
+		put_on(object, rest, rename->subname, rename->relation);
+	else
 	{
-		put(words, ".");
-		put(words, rename->subname);
+		put_either(object, rename->relation, rename->object);
+		put(rest, rename->subname);
 	}
-	put_to(words, rename->newname);
+	put_to(rest, rename->newname);
 }
 
 static void
-put_grant(Words *words, const GrantStmt *grant)
+put_grant(Words *object, Words *rest, const GrantStmt *grant)
 {
-	put(words, "on ");
-	put_objects(words, grant->objects);
-	put(words, grant->is_grant ? " to " : " from ");
-	put_objects(words, grant->grantees);
+	put_objects(object, grant->objects);
+	put(rest, grant->is_grant ? "to " : "from ");
+	put_objects(rest, grant->grantees);
 }
 
-/* " SET work_mem", without the value, which may be a secret */
-static void
-put_set(Words *words, const VariableSetStmt *set)
+static bool
+resets(const VariableSetStmt *set)
 {
-	bool		resets = set->kind == VAR_RESET || set->kind == VAR_RESET_ALL;
+	return set->kind == VAR_RESET || set->kind == VAR_RESET_ALL;
+}
 
-	put(words, words->length > 0 ? " " : "");
-	put(words, resets ? "RESET " : "SET ");
+static void
+put_setting(Words *words, const VariableSetStmt *set)
+{
 	put(words, set->kind == VAR_RESET_ALL ? "ALL" : set->name);
 }
 
+/* "SET work_mem", without the value, which may be a secret */
 static void
-put_role_set(Words *words, const AlterRoleSetStmt *alter)
+put_set(Words *rest, const VariableSetStmt *set)
+{
+	put(rest, rest->length > 0 ? " " : "");
+	put(rest, resets(set) ? "RESET " : "SET ");
+	put_setting(rest, set);
+}
+
+static void
+put_role_set(Words *object, Words *rest, const AlterRoleSetStmt *alter)
 {
 	if (alter->role != NULL)
-		put_object(words, (const Node *) alter->role);
+		put_object(object, (const Node *) alter->role);
 	else
-		put(words, "ALL");
+		put(object, "ALL");
 	if (alter->database != NULL)
 	{
-		put(words, " in database ");
-		put(words, alter->database);
+		put(rest, "in database ");
+		put(rest, alter->database);
 	}
-	put_set(words, alter->setstmt);
+	put_set(rest, alter->setstmt);
 }
 
 /* The fields in which statements name their object. */
 static void
-put_target(Words *words, const Node *statement)
+put_target(Words *object, Words *rest, const Node *statement)
 {
 #define CASE(type, call) \
 		case T_##type: \
@@ -199,60 +219,60 @@ put_target(Words *words, const Node *statement)
 
 	switch (nodeTag(statement))
 	{
-			CASE(CreateStmt, put_relation(words, s->relation));
-			CASE(CreateTableAsStmt, put_relation(words, s->into->rel));
-			CASE(ViewStmt, put_relation(words, s->view));
-			CASE(IndexStmt, put_on(words, s->idxname, s->relation));
-			CASE(AlterTableStmt, put_relation(words, s->relation));
-			CASE(AlterTableMoveAllStmt, put(words, s->orig_tablespacename));
-			CASE(CreateSeqStmt, put_relation(words, s->sequence));
-			CASE(AlterSeqStmt, put_relation(words, s->sequence));
-			CASE(CreateTrigStmt, put_on(words, s->trigname, s->relation));
-			CASE(CreatePolicyStmt, put_on(words, s->policy_name, s->table));
-			CASE(AlterPolicyStmt, put_on(words, s->policy_name, s->table));
-			CASE(RuleStmt, put_on(words, s->rulename, s->relation));
-			CASE(CreateStatsStmt, put_name(words, s->defnames));
-			CASE(AlterStatsStmt, put_name(words, s->defnames));
-			CASE(RefreshMatViewStmt, put_relation(words, s->relation));
-			CASE(TruncateStmt, put_objects(words, s->relations));
-			CASE(DropStmt, put_objects(words, s->objects));
-			CASE(RenameStmt, put_rename(words, s));
-			CASE(AlterObjectSchemaStmt, put_either(words, s->relation, s->object); put_to(words, s->newschema));
-			CASE(AlterOwnerStmt, put_either(words, s->relation, s->object));
-			CASE(CreateFunctionStmt, put_name(words, s->funcname));
-			CASE(AlterFunctionStmt, put_name(words, s->func->objname));
-			CASE(DefineStmt, put_name(words, s->defnames));
-			CASE(CreateDomainStmt, put_name(words, s->domainname));
-			CASE(AlterDomainStmt, put_name(words, s->typeName));
-			CASE(CompositeTypeStmt, put_relation(words, s->typevar));
-			CASE(CreateEnumStmt, put_name(words, s->typeName));
-			CASE(AlterEnumStmt, put_name(words, s->typeName));
-			CASE(CreateRangeStmt, put_name(words, s->typeName));
-			CASE(CreateSchemaStmt, put(words, s->schemaname));
-			CASE(CreateExtensionStmt, put(words, s->extname));
-			CASE(AlterExtensionStmt, put(words, s->extname));
-			CASE(CreatedbStmt, put(words, s->dbname));
-			CASE(AlterDatabaseStmt, put(words, s->dbname));
-			CASE(AlterDatabaseSetStmt, put(words, s->dbname); put_set(words, s->setstmt));
-			CASE(AlterSystemStmt, put_set(words, s->setstmt));
-			CASE(DropdbStmt, put(words, s->dbname));
-			CASE(CreateRoleStmt, put(words, s->role));
-			CASE(AlterRoleStmt, put_object(words, (const Node *) s->role));
-			CASE(AlterRoleSetStmt, put_role_set(words, s));
-			CASE(DropRoleStmt, put_objects(words, s->roles));
-			CASE(GrantStmt, put_grant(words, s));
-			CASE(GrantRoleStmt, put_objects(words, s->grantee_roles));
-			CASE(CreateTableSpaceStmt, put(words, s->tablespacename));
-			CASE(DropTableSpaceStmt, put(words, s->tablespacename));
-			CASE(CreatePublicationStmt, put(words, s->pubname));
-			CASE(AlterPublicationStmt, put(words, s->pubname));
-			CASE(CreateSubscriptionStmt, put(words, s->subname));
-			CASE(AlterSubscriptionStmt, put(words, s->subname));
-			CASE(DropSubscriptionStmt, put(words, s->subname));
-			CASE(CreateForeignServerStmt, put(words, s->servername));
-			CASE(AlterForeignServerStmt, put(words, s->servername));
+			CASE(CreateStmt, put_relation(object, s->relation));
+			CASE(CreateTableAsStmt, put_relation(object, s->into->rel));
+			CASE(ViewStmt, put_relation(object, s->view));
+			CASE(IndexStmt, put_on(object, rest, s->idxname, s->relation));
+			CASE(AlterTableStmt, put_relation(object, s->relation));
+			CASE(AlterTableMoveAllStmt, put(object, s->orig_tablespacename));
+			CASE(CreateSeqStmt, put_relation(object, s->sequence));
+			CASE(AlterSeqStmt, put_relation(object, s->sequence));
+			CASE(CreateTrigStmt, put_on(object, rest, s->trigname, s->relation));
+			CASE(CreatePolicyStmt, put_on(object, rest, s->policy_name, s->table));
+			CASE(AlterPolicyStmt, put_on(object, rest, s->policy_name, s->table));
+			CASE(RuleStmt, put_on(object, rest, s->rulename, s->relation));
+			CASE(CreateStatsStmt, put_name(object, s->defnames));
+			CASE(AlterStatsStmt, put_name(object, s->defnames));
+			CASE(RefreshMatViewStmt, put_relation(object, s->relation));
+			CASE(TruncateStmt, put_objects(object, s->relations));
+			CASE(DropStmt, put_objects(object, s->objects));
+			CASE(RenameStmt, put_rename(object, rest, s));
+			CASE(AlterObjectSchemaStmt, put_either(object, s->relation, s->object); put_to(rest, s->newschema));
+			CASE(AlterOwnerStmt, put_either(object, s->relation, s->object));
+			CASE(CreateFunctionStmt, put_name(object, s->funcname));
+			CASE(AlterFunctionStmt, put_name(object, s->func->objname));
+			CASE(DefineStmt, put_name(object, s->defnames));
+			CASE(CreateDomainStmt, put_name(object, s->domainname));
+			CASE(AlterDomainStmt, put_name(object, s->typeName));
+			CASE(CompositeTypeStmt, put_relation(object, s->typevar));
+			CASE(CreateEnumStmt, put_name(object, s->typeName));
+			CASE(AlterEnumStmt, put_name(object, s->typeName));
+			CASE(CreateRangeStmt, put_name(object, s->typeName));
+			CASE(CreateSchemaStmt, put(object, s->schemaname));
+			CASE(CreateExtensionStmt, put(object, s->extname));
+			CASE(AlterExtensionStmt, put(object, s->extname));
+			CASE(CreatedbStmt, put(object, s->dbname));
+			CASE(AlterDatabaseStmt, put(object, s->dbname));
+			CASE(AlterDatabaseSetStmt, put(object, s->dbname); put_set(rest, s->setstmt));
+			CASE(AlterSystemStmt, put_setting(object, s->setstmt));
+			CASE(DropdbStmt, put(object, s->dbname));
+			CASE(CreateRoleStmt, put(object, s->role));
+			CASE(AlterRoleStmt, put_object(object, (const Node *) s->role));
+			CASE(AlterRoleSetStmt, put_role_set(object, rest, s));
+			CASE(DropRoleStmt, put_objects(object, s->roles));
+			CASE(GrantStmt, put_grant(object, rest, s));
+			CASE(GrantRoleStmt, put_objects(object, s->grantee_roles));
+			CASE(CreateTableSpaceStmt, put(object, s->tablespacename));
+			CASE(DropTableSpaceStmt, put(object, s->tablespacename));
+			CASE(CreatePublicationStmt, put(object, s->pubname));
+			CASE(AlterPublicationStmt, put(object, s->pubname));
+			CASE(CreateSubscriptionStmt, put(object, s->subname));
+			CASE(AlterSubscriptionStmt, put(object, s->subname));
+			CASE(DropSubscriptionStmt, put(object, s->subname));
+			CASE(CreateForeignServerStmt, put(object, s->servername));
+			CASE(AlterForeignServerStmt, put(object, s->servername));
 		case T_CreateForeignTableStmt:
-			put_relation(words, ((const CreateForeignTableStmt *) statement)->base.relation);
+			put_relation(object, ((const CreateForeignTableStmt *) statement)->base.relation);
 			break;
 		default:
 			break;
@@ -260,13 +280,96 @@ put_target(Words *words, const Node *statement)
 #undef CASE
 }
 
-void
-statement_target(const Node *statement, char *target, Size size)
+/* The kind of object of a GRANT or REVOKE. */
+static const char *
+class_of_grant(const GrantStmt *grant)
 {
-	Words		words = {.bytes = target, .size = size};
+	if (grant->targtype == ACL_TARGET_ALL_IN_SCHEMA)
+		return "schema";
+	switch (grant->objtype)
+	{
+		case OBJECT_TABLE:
+			return "table";
+		case OBJECT_SEQUENCE:
+			return "sequence";
+		case OBJECT_DATABASE:
+			return "database";
+		case OBJECT_SCHEMA:
+			return "schema";
+		case OBJECT_FUNCTION:
+			return "function";
+		case OBJECT_PROCEDURE:
+			return "procedure";
+		case OBJECT_TYPE:
+			return "type";
+		case OBJECT_TABLESPACE:
+			return "tablespace";
+		case OBJECT_PARAMETER_ACL:
+			return "setting";
+		default:
+			return "";
+	}
+}
 
-	target[0] = '\0';
-	put_target(&words, statement);
+/* "materialized view" of the tag "DROP MATERIALIZED VIEW" */
+static const char *
+class_of_tag(const char *tag)
+{
+	static const char *const verbs[] = {
+		"CREATE ", "ALTER ", "DROP ", "TRUNCATE ", "REFRESH ", "GRANT ", "REVOKE ",
+	};
+
+	for (int i = 0; i < lengthof(verbs); i++)
+		if (strncmp(tag, verbs[i], strlen(verbs[i])) == 0)
+			return tag + strlen(verbs[i]);
+	return "";
+}
+
+/* Takes a constant, or the end of a tag, in lower case. */
+static void
+put_class(char *object_class, const char *name)
+{
+	int			i;
+
+	for (i = 0; name[i] != '\0' && i < CLASS_BYTES - 1; i++)
+		object_class[i] = pg_ascii_tolower(name[i]);
+	object_class[i] = '\0';
+}
+
+static const char *
+class_of(const Node *statement, const char *tag)
+{
+	switch (nodeTag(statement))
+	{
+		case T_AlterSystemStmt:
+			return "setting";
+		case T_CreateTableAsStmt:
+			return ((const CreateTableAsStmt *) statement)->objtype == OBJECT_MATVIEW ?
+				"materialized view" : "table";
+		case T_GrantStmt:
+			return class_of_grant((const GrantStmt *) statement);
+		case T_DropOwnedStmt:
+			return "";
+		default:
+			return class_of_tag(tag);
+	}
+}
+
+void
+statement_target(Node *statement, StatementTarget *target)
+{
+	const char *tag = GetCommandTagName(CreateCommandTag(statement));
+	Words		object = {.bytes = target->object, .size = sizeof(target->object)};
+	Words		rest = {.bytes = target->rest, .size = sizeof(target->rest)};
+
+	target->object[0] = target->rest[0] = '\0';
+	put_target(&object, &rest, statement);
+	put_class(target->object_class, class_of(statement, tag));
+	strlcpy(target->command, tag, sizeof(target->command));
+	if (IsA(statement, AlterSystemStmt))
+		strlcat(target->command,
+				resets(((AlterSystemStmt *) statement)->setstmt) ? " RESET" : " SET",
+				sizeof(target->command));
 }
 
 static bool

@@ -9,12 +9,26 @@
 
 #include "nodes/nodes.h"
 
+#define COMMAND_BYTES	40
+#define CLASS_BYTES		32
+#define OBJECT_BYTES	160
+#define REST_BYTES		136
+
+/* Words of a statement; what does not fit is cut, what it lacks is empty. */
+typedef struct StatementTarget
+{
+	char		command[COMMAND_BYTES]; /* its tag; ALTER SYSTEM SET, ALTER SYSTEM RESET */
+	char		object_class[CLASS_BYTES];	/* table, materialized view, setting */
+	char		object[OBJECT_BYTES];	/* names: public.orders; a, b and 3 more */
+	char		rest[REST_BYTES];	/* on public.orders; to old_orders */
+} StatementTarget;
+
 /*
- * Writes the name as the statement has it: "public.orders", "orders_customer on
- * public.orders", "a, b and 3 more". Empty for a kind of statement without a name.
- * Reads the parse tree alone: no catalog, no memory, no error.
+ * Takes the names as the statement has them. CREATE INDEX i ON s.t gives "CREATE
+ * INDEX", "index", "i" and "on s.t". Reads the parse tree alone: no catalog, no
+ * memory, no error.
  */
-extern void statement_target(const Node *statement, char *target, Size size);
+extern void statement_target(Node *statement, StatementTarget *target);
 
 /* Whether it is about temporary objects alone, as far as the statement says. */
 extern bool statement_is_temporary(const Node *statement);

@@ -6,6 +6,7 @@
  */
 #include "postgres.h"
 
+#include "changes/schema_change.h"
 #include "core/counters.h"
 #include "history/schema.h"
 
@@ -132,6 +133,8 @@ static const SchemaLabel named[] = {
 	{"xmin_holder", XMIN_HOLDER_SESSION, "session"},
 	{"xmin_holder", XMIN_HOLDER_PREPARED, "prepared transaction"},
 	{"xmin_holder", XMIN_HOLDER_SLOT, "replication slot"},
+	{"outcome", SCHEMA_PREPARED, "prepared"},
+	{"outcome", SCHEMA_ROLLED_BACK, "rolled back"},
 	{"marker", MARKER_START, "start"},
 	{"marker", MARKER_STOP, "stop"},
 	{"marker", MARKER_CRASH_RECOVERY, "crash recovery"},

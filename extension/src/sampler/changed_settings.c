@@ -28,6 +28,7 @@
 #include "core/clocks.h"
 #include "core/server_settings.h"
 #include "core/tacho.h"
+#include "history/dictionary.h"
 #include "sampler/changed_settings.h"
 #include "sampler/recorder.h"
 
@@ -214,8 +215,6 @@ shown(const Known *known)
 {
 	int			length;
 
-	if (known == NULL)
-		return "(not set)";
 	if (known->value == NULL)
 		return "(not shown)";
 	if (known->value[0] == '\0')
@@ -231,11 +230,17 @@ shown(const Known *known)
 static void
 mark(const ServerSetting *setting, const Known *before, const Known *now)
 {
-	const char *change = psprintf("%s: %s -> %s", now->name, shown(before), shown(now));
+	MarkerRow	marker = {.kind = MARKER_SETTINGS_CHANGED, .time = clock_wall_us() / 1000};
 
+	(void) recorder_frame(marker.time);
+	marker.object_class = dictionary_text("setting");
+	marker.object_name = dictionary_text(now->name);
+	if (before != NULL)
+		marker.old_value = dictionary_text(shown(before));
+	marker.new_value = dictionary_text(shown(now));
 	if (setting->file != NULL)
-		change = psprintf("%s (%s:%d)", change, setting->file, setting->line);
-	recorder_marker(MARKER_SETTINGS_CHANGED, clock_wall_us() / 1000, 0, 0, change);
+		marker.detail = dictionary_text(psprintf("%s:%d", setting->file, setting->line));
+	recorder_marker_row(&marker);
 }
 
 /*

@@ -9,7 +9,7 @@
 
 /*
  * Looks at all settings, and puts a marker for each value that is not the
- * value of the last look: "work_mem: 4MB -> 64MB (FILE:LINE)". The first look
+ * value of the last look: its name, both values, and as detail FILE:LINE. The first look
  * of a process compares with the last look of the process before it, also
  * across a restart of the server. Returns whether a setting of tacho changed.
  */

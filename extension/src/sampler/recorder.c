@@ -160,22 +160,41 @@ recorder_frame(UnixMs now)
 }
 
 void
+recorder_marker_row(const MarkerRow *marker)
+{
+	Section    *section = frame_section(frame, TABLE_marker);
+	int			row = section_add(section);
+
+	section_set(section, row, COL_marker_time, frame_time(frame, marker->time));
+	section_set(section, row, COL_marker_kind, marker->kind);
+	section_set(section, row, COL_marker_since, frame_time(frame, marker->since));
+	section_set(section, row, COL_marker_until, frame_time(frame, marker->until));
+#define FIELD(name) section_set(section, row, COL_marker_##name, marker->name)
+	FIELD(detail);
+	FIELD(command);
+	FIELD(object_class);
+	FIELD(object_oid);
+	FIELD(object_name);
+	FIELD(database);
+	FIELD(username);
+	FIELD(application);
+	FIELD(client_addr);
+	FIELD(old_value);
+	FIELD(new_value);
+	FIELD(outcome);
+	FIELD(left_out);
+#undef FIELD
+}
+
+void
 recorder_marker(MarkerKind kind, UnixMs time, UnixMs since, UnixMs until,
 				const char *detail)
 {
-	Section    *section;
-	uint64		name;
-	int			row;
+	MarkerRow	marker = {.kind = kind, .time = time, .since = since, .until = until};
 
 	open_frame(time, clock_boot_us() / 1000);
-	name = dictionary_text(detail);
-	section = frame_section(frame, TABLE_marker);
-	row = section_add(section);
-	section_set(section, row, COL_marker_time, frame_time(frame, time));
-	section_set(section, row, COL_marker_kind, kind);
-	section_set(section, row, COL_marker_since, frame_time(frame, since));
-	section_set(section, row, COL_marker_until, frame_time(frame, until));
-	section_set(section, row, COL_marker_detail, name);
+	marker.detail = dictionary_text(detail);
+	recorder_marker_row(&marker);
 }
 
 static void

@@ -36,6 +36,31 @@ extern Frame *recorder_frame(UnixMs now);
 /* A cost in steps of a quarter octave: microseconds = 2^(step / 4). */
 extern int	recorder_cost_step(int64 cost_us);
 
+/* A marker in columns. Texts are ids of dictionary.h, 0 = none; see catalog/samples.h. */
+typedef struct MarkerRow
+{
+	MarkerKind	kind;
+	UnixMs		time;
+	UnixMs		since;
+	UnixMs		until;
+	uint64		detail;
+	uint64		command;
+	uint64		object_class;
+	uint64		object_oid;
+	uint64		object_name;
+	uint64		database;
+	uint64		username;
+	uint64		application;
+	uint64		client_addr;
+	uint64		old_value;
+	uint64		new_value;
+	uint64		outcome;
+	uint64		left_out;
+} MarkerRow;
+
+/* Adds it to the open frame, in which its ids are defined: see recorder_frame(). */
+extern void recorder_marker_row(const MarkerRow *marker);
+
 /* Adds a marker to the open frame. Times of 0 are unknown. */
 extern void recorder_marker(MarkerKind kind, UnixMs time, UnixMs since,
 							UnixMs until, const char *detail);

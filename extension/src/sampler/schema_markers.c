@@ -2,18 +2,22 @@
  * schema_markers.c
  *	  Markers for changes of the schema.
  *
- * Memory: the caller's context, for the text of a marker.
+ * Memory: none of its own.
  *
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"
 
-#include "lib/stringinfo.h"
+#include <netdb.h>
+
 #include "utils/timestamp.h"
 
 #include "changes/schema_change.h"
+#include "history/dictionary.h"
 #include "history/names.h"
 #include "history/share.h"
+#include "sampler/given_names.h"
+#include "sampler/processes.h"
 #include "sampler/recorder.h"
 #include "sampler/schema_markers.h"
 
@@ -65,42 +69,24 @@ has_room(Oid user)
 	return true;
 }
 
-static void
-append_named(StringInfo text, const char *what, const char *name)
-{
-	if (name != NULL && name[0] != '\0')
-		appendStringInfo(text, ", %s %s", what, name);
-}
-
-/* In words. The names of role and database may be unknown yet. */
-static char *
-described(const SchemaChange *change)
-{
-	StringInfoData text;
-	int			encoding;
-
-	initStringInfo(&text);
-	appendStringInfoString(&text, change->tag);
-	if (change->target[0] != '\0')
-		appendStringInfo(&text, " %s", change->target);
-	append_named(&text, "role", names_get_role(change->user, &encoding));
-	append_named(&text, "database", names_get_database(change->database, &encoding));
-	append_named(&text, "application", change->application);
-	if (change->outcome == SCHEMA_PREPARED)
-		appendStringInfoString(&text, " (prepared, not committed)");
-	if (change->outcome == SCHEMA_ROLLED_BACK)
-		appendStringInfo(&text, " (rolled back after %.1f s)",
-						 (change->end - change->begin) / 1000000.0);
-	if (change->left_out > 0)
-		appendStringInfo(&text, ", and %d more in this transaction", change->left_out);
-	return text.data;
-}
-
+/*
+ * The names that a client gives count against its role's share of the day. The names
+ * of role and database may be unknown yet.
+ */
 static void
 put(const SchemaChange *change)
 {
-	UnixMs		end = unix_ms(change->end);
-	char	   *detail;
+	const StatementTarget *target = &change->target;
+	MarkerRow	marker = {
+		.kind = MARKER_SCHEMA_CHANGED,
+		.time = unix_ms(change->end),
+		.since = unix_ms(change->begin),
+		.until = unix_ms(change->end),
+		.object_oid = change->object,
+		.outcome = change->outcome,
+		.left_out = change->left_out,
+	};
+	char		client[NI_MAXHOST];
 
 	if (!has_room(change->user))
 	{
@@ -110,9 +96,17 @@ put(const SchemaChange *change)
 	names_want_database(change->database);
 	names_want_role(change->user);
 	names_resolve();
-	detail = described(change);
-	recorder_marker(MARKER_SCHEMA_CHANGED, end, unix_ms(change->begin), end, detail);
-	pfree(detail);
+	names_client_addr(&change->client, client, sizeof(client));
+	(void) recorder_frame(marker.time);
+	marker.command = dictionary_text(target->command);
+	marker.object_class = dictionary_text(target->object_class);
+	marker.object_name = given_name_id(change->user, target->object);
+	marker.detail = given_name_id(change->user, target->rest);
+	marker.database = dictionary_use_name(processes_database_name(change->database));
+	marker.username = dictionary_use_name(processes_role_name(change->user));
+	marker.application = given_name_id(change->user, change->application);
+	marker.client_addr = dictionary_text(client);
+	recorder_marker_row(&marker);
 }
 
 /* The minute is over: says how many changes it had beyond those that are marked. */
@@ -120,9 +114,18 @@ static void
 next_minute(int64 wall_us)
 {
 	if (unlisted > 0)
-		recorder_marker(MARKER_SCHEMA_CHANGED, wall_us / 1000, minute * MINUTE_US / 1000,
-						wall_us / 1000,
-						psprintf(INT64_FORMAT " more changes of the schema are not listed", unlisted));
+	{
+		MarkerRow	marker = {
+			.kind = MARKER_SCHEMA_CHANGED,
+			.time = wall_us / 1000,
+			.since = minute * MINUTE_US / 1000,
+			.until = wall_us / 1000,
+			.left_out = unlisted,
+		};
+
+		(void) recorder_frame(marker.time);
+		recorder_marker_row(&marker);
+	}
 	minute = wall_us / MINUTE_US;
 	role_count = put_count = 0;
 	unlisted = 0;

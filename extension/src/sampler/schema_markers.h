@@ -8,8 +8,8 @@
 #define TACHO_SCHEMA_MARKERS_H
 
 /*
- * Puts a marker for each change that has ended since the last turn: "DROP INDEX
- * orders_customer, role deploy, database shop, application psql". A minute has at
+ * Puts a marker for each change that has ended since the last turn: command "DROP
+ * INDEX", object "orders_customer", role "deploy", and so on in columns. A minute has at
  * most 240 of them, which roles share (history/share.h); one marker says how many
  * more there were.
  */

@@ -53,6 +53,12 @@ is_deeply(changes(6), [
 is($node->safe_psql('postgres', qq{SELECT count(*) FROM tacho.markers(since => '2000-01-01') WHERE kind = 'settings changed'
 	AND marker_time BETWEEN '$before' AND '$after'}), '6', '... at its time');
 
+is($node->safe_psql('postgres', qq{SELECT string_agg(concat_ws('|', object_class, object_name, old_value, new_value), ' ' ORDER BY object_name)
+	FROM tacho.markers(since => '2000-01-01') WHERE kind = 'settings changed' AND object_name <> 'log_line_prefix'
+	AND database IS NULL AND username IS NULL AND client_addr IS NULL}),
+	'setting|lock_timeout|(default)|7s setting|log_connections|off|on setting|restore_command|(not shown)|(not shown)'
+	. ' setting|tacho.flush_interval|1s|2s setting|work_mem|4MB|64MB', '... each fact in its column');
+
 $node->append_conf('postgresql.conf', 'app.api_key = s3cret');
 reload();
 is_deeply([ map { s/:\d+\)$//r } @{ changes(1) } ], ["app.api_key: (not set) -> (not shown) ($conf"], 'one that is new in a file');

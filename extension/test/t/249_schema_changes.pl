@@ -31,7 +31,7 @@ sql('CREATE DATABASE shop');
 $seen = 3;
 wait_for_marker($node, 'schema changed', 3);
 my $session = tacho_session($node, app => 'migrate', user => 'deploy');
-my $by = ', role deploy, database postgres, application migrate';
+my $by = ', role deploy, database postgres, application migrate, client [local]';
 # Runs statements, each in its own transaction.
 sub run { $session->run($_) foreach @_; return }
 
@@ -44,11 +44,47 @@ run('CREATE SCHEMA app', 'CREATE TABLE app.orders(id int primary key, customer i
 is_deeply(changes(13), [ sort
 		"CREATE SCHEMA app$by", "CREATE TABLE app.orders$by", "CREATE INDEX orders_customer on app.orders$by",
 		"ALTER TABLE app.orders$by", "CREATE VIEW app.v$by", "DROP VIEW app.v$by",
-		"ALTER TABLE app.orders.note to notes$by", "TRUNCATE TABLE app.orders$by", "ALTER ROLE deploy SET work_mem$by",
+		"ALTER TABLE app.orders note to notes$by", "TRUNCATE TABLE app.orders$by", "ALTER ROLE deploy SET work_mem$by",
 		"ALTER DATABASE shop RESET ALL$by", "ALTER SYSTEM SET work_mem$by",
 		"CREATE INDEX later on app.orders$by", "DROP INDEX app.orders_customer$by" ], 'each statement with its object');
 is(sql(qq{SELECT count(*) FROM tacho.markers(since => '$before') WHERE kind = 'schema changed'
 	AND period_start >= '$before' AND period_end >= period_start AND marker_time = period_end}), 13, '... from its begin to its commit');
+
+# Columns: each fact is one of its own. Relations have their OID, also when they are gone.
+is(sql(qq{SELECT string_agg(concat_ws('|', command, object_class, object_name, database, username, application, client_addr,
+		old_value, new_value, outcome, left_out), E'\n' ORDER BY period_start)
+	FROM tacho.markers(since => '$before') WHERE kind = 'schema changed'}),
+	join("\n", map { "$_|postgres|deploy|migrate|[local]" } 'CREATE SCHEMA|schema|app', 'CREATE TABLE|table|app.orders',
+		'CREATE INDEX|index|orders_customer', 'ALTER TABLE|table|app.orders', 'CREATE VIEW|view|app.v', 'DROP VIEW|view|app.v',
+		'ALTER TABLE|table|app.orders', 'TRUNCATE TABLE|table|app.orders', 'ALTER ROLE|role|deploy', 'ALTER DATABASE|database|shop',
+		'ALTER SYSTEM SET|setting|work_mem', 'CREATE INDEX|index|later', 'DROP INDEX|index|app.orders_customer'), 'each fact in its column');
+my $oids = sql(qq{SELECT string_agg(coalesce(object_oid::text, '-'), ' ' ORDER BY period_start)
+	FROM tacho.markers(since => '$before') WHERE kind = 'schema changed'});
+my ($orders, $later) = split /\|/, sql(q{SELECT 'app.orders'::regclass::oid, 'app.later'::regclass::oid});
+like($oids, qr/^- $orders (\d+) $orders (\d+) \2 $orders $orders - - - $later \1$/, 'OIDs of relations');
+
+# Other objects, long names, and a statement without a name.
+my $long = 'x' x 63;
+my $since = sql('SELECT clock_timestamp()');
+run("CREATE SCHEMA $long", "CREATE TABLE $long.$long(x int)", "CREATE INDEX ON $long.$long(x)", "GRANT SELECT ON $long.$long TO deploy",
+	'GRANT USAGE ON SCHEMA app TO deploy', 'ALTER SYSTEM RESET ALL', "DROP TABLE $long.$long", 'ALTER TABLE app.orders RENAME TO kept',
+	'ALTER TABLE app.kept RENAME TO orders', 'CREATE MATERIALIZED VIEW app.m AS SELECT 1 AS x', 'CREATE TABLE app.copied AS SELECT 1 AS x');
+changes(11);
+is(sql(qq{SELECT string_agg(concat_ws('|', command, object_class, object_name, (object_oid > 0)::text, split_part(detail, ', ', 1)), E'\n' ORDER BY period_start)
+	FROM tacho.markers(since => '$since') WHERE kind = 'schema changed'}),
+	join("\n", "CREATE SCHEMA|schema|$long|CREATE SCHEMA $long", "CREATE TABLE|table|$long.$long|true|CREATE TABLE $long.$long",
+		"CREATE INDEX|index|CREATE INDEX on $long.$long", "GRANT|table|$long.$long|GRANT $long.$long to deploy", 'GRANT|schema|app|GRANT app to deploy',
+		'ALTER SYSTEM RESET|setting|ALL|ALTER SYSTEM RESET ALL', "DROP TABLE|table|$long.$long|true|DROP TABLE $long.$long",
+		'ALTER TABLE|table|app.orders|true|ALTER TABLE app.orders to kept', 'ALTER TABLE|table|app.kept|true|ALTER TABLE app.kept to orders',
+		'CREATE MATERIALIZED VIEW|materialized view|app.m|true|CREATE MATERIALIZED VIEW app.m', 'CREATE TABLE AS|table|app.copied|true|CREATE TABLE AS app.copied'),
+	'other objects');
+
+# A role that may create in a schema and not use it: the lookup of its OID refuses nothing.
+sql($_) foreach 'CREATE ROLE half LOGIN', 'CREATE SCHEMA shut', 'GRANT CREATE ON SCHEMA shut TO half';
+tacho_session($node, app => 'half', user => 'half')->run('CREATE TABLE shut.t(x int)');
+changes(4);
+is(sql(q{SELECT username, object_oid = 'shut.t'::regclass::oid FROM tacho.markers(since => '2000-01-01') WHERE object_name = 'shut.t'}),
+	'half|t', 'a schema that its creator may not use');
 
 # Transactions: nothing before the commit, nothing of what is rolled back.
 run('BEGIN', 'CREATE TABLE a(x int)', 'SAVEPOINT s', 'CREATE TABLE b(x int)', 'ROLLBACK TO s', 'SAVEPOINT t',

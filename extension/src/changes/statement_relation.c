@@ -1,0 +1,114 @@
+/*
+ * statement_relation.c
+ *	  The OID of the relation that a utility statement is about.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "catalog/namespace.h"
+#include "nodes/parsenodes.h"
+#include "nodes/value.h"
+#include "utils/lsyscache.h"
+
+#include "changes/statement_relation.h"
+
+/* Checks no right: a role may create in a schema that it may not use. */
+static Oid
+find(const char *schema, const char *name)
+{
+	Oid			namespace;
+
+	if (schema == NULL)
+		return RelnameGetRelid(name);
+	namespace = get_namespace_oid(schema, true);
+	return OidIsValid(namespace) ? get_relname_relid(name, namespace) : InvalidOid;
+}
+
+static Oid
+find_relation(const RangeVar *relation)
+{
+	return relation != NULL ? find(relation->schemaname, relation->relname) : InvalidOid;
+}
+
+/* An index lies in the schema of its table. */
+static Oid
+find_index(const IndexStmt *index)
+{
+	Oid			table = index->idxname != NULL ? find_relation(index->relation) : InvalidOid;
+
+	return OidIsValid(table) ?
+		get_relname_relid(index->idxname, get_rel_namespace(table)) : InvalidOid;
+}
+
+/* The only name of a DROP: schema and relation, or the relation alone. */
+static Oid
+find_dropped(const DropStmt *drop)
+{
+	const List *name;
+	int			parts;
+
+	if (list_length(drop->objects) != 1 || !IsA(linitial(drop->objects), List))
+		return InvalidOid;
+	name = (const List *) linitial(drop->objects);
+	parts = list_length(name);
+	return find(parts > 1 ? strVal(list_nth(name, parts - 2)) : NULL, strVal(llast(name)));
+}
+
+static bool
+is_relation(ObjectType type)
+{
+	return type == OBJECT_TABLE || type == OBJECT_INDEX || type == OBJECT_VIEW ||
+		type == OBJECT_MATVIEW || type == OBJECT_SEQUENCE || type == OBJECT_FOREIGN_TABLE;
+}
+
+bool
+statement_creates(const Node *statement)
+{
+	return IsA(statement, CreateStmt) || IsA(statement, CreateForeignTableStmt) ||
+		IsA(statement, CreateTableAsStmt) || IsA(statement, ViewStmt) ||
+		IsA(statement, IndexStmt) || IsA(statement, CreateSeqStmt);
+}
+
+Oid
+statement_relation(const Node *statement)
+{
+#define FIELD(type, field) \
+		case T_##type: \
+			return find_relation(((const type *) statement)->field);
+
+	switch (nodeTag(statement))
+	{
+			FIELD(CreateStmt, relation);
+			FIELD(CreateForeignTableStmt, base.relation);
+			FIELD(CreateTableAsStmt, into->rel);
+			FIELD(ViewStmt, view);
+			FIELD(CreateSeqStmt, sequence);
+			FIELD(AlterTableStmt, relation);
+			FIELD(AlterSeqStmt, sequence);
+			FIELD(RefreshMatViewStmt, relation);
+		case T_IndexStmt:
+			return find_index((const IndexStmt *) statement);
+		case T_DropStmt:
+			return is_relation(((const DropStmt *) statement)->removeType) ?
+				find_dropped((const DropStmt *) statement) : InvalidOid;
+		case T_TruncateStmt:
+			return list_length(((const TruncateStmt *) statement)->relations) == 1 ?
+				find_relation(linitial(((const TruncateStmt *) statement)->relations)) : InvalidOid;
+		case T_RenameStmt:
+			{
+				const RenameStmt *rename = (const RenameStmt *) statement;
+
+				return is_relation(rename->renameType) || rename->renameType == OBJECT_COLUMN ||
+					rename->renameType == OBJECT_TABCONSTRAINT ?
+					find_relation(rename->relation) : InvalidOid;
+			}
+		case T_AlterObjectSchemaStmt:
+			return find_relation(((const AlterObjectSchemaStmt *) statement)->relation);
+		case T_AlterOwnerStmt:
+			return find_relation(((const AlterOwnerStmt *) statement)->relation);
+		default:
+			return InvalidOid;
+	}
+#undef FIELD
+}
