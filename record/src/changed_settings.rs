@@ -4,6 +4,7 @@
 //! Settings of a role or a database count, too. Settings that the recorder gives its
 //! own session do not.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -15,8 +16,10 @@ use tacho_dsn::Answer;
 const INTERVAL_MS: i64 = 10_000;
 /// Name of the file in the directory of the history.
 const FILE: &str = "recorder-settings.toml";
-/// Shown for a setting without a value.
-const NONE: &str = "(not set)";
+/// Most markers of one look: a role may give itself any number of settings.
+const MOST_TOLD: usize = 240;
+/// Bytes of a value or a name in a marker.
+const LONGEST_SHOWN: usize = 1_000;
 
 /// String settings that are shown, by their names.
 static SHOWN: LazyLock<HashSet<&str>> = LazyLock::new(|| {
@@ -44,29 +47,55 @@ impl Value {
     }
 }
 
+/// A setting of the server, or of a role, a database, or a role in a database.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+pub struct Setting {
+    pub name: String,
+    pub role: Option<String>,
+    pub database: Option<String>,
+}
+
+impl Setting {
+    fn is_server(&self) -> bool {
+        self.role.is_none() && self.database.is_none()
+    }
+}
+
 /// One row of the answer.
 struct Row {
-    /// `work_mem`, or `work_mem of role app`.
-    name: String,
-    /// Set for the whole server, not for a role or a database.
-    is_server: bool,
+    setting: Setting,
     value: Value,
     /// File and line.
     place: Option<String>,
 }
 
-/// A change: when, and what.
-#[derive(Debug, PartialEq, Eq)]
+/// A change: when, what, and from which value to which, as markers show them.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Change {
     pub time_ms: i64,
-    pub detail: String,
+    pub setting: Setting,
+    /// `None`: it was not set.
+    pub old: Option<String>,
+    pub new: Option<String>,
+    /// File and line of the new value.
+    pub place: Option<String>,
+}
+
+/// The changes of one look.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    pub told: Vec<Change>,
+    /// Number of further changes.
+    pub left_out: usize,
 }
 
 /// The settings as of the last look.
 #[derive(Default)]
 pub struct ChangedSettings {
-    /// By name, as of the last look; nothing before the first one.
-    known: Option<BTreeMap<String, Value>>,
+    /// As of the last look; nothing before the first one.
+    known: Option<BTreeMap<Setting, Value>>,
     /// Hash of the server's answer: if it is the same again, the server leaves the rows out.
     digest: String,
     looked_ms: i64,
@@ -80,9 +109,15 @@ pub struct ChangedSettings {
 struct Kept {
     system_identifier: String,
     looked_ms: i64,
-    /// Settings whose values are not shown.
-    hidden: Vec<String>,
-    values: BTreeMap<String, String>,
+    settings: Vec<KeptSetting>,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct KeptSetting {
+    #[serde(flatten)]
+    setting: Setting,
+    /// `None`: it is not shown.
+    value: Option<String>,
 }
 
 impl ChangedSettings {
@@ -105,10 +140,11 @@ impl ChangedSettings {
             && let Some(kept) = read(&self.file)
             && kept.system_identifier == system_identifier.to_string()
         {
-            let hidden = kept.hidden.into_iter().map(|name| (name, Value::Unknown));
-            let shown = kept.values.into_iter();
-            let shown = shown.map(|(name, value)| (name, Value::Shown(value)));
-            self.known = Some(hidden.chain(shown).collect());
+            let known = |kept: KeptSetting| {
+                let value = kept.value.map_or(Value::Unknown, Value::Shown);
+                (kept.setting, value)
+            };
+            self.known = Some(kept.settings.into_iter().map(known).collect());
             self.looked_ms = kept.looked_ms;
         }
     }
@@ -123,32 +159,30 @@ impl ChangedSettings {
     pub fn question(&self) -> String {
         format!(
             "with s as materialized ( \
-               select name, '' as scope, vartype, sourcefile || ':' || sourceline as place, \
+               select name, null as role, null as database, vartype, sourcefile || ':' || sourceline as place, \
                  case source when 'session' then reset_val || \
                      case when reset_val <> '0' then coalesce(unit, '') else '' end \
                    else current_setting(name, true) end as value \
                from pg_settings where context <> 'internal' and name not like 'transaction%' \
                  and source not in ('client', 'database', 'user', 'database user') \
                union all \
-               select split_part(c, '=', 1), concat( \
-                   ' of role ' || case setrole when 0 then null \
-                     else coalesce(quote_ident(rolname), setrole::text) end, \
-                   case setrole when 0 then ' of' else ' in' end || ' database ' || \
-                     case setdatabase when 0 then null \
-                       else coalesce(quote_ident(datname), setdatabase::text) end), \
+               select split_part(c, '=', 1), \
+                 case setrole when 0 then null else coalesce(rolname::text, setrole::text) end, \
+                 case setdatabase when 0 then null \
+                   else coalesce(datname::text, setdatabase::text) end, \
                  (select vartype from pg_settings where name = split_part(c, '=', 1)), \
                  null, substr(c, strpos(c, '=') + 1) \
                from pg_db_role_setting left join pg_roles r on r.oid = setrole \
                  left join pg_database d on d.oid = setdatabase, unnest(setconfig) c), \
              d as (select coalesce(sum(hashtextextended(s::text, 0)), 0)::text as digest from s) \
              select digest, (date_part('epoch', pg_conf_load_time()) * 1e6)::int8 / 1000, \
-               name, scope, vartype, place, value from d left join s on digest <> '{}'",
+               name, role, database, vartype, place, value from d left join s on digest <> '{}'",
             self.digest
         )
     }
 
     /// Takes the answer: what has changed since the last look, if that was not the same.
-    pub fn take(&mut self, answer: &Answer, server_ms: i64) -> Option<Vec<Change>> {
+    pub fn take(&mut self, answer: &Answer, server_ms: i64) -> Option<Changes> {
         let digest = answer.text(0, 0).unwrap_or_default().to_string();
         let loaded_ms = answer.number(0, 1).unwrap_or(0);
         if digest == self.digest {
@@ -166,53 +200,65 @@ impl ChangedSettings {
             let bytes = answer.bytes(row, column)?;
             Some(String::from_utf8_lossy(bytes).into_owned())
         };
-        let (name, scope) = (text(2)?, text(3).unwrap_or_default());
-        let value = text(6).unwrap_or_default();
-        let value = match is_shown(&name, &text(4).unwrap_or_default()) {
+        let setting = Setting {
+            name: text(2)?,
+            role: text(3),
+            database: text(4),
+        };
+        let value = text(7).unwrap_or_default();
+        let value = match is_shown(&setting.name, &text(5).unwrap_or_default()) {
             true => Value::Shown(value),
             false => Value::Hidden(self.hasher.hash_one(&value)),
         };
+        let place = text(6);
         Some(Row {
-            is_server: scope.is_empty(),
-            name: name + &scope,
+            setting,
             value,
-            place: text(5),
+            place,
         })
     }
 
     /// A change of the server's own settings has the time at which its files were read,
     /// if that was since the last look.
-    fn compare(&mut self, rows: Vec<Row>, loaded_ms: i64, server_ms: i64) -> Vec<Change> {
+    fn compare(&mut self, rows: Vec<Row>, loaded_ms: i64, server_ms: i64) -> Changes {
         let since_ms = std::mem::replace(&mut self.looked_ms, server_ms);
         let is_known = (since_ms..=server_ms).contains(&loaded_ms);
         let loaded_ms = if is_known { loaded_ms } else { server_ms };
         let Some(mut known) = self.known.take() else {
-            self.known = Some(rows.into_iter().map(|row| (row.name, row.value)).collect());
-            return Vec::new();
+            let rows = rows.into_iter();
+            self.known = Some(rows.map(|row| (row.setting, row.value)).collect());
+            return Changes::default();
         };
         let mut now = BTreeMap::new();
-        let mut changes = Vec::new();
+        let mut changes = Changes::default();
         for row in rows {
-            let before = known.remove(&row.name);
-            let time_ms = if row.is_server { loaded_ms } else { server_ms };
+            let before = known.remove(&row.setting);
+            let is_server = row.setting.is_server();
             let has_changed = match &before {
                 Some(before) => !before.is_same(&row.value),
                 // a setting of the server that is new came with a version or a library
-                None => !row.is_server,
+                None => !is_server,
             };
             if has_changed {
-                let detail = told(&row, before.as_ref());
-                changes.push(Change { time_ms, detail });
+                changes.add(|| Change {
+                    time_ms: if is_server { loaded_ms } else { server_ms },
+                    setting: row.setting.clone(),
+                    old: before.as_ref().map(shown),
+                    new: Some(shown(&row.value)),
+                    place: row.place,
+                });
             }
-            now.insert(row.name, row.value);
+            now.insert(row.setting, row.value);
         }
-        for (name, before) in known {
-            match name.contains(' ') {
+        for (setting, before) in known {
+            match setting.is_server() {
                 // A session's own value may hide the server's.
-                false => drop(now.insert(name, before)),
-                true => changes.push(Change {
+                true => drop(now.insert(setting, before)),
+                false => changes.add(|| Change {
                     time_ms: server_ms,
-                    detail: pair(&name, Some(&before), None),
+                    setting,
+                    old: Some(shown(&before)),
+                    ..Change::default()
                 }),
             }
         }
@@ -228,14 +274,15 @@ impl ChangedSettings {
         let mut kept = Kept {
             system_identifier: system_identifier.to_string(),
             looked_ms: self.looked_ms,
-            hidden: Vec::new(),
-            values: BTreeMap::new(),
+            settings: Vec::new(),
         };
-        for (name, value) in self.known.iter().flatten() {
-            match value {
-                Value::Shown(value) => drop(kept.values.insert(name.clone(), value.clone())),
-                _ => kept.hidden.push(name.clone()),
-            }
+        for (setting, value) in self.known.iter().flatten() {
+            let value = match value {
+                Value::Shown(value) => Some(value.clone()),
+                _ => None,
+            };
+            let setting = setting.clone();
+            kept.settings.push(KeptSetting { setting, value });
         }
         let text = toml::to_string(&kept).map_err(io::Error::other)?;
         let fresh = self.file.with_extension("tmp");
@@ -258,45 +305,68 @@ fn is_shown(name: &str, vartype: &str) -> bool {
     }
 }
 
-fn told(row: &Row, before: Option<&Value>) -> String {
-    let pair = pair(&row.name, before, Some(&row.value));
-    match &row.place {
-        Some(place) => format!("{pair} ({place})"),
-        None => pair,
+impl Changes {
+    fn add(&mut self, change: impl FnOnce() -> Change) {
+        match self.told.len() < MOST_TOLD {
+            true => self.told.push(change()),
+            false => self.left_out += 1,
+        }
     }
 }
 
-/// `name: old -> new`
-fn pair(name: &str, before: Option<&Value>, now: Option<&Value>) -> String {
-    let text = |value: Option<&Value>| match value {
-        None => NONE.to_string(),
-        Some(Value::Shown(text)) if text.is_empty() => "''".to_string(),
-        Some(Value::Shown(text)) => text.clone(),
-        Some(_) => "(not shown)".to_string(),
-    };
-    format!("{name}: {} -> {}", text(before), text(now))
+/// A value as markers show it.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Shown(text) if text.is_empty() => "''".to_string(),
+        Value::Shown(text) => cut(text).into_owned(),
+        _ => "(not shown)".to_string(),
+    }
+}
+
+/// The first bytes of a long text, and how many it has.
+pub fn cut(text: &str) -> Cow<'_, str> {
+    if text.len() <= LONGEST_SHOWN {
+        return text.into();
+    }
+    let is_boundary = |end: &usize| text.is_char_boundary(*end);
+    let end = (0..=LONGEST_SHOWN).rev().find(is_boundary).unwrap_or(0);
+    format!("{}... ({} bytes)", &text[..end], text.len()).into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A setting of the server; `name@role` is a setting of that role.
     fn row(name: &str, value: &str) -> Row {
+        let (name, role) = match name.split_once('@') {
+            Some((name, role)) => (name, Some(role.to_string())),
+            None => (name, None),
+        };
         Row {
-            name: name.to_string(),
-            is_server: !name.contains(' '),
+            setting: Setting {
+                name: name.to_string(),
+                role,
+                database: None,
+            },
             value: Value::Shown(value.to_string()),
             place: None,
         }
     }
 
-    /// Details and times of what has changed.
+    /// Time, setting and values of what has changed.
     fn look(seen: &mut ChangedSettings, rows: Vec<Row>, loaded_ms: i64, ms: i64) -> Vec<String> {
         let changes = seen.compare(rows, loaded_ms, ms);
-        changes
-            .iter()
-            .map(|c| format!("{} {}", c.time_ms, c.detail))
-            .collect()
+        let told = |c: &Change| {
+            let role = c.setting.role.as_deref().unwrap_or("-");
+            let value = |value: &Option<String>| value.clone().unwrap_or("null".to_string());
+            let (old, new, place) = (value(&c.old), value(&c.new), value(&c.place));
+            format!(
+                "{} {} {role} {old} {new} {place}",
+                c.time_ms, c.setting.name
+            )
+        };
+        changes.told.iter().map(told).collect()
     }
 
     #[test]
@@ -308,27 +378,24 @@ mod tests {
         rows[0].place = Some("/f:7".to_string());
         assert_eq!(
             look(&mut seen, rows, 15, 20),
-            ["15 a: 1 -> 2 (/f:7)", "15 b: x -> ''"]
+            ["15 a - 1 2 /f:7", "15 b - x '' null"]
         );
-        assert_eq!(look(&mut seen, of("2", "y"), 15, 30), ["30 b: '' -> y"]);
+        assert_eq!(look(&mut seen, of("2", "y"), 15, 30), ["30 b - '' y null"]);
     }
 
     #[test]
     fn what_a_session_hides_is_not_forgotten_and_what_a_role_loses_is_told() {
         let mut seen = ChangedSettings::default();
         look(&mut seen, vec![row("a", "1")], 0, 10);
-        let of_role = || row("a of role r", "2");
+        let of_role = || row("a@r", "2");
         assert_eq!(
             look(&mut seen, vec![of_role()], 0, 20),
-            ["20 a of role r: (not set) -> 2"]
+            ["20 a r null 2 null"]
         );
         let back = vec![row("a", "3"), row("new", "4"), of_role()];
-        assert_eq!(look(&mut seen, back, 0, 30), ["30 a: 1 -> 3"]);
+        assert_eq!(look(&mut seen, back, 0, 30), ["30 a - 1 3 null"]);
         let less = vec![row("a", "3")];
-        assert_eq!(
-            look(&mut seen, less, 0, 40),
-            ["40 a of role r: 2 -> (not set)"]
-        );
+        assert_eq!(look(&mut seen, less, 0, 40), ["40 a r 2 null null"]);
     }
 
     #[test]
@@ -349,9 +416,47 @@ mod tests {
         look(&mut seen, vec![hidden(1)], 0, 10);
         assert_eq!(
             look(&mut seen, vec![hidden(2)], 0, 20),
-            ["20 archive_command: (not shown) -> (not shown)"]
+            ["20 archive_command - (not shown) (not shown) null"]
         );
-        seen.known = Some([("archive_command".to_string(), Value::Unknown)].into());
+        seen.known = Some([(row("archive_command", "").setting, Value::Unknown)].into());
         assert_eq!(look(&mut seen, vec![hidden(3)], 0, 30), [""; 0]);
+    }
+
+    #[test]
+    fn a_long_value_is_cut_and_a_look_tells_a_bounded_number() {
+        assert_eq!(cut("4MB"), "4MB");
+        let long = "ü".repeat(600);
+        assert_eq!(cut(&long), format!("{}... (1200 bytes)", "ü".repeat(500)));
+        let mut seen = ChangedSettings::default();
+        look(&mut seen, Vec::new(), 0, 10);
+        let many = |_| (0..250).map(|n| row(&format!("a{n}@r"), "1")).collect();
+        let changes = seen.compare(many(()), 0, 20);
+        assert_eq!((changes.told.len(), changes.left_out), (240, 10));
+        assert_eq!(seen.compare(many(()), 0, 30), Changes::default());
+    }
+
+    #[test]
+    fn what_is_kept_is_known_to_the_next_process() {
+        let directory = std::env::temp_dir().join(format!("tacho-kept-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let mut seen = ChangedSettings::new(&directory);
+        let rows = || {
+            let hidden = Row {
+                value: Value::Hidden(1),
+                ..row("archive_command", "")
+            };
+            vec![row("a", "1"), row("a@r of role s", "2"), hidden]
+        };
+        look(&mut seen, rows(), 0, 10);
+        seen.keep(7).unwrap();
+        let mut next = ChangedSettings::new(&directory);
+        next.begin_life(7, false);
+        let mut changed = rows();
+        changed[1].value = Value::Shown("3".to_string());
+        assert_eq!(
+            look(&mut next, changed, 0, 20),
+            ["20 a r of role s 2 3 null"]
+        );
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::batch::{Batch, Dictionary, Field};
 use crate::budget;
+use crate::changed_settings::{Change, cut};
 use crate::health::Health;
 use crate::identity::Identity;
 use crate::log::Log;
@@ -199,5 +200,27 @@ pub fn put_marker(
         ("until", until),
         ("detail", detail),
     ];
+    batch.add("marker", &fields);
+}
+
+/// A row of table `marker` for a setting that has changed.
+pub fn put_changed_setting(batch: &mut Batch, dictionary: &mut Dictionary, change: &Change) {
+    let setting = &change.setting;
+    let name = cut(&setting.name);
+    let texts = [
+        ("object_class", Some("setting")),
+        ("object_name", Some(&*name)),
+        ("username", setting.role.as_deref()),
+        ("database", setting.database.as_deref()),
+        ("old_value", change.old.as_deref()),
+        ("new_value", change.new.as_deref()),
+        ("detail", change.place.as_deref()),
+    ];
+    let kind = catalog::schema().value("marker", "settings changed");
+    let mut fields = vec![("time", change.time_ms), ("kind", kind.unwrap_or(0))];
+    for (name, text) in texts {
+        let bytes = text.unwrap_or_default().as_bytes();
+        fields.push((name, dictionary.name(batch, bytes)));
+    }
     batch.add("marker", &fields);
 }

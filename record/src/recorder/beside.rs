@@ -5,7 +5,7 @@ use super::Recorder;
 use crate::activity::Activity;
 use crate::aside::Told;
 use crate::measures::{self, Source};
-use crate::output::put_marker;
+use crate::output::{put_changed_setting, put_marker};
 use crate::sample::{self, Sample};
 use crate::statements;
 use crate::texts::Text;
@@ -89,16 +89,14 @@ impl Recorder<'_> {
             return Ok(());
         };
         let mut batch = self.batch(server_ms);
-        for change in changes {
-            let times = [change.time_ms, 0, 0];
-            let dictionary = &mut self.output.dictionary;
-            put_marker(
-                &mut batch,
-                dictionary,
-                "settings changed",
-                times,
-                &change.detail,
-            );
+        let dictionary = &mut self.output.dictionary;
+        for change in &changes.told {
+            put_changed_setting(&mut batch, dictionary, change);
+        }
+        if changes.left_out > 0 {
+            let detail = format!("{} more settings have changed", changes.left_out);
+            let times = [server_ms, 0, 0];
+            put_marker(&mut batch, dictionary, "settings changed", times, &detail);
         }
         self.output.put(batch);
         let system = self.identity.as_ref().map_or(0, |i| i.system_identifier);
