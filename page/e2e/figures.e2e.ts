@@ -205,10 +205,11 @@ test('locks have the heads of queues, and the queue of a moment', async ({ page 
   const sum = heads.reduce((total, row) => total + Number(row.blocked_seconds), 0)
   expect(shown.length).toBe(heads.length)
   shown.forEach((row, i) => {
-    const { blocked_seconds, pid, application, state, waiters, xact_age } = heads[i]!
+    const { blocked_seconds, pid, application, state, waiters, xact_age, first_seen, last_seen } = heads[i]!
+    const clock = (time: unknown) => /\d\d:\d\d:\d\d/.exec(String(time))![0]
     same(row[0]!, blocked_seconds, 'waited')
     same(row[1]!, (100 * Number(blocked_seconds)) / sum, 'share')
-    expect([row[3], row[4], row[5], row[6], row[7]]).toEqual([pid, application, state, waiters, xact_age].map(String))
+    expect(row.slice(3, 9)).toEqual([pid, application, state, waiters, `${clock(first_seen)} – ${clock(last_seen)}`, xact_age].map(String))
   })
   const tree = all.find(({ line }) => line.includes('--at'))!.rows
   const nodes = await panel(page).locator('.tree li').allInnerTexts()

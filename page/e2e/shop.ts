@@ -9,7 +9,7 @@ import { TOKEN, type Web, settled, start, test as base } from './web'
 export interface Shop {
   web: Web
   /** Records the second that is over, with so many sessions at work. */
-  tick: (load: number) => number
+  tick: (load: number, head?: number) => number
   /** The writer waits for space from the last tick on. */
   pause: () => void
   /** The server ends, and comes back on the same port. */
@@ -27,9 +27,9 @@ export const test = base.extend<{ shop: Shop }>({
     record(directory, tape, last, 60, 2)
     let web = await start(args)
     const known = () => context.request.get(`${web.address}?token=${TOKEN}`)
-    const tick = (load: number) => {
+    const tick = (load: number, head?: number) => {
       last = Math.max(last + 1000, Math.floor(Date.now() / 1000) * 1000 - 1000)
-      record(directory, tape, last, 1, load)
+      record(directory, tape, last, 1, load, head)
       return last
     }
     const pause = () => writeFileSync(join(tape, `paused-${last}`), '')

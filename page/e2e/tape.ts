@@ -176,16 +176,27 @@ const markers = (words: Words): Record<string, Cell>[] => [
   { time: at(GAP.until), kind: 'gap', since: at(GAP.since), until: at(GAP.until), detail: words.text('writer was slow') },
 ]
 
-/** Ticks that end at a moment, with as many sessions at work, after what a tape has. */
-export function record(directory: string, tape: string, until: number, ticks: number, load: number) {
+/** Ticks that end at a moment, with as many sessions at work, after what a tape has. With a
+ *  head they wait for that process, which is idle in a transaction. */
+export function record(directory: string, tape: string, until: number, ticks: number, load: number, head?: number) {
   const rows: Record<string, Cell>[] = []
+  const waits: Record<string, Cell>[] = []
+  const backend = { backend_type: 'client backend', backend_start: START }
   for (let tick = 0; tick < ticks; tick += 1) {
     const time = new Date(until - (ticks - 1 - tick) * 1000).toISOString()
-    for (let pid = 1; pid <= load; pid += 1) rows.push({ time, pid, state: 'active', cpu: 'running', backend_type: 'client backend' })
+    const doing: Record<string, Cell> = head ? { wait_event_type: 'Lock', wait_event: 'transactionid', blocked_by: head, blocked_by_start: START } : { cpu: 'running' }
+    for (let pid = 1; pid <= load; pid += 1) {
+      rows.push({ time, pid, state: 'active', ...backend, ...doing })
+      if (head) waits.push({ time, waiter: pid, waiter_start: START, blocker: head, blocker_start: START, hard: 1, locktype: 'transactionid', mode_requested: 7, wait_start: time })
+    }
+    if (head) rows.push({ time, pid: head, state: 'idle in transaction', wait_event_type: 'Client', wait_event: 'ClientRead', application: 'job', ...backend })
   }
-  const file = join(directory, 'ticks.csv')
-  writeFileSync(file, csv(rows))
-  tacho(['import', 'sessions', file, ...(existsSync(tape) ? ['--append'] : [])], tape)
+  const file = (name: string, all: Record<string, Cell>[]) => {
+    writeFileSync(join(directory, name), csv(all))
+    return join(directory, name)
+  }
+  const locks = head ? [`--with=locks=${file('waits.csv', waits)}`] : []
+  tacho(['import', 'sessions', file('ticks.csv', rows), ...locks, ...(existsSync(tape) ? ['--append'] : [])], tape)
 }
 
 export const program = (name: string) => join(process.env.TACHO_PROGRAMS ?? join(process.cwd(), '../target/release'), name)

@@ -4,7 +4,7 @@
 import { api } from './api'
 import { place } from './place.svelte'
 import { servers } from './servers.svelte'
-import { type Zone, SECOND, clock, duration } from './time'
+import { type Zone, MINUTE, SECOND, clock, duration } from './time'
 
 /** A second of a history. */
 export interface Tick {
@@ -29,6 +29,8 @@ const AGAIN = 2 * SECOND
 class Live {
   tick: Tick | null = $state.raw(null)
   health: Health | null = $state.raw(null)
+  /** Between the last two ticks. */
+  step = $state(SECOND)
   /** Nobody tells anything at this moment. */
   lost = $state(false)
   /** When something was heard last, and the time now: both move while a server is followed. */
@@ -93,6 +95,12 @@ class Live {
     if (opened - before >= SILENCE) place.askAgain()
   }
 
+  /** The end of what is recorded of a live window. */
+  recordedBy(until: number): number {
+    const newest = servers.history?.newest
+    return Math.min(until, this.tick?.end ?? (newest === undefined ? until : newest + SECOND))
+  }
+
   /** For how long nothing has been heard, null where that is no silence. */
   get silent(): number | null {
     const silent = this.#now - this.#heard
@@ -118,7 +126,9 @@ class Live {
   }
 
   #ticked(said: { period_end: string; avg_aas: number }) {
-    this.#newest = { end: Date.parse(said.period_end), load: said.avg_aas }
+    const [end, before] = [Date.parse(said.period_end), this.#newest?.end]
+    if (before !== undefined && end > before) this.step = Math.min(end - before, MINUTE)
+    this.#newest = { end, load: said.avg_aas }
     this.#soon ??= setTimeout(() => {
       this.#soon = undefined
       this.tick = this.#newest

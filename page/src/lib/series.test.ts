@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { bucketAt, ceiling, gaps, series, stacked } from './series'
+import { bucketAt, began, ceiling, gaps, series, stacked } from './series'
 
 const row = (second: number, key: string | null, load: number | null, ticks = 10) => ({
   bucket_start: `2026-11-22T05:30:0${second}Z`,
@@ -42,4 +42,14 @@ test('the CPUs are in the picture of an idle window and of few of them, not wher
   expect(ceiling(20, 24, 64)).toBeCloseTo(64 * 1.08)
   expect(ceiling(20, 200, null)).toBeCloseTo(50 * 1.08)
   expect(ceiling(0, 0, null)).toBe(1)
+})
+
+test('a load began where it came to half of what it is now, lulls aside', () => {
+  const of = (...loads: (number | null)[]) => began({ ...series([], null, span, 1000), times: [...loads.keys(), loads.length], loads: [loads] })
+  expect(of(0, 0.2, 4, 8, 9, 9)).toEqual({ time: 3, isEarlier: false })
+  expect(of(0, 9, 0, null, 9, 9)).toEqual({ time: 1, isEarlier: false })
+  expect(of(9, 0, 0, 0, 9, 9)).toEqual({ time: 4, isEarlier: false })
+  expect(of(9, 9, 9, null)).toEqual({ time: 0, isEarlier: true })
+  expect(of(5, 0, 0, 0)).toBeNull()
+  expect(of(null)).toBeNull()
 })

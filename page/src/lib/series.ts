@@ -51,6 +51,22 @@ export function series(rows: Row[], dimension: string | null, span: Span, width:
   }
 }
 
+/** Steps that may be low, or without a tick, within something that goes on. */
+const LULL = 2
+
+/** When the load of the last steps began: since then it has been at least half as high, but
+ *  for lulls. It may be earlier than the series. Null where there is none. */
+export function began({ times, loads }: Series): { time: number; isEarlier: boolean } | null {
+  const load = loads[0] ?? []
+  const last = load.findLastIndex((value) => value !== null)
+  const recent = load.slice(Math.max(0, last - LULL), last + 1).map((value) => value ?? 0)
+  const half = Math.max(0, ...recent) / 2
+  if (half === 0) return null
+  let first = last
+  for (let i = last; i >= 0 && first - i <= LULL + 1; i -= 1) if ((load[i] ?? 0) >= half) first = i
+  return { time: times[first]!, isEarlier: first === 0 }
+}
+
 /** Each series on those before it, for areas that are drawn from the last to the first. */
 export function stacked(loads: (number | null)[][]): (number | null)[][] {
   const sums: (number | null)[][] = []
