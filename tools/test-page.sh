@@ -18,7 +18,7 @@ die() { printf 'error: %s\n' "$@" >&2; exit 1; }
 ../tools/prereq.sh page
 export TACHO_PROGRAMS=${TACHO_PROGRAMS:-${CARGO_TARGET_DIR:-$(realpath ..)/target}/release}
 [ -x "$TACHO_PROGRAMS/tacho-web" ] || die "there is no $TACHO_PROGRAMS/tacho-web; make program builds it"
-# page.sh does the same without the packages that only tests need.
+# tools/page.sh does the same without the packages that only tests need.
 npm install --no-save --loglevel=error
 npm run --silent check
 npm test --silent
