@@ -111,6 +111,17 @@ ok($node->poll_query_until('postgres', qq{SELECT count(*) FILTER (WHERE detail ~
 	+ sum(substring(detail FROM '^(\\d+) more')::int) = 300 $told}), 'a minute lists some and counts the others')
   or diag(sql(qq{SELECT detail, marker_time $told}));
 
+# Names that a client gives count against tacho.name_limit: what was recorded above has used 1 kB of the day.
+$node->append_conf('postgresql.conf', 'tacho.name_limit = 1kB');
+$node->reload;
+sql('CREATE ROLE flood SUPERUSER LOGIN');
+wait_for_marker($node, 'settings changed', 1);
+tacho_session($node, app => 'flooding', user => 'flood')->run('CREATE INDEX unnamed ON app.orders(id)');
+ok($node->poll_query_until('postgres', qq{SELECT count(*) = 1 $told AND username = 'flood'}), 'a change of a role without room for names');
+is(sql(qq{SELECT detail $told AND username = 'flood'}),
+	'CREATE INDEX (other) (other), role flood, database postgres, application (other), client [local]', '... has none of a client');
+like(sql(q{SELECT string_agg(detail, ' ') FROM tacho.markers(since => '2000-01-01') WHERE kind = 'names left out'}), qr/role "flood"/, '... and a marker says so');
+
 $node->append_conf('postgresql.conf', 'tacho.schema_changes = off');
 $node->reload;
 sql('SELECT pg_sleep(0.5)');
@@ -119,4 +130,9 @@ $session = tacho_session($node, app => 'migrate', user => 'deploy');
 run('CREATE TABLE unseen(x int)');
 sql('SELECT pg_sleep(1)');
 is(sql("SELECT count(*) $told"), $count, 'switched off');
+
+# A role without pg_read_all_stats sees who connects as little as in pg_stat_activity.
+sql($_) foreach 'CREATE ROLE curious LOGIN', 'GRANT EXECUTE ON FUNCTION tacho.markers TO curious';
+is($node->safe_psql('postgres', qq{SELECT count(*) > 0, count(application), count(client_addr), count(*) FILTER (WHERE detail ~ 'application|client') $told
+	AND username = 'deploy'}, extra_params => [ '-U', 'curious' ]), 't|0|0|0', 'no application and client of another role');
 done_testing();
