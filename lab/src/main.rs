@@ -24,7 +24,6 @@ mod plan;
 mod plot;
 mod process;
 mod progress;
-mod projection;
 mod report;
 mod run;
 mod scenario;
@@ -34,7 +33,6 @@ mod stats;
 mod store;
 mod summary;
 mod usage;
-mod usl;
 mod waits;
 
 use clap::Parser;

@@ -6,7 +6,6 @@ use super::document::{Block, Table};
 use super::metric::{METRICS, Metric, find};
 use super::plan::points;
 use super::plot::{Series, lines, waits};
-use super::projection::projection;
 use super::stats::Estimate;
 use super::store::Results;
 use super::summary::{Baseline, Cell, cells, noise, words};
@@ -26,7 +25,6 @@ pub fn report(results: &Results) -> Vec<Block> {
         (false, _) => {
             blocks.extend(load(results, &cells));
             blocks.extend(cost(results, &costs));
-            blocks.extend(projection(results, &cells, &costs));
         }
     }
     blocks
