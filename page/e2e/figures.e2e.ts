@@ -139,7 +139,7 @@ test('lanes are the spans of sessions', async ({ page }) => {
   await open(page, 'shop', { tab: 'sessions' })
   await asTable(panel(page))
   const own = first(await answers(panel(page)), 'sessions ').filter((row) => row.kind === 'sampled')
-  const shown = await cells(panel(page))
+  const shown = await cells(panel(page).getByRole('region', { name: 'Sessions as a table' }))
   expect(shown.length).toBe(Math.min(400, own.length))
   const seconds = (text: string) => {
     const parts = [...text.matchAll(/([\d.]+) (ms|s|min|h|d)/g)]

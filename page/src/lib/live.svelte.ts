@@ -23,14 +23,15 @@ interface Health {
 export const SILENCE = 15 * SECOND
 /** Between two streams after that: the browser may use another connection that hangs. */
 const HANGS = 5 * SECOND
+const UNKNOWN = 5 * SECOND
 /** Until a server that refused is asked again; one that is gone, the browser asks. */
 const AGAIN = 2 * SECOND
 
 class Live {
   tick: Tick | null = $state.raw(null)
   health: Health | null = $state.raw(null)
-  /** Between the last two ticks. */
-  step = $state(SECOND)
+  /** Time between the last two ticks. Before the second one it is a guess on the long side. */
+  step = $state(UNKNOWN)
   /** Nobody tells anything at this moment. */
   lost = $state(false)
   /** When something was heard last, and the time now: both move while a server is followed. */
@@ -53,6 +54,7 @@ class Live {
     let opened = 0
     this.tick = this.health = this.#newest = null
     this.lost = false
+    this.step = UNKNOWN
     this.#heard = this.#now = Date.now()
     const open = () => {
       clearTimeout(again)
