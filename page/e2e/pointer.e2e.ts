@@ -65,3 +65,18 @@ test('a turn of the wheel without a key scrolls the page, also over the load', a
   await expect.poll(() => page.evaluate(() => scrollY)).toBe(scrolled + 100)
   await expect(shown(page)).toHaveText(before!)
 })
+
+test('turns of the wheel add up while the answer to the first one is under way', async ({ page }) => {
+  await open(page, 'shop', SPAN)
+  let answer = () => {}
+  const held = new Promise<void>((resolve) => (answer = resolve))
+  await page.route('**/api/v1/timeline?*', async (route) => (await held, route.continue()))
+  await rest(load(page), 0.5)
+  await page.keyboard.down('Shift')
+  await page.mouse.wheel(0, 100)
+  await expect(shown(page)).toHaveText('Sun 1 Mar, 10:57:00 – 11:00:20')
+  await page.mouse.wheel(0, 100)
+  await expect(shown(page)).toHaveText('Sun 1 Mar, 10:57:20 – 11:00:40')
+  await page.keyboard.up('Shift')
+  answer()
+})

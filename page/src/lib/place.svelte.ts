@@ -57,13 +57,17 @@ class Place {
     history[replace ? 'replaceState' : 'pushState'](null, '', search)
   }
 
-  /** Shows a window, which ends live. Nothing is in the future: a window reaches to now at
-   *  most, and live there is none later. Drags that go on replace their beginning. */
-  show(span: Span, replace = false) {
-    if (this.view.live !== null && this.window && isLater(span, this.window)) return
+  /** Shows a window, which ends live. It reaches to now at most, and keeps its length. Drags
+   *  that go on replace their beginning. */
+  show(span: Span, replace = false, at = this.view.at) {
     const { since, until } = endingBy(span, api.now())
     const end = Math.max(until, since + NARROWEST)
-    this.go({ since: Math.round(since), until: Math.round(end), live: null }, replace)
+    this.go({ since: Math.round(since), until: Math.round(end), live: null, at: at === null ? null : Math.round(at) }, replace)
+  }
+
+  /** Moves the window. Live there is nothing later. */
+  move(span: Span, replace = false) {
+    if (this.view.live === null || !this.window || !isLater(span, this.window)) this.show(span, replace)
   }
 
   /** Begins at the newest, with the length that live had before. */
