@@ -8,6 +8,7 @@ import { TABS } from './view'
 
 export interface Doors {
   help: () => void
+  time: () => void
   filter: () => void
   mark: () => void
 }
@@ -29,6 +30,7 @@ export function press(event: KeyboardEvent, doors: Doors) {
     t: () => place.go({ zone: place.view.zone === 'UTC' ? 'local' : 'UTC' }),
     c: () => place.go({ compare: [...COMPARED, null][place.view.compare === null ? 0 : COMPARED.indexOf(place.view.compare) + 1] }),
     m: doors.mark,
+    g: doors.time,
     '/': doors.filter,
     '?': doors.help,
     Backspace: () => history.back(),
@@ -36,7 +38,7 @@ export function press(event: KeyboardEvent, doors: Doors) {
   if (span) {
     const wide = event.shiftKey
     does.ArrowLeft = () => place.show(wide ? widened(span, STEP, 'begin') : moved(span, -STEP))
-    does.ArrowRight = () => place.show(wide ? widenedLater(span) : moved(span, STEP))
+    does.ArrowRight = () => place.move(wide ? widenedLater(span) : moved(span, STEP))
     does['+'] = does['='] = () => place.show(scaled(span, 0.5))
     does['-'] = () => place.show(scaled(span, 2))
   }
