@@ -40,3 +40,10 @@ live('live it is the newest tick', async ({ page, shop }) => {
     expect((await cells(table(page))).map((row) => row[4]).sort()).toEqual(['', String(head), String(head)])
   }
 })
+
+test('the page of a query says since when it runs, where no execution has ended', async ({ page }) => {
+  await open(page, 'shop', { query_id: '1', since: at(STORM.since + 41), until: at(STORM.since + 59) })
+  await expect(page.getByRole('region', { name: 'This query' })).toContainText('Running since 10:58:20, for 58 s: process 100, and 11 more.')
+  await open(page, 'shop', { query_id: '1' })
+  await expect(page.getByRole('region', { name: 'This query' })).not.toContainText('Running since')
+})
