@@ -26,6 +26,7 @@
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "commands/extension.h"
+#include "executor/instrument.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/ipc.h"
@@ -248,6 +249,20 @@ changes_schema(Node *statement, ProcessUtilityContext context)
 		!statement_is_temporary(statement);
 }
 
+/*
+ * The OID of the statement's relation. The blocks that the lookup reads count for
+ * no statement: a role that creates a view did not ask for them.
+ */
+static Oid
+relation_of(const Node *statement)
+{
+	BufferUsage before = pgBufferUsage;
+	Oid			relation = statement_relation(statement);
+
+	pgBufferUsage = before;
+	return relation;
+}
+
 static void
 begin(Node *statement)
 {
@@ -259,7 +274,7 @@ begin(Node *statement)
 	if (MyBEEntry != NULL)
 		running.client = MyBEEntry->st_clientaddr;
 	statement_target(statement, &running.target);
-	running.object = statement_creates(statement) ? InvalidOid : statement_relation(statement);
+	running.object = statement_creates(statement) ? InvalidOid : relation_of(statement);
 }
 
 static void
@@ -284,7 +299,7 @@ on_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 	if (changes)
 	{
 		if (statement_creates(pstmt->utilityStmt))
-			running.object = statement_relation(pstmt->utilityStmt);
+			running.object = relation_of(pstmt->utilityStmt);
 		note();
 		running = outer;
 	}

@@ -145,7 +145,8 @@ like( messages(q{print map { chr(int(rand(256))) } 1 .. 1e6; print "\n"}),
 is( messages(q{print 'x' x 1e6 while 1}),
 	'ERROR:  08P01: row of the output of the tacho program is longer than 64 MB',
 	'a row without end');
-is( messages(q{print "marker_time\tkind\tperiod_start\tperiod_end\tdetail\nsoon\n\\\\.\n"},
+is( messages(q{print join("\t", qw(marker_time kind period_start period_end detail command object_class object_oid
+		object_name database username application client_addr old_value new_value outcome left_out)), "\nsoon\n\\\\.\n"},
 		'tacho.markers(until => now())'),
 	'ERROR:  22007: invalid input syntax for type timestamp with time zone: "soon"',
 	'a value that is none of its type');
