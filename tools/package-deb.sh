@@ -95,11 +95,11 @@ build() {
 	source_tree "$suite"
 	mkdir -p "$dir/target"
 	forget "$dir/target"
-	say "building for $suite, see $dir/build.log"
+	say "building for $suite, see $dir/package.log"
 	deb_env=("DEB_BUILD_OPTIONS=$options" "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH" CARGO_TARGET_DIR=/target)
 	deb_in -n -b "$dir/work:/work" -b "$dir/target:/target" "$dir/build" /bin/sh -c \
-		"cd /work/$name && exec nice dpkg-buildpackage -us -uc" >"$dir/build.log" 2>&1 ||
-		die "the packages were not built:" "$(tail -n 20 "$dir/build.log")"
+		"cd /work/$name && exec nice dpkg-buildpackage -us -uc" >"$dir/package.log" 2>&1 ||
+		die "the packages were not built:" "$(tail -n 20 "$dir/package.log")"
 	deb_env=()
 	rm -rf "$out"
 	mkdir -p "$out"

@@ -84,13 +84,13 @@ lives() {
 		until [ "$(count)" -gt "$((ticks + 2))" ]; do sleep 0.5; done
 		echo "ok - the old library records with the new program"
 
-		apt-get -qq -y remove "postgresql-$version-tacho" >/tmp/remove 2>&1 || { cat /tmp/remove; exit 1; }
+		apt-get -qq -y purge "postgresql-$version-tacho" >/tmp/remove 2>&1 || { cat /tmp/remove; exit 1; }
 		grep -q "cluster $version/main preloads tacho and will not start" /tmp/remove || { cat /tmp/remove; exit 1; }
 		grep -qF "pg_conftool $version main set shared_preload_libraries '\''pg_stat_statements'\''" /tmp/remove || { cat /tmp/remove; exit 1; }
 		echo "ok - a removal warns of the next start"
 		say "select 1" >/dev/null
 		echo "ok - the server goes on"
-		apt-get -qq -y purge tacho "postgresql-$version-tacho" >/dev/null 2>&1
+		apt-get -qq -y purge tacho >/tmp/purge 2>&1 || { cat /tmp/purge; exit 1; }
 		[ -n "$(find "/var/lib/postgresql/$version/main/tacho" -type f)" ] && [ -n "$(find /var/lib/tacho/main -type f)" ] ||
 			{ echo "a purge removed history"; exit 1; }
 		echo "ok - a purge leaves the history"
@@ -101,7 +101,7 @@ lives() {
 }
 
 check() {
-	deb_apt "$root" install lintian
+	deb_apt "$root" install lintian >/dev/null
 	inside bash -euc 'lintian --allow-root --fail-on error,warning,info --tag-display-limit 0 -I /built/*.changes'
 }
 
@@ -111,8 +111,7 @@ if [ "$failed" = 0 ]; then
 	holds "debian/tests/units" inside bash /tests/units
 	holds "packages of a later version" newer
 	holds "upgrade, removal and purge beside a running server" lives
-	holds "lintian" check
-	cat "$log"
+	holds "no tag of lintian" check
 fi
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
