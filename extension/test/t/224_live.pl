@@ -154,7 +154,7 @@ ok($node->poll_query_until('postgres',
 $terminal->keys('x', 'End');
 $terminal->shows(qr/\* live$/m, 'live');
 $node->kill9;
-$terminal->shows(qr/no tick since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/m, 'since when nothing is recorded');
+$terminal->shows(qr/no tick for \d+s/, 'for how long nothing is recorded');
 $terminal->keys('C');
 $terminal->shows(qr/could not connect|choose a session/, 'nobody to signal');
 $node->start;
