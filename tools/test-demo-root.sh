@@ -28,6 +28,8 @@ debootstrap --variant=minbase --include=git,make,ca-certificates "$suite" "$root
 security=$(tools/debian-mirror.sh security)
 [ -z "$security" ] || echo "deb $security $suite-security main" >>"$root/etc/apt/sources.list"
 apt-config dump | grep -E '^Acquire::(http|https)::Proxy ' >"$root/etc/apt/apt.conf.d/80proxy" || true
+# a mirror that is renewed seldom serves lists that have expired
+echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/80mirror"
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 # how this system reaches the registries of crates and npm packages
