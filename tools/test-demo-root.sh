@@ -27,6 +27,8 @@ debootstrap --variant=minbase --include=git,make,ca-certificates "$suite" "$root
 # security updates belong to every Debian: Debian 12 has its newer Rust there
 security=$(tools/debian-mirror.sh security)
 [ -z "$security" ] || echo "deb $security $suite-security main" >>"$root/etc/apt/sources.list"
+# debootstrap leaves lists without them; a system without lists fetches all
+rm -rf "$root"/var/lib/apt/lists/*
 apt-config dump | grep -E '^Acquire::(http|https)::Proxy ' >"$root/etc/apt/apt.conf.d/80proxy" || true
 # a mirror that is renewed seldom serves lists that have expired
 echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/80mirror"
