@@ -47,15 +47,17 @@ deb_base() { # SUITE: makes the bare root
 	local suite=$1 dir=$deb_cache/$1/base release=$1 url security
 	[ ! -e "$dir.made" ] || return 0
 	[ "$suite" != experimental ] || release=forky
-	url=$(tools/debian-mirror.sh) && security=$(tools/debian-mirror.sh security)
+	url=$(tools/debian-mirror.sh) # without one debootstrap chooses
+	security=$(tools/debian-mirror.sh security)
 	command -v debootstrap >/dev/null || tools/prereq.sh matrix >&2
 	say "making a bare Debian $release"
 	rm -rf --one-file-system "$dir"
 	mkdir -p "$dir"
-	debootstrap --variant=minbase --include=ca-certificates "$release" "$dir" "${url:-http://deb.debian.org/debian}" sid >"$dir.log" 2>&1 ||
+	debootstrap --variant=minbase --include=ca-certificates "$release" "$dir" ${url:+"$url"} ${url:+sid} >"$dir.log" 2>&1 ||
 		die "debootstrap of $release failed: $(tail -n 3 "$dir.log")"
-	echo "deb ${security:-http://deb.debian.org/debian-security} $release-security main" >>"$dir/etc/apt/sources.list"
-	[ "$suite" = "$release" ] || echo "deb $url experimental main" >>"$dir/etc/apt/sources.list"
+	[ -z "$security" ] || echo "deb $security $release-security main" >>"$dir/etc/apt/sources.list"
+	[ "$suite" = "$release" ] || sed -n "1s/ $release / experimental /p" "$dir/etc/apt/sources.list" \
+		>"$dir/etc/apt/sources.list.d/experimental.list"
 	apt-config dump | grep -E '^Acquire::(http|https)::Proxy ' >"$dir/etc/apt/apt.conf.d/80proxy" || true
 	# a throw-away system: no syncs, no services
 	echo force-unsafe-io >"$dir/etc/dpkg/dpkg.cfg.d/unsafe"

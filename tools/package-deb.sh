@@ -58,7 +58,7 @@ source_tree() {
 	# packages of a later release of Debian replace packages of an earlier one
 	case $suite in bookworm) number=12 ;; trixie) number=13 ;; forky) number=14 ;; *) number=14.1 ;; esac
 	sed -i "1s/-\([0-9]*\)) [a-z]*;/-\1~deb$number) $suite;/" "$work/$name/debian/changelog"
-	deb_in -b "$work:/work" "$root" /bin/sh -c "cd /work/$name && pg_buildext updatecontrol"
+	deb_in -b "$work:/build" "$root" /bin/sh -c "cd /build/$name && pg_buildext updatecontrol"
 }
 
 # cargo looks at times of files, and these may be older than the files of the build
@@ -97,8 +97,8 @@ build() {
 	forget "$dir/target"
 	say "building for $suite, see $dir/package.log"
 	deb_env=("DEB_BUILD_OPTIONS=$options" "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH" CARGO_TARGET_DIR=/target)
-	deb_in -n -b "$dir/work:/work" -b "$dir/target:/target" "$dir/build" /bin/sh -c \
-		"cd /work/$name && exec nice dpkg-buildpackage -us -uc" >"$dir/package.log" 2>&1 ||
+	deb_in -n -b "$dir/work:/build" -b "$dir/target:/target" "$dir/build" /bin/sh -c \
+		"cd /build/$name && exec nice dpkg-buildpackage -us -uc" >"$dir/package.log" 2>&1 ||
 		die "the packages were not built:" "$(tail -n 20 "$dir/package.log")"
 	deb_env=()
 	rm -rf "$out"
