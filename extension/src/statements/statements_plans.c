@@ -33,7 +33,6 @@
 #include "statements/statements_shared.h"
 
 #define LOOKS_FOR_A_SET 64		/* at sets of entries that have gone, at a time */
-#define COPY_ATTEMPTS 1000
 
 static inline PlanPlace *
 place_of(const StatementEntry *entry)
@@ -89,26 +88,12 @@ plan_counters_take(PlanCounters *from, const PlanCounters *part)
 	from->temp_blks_written = Max(from->temp_blks_written - part->temp_blks_written, 0);
 }
 
+/* Executions with these groups of counters; others may not be set. */
 static PlanCounters
-of_counters(const Counters *counters)
+plan_counters(const Counters *counters, uint32 groups)
 {
-	return (PlanCounters) {
-		.calls = counters->calls,
-		.total_exec_time = counters->total_exec_time,
-		.rows = counters->rows,
-		.shared_blks_hit = counters->shared_blks_hit,
-		.shared_blks_read = counters->shared_blks_read,
-		.temp_blks_written = counters->temp_blks_written,
-	};
-}
-
-/* Only members of the delta's groups are set. */
-static PlanCounters
-of_delta(const StatementDelta *delta)
-{
-	const Counters *counters = &delta->counters;
-	bool		buffers = (delta->groups & GROUP_buffers) != 0;
-	bool		others = (delta->groups & GROUP_other_blocks) != 0;
+	bool		buffers = (groups & GROUP_buffers) != 0;
+	bool		others = (groups & GROUP_other_blocks) != 0;
 
 	return (PlanCounters) {
 		.calls = counters->calls,
@@ -234,11 +219,11 @@ place_begin(StatementEntry *entry, PlanPlace *place, uint64 generation,
 	memset(&place->before, 0, sizeof(place->before));
 	if (generation <= statements_memory.shared->restored)
 	{
-		PlanCounters mine = of_delta(delta);
+		PlanCounters mine = plan_counters(&delta->counters, delta->groups);
 		Counters	counters;
 
 		entry_counters(entry, &counters);
-		place->before = of_counters(&counters);
+		place->before = plan_counters(&counters, GROUP_ALL);
 		plan_counters_take(&place->before, &mine);
 	}
 	pg_atomic_write_u64(&place->first, (uint64) delta->plan_id);
@@ -251,7 +236,7 @@ place_begin(StatementEntry *entry, PlanPlace *place, uint64 generation,
 static bool
 place_count(StatementEntry *entry, PlanPlace *place, const StatementDelta *delta)
 {
-	PlanCounters counters = of_delta(delta);
+	PlanCounters counters = plan_counters(&delta->counters, delta->groups);
 	PlanSet    *set = set_of(pg_atomic_read_u32(&place->set));
 	CountedPlan *plan;
 
@@ -356,7 +341,7 @@ statements_plans(const StatementReader *reader, const StatementCopy *copy,
 				 PlanRows *rows)
 {
 	StatementEntry *entry = &statements_memory.entries[reader->slot - 1];
-	PlanCounters rest = of_counters(&copy->counters);
+	PlanCounters rest = plan_counters(&copy->counters, GROUP_ALL);
 	PlanCounters unknown;
 	PlanPlace	place;
 	PlanSet		set = {0};

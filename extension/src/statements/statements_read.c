@@ -19,7 +19,6 @@
 
 #include "statements/statements_shared.h"
 
-#define COPY_ATTEMPTS 1000
 #define PATIENCE_MS 100			/* of one walk over all entries */
 #define TEXT_GROW 4096
 

@@ -57,6 +57,7 @@
 #define ACCUMULATORS 64			/* slots for the counters of the evicted */
 #define USAGE_MAX 5				/* rotations a used entry survives */
 #define TEXT_CHUNK 128
+#define COPY_ATTEMPTS 1000		/* of what its writer changes meanwhile */
 
 /*
  * Counters of a stripe. Those of groups that nothing was added to are not
