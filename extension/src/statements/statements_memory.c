@@ -20,6 +20,9 @@
 
 #define TRANCHE "tacho statements"
 
+/* the largest value of statements_max */
+#define MAX_STATEMENTS (INT_MAX / 2)
+
 HOT_DATA StatementsMemory statements_memory = {0};
 
 /* the postmaster only */
@@ -35,6 +38,16 @@ statements_active(void)
 }
 
 /*
+ * How much to reserve for a limit that is `now` and that a reload may change:
+ * the setting for it, or twice the limit if that setting is -1.
+ */
+static uint64
+reserved_for(int now, int setting)
+{
+	return setting < 0 ? 2 * (uint64) now : (uint64) Max(now, setting);
+}
+
+/*
  * Numbers of entries (accumulators included) and chunks to reserve. Fixed at
  * server start: the settings may be others when the memory is made anew after
  * a crash.
@@ -42,11 +55,13 @@ statements_active(void)
 static void
 reserve(uint32 *slots, uint32 *chunks)
 {
-	uint64		kb = Max(tacho_query_text_memory,
-						 tacho_query_text_memory_reserved);
+	uint64		most = reserved_for(setting_max(),
+									tacho_statements_max_reserved);
+	uint64		kb = reserved_for(tacho_query_text_memory,
+								  tacho_query_text_memory_reserved);
 
-	*slots = Max(setting_max(), tacho_statements_max_reserved) +
-		ACCUMULATORS;
+	/* the index has a power of two of buckets, and its size is 32 bits */
+	*slots = Min(most, (uint64) MAX_STATEMENTS) + ACCUMULATORS;
 	*chunks = Min(kb * 1024 / TEXT_CHUNK, (uint64) INT_MAX);
 }
 

@@ -8,6 +8,7 @@ use TachoStatements qw(statements_cluster pgbench_script run_pgbench);
 
 my $node = statements_cluster('churn', conf => q{
 tacho.statements_max = 500
+tacho.statements_max_reserved = 20000
 max_connections = 60
 tacho.query_text_memory = 1MB
 });
