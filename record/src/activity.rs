@@ -1,5 +1,5 @@
-//! Texts of the statements that sessions run: of queries that have no text yet and,
-//! if constants are recorded, of statements without a query identifier.
+//! Reads the texts of statements from the sessions that run them: always for query ids without a
+//! text, with `--raw-texts` also for statements without a query id.
 
 use crate::names::Names;
 use crate::sample::Session;
@@ -7,10 +7,10 @@ use crate::texts::{OfSessions, Text, Texts};
 use std::collections::HashMap;
 use tacho_dsn::Answer;
 
-/// A process, its start, and that of what it runs.
+/// PID, start of the process (µs), start of its statement (ms).
 type Run = (i64, i64, i64);
 
-/// Keys of texts without a query identifier, by what runs.
+/// Text keys of statements without a query id, by the run they belong to.
 #[derive(Default)]
 pub struct Activity {
     keys: HashMap<Run, i64>,
@@ -25,8 +25,8 @@ fn run(session: &Session) -> Run {
 }
 
 impl Activity {
-    /// Gives sessions the keys that are known, and says what to ask the server,
-    /// if anything. What has ended is forgotten.
+    /// Gives sessions the text keys known from earlier ticks and returns the question for the
+    /// missing texts, if any. Forgets runs that have ended.
     pub fn question(&mut self, sessions: &mut [Session], texts: &Texts) -> Option<String> {
         let of_sessions = texts.of_sessions();
         if of_sessions == OfSessions::None {
@@ -47,7 +47,7 @@ impl Activity {
             }
         }
         let pids = wanted.join(",");
-        // Its last character may be cut, which takes up to three bytes.
+        // The server may have cut a character at the end: up to three bytes are missing.
         (!wanted.is_empty()).then(|| {
             format!(
                 "select pid, (date_part('epoch', query_start) * 1e6)::int8 / 1000, query, \
@@ -59,7 +59,7 @@ impl Activity {
         })
     }
 
-    /// Takes an answer: texts of sessions that still run what was sampled.
+    /// Takes an answer. Skips sessions that have begun another statement since the sample.
     pub fn take(
         &mut self,
         answer: &Answer,
@@ -79,7 +79,7 @@ impl Activity {
             let is_cut = answer.bytes(row, 3) == Some(b"t");
             let text = texts.of_session(session, bytes, encoding, is_cut);
             if session.query_id == 0 {
-                // Nothing to show is known, too.
+                // An empty text is remembered, so that it is not asked for again.
                 session.text_key = if bytes.is_empty() { 0 } else { text.key() };
                 self.keys.insert(run(session), session.text_key);
             } else if !texts.lacks(session.query_id) {

@@ -1,23 +1,22 @@
-//! A question that may take long: a thread asks it over a connection of its own, so
-//! that no tick waits for it. The connection is kept for the next question for a
-//! minute.
+//! A question that may take long. A thread asks it over a connection of its own, so that no tick
+//! waits for it. The connection stays open for a minute, for the next question.
 
 use crate::Stop;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 use tacho_dsn::{Answer, Connection, Limit, Options, Result};
 
-/// To connect, host after host.
+/// Time to connect, all hosts together.
 const CONNECT: Duration = Duration::from_secs(60);
 /// An unused connection is closed after this time.
 const KEPT: Duration = Duration::from_secs(60);
-/// At the end, for a thread to tell the server that its question is over.
+/// At the end, a thread has this time to cancel its question on the server.
 const PARTING: Duration = Duration::from_secs(2);
 
-/// The end of a question.
+/// Result of a question.
 pub struct Told {
     pub answers: Result<Vec<Answer>>,
-    /// Time the server had for it.
+    /// Duration of the question, without the time to connect.
     pub took: Duration,
     connection: Option<Connection>,
 }
@@ -26,32 +25,32 @@ pub struct Told {
 #[derive(Default)]
 pub struct Aside {
     asked: Option<Receiver<Told>>,
-    /// Unused since then.
+    /// The connection, and since when it is unused.
     kept: Option<(Connection, Instant)>,
 }
 
 impl Aside {
-    /// There is an answer to wait for.
+    /// True while an answer is outstanding.
     pub fn is_asking(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// Asks; the server has so long for the answer.
+    /// Asks; the server has `given` time for the answer.
     pub fn ask(&mut self, target: &Options, sql: String, given: Duration, stop: &Stop) {
         let (give, take) = channel();
         let (target, stop) = (target.clone(), stop.clone());
         let kept = self.kept.take().map(|kept| kept.0);
         let thread = std::thread::Builder::new().name("aside".to_string());
-        // Without a thread there is no answer.
+        // If no thread can be started, there is no answer.
         let _ = thread.spawn(move || {
             let told = tell(kept, &target, &sql, given, &stop);
-            // The receiver is gone when the question was dropped.
+            // The receiver is gone if the question was dropped.
             let _ = give.send(told);
         });
         self.asked = Some(take);
     }
 
-    /// The answer, once it is there.
+    /// Returns the answer once it is there.
     pub fn take(&mut self) -> Option<Told> {
         self.kept.take_if(|kept| kept.1.elapsed() > KEPT);
         match self.asked.as_ref()?.try_recv() {
@@ -69,7 +68,7 @@ impl Aside {
         }
     }
 
-    /// Drops the question: another server is recorded now.
+    /// Drops the question, because another server is recorded now.
     pub fn forget(&mut self) {
         *self = Aside::default();
     }
@@ -82,7 +81,7 @@ impl Aside {
     }
 }
 
-/// Asks over a connection that was kept, or over a new one where that is lost.
+/// Asks over the kept connection, or over a new one if that is lost.
 fn tell(
     kept: Option<Connection>,
     target: &Options,

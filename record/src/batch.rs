@@ -9,9 +9,9 @@ use tacho_tape::format::section::to_stored;
 /// A definition is repeated after this time, so that every stretch of the log
 /// can be read by itself.
 const REPEAT_MS: i64 = 60_000;
-/// With so many entries all are forgotten and defined anew.
+/// At this number of entries the dictionary is emptied and begins again.
 const MOST_ENTRIES: usize = 100_000;
-/// PostgreSQL's ids of UTF-8 and of bytes of which nothing is known.
+/// PostgreSQL's encoding ids: UTF-8, and bytes of unknown encoding.
 const UTF8: i64 = 6;
 pub const SQL_ASCII: i64 = 0;
 
@@ -33,7 +33,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// An empty one; times are stored relative to `base_ms`.
+    /// Creates an empty batch. Times are stored relative to `base_ms`.
     pub fn new(base_ms: i64) -> Batch {
         Batch {
             base_ms,
@@ -41,7 +41,7 @@ impl Batch {
         }
     }
 
-    /// Adds a row. What is not in the catalog is left out.
+    /// Adds a row. Skips fields that the catalog does not have.
     pub fn add(&mut self, table: &str, fields: &[Field]) {
         self.add_text(table, fields, &[]);
     }
@@ -78,12 +78,12 @@ impl Batch {
         table.map_or(0, |rows| rows.count)
     }
 
-    /// There is nothing to record.
+    /// True if there is nothing to record.
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()
     }
 
-    /// What times are relative to.
+    /// Time that the rows' times are relative to, ms.
     pub fn base_ms(&self) -> i64 {
         self.base_ms
     }
@@ -112,19 +112,19 @@ struct Defined {
     at_ms: i64,
 }
 
-/// Ids of what rows refer to.
+/// Ids of strings and entries that rows refer to.
 #[derive(Default)]
 pub struct Dictionary {
-    /// Id of the encoding of names that are not UTF-8.
+    /// Id of the encoding for names that are not UTF-8.
     pub encoding: i64,
     entries: HashMap<(&'static str, Vec<i64>, Vec<u8>), Defined>,
     next_id: i64,
-    /// This process's monotonic clock.
+    /// On this process's monotonic clock.
     now_ms: i64,
 }
 
 impl Dictionary {
-    /// A frame begins.
+    /// Begins a frame.
     pub fn begin_frame(&mut self, now_ms: i64) {
         self.now_ms = now_ms;
         if self.entries.len() > MOST_ENTRIES {
@@ -132,7 +132,7 @@ impl Dictionary {
         }
     }
 
-    /// What frames that were lost had defined is defined again.
+    /// Forgets all entries, because frames with their definitions were lost.
     pub fn forget(&mut self) {
         self.entries.clear();
     }
@@ -146,7 +146,7 @@ impl Dictionary {
         self.refer(batch, "name", &[("encoding", encoding)], bytes)
     }
 
-    /// The id of an entry of a table.
+    /// The id of an entry of `table`.
     pub fn entry(&mut self, batch: &mut Batch, table: &'static str, fields: &[Field]) -> i64 {
         self.refer(batch, table, fields, &[])
     }
@@ -176,8 +176,8 @@ impl Dictionary {
     }
 }
 
-/// The encoding of bytes from a server that does not name it: UTF-8 if they are valid
-/// UTF-8, else the encoding `database`.
+/// The encoding of bytes for which the server names none: UTF-8 if they are valid UTF-8, else the
+/// encoding `database`.
 pub fn encoding(bytes: &[u8], database: i64) -> i64 {
     match std::str::from_utf8(bytes) {
         Ok(_) => UTF8,

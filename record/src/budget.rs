@@ -1,36 +1,36 @@
-//! What all servers together may use: memory and descriptors. Where memory runs
-//! short, the recorder goes on with samples and does without the rest.
+//! Limits of memory and file descriptors for all servers together. If memory
+//! runs short, the recorder keeps recording samples and drops the rest.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tacho_source::memory;
 
-/// Descriptors of a server: connection, lock, log and files that are merged.
+/// Descriptors per server: connection, lock, log and files that are merged.
 const DESCRIPTORS: u64 = 16;
-/// And of the program itself.
+/// Descriptors of the program itself.
 const OWN_DESCRIPTORS: u64 = 64;
 
 static BYTES: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// From now on so many bytes are enough.
+/// Sets the memory limit, in bytes.
 pub fn set(bytes: u64) {
     BYTES.store(bytes, Ordering::Relaxed);
 }
 
-/// Bytes that may be used.
+/// The memory limit, in bytes.
 pub fn bytes() -> u64 {
     BYTES.load(Ordering::Relaxed)
 }
 
-/// More is used than there is.
+/// True if the program uses more memory than the limit.
 pub fn is_exhausted() -> bool {
     memory::used() > bytes()
 }
 
-/// Makes sure of enough descriptors for so many servers.
+/// Raises the limit of file descriptors so that it is enough for `servers`.
 ///
 /// # Errors
-/// There are not enough; what to do about it.
+/// The limit cannot be raised that far; the message says how to raise it.
 pub fn descriptors(servers: usize) -> Result<(), String> {
     let wanted = OWN_DESCRIPTORS + DESCRIPTORS * servers as u64;
     let limit = getrlimit(Resource::Nofile);

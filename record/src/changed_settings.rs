@@ -1,8 +1,7 @@
-//! Markers for settings of the server whose values change: by a reload, at a start, or
-//! while no recorder ran. A file beside the history keeps the values that were seen last.
+//! Markers for settings of the server whose values change: by a reload, at a start, or while no
+//! recorder ran. A file beside the history keeps the values last seen.
 //!
-//! Settings of a role or a database count, too. Settings that the recorder gives its
-//! own session do not.
+//! Settings of roles and databases count. Settings that the recorder gives its own session do not.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -12,29 +11,29 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use tacho_dsn::Answer;
 
-/// Between two looks.
+/// Time between two looks.
 const INTERVAL_MS: i64 = 10_000;
 /// Name of the file in the directory of the history.
 const FILE: &str = "recorder-settings.toml";
-/// Most markers of one look: a role may give itself any number of settings.
+/// Most markers per look: a role may give itself any number of settings.
 const MOST_TOLD: usize = 240;
-/// Bytes of a value or a name in a marker.
+/// Most bytes of a value or a name in a marker.
 const LONGEST_SHOWN: usize = 1_000;
 
-/// String settings that are shown, by their names.
+/// Names of the string settings whose values are shown.
 static SHOWN: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     let lines = include_str!("../../catalog/shown_settings.h").lines();
     let name = |line: &'static str| line.strip_prefix("SHOWN_SETTING(")?.strip_suffix(')');
     lines.filter_map(name).collect()
 });
 
-/// The value of a setting; one that may be a secret is known by a hash that holds for
-/// this process alone.
+/// The value of a setting. A value that may be a secret is kept as a hash, which only this process
+/// can compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Value {
     Shown(String),
     Hidden(u64),
-    /// Hidden, and seen by a process before this one.
+    /// Hidden, and seen by an earlier process.
     Unknown,
 }
 
@@ -71,32 +70,32 @@ struct Row {
     place: Option<String>,
 }
 
-/// A change: when, what, and from which value to which, as markers show them.
+/// One change, as markers show it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Change {
     pub time_ms: i64,
     pub setting: Setting,
-    /// `None`: it was not set.
+    /// `None`: the setting had no value.
     pub old: Option<String>,
     pub new: Option<String>,
     /// File and line of the new value.
     pub place: Option<String>,
 }
 
-/// The changes of one look.
+/// Changes found by one look.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     pub told: Vec<Change>,
-    /// Number of further changes.
+    /// Number of changes beyond `MOST_TOLD`.
     pub left_out: usize,
 }
 
-/// The settings as of the last look.
+/// Settings at the last look.
 #[derive(Default)]
 pub struct ChangedSettings {
-    /// As of the last look; nothing before the first one.
+    /// `None` before the first look.
     known: Option<BTreeMap<Setting, Value>>,
-    /// Hash of the server's answer: if it is the same again, the server leaves the rows out.
+    /// Hash of the server's answer. If the hash is the same again, the server sends no rows.
     digest: String,
     looked_ms: i64,
     interval: Option<i64>,
@@ -116,12 +115,12 @@ struct Kept {
 struct KeptSetting {
     #[serde(flatten)]
     setting: Setting,
-    /// `None`: it is not shown.
+    /// `None`: the value is hidden.
     value: Option<String>,
 }
 
 impl ChangedSettings {
-    /// With a file in the directory of the history.
+    /// Keeps the values in a file of `directory`, which holds the history.
     pub fn new(directory: &Path) -> ChangedSettings {
         ChangedSettings {
             file: directory.join(FILE),
@@ -129,8 +128,8 @@ impl ChangedSettings {
         }
     }
 
-    /// Another life of a server begins; of another server nothing is known, unless it
-    /// is the one that was recorded before this process began.
+    /// Begins another life of a server. For another server all values are forgotten. The first life
+    /// in this process reads the file, if the file is of this server.
     pub fn begin_life(&mut self, system_identifier: u64, is_another: bool) {
         self.interval = None;
         self.digest.clear();
@@ -155,7 +154,7 @@ impl ChangedSettings {
         std::mem::replace(&mut self.interval, interval) != interval
     }
 
-    /// Asks for all settings, unless they are what they were at the last look.
+    /// The question for all settings. The answer has no rows if nothing has changed.
     pub fn question(&self) -> String {
         format!(
             "with s as materialized ( \
@@ -181,7 +180,7 @@ impl ChangedSettings {
         )
     }
 
-    /// Takes the answer: what has changed since the last look, if that was not the same.
+    /// Takes the answer: the changes since the last look, `None` if the answer is the same.
     pub fn take(&mut self, answer: &Answer, server_ms: i64) -> Option<Changes> {
         let digest = answer.text(0, 0).unwrap_or_default().to_string();
         let loaded_ms = answer.number(0, 1).unwrap_or(0);
@@ -218,8 +217,8 @@ impl ChangedSettings {
         })
     }
 
-    /// A change of the server's own settings has the time at which its files were read,
-    /// if that was since the last look.
+    /// A change of the server's own settings gets the time at which the server read its files, if
+    /// that was after the last look.
     fn compare(&mut self, rows: Vec<Row>, loaded_ms: i64, server_ms: i64) -> Changes {
         let since_ms = std::mem::replace(&mut self.looked_ms, server_ms);
         let is_known = (since_ms..=server_ms).contains(&loaded_ms);
@@ -236,7 +235,7 @@ impl ChangedSettings {
             let is_server = row.setting.is_server();
             let has_changed = match &before {
                 Some(before) => !before.is_same(&row.value),
-                // a setting of the server that is new came with a version or a library
+                // A new setting of the server came with a version or a library: that is no change.
                 None => !is_server,
             };
             if has_changed {
@@ -252,7 +251,7 @@ impl ChangedSettings {
         }
         for (setting, before) in known {
             match setting.is_server() {
-                // A session's own value may hide the server's.
+                // The session's own value may hide the server's.
                 true => drop(now.insert(setting, before)),
                 false => changes.add(|| Change {
                     time_ms: server_ms,
@@ -266,7 +265,7 @@ impl ChangedSettings {
         changes
     }
 
-    /// Keeps what was seen for the next process.
+    /// Writes the values to the file, for the next process.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -295,7 +294,7 @@ fn read(file: &Path) -> Option<Kept> {
     toml::from_str(&std::fs::read_to_string(file).ok()?).ok()
 }
 
-/// Whether markers show the values of a setting, by the rule of `shown_settings.h`.
+/// Whether markers show the values of a setting; the rule is in `shown_settings.h`.
 fn is_shown(name: &str, vartype: &str) -> bool {
     let is_own = name.starts_with("tacho.");
     match vartype {
@@ -323,7 +322,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// The first bytes of a long text, and how many it has.
+/// Cuts a long text and appends its length.
 pub fn cut(text: &str) -> Cow<'_, str> {
     if text.len() <= LONGEST_SHOWN {
         return text.into();

@@ -1,5 +1,5 @@
-//! `--check`: asks a server for each thing as the recorder does. Each missing thing has
-//! a line that says how to get it on this service.
+//! `--check`: asks a server for each thing as the recorder does. Each missing thing gets a line
+//! that says how to get it on this service.
 
 use crate::config::{self, Server};
 use crate::finding::{self, Finding, State};
@@ -15,12 +15,12 @@ use std::time::Duration;
 use tacho_dsn::{Answer, Connection, Limit};
 
 const CONNECT: Duration = Duration::from_secs(60);
-/// Exit code where something that is needed is missing.
+/// Exit code if something necessary is missing.
 const MISSING: u8 = 3;
-/// pg_stat_statements is not loaded.
+/// SQLSTATE if pg_stat_statements is not loaded.
 const NOT_LOADED: &str = "55000";
 
-/// Prints what can be recorded of one server.
+/// Prints what can be recorded from one server.
 pub fn one(settings: &Settings, target: &tacho_dsn::Options, stop: &Stop) -> ExitCode {
     match find(settings, target, stop) {
         Ok(findings) => {
@@ -112,7 +112,7 @@ fn find(
     check.find()
 }
 
-/// The connection of a check.
+/// A check in progress.
 struct Check<'a> {
     settings: &'a Settings,
     connection: Connection,
@@ -121,7 +121,7 @@ struct Check<'a> {
     stop: &'a Stop,
 }
 
-/// A refusal: its SQLSTATE, and what it says.
+/// SQLSTATE and message of a refusal.
 type Refusal = (String, String);
 
 impl Check<'_> {
@@ -135,7 +135,7 @@ impl Check<'_> {
         Ok(findings)
     }
 
-    /// The first row of the answer to a question; what is null in it is empty.
+    /// First row of an answer, as texts. Null becomes the empty text.
     fn ask<const N: usize>(&mut self, sql: &str) -> tacho_dsn::Result<[String; N]> {
         let answers = self.asked(sql, self.settings.patience())?;
         let text = |column| answers.first().and_then(|answer| answer.text(0, column));
@@ -151,8 +151,8 @@ impl Check<'_> {
             .query(&sql, Limit::within(patience, self.stop.flag()))
     }
 
-    /// Asks as the recorder does. The inner error is a refusal; the outer one is the
-    /// end of the connection.
+    /// Asks as the recorder does. The inner error is a refusal, the outer one the end of the
+    /// connection.
     fn try_within(
         &mut self,
         sql: &str,
@@ -219,7 +219,7 @@ impl Check<'_> {
         })
     }
 
-    /// The statement that asks has one, if they are computed.
+    /// The statement that asks has a query id itself, if the server computes them.
     fn query_ids(&mut self) -> tacho_dsn::Result<Finding> {
         let what = "query identifiers";
         let [id, setting] = self.ask(
@@ -234,7 +234,7 @@ impl Check<'_> {
         Ok(Finding::missing(what, detail).help(self.vendor.set("compute_query_id", "on")))
     }
 
-    /// What pg_stat_statements tells: texts, and what statements have counted.
+    /// Checks pg_stat_statements: texts and counters.
     fn statements(&mut self) -> tacho_dsn::Result<Vec<Finding>> {
         let Some((schema, _)) = self.identity.statements.clone() else {
             let database = &self.identity.database;
@@ -277,7 +277,7 @@ impl Check<'_> {
         Ok(finding.help(self.grant("pg_read_all_stats")))
     }
 
-    /// The question for statistics that the recorder asks once a minute.
+    /// Checks the question for counters, which the recorder asks once a minute.
     fn counters(&mut self, schema: &str) -> tacho_dsn::Result<Finding> {
         let what = "statements";
         let question = statements::question(schema);
@@ -300,7 +300,7 @@ impl Check<'_> {
             .grant("ALTER EXTENSION pg_stat_statements UPDATE;")
     }
 
-    /// The version in this database, and the one that the server would install.
+    /// Version of pg_stat_statements in this database, and the version the server would install.
     fn versions(&mut self) -> tacho_dsn::Result<[String; 2]> {
         self.ask(
             "select extversion, coalesce(default_version, extversion) from pg_extension \
@@ -309,7 +309,7 @@ impl Check<'_> {
         )
     }
 
-    /// pg_stat_statements refused an answer.
+    /// Explains why pg_stat_statements refused an answer.
     fn refused(
         &mut self,
         what: &'static str,
@@ -329,7 +329,7 @@ impl Check<'_> {
         Ok(Finding::missing(what, error).help(help))
     }
 
-    /// Whether this role may use what is in the schema of pg_stat_statements.
+    /// Whether this role may use the schema of pg_stat_statements.
     fn may_enter(&mut self) -> tacho_dsn::Result<bool> {
         let [is_allowed] = self.ask(
             "select has_schema_privilege(extnamespace, 'usage') from pg_extension \
@@ -338,7 +338,7 @@ impl Check<'_> {
         Ok(is_allowed != "f")
     }
 
-    /// What of the measurements works. Replicas are hidden rather than refused.
+    /// Checks the measurements. Without rights, replicas are hidden rather than refused.
     fn measurements(&mut self) -> tacho_dsn::Result<Finding> {
         let sources: Vec<_> = measures::sources(self.identity.version).collect();
         let mut missing = Vec::new();

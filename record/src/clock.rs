@@ -1,24 +1,23 @@
-//! When ticks are taken and what number they get. Slots are those of the
-//! server's clock, which each answer tells; between two answers this
-//! process's monotonic clock goes on for it.
+//! Decides when ticks are taken and numbers them. Slots are slots of the server's clock, which each
+//! answer contains. Between two answers this process's monotonic clock extrapolates it.
 
 use std::time::Duration;
 
-/// The clocks differ by more than this: the server's was set.
+/// A larger difference between the two clocks means that the server's was set.
 const STEP_US: i64 = 1_000_000;
 
-/// A tick as it is recorded.
+/// A tick to be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// Its number, from 1; slots without a tick leave holes.
+    /// Number from 1. Slots without a tick leave holes.
     pub tick: i64,
-    /// Begin of its slot, ms.
+    /// Begin of the slot, ms.
     pub slot_ms: i64,
-    /// Time since the tick before, 0 for the first.
+    /// Time since the previous tick; 0 for the first.
     pub elapsed_ms: i64,
-    /// It is of a later slot than it was planned for.
+    /// True if the tick fell into a later slot than planned.
     pub late: bool,
-    /// Slots before it without a tick.
+    /// Number of slots without a tick before it.
     pub missed: i64,
 }
 
@@ -29,14 +28,14 @@ struct Last {
     mono_us: i64,
 }
 
-/// Plans one tick a slot, at a random moment of it.
+/// Plans one tick per slot, at a random moment of the slot.
 pub struct Clock {
     interval_us: i64,
     tick: i64,
     last: Option<Last>,
-    /// The server's clock and ours at a moment before the first tick.
+    /// Server's clock and own clock at a moment before the first tick, µs.
     met: Option<(i64, i64)>,
-    /// End of what was recorded before this process, ms.
+    /// End of the history of earlier processes, ms.
     recorded_ms: i64,
     planned_slot: i64,
     /// On this process's monotonic clock.
@@ -44,8 +43,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The first tick is due at once, but not in a slot that a process before
-    /// this one has recorded: until `recorded_ms`.
+    /// The first tick is due at once, unless an earlier process has recorded its slot. That history
+    /// ends at `recorded_ms`.
     pub fn new(interval: Duration, recorded_ms: Option<i64>) -> Clock {
         Clock {
             recorded_ms: recorded_ms.unwrap_or(i64::MIN),
@@ -63,8 +62,8 @@ impl Clock {
         Duration::from_micros(u64::try_from(self.planned_us - mono_us).unwrap_or(0))
     }
 
-    /// Plans the next tick behind the last one, after an answer or where none
-    /// came; `phase` in 0 to 1 says where in its slot.
+    /// Plans the next tick after the last one, whether or not it got an answer. `phase` (0 to 1) is
+    /// the moment within the slot.
     pub fn plan(&mut self, mono_us: i64, phase: f64) {
         let Some(last) = self.last else {
             self.planned_us = mono_us + self.interval_us;
@@ -77,10 +76,10 @@ impl Clock {
         self.planned_us = mono_us + (planned - server_us);
     }
 
-    /// Takes a tick that the server says was at `server_us`, asked for and
-    /// answered at these moments of this process's clock; `None` when its slot
-    /// has one already. An answer may have waited in a pooler: between the two
-    /// moments it was read when the clocks agree best.
+    /// Takes a tick whose answer has the server's time `server_us`. The question left at
+    /// `asked_us`, the answer came at `answered_us` (own clock). Returns `None` if the slot has a
+    /// tick already. An answer may have waited in a pooler: of all moments between the two, the one
+    /// at which both clocks agree best is taken as the reading.
     pub fn take(&mut self, server_us: i64, [asked_us, answered_us]: [i64; 2]) -> Option<Due> {
         let mut slot = server_us.div_euclid(self.interval_us);
         let mono_us = match self.last {
@@ -109,7 +108,7 @@ impl Clock {
             if step.abs() > STEP_US {
                 due.missed = (elapsed_us / self.interval_us - 1).max(0);
             } else {
-                // Both clocks go on, one a little faster: never back.
+                // One clock runs a little faster than the other: the slot never goes back.
                 slot = slot.max(last.slot);
                 due.missed = slot - last.slot - 1;
                 due.late = slot > self.planned_slot;
@@ -128,34 +127,34 @@ impl Clock {
         Some(due)
     }
 
-    /// The server said what its clock is.
+    /// Notes the server's clock at a moment.
     pub fn meet(&mut self, server_us: i64, mono_us: i64) {
         self.met = Some((server_us, mono_us));
     }
 
-    /// A tick of this moment's slot that nothing was seen at; `None` when that has
-    /// one already, or the server's clock is not known.
+    /// Makes a failed tick for the slot of this moment. `None` if the slot has a tick, or the
+    /// server's clock is not known.
     pub fn fail(&mut self, mono_us: i64) -> Option<Due> {
         self.take(self.server_us(mono_us)?, [mono_us; 2])
     }
 
-    /// Begin of the first slot behind the last tick, ms.
+    /// Begin of the first slot after the last tick, ms.
     pub fn end_ms(&self) -> Option<i64> {
         self.last
             .map(|last| (last.slot + 1) * self.interval_us / 1_000)
     }
 
-    /// When the last tick was, by the server's clock.
+    /// Time of the last tick on the server's clock.
     pub fn last_us(&self) -> Option<i64> {
         self.last.map(|last| last.server_us)
     }
 
-    /// Numbers begin anew, as those of a new life do.
+    /// A new life begins: numbers start at 1 again.
     pub fn begin_life(&mut self) {
         self.tick = 0;
     }
 
-    /// The server's clock at a moment, as far as is known.
+    /// The server's clock at a moment, if known.
     pub fn server_us(&self, mono_us: i64) -> Option<i64> {
         let last = self.last.map(|last| (last.server_us, last.mono_us));
         last.or(self.met)
@@ -244,7 +243,8 @@ mod tests {
         let mut clock = clock();
         clock.take(10 * S, [0, 0]);
         clock.plan(0, 0.0);
-        // Held for 4.5 s and read at its end, then held after it was read.
+        // The pooler holds the first question for 4.5 s before the server reads it, and holds the
+        // second answer after it was read.
         assert_eq!(
             numbers(clock.take(15 * S, [S / 2, 5 * S])),
             (6, 15_000, 4, true)

@@ -1,5 +1,5 @@
-//! `record.toml`: which servers are recorded. A server's keys are the options of
-//! the command line, with the same names, ranges and defaults.
+//! `record.toml`: the servers to record. A server's keys are the options of the command line, with
+//! the same names, ranges and defaults.
 
 use crate::options::{APPLICATION, Settings};
 use clap::{CommandFactory, Parser};
@@ -11,19 +11,19 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use toml::Value;
 
-/// Keys that say which server it is.
+/// Keys that identify a server.
 const IDENTITY: [&str; 3] = ["name", "service", "conninfo"];
-/// Longest name, which is that of a directory.
+/// Longest name in bytes: it becomes the name of a directory.
 const LONGEST_NAME: usize = 200;
 
-/// A file that was read.
+/// Content of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Above the directories of the servers.
+    /// Directory that holds a directory for each server.
     pub root: PathBuf,
-    /// Where health and metrics are told.
+    /// Address of health and metrics over HTTP.
     pub listen: Option<SocketAddr>,
-    /// Memory that all together may use.
+    /// Memory limit for all servers together.
     pub memory_bytes: u64,
     pub servers: BTreeMap<String, Server>,
 }
@@ -32,7 +32,7 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     pub conninfo: String,
-    /// The conninfo has a password, and nobody else can read the file.
+    /// The conninfo has a password, and only the owner can read the file.
     pub is_private: bool,
     pub settings: Settings,
 }
@@ -44,7 +44,7 @@ type Section = BTreeMap<String, Value>;
 struct File {
     root: PathBuf,
     listen: Option<SocketAddr>,
-    /// Connections that all together may have, one a server.
+    /// Most connections together; each server has one.
     #[serde(default = "most_connections")]
     connections: usize,
     #[serde(default = "most_memory")]
@@ -63,7 +63,7 @@ fn most_memory() -> u64 {
     1024
 }
 
-/// Options of a section.
+/// Options of a section, for clap.
 #[derive(Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
 struct Given {
@@ -71,10 +71,11 @@ struct Given {
     settings: Settings,
 }
 
-/// Reads a file. A relative root is beside it.
+/// Reads a file. A relative `root` is relative to the file.
 ///
 /// # Errors
-/// It cannot be read or makes no sense; what and where, in one line or several.
+/// The file cannot be read or makes no sense. The message names each fault and its place, on one
+/// line or several.
 pub fn read(path: &Path) -> Result<Config, String> {
     let failed = |e| format!("could not read file \"{}\": {e}", path.display());
     let text = std::fs::read_to_string(path).map_err(failed)?;
@@ -127,7 +128,7 @@ fn parse(text: &str, is_private: bool) -> Result<Config, String> {
     })
 }
 
-/// What is wrong, and in which line. Not the line itself: it may have a password.
+/// The fault and its line number. The line itself may contain a password and is not shown.
 fn place(error: &toml::de::Error, text: &str) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map(|before| before.matches('\n').count() + 1);
@@ -135,7 +136,7 @@ fn place(error: &toml::de::Error, text: &str) -> String {
     line.unwrap_or_default() + error.message()
 }
 
-/// The name is that of a directory, too.
+/// Checks the name, which is also the name of a directory.
 fn name_of(section: &Section) -> Result<String, String> {
     let name = match section.get("name") {
         Some(Value::String(name)) => name,
@@ -184,7 +185,7 @@ fn server(section: &Section, defaults: &Section, is_private: bool) -> Result<Ser
     server.target().map(|_| server)
 }
 
-/// A key as an option of the command line; nothing for what is switched off.
+/// Turns a key into an option of the command line; `None` for a switch that is off.
 fn argument(key: &str, value: &Value) -> Result<Option<String>, String> {
     let option = key.replace('_', "-");
     match value {
@@ -203,7 +204,7 @@ fn settings_of(section: &Section) -> impl Iterator<Item = &String> {
         .filter(|key| !IDENTITY.contains(&key.as_str()))
 }
 
-/// Options that a section may have: as a key, and as clap shows them.
+/// Options that a section may have: the key, and the form in clap's messages.
 static OPTIONS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let mut command = Given::command();
     command.build();
@@ -214,7 +215,7 @@ static OPTIONS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     command.get_arguments().filter_map(named).collect()
 });
 
-/// A key that is none is named, and the one that is most like it.
+/// Checks that a key exists; the error names the most similar key.
 fn known(key: &str) -> Result<(), String> {
     let key = key.replace('-', "_");
     if OPTIONS.iter().any(|option| option.0 == key) {
@@ -229,7 +230,7 @@ fn known(key: &str) -> Result<(), String> {
     })
 }
 
-/// What clap says of options, as one line about keys.
+/// Turns clap's message about options into one line about keys.
 fn said(error: &clap::Error) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
@@ -239,24 +240,24 @@ fn said(error: &clap::Error) -> String {
     })
 }
 
-/// A value of a connection string.
+/// Quotes a value for a connection string.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// Or it makes no sense.
+/// True also for a conninfo that makes no sense.
 fn has_password(conninfo: &str) -> bool {
     tacho_dsn::Options::from_argument(conninfo, APPLICATION).is_err()
 }
 
 impl Server {
-    /// Where and how to connect.
+    /// How to connect to the server.
     ///
     /// # Errors
     /// The conninfo makes no sense, or has a password that others can read.
     pub fn target(&self) -> Result<tacho_dsn::Options, String> {
         let options = tacho_dsn::Options::from_file(&self.conninfo, APPLICATION);
-        // libpq's detail quotes what may be a password
+        // libpq's detail quotes the value, which may be a password.
         let options = options.map_err(|e| e.message)?;
         if has_password(&self.conninfo) && !self.is_private {
             let what = "the conninfo has a password, and others can read the file";

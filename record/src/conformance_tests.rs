@@ -1,6 +1,6 @@
-//! The cases of `conformance/` on tapes of this program: sessions of the inputs
-//! become samples, from there on all is as in a recording. What the server does
-//! not tell a client is left out, with the reason.
+//! Runs the cases of `conformance/` on tapes of this program. Sessions of the
+//! inputs become samples; from there on everything is as in a recording. Cases
+//! that need facts a client cannot see are left out, with the reason.
 #![allow(clippy::unwrap_used)]
 
 use crate::batch::Batch;
@@ -38,7 +38,7 @@ const MARKER_NAMES: [&str; 10] = [
     "new_value",
 ];
 
-/// A line of an input by the names of its columns.
+/// A line of an input, by column name.
 type Line = BTreeMap<String, String>;
 
 fn conformance() -> PathBuf {
@@ -62,7 +62,7 @@ fn number(line: &Line, column: &str, default: i64) -> i64 {
     }
 }
 
-/// Of a column of times, 0 where there is none.
+/// The time in a column; 0 if the column is empty.
 fn time_us(line: &Line, column: &str) -> i64 {
     match text(line, column) {
         "" => 0,
@@ -70,7 +70,7 @@ fn time_us(line: &Line, column: &str) -> i64 {
     }
 }
 
-/// One OID for each name.
+/// Gives each name an OID.
 fn oid(names: &mut Names, kind: Kind, name: &str) -> u32 {
     let oid = name.bytes().fold(0, |oid: u32, byte| {
         oid.wrapping_mul(31).wrapping_add(byte.into())
@@ -118,7 +118,8 @@ fn edge(waiter: i64, blocker: i64) -> Edge {
     }
 }
 
-/// Who blocks whom at each time, where an input says more of it than a process.
+/// Blocking edges by time, from inputs that say more about a blocker than its
+/// process.
 fn edges(file: &Value) -> BTreeMap<i64, Vec<Edge>> {
     let mut edges: BTreeMap<i64, Vec<Edge>> = BTreeMap::new();
     let input = file["with"]["locks"].as_str();
@@ -144,7 +145,7 @@ fn edges(file: &Value) -> BTreeMap<i64, Vec<Edge>> {
     edges
 }
 
-/// Lines of one tick, in the order of ticks.
+/// Groups lines by tick, in the order of ticks.
 fn ticks(input: &str) -> Vec<Vec<Line>> {
     let mut ticks: Vec<Vec<Line>> = Vec::new();
     for line in lines(input) {
@@ -160,7 +161,7 @@ fn ticks(input: &str) -> Vec<Vec<Line>> {
     ticks
 }
 
-/// Records an input as it would have been sampled.
+/// Records an input as if it had been sampled.
 struct Play {
     output: Output,
     names: Names,
@@ -197,7 +198,7 @@ impl Play {
         }
     }
 
-    /// A tick that failed leaves a hole.
+    /// A failed tick leaves a hole.
     fn tick(&mut self, lines: &[Line]) {
         let first = &lines[0];
         let interval_ms = number(first, "interval_ms", 1_000);
@@ -283,7 +284,8 @@ impl Play {
     }
 }
 
-/// Numbers by their text; of objects only the members expected.
+/// Compares values; numbers compare by their text. An object may have more
+/// members than expected.
 fn matches(got: &Value, want: &Value) -> bool {
     match (got, want) {
         (Value::Object(got), Value::Object(want)) => want
@@ -299,7 +301,8 @@ fn matches(got: &Value, want: &Value) -> bool {
     }
 }
 
-/// What is recorded from outside lacks, by what a file, or a case of it, has.
+/// Cases that a recording from outside cannot answer: a text that marks the
+/// file or the case, and the reason.
 const LEFT_OUT: [(&str, &str); 24] = [
     ("\"zone\"", ASKER),
     ("CPU:", KINDS),
@@ -368,7 +371,7 @@ fn answer(tapes: &Tapes, case: &Value) -> QueryResult<Value> {
     Ok(serde_json::from_slice(&out).unwrap())
 }
 
-/// Why a case does not hold.
+/// The difference between a case and its answer, if there is one.
 fn failure(tapes: &Tapes, case: &Value) -> Option<String> {
     let (is_so, got) = match answer(tapes, case) {
         Ok(rows) => (matches(&rows, &case["rows"]), rows.to_string()),

@@ -1,19 +1,19 @@
-//! The result of a check: one line for each thing, with the step that helps.
+//! The result of a check: a line per thing, with the step that helps.
 
 use serde::Serialize;
 use tacho_tape::query::plain_lines;
 
-/// Whether a thing works.
+/// Whether the checked thing works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// It does what it should.
     Works,
-    /// It gives less than it could, and nothing that is needed is missing.
+    /// Works in part; nothing necessary is missing.
     Partial,
-    /// It is not there, and something needs it.
+    /// Missing, and something needs it.
     Missing,
-    /// It was set up, and fails.
+    /// Set up, but fails.
     Broken,
 }
 
@@ -29,17 +29,17 @@ impl State {
     }
 }
 
-/// One thing that was checked.
+/// Result for one checked thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The thing.
+    /// Name of the thing.
     #[serde(rename = "name")]
     pub what: &'static str,
     /// Whether it works.
     pub state: State,
-    /// What was found, or the reason why it does not work.
+    /// Details, or the reason why it does not work.
     pub detail: String,
-    /// The step that helps; nothing if the thing works.
+    /// The step that helps; `None` if the thing works.
     pub help: Option<String>,
 }
 

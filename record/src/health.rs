@@ -1,4 +1,5 @@
-//! How each server is doing: told by its thread, read by who asks.
+//! The condition of each server. Its thread writes it; the health page reads
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -6,65 +7,65 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tacho_tape::query::plain_lines;
 
-/// What is not on disk after this time is a fault.
+/// A frame that is not on disk after this time is a fault.
 const STUCK: Duration = Duration::from_secs(10);
 
-/// Refusals that are kept: a server may put each in other words.
+/// Most refusals kept: a server may phrase each one differently.
 const MOST_REFUSED: usize = 100;
 
-/// How a server is doing.
+/// Condition of one server.
 #[derive(Clone, Debug, Default)]
 pub struct Condition {
-    /// Which server answers, while there is a connection.
+    /// The server that answers, while there is a connection.
     pub connected: Option<String>,
-    /// Why nothing is recorded.
+    /// Reason why nothing is recorded.
     pub trouble: Option<String>,
-    /// What it refuses to tell.
+    /// Refused questions, a line each.
     pub refused: BTreeSet<String>,
     pub connects: u64,
     pub ticks: u64,
     pub late_ticks: u64,
     pub missed_slots: u64,
     pub lost_frames: u64,
-    /// Time until the answers of ticks were there, µs.
+    /// Sum of the times that ticks waited for their answers, µs.
     pub waited_us: u64,
     pub last_tick: Option<Instant>,
-    /// A tick that is older than this is a fault.
+    /// An older last tick is a fault.
     pub oldest: Duration,
-    /// A call of the file system goes on since then.
+    /// Since when a call of the file system has been running.
     pub writing: Option<Instant>,
-    /// Frames wait to be written since then.
+    /// Since when frames have been waiting to be written.
     pub waiting: Option<Instant>,
     pub waiting_frames: usize,
-    /// What the file system said last.
+    /// Last error of the file system.
     pub disk: Option<String>,
 }
 
 impl Condition {
-    /// Something is refused.
+    /// Notes a refusal.
     pub fn refuse(&mut self, line: String) {
         if self.refused.len() < MOST_REFUSED {
             self.refused.insert(line);
         }
     }
 
-    /// Since the last tick.
+    /// Age of the last tick.
     pub fn age(&self) -> Option<Duration> {
         self.last_tick.map(|at| at.elapsed())
     }
 
-    /// How long nothing can be written, or a call has not come back.
+    /// Time since when nothing can be written, or a call does not return.
     pub fn unwritten(&self) -> Duration {
         let since = [self.writing, self.waiting].into_iter().flatten().min();
         since.map_or(Duration::ZERO, |at| at.elapsed())
     }
 
-    /// The disk is full, or hangs.
+    /// True if the disk is full or hangs.
     pub fn is_stuck(&self) -> bool {
         self.unwritten() > STUCK
     }
 
-    /// Why this server is not recorded as it should be.
+    /// Reason why this server is not recorded properly, if it is not.
     fn fault(&self) -> Option<String> {
         if self.is_stuck() {
             let seconds = self.unwritten().as_secs();
@@ -82,17 +83,17 @@ impl Condition {
     }
 }
 
-/// The condition of one server.
+/// Shared condition of one server.
 #[derive(Debug, Default)]
 pub struct Health(Mutex<Condition>);
 
 impl Health {
-    /// Something changed.
+    /// Changes the condition.
     pub fn update(&self, change: impl FnOnce(&mut Condition)) {
         change(&mut locked(&self.0));
     }
 
-    /// A call of the file system, which may not come back.
+    /// Runs a call of the file system, which may not return.
     pub fn while_writing<T>(&self, call: impl FnOnce() -> T) -> T {
         self.update(|c| c.writing = Some(Instant::now()));
         let result = call();
@@ -100,30 +101,30 @@ impl Health {
         result
     }
 
-    /// How it is now.
+    /// A copy of the current condition.
     pub fn now(&self) -> Condition {
         locked(&self.0).clone()
     }
 }
 
-/// All servers by name.
+/// Conditions of all servers, by name.
 #[derive(Default)]
 pub struct Board(Mutex<BTreeMap<String, Arc<Health>>>);
 
 impl Board {
-    /// A server is recorded from now on.
+    /// Adds a server.
     pub fn add(&self, name: &str) -> Arc<Health> {
         let health = Arc::new(Health::default());
         locked(&self.0).insert(name.to_string(), health.clone());
         health
     }
 
-    /// It is no more.
+    /// Removes a server.
     pub fn remove(&self, name: &str) {
         locked(&self.0).remove(name);
     }
 
-    /// All as they are now.
+    /// Copies of all conditions.
     pub fn now(&self) -> Vec<(String, Condition)> {
         let servers = locked(&self.0).clone();
         servers
@@ -133,13 +134,13 @@ impl Board {
     }
 }
 
-/// What another thread left half done is at worst an old number.
+/// A thread that panicked while holding the lock leaves at worst an old number.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// The page: a line a server, and below it what it refuses. The second value
-/// is true when all are recorded.
+/// The page: a line per server, and its refusals below. The second value is
+/// true if all servers are recorded.
 pub fn page(servers: &[(String, Condition)]) -> (String, bool) {
     let is_well = |c: &Condition| c.fault().is_none() && c.last_tick.is_some();
     let well = servers.iter().filter(|(_, c)| is_well(c)).count();

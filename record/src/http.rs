@@ -1,6 +1,6 @@
-//! Health and metrics by HTTP, on the loopback interface: `/`, `/health`,
-//! `/metrics`. A page of another host that a browser was made to take for this
-//! one is refused by the name it asks for.
+//! Health and metrics over HTTP on the loopback interface: `/`, `/health`, `/metrics`. A page of
+//! another host can make a browser ask this address (DNS rebinding). Such a request has another
+//! host name, and is refused.
 
 use crate::budget;
 use crate::health::{self, Board, Condition};
@@ -24,19 +24,19 @@ use tacho_source::memory;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-/// Connections at once.
+/// Most connections at once.
 const MOST: usize = 16;
-/// A client has so long to ask.
+/// Time for a client to send its request.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A connection lasts so long, whatever the client does: who scrapes connects again.
+/// A connection is closed after this time, whatever the client does. Scrapers connect again.
 const LONGEST: Duration = Duration::from_secs(30);
-/// When the system has no more descriptors, some end meanwhile.
+/// Pause when the system has no more descriptors; some become free meanwhile.
 const PAUSE: Duration = Duration::from_millis(100);
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Serves by a thread of its own, as long as the program lives.
+/// Serves in a thread of its own until the program ends.
 ///
 /// # Errors
 /// The address is taken.
@@ -71,7 +71,7 @@ async fn accept(listener: std::net::TcpListener, board: Arc<Board>) {
                 .timer(TokioTimer::new())
                 .header_read_timeout(PATIENCE)
                 .serve_connection(TokioIo::new(stream), service);
-            // Whoever breaks off, or does not read, knows why.
+            // The error is ignored: the client broke off or did not read, and knows it.
             let _ = tokio::time::timeout(LONGEST, connection).await;
             drop(place);
         });
@@ -134,7 +134,7 @@ fn response(status: StatusCode, kind: &'static str, text: String) -> Response<St
     response
 }
 
-/// The host that a client asks for is this one.
+/// Whether the host of a request is this one.
 fn is_loopback(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.parse::<u16>().is_ok() => name,
@@ -155,7 +155,7 @@ struct Of {
 type Level = Gauge<f64, AtomicU64>;
 type Count = Counter<f64, AtomicU64>;
 
-/// A figure of each server.
+/// A figure that each server has.
 struct Figure {
     name: &'static str,
     help: &'static str,

@@ -1,36 +1,35 @@
-//! Which server answers, and what it lets us see. Asked once after each connect.
+//! Which server answers, and what this role may see there. Asked once per connection.
 
 use crate::sample::PINNED;
 use std::time::Duration;
 use tacho_dsn::{Answer, Connection, Limit};
 
-/// What is known of a server while a connection lasts.
+/// Facts about a server that hold as long as a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// 0 = we may not see it.
+    /// 0 = this role may not see it.
     pub system_identifier: u64,
     pub timeline: i64,
     pub postmaster_start_us: i64,
-    /// Its clock at that question.
+    /// The server's clock when it was asked.
     pub server_us: i64,
-    /// When its checkpointer began, which ends with the server or in a crash; 0 = not
-    /// shown.
+    /// Start of the checkpointer, which ends with the server or in a crash; 0 = hidden.
     pub checkpointer_start_us: i64,
-    /// When its statistics began, which do not outlive a crash; 0 = not shown.
+    /// Start of the server's statistics, which a crash discards; 0 = hidden.
     pub statistics_us: i64,
-    /// Id of the encoding of the database that we are connected to.
+    /// Encoding id of the connection's database.
     pub encoding: i64,
     pub version: u32,
     pub version_text: String,
     pub in_recovery: bool,
-    /// Host and port that were connected to, and the server's own address.
+    /// Host and port of the connection, and the server's own address.
     pub place: String,
     pub max_connections: i64,
-    /// We may see what others do.
+    /// This role sees the activity of other roles.
     pub sees_others: bool,
-    /// Where pg_stat_statements is, and its version, 1.10 as 110.
+    /// Schema and version of pg_stat_statements; 110 is version 1.10.
     pub statements: Option<(String, u32)>,
-    /// Between us and the server is a pooler.
+    /// A pooler stands between the recorder and the server.
     pub is_pooled: bool,
     pub role: String,
     pub database: String,
@@ -48,10 +47,10 @@ const QUESTION: &str = "select (date_part('epoch', pg_postmaster_start_time()) *
     (select encoding from pg_database where datname = current_database())";
 
 impl Identity {
-    /// Asks for it.
+    /// Asks the server.
     ///
     /// # Errors
-    /// The server did not answer, or not as PostgreSQL does.
+    /// The server did not answer, or its answer is not PostgreSQL's.
     pub fn ask(
         connection: &mut Connection,
         limit: Duration,
@@ -63,8 +62,8 @@ impl Identity {
             .first()
             .map(|a| read(a, connection))
             .unwrap_or_default();
-        // Refused to many, on some services to all. Where the log is not
-        // PostgreSQL's the second raises, and the first does not.
+        // Many roles may not ask this, and on some services no role. If the log is not
+        // PostgreSQL's, the second question fails and the first does not.
         let mut number = |sql: &str| {
             let answers = connection.query(&[PINNED, sql].concat(), within());
             let number = answers.ok().and_then(|a| a.first()?.number(0, 0));
@@ -84,27 +83,27 @@ impl Identity {
         Ok(identity)
     }
 
-    /// Another life of a server, or another one.
+    /// Another server, or another life of the same one.
     pub fn is_another(&self, before: &Identity) -> bool {
         self.postmaster_start_us != before.postmaster_start_us
             || self.system_identifier != before.system_identifier
     }
 
-    /// The server was there all the time, but all its processes have ended in a crash.
+    /// The server stayed up, but all its processes ended in a crash.
     pub fn has_crashed(&self, before: &Identity) -> bool {
         let began = [self.checkpointer_start_us, before.checkpointer_start_us];
         !self.is_another(before) && !began.contains(&0) && began[0] != began[1]
     }
 
-    /// It did not end as it should before it was started again: its statistics are
-    /// of this start.
+    /// The server was not shut down properly before this start: its statistics begin with this
+    /// start.
     pub fn has_recovered(&self, before: &Identity) -> bool {
         before.statistics_us != 0
             && before.statistics_us < self.postmaster_start_us
             && self.statistics_us >= self.postmaster_start_us
     }
 
-    /// In words, for the history.
+    /// A sentence for the history.
     pub fn describe(&self) -> String {
         let role = if self.in_recovery {
             "standby"
@@ -151,7 +150,7 @@ fn read(answer: &Answer, connection: &Connection) -> Identity {
     }
 }
 
-/// 1.10 as 110.
+/// 110 for "1.10".
 fn version(text: &str) -> u32 {
     let (major, minor) = text.split_once('.').unwrap_or((text, "0"));
     major.parse::<u32>().unwrap_or(0) * 100 + minor.parse::<u32>().unwrap_or(0)

@@ -1,6 +1,5 @@
-//! `tacho record`: records the performance history of a server that one may
-//! only connect to, into the same files as the extension's writer. `tacho doctor` uses
-//! its check of a server.
+//! `tacho record` records the performance history of a server through a connection, into the same
+//! files as the extension's writer. `tacho doctor` uses its check of a server.
 #![deny(unsafe_code)]
 
 mod activity;
@@ -52,37 +51,37 @@ use tacho_tape::error::Kind;
 use tacho_tape::query::plain_lines;
 use tacho_tape::write::recording::Recording;
 
-/// How long another writer of the directory may take to end.
+/// How long to wait for another writer of the directory to end.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
-/// How often somebody who waits looks whether to end.
+/// How often a waiting thread checks whether to end.
 const TURN: Duration = Duration::from_millis(100);
 
-/// Somebody wants us to end.
+/// A request to end, shared by threads.
 #[derive(Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// For questions, which end when it is set.
+    /// The flag, for questions: they end when it is set.
     pub fn flag(&self) -> &AtomicBool {
         &self.0
     }
 
-    /// It is time to end.
+    /// True if it is time to end.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// From now on.
+    /// Asks all threads to end.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// It was set since this was asked last.
+    /// True if it was set since the last call.
     pub fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
 
-    /// Waits, but not longer than until it is set.
+    /// Waits for `time`, or until it is set.
     pub fn wait(&self, time: Duration) {
         let until = Instant::now() + time;
         while !self.is_set() && Instant::now() < until {
@@ -124,8 +123,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// A command line that is wrong, or asks for help. Options of psql get an answer that
-/// names the connection string instead.
+/// Explains a wrong command line, or prints the help. psql's options get an answer that names the
+/// connection string instead.
 fn refuse(error: &clap::Error) -> ExitCode {
     let given = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(given))) => given.as_str(),
@@ -155,7 +154,7 @@ fn record(options: &Options, target: tacho_dsn::Options, stop: Stop) -> ExitCode
     }
 }
 
-/// Says why the program ends, detail and hint on lines of their own.
+/// Prints why the program ends; detail and hint stand on lines of their own.
 fn fail(code: u8, message: &str) -> ExitCode {
     let text = plain_lines(message)
         .replace("\nDETAIL:  ", "\ndetail: ")

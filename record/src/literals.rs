@@ -1,19 +1,19 @@
 //! Texts of statements without their constants.
 //!
-//! `pg_stat_statements` replaces constants in statements that are planned, and in few
-//! others. This module finds the others, by the rules of the server's own scanner
-//! (`scan.l`). One rule depends on a setting of the session that the recorder cannot
-//! see, `standard_conforming_strings`: it decides whether a backslash before a quote
-//! continues a plain string. A text with such a string ends there.
+//! `pg_stat_statements` replaces constants in planned statements and in few others. This module
+//! finds the constants of the others, by the rules of the server's own scanner (`scan.l`). One rule
+//! depends on a setting of the session that the recorder cannot see, `standard_conforming_strings`:
+//! it decides whether a backslash before a quote continues a plain string. A text with such a
+//! string is cut there.
 //!
-//! All of it takes time that is linear in the length of the text.
+//! All functions take time linear in the length of the text.
 
-/// Statements that are planned begin with one of these.
+/// First words of statements that are planned.
 const PLANNED: [&str; 8] = [
     "select", "insert", "update", "delete", "merge", "values", "with", "table",
 ];
-/// Types whose size can follow in parentheses. None of these words is the name of a
-/// function that an integer could be given to.
+/// Types that can have a size in parentheses. None of these words is also a function that takes an
+/// integer.
 const SIZED: [&str; 13] = [
     "bit",
     "char",
@@ -29,23 +29,23 @@ const SIZED: [&str; 13] = [
     "varchar",
     "varying",
 ];
-/// A query has at most as many columns (`MaxTupleAttributeNumber`).
+/// Most columns of a query (`MaxTupleAttributeNumber`).
 const MOST_COLUMNS: usize = 1664;
 
 /// A text without constants.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Masked {
     pub text: Vec<u8>,
-    /// The end is missing: the text is longer than wanted, or in doubt.
+    /// The end is missing, because the text is too long or ambiguous.
     pub is_cut: bool,
 }
 
-/// Replaces all constants by numbered parameters, as the extension does, and stops
-/// when the result has about `most` bytes.
+/// Replaces all constants by numbered parameters, as the extension does. Stops when the result has
+/// about `most` bytes.
 ///
-/// In statements that are planned, two kinds of integers stay: columns by their place
-/// (`ORDER BY 2`), and sizes of types (`numeric(10, 2)`). The server does not replace
-/// them either, and they come from the author of the statement, not from data.
+/// Planned statements keep two kinds of integers: positions of columns (`ORDER BY 2`), and sizes of
+/// types (`numeric(10, 2)`). The server does not replace them either, and they come from the author
+/// of the statement, not from data.
 pub fn mask(text: &[u8], most: usize) -> Masked {
     let mut number = highest_parameter(text);
     let is_planned = is_planned(text);
@@ -92,7 +92,7 @@ fn highest_parameter(text: &[u8]) -> u32 {
     parameters.filter_map(number).max().unwrap_or(0)
 }
 
-/// By its first word, which may stand behind comments and parentheses.
+/// Decides by the first word after comments and parentheses.
 fn is_planned(text: &[u8]) -> bool {
     let is_before = |token: &Token<'_>| token.kind == Kind::Space || token.bytes == b"(";
     let first = Scanner::new(text).find(|token| !is_before(token));
@@ -103,13 +103,13 @@ fn is_planned(text: &[u8]) -> bool {
 #[derive(Clone, Copy)]
 enum Place {
     Elsewhere,
-    /// Behind BY, or a comma of the list behind it.
+    /// After BY, or after a comma of its list.
     ItemBegins,
-    /// Further on in such a list.
+    /// Further on in an item of that list.
     Item,
-    /// Behind the name of a type.
+    /// After the name of a type.
     Type,
-    /// In the parentheses behind it.
+    /// Inside the parentheses after it.
     Sizes,
 }
 
@@ -154,12 +154,12 @@ pub enum Kind {
     Name,
     /// `$1`
     Parameter,
-    /// A string of any kind. In doubt is one that may end elsewhere.
+    /// A string of any kind. It is doubtful if it may end elsewhere.
     Text {
         is_doubtful: bool,
     },
     Number,
-    /// A character of anything else.
+    /// One character of anything else.
     Other,
 }
 
@@ -176,7 +176,7 @@ impl Token<'_> {
     }
 }
 
-/// Divides a text into tokens, which together are the whole text.
+/// Splits a text into tokens. Together they are the whole text.
 pub struct Scanner<'a> {
     rest: &'a [u8],
 }
@@ -198,7 +198,7 @@ impl<'a> Iterator for Scanner<'a> {
     }
 }
 
-/// The kind and the length of the token a text begins with.
+/// Kind and length of the first token of a text.
 fn first_token(text: &[u8]) -> Option<(Kind, usize)> {
     let [first, rest @ ..] = text else {
         return None;
@@ -223,7 +223,7 @@ fn first_token(text: &[u8]) -> Option<(Kind, usize)> {
     Some(token)
 }
 
-/// The number of bytes at the start of a text that `is_such` accepts.
+/// Number of leading bytes that `is_such` accepts.
 fn run(text: &[u8], is_such: impl Fn(u8) -> bool) -> usize {
     let end = text.iter().position(|byte| !is_such(*byte));
     end.unwrap_or(text.len())
@@ -241,7 +241,7 @@ fn in_word(byte: u8) -> bool {
     begins_word(byte) || byte.is_ascii_digit()
 }
 
-/// Comments of this kind can be within each other.
+/// Block comments can be nested.
 fn block_comment(text: &[u8]) -> usize {
     let mut at = 2;
     let mut depth = 1;
@@ -261,8 +261,8 @@ fn block_comment(text: &[u8]) -> usize {
     at
 }
 
-/// A string whose text begins at `begin`. A quote within it is doubled, or has a
-/// backslash before it where that escapes.
+/// A string whose content starts at `begin`. A quote inside is doubled, or, if `escapes`, has a
+/// backslash before it.
 fn string(text: &[u8], begin: usize, escapes: bool) -> (Kind, usize) {
     let sure = Kind::Text { is_doubtful: false };
     let mut at = begin;
@@ -281,7 +281,7 @@ fn string(text: &[u8], begin: usize, escapes: bool) -> (Kind, usize) {
     (sure, text.len())
 }
 
-/// A string goes on in another line. The bytes up to behind the quote there.
+/// If a string continues on another line: number of bytes up to and including the quote there.
 fn continued(rest: &[u8]) -> Option<usize> {
     let space = run(rest, is_space);
     let (between, rest) = rest.split_at(space);
@@ -316,7 +316,7 @@ fn dollar_string(text: &[u8]) -> (Kind, usize) {
     (Kind::Text { is_doubtful: false }, length)
 }
 
-/// A number and whatever sticks to it, which the server takes for a mistake.
+/// A number and the characters that stick to it; the server calls that an error.
 fn number(text: &[u8]) -> usize {
     let mut at = run(text, |b| b.is_ascii_digit() || b == b'_');
     if text.get(at) == Some(&b'.') && text.get(at + 1) != Some(&b'.') {

@@ -1,21 +1,21 @@
-//! Who blocks whom, from one reading of `pg_locks`: the server would be asked
-//! once a waiter by `pg_blocking_pids()`, under all locks of its lock manager.
+//! Finds who blocks whom from one reading of `pg_locks`. `pg_blocking_pids()` would be one call per
+//! waiter, each under all locks of the server's lock manager.
 //!
-//! A waiter is blocked by all who hold its lock in a mode in its way; where
-//! nobody does, by the frontmost one ahead of it who asks for such a mode. The
-//! order of a queue is that of the waits' begins.
+//! A waiter is blocked by every holder of its lock whose mode conflicts. If no holder conflicts,
+//! the frontmost conflicting waiter ahead of it blocks it. Queues are ordered by the time at which
+//! the waits began.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tacho_dsn::Answer;
 use tacho_tape::query::LOCK_MODES;
 
-/// Most edges of one waiter, and of a tick.
+/// Most edges of one waiter, and of one tick.
 const HOLDERS: usize = 64;
 const EDGES: usize = 4_096;
 
-/// Locks somebody waits for, and no others: only these leave the server. One
-/// taken by the fast path is in nobody's way. A prepared transaction has no process:
-/// the lock on its own id tells which one it is.
+/// Sends only locks that some process waits for. Locks taken by the fast path block no one and are
+/// left out. A prepared transaction has no process: its lock on its own transaction id identifies
+/// it.
 pub const QUESTION: &str = "with l as materialized (select locktype, database, relation, page, \
     tuple, virtualxid, transactionid, classid, objid, objsubid, virtualtransaction, pid, mode, \
     granted, (date_part('epoch', waitstart) * 1e6)::int8 / 1000 as waitstart, \
@@ -27,7 +27,7 @@ pub const QUESTION: &str = "with l as materialized (select locktype, database, r
       and h.virtualtransaction = l.virtualtransaction) end as prepared \
     from l where tag in (select tag from l where not granted)";
 
-/// Modes in the way of each mode, as bits by number; the first is no mode.
+/// For each mode the conflicting modes, as bits by number. Index 0 is no mode.
 const CONFLICTS: [u32; 9] = [
     0,
     1 << 8,
@@ -40,7 +40,7 @@ const CONFLICTS: [u32; 9] = [
     0x1FE,
 ];
 
-/// What a lock is on: numbers as the lock manager has them.
+/// The locked object: type, database, and numbers as in the lock manager.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tag {
     pub locktype: String,
@@ -52,10 +52,10 @@ pub struct Tag {
 #[derive(Clone, Debug, Default)]
 pub struct Lock {
     pub tag: Tag,
-    /// Whose; a prepared transaction has no process.
+    /// Virtual transaction of the holder; a prepared transaction has one, too, but no process.
     pub holder: String,
     pub pid: i64,
-    /// Id of the prepared transaction, 0 = none, or not known.
+    /// Transaction id of the prepared transaction; 0 = none, or not known.
     pub prepared: i64,
     /// Number of the mode.
     pub mode: u32,
@@ -63,15 +63,15 @@ pub struct Lock {
     pub wait_start_ms: i64,
 }
 
-/// Somebody waits for somebody.
+/// A waiter and one of its blockers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edge {
     pub waiter: i64,
-    /// 0 = a prepared transaction.
+    /// PID; 0 = a prepared transaction.
     pub blocker: i64,
-    /// Its id, where it is known.
+    /// Transaction id of the prepared transaction, if known.
     pub prepared: i64,
-    /// Its name, likewise.
+    /// Name of the prepared transaction, if known.
     pub gid: Vec<u8>,
     pub hard: bool,
     pub tag: Tag,
@@ -124,7 +124,7 @@ fn lock(answer: &Answer, row: usize) -> Option<Lock> {
     })
 }
 
-/// The question for the names of prepared transactions that block, if there are any.
+/// The question for names of prepared transactions that block, if there are any.
 pub fn names_question(edges: &[Edge]) -> Option<String> {
     let ids = edges.iter().map(|edge| edge.prepared).filter(|id| *id != 0);
     let ids: BTreeSet<String> = ids.map(|id| id.to_string()).collect();
@@ -147,16 +147,16 @@ pub fn name(edges: &mut [Edge], answer: &Answer) {
     }
 }
 
-/// Who holds a lock, in which modes.
+/// A holder of a lock, and its modes as bits.
 struct Holder {
     pid: i64,
     prepared: i64,
     modes: u32,
 }
 
-/// Edges of the waits that began at `since_ms` or before, and of those that
-/// wait for the same lock; `leaders` has the leader of each parallel worker,
-/// whose group does not block itself. Also the number of waiters left out.
+/// Edges of locks with at least one waiter since `since_ms` or before: one old wait brings all
+/// waiters of its lock. `leaders` maps a parallel worker to its leader; a parallel group does not
+/// block itself. The second value is the number of waiters left out.
 pub fn edges(locks: &[Lock], since_ms: i64, leaders: &HashMap<i64, i64>) -> (Vec<Edge>, i64) {
     let mut by_tag: BTreeMap<&Tag, Vec<&Lock>> = BTreeMap::new();
     for lock in locks {
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn holders_block_those_who_wait_and_a_queue_leads_on_to_its_head() {
-        // 1 reads, 2 wants to alter, 3 and its worker want to read behind it.
+        // 1 reads, 2 wants to alter, 3 and its worker queue behind 2 to read.
         let locks = [
             lock(1, 1, true, 0),
             lock(2, 8, false, 1_000),
@@ -297,7 +297,7 @@ mod tests {
     fn a_worker_does_not_wait_for_its_leader_and_a_prepared_transaction_has_no_process() {
         let mut prepared = lock(0, 7, true, 0);
         (prepared.holder, prepared.prepared) = ("-1/9".to_string(), 700);
-        // Another one may have the same number of its session.
+        // Another prepared transaction may have the same session number.
         let mut other = prepared.clone();
         other.prepared = 701;
         let locks = [lock(3, 7, true, 0), prepared, other, lock(31, 7, false, 5)];

@@ -6,19 +6,19 @@ use std::sync::{Arc, Mutex};
 use tacho_tape::query::plain_text;
 use tacho_tape::write::writer::Message;
 
-/// Warnings that are remembered.
+/// Most warnings remembered.
 const MOST_TOLD: usize = 1_000;
 
-/// The log, as one server writes it.
+/// The log of one server.
 #[derive(Clone, Default)]
 pub struct Log {
-    /// In front of each line, where there are several servers.
+    /// Prefix of each line, if there are several servers.
     server: String,
     told: Arc<Mutex<HashSet<String>>>,
 }
 
 impl Log {
-    /// That of a server.
+    /// Log of a server, with its name as prefix.
     pub fn of(name: &str) -> Log {
         Log {
             server: format!("server \"{name}\": "),
@@ -26,12 +26,13 @@ impl Log {
         }
     }
 
-    /// A line.
+    /// Prints a line.
     pub fn print(&self, message: &Message) {
         let _ = std::io::stderr().write_all(self.line(message).as_bytes());
     }
 
-    /// What a server said, or is called, no terminal obeys.
+    /// Strips control characters: server names and messages must not control a
+    /// terminal.
     fn line(&self, message: &Message) -> String {
         let (severity, text) = match message {
             Message::Log(text) => ("LOG", text),
@@ -41,22 +42,22 @@ impl Log {
         format!("{severity}:  {}{}\n", self.server, plain_text(text))
     }
 
-    /// What is as it should be.
+    /// Logs that something is as it should be.
     pub fn say(&self, text: &str) {
         self.print(&Message::Log(text.to_string()));
     }
 
-    /// What somebody should look at.
+    /// Logs something that needs attention.
     pub fn warning(&self, text: &str) {
         self.print(&Message::Warning(text.to_string()));
     }
 
-    /// What went wrong.
+    /// Logs an error.
     pub fn error(&self, text: &str) {
         self.print(&Message::Error(text.to_string()));
     }
 
-    /// A warning that is said once.
+    /// Logs a warning, unless the same one was logged before.
     pub fn once(&self, text: &str) {
         let mut told = self.told.lock().unwrap_or_else(|e| e.into_inner());
         if told.len() >= MOST_TOLD {

@@ -1,6 +1,6 @@
-//! Many servers at once: each is recorded by a thread of its own, with its own
-//! connection and directory, so that one that hangs delays no other. SIGHUP
-//! reads the file anew; what did not change goes on.
+//! Records many servers: each has a thread, a connection and a directory of its
+//! own, so that a hanging server delays no other. SIGHUP reads the file again;
+//! unchanged servers keep running.
 
 use crate::config::{self, Config, Server};
 use crate::health::{Board, Health};
@@ -19,11 +19,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tacho_tape::write::recording::Recording;
 
-/// How often it is looked for signals and threads that ended.
+/// Interval of checks for signals and ended threads.
 const TURN: Duration = Duration::from_millis(100);
-/// A server whose directory cannot be used is tried again after this.
+/// Pause before another attempt if a directory cannot be used.
 const PAUSE: Duration = Duration::from_secs(5);
-/// At the end, one that does not is left.
+/// At the end, a thread that needs longer is abandoned.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server that is recorded.
@@ -37,14 +37,15 @@ struct Many {
     path: PathBuf,
     config: Config,
     running: BTreeMap<String, Running>,
-    /// They were told to end; a server begins when the one of its name has.
+    /// Servers asked to end. A new server of the same name begins when the old
+    /// one has ended.
     leaving: Vec<(String, Running)>,
     board: Arc<Board>,
     log: Log,
 }
 
-/// Records the servers of a file until a signal. Exit code 1 when the first
-/// reading of the file failed or the address is taken.
+/// Records the servers of a file until a signal. Exit code 1 if the file cannot
+/// be read at the start, or the address is taken.
 pub fn run(path: &Path, stop: &Stop, reload: &Stop) -> ExitCode {
     let config = match config::read(path) {
         Ok(config) => config,
@@ -93,7 +94,7 @@ impl Many {
         self.end();
     }
 
-    /// Reads the file again; a bad one changes nothing.
+    /// Reads the file again; a bad file changes nothing.
     fn reload(&mut self) {
         let mut config = match config::read(&self.path) {
             Ok(config) => config,
@@ -123,7 +124,7 @@ impl Many {
         self.log.say(&format!("file read again, servers: {count}"));
     }
 
-    /// What holds for all together.
+    /// Applies the settings that all servers share.
     fn adopt(&mut self) {
         budget::set(self.config.memory_bytes);
         if let Err(warning) = budget::descriptors(self.config.servers.len()) {
@@ -142,7 +143,7 @@ impl Many {
         });
     }
 
-    /// Begins those that are not recorded yet.
+    /// Starts servers that are not recorded yet.
     fn start(&mut self) {
         let servers = self.config.servers.clone();
         for (name, server) in servers {
@@ -166,13 +167,13 @@ impl Many {
                     };
                     self.running.insert(name, running);
                 }
-                // It is tried again at the next turn.
+                // The next turn tries again.
                 Err(error) => self.log.once(&format!("could not start a thread: {error}")),
             }
         }
     }
 
-    /// All end at once; each writes what it has.
+    /// Ends all servers at once; each writes its remaining frames.
     fn end(mut self) {
         for running in self.running.values() {
             running.stop.set();
@@ -190,7 +191,8 @@ impl Many {
     }
 }
 
-/// Records one server until it is told to stop, whatever happens.
+/// Records one server until `stop` is set. Errors and panics lead to another
+/// attempt.
 fn record(directory: &Path, server: &Server, stop: &Stop, health: &Arc<Health>, log: &Log) {
     while !stop.is_set() {
         let once = AssertUnwindSafe(|| once(directory, server, stop, health, log));

@@ -1,7 +1,6 @@
-//! Measurements of the server as a whole, from its views, under the names of
-//! the catalog: what has been counted is recorded as the increase since the
-//! reading before. Each view is probed alone after a connect; one that is
-//! refused is not asked again while the connection lasts.
+//! Measurements of the server as a whole, from its views, under the names of the catalog. Counters
+//! are recorded as increases since the previous reading. After a connect each view is probed alone.
+//! A refused view is not asked again on that connection.
 
 use crate::batch::{Batch, Dictionary, Field};
 use crate::output::put_marker;
@@ -10,33 +9,32 @@ use tacho_dsn::Answer;
 use tacho_source::catalog;
 use tacho_tape::format::schema::{ColumnDef, Role};
 
-/// Of an increase over more than this nobody can say when it was.
+/// Increases over a longer time are not recorded: the time they happened is unknown.
 const LONGEST_MS: i64 = 3_600_000;
 const SERVER: &str = "server";
 
-/// Where others are compared with: the end of the log.
+/// The end of the log, which other positions are compared with.
 macro_rules! position {
     () => {
         "case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end"
     };
 }
 
-/// A question whose columns are named as those of a table of the catalog.
-/// `object` names a row, `key` tells it from others, `reset` is when its
-/// counters began at 0, ms.
+/// A question whose columns have the names of a catalog table. `object` names a row, `key`
+/// identifies it, `reset` is when its counters began at 0, ms.
 pub struct Source {
-    /// In messages and markers.
+    /// Name in messages and markers.
     pub what: &'static str,
     table: &'static str,
-    /// Versions that have it: from, before.
+    /// Server versions that have it: from, before.
     versions: (u32, u32),
     pub sql: &'static str,
 }
 
-/// Of all versions.
+/// All versions.
 const ALL: (u32, u32) = (0, u32::MAX);
 
-/// Databases that are measured.
+/// Most databases that are measured.
 macro_rules! most {
     () => {
         1000
@@ -44,7 +42,7 @@ macro_rules! most {
 }
 const MOST_ROWS: usize = most!();
 
-/// How far something is behind it.
+/// Distance in bytes of a position behind the end of the log.
 macro_rules! behind {
     ($position:literal) => {
         concat!(
@@ -63,9 +61,8 @@ macro_rules! reset {
     };
 }
 
-/// A row of `pg_stat_io`: what it says of bytes depends on the version. Rows
-/// that never counted are left out; those of clients never are, so that a reset
-/// is seen.
+/// A row of `pg_stat_io`. The columns for bytes depend on the version. Rows that never counted are
+/// left out, but not rows of clients: they show a reset.
 macro_rules! io {
     ($read:literal, $written:literal, $extended:literal) => {
         concat!(
@@ -236,15 +233,15 @@ static SOURCES: &[Source] = &[
     },
 ];
 
-/// Those of a version of the server.
+/// Sources that exist in a version of the server.
 pub fn sources(version: u32) -> impl Iterator<Item = &'static Source> {
     let has = move |source: &&Source| (source.versions.0..source.versions.1).contains(&version);
     SOURCES.iter().filter(has)
 }
 
-/// By measurement of a table; nothing where it is not known.
+/// Values by index of the table's measurements; `None` if unknown.
 type Values = Vec<Option<i64>>;
-/// By key.
+/// Rows by key.
 type Rows = Vec<(Vec<u8>, Row)>;
 
 /// One row of an answer.
@@ -255,25 +252,25 @@ struct Row {
     reset_ms: Option<i64>,
 }
 
-/// What a source said at the reading before.
+/// Rows of a source at the previous reading.
 #[derive(Default)]
 struct Before {
     rows: HashMap<Vec<u8>, Row>,
-    /// The answer had all rows, so a row that is new since then began at 0.
+    /// The answer had all rows. A row that is new in the next answer therefore began at 0.
     listed: bool,
 }
 
-/// What was read before, and what of it may be asked.
+/// The previous reading, and the sources that work.
 #[derive(Default)]
 pub struct Measures {
     before: HashMap<&'static str, Before>,
     read_ms: Option<i64>,
     interval: Option<i64>,
-    /// What works on this connection, once that is known.
+    /// Sources that work on this connection; `None` until probed.
     works: Option<Vec<&'static Source>>,
 }
 
-/// A reading: rows to record, and what was reset before it.
+/// A reading: rows to record, and the resets before it.
 #[derive(Default)]
 pub struct Reading {
     elapsed_ms: i64,
@@ -296,27 +293,27 @@ impl Measures {
         std::mem::replace(&mut self.interval, interval) != interval
     }
 
-    /// Another connection, whose rights nobody knows.
+    /// Another connection may have other rights: the sources are probed again.
     pub fn probe(&mut self) {
         self.works = None;
     }
 
-    /// Another life of the server, which counts anew.
+    /// Another life of the server begins; its counters start at 0.
     pub fn forget(&mut self) {
         *self = Measures::default();
     }
 
-    /// What to ask, once it is known what works.
+    /// Sources to ask, once probed.
     pub fn works(&self) -> Option<&[&'static Source]> {
         self.works.as_deref()
     }
 
-    /// What of all works.
+    /// Sets the sources that work.
     pub fn set_works(&mut self, works: Vec<&'static Source>) {
         self.works = Some(works);
     }
 
-    /// Takes the answers of sources, at a moment of a clock that is not set.
+    /// Takes the answers. `mono_ms` is a time of the monotonic clock, which is never set.
     pub fn take(&mut self, answers: &[(&'static Source, Answer)], mono_ms: i64) -> Reading {
         let read = answers
             .iter()
@@ -363,14 +360,14 @@ impl Measures {
     }
 }
 
-/// What is known of `values` is taken over.
+/// Fills unknown values of `server` from `values`.
 fn merge(server: &mut [Option<i64>], values: &[Option<i64>]) {
     for (server, value) in server.iter_mut().zip(values) {
         *server = server.or(*value);
     }
 }
 
-/// Counters that did not grow tell nothing; a state is always told.
+/// A row is recorded if a counter grew or it has a state.
 fn is_told(table: &str, values: &[Option<i64>]) -> bool {
     let mut measured = measurements(table).zip(values);
     measured.any(|(column, value)| match column.role {
@@ -380,15 +377,15 @@ fn is_told(table: &str, values: &[Option<i64>]) -> bool {
 }
 
 impl Reading {
-    /// What a row has counted since the reading before. After a reset that is
-    /// all it says; of what nobody saw before it is not known.
+    /// Increases of a row since the previous reading. After a reset the counters themselves are the
+    /// increase. Without a previous row the increase is unknown.
     fn growth(&mut self, source: &Source, row: &Row, old: Option<&Row>, listed: bool) -> Values {
         let was_reset = old.is_some_and(|old| old.reset_ms != row.reset_ms);
         if was_reset {
             let what = reset_of(source, &row.object);
             let detail = format!("statistics of {what} were reset");
             let told = (row.reset_ms.unwrap_or(0), detail);
-            // Rows that are reset together are told of once.
+            // Rows that were reset together are reported once.
             if !self.resets.contains(&told) {
                 self.resets.push(told);
             }
@@ -406,8 +403,7 @@ impl Reading {
         measured.enumerate().map(grown).collect()
     }
 
-    /// Adds the rows of a reading, at a time of the server's clock. `vcpus_x100`
-    /// is 0 where nobody knows it.
+    /// Adds the rows of a reading, at a time of the server's clock. `vcpus_x100` is 0 if unknown.
     pub fn put(
         &self,
         batch: &mut Batch,
@@ -426,7 +422,7 @@ impl Reading {
                 ("elapsed_ms", self.elapsed_ms),
                 ("object", object),
             ];
-            // Stored plus one: 0 is not known.
+            // Stored plus one: 0 means unknown.
             let known = measurements(table).zip(values);
             let known = known.filter_map(|(column, v)| Some((column.name.as_str(), (*v)? + 1)));
             fields.extend(known);
@@ -438,7 +434,7 @@ impl Reading {
     }
 }
 
-/// Whose statistics they are.
+/// Names the statistics that were reset.
 fn reset_of(source: &Source, object: &[u8]) -> String {
     match source.table {
         SERVER | "server_io" => source.what.to_string(),
@@ -447,7 +443,7 @@ fn reset_of(source: &Source, object: &[u8]) -> String {
     }
 }
 
-/// Rows by key, which is the object's name where there is no column of keys.
+/// Rows by key; without a column `key` the object's name is the key.
 fn read(table: &str, answer: &Answer) -> Rows {
     let columns: Vec<Option<usize>> = measurements(table)
         .map(|column| answer.column(&column.name))
@@ -508,7 +504,7 @@ mod tests {
         for source in SOURCES {
             assert!(measurements(source.table).count() > 0, "{}", source.what);
         }
-        // The host's are not told to clients.
+        // Clients cannot see figures of the host.
         let asked = |name: &str| SOURCES.iter().any(|s| s.sql.contains(name));
         let unasked = measurements(SERVER)
             .filter(|c| !asked(&c.name))

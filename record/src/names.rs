@@ -1,5 +1,5 @@
-//! Names of databases and roles, by OID; looked up when one is new, and again
-//! once a minute, since they may be renamed.
+//! Names of databases and roles, by OID. A new OID is looked up at once, and
+//! each known one again every minute, because it may have been renamed.
 
 use std::collections::{BTreeSet, HashMap};
 use tacho_dsn::Answer;
@@ -13,14 +13,14 @@ struct Name {
     until_ms: i64,
 }
 
-/// Which names.
+/// Kind of object that has the name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     Database,
     Role,
 }
 
-/// Names that are known.
+/// Known and wanted names.
 #[derive(Default)]
 pub struct Names {
     known: HashMap<(Kind, u32), Name>,
@@ -28,7 +28,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// A name is needed.
+    /// Notes that a name is needed.
     pub fn want(&mut self, kind: Kind, oid: u32, now_ms: i64) {
         let known = self.known.get(&(kind, oid));
         if oid != 0 && known.is_none_or(|name| name.until_ms <= now_ms) {
@@ -36,7 +36,7 @@ impl Names {
         }
     }
 
-    /// What to ask the server, if anything.
+    /// The question for the names that are needed, if any.
     pub fn question(&self) -> Option<String> {
         let list = |kind| {
             let oids = self
@@ -55,8 +55,8 @@ impl Names {
         })
     }
 
-    /// Takes the answers. What was not found keeps the name it had, or is
-    /// called as `pg_get_userbyid()` does.
+    /// Takes the answers. If an OID was not found, it keeps its earlier name;
+    /// without one it gets a name in the manner of `pg_get_userbyid()`.
     pub fn take(&mut self, answers: &[Answer], now_ms: i64) {
         let until_ms = now_ms + VALID_MS;
         for (answer, kind) in answers.iter().zip([Kind::Database, Kind::Role]) {
@@ -85,7 +85,7 @@ impl Names {
         }
     }
 
-    /// A name; nothing where there is none.
+    /// The name; empty if unknown.
     pub fn get(&self, kind: Kind, oid: u32) -> &[u8] {
         self.known.get(&(kind, oid)).map_or(&[], |name| &name.bytes)
     }
@@ -96,7 +96,7 @@ impl Names {
         known.map_or(0, |name| name.encoding)
     }
 
-    /// What an OID is called.
+    /// Gives an OID a name.
     #[cfg(test)]
     pub fn call(&mut self, kind: Kind, oid: u32, name: &str) {
         let name = Name {
@@ -107,7 +107,7 @@ impl Names {
         self.known.insert((kind, oid), name);
     }
 
-    /// Another server may have others.
+    /// Forgets all names: another server may have others.
     pub fn forget(&mut self) {
         *self = Names::default();
     }

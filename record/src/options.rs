@@ -38,7 +38,7 @@ pub struct Options {
     pub settings: Settings,
 }
 
-/// How one server is recorded.
+/// Settings of one recorded server.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Command that prints the password, run anew for each connection
@@ -99,7 +99,7 @@ pub struct Settings {
     pub min_free_space: u32,
 }
 
-/// Reads a length of time within limits, in ms.
+/// Parses a length of time within limits, in ms.
 fn milliseconds<T: TryFrom<u64>>(
     limits: RangeInclusive<u64>,
 ) -> impl Fn(&str) -> Result<T, String> + Clone {
@@ -118,7 +118,7 @@ fn milliseconds<T: TryFrom<u64>>(
 }
 
 impl Options {
-    /// Where and how to connect.
+    /// How to connect to the server.
     ///
     /// # Errors
     /// The connection string makes no sense or has a password.
@@ -129,9 +129,9 @@ impl Options {
 }
 
 impl Settings {
-    /// How to connect.
+    /// Adds the settings that every connection of the recorder needs.
     pub fn prepare(&self, mut target: tacho_dsn::Options) -> tacho_dsn::Options {
-        // Names and texts as the server has them, whatever their encoding is.
+        // Names and texts arrive as the server stores them, in any encoding.
         target.client_encoding = Some("SQL_ASCII".to_string());
         target.password_command.clone_from(&self.password_command);
         target
@@ -147,12 +147,12 @@ impl Settings {
         self.vcpus.map_or(0, |n| i64::from(n) * 100)
     }
 
-    /// How long an answer may take before the connection is given up.
+    /// Time to wait for an answer before the connection is given up.
     pub fn patience(&self) -> Duration {
         (self.interval() * 2).max(Duration::from_secs(5))
     }
 
-    /// What the writer obeys.
+    /// Settings of the writer: name and value.
     pub fn of_writer(&self) -> impl Iterator<Item = (&'static str, String)> {
         let size = self.retention_size.map_or(-1, i64::from);
         [

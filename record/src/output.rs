@@ -1,5 +1,5 @@
-//! Frames on their way to disk: numbered, kept while they cannot be written,
-//! and lost, oldest kept, when there are too many.
+//! Frames on their way to disk. Frames are numbered and kept while they cannot
+//! be written. If too many wait, new frames are lost and the oldest are kept.
 
 use crate::batch::{Batch, Dictionary, Field};
 use crate::budget;
@@ -17,10 +17,10 @@ use tacho_tape::format::hello;
 use tacho_tape::write::recording::{Recording, now, random};
 use tacho_tape::write::writer::{Code, Message};
 
-/// Bytes of frames that wait.
+/// Most bytes of waiting frames.
 const MOST_WAITING: usize = 8 << 20;
 
-/// Where frames go.
+/// Writes frames to a directory.
 pub struct Output {
     recording: Recording,
     log: Log,
@@ -29,15 +29,15 @@ pub struct Output {
     sequence: u64,
     waiting: VecDeque<Vec<u8>>,
     waiting_bytes: usize,
-    /// Frames were lost since this was asked last.
+    /// Frames were lost since the last `take_lost()`.
     lost: bool,
-    /// The file system lacks space.
+    /// The file system has too little free space.
     paused: bool,
     health: Arc<Health>,
 }
 
 impl Output {
-    /// Into a directory that is held.
+    /// Writes into the directory that `recording` holds locked.
     pub fn new(recording: Recording, log: Log, health: Arc<Health>) -> Output {
         health.update(|c| (c.writing, c.waiting, c.waiting_frames) = (None, None, 0));
         Output {
@@ -54,12 +54,12 @@ impl Output {
         }
     }
 
-    /// Where the history ends that processes before this one have recorded, ms.
+    /// End of the history that earlier processes have recorded, ms.
     pub fn recorded_ms(&self) -> Option<i64> {
         self.recording.writer().end_ms()
     }
 
-    /// A new life of what is recorded begins; why nothing was before.
+    /// Begins a new life. `gap_reason` says why nothing was recorded before it.
     pub fn begin_life(&mut self, identity: &Identity, settings: &Settings, gap_reason: &str) {
         self.incarnation = random().max(1);
         self.sequence = 0;
@@ -94,7 +94,7 @@ impl Output {
         let bytes = frame.finish();
         let is_short = !self.waiting.is_empty() && budget::is_exhausted();
         if is_short || self.waiting_bytes + bytes.len() > MOST_WAITING {
-            // Its number is missing: the writer marks it.
+            // The missing number makes the writer put a marker.
             self.lost = true;
             self.health.update(|c| c.lost_frames += 1);
             self.dictionary.forget();
@@ -109,7 +109,7 @@ impl Output {
         self.write();
     }
 
-    /// Writes what waits, as far as it can be.
+    /// Writes waiting frames until one cannot be written.
     fn write(&mut self) {
         if self.waiting.is_empty() {
             return;
@@ -153,12 +153,13 @@ impl Output {
         }
     }
 
-    /// Frames were lost since the last call.
+    /// True if frames were lost since the last call.
     pub fn take_lost(&mut self) -> bool {
         std::mem::take(&mut self.lost)
     }
 
-    /// Writes and synchronises what is due; false when the directory is gone.
+    /// Writes and synchronises what is due. Returns false if the directory is
+    /// gone.
     pub fn turn(&mut self) -> bool {
         if self.recording.is_lost() {
             return false;
@@ -173,7 +174,7 @@ impl Output {
         true
     }
 
-    /// Writes everything; false when something is left.
+    /// Writes everything. Returns false if something is left.
     pub fn finish(&mut self) -> bool {
         self.write();
         let recording = &mut self.recording;
@@ -183,7 +184,7 @@ impl Output {
     }
 }
 
-/// A row of table `marker`.
+/// Adds a row to table `marker`.
 pub fn put_marker(
     batch: &mut Batch,
     dictionary: &mut Dictionary,
@@ -203,7 +204,7 @@ pub fn put_marker(
     batch.add("marker", &fields);
 }
 
-/// A row of table `marker` for a setting that has changed.
+/// Adds a row to table `marker` for a changed setting.
 pub fn put_changed_setting(batch: &mut Batch, dictionary: &mut Dictionary, change: &Change) {
     let setting = &change.setting;
     let name = cut(&setting.name);

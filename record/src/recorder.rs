@@ -1,5 +1,5 @@
-//! The loop: connect, sample, and after a fault connect again. Whatever was not
-//! seen is a gap whose marker says why.
+//! The main loop: connect, sample, connect again after a fault. A time without
+//! samples is a gap; its marker says why.
 
 mod beside;
 
@@ -30,13 +30,14 @@ use std::time::{Duration, Instant};
 use tacho_dsn::{Answer, Connection, Error, Limit};
 use tacho_tape::write::recording::{now, random};
 
-/// To connect, host after host.
+/// Time to connect, all hosts together.
 const CONNECT: Duration = Duration::from_secs(60);
-/// Between two attempts: from, to, with up to as much again at random.
+/// Shortest and longest pause between two attempts; up to the same time is added at
+/// random.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
-/// A hole of so many slots has a marker also when nothing went wrong.
+/// A hole of at least 3 slots gets a marker even if nothing went wrong.
 const LONG: i64 = 3;
-/// How often it is looked after the writer and for signals.
+/// How often a pause checks the writer and signals.
 const TURN: Duration = Duration::from_millis(100);
 
 /// Records one server.
@@ -49,27 +50,27 @@ pub struct Recorder<'a> {
     begin: Instant,
     names: Names,
     texts: Texts,
-    /// Asks for texts.
+    /// Asks for texts on a connection of its own.
     aside: Aside,
-    /// The history says that texts are missing.
+    /// The history has a marker that texts are missing.
     lacks_texts: bool,
     activity: Activity,
     statements: Statements,
     measures: Measures,
     changed_settings: ChangedSettings,
     identity: Option<Identity>,
-    /// Why there were no ticks since the last one.
+    /// Causes of missing ticks since the last tick.
     trouble: Trouble,
-    /// End of the last slot in which all was seen, ms.
+    /// End of the last slot in which all sessions were seen, ms.
     seen_ms: Option<i64>,
-    /// Slots without a tick, said once a connection.
+    /// Slots without a tick so far; logged when recording goes on after a fault.
     missed: i64,
     health: Arc<Health>,
     log: Log,
 }
 
 impl<'a> Recorder<'a> {
-    /// Into `output`, which goes to a directory.
+    /// Records into `output`, which writes to `directory`.
     pub fn new(
         settings: &'a Settings,
         target: tacho_dsn::Options,
@@ -101,7 +102,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// One of many, which tells how it is doing.
+    /// For one server of many: reports its condition to `health`.
     pub fn with(mut self, health: Arc<Health>, log: Log) -> Self {
         health.update(|c| c.oldest = self.settings.patience() * 2);
         self.health = health;
@@ -109,10 +110,10 @@ impl<'a> Recorder<'a> {
         self
     }
 
-    /// Until a signal.
+    /// Records until a signal.
     ///
     /// # Errors
-    /// The directory is gone, or not all could be written.
+    /// The directory is gone, or some frames could not be written.
     pub fn run(mut self) -> Result<(), String> {
         let mut back_off = BACK_OFF.0;
         while !self.stop.is_set() {
@@ -135,14 +136,14 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Something went wrong.
+    /// Notes an error, except at the end of the program.
     fn note(&mut self, error: &Error) {
         if !self.stop.is_set() {
             self.fault(error.line().replace('\n', " "));
         }
     }
 
-    /// Why nothing is recorded: told when it is another cause than before.
+    /// Notes why nothing is recorded. Logs the cause if it is a new one.
     fn fault(&mut self, cause: String) -> bool {
         let is_new = self.trouble.add(&cause);
         if is_new {
@@ -156,7 +157,7 @@ impl<'a> Recorder<'a> {
         i64::try_from(self.begin.elapsed().as_micros()).unwrap_or(i64::MAX)
     }
 
-    /// Waits, looking after the writer.
+    /// Waits, and keeps the writer working meanwhile.
     fn pause(&mut self, time: Duration) -> Result<(), String> {
         let until = Instant::now() + time;
         loop {
@@ -171,7 +172,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// As long as a connection lasts. The inner error is the server's.
+    /// Records as long as a connection lasts. The inner error is the server's.
     fn connect_and_record(&mut self) -> Result<tacho_dsn::Result<()>, String> {
         let mut connection = match self.connect() {
             Ok(connection) => connection,
@@ -221,8 +222,8 @@ impl<'a> Recorder<'a> {
         Ok(connection)
     }
 
-    /// Between two ticks the server must not end the session. Behind a pooler that
-    /// would hold for others.
+    /// The server must not end the session between two ticks. Not behind a pooler:
+    /// there the setting would apply to other clients.
     fn stay(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
         if self.identity.as_ref().is_some_and(|i| i.is_pooled) {
             return Ok(());
@@ -234,7 +235,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Asks which server it is.
+    /// Finds out which server answers.
     fn meet(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
         let identity = Identity::ask(connection, self.settings.patience(), &self.stop)?;
         self.log
@@ -294,7 +295,7 @@ impl<'a> Recorder<'a> {
                 self.statements = Statements::default();
                 "another server answers"
             }
-            // It ran already when the other one answered.
+            // This server was already running while the other one answered.
             Some(_) if self.clock.last_us() > Some(identity.postmaster_start_us) => {
                 self.statements = Statements::default();
                 "another server of the same system answers"
@@ -313,7 +314,7 @@ impl<'a> Recorder<'a> {
         self.put_now("promotion", &detail);
     }
 
-    /// The last word: also why nothing is recorded, if so, until now.
+    /// Writes the last marker. If nothing is recorded until now, it says why.
     fn put_stop(&mut self) {
         if self.identity.is_none() {
             return;
@@ -339,7 +340,7 @@ impl<'a> Recorder<'a> {
         i64::try_from(self.settings.interval).unwrap_or(i64::MAX)
     }
 
-    /// A marker of this moment, by the server's clock where it is known.
+    /// Adds a marker for this moment, by the server's clock if known.
     fn put_now(&mut self, kind: &str, detail: &str) {
         let known = self.clock.server_us(self.mono_us()).map(|us| us / 1_000);
         self.put_at(known.unwrap_or_else(|| now().wall_ms), kind, detail);
@@ -385,13 +386,15 @@ impl<'a> Recorder<'a> {
         };
         let known = self.identity.as_ref().map(|i| i.postmaster_start_us);
         if known != Some(sample.postmaster_start_us) {
-            // A pooler has led to another server, and nobody was cut off.
+            // A pooler has switched to another server without ending the
+            // connection.
             self.meet(connection)?;
         }
         let Some(due) = self.clock.take(sample.server_us, within_us) else {
             return Ok(());
         };
-        // The hole before the first tick of a life has the reason of that.
+        // A hole before the first tick of a life is explained by the start of that
+        // life.
         if due.missed >= LONG && due.tick > due.missed + 1 {
             self.explain(within_us);
         }
@@ -441,7 +444,8 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// There was no tick for long, and no error: an answer was late, or we were.
+    /// Explains a long hole without an error: the answer was late, or the recorder
+    /// was held up.
     fn explain(&mut self, [asked_us, answered_us]: [i64; 2]) {
         let (took_us, interval_us) = (answered_us - asked_us, self.settings.interval * 1_000);
         let reason = match u64::try_from(took_us) {
@@ -455,8 +459,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// A tick at which sessions could not be seen has failed: without them the load
-    /// would read as less than it is.
+    /// Records a failed tick, because sessions are hidden from the role. Without
+    /// them the load would be too small.
     fn put_hidden(&mut self, due: &Due, hidden: i64) {
         let role = self.identity.as_ref().map_or("", |i| i.role.as_str());
         let reason = format!("sessions of others are hidden from role {role}, see pg_monitor");
@@ -487,7 +491,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Says why there was nothing until this moment; returns it.
+    /// Adds a marker for the gap until this moment, if there is one, and returns
+    /// the reason.
     fn put_gap(&mut self, batch: &mut Batch, until_ms: i64) -> Option<String> {
         let reason = self.trouble.take()?;
         if let Some(seen_ms) = self.seen_ms
@@ -499,8 +504,8 @@ impl<'a> Recorder<'a> {
         Some(reason)
     }
 
-    /// Who blocks whom, if anybody waits for a lock. Blockers that are idle are
-    /// added to the sample.
+    /// Finds blockers if a session waits for a lock. Adds idle blockers to the
+    /// sample.
     fn blockers(
         &mut self,
         connection: &mut Connection,
@@ -543,7 +548,7 @@ impl<'a> Recorder<'a> {
         Ok((edges, left_out))
     }
 
-    /// Names of prepared transactions among the blockers.
+    /// Looks up the names of prepared transactions among the blockers.
     fn name_prepared(
         &mut self,
         connection: &mut Connection,
@@ -597,7 +602,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// Of 1, at random.
+/// Random number from 0 to 1.
 fn fraction() -> f64 {
     (random() >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -8,14 +8,14 @@ use crate::sample::{Sample, Session, category};
 use std::collections::{BTreeMap, HashMap};
 use tacho_source::catalog;
 
-/// What rows of a tick are made from beside the sample.
+/// Facts about a tick besides the sample.
 pub struct Tick<'a> {
     pub due: Due,
     pub interval_ms: i64,
     pub max_connections: i64,
     pub vcpus_x100: i64,
     pub edges: &'a [Edge],
-    /// Waiters whose blockers were not found out.
+    /// Number of waiters whose blockers were not found.
     pub unresolved: i64,
 }
 
@@ -80,7 +80,7 @@ fn put_tick(batch: &mut Batch, sample: &Sample, tick: &Tick<'_>) {
     );
 }
 
-/// Adds a tick at which nothing was seen, or `hidden` sessions were not.
+/// Adds a failed tick: nothing was seen, or `hidden` sessions were not.
 pub fn put_failed(
     batch: &mut Batch,
     dictionary: &mut Dictionary,

@@ -1,4 +1,4 @@
-//! One tick: what the server is asked, and what it answered.
+//! One tick: the questions to the server, and their answers.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,35 +19,35 @@ pub struct Session {
     pub wait_type: String,
     pub wait_event: String,
     pub query_id: i64,
-    /// Of the text of what has no query identifier, where texts are raw.
+    /// Key of the text, if raw texts are recorded and there is no query id.
     pub text_key: i64,
     pub query_start_ms: i64,
     pub xact_start_ms: i64,
     pub state_change_ms: i64,
     pub xid: i64,
     pub xmin: i64,
-    /// It is here only because it blocks others.
+    /// The session is idle; it is here only because it blocks others.
     pub only_blocks: bool,
 }
 
-/// What the server said at one moment.
+/// The server at one moment.
 #[derive(Debug, Default)]
 pub struct Sample {
-    /// Its clock, µs since 1970.
+    /// The server's clock, µs since 1970.
     pub server_us: i64,
     /// Next full transaction id.
     pub next_xid: i64,
     pub in_recovery: bool,
-    /// When the server was started, which tells it from another one.
+    /// Start of the server, µs: identifies its life.
     pub postmaster_start_us: i64,
     pub sessions: Vec<Session>,
-    /// Idle ones by type of process and state.
+    /// Number of idle sessions by type of process and state.
     pub idle: Vec<(String, String, i64)>,
-    /// Sessions of which we may not see what they do.
+    /// Number of sessions whose activity this role may not see.
     pub hidden: i64,
 }
 
-/// Times are exact in us, and cut to ms as the extension does.
+/// Times are computed exactly in µs and cut to ms, as the extension does.
 const COLUMNS: &str = "pid, (date_part('epoch', backend_start) * 1e6)::int8, datid, usesysid, \
     application_name, case when client_port < 0 then '[local]' else host(client_addr) end, \
     backend_type, leader_pid, state, wait_event_type, wait_event, query_id, \
@@ -55,19 +55,19 @@ const COLUMNS: &str = "pid, (date_part('epoch', backend_start) * 1e6)::int8, dat
     (date_part('epoch', xact_start) * 1e6)::int8 / 1000, \
     (date_part('epoch', state_change) * 1e6)::int8 / 1000, backend_xid, backend_xmin";
 
-/// In front of every question: who owns the database, or may set what holds for
-/// our role in it, must not put functions of theirs in place of the system's.
+/// Precedes every question. The owner of the database, or of our role's settings
+/// in it, must not replace the system's functions with their own.
 pub const PINNED: &str = "set local search_path = pg_catalog; ";
 
-/// In front of whatever is asked: limits that hold for this one transaction, so
-/// that a pooler can lend the connection to others in between.
+/// Precedes every question: limits for this transaction only, because a pooler
+/// may lend the connection to others in between.
 pub fn limits(statement: Duration) -> String {
     let ms = statement.as_millis().max(1);
     format!("{PINNED}set local statement_timeout = {ms}; set local lock_timeout = {ms}; ")
 }
 
-/// The question of a tick. Idle sessions are only counted; a session whose type
-/// is null is one that we may not see.
+/// The question of a tick. Idle sessions are only counted. A session whose type
+/// is null is hidden from this role.
 pub fn question() -> String {
     format!(
         "with a as materialized (select *, state = 'idle' and state is not null \
@@ -84,7 +84,7 @@ pub fn question() -> String {
     )
 }
 
-/// The same of some processes, whatever they do.
+/// The same question about some processes, idle or not.
 pub fn question_about(pids: &[i64]) -> String {
     let pids: Vec<String> = pids.iter().map(i64::to_string).collect();
     let pids = pids.join(",");
@@ -156,7 +156,7 @@ fn session(answer: &Answer, row: usize) -> Session {
 }
 
 impl Sample {
-    /// Client sessions connected, those that we may not see included.
+    /// Number of connected client sessions, including hidden ones.
     pub fn clients(&self) -> i64 {
         let idle = self.idle.iter().filter(|i| i.0 == CLIENT).map(|i| i.2);
         let active = self
@@ -166,8 +166,8 @@ impl Sample {
         idle.sum::<i64>() + active.count() as i64
     }
 
-    /// The category of each type of process; that of a parallel worker is its
-    /// leader's.
+    /// The category of each session's process. A parallel worker has the
+    /// category of its leader.
     pub fn categories(&self) -> Vec<&'static str> {
         let types: HashMap<i64, &str> = self
             .sessions
@@ -181,8 +181,8 @@ impl Sample {
         self.sessions.iter().map(of).collect()
     }
 
-    /// The oldest transaction id that a session holds back vacuum for, as a full
-    /// one, and who does.
+    /// The oldest transaction id that holds back vacuum, as a full one, and the
+    /// session that holds it.
     pub fn oldest_xmin(&self) -> Option<(i64, i64)> {
         let held = self.sessions.iter().filter(|s| s.xmin != 0);
         held.map(|s| (self.full_xid(s.xmin), s.pid)).min()

@@ -1,7 +1,7 @@
-//! What statements have counted, from pg_stat_statements: each pass records by
-//! how much its counters have grown since the one before. Counters that begin
-//! anew, after a reset or an eviction, are taken as they are. What an entry had
-//! counted between the last pass and its eviction nobody can know.
+//! Counters of statements, from pg_stat_statements. Each pass records how much they
+//! have grown since the previous pass. A counter that was reset, or whose entry was
+//! evicted and created again, is recorded as it is. Counts between the last pass
+//! and an eviction are lost.
 
 use crate::batch::{Batch, Dictionary, Field};
 use crate::names::{Kind, Names};
@@ -11,11 +11,12 @@ use tacho_source::catalog;
 use tacho_tape::format::schema::{ColumnDef, ColumnType};
 
 const TABLE: &str = "statement_stats";
-/// Columns below are the keys of a row.
+/// Smaller numbers are the key columns of a row.
 const FIRST_COUNTER: u8 = 16;
-/// Beyond this the sum of all that was counted would tell nothing.
+/// After a longer pause the increases are not recorded: they would belong to no
+/// particular time.
 const LONGEST_MS: i64 = 3_600_000;
-/// Rows of a frame.
+/// Most rows in a frame.
 const FRAME_ROWS: usize = 1_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,45 +29,46 @@ struct Key {
 
 struct Counted {
     values: Vec<i64>,
-    /// The shortest and the longest execution, ms: in one life the first only
-    /// falls, the second only rises.
+    /// The shortest and the longest execution, ms. In one life the first can only
+    /// fall and the second only rise.
     extremes: [f64; 2],
-    /// When it began to count, µs, where the server tells (1.11 and later), else 0.
+    /// When the entry began to count, µs; 0 before 1.11, which does not show it.
     since_us: i64,
 }
 
-/// What was counted at the pass before.
+/// Counters at the previous pass.
 #[derive(Default)]
 pub struct Statements {
     counted: HashMap<Key, Counted>,
     read_ms: Option<i64>,
-    /// When the entries of all roles were last known: shown, or reset.
+    /// When the entries of all roles were last known, by being shown or reset.
     all_ms: Option<i64>,
     reset: Option<String>,
     interval: Option<i64>,
 }
 
-/// Whose entries an answer shows.
+/// Which entries an answer shows.
 #[derive(Clone, Copy)]
 struct Sight {
-    /// Those of all roles (`pg_read_all_stats`), else those of `user` alone.
+    /// True: entries of all roles (`pg_read_all_stats`). False: only entries of
+    /// `user`.
     all: bool,
     /// The role that asks.
     user: u32,
 }
 
-/// Rows of a pass, and what happened before it.
+/// Rows of a pass.
 pub struct Pass {
     time_ms: i64,
     elapsed_ms: i64,
     rows: Vec<(Key, Vec<i64>)>,
-    /// When the statistics were reset, if they were since the pass before.
+    /// Time of the reset, if there was one since the previous pass.
     pub reset_ms: Option<i64>,
 }
 
-/// What to ask the server, whose extension is in a schema. Settings of the role
-/// must not change a value: times are numbers, digits are all there are. A version
-/// without `stats_since` takes the null of `missing`.
+/// The question; `schema` is the schema of pg_stat_statements. The role's settings
+/// must not change values: times are sent as numbers, floats with all digits. A
+/// version without `stats_since` takes the null of `missing`.
 pub fn question(schema: &str) -> String {
     format!(
         "set local extra_float_digits = 1; \
@@ -80,14 +82,15 @@ pub fn question(schema: &str) -> String {
     )
 }
 
-/// The counters of the catalog, in its order.
+/// Counters, in the order of the catalog.
 fn counters() -> impl Iterator<Item = &'static ColumnDef> {
     let table = catalog::schema().table(TABLE);
     let columns = table.map_or(&[][..], |table| &table.columns);
     columns.iter().filter(|column| column.id >= FIRST_COUNTER)
 }
 
-/// Where a counter is in an answer; older versions call two of them otherwise.
+/// Index of a counter's column in an answer. Older versions have other names for
+/// two of them.
 fn position(answer: &Answer, name: &str) -> Option<usize> {
     let old = match name {
         "shared_blk_read_time" => "blk_read_time",
@@ -97,12 +100,12 @@ fn position(answer: &Answer, name: &str) -> Option<usize> {
     answer.column(name).or_else(|| answer.column(old))
 }
 
-/// How the value of a counter is read from a row.
+/// How to read a counter from a row.
 enum Reader {
     Number(usize),
-    /// ms, recorded in units of 10 µs.
+    /// In ms; recorded in units of 10 µs.
     Time(usize),
-    /// Sum of squares from number, sum and deviation, in hundredths of ms².
+    /// Sum of squares, in hundredths of ms², from number, sum and deviation.
     Square([usize; 3]),
     Absent,
 }
@@ -145,8 +148,8 @@ fn sum_of_squares(n: f64, sum: f64, deviation: f64) -> f64 {
 }
 
 impl Statements {
-    /// True when the server's clock has entered another interval; the first
-    /// pass, which only learns what was counted before, is due at once.
+    /// True if the server's clock has entered another interval. The first pass is
+    /// due at once: it only learns the counters.
     pub fn is_due(&mut self, server_ms: i64, interval_ms: i64) -> bool {
         let interval = Some(server_ms.div_euclid(interval_ms));
         std::mem::replace(&mut self.interval, interval) != interval
@@ -212,7 +215,7 @@ impl Statements {
         let mut rows = Vec::new();
         for (key, counted) in read {
             let was = before.remove(&key);
-            // What was hidden until now may be old.
+            // The counters of an entry that was hidden until now may be old.
             if was.is_some() || knows_others || key.user == sight.user {
                 let growth = growth(&counted, was.as_ref());
                 if growth.iter().any(|value| *value != 0) {
@@ -224,8 +227,8 @@ impl Statements {
         if sight.all {
             self.all_ms = Some(time_ms);
         } else if knows_others {
-            // What is not shown may go on counting. Nothing is added to it: it
-            // was all in the last answer that showed all.
+            // Hidden entries may go on counting. They keep the values of the last
+            // answer that showed them all.
             let hidden = before.into_iter().filter(|(key, _)| key.user != sight.user);
             self.counted.extend(hidden);
         }
@@ -241,7 +244,7 @@ impl Statements {
     }
 }
 
-/// What was counted since; all of it where counting began anew.
+/// Increase since `before`, or the counters themselves if counting began again.
 fn growth(now: &Counted, before: Option<&Counted>) -> Vec<i64> {
     match before.filter(|before| is_one_life(before, now)) {
         None => now.values.clone(),
@@ -252,16 +255,17 @@ fn growth(now: &Counted, before: Option<&Counted>) -> Vec<i64> {
     }
 }
 
-/// Whether an entry was not evicted and made anew in between. Where the server
-/// does not tell, before 17, a second life is one that has less of anything, or
-/// whose extremes are narrower; one that is ahead in all of them goes unnoticed.
+/// Whether the entry was not evicted and created again in between. Servers before
+/// 17 do not say when an entry began. There, a second life is recognised by a
+/// smaller counter or narrower extremes. A second life that is ahead in all of them
+/// goes unnoticed.
 fn is_one_life(before: &Counted, now: &Counted) -> bool {
     let tells = now.since_us != 0;
     let [before_extremes, extremes] = [before.extremes, now.extremes];
-    // Both are 0 until it was executed once; it may have been planned before.
+    // Both are 0 until the first execution; it may have been planned before.
     let wider = before_extremes == [0.0; 2]
         || extremes[0] <= before_extremes[0] && extremes[1] >= before_extremes[1];
-    // Sums of squares follow from a deviation, and may fall by its rounding.
+    // Sums of squares are computed from a deviation, and may fall by its rounding.
     let sums = counters().map(|column| !column.name.starts_with("square_"));
     let mut pairs = sums.zip(before.values.iter().zip(&now.values));
     before.since_us == now.since_us
@@ -270,12 +274,12 @@ fn is_one_life(before: &Counted, now: &Counted) -> bool {
 }
 
 impl Pass {
-    /// The queries it speaks of.
+    /// Query ids of the pass.
     pub fn query_ids(&self) -> impl Iterator<Item = i64> {
         self.rows.iter().map(|row| row.0.query_id)
     }
 
-    /// Asks for the names it needs.
+    /// Requests the names that the pass needs.
     pub fn want(&self, names: &mut Names, now_ms: i64) {
         for (key, _) in &self.rows {
             names.want(Kind::Database, key.database, now_ms);
@@ -283,9 +287,9 @@ impl Pass {
         }
     }
 
-    /// Adds the rows of frame number `frame`; false when there are no more. The
-    /// last row has no entry: it says that the pass was made, also when nothing
-    /// was counted.
+    /// Adds the rows of frame number `frame`. Returns false if there are no more.
+    /// The last row has no entry: it records that the pass was made, even if
+    /// nothing was counted.
     pub fn put(
         &self,
         frame: usize,
@@ -317,7 +321,7 @@ impl Pass {
         ]
     }
 
-    /// What its times are relative to.
+    /// Time that the rows' times are relative to, ms.
     pub fn time_ms(&self) -> i64 {
         self.time_ms
     }
@@ -357,13 +361,13 @@ mod tests {
         all: true,
         user: ME,
     };
-    /// Nothing but the entries of role [`ME`].
+    /// Shows only the entries of role [`ME`].
     const OWN: Sight = Sight {
         all: false,
         user: ME,
     };
 
-    /// Calls by query of a pass that shows these entries.
+    /// Runs a pass that shows these entries: calls by query.
     fn seen(s: &mut Statements, sight: Sight, ms: i64, read: &[(Key, i64)]) -> Vec<(i64, i64)> {
         let read = read.iter().map(|(key, calls)| (*key, counted(*calls, 0)));
         let pass = s.compare(read.collect(), Some("0".into()), sight, ms);
@@ -389,7 +393,7 @@ mod tests {
 
     type Found = (Vec<(i64, i64)>, Option<i64>);
 
-    /// Calls by query, and when there was a reset.
+    /// Runs a pass: calls by query, and the time of a reset.
     fn pass(
         statements: &mut Statements,
         read: &[(i64, i64, i64)],
@@ -483,7 +487,7 @@ mod tests {
         }
         seen(&mut s, OWN, 61 * 60_000, &[(mine(9), 61)]);
         assert_eq!(s.counted.len(), 1);
-        // What they counted in more than an hour is no count of a minute.
+        // More than an hour's calls do not belong to one minute.
         let grown = [(key(1), 90), (key(2), 10), (key(3), 7), (mine(9), 63)];
         assert_eq!(seen(&mut s, ALL, 62 * 60_000, &grown), [(9, 2)]);
         let grown = [(key(1), 91), (key(2), 10), (key(3), 7), (key(4), 5)];
@@ -520,7 +524,8 @@ mod tests {
         assert_eq!(calls_of([0.0, 0.0], [0.05, 6.0], older), Some(20));
         assert_eq!(calls_of([0.1, 5.0], [0.2, 6.0], older), Some(120));
         assert_eq!(calls_of([0.1, 5.0], [0.1, 4.0], older), Some(120));
-        // Where the server tells, extremes may have been reset for themselves.
+        // If the server shows when entries began, extremes may be reset on their
+        // own.
         assert_eq!(calls_of([0.1, 5.0], [0.2, 4.0], [1, 1]), Some(20));
         assert_eq!(calls_of([0.1, 5.0], [0.1, 5.0], [1, 2]), Some(120));
     }

@@ -1,6 +1,6 @@
-//! Texts of queries, from pg_stat_statements, for identifiers that were not met
-//! before. It reads all its texts for each question, which may be gigabytes: the
-//! recorder asks it aside, and less often if it takes long.
+//! Texts of queries whose ids are new, from pg_stat_statements. It reads all its
+//! texts for each question, possibly gigabytes. Therefore the recorder asks on a
+//! connection of its own, and less often if the answer takes long.
 
 use crate::batch::{Batch, Dictionary, SQL_ASCII, encoding};
 use crate::literals::{self, Masked};
@@ -9,25 +9,26 @@ use crate::sample::Session;
 use std::collections::HashMap;
 use tacho_dsn::Answer;
 
-/// Between two questions. A query has no text before it has ended once, so one
-/// without is asked for again, each time after twice the time.
+/// Shortest and longest pause between two questions. A query has no text before its
+/// first execution has ended. Without a text it is asked for again, each time after
+/// twice the pause.
 const PAUSE_MS: i64 = 10_000;
 const LONGEST_PAUSE_MS: i64 = 600_000;
 /// The pause after a question is this multiple of its duration.
 const PAUSE_PER_MS: i64 = 20;
-/// A question that takes longer is worth a line of the log.
+/// A longer question is logged.
 const SLOW_MS: i64 = 1_000;
-/// Identifiers a question.
+/// Most query ids per question.
 const MOST_ASKED: usize = 1_000;
-/// Bytes of texts an answer; the next question is for the rest.
+/// Most bytes of texts per answer; the next question asks for the rest.
 const MOST_ANSWERED: usize = 4 << 20;
-/// Identifiers remembered.
+/// Most query ids remembered.
 const MOST_KNOWN: usize = 200_000;
-/// Longest text that is kept.
+/// Longest text that is kept, in bytes.
 const MOST_BYTES: usize = 1 << 16;
 const DAY_MS: i64 = 86_400_000;
-/// In names of settings and columns, in statements about access, and in addresses:
-/// beside what nobody else may see.
+/// Words that stand beside secrets: in names of settings and columns, in statements
+/// about access, and in addresses.
 const SECRETS: [&str; 10] = [
     "conninfo",
     "credential",
@@ -47,27 +48,27 @@ struct Retry {
     pause_ms: i64,
 }
 
-/// Ask at once.
+/// Asks at once.
 const FIRST: Retry = Retry {
     at_ms: 0,
     pause_ms: PAUSE_MS,
 };
 
-/// Which texts the history has.
+/// Texts that the history has, and texts that it lacks.
 #[derive(Default)]
 pub struct Texts {
-    /// When to ask for the text; nothing where the history has it.
+    /// When to ask for the text of a query id; `None` if the history has it.
     wanted: HashMap<i64, Option<Retry>>,
     next_ms: i64,
     day: i64,
-    /// Constants are recorded, too.
+    /// Constants are recorded as well.
     is_raw: bool,
     /// The server refused the last question.
     is_refused: bool,
 }
 
 impl Texts {
-    /// With the constants of statements or without.
+    /// `is_raw`: texts keep their constants.
     pub fn new(is_raw: bool) -> Texts {
         Texts {
             is_raw,
@@ -75,7 +76,8 @@ impl Texts {
         }
     }
 
-    /// A query was met. Each day has its texts, since those of old ones go.
+    /// A sample has this query id. Each day gets all its texts again, because old
+    /// days are removed.
     pub fn want(&mut self, query_id: i64, time_ms: i64) {
         if self.day != time_ms / DAY_MS || self.wanted.len() >= MOST_KNOWN {
             self.day = time_ms / DAY_MS;
@@ -86,17 +88,17 @@ impl Texts {
         }
     }
 
-    /// There is no text of a query yet.
+    /// True if the history has no text of this query.
     pub fn lacks(&self, query_id: i64) -> bool {
         self.wanted.get(&query_id) != Some(&None)
     }
 
-    /// There is one now.
+    /// The history has the text now.
     pub fn has(&mut self, query_id: i64) {
         self.wanted.insert(query_id, None);
     }
 
-    /// What to ask the server, if anything.
+    /// The question for texts that are due, if any.
     pub fn question(&mut self, schema: &str, now_ms: i64) -> Option<String> {
         if now_ms < self.next_ms {
             return None;
@@ -132,25 +134,25 @@ impl Texts {
         ))
     }
 
-    /// A question has taken so long; true when that is much.
+    /// Notes the duration of a question. Returns true if it took long.
     pub fn took(&mut self, took_ms: i64, now_ms: i64) -> bool {
         self.next_ms = now_ms + PAUSE_MS.max(PAUSE_PER_MS * took_ms);
         took_ms >= SLOW_MS
     }
 
-    /// The server could not answer in time: it gets a long rest.
+    /// The server did not answer in time: the next question waits `LONGEST_PAUSE_MS`.
     pub fn rest(&mut self, now_ms: i64) {
         self.next_ms = now_ms + LONGEST_PAUSE_MS;
     }
 
-    /// The server refused a question. One text can be enough for that: in a LATIN1
+    /// The server refused a question. One text is enough for that: in a LATIN1
     /// database, `pg_stat_statements` fails at `SELECT '日本'` of another database.
     /// Until it answers again, texts come from the sessions that run them.
     pub fn refuse(&mut self) {
         self.is_refused = true;
     }
 
-    /// Texts of sessions that are recorded now.
+    /// Which texts of sessions are recorded now.
     pub fn of_sessions(&self) -> OfSessions {
         match (self.is_raw, self.is_refused) {
             (true, _) => OfSessions::All,
@@ -159,7 +161,7 @@ impl Texts {
         }
     }
 
-    /// Takes an answer of a database, whose encoding it is in.
+    /// Takes an answer, whose texts are in the encoding of the database.
     pub fn take(
         &mut self,
         answers: &[Answer],
@@ -197,8 +199,8 @@ impl Texts {
         texts
     }
 
-    /// The text that a session runs, in the encoding of its database; `is_cut` if the
-    /// server shows a part of it.
+    /// The text that a session runs, in the encoding of its database. `is_cut`: the
+    /// server shows only a part of it.
     pub fn of_session(&self, session: &Session, bytes: &[u8], encoding: i64, is_cut: bool) -> Text {
         let recorded = recorded(bytes, self.is_raw);
         Text {
@@ -211,13 +213,13 @@ impl Texts {
         }
     }
 
-    /// Frames with texts were lost.
+    /// Frames with texts were lost: all texts are asked for again.
     pub fn forget(&mut self) {
         self.wanted.clear();
     }
 }
 
-/// Texts of sessions that are recorded.
+/// Which texts of sessions are recorded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OfSessions {
     None,
@@ -226,7 +228,8 @@ pub enum OfSessions {
     All,
 }
 
-/// The length of the whole text, `known` or more than `text`, if `text` is a part.
+/// If `text` is only a part: the length of the whole, which is `known` or more than
+/// `text`.
 fn length_if(is_cut: bool, known: usize, text: &[u8]) -> Option<usize> {
     is_cut.then(|| known.max(text.len() + 1))
 }
@@ -237,14 +240,14 @@ pub struct Text {
     database: u32,
     user: u32,
     bytes: Vec<u8>,
-    /// Its id; of bytes (0) where it is not known.
+    /// Encoding id; 0 (SQL_ASCII) if unknown.
     encoding: i64,
-    /// Length of the whole text, if the server has shown a part.
+    /// Length of the whole text in bytes, if the server showed a part.
     length: Option<usize>,
 }
 
 impl Text {
-    /// That of a query, of which nothing else is known.
+    /// A text with nothing but a query id.
     #[cfg(test)]
     pub fn of(query_id: i64, text: &str) -> Text {
         Text {
@@ -261,7 +264,7 @@ impl Text {
         &self.bytes[..self.bytes.floor_char_boundary_of(MOST_BYTES)]
     }
 
-    /// The key of what is kept of it.
+    /// The key of the kept part.
     pub fn key(&self) -> i64 {
         key(self.kept())
     }
@@ -295,7 +298,7 @@ trait Cut {
 }
 
 impl Cut for Vec<u8> {
-    /// Where to cut so that no character of UTF-8 is cut in two.
+    /// Where to cut: at most `most` bytes, and never inside a UTF-8 character.
     fn floor_char_boundary_of(&self, most: usize) -> usize {
         let most = most.min(self.len());
         let is_inside = |at: &usize| self.get(*at).is_some_and(|byte| byte & 0xC0 == 0x80);
@@ -311,14 +314,14 @@ fn key(text: &[u8]) -> i64 {
     hash.max(1) as i64
 }
 
-/// Without the semicolon that ends a statement, as `pg_stat_statements` shows it.
+/// Removes the semicolon at the end, as `pg_stat_statements` does.
 fn trim_end(text: &[u8]) -> &[u8] {
     let is_end = |byte: &u8| *byte == b';' || byte.is_ascii_whitespace();
     let kept = text.iter().rposition(|byte| !is_end(byte));
     &text[..kept.map_or(0, |last| last + 1)]
 }
 
-/// The part of a text that the history gets.
+/// The part of a text that is recorded.
 fn recorded(text: &[u8], is_raw: bool) -> Masked {
     match is_raw {
         true => Masked {
@@ -329,7 +332,7 @@ fn recorded(text: &[u8], is_raw: bool) -> Masked {
     }
 }
 
-/// A text with constants that may have a secret is cut before the first of them.
+/// If a text has a word of `SECRETS`, cuts it before its first constant.
 fn without_secrets(text: &[u8]) -> Vec<u8> {
     let lower = text.to_ascii_lowercase();
     let has = |word: &str| lower.windows(word.len()).any(|w| w == word.as_bytes());

@@ -1,4 +1,4 @@
-//! Why nothing is recorded: the first cause and the newest one, and how often.
+//! Why nothing is recorded: the first cause, the newest cause, and how often.
 
 /// Causes since the last tick.
 #[derive(Debug, Default)]
@@ -9,7 +9,7 @@ pub struct Trouble {
 }
 
 impl Trouble {
-    /// Something went wrong; true when its cause is another one than before.
+    /// Adds a cause. Returns true if it differs from the previous one.
     pub fn add(&mut self, cause: &str) -> bool {
         let is_new = self.times == 0 || self.newest != cause;
         if self.times == 0 {
@@ -22,12 +22,12 @@ impl Trouble {
         is_new
     }
 
-    /// Nothing went wrong.
+    /// True if nothing went wrong.
     pub fn is_none(&self) -> bool {
         self.times == 0
     }
 
-    /// In words; `None` where nothing went wrong, which is so from now on.
+    /// Describes and clears the causes; `None` if nothing went wrong.
     pub fn take(&mut self) -> Option<String> {
         let Trouble {
             first,

@@ -1,16 +1,17 @@
-//! The service that runs a server, found by its roles and functions, and how to grant
-//! rights and change settings there: a service without superusers forbids `ALTER SYSTEM`.
+//! The service that runs a server. Its roles and functions identify it. Each service has
+//! its own way to grant rights and to change settings: one without superusers forbids
+//! `ALTER SYSTEM`.
 
 use tacho_dsn::Answer;
 
-/// Asks for marks of services: roles and functions that only they have.
+/// Asks for marks of services: roles and functions that only one service has.
 pub const QUESTION: &str = "select rolname::text from pg_roles where rolname in \
     ('rds_superuser', 'cloudsqlsuperuser', 'alloydbsuperuser', 'azure_pg_admin', \
      'neon_superuser', 'supabase_admin', 'doadmin', 'avnadmin', 'tsdbadmin') \
     union all select proname::text from pg_proc where proname = 'aurora_version' \
     union all select nspname::text from pg_namespace where nspname = 'heroku_ext'";
 
-/// A service, and its ways.
+/// A service and its procedures.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Vendor {
     /// Marks that [`QUESTION`] finds there; none for a server that no service runs.
@@ -19,7 +20,7 @@ pub struct Vendor {
     pub name: &'static str,
     /// The role that may grant rights and create extensions.
     grantor: &'static str,
-    /// The place to change settings of the server.
+    /// Where users change settings of the server.
     settings: &'static str,
     /// A step before `CREATE EXTENSION`, if there is one.
     before_extension: &'static str,
@@ -43,7 +44,7 @@ const fn service(
 const OWN: Vendor = service("", "", "", "");
 const CONSOLE: &str = "the settings of the service";
 
-/// The first match counts: Aurora has the marks of RDS as well.
+/// The first match wins: Aurora also has the marks of RDS.
 static VENDORS: [Vendor; 11] = [
     service(
         "aurora_version",
@@ -96,7 +97,7 @@ static VENDORS: [Vendor; 11] = [
     service("tsdbadmin", "Tiger Cloud", "tsdbadmin", CONSOLE),
 ];
 
-/// Tells it by the answer to [`QUESTION`].
+/// The service, by the answer to [`QUESTION`].
 pub fn of(answer: &Answer) -> &'static Vendor {
     let marks: Vec<&str> = (0..answer.rows())
         .filter_map(|row| answer.text(row, 0))
@@ -104,7 +105,7 @@ pub fn of(answer: &Answer) -> &'static Vendor {
     by_marks(&marks)
 }
 
-/// A server of one's own.
+/// A server that no service runs.
 pub fn own() -> &'static Vendor {
     &OWN
 }
@@ -119,7 +120,7 @@ impl Vendor {
         self.mark.is_empty()
     }
 
-    /// SQL that gives rights, and who may run it.
+    /// The SQL with the role that may run it.
     pub fn grant(&self, sql: &str) -> String {
         match self.is_own() {
             true => format!("run: {sql}"),
@@ -127,13 +128,13 @@ impl Vendor {
         }
     }
 
-    /// How the extension gets into the database of the connection.
+    /// How to create the extension in the connection's database.
     pub fn create_extension(&self) -> String {
         let run = self.grant("CREATE EXTENSION pg_stat_statements;");
         format!("{}{run}", self.before_extension)
     }
 
-    /// How the extension's library gets into the server.
+    /// How to load the extension's library into the server.
     pub fn preload(&self) -> String {
         let place = match self.is_own() {
             true => String::new(),
@@ -142,7 +143,7 @@ impl Vendor {
         format!("add pg_stat_statements to shared_preload_libraries{place} and restart the server")
     }
 
-    /// How a setting of the server gets another value that holds after a reload.
+    /// How to change a setting of the server that takes effect after a reload.
     pub fn set(&self, name: &str, value: &str) -> String {
         match self.is_own() {
             true => format!("run: ALTER SYSTEM SET {name} = {value}; SELECT pg_reload_conf();"),

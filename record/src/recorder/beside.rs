@@ -1,5 +1,5 @@
-//! Questions beside the samples: measurements, counters of statements, and texts. If
-//! the server refuses them, samples go on.
+//! Questions besides the samples: measurements, counters of statements, and texts.
+//! If the server refuses them, sampling continues.
 
 use super::Recorder;
 use crate::activity::Activity;
@@ -30,7 +30,7 @@ impl Recorder<'_> {
                 let works = works.to_vec();
                 let sql: Vec<&str> = works.iter().map(|source| source.sql).collect();
                 let answers = self.ask(connection, self.settings.patience(), &sql.join("; "));
-                // One of them is refused now: which one, the next reading finds out.
+                // One of the sources is refused now; the next reading probes which.
                 let answers = answers.inspect_err(|_| self.measures.probe())?;
                 works.into_iter().zip(answers).collect()
             }
@@ -47,7 +47,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Asks each source alone; the log names each refused one once.
+    /// Asks each source alone. The log names each refused source once.
     fn probe_measures(
         &mut self,
         connection: &mut Connection,
@@ -73,7 +73,7 @@ impl Recorder<'_> {
         Ok(answers)
     }
 
-    /// Settings that have changed: a marker each.
+    /// Puts a marker for each changed setting.
     pub(super) fn changed_settings(
         &mut self,
         connection: &mut Connection,
@@ -160,7 +160,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Texts of the statements that sessions run, if they are wanted.
+    /// Texts of the statements that sessions run, if wanted.
     pub(super) fn session_texts(
         &mut self,
         connection: &mut Connection,
@@ -178,7 +178,7 @@ impl Recorder<'_> {
         }))
     }
 
-    /// Texts of queries that were not met before.
+    /// Texts of queries that are new.
     pub(super) fn texts(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
         if self.output.take_lost() {
             self.texts.forget();
@@ -203,7 +203,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Takes the answer to a question for texts.
+    /// Takes the answer to the question for texts.
     fn take_texts(&mut self, connection: &mut Connection, told: Told) -> tacho_dsn::Result<()> {
         let now_ms = self.mono_us() / 1_000;
         let took_ms = i64::try_from(told.took.as_millis()).unwrap_or(i64::MAX / 1_000);
@@ -240,8 +240,8 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// The server does not show its texts: said in the log, on the page of health,
-    /// and once in the history until it does.
+    /// Reports that the server does not show texts: in the log, on the health page,
+    /// and once in the history until it shows them again.
     fn miss_texts(&mut self, error: &Error) {
         let line = format!(
             "texts of queries come from the sessions that run them only: {}",
@@ -253,7 +253,7 @@ impl Recorder<'_> {
         self.refuse_line(line);
     }
 
-    /// Something besides the samples was refused: said once.
+    /// Reports once that a question besides the samples was refused.
     pub(super) fn refuse(&mut self, error: &Error) {
         self.refuse_line(error.line());
     }
