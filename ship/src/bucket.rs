@@ -1,6 +1,6 @@
-//! A bucket of an object store. Credentials are those of the environment or of
-//! the instance. Async stays in here: a runtime of one thread makes one request at
-//! a time, and looks meanwhile whether the program is told to end.
+//! A bucket of an object store. Credentials come from the environment or the
+//! instance. Only this module is async: a runtime with one thread makes one request
+//! at a time, and checks meanwhile whether the program has to end.
 
 use crate::limits::{Limits, TURN};
 use crate::place::{Place, Result};
@@ -15,45 +15,47 @@ use std::time::{Duration, Instant};
 use tacho_tape::write::recording::random;
 use tokio::runtime::{Builder, Runtime};
 
-/// How often a request is made, and how long the first pause lasts; the next ones
-/// twice as long.
+/// Number of attempts per request, and the first pause. Each later pause is twice as
+/// long.
 const ATTEMPTS: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(250);
-/// Bytes for which a request has a second more.
+/// For each 64 KiB a request has another second.
 const A_SECOND: usize = 64 << 10;
-/// What is put to see whether it is put once: no table has this name.
+/// Object that proves that the store puts a name only once. No table has this name.
 const PROBE: &str = ".tacho-ship/probe";
-/// Our own limit counts, which a request of many bytes may be longer than.
+/// Disables the timeout of `object_store`. Our own limit is longer for large
+/// requests.
 const NO_TIMEOUT: &str = "1 day";
 
-/// What addresses of stores begin with.
+/// Schemes of store addresses.
 const S3: &str = "s3";
 const GOOGLE: &str = "gs";
 const AZURE: &str = "az";
 
-/// Where objects of one prefix are in a bucket.
+/// The objects below one prefix of a bucket.
 pub struct Bucket {
     address: String,
     prefix: String,
     store: Box<dyn ObjectStore>,
-    /// For good: the end of the program waits for no name that is looked up.
+    /// Leaked: dropping it would wait for a running name lookup at the end of the
+    /// program.
     runtime: &'static Runtime,
     limits: Limits,
-    /// It has shown that it puts an object only where there is none.
+    /// The store has proved that it does not overwrite objects.
     is_proved: Cell<bool>,
 }
 
-/// Why a request has no answer.
+/// Reason why a request has no answer.
 enum Refused {
     Store(Error),
-    /// It took too long.
+    /// The request took too long.
     Late(String),
-    /// The program is told to end.
+    /// The program was asked to end.
     Told(String),
 }
 
 impl Refused {
-    /// May the next attempt do better?
+    /// Whether another attempt may succeed.
     fn may_pass(&self) -> bool {
         use Error::{
             InvalidPath, NotFound, NotImplemented, NotSupported, PermissionDenied, Unauthenticated,
@@ -75,7 +77,7 @@ impl Refused {
         }
     }
 
-    /// In one line, with its causes: stores answer with XML.
+    /// The reason and its causes on one line: stores answer with XML.
     fn text(&self) -> String {
         let text = match self {
             Refused::Store(error) => with_causes(error),
@@ -85,7 +87,7 @@ impl Refused {
     }
 }
 
-/// An error with those of its causes that it does not tell itself.
+/// The error's text, with the texts of those causes that it does not contain.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -100,16 +102,17 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 }
 
 impl Bucket {
-    /// Is this the address of a bucket?
+    /// Whether this is the address of a bucket.
     pub fn is_address(address: &str) -> bool {
         let scheme = address.split_once("://").map(|(scheme, _)| scheme);
         scheme.is_some_and(|scheme| [S3, GOOGLE, AZURE].contains(&scheme))
     }
 
-    /// The bucket at an address. It is not reached yet: who stays waits for it.
+    /// Opens the bucket at an address, without a request: with `--every` the program
+    /// waits for a store that cannot be reached.
     ///
     /// # Errors
-    /// The address makes no sense, or the environment does not.
+    /// The address or the environment makes no sense.
     pub fn open(address: &str, limits: Limits) -> Result<Bucket> {
         let (scheme, rest) = address.split_once("://").unwrap_or((S3, address));
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
@@ -119,7 +122,7 @@ impl Bucket {
                     .into(),
             );
         }
-        // It is there already when a test has opened another bucket.
+        // Fails if a test has installed it for another bucket.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let failed = |e: String| format!("could not open object store \"{address}\": {e}");
         let runtime = Builder::new_current_thread().enable_all().build();
@@ -134,9 +137,8 @@ impl Bucket {
         })
     }
 
-    /// Sees to it before anything else that the store puts an object once: of two
-    /// puts of one name the second must be refused. The object stays, so that whoever
-    /// comes later needs one put.
+    /// Checks before the first object that the store refuses the second of two puts
+    /// of one name. The object stays, so that the next program needs only one put.
     fn prove(&self) -> Result<()> {
         for _ in 0..2 {
             if self.is_proved.get() || !self.put_any(PROBE, b"put once\n".to_vec())? {
@@ -155,8 +157,8 @@ impl Bucket {
         path.map_err(|e| format!("name \"{name}\" is no name of an object: {e}"))
     }
 
-    /// Makes a request until it is answered, some times with longer and longer
-    /// pauses.
+    /// Makes a request, and again after growing pauses until it is answered or
+    /// `ATTEMPTS` have failed.
     fn request<T, R>(
         &self,
         bytes: usize,
@@ -178,7 +180,8 @@ impl Bucket {
         }
     }
 
-    /// A request that is ended when it takes too long or the program is to end.
+    /// Aborts a request that takes too long, and all requests when the program has to
+    /// end.
     async fn watched<T>(
         &self,
         bytes: usize,
@@ -203,23 +206,24 @@ impl Bucket {
         }
     }
 
-    /// Waits before the next attempt; false when the program is told to end.
-    /// Programs that fail together do not come back together.
+    /// Waits before the next attempt; false if the program has to end. The random
+    /// share keeps programs that failed together from coming back together.
     fn pause(&self, attempt: u32) -> bool {
         let longest = PAUSE * 2_u32.pow(attempt - 1);
         let percent = (random() % 50 + 50) as u32;
         self.limits.wait(longest * percent / 100).is_ok()
     }
 
-    /// The last parts of the names of the objects in a directory.
+    /// Names of the objects in a directory, without the directory.
     async fn names(&self, directory: &Path) -> object_store::Result<Vec<String>> {
         let listed = self.store.list_with_delimiter(Some(directory)).await?;
         let names = listed.objects.iter().filter_map(|o| o.location.filename());
         Ok(names.map(str::to_string).collect())
     }
 
-    /// Puts an object; says whether it did. A store may also refuse because another
-    /// one puts it at this moment, who may fail yet.
+    /// Puts an object, unless there is one. A store may also refuse because another
+    /// program puts the object at this moment. That put may still fail, so the
+    /// refusal counts only if the object is listed.
     async fn put(
         &self,
         path: &Path,
@@ -238,8 +242,8 @@ impl Bucket {
         }
     }
 
-    /// Puts an object, whatever the store may do. A request whose answer is lost is
-    /// made again, and finds the object then.
+    /// Puts an object before the store is proved. If the answer of a request is lost,
+    /// the next attempt finds the object.
     fn put_any(&self, name: &str, bytes: Vec<u8>) -> Result<bool> {
         let directory = name.rsplit_once('/').map_or("", |(directory, _)| directory);
         let (path, directory) = (self.path(name)?, self.path(directory)?);
@@ -249,7 +253,7 @@ impl Bucket {
     }
 }
 
-/// The client of a store, without credentials yet.
+/// The client of a store; it gets credentials later.
 fn store(scheme: &str, address: &str) -> object_store::Result<Box<dyn ObjectStore>> {
     let once = RetryConfig {
         max_retries: 0,
@@ -270,7 +274,7 @@ fn store(scheme: &str, address: &str) -> object_store::Result<Box<dyn ObjectStor
                 .with_config(AzureConfigKey::Client(Timeout), NO_TIMEOUT)
                 .build()?,
         ),
-        // Without TLS only where the environment names such an endpoint.
+        // Without TLS only if the environment names such an endpoint.
         _ => Box::new(
             AmazonS3Builder::from_env()
                 .with_url(address)

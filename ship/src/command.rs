@@ -1,6 +1,6 @@
-//! A place that commands of the user reach, in the manner of
-//! `archive_command`: `%f` is the path of a file, `%n` the name of the object or
-//! of a directory of objects, `%%` a percent sign.
+//! A place that the user's commands reach, in the manner of `archive_command`: `%f`
+//! is the path of a file, `%n` the name of an object or of a directory of objects,
+//! `%%` a percent sign.
 
 use crate::limits::Limits;
 use crate::place::{Place, Result};
@@ -14,13 +14,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a command that runs is looked after.
+/// Interval of checks while a command runs.
 const TURN: Duration = Duration::from_millis(20);
-/// How long a command has to end when it is told to.
+/// Time for a command to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
-/// Bytes that a line has at least that is no name of an object.
+/// Longer lines are not names of objects, in bytes.
 const TOO_LONG: u64 = 8 << 10;
-/// Lines that are read ahead.
+/// Most lines read ahead.
 const AHEAD: usize = 64;
 
 /// Commands that put an object and list a directory.
@@ -31,11 +31,11 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// A command that puts file `%f` as object `%n` unless there is one, and one
-    /// that prints the names of the objects in directory `%n`, a line each.
+    /// `put` puts file `%f` as object `%n`, unless there is one. `list` prints the
+    /// names of the objects in directory `%n`, a line each.
     ///
     /// # Errors
-    /// A command lacks what it is to work on.
+    /// A command lacks its escape.
     pub fn new(put: &str, list: &str, limits: Limits) -> Result<Commands> {
         let lacks = |command: &str, escape: &str| match command.replace("%%", "").contains(escape) {
             true => Ok(()),
@@ -56,7 +56,8 @@ impl Commands {
         self.run(&command, &mut |_| ())
     }
 
-    /// Runs a command to its end, or ends it; calls with each line that it prints.
+    /// Runs a command and ends it if necessary. Calls `each` with every line that
+    /// it prints.
     fn run(&self, command: &str, each: &mut dyn FnMut(&str)) -> Result<()> {
         let begin = Instant::now();
         let told = |error: String| format!("{error}\nDETAIL:  The command was: {command}");
@@ -85,7 +86,7 @@ impl Commands {
         }
     }
 
-    /// Waits until a command has ended and all that it prints is read.
+    /// Waits until a command has ended and its whole output is read.
     fn wait(
         &self,
         child: &mut Child,
@@ -114,8 +115,7 @@ impl Commands {
     }
 }
 
-/// A command with values in the place of what stands for them, which a shell
-/// takes as they are.
+/// Fills in the values, quoted for the shell.
 fn filled(command: &str, file: &str, name: &str) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
     let mut filled = String::with_capacity(command.len() + file.len() + name.len());
@@ -134,19 +134,20 @@ fn filled(command: &str, file: &str, name: &str) -> String {
     filled + rest
 }
 
-/// The lines that a command prints; it waits for who takes them.
+/// The lines that a command prints. The command waits while nobody takes them.
 fn reader(child: &mut Child) -> io::Result<Receiver<String>> {
     let (lines, printed) = sync_channel(AHEAD);
     if let Some(output) = child.stdout.take() {
         thread::Builder::new().spawn(move || {
-            // Nobody takes them any more, or the pipe is broken: both are the end.
+            // The receiver is gone or the pipe is broken: either is the end.
             let _ = read_lines(output, |line| lines.send(line).map_err(io::Error::other));
         })?;
     }
     Ok(printed)
 }
 
-/// Calls with each line. One that is too long is skipped, and never held in memory.
+/// Calls `each` with every line. A line that is too long is skipped without being
+/// held in memory.
 fn read_lines(
     printed: impl Read,
     mut each: impl FnMut(String) -> io::Result<()>,
@@ -168,7 +169,7 @@ fn read_lines(
     }
 }
 
-/// Ends a command and what it has begun: first by asking, then by force.
+/// Ends a command and its children: SIGTERM first, SIGKILL later.
 fn end(child: &mut Child) {
     let group = Pid::from_child(child);
     let _ = kill_process_group(group, Signal::TERM);
@@ -181,7 +182,7 @@ fn end(child: &mut Child) {
 }
 
 impl Place for Commands {
-    /// A command that fails may have found that the object is there.
+    /// A failed command may have found that the object exists.
     fn put_new(&self, name: &str, bytes: Vec<u8>) -> Result<bool> {
         let directory = std::env::temp_dir();
         let file = Scratch::new(&directory, &bytes);
@@ -290,7 +291,7 @@ mod tests {
             most: Some(Duration::from_secs(1)),
             ..Limits::default()
         };
-        // Its child has the pipe, and nobody of them ends when asked.
+        // Its child inherits the pipe, and both ignore SIGTERM.
         let put = format!(
             "trap '' TERM; sleep 1000 & echo $! > {}; wait # %f %n",
             begun.display()

@@ -1,6 +1,6 @@
-//! The objects of an hour. What of a part cannot be read leaves the part out of the
-//! tables that need it; the others have it. Samples and ticks go together, since no
-//! tick may tell of a load that is missing.
+//! The objects of an hour. If a column of a part is damaged, the tables that need it
+//! lack the part; the other tables have it. Samples and ticks are left out together: a
+//! tick without its samples would show a load that is too small.
 
 use crate::field::{Cells, Names, Row, column};
 use crate::hours::{self, HOUR_MS, hour_of};
@@ -18,10 +18,10 @@ use tacho_tape::format::schema::{STATS, Schema};
 use tacho_tape::query::middle_us;
 use tacho_tape::{Column as Numbers, Part};
 
-/// Why the objects of an hour could not be made.
+/// Reason why the objects of an hour could not be made.
 #[derive(Debug)]
 pub enum Fault {
-    /// Something of the tape is damaged or could not be read.
+    /// The tape is damaged or could not be read.
     Tape(tacho_tape::Error),
     /// Something else.
     Other(String),
@@ -39,15 +39,16 @@ impl From<ParquetError> for Fault {
     }
 }
 
-/// What could not be made, and the part to go on without, by its place.
+/// Index of the part that could not be read, and the reason. The caller goes on without
+/// the part.
 type Failed = (Option<usize>, Fault);
 
-/// An object of an hour.
+/// One object of an hour.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Made {
     /// Its table.
     pub table: &'static str,
-    /// What it holds.
+    /// Its rows, encoded.
     pub encoded: Encoded,
 }
 
@@ -61,34 +62,33 @@ pub struct LeftOut<'a> {
     pub error: tacho_tape::Error,
 }
 
-/// The objects of an hour, in the order in which they are put.
+/// The objects of an hour, in the order of the puts.
 #[derive(Default)]
 pub struct Objects<'a> {
-    /// Those that have rows.
+    /// Objects that have rows.
     pub made: Vec<Made>,
-    /// The queries of the hour.
+    /// Query ids of the hour.
     pub queries: BTreeSet<i64>,
-    /// What is missing.
+    /// Parts that are missing in tables.
     pub left_out: Vec<LeftOut<'a>>,
 }
 
-/// Tables that say together what was observed: without its samples a tick would
-/// tell of no load.
+/// Tables that are left out together: a tick without its samples would show no load.
 const OBSERVED: &[&str] = &["sample_runs", "load_minute", "ticks"];
 
-/// What is shipped of an hour.
+/// Everything that is shipped for an hour.
 pub struct Contents<'a> {
     /// Which hour.
     pub unit: Unit,
-    /// The parts of the node that may have rows of it.
+    /// The parts of the node that may have rows of the hour.
     pub parts: &'a [&'a Part],
-    /// All parts of the node: texts may be in any.
+    /// All parts of the node: any of them may have a text.
     pub all: &'a [&'a Part],
-    /// What stays on the server.
+    /// Values that stay on the server.
     pub redaction: &'a Redaction,
 }
 
-/// The columns that every table begins with.
+/// The first columns of every table.
 pub fn common(unit: Unit) -> [(Column, Constant); 3] {
     let node = Constant::Text(format!("{:016x}", unit.node));
     let hour = unit.hour.saturating_mul(HOUR_MS * 1_000);
@@ -103,17 +103,17 @@ pub fn common(unit: Unit) -> [(Column, Constant); 3] {
     ]
 }
 
-/// The tables as the program knows them.
+/// The program's own schema.
 pub fn schema() -> Schema {
     catalog::schema().clone().with_runs()
 }
 
-/// Objects of some tables, and the queries that they name.
+/// Objects of some tables, and the query ids in them.
 type Group = (Vec<Made>, BTreeSet<i64>);
 
 impl<'a> Objects<'a> {
-    /// Adds what is made of as many parts as can be read. Of a table that lacks one
-    /// nothing else is missing.
+    /// Makes objects from the parts that can be read. A part that fails is left out of
+    /// `tables` as a whole.
     fn add(
         &mut self,
         tables: &'static [&'static str],
@@ -143,10 +143,10 @@ impl<'a> Objects<'a> {
 }
 
 impl<'a> Contents<'a> {
-    /// Makes the objects that have rows. Texts that are damaged are missing.
+    /// Makes the objects that have rows. Damaged texts are left out.
     ///
     /// # Errors
-    /// Something could not be read that may be readable later, or not be encoded.
+    /// Something could not be read now but perhaps later, or could not be encoded.
     pub fn make(&self, texts: &mut Texts) -> Result<Objects<'a>, Fault> {
         let schema = schema();
         let mut objects = Objects::default();
@@ -187,7 +187,7 @@ impl<'a> Contents<'a> {
         Ok((samples.chain(ticks).collect(), queries))
     }
 
-    /// A table whose rows are as they were recorded.
+    /// A table whose rows are shipped as recorded.
     fn table(
         &self,
         schema: &Schema,
@@ -212,7 +212,8 @@ impl<'a> Contents<'a> {
         Ok((Vec::from_iter(made("server", object)?), BTreeSet::new()))
     }
 
-    /// The statistics, after the texts of their queries and of samples were looked for.
+    /// The statistics; looks for the texts of their queries and of the samples' queries
+    /// first.
     fn statements(
         &self,
         schema: &Schema,
@@ -260,7 +261,7 @@ impl<'a> Contents<'a> {
         Ok(())
     }
 
-    /// The fields of a table that are shipped, and their columns.
+    /// The shipped fields of a table, and their columns.
     fn fields(&self, schema: &Schema, table: &str) -> (Vec<Field>, Vec<Column>) {
         let Some(def) = schema.table(table) else {
             return (Vec::new(), Vec::new());
@@ -277,7 +278,7 @@ impl<'a> Contents<'a> {
         (fields, columns)
     }
 
-    /// Adds the rows of a table of one part.
+    /// Adds one part's rows of a table.
     fn rows(
         &self,
         part: &Part,
@@ -314,8 +315,8 @@ impl<'a> Contents<'a> {
         Ok(())
     }
 
-    /// The values of the last column by row of the table, where it is derived:
-    /// what a tick weighs, and what a text is known by.
+    /// Values of the derived last column, by row of the table: the weight of a tick, or
+    /// the fingerprint of a text.
     fn derived(&self, part: &Part, table: &str, texts: &Texts) -> Result<Vec<Option<i64>>, Fault> {
         Ok(match table {
             "tick" => {
@@ -337,7 +338,7 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// Calls with each part; an error names it.
+/// Calls `each` with every part. An error carries the part's index.
 fn each(parts: &[&Part], mut each: impl FnMut(&Part) -> Result<(), Fault>) -> Result<(), Failed> {
     for (place, part) in parts.iter().enumerate() {
         each(part).map_err(|fault| match fault {
@@ -349,13 +350,13 @@ fn each(parts: &[&Part], mut each: impl FnMut(&Part) -> Result<(), Fault>) -> Re
     Ok(())
 }
 
-/// An object, unless it has no rows.
+/// The object, unless it has no rows.
 fn made(table: &'static str, object: Object) -> Result<Option<Made>, Failed> {
     let encoded = object.finish().map_err(|e| (None, e.into()))?;
     Ok(encoded.map(|encoded| Made { table, encoded }))
 }
 
-/// The rows of a table that belong to an hour, as they are stored.
+/// The rows of a table that belong to an hour, as stored.
 fn rows_of(part: &Part, table: &str, hour: i64) -> Result<Vec<Row>, Fault> {
     if part.rows(table) == 0 || !may_have(part, table, hour)? {
         return Ok(Vec::new());
@@ -398,7 +399,7 @@ fn positions(values: &[i64], wanted: impl Fn(i64) -> bool) -> impl Iterator<Item
     found.filter_map(move |(row, value)| wanted(*value).then_some(row))
 }
 
-/// May a part have rows of a table in an hour?
+/// Whether a part may have rows of a table in an hour.
 fn may_have(part: &Part, table: &str, hour: i64) -> tacho_tape::Result<bool> {
     let range = match table {
         STATS => hours::statements_ms(part)?,
@@ -408,7 +409,7 @@ fn may_have(part: &Part, table: &str, hour: i64) -> tacho_tape::Result<bool> {
     Ok(range.is_some_and(|(first, last)| hour_of(first) <= hour && hour <= hour_of(last)))
 }
 
-/// The hour of each row of the statistics: the one that has the middle of its
+/// The hour of each row of the statistics: the hour that contains the middle of its
 /// interval.
 fn statement_hours(part: &Part) -> Result<Vec<i64>, Fault> {
     let (time, elapsed) = (part.ints(STATS, "time")?, part.ints(STATS, "elapsed_ms")?);
@@ -418,7 +419,7 @@ fn statement_hours(part: &Part) -> Result<Vec<i64>, Fault> {
         .collect())
 }
 
-/// The query ids of the statistics of an hour.
+/// Query ids of the statistics of an hour.
 fn statement_queries(part: &Part, hour: i64) -> Result<BTreeSet<i64>, Fault> {
     if part.rows(STATS) == 0 || !may_have(part, STATS, hour)? {
         return Ok(BTreeSet::new());

@@ -1,5 +1,5 @@
-//! Columns that follow from the catalog: names and units are those of `tacho
-//! export`, references are resolved, and what is not known is null.
+//! Columns that follow from the catalog. Names and units are the same as in
+//! `tacho export`; references are resolved, and unknown values are null.
 
 use crate::redact::Redaction;
 use crate::table::{Column, Kind, Values};
@@ -10,7 +10,7 @@ use tacho_source::stored::{Form, Stored};
 use tacho_tape::format::schema::{ColumnType, TableDef};
 use tacho_tape::{BytesColumn, Column as Numbers, Part, Result};
 
-/// Numbers that say with 0 that there is none.
+/// Columns in which 0 means none.
 const NONE_IS_0: [&str; 18] = [
     "query_id",
     "plan_id",
@@ -31,16 +31,18 @@ const NONE_IS_0: [&str; 18] = [
     "object_oid",
     "left_out",
 ];
-/// Where the ids of columns of a tick begin among those of its rows.
+/// First column id for a tick's columns in the rows of its samples.
 const TICK: i32 = 400;
-/// The same of columns of the row itself; before these are derived ones.
+/// First column id for the table's own columns. Smaller ids are derived
+/// columns.
 const OWN: i32 = 100;
-/// The same of columns of a row that is referred to, times the reference's id.
+/// First column id for columns of a referenced row, times the id of the
+/// reference.
 const REFERENCE: i32 = 1_000;
-/// What a reference to a row that is lost reads as.
+/// Text in place of a referenced row that is lost.
 const LOST: &str = "?";
 
-/// The column that holds a field. Its id follows from the ids of the catalog.
+/// The column for a field. Its id follows from the ids of the catalog.
 pub fn column(table: &TableDef, field: &Field) -> Column {
     let id = i32::from(field.column.id);
     let id = match &field.place {
@@ -69,17 +71,17 @@ fn is_hundredths(field: &Field) -> bool {
     field.is_fraction() || field.column.target == "hundredths"
 }
 
-/// The names of a part.
+/// The dictionary of names of a part.
 pub struct Names {
     bytes: BytesColumn,
     encodings: Numbers,
 }
 
 impl Names {
-    /// Reads them.
+    /// Reads the names.
     ///
     /// # Errors
-    /// They are damaged.
+    /// The names are damaged.
     pub fn read(part: &Part) -> Result<Names> {
         Ok(Names {
             bytes: part.bytes("name", "bytes")?,
@@ -96,28 +98,28 @@ impl Names {
     }
 }
 
-/// Where a row of an object comes from.
+/// The source of an object's row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// Row of table `tick`.
+    /// Row in table `tick`.
     pub tick: Option<usize>,
-    /// Row of the table itself.
+    /// Row in the table itself.
     pub own: Option<usize>,
 }
 
-/// The values of a field in a part.
+/// A field's values in a part.
 pub struct Cells<'a> {
     stored: Stored<'a>,
-    /// The number that says that there is none.
+    /// The number that means none.
     none: Option<i64>,
     hidden: bool,
 }
 
 impl<'a> Cells<'a> {
-    /// Reads them; `None` when the part does not have the column.
+    /// Reads the values; `None` if the part does not have the column.
     ///
     /// # Errors
-    /// They are damaged.
+    /// The column is damaged.
     pub fn read(
         part: &'a Part,
         table: &str,
@@ -137,13 +139,14 @@ impl<'a> Cells<'a> {
         }))
     }
 
-    /// Adds the values of some rows.
+    /// Adds the field's values for some rows.
     pub fn write(&self, rows: &[Row], names: &Names, redaction: &Redaction, values: &mut Values) {
         let shown = |text: &str| {
             let text = redaction.shown(self.hidden, text);
             text.map(|text| text.into_owned())
         };
-        // A text is looked up once, by the number that stands for it.
+        // Each text is looked up once; `known` maps its number to its index in
+        // `values`.
         let mut known: HashMap<i64, Option<i64>> = HashMap::new();
         for row in rows {
             let Some(at) = self.stored.row(row.tick, row.own) else {

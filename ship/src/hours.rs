@@ -1,6 +1,6 @@
-//! Which hours of a node are over and sealed, and what is known of them: the
-//! number of their ticks and markers, which merging and thinning do not change,
-//! and to which what comes late or back adds some.
+//! Finds the hours of a node that are over and sealed, and counts their ticks and
+//! markers. Merging and thinning do not change the counts. Rows that come late, or
+//! come back after a repair, increase them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -12,8 +12,8 @@ use tacho_tape::{Error, Part, Result};
 
 /// Milliseconds of an hour.
 pub const HOUR_MS: i64 = 3_600_000;
-/// A pass over the statistics speaks of two hours at most, so that it comes no
-/// later than this after the middle of its interval.
+/// A pass over the statistics covers at most two hours. It is therefore made at
+/// most this long after the middle of its interval.
 const LATE_MS: i64 = HOUR_MS;
 /// Tables whose rows have a time of their own.
 pub const TIMED: [&str; 6] = [
@@ -25,10 +25,10 @@ pub const TIMED: [&str; 6] = [
     "server_io",
 ];
 
-/// Ticks and markers by hour.
+/// Number of ticks and markers by hour.
 pub type Counts = BTreeMap<i64, u64>;
 
-/// A part of a file that does not change.
+/// Identifies a part of a file that does not change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     file: Arc<PathBuf>,
@@ -36,11 +36,11 @@ struct Key {
     ticks: (u64, u64),
 }
 
-/// Counts of the parts that were looked through.
+/// Counts of the parts that were read.
 #[derive(Default)]
 pub struct Counted {
     before: HashMap<Key, Counts>,
-    /// Of this look.
+    /// Parts of the current look.
     now: HashMap<Key, Counts>,
 }
 
@@ -49,36 +49,36 @@ pub fn hour_of(ms: i64) -> i64 {
     ms.div_euclid(HOUR_MS)
 }
 
-/// What was found by a look at the parts of a node.
+/// Result of a look at the parts of a node.
 #[derive(Default)]
 pub struct Closed {
     /// Ticks and markers of the hours that are over and sealed.
     pub counts: Counts,
-    /// No hour before this one can become over and sealed any more.
+    /// No hour before this one can become closed any more.
     pub end: i64,
-    /// The first hour that is held back, and why.
+    /// The first hour that is held back, and the reason.
     pub held: Option<(i64, Wait)>,
-    /// What could not be counted, and counts nothing.
+    /// Damage that kept rows from being counted.
     pub damage: Vec<Error>,
 }
 
-/// What an hour waits for.
+/// Reason why an hour is held back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Its end.
+    /// The hour is not over.
     End,
-    /// Statistics of statements that may still be recorded.
+    /// Statistics of statements may still be recorded.
     Statistics,
-    /// The end of a log that somebody writes.
+    /// A log is still being written.
     Log(PathBuf),
 }
 
 impl Counted {
-    /// The hours that are over and sealed. A log counts as sealed unless somebody
-    /// writes logs.
+    /// The hours that are over and sealed. `are_written`: some process writes the
+    /// logs; otherwise a log counts as sealed.
     ///
     /// # Errors
-    /// Something could not be read that may be readable later.
+    /// Something could not be read now but perhaps later.
     pub fn closed(&mut self, parts: &[&Part], now_ms: i64, are_written: bool) -> Result<Closed> {
         let mut closed = Closed::default();
         let is_open = |part: &&&Part| are_written && part.info().open;
@@ -98,12 +98,12 @@ impl Counted {
         Ok(closed)
     }
 
-    /// Forgets the parts that were not asked for since this was called last.
+    /// Forgets the parts that were not used since the last call.
     pub fn forget_others(&mut self) {
         self.before = std::mem::take(&mut self.now);
     }
 
-    /// Counts a part; what is damaged of it counts nothing, and is told.
+    /// Counts the rows of a part. Damaged rows count nothing and add to `damage`.
     fn of(&mut self, part: &Part, damage: &mut Vec<Error>) -> Result<Counts> {
         let info = part.info();
         let key = Key {
@@ -119,7 +119,7 @@ impl Counted {
         let before = damage.len();
         let counts = count(part, damage)?;
         part.release();
-        // Rows are added to a log, and what is damaged may be repaired.
+        // A log gets more rows, and damage may be repaired: neither is remembered.
         let stays = !info.open && damage.len() == before && !info.file.as_os_str().is_empty();
         if stays {
             self.now.insert(key, counts.clone());
@@ -129,8 +129,9 @@ impl Counted {
 }
 
 impl Closed {
-    /// Leaves the hours before the first that waits for something. Each wait holds
-    /// back the hour of its time and later ones; the first in the list is told.
+    /// Keeps the hours before the first one that must wait. Each wait holds back
+    /// the hour of its time and all later hours. `held` gets the first wait of the
+    /// list that applies.
     fn end(&mut self, waits: Vec<(i64, Wait)>) {
         let hours = || waits.iter().map(|(ms, _)| hour_of(*ms));
         self.end = hours().min().unwrap_or(self.end);
@@ -148,19 +149,19 @@ impl Closed {
     }
 }
 
-/// Reading again leads to the same, until somebody repairs it.
+/// The error stays until somebody repairs the file.
 pub fn is_lasting(error: &Error) -> bool {
     error.is_damage() || error.kind == Kind::Version
 }
 
-/// Most hours that a part may be of whose ticks cannot be read: it is of a day.
+/// Most hours of a part whose ticks cannot be read; a part has a day at most.
 const MOST_HOURS: i64 = 48;
 
-/// Ticks and markers of a part by hour. What of them is damaged counts nothing, and
-/// is told; the hours of such ticks are there all the same.
+/// Counts ticks and markers of a part by hour. Damaged ones count nothing and add
+/// to `damage`; the hours of damaged ticks are listed nevertheless, with 0.
 ///
 /// # Errors
-/// They could not be read, and may be readable later.
+/// Something could not be read now but perhaps later.
 pub fn count(part: &Part, damage: &mut Vec<Error>) -> Result<Counts> {
     let mut counts = Counts::new();
     let (first, last) = (hour_of(part.min_ms()), hour_of(part.max_ms()));
@@ -181,7 +182,7 @@ pub fn count(part: &Part, damage: &mut Vec<Error>) -> Result<Counts> {
     Ok(counts)
 }
 
-/// What was read; `None` when it is damaged, which is told.
+/// The value; `None` for damage, which is added to `damage`.
 fn unless_damaged<T>(read: Result<T>, damage: &mut Vec<Error>) -> Result<Option<T>> {
     match read {
         Err(error) if is_lasting(&error) => {
@@ -192,20 +193,20 @@ fn unless_damaged<T>(read: Result<T>, damage: &mut Vec<Error>) -> Result<Option<
     }
 }
 
-/// The earliest time of a row of a part, ms; `None` without rows.
+/// Time of the part's earliest row, ms; `None` without rows.
 fn earliest_ms(part: &Part) -> Result<Option<i64>> {
     Ok(ranges(part)?.into_iter().map(|range| range.0).min())
 }
 
-/// The latest time of a row of a part, ms, or a later one; `None` without rows.
+/// Time of the part's latest row, or a later time, ms; `None` without rows.
 ///
 /// # Errors
-/// They could not be read, and may be readable later.
+/// Something could not be read now but perhaps later.
 pub fn latest_ms(part: &Part) -> Result<Option<i64>> {
     Ok(ranges(part)?.into_iter().map(|range| range.1).max())
 }
 
-/// Of which times the rows of each table of a part are.
+/// First and last time of the rows of each table, ms.
 fn ranges(part: &Part) -> Result<Vec<(i64, i64)>> {
     let with_ticks = part.min_ms() <= part.max_ms();
     let mut ranges = Vec::new();
@@ -217,8 +218,9 @@ fn ranges(part: &Part) -> Result<Vec<(i64, i64)>> {
     Ok(ranges)
 }
 
-/// No statistics will come whose interval has its middle before this, ms: a pass
-/// was made then, and the next one begins where it ended; or it is too long ago.
+/// No more statistics will come whose interval has its middle before this time, ms.
+/// Either a pass was made then, and the next one begins where it ended, or the time
+/// is too long ago.
 fn settled_ms(parts: &[&Part], now_ms: i64) -> Result<i64> {
     let mut last = now_ms.saturating_sub(LATE_MS);
     let mut newest = Vec::new();
@@ -232,7 +234,7 @@ fn settled_ms(parts: &[&Part], now_ms: i64) -> Result<i64> {
         }
         match last_pass_ms(part, now_ms) {
             Ok(pass) => last = pass.map_or(last, |pass| pass.max(last)),
-            // It is told when its hour is made.
+            // Reported when the hour is made.
             Err(error) if is_lasting(&error) => (),
             Err(error) => return Err(error),
         }
@@ -240,8 +242,8 @@ fn settled_ms(parts: &[&Part], now_ms: i64) -> Result<i64> {
     Ok(last)
 }
 
-/// When the last pass was made, ms, of which all is recorded: its last row is
-/// without an entry. One behind `now_ms` is of a clock that was set back.
+/// Time of the last pass that is recorded completely, ms: its last row has no
+/// entry. A pass after `now_ms` is left out, because the clock was set back.
 fn last_pass_ms(part: &Part, now_ms: i64) -> Result<Option<i64>> {
     let (entry, time) = (part.ints(STATS, "entry")?, part.ints(STATS, "time")?);
     let passes = entry.iter().zip(time.iter());
@@ -251,11 +253,11 @@ fn last_pass_ms(part: &Part, now_ms: i64) -> Result<Option<i64>> {
     Ok(last)
 }
 
-/// The least and the greatest time of the rows of a table, or wider where they are
-/// damaged: reading the rows tells it then.
+/// First and last time of a table's rows; wider if the times are damaged. Reading
+/// the rows reports the damage.
 ///
 /// # Errors
-/// They could not be read, and may be readable later.
+/// Something could not be read now but perhaps later.
 pub fn range(part: &Part, table: &str) -> Result<Option<(i64, i64)>> {
     match part.range(table, "time") {
         Err(error) if is_lasting(&error) => Ok(Some(around(part))),
@@ -263,7 +265,7 @@ pub fn range(part: &Part, table: &str) -> Result<Option<(i64, i64)>> {
     }
 }
 
-/// Of which times rows may be that were recorded with the ticks of a part.
+/// Widest range of times of rows that were recorded with the ticks of a part.
 fn around(part: &Part) -> (i64, i64) {
     match part.min_ms() <= part.max_ms() {
         true => (
@@ -274,10 +276,10 @@ fn around(part: &Part) -> (i64, i64) {
     }
 }
 
-/// The same as [`range`] of the middles of the intervals of statistics, or wider.
+/// First and last time of the middles of the statistics' intervals, or wider.
 ///
 /// # Errors
-/// They could not be read, and may be readable later.
+/// Something could not be read now but perhaps later.
 pub fn statements_ms(part: &Part) -> Result<Option<(i64, i64)>> {
     let Some((first, last)) = range(part, STATS)? else {
         return Ok(None);

@@ -1,15 +1,15 @@
-//! What ends an attempt to reach a place, and a wait.
+//! Limits that end a wait, or an attempt to reach a place.
 
 use crate::place::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often somebody who waits looks whether to end.
+/// How often a waiting thread checks whether to end.
 pub const TURN: Duration = Duration::from_millis(100);
 const TOLD: &str = "tacho ship was told to end";
 
-/// Waits; false when it was told to end before.
+/// Waits; false if `go_on` ended the wait early.
 pub fn wait(time: Duration, go_on: &dyn Fn() -> bool) -> bool {
     let until = Instant::now() + time;
     while go_on() {
@@ -22,22 +22,22 @@ pub fn wait(time: Duration, go_on: &dyn Fn() -> bool) -> bool {
     false
 }
 
-/// When an attempt or a wait is ended.
+/// Limits of an attempt or a wait.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
-    /// Set when the program is told to end.
+    /// Set to end the program.
     pub stop: Arc<AtomicBool>,
-    /// The longest that an attempt may take.
+    /// Longest attempt.
     pub most: Option<Duration>,
 }
 
 impl Limits {
-    /// Is the program told to end?
+    /// Whether the program has to end.
     pub fn is_told(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Why an attempt that began then must not go on.
+    /// Why an attempt that began at `begin` must end now, if it must.
     pub fn over(&self, begin: Instant) -> Option<String> {
         let most = self.most.filter(|most| begin.elapsed() > *most);
         match self.is_told() {
@@ -49,7 +49,7 @@ impl Limits {
     /// Waits.
     ///
     /// # Errors
-    /// The program was told to end before.
+    /// The program had to end first.
     pub fn wait(&self, time: Duration) -> Result<()> {
         match wait(time, &|| !self.is_told()) {
             true => Ok(()),

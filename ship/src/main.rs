@@ -1,5 +1,5 @@
-//! `tacho-ship`: the closed hours of a tape as Parquet in object storage. Exit
-//! codes: 0 all is shipped, 1 failure or damage, 2 usage.
+//! `tacho-ship`: ships closed hours of a tape as Parquet to object storage. Exit
+//! codes: 0 everything is shipped, 1 failure or damage, 2 usage.
 #![deny(unsafe_code)]
 
 mod bucket;
@@ -54,10 +54,10 @@ use tacho_tape::files::storage::OsStorage;
 use tacho_tape::query::{QueryError, plain_lines};
 use tacho_tape::{Shared, Snapshot, Tape};
 
-/// Bytes of decoded columns that are kept between two looks.
+/// Bytes of decoded columns kept between two looks.
 const KEPT: u64 = 16 << 20;
 
-/// How often who does not stay looks, at most, and how long it waits between.
+/// Without `--every`: most looks, and the pause between two.
 const ATTEMPTS: usize = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -80,7 +80,7 @@ fn say(text: &str) {
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
-/// Ships once, or again and again; false when something was damaged.
+/// Ships once, or with `--every` until a signal. False if something was damaged.
 fn run(options: &Options) -> Result<bool> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -89,7 +89,7 @@ fn run(options: &Options) -> Result<bool> {
     }
     let mut retention = match options.tell_retention {
         true => {
-            // A directory that is not there cannot be written.
+            // A missing directory cannot be checked.
             if options.tape.is_dir() {
                 expect_history(&options.tape).map_err(wrong_place)?;
             }
@@ -121,7 +121,7 @@ fn run(options: &Options) -> Result<bool> {
     };
     let mut told = Vec::new();
     while go_on() {
-        // What is not shipped now is shipped next time.
+        // The next look ships what this one could not.
         match look(&go_on) {
             Ok((mut done, mut held)) => {
                 let now = [&done.damage[..], &done.left_out, &held].concat();
@@ -140,8 +140,9 @@ fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-/// The history as it is now, and whether somebody writes its logs. One that nobody
-/// holds is read once more: whoever wrote it may have added to it until then.
+/// The history now, and whether some process writes its logs. If no process holds
+/// the directory, the history is read again: the last writer may have added to it
+/// before.
 fn found(directory: &Path, tape: &Tape) -> Result<(Arc<Snapshot>, io::Result<bool>)> {
     expect_history(directory).map_err(wrong_place)?;
     let refresh = || tape.refresh().map_err(|e| e.to_string());
@@ -168,11 +169,11 @@ fn wrong_place(error: QueryError) -> String {
     error.message + &hint
 }
 
-/// What a look has done, and what it holds back.
+/// Result of a look, and the hours that it holds back.
 type Looked = (Done, Vec<String>);
 
-/// Looks until all is shipped that can be: a file may go away meanwhile, merged
-/// with others.
+/// Looks until everything that can be shipped is shipped. A file may disappear
+/// between two looks because it was merged.
 fn once(mut look: impl FnMut() -> Result<Looked>, go_on: &dyn Fn() -> bool) -> Result<bool> {
     let (mut done, mut held) = look()?;
     for _ in 1..ATTEMPTS {
@@ -249,7 +250,7 @@ fn settings(options: &Options) -> Result<Settings> {
 /// Least bytes of a secret that cannot be guessed.
 const SALT: usize = 16;
 
-/// The secret of a file, without the end of its line: `echo` writes one, other
+/// Reads the secret without the newline at its end: `echo` writes one, other
 /// programs do not.
 fn read_salt(path: &Path) -> Result<Vec<u8>> {
     let name = path.display();

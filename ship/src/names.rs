@@ -1,29 +1,30 @@
-//! Names of objects: `TABLE/server=NAME/day=DAY/HOUR-NODE-GENERATION.parquet`.
-//! They follow from what is shipped alone, so that whoever ships it again gives
-//! the same name. Of several generations of an hour the greatest counts.
+//! Names of objects: `TABLE/server=NAME/day=DAY/HOUR-NODE-GENERATION.parquet`. A
+//! name depends on the shipped rows alone, so that everyone who ships them gives
+//! the same name. If an hour has several generations, the greatest counts.
 
 use jiff::Timestamp;
 use std::fmt::Write as _;
 
-/// An hour of a node, as it is at some moment.
+/// An hour of a node, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
     /// Random number of the recorder's directory.
     pub node: u64,
     /// Hours since 1970 UTC.
     pub hour: i64,
-    /// Twice the ticks and markers that are known of it, and one more when nothing
-    /// of it is damaged: it only grows, and what was repaired is greater.
+    /// Twice the known number of ticks and markers of the hour, plus one if
+    /// nothing of the hour is damaged. It only grows; after a repair it is
+    /// greater.
     pub generation: u64,
 }
 
 /// Seconds of an hour.
 const SECONDS: i64 = 3_600;
-/// What names of objects end in.
+/// End of every object's name.
 const SUFFIX: &str = ".parquet";
 
 impl Unit {
-    /// An hour with so many ticks and markers.
+    /// An hour with `count` ticks and markers.
     pub fn new(node: u64, hour: i64, count: u64, is_whole: bool) -> Unit {
         Unit {
             node,
@@ -32,12 +33,12 @@ impl Unit {
         }
     }
 
-    /// The directory of its objects of a table.
+    /// The directory of the hour's objects of a table.
     pub fn directory(self, table: &str, server: &str) -> String {
         format!("{}/day={}", directory(table, server), day(self.hour))
     }
 
-    /// The object of a table.
+    /// The name of the hour's object of a table.
     pub fn object(self, table: &str, server: &str) -> String {
         format!("{}/{}", self.directory(table, server), self.file())
     }
@@ -48,7 +49,7 @@ impl Unit {
         format!("{hour:02}-{node:016x}-{generation:08}{SUFFIX}")
     }
 
-    /// What an object in the directory of the same day is of.
+    /// The hour of an object in the directory of this hour's day.
     pub fn of_file(self, file: &str) -> Option<Unit> {
         let mut words = file.strip_suffix(SUFFIX)?.split('-');
         let hour: i64 = words.next()?.parse().ok()?;
@@ -61,7 +62,7 @@ impl Unit {
     }
 }
 
-/// The directory of a table's objects of a server.
+/// The directory of a server's objects of a table.
 pub fn directory(table: &str, server: &str) -> String {
     format!("{table}/server={}", escaped(server))
 }
@@ -73,7 +74,7 @@ fn day(hour: i64) -> String {
     time.strftime("%Y-%m-%d").to_string()
 }
 
-/// A value of a partition as Hive writes it: engines decode it.
+/// Encodes a value of a partition as Hive does; engines decode it.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -6,9 +6,9 @@ use clap::{ArgAction, Parser, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What Hive calls a partition without a value, and whoever reads it as Hive does.
+/// Hive, and engines that follow it, read this name as a partition without a value.
 const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
-/// Longest name of a directory, with the slash before it.
+/// Longest name of a directory in bytes, with the slash before it.
 const NAME_BYTES: usize = 256;
 
 /// Ships the hours of a tape that are over as Parquet to object storage.
@@ -100,7 +100,7 @@ fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Longer than nothing.
+/// A positive duration.
 fn duration(text: &str) -> Result<Duration, String> {
     match tacho_source::time::option(text, None)? {
         Duration::ZERO => Err("it must be longer than 0".to_string()),
@@ -143,7 +143,7 @@ mod tests {
         assert!(label("env").is_err() && label("=x").is_err());
         assert!(named("").is_err() && named("a\nb").is_err());
         assert!(named(HIVE_NULL).is_err() && named("__hive_default_partition__").is_ok());
-        // "server=" and what is left of 255 bytes; of others each is three
+        // "server=" and the remaining bytes of 255; each other character takes three
         let long = [
             "a".repeat(248),
             "ä".repeat(41),

@@ -1,6 +1,6 @@
-//! What shipping may take of a machine on average: bytes a second, and a share of
-//! a CPU. An object is made and put at once; what it took is waited for before
-//! the next one.
+//! Limits of shipping on average: bytes per second, and a share of a CPU. An
+//! object is made and put at full speed. The program then waits for as long as the
+//! limits require before the next one.
 
 use crate::limits::Limits;
 use crate::place::{Place, Result};
@@ -8,20 +8,20 @@ use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-/// The limits, and when the next object may be put.
+/// The limits, and the time of the next put.
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
-    /// Bytes a second.
+    /// Bytes per second.
     rate: Option<u64>,
     /// Hundredths of a CPU.
     cpu: Option<u32>,
-    /// CPU time that is waited for.
+    /// CPU time that the program has waited for already.
     paid: Duration,
     next: Duration,
 }
 
 impl Pace {
-    /// Limits of who has taken nothing yet.
+    /// The limits, before the first put.
     pub fn new(rate: Option<u64>, cpu: Option<u32>) -> Pace {
         Pace {
             rate,
@@ -30,8 +30,8 @@ impl Pace {
         }
     }
 
-    /// Some bytes were put, which was begun at a time since the beginning, and the
-    /// program has used so much CPU time in all.
+    /// Notes a put of `bytes` that began at `begun`, and the program's CPU time so
+    /// far.
     fn put(&mut self, begun: Duration, bytes: u64, used: Duration) {
         let begun = begun.max(self.next);
         let sent = self
@@ -44,7 +44,7 @@ impl Pace {
     }
 }
 
-/// A place that takes no more than it may.
+/// A place that is used no faster than the limits allow.
 pub struct Paced {
     place: Box<dyn Place>,
     pace: RefCell<Pace>,
@@ -53,7 +53,7 @@ pub struct Paced {
 }
 
 impl Paced {
-    /// A place within limits; what waits ends when the program is told to.
+    /// `limits` ends the waits when the program has to end.
     pub fn new(place: Box<dyn Place>, pace: Pace, limits: Limits) -> Paced {
         Paced {
             place,
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::Ordering;
 
-    /// A place that has what is put.
+    /// A place that has every object already.
     struct Anywhere;
 
     impl Place for Anywhere {

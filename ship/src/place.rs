@@ -1,5 +1,5 @@
-//! Where objects go. A place takes an object once: of two that put one of the
-//! same name the second is told so.
+//! The place that objects go to. A place takes a name once: the second put of a name
+//! is refused.
 
 use crate::scratch::Scratch;
 use std::fs::{self, DirBuilder, File};
@@ -7,42 +7,43 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Why something could not be done.
+/// The error is the reason.
 pub type Result<T> = std::result::Result<T, String>;
 
-/// Where objects go.
+/// Stores objects.
 pub trait Place {
-    /// Puts an object unless there is one of the name; says whether it did.
+    /// Puts an object, unless there is one of the name. Returns whether it was put.
     ///
     /// # Errors
-    /// The place could not be reached or written; the object may be there.
+    /// The place could not be reached or written. The object may be there
+    /// nevertheless.
     fn put_new(&self, name: &str, bytes: Vec<u8>) -> Result<bool>;
 
-    /// Calls with the last part of the name of each object in a directory.
+    /// Calls `each` with the last part of each object's name in a directory.
     ///
     /// # Errors
-    /// The place could not be reached; some names may have been told.
+    /// The place could not be reached. `each` may have got some names.
     fn list(&self, directory: &str, each: &mut dyn FnMut(&str)) -> Result<()>;
 }
 
-/// What begins the address of a directory.
+/// Prefix of a directory's address.
 const FILE: &str = "file://";
-/// Where files are written that get their names when they are whole; no table.
+/// Directory for files that are still being written. No table has this name.
 const WRITTEN: &str = ".tacho-ship";
 
-/// A directory of a file system that has hard links. What is put there is for its
-/// owner alone, as the tape is.
+/// A directory of a file system that has hard links. Its files are readable by their
+/// owner only, as the tape's are.
 #[derive(Debug)]
 pub struct Directory {
     root: PathBuf,
 }
 
 impl Directory {
-    /// The directory at an address, made when it is not there.
+    /// Opens the directory at an address, and creates it if necessary.
     ///
     /// # Errors
-    /// The address makes no sense, the directory could not be made or written, or
-    /// its file system has no hard links.
+    /// The address makes no sense, the directory could not be made or written, or its
+    /// file system has no hard links.
     pub fn open(address: &str) -> Result<Directory> {
         let path = address.strip_prefix(FILE).unwrap_or(address);
         if !path.starts_with('/') {
@@ -65,7 +66,7 @@ impl Directory {
         self.root.join(WRITTEN)
     }
 
-    /// Tries what a put does.
+    /// Tries the steps of a put.
     fn probe(&self, link: impl Fn(&Path, &Path) -> io::Result<()>) -> Result<()> {
         let root = self.root.display();
         let file = self
@@ -82,8 +83,8 @@ impl Directory {
         })
     }
 
-    /// Makes a directory below the root, to stay after a crash. A root that has gone,
-    /// with the file system it was on, is not made again.
+    /// Makes a directory below the root, durably. A missing root is not created: its
+    /// file system may have been unmounted.
     fn make(&self, directory: &Path) -> io::Result<()> {
         if directory.is_dir() {
             return Ok(());
@@ -99,7 +100,7 @@ impl Directory {
         }
     }
 
-    /// A file gets its name when all of it is on the disk.
+    /// A file gets its name when all its bytes are on the disk.
     fn put(&self, path: &Path, bytes: &[u8]) -> io::Result<bool> {
         let directory = path.parent().unwrap_or(&self.root);
         self.make(directory)?;
@@ -174,7 +175,8 @@ mod tests {
         let place = Directory::open(root.path().to_str().unwrap()).unwrap();
         assert_eq!(place.put_new("a/x.parquet", b"first".to_vec()), Ok(true));
         let object = root.path().join("a/x.parquet");
-        // It ended between the link and the removal of its own name.
+        // A crash between the link and the removal of the temporary name leaves the
+        // latter.
         for number in 0..100 {
             let left = format!("a/.y.parquet.{}-{number}", std::process::id());
             fs::hard_link(&object, root.path().join(left)).unwrap();

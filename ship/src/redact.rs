@@ -1,12 +1,13 @@
-//! What stays on the server. What is redacted is null, or with a salt a hash:
-//! then equal values stay equal, also between servers of one salt.
+//! Values that stay on the server. A redacted value is null, or, with a salt, a
+//! hash. Hashes keep equal values equal, also between servers with the same
+//! salt.
 
 use clap::ValueEnum;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use tacho_source::exchange::Field;
 
-/// A kind of values that can stay on the server.
+/// A kind of values that can be redacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Rule {
     /// Texts of queries
@@ -17,16 +18,16 @@ pub enum Rule {
     Applications,
 }
 
-/// What stays on the server.
+/// The kinds of values to redact, and how.
 #[derive(Clone, Debug, Default)]
 pub struct Redaction {
     /// Kinds of values.
     pub rules: Vec<Rule>,
-    /// Goes before each value that is hashed.
+    /// Precedes each value that is hashed; `None`: values become null.
     pub salt: Option<Vec<u8>>,
 }
 
-/// Columns with such values: table, column, rule.
+/// Columns with redacted values: table, column, rule.
 const COLUMNS: [(&str, &str, Rule); 5] = [
     ("session", "client_addr", Rule::Addresses),
     ("session", "application", Rule::Applications),
@@ -38,28 +39,28 @@ const COLUMNS: [(&str, &str, Rule); 5] = [
 const BYTES: usize = 16;
 
 impl Redaction {
-    /// Are values of a column redacted?
+    /// Whether values of a column are redacted.
     pub fn hides(&self, table: &str, column: &str) -> bool {
         let found = COLUMNS.iter().find(|c| (c.0, c.1) == (table, column));
         found.is_some_and(|c| self.has(c.2))
     }
 
-    /// The same of a field.
+    /// Whether values of a field are redacted.
     pub fn hides_field(&self, field: &Field) -> bool {
         self.hides(&field.table, &field.column.name)
     }
 
-    /// Is a kind of values redacted?
+    /// Whether a kind of values is redacted.
     pub fn has(&self, rule: Rule) -> bool {
         self.rules.contains(&rule)
     }
 
-    /// Does anything of the texts of queries leave the server?
+    /// Whether query texts leave the server, as they are or as hashes.
     pub fn has_texts(&self) -> bool {
         !self.has(Rule::Texts) || self.salt.is_some()
     }
 
-    /// What is redacted and how, as a name: rules, and a hash of the salt.
+    /// Name of this redaction: the rules, and a hash of the salt.
     pub fn name(&self) -> String {
         let rules = self.rules.iter().filter_map(ValueEnum::to_possible_value);
         let mut rules: Vec<String> = rules.map(|rule| rule.get_name().to_string()).collect();
@@ -78,7 +79,7 @@ impl Redaction {
         }
     }
 
-    /// What stands for a value that is redacted.
+    /// The replacement of a redacted value.
     pub fn instead(&self, text: &str) -> Option<String> {
         let salt = self.salt.as_ref()?;
         let mut hash = Sha256::new();
@@ -87,7 +88,7 @@ impl Redaction {
         Some(hex(&hash.finalize()[..BYTES]))
     }
 
-    /// A value of a column that is redacted or not.
+    /// A value as it is shipped; `hidden` if its column is redacted.
     pub fn shown<'t>(&self, hidden: bool, text: &'t str) -> Option<Cow<'t, str>> {
         match hidden {
             true => self.instead(text).map(Cow::Owned),
@@ -95,9 +96,9 @@ impl Redaction {
         }
     }
 
-    /// What a text is known by on all servers: a hash of it with letters in
-    /// lower case and every white space as one blank. Without the text only with
-    /// the salt.
+    /// Identifies a text across servers: a hash of the text in lower case, with
+    /// all white space as single blanks. If texts are redacted, the salt is part of
+    /// the hash; without a salt there is no fingerprint.
     pub fn fingerprint(&self, text: &str) -> Option<i64> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let mut hash = Sha256::new();

@@ -1,5 +1,5 @@
-//! What the writer's retention is told of what is shipped, and what it tells of
-//! what it removed before.
+//! Tells the writer's retention which files are shipped, and reads from markers what
+//! retention removed before it was shipped.
 
 use crate::contents::schema;
 use crate::field::Names;
@@ -29,7 +29,7 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// Says that there is somebody who ships to a place, a server under some name.
+    /// Announces to the writer that a server is shipped to a place.
     ///
     /// # Errors
     /// Nothing can be written into the directory of the tape.
@@ -45,7 +45,7 @@ impl Retention {
         let mut retention = Retention {
             directory: options.tape.clone(),
             name: shipped_name(u64::from_be_bytes(id)),
-            // A command may have what others must not read.
+            // A command may contain secrets.
             place: options.to.clone().unwrap_or("--command".into()),
             told: None,
         };
@@ -55,10 +55,10 @@ impl Retention {
         Ok(retention)
     }
 
-    /// Says that all files up to a number are shipped.
+    /// Notes that all files up to number `until` are shipped.
     ///
     /// # Errors
-    /// It could not be written.
+    /// The note could not be written.
     pub fn tell(&mut self, until: u64) -> Result<()> {
         if self.told == Some(until) {
             return Ok(());
@@ -77,18 +77,18 @@ impl Retention {
     fn write(&self, path: &Path, until: u64) -> io::Result<()> {
         let place = self.place.clone();
         let file = Scratch::new(&self.directory, Shipped { until, place }.text().as_bytes())?;
-        // The directory says who may read; the writer may be somebody else.
+        // The directory decides who may read; the writer may be another user.
         fs::set_permissions(file.path(), Permissions::from_mode(0o644))?;
         fs::rename(file.path(), path)
     }
 }
 
-/// The number up to which no file has rows that are to be shipped, where
-/// `not_shipped` is the first hour of each node that is not. Files of other servers,
-/// and what cannot be read for good, wait for nobody.
+/// The number up to which no file has rows that are still to be shipped.
+/// `not_shipped` has the first hour of each node that is not shipped. Files of other
+/// servers, and lasting damage, do not count as waiting.
 ///
 /// # Errors
-/// Something could not be read that may be readable later.
+/// Something could not be read now but perhaps later.
 pub fn shipped_until(tape: &Snapshot, not_shipped: &HashMap<u64, i64>) -> Result<u64> {
     let (mut last, mut first_waiting) = (0, None);
     for node in tape.nodes() {
@@ -113,7 +113,7 @@ fn numbers(part: &Part) -> Option<Numbers> {
     parse_name(name).map(|(numbers, _)| numbers)
 }
 
-/// Has a part rows of an hour from `limit` on, or may it get some?
+/// Whether a part has, or may get, rows of hour `limit` or later.
 fn waits(part: &Part, limit: i64) -> Result<bool> {
     if part.info().open {
         return Ok(true);
@@ -129,7 +129,7 @@ fn waits(part: &Part, limit: i64) -> Result<bool> {
     }
 }
 
-/// What markers of an hour tell that was removed before it was shipped.
+/// Periods that were removed before they were shipped, from the markers of an hour.
 ///
 /// # Errors
 /// A part is damaged.
@@ -153,7 +153,7 @@ pub fn removed_before(part: &Part, hour: i64) -> tacho_tape::Result<Vec<String>>
     Ok(told.collect())
 }
 
-/// A time as messages have it.
+/// A time in the form that messages have.
 pub fn shown(ms: i64) -> String {
     let time = Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH);
     time.strftime("%Y-%m-%d %H:%M:%SZ").to_string()

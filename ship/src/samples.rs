@@ -15,11 +15,11 @@ use tacho_tape::{Column as Numbers, Part, Result};
 
 /// Milliseconds of a minute.
 const MINUTE_MS: i64 = 60_000;
-/// Class of what waits for nothing.
+/// Wait class of samples that wait for nothing.
 const CPU: &str = "CPU";
-/// Columns of `sample_runs` before those of the catalog.
+/// Number of derived columns of `sample_runs`; the catalog's columns follow.
 const DERIVED: usize = 9;
-/// Columns of samples that are told in another way, or by `texts`.
+/// Columns of samples that are shipped in another form, or in table `texts`.
 const TOLD_ELSEWHERE: [&str; 10] = [
     "cpu",
     "wait_number",
@@ -35,7 +35,7 @@ const TOLD_ELSEWHERE: [&str; 10] = [
 
 /// The ticks of a part, by number.
 pub struct Ticks {
-    /// Rows of the table.
+    /// Their rows in table `tick`.
     rows: Vec<usize>,
     numbers: Vec<i64>,
     slot_ms: Vec<i64>,
@@ -44,10 +44,10 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    /// Reads them.
+    /// Reads the ticks.
     ///
     /// # Errors
-    /// They are damaged.
+    /// Their columns are damaged.
     pub fn read(part: &Part) -> Result<Ticks> {
         let [number, slot, interval, status] =
             ["tick", "slot_time", "interval_ms", "status"].map(|name| part.ints("tick", name));
@@ -64,7 +64,7 @@ impl Ticks {
         })
     }
 
-    /// The place of a tick.
+    /// The index of a tick.
     pub fn place(&self, number: i64) -> Option<usize> {
         self.numbers.binary_search(&number).ok()
     }
@@ -74,12 +74,12 @@ impl Ticks {
         self.rows[place]
     }
 
-    /// Is a tick of an hour?
+    /// Whether a tick belongs to an hour.
     pub fn is_of(&self, place: usize, hour: i64) -> bool {
         hour_of(self.slot_ms[place]) == hour
     }
 
-    /// What a tick weighs: its interval, unless it failed.
+    /// Weight of a tick: its interval, or 0 if it failed.
     pub fn weight_ms(&self, place: usize) -> i64 {
         match self.failed[place] {
             true => 0,
@@ -87,7 +87,7 @@ impl Ticks {
         }
     }
 
-    /// Adds what ticks of an hour observed to its minutes.
+    /// Adds the observed time of an hour's ticks to its minutes.
     pub fn observe(&self, hour: i64, minutes: &mut Minutes) {
         for place in (0..self.numbers.len()).filter(|place| self.is_of(*place, hour)) {
             let minute = minutes.observed.entry(minute_of(self.slot_ms[place]));
@@ -95,8 +95,8 @@ impl Ticks {
         }
     }
 
-    /// Cuts a run into pieces within an hour whose ticks counted, one slot after
-    /// the other at one interval.
+    /// Cuts a run into pieces. A piece lies within the hour; its ticks did not fail,
+    /// and follow each other slot by slot at one interval.
     fn pieces(&self, first: i64, ticks: i64, hour: i64, mut piece: impl FnMut(usize, usize)) {
         let Some(begin) = self.place(first) else {
             return;
@@ -119,7 +119,7 @@ impl Ticks {
         }
     }
 
-    /// Is a tick in the slot behind the one before it?
+    /// Whether a tick is in the slot directly after the previous tick's slot.
     fn follows(&self, at: usize) -> bool {
         let before = at - 1;
         self.numbers[at] == self.numbers[before] + 1
@@ -135,9 +135,9 @@ fn minute_of(ms: i64) -> i64 {
 /// The load of an hour by minute.
 #[derive(Default)]
 pub struct Minutes {
-    /// Time that was observed, ms, by minute since 1970.
+    /// Observed time, ms, by minute since 1970.
     observed: BTreeMap<i64, i64>,
-    /// Samples and their weight in ms, by minute and wait event.
+    /// Number of samples and their weight in ms, by minute and wait event.
     load: BTreeMap<(i64, Option<String>), (i64, i64)>,
 }
 
@@ -154,10 +154,10 @@ pub fn minute_columns() -> Vec<Column> {
 }
 
 impl Minutes {
-    /// A row for each minute, and one for each wait event in it.
+    /// Writes a row for each minute, and one for each wait event in it.
     ///
     /// # Errors
-    /// They could not be encoded.
+    /// The rows could not be encoded.
     pub fn write(&self, object: &mut Object) -> parquet::errors::Result<()> {
         let observed = self.observed.iter();
         let observed = observed.map(|(minute, ms)| (*minute, None, None, Some(*ms)));
@@ -179,13 +179,13 @@ impl Minutes {
     }
 }
 
-/// The class of a wait event by its key.
+/// The class of a wait event, from its key.
 fn class_of(key: &str) -> &str {
     let class = key.split(':').next().unwrap_or(key);
     if class.starts_with(CPU) { CPU } else { class }
 }
 
-/// The fields of runs that follow from the catalog.
+/// Fields of runs that follow from the catalog.
 pub fn fields(schema: &Schema) -> Vec<Field> {
     let run = schema.table(RUN);
     let fields = run.map_or_else(Vec::new, |run| exchange::fields(schema, run));
@@ -195,7 +195,7 @@ pub fn fields(schema: &Schema) -> Vec<Field> {
     shown.collect()
 }
 
-/// The columns of `sample_runs`: those that are derived, then the fields.
+/// The columns of `sample_runs`: derived columns first, then the fields.
 pub fn run_columns(schema: &Schema) -> Vec<Column> {
     let mut columns = vec![
         Column::new(10, "first_slot", Kind::Time),
@@ -231,21 +231,21 @@ pub struct Runs<'a> {
     wait: Numbers,
     marked: Numbers,
     category: Numbers,
-    /// Of query, transaction and state, ms.
+    /// Starts of query, transaction and state, ms.
     starts: [Numbers; 3],
-    /// Key by reference less one.
+    /// Keys of wait events; reference 1 is index 0.
     waits: Vec<Option<String>>,
 }
 
-/// What of a run says which samples it is among: category, state, wait event
-/// and kind of activity, as they are stored.
+/// The stored values that decide the scope of a run: category, state, wait event and
+/// kind of activity.
 type Kinds = (i64, i64, i64, i64);
 
 impl<'a> Runs<'a> {
-    /// Reads what is derived from.
+    /// Reads the columns that others are derived from.
     ///
     /// # Errors
-    /// They are damaged.
+    /// A column is damaged.
     pub fn read(part: &'a Part, names: &Names) -> Result<Runs<'a>> {
         let class = part.ints("wait", "wait_event_type")?;
         let event = part.ints("wait", "wait_event")?;
@@ -280,8 +280,9 @@ impl<'a> Runs<'a> {
         (category, self.state[run], self.wait[run], self.cpu[run])
     }
 
-    /// Starts as differences, ms, which repeat where times of day do not: of the query
-    /// to the slot, of transaction and state to the query, or to the slot without one.
+    /// Starts as differences, ms, which repeat more often than times of day. The
+    /// query's start is relative to the slot. The starts of transaction and state are
+    /// relative to the query's start, or without a query to the slot.
     fn ages(&self, run: usize, slot_ms: i64) -> [Option<i64>; 3] {
         let starts = self.starts.each_ref().map(|column| column[run]);
         let [query, xact, state] = starts.map(|start| (start != 0).then_some(start));
@@ -298,7 +299,7 @@ impl<'a> Runs<'a> {
         (value != 0).then(|| label.map_or_else(|| "?".into(), str::to_string))
     }
 
-    /// The narrowest scope that has such samples, and their wait event.
+    /// The narrowest scope that contains such samples, and their wait event.
     fn derived(&self, kinds: Kinds) -> (Scope, Option<String>) {
         let (category, state, wait, cpu) = kinds;
         let key = match usize::try_from(wait - 1) {
@@ -319,10 +320,10 @@ impl<'a> Runs<'a> {
         (narrow.unwrap_or(Scope::All), key)
     }
 
-    /// Adds the samples of an hour; says which statements they refer to.
+    /// Adds the samples of an hour. Returns the query ids in them.
     ///
     /// # Errors
-    /// A column is damaged, or they could not be encoded.
+    /// A column is damaged, or the rows could not be encoded.
     pub fn write(
         &self,
         hour: i64,

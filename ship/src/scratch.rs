@@ -1,4 +1,4 @@
-//! Files that are needed for a moment: what is put has one until it has its name.
+//! Temporary files: an object is written into one before it gets its name.
 
 use std::fs::{self, DirEntry, OpenOptions};
 use std::io::{self, Write};
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tacho_tape::write::recording::random;
 
-/// What names of such files begin and end with; between is a random number.
+/// Begin and end of a temporary file's name; a random number stands between them.
 const ENDS: (&str, &str) = ("tacho-ship-", ".tmp");
-/// One that is older was left by a crash: nothing takes so long.
+/// An older file was left by a crash: no put takes this long.
 const OLD: Duration = Duration::from_secs(24 * 3_600);
 
-/// A file that is gone when it is not needed any more. Others cannot read it.
+/// A temporary file. It is removed when dropped, and readable by its owner only.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A file with some bytes, all of them on the disk, that was not there; its
-    /// name says nothing. Those that crashes have left in the directory are removed.
+    /// Creates a file with `bytes` and synchronises it. Its name tells nothing.
+    /// Removes files of the directory that crashes have left.
     ///
     /// # Errors
-    /// It could not be written.
+    /// The file could not be written.
     pub fn new(directory: &Path, bytes: &[u8]) -> io::Result<Scratch> {
         remove_old(directory);
         let (begin, end) = ENDS;
@@ -49,7 +49,7 @@ impl Drop for Scratch {
     }
 }
 
-/// What cannot be looked at or removed stays: it may be of another user.
+/// Errors are ignored: the file may belong to another user.
 fn remove_old(directory: &Path) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     for entry in entries.filter(is_old) {

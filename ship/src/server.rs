@@ -1,5 +1,5 @@
-//! Readings of the server and its objects, a row for each value: a measurement
-//! that is added later needs no column.
+//! Readings of the server and its objects, a row per value. A new measurement
+//! therefore needs no new column.
 
 use crate::contents::Fault;
 use crate::field::Names;
@@ -22,7 +22,7 @@ pub fn columns() -> Vec<Column> {
     ]
 }
 
-/// Adds the readings of an hour in a part, one metric after the other.
+/// Adds the readings of an hour in a part, metric by metric.
 ///
 /// # Errors
 /// A column is damaged.

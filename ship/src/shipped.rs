@@ -1,4 +1,4 @@
-//! What is shipped, read back as engines read it.
+//! Reads shipped objects back, as engines do.
 
 use crate::shipper::SERVERS;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -27,7 +27,7 @@ pub fn files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Every row of a table, whatever its generation.
+/// All rows of a table, of all generations.
 pub fn all_rows(root: &Path, table: &str) -> Vec<Row> {
     let mut rows = Vec::new();
     for file in files(&root.join(table)) {
@@ -45,7 +45,7 @@ pub fn all_rows(root: &Path, table: &str) -> Vec<Row> {
     rows
 }
 
-/// The rows that count: those of the newest complete generation of each hour.
+/// The rows that count: rows of the newest complete generation of each hour.
 pub fn rows(root: &Path, table: &str) -> Vec<Row> {
     let of = |row: &Row| (row["node"].to_string(), row["hour"].to_string());
     let mut newest: BTreeMap<_, i64> = BTreeMap::new();
@@ -75,7 +75,7 @@ pub fn text(row: &Row, column: &str) -> Option<String> {
     }
 }
 
-/// Every object by its name below the root.
+/// All objects, by name below the root.
 pub fn objects(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let name = |path: &PathBuf| {
         path.strip_prefix(root)

@@ -1,7 +1,7 @@
-//! One look at a tape: every hour that is over, sealed, and not at the place in
-//! this generation or a later one is put there, its tables first and `servers`
-//! last. An hour counts once its object of `servers` is there; whoever stops
-//! before has left objects that the next one finds by their names.
+//! One look at a tape. An hour is shipped if it is over, sealed, and not at the place in
+//! this generation or a later one. Its tables are put first and `servers` last. An hour
+//! counts once its object of `servers` is there. If the program stops before that, the
+//! next one finds the objects by their names.
 
 use crate::contents::{Contents, Fault, LeftOut, Made, Objects, common};
 use crate::hours::{self, Counted, HOUR_MS, Wait, hour_of};
@@ -19,47 +19,47 @@ use tacho_tape::error::Kind;
 use tacho_tape::files::directory::NODE;
 use tacho_tape::{Error, Part, Snapshot};
 
-/// The table that tells which hours are complete.
+/// The table that lists complete hours.
 pub const SERVERS: &str = "servers";
-/// What is shipped of a server is redacted as the name of its object here says.
+/// An object in this directory has the name of the redaction used for a server.
 const REDACTION: &str = "redaction";
-/// An hour may have rows in parts whose ticks are this far from it.
+/// An hour may have rows in parts whose ticks are up to this far from it.
 pub const NEAR_MS: i64 = 24 * HOUR_MS;
 
-/// Who is shipped, and how.
+/// The server to ship, and how.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// Name of the server.
     pub server: Option<String>,
-    /// What else is known of it.
+    /// Further facts about the server, from `--label`.
     pub labels: Vec<(String, String)>,
-    /// What stays on it.
+    /// Values that stay on the server.
     pub redaction: Redaction,
-    /// Host where the tape was written, when it is known.
+    /// Host where the tape was written, if known.
     pub host: Option<String>,
 }
 
-/// What a look at a tape has done.
+/// Result of a look at a tape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// Hours that are complete at the place now and were not before.
+    /// Hours that this look completed at the place.
     pub hours: u64,
-    /// Objects and bytes that were put.
+    /// Objects that were put.
     pub objects: u64,
-    /// Their bytes.
+    /// Bytes of these objects.
     pub bytes: u64,
-    /// What of the tape could not be read and was left out.
+    /// Damage of the tape that was left out.
     pub damage: Vec<String>,
-    /// Which nodes are not shipped.
+    /// Nodes that are not shipped.
     pub left_out: Vec<String>,
-    /// What was removed before it was shipped.
+    /// Periods that retention removed before they were shipped.
     pub lost: Vec<String>,
-    /// Why hours were not shipped now that the next look may ship.
+    /// Reasons why hours were not shipped that the next look may ship.
     pub again: Vec<String>,
 }
 
 impl Done {
-    /// The same with what the next look has done.
+    /// Adds the result of the next look.
     pub fn and(self, next: Done) -> Done {
         let lost = [self.lost, next.lost].concat();
         Done {
@@ -80,18 +80,18 @@ impl Done {
     }
 }
 
-/// What could not be read.
+/// A part of the tape that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Lost {
     text: String,
     file: Option<PathBuf>,
-    /// What is known of the file: something else once it is repaired.
+    /// State of the file when it was read; a repair changes it.
     stamp: Option<Stamp>,
-    /// The bytes were read, and are wrong.
+    /// The bytes could be read, but are wrong.
     is_wrong: bool,
 }
 
-/// Length and last change of a file.
+/// Length and time of the last change of a file.
 type Stamp = (u64, SystemTime);
 
 fn stamp(file: Option<&PathBuf>) -> Option<Stamp> {
@@ -100,7 +100,7 @@ fn stamp(file: Option<&PathBuf>) -> Option<Stamp> {
 }
 
 impl Lost {
-    /// What some tables lack.
+    /// An error, with the tables that lack rows because of it.
     fn of(error: &Error, tables: &[&str]) -> Lost {
         let name = match tables {
             [_] => "table",
@@ -130,7 +130,7 @@ impl Lost {
     }
 }
 
-/// What is put of an hour, its generation, and what is missing.
+/// The objects of an hour, its generation, and the damage.
 type Shipment = (Unit, Vec<Made>, Vec<Lost>);
 
 /// Ships one tape to one place.
@@ -140,22 +140,21 @@ pub struct Shipper<'p> {
     counted: Counted,
     /// Generations that are complete at the place, by node and hour.
     complete: HashMap<(u64, i64), u64>,
-    /// Hours that are damaged, by node and hour: what they were to be, and why
-    /// they are not.
+    /// Damaged hours by node and hour: the generation without damage, and the damage.
     damaged: HashMap<(u64, i64), (Unit, Vec<Lost>)>,
     texts: HashMap<u64, Texts>,
-    /// The first hour of each node that is not shipped, as of the last look.
+    /// First hour of each node that the last look did not ship.
     not_shipped: HashMap<u64, i64>,
-    /// Servers whose redaction at the place is this one's.
+    /// Servers whose redaction at the place equals ours.
     claimed: BTreeSet<String>,
-    /// Somebody writes the logs of the tape: they get more rows.
+    /// Some process writes the logs of the tape, so they get more rows.
     are_written: bool,
-    /// Since when the last look holds back hours, and why.
+    /// Hours that the last look holds back, and why.
     held: Vec<String>,
 }
 
 impl<'p> Shipper<'p> {
-    /// Knows nothing of the place yet.
+    /// Creates a shipper that knows nothing about the place yet.
     pub fn new(place: &'p dyn Place, settings: Settings) -> Shipper<'p> {
         Shipper {
             place,
@@ -171,24 +170,24 @@ impl<'p> Shipper<'p> {
         }
     }
 
-    /// Says whether somebody writes the logs of the tape. Otherwise what is in them is
-    /// shipped as if they were sealed.
+    /// Sets whether some process writes the logs of the tape. If not, logs are shipped as
+    /// if they were sealed.
     pub fn logs_are_written(&mut self, are_written: bool) {
         self.are_written = are_written;
     }
 
-    /// Since when the last look holds back hours, and why.
+    /// Hours that the last look holds back, and why.
     pub fn held(&self) -> &[String] {
         &self.held
     }
 
-    /// Ships what is to be shipped; `go_on` is asked before each hour.
+    /// Ships all hours that are due. Calls `go_on` before each hour.
     ///
     /// # Errors
     /// The place could not be reached or written.
     pub fn look(&mut self, tape: &Snapshot, now_ms: i64, go_on: &dyn Fn() -> bool) -> Result<Done> {
         let mut done = Done::default();
-        // A text that was missing may have been recorded since.
+        // A missing text may have been recorded since the last look.
         self.texts.clear();
         self.not_shipped.clear();
         self.held.clear();
@@ -207,15 +206,15 @@ impl<'p> Shipper<'p> {
         Ok(done)
     }
 
-    /// The number up to which no file of the tape has what the last look has left.
+    /// The number up to which the last look has shipped all files of the tape completely.
     ///
     /// # Errors
-    /// Something could not be read that may be readable later.
+    /// Something could not be read now but perhaps later.
     pub fn shipped_until(&self, tape: &Snapshot) -> Result<u64> {
         shipped_until(tape, &self.not_shipped)
     }
 
-    /// The same of one node; false when it was told to stop.
+    /// Ships the hours of one node; false if `go_on` stopped it.
     fn node(
         &mut self,
         node: u64,
@@ -255,7 +254,7 @@ impl<'p> Shipper<'p> {
         Ok(true)
     }
 
-    /// Was an hour damaged as it is now?
+    /// Whether the hour had the same damage at an earlier look.
     fn is_known_damage(&mut self, unit: Unit, done: &mut Done) -> bool {
         let known = self.damaged.remove(&(unit.node, unit.hour));
         let known = known.filter(|(of, lost)| *of == unit && lost.iter().all(Lost::is_still));
@@ -272,8 +271,9 @@ impl<'p> Shipper<'p> {
         self.settings.server.clone().unwrap_or_else(own)
     }
 
-    /// Sees to it that all objects of a server are redacted alike: the first one
-    /// that is put says how. Of two that put theirs at once one sees both.
+    /// Makes sure that all objects of a server are redacted alike. The first object under
+    /// `REDACTION` decides. If two programs put theirs at once, at least one sees both
+    /// and fails.
     fn claim(&mut self, server: String) -> Result<()> {
         if self.claimed.contains(&server) {
             return Ok(());
@@ -310,8 +310,8 @@ impl<'p> Shipper<'p> {
         Ok(())
     }
 
-    /// Is an hour at the place, in this generation or a later one? Asked once a
-    /// day of hours.
+    /// Whether an hour is at the place, in this generation or a later one. One list per
+    /// day answers for all its hours.
     fn is_complete(&mut self, unit: Unit) -> Result<bool> {
         if !self.is_known_complete(unit) {
             let directory = unit.directory(SERVERS, &self.server(unit.node));
@@ -330,13 +330,13 @@ impl<'p> Shipper<'p> {
         Ok(self.is_known_complete(unit))
     }
 
-    /// The same as far as it was asked or put there.
+    /// Whether an earlier list or put showed the hour as complete.
     fn is_known_complete(&self, unit: Unit) -> bool {
         let known = self.complete.get(&(unit.node, unit.hour));
         known.is_some_and(|known| *known >= unit.generation)
     }
 
-    /// Ships an hour, without what cannot be read.
+    /// Ships an hour without its damaged parts.
     fn hour(&mut self, whole: Unit, all: &[&Part], done: &mut Done) -> Result<()> {
         let near = all.iter().copied();
         let parts: Vec<&Part> = near.filter(|part| self.is_near(part, whole)).collect();
@@ -359,7 +359,7 @@ impl<'p> Shipper<'p> {
         Ok(())
     }
 
-    /// May a part have rows of an hour?
+    /// Whether a part may have rows of an hour.
     fn is_near(&self, part: &Part, unit: Unit) -> bool {
         let begin_ms = unit.hour.saturating_mul(HOUR_MS);
         let without_ticks = part.min_ms() > part.max_ms();
@@ -369,8 +369,8 @@ impl<'p> Shipper<'p> {
         !is_log && (without_ticks || is_near)
     }
 
-    /// The objects of an hour, in the generation that they are of: all of them say
-    /// it, so they are made again when something could not be read.
+    /// Makes the objects of an hour. Each object names its generation. Damage lowers the
+    /// generation, and then all objects are made again.
     fn make(
         &mut self,
         whole: Unit,
@@ -422,7 +422,7 @@ impl<'p> Shipper<'p> {
             done.bytes += if put { bytes } else { 0 };
             done.hours += u64::from(put && table == SERVERS);
         }
-        // Damage was told before.
+        // Damage was reported before.
         let lost = parts
             .iter()
             .filter_map(|p| removed_before(p, unit.hour).ok());
@@ -432,7 +432,7 @@ impl<'p> Shipper<'p> {
         Ok(())
     }
 
-    /// The object that says that an hour is complete, and of whom it is.
+    /// The object that marks an hour as complete and describes its server.
     fn servers(
         &self,
         unit: Unit,
@@ -503,7 +503,7 @@ fn server_columns() -> Vec<Column> {
     ]
 }
 
-/// The nodes of a tape but those of other servers, the newest first.
+/// The nodes of a tape without nodes of other servers, newest first.
 fn nodes(tape: &Snapshot, done: &mut Done) -> Result<Vec<u64>> {
     let mut nodes: Vec<u64> = tape.nodes().iter().map(|node| node.id).collect();
     let unread = tape
@@ -528,7 +528,7 @@ fn nodes(tape: &Snapshot, done: &mut Done) -> Result<Vec<u64>> {
     Ok(nodes)
 }
 
-/// Since when hours are held back, and why.
+/// A message: from which hour on hours are held back, and why.
 fn held_text((hour, wait): (i64, Wait)) -> String {
     let time = |hour: i64| shown(hour.saturating_mul(HOUR_MS));
     let why = match wait {
@@ -542,7 +542,7 @@ fn held_text((hour, wait): (i64, Wait)) -> String {
     format!("held back from {} on: {why}", time(hour))
 }
 
-/// What is missing of an hour, with the tables that lack it.
+/// Damage of an hour, with the tables that lack rows because of it.
 fn lost_of(objects: &Objects, texts: &Texts) -> Vec<Lost> {
     let left_out = objects.left_out.iter();
     let left_out = left_out.map(|left| Lost::of(&left.error, left.tables));
@@ -554,7 +554,7 @@ fn lost_of(objects: &Objects, texts: &Texts) -> Vec<Lost> {
     lost
 }
 
-/// The generation of an hour: what is counted are the parts of which nothing is left out.
+/// The generation of an hour. Only parts that no table lacks are counted.
 fn unit_of(
     whole: Unit,
     parts: &[&Part],

@@ -1,4 +1,4 @@
-//! What is shipped is read back as engines read it, and compared with answers
+//! Shipped objects are read back as engines read them, and compared with answers
 //! of the tape.
 
 mod damage;
@@ -31,7 +31,7 @@ const NODE: u64 = 0xA7;
 /// 2026-10-21 20:00 UTC.
 const BEGIN_MS: i64 = 497_804 * HOUR_MS;
 const STEP_MS: i64 = 10_000;
-/// Ticks of a part: they do not end with hours.
+/// Ticks per part, so that parts do not end with hours.
 const TICKS: i64 = 150;
 const WAITS: [(&str, &str); 4] = [
     ("IO", "DataFileRead"),
@@ -45,7 +45,7 @@ fn ms(tick: i64) -> i64 {
     BEGIN_MS + tick * STEP_MS
 }
 
-/// Random samples, statistics, locks, markers, readings and texts of some ticks.
+/// A part with random samples, statistics, locks, markers, readings and texts.
 fn part(first: i64, ticks: i64) -> Part {
     let mut b = PartBuilder::new(Arc::new(stats_schema())).unwrap();
     let mut random = Random(first as u64);
@@ -136,7 +136,7 @@ fn part(first: i64, ticks: i64) -> Part {
     })
 }
 
-/// What belongs to a minute: statistics that are recorded a moment later, and a
+/// Rows that come once a minute: statistics, recorded a moment later, and a
 /// reading of the server.
 fn others_of(b: &mut PartBuilder, tick: i64, database: i64, user: i64, random: &mut Random) {
     let time = ms(tick) + 300;
@@ -174,16 +174,16 @@ fn others_of(b: &mut PartBuilder, tick: i64, database: i64, user: i64, random: &
     }
 }
 
-/// Three hours and twenty minutes.
+/// A tape of three hours and twenty minutes.
 fn tape() -> Snapshot {
     Snapshot::from_parts((0..8).map(|n| part(n * TICKS, TICKS)))
 }
 
-/// The end of what is recorded.
+/// End of the recorded time.
 const NOW_MS: i64 = BEGIN_MS + 8 * TICKS * STEP_MS;
 
-/// A directory that ends with a failure at one of the calls: before it, or when
-/// it is done.
+/// A directory that fails at one of its calls: before the call, or after its work
+/// is done.
 struct Failing<'p> {
     place: &'p Directory,
     calls: Counter<usize>,
@@ -254,7 +254,7 @@ impl Answer {
     }
 }
 
-/// What the tape answers about the hours that are shipped.
+/// The tape's answer about the hours that are shipped.
 fn ask(tape: &Snapshot, function: &str, with: impl FnOnce(&mut Arguments)) -> Answer {
     let mut spec = Arguments::new(catalog::schema(), NOW_MS * 1_000);
     spec.since_us = Some(BEGIN_MS * 1_000);
@@ -266,7 +266,7 @@ fn ask(tape: &Snapshot, function: &str, with: impl FnOnce(&mut Arguments)) -> An
     answer
 }
 
-/// Σ ms by key, in ten-thousandths of a second as answers have it.
+/// Sums by key in ten-thousandths of a second, as in answers.
 fn seconds<'r>(rows: impl Iterator<Item = (&'r Row, String)>) -> BTreeMap<String, i128> {
     let mut sums = BTreeMap::new();
     for (row, key) in rows {
@@ -347,8 +347,8 @@ fn runs_and_minutes_have_the_sums_of_top_and_aas_to_the_last_digit() {
     assert_eq!(average, Value::Numeric(twice / (2 * i128::from(observed))));
 }
 
-/// A moment when the first hour is over, a pass over the statistics was made since
-/// then, and the second hour is not over.
+/// The first hour is over, a pass over the statistics was made since then, and the
+/// second hour is not over.
 const FIRST_MS: i64 = BEGIN_MS + HOUR_MS + 300_000;
 
 #[test]
@@ -359,7 +359,7 @@ fn a_crash_at_any_call_neither_loses_nor_doubles() {
     assert_eq!((done.hours, done.objects), (1, 9));
     let whole = objects(whole.path());
     assert_eq!(whole.len(), 10);
-    // A list, what is redacted, two lists, then the objects.
+    // The calls: a list, the redaction, two lists, then the objects.
     for fail_at in 0..13 {
         for is_done in [false, true] {
             let root = tempfile::tempdir().unwrap();
@@ -408,7 +408,7 @@ fn an_hour_of_a_damaged_file_is_shipped_without_it_and_repaired_as_a_new_generat
     let file = tape.path().join("0000000002.tape");
     let whole = fs::read(&file).unwrap();
     let mut damaged = whole.clone();
-    // Behind the head of the file: its columns, or some of them.
+    // Damages bytes after the head of the file: its columns, or some of them.
     damaged[200..whole.len() / 2]
         .iter_mut()
         .for_each(|byte| *byte ^= 0x55);
@@ -432,7 +432,7 @@ fn an_hour_of_a_damaged_file_is_shipped_without_it_and_repaired_as_a_new_generat
     assert_eq!((done.hours, done.damage.len(), ticks()), (1, 0, 47));
 }
 
-/// The key of nothing, as the tests write it.
+/// Writes an empty key as "none", as the tests do.
 fn none(key: String) -> String {
     if key.is_empty() { "none".into() } else { key }
 }
@@ -477,7 +477,7 @@ fn statements_have_the_sums_of_statements_history_to_the_last_digit() {
     let known: BTreeMap<_, _> = known.collect();
     assert_eq!(known.len(), 3);
     assert_eq!(shipped, known);
-    // A record a minute, but for ticks that were missed.
+    // A record per minute, except for minutes with missed ticks.
     assert!(
         intervals > 170 * 60_000 && intervals <= 180 * 60_000,
         "{intervals}"
@@ -530,7 +530,7 @@ fn locks_markers_readings_and_texts_are_what_was_recorded() {
     };
     let (count, stored) = sum("server", "time", "wal_bytes");
     let wal = of("wal_bytes");
-    // Stored plus one, as all that is measured.
+    // Stored plus one, as all measurements are.
     assert_eq!(
         (wal.len(), wal.iter().sum::<i64>()),
         (count, stored - count as i64)
@@ -587,8 +587,8 @@ fn an_hour_of_which_some_is_in_a_log_stays_until_that_is_sealed() {
     assert_eq!(look(), (1, 90));
 }
 
-/// Records so many minutes, by default from 14:13:20 on; the end of them. Waits
-/// until logs that were there are sealed.
+/// Records `minutes`, by default from 14:13:20 on, and returns the end. Waits
+/// until logs that existed before are sealed.
 fn record(directory: &Path, begin_ms: Option<i64>, minutes: usize) -> i64 {
     let load = Load {
         interval_ms: 60_000,
@@ -701,7 +701,7 @@ fn what_is_redacted_is_in_no_object() {
         ship(&directory(root.path()), &tape, settings, FIRST_MS).unwrap();
         root
     };
-    // Pages are compressed: what they hold is looked at, too.
+    // Pages are compressed: the decoded values are searched as well.
     let has = |root: &Path, secret: &str| {
         let raw = objects(root).into_values().any(|bytes| {
             bytes

@@ -1,7 +1,6 @@
-//! One object: rows of one table of one hour as Parquet. Values are gathered
-//! column by column and written in row groups of bounded size; what is encoded
-//! stays in memory until the object is put, since a conditional put takes it
-//! whole.
+//! One object: an hour's rows of one table as Parquet. Values are gathered by
+//! column and written in row groups of bounded size. The encoded object stays in
+//! memory until it is put, because a conditional put takes it as a whole.
 
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, TimeUnit, Type, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
@@ -12,17 +11,18 @@ use parquet::schema::types::{ColumnPath, Type as Node};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Most rows of a row group: what of an object is in memory not encoded.
+/// Most rows of a row group. Only one group is in memory unencoded.
 pub const GROUP: usize = 1 << 16;
-/// Of zstd: up to this one it takes no more time than encoding does anyway.
+/// Compression level of zstd. Up to 9 it takes no more time than the encoding
+/// itself.
 const LEVEL: i32 = 9;
-/// Digits of a decimal in 64 bits.
+/// Digits of a decimal that fits into 64 bits.
 const DIGITS: i32 = 18;
 
-/// What the values of a column are.
+/// Kind of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A number of 64 bits with a sign.
+    /// A signed number of 64 bits.
     Number,
     /// A number that grows from row to row.
     Rising,
@@ -30,7 +30,7 @@ pub enum Kind {
     Time,
     /// µs since 1970 UTC; many rows have the same.
     Start,
-    /// A decimal fraction with two digits behind the point, stored in hundredths.
+    /// A decimal number with two digits after the point, stored in hundredths.
     Hundredths,
     /// Text in UTF-8.
     Text,
@@ -39,7 +39,7 @@ pub enum Kind {
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Number that stays when the name changes; unique within the table.
+    /// Stays the same when the name changes; unique within the table.
     pub id: i32,
     /// Its name.
     pub name: String,
@@ -78,12 +78,12 @@ impl Column {
     }
 }
 
-/// The values of a column that are not written yet.
+/// Values of a column that are not written yet.
 #[derive(Debug, Default)]
 pub struct Values {
-    /// 1 = there is a value, 0 = null.
+    /// 1 = a value, 0 = null.
     present: Vec<i16>,
-    /// The values that are there; of texts their places in `pool`.
+    /// Values that are not null; a text is stored as its index in `pool`.
     numbers: Vec<i64>,
     pool: Vec<ByteArray>,
     places: HashMap<String, i64>,
@@ -96,7 +96,7 @@ impl Values {
         self.numbers.extend(value);
     }
 
-    /// Adds one number several times.
+    /// Adds a number `times` times.
     pub fn repeat(&mut self, value: Option<i64>, times: usize) {
         (0..times).for_each(|_| self.number(value));
     }
@@ -107,7 +107,7 @@ impl Values {
         self.number(place);
     }
 
-    /// What stands for a text until the values are written.
+    /// Index of a text in `pool`, to be added as a number.
     pub fn place(&mut self, text: &str) -> i64 {
         if let Some(place) = self.places.get(text) {
             return *place;
@@ -118,7 +118,7 @@ impl Values {
         place
     }
 
-    /// Number of values and nulls.
+    /// Number of values, nulls included.
     pub fn rows(&self) -> usize {
         self.present.len()
     }
@@ -129,7 +129,7 @@ impl Values {
     }
 }
 
-/// A value that all rows of an object have.
+/// A value that is the same in all rows of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Constant {
     /// A number or a time.
@@ -150,18 +150,18 @@ impl Constant {
     }
 }
 
-/// An object that is being made.
+/// An object under construction.
 pub struct Object {
     columns: Vec<Column>,
-    /// Of the first columns.
+    /// Values of the first columns.
     constants: Vec<Constant>,
-    /// By column, of the others.
+    /// Values of the other columns, by column.
     pub values: Vec<Values>,
     writer: SerializedFileWriter<Vec<u8>>,
     rows: u64,
 }
 
-/// What was made.
+/// A finished object.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Encoded {
     /// Number of rows.
@@ -171,7 +171,7 @@ pub struct Encoded {
 }
 
 impl Object {
-    /// An object without rows.
+    /// Creates an object without rows.
     ///
     /// # Errors
     /// Two columns contradict each other.
@@ -201,7 +201,7 @@ impl Object {
         })
     }
 
-    /// How many rows there is room for before [`Object::flush`].
+    /// Number of rows that fit before [`Object::flush`].
     pub fn room(&self) -> usize {
         GROUP - self.values.first().map_or(0, Values::rows)
     }
@@ -251,7 +251,7 @@ impl Object {
         Ok(())
     }
 
-    /// The whole object; `None` without rows.
+    /// Finishes the object; `None` without rows.
     ///
     /// # Errors
     /// The columns have different numbers of rows.
@@ -262,13 +262,14 @@ impl Object {
     }
 }
 
-/// Few values that repeat are best in a dictionary, rising ones as differences.
+/// Dictionaries for columns with few, repeated values; differences for rising
+/// columns.
 fn properties(columns: &[Column]) -> Result<WriterProperties> {
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))
         .set_created_by(concat!("tacho-ship ", env!("CARGO_PKG_VERSION")).into())
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        // One page each: zstd knows nothing of the page before.
+        // One page per column: zstd compresses each page separately.
         .set_data_page_row_count_limit(GROUP)
         .set_max_row_group_row_count(Some(GROUP));
     for column in columns {

@@ -1,6 +1,6 @@
-//! Texts of the queries of an hour. Only texts with a query id are shipped:
-//! mostly the server has replaced their constants. A text may be in any file of the
-//! tape; one that was found or missed is not looked for again.
+//! Texts of the queries of an hour. Only texts with a query id are shipped: the
+//! server has replaced the constants of most of them. A text may be in any file of
+//! the tape. Texts that were found or missed are not looked for again.
 
 use crate::contents::Fault;
 use crate::field::Names;
@@ -17,23 +17,23 @@ struct Text {
     database: Option<String>,
     username: Option<String>,
     text: String,
-    /// Bytes of the whole text when it was cut.
+    /// Bytes of the whole text, if it was cut.
     length: Option<i64>,
 }
 
-/// Texts by query id; `None` for one that no file has.
+/// Texts by query id; `None` for a text that no file has.
 #[derive(Default)]
 pub struct Texts {
     known: HashMap<i64, Option<Text>>,
-    /// Files whose texts could not be read, and why.
+    /// Reasons why texts of files could not be read.
     damage: Vec<Error>,
-    /// About what they take.
+    /// Bytes of all texts.
     bytes: usize,
 }
 
-/// Beyond so many bytes texts are looked for again.
+/// If more bytes are in use, all texts are forgotten and looked for again.
 const MOST: usize = 16 << 20;
-/// What one takes besides its bytes.
+/// Approximate bytes of an entry besides its text.
 const EACH: usize = 150;
 
 impl Texts {
@@ -49,10 +49,10 @@ impl Texts {
         ]
     }
 
-    /// Looks for the texts of some queries, in the last files first.
+    /// Looks for the texts of some queries, newest files first.
     ///
     /// # Errors
-    /// They could not be read, and may be readable later.
+    /// Something could not be read now but perhaps later.
     pub fn find<'p>(
         &mut self,
         queries: &BTreeSet<i64>,
@@ -85,14 +85,15 @@ impl Texts {
         Ok(())
     }
 
-    /// Forgets all when that is much: an hour's stay until it is made.
+    /// Forgets all texts if they take too much memory. Called between hours,
+    /// because an hour needs its texts until its objects are made.
     pub fn bound(&mut self) {
         if self.bytes + EACH * self.known.len() > MOST {
             *self = Texts::default();
         }
     }
 
-    /// What hid a text of these queries, perhaps.
+    /// Damage that may have hidden a text of these queries.
     pub fn damage(&self, queries: &BTreeSet<i64>) -> &[Error] {
         let is_missing = |id: &i64| *id != 0 && matches!(self.known.get(id), Some(None));
         match queries.iter().any(is_missing) {
@@ -127,16 +128,16 @@ impl Texts {
         Ok(())
     }
 
-    /// What the text of a query that was looked for is known by.
+    /// Fingerprint of a query's text, if its text was found.
     pub fn fingerprint(&self, query_id: i64, redaction: &Redaction) -> Option<i64> {
         let text = self.known.get(&query_id)?.as_ref()?;
         redaction.fingerprint(&text.text)
     }
 
-    /// Adds the texts of some queries that were looked for.
+    /// Adds the texts of some queries, of those that were found.
     ///
     /// # Errors
-    /// They could not be encoded.
+    /// The rows could not be encoded.
     pub fn write(
         &self,
         queries: &BTreeSet<i64>,

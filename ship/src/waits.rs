@@ -1,8 +1,8 @@
-//! Names of wait events, the same for all majors: PostgreSQL 17 spells some of those
-//! that older ones have in another way, and 17.0 to 17.2 ended the names of its own
-//! lightweight locks in `Lock`. Servers of a fleet have several majors.
+//! Names of wait events, the same for all majors, because a fleet has servers of
+//! several majors. PostgreSQL 17 spells some names differently than older versions.
+//! 17.0 to 17.2 appended `Lock` to the names of the server's own lightweight locks.
 
-/// How PostgreSQL 15 and 16 spell a name, and how later ones do.
+/// A name in PostgreSQL 15 and 16, and in later versions.
 const SPELLED: [(&str, &str); 40] = [
     ("Activity:AutoVacuumMain", "Activity:AutovacuumMain"),
     ("Activity:BgWriterHibernate", "Activity:BgwriterHibernate"),
@@ -61,11 +61,11 @@ const SPELLED: [(&str, &str); 40] = [
     ("IPC:BufferIO", "IPC:BufferIo"),
 ];
 
-/// Class of lightweight locks.
+/// Prefix of lightweight locks.
 const LIGHTWEIGHT: &str = "LWLock:";
-/// What 17.0 to 17.2 ended the names of the server's own ones in.
+/// 17.0 to 17.2 appended this to the names of the server's own lightweight locks.
 const END: &str = "Lock";
-/// These names.
+/// Names of the server's own lightweight locks that have the suffix.
 const OWN: [&str; 42] = [
     "ShmemIndex",
     "OidGen",
@@ -111,7 +111,7 @@ const OWN: [&str; 42] = [
     "SerialControl",
 ];
 
-/// A wait event by its key, as PostgreSQL 17 and later call it.
+/// The key of a wait event as PostgreSQL 17 and later spell it.
 pub fn canonical(key: String) -> String {
     if let Ok(place) = SPELLED.binary_search_by_key(&key.as_str(), |names| names.0) {
         return SPELLED[place].1.to_string();

@@ -1,4 +1,4 @@
-//! The program as people call it.
+//! The program, called from the command line.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs::{File, Permissions};
@@ -21,14 +21,14 @@ fn said(done: &Output) -> String {
     String::from_utf8(done.stderr.clone()).unwrap()
 }
 
-/// What a writer holds while it writes.
+/// Takes the lock that a writer holds while it writes.
 fn lock(directory: &Path) -> File {
     let lock = File::open(directory.join("lock")).unwrap();
     lock.lock().unwrap();
     lock
 }
 
-/// From 14:13 to 15:43; the first hour is sealed.
+/// Records from 14:13 to 15:43; the first hour is sealed.
 fn record(directory: &Path) {
     let load = Load {
         interval_ms: 60_000,
@@ -96,7 +96,7 @@ fn hours_are_shipped_once_and_again_only_what_is_new() {
         hours
     };
     assert_eq!(hours(), ["14-"]);
-    // The log of a server that is dead is as good as a sealed one.
+    // After its server's death a log counts as sealed.
     drop(held);
     let rest = ship();
     assert!(
@@ -230,7 +230,7 @@ fn a_salt_is_the_same_with_the_end_of_its_line() {
     );
 }
 
-/// A program that is ended when the test is.
+/// Ends the program at the end of the test.
 struct Running(Child);
 
 impl Drop for Running {

@@ -1,5 +1,5 @@
-//! A writer that keeps what is not shipped, and the program that ships it, while
-//! the store is there and while it is not.
+//! A writer that keeps unshipped files, and the program that ships them, with a
+//! store that is up or down.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -19,14 +19,14 @@ use tacho_tape::write::writer::{Code, Message, Now, Writer};
 use tacho_tape::{Part, Snapshot};
 
 const HOUR_MS: i64 = 3_600_000;
-/// A day is kept, and of what is not shipped a megabyte.
+/// Retention keeps two hours, and one megabyte of unshipped files.
 const SETTINGS: [(&str, &str); 3] = [
     ("retention_age_s", "7200"),
     ("retention_unshipped_mb", "1"),
     ("min_free_space_mb", "0"),
 ];
 
-/// Ticks by hour.
+/// Number of ticks by hour.
 type Ticks = BTreeMap<i64, u64>;
 
 struct Server {
@@ -71,7 +71,7 @@ impl Server {
         assert_eq!(code, Code::Written);
     }
 
-    /// Records until something holds, and all is sealed but the log at hand.
+    /// Records until `done`, and until all files but the current log are sealed.
     fn until(&mut self, done: impl Fn(&Server) -> bool) {
         while !done(self) {
             let (frame, ticks, _) = self.sampler.frame();
@@ -91,7 +91,7 @@ impl Server {
         }
     }
 
-    /// Records so many hours.
+    /// Records `hours`.
     fn hours(&mut self, hours: i64) {
         let end = self.sampler.slot_ms + hours * HOUR_MS;
         self.until(|server| server.sampler.slot_ms >= end);
@@ -110,7 +110,8 @@ impl Server {
         self.files()[0].0.first
     }
 
-    /// What somebody told of files that are shipped.
+    /// The number up to which files are shipped, from the file that tells
+    /// retention.
     fn told(&self) -> Option<u64> {
         let names = fs::read_dir(&self.directory).unwrap();
         let mut names = names.map(|entry| entry.unwrap().path());
@@ -130,7 +131,7 @@ impl Server {
         texts.collect()
     }
 
-    /// What the tape has at this moment.
+    /// Ticks in the tape now.
     fn kept(&self) -> Ticks {
         let tape = Snapshot::open(&self.directory).unwrap();
         let nodes = tape.nodes();
@@ -148,7 +149,7 @@ fn slots(part: &Part) -> Vec<i64> {
     part.ints("tick", "slot_time").unwrap().to_vec()
 }
 
-/// A store that is there as long as a file is.
+/// A store that is up as long as a file exists.
 struct Store {
     root: PathBuf,
 }
@@ -173,7 +174,7 @@ impl Store {
         command.args(of_store).output().unwrap()
     }
 
-    /// The ticks that were shipped; each hour once.
+    /// Shipped ticks; each hour is shipped once.
     fn shipped(&self) -> Ticks {
         let days = fs::read_dir(self.root.join("ticks/server=shop")).unwrap();
         let files = days.flat_map(|day| fs::read_dir(day.unwrap().path()).unwrap());
@@ -211,7 +212,7 @@ fn what_is_not_shipped_waits_for_the_store_up_to_a_bound() {
     let first = server.told().unwrap();
     assert!(first > 0 && server.oldest() == 1);
 
-    // What is shipped goes when it is two hours old; what is not stays.
+    // The store is down: shipped files are removed at two hours, others stay.
     store.is_up(false);
     server.hours(4);
     let done = store.ship(tape.path());
@@ -223,7 +224,7 @@ fn what_is_not_shipped_waits_for_the_store_up_to_a_bound() {
     assert_eq!((server.told(), server.oldest()), (Some(first), first + 1));
     assert_eq!(server.warnings(), Vec::<&str>::new());
 
-    // The store comes back: nothing is missing.
+    // The store comes back: no hour is missing.
     store.is_up(true);
     let done = store.ship(tape.path());
     assert_eq!(done.status.code(), Some(0), "{}", said(&done));
@@ -240,7 +241,8 @@ fn what_is_not_shipped_waits_for_the_store_up_to_a_bound() {
     server.hours(3);
     assert!(server.oldest() > first + 1);
 
-    // It stays away: the directory has its bound, and what had to go is told.
+    // The store stays down: the directory is bounded, and a message names the
+    // removed hours.
     store.is_up(false);
     server.until(|server| server.oldest() > second + 1);
     let told = "before it was shipped: all of it exceeds \"tacho.retention_unshipped\"";
@@ -262,7 +264,7 @@ fn what_is_not_shipped_waits_for_the_store_up_to_a_bound() {
         said(&done)
     );
 
-    // All that was not removed is shipped.
+    // Everything that was not removed is shipped.
     let (shipped, kept) = (store.shipped(), server.kept());
     for (hour, ticks) in &closed(&kept, &shipped) {
         let known = [ticks, &server.recorded[hour]];

@@ -1,4 +1,4 @@
-//! Files that cannot be read, for good or for the moment.
+//! Files that cannot be read, for now or until they are repaired.
 
 use super::late::{Recorded, builder, identity, minute};
 use super::{directory, number, rows, settings};
@@ -13,7 +13,7 @@ use tacho_tape::testing::memory::MemoryStorage;
 use tacho_tape::write::seal::write_sealed;
 use tacho_tape::{Shared, Snapshot, Tape};
 
-/// A sealed file for each.
+/// Writes one sealed file for each of `files`.
 fn write(storage: &dyn Storage, files: &[Recorded]) {
     for (file, (minutes, passes)) in (1..).zip(files) {
         let (own, frames) = (builder(minutes.clone(), passes), FrameRange::default());
@@ -21,7 +21,7 @@ fn write(storage: &dyn Storage, files: &[Recorded]) {
     }
 }
 
-/// An hour whose last pass is in the file of the next one.
+/// The last pass of the first hour is in the file of the second.
 const FILES: [Recorded; 2] = [
     (0..60, &[(13, 13), (26, 13), (39, 13), (52, 13)]),
     (60..70, &[(65, 13), (66, 1)]),
@@ -31,7 +31,7 @@ fn name(file: u64) -> String {
     format!("{file:010}.tape")
 }
 
-/// Damages a column of statistics in a file.
+/// Damages a column of the statistics in a file.
 fn damage(directory: &Path, file: u64, column: &str) {
     damage_of(directory, file, STATS, column);
 }
@@ -49,7 +49,7 @@ fn damage_of(directory: &Path, file: u64, table: &str, column: &str) {
     std::fs::write(&path, bytes).unwrap();
 }
 
-/// Calls and passes of the first hour that count.
+/// Calls and passes of the first hour, in the rows that count.
 fn counted(root: &Path) -> (i64, usize) {
     let mut found = rows(root, "statements");
     found.retain(|row| number(row, "hour") == minute(0) * 1_000);
@@ -79,7 +79,7 @@ fn what_a_file_without_ticks_of_the_hour_had_comes_back_by_a_repair() {
     assert_eq!(look(), (1, 0, (65, 5)));
     assert_eq!(look(), (0, 0, (65, 5)));
     assert_eq!(rows(root.path(), SERVERS)[0]["damage"], Cell::Null);
-    // What is there whole is not replaced by what is damaged now.
+    // A whole generation is not replaced by a damaged one.
     damage(tape.path(), 2, "calls");
     assert_eq!(look(), (0, 0, (65, 5)));
 }
@@ -151,13 +151,14 @@ fn a_damaged_column_leaves_out_its_table_and_not_the_hour() {
         assert_eq!(look().0, 0, "{table}.{column}");
         std::fs::write(&file, &sound).unwrap();
         assert_eq!(look(), (2, whole, vec![]), "{table}.{column}");
-        // What is there whole is not replaced by what is damaged now.
+        // A whole generation is not replaced by a damaged one.
         damage_of(tape.path(), 1, table, column);
         assert_eq!((look().0, look().1), (0, whole), "{table}.{column}");
     }
 }
 
-/// Rows that count, of runs their ticks, of statistics those with calls.
+/// Number of rows that count; for runs their ticks, for statistics the rows with
+/// calls.
 fn counted_rows(root: &Path, table: &str) -> usize {
     let found = rows(root, table);
     match table {
@@ -193,8 +194,8 @@ fn a_damaged_hour_is_read_once_while_nothing_changes() {
     assert_eq!((first.hours, first.damage.len()), (1, 1));
     let (second, later) = look();
     assert_eq!((second.objects, &second.damage), (0, &first.damage));
-    // The first look reads every column of two files, and with each, for want of
-    // a cache, where it is.
+    // The first look reads every column of two files. Without a cache, it also
+    // reads the place of each column.
     assert!(later > 0 && 20 * later < reads, "{reads} {later}");
 }
 

@@ -1,4 +1,4 @@
-//! What arrives when its hour is over.
+//! Rows that arrive after the end of their hour.
 
 use super::{BEGIN_MS, NODE, directory, number, rows, settings};
 use crate::hours::HOUR_MS;
@@ -11,15 +11,15 @@ use tacho_tape::{Identity, Part, PartBuilder, Snapshot};
 
 const MINUTE_MS: i64 = 60_000;
 
-/// Minutes of a part, and its passes as [`part`] has them.
+/// Minutes of a part, and its passes as in [`part`].
 pub type Recorded<'a> = (Range<i64>, &'a [(i64, i64)]);
 
 pub fn minute(number: i64) -> i64 {
     BEGIN_MS + number * MINUTE_MS
 }
 
-/// A tick a minute, and passes over the statistics: when they were made, and how
-/// long after the one before. Each has counted a call a minute.
+/// A part with a tick per minute. `passes` has the time of each pass and its
+/// distance from the previous one; a pass counts one call per minute.
 fn part(minutes: Range<i64>, passes: &[(i64, i64)]) -> Part {
     builder(minutes, passes).finish(identity())
 }
@@ -69,7 +69,8 @@ fn a_late_pass_over_the_statistics_is_shipped_once_with_its_hour() {
         (done.hours, counted)
     };
     let first = BEGIN_MS * 1_000;
-    // Every 13 minutes: the pass at minute 65 is about the time from 52 on.
+    // A pass every 13 minutes: the pass at minute 65 covers the time from minute
+    // 52 on.
     let whole = (0..60, &[(13, 13), (26, 13), (39, 13), (52, 13)][..]);
     let behind = (60..63, &[][..]);
     assert_eq!(look(&[whole.clone(), behind.clone()], 64), (0, vec![]));
@@ -77,7 +78,7 @@ fn a_late_pass_over_the_statistics_is_shipped_once_with_its_hour() {
     let parts = [whole, behind, late];
     assert_eq!(look(&parts, 70), (1, vec![(first, 13); 5]));
     assert_eq!(look(&parts, 119), (0, vec![(first, 13); 5]));
-    // No pass since minute 65: one that comes may reach back.
+    // No pass since minute 65: a later one may cover the time from then on.
     assert_eq!(look(&parts, 179), (0, vec![(first, 13); 5]));
     let [whole, behind, late] = parts;
     let parts = [whole, behind, late, (126..128, &[(126, 61)][..])];

@@ -1,4 +1,4 @@
-//! What of which nodes and parts is shipped.
+//! Which nodes and parts are shipped.
 
 use super::late::{builder, identity, minute};
 use super::{directory, number, rows, settings, text};
@@ -16,7 +16,7 @@ use tacho_tape::{Identity, PartBuilder, Snapshot};
 #[test]
 fn every_node_is_shipped_but_those_of_other_servers() {
     let (root, storage) = (tempfile::tempdir().unwrap(), MemoryStorage::new());
-    // An upgrade, recorders at the same time, and a history that was copied.
+    // An upgrade, two recorders at the same time, and a copied history.
     let nodes = [(7, 70, 0), (8, 80, 60), (9, 80, 60), (10, 80, 60)];
     for (file, (node, system_identifier, first)) in (1..).zip(nodes) {
         let own = Identity {
@@ -91,7 +91,7 @@ fn an_hour_has_the_texts_of_its_own_queries() {
 fn starts_follow_from_the_ages_to_the_millisecond() {
     let mut b = PartBuilder::new(Arc::new(stats_schema())).unwrap();
     let session = b.intern("session", &[("pid", 1), ("category", 1)]).unwrap();
-    // After the slot, before it, long ago, in another order, and not known.
+    // After the slot, before it, long ago, in another order, and unknown.
     let ms = |at: i64, ago: i64| minute(at) - ago;
     let starts = [
         [ms(0, -7), ms(0, 13), ms(0, -7)],

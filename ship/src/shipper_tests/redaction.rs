@@ -1,4 +1,5 @@
-//! What stays on the server, also when who ships has changed their mind.
+//! Redacted values stay on the server, even if a later program redacts
+//! differently.
 
 use super::{FIRST_MS, directory, objects, settings, tape};
 use crate::redact::{Redaction, Rule};
@@ -21,7 +22,7 @@ fn what_was_shipped_with_other_redaction_is_not_gone_on_with() {
         let mut shipper = Shipper::new(&place, settings);
         shipper.look(&tape, FIRST_MS, &|| go_on).map(|d| d.hours)
     };
-    // It ended when nothing was put yet but what it redacts.
+    // The program ended after it had put only its redaction.
     assert_eq!(ship(settings("shop"), false), Ok(0));
     let rules = [Rule::Texts, Rule::Addresses];
     let error = ship(redacted("shop", &rules, None), true).unwrap_err();
@@ -30,7 +31,7 @@ fn what_was_shipped_with_other_redaction_is_not_gone_on_with() {
     assert_eq!(objects(root.path()).len(), 1);
     assert_eq!(ship(settings("shop"), true), Ok(1));
     assert!(ship(redacted("shop", &rules, None), true).is_err());
-    // Another server, in whatever order the rules are written.
+    // Another server; the order of the rules does not matter.
     assert_eq!(ship(redacted("till", &rules, None), true), Ok(1));
     let rules = [Rule::Addresses, Rule::Texts, Rule::Texts];
     assert_eq!(ship(redacted("till", &rules, None), true), Ok(0));
