@@ -23,8 +23,8 @@ PG_MODULE_MAGIC;
 PGDLLEXPORT void _PG_init(void);
 
 /*
- * Without shared memory there is nothing to record into: a library that was
- * not preloaded only lends its functions, which say so.
+ * A library that was not preloaded has no shared memory to record into. It only
+ * provides its functions, which raise an error that says so.
  */
 void
 _PG_init(void)
@@ -33,7 +33,7 @@ _PG_init(void)
 		return;
 
 	settings_init();
-	/* what pg_upgrade executes is nobody's load, and its files are not ours */
+	/* pg_upgrade is no load of a user, and must not touch the history */
 	if (IsBinaryUpgrade)
 		return;
 	shmem_init();
@@ -41,7 +41,7 @@ _PG_init(void)
 	plan_ids_init();
 	schema_change_init();
 	query_text_init();
-	/* before the saver of hooks_init(): history has the last slot of a worker */
+	/* before hooks_init(): the saver must not take the last worker slot */
 	sampler_init();
 	hooks_init();
 }

@@ -1,23 +1,25 @@
 /*
  * schema_change.c
- *	  Changes of the schema, from the backends that commit them to the sampler.
+ *	  Passes changes of the schema from backends to the sampler.
  *
- * A hook sees each utility statement. One that changes the schema is noted when it
- * has succeeded, in the memory of its process, with the level of its
- * subtransaction. At the end of the transaction the notes go into free slots of
- * shared memory. A process keeps at most MOST_NOTED notes and counts the rest, so
- * that a restored dump of 100,000 objects costs no more than these.
+ * A hook sees each utility statement. When one that changes the schema has
+ * succeeded, its process makes a note in private memory, with the level of
+ * the subtransaction. At the end of the transaction the notes are copied to
+ * free slots of shared memory. A process keeps at most MOST_NOTED notes and
+ * counts further changes, so that a restored dump of 100,000 objects costs no
+ * more.
  *
- * Example: BEGIN; DROP INDEX a; SAVEPOINT s; DROP INDEX b; ROLLBACK TO s; COMMIT
- * leaves the note of a. A transaction that is rolled back leaves its notes only if
- * it lasted a second: its locks can have held others up.
+ * Example: BEGIN; DROP INDEX a; SAVEPOINT s; DROP INDEX b; ROLLBACK TO s;
+ * COMMIT leaves the note of a. A transaction that is rolled back leaves its
+ * notes only if it lasted a second, because its locks may have blocked
+ * others.
  *
- * Locking: none. A slot is taken by compare-and-swap of its state, written, and
- * given to the sampler by another state. A process that is stopped meanwhile
- * keeps its slot and delays no other. If all slots are taken, a change is
- * counted as dropped.
+ * Locking: none. A process takes a slot with a compare-and-swap of the slot's
+ * state, writes it, and gives it to the sampler with another state. A process
+ * that is stopped in between keeps its slot and delays no other process. If
+ * all slots are taken, the change is counted as dropped.
  *
- * The callbacks run where no error may be raised: they copy, and no more.
+ * The callbacks run where no error may be raised: they only copy.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -43,14 +45,15 @@
 #include "core/settings.h"
 
 #define SLOTS			256
-#define MOST_NOTED		16		/* of a transaction */
-#define LONG_US			1000000	/* a failed transaction that is worth a marker */
+#define MOST_NOTED		16		/* per transaction */
+#define LONG_US			1000000	/* a shorter failed transaction leaves no
+								 * marker */
 
 enum
 {
 	SLOT_FREE,
-	SLOT_TAKEN,					/* its process writes */
-	SLOT_FULL,					/* for the sampler */
+	SLOT_TAKEN,					/* its process writes it */
+	SLOT_FULL,					/* ready for the sampler */
 };
 
 typedef struct Slot
@@ -66,7 +69,7 @@ typedef struct SchemaShared
 	Slot		slots[SLOTS];
 } SchemaShared;
 
-/* A statement of the open transaction. */
+/* A statement of the open transaction that changed the schema. */
 typedef struct Note
 {
 	int			level;			/* of its subtransaction */
@@ -76,9 +79,9 @@ typedef struct Note
 static SchemaShared *shared;
 static Note notes[MOST_NOTED];
 static int	note_count = 0;
-static int	left_out = 0;		/* that found no note */
+static int	left_out = 0;		/* changes without a note */
 
-/* the statement that runs; begin = 0: none */
+/* the running statement; begin = 0: none */
 static SchemaChange running;
 
 static shmem_request_hook_type previous_request = NULL;
@@ -87,7 +90,7 @@ static ProcessUtility_hook_type previous_utility = NULL;
 
 /* ---- shared slots ---- */
 
-/* A free slot, which is the caller's now, or NULL. */
+/* Takes a free slot for the caller; NULL if there is none. */
 static Slot *
 take_slot(void)
 {
@@ -177,7 +180,7 @@ post_notes(SchemaOutcome outcome)
 	}
 }
 
-/* A statement that failed after a while, with its locks until now. */
+/* Posts a failed statement that has held its locks for a while. */
 static void
 post_running(void)
 {
@@ -195,7 +198,7 @@ on_transaction(XactEvent event, void *arg)
 	switch (event)
 	{
 		case XACT_EVENT_COMMIT:
-			/* a command such as CREATE INDEX CONCURRENTLY commits while it runs */
+			/* CREATE INDEX CONCURRENTLY, for example, commits while it runs */
 			post_notes(SCHEMA_COMMITTED);
 			note_count = left_out = 0;
 			break;
@@ -213,7 +216,10 @@ on_transaction(XactEvent event, void *arg)
 	}
 }
 
-/* The notes of a subtransaction go with it, or belong to the one around it. */
+/*
+ * A rolled back subtransaction takes its notes with it. The notes of another
+ * go to the transaction around it.
+ */
 static void
 on_subtransaction(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *arg)
 {
@@ -235,9 +241,9 @@ on_subtransaction(SubXactEvent event, SubTransactionId mine, SubTransactionId pa
 /* ---- statements ---- */
 
 /*
- * TRUNCATE changes no schema, and plans and statistics all the same. An EXECUTE
- * never does: only queries can be prepared, and to ask for its kind would look the
- * statement up once more.
+ * TRUNCATE changes no schema, but it changes plans and statistics. EXECUTE
+ * never changes the schema, because only queries can be prepared; finding its
+ * kind would look up the prepared statement once more.
  */
 static bool
 changes_schema(Node *statement, ProcessUtilityContext context)
@@ -250,8 +256,8 @@ changes_schema(Node *statement, ProcessUtilityContext context)
 }
 
 /*
- * The OID of the statement's relation. The blocks that the lookup reads count for
- * no statement: a role that creates a view did not ask for them.
+ * The OID of the statement's relation. The lookup's blocks are not counted: a
+ * role that creates a view did not ask for them.
  */
 static Oid
 relation_of(const Node *statement)

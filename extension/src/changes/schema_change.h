@@ -1,6 +1,6 @@
 /*
  * schema_change.h
- *	  Changes of the schema, from the backends that commit them to the sampler.
+ *	  Passes changes of the schema from backends to the sampler.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -15,12 +15,12 @@
 /* How the transaction of a change ended. */
 typedef enum SchemaOutcome
 {
-	SCHEMA_COMMITTED,			/* numbers of enumeration "outcome" */
+	SCHEMA_COMMITTED,			/* values of enumeration "outcome" */
 	SCHEMA_PREPARED,			/* by PREPARE TRANSACTION */
-	SCHEMA_ROLLED_BACK,			/* after it had run for a second or more */
+	SCHEMA_ROLLED_BACK,			/* after running for a second or more */
 } SchemaOutcome;
 
-/* One statement that changed the schema. Strings are in the database's encoding. */
+/* A statement that changed the schema. Strings in the database's encoding. */
 typedef struct SchemaChange
 {
 	TimestampTz begin;			/* of the statement */
@@ -28,19 +28,19 @@ typedef struct SchemaChange
 	SchemaOutcome outcome;
 	Oid			database;
 	Oid			user;
-	int			left_out;		/* later changes of this transaction, not listed */
-	Oid			object;			/* of a relation, else 0 */
+	int			left_out;		/* later changes without a note */
+	Oid			object;			/* OID of a relation, else 0 */
 	StatementTarget target;
 	char		application[NAMEDATALEN];
-	SockAddr	client;			/* no family: not a client */
+	SockAddr	client;			/* no family = not a client */
 } SchemaChange;
 
 /* Installs the hooks and requests the shared memory. */
 extern void schema_change_init(void);
 
 /*
- * Gives the sampler all changes that have ended, in no order. Returns the
- * number of changes that found no room since the server started.
+ * Passes all changes that have ended to `take`, in no order. Returns the
+ * number of changes since the server's start that found no slot.
  */
 extern uint64 schema_change_drain(void (*take) (const SchemaChange *change));
 

@@ -1,6 +1,6 @@
 /*
  * statement_relation.c
- *	  The OID of the relation that a utility statement is about.
+ *	  The OID of the relation that a utility statement names.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -13,7 +13,7 @@
 
 #include "changes/statement_relation.h"
 
-/* Checks no right: a role may create in a schema that it may not use. */
+/* Checks no privilege: a role may create in a schema that it may not use. */
 static Oid
 find(const char *schema, const char *name)
 {

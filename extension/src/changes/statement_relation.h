@@ -1,6 +1,6 @@
 /*
  * statement_relation.h
- *	  The OID of the relation that a utility statement is about.
+ *	  The OID of the relation that a utility statement names.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -9,13 +9,13 @@
 
 #include "nodes/nodes.h"
 
-/* Whether it makes a relation: then the OID is known when it has ended. */
+/* Whether it makes a relation, whose OID is known only afterwards. */
 extern bool statement_creates(const Node *statement);
 
 /*
- * The table, index, view or sequence that the statement names, 0 if it names none,
- * several, or one that is not there. Looks names up in the caches of the catalogs,
- * checks no right and takes no lock.
+ * The OID of the table, index, view or sequence that the statement names. 0
+ * if it names none, several, or one that does not exist. Searches the caches
+ * of the catalogs, checks no privilege and takes no lock.
  */
 extern Oid	statement_relation(const Node *statement);
 

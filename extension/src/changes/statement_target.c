@@ -1,6 +1,6 @@
 /*
  * statement_target.c
- *	  The object that a utility statement creates, changes or drops, in words.
+ *	  The object that a utility statement creates, changes or drops, as text.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -13,9 +13,9 @@
 
 #include "changes/statement_target.h"
 
-#define MOST_NAMED	3			/* of several objects */
+#define MOST_NAMED	3			/* most objects listed by name */
 
-/* A buffer of the caller; what does not fit is cut. */
+/* Text in a buffer of the caller; cut if the buffer is full. */
 typedef struct Words
 {
 	char	   *bytes;
@@ -121,7 +121,7 @@ put_on(Words *object, Words *rest, const char *name, const RangeVar *relation)
 	put_relation(rest, relation);
 }
 
-/* An object of a statement that names a relation in a field of its own. */
+/* An object of a statement that has relations in a separate field. */
 static void
 put_either(Words *words, const RangeVar *relation, const Node *object)
 {
@@ -139,7 +139,7 @@ put_to(Words *rest, const char *name)
 	put(rest, name);
 }
 
-/* Whether the statement renames a part of the object that its relation names. */
+/* Whether the statement renames a part of its relation. */
 static bool
 renames_part(ObjectType type)
 {
@@ -147,7 +147,10 @@ renames_part(ObjectType type)
 		type == OBJECT_TABCONSTRAINT || type == OBJECT_DOMCONSTRAINT;
 }
 
-/* "orders", "note to notes"; of a trigger "checked", "on orders to verified" */
+/*
+ * "orders", "note to notes"; for a trigger: "checked", "on orders to
+ * verified"
+ */
 static void
 put_rename(Words *object, Words *rest, const RenameStmt *rename)
 {
@@ -181,7 +184,7 @@ put_setting(Words *words, const VariableSetStmt *set)
 	put(words, set->kind == VAR_RESET_ALL ? "ALL" : set->name);
 }
 
-/* "SET work_mem", without the value, which may be a secret */
+/* "SET work_mem"; without the value, which may be a secret */
 static void
 put_set(Words *rest, const VariableSetStmt *set)
 {
@@ -205,7 +208,7 @@ put_role_set(Words *object, Words *rest, const AlterRoleSetStmt *alter)
 	put_set(rest, alter->setstmt);
 }
 
-/* The fields in which statements name their object. */
+/* The fields in which each kind of statement names its object. */
 static void
 put_target(Words *object, Words *rest, const Node *statement)
 {
@@ -280,7 +283,7 @@ put_target(Words *object, Words *rest, const Node *statement)
 #undef CASE
 }
 
-/* The kind of object of a GRANT or REVOKE. */
+/* The kind of object that a GRANT or REVOKE names. */
 static const char *
 class_of_grant(const GrantStmt *grant)
 {
@@ -311,7 +314,7 @@ class_of_grant(const GrantStmt *grant)
 	}
 }
 
-/* "materialized view" of the tag "DROP MATERIALIZED VIEW" */
+/* The kind in a tag: "materialized view" from "DROP MATERIALIZED VIEW". */
 static const char *
 class_of_tag(const char *tag)
 {
@@ -325,7 +328,7 @@ class_of_tag(const char *tag)
 	return "";
 }
 
-/* Takes a constant, or the end of a tag, in lower case. */
+/* Copies a name, in lower case. */
 static void
 put_class(char *object_class, const char *name)
 {

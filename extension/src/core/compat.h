@@ -47,17 +47,18 @@
 #endif
 
 /*
- * Makes the C function `name` one that SQL can call. The library hides what is
- * not marked so; 15's macro marks only the record of the calling convention.
+ * Makes the C function `name` callable from SQL. The library hides all
+ * symbols without this mark. The macro of 15 exports only the record of the
+ * calling convention.
  */
 #define COMPAT_SQL_FUNCTION(name) \
 	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
 	PG_FUNCTION_INFO_V1(name)
 
 /*
- * Number of the custom wait event `name`, looked up once a process: *cache is
- * a static variable of the caller. 15 and 16 know only Extension:Extension.
- * Takes a lock and may raise an error the first time.
+ * Number of the custom wait event `name`, looked up once per process. *cache
+ * is a static variable of the caller. 15 and 16 have only
+ * Extension:Extension. The first call takes a lock and may raise an error.
  */
 static inline uint32
 compat_wait_event(uint32 *cache, const char *name)
@@ -73,8 +74,9 @@ compat_wait_event(uint32 *cache, const char *name)
 
 /*
  * The backend status array: number of its entries, and the index of this
- * process in it. From 17 on an index is a proc number, and compat_slot_proc()
- * returns its PGPROC; before, NULL: it has to be searched by process id.
+ * process in it. From 17 on the index is the proc number, and
+ * compat_slot_proc() returns the PGPROC. Before, it returns NULL and the
+ * caller searches by process id.
  */
 #if PG_VERSION_NUM >= 170000
 #define compat_status_slots()	(MaxBackends + NUM_AUXILIARY_PROCS)
@@ -88,7 +90,7 @@ compat_wait_event(uint32 *cache, const char *name)
 #define compat_slot_proc(slot)	((PGPROC *) NULL)
 #endif
 
-/* Next transaction id without XidGenLock: one 64-bit read. */
+/* The next transaction id: one 64-bit read, without XidGenLock. */
 static inline uint64
 compat_next_full_xid(void)
 {
@@ -140,7 +142,10 @@ compat_planned_id(const PlannedStmt *stmt)
 #endif
 }
 
-/* Writes the id into its place; false: there is none, or it is taken. */
+/*
+ * Writes the plan's id into its place. False if there is no place or another
+ * id is there.
+ */
 static inline bool
 compat_take_plan_id(PlannedStmt *stmt, int64 id)
 {
@@ -186,7 +191,7 @@ compat_is_slotsync_worker(BackendType type)
 #endif
 }
 
-/* Name of a progress command as the catalog labels it, NULL for none. */
+/* The name of a progress command in the catalog, NULL for none. */
 static inline const char *
 compat_progress_name(ProgressCommandType command)
 {
@@ -216,7 +221,7 @@ compat_progress_name(ProgressCommandType command)
 	}
 }
 
-/* Transaction id of a lock's holder that is a prepared transaction, or 0. */
+/* Transaction id of a lock holder if it is a prepared transaction, else 0. */
 static inline TransactionId
 compat_prepared_holder(const LockInstanceData *instance)
 {
@@ -239,8 +244,8 @@ compat_prepared_holder(const LockInstanceData *instance)
 }
 
 /*
- * The server's table of prepared transactions, which no header declares; see
- * prepared.c for how a difference is noticed.
+ * The server's table of prepared transactions, which no header declares.
+ * prepared.c says how it notices a difference.
  */
 typedef struct CompatPrepared
 {
@@ -282,7 +287,7 @@ compat_prepared_xid(const volatile CompatPrepared *entry)
 #endif
 }
 
-/* Size of the whole table, 0 when the server's differs from ours. */
+/* Size of the whole table; 0 if the server's size differs from ours. */
 static inline Size
 compat_prepared_table_size(void)
 {
@@ -297,7 +302,7 @@ compat_prepared_table_size(void)
 	return size;
 }
 
-/* Whether log_min_messages lets errors through, so that emit_log_hook sees them. */
+/* Whether log_min_messages lets errors through to emit_log_hook. */
 static inline bool
 compat_logs_errors(void)
 {
@@ -318,9 +323,10 @@ typedef JumbleState CompatJumble;
 #endif
 
 /*
- * From 18 on a location may stand for a whole list of constants (its length
- * is set then), or for a parameter of the client, which counts only when such
- * lists made all parameters be numbered anew.
+ * From 18 on a location may stand for a whole list of constants, with its
+ * length set, or for a parameter of the client. A parameter's location counts
+ * only if the query has such lists, because then all parameters get new
+ * numbers.
  */
 static inline bool
 compat_location_is_list(const LocationLen *location)
@@ -352,7 +358,10 @@ compat_has_lists(CompatJumble *jumble)
 #endif
 }
 
-/* Whether a backslash in a plain string is a letter; from 19 on always. */
+/*
+ * Whether a backslash in a plain string is an ordinary character; always from
+ * 19 on.
+ */
 static inline bool
 compat_standard_strings(void)
 {
@@ -363,7 +372,7 @@ compat_standard_strings(void)
 #endif
 }
 
-/* A scanner that warns about nothing; from 19 on none does. */
+/* Makes a scanner that raises no warnings; from 19 on no scanner does. */
 static inline void
 compat_quiet_scanner(core_yy_extra_type *extra)
 {
@@ -411,7 +420,7 @@ compat_checkpoints(void)
 #endif
 }
 
-/* Counters of the log, named alike everywhere. */
+/* Counters of the WAL, with the same names on all versions. */
 #if PG_VERSION_NUM >= 180000
 #define COMPAT_WAL_COUNTERS(stats) (&(stats)->wal_counters)
 #else
@@ -419,8 +428,8 @@ compat_checkpoints(void)
 #endif
 
 /*
- * I/O by kind of process, object and context: 15 has none. Bytes of an
- * operation are counted from 18 on; before, each is of one block.
+ * I/O by kind of process, object and context; 15 does not have it. From 18 on
+ * bytes are counted; before, each operation is one block.
  */
 #if PG_VERSION_NUM >= 160000
 #define COMPAT_HAS_IO
@@ -465,9 +474,9 @@ compat_checkpoints(void)
 #endif
 
 /*
- * How pg_stat_statements of this major nests. Up to 16 planning has a level
- * of its own that counts only while planning is tracked, utility commands
- * nest only when tracked, and DEALLOCATE is not tracked.
+ * Nesting levels, as pg_stat_statements of this major counts them. Up to 16,
+ * planning has a level of its own that counts only while planning is tracked,
+ * utility commands nest only when tracked, and DEALLOCATE is not tracked.
  */
 #if PG_VERSION_NUM >= 170000
 #define COMPAT_ONE_NESTING_LEVEL true
@@ -478,7 +487,7 @@ compat_checkpoints(void)
 #endif
 
 /*
- * The library that a function names, as the server looks for it: 18 and later
+ * The library name of a function, as the server searches for it. 18 and later
  * search dynamic_library_path for "$libdir/name", too.
  */
 static inline const char *
@@ -491,7 +500,10 @@ compat_library_of_function(const char *name)
 	return name;
 }
 
-/* Memory for what a check hook hands to the assign hook, NULL if short. */
+/*
+ * Memory for the value that a check hook passes to the assign hook; NULL if
+ * memory is short.
+ */
 static inline void *
 compat_guc_malloc(Size size)
 {
@@ -502,7 +514,7 @@ compat_guc_malloc(Size size)
 #endif
 }
 
-/* Number of this backend among all processes, for spreading load. */
+/* The proc number of this backend, which spreads backends over stripes. */
 static inline int
 compat_proc_number(void)
 {
@@ -513,7 +525,7 @@ compat_proc_number(void)
 #endif
 }
 
-/* Rows of an execution: 15 knows those of the last fetch only. */
+/* Rows of an execution; on 15 only the rows of the last fetch. */
 static inline uint64
 compat_rows(const EState *estate)
 {
@@ -566,7 +578,7 @@ compat_plan_is_custom(const PlannedStmt *plan)
 #endif
 }
 
-/* Block times: 17 split them by kind of buffer. */
+/* Block times; 17 split them into shared and local blocks. */
 #if PG_VERSION_NUM >= 170000
 #define COMPAT_SHARED_READ_TIME(usage) ((usage)->shared_blk_read_time)
 #define COMPAT_SHARED_WRITE_TIME(usage) ((usage)->shared_blk_write_time)

@@ -46,8 +46,9 @@ static const CounterDescriptor descriptors[] = {
 };
 
 /*
- * columns a counter gives: value; mean and deviation; percentiles and buckets,
- * with those of LONG
+ * Number of columns that a counter gives. SUM, MIN, MAX: the value. SQUARE:
+ * mean and deviation. HISTOGRAM: three percentiles and the array, which
+ * includes the buckets of LONG.
  */
 #define COLUMNS_SUM			1
 #define COLUMNS_MIN			1
@@ -83,7 +84,7 @@ mean(int64 n, double sum)
 	return n > 0 ? sum / n : 0;
 }
 
-/* Standard deviation of the population. */
+/* Standard deviation of the whole population (divided by n). */
 static double
 deviation(int64 n, double sum, double squares)
 {
@@ -95,7 +96,7 @@ deviation(int64 n, double sum, double squares)
 	return variance > 0 ? sqrt(variance) : 0;
 }
 
-/* Number and sum of the values whose squares `descriptor` adds up. */
+/* Offsets of the count and the sum of the values that a SQUARE adds up. */
 static void
 values_of_squares(const CounterDescriptor *descriptor, uint16 *calls,
 				  uint16 *total)
@@ -107,7 +108,10 @@ values_of_squares(const CounterDescriptor *descriptor, uint16 *calls,
 		: offsetof(Counters, total_exec_time);
 }
 
-/* Executions by class of durations: the last bucket of the histogram is divided. */
+/*
+ * Executions by class of durations. The classes are the buckets of the
+ * histogram; the buckets of LONG replace its last one.
+ */
 static void
 duration_classes(const Counters *counters, int64 *classes)
 {
@@ -117,7 +121,7 @@ duration_classes(const Counters *counters, int64 *classes)
 		   LONG_BUCKETS * sizeof(int64));
 }
 
-/* Class `c` begins there, and the next one, in us. */
+/* Lower limit of class `c`, in us. */
 static double
 class_begin(int c)
 {
@@ -125,9 +129,10 @@ class_begin(int c)
 }
 
 /*
- * Where a class of `classes[c]` executions ends. The last one has no end: its
- * executions take what the others have left of the time, in the middle of their
- * classes, and it ends at twice the mean of that.
+ * Upper limit of class `c`, which has `classes[c]` executions, in us. The
+ * last class is open. Its executions took the total time less the time of the
+ * other classes, whose executions count with the middle of their class. Its
+ * upper limit is chosen so that their mean lies in the middle.
  */
 static double
 class_end(const int64 *classes, int c, double total_us)
@@ -142,9 +147,9 @@ class_end(const int64 *classes, int c, double total_us)
 }
 
 /*
- * Duration, in ms, that `share` of the executions did not exceed: linear
- * within the class that has it, so it is less than a factor of two off. `n`:
- * executions in all. tape/src/query/sums/statement_sums.rs has the same rule.
+ * Duration, in ms, that `share` of all `n` executions did not exceed.
+ * Interpolates linearly within a class, so the result is off by less than a
+ * factor of two. tape/src/query/sums/statement_sums.rs has the same rule.
  */
 static double
 percentile(const int64 *classes, int64 n, double share, double total_ms)
@@ -162,8 +167,8 @@ percentile(const int64 *classes, int64 n, double share, double total_ms)
 }
 
 /*
- * The buckets as an array of SQL. construct_array() would ask the server for
- * the same, number by number: a tenth of what reading the view costs.
+ * The buckets as an SQL array. construct_array() makes the same array with
+ * one call per number: that was a tenth of the cost of reading the view.
  */
 static Datum
 buckets_datum(const int64 *buckets)
@@ -328,7 +333,10 @@ counters_history_columns(HistoryColumn *columns)
 	Assert(n == HISTORY_COLUMNS);
 }
 
-/* Counts stay, times come in ms. Beyond the greatest number: the greatest. */
+/*
+ * Counts are stored unchanged, times (in ms) as units of 10 us. A value
+ * beyond the range of int64 becomes the greatest int64.
+ */
 static inline int64
 history_int64(int64 value)
 {

@@ -3,8 +3,8 @@
  *	  The counters of a statement, as catalog/counters.h declares them.
  *
  * Only this header, model.h and counters.c expand the catalog. The functions
- * that add, begin or collect are used inside critical sections of shared memory:
- * they call nothing else.
+ * that add, begin or collect counters run inside critical sections of shared
+ * memory: they call nothing else.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -12,15 +12,16 @@
 #define TACHO_COUNTERS_H
 
 /*
- * Durations are counted in 24 buckets. The last one begins at 2^23 us, 8.4 s,
- * and is divided into 12, of which few statements have any: to 4.8 h, and beyond.
+ * The histogram counts durations in 24 buckets. The last bucket begins at
+ * 2^23 us (8.4 s). It is divided into 12 buckets; the twelfth begins at 4.8 h.
+ * They are stored apart, because few statements run so long.
  */
 #define HISTOGRAM_BUCKETS 24
 #define LONG_BUCKETS 12
 #define LONG_FIRST_US ((double) (1 << (HISTOGRAM_BUCKETS - 1)))
 #define DURATION_CLASSES (HISTOGRAM_BUCKETS - 1 + LONG_BUCKETS)
 
-/* Ids that a counter takes in table statement_stats. */
+/* Number of ids that a counter takes in table statement_stats. */
 #define COUNTER_IDS_SUM			1
 #define COUNTER_IDS_MIN			1
 #define COUNTER_IDS_MAX			1
@@ -28,7 +29,7 @@
 #define COUNTER_IDS_HISTOGRAM	HISTOGRAM_BUCKETS
 #define COUNTER_IDS_LONG		LONG_BUCKETS
 
-/* Groups of counters that an execution changes together. */
+/* Groups of counters. One execution changes all counters of a group. */
 #define GROUP_plan		0x0001
 #define GROUP_exec		0x0002
 #define GROUP_buffers	0x0004
@@ -47,8 +48,9 @@
 #define GROUP_ALL		0x7fff
 
 /*
- * Where shared memory keeps a group: beside each other what most statements
- * change, apart what few do.
+ * The part of an entry in shared memory that keeps a group. Groups that most
+ * statements change lie side by side in the hot part, the others in the rare
+ * part.
  */
 #define PART_plan		rare
 #define PART_exec		hot
@@ -69,7 +71,10 @@
 	(GROUP_exec | GROUP_buffers | GROUP_wal | GROUP_cpu | GROUP_histogram)
 #define GROUPS_RARE (GROUP_ALL & ~GROUPS_HOT)
 
-/* `code` if a group of the part `of` belongs to `part`, else nothing. */
+/*
+ * Expands to `code` if a group of part `of` belongs to `part`, else to
+ * nothing.
+ */
 #define IN(part, of, code) IN_EXPANDED(part, of, code)
 #define IN_EXPANDED(part, of, code) IN_##part##_##of(code)
 #define IN_hot_hot(code) code
@@ -85,8 +90,8 @@
 #define MEMBER_LONG(ctype, name)		ctype name[LONG_BUCKETS];
 
 /*
- * Extremes that nothing has been added to are "unset": the minimum is
- * infinite, the maximum 0. counters_init() makes them so.
+ * A minimum or maximum without a value is "unset": the minimum is infinite,
+ * the maximum 0. counters_init() unsets them.
  */
 typedef struct Counters
 {
@@ -100,8 +105,9 @@ StaticAssertDecl(sizeof(Counters) % sizeof(uint64) == 0,
 				 "counters are whole words");
 
 /*
- * The same in two parts, as shared memory keeps them with the set of groups
- * that anything was added to. The other groups hold nothing that may be read.
+ * The counters in two parts, as shared memory keeps them. A set of groups
+ * beside them says which groups have values; no one may read the memory of
+ * another group.
  */
 typedef struct HotCounters
 {
@@ -131,7 +137,7 @@ enum
 StaticAssertDecl(HOT_BYTES == sizeof(HotCounters),
 				 "GROUPS_HOT says what the parts say");
 
-/* How two values of a counter become one. */
+/* How two values of a counter are merged. */
 #define MERGE_SUM(to, from)		((to) += (from))
 #define MERGE_SQUARE(to, from)	((to) += (from))
 #define MERGE_MIN(to, from)		((to) = (from) < (to) ? (from) : (to))
@@ -144,8 +150,8 @@ StaticAssertDecl(HOT_BYTES == sizeof(HotCounters),
 #define MERGE_LONG(to, from)	MERGE_HISTOGRAM(to, from)
 
 /*
- * Adds the groups named by `groups` of `from` to a part, where they are there;
- * those of the other part are not looked at.
+ * Adds the values of `from` to the hot part, for the hot groups that `groups`
+ * names. Ignores rare groups: rare_add() adds these.
  */
 static pg_attribute_always_inline void
 hot_add(HotCounters *to, const Counters *from, uint32 groups)
@@ -160,7 +166,7 @@ hot_add(HotCounters *to, const Counters *from, uint32 groups)
 
 extern void rare_add(RareCounters *to, const Counters *from, uint32 groups);
 
-/* Adds groups of the parts to `to`. */
+/* Adds the named groups of both parts to `to`. */
 static inline void
 counters_add(Counters *to, const HotCounters *hot,
 			 const RareCounters *rare, uint32 groups)
@@ -179,7 +185,7 @@ counters_add(Counters *to, const HotCounters *hot,
 #define RESET_EXTREME_MIN(member) ((member) = __builtin_inf());
 #define RESET_EXTREME_MAX(member) ((member) = 0);
 
-/* Unsets minima and maxima and leaves the rest. */
+/* Unsets all minima and maxima, and keeps the other counters. */
 static inline void
 counters_reset_extremes(Counters *counters)
 {
@@ -189,7 +195,7 @@ counters_reset_extremes(Counters *counters)
 #undef COUNTER
 }
 
-/* The same in parts. */
+/* The same for counters in parts. */
 static inline void
 parts_reset_extremes(HotCounters *hot, RareCounters *rare, uint32 groups)
 {
@@ -202,10 +208,9 @@ parts_reset_extremes(HotCounters *hot, RareCounters *rare, uint32 groups)
 #undef COUNTER
 }
 
-/* Makes groups of the parts that hold nothing hold no executions. */
+/* Initializes groups of the parts that had no values: no executions. */
 extern void parts_init(HotCounters *hot, RareCounters *rare, uint32 groups);
 
-/* No executions yet. */
 static inline void
 counters_init(Counters *counters)
 {
@@ -213,7 +218,7 @@ counters_init(Counters *counters)
 	counters_reset_extremes(counters);
 }
 
-/* Bucket of the histogram for an execution of less than LONG_FIRST_US. */
+/* Bucket of the histogram for a duration below LONG_FIRST_US. */
 static inline int
 histogram_bucket(double us)
 {
@@ -221,24 +226,26 @@ histogram_bucket(double us)
 }
 
 /*
- * Number of columns that counters_to_datums() fills; the awk program that
- * makes the SQL declarations counts alike.
+ * Number of columns that counters_to_datums() fills. sql/expand.awk, which
+ * makes the SQL declarations, computes the same number.
  */
 extern const int counters_columns;
 
 /*
- * All columns of the counters, in catalog order. SQUARE gives two columns,
- * mean and standard deviation; HISTOGRAM gives p50, p95, p99 and the array,
- * with the buckets of LONG in the place of its last one. What this major version
- * cannot know is null. `all_extremes`: minimum and maximum are those of all
- * executions that are counted. Allocates in the current context.
+ * Returns all counters as columns, in catalog order. SQUARE gives two
+ * columns, mean and standard deviation. HISTOGRAM gives p50, p95, p99 and the
+ * array, in which the buckets of LONG replace the last bucket. A counter that
+ * this major version does not have is null. `all_extremes` says that minimum
+ * and maximum cover all counted executions; percentiles are then kept between
+ * them. Allocates in the current memory context.
  */
 extern void counters_to_datums(const Counters *counters, bool all_extremes,
 							   Datum *values, bool *nulls);
 
 /*
- * The column called `name` of pg_stat_statements (or of the catalog), false
- * if there is none. wal_bytes is numeric there.
+ * Finds the column `name` of pg_stat_statements or of the catalog. Returns
+ * false if there is none. The type of wal_bytes is numeric in
+ * pg_stat_statements.
  */
 typedef struct CounterColumn
 {
@@ -255,8 +262,9 @@ extern Datum counters_column_datum(const Counters *counters,
 								   const CounterColumn *column);
 
 /*
- * What of the counters the history stores: whole numbers that only grow while
- * an entry lives, in catalog order. Times are in 10 us, squares in 0.01 ms2.
+ * The columns that the history stores, in catalog order. Their values are
+ * whole numbers that only grow while an entry lives: times in units of 10 us,
+ * squares in 0.01 ms2.
  */
 #define HISTORY_COLUMNS_SUM			1
 #define HISTORY_COLUMNS_MIN			0
@@ -293,17 +301,20 @@ typedef struct HistoryColumn
 /* Fills HISTORY_COLUMNS elements. */
 extern void counters_history_columns(HistoryColumn *columns);
 
-/* The values, in the same order. Calls nothing that can fail. */
+/* Computes these columns in the same order. Calls nothing that can fail. */
 extern void counters_to_history(const Counters *counters, int64 *values);
 
-/* Divides the values of all columns into those of the parts, and joins them. */
+/* Distribute all columns between the two parts, and join them again. */
 extern void history_split(const int64 *values, int64 *hot, int64 *rare);
 extern void history_join(int64 *values, const int64 *hot, const int64 *rare);
 
-/* The groups in which anything was counted. */
+/* The groups in which at least one counter has a value. */
 extern uint32 counters_groups(const Counters *counters);
 
-/* Fingerprint of the declarations: saved files of another one are refused. */
+/*
+ * Fingerprint of the declarations. A saved file with another fingerprint is
+ * refused.
+ */
 extern uint32 counters_fingerprint(void);
 
 #endif							/* TACHO_COUNTERS_H */

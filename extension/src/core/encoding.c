@@ -14,12 +14,12 @@
 
 #include "core/encoding.h"
 
-/* more bytes are not converted at once */
+/* longer texts are converted in pieces of this many bytes */
 #define PIECE	65536
 
 /*
- * Appends valid bytes converted by `conversion`, and `?` for each character that
- * has no counterpart.
+ * Converts valid bytes with `conversion` and appends them. Appends `?` for
+ * each character that the other encoding lacks.
  */
 static void
 append_converted(StringInfo result, Oid conversion, int from, int to,
@@ -46,7 +46,10 @@ append_converted(StringInfo result, Oid conversion, int from, int to,
 	}
 }
 
-/* As append_converted(), where the server has no conversion: only ASCII. */
+/*
+ * The same for two encodings without a conversion in the server: keeps ASCII,
+ * appends `?` for every other character.
+ */
 static void
 append_ascii(StringInfo result, int from, const char *bytes, int length)
 {
@@ -59,7 +62,7 @@ append_ascii(StringInfo result, int from, const char *bytes, int length)
 	}
 }
 
-/* Appends bytes of one encoding in another one. */
+/* Appends bytes in encoding `from` as bytes in encoding `to`. */
 static void
 append(StringInfo result, int from, int to, const char *bytes, int length)
 {
@@ -111,7 +114,7 @@ encoding_to_server(const char *bytes, int length, int encoding)
 		(to == PG_SQL_ASCII && memchr(bytes, 0, length) == NULL))
 		return pnstrdup(bytes, length);
 
-	/* the server has a conversion between any two by way of UTF-8 */
+	/* the server can convert between any two encodings by way of UTF-8 */
 	if (from != to && !OidIsValid(FindDefaultConversionProc(from, to)))
 	{
 		initStringInfo(&utf8);

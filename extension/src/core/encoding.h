@@ -8,11 +8,12 @@
 #define TACHO_ENCODING_H
 
 /*
- * `length` bytes of `encoding` in the encoding of the database, null-terminated,
- * in the current context. What the database's encoding does not have, and what
- * is not valid, becomes `?`: the bytes are never a reason for an error. Bytes of
- * SQL_ASCII stay where they are valid in the database; a database in SQL_ASCII
- * gets all bytes as they are. Looks into catalogs, so only in a transaction.
+ * Converts `length` bytes of `encoding` to the encoding of the database. The
+ * result is null-terminated, in the current memory context. A character that
+ * the database's encoding lacks, or an invalid byte, becomes `?`: no bytes
+ * raise an error. Bytes of SQL_ASCII stay as they are if they are valid in
+ * the database; a database in SQL_ASCII gets all bytes unchanged. Must run in
+ * a transaction, because it reads catalogs.
  */
 extern char *encoding_to_server(const char *bytes, int length, int encoding);
 

@@ -1,6 +1,6 @@
 /*
  * guarded.c
- *	  Work of the sampler that may raise an error.
+ *	  Steps of the sampler that may raise an error.
  *
  * Copyright (c) 2026, tacho contributors
  */

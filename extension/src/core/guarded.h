@@ -1,6 +1,6 @@
 /*
  * guarded.h
- *	  Work of the sampler that may raise an error.
+ *	  Steps of the sampler that may raise an error.
  *
  * Copyright (c) 2026, tacho contributors
  */

@@ -1,13 +1,13 @@
 /*
  * held.h
- *	  How far interrupts were held before an error that goes no further.
+ *	  The counters of held interrupts, saved around a swallowed error.
  *
- * An error sets the server's counters of held interrupts to zero, because it
- * expects a handler that ends the transaction. Who swallows the error goes on
- * inside of whatever held them, so each PG_TRY of ours that does takes the
- * counters before and puts them back first of all in PG_CATCH. Otherwise the
- * next RESUME_INTERRUPTS() makes a counter wrap around, and the process can be
- * neither cancelled nor ended.
+ * An error sets the server's counters of held interrupts to zero, because the
+ * server expects a handler that ends the transaction. Code that swallows the
+ * error continues inside the callers that hold interrupts. So each PG_TRY of
+ * ours that swallows errors saves the counters before, and restores them
+ * first in PG_CATCH. Otherwise the next RESUME_INTERRUPTS() makes a counter
+ * wrap around, and the process can be neither cancelled nor ended.
  *
  * Copyright (c) 2026, tacho contributors
  */

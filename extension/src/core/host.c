@@ -1,6 +1,6 @@
 /*
  * host.c
- *	  What the operating system tells about the machine and the cgroup.
+ *	  Figures of the machine and the cgroup, from the operating system.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -11,10 +11,10 @@
 
 #include "core/host.h"
 
-#define FILE_BYTES		8192	/* what is read of a file */
+#define FILE_BYTES		8192	/* longest part of a file that is read */
 #define PATH_BYTES		1024
 
-/* Reads the begin of a file as a string; false when it cannot be read. */
+/* Reads the beginning of a file as a string; false if it cannot be read. */
 static bool
 read_file(const char *root, const char *path, char *buffer)
 {
@@ -35,7 +35,7 @@ read_file(const char *root, const char *path, char *buffer)
 	return true;
 }
 
-/* The text behind `word` at the begin of a line, NULL when there is none. */
+/* The text after `word`, which must begin a line; NULL if no line has it. */
 static const char *
 line_of(const char *text, const char *word)
 {
@@ -60,7 +60,9 @@ number_of(const char *text, const char *word)
 	return found ? strtoll(found, NULL, 10) : HOST_NOT_KNOWN;
 }
 
-/* "0.50 0.40 0.30 2/345 6789": runnable tasks stand before the slash */
+/*
+ * "0.50 0.40 0.30 2/345 6789": the number before the slash is runnable tasks
+ */
 static void
 read_load(const char *root, Host *host)
 {
@@ -78,7 +80,9 @@ read_load(const char *root, Host *host)
 	host->load_15 = (int64) (load[2] * 100 + 0.5);
 }
 
-/* user nice system idle iowait irq softirq steal, in ticks of the kernel */
+/*
+ * the fields: user nice system idle iowait irq softirq steal, in kernel ticks
+ */
 static void
 read_cpu(const char *root, Host *host)
 {
@@ -145,8 +149,8 @@ read_pressure(const char *root, const char *path, int64 *some, int64 *full)
 /* ---- cgroup ---- */
 
 /*
- * The group of this process in a hierarchy: the path behind the line that
- * begins with `begin` (version 2: "0::") or names the controller "cpu".
+ * Finds the cgroup of this process in /proc/self/cgroup. Its path ends the
+ * line of hierarchy "0::" (version 2) or of the controller "cpu" (version 1).
  */
 static bool
 find_group(const char *groups, bool version_2, char *group)
@@ -174,7 +178,7 @@ find_group(const char *groups, bool version_2, char *group)
 	return false;
 }
 
-/* CPUs in hundredths from one group's files. */
+/* The CPU quota of one cgroup, in hundredths of a CPU. */
 static int64
 quota_of(const char *root, const char *mount, const char *group, bool version_2)
 {
@@ -200,7 +204,10 @@ quota_of(const char *root, const char *mount, const char *group, bool version_2)
 	return quota > 0 && period > 0 ? Max(1, quota * 100 / period) : HOST_NOT_KNOWN;
 }
 
-/* The least quota of a group and those above it, up to the mount's root. */
+/*
+ * The least quota of a cgroup and the groups above it, up to the mount's
+ * root.
+ */
 static int64
 least_quota(const char *root, const char *mount, char *group, bool version_2)
 {
@@ -280,7 +287,10 @@ host_read(const char *root, Host *host)
 	host->cpu_throttled = throttled(root);
 }
 
-/* utime and stime are the 12th and 13th field behind the name, which may hold anything */
+/*
+ * utime and stime are fields 12 and 13 after the command name. The name may
+ * contain anything, so the last ")" ends it.
+ */
 static int64
 process_cpu_us(const char *stat)
 {

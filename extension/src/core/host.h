@@ -1,10 +1,10 @@
 /*
  * host.h
- *	  What the operating system tells about the machine and the cgroup.
+ *	  Figures of the machine and the cgroup, from the operating system.
  *
- * Reads a few small files of /proc and /sys: no lock, no allocation, no error.
- * `root` is put before every path: "" but in tests. What cannot be read or is
- * not there is HOST_NOT_KNOWN.
+ * Reads a few small files of /proc and /sys: no lock, no allocation, no
+ * error. `root` is put before every path; it is "" except in tests. A figure
+ * that is missing or cannot be read is HOST_NOT_KNOWN.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -40,12 +40,12 @@ typedef struct Host
 extern void host_read(const char *root, Host *host);
 
 /*
- * CPUs in hundredths that the quotas of the cgroup of this process and of the
- * groups above it allow (version 2 or 1), HOST_NOT_KNOWN without one.
+ * CPUs in hundredths: the least quota of this process's cgroup and the groups
+ * above it (cgroup version 2 or 1). HOST_NOT_KNOWN if none has a quota.
  */
 extern int64 host_cpu_quota_x100(const char *root);
 
-/* What a process has used so far. */
+/* Resources that a process has used so far. */
 typedef struct HostProcess
 {
 	int64		cpu_us;

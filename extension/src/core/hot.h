@@ -1,11 +1,11 @@
 /*
  * hot.h
- *	  What every statement looks at lies together, as what it runs through does
- *	  (pg_attribute_hot of the server).
+ *	  Keeps the variables that every statement reads side by side, as
+ *	  pg_attribute_hot of the server does with code.
  *
- * A session that has just got its CPU finds caches and TLB of others. What a
- * statement costs then is the number of lines and pages that it touches, more
- * than that of its instructions.
+ * A session that has just got a CPU finds the caches and TLB full of other
+ * data. The cost of a statement then depends on the number of cache lines and
+ * pages it touches, more than on its instructions.
  *
  * Copyright (c) 2026, tacho contributors
  */

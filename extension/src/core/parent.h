@@ -1,8 +1,9 @@
 /*
  * parent.h
- *	  What tacho-parent, the parent of each program, and the server agree on.
+ *	  The protocol between the server and tacho-parent, the parent of each
+ *	  program.
  *
- * Included by extension/parent/parent.c, too, which knows nothing of the
+ * extension/parent/parent.c includes this file too, and knows nothing of the
  * server.
  *
  * Copyright (c) 2026, tacho contributors
@@ -15,7 +16,7 @@
 /* descriptor of the socket in the parent */
 #define PARENT_CONTROL	3
 
-/* its first argument: whether the program is killed when the socket is closed */
+/* its first argument: is the program killed when the socket is closed? */
 #define PARENT_KILLS	"kill"
 #define PARENT_WAITS	"wait"
 
@@ -26,7 +27,7 @@ typedef enum ParentEvent
 	PARENT_ENDED				/* value = its status as of waitpid() */
 } ParentEvent;
 
-/* one event; a write of it is never split */
+/* one event, small enough that a write is never split */
 typedef struct ParentReport
 {
 	int			event;

@@ -1,12 +1,11 @@
 /*
  * server_settings.c
- *	  The settings of the server, as its next session would have them.
+ *	  The server's settings, as a new session would have them.
  *
- * A process that has started ignores a changed setting of new sessions, such
- * as log_connections, and a setting that it has given itself, such as
- * lock_timeout of the sampler. Their values are taken from the configuration
- * files, where the last line counts.
- *
+ * A running process ignores a change to a setting of new sessions, such as
+ * log_connections. It may also have set a value itself, as the sampler does
+ * with lock_timeout. The values of such settings are read from the
+ * configuration files, where the last line counts.
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"
@@ -41,7 +40,7 @@ is_shown(const struct config_generic *setting)
 	return false;
 }
 
-/* Whether a file or a command of the server can set it; some belong to a transaction. */
+/* Whether a file or a command can set it. Some belong to a transaction only. */
 static bool
 is_servers(const struct config_generic *setting)
 {
@@ -64,7 +63,7 @@ is_of_this_process(const struct config_generic *setting)
 
 /*
  * The value as SHOW prints it. Settings for superusers, which have no units,
- * are read without a look into the catalog for the rights of this process.
+ * are read without the catalog lookup for the rights of this process.
  */
 static const char *
 value_of(const struct config_generic *setting)
@@ -77,7 +76,7 @@ value_of(const struct config_generic *setting)
 	return value != NULL ? pstrdup(value) : "";
 }
 
-/* The lines of the configuration files, in their order; what is wrong is left out. */
+/* The lines of the configuration files, in order, without invalid ones. */
 static const ConfigVariable *
 read_files(void)
 {

@@ -1,6 +1,6 @@
 /*
  * server_settings.h
- *	  The settings of the server, as its next session would have them.
+ *	  The server's settings, as a new session would have them.
  *
  * Copyright (c) 2026, tacho contributors
  */

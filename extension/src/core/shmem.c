@@ -2,8 +2,9 @@
  * shmem.c
  *	  Requests and attaches the shared memory of the extension.
  *
- * Locking: made once under AddinShmemInitLock by the postmaster; where each
- * process attaches anew the startup hook runs there again and finds it made.
+ * Locking: the postmaster makes the memory once under AddinShmemInitLock.
+ * With EXEC_BACKEND the startup hook runs again in each process and finds the
+ * memory made.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -39,8 +40,8 @@ shmem_request(void)
 }
 
 /*
- * True when the control file says that the server was not shut down. It says
- * so of a base backup too, which brings a backup_label.
+ * True if the control file says that the server was not shut down. It says so
+ * after a base backup too, but then there is a backup_label.
  */
 static bool
 was_not_shut_down(void)

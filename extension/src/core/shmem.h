@@ -9,9 +9,9 @@
  *	ring[RING_BYTES]	texts on their way to the sampler
  *
  * It holds no pointers to functions, and to data only what lies in shared
- * memory too, so that it works where each process attaches anew
- * (EXEC_BACKEND).
- *
+ * The memory holds no pointers to functions, and no pointers to data outside
+ * shared memory. So it also works with EXEC_BACKEND, where each process
+ * attaches by itself.
  * Copyright (c) 2026, tacho contributors
  */
 #ifndef TACHO_SHMEM_H
@@ -33,8 +33,8 @@ typedef struct TachoShared
 	TachoStatus status[2];
 
 	/*
-	 * Lock of the ring. Kept here because only the postmaster knows the
-	 * requests that find it by name.
+	 * Lock of the ring. Kept here because only the postmaster can find it by
+	 * name.
 	 */
 	LWLock	   *ring_lock;
 
@@ -48,24 +48,25 @@ typedef struct TachoShared
 	pg_atomic_uint32 readers_running;
 
 	/*
-	 * Texts. `wanted` is 0 while nobody takes texts out of the ring. A new
+	 * `texts_wanted` is 0 while no sampler takes texts out of the ring. A new
 	 * generation makes every backend forget which texts it has seen.
 	 */
 	pg_atomic_uint32 texts_wanted;
 	pg_atomic_uint32 texts_generation;
 
 	/*
-	 * Ring positions, ever growing; written under the lock "tacho". Not on the
-	 * cache line of what every statement looks at.
+	 * Ring positions, which only grow; written under the lock "tacho". They are
+	 * not on the cache line that every statement reads.
 	 */
 	pg_atomic_uint64 ring_head pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 	pg_atomic_uint64 ring_tail;
 	pg_atomic_uint64 texts_dropped;
 
 	/*
-	 * By account: bytes in the ring, roughly; and whose share of the day is used
-	 * up, so that they make no more texts: NO_ROLE, the hash of a role in a
-	 * database, or SEVERAL, which stands for all roles of the account.
+	 * Per account: the approximate number of bytes in the ring, and the role
+	 * that has used up its share of the day and makes no more texts. The role is
+	 * NO_ROLE, the hash of a role in a database, or SEVERAL, which means all
+	 * roles of the account.
 	 */
 	pg_atomic_uint32 ring_used[TEXT_ACCOUNTS];
 	pg_atomic_uint32 share_used[TEXT_ACCOUNTS];

@@ -1,6 +1,6 @@
 /*
  * spawner.c
- *	  Starts the tacho program: one way for the writer and for readers.
+ *	  Starts the tacho program, for the writer and for readers.
  *
  * Locking: none. Memory: static and on the stack.
  *
@@ -21,7 +21,7 @@
 #include "core/parent.h"
 #include "core/spawner.h"
 
-/* where open descriptors cannot be listed, no more than these are closed */
+/* most descriptors to close if open ones cannot be listed */
 #define MAX_DESCRIPTORS	65536
 
 #if defined(__GLIBC_PREREQ) && !defined(TACHO_WITHOUT_CLOSEFROM)
@@ -50,7 +50,8 @@ close_ends(int ends[2])
 }
 
 /*
- * Takes the result of pipe() or socketpair(): no program inherits the ends.
+ * Takes the result of pipe() or socketpair() and marks both ends
+ * close-on-exec.
  */
 static bool
 keep_ends(int ends[2], int result)
@@ -74,9 +75,9 @@ spawn_pipe(int ends[2])
 }
 
 /*
- * The connection to a parent: our end does not block. The other has a number
- * that none of the parent's descriptors has, so that it is not overwritten
- * while they are made.
+ * Makes the connection to a parent. Our end does not block. The other end
+ * gets a number above the descriptors that the parent is started with, so
+ * that setting these up does not overwrite it.
  */
 static bool
 make_control(int ends[2])
@@ -99,9 +100,9 @@ make_control(int ends[2])
 
 #ifndef HAVE_SPAWN_CLOSEFROM
 /*
- * The system cannot close all descriptors of a program that it starts: they
- * are marked here. Programs that the server itself starts from this process
- * do not get them either, and need none.
+ * Marks all descriptors close-on-exec, where the C library cannot close them
+ * in the new program. Programs that the server starts from this process do
+ * not get them either, and need none.
  */
 static void
 close_others_on_exec(void)
@@ -126,7 +127,7 @@ close_others_on_exec(void)
 }
 #endif
 
-/* No locale; where to find time zones, if told. */
+/* The environment: LC_ALL=C, and TZDIR (where time zones are) if it is set. */
 static void
 fill_environment(char *environment[3])
 {
@@ -176,8 +177,8 @@ init_actions(posix_spawn_file_actions_t *actions, int in, int out, int err,
 }
 
 /*
- * A handled signal becomes the default by itself when a program is executed;
- * these are the ones a server process may ignore. The parent keeps all
+ * exec() resets signals that have a handler, but not ignored signals: these
+ * are the signals that a server process may ignore. The parent keeps all
  * signals blocked.
  */
 static int
@@ -214,8 +215,8 @@ init_attributes(posix_spawnattr_t *attributes)
 }
 
 /*
- * Path of the parent: it is installed beside this library, which may have been
- * loaded by a link to it (docs/drop-in.md).
+ * Path of the parent, which is installed beside this library. The library may
+ * have been loaded through a symbolic link (docs/drop-in.md).
  */
 static const char *
 parent_path(void)
@@ -261,7 +262,9 @@ spawn_parent(pid_t *pid, char *const argv[], int in, int out, int err,
 	return rc;
 }
 
-/* The argument vector of the parent: how it ends, the program, its own. */
+/*
+ * The parent's arguments: how it ends, the path and arguments of the program.
+ */
 static bool
 parent_arguments(char *vector[], const char *program, char *const argv[],
 				 bool kills)
@@ -327,7 +330,7 @@ take_report(Spawned *spawned, const ParentReport *report)
 	}
 }
 
-/* A parent that somebody has killed ends the connection without a report. */
+/* A killed parent closes the connection without a report. */
 bool
 spawn_ended(Spawned *spawned)
 {

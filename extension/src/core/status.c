@@ -1,10 +1,11 @@
 /*
  * status.c
- *	  Publishes and reads what the sampler tells about itself.
+ *	  Publishes and reads the sampler's status.
  *
- * Locking: none. There are two copies: the sampler writes into the one that
- * holds no longer, then says that it holds. So nobody waits for a process that
- * the operating system has stopped; a reader that was overtaken tries again.
+ * Locking: none. There are two copies. The sampler writes the copy that is
+ * out of date, then makes it the valid one. So no process waits for another
+ * that the operating system has stopped. A reader that was overtaken tries
+ * again.
  *
  * Copyright (c) 2026, tacho contributors
  */

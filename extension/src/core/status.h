@@ -1,8 +1,8 @@
 /*
  * status.h
- *	  What the sampler tells about itself to every backend.
+ *	  The sampler's status, which every backend can read.
  *
- * Locking: none. The sampler writes it once a turn, anybody reads it.
+ * Locking: none. The sampler publishes it once a turn; anyone may read it.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -13,7 +13,10 @@
 
 #define STATUS_TEXT_SIZE	400
 
-/* Steps of a quarter octave: a cost of 2^(step / 4) us; the last is open. */
+/*
+ * Costs are counted in steps of a quarter octave: step n begins at 2^(n / 4)
+ * us; the last step is open.
+ */
 #define COST_STEPS			96
 
 typedef struct TachoStatus
@@ -40,7 +43,7 @@ typedef struct TachoStatus
 	int64		cpu_us;			/* CPU time of the worker */
 	int64		ticks_cpu_us;	/* of all its ticks */
 	uint32		tick_costs[COST_STEPS]; /* ticks by cost */
-	int64		memory_bytes;	/* of the worker's own; now and then */
+	int64		memory_bytes;	/* of the worker; read now and then */
 	int64		past_writers_cpu_us;	/* CPU time of writers that ended */
 
 	/* measurements of the server as a whole */
@@ -52,7 +55,7 @@ typedef struct TachoStatus
 
 	/* statistics of statements */
 	int64		statement_rows; /* recorded by this worker */
-	TimestampTz statements_recorded;	/* when all were, last; 0 = not yet */
+	TimestampTz statements_recorded;	/* last full pass; 0 = none yet */
 
 	/* way to the writer */
 	int64		frames_made;
@@ -79,12 +82,12 @@ typedef struct TachoStatus
 extern bool tacho_status_available(void);
 
 /*
- * Copies the status. All zero, with a reason, when the worker never ran.
- * Only if tacho_status_available().
+ * Copies the status. Before the first start of the worker, all fields but the
+ * reason are zero. Only if tacho_status_available().
  */
 extern void tacho_status_read(TachoStatus *copy);
 
-/* Publishes a new status; by the sampler only. */
+/* Publishes a new status; only the sampler may call it. */
 extern void status_publish(const TachoStatus *status);
 
 #endif							/* TACHO_STATUS_H */

@@ -1,6 +1,6 @@
 /*
  * tacho.h
- *	  What every file of the extension knows.
+ *	  Names and types that every file of the extension uses.
  *
  * Copyright (c) 2026, tacho contributors
  */

@@ -1,12 +1,12 @@
 /*
  * activity.c
- *	  What processes without a query identifier say they do, fit to be kept.
+ *	  Texts for processes without a query id: their activity without secrets.
  *
- * A client that waits for a lock in parse analysis reports the whole string it
- * has sent, parallel workers that of their leader's client, background workers
- * what they like, a walsender the SQL that a client sends it. The setting
- * standard_conforming_strings is not known here, so a literal whose end depends
- * on it ends the text.
+ * A client that waits for a lock in parse analysis reports the whole string
+ * it has sent. A parallel worker reports the string of its leader's client, a
+ * walsender the SQL that its client sent, a background worker any text. The
+ * setting standard_conforming_strings of these processes is unknown here. So
+ * a literal whose end depends on it ends the text.
  *
  * Called by the sampler. Locking: none.
  *
@@ -19,7 +19,10 @@
 #include "statements/normalize.h"
 #include "statements/query_text.h"
 
-/* the walsender reports these only after its own grammar has accepted them */
+/*
+ * the walsender reports one of these only after its own grammar has accepted
+ * it
+ */
 static const char *const replication_commands[] = {
 	"ALTER_REPLICATION_SLOT", "BASE_BACKUP", "CREATE_REPLICATION_SLOT",
 	"DROP_REPLICATION_SLOT", "IDENTIFY_SYSTEM", "READ_REPLICATION_SLOT",
@@ -35,7 +38,9 @@ starts_with_word(const char *text, const char *word)
 		!isalnum((unsigned char) text[length]) && text[length] != '_';
 }
 
-/* Whether the server has made the text, or parsed it as a command of its own. */
+/*
+ * Whether the server made the text, or parsed it as one of its own commands.
+ */
 static bool
 is_of_server(BackendType type, const char *activity)
 {

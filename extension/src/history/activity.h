@@ -1,6 +1,6 @@
 /*
  * activity.h
- *	  What processes without a query identifier say they do, fit to be kept.
+ *	  Texts for processes without a query id: their activity without secrets.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -12,12 +12,13 @@
 #include "core/compat.h"
 
 /*
- * Makes the text of a process's activity as tacho.query_text wants it. Texts
- * that the server made itself are taken as they are: those of autovacuum and
- * replication commands. Everything else may be what a client sent, with
- * passwords in it, and loses its literals. *whole_length is the length of the
- * activity when the text ends before, else 0. False when nothing is left.
- * Memory: current context. May raise an error when there is none.
+ * Makes the text to record from a process's activity string, as
+ * tacho.query_text says. Texts of autovacuum and replication commands are
+ * kept as they are, because the server made or parsed them. Every other text
+ * may have come from a client and hold passwords, so its literals are
+ * removed. If the text was cut, *whole_length is the length of the activity,
+ * else 0. Returns false if nothing is left. Memory: current context; may
+ * raise an error when there is none.
  */
 extern bool activity_text(StringInfo out, BackendType type,
 						  const char *activity, int length, int *whole_length);

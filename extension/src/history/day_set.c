@@ -1,6 +1,6 @@
 /*
  * day_set.c
- *	  Numbers that were seen today.
+ *	  A set of numbers that is emptied every day.
  *
  * Copyright (c) 2026, tacho contributors
  */

@@ -1,9 +1,11 @@
 /*
  * day_set.h
- *	  Numbers that were seen today, such as the roles that a marker has named.
+ *	  A set of numbers that is emptied every day, such as the roles that
+ *	  today's markers have named.
  *
- * The sampler only. Memory: a context of each set, emptied by day_set_clear().
- * The numbers must have a bound of their own: the limit of a day, or the roles.
+ * The sampler only. Memory: a context of each set, freed by day_set_clear().
+ * The caller must bound the count: by a daily limit, or by the number of
+ * roles.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -21,12 +23,12 @@ typedef struct DaySet
 /* Makes an empty set below the current memory context. */
 extern void day_set_init(DaySet *set);
 
-/* A new day: the set is empty. */
+/* Empties the set, when a new day begins. */
 extern void day_set_clear(DaySet *set);
 
 extern bool day_set_has(const DaySet *set, uint64 number);
 
-/* Adds a number; true when it is new. */
+/* Adds a number; returns true if it is new. */
 extern bool day_set_add(DaySet *set, uint64 number);
 
 #endif							/* TACHO_DAY_SET_H */

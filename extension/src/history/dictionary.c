@@ -18,11 +18,11 @@
 #define MAX_ENTRIES		50000	/* of one dictionary */
 #define MAX_STATS_ENTRIES	200000
 
-/* State that all entries have. */
+/* Each entry has one. */
 typedef struct Definition
 {
 	uint64		id;
-	uint64		generation;		/* it was defined in, 0 = never */
+	uint64		generation;		/* in which it was defined, 0 = never */
 	int64		boot_ms;		/* when */
 } Definition;
 
@@ -84,7 +84,7 @@ static int64 current_ms;
 static uint64 generation = 1;
 static uint64 epoch = 1;
 
-/* ids are taken from one sequence per table */
+/* each table has its own sequence of ids */
 static uint64 last_name;
 static uint64 last_session;
 static uint64 last_wait;
@@ -184,7 +184,10 @@ dictionary_epoch(void)
 	return epoch;
 }
 
-/* True when the entry has to be defined now; notes that it is. */
+/*
+ * Returns true if the frame must define the entry now, and notes the
+ * definition.
+ */
 static bool
 must_define(Definition *definition)
 {
@@ -319,7 +322,7 @@ dictionary_use_session(SessionEntry *entry)
 	return entry->definition.id;
 }
 
-/* The name of an event may become known later: then it is a new entry. */
+/* An event whose name becomes known later gets a new entry. */
 static NameEntry *
 wait_names(uint32 number, NameEntry **event_entry)
 {

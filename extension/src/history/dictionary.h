@@ -1,14 +1,13 @@
 /*
  * dictionary.h
  *	  Gives ids to names, waits, statements, sessions and entries of the
- *	  statistics of statements, and defines them in
- *	  the frame that uses them.
+ *	  statistics of statements. Defines each id in the frame that uses it.
  *
- * An entry is defined in the frame of first use, again when it is used a
- * minute after its last definition, and after dictionary_redefine(). Ids
- * ascend and are never used twice in a life of the sampler. When a dictionary
- * becomes too large all are emptied between two frames: pointers to entries
- * are valid until dictionary_epoch() changes.
+ * An entry is defined in the frame that first uses it, again when it is used
+ * a minute after its last definition, and again after dictionary_redefine().
+ * Ids ascend, and no id is used twice in a life of the sampler. When one
+ * dictionary becomes too large, all are emptied between two frames. Pointers
+ * to entries are valid until dictionary_epoch() changes.
  *
  * Memory: a context of its own. Out of memory raises an error.
  *
@@ -24,7 +23,7 @@
 typedef struct NameEntry NameEntry;
 typedef struct SessionEntry SessionEntry;
 
-/* What makes a session entry; compared byte by byte: zero it first. */
+/* Identifies a session. Keys are compared byte by byte: zero them first. */
 typedef struct SessionKey
 {
 	TimestampTz backend_start;
@@ -40,7 +39,7 @@ typedef struct SessionKey
 	int			category;
 } SessionKey;
 
-/* What makes an entry of statistics; compared likewise. */
+/* Identifies an entry of statistics; zero it first, too. */
 typedef struct StatsEntryKey
 {
 	int64		query_id;
@@ -54,31 +53,35 @@ typedef struct StatsEntryKey
 extern void dictionary_init(void);
 
 /*
- * Later definitions go into `frame`; `boot_ms` is a clock that never goes
- * back. Empties dictionaries that have become too large.
+ * Sends later definitions to `frame`, and empties the dictionaries if one has
+ * become too large. `boot_ms` is a clock that never goes back.
  */
 extern void dictionary_begin_frame(Frame *frame, int64 boot_ms);
 
-/* Everything has to be defined again: frames were lost, or the writer. */
+/*
+ * Defines every entry again when it is next used: frames or the writer were
+ * lost.
+ */
 extern void dictionary_redefine(void);
 
-/* Changes whenever all entries have been forgotten. */
+/* Changes each time the dictionaries are emptied. */
 extern uint64 dictionary_epoch(void);
 
 /*
- * The entry of a string, without defining it; NULL for an empty one. The
- * encoding of a text is guessed. The id of an entry, 0 for NULL, defining it if
- * need be.
+ * dictionary_find_* return the entry of a string without defining it, NULL
+ * for an empty string; the encoding of a text is guessed.
+ * dictionary_use_name() returns the id of an entry, 0 for NULL, and defines
+ * it if necessary.
  */
 extern NameEntry *dictionary_find_name(const char *bytes, int length,
 									   int encoding);
 extern NameEntry *dictionary_find_text(const char *text);
 extern uint64 dictionary_use_name(NameEntry *entry);
 
-/* The bytes of a name, not terminated; those of NULL are a question mark. */
+/* The bytes of a name, not null-terminated; "?" for a NULL entry. */
 extern const char *dictionary_bytes(const NameEntry *entry, int *length);
 
-/* Both at once. */
+/* Find and use a string in one call. */
 extern uint64 dictionary_name(const char *bytes, int length, int encoding);
 extern uint64 dictionary_text(const char *text);
 

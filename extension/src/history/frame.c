@@ -114,7 +114,7 @@ section_add(Section *section)
 	return row;
 }
 
-/* A column appears: rows before the current one are zero. */
+/* Adds a column; the rows before the current one get zeros. */
 static void
 section_add_column(Section *section, int column)
 {
@@ -255,7 +255,7 @@ put_sparse(StringInfo out, const uint64 *values, int rows, int used, int width)
 			put_number(out, values[i], width);
 }
 
-/* Appends a column of numbers. Returns false when it is zero throughout. */
+/* Appends a column of numbers. Returns false if all are zero. */
 static bool
 put_column(StringInfo out, const Section *section, int column)
 {

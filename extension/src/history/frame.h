@@ -2,12 +2,12 @@
  * frame.h
  *	  Builds frames as docs/format.md describes them.
  *
- * A frame collects rows in one array of 64-bit numbers per column; encoding
- * picks the narrowest form of each. Columns that are never set cost nothing.
+ * A frame collects rows: each column is an array of 64-bit numbers. Encoding
+ * picks the narrowest form of each column. A column that no row sets costs
+ * nothing.
  *
- * Memory: everything lives in the context that was current at frame_create()
- * and is kept from frame to frame. Out of memory raises an error; nothing
- * else does.
+ * Memory: everything lives in the context that was current at frame_create(),
+ * and is reused for every frame. Raises an error only when memory is short.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -38,15 +38,15 @@ typedef struct Frame Frame;
 
 extern Frame *frame_create(void);
 
-/* Empties the frame; TIME columns will be relative to `base`. */
+/* Empties the frame. TIME columns are stored relative to `base`. */
 extern void frame_reset(Frame *frame, UnixMs base);
 
 extern UnixMs frame_base(const Frame *frame);
 
-/* The section of a table, made when it is asked for first. */
+/* Returns the section of a table; the first call makes it. */
 extern Section *frame_section(Frame *frame, ModelTable table);
 
-/* Rows that a table has so far. */
+/* Number of rows that the table has so far. */
 extern int	frame_rows(Frame *frame, ModelTable table);
 
 /* True when no table has a row. */
@@ -58,21 +58,21 @@ extern int	section_add(Section *section);
 /* Sets a number of a row. */
 extern void section_set(Section *section, int row, int column, uint64 value);
 
-/* The number of a row, 0 when it was never set. */
+/* The number in a row, 0 if it was never set. */
 extern uint64 section_get(const Section *section, int row, int column);
 
-/* Sets a string of the newest row; once a row and column. */
+/* Sets a string of the newest row, at most once per row and column. */
 extern void section_set_bytes(Section *section, int column,
 							  const char *bytes, int length);
 
-/* How numbers of signed and time columns are stored. 0 = null for times. */
+/* Stored forms of signed numbers and times. A time of 0 means null. */
 extern uint64 frame_int(int64 value);
 extern uint64 frame_time(const Frame *frame, UnixMs time);
 extern uint64 frame_time_us(UnixUs time);
 
 /*
- * Appends the encoded frame to `out`, which is emptied before. Returns false,
- * with `out` empty, when the payload would be longer than the format allows.
+ * Empties `out` and writes the encoded frame to it. Returns false, with `out`
+ * empty, if the payload would be longer than the format allows.
  */
 extern bool frame_encode(Frame *frame, uint8 kind, uint64 incarnation,
 						 uint64 sequence, StringInfo out);

@@ -1,6 +1,6 @@
 /*
  * meta.c
- *	  What the writer is told about the server and about its settings.
+ *	  Tells the writer about the server and about its own settings.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -54,7 +54,7 @@ current_timeline(void)
 	return timeline;
 }
 
-/* Files outside the data directory are ours alone. */
+/* Only the server's user may read files outside the data directory. */
 static int
 file_mode(void)
 {

@@ -1,6 +1,6 @@
 /*
  * meta.h
- *	  What the writer is told about the server and about its settings.
+ *	  Tells the writer about the server and about its own settings.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -11,25 +11,25 @@
 
 /*
  * Adds schema, labels, the server's identity and the writer's settings to a
- * hello frame. `started_by` as docs/format.md lists it.
+ * hello frame. docs/format.md lists the values of `started_by`.
  */
 extern void meta_put_hello(Frame *frame, const char *started_by);
 
 /*
- * Adds what may change while the server runs: timeline, recovery, and the
- * settings that the writer obeys.
+ * Adds the values that may change while the server runs: timeline, recovery,
+ * and the settings that the writer obeys.
  */
 extern void meta_put_settings(Frame *frame);
 
 /*
- * Who the server is, readable: version, primary or standby, timeline, system
- * identifier, host.
+ * Describes the server in readable words: version, primary or standby,
+ * timeline, system identifier, host.
  */
 extern void meta_describe(char *text, Size size);
 
 /*
- * CPUs this server may use by its affinity and the quota of its cgroup, in
- * hundredths, 0 = not known; read again once a minute.
+ * CPUs that this server may use, in hundredths, by its affinity and the quota
+ * of its cgroup; 0 = not known. Read again once a minute.
  */
 extern int	meta_vcpus_x100(void);
 

@@ -2,10 +2,10 @@
  * model.h
  *	  The data model of catalog/samples.h as C constants.
  *
- * TABLE_sample, COL_sample_wait … are the ids of tables and columns. The
- * values of enumerations cannot be made from their labels, so those that the
- * code names stand below; schema_check() compares them at start.
- *
+ * TABLE_sample, COL_sample_wait … are the ids of tables and columns. Macros
+ * cannot turn labels into names, so the values of enumerations that the code
+ * uses are repeated below. schema_check() compares them with the catalog at
+ * start.
  * Copyright (c) 2026, tacho contributors
  */
 #ifndef TACHO_MODEL_H
@@ -53,8 +53,8 @@ typedef enum ModelColumn
 } ModelColumn;
 
 /*
- * The highest ids, which the sizes of arrays follow from: a member as long as
- * each id, so that the union is as long as the highest.
+ * The highest ids, which give arrays their sizes. The union has one member
+ * per table, as long as the table's id, so its size is the highest id.
  */
 union ModelTables
 {
@@ -118,7 +118,7 @@ typedef enum ModelType
 	TYPE_SPAN
 } ModelType;
 
-/* What a column is to readers; bits of the flags in the hello frame. */
+/* How readers use a column: bits of its flags in the hello frame. */
 typedef enum ModelRole
 {
 	ROLE_NONE = 0,

@@ -2,12 +2,12 @@
  * names.c
  *	  Names of databases, roles, wait events and kinds of processes.
  *
- * A name that is known is looked up again after a minute, and as soon as an
- * invalidation message says that a database or role has changed.
+ * A known name is read again after a minute, or as soon as an invalidation
+ * message says that a database or role has changed.
  *
- * Locking: catalogs are opened with conditional locks inside a transaction of
- * its own, under a lock_timeout for what is locked behind them. No name is
- * looked up during a scan.
+ * Locking: names_resolve() opens catalogs with conditional locks, in a
+ * transaction of its own. A lock_timeout limits the locks that are taken
+ * inside. Never called during a scan.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -33,15 +33,15 @@
 #define KNOWN_FOR_MS	60000
 #define RETRY_AFTER_MS	1000
 #define LISTEN_EVERY_MS	1000
-#define WANTED			64		/* looked up at once */
-#define MAX_CACHED		10000	/* of databases, and of roles */
+#define WANTED			64		/* most names of a kind per names_resolve() */
+#define MAX_CACHED		10000	/* most databases, and most roles */
 #define WAIT_NAME		64
 
 typedef struct OidName
 {
 	Oid			oid;			/* key */
 	bool		known;
-	int64		next_look;		/* names_clock_ms() */
+	int64		next_look;		/* next lookup, by names_clock_ms() */
 	int			encoding;		/* of the name */
 	int			data_encoding;	/* of the data, databases only */
 	char		name[NAMEDATALEN];
@@ -61,7 +61,7 @@ static HTAB *databases;
 static HTAB *roles;
 static HTAB *waits;
 
-/* what names_resolve() looks up; what does not fit comes next time */
+/* the list for names_resolve(); names beyond it are wanted again next time */
 static OidName *wanted_databases[WANTED];
 static OidName *wanted_roles[WANTED];
 static WaitName *wanted_waits[WANTED];
@@ -69,8 +69,8 @@ static int	database_count;
 static int	role_count;
 static int	wait_count;
 static int	pending;
-static uint64 changes = 0;		/* of databases and roles, heard of */
-static int64 listened = 0;		/* names_clock_ms() */
+static uint64 changes = 0;		/* counts changes of databases and roles */
+static int64 listened = 0;		/* last time, by names_clock_ms() */
 
 static int64 clock_ms;			/* see names_clock_ms() */
 
@@ -85,7 +85,7 @@ create_cache(const char *name, Size entry_size)
 	return hash_create(name, 64, &info, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
-/* Everything in the cache is looked up again when it is next wanted. */
+/* Makes every name in the cache due for a lookup when it is next wanted. */
 static void
 look_again(HTAB *cache)
 {
@@ -115,7 +115,7 @@ names_init(void)
 	CacheRegisterSyscacheCallback(AUTHOID, hear_change, (Datum) 0);
 }
 
-/* Roles and databases come and go for as long as the server runs. */
+/* Empties a cache that is too large: roles and databases come and go. */
 static void
 forget_too_many(HTAB **cache, const char *name)
 {
@@ -170,7 +170,7 @@ names_want_role(Oid role)
 	want_oid(roles, role, wanted_roles, &role_count);
 }
 
-/* Until it is found, an event is called by its number in its class. */
+/* Until its name is known, an event is named by its number in its class. */
 static void
 init_wait(WaitName *entry)
 {
@@ -233,8 +233,10 @@ set_oid_name(OidName *entry, const char *name)
 	entry->known = true;
 }
 
-/* What is gone keeps the name it had; without one it is called as
- * pg_get_userbyid() does. */
+/*
+ * A dropped database or role keeps the name it had. If its name was never
+ * known, it gets the name that pg_get_userbyid() would give it.
+ */
 static void
 set_gone(OidName *entry)
 {
@@ -293,7 +295,7 @@ look_up_roles(void)
 	}
 }
 
-/* An extension's event may not be registered yet: that raises an error. */
+/* Raises an error if an extension has not registered its event yet. */
 static void
 look_up_waits(void)
 {
@@ -312,7 +314,7 @@ look_up_waits(void)
 	}
 }
 
-/* Invalidation messages are read when a transaction starts. */
+/* Does nothing: starting its transaction reads invalidation messages. */
 static void
 listen_only(void)
 {

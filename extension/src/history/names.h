@@ -2,12 +2,12 @@
  * names.h
  *	  Names of databases, roles, wait events and kinds of processes.
  *
- * Looking one up may need a lock or the shared catalogs, so it is done
- * between two scans: what a scan needs is asked for with names_want_*(),
- * names_resolve() looks everything up at once, and names_get_*() answer from
- * memory. A name that could not be found yet is tried again later; one that
- * was found is looked up again once a minute, so that a renamed database is
- * noticed; a dropped one keeps its name.
+ * Looking up a name may need a lock or the shared catalogs, so it happens
+ * between two scans. A scan calls names_want_*() for each name it needs.
+ * names_resolve() then looks up all of them, and names_get_*() answer from
+ * memory. A name that was not found is tried again later. A known name is read
+ * again after a minute, so that a renamed database is noticed. A dropped
+ * database or role keeps its name.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -18,37 +18,37 @@
 #include "core/tacho.h"
 #include "history/model.h"
 
-/* Sets up the caches in the current memory context. */
+/* Makes the caches in the current memory context. */
 extern void names_init(void);
 
 /*
- * Before names are asked for, once a tick: reads the clock, empties caches that
- * have become too large, and hears, once a second, which databases and roles
- * have changed.
+ * Called once a tick, before the first names_want_*(): reads the clock and
+ * empties caches that have become too large. Once a second it reads
+ * invalidation messages, which say that databases or roles have changed.
  */
 extern void names_begin(void);
 
-/* Differs from an earlier answer when databases or roles have changed. */
+/* A number that changes when databases or roles have changed. */
 extern uint64 names_changes(void);
 
-/* The clock that says how long a name is valid; a set wall clock is not it. */
+/* Clock for the age of names, which setting the wall clock does not change. */
 extern int64 names_clock_ms(void);
 
-/* Notes what the next names_resolve() should look up. */
+/* Add a name to the list that the next names_resolve() looks up. */
 extern void names_want_database(Oid database);
 extern void names_want_role(Oid role);
 extern void names_want_wait(uint32 number);
 
 /*
- * Looks up what was asked for, in one short transaction that waits for no
- * lock longer than a moment. Raises no error: what fails stays pending.
+ * Looks up the wanted names in one short transaction. It waits only a moment
+ * for a lock. Raises no error: a name whose lookup fails stays pending.
  */
 extern void names_resolve(void);
 
-/* Names that were asked for and not found yet. */
+/* Number of names that were wanted and are not known yet. */
 extern int	names_pending(void);
 
-/* The name, or NULL while it is not known. *encoding is that of the bytes. */
+/* The name, or NULL while it is not known; *encoding describes its bytes. */
 extern const char *names_get_database(Oid database, int *encoding);
 extern const char *names_get_role(Oid role, int *encoding);
 
@@ -60,23 +60,23 @@ extern void names_get_wait(uint32 number, const char **type,
 						   const char **event);
 
 /*
- * Type as pg_stat_activity shows it, in a buffer of the caller. Takes the
- * lock of the background workers for one of them.
+ * Type of a process as pg_stat_activity shows it, in a buffer of the caller.
+ * For a background worker it takes the lock of background workers.
  */
 extern void names_backend_type(int pid, BackendType type, char *buffer,
 							   Size size);
 
-/* Category of a process; `type_name` as names_backend_type() tells it. */
+/* Category of a process; `type_name` comes from names_backend_type(). */
 extern Category names_category(BackendType type, const char *type_name,
 							   BackendType leader);
 
-/* Client address in numbers, "[local]", or "" when there is none. */
+/* Client address in digits, "[local]", or "" if there is none. */
 extern void names_client_addr(const SockAddr *addr, char *buffer, Size size);
 
-/* The encoding to record for bytes whose encoding nobody knows. */
+/* The encoding to record for bytes of unknown encoding. */
 extern int	names_guess_encoding(const char *bytes, int length);
 
-/* Takes part in the server's invalidation traffic; raises no error. */
+/* Processes pending invalidation messages of the server; raises no error. */
 extern void names_catch_up(void);
 
 #endif							/* TACHO_NAMES_H */

@@ -118,7 +118,7 @@ pending_lost(void)
 	resetStringInfo(&open_rows);
 }
 
-/* Frames that are forgotten stand behind those that are not. */
+/* A written frame may stand behind unwritten ones: the newest is first. */
 void
 pending_written(uint64 sequence)
 {

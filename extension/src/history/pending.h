@@ -2,12 +2,13 @@
  * pending.h
  *	  Rows of the history of statements on their way to the writer.
  *
- * What the history has of an entry is noted when a row is made (see
- * statements_record.c). Rows whose frame is lost, or that no writer has taken
- * when the sampler ends, are given back: they come with a later record.
+ * When a row is made, statements_record.c notes its counters as recorded. A
+ * row may still be lost with its frame, or be unwritten when the sampler
+ * ends. Such rows are given back: a later record contains their counters
+ * again.
  *
- * Memory: its own context, about four times what the rows take in the
- * writer's buffer. Used by the sampler only. Raises no error but out of
+ * Memory: its own context, about four times the size of the rows in the
+ * writer's buffer. Used by the sampler only. Raises no error except out of
  * memory, in pending_note().
  *
  * Copyright (c) 2026, tacho contributors
@@ -17,19 +18,23 @@
 
 #include "statements/statements.h"
 
-/* A row was put into the open frame. */
+/* Notes a row that was put into the open frame. */
 extern void pending_note(const StatementRow *row, int64 boot_us);
 
-/* The open frame has gone to the writer's buffer with that number, or is lost. */
+/*
+ * The open frame has gone to the writer's buffer under this sequence, or was
+ * lost.
+ */
 extern void pending_sent(uint64 sequence);
 extern void pending_lost(void);
 
-/* Forgets what was written: all frames before `sequence`. */
+/* Forgets the rows of all frames before `sequence`: they are written. */
 extern void pending_written(uint64 sequence);
 
 /*
- * At the end: gives back the rows of frames from `sequence` on and of the open
- * one, but those from before `since_us`, and forgets the others.
+ * At the end: gives back the rows of the open frame and of frames from
+ * `sequence` on, if they were made at `since_us` or later. Forgets all
+ * others.
  */
 extern void pending_end(uint64 sequence, int64 since_us);
 

@@ -10,7 +10,7 @@
 #include "core/counters.h"
 #include "history/schema.h"
 
-/* the ids below are those of the keys of table statement_stats */
+/* smaller ids belong to the key columns of table statement_stats */
 #define FIRST_COUNTER	16
 
 typedef struct SchemaColumn
@@ -32,10 +32,10 @@ typedef struct SchemaLabel
 } SchemaLabel;
 
 /*
- * Ids grow from line to line, within a table and in the list of counters: the
- * order of lines is the order in which files, exports and views show columns,
- * and readers put what they meet in order of ids. A line without a number of
- * its own is one more than the line before, so it is the least the next may be.
+ * Checks that ids grow from line to line, within a table and in the list of
+ * counters. Files, exports and views show columns in the order of lines, and
+ * readers sort columns by id. In an enum, a name without a value is one more
+ * than the name before it. So LEAST_x is the least id that line x may have.
  */
 enum
 {
@@ -109,7 +109,7 @@ static const SchemaLabel labels[] = {
 #undef LABEL
 };
 
-/* what model.h says about values that the code names */
+/* the values of model.h */
 static const SchemaLabel named[] = {
 	{"category", CATEGORY_FOREGROUND, "foreground"},
 	{"category", CATEGORY_MAINTENANCE, "maintenance"},
@@ -170,7 +170,7 @@ put_column(Section *section, const SchemaColumn *column)
 			 strcmp(column->target, "none") == 0 ? "" : column->target);
 }
 
-/* The counters of statements: columns of table statement_stats. */
+/* The counters of statements, as columns of table statement_stats. */
 static void
 put_counters(Section *section)
 {

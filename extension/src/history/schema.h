@@ -13,15 +13,15 @@
 /* Adds the sections "schema" and "label" to a hello frame. */
 extern void schema_put(Frame *frame);
 
-/* Value of a label of an enumeration, 0 when there is none. */
+/* The value of a label in an enumeration, 0 if there is none. */
 extern int	schema_label(const char *enumeration, const char *label);
 
-/* What a column is to readers. */
+/* How readers use a column. */
 extern ModelRole schema_role(ModelTable table, int column);
 
 /*
- * Compares the constants of model.h with the catalog and raises an error when
- * one is wrong.
+ * Compares the constants of model.h with the catalog. Raises an error if one
+ * differs.
  */
 extern void schema_check(void);
 

@@ -8,9 +8,10 @@
 #define TACHO_SHARE_H
 
 /*
- * The part of a limit that one role may still use: never more than is left for all
- * others. If the limit is 16, the first role gets 8, the next one 4, the third 2.
- * `by_all` includes `by_role`.
+ * The part of a limit that one role may still use. `by_all` is the part that all
+ * roles use, this role's `by_role` included. The result is never more than what
+ * is left for all others. If the limit is 16, the first role gets 8, the next 4,
+ * the third 2.
  */
 static inline int64
 share_left(int64 limit, int64 by_all, int64 by_role)

@@ -1,8 +1,8 @@
 /*
  * text_share.c
- *	  Who may record how many bytes of texts a day.
+ *	  Limits the bytes of texts that each role may record in a day.
  *
- * Accounts are found by a hash. Two roles that share one share its room.
+ * A hash selects the account. Two roles with the same hash share its room.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -15,23 +15,23 @@
 #include "history/text_share.h"
 #include "statements/query_text.h"
 
-#define PART		256			/* of what is left, the most for one text */
-#define SMALL		256			/* bytes that every text may have */
+#define PART		256			/* a text gets at most 1/256 of the rest */
+#define SMALL		256			/* bytes that any text may take */
 #define SEEN_TEXTS	16384		/* power of two */
 
 typedef struct Account
 {
-	int64		used;			/* bytes of this day */
-	int64		in_frame;		/* of them, in the open frame */
+	int64		used;			/* bytes recorded today */
+	int64		in_frame;		/* part of `used` in the open frame */
 } Account;
 
 static Account accounts[TEXT_ACCOUNTS];
-static DaySet told;				/* roles in databases that got less than they asked for */
-static int64 used = 0;			/* by all */
-static int64 repeats = 0;		/* of them, by repeats */
+static DaySet told;				/* roles that got too little today */
+static int64 used = 0;			/* bytes of all accounts */
+static int64 repeats = 0;		/* part of `used` for repeats */
 static int64 in_frame = 0;
 
-/* hashes of texts that were recorded today; where they meet the later stays */
+/* hashes of texts recorded today; a later text replaces one in its place */
 static uint64 seen[SEEN_TEXTS];
 
 void
@@ -76,7 +76,7 @@ text_share_lost(void)
 	memset(seen, 0, sizeof(seen));
 }
 
-/* Bytes that a text of this length may have. */
+/* Bytes to record of a text of this length. */
 static int
 most_bytes(const Account *account, bool repeat, int length)
 {

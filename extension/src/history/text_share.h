@@ -1,18 +1,18 @@
 /*
  * text_share.h
- *	  Who may record how many bytes of texts a day.
+ *	  Limits the bytes of texts that each role may record in a day.
  *
- * A role in a database may have recorded as many bytes as are left of
- * tacho.text_limit for everybody: alone it gets half of the limit, the next one
- * half of the rest. So there is always room for others. A text may be a 256th
- * of what is left for its role, or 256 bytes: long texts are cut first, then
- * left out.
- * Texts that another role had recorded in the same database take a quarter of
- * the limit together at most.
+ * A role in a database may record as many bytes of texts as tacho.text_limit
+ * then leaves for all others. A role alone gets half of the limit, the next
+ * one half of the rest, so there is always room for others. One text may take
+ * a 256th of the role's remaining bytes, or 256 bytes: long texts are cut
+ * first, then left out. A text that another role had recorded in the same
+ * database is a repeat. All repeats together take at most a quarter of the
+ * limit.
  *
- * The shares begin again with the sampler, which only a superuser can end: a new
- * sampler asks for all texts once more, since the frames of the one before may be
- * lost.
+ * The shares begin again when the sampler starts, which only a superuser can
+ * cause. A new sampler collects all texts again, because the frames of the
+ * old one may be lost.
  *
  * The sampler only. Memory: static, and a set of roles.
  *
@@ -21,24 +21,27 @@
 #ifndef TACHO_TEXT_SHARE_H
 #define TACHO_TEXT_SHARE_H
 
-/* Before anything else. Allocates in the current memory context. */
+/* Must be called first. Allocates in the current memory context. */
 extern void text_share_init(void);
 
-/* A new day: nothing is used. */
+/* Begins a new day: all shares are unused. */
 extern void text_share_day(void);
 
-/* A new frame begins; the last one was lost, and what it held is not used. */
+/*
+ * A new frame begins; or the open frame was lost, and its bytes are given
+ * back.
+ */
 extern void text_share_frame(void);
 extern void text_share_lost(void);
 
-/* Whether the open frame holds texts. */
+/* Whether the open frame has texts. */
 extern bool text_share_in_frame(void);
 
 /*
- * Takes room for a text of `length` bytes and returns how many of them may be
- * recorded, 0 = none. `query` tells texts of a database apart; what was
- * recorded for another role before is a repeat. *first: it is the first time
- * today that this role in this database gets less than it asked for.
+ * Takes room for a text of `length` bytes. Returns the number of bytes to
+ * record, 0 = none. `query` identifies the text in its database; a text
+ * recorded before for another role is a repeat. Sets *first if this role in
+ * this database gets less than it asked for the first time today.
  */
 extern int	text_share_take(Oid database, Oid user, uint64 query, int length,
 							bool *first);

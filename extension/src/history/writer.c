@@ -2,13 +2,15 @@
  * writer.c
  *	  Runs "tacho tape-writer" and feeds it frames through a pipe.
  *
- * The child is started as spawner.h says: signals to the server's processes do
- * not reach it. It ends when its pipe is closed, after it has written what was
- * in it; its parent waits for that when the sampler has ended before. What it
- * says goes into the server's log (writer_messages.h).
+ * spawner.c starts the child so that signals to the server's processes do not
+ * reach it. The child ends when its pipe is closed, after it has written
+ * everything in the pipe. If the sampler ends before, the child's parent
+ * waits for it. The child's messages go into the server's log
+ * (writer_messages.h).
  *
- * While recording is paused the writer reads no frames, so that it does not
- * hear of new settings: it is replaced, and the next one is greeted with them.
+ * While recording is paused the writer reads no frames, so it does not get
+ * new settings. It is therefore replaced, and the hello frame of the next one
+ * has them.
  *
  * Locking: none. Memory: frames are allocated one by one in the context that
  * was current at writer_init().
@@ -63,30 +65,33 @@ static WriterHello make_hello;
 static uint64 incarnation;
 
 /* child */
-static bool running = false;	/* it was started and not reaped */
-static Spawned child;			/* if it runs */
+static bool running = false;	/* started and not reaped */
+static Spawned child;			/* valid if `running` */
 static int	to_child = -1;
 static int	from_child = -1;
-static bool replacing = false;	/* it was told to end, for new settings */
+static bool replacing = false;	/* its pipe is closed, for new settings */
 static TimestampTz child_started = 0;
 static int64 starts = 0;
-static int64 start_at_ms = 0;	/* not before */
+static int64 start_at_ms = 0;	/* earliest time of the next start */
 static int64 backoff_ms = BACKOFF_FIRST_MS;
-static int64 past_cpu_us = 0;	/* of children that have ended */
+static int64 past_cpu_us = 0;	/* children that have ended */
 
 /* frames not acknowledged, oldest first */
 static dlist_head frames = DLIST_STATIC_INIT(frames);
 static int64 frame_bytes = 0;
 static uint64 next_sequence = 1;
-static uint64 last_sequence = 0;	/* acknowledged */
-static uint64 settings_sequence = 0;	/* of the frame with the newest settings */
-static uint64 greeted_first = 0;	/* of the first frame of this writer */
-static uint64 greeted_next = 0; /* of the next one made, at its hello */
+static uint64 last_sequence = 0;	/* the last one acknowledged */
+static uint64 settings_sequence = 0;	/* the newest frame with settings */
+static uint64 greeted_first = 0;	/* the first frame sent to this writer */
+static uint64 greeted_next = 0; /* next_sequence at its hello */
 static int64 acknowledged = 0;
 static int64 bytes_made = 0;
-static uint64 left_with_child = 0;	/* what one that was not waited for may write */
+static uint64 left_with_child = 0;	/* frames below may still be written */
 
-/* what is being sent: hello, then frames; `sending` is NULL when all went */
+/*
+ * the data being sent: hello, then frames; `sending` is NULL when all are
+ * sent
+ */
 static StringInfoData hello;
 static int	hello_sent = 0;
 static QueuedFrame *sending = NULL;
@@ -97,7 +102,7 @@ static char ack[ACK_BYTES];
 static int	ack_filled = 0;
 static int	ack_code = ACK_WRITTEN;
 static int64 tape_bytes = 0;
-static int64 heard_ms = 0;		/* last acknowledgement, or nothing to say */
+static int64 heard_ms = 0;		/* last ack, or empty queue */
 
 /* trouble */
 static char trouble[STATUS_TEXT_SIZE] = "";	/* now; "" = none */
@@ -118,8 +123,8 @@ writer_init(uint64 life, WriterHello hello_function)
 }
 
 /*
- * Notes what is wrong, and logs it: at once when it is new, then once an hour
- * with the number of times.
+ * Notes the trouble and logs it: new trouble at once, the same trouble once
+ * an hour with the number of repetitions.
  */
 static void
 complain(int64 now_ms, const char *text, const char *hint)
@@ -156,7 +161,7 @@ complain(int64 now_ms, const char *text, const char *hint)
 	not_complained = 0;
 }
 
-/* Whoever read of the trouble in the log reads there that it is over. */
+/* Logs the end of a trouble, for readers of the log who saw it begin. */
 static void
 end_trouble(void)
 {
@@ -199,8 +204,8 @@ close_pipes(Pipes *pipes)
 }
 
 /*
- * No end of ours blocks. Nor does the end that the writer says its messages
- * to: they must not keep it when nobody reads them.
+ * Our ends do not block. Nor does the writer's end of the message pipe: if no
+ * one reads its messages, it must not wait.
  */
 static bool
 make_pipes(Pipes *pipes)
@@ -219,7 +224,10 @@ make_pipes(Pipes *pipes)
 	return true;
 }
 
-/* Runs the program, or returns the path of what cannot be run. */
+/*
+ * Starts the writer. Returns NULL, or the path of the program that failed to
+ * start.
+ */
 static const char *
 run_writer(Pipes *pipes)
 {
@@ -256,7 +264,7 @@ cannot_start(int64 now_ms, const char *what, const char *program, int error)
 	plan_restart(now_ms);
 }
 
-/* A new writer gets a hello frame and everything not acknowledged. */
+/* Sends a new writer a hello frame and all unacknowledged frames. */
 static void
 begin_sending(void)
 {
@@ -324,7 +332,7 @@ forget_child(void)
 	sending = NULL;
 }
 
-/* Says how a writer ended that should not have. */
+/* Reports how a writer ended unexpectedly. */
 static void
 report_end(int64 now_ms, int status)
 {
@@ -366,7 +374,7 @@ report_end(int64 now_ms, int status)
 	complain(now_ms, text, hint);
 }
 
-/* CPU time of all children that have been waited for. */
+/* CPU time of all reaped children. */
 static int64
 children_cpu_us(void)
 {
@@ -378,7 +386,7 @@ children_cpu_us(void)
 		usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
 }
 
-/* The writer has ended, not because it was told to. */
+/* Plans the next start after a writer that ended by itself. */
 static void
 plan_next(int64 now_ms, int status)
 {
@@ -418,7 +426,7 @@ release_until(uint64 sequence)
 	{
 		QueuedFrame *frame = dlist_head_element(QueuedFrame, node, &frames);
 
-		/* what was not sent to this writer cannot be known to it */
+		/* this writer cannot have a frame that was not sent to it */
 		if (frame->sequence > sequence || frame == sending)
 			break;
 		dlist_delete(&frame->node);
@@ -439,8 +447,8 @@ ack_number(int offset, int width)
 }
 
 /*
- * The newest frame is not written. What the writer says about it was in its
- * pipe before the acknowledgement.
+ * Reports why the newest frame was not written. The writer wrote its message
+ * to its pipe before it acknowledged the frame.
  */
 static void
 report_code(int64 now_ms)
@@ -491,7 +499,7 @@ read_acks(int64 now_ms)
 							   ACK_BYTES - ack_filled);
 
 		if (got <= 0)
-			return;				/* nothing now, or its end: reaped later */
+			return;				/* nothing there, or closed: reaped later */
 		ack_filled += got;
 		if (ack_filled == ACK_BYTES)
 		{
@@ -534,9 +542,9 @@ send_frames(void)
 }
 
 /*
- * The newest settings are in a frame that the writer has not read, and not in
- * effect by its hello: they are newer, or a frame that it was sent again has
- * put older ones in their place.
+ * True if the writer does not use the newest settings. It has not read the
+ * frame that has them, and its hello is no help: it is older, or a frame that
+ * was sent again has replaced its settings with older ones.
  */
 static bool
 writer_has_old_settings(void)
@@ -546,8 +554,8 @@ writer_has_old_settings(void)
 }
 
 /*
- * A writer that waits for space does not read the frame with new settings,
- * which may be what it waits for.
+ * A writer that waits for disk space does not read the frame with new
+ * settings, although these may end its wait.
  */
 static void
 replace_deaf_writer(void)
@@ -559,7 +567,7 @@ replace_deaf_writer(void)
 	spawn_close(&to_child);
 }
 
-/* A writer that lives and says nothing is told apart from one that works. */
+/* Reports a writer that runs but acknowledges nothing. */
 static void
 watch_silence(int64 now_ms)
 {
@@ -624,7 +632,7 @@ writer_first_unacknowledged(void)
 		dlist_head_element(QueuedFrame, node, &frames)->sequence;
 }
 
-/* The first frame that the writer has not got as a whole. */
+/* The first frame that was not completely sent to the writer. */
 static uint64
 first_unsent(void)
 {

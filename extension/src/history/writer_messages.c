@@ -1,8 +1,8 @@
 /*
  * writer_messages.c
- *	  What the tape writer says on its standard error, for the server's log.
+ *	  Messages of the tape writer on its standard error, for the server's log.
  *
- * Locking: none. Memory: static; a longer line is cut.
+ * Locking: none. Memory: static. A line beyond LINE_BYTES is cut.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -18,7 +18,10 @@
 
 #define LINE_BYTES		2000
 
-/* a writer that never stops talking must not keep the sampler */
+/*
+ * limits a turn, so that an endless stream of messages cannot stop the
+ * sampler
+ */
 #define READS_A_TURN	16
 
 static int	from_errors = -1;
@@ -26,7 +29,7 @@ static char line[LINE_BYTES];
 static int	line_length = 0;
 static char trouble[STATUS_TEXT_SIZE] = "";
 
-/* The text behind a severity; NULL when the line has another one. */
+/* The text after a severity; NULL if the line has another severity. */
 static const char *
 text_of(const char *severity)
 {

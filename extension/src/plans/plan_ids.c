@@ -1,18 +1,19 @@
 /*
  * plan_ids.c
- *	  Gives each plan an id, which activity and history show.
+ *	  Gives each plan an id, which EXPLAIN, backend status and history show.
  *
  * From 18 on a plan has a place for an id, PlannedStmt.planId. The planner
- * reports the id to the backend's status right after its hook, so the id is made
- * in the hook. EXPLAIN (VERBOSE) shows it beside the query identifier. A plan
- * that another extension has given an id keeps it there, so that EXPLAIN, the
- * log and that extension show one number; tacho has its own beside it.
+ * reports the id to the backend status right after its hook returns, so the
+ * hook makes the id. EXPLAIN (VERBOSE) shows it beside the query identifier.
+ * If another extension has given the plan an id, that id stays in the place,
+ * so that EXPLAIN, the log and that extension show one number; tacho keeps
+ * its own id beside it.
  *
- * Before 18, and where the place is taken, the id is the last invalidation item
- * of the plan, with a number that no system cache has. So it is copied with the
- * plan into the plan cache and freed with it. The server compares the number
- * of an item with numbers of its caches only, and sends no items to workers.
- *
+ * Before 18, or if the place is taken, the id is stored as the last
+ * invalidation item of the plan, with a cache number that no system cache
+ * has. So the plan cache copies and frees it with the plan. The server only
+ * compares an item's cache number with the numbers of its own caches. It does
+ * not send items to parallel workers.
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"
@@ -27,9 +28,9 @@
 static HOT_DATA planner_hook_type previous_planner = NULL;
 
 /*
- * The id of all plans of one step without input, as of SELECT 1 and SELECT f(x).
- * These are executed most often and take least time, so nothing is kept for
- * each. 0: this process has planned none.
+ * The id of all plans of one step without input, such as SELECT 1 and SELECT
+ * f(x). These plans are executed most often and are the fastest, so no id is
+ * stored in each of them. 0: this process has not planned one.
  */
 static HOT_DATA int64 bare_id = 0;
 
@@ -52,7 +53,7 @@ id_of_shape(const PlannedStmt *stmt, bool bare)
 	return bare_id;
 }
 
-/* An id is not negative; so all caches that it could name are. */
+/* An id is not negative, so its cache number is always negative. */
 static void
 append_id(PlannedStmt *stmt, int64 id)
 {
@@ -63,7 +64,7 @@ append_id(PlannedStmt *stmt, int64 id)
 	stmt->invalItems = lappend(stmt->invalItems, item);
 }
 
-/* The id that append_id() has given, or 0. */
+/* The id that append_id() has stored, or 0. */
 static inline int64
 appended_id(const PlannedStmt *stmt)
 {
@@ -100,7 +101,10 @@ plan_id_of(const PlannedStmt *stmt)
 
 static explain_per_plan_hook_type previous_explain;
 
-/* As for the query identifier: not where a regression suite compares the output. */
+/*
+ * Shows the id under the condition of the query identifier: not in regression
+ * tests, which compare the output.
+ */
 static void
 explain_id(PlannedStmt *stmt, IntoClause *into, ExplainState *es, const char *query,
 		   ParamListInfo parameters, QueryEnvironment *environment)

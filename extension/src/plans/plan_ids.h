@@ -1,6 +1,6 @@
 /*
  * plan_ids.h
- *	  Gives each plan an id, which activity and history show.
+ *	  Gives each plan an id, which EXPLAIN, backend status and history show.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -12,7 +12,7 @@
 /* Hooks into the planner and, from 18 on, into EXPLAIN; for _PG_init(). */
 extern void plan_ids_init(void);
 
-/* The id of a plan that was made since; 0: it has none. */
+/* The id of a plan, 0 if it was planned before plan_ids_init(). */
 extern int64 plan_id_of(const PlannedStmt *stmt);
 
 #endif							/* TACHO_PLAN_IDS_H */

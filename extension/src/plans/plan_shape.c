@@ -2,17 +2,17 @@
  * plan_shape.c
  *	  The id of a plan: a hash of its shape.
  *
- * Each node gives a number: its kind, the properties that tell it apart from
- * others of its kind (relation, index, join type, strategy), and the numbers of
- * its inputs in their order. ShapeKind numbers the kinds, because NodeTag has
- * other numbers in each major version.
+ * The number of a node is a hash of three things: its kind, the properties
+ * that differ within the kind (relation, index, join type, strategy), and the
+ * numbers of its inputs in order. ShapeKind numbers the kinds, because the
+ * values of NodeTag differ between major versions.
  *
- * A partition counts as its root table, and its index as method, columns and
- * operator classes, because a partition's own index has an OID and a name of
- * its own. So partitions that are scanned in the same way give the same
- * number, and an Append counts each number once. The planner replaces an
- * Append with one input by this input: an Append whose inputs all give the
- * same number is that number.
+ * A partition counts as its root table. An index counts as method, columns
+ * and operator classes, because each partition's index has its own OID and
+ * name. So partitions that are scanned in the same way have the same number,
+ * and an Append counts each number once. The planner replaces an Append that
+ * has one input by this input. Therefore an Append whose inputs all have the
+ * same number gets that number.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -27,10 +27,10 @@
 #include "plans/plan_shape.h"
 #include "plans/relation_shape.h"
 
-#define MOST_NODES		2000	/* nodes that an id is made of */
-#define MOST_SHAPES		64		/* different inputs of an Append that are kept apart */
+#define MOST_NODES		2000	/* most nodes in an id */
+#define MOST_SHAPES		64		/* most different inputs of an Append */
 
-/* Kinds of nodes. Numbers are never used again for another kind. */
+/* Kinds of nodes. No number is used again for another kind. */
 typedef enum ShapeKind
 {
 	SHAPE_RESULT = 1, SHAPE_PROJECT_SET, SHAPE_MODIFY_TABLE, SHAPE_APPEND,
@@ -50,15 +50,16 @@ typedef enum ShapeKind
 typedef struct Shape
 {
 	const PlannedStmt *stmt;
-	int			nodes;			/* counted so far; partitions of one shape count once */
-	Index	   *parents;		/* parent of each range table entry, 0 = none; NULL: none has one */
+	int			nodes;			/* partitions of one shape count once */
+	Index	   *parents;		/* by range table entry, 0 = none; NULL = all
+								 * 0 */
 } Shape;
 
 static uint64 shape_of_plan(Shape *shape, const Plan *plan);
 
 /* --- relations */
 
-/* The parent of each partition or child table of the statement. */
+/* Makes an array with the parent of each partition or child table. */
 static Index *
 make_parents(const PlannedStmt *stmt)
 {
@@ -72,7 +73,7 @@ make_parents(const PlannedStmt *stmt)
 	{
 		const AppendRelInfo *info = lfirst_node(AppendRelInfo, cell);
 
-		/* the parent of an arm of UNION ALL is no table */
+		/* an arm of UNION ALL has no parent table */
 		if (OidIsValid(info->parent_reloid))
 			parents[info->child_relid] = info->parent_relid;
 	}
@@ -112,7 +113,7 @@ mix_relations(const Shape *shape, uint64 sum, const Bitmapset *relations)
 	return sum;
 }
 
-/* The columns of an index that conditions look up, in the order of the conditions. */
+/* Mixes in the index columns that the conditions use, in their order. */
 static uint64
 mix_conditions(uint64 sum, const List *conditions)
 {
@@ -140,8 +141,8 @@ mix_conditions(uint64 sum, const List *conditions)
 /* --- subplans in expressions */
 
 /*
- * How a subplan is used: its number and whether its rows are hashed. Its tree is
- * counted once, with the statement.
+ * Mixes in each use of a subplan: its number and whether its rows are hashed.
+ * The subplan's own nodes are counted once, for the whole statement.
  */
 static bool
 mix_subplans(Node *node, void *sum)
@@ -179,7 +180,7 @@ is_among(const uint64 *shapes, int count, uint64 wanted)
 	return false;
 }
 
-/* Inputs whose order means nothing: each different shape once. */
+/* Inputs without a meaningful order: counts each different shape once. */
 static uint64
 shape_of_set(Shape *shape, uint64 sum, const List *plans)
 {
@@ -293,7 +294,7 @@ shape_of_index(uint64 sum, Oid index, ScanDirection direction,
 #define KIND(kind) shape_mix(0, SHAPE_##kind)
 #define SCANNED(kind, node) mix_relation(shape, KIND(kind), ((const Scan *) (node))->scanrelid)
 
-/* A node that reads a table, an index, or another source of rows. */
+/* A node that reads rows from a table, an index or another source. */
 static uint64
 shape_of_scan(Shape *shape, const Plan *plan)
 {
@@ -352,7 +353,7 @@ shape_of_scan(Shape *shape, const Plan *plan)
 	}
 }
 
-/* A node that works on the rows of one or two others, without these. */
+/* A node with one or two inputs, without these inputs. */
 static uint64
 shape_of_step(Shape *shape, const Plan *plan)
 {
@@ -413,7 +414,9 @@ shape_of_step(Shape *shape, const Plan *plan)
 	}
 }
 
-/* Subplans that the node itself evaluates, in its output or its conditions. */
+/*
+ * Mixes in the subplans that the node evaluates in its output or conditions.
+ */
 static uint64
 mix_node_subplans(const Shape *shape, uint64 sum, const Plan *plan)
 {
@@ -454,7 +457,7 @@ shape_of_plan(Shape *shape, const Plan *plan)
 	return sum;
 }
 
-/* Spreads the sum over all bits, so that ids of similar plans look different. */
+/* Spreads the sum over all bits: ids of similar plans look different. */
 static int64
 finish(uint64 sum)
 {

@@ -2,10 +2,10 @@
  * relation_shape.c
  *	  Relations and indexes as numbers that plan ids are made of.
  *
- * Each process keeps the numbers that it has made, since opening an index costs
- * more than a plan of one index scan in all else: 1,000 partitions by index took
- * 364 us. A number is forgotten when the server invalidates its relation.
- *
+ * Each process keeps the numbers it has made, because opening an index costs
+ * more than the rest of a plan of one index scan: 1,000 partitions by index
+ * took 364 us. A number is forgotten when the server invalidates its
+ * relation.
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"
@@ -20,11 +20,11 @@
 #include "core/compat.h"
 #include "plans/relation_shape.h"
 
-#define KEPT 1024				/* a power of two: 16 kB, once the first is made */
+#define KEPT 1024				/* power of two; 16 kB once used */
 
 typedef struct KeptShape
 {
-	Oid			relation;		/* InvalidOid: none is kept here */
+	Oid			relation;		/* InvalidOid = empty */
 	uint64		shape;
 } KeptShape;
 
@@ -45,7 +45,7 @@ forget_shape(Datum argument, Oid relation)
 		place_of(relation)->relation = InvalidOid;
 }
 
-/* The number of a relation, kept or made by make(). */
+/* The number of a relation: from `kept`, or made by make(). */
 static uint64
 shape_of(Oid id, uint64 (*make) (Relation))
 {

@@ -9,7 +9,7 @@
 
 #include "common/hashfn.h"
 
-/* The sum with one more value; the order of the values matters. */
+/* Mixes a value into a sum; the order of the values matters. */
 static inline uint64
 shape_mix(uint64 sum, uint64 value)
 {
@@ -29,17 +29,17 @@ shape_mix_name(uint64 sum, const char *name)
 }
 
 /*
- * A table or view that this process has locked: its OID, or for a temporary
- * table its name, since each session makes its own. May raise an error when
- * memory is exhausted.
+ * Number of a table or view that this process has locked: a hash of its OID.
+ * For a temporary table it is a hash of its name, because each session makes
+ * its own table. May raise an error when memory is short.
  */
 extern uint64 relation_shape(Oid relation);
 
 /*
- * An index whose table this process has locked: method, columns, operator
- * families, directions, and the condition of a partial index. Neither OID nor
- * name: REINDEX CONCURRENTLY changes the OID, and each partition has an index of
- * its own. May raise an error when memory is exhausted.
+ * Number of an index whose table this process has locked: a hash of method,
+ * columns, operator families, directions, and the condition of a partial
+ * index. It ignores OID and name: REINDEX CONCURRENTLY changes the OID, and
+ * each partition has its own index. May raise an error when memory is short.
  */
 extern uint64 index_shape(Oid index);
 

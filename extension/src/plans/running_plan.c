@@ -1,16 +1,17 @@
 /*
  * running_plan.c
- *	  Which plan each session executes, for the sampler.
+ *	  The plan that each session executes, for the sampler.
  *
- * A place for each process, which only that process writes, without a lock. A
- * plan stays in it when its execution has ended, so that the wait of a commit
- * belongs to the plan, too. Readers take the plan only for the statement whose
- * query id and start stand beside it. So nothing is cleared: neither after
- * errors nor when a session ends.
+ * Each process has a place that only this process writes, without a lock. A
+ * plan stays there after its execution, so that the wait of a commit also
+ * belongs to the plan. Beside it are the query id and the start of its
+ * statement; readers use the plan only for this statement. So the place is
+ * never cleared, neither after an error nor at the end of a session.
  *
- * Example: the status of a session shows FETCH with query id 7, begun at 12:00.
- * Its place has query id 7, 12:00, and the plan of the cursor's query. The next
- * FETCH begins later, so the place does not count until that has published.
+ * Example: the status of a session shows FETCH with query id 7, begun at
+ * 12:00. Its place has query id 7, 12:00, and the plan of the cursor's query.
+ * The next FETCH begins later, so readers ignore the place until that FETCH
+ * has published.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -32,7 +33,8 @@
 
 typedef struct Place
 {
-	pg_atomic_uint64 start;		/* the statement began; 0 while the others change */
+	pg_atomic_uint64 start;		/* begin of the statement; 0 while the others
+								 * change */
 	pg_atomic_uint64 reported;	/* query id in the backend status */
 	pg_atomic_uint64 plan_id;
 } Place;
@@ -92,7 +94,9 @@ running_plan_publish(const PlannedStmt *stmt)
 	publish(plan_id_of(stmt));
 }
 
-/* A worker reports the query id and the start of its leader. */
+/*
+ * Query id and start of a parallel worker are those that its leader reports.
+ */
 void
 running_plan_publish_leader(void)
 {

@@ -1,9 +1,9 @@
 /*
  * running_plan.h
- *	  Which plan each session executes, for the sampler.
+ *	  The plan that each session executes, for the sampler.
  *
- * The server's own backend status has a plan id from 18 on, which a FETCH and an
- * EXECUTE of a cached plan leave out.
+ * From 18 on the server's backend status has a plan id, but not for FETCH and
+ * for EXECUTE of a cached plan.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -15,23 +15,23 @@
 
 #include "core/hot.h"
 
-/* In the hooks of shared memory. */
+/* Called by the hooks for shared memory. */
 extern void running_plan_shmem_request(void);
 extern void running_plan_shmem_startup(void);
 
-/* The depth of executions in this process. */
+/* Nesting depth of the executions in this process. */
 extern HOT_DATA int running_plan_depth;
 
-/* The process executes this plan from now on. */
+/* Publishes that this process executes `stmt`. */
 extern void running_plan_publish(const PlannedStmt *stmt);
 
-/* This parallel worker executes the plan that its leader has published. */
+/* Publishes that this parallel worker executes its leader's plan. */
 extern void running_plan_publish_leader(void);
 
 /*
- * Around each piece of an execution. The outermost plan counts: for a
- * SELECT of a function it is the plan of the SELECT, for FETCH the plan of the
- * cursor's query, for CALL the plan of the procedure's latest statement.
+ * To be called around each piece of an execution. The outermost plan counts.
+ * For a SELECT of a function it is the SELECT's plan, for FETCH the plan of
+ * the cursor's query, for CALL the plan of the procedure's newest statement.
  */
 static inline void
 running_plan_enter(const PlannedStmt *stmt)
@@ -47,12 +47,13 @@ running_plan_leave(void)
 }
 
 /*
- * The plan of the statement that the process in a slot (compat.h) reports: its
- * query id and the time of its start. 0: it has executed none yet. For everybody.
+ * The plan of the statement that the process in `slot` (compat.h) reports.
+ * Query id and start time identify the statement. 0: it has executed no plan
+ * yet. Any process may call it.
  */
 extern int64 running_plan_in(int slot, uint64 reported, TimestampTz start);
 
-/* Whether processes publish their plans: not with tacho.statements = off. */
+/* Whether processes publish their plans; not with tacho.statements = off. */
 extern bool running_plan_known(void);
 
 #endif							/* TACHO_RUNNING_PLAN_H */

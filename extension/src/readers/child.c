@@ -1,19 +1,19 @@
 /*
  * child.c
- *	  Runs a program as a child of a backend and reads what it prints.
+ *	  Runs a program as a child of a backend and reads its output.
  *
- * The child is started as spawner.h says. It gets /dev/null as standard input
- * and pipes as standard output and standard error.
+ * spawner.c starts the child, with /dev/null as standard input and pipes as
+ * standard output and standard error.
  *
- * Locking: takes no lock. To be called without holding any.
+ * Locking: takes no lock, and must be called without holding one.
  *
- * Memory: a Child lives in TopMemoryContext, because it is freed by a
- * callback of its resource owner, after the memory contexts of the query may
- * have gone. The StringInfo for standard error belongs to the caller and is
- * not touched by callbacks.
+ * Memory: a Child lives in TopMemoryContext, because a callback of its
+ * resource owner frees it, possibly after the memory contexts of the query
+ * are gone. The StringInfo for standard error belongs to the caller;
+ * callbacks do not touch it.
  *
- * A backend that is killed by SIGKILL or SIGQUIT runs no callback; the
- * connection to the child's parent ends all the same, which kills the child.
+ * A backend killed by SIGKILL or SIGQUIT runs no callback. But the connection
+ * to the child's parent closes, and the parent then kills the child.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -36,19 +36,19 @@
 #include "core/spawner.h"
 #include "readers/child.h"
 
-/* longest time between two looks at standard error and at interrupts */
+/* longest time without reading standard error and checking interrupts */
 #define CHILD_WAIT_MS		10
 
-/* both pipes and the connection to the parent */
+/* two pipes and the connection to the parent */
 #define CHILD_DESCRIPTORS	3
 
-/* how long a killed child is waited for before it is left for later */
+/* longest wait for a killed child; a later call reaps it then */
 #define CHILD_KILL_WAIT_US	1000000L
 
 struct Child
 {
-	dlist_node	node;			/* in children */
-	ResourceOwner owner;		/* NULL = nobody's any more */
+	dlist_node	node;			/* in `children` */
+	ResourceOwner owner;		/* NULL = released */
 	Spawned		spawned;
 	int			out;			/* read ends of the pipes, -1 = closed */
 	int			err;
@@ -57,14 +57,14 @@ struct Child
 	StringInfo	errors;
 };
 
-/* all children of this process, also killed ones that did not die yet */
+/* all children of this process, including killed ones that have not ended */
 static dlist_head children = DLIST_STATIC_INIT(children);
 static bool callbacks_registered = false;
 static uint32 wait_event_reader = 0;
 
 static void child_release(Child *child);
 
-/* Counts a child, unless as many run in the whole server as may. */
+/* Counts a child; false if tacho.max_readers already run in the server. */
 static bool
 count_child(Child *child)
 {
@@ -77,7 +77,10 @@ count_child(Child *child)
 	return child->counted;
 }
 
-/* One that does not die at once makes room for another all the same. */
+/*
+ * Closes a child and makes room for another one, even if this one does not
+ * end at once.
+ */
 static void
 child_close(Child *child)
 {
@@ -92,9 +95,10 @@ child_close(Child *child)
 }
 
 /*
- * The parent of a child that was let go kills it. A process that hangs in the
- * kernel cannot be waited for without end: the parent stays in the list and is
- * reaped by a later call, or as a process of its own after this one has ended.
+ * Waits for a child that was let go, whose parent kills it. A process that
+ * hangs in the kernel may never end, so the wait is limited. Its parent then
+ * stays in the list. A later call reaps it; after the end of this backend
+ * the operating system does.
  */
 static bool
 child_wait(Child *child)
@@ -130,7 +134,7 @@ child_release(Child *child)
 		child_free(child);
 }
 
-/* Reaps those that did not die when they were killed, and those that ended. */
+/* Reaps killed children that have ended since, and children that ended. */
 static void
 reap_leftovers(void)
 {
@@ -210,7 +214,7 @@ child_create(StringInfo errors)
 	return child;
 }
 
-/* A pipe whose read end, which is ours, does not block. */
+/* Makes a pipe; our read end does not block. */
 static bool
 open_pipe(int ends[2])
 {
@@ -229,7 +233,7 @@ child_start(const char *program, char *const argv[], StringInfo errors,
 
 	reap_leftovers();
 	register_callbacks();
-	/* may raise an error, so before anything is opened */
+	/* may raise an error, so it comes before anything is opened */
 	compat_wait_event(&wait_event_reader, "TachoReader");
 	child = child_create(errors);
 	if (!count_child(child))
@@ -260,8 +264,8 @@ child_start(const char *program, char *const argv[], StringInfo errors,
 }
 
 /*
- * Takes what there is on standard error, without waiting. A child that never
- * stops writing must not keep us here.
+ * Reads standard error without waiting. The number of reads is limited: a
+ * child that never stops writing must not keep the backend here.
  */
 static void
 drain_errors(Child *child)
@@ -323,8 +327,8 @@ child_read(Child *child, char *buffer, int size)
 
 /*
  * A process closes its descriptors a moment before it can be reaped. The
- * first looks come in quick succession, so that this moment costs no more
- * than it lasts. The end of the parent is waited for when the query ends.
+ * first checks follow each other quickly, so that this moment costs no more
+ * than it lasts. The parent is reaped later, at the end of the query.
  */
 int
 child_finish(Child *child, int *error)

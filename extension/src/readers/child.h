@@ -1,12 +1,12 @@
 /*
  * child.h
- *	  Runs a program as a child of a backend and reads what it prints.
+ *	  Runs a program as a child of a backend and reads its output.
  *
- * A child never outlives the piece of work that started it: it is killed and
- * reaped by child_stop(), when the resource owner that was current at its
- * start is released (end or error of the query, cancel, subtransaction
- * abort), and when the backend exits. One that the kernel keeps longer than a
- * second after that has its own parent, tacho-parent, to wait for it.
+ * A child never outlives the work that started it. It is killed and reaped by
+ * child_stop(), by the release of the resource owner that was current at its
+ * start (end or error of the query, cancel, subtransaction abort), and by the
+ * exit of the backend. If the kernel keeps it for more than a second after
+ * that, its parent, tacho-parent, waits for it.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -15,39 +15,40 @@
 
 #include "lib/stringinfo.h"
 
-/* most bytes of the standard error output that are kept */
+/* most bytes of standard error that are kept */
 #define CHILD_ERRORS_LIMIT	(64 * 1024)
 
 typedef struct Child Child;
 
 /*
  * Starts `program` with the null-terminated argument vector `argv` and a
- * minimal environment. What it writes to standard error is appended to
- * `errors`, CHILD_ERRORS_LIMIT bytes at most.
+ * minimal environment. Its standard error is appended to `errors`, at most
+ * CHILD_ERRORS_LIMIT bytes.
  *
- * Returns NULL with errno set, and in *failed the path of what cannot be
- * started: the program or its parent. It is NULL when tacho.max_readers
- * children run in the whole server. Raises an error when memory or file
- * descriptors run out.
+ * On failure returns NULL with errno set; *failed is the path of the program
+ * that did not start, which may be its parent's. *failed is NULL if
+ * tacho.max_readers children already run in the whole server. Raises an error
+ * if memory or file descriptors run out.
  */
 extern Child *child_start(const char *program, char *const argv[],
 						  StringInfo errors, const char **failed);
 
 /*
- * Reads what the child printed, at most `size` bytes, and waits for it if
- * need be; 0 = the child has closed its output. Processes interrupts.
+ * Reads at most `size` bytes of the child's output, and waits for output if
+ * there is none. Returns 0 when the child has closed its output. Processes
+ * interrupts.
  */
 extern int	child_read(Child *child, char *buffer, int size);
 
 /*
- * Waits until the child has ended and returns its status as waitpid() reports
- * it; *error is 0, or why the program could not be started. Processes
- * interrupts. To be called after child_read() has returned 0, and the last
- * call for this child.
+ * Waits until the child has ended and returns its status in the form of
+ * waitpid(). *error is 0, or the errno of a program that could not be
+ * started. Processes interrupts. To be called after child_read() has returned
+ * 0, as the last call for this child.
  */
 extern int	child_finish(Child *child, int *error);
 
-/* Kills the child if it still runs, reaps and frees it. */
+/* Kills the child if it still runs; reaps and frees it. */
 extern void child_stop(Child *child);
 
 #endif							/* TACHO_CHILD_H */

@@ -2,14 +2,12 @@
  * reader.c
  *	  The SQL functions that read the history.
  *
- * tacho_reader() is the body of every set-returning reader function: it runs
+ * tacho_reader() is the body of every set-returning reader function. It runs
  * `tacho query` with the arguments of the call and returns the rows it
- * prints. tacho_status() tells what the sampler is doing, and what the tape
- * says about itself.
+ * prints. tacho_status() returns the status of the sampler and of the tape.
  *
- * Locking: none; tacho_status_read() takes the sampler's lock for a moment.
- * Memory: current context of the call.
- * Life time of the child: child.c.
+ * Locking: none. Memory: current context of the call. Life time of the child:
+ * child.c.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -35,8 +33,8 @@ COMPAT_SQL_FUNCTION(tacho_reader);
 COMPAT_SQL_FUNCTION(tacho_status);
 
 /*
- * Feeds the child's output to *output until its end. A child whose output
- * makes no sense is stopped at once. False = *failure says why.
+ * Passes the child's output to *output until its end. Stops at the first
+ * unexpected output. Returns false with the reason in *failure.
  */
 static bool
 read_rows(Child *child, ReaderOutput *output, ReaderFailure *failure)
@@ -53,8 +51,8 @@ read_rows(Child *child, ReaderOutput *output, ReaderFailure *failure)
 }
 
 /*
- * Runs the program and stores its rows. False = *failure says why; rows may
- * have been stored all the same.
+ * Runs the program and stores its rows. Returns false with the reason in
+ * *failure; some rows may be stored even then.
  */
 static bool
 run(char *const argv[], TupleDesc desc, Tuplestorestate *store,
@@ -102,7 +100,7 @@ require_preload(const ReaderFunction *function)
 				 errhint("Add tacho to shared_preload_libraries and restart the server.")));
 }
 
-/* True when the call asks for what happens up to now. */
+/* True if the call's window ends now. */
 static bool
 asks_for_present(const ReaderFunction *function, FunctionCallInfo fcinfo)
 {
@@ -115,8 +113,8 @@ asks_for_present(const ReaderFunction *function, FunctionCallInfo fcinfo)
 }
 
 /*
- * Why nothing is recorded at the moment: with an answer that misses the
- * present, and with a failure for lack of any history.
+ * Says why no history is being recorded: as a notice with an answer that
+ * lacks the present, as a hint with a failure because there is no history.
  */
 static void
 explain_missing(const ReaderFunction *function, FunctionCallInfo fcinfo,
@@ -152,7 +150,7 @@ tacho_reader(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* A row of (metric, value). */
+/* Puts a row of (metric, value). */
 static void
 put_metric(void *arg, const char *metric, const char *value)
 {
@@ -166,8 +164,8 @@ put_metric(void *arg, const char *metric, const char *value)
 }
 
 /*
- * True when the caller asked for something impossible. A lack of privileges
- * is the server's, on the files.
+ * True if the caller's arguments are to blame. A lack of privileges is not:
+ * it is the server that may not read the files.
  */
 static bool
 is_callers_fault(int sqlstate)
@@ -180,8 +178,9 @@ is_callers_fault(int sqlstate)
 }
 
 /*
- * The rows of the server, then those of the tape. A tape that cannot be read
- * is a row too: status() is where one looks when something does not work.
+ * The rows of the server, then the rows of the tape. If the tape cannot be
+ * read, a row says so instead of an error, because users call status() when
+ * something is wrong.
  */
 Datum
 tacho_status(PG_FUNCTION_ARGS)

@@ -2,13 +2,13 @@
  * reader.h
  *	  The parts of the reader functions: arguments, run, output, failure.
  *
- * A reader function is answered by a child process `tacho query`. reader.c
- * has the SQL-callable functions; reader_arguments.c makes the child's
- * argument vector; reader_output.c turns what it prints into rows;
- * reader_messages.c turns what it writes to standard error into messages.
+ * A child process `tacho query` answers the call of a reader function.
+ * reader.c has the SQL-callable functions. reader_arguments.c makes the
+ * child's argument vector, reader_output.c turns its output into rows,
+ * reader_messages.c turns its standard error into messages.
  *
- * Memory: everything is allocated in the current memory context of the
- * caller, except ReaderFunction (fn_mcxt of the FmgrInfo).
+ * Memory: the current memory context of the caller, except ReaderFunction
+ * (fn_mcxt of the FmgrInfo).
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -20,7 +20,7 @@
 #include "lib/stringinfo.h"
 #include "utils/tuplestore.h"
 
-/* longest line of output that is accepted */
+/* longest accepted line of output */
 #define READER_LINE_LIMIT		(64 * 1024 * 1024)
 
 /* The SQL function being executed, as pg_proc declares it. */
@@ -32,7 +32,10 @@ typedef struct ReaderFunction
 	Oid		   *argtypes;
 } ReaderFunction;
 
-/* Why no answer was given. message == NULL: no failure. Server encoding. */
+/*
+ * The reason of a failed call, in server encoding. message == NULL: no
+ * failure.
+ */
 typedef struct ReaderFailure
 {
 	int			sqlstate;
@@ -45,14 +48,12 @@ typedef struct ReaderOutput ReaderOutput;
 
 /* reader_arguments.c */
 
-/*
- * The function behind `flinfo`, kept in its fn_extra.
- */
+/* The function of `flinfo`; kept in its fn_extra. */
 extern ReaderFunction *reader_function(FmgrInfo *flinfo);
 
 /*
- * The argument vector of the child: `tacho query NAME …` with one argument
- * for each argument of the call that is not null. Raises an error for a value
+ * The argument vector of the child: `tacho query NAME …` with one option for
+ * each argument of the call that is not null. Raises an error for a value
  * that no reader accepts (infinite time, interval of months).
  */
 extern char **reader_arguments(const ReaderFunction *function,
@@ -65,39 +66,40 @@ extern ReaderOutput *reader_output_begin(TupleDesc desc,
 										 Tuplestorestate *store);
 
 /*
- * Takes bytes the child printed and stores the rows that are complete; false
- * = they are not what was expected, *failure says why. Processes interrupts.
+ * Takes bytes of the child's output and stores all complete rows. Returns
+ * false for unexpected bytes, with the reason in *failure. Processes
+ * interrupts.
  */
 extern bool reader_output_add(ReaderOutput *output, const char *data,
 							  int length, ReaderFailure *failure);
 
-/* False = the end of the output is missing, *failure says so. */
+/* False if the end of the output is missing; *failure says so. */
 extern bool reader_output_end(ReaderOutput *output, ReaderFailure *failure);
 
 /* reader_messages.c */
 
 /*
- * Passes on the notices and warnings the child wrote to standard error, and
- * fills *failure from its last error message and its exit status.
+ * Raises the notices and warnings from the child's standard error. Fills
+ * *failure from its last error message and its exit status.
  */
 extern void reader_messages(const char *program, StringInfo errors,
 							int status, ReaderFailure *failure);
 
-/* What a child may use; a question that needs more is refused. */
+/* The memory limit of a child; a question that needs more is refused. */
 extern int	reader_memory_mb(void);
 
-/* The failure of a call beyond tacho.max_readers. */
+/* Sets the failure of a call beyond tacho.max_readers. */
 extern void reader_too_many(ReaderFailure *failure);
 
-/* The failure of a program that could not be started. */
+/* Sets the failure of a program that could not be started. */
 extern void reader_not_started(const char *program, int error_number,
 							   ReaderFailure *failure);
 
-/* Sets *failure. message and the others are kept, not copied. */
+/* Sets *failure and returns false. Keeps the strings, without a copy. */
 extern bool reader_fail(ReaderFailure *failure, int sqlstate, char *message,
 						char *detail, char *hint);
 
-/* Raises it as an error; does not return. */
+/* Raises the failure as an error; does not return. */
 extern void reader_raise(const ReaderFailure *failure);
 
 #endif							/* TACHO_READER_H */

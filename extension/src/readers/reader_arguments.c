@@ -1,11 +1,11 @@
 /*
  * reader_arguments.c
- *	  From the arguments of a SQL function to those of `tacho query`.
+ *	  Turns the arguments of a SQL function into options of `tacho query`.
  *
- * Names and types come from pg_proc, so that a new argument of a reader
- * function needs no line here. An argument `name_of_it` becomes
- * `--name-of-it=value`; null arguments are left out. Where `tz` is null the
- * session's time zone goes along: buckets begin at its hours and midnights.
+ * Names and types come from pg_proc, so a new argument of a reader function
+ * needs no line here. An argument `name_of_it` becomes `--name-of-it=value`;
+ * null arguments are left out. If `tz` is null, --session-tz passes the
+ * session's time zone, because buckets begin at its hours and midnights.
  *
  * Locking: none. Memory: current context; ReaderFunction in fn_mcxt.
  *
@@ -32,7 +32,7 @@
 #include "core/settings.h"
 #include "readers/reader.h"
 
-/* what precedes the arguments of the call, and what may follow them */
+/* options that every call has, and --session-tz */
 #define FIXED_ARGUMENTS		18
 
 static bool
@@ -42,7 +42,7 @@ is_input(const char *modes, int i)
 		modes[i] == PROARGMODE_INOUT || modes[i] == PROARGMODE_VARIADIC;
 }
 
-/* argument name -> option name: by_leader -> by-leader */
+/* Option name of an argument: by-leader for by_leader. */
 static char *
 option_name(const char *argname)
 {
@@ -73,7 +73,7 @@ load_function(Oid oid)
 	function->name =
 		pstrdup(NameStr(((Form_pg_proc) GETSTRUCT(tuple))->proname));
 	if (function->name[0] == '_')
-		function->name++;		/* called by a function in SQL of that name */
+		function->name++;		/* called by an SQL function of that name */
 	function->argnames = palloc0(sizeof(char *) * Max(n, 1));
 	function->argtypes = palloc0(sizeof(Oid) * Max(n, 1));
 	for (int i = 0; i < n; i++)
@@ -104,7 +104,7 @@ reader_function(FmgrInfo *flinfo)
 	return flinfo->fn_extra;
 }
 
-/* RFC 3339 in UTC with microseconds */
+/* RFC 3339 in UTC with microseconds. */
 static char *
 timestamptz_argument(const char *name, TimestampTz value)
 {
@@ -127,7 +127,10 @@ timestamptz_argument(const char *name, TimestampTz value)
 					tm.tm_hour, tm.tm_min, tm.tm_sec, (int) fsec);
 }
 
-/* A day is 24 hours. A month has no length; an infinite interval neither. */
+/*
+ * A day counts as 24 hours. An interval with months, or an infinite one,
+ * raises an error.
+ */
 static char *
 interval_argument(const char *name, const Interval *value)
 {
@@ -149,8 +152,8 @@ interval_argument(const char *name, const Interval *value)
 }
 
 /*
- * UTF-8, as all arguments of the program. An error where that is impossible:
- * the value could match nothing.
+ * Converts a value to UTF-8, the encoding of all program arguments. Raises an
+ * error if that is impossible: such a value could match nothing.
  */
 static char *
 to_utf8(char *value)
@@ -198,12 +201,14 @@ reader_arguments(const ReaderFunction *function, FunctionCallInfo fcinfo)
 	argv[n++] = "--format=copy";
 	argv[n++] = psprintf("--memory-limit-mb=%d", reader_memory_mb());
 
-	/* as in pg_stat_activity: whoever may not see all sees their own */
+	/* as in pg_stat_activity: other roles see only their own sessions */
 	if (!has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS))
 	{
 		argv[n++] = psprintf("--owner=%s",
 							 to_utf8(GetUserNameFromId(GetUserId(), false)));
-		/* a dropped role may have had the same name */
+		/*
+		 * a dropped role may have had the same name, so the OID is needed too
+		 */
 		argv[n++] = psprintf("--owner-oid=%u", GetUserId());
 	}
 

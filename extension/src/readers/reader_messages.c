@@ -1,10 +1,10 @@
 /*
  * reader_messages.c
- *	  From what `tacho query` writes to standard error to messages.
+ *	  Turns the standard error of `tacho query` into messages.
  *
- * One line is one message: severity, SQLSTATE, primary, detail, hint, tab
- * separated, escaped as in COPY. A line of another shape (a panic, a message
- * of the dynamic linker) is kept as detail of a failure.
+ * One line is one message: severity, SQLSTATE, primary, detail, hint,
+ * separated by tabs and escaped as in COPY. A line of another shape (a panic,
+ * a message of the dynamic linker) becomes part of a failure's detail.
  *
  * Locking: none. Memory: current context.
  *
@@ -26,7 +26,7 @@
 
 #define MESSAGE_FIELDS	5
 
-/* most bytes of unexpected output that are shown */
+/* most bytes of other lines that are shown */
 #define OTHER_LIMIT		2000
 
 /* exit statuses of the program */
@@ -99,7 +99,7 @@ reader_not_started(const char *program, int error_number,
 				NULL, hint);
 }
 
-/* Undoes COPY's escapes; the result is in the server encoding. */
+/* Removes COPY's escapes; the result is in the server encoding. */
 static char *
 message_text(const char *field, int length)
 {
@@ -120,7 +120,7 @@ message_text(const char *field, int length)
 	return encoding_to_server(result, to, PG_UTF8);
 }
 
-/* NULL for an empty field and for \N */
+/* NULL for an empty field and for \N. */
 static char *
 optional_text(const char *field, int length)
 {
@@ -137,7 +137,7 @@ parse_sqlstate(const char *field, int length)
 	return MAKE_SQLSTATE(field[0], field[1], field[2], field[3], field[4]);
 }
 
-/* False = the line is no message of the protocol. */
+/* Returns false if the line does not have the form of a message. */
 static bool
 parse_message(const char *line, int length, ChildMessage *message)
 {
@@ -174,7 +174,7 @@ pass_on(const ChildMessage *message, int level)
 			 message->hint ? errhint("%s", message->hint) : 0));
 }
 
-/* One line; what is no message is appended to *other. */
+/* Takes one line; a line of another shape is appended to *other. */
 static void
 take_message(const char *line, int length, StringInfo other,
 			 ReaderFailure *failure)
@@ -203,8 +203,8 @@ take_message(const char *line, int length, StringInfo other,
 #define MEMORY_HINT "Ask for a shorter window or fewer rows."
 
 /*
- * The allocator of the program ends it when memory is refused; that is the
- * limit we set, or the system's.
+ * The program's allocator aborts when memory is refused, by our limit or by
+ * the operating system.
  */
 static bool
 ran_out_of_memory(int status, StringInfo other)
@@ -214,8 +214,8 @@ ran_out_of_memory(int status, StringInfo other)
 }
 
 /*
- * Refused memory may end a program by a signal, too: when the kernel cannot
- * load it or extend its stack.
+ * A signal may also come from refused memory: when the kernel cannot load the
+ * program or extend its stack.
  */
 static char *
 signal_hint(int signal)
@@ -228,7 +228,7 @@ signal_hint(int signal)
 	return NULL;
 }
 
-/* The failure of a child that ended badly without telling why. */
+/* Sets the failure of a child that ended without an error message. */
 static void
 unexplained_end(const char *program, int status, StringInfo other,
 				ReaderFailure *failure)

@@ -1,14 +1,14 @@
 /*
  * reader_output.c
- *	  From the output of `tacho query` to rows.
+ *	  Turns the output of `tacho query` into rows.
  *
- * The child prints a line of column names, tab separated, then rows in the
- * text format of COPY, then `\.`. Columns are matched by name with those of
- * the SQL function: a program that knows more columns than an older SQL
- * script is understood.
+ * The child prints a line of column names separated by tabs, then rows in the
+ * text format of COPY, then `\.`. Columns of the SQL function are matched by
+ * name. So an older SQL script works with a program that prints more columns.
  *
- * Locking: none. Memory: a context of its own for the rows, reset after each;
- * all else in the context that was current at reader_output_begin().
+ * Memory: rows have a context of their own, which is reset after each row.
+ * Everything else lives in the context that was current at
+ * reader_output_begin().
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -38,10 +38,10 @@ struct ReaderOutput
 	TupleDesc	desc;
 	Tuplestorestate *store;
 	OutputStage stage;
-	StringInfoData line;		/* begin of a line whose end is yet to come */
+	StringInfoData line;		/* a line without its end yet */
 	int			ncolumns;		/* columns of the output */
-	int		   *attribute;		/* of each: index in desc, -1 = not wanted */
-	FmgrInfo   *input;			/* of each attribute of desc */
+	int		   *attribute;		/* by column: index in desc, -1 = unused */
+	FmgrInfo   *input;			/* by attribute of desc */
 	Oid		   *ioparam;
 	Datum	   *values;
 	bool	   *nulls;
@@ -49,7 +49,7 @@ struct ReaderOutput
 	MemoryContext row_context;
 };
 
-/* where an input function stood when it refused a value */
+/* the position of a value that its input function refuses */
 typedef struct ValueContext
 {
 	const char *column;
@@ -84,7 +84,7 @@ reader_output_begin(TupleDesc desc, Tuplestorestate *store)
 	return output;
 }
 
-/* Undoes COPY's escapes in place; returns the new length. */
+/* Removes COPY's escapes in place; returns the new length. */
 static int
 unescape(char *field, int length)
 {
@@ -120,7 +120,7 @@ value_context(void *arg)
 			   context->row, context->column);
 }
 
-/* Stores a field in output->values. `field` is writable, null-terminated. */
+/* Stores a writable, null-terminated field in output->values. */
 static void
 store_field(ReaderOutput *output, int attribute, char *field, int length)
 {
@@ -150,8 +150,8 @@ store_field(ReaderOutput *output, int attribute, char *field, int length)
 }
 
 /*
- * The next field of a line: null-terminates it, sets *length and advances
- * *next; NULL when there is none left.
+ * Returns the next field of a line, null-terminated, and sets *length. Moves
+ * *next behind it. NULL if no field is left.
  */
 static char *
 next_field(char **next, char *end, int *length)
@@ -242,7 +242,7 @@ take_row(ReaderOutput *output, char *line, int length, ReaderFailure *failure)
 	return true;
 }
 
-/* One line, writable, null-terminated, without its newline. */
+/* Takes one writable, null-terminated line without its newline. */
 static bool
 take_line(ReaderOutput *output, char *line, int length,
 		  ReaderFailure *failure)

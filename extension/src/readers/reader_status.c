@@ -1,9 +1,9 @@
 /*
  * reader_status.c
- *	  What the server itself knows about the recording, as rows.
+ *	  The sampler's status as rows.
  *
- * Locking: tacho_status_read() copies under a spinlock; the copy is formatted
- * afterwards. Memory: current context.
+ * Locking: none; tacho_status_read() copies the status. Memory: current
+ * context.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -34,14 +34,17 @@ put_number(const StatusRows *rows, const char *metric, int64 value)
 	put_text(rows, metric, psprintf(INT64_FORMAT, value));
 }
 
-/* A process id; null when it does not run. */
+/* Puts a process id; null if the process does not run. */
 static void
 put_pid(const StatusRows *rows, const char *metric, int pid)
 {
 	put_text(rows, metric, pid != 0 ? psprintf("%d", pid) : NULL);
 }
 
-/* In UTC with milliseconds, whatever the session's settings; 0 = null. */
+/*
+ * Puts a time in UTC with milliseconds, whatever the session's settings; 0 =
+ * null.
+ */
 static void
 put_time(const StatusRows *rows, const char *metric, TimestampTz value)
 {
@@ -89,7 +92,9 @@ put_recording(const StatusRows *rows, const TachoStatus *status)
 	put_text(rows, "program", tacho_program_path());
 }
 
-/* Whether running, runnable and uninstrumented sessions are told apart. */
+/*
+ * Whether sessions on CPU are divided into running, runnable, uninstrumented.
+ */
 static void
 put_cpu_kind(const StatusRows *rows, const TachoStatus *status)
 {

@@ -1,13 +1,13 @@
 /*
  * statements_status.c
- *	  Whose functions the extension pg_stat_statements has here, for status().
+ *	  Whether tacho or contrib answers for the extension pg_stat_statements.
  *
- * An extension that was made before tacho took its place calls its own
- * library, which counts nothing then: tools fail, and somebody has to be told
- * why.
+ * If the extension was created before tacho replaced it, its functions call
+ * their own library. That library then counts nothing, so tools fail, and the
+ * warning must say why.
  *
- * Reads catalogs of the current database. Locking: theirs. Memory: current
- * context.
+ * Reads catalogs of the current database and takes their locks. Memory:
+ * current context.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -20,7 +20,7 @@
 #include "statements/statements_alias.h"
 #include "statements/statements_members.h"
 
-/* What the metric says; *lost: functions that went back to contrib. */
+/* Value of the metric; *lost is the number of functions that call contrib. */
 static const char *
 find_state(int *lost)
 {

@@ -1,6 +1,6 @@
 /*
  * statements_status.h
- *	  Whose functions the extension pg_stat_statements has here, for status().
+ *	  Whether tacho or contrib answers for the extension pg_stat_statements.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -10,8 +10,9 @@
 #include "readers/reader_status.h"
 
 /*
- * Calls `put` for the metric "pg_stat_statements". Raises a warning when tacho
- * is to take that extension's place and its functions call their own library.
+ * Calls `put` for the metric "pg_stat_statements". Raises a warning if tacho
+ * should replace that extension but the extension's functions call their own
+ * library.
  */
 extern void statements_status_row(PutMetric put, void *arg);
 

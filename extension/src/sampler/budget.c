@@ -11,7 +11,10 @@
 #define WINDOW_US			1000000
 #define LONGEST_MS			60000
 
-/* halving the interval must not lead straight back over the limit */
+/*
+ * share of the limit below which the interval is halved without exceeding it
+ * again
+ */
 #define CALM_SHARE			0.4
 
 void
@@ -35,7 +38,10 @@ start_over(Budget *budget, int64 boot_us, int64 cpu_us)
 	budget->cpu_us[0] = cpu_us;
 }
 
-/* Share of a CPU since the oldest reading that is kept, in percent. */
+/*
+ * Computes the share of one CPU since the oldest reading in the ring, in
+ * percent.
+ */
 static void
 measure(Budget *budget, int newest)
 {

@@ -2,11 +2,11 @@
  * changed_settings.c
  *	  Markers for settings of the server whose values change.
  *
- * The values of the last look are in the file KEPT_FILE, so that the next
- * start knows what was changed while the server was down. It is written when
- * the sampler starts and when a reload has changed something. A value that
- * may be a secret is kept as a hash. The file is not synchronised: after a
- * crash of the system it may be damaged, and then nothing is compared.
+ * KEPT_FILE has the values of the last look, so that the next start knows the
+ * settings that were changed while the server was down. It is written when
+ * the sampler starts and when a reload has changed a setting. A value that
+ * may be a secret is kept as a hash. The file is not synced: an operating
+ * system crash may damage it, and then nothing is compared.
  *
  * Locking: none. Memory: a context of each look, which the next one deletes.
  *
@@ -37,27 +37,27 @@
 #define LONGEST_FILE	(16 * 1024 * 1024)
 #define LONGEST_SHOWN	1000	/* bytes of a value in a marker */
 
-/* A setting as of the last look. */
+/* A setting at the last look. */
 typedef struct Known
 {
 	const char *name;
-	const char *value;			/* NULL = not shown */
+	const char *value;			/* NULL = a secret */
 	uint64		hash;			/* of the value */
 } Known;
 
 typedef struct Look
 {
 	MemoryContext context;
-	bool		known;			/* what follows is filled */
+	bool		known;			/* the fields below are filled */
 	Known	   *settings;		/* in the server's order, by name */
 	int			count;
 } Look;
 
-/* Begin of the file; name, hash and value of each setting follow. */
+/* The file begins with it. The name, hash and value of each setting follow. */
 typedef struct KeptHead
 {
 	uint32		magic;
-	pg_crc32c	crc;			/* of all that follows it */
+	pg_crc32c	crc;			/* of all bytes after it */
 	uint64		system_identifier;
 } KeptHead;
 
@@ -123,7 +123,7 @@ keep(const Look *look)
 	pfree(bytes.data);
 }
 
-/* The bytes of the file with a zero behind them, or NULL. */
+/* The bytes of the file with a zero byte after them, or NULL. */
 static char *
 read_file(Size *size)
 {
@@ -142,7 +142,7 @@ read_file(Size *size)
 	return bytes;
 }
 
-/* Whether the file is whole and was written by this server. */
+/* Whether the file is complete and this server has written it. */
 static bool
 is_ours(const char *bytes, Size size)
 {
@@ -153,7 +153,7 @@ is_ours(const char *bytes, Size size)
 		head->system_identifier == GetSystemIdentifier();
 }
 
-/* Takes one setting from bytes whose checksum was right. */
+/* Decodes one setting; the checksum of the bytes was right. */
 static const char *
 take_known(const char *at, Known *known)
 {
@@ -170,7 +170,9 @@ take_known(const char *at, Known *known)
 	return at;
 }
 
-/* Fills the last look of the process before this one, if that is known. */
+/*
+ * Loads the last look of the process before this one, if its file is usable.
+ */
 static void
 take_file(Look *look)
 {
@@ -195,7 +197,10 @@ take_file(Look *look)
 
 /* ---- what has changed ---- */
 
-/* The setting of this name; both looks have about the same order. */
+/*
+ * Finds a setting by name; starts at `near`, because both looks have nearly
+ * the same order.
+ */
 static const Known *
 find(const Look *look, const char *name, int near)
 {
@@ -244,8 +249,8 @@ mark(const ServerSetting *setting, const Known *before, const Known *now)
 }
 
 /*
- * A setting that was not there before came with a version or a library, and
- * is marked only if nothing but a configuration file knows it.
+ * A setting that the last look did not have usually came with a new version
+ * or library. It is marked only if it exists in a configuration file alone.
  */
 static bool
 has_changed(const ServerSetting *setting, const Known *before, const Known *now)
@@ -264,7 +269,7 @@ known_of(const ServerSetting *setting)
 	};
 }
 
-/* Reads all settings and marks those that are not as they were. */
+/* Reads all settings, and marks those that differ from the last look. */
 static bool
 compare(Look *look, bool *own)
 {

@@ -8,10 +8,11 @@
 #define TACHO_CHANGED_SETTINGS_H
 
 /*
- * Looks at all settings, and puts a marker for each value that is not the
- * value of the last look: its name, both values, and as detail FILE:LINE. The first look
- * of a process compares with the last look of the process before it, also
- * across a restart of the server. Returns whether a setting of tacho changed.
+ * Reads all settings and puts a marker for each value that differs from the
+ * last look: its name, both values, and as detail FILE:LINE. The first look
+ * of a process compares with the last look of the process before it, even if
+ * the server was restarted between them. Returns whether a setting of tacho
+ * changed.
  */
 extern bool changed_settings_look(void);
 

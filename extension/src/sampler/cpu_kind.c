@@ -1,26 +1,30 @@
 /*
  * cpu_kind.c
- *	  What a session that is active without a wait event does.
+ *	  Divides sessions that are active without a wait event.
  *
- * /proc/PID/stat tells a sleeping process from one that wants to run, but
- * state R means on a CPU or in the run queue. /proc/PID/schedstat has the
- * time of both: the share of the queue since the previous reading is the
- * chance that this sample found the process queued. Samples have one label,
- * so the shares of a tick are added up and that many sessions are labelled
- * runnable, the one first that is owed most; what rounding leaves is carried
- * on. So both the sum of each tick and that of each session are right.
+ * /proc/PID/stat separates a sleeping process from one that wants a CPU, but
+ * its state R means "on a CPU" or "in the run queue". /proc/PID/schedstat has
+ * the total time of each. The queue's share of the time since the last reading
+ * is the probability that this sample found the process queued. But a sample
+ * has one label. So each tick adds up the shares and labels that many sessions
+ * runnable. The first to be labelled are the sessions with the greatest sum of
+ * shares not yet labelled. The rounding error is carried to the next tick. So
+ * the sum of each tick is right, and the sum of each session too.
  *
- * /proc/PID/stat costs three times as much. A process whose time since the
- * previous reading went to a CPU or the queue but for a part that the
- * counters' lag explains needs no look at its state; one with three quarters
- * of it keeps the state it was seen in for some readings, whichever that was.
- * One that sleeps, but shows
- * a wait event by now, has begun to wait after the scan: it ran. A stopped
- * process (state T) counts as uninstrumented: it neither runs nor wants to.
+ * Example: three sessions have shares 0.5, 0.5 and 0.2. The tick labels one of
+ * them runnable and carries 0.2.
  *
- * Both files of a process stay open while the session is seen; the least
- * recently used ones are closed when descriptors run short. A session is read
- * at most ten times a second.
+ * /proc/PID/stat costs three times as much as schedstat, so it is read only
+ * if necessary. If nearly all time since the last reading was CPU or queue
+ * time (the rest may be the counters' lag), the process wants a CPU. If three
+ * quarters were, the process keeps the state it had for STATE_READINGS
+ * readings. A process that sleeps but has a wait event by now began to wait
+ * after the scan, so it ran. A stopped process (state T) counts as
+ * uninstrumented: it does not run and does not want to.
+ *
+ * Both files of a process stay open while its session is seen. When
+ * descriptors run short, the least recently used files are closed. A session
+ * is read at most ten times a second.
  *
  * Locking: none.
  *
@@ -38,12 +42,12 @@
 #include "core/status.h"
 #include "sampler/cpu_kind.h"
 
-#define REREAD_US		95000	/* a reading serves as long */
-#define BUDGET_US		1000	/* of a tick, but not more than ... */
+#define REREAD_US		95000	/* a reading is valid for so long */
+#define BUDGET_US		1000	/* per tick, but at most ... */
 #define BUDGET_PART		20		/* ... this part of the interval */
-#define KEEP_US			60000000	/* files of sessions not seen */
+#define KEEP_US			60000000	/* for sessions that are gone */
 #define BUSY_SLACK_NS	10000000	/* counters lag by a timer tick */
-#define STATE_READINGS	4		/* a state serves as many if mostly busy */
+#define STATE_READINGS	4		/* readings a busy state is kept */
 #define MAX_OPEN		400		/* sessions with open files */
 
 typedef enum Reading
@@ -56,7 +60,7 @@ typedef enum Reading
 
 typedef struct CpuSlot
 {
-	int			pid;			/* 0 = nobody */
+	int			pid;			/* 0 = no session */
 	TimestampTz backend_start;
 	bool		is_open;
 	int			stat_fd;		/* -1 = could not be opened */
@@ -67,8 +71,8 @@ typedef struct CpuSlot
 	int64		queued_ns;
 	Reading		reading;
 	int			reading_uses;
-	double		share;			/* of the queue; < 0 = not known */
-	double		owed;			/* samples in the queue, not yet labelled */
+	double		share;			/* of the queue; < 0 = unknown */
+	double		owed;			/* shares minus queued labels */
 } CpuSlot;
 
 /* A row that wants a CPU. */
@@ -82,7 +86,7 @@ static CpuSlot *cpu_slots;
 static Candidate *candidates;
 static int	slot_count;
 static int	open_count = 0;
-static int	next_row = 0;		/* where the last pass ran out of time */
+static int	next_row = 0;		/* first row of the next pass */
 static double carried = 0;
 static int64 swept_us = 0;
 static bool complained = false;
@@ -117,7 +121,7 @@ close_slot(CpuSlot *slot)
 	open_count--;
 }
 
-/* Closes the files that were used longest ago, not those of this pass. */
+/* Closes the least recently used files, except those used in this pass. */
 static bool
 close_oldest(int64 now_us)
 {
@@ -133,7 +137,7 @@ close_oldest(int64 now_us)
 	return true;
 }
 
-/* Closes the files of sessions that have not been seen for a while. */
+/* Closes the files of sessions that have not been seen for `keep_us`. */
 static void
 sweep(int64 now_us, int64 keep_us)
 {
@@ -145,7 +149,7 @@ sweep(int64 now_us, int64 keep_us)
 			close_slot(&cpu_slots[i]);
 }
 
-/* Says once why kinds are missing. */
+/* Reports once why kinds are missing. */
 static void
 complain(const char *path)
 {
@@ -153,7 +157,7 @@ complain(const char *path)
 
 	if (complained || errno == ENOENT || errno == ESRCH)
 	{
-		/* the process may have ended; ours has not */
+		/* if that process has ended, our own file can still be read */
 		if (complained || access("/proc/self/schedstat", R_OK) == 0)
 			return;
 	}
@@ -199,7 +203,7 @@ open_slot(CpuSlot *slot, int64 now_us)
 	open_count++;
 }
 
-/* The slot of a row; a new session starts from nothing. */
+/* The slot of a row; emptied if it has a new session. */
 static CpuSlot *
 find_slot(const SessionScan *scan, const SessionRow *row, int64 now_us)
 {
@@ -230,8 +234,8 @@ read_file(int fd, char *buffer, Size size)
 }
 
 /*
- * Reads the times on a CPU and in its queue. False when the process may have
- * slept since the last reading: its state has to be looked at.
+ * Reads the time on a CPU and in the queue. Returns false if the process may
+ * have slept since the last reading: the caller must read its state.
  */
 static bool
 read_times(CpuSlot *slot, int64 now_us)
@@ -329,7 +333,7 @@ is_on_cpu(const SessionRow *row)
 		 row->state == SESSION_STATE_NONE);
 }
 
-/* Reads one row if there is time. */
+/* Reads one row, if time is left. */
 static void
 look_at(SessionScan *scan, int index, int64 now_us, int64 until_us,
 		int *candidate_count)
@@ -368,7 +372,9 @@ compare_owed(const void *left, const void *right)
 	return a->row - b->row;
 }
 
-/* Labels as many candidates runnable as their shares add up to. */
+/*
+ * Labels the sum of all shares, rounded, as runnable; the others are running.
+ */
 static void
 label(SessionScan *scan, int count)
 {

@@ -1,9 +1,9 @@
 /*
  * given_names.c
- *	  Names that clients give, each role within its share of a day's bytes.
+ *	  Limits the bytes of names that clients choose, by role and day.
  *
- * A hash of the role finds its account, so two roles may share one. A hash of each
- * name that was recorded today is kept: the name takes no more room.
+ * A hash of the role selects its account, so two roles may share one. A hash
+ * of each name recorded today is kept: the same name takes no room twice.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -19,10 +19,10 @@
 #include "sampler/recorder.h"
 
 #define OTHER			"(other)"
-#define NAME_BYTES		16		/* of a name beside its own bytes */
-#define SESSION_BYTES	32		/* of a session that is recorded again */
-#define PART			4		/* a burst may have one part in four of the bytes left */
-#define RETURNS_PART	512		/* of the limit: returns of a minute that are free */
+#define NAME_BYTES		16		/* cost of a name beside its bytes */
+#define SESSION_BYTES	32		/* cost of a session that is recorded again */
+#define PART			4		/* a burst gets 1/4 of the bytes left */
+#define RETURNS_PART	512		/* 1/512 of the limit is free for returns */
 #define BURST_MS		(10 * 60 * 1000)
 #define MINUTE_MS		(60 * 1000)
 #define DAY_MS			(24 * 60 * 60 * 1000)
@@ -36,11 +36,11 @@ typedef struct Account
 	int64		returned;		/* bytes of returns to a name in this minute */
 } Account;
 
-static DaySet recorded;			/* hashes of names and sessions recorded today */
-static DaySet returned;			/* hashes of sessions that returned this minute */
+static DaySet recorded;			/* names and sessions of today */
+static DaySet returned;			/* sessions, in this minute */
 static DaySet told;				/* roles that a marker has named */
 static Account accounts[ACCOUNTS];
-static int64 used = 0;			/* by all */
+static int64 used = 0;			/* by all roles */
 static int64 all_returned = 0;
 static int64 day = -1;
 static int64 minute = -1;
@@ -85,7 +85,7 @@ given_names_now(UnixMs now)
 	minute = now / MINUTE_MS;
 }
 
-/* Takes bytes of the day and of the burst. */
+/* Takes bytes of the day and of the burst; false if there are not enough. */
 static bool
 take_bytes(Account *account, int64 bytes)
 {
@@ -106,7 +106,7 @@ take_bytes(Account *account, int64 bytes)
 	return true;
 }
 
-/* Takes room of the minute. */
+/* Takes room for a return from the free ones of this minute. */
 static bool
 is_free_return(Account *account)
 {
@@ -119,7 +119,7 @@ is_free_return(Account *account)
 	return true;
 }
 
-/* A session returns to a name: its entry may have to be defined again. */
+/* Takes room for a return: the session's entry may be defined again. */
 static bool
 take_return(Account *account, uint64 session)
 {
@@ -131,7 +131,7 @@ take_return(Account *account, uint64 session)
 	return true;
 }
 
-/* Takes room for a name, and for the session that gives it to itself. */
+/* Takes room for a name and for the session that changes to it. */
 static bool
 take_room(Account *account, uint64 name, uint64 session, int length)
 {
@@ -152,7 +152,7 @@ take_room(Account *account, uint64 name, uint64 session, int length)
 	return true;
 }
 
-/* Marks once a day that names of this role are left out. */
+/* Marks, once a day, that names of this role are left out. */
 static void
 tell(Oid role)
 {

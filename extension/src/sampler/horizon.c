@@ -1,11 +1,11 @@
 /*
  * horizon.c
- *	  Who holds back vacuum.
+ *	  Finds the session, prepared transaction or slot that holds back vacuum.
  *
- * Locking: none but the one of prepared.h. Transaction ids of sessions come
- * from the scan; those of prepared transactions and of replication slots are
- * single reads of 32 bits from shared memory. A slot that is dropped meanwhile
- * may be named once more.
+ * Locking: only the lock of prepared.h. Transaction ids of sessions come from
+ * the scan. Transaction ids of prepared transactions and slots are single
+ * reads of 32 bits from shared memory. A slot that is dropped at the same
+ * time may be named once more.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -16,7 +16,7 @@
 #include "sampler/horizon.h"
 #include "sampler/prepared.h"
 
-/* The full id of a transaction id that is not newer than `next_xid`. */
+/* Makes a full transaction id of `xid`, which is not newer than `next_xid`. */
 static uint64
 full_xid(TransactionId xid, uint64 next_xid)
 {
@@ -26,8 +26,9 @@ full_xid(TransactionId xid, uint64 next_xid)
 }
 
 /*
- * Is this one older, or as old and the better answer? Takes it then. Who runs
- * a transaction is a better answer than who merely sees it running.
+ * Notes `xid` and returns true if it is older than the oldest so far, or
+ * equally old and a better answer. The session that runs a transaction is a
+ * better answer than one whose snapshot needs it.
  */
 static bool
 consider(Horizon *horizon, TransactionId xid, bool better, uint64 next_xid)
@@ -66,8 +67,8 @@ consider_sessions(Horizon *horizon, const SessionScan *scan, uint64 next_xid)
 }
 
 /*
- * A prepared transaction has a PGPROC that no process uses. One whose
- * preparation has failed leaves its id there, but is not among those that run.
+ * A prepared transaction has a PGPROC without a process. If its preparation
+ * failed, the id stays in that PGPROC but is not among the running ids.
  */
 static TransactionId
 prepared_xid(int i)

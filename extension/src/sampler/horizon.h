@@ -1,6 +1,6 @@
 /*
  * horizon.h
- *	  Who holds back vacuum.
+ *	  Finds the session, prepared transaction or slot that holds back vacuum.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -13,16 +13,17 @@
 
 typedef struct Horizon
 {
-	uint64		oldest;			/* full transaction id, 0 = nobody */
+	uint64		oldest;			/* full transaction id, 0 = none */
 	XminHolder	holder;
-	int			pid;			/* of a session */
-	Oid			owner;			/* of a prepared transaction */
-	char		name[GIDSIZE];	/* of a prepared transaction or a slot */
+	int			pid;			/* if a session */
+	Oid			owner;			/* if a prepared transaction */
+	char		name[GIDSIZE];	/* if a prepared transaction or a slot */
 } Horizon;
 
 /*
- * Finds the oldest transaction id or xmin among the rows of a scan, prepared
- * transactions and replication slots. `next_xid` is the next full transaction id.
+ * Finds the oldest transaction id or xmin among the rows of a scan, the
+ * prepared transactions and the replication slots. `next_xid` is the next
+ * full transaction id.
  */
 extern void horizon_find(Horizon *horizon, const SessionScan *scan,
 						 uint64 next_xid);

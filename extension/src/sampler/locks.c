@@ -1,23 +1,22 @@
 /*
  * locks.c
- *	  Who blocks whom.
+ *	  Blocking: the lock waits of a scan and their blockers.
  *
- * Waiters are grouped by the lock they wait for, told apart by its address,
- * which is compared and never followed. For a group with a wait older than
- * one tick the lock manager is asked once, about the waiter that came last:
- * the answer has all holders of the lock, all waiters, and the queue ahead of
- * that waiter, so the edges of the whole group follow from it. Groups with
- * the most waiters come first.
+ * Waiters are grouped by the address of the lock they wait for, which is
+ * compared and never followed. If a group has a wait older than one tick, one
+ * request goes to the lock manager, about the waiter that came last. The reply
+ * has all holders of the lock, all waiters, and the queue ahead of that waiter,
+ * so it gives the edges of the whole group. The largest groups come first.
  *
- * Between the scan and the answer, waits end and begin: a waiter that is gone
- * gets no edge, one that the scan did not see waiting neither.
+ * Waits begin and end between the scan and the reply. A waiter that is gone
+ * gets no edge, and neither does a wait that the scan did not see.
  *
- * A wait for a safe snapshot is no wait for a lock: predicate.c knows which
- * transactions it waits for.
+ * A wait for a safe snapshot is not a wait for a lock: predicate.c knows the
+ * transactions that it waits for.
  *
  * Locking: ProcArrayLock and all partition locks of the lock manager, shared,
- * inside GetBlockerStatusData(); SerializableXactHashLock, shared, inside
- * GetSafeSnapshotBlockingPids(). None is held when anything is looked up.
+ * inside GetBlockerStatusData(). SerializableXactHashLock, shared, inside
+ * GetSafeSnapshotBlockingPids(). None is held while names are read.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -34,12 +33,12 @@
 #include "sampler/prepared.h"
 #include "sampler/processes.h"
 
-#define LOCKS_CALLS			32		/* lookups a tick, and ... */
-#define LOCKS_BUDGET_US		2000	/* ... time for them, but both not more ... */
-#define LOCKS_PART			50		/* ... than this part of the interval has */
-#define LOCKS_TRIES			3		/* waiters asked about for one lock */
-#define HOLDERS				64		/* edges of one waiter */
-#define EDGES				4096	/* of a tick */
+#define LOCKS_CALLS			32		/* lookups per tick, ... */
+#define LOCKS_BUDGET_US		2000	/* ... time for them, ... */
+#define LOCKS_PART			50		/* ... at most 1/50 of the interval */
+#define LOCKS_TRIES			3		/* waiters tried per lock */
+#define HOLDERS				64		/* edges per waiter */
+#define EDGES				4096	/* per tick */
 #define BEHIND				INT_MAX
 
 typedef struct Waiter
@@ -50,7 +49,7 @@ typedef struct Waiter
 	int			pid;
 } Waiter;
 
-/* Waiters of one lock, a range of `waiters`. */
+/* The waiters of one lock: a range of `waiters`. */
 typedef struct LockGroup
 {
 	int			first;
@@ -69,26 +68,26 @@ typedef struct Edge
 	TimestampTz wait_start;
 } Edge;
 
-/* A process that waits for the lock looked at. */
+/* A process that waits for the lock of the reply. */
 typedef struct Queued
 {
 	int			pid;
-	int			position;		/* in the queue, BEHIND = not known */
+	int			position;		/* in the queue, BEHIND = unknown */
 	LockInstanceData *instance;
 } Queued;
 
-/* What the lock manager said about one lock. */
+/* The lock manager's reply about one lock. */
 typedef struct Answer
 {
 	const LOCKMASK *conflicts;	/* by lock mode */
 	LockInstanceData **holders;
 	int			holder_count;
 	Queued	   *by_pid;
-	Queued	   *by_position;	/* the same, in another order */
+	Queued	   *by_position;	/* in another order */
 	int			queued_count;
 } Answer;
 
-/* What a tick may ask of the server's locks. */
+/* Lookups that this tick may still make. */
 typedef struct Lookups
 {
 	int			left;
@@ -101,11 +100,11 @@ typedef struct PidRow
 	int			row;
 } PidRow;
 
-/* The state of one tick, in the memory of that tick. */
+/* State of one tick, in the memory of that tick. */
 static Waiter *waiters;
 static int	waiter_count;
-static PidRow *rows_by_pid;		/* NULL = nobody has asked yet */
-static int	scanned_rows;		/* rows of the scan proper */
+static PidRow *rows_by_pid;		/* NULL = not needed yet */
+static int	scanned_rows;		/* rows without added blockers */
 static Edge *edges;
 static int	edge_count = 0;
 static int	unresolved = 0;
@@ -150,7 +149,9 @@ compare_positions(const void *left, const void *right)
 	return a->position < b->position ? -1 : a->position > b->position;
 }
 
-/* The sessions of the scan that wait for a lock, sorted by lock and time. */
+/*
+ * Collects the sessions that wait for a lock, sorted by lock and wait start.
+ */
 static void
 collect_waiters(SessionScan *scan)
 {
@@ -180,7 +181,7 @@ collect_waiters(SessionScan *scan)
 		qsort(waiters, waiter_count, sizeof(Waiter), compare_waiters);
 }
 
-/* The locks with a wait that began before `since`, largest group first. */
+/* The locks with a wait that began by `since`, largest group first. */
 static int
 group_waiters(LockGroup *groups, int64 since)
 {
@@ -210,7 +211,10 @@ index_rows(const SessionScan *scan)
 	qsort(rows_by_pid, scanned_rows, sizeof(PidRow), compare_pids);
 }
 
-/* The row of a process, added to the scan when it is idle; -1 if gone. */
+/*
+ * The row of a process, which is added to the scan if the process is idle; -1
+ * if it is gone.
+ */
 static int
 find_row(SessionScan *scan, int pid)
 {
@@ -235,7 +239,7 @@ find_queued(const Answer *answer, int pid)
 				   compare_pids);
 }
 
-/* Sorts out who holds the lock and who waits, in which order. */
+/* Splits the reply into holders and waiters, and sorts the waiters. */
 static void
 read_answer(Answer *answer, const BlockedProcsData *data,
 			const BlockedProcData *asked)
@@ -289,7 +293,7 @@ lookups_of_tick(int interval_ms)
 	};
 }
 
-/* Takes one of the lookups that are left. */
+/* Takes one lookup of this tick; false if none is left. */
 static bool
 take_lookup(Lookups *lookups)
 {
@@ -299,7 +303,10 @@ take_lookup(Lookups *lookups)
 	return true;
 }
 
-/* Asks about the latest waiter of a group that still waits. */
+/*
+ * Asks the lock manager about the newest waiter of a group. If it waits no
+ * more, tries the one before, up to LOCKS_TRIES.
+ */
 static bool
 ask(Answer *answer, const LockGroup *group, Lookups *lookups)
 {
@@ -338,12 +345,12 @@ add_edge(SessionScan *scan, const Waiter *waiter, const Queued *queued,
 	edge->tag = queued->instance->locktag;
 	edge->held = blocker->holdMask;
 	edge->requested = queued->instance->waitLockMode;
-	edge->wait_start = waiter->since;	/* the answer does not tell */
+	edge->wait_start = waiter->since;	/* the reply has no time */
 	if (scan->rows[waiter->row].blocked_by < 0)
 		scan->rows[waiter->row].blocked_by = edge->blocker;
 }
 
-/* Edges to who holds the lock in a mode that conflicts; false: nobody. */
+/* Adds edges to all holders in a conflicting mode; false if there is none. */
 static bool
 add_holders(SessionScan *scan, const Answer *answer, const Waiter *waiter,
 			const Queued *queued)
@@ -366,7 +373,10 @@ add_holders(SessionScan *scan, const Answer *answer, const Waiter *waiter,
 	return found > 0;
 }
 
-/* An edge to the frontmost waiter ahead that asks for what conflicts. */
+/*
+ * Adds an edge to the frontmost waiter ahead that requests a conflicting
+ * mode.
+ */
 static void
 add_ahead(SessionScan *scan, const Answer *answer, const Waiter *waiter,
 		  const Queued *queued)
@@ -404,7 +414,7 @@ add_edges(SessionScan *scan, const Answer *answer, const LockGroup *group)
 	}
 }
 
-/* Asks about the locks with a wait that began before `since`. */
+/* Finds edges for all locks with a wait that began by `since`. */
 static void
 find_lock_holders(SessionScan *scan, int64 since, Lookups *lookups)
 {
@@ -432,7 +442,7 @@ find_lock_holders(SessionScan *scan, int64 since, Lookups *lookups)
 
 /*
  * READ ONLY DEFERRABLE waits for transactions that could make its snapshot
- * unsafe. They hold no lock that the lock manager could name.
+ * unsafe. These hold no lock that the lock manager could report.
  */
 static void
 find_snapshot_blockers(SessionScan *scan, int64 since, Lookups *lookups)
@@ -472,7 +482,10 @@ locks_unresolved(void)
 	return unresolved;
 }
 
-/* The tag's fields; OIDs and numbers, as the lock manager numbers them. */
+/*
+ * Puts the fields of a lock tag: OIDs, and numbers as the lock manager has
+ * them.
+ */
 static void
 put_tag(Section *section, int row, const LOCKTAG *tag)
 {

@@ -1,6 +1,6 @@
 /*
  * measures.c
- *	  Rows of measurements: what is read, and what of it is recorded.
+ *	  Rows of measurements: readings of the server as columns of the history.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -53,7 +53,7 @@ add_row(ModelTable table, UnixMs now, int *row)
 	Section    *section = frame_section(frame, table);
 
 	*row = section_add(section);
-	/* column 1 is the time in each of these tables */
+	/* column 1 is the time in each table of measurements */
 	section_set(section, *row, COL_server_time, frame_time(frame, now));
 	return section;
 }
@@ -77,7 +77,10 @@ set_measures(Section *section, int row, const Values now, Values before)
 				value < before[column] ? NOT_KNOWN : value - before[column];
 		if ((role == ROLE_COUNTER || role == ROLE_GAUGE) && value != NOT_KNOWN)
 			section_set(section, row, column, value + 1);
-		/* what could not be read this time counts at the next */
+		/*
+		 * a counter that could not be read now keeps its value for the next
+		 * reading
+		 */
 		if (before && now[column] != NOT_KNOWN)
 			before[column] = now[column];
 	}

@@ -1,8 +1,8 @@
 /*
  * measures.h
- *	  Rows of measurements: what is read, and what of it is recorded.
+ *	  Rows of measurements: readings of the server as columns of the history.
  *
- * Used by the sampler only. What is recorded goes to the open frame.
+ * Used by the sampler only. Rows go to the open frame.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -19,34 +19,37 @@
 #define MEASURE_COLUMNS	(MODEL_MAX_COLUMN + 1)
 #define NOT_KNOWN		HOST_NOT_KNOWN
 
-/* Values of one row by column id. */
+/* The values of one row, by column id. */
 typedef int64 Values[MEASURE_COLUMNS];
 
 extern void measures_init(void);
 
-/* Counters that began at 0 since the reading before, or nobody knows when. */
+/*
+ * Sets the previous reading of all counters: 0 if they began at 0 after it,
+ * else unknown.
+ */
 extern void begin_counting(Values before, bool at_zero);
 
-/* Nothing is known of a row. */
+/* Sets all values of a row to "not known". */
 extern void forget(Values values);
 
-/* True when some counter that was known before has another value. */
+/* True if a counter has changed since a reading that knew it. */
 extern bool has_counted(ModelTable table, const Values now, const Values before);
 
-/* Adds a row to a table at a time; its number is returned in *row. */
+/* Adds a row of the time `now` to a table; *row is its index. */
 extern Section *add_row(ModelTable table, UnixMs now, int *row);
 
-/* Id of the name of what a row measures. */
+/* Id of the name of a measured object, such as a database. */
 extern uint64 object_name(const char *name);
 
 /*
- * Sets the measurements of a row: a state as it is, a counter's increase when
- * the reading before knew it. `before` becomes `now`.
+ * Sets the measurements of a row. A gauge is stored as read, a counter as its
+ * increase, if the last reading knew it. Then copies `now` to `before`.
  */
 extern void set_measures(Section *section, int row, const Values now,
 						 Values before);
 
-/* Marks that the statistics of something were reset at a moment. */
+/* Puts a marker that the statistics of `what` were reset at `reset`. */
 extern void mark_reset(const char *what, TimestampTz reset);
 
 #endif							/* TACHO_MEASURES_H */

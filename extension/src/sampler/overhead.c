@@ -1,9 +1,8 @@
 /*
  * overhead.c
- *	  What tacho itself costs, as rows.
+ *	  The cost of tacho itself, as rows of tacho.overhead().
  *
- * Locking: tacho_status_read() copies under a spinlock. Memory: current
- * context.
+ * Locking: none. Memory: current context.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -41,7 +40,7 @@ put_row(ReturnSetInfo *result, const char *metric, const char *value,
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
-/* A number; null when it is negative: not known. */
+/* Puts a number; null if it is negative, which means "not known". */
 static void
 put_number(ReturnSetInfo *result, const char *metric, int64 value,
 		   const char *unit)
@@ -50,7 +49,7 @@ put_number(ReturnSetInfo *result, const char *metric, int64 value,
 			value < 0 ? NULL : psprintf(INT64_FORMAT, value), unit);
 }
 
-/* What is spent in an hour at the pace of `elapsed_us`. */
+/* Extrapolates a cost during `elapsed_us` to an hour. */
 static int64
 per_hour(int64 value, int64 elapsed_us)
 {
@@ -58,7 +57,7 @@ per_hour(int64 value, int64 elapsed_us)
 		(int64) ((double) value * HOUR_US / elapsed_us + 0.5);
 }
 
-/* The cost that this part of the ticks stays below, to a quarter octave. */
+/* The cost that `part` of the ticks did not exceed, to a quarter octave. */
 static int64
 quantile_us(const TachoStatus *status, double part)
 {

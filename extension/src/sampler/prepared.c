@@ -2,15 +2,16 @@
  * prepared.c
  *	  Global identifiers of prepared transactions.
  *
- * The server has no function that a process without a database could ask, so
- * the table of prepared transactions is read as it lies in shared memory. Its
- * structure is the server's own business (compat.h has a copy): it is used
- * only when it is there under its name and its size agrees with what the server
- * allocated, an entry only when its transaction id agrees with that of the
- * PGPROC it names, and a name only when it ends within its room. Otherwise the
- * name stays unknown.
+ * The server has no function for this that works in a process without a
+ * database. So this file reads the server's table of prepared transactions in
+ * shared memory. No header declares its structure; compat.h has a copy. Three
+ * checks protect against a difference. The table is used only if shared
+ * memory has it under its name, with the size that we compute. An entry is
+ * used only if its transaction id equals the one of the PGPROC it names. A
+ * name is used only if it ends within its array. Otherwise the name stays
+ * unknown.
  *
- * Locking: TwoPhaseStateLock, shared and only if it is free at once.
+ * Locking: TwoPhaseStateLock, shared, and only if it is free at once.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -27,12 +28,12 @@
 static bool looked_up = false;
 static volatile CompatPreparedTable *table = NULL;
 
-/* more than any server has; nothing that is added to it overflows */
+/* larger than any area of shared memory; additions to it do not overflow */
 #define IMPOSSIBLE_SIZE	(SIZE_MAX / 4)
 
 /*
- * Asks for an area of the server's, which makes one where there is none.
- * Returns NULL after an error and sets *code.
+ * Requests an area of shared memory, which the server makes if it does not
+ * exist. After an error returns NULL and sets *code.
  */
 static void *
 ask_for_area(const char *name, Size size, int *code)
@@ -60,9 +61,10 @@ ask_for_area(const char *name, Size size, int *code)
 }
 
 /*
- * An area of the server's, NULL = none has this name and this size. Never makes
- * one: the first question is for more than can be there. It fails by the size
- * of an area that is there, and for lack of memory where none is.
+ * Finds an area of shared memory; NULL if none has this name and this size.
+ * It never makes one. Its first request has an impossible size, so it always
+ * fails: for lack of memory if there is no such area, because of the size if
+ * there is one.
  */
 static void *
 find_area(const char *name, Size size)
@@ -75,7 +77,7 @@ find_area(const char *name, Size size)
 	return ask_for_area(name, size, &code);
 }
 
-/* Finds the table, once a process. */
+/* Finds the table, once per process. */
 static void
 find_table(void)
 {
@@ -86,7 +88,7 @@ find_table(void)
 		table = find_area("Prepared Transaction Table", size);
 }
 
-/* Copies the name of an entry that is what we take it for. */
+/* Copies the name of an entry, if the entry passes the checks. */
 static bool
 copy_gid(const volatile CompatPrepared *entry, TransactionId xid,
 		 char gid[GIDSIZE], Oid *owner)

@@ -10,9 +10,10 @@
 #include "access/xact.h"
 
 /*
- * Copies the identifier of a prepared transaction, and who owns it. Returns
- * false, with `gid` empty, when the transaction is not there or cannot be told
- * from what the server shares. Takes TwoPhaseStateLock, shared, if it is free.
+ * Copies the identifier and the owner of a prepared transaction. Returns
+ * false, with `gid` empty, if there is no such transaction or if the server's
+ * shared memory does not give a certain answer. Takes TwoPhaseStateLock,
+ * shared, only if it is free.
  */
 extern bool prepared_gid(TransactionId xid, char gid[GIDSIZE], Oid *owner);
 

@@ -1,10 +1,10 @@
 /*
  * processes.c
- *	  Which session entry and which category a process of a scan belongs to.
+ *	  Session entries and categories of the processes of a scan.
  *
- * The entry of each slot is remembered with what it was made from, and made
- * anew when that differs, when a name was missing, or when a database or role
- * has changed; after a minute in any case.
+ * Each slot remembers its session entry and the values that the entry was
+ * made from. The entry is made again if a value differs, if a name was
+ * missing, if a database or role has changed, and after a minute in any case.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -22,7 +22,7 @@
 
 typedef struct SlotSession
 {
-	uint64		epoch;			/* of the dictionary, 0 = nothing known */
+	uint64		epoch;			/* of the dictionary, 0 = no entry */
 	uint64		names;			/* names_changes() */
 	int64		valid_until;	/* names_clock_ms() */
 	TimestampTz backend_start;
@@ -82,7 +82,9 @@ processes_role_name(Oid role)
 	return name ? dictionary_find_name(name, strlen(name), encoding) : NULL;
 }
 
-/* The entry of the application, if the role has room for another name. */
+/*
+ * The entry of the application name, or of "(other)" if its role has no room.
+ */
 static NameEntry *
 find_application(SlotSession *session, const SlotIdentity *identity,
 				 const SessionRow *row)
@@ -96,7 +98,7 @@ find_application(SlotSession *session, const SlotIdentity *identity,
 					  row->application, &session->left_out);
 }
 
-/* Finds or makes the entry for what the row says. */
+/* Finds or makes the session entry for a row. */
 static SessionEntry *
 find_session(SessionScan *scan, SlotSession *session, SlotIdentity *identity,
 			 const SessionRow *row)

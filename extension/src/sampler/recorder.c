@@ -2,8 +2,8 @@
  * recorder.c
  *	  Turns scans, markers and texts into frames for the writer.
  *
- * Memory: long-lived state in the context of recorder_init(); what a call
- * allocates besides goes into the caller's context.
+ * Memory: state lives in the context of recorder_init(); everything else is
+ * allocated in the caller's context.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -39,21 +39,22 @@
 /* Coded values of a sample row, by column id. */
 typedef uint64 SampleRow[SAMPLE_COLUMNS];
 
-/* The row of a slot that holds in the open frame. */
+/* The newest row of a slot in the open frame. */
 typedef struct HeldRow
 {
 	uint64		session;		/* 0 = none */
 	int			row;			/* in the section */
-	int			at;				/* tick of the frame that saw it last */
+	int			at;				/* last tick of the frame with it */
 } HeldRow;
 
 /*
- * An activity that was sent: hashes of what was seen and of what was kept. A
- * role may be allowed to read only the texts of its own.
+ * An activity that was sent: hashes of the activity and of its recorded text.
+ * The key includes the role, because a role may be allowed to read only its
+ * own texts.
  */
 typedef struct SentText
 {
-	uint64		activity;		/* and in which database for whom; 0 = none */
+	uint64		activity;		/* with its database and role; 0 = none */
 	uint64		key;
 } SentText;
 
@@ -71,19 +72,19 @@ static int	max_held;			/* slots above hold nothing */
 static UnixMs first_slot;
 static UnixMs last_slot;
 
-/* frames that found no room since the last one that did */
+/* frames that were lost since the last one that found room */
 static int64 lost_frames = 0;
 static UnixMs lost_since = 0;
 static UnixMs lost_until = 0;
 
-/* texts: the day, and the activity texts that were sent */
+/* texts: their day, and the activities that were sent */
 static int64 text_day = -1;
-static bool texts_lost = false; /* in lost frames; once some find room again */
+static bool texts_lost = false; /* lost frames had texts */
 static SentText sent_texts[SENT_TEXTS];
 static TachoStatus *text_status;
 static UnixMs text_now;
 
-/* new settings that no frame has taken to the writer yet */
+/* new settings have not reached the writer in a frame */
 static bool settings_due = false;
 
 static int64 seen_writer_starts = 0;
@@ -113,7 +114,7 @@ recorder_hello(StringInfo out, uint64 sequence, bool restart)
 		elog(ERROR, "hello frame is too long");
 }
 
-/* Texts that only lost frames held are asked for again. */
+/* Asks backends again for texts that were only in lost frames. */
 static void
 ask_for_lost_texts(void)
 {
@@ -147,7 +148,7 @@ open_frame(UnixMs base, int64 boot_ms)
 	dictionary_begin_frame(frame, boot_ms);
 	if (lost_frames > 0)
 		put_lost_marker();
-	/* those of a frame that was lost */
+	/* the frame with them was lost */
 	if (settings_due)
 		put_settings();
 }
@@ -221,13 +222,13 @@ recorder_settings(void)
 {
 	open_frame(frame_open ? frame_base(frame) : text_now, clock_boot_us() / 1000);
 	put_settings();
-	/* activities may have to be kept in another form */
+	/* tacho.query_text may be different now */
 	memset(sent_texts, 0, sizeof(sent_texts));
-	/* a higher limit may have room for texts that were left out */
+	/* a higher limit may admit texts that were left out */
 	texts_lost |= text_status != NULL && text_status->texts_over_limit > 0;
 }
 
-/* Tells whose texts are cut or left out from now on, once a day. */
+/* Marks, once a day, that texts of this role are cut or left out. */
 static void
 tell_left_out(Oid database, Oid user)
 {
@@ -246,8 +247,8 @@ tell_left_out(Oid database, Oid user)
 }
 
 /*
- * The bytes of a text that fit into the day's share of its role, 0 = it is
- * left out. Sets *whole_length when they are not all.
+ * The bytes of a text that fit into its role's share of the day; 0 = left
+ * out. Sets *whole_length if the text is cut.
  */
 static int
 fit_text(Oid database, Oid user, int64 query, int encoding,
@@ -273,7 +274,7 @@ fit_text(Oid database, Oid user, int64 query, int encoding,
 		pg_encoding_mbcliplen(encoding, bytes, length, fit) : fit;
 }
 
-/* A text that the history should have; repeats are the writer's business. */
+/* Adds a text. The writer removes duplicates. */
 static void
 put_text(uint64 key, int64 query_id, Oid database, Oid user, int encoding,
 		 const char *bytes, int length, int whole_length)
@@ -332,7 +333,7 @@ recorder_texts(UnixMs now, TachoStatus *status)
 	status->texts_dropped = query_text_dropped();
 }
 
-/* Records an activity and returns the key of its text, 0 = there is none. */
+/* Records an activity as a text and returns its key, 0 = no text. */
 static uint64
 put_activity(const SessionRow *row, BackendType type)
 {
@@ -355,7 +356,7 @@ put_activity(const SessionRow *row, BackendType type)
 	return key;
 }
 
-/* Key of the activity of a row without a query id, 0 when it is not kept. */
+/* Key of the text of a row without a query id, 0 = no text. */
 static uint64
 activity_key(const SessionRow *row, BackendType type)
 {
@@ -383,7 +384,7 @@ time_of(TimestampTz time)
 		frame_time(frame, (time + TACHO_EPOCH_OFFSET_US) / 1000);
 }
 
-/* The coded values of a row, but `at`. */
+/* Codes a row, without its `at`. */
 static void
 code_row(const SessionRow *row, BackendType type, uint64 session,
 		 SampleRow values)
@@ -449,7 +450,7 @@ is_held(const Section *section, const HeldRow *last, const SampleRow values)
 	return true;
 }
 
-/* Adds a row of the scan, unless the row that holds already says the same. */
+/* Adds a row of the scan, unless the newest row of its slot is equal. */
 static void
 put_row(Section *section, int at, SessionScan *scan, const SessionRow *row,
 		uint64 session)
@@ -473,7 +474,7 @@ put_row(Section *section, int at, SessionScan *scan, const SessionRow *row,
 	max_held = Max(max_held, row->slot + 1);
 }
 
-/* Ends the rows of sessions that this tick did not see. */
+/* Ends the rows of sessions that are not in this tick. */
 static void
 end_rows(Section *section, int at)
 {
@@ -534,7 +535,10 @@ put_counts(int at, const SessionScan *scan)
 		}
 }
 
-/* Clients name prepared transactions; the owner of the server names slots. */
+/*
+ * Clients choose the names of prepared transactions, so these need room.
+ * Names of slots come from the server's owner.
+ */
 static uint64
 horizon_name(const Horizon *horizon)
 {
@@ -582,7 +586,7 @@ put_tick(const SlotTick *due, int interval_ms, UnixMs taken_at,
 	return row;
 }
 
-/* Looks up what this scan needs and the caches do not have. */
+/* Looks up the names that this scan needs and the caches lack. */
 static void
 resolve_names(const SessionScan *scan)
 {
@@ -597,7 +601,7 @@ resolve_names(const SessionScan *scan)
 
 		if (row->failed)
 			continue;
-		/* neighbours often have the same */
+		/* neighbours often have the same names */
 		if (row->database != database)
 			names_want_database(database = row->database);
 		if (row->user != user)
@@ -608,7 +612,7 @@ resolve_names(const SessionScan *scan)
 	names_resolve();
 }
 
-/* At least 1: 0 stands for what was not measured. */
+/* Never 0, which means "not measured". */
 int
 recorder_cost_step(int64 cost_us)
 {
@@ -658,7 +662,10 @@ note_lost_frame(TachoStatus *status)
 	lost_until = Max(since, last_slot);
 	lost_frames++;
 	status->frames_lost++;
-	/* its texts come again, which must not use up the day's share */
+	/*
+	 * its texts are recorded again and must not count twice in the day's
+	 * share
+	 */
 	texts_lost |= text_share_in_frame();
 	text_share_lost();
 	dictionary_redefine();

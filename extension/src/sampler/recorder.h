@@ -2,9 +2,9 @@
  * recorder.h
  *	  Turns scans, markers and texts into frames for the writer.
  *
- * One frame is open at a time. From an interval of one second on it holds one
- * tick; below, the ticks of a second, of which samples are coded as changes.
- * Used by the sampler only.
+ * One frame is open at a time. With an interval of one second or more it
+ * holds one tick. With a shorter interval it holds the ticks of one second,
+ * and samples are coded as changes. Used by the sampler only.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -16,27 +16,31 @@
 #include "sampler/session_scan.h"
 #include "sampler/slot_clock.h"
 
-/* Sets up in the current memory context. */
+/* Allocates the state in the current memory context. */
 extern void recorder_init(uint64 incarnation, bool first_life);
 
-/* Hello frame for a new writer; a WriterHello. */
+/* Makes the hello frame for a new writer; a WriterHello. */
 extern void recorder_hello(StringInfo out, uint64 sequence, bool restart);
 
 /*
- * Adds a tick to the open frame, with the scan's rows. `wall_us` is when the
- * scan was made; `started` the worker's CPU time before it.
+ * Adds a tick with the rows of its scan to the open frame. `wall_us` and
+ * `boot_us` are the time of the scan, `cpu_before` the worker's CPU time
+ * before it.
  */
 extern void recorder_tick(const SlotTick *due, int interval_ms, int64 wall_us,
 						  int64 boot_us, int64 cpu_before, SessionScan *scan,
 						  TachoStatus *status);
 
-/* The open frame, opened if need be; for rows that belong to no tick. */
+/* The open frame; opens one if there is none. For rows outside of ticks. */
 extern Frame *recorder_frame(UnixMs now);
 
-/* A cost in steps of a quarter octave: microseconds = 2^(step / 4). */
+/* Step of a cost, in quarter octaves: microseconds = 2^(step / 4). */
 extern int	recorder_cost_step(int64 cost_us);
 
-/* A marker in columns. Texts are ids of dictionary.h, 0 = none; see catalog/samples.h. */
+/*
+ * A marker as columns. Texts are ids of dictionary.h, 0 = none; see
+ * catalog/samples.h.
+ */
 typedef struct MarkerRow
 {
 	MarkerKind	kind;
@@ -58,25 +62,28 @@ typedef struct MarkerRow
 	uint64		left_out;
 } MarkerRow;
 
-/* Adds it to the open frame, in which its ids are defined: see recorder_frame(). */
+/*
+ * Adds it to the open frame, which must define its ids: see recorder_frame().
+ */
 extern void recorder_marker_row(const MarkerRow *marker);
 
 /* Adds a marker to the open frame. Times of 0 are unknown. */
 extern void recorder_marker(MarkerKind kind, UnixMs time, UnixMs since,
 							UnixMs until, const char *detail);
 
-/* Adds the settings the writer obeys to the open frame. */
+/* Adds the settings that the writer obeys to the open frame. */
 extern void recorder_settings(void);
 
-/* The open frame, opened if need be. Valid until it is closed. */
+/* The open frame; opens one if there is none. Valid until it is closed. */
 extern Frame *recorder_frame(UnixMs now);
 
-/* Adds the texts that backends have offered to the open frame. */
+/* Adds the texts in the ring to the open frame. */
 extern void recorder_texts(UnixMs now, TachoStatus *status);
 
 /*
- * Closes the open frame when a tick in the slot after `slot_time` would belong
- * into another, or in any case, and gives it to the writer.
+ * recorder_close_before() closes the open frame and gives it to the writer if
+ * a tick of the slot `next_slot` belongs to another frame. recorder_close()
+ * does so in any case.
  */
 extern void recorder_close_before(UnixMs next_slot, TachoStatus *status);
 extern void recorder_close(TachoStatus *status);

@@ -1,16 +1,16 @@
 /*
  * recorder_statements.c
- *	  Every tacho.statements_interval the sampler goes over the statistics of
- *	  statements and records what each entry has counted since the last time.
+ *	  Every tacho.statements_interval the sampler walks over the statistics of
+ *	  statements and records the counts of each entry since its last record.
  *
- * A pass begins when the wall clock enters another interval, and is spread
- * over turns of the sampler's loop, each of which stops after TURN_US. All of
- * its rows carry the time it began and the time since the one before it; the
- * row without an entry, its last one, says that it was made at all. While the
- * writer is behind none begins: what is counted meanwhile comes with the next.
+ * A pass begins when the wall clock enters another interval. It is spread
+ * over turns of the sampler's loop, and each turn stops after TURN_US. All
+ * rows of a pass have the time it began and the time since the pass before.
+ * Its last row has no entry: it says that the pass was made. While the writer
+ * is behind, no pass begins; the next pass then covers a longer time.
  *
- * Locking: statements_record() tries the lock of a partition.
- * Memory: the frame's; names in their caches.
+ * Locking: statements_record() tries the lock of a partition. Memory: the
+ * frame's; names in their caches.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -28,24 +28,24 @@
 #include "statements/statements.h"
 
 #define TURN_US			250
-#define BATCH			32		/* rows between two looks at the clock */
+#define BATCH			32		/* rows between two readings of the clock */
 #define ROWS_PER_FRAME	1000
 
 typedef struct Pass
 {
 	bool		running;
-	bool		discard;		/* what was counted so far is not recorded */
+	bool		discard;		/* counts so far are not recorded */
 	uint32		slot;			/* next one */
 	uint32		slots;
-	UnixMs		time;			/* when it began */
+	UnixMs		time;			/* its begin */
 	int64		boot_us;
-	int64		elapsed_ms;		/* since the one before */
+	int64		elapsed_ms;		/* since the pass before */
 } Pass;
 
 static Pass pass;
 static int64 last_interval = -1;	/* number of the interval, by wall clock */
 
-/* Beyond this a sum of all that was counted would tell nothing. */
+/* A sum over a longer time would be useless. */
 static int64
 longest_ms(void)
 {
@@ -81,7 +81,10 @@ is_due(int64 wall_us)
 	return due;
 }
 
-/* The history goes on over a reset; who compares it with the statistics is told. */
+/*
+ * Marks a reset. The history continues across it, so the marker explains why
+ * the history differs from the statistics.
+ */
 static void
 mark_reset(TimestampTz at, TimestampTz *seen, const char *detail)
 {
@@ -94,7 +97,7 @@ mark_reset(TimestampTz at, TimestampTz *seen, const char *detail)
 static void
 mark_resets(void)
 {
-	static TimestampTz everything = -1; /* not looked at yet */
+	static TimestampTz everything = -1; /* not read yet */
 	static TimestampTz some = -1;
 
 	mark_reset(statements_reset_at(), &everything,
@@ -103,7 +106,7 @@ mark_resets(void)
 			   "statistics of some statements were reset");
 }
 
-/* Columns of the counters, in the order of a row's values. */
+/* Column ids of the counters, in the order of a row's values. */
 static const uint8 *
 column_ids(void)
 {
@@ -135,7 +138,7 @@ entry_id(const StatementKey *key)
 	return dictionary_stats_entry(&entry);
 }
 
-/* A row; entry 0 is none. */
+/* Adds a row; `entry` is 0 for the last row of a pass. */
 static int
 add_row(Frame *frame, uint64 entry)
 {
@@ -206,7 +209,7 @@ end_pass(TachoStatus *status)
 	status->statements_recorded = pass.time * 1000 - TACHO_EPOCH_OFFSET_US;
 }
 
-/* Goes on with a pass until its end or for so long. */
+/* Continues a pass until its end, for at most `for_us`. */
 static void
 run_pass(int64 for_us, TachoStatus *status)
 {

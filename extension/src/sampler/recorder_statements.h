@@ -1,6 +1,6 @@
 /*
  * recorder_statements.h
- *	  Records what statements have cost in an interval, see the .c file.
+ *	  Records the cost of statements in each interval; see the .c file.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -10,17 +10,20 @@
 #include "core/status.h"
 #include "core/tacho.h"
 
-/* Does a part of what is due; takes a fraction of a millisecond. */
+/* Does a part of the pending work, in a fraction of a millisecond. */
 extern void statements_turn(int64 wall_us, int64 boot_us, TachoStatus *status);
 
-/* True while there is more to do than a turn has done. */
+/* True if the last turn left work to do. */
 extern bool statements_turn_again(void);
 
-/* Records everything at once: the worker is about to end. */
+/* Records everything at once, when the worker is about to end. */
 extern void statements_finish(int64 wall_us, int64 boot_us,
 							  TachoStatus *status);
 
-/* At the end of the process: gives back what has not come into the history. */
+/*
+ * At the end of the process: gives back rows that have not reached the
+ * history.
+ */
 extern void statements_end(void);
 
 #endif							/* TACHO_RECORDER_STATEMENTS_H */

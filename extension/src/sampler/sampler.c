@@ -2,18 +2,18 @@
  * sampler.c
  *	  The background worker that samples all sessions.
  *
- * The worker is attached to shared memory and connected to no database; only
- * shared catalogs are read, to name databases and roles. Each turn of the
- * loop does what is due and sleeps until the next tick: no step takes long,
- * none waits for a user's session.
+ * The worker is attached to shared memory and connected to no database. It
+ * reads only shared catalogs, for the names of databases and roles. Each turn
+ * of the loop does the pending work and sleeps until the next tick. No step
+ * takes long, and none waits for a user's session.
  *
- * ereport() below ERROR looks for interrupts, and a cancel would become an
- * error: messages are sent with interrupts held.
+ * ereport() below ERROR checks for interrupts, and a cancel would become an
+ * error. So messages are sent with interrupts held.
  *
- * An error ends the worker with exit code 1, and the postmaster starts it
- * again after five seconds; the server goes on.
+ * An error ends the worker with exit code 1. The postmaster starts it again
+ * after five seconds; the server continues.
  *
- * Locking: none here; see the files for what they take.
+ * Locking: none here; the files that it calls say which locks they take.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -58,9 +58,9 @@
 #define RESTART_S			5
 #define WRITER_TURN_US		200000
 #define STATEMENTS_TURN_US	10000
-#define LONGEST_SLEEP_US	2000000	/* jittered ticks of 1 s: no more turns */
+#define LONGEST_SLEEP_US	2000000	/* longer than jittered ticks of 1 s */
 #define CLOSE_PATIENCE_MS	100
-#define LEAST_GAP_MS		10000	/* shorter ones are just late ticks */
+#define LEAST_GAP_MS		10000	/* shorter gaps are just late ticks */
 #define LOCK_TIMEOUT		"100ms"
 
 static volatile sig_atomic_t stop_requested = false;
@@ -72,7 +72,7 @@ static Budget budget;
 static SessionScan *scan;
 static MemoryContext turn_context;
 static int64 writer_turn_us = 0;	/* CLOCK_BOOTTIME of the last one */
-static int64 writer_pause_us = 0;	/* while its pipe is full */
+static int64 writer_pause_us = 0;	/* while the pipe is full */
 static bool in_recovery;
 
 void
@@ -93,7 +93,10 @@ sampler_init(void)
 	RegisterBackgroundWorker(&worker);
 }
 
-/* Who sent the signal tells a stopping server from a terminated worker. */
+/*
+ * Notes the sender of the signal: it separates a stopping server from a
+ * terminated worker.
+ */
 static void
 request_stop(int signal, siginfo_t *info, void *machine_context)
 {
@@ -119,7 +122,7 @@ install_signals(void)
 	BackgroundWorkerUnblockSignals();
 }
 
-/* A random moment of the slot, or its begin. */
+/* A random position in the slot, or its begin. */
 static double
 random_phase(void)
 {
@@ -217,7 +220,7 @@ start_worker(void)
 	(void) changed_settings_look();
 }
 
-/* The interval follows the setting and the budget. */
+/* Applies the interval of the setting and the budget. */
 static void
 apply_interval(void)
 {
@@ -242,7 +245,7 @@ reload(void)
 	apply_interval();
 }
 
-/* The worker's own use of CPU decides about the interval. */
+/* Doubles or halves the interval by the worker's own use of CPU. */
 static void
 watch_budget(int64 boot_us)
 {
@@ -295,8 +298,8 @@ mark_step(const SlotTick *due, UnixMs now)
 }
 
 /*
- * The sampler was stopped, or got no CPU, for so long that it is said: the
- * slots without a tick are known, but not why.
+ * Marks a long gap, in which the sampler was stopped or got no CPU. The slots
+ * without a tick are known in any case; the marker gives the reason.
  */
 static void
 mark_gap(const SlotTick *due, UnixMs now)
@@ -321,8 +324,9 @@ note_cost(int64 cost_us)
 }
 
 /*
- * Raw texts of statements without a query id are what the user asked for with
- * query_text = raw; normalized ones cannot be made from them.
+ * Takes a tick. With query_text = raw the scan copies the activity of clients
+ * without a query id, too. In other modes it cannot: such texts cannot be
+ * normalized.
  */
 static void
 take_tick(int64 wall_us)
@@ -352,7 +356,9 @@ take_tick(int64 wall_us)
 	note_cost(clock_cpu_us() - cpu_before);
 }
 
-/* While its pipe is full the writer is looked after more and more seldom. */
+/*
+ * Takes a turn of the writer. While its pipe is full, the turns become rarer.
+ */
 static void
 take_writer_turn(int64 boot_us)
 {
@@ -368,7 +374,7 @@ take_writer_turn(int64 boot_us)
 		writer_pause_us = Min(writer_pause_us * 2, LONGEST_SLEEP_US);
 }
 
-/* Until a tick or a look at the writer is due. */
+/* Time until the next tick or writer turn. */
 static int64
 sleep_us(void)
 {
@@ -411,7 +417,7 @@ take_turn(void)
 	}
 }
 
-/* The server stops, or somebody has terminated the worker. */
+/* Ends the worker: the server stops, or a user has terminated it. */
 static void
 stop_worker(void)
 {
@@ -435,7 +441,10 @@ tacho_sampler_main(Datum argument)
 	{
 		int64		wait_us;
 
-		/* there is nothing to cancel: a lock timeout that came too late */
+		/*
+		 * nothing can be cancelled: this was a lock timeout that came too
+		 * late
+		 */
 		QueryCancelPending = false;
 		CHECK_FOR_INTERRUPTS();
 		ResetLatch(MyLatch);

@@ -7,7 +7,7 @@
 #ifndef TACHO_SAMPLER_H
 #define TACHO_SAMPLER_H
 
-/* Registers the worker; to be called while preloaded libraries are loaded. */
+/* Registers the worker. Call it while preloaded libraries are loaded. */
 extern void sampler_init(void);
 
 /* Entry point of the worker. */

@@ -70,8 +70,8 @@ has_room(Oid user)
 }
 
 /*
- * The names that a client gives count against its role's share of the day. The names
- * of role and database may be unknown yet.
+ * Puts the marker of a change. Names that a client chose take bytes of its
+ * role's share of the day. The names of role and database may be unknown yet.
  */
 static void
 put(const SchemaChange *change)
@@ -109,7 +109,7 @@ put(const SchemaChange *change)
 	recorder_marker_row(&marker);
 }
 
-/* The minute is over: says how many changes it had beyond those that are marked. */
+/* Ends the minute: marks the number of changes beyond its limit. */
 static void
 next_minute(int64 wall_us)
 {

@@ -8,10 +8,10 @@
 #define TACHO_SCHEMA_MARKERS_H
 
 /*
- * Puts a marker for each change that has ended since the last turn: command "DROP
- * INDEX", object "orders_customer", role "deploy", and so on in columns. A minute has at
- * most 240 of them, which roles share (history/share.h); one marker says how many
- * more there were.
+ * Puts a marker for each change that has ended since the last turn: command
+ * "DROP INDEX", object "orders_customer", role "deploy", and so on in
+ * columns. A minute has at most 240 of these markers, which roles share
+ * (history/share.h). One more marker has the number of changes beyond them.
  */
 extern void schema_markers_turn(int64 wall_us);
 

@@ -2,8 +2,9 @@
  * server_io.c
  *	  Measurements of I/O by kind of process, object and context.
  *
- * The server keeps these counters in one array, so rows are as many as
- * pg_stat_io has, whatever the load is; those that counted are recorded.
+ * The server keeps these counters in one array, with as many combinations as
+ * pg_stat_io has rows, whatever the load is. Those that have counted are
+ * recorded.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -14,7 +15,7 @@
 
 #ifdef COMPAT_HAS_IO
 
-/* What is counted of an operation; 0 where it is not. */
+/* Columns of an operation; 0 = the server does not count this. */
 static const struct
 {
 	IOOp		op;
@@ -36,10 +37,10 @@ static const struct
 	{IOOP_FSYNC, COL_server_io_io_fsyncs, 0, COL_server_io_io_fsync_time},
 };
 
-static PgStat_IO *counted;		/* by the last reading */
-static PgStat_IO *recorded;		/* by the last that was recorded */
+static PgStat_IO *counted;		/* of the last reading */
+static PgStat_IO *recorded;		/* of the last recorded reading */
 static bool is_read = false;	/* `counted` is to be recorded */
-static bool is_known = false;	/* `recorded` was ever read */
+static bool is_known = false;	/* `recorded` was read */
 
 void
 server_io_init(void)
@@ -48,7 +49,9 @@ server_io_init(void)
 	recorded = palloc0(sizeof(PgStat_IO));
 }
 
-/* After a reset all was counted since the reading before. */
+/*
+ * After a reset, the counters have counted everything since the last reading.
+ */
 void
 server_io_read(void)
 {
@@ -62,7 +65,10 @@ server_io_read(void)
 	mark_reset("I/O", counted->stat_reset_timestamp);
 }
 
-/* Values of one row; what its kind of process never does is not known. */
+/*
+ * The values of one row. An operation that this kind of process never does
+ * stays unknown.
+ */
 static void
 set_values(Values values, const PgStat_IO *io, BackendType process,
 		   IOObject object, IOContext context)

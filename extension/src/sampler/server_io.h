@@ -2,7 +2,8 @@
  * server_io.h
  *	  Measurements of I/O by kind of process, object and context.
  *
- * Nothing on PostgreSQL 15, which does not count it. Used by the sampler only.
+ * Has no rows on PostgreSQL 15, which does not count I/O. Used by the sampler
+ * only.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -11,13 +12,13 @@
 
 #include "sampler/measures.h"
 
-/* Sets up in the current memory context. */
+/* Allocates the state in the current memory context. */
 extern void server_io_init(void);
 
-/* Reads what was counted; takes locks and may raise an error. */
+/* Reads the counters; takes locks and may raise an error. */
 extern void server_io_read(void);
 
-/* Adds what has been counted between the last two readings. */
+/* Adds rows with the increase between the last two readings. */
 extern void server_io_put(UnixMs now);
 
 #endif							/* TACHO_SERVER_IO_H */

@@ -2,12 +2,12 @@
  * server_metrics.c
  *	  Measurements of the server as a whole.
  *
- * Cumulative statistics and the list of databases are read in a transaction of
- * its own (guarded.c), whose locks are conditional or held for one copy.
+ * Cumulative statistics and the list of databases are read in a transaction
+ * of its own (guarded.c). Its locks are conditional, or held for one copy.
  *
  * Locking: replicas and slots are read without their spinlocks, in single
- * reads of at most 64 bits; one that goes away meanwhile may be named once
- * more.
+ * reads of at most 64 bits. A replica or slot that goes away at the same time
+ * may be named once more.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -39,20 +39,20 @@
 #include "sampler/server_metrics.h"
 
 #define MAX_DATABASES	1000
-/* A source of counters that are reset together. */
+/* A group of counters that the server resets together. */
 typedef struct Source
 {
 	const char *what;
 	TimestampTz reset;
-	bool		known;			/* read before */
+	bool		known;			/* was read before */
 } Source;
 
-/* What was counted for a database at the reading before. */
+/* The counters of a database: this reading and the one before. */
 typedef struct Database
 {
 	Oid			oid;			/* key; InvalidOid: shared objects */
-	int64		seen;			/* number of the reading that saw it last */
-	bool		present;		/* it has statistics */
+	int64		seen;			/* number of the last reading with it */
+	bool		present;		/* has statistics */
 	char		name[NAMEDATALEN];
 	TimestampTz reset;
 	Values		now;
@@ -61,12 +61,12 @@ typedef struct Database
 
 static HTAB *databases;
 static int64 readings = 0;
-static int64 read_us = 0;		/* CLOCK_BOOTTIME of the reading before */
+static int64 read_us = 0;		/* CLOCK_BOOTTIME of the last reading */
 static int64 next_us = 0;
 static int	left_out;
-static bool listed = false;		/* all databases, by the last reading */
+static bool listed = false;		/* the last reading saw all databases */
 static bool listed_before;
-static XLogRecPtr position;		/* of the log, to compare others with */
+static XLogRecPtr position;		/* in the WAL; others are compared with it */
 
 static Values server_now;
 static Values server_before;
@@ -74,12 +74,12 @@ static Source checkpointer = {"checkpoints"};
 static Source archiver = {"the archiver"};
 static Source wal = {"write-ahead log"};
 
-/* what is counted for a database, by the functions behind pg_stat_database */
+/* counters of a database, and the functions behind pg_stat_database */
 static const struct
 {
 	int			column;
 	PGFunction	function;
-	bool		is_ms;			/* a double */
+	bool		is_ms;			/* returns a double */
 }			database_columns[] = {
 	{COL_server_database_xact_commit, pg_stat_get_db_xact_commit},
 	{COL_server_database_xact_rollback, pg_stat_get_db_xact_rollback},
@@ -114,7 +114,7 @@ server_init(void)
 	measures_init();
 	server_io_init();
 	forget(server_before);
-	/* one copy of what is asked for, never one of everything there is */
+	/* copy single entries of the statistics, never all of them */
 	SetConfigOption("stats_fetch_consistency", "cache", PGC_SUSET,
 					PGC_S_OVERRIDE);
 }
@@ -125,7 +125,7 @@ server_is_due(int64 boot_us)
 	return tacho_server_interval > 0 && boot_us >= next_us;
 }
 
-/* ---- what is read ---- */
+/* ---- reading ---- */
 
 static void
 read_host(void)
@@ -157,7 +157,10 @@ read_host(void)
 		server_now[COL_server_vcpus] = meta_vcpus_x100();
 }
 
-/* On a standby the log is what was replayed, and what waits for that counts. */
+/*
+ * On a standby the position in the WAL is the replay position, and received
+ * WAL that waits for replay is counted.
+ */
 static void
 read_log(void)
 {
@@ -191,8 +194,8 @@ read_transactions(void)
 }
 
 /*
- * Counters of a source begin at 0 again after a reset: all they say happened
- * since the reading before.
+ * After a reset the counters of a source begin at 0 again: they have counted
+ * everything since the last reading.
  */
 static void
 watch_reset(Source *source, TimestampTz reset, int first, int last)
@@ -234,7 +237,7 @@ read_cluster(void)
 				COL_server_wal_records, COL_server_wal_buffers_full);
 }
 
-/* The value of a function of pg_stat_database; 0 when it is null. */
+/* The value of a function of pg_stat_database; 0 if it is null. */
 static Datum
 call(PGFunction function, Oid oid)
 {
@@ -290,11 +293,11 @@ read_database(Oid oid, const char *name)
 		return;
 	forget(database->now);
 	if (fresh)
-		/* what the reading before has not seen began after it */
+		/* a database that was not there at a complete last reading is new */
 		begin_counting(database->before, listed_before);
 	for (int i = 0; i < lengthof(database_columns); i++)
 		database->now[database_columns[i].column] = read_counter(i, oid);
-	/* read is what was fetched and not found */
+	/* blocks read = blocks fetched - blocks hit */
 	database->now[COL_server_database_blks_read] =
 		DatumGetInt64(call(pg_stat_get_db_blocks_fetched, oid)) -
 		database->now[COL_server_database_blks_hit];
@@ -336,9 +339,9 @@ read_statistics(void)
 	read_databases();
 }
 
-/* ---- what is recorded ---- */
+/* ---- recording ---- */
 
-/* Databases that are gone are forgotten. */
+/* Adds rows of databases, and forgets databases that are gone. */
 static void
 put_databases(UnixMs now)
 {
@@ -367,7 +370,7 @@ put_databases(UnixMs now)
 	}
 }
 
-/* The name that the process of a replica gives itself. */
+/* The application name of a replica's process. */
 static uint64
 replica_name(const SessionScan *scan, int pid)
 {

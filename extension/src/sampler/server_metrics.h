@@ -2,9 +2,9 @@
  * server_metrics.h
  *	  Measurements of the server as a whole.
  *
- * What is counted is recorded as the increase since the reading before; a
- * reset of the server's statistics makes no negative increase and sets a
- * marker. Used by the sampler only.
+ * A counter is recorded as its increase since the last reading. A reset of
+ * the server's statistics makes no negative increase and sets a marker. Used
+ * by the sampler only.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -14,15 +14,16 @@
 #include "core/status.h"
 #include "sampler/session_scan.h"
 
-/* Sets up in the current memory context. */
+/* Allocates the state in the current memory context. */
 extern void server_init(void);
 
-/* True when tacho.server_interval has passed. */
+/* True if tacho.server_interval has passed. */
 extern bool server_is_due(int64 boot_us);
 
 /*
  * Measures, and adds rows and markers to the open frame. `scan` is the last
- * one: it knows the names of replicas. Raises no error but out of memory.
+ * scan, which has the names of replicas. Raises no error except out of
+ * memory.
  */
 extern void server_measure(const SessionScan *scan, int64 wall_us,
 						   int64 boot_us, TachoStatus *status);

@@ -2,19 +2,19 @@
  * session_scan.c
  *	  One pass over the backend status array.
  *
- * The array itself is private to the server; its begin follows from the entry
- * of this process and the index of that entry. Each entry is read under the
- * server's changecount protocol, and the wait event, transaction ids and lock
- * group of its PGPROC in the same window, so that a row belongs together as
- * far as the server allows: a PGPROC is not written under the changecount,
- * but a statement that ends or begins in between is noticed.
+ * The array is private to the server. Its begin follows from the entry of
+ * this process and the index of that entry. Each entry is read under the
+ * server's changecount protocol. The wait event, transaction ids and lock
+ * group of its PGPROC are read in the same window. So the values of a row
+ * belong together as far as the server allows: a PGPROC is not written under
+ * the changecount, but a statement that begins or ends in between is noticed.
  *
- * Locking: none. Memory: none, after session_scan_create(). A writer that is
- * stopped in the middle of an update cannot hold us: after SCAN_TRIES the row
- * is marked failed.
+ * Locking: none. Memory: none after session_scan_create(). A writer that is
+ * stopped in the middle of an update cannot stop the scan: after SCAN_TRIES
+ * the row is marked failed.
  *
- * Auxiliary processes and most background workers report no state. They are
- * idle when they wait in class Activity.
+ * Auxiliary processes and most background workers report no state. They count
+ * as idle if they wait in class Activity.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -29,8 +29,8 @@
 #define SCAN_TRIES		100
 
 /*
- * What a scan reads is seldom in the cache of a process that looks once a
- * second: it is asked for this many slots, or rows, ahead.
+ * The CPU caches of a process that scans once a second have lost these
+ * entries. So they are prefetched this number of slots, or rows, ahead.
  */
 #define CACHE_LINE		64
 #define PEEK_AHEAD		16
@@ -42,7 +42,7 @@
 #define ask_for(address)	((void) 0)
 #endif
 
-/* activity strings of one scan */
+/* room for the activity strings of one scan */
 #define ACTIVITY_BYTES	(256 * 1024)
 
 static PgBackendStatus *
@@ -69,8 +69,8 @@ session_scan_create(void)
 }
 
 /*
- * Up to 16 a PGPROC that nobody uses keeps the process id of its last user,
- * which another process may have by now. Its latch has no owner then.
+ * Up to 16, a free PGPROC keeps the process id of its last user, which may be
+ * the id of another process by now. The latch of a free PGPROC has no owner.
  */
 static bool
 is_valid_proc(const volatile PGPROC *proc, int pid)
@@ -78,7 +78,7 @@ is_valid_proc(const volatile PGPROC *proc, int pid)
 	return proc != NULL && proc->pid == pid && proc->procLatch.owner_pid == pid;
 }
 
-/* The PGPROC of a process, or NULL when it is not there. */
+/* The PGPROC of a process, or NULL if it is gone. */
 static volatile PGPROC *
 find_proc(SlotIdentity *identity, int slot, int pid)
 {
@@ -130,8 +130,9 @@ session_state(BackendState state, BackendType type)
 }
 
 /*
- * Copies the PGPROC's part. The leader's pid is read through a pointer that
- * always points into the array of all PGPROCs, whoever uses it now.
+ * Copies the fields from the PGPROC. The pointer to the leader always points
+ * into the array of all PGPROCs, even if another process uses that PGPROC
+ * now.
  */
 static void
 read_proc(SessionRow *row, volatile PGPROC *proc, int pid)
@@ -172,9 +173,9 @@ read_status(SessionRow *row, const volatile PgBackendStatus *entry)
 }
 
 /*
- * Whether the activity of a row without a query id is wanted. A client that
- * waits for a lock has none as long as parse analysis does: reading a table
- * that is to be altered.
+ * Whether to copy the activity of a row without a query id. A client has no
+ * query id while its parse analysis waits for a lock, for example on a table
+ * that is being altered.
  */
 static bool
 wants_activity(const SessionRow *row, BackendType type, bool raw_activity)
@@ -202,8 +203,8 @@ read_activity(SessionScan *scan, SessionRow *row,
 }
 
 /*
- * Who is in the entry: the one who was known, or somebody else, who is read
- * into *other.
+ * Identifies the process in the entry. Returns the known identity, or *other,
+ * filled, if another process is there.
  */
 static SlotIdentity *
 read_identity(SlotIdentity *known, SlotIdentity *other,
@@ -223,8 +224,9 @@ read_identity(SlotIdentity *known, SlotIdentity *other,
 }
 
 /*
- * Reads one entry. Returns false when nobody is there. With row->failed set
- * the entry could not be read; the identity may be that of a predecessor.
+ * Reads one entry. Returns false if it is free. If row->failed is set, the
+ * entry could not be read; the identity may then belong to the process
+ * before.
  */
 static bool
 read_entry(SessionScan *scan, SessionRow *row,
@@ -279,9 +281,9 @@ is_idle(const SessionRow *row)
 }
 
 /*
- * True when nobody or an idle client is there. Every change of an entry moves
- * its changecount on, so an idle client that has done nothing since the last
- * scan costs one cache line.
+ * True if the entry is free or has an idle client. Every change of an entry
+ * changes its changecount, so an idle client that has done nothing since the
+ * last scan costs one cache line.
  */
 static bool
 pass_by(SessionScan *scan, const volatile PgBackendStatus *entry, int slot)
@@ -309,7 +311,7 @@ pass_by(SessionScan *scan, const volatile PgBackendStatus *entry, int slot)
 	return true;
 }
 
-/* Finds the slots to read; counts idle clients. Returns their number. */
+/* Finds the slots to read, and counts idle clients. Returns their number. */
 static int
 peek(SessionScan *scan, const volatile PgBackendStatus *entries)
 {
@@ -336,7 +338,7 @@ ask_for_entry(const SessionScan *scan, const volatile PgBackendStatus *entry,
 	ask_for(&scan->identities[slot].procno);
 }
 
-/* What an entry points to; the entry itself has been asked for before. */
+/* Prefetches the memory that an entry points to; the entry is in the cache. */
 static void
 ask_for_rest(const SessionScan *scan, const volatile PgBackendStatus *entry,
 			 int slot)
@@ -356,7 +358,7 @@ ask_for_rest(const SessionScan *scan, const volatile PgBackendStatus *entry,
 	ask_for(&proc->lockGroupLeader);
 }
 
-/* Adds what is in a slot to the rows, or to what is idle. */
+/* Reads a slot and adds it to the rows or to the idle processes. */
 static void
 take_slot(SessionScan *scan, const volatile PgBackendStatus *entry, int slot,
 		  bool raw_activity)

@@ -11,22 +11,24 @@
 #include "core/tacho.h"
 #include "history/model.h"
 
-/* Who sits in a slot of the status array; kept while pid and start agree. */
+/*
+ * The process in a slot of the status array; valid while pid and start agree.
+ */
 typedef struct SlotIdentity
 {
-	int			pid;			/* 0 = nobody known */
+	int			pid;			/* 0 = none */
 	TimestampTz backend_start;
 	BackendType type;
 	SockAddr	client_addr;
-	Category	category;		/* set by who resolves fresh identities */
-	int			procno;			/* of its PGPROC, -1 = not searched yet */
+	Category	category;		/* set by processes.c */
+	int			procno;			/* of its PGPROC, -1 = not searched */
 } SlotIdentity;
 
 /* A process that is not idle. */
 typedef struct SessionRow
 {
 	int			slot;
-	bool		failed;			/* not consistent: only slot and state count */
+	bool		failed;			/* not consistent: use only slot and state */
 	SessionState state;
 	BackendState server_state;
 	TimestampTz xact_start;
@@ -44,12 +46,12 @@ typedef struct SessionRow
 	ProgressCommandType progress_command;
 	Oid			progress_relation;
 	char		application[NAMEDATALEN];
-	const char *activity;		/* NULL unless asked for */
+	const char *activity;		/* NULL unless wanted */
 	int			activity_length;
 
 	/* set by others after the scan */
-	bool		only_blocks;	/* idle, recorded because it blocks others */
-	int			blocked_by;		/* index of the row that blocks it, or -1 */
+	bool		only_blocks;	/* idle, but it blocks others */
+	int			blocked_by;		/* row of its blocker, or -1 */
 	CpuKind		cpu;
 } SessionRow;
 
@@ -66,7 +68,7 @@ typedef struct SessionScan
 	SlotIdentity *identities;	/* by slot */
 	int		   *idle_at;		/* by slot: st_changecount of an idle client,
 								 * 0 = none */
-	int		   *found;			/* slots that the peek could not pass by */
+	int		   *found;			/* slots that the peek did not pass by */
 	SessionRow *rows;			/* room for one per slot */
 	int			row_count;
 
@@ -76,7 +78,7 @@ typedef struct SessionScan
 	/* result of the last scan */
 	int			clients;		/* client backends */
 	int			idle_clients;
-	int			rows_failed;	/* rows that could not be read consistently */
+	int			rows_failed;	/* rows that were not consistent */
 
 	/* activity strings of this scan */
 	char	   *activity;
@@ -88,24 +90,25 @@ typedef struct SessionScan
 extern SessionScan *session_scan_create(void);
 
 /*
- * Reads all processes but this one. Takes no lock, allocates nothing, raises
- * no error. Copies the activity of whoever runs something without a query id;
- * of client backends only of those that wait for a lock, or with
- * `raw_activity`.
+ * Reads all processes except this one. Takes no lock, allocates nothing,
+ * raises no error. Copies the activity of processes that run something
+ * without a query id. Copies the activity of a client backend only if it waits
+ * for a lock, or with `raw_activity`.
  */
 extern void session_scan_run(SessionScan *scan, bool raw_activity);
 
 /*
- * Adds a row for a process that the last scan left out because it is idle,
- * marked `only_blocks`. Returns its index, -1 when no such process is there.
+ * Adds a row, marked `only_blocks`, for a process that the last scan left out
+ * because it is idle. Returns the row's index, -1 if there is no such
+ * process.
  */
 extern int	session_scan_add(SessionScan *scan, int pid);
 
-/* The PGPROC of a row's process; NULL when it is not there any more. */
+/* The PGPROC of a row's process; NULL if the process is gone. */
 extern volatile PGPROC *session_scan_proc(SessionScan *scan,
 										  const SessionRow *row);
 
-/* Type of the process with this id as of the last scan, B_INVALID if none. */
+/* Type of the process with this id in the last scan, B_INVALID if none. */
 extern BackendType session_scan_type(const SessionScan *scan, int pid);
 
 #endif							/* TACHO_SESSION_SCAN_H */

@@ -1,6 +1,6 @@
 /*
  * slot_clock.c
- *	  When ticks are taken and what number they get.
+ *	  Times and numbers of ticks.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -9,8 +9,9 @@
 #include "sampler/slot_clock.h"
 
 /*
- * The last part of a slot is left free, so that a tick that wakes up a little
- * late still falls into its slot: a fifth, at most two milliseconds.
+ * Ticks are planned only in the first part of a slot, so that a tick that
+ * wakes up a little late is still in its slot. The rest is a fifth of the
+ * slot, at most two milliseconds.
  */
 static int64
 usable_us(int64 interval_us)
@@ -51,7 +52,7 @@ slot_clock_wait_us(SlotClock *clock, int64 wall_us)
 
 	if (wait > 2 * clock->interval_us + CLOCK_STEP_US)
 	{
-		/* the clock was set back: plan anew from where it is */
+		/* the clock was set back: plan again from its new time */
 		int64		offset = clock->planned_us - clock->slot * clock->interval_us;
 
 		clock->slot = wall_us / clock->interval_us + 1;
@@ -61,7 +62,7 @@ slot_clock_wait_us(SlotClock *clock, int64 wall_us)
 	return Max(wait, 0);
 }
 
-/* Slots between the last tick and this one that saw none. */
+/* Number of slots without a tick between the last tick and this one. */
 static int64
 missed_slots(const SlotClock *clock, int64 slot, int64 boot_us, int64 step_us)
 {
