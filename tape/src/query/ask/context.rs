@@ -1,4 +1,4 @@
-//! What a function answers from: the surroundings of a question and the history.
+//! The surroundings of a question and the history that answers it.
 
 use super::damage::Damage;
 use crate::format::schema::Schema;
@@ -13,46 +13,44 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The surroundings of a question: everything except the arguments of its function.
 #[derive(Clone)]
 pub struct Context<'a> {
-    /// The tables, columns and labels known (`catalog/samples.h`).
+    /// The known tables, columns and labels (`catalog/samples.h`).
     pub catalog: &'a Schema,
-    /// The present: default of `until`, and where a later one is cut. µs.
+    /// The present in µs: default of `until`, and the latest `until` that is used.
     pub now_us: i64,
-    /// Aligns buckets to local midnights.
+    /// Aligns buckets to this zone's midnights.
     pub zone: Option<&'a (dyn Zone + Sync)>,
-    /// Set when the question shall end.
+    /// Set to end the question.
     pub cancel: &'a AtomicBool,
-    /// Without `node`, the one the directory itself belongs to is meant, also
-    /// when another was written later.
+    /// Without `node`: asks the node that the directory belongs to, even if another wrote later.
     pub at_home: bool,
-    /// Only sessions of this role, and only texts it ran.
+    /// If set: only sessions of this role, and only query texts that it ran.
     pub owner: Option<String>,
-    /// Texts of queries are answered; off where nobody shall read them.
+    /// Answers contain query texts. Off if the caller may not read them.
     pub texts: bool,
-    /// Totals of files are used where they answer; off to prove them.
+    /// Uses the totals in files where they suffice. Off in tests that compare both ways.
     pub totals: bool,
-    /// Keys of dictionaries of at most so many entries all get cells in one
-    /// pass; of others those that are printed, in a second one.
+    /// Dictionaries of at most this many entries are answered in one pass, with cells for all keys.
+    /// For larger ones a second pass makes cells only for the printed keys.
     pub few_keys: usize,
-    /// Bytes of memory the process may use.
+    /// Memory limit of the process in bytes.
     pub memory_bytes: Option<u64>,
-    /// Called with the number of pieces that were read and that there are; by any
-    /// thread.
+    /// Called by any thread with two numbers: pieces that are read, and all pieces.
     pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
-    /// Threads that read parts.
+    /// Number of threads that read parts.
     pub threads: usize,
-    /// Turns bytes in an encoding (PostgreSQL id) into text.
+    /// Turns bytes in an encoding (PostgreSQL's id) into text.
     pub decode: fn(i64, &[u8]) -> String,
 }
 
-/// The plans of a question as rows (`explained.rs` makes them).
+/// The plans of a question as rows; `explained.rs` makes them.
 #[derive(Default)]
 pub struct Explained(Mutex<Plans>);
 
 #[derive(Default)]
 pub struct Plans {
-    /// How many windows would be scanned.
+    /// Number of windows that a real run would scan.
     pub scans: i64,
-    /// Rows of what [`crate::query::explain()`] prints.
+    /// Rows that [`crate::query::explain()`] prints.
     pub rows: Vec<Vec<Value>>,
 }
 
@@ -62,26 +60,26 @@ impl Explained {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The question is asked anew.
+    /// Forgets the plans because the question starts again.
     pub fn forget(&self) {
         *self.state() = Plans::default();
     }
 
-    /// The rows.
+    /// The rows of the plans.
     pub fn into_rows(self) -> Vec<Vec<Value>> {
         let plans = self.0.into_inner();
         plans.unwrap_or_else(PoisonError::into_inner).rows
     }
 }
 
-/// Cells of so many keys are quicker than another pass.
+/// Up to this many keys, cells for all keys are faster than a second pass.
 const FEW_KEYS: usize = 256;
 
-/// The flag of questions that nobody ends.
+/// The cancel flag of questions without one.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl<'a> Context<'a> {
-    /// Surroundings with every default; nobody ends the question.
+    /// Surroundings with every default and a cancel flag that is never set.
     pub fn new(catalog: &'a Schema, now_us: i64) -> Self {
         Context {
             catalog,
@@ -108,14 +106,14 @@ pub struct Run<'a> {
     pub context: &'a Context<'a>,
     /// The history.
     pub store: &'a Snapshot,
-    /// The damage that was met.
+    /// The damage found so far.
     pub(crate) damage: &'a Damage,
-    /// Takes the plans instead of reading the window.
+    /// If set: takes the plans, and nothing reads the window.
     pub(crate) explained: Option<&'a Explained>,
 }
 
 impl Run<'_> {
-    /// Ends the question when its flag is set.
+    /// Fails if the cancel flag is set.
     pub fn check_cancel(&self) -> QueryResult<()> {
         match self.cancel.load(Ordering::Relaxed) {
             true => Err(QueryError::canceled()),

@@ -1,7 +1,6 @@
-//! What a question leaves out because it is damaged. A group one of whose
-//! columns cannot be read is left out of the whole question: whatever else was
-//! read of it is thrown away and the question begins again, so that its time
-//! counts as unobserved and no answer holds half of it. The answer says so.
+//! Damage that a question leaves out. If one column of a group cannot be read, the whole group is
+//! left out: the question drops all results so far and starts again without it. Otherwise an answer
+//! could hold half of the group. A warning names the group, whose time counts as unobserved.
 
 use crate::format::part::{Part, PartInfo};
 use crate::query::value::civil::time_text;
@@ -13,22 +12,22 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Most places that a warning names.
+/// Maximum number of places that a warning names.
 const NAMED: usize = 5;
 
-/// What was found damaged, by any thread.
+/// Damage found by all threads of a question.
 #[derive(Clone, Default)]
 pub struct Damage(Arc<Mutex<Known>>);
 
 #[derive(Default)]
 struct Known {
-    /// What the question must begin again without.
+    /// Damage that the next attempt must leave out.
     met: Vec<QueryError>,
-    /// Damaged places, and which groups were left out because of each.
+    /// Damaged places, each with the groups that were left out because of it.
     groups: BTreeMap<Place, Vec<PartInfo>>,
-    /// Files and numbers of those groups.
+    /// File and number of each group in `groups`.
     left_out: HashSet<(Arc<PathBuf>, u32)>,
-    /// Texts of queries that could not be looked up.
+    /// Damaged places of query texts; the answer lacks these texts.
     texts: BTreeSet<Place>,
 }
 
@@ -37,8 +36,8 @@ impl Damage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes damage and lets the pass go on, so that one pass finds all there is:
-    /// [`Damage::check`] must follow before anything is answered.
+    /// Notes the damage and lets the pass continue, so that one pass finds all damage.
+    /// [`Damage::check`] must follow before any row is answered.
     pub fn pass<T>(&self, result: QueryResult<T>) -> QueryResult<Option<T>> {
         match result {
             Err(error) if error.place.is_some() => {
@@ -49,13 +48,13 @@ impl Damage {
         }
     }
 
-    /// Ends the attempt when damage was met.
+    /// Fails if damage was found.
     pub fn check(&self) -> QueryResult<()> {
         let first = self.known().met.first().cloned();
         first.map_or(Ok(()), Err)
     }
 
-    /// Leaves out one damaged part alone, of which no row was used yet.
+    /// Leaves out one damaged part. The caller has used no row of it yet.
     pub fn leave<T>(&self, part: &Part, result: QueryResult<T>) -> QueryResult<Option<T>> {
         match result {
             Err(QueryError {
@@ -68,7 +67,7 @@ impl Damage {
         }
     }
 
-    /// Answers without the texts of a part where these are damaged.
+    /// Ignores damage in the query texts of a part: the answer lacks them.
     pub fn without_texts(&self, result: QueryResult<()>) -> QueryResult<()> {
         match result {
             Err(QueryError {
@@ -81,7 +80,7 @@ impl Damage {
         }
     }
 
-    /// The damage that was met, once.
+    /// Takes the damage found so far, one place per file and group.
     fn take_met(&self) -> Vec<Place> {
         let met = std::mem::take(&mut self.known().met);
         let places = met.into_iter().filter_map(|error| error.place);
@@ -91,7 +90,7 @@ impl Damage {
         places
     }
 
-    /// Notes the groups that were left out because of a place.
+    /// Notes the groups that were left out because of this place.
     pub fn add(&self, place: Place, mut groups: Vec<PartInfo>) {
         let known = &mut *self.known();
         groups.retain(|info| known.left_out.insert((info.file.clone(), info.group)));
@@ -100,15 +99,14 @@ impl Damage {
         }
     }
 
-    /// A part was left out.
+    /// True if this part was left out.
     pub fn has_left_out(&self, part: &Part) -> bool {
         let info = part.info();
         let known = self.known();
         !known.left_out.is_empty() && known.left_out.contains(&(info.file.clone(), info.group))
     }
 
-    /// The history without the groups whose damage was met; `None` when there
-    /// is nothing to leave out.
+    /// The history without the groups found damaged; `None` if there is nothing to leave out.
     pub fn leave_out(&self, store: &Snapshot) -> Option<Snapshot> {
         let places = self.take_met();
         let keys = places
@@ -132,7 +130,7 @@ impl Damage {
         is_less.then_some(store)
     }
 
-    /// What an answer has to say.
+    /// Warnings about the damage.
     pub fn warnings(&self) -> Vec<QueryError> {
         let known = self.known();
         let mut warnings = Vec::new();
@@ -158,7 +156,7 @@ impl Damage {
     }
 }
 
-/// What an answer says of files that only a later program can read.
+/// Warning about files that only a later version of tacho can read.
 pub fn of_later_version(store: &Snapshot) -> Option<QueryError> {
     let (files, detail) = not_read(store, |damage| damage.of_later_version)?;
     let message = match files {
@@ -169,8 +167,8 @@ pub fn of_later_version(store: &Snapshot) -> Option<QueryError> {
     Some(warning.hint("Update the tacho program to the version that wrote them."))
 }
 
-/// The same of files of which nothing could be read: nobody knows of which time
-/// they are, so every answer may lack them.
+/// Warning about files that could not be read at all. Their time is unknown, so every answer may
+/// lack them.
 pub fn of_whole_files(store: &Snapshot) -> Option<QueryError> {
     let (files, detail) = not_read(store, |damage| damage.whole && !damage.of_later_version)?;
     let message = match files {
@@ -180,7 +178,7 @@ pub fn of_whole_files(store: &Snapshot) -> Option<QueryError> {
     Some(warning(message, detail))
 }
 
-/// How many files were not read, and a detail that names them.
+/// Number of files that were not read, and a detail that names them.
 fn not_read(
     store: &Snapshot,
     is_it: impl Fn(&snapshot::Damage) -> bool,
@@ -203,7 +201,7 @@ fn warning(message: String, detail: String) -> QueryError {
         .hint("Run \"tacho inspect\" on the directory of the history; with --repair it writes what can be read to another one.")
 }
 
-/// The first of some sentences, and how many there are more.
+/// The first [`NAMED`] sentences, and the number of further ones.
 fn listed(sentences: impl ExactSizeIterator<Item = String>) -> String {
     let more = sentences.len().saturating_sub(NAMED);
     let mut text = sentences.take(NAMED).collect::<Vec<String>>().join(" ");
@@ -224,7 +222,7 @@ fn told(place: &Place) -> String {
     text
 }
 
-/// The same with the groups that were left out, their ticks and times.
+/// Same as [`told`], with the groups that were left out, their ticks and times.
 fn left_out(place: &Place, groups: &[PartInfo]) -> String {
     let mut text = told(place);
     match groups {

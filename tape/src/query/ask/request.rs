@@ -1,45 +1,44 @@
-//! Questions as structs. `request!` in the file of a function describes its arguments
-//! once. From this description follow the struct, and the names, kinds, help and
-//! defaults that SQL, command lines and HTTP show. The three doors (SQL, command line,
-//! HTTP) turn their texts into the struct through the description; `remote` turns the
-//! struct into named arguments of SQL again.
+//! Questions as structs. `request!` in the file of a function describes its arguments once. The
+//! struct follows from this description, and the names, kinds, help and defaults that SQL, command
+//! line and HTTP show. These three turn their texts into the struct; `remote` turns the struct back
+//! into named SQL arguments.
 
 use super::context::Run;
 use super::row::Row;
 use crate::query::value::error::{QueryError, QueryResult};
 use crate::query::value::sink::Value;
 
-/// What an argument takes.
+/// The kind of value that an argument takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A recorder: an id, or `all`.
+    /// A node: its id, or `all`.
     Node,
     /// The name of a dimension.
     Dimension,
-    /// A moment.
+    /// A point in time.
     Time,
     /// A length of time.
     Interval,
     /// A whole number.
     Number,
-    /// What rows are ordered by.
+    /// The column that orders the rows.
     Order,
-    /// Which samples count.
+    /// The samples that count.
     Scope,
-    /// A name of a time zone.
+    /// Name of a time zone.
     Zone,
     /// `true` or `false`.
     Switch,
-    /// A value, a list, or an exclusion, of metrics or of what they belong to.
+    /// A value, a list or an exclusion of metrics or their objects.
     Metric,
-    /// The same of a dimension, or of what statements are known by.
+    /// A value, a list or an exclusion of a dimension, or of an attribute of statements.
     Filter,
     /// A filter for each dimension of the catalog.
     Filters,
 }
 
 impl Kind {
-    /// What stands for the value in a description.
+    /// Placeholder of the value in a description.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Node => "ID",
@@ -55,7 +54,8 @@ impl Kind {
         }
     }
 
-    /// What a description says of the default is a value, and no words.
+    /// True if the default in the description is a value. Others have words, such as "1h before the
+    /// end".
     fn has_default(self) -> bool {
         matches!(
             self,
@@ -67,14 +67,14 @@ impl Kind {
 /// An argument of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument {
-    /// Its name in SQL.
+    /// Name in SQL.
     pub name: &'static str,
-    /// What it takes.
+    /// Kind of its value.
     pub kind: Kind,
-    /// What it is, in one line.
+    /// Help in one line.
     pub help: &'static str,
-    /// What is meant without it, a value or in words; `None` of a filter, and
-    /// where a function says nothing of it.
+    /// The default, as a value or in words. Filters have none, nor arguments of functions that name
+    /// none.
     pub default: Option<&'static str>,
 }
 
@@ -94,17 +94,17 @@ impl Argument {
         }
     }
 
-    /// What it is in a function that says more of it.
+    /// The same argument with the help and default of one function.
     pub(crate) const fn said(self, help: &'static str, default: Option<&'static str>) -> Argument {
         Argument::new(self.name, self.kind, help, default)
     }
 
-    /// The default, where it is a value.
+    /// The default, if it is a value.
     pub fn default_text(&self) -> Option<&'static str> {
         self.default.filter(|_| self.kind.has_default())
     }
 
-    /// The same as a value, else null.
+    /// The default as a value, or null.
     pub fn default_value(&self) -> Value {
         let text = self.default_text();
         match self.kind {
@@ -114,7 +114,7 @@ impl Argument {
     }
 }
 
-/// The arguments by name, each as a function takes it that says nothing else.
+/// The arguments by name. `help` and `default` are for functions that give none of their own.
 #[allow(non_upper_case_globals)]
 pub(crate) mod argument {
     use super::{Argument, Kind};
@@ -135,7 +135,7 @@ pub(crate) mod argument {
     );
     pub const dimension: Argument = Argument::new("dimension", Kind::Dimension, "", None);
     pub const by: Argument = Argument::new("by", Kind::Dimension, "Split by a dimension", None);
-    /// A moment instead of a window.
+    /// A point in time instead of a window.
     pub const at: Argument = Argument::new("at", Kind::Time, "", None);
     pub const since: Argument = window(
         "since",
@@ -200,7 +200,7 @@ pub(crate) mod argument {
     );
 }
 
-/// The type in Rust of an argument, by its name.
+/// The Rust type of each argument, by the argument's name.
 #[allow(non_camel_case_types)]
 pub(crate) mod rust {
     /// A name or a text.
@@ -220,7 +220,7 @@ pub(crate) mod rust {
     pub type until_2 = Time;
     /// µs.
     pub type bucket = Option<i64>;
-    /// `None` is all.
+    /// `None` means all.
     pub type n = Option<i64>;
     pub type order_by = Text;
     pub type width = Option<i64>;
@@ -230,7 +230,7 @@ pub(crate) mod rust {
     pub type object = Text;
     pub type scope = Text;
     pub type by_leader = bool;
-    /// Dimensions and what their filters say.
+    /// Dimensions and the texts of their filters.
     pub type filters = Vec<(String, String)>;
     pub type query_id = Text;
     pub type database = Text;
@@ -238,23 +238,23 @@ pub(crate) mod rust {
     pub type toplevel = Text;
 }
 
-/// What is given of arguments.
+/// The arguments that a caller gives.
 pub struct Given<'a> {
-    /// The value of an argument; null is nothing, or all.
+    /// The value of an argument; null means not given, or all.
     pub value: &'a dyn Fn(&Argument) -> QueryResult<Value>,
-    /// Dimensions and what their filters say.
+    /// Dimensions and the texts of their filters.
     pub filters: Vec<(String, String)>,
 }
 
-/// An argument as a struct has it.
+/// A field of a request.
 pub trait Field: Sized {
-    /// Takes what is given.
+    /// Takes the value that the caller gives.
     ///
     /// # Errors
-    /// It is not understood.
+    /// The value is not understood.
     fn of(argument: &Argument, given: &mut Given) -> QueryResult<Self>;
 
-    /// Says its value by name.
+    /// Calls `to` with the name and the value.
     fn put<'a>(&'a self, name: &'a str, to: &mut dyn FnMut(&'a str, Value));
 }
 
@@ -300,10 +300,10 @@ impl Field for Vec<(String, String)> {
     }
 }
 
-/// Takes the rows of an answer, in order.
+/// Takes the rows of an answer in order.
 pub type Emit<'e, R> = &'e mut dyn FnMut(R) -> QueryResult<()>;
 
-/// A question to a function: its arguments, and how the function answers them.
+/// A question: the arguments of a function, and how the function answers them.
 pub trait Request: Default + Send + Sync {
     /// A row of the answer.
     type Row: Row;
@@ -318,10 +318,10 @@ pub trait Request: Default + Send + Sync {
     /// A value is not understood.
     fn of(given: &mut Given) -> QueryResult<Self>;
 
-    /// Calls `to` with the name and value of every argument; null is nothing, or all.
+    /// Calls `to` with the name and value of every argument; null means not given, or all.
     fn put<'a>(&'a self, to: &mut dyn FnMut(&'a str, Value));
 
-    /// Answers.
+    /// Answers the question.
     ///
     /// # Errors
     /// An argument makes no sense, the history could not be read, `emit` failed, or
@@ -329,9 +329,10 @@ pub trait Request: Default + Send + Sync {
     fn answer(&self, run: Run, emit: Emit<Self::Row>) -> QueryResult<()>;
 }
 
-/// Describes the arguments of a function, in order. Makes the list of arguments, the
-/// struct of a question with its defaults, and the method of [`crate::Snapshot`]. The function `answer` of the same file answers. An argument
-/// without a description of its own has the one in [`argument`].
+/// Describes the arguments of a function, in order. The macro makes the list of arguments, the
+/// request struct with its defaults, and the method of [`crate::Snapshot`]. The function `answer`
+/// of the same file answers. An argument without a description of its own has the one in
+/// [`argument`].
 macro_rules! request {
     (
         #[doc = $about:literal]
@@ -403,7 +404,7 @@ macro_rules! request {
 }
 pub(crate) use request;
 
-/// A line of documentation without the blank before it.
+/// A line of documentation without its leading blank.
 pub(crate) const fn line(doc: &'static str) -> &'static str {
     match doc.as_bytes() {
         [b' ', ..] => doc.split_at(1).1,
@@ -411,7 +412,7 @@ pub(crate) const fn line(doc: &'static str) -> &'static str {
     }
 }
 
-/// The field of the next argument.
+/// The field for the next argument.
 pub(crate) fn field<F: Field>(
     arguments: &mut std::slice::Iter<Argument>,
     given: &mut Given,
@@ -427,7 +428,7 @@ mod tests {
     use super::*;
     use crate::query::*;
 
-    /// Each argument by name, with a value that differs from every other.
+    /// A request whose arguments all have different values, and its arguments by name.
     fn said<R: Request>() -> (Vec<(String, Value)>, R) {
         let place = |name: &str| R::ARGUMENTS.iter().position(|a| a.name == name).unwrap();
         let value = |argument: &Argument| {
@@ -456,7 +457,7 @@ mod tests {
         }
     }
 
-    /// A request says by name the values that it was given.
+    /// A request gives back the values that it was made from.
     fn arrives<R: Request + PartialEq + std::fmt::Debug>() {
         let (all, request) = said::<R>();
         let given = |name: &str| all.iter().find(|(said, _)| said == name);

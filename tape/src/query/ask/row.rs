@@ -1,5 +1,5 @@
-//! Rows of answers as structs. The columns of a function are described once, by
-//! `row!`: name and type of what is printed, and the struct, follow.
+//! Rows of answers as structs. `row!` describes the columns of a function once: it makes the list
+//! of columns (name, type) and the struct.
 
 use crate::format::schema::Schema;
 use crate::query::value::error::{QueryError, QueryResult};
@@ -8,25 +8,24 @@ use std::sync::Arc;
 
 /// A row of a function.
 pub trait Row: Sized {
-    /// The function that answers with such rows.
+    /// The function whose answer has these rows.
     const FUNCTION: &'static str;
-    /// Its columns.
+    /// The columns that are always there.
     const FIELDS: &'static [Field];
 
-    /// All columns, including those that follow from the catalog.
+    /// All columns, including the ones from the catalog.
     fn columns(_: &Schema) -> Vec<Field> {
         Self::FIELDS.to_vec()
     }
 
-    /// A row of the values that columns have, by their places in
-    /// [`Row::FIELDS`].
+    /// Makes a row. `take` gives the value of a column by its position in [`Row::FIELDS`].
     fn of(take: impl FnMut(usize) -> Value) -> Self;
 
-    /// The values of the columns.
+    /// The values of all columns, in order.
     fn values(self) -> Vec<Value>;
 }
 
-/// A number of four decimals.
+/// A number with four decimals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Numeric(
     /// Ten-thousandths.
@@ -34,7 +33,7 @@ pub struct Numeric(
 );
 
 impl Numeric {
-    /// The nearest number of the machine.
+    /// The nearest floating-point number.
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / 10_000.0
     }
@@ -46,9 +45,9 @@ impl From<Numeric> for i128 {
     }
 }
 
-/// What is known of a column, which may be nothing.
+/// A column's value of a Rust type. It may be missing.
 pub trait Cell: Sized {
-    /// As it was printed; `None` of a null, and of another type.
+    /// The value, or `None` if it is null or has another type.
     fn of(value: Value) -> Option<Self>;
 }
 
@@ -94,12 +93,12 @@ impl Cell for Numeric {
     }
 }
 
-/// The type in Rust of a column, by its [`Type`](crate::query::value::sink::Type).
+/// The Rust type of a column, by its [`Type`](crate::query::value::sink::Type).
 pub(crate) mod rust {
     pub type Text = super::Arc<str>;
     /// A count.
     pub type Int = i64;
-    /// A number that names something.
+    /// A 64-bit id.
     pub type Id = i64;
     pub type Bool = bool;
     pub type Numeric = super::Numeric;
@@ -109,9 +108,9 @@ pub(crate) mod rust {
     pub type Interval = i64;
 }
 
-/// Describes the columns of a function: makes the list of them, and the struct of
-/// a row. Null is `None`. `and NAME of PATH` adds the columns that the function `PATH`
-/// finds in a catalog; their values are in the field `NAME`.
+/// Describes the columns of a function: makes their list and the struct of a row. Null is `None`.
+/// `and NAME of PATH` adds the columns that the function `PATH` finds in a catalog; the field
+/// `NAME` has their values.
 macro_rules! row {
     ($(#[$doc:meta])* $row:ident of $function:literal: $fields:ident {
         $($column:ident: $type:ident,)*
@@ -162,19 +161,19 @@ pub(crate) use row;
 pub struct Answer<R> {
     /// The rows.
     pub rows: Vec<R>,
-    /// Notices that belong to the answer.
+    /// Notices about the answer.
     pub notices: Vec<QueryError>,
 }
 
-/// Takes the answer of another process as rows. Columns are found by name: a server of another version
-/// may have others beside them, or lack some, which are `None` then.
+/// Takes the answer of another process as rows. It finds columns by name, because a server of
+/// another version may have more or fewer of them. Missing columns are `None`.
 #[derive(Debug)]
 pub struct Taken<R> {
     /// The rows.
     pub rows: Vec<R>,
-    /// What is to be known about the answer.
+    /// Notices about the answer.
     pub notices: Vec<QueryError>,
-    /// Where the columns of the row are.
+    /// For each column of the row: its position in the answer.
     places: Vec<Option<usize>>,
 }
 
@@ -189,7 +188,7 @@ impl<R> Default for Taken<R> {
 }
 
 impl<R: Row> Taken<R> {
-    /// Of an answer with such columns.
+    /// For an answer with these columns.
     pub fn new(fields: &[Field]) -> Taken<R> {
         let place = |own: &Field| fields.iter().position(|field| field.0 == own.0);
         Taken {
@@ -198,10 +197,10 @@ impl<R: Row> Taken<R> {
         }
     }
 
-    /// The rows of an answer, by who gives it.
+    /// The rows that `answer` puts into a sink.
     ///
     /// # Errors
-    /// Those of the answer.
+    /// The errors of `answer`.
     pub fn rows_of(answer: impl FnOnce(&mut dyn Sink) -> QueryResult<()>) -> QueryResult<Vec<R>> {
         let mut taken = Taken::default();
         answer(&mut taken)?;
@@ -242,8 +241,8 @@ mod tests {
     use crate::testing::{Arguments, run, schema};
     use crate::write::merge_tests::{go, sealed_files};
 
-    /// The rows of a function, and the values that a sink gets, are the same, and its
-    /// columns are those of the registry.
+    /// The rows as structs equal the values that a sink gets, and the struct's columns equal the
+    /// registry's.
     fn difference<R: Request>(arguments: &Arguments, snapshot: &Snapshot) -> Option<String> {
         let (name, fields) = (R::Row::FUNCTION, R::Row::FIELDS);
         assert_eq!(find(name).unwrap().fields, fields, "{name}");
@@ -254,7 +253,7 @@ mod tests {
                 "since" | "since_2" => Value::Time(arguments.since_us.unwrap()),
                 "dimension" => Value::text(arguments.dimension.clone()),
                 "n" => Value::int(arguments.n),
-                // The other question gives no scope.
+                // The sink's question above gives no scope.
                 "scope" => Value::Null,
                 _ => argument.default_value(),
             })

@@ -1,7 +1,6 @@
-//! Who waits for whom at each tick: the edges of table `lock`, or of the
-//! column `blocked_by` where a history has nothing else. Parallel workers
-//! stand for their leader: members of a group never block each other, and
-//! what one waits for all wait for.
+//! Edges from waiters to their blockers at each tick. They come from table `lock`, or from the
+//! column `blocked_by` if the history has no such table. A parallel worker stands for its leader:
+//! members of a parallel group never block each other, and all of them wait for the blocker of one.
 
 use super::keys::View;
 use super::ticks::{NONE, Ticks};
@@ -10,35 +9,35 @@ use crate::query::value::error::QueryResult;
 use crate::query::value::vocabulary as pg;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-/// Somebody who waits or is waited for.
+/// A waiter or a blocker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Node {
-    /// A session: process id and start, µs.
+    /// A session: process id, start in µs.
     Session(i64, i64),
-    /// A prepared transaction.
+    /// A prepared transaction by its transaction id.
     Prepared(i64),
-    /// Nobody was looked up: the wait was young, or too many waited.
+    /// The recorder did not look for a blocker: the wait was young, or too many sessions waited.
     Unknown,
-    /// A holder that was gone when it was looked up.
+    /// A blocker that had ended before the recorder looked it up.
     Lost,
 }
 
-/// A waiter and one who blocks it.
+/// A waiter and one of its blockers.
 #[derive(Clone, Copy, Debug)]
 pub struct Edge {
-    /// Row of [`Ticks`].
+    /// Row of the tick in [`Ticks`].
     pub tick: u32,
-    /// The session that waits, as a reference: a worker's own.
+    /// Reference of the waiting session. If a parallel worker waits, the worker's own.
     pub session: i64,
-    /// Who waits.
+    /// The waiter.
     pub waiter: Node,
-    /// Who blocks.
+    /// The blocker.
     pub blocker: Node,
     /// Row of table `lock`, if there is one.
     pub row: Option<u32>,
 }
 
-/// The edges of a part at the ticks that count, by tick: what was looked up.
+/// The recorded edges of a part at ticks that count, ordered by tick.
 pub fn edges(view: &View, ticks: &Ticks, nodes: &Nodes) -> QueryResult<Vec<Edge>> {
     let mut edges = if view.part.rows("lock") > 0 {
         recorded(view, ticks, nodes)?
@@ -95,15 +94,15 @@ fn derived(view: &View, ticks: &Ticks, nodes: &Nodes) -> QueryResult<Vec<Edge>> 
     Ok(edges)
 }
 
-/// The node of each session entry of a part.
+/// The node of each entry in the `session` dictionary of a part.
 pub struct Nodes {
     nodes: Vec<Node>,
-    /// Those of parallel workers.
+    /// Nodes of the leaders of parallel workers.
     groups: HashSet<Node>,
 }
 
 impl Nodes {
-    /// The nodes of a part.
+    /// Reads the sessions of a part.
     pub fn read(view: &View) -> QueryResult<Nodes> {
         let column = |name: &str| view.part.ints("session", name);
         let (pid, start, leader) = (
@@ -111,7 +110,7 @@ impl Nodes {
             column("backend_start")?,
             column(pg::LEADER)?,
         );
-        // Of leaders alone: a day may have a million sessions.
+        // Starts of leaders only: a day may have a million sessions.
         let leaders = leader.iter().filter(|leader| **leader != 0);
         let mut starts: HashMap<i64, Vec<i64>> =
             leaders.map(|leader| (*leader, Vec::new())).collect();
@@ -151,27 +150,27 @@ impl Nodes {
     }
 }
 
-/// Where a queue leads to.
+/// The end of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Head {
-    /// Who waits for nobody; in a cycle its first member.
+    /// The node that waits for no other; in a cycle its first member.
     pub node: Node,
-    /// Its members wait for each other.
+    /// The members of this cycle wait for each other.
     pub cycle: bool,
 }
 
-/// The edges of one tick.
+/// The graph of the edges of one tick.
 pub struct Graph<'e> {
     /// The edges.
     pub edges: &'e [Edge],
     blockers: HashMap<Node, Vec<Node>>,
-    /// Who waits, but for nobody who is known.
+    /// Waiters without a known blocker; only [`Graph::of_known`] fills it.
     untold: HashSet<Node>,
     known: HashMap<Node, Vec<(Head, i64)>>,
 }
 
 impl<'e> Graph<'e> {
-    /// Of edges of one tick.
+    /// The graph of these edges, which belong to one tick.
     pub fn new(edges: &'e [Edge]) -> Graph<'e> {
         let mut blockers: HashMap<Node, Vec<Node>> = HashMap::new();
         for edge in edges.iter().filter(|edge| edge.waiter != edge.blocker) {
@@ -185,8 +184,8 @@ impl<'e> Graph<'e> {
         }
     }
 
-    /// The same, but who waits for [`Node::Unknown`] does so alone: those
-    /// behind it wait for it, as far as is known.
+    /// Same as [`Graph::new`], but a waiter with a known blocker no longer waits for
+    /// [`Node::Unknown`]. Waiters without one are in `untold`.
     pub fn of_known(edges: &'e [Edge]) -> Graph<'e> {
         let mut graph = Graph::new(edges);
         graph.blockers.retain(|waiter, blockers| {
@@ -199,7 +198,7 @@ impl<'e> Graph<'e> {
         graph
     }
 
-    /// The sessions that wait, each with its node, by reference.
+    /// The waiting sessions by reference, each with its node.
     pub fn waiters(&self) -> BTreeMap<i64, Node> {
         let waiting = |edge: &&Edge| {
             self.blockers.contains_key(&edge.waiter) || self.untold.contains(&edge.waiter)
@@ -208,7 +207,7 @@ impl<'e> Graph<'e> {
         edges.map(|edge| (edge.session, edge.waiter)).collect()
     }
 
-    /// Everybody a node waits for, with the least number of steps to them.
+    /// All direct and indirect blockers of a node, with the fewest steps to each.
     fn reach(&self, from: Node) -> BTreeMap<Node, i64> {
         let mut found = BTreeMap::new();
         let mut queue = VecDeque::from([(from, 0)]);
@@ -223,8 +222,8 @@ impl<'e> Graph<'e> {
         found
     }
 
-    /// The heads of the queues a waiter stands in, and how far they are. When
-    /// nobody at all is free to go on, it is a cycle.
+    /// The heads of the queues that a waiter stands in, and the steps to each. If every node that
+    /// it reaches waits, the head is a cycle.
     pub fn heads(&mut self, waiter: Node) -> &[(Head, i64)] {
         if !self.known.contains_key(&waiter) {
             let found = self.find_heads(waiter);

@@ -1,4 +1,4 @@
-//! Dimensions: what rows are filtered and grouped by, each with its keys.
+//! Dimensions: attributes by which rows are filtered and grouped, and their keys.
 
 use super::keys::{Codes, KeySet, Keys, LOST, View};
 use super::register::Atom;
@@ -12,7 +12,7 @@ use crate::query::value::error::{QueryError, QueryResult};
 use crate::query::value::vocabulary as pg;
 use std::rc::Rc;
 
-/// What texts of names are read from.
+/// Columns that hold the texts of names.
 const NAMES: [(&str, &str); 2] = [("name", "encoding"), ("name", "bytes")];
 
 /// A dimension of the catalog, or one derived from it.
@@ -28,7 +28,7 @@ enum Place {
     /// Class or name of the wait event, or the kind of CPU activity.
     WaitEvent,
     WaitType,
-    /// Column of a table that a column of `run` refers to.
+    /// Column of a dictionary that a column of `run` refers to.
     Dictionary {
         table: String,
         column: String,
@@ -51,7 +51,7 @@ pub fn names(catalog: &Schema) -> Vec<&str> {
 }
 
 impl Dimension {
-    /// Finds a dimension by name; `what` names the argument in the error.
+    /// Finds a dimension by name; an error names the argument `what`.
     pub fn find(catalog: &Schema, what: &str, name: &str) -> QueryResult<Dimension> {
         let place = match name {
             pg::WAIT_EVENT => Some(Place::WaitEvent),
@@ -69,7 +69,7 @@ impl Dimension {
         })
     }
 
-    /// True when keys are numbers.
+    /// True if keys are numbers.
     pub fn is_number(&self, catalog: &Schema) -> bool {
         let (table, column) = match &self.place {
             Place::Root => return true,
@@ -83,12 +83,12 @@ impl Dimension {
             .is_some_and(|c| !matches!(c.ty, ColumnType::Name | ColumnType::Enum))
     }
 
-    /// True when a session keeps its key as long as it lives.
+    /// True if the key of a session never changes.
     pub fn is_of_session(&self) -> bool {
         matches!(&self.place, Place::Dictionary { table, .. } if table == "session")
     }
 
-    /// The labels its keys are made of, when they are an enumeration.
+    /// The labels of its keys, if they are an enumeration.
     pub fn labels<'c>(&self, catalog: &'c Schema) -> Option<Vec<&'c str>> {
         let (table, column) = match &self.place {
             Place::Dictionary { table, column } => (table.as_str(), column),
@@ -100,7 +100,7 @@ impl Dimension {
         (column.ty == ColumnType::Enum).then(|| labels.map(|l| l.label.as_str()).collect())
     }
 
-    /// True when the keys follow from what all parts of a file share.
+    /// True if all parts of a file share the keys.
     pub fn is_shared(&self, part: &Part) -> bool {
         match &self.place {
             Place::Root => false,
@@ -112,7 +112,7 @@ impl Dimension {
         }
     }
 
-    /// Most keys that a part can have, as far as its dictionaries tell.
+    /// Upper limit of the keys in a part, by the size of its dictionaries.
     pub fn rows(&self, part: &Part) -> usize {
         match &self.place {
             Place::Dictionary { table, .. } => part.rows(table),
@@ -129,7 +129,7 @@ impl Dimension {
         }
     }
 
-    /// The key of every run of a part. Shared ones are made once for a view.
+    /// The key of every run of a part. Shared keys are made once for a view.
     pub fn resolve(&self, view: &View, runs: &Runs) -> QueryResult<Rc<Keys>> {
         if let Some(known) = view.keys.borrow().get(&self.name) {
             return Ok(known.clone());
@@ -142,8 +142,8 @@ impl Dimension {
         Ok(keys)
     }
 
-    /// The column of `run` that refers to its dictionary, and the numbers
-    /// there by row; `None` when its keys are no numbers of a dictionary.
+    /// The column of `run` that refers to this dimension's dictionary, and the number in each row
+    /// of that dictionary. `None` if keys are not numbers of a dictionary.
     pub fn numbers(&self, part: &Part) -> QueryResult<Option<(String, Column)>> {
         match &self.place {
             Place::Dictionary { table, column } if self.is_number(part.schema()) => {
@@ -153,8 +153,8 @@ impl Dimension {
         }
     }
 
-    /// The columns that its keys are made of: of dictionaries, and of the runs
-    /// of a part; some are read only where they decide.
+    /// The columns of dictionaries and runs that determine the keys. Some of them are read only if
+    /// a row needs them.
     pub fn columns(&self, part: &Part) -> Vec<(String, String)> {
         let mut columns: Vec<(&str, String)> = Vec::new();
         let of_type = |table: &str| {
@@ -232,8 +232,8 @@ fn catalog_place(catalog: &Schema, name: &str) -> Option<Place> {
     })
 }
 
-/// The column of `run` that refers to a dictionary: named like it, or the
-/// first with that target.
+/// The column of `run` that refers to a dictionary: the column with the dictionary's name, or the
+/// first one with that target.
 fn reference_to(part: &Part, table: &str) -> String {
     let columns = part.schema().table(RUN).map(|t| t.columns.as_slice());
     let columns = columns.unwrap_or_default();
@@ -242,7 +242,7 @@ fn reference_to(part: &Part, table: &str) -> String {
     found.map_or_else(|| table.to_string(), |c| c.name.clone())
 }
 
-/// Keys made of the class and the name of a wait event.
+/// Keys made of class and name of a wait event.
 fn wait_keys(
     view: &View,
     wait_key: impl Fn(Option<&str>, Option<&str>) -> Option<String>,

@@ -1,5 +1,5 @@
-//! What is said with an answer that has no rows: how much of its period was
-//! observed. Nothing happened, and nobody looked, are different answers.
+//! Notice of an answer without rows: the observed share of its period. The reader must tell
+//! "nothing happened" from "tacho did not look".
 
 use super::parse::{NEAR, Window, nodes};
 use super::ticks::{Observed, Ticks};
@@ -14,7 +14,7 @@ use crate::query::value::sink::Value;
 /// SQLSTATE of a notice.
 const SUCCESS: &str = "00000";
 
-/// The period that a request is about, and its node.
+/// The period and the node of a request.
 #[derive(Default)]
 struct Asked {
     takes_period: bool,
@@ -51,14 +51,14 @@ fn time(value: Value) -> Option<i64> {
     }
 }
 
-/// The period that an answer is about, and the parts of the history that meet it.
+/// The period of an answer, and the parts of the history that overlap it.
 pub struct Period<'a> {
     pub window: Window,
     pub parts: Vec<&'a Part>,
 }
 
 impl<'a> Period<'a> {
-    /// `None` where the function has none. Damaged parts are left out.
+    /// `None` if the function takes no period. Damaged parts are left out.
     pub fn of<R: Request>(request: &R, run: Run<'a>) -> QueryResult<Option<Period<'a>>> {
         let asked = Asked::of(request);
         if !asked.takes_period {

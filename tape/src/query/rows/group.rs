@@ -1,5 +1,5 @@
-//! Numbers for the keys of a part's runs: small ones, so that tables by number
-//! stay small however large the dictionaries are.
+//! Numbers for the keys of a part's runs. Numbers are small, so that tables by number stay small
+//! even if dictionaries are large.
 
 use super::keys::{Keys, View};
 use super::register::{Key, NULL};
@@ -8,18 +8,18 @@ use crate::fast::FastMap;
 use crate::query::value::error::QueryResult;
 use std::rc::Rc;
 
-/// Numbers the keys that occur in a part from 0 on, in the order they are
-/// met. What is known of the keys of dictionaries is remembered for the file.
+/// Numbers the keys of a part from 0 on, in order of their first run. It remembers for the whole
+/// file which dictionary entries have the same key.
 #[derive(Default)]
 pub struct Coder {
     dimensions: [Numbering; 2],
     pairs: Pairs,
-    /// Numbers of the second dimension, while they are at hand.
+    /// Numbers in the second dimension, one for each piece; a reused buffer.
     seconds: Vec<u32>,
 }
 
 impl Coder {
-    /// The number of the key of each selected piece; returns the keys by number.
+    /// Sets `numbers` to the number of each selected piece's key; returns the keys by number.
     pub fn numbers(
         &mut self,
         view: &View,
@@ -52,23 +52,23 @@ impl Coder {
     }
 }
 
-/// Numbers of the keys of one dimension.
+/// Numbers the keys of one dimension.
 #[derive(Default)]
 struct Numbering {
     /// Number + 1 by code; 0 between parts.
     numbers: Vec<u32>,
-    /// Codes that have a number.
+    /// Codes that have a number in this part.
     met: Vec<u32>,
     /// Code by number.
     codes: Vec<u32>,
-    /// By code + 1: another code that has the same key and was met before it.
+    /// By code + 1: an earlier code with the same key, or 0.
     same: Vec<u32>,
     /// Number + 1 by id; 0 between parts.
     by_id: Vec<u32>,
 }
 
 impl Numbering {
-    /// The number of each selected piece; returns the ids by number.
+    /// Sets `numbers` for the selected pieces; returns the ids by number.
     fn numbers(
         &mut self,
         view: &View,
@@ -123,7 +123,7 @@ impl Numbering {
     fn put_together(&mut self, codes: &[u32], ids: Vec<u32>, numbers: &mut [u32]) -> Vec<u32> {
         let mut kept: Vec<u32> = Vec::with_capacity(ids.len());
         let mut new = Vec::with_capacity(ids.len());
-        // By number that is kept: its code.
+        // Code of each kept number.
         let mut first = Vec::with_capacity(ids.len());
         for (code, id) in codes.iter().zip(&ids) {
             let at = *id as usize;
@@ -159,23 +159,23 @@ impl Numbering {
     }
 }
 
-/// Numbers pairs of numbers.
+/// Numbers pairs of two dimensions' numbers.
 #[derive(Default)]
 struct Pairs {
     /// Number + 1 by pair; 0 between parts.
     table: Vec<u32>,
-    /// The same where there are too many pairs for a table.
+    /// Same as `table`, for too many possible pairs.
     map: FastMap<(u32, u32), u32>,
     found: Vec<(u32, u32)>,
 }
 
-/// Most entries of a table for each piece, without counting a few.
+/// Largest size of the table: this many entries for each piece, plus [`TABLE_LEAST`].
 const TABLE_BY_PIECE: usize = 8;
 const TABLE_LEAST: usize = 1 << 14;
 
 impl Pairs {
-    /// Replaces first numbers by those of pairs; first and second ones are below
-    /// `widths`. Returns the pairs.
+    /// Replaces the numbers in `firsts` by the numbers of pairs. Numbers in `firsts` and `seconds`
+    /// are below `widths`. Returns the pairs.
     fn numbers(
         &mut self,
         firsts: &mut [u32],

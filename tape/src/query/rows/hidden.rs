@@ -1,5 +1,5 @@
-//! The warning with an answer about a time in which the server hid sessions from the
-//! recorder: ticks have failed, and the answer lacks their load.
+//! Warning about a time in which the server hid sessions from the recorder. Such ticks failed, and
+//! the answer lacks their load.
 
 use super::empty::Period;
 use super::keys::View;
@@ -15,12 +15,12 @@ const WARNING: &str = "01000";
 #[derive(Default)]
 struct Hidden {
     ticks: usize,
-    /// Most sessions in one of them.
+    /// Largest number of sessions in one of these ticks.
     sessions: i64,
     reason: Option<String>,
 }
 
-/// The warning for an answer about a period with such ticks.
+/// The warning for an answer whose period has such ticks.
 pub fn warning(period: &Period, run: Run) -> QueryResult<Option<QueryError>> {
     let mut hidden = Hidden::default();
     for part in &period.parts {
@@ -40,11 +40,11 @@ pub fn warning(period: &Period, run: Run) -> QueryResult<Option<QueryError>> {
 }
 
 impl Hidden {
-    /// Adds the ticks of a log.
+    /// Adds the failed ticks of a log.
     fn read(&mut self, run: Run, part: &Part, window: Window) -> QueryResult<()> {
         let failed = part.schema().value("tick_status", "failed");
-        // The columns of a log are in memory. A sealed file would be read for this
-        // alone, which no plan has; its time has a marker.
+        // The columns of a log are in memory. Reading a sealed file only for this would cost time
+        // that no plan shows; a marker in the file tells of the failure.
         if !part.info().open {
             return Ok(());
         }

@@ -1,5 +1,9 @@
-//! The keys of a part: each run has a code, each code a key, which is looked up
-//! once a file, when a run of the window has it. And the texts of dictionaries.
+//! The keys of a part. Each run has a code, and each code has a key.
+//!
+//! Example: the runs of query 0x1f… have code 7, the row of the statement dictionary in this file.
+//! `group.rs` gives the code the number 3 in this part, and [`Register`] gives its key the id 41 in
+//! this question. A key is looked up once for each file, and only if a run of the window has its
+//! code. [`View`] reads the texts of dictionaries.
 
 use super::register::{Atom, Id, Register};
 use super::runs::Runs;
@@ -18,20 +22,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The keys of a part by code, and the code of each run.
 pub struct Keys {
     source: Source,
-    /// How codes are found.
+    /// How to find the code of a run.
     pub codes: Codes,
-    /// Id by code, or [`UNKNOWN`].
+    /// Id of each code, or [`UNKNOWN`].
     ids: RefCell<Vec<Id>>,
 }
 
-/// Where keys come from.
+/// Source of the keys.
 enum Source {
-    /// By code; each occurs once.
+    /// Key of each code; no two are equal.
     Atoms(Vec<Atom>),
-    /// Codes are references to a dictionary of which this is a column. They
-    /// become keys when they are met: several may have the same.
+    /// A column of a dictionary; the code is the reference to its row. A value becomes a key when a
+    /// run has it, so several codes may have the same key.
     Column(DictionaryColumn),
-    /// So many codes, of keys that no answer shows.
+    /// Number of codes. Their keys are not shown.
     Codes(usize),
 }
 
@@ -40,13 +44,13 @@ struct DictionaryColumn {
     table: String,
     column: String,
     values: Column,
-    /// Values but 0 that are in this range are shown in decimal.
+    /// Values in this range, except 0, are shown as decimal numbers.
     numbers: RangeInclusive<i64>,
-    /// What others are, once they were met.
+    /// Keys of all other values, filled as they occur.
     others: RefCell<FastMap<i64, Atom>>,
 }
 
-/// Stands for an id that was not asked for yet.
+/// Id of a code that was not yet looked up.
 const UNKNOWN: Id = Id::MAX;
 
 impl Keys {
@@ -58,12 +62,12 @@ impl Keys {
         }
     }
 
-    /// So many keys of which only the codes matter.
+    /// Codes below `width` without keys.
     pub fn of_codes(width: usize, codes: Codes) -> Keys {
         Keys::new(Source::Codes(width), codes)
     }
 
-    /// Codes are below this.
+    /// Every code is below this number.
     pub fn width(&self) -> usize {
         match &self.source {
             Source::Atoms(atoms) => atoms.len(),
@@ -72,7 +76,7 @@ impl Keys {
         }
     }
 
-    /// No two codes have the same key.
+    /// True if no two codes have the same key.
     pub fn are_distinct(&self) -> bool {
         !matches!(self.source, Source::Column(_))
     }
@@ -86,7 +90,7 @@ impl Keys {
         }
     }
 
-    /// The keys of some codes.
+    /// The ids of the keys of these codes.
     pub fn ids(&self, view: &View, codes: &[u32]) -> QueryResult<Vec<Id>> {
         let mut ids = self.ids.borrow_mut();
         let mut new = Vec::new();
@@ -106,7 +110,7 @@ impl Keys {
         Ok(codes.iter().map(|code| ids[*code as usize]).collect())
     }
 
-    /// Whether a test accepts the key of each code.
+    /// For each code: true if `accepts` is true for its key.
     pub fn test(&self, view: &View, accepts: impl Fn(Atom) -> bool) -> QueryResult<Vec<bool>> {
         match &self.source {
             Source::Atoms(atoms) => Ok(atoms.iter().map(|atom| accepts(*atom)).collect()),
@@ -117,11 +121,11 @@ impl Keys {
 }
 
 impl DictionaryColumn {
-    /// Whether a test accepts what each code stands for.
+    /// For each code: true if `accepts` is true for its value.
     fn test(&self, view: &View, accepts: impl Fn(Atom) -> bool) -> QueryResult<Vec<bool>> {
         let mut ok = Vec::with_capacity(self.values.len() + 2);
         let mut known: FastMap<i64, bool> = FastMap::default();
-        // Neighbours are often equal.
+        // Neighbouring values are often equal.
         let mut last = (0, accepts(Atom::Null));
         ok.push(last.1);
         for value in self.values.iter() {
@@ -172,29 +176,29 @@ impl DictionaryColumn {
     }
 }
 
-/// How the code of a run is found. Columns are named and not held: one that
-/// decides nothing is never decoded.
+/// How to find the code of a run. Columns are named here, not read: a column that decides nothing
+/// is never decoded.
 #[derive(Clone)]
 pub enum Codes {
-    /// The value of a column of `run`.
+    /// The code is the value of a column of `run`.
     Reference {
         /// The column.
         column: String,
-        /// The greatest code, which stands for values beyond it.
+        /// The largest code; larger values in a damaged file also get it.
         last: u32,
     },
-    /// By the value of a column of `run`.
+    /// The code follows from the value of a column of `run`.
     Lookup {
         /// The column.
         column: String,
-        /// Code by value. The last stands for values beyond it.
+        /// Code of each value. Larger values in a damaged file get the last code.
         map: Vec<u32>,
     },
-    /// By the wait event, or the kind of CPU activity when there is none.
+    /// The code follows from the wait event, or without one from the kind of on-CPU activity.
     Wait {
-        /// Code by wait event.
+        /// Code of each wait event.
         wait_map: Vec<u32>,
-        /// Code by kind.
+        /// Code of each kind of on-CPU activity.
         cpu_map: Vec<u32>,
     },
     /// One code per row of table `run`.
@@ -203,13 +207,12 @@ pub enum Codes {
     Pieces(Vec<u32>),
 }
 
-/// Stands for a reference without a definition; no dictionary is that long.
+/// Reference without a definition; no dictionary has this many rows.
 pub(in crate::query) const LOST_REFERENCE: i64 = i32::MAX as i64;
 
 impl Codes {
-    /// For each code below `width` something in the dictionaries that has it: a
-    /// reference, or a kind of CPU activity with a minus. `None` when the codes
-    /// are those of one part.
+    /// For each code below `width`, one reference that has this code. The kind of an on-CPU
+    /// activity is negated. `None` if codes belong to one part only.
     pub fn references(&self, width: usize) -> Option<Vec<i64>> {
         let mut references = vec![0; width];
         let mut put = |map: &[u32], sign: i64| {
@@ -234,7 +237,7 @@ impl Codes {
         Some(references)
     }
 
-    /// The code of something found by [`Codes::references`].
+    /// The code of a reference from [`Codes::references`].
     pub fn of_reference(&self, reference: i64) -> Option<u32> {
         match self {
             Codes::Reference { last, .. } => Some(within(reference, *last)),
@@ -245,7 +248,7 @@ impl Codes {
         }
     }
 
-    /// The code of every piece of `pieces` (`None` is all), in their order.
+    /// Sets `codes` to the codes of `pieces` in their order; `None` means all pieces.
     pub fn of_pieces(
         &self,
         part: &Part,
@@ -288,7 +291,7 @@ impl Codes {
     }
 }
 
-/// Appends a code for every piece and its row.
+/// Appends the code of every piece, computed from the piece and its row.
 #[inline]
 fn over(
     runs: &Runs,
@@ -309,7 +312,7 @@ fn over(
     }
 }
 
-/// The same for a code that follows from the value of a column of `run`.
+/// Same as [`over`], if the code follows from a column's value.
 #[inline]
 fn over_column(
     runs: &Runs,
@@ -324,26 +327,26 @@ fn over_column(
     }
 }
 
-/// The last entry of a map stands for values beyond it (a damaged file).
+/// Values beyond the map (damaged file) get its last code.
 #[inline]
 fn at(map: &[u32], value: i64) -> u32 {
     let last = map.len() - 1;
     map[(value as usize).min(last)]
 }
 
-/// The same for values that are codes themselves.
+/// Same as [`at`], if the values are the codes.
 #[inline]
 fn within(value: i64, last: u32) -> u32 {
     u32::try_from(value).map_or(last, |value| value.min(last))
 }
 
-/// A value of a dictionary by reference (row + 1); 0 when there is none.
+/// A dictionary's value by reference (row + 1); 0 if there is no such row.
 pub fn field(column: &Column, reference: i64) -> i64 {
     let row = usize::try_from(reference - 1).ok();
     row.and_then(|row| column.get(row)).copied().unwrap_or(0)
 }
 
-/// Key of a reference whose definition is missing.
+/// Key of a reference without a definition.
 pub(in crate::query) const LOST: &str = "?";
 
 /// Collects distinct keys.
@@ -370,16 +373,16 @@ impl KeySet {
     }
 }
 
-/// A part with its strings decoded on demand. What is known of the
-/// dictionaries stays known when the view turns to another part of the file.
+/// A part whose strings are decoded on demand. A view that turns to another part of the same file
+/// keeps the decoded dictionaries.
 pub struct View<'a> {
     /// The part.
     pub part: &'a Part,
     decode: fn(i64, &[u8]) -> String,
     names: OnceCell<(Column, BytesColumn)>,
-    /// Those of dimensions that all parts of a file share, by name.
+    /// Keys of shared dimensions, by name of the dimension.
     pub(in crate::query) keys: RefCell<HashMap<String, Rc<Keys>>>,
-    /// Where its keys are looked up.
+    /// Gives keys their ids.
     pub register: Register,
     cancel: Option<&'a AtomicBool>,
 }
@@ -397,7 +400,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The same view, whose [`View::check_cancel`] asks this.
+    /// The same view with a cancel flag for [`View::check_cancel`].
     pub fn canceled_by(self, cancel: &'a AtomicBool) -> Self {
         View {
             cancel: Some(cancel),
@@ -405,7 +408,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The same view, whose keys are those of a question.
+    /// The same view with the register of a question.
     pub fn registered(self, register: &Register) -> Self {
         View {
             register: register.clone(),
@@ -413,8 +416,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Ends the query when that was asked for: to be called before each
-    /// column that is decoded.
+    /// Fails if the cancel flag is set. Call it before each column that is decoded.
     pub fn check_cancel(&self) -> QueryResult<()> {
         match self.cancel {
             Some(cancel) if cancel.load(Ordering::Relaxed) => Err(QueryError::canceled()),
@@ -422,7 +424,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Turns to another part of the same file; false when it is of another.
+    /// Turns to another part of the same file; returns false if it belongs to another file.
     pub fn turn_to(&mut self, part: &'a Part) -> bool {
         let same = self.part.is_of_same_file(part);
         if same {
@@ -436,7 +438,7 @@ impl<'a> View<'a> {
         (self.decode)(encoding, bytes)
     }
 
-    /// A string by its reference (row + 1, 0 = null).
+    /// A string by its reference (row + 1; 0 is null).
     pub fn name(&self, reference: i64) -> QueryResult<Option<String>> {
         let Ok(reference) = usize::try_from(reference) else {
             return Ok(Some(LOST.to_string()));
@@ -458,7 +460,7 @@ impl<'a> View<'a> {
         }))
     }
 
-    /// The key of a value of a column, by the column's type.
+    /// The key for a value of a column, by the column's type.
     pub fn key(&self, table: &str, column: &str, value: i64) -> QueryResult<Option<String>> {
         let schema = self.part.schema();
         let Some(def) = schema.table(table).and_then(|t| t.column(column)) else {
@@ -485,7 +487,7 @@ impl<'a> View<'a> {
         Ok(row.and_then(|row| pids.get(row).copied()))
     }
 
-    /// Keys of a column of a dictionary that a column of `run` refers to.
+    /// Keys from a dictionary's column that a column of `run` refers to.
     pub(in crate::query) fn references(
         &self,
         table: &str,

@@ -1,4 +1,4 @@
-//! A question made definite: window, buckets, filters, all arguments checked.
+//! Checks the arguments of a question: window, buckets, filters.
 
 use super::dimension::{Dimension, wait_events};
 use super::keys::View;
@@ -12,21 +12,20 @@ use crate::query::value::sink::Value;
 use crate::query::value::vocabulary::{self as pg, Scope};
 use std::collections::BTreeSet;
 
-/// Most buckets where each is a row of the answer.
+/// Maximum number of buckets if each bucket is a row of the answer.
 pub const MAX_ROWS: usize = 100_000;
-/// Most buckets where they are only compared.
+/// Maximum number of buckets if they are only compared.
 pub const MAX_BUCKETS: usize = 3_000_000;
 
-/// How far a moment may be from the tick that shows it.
+/// Maximum distance in µs between a point in time and the tick that answers for it.
 pub const NEAR: i64 = 60 * SECOND;
 
-/// Times farther from 1970 are refused: 36,533 years, so that no sum of a few of
-/// them overflows.
+/// Latest and earliest time: 36,533 years from 1970. Sums of a few such times do not overflow.
 const FARTHEST: i64 = 1 << 60;
-/// Wider buckets are refused.
+/// Maximum width of a bucket.
 const WIDEST: i64 = 36_525 * DAY;
 
-/// Refuses times and widths with which nothing can be computed.
+/// Refuses times and widths that are out of range.
 pub fn check_range<R: Request>(request: &R, context: &Context) -> QueryResult<()> {
     check_time("now", context.now_us)?;
     let mut arguments = R::ARGUMENTS.iter();
@@ -66,7 +65,7 @@ fn check_width(width: i64) -> QueryResult<()> {
     }
 }
 
-/// Half-open, µs.
+/// The time asked for, half-open, in µs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Begin.
@@ -76,7 +75,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The window of a question, cut at the present: without `since` one hour.
+    /// The window of a question, cut at the present. Without `since` it is one hour long.
     pub fn of(context: &Context, since: Option<i64>, until: Option<i64>) -> QueryResult<Window> {
         let now = context.now_us;
         let until = until.unwrap_or(now);
@@ -104,7 +103,7 @@ impl Window {
         self.until - self.since
     }
 
-    /// True when a part may have ticks in the window.
+    /// True if a part may have ticks in the window.
     pub fn meets(&self, part: &Part) -> bool {
         part.min_ms() <= part.max_ms()
             && part.min_ms().saturating_mul(1000) < self.until
@@ -112,7 +111,7 @@ impl Window {
     }
 }
 
-/// The buckets of a window; `limit` bounds their number.
+/// The buckets of a window, at most `limit`.
 pub fn buckets(
     context: &Context,
     window: Window,
@@ -125,10 +124,10 @@ pub fn buckets(
     Buckets::new(window.since, window.until, width, zone, limit)
 }
 
-/// The samples that a question is about, as its arguments say.
+/// The arguments that select samples.
 #[derive(Clone, Copy, Default)]
 pub struct Samples<'q> {
-    /// `all`, a node id in hexadecimal, or the node last written.
+    /// `all`, a node id in hexadecimal, or `None` for the node that wrote last.
     pub node: Option<&'q str>,
     /// `load`, `foreground` or `all`.
     pub scope: Option<&'q str>,
@@ -138,7 +137,7 @@ pub struct Samples<'q> {
     pub filters: &'q [(String, String)],
 }
 
-/// The samples of a request that has all these arguments.
+/// Takes [`Samples`] from a request that has all these arguments.
 macro_rules! samples {
     ($request:expr) => {
         $crate::query::rows::parse::Samples {
@@ -151,20 +150,20 @@ macro_rules! samples {
 }
 pub(in crate::query) use samples;
 
-/// Which rows count.
+/// The samples that count.
 pub struct Selection {
-    /// Scope asked for.
+    /// Scope.
     pub scope: Scope,
     /// Filters by dimension.
     pub filters: Vec<(Dimension, Filter)>,
     /// Parallel workers are left out.
     pub by_leader: bool,
-    /// Rows that are recorded only because they block others are kept.
+    /// Keeps rows that were recorded only because they block others.
     pub marked: bool,
 }
 
 impl Selection {
-    /// What counts when nothing else is asked for.
+    /// The default: scope `load` without filters.
     pub fn load() -> Selection {
         Selection {
             scope: Scope::Load,
@@ -174,12 +173,12 @@ impl Selection {
         }
     }
 
-    /// Nothing else was asked for.
+    /// True for the default.
     pub fn is_load(&self) -> bool {
         self.scope == Scope::Load && self.filters.is_empty() && !self.by_leader && !self.marked
     }
 
-    /// Checks scope and filters of a question.
+    /// Checks the scope and the filters of a question.
     pub fn of(context: &Context, samples: Samples) -> QueryResult<Selection> {
         let scope = Scope::parse(samples.scope)?;
         let mut filters = Vec::new();
@@ -206,7 +205,7 @@ impl Selection {
         })
     }
 
-    /// Completes bare names of wait events by what the parts have.
+    /// Completes names of wait events without a class by the events in the parts.
     pub fn qualify_waits<'a>(
         &mut self,
         run: Run,
@@ -242,7 +241,7 @@ impl Selection {
     }
 }
 
-/// `ClientRead` becomes `Client:ClientRead` when only one class has it.
+/// `ClientRead` becomes `Client:ClientRead` if only one class has this event.
 fn qualify(item: &mut Option<String>, known: &BTreeSet<String>) -> QueryResult<()> {
     let Some(bare) = item.as_deref() else {
         return Ok(());
@@ -268,8 +267,8 @@ fn qualify(item: &mut Option<String>, known: &BTreeSet<String>) -> QueryResult<(
     Ok(())
 }
 
-/// Numbers must be numbers, labels must exist; missing keys may be written as
-/// they are shown.
+/// Refuses texts for numbers and unknown labels. A missing key may be written as it is shown, such
+/// as `(no query id)`.
 fn check_values(context: &Context, dimension: &Dimension, filter: &mut Filter) -> QueryResult<()> {
     let name = dimension.name.as_str();
     let number = dimension.is_number(context.catalog);
@@ -298,7 +297,7 @@ fn check_values(context: &Context, dimension: &Dimension, filter: &mut Filter) -
     Ok(())
 }
 
-/// The node or nodes asked for, newest first.
+/// The ids of the requested nodes, newest first.
 pub fn nodes(run: Run, node: Option<&str>) -> QueryResult<Vec<u64>> {
     let store = run.store;
     let known: Vec<u64> = store.nodes().iter().map(|n| n.id).collect();
@@ -328,7 +327,7 @@ fn unknown_node(text: &str, known: &[u64]) -> QueryError {
     error.hint(format!("Available are all, {}.", known.join(", ")))
 }
 
-/// Checks `n`; `None` is all.
+/// Checks `n`; `None` means all.
 pub fn limit(n: Option<i64>) -> QueryResult<usize> {
     match n {
         None => Ok(usize::MAX),

@@ -1,14 +1,13 @@
-//! The keys of a question as numbers. A key is looked up once for each entry of
-//! a dictionary that the question meets; everything behind that compares and
-//! adds up numbers. Texts are made of the keys that are printed, and ties are
-//! broken by what their texts would be.
+//! Gives the keys of a question ids. A dictionary entry that the question meets is looked up once;
+//! after that the engine compares and adds up numbers. Only printed keys become texts. Ties are
+//! broken in the order of the texts.
 
 use crate::fast::FastMap;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A key: within a question equal ones have the same id.
+/// Id of a key. Equal keys of a question have the same id.
 pub type Id = u32;
 
 /// The id of null.
@@ -17,27 +16,27 @@ pub const NULL: Id = 0;
 /// The keys of up to two dimensions.
 pub type Key = (Id, Id);
 
-/// A key as a dictionary has it.
+/// A key as it stands in a dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Atom {
     /// No key.
     Null,
-    /// What is shown in decimal.
+    /// A number, shown in decimal.
     Number(i64),
-    /// A text that is known.
+    /// The id of a text.
     Text(Id),
 }
 
-/// The keys of a question, which threads share.
+/// The keys of a question; threads share it.
 #[derive(Clone, Default)]
 pub struct Register(Arc<Mutex<Ids>>);
 
-/// The keys by id and the other way round.
+/// Keys by id, and ids by key.
 pub struct Ids {
-    /// By id: the number; 0 for null and texts.
+    /// Number of each id; 0 for null and texts.
     values: Vec<i64>,
     small: Small,
-    /// The ids of other numbers.
+    /// Ids of numbers outside `small`.
     numbers: FastMap<i64, Id>,
     texts: FastMap<Id, Arc<str>>,
     by_text: HashMap<Arc<str>, Id>,
@@ -59,7 +58,7 @@ impl Default for Ids {
 }
 
 impl Register {
-    /// The ids; who holds them keeps other threads from finding any.
+    /// Locks the ids: other threads wait until the guard is dropped.
     pub fn ids(&self) -> MutexGuard<'_, Ids> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,7 +73,7 @@ impl Register {
         self.ids().text(id)
     }
 
-    /// The same for one that has no id.
+    /// The text of a key that may have no id.
     pub fn shown(&self, atom: Atom) -> Option<String> {
         match atom {
             Atom::Null => None,
@@ -118,7 +117,7 @@ impl Ids {
         id
     }
 
-    /// Bytes that the keys take.
+    /// Memory of the keys in bytes.
     pub fn bytes(&self) -> usize {
         self.values.capacity() * size_of::<i64>()
             + self.small.bytes()
@@ -136,7 +135,7 @@ impl Ids {
         }
     }
 
-    /// In the order of their texts, null last.
+    /// Order of their texts, null last.
     pub fn compare(&self, a: Id, b: Id) -> Ordering {
         let value = |id: Id| self.values[id as usize];
         if a == NULL || b == NULL {
@@ -152,21 +151,20 @@ impl Ids {
     }
 }
 
-/// The ids of numbers that a process may have, in a table, since a day may have a
-/// million of them, mostly neighbours: its pages are made when they are met.
+/// Ids of numbers that may be process ids, in a table of pages. A day may have a million of them,
+/// mostly neighbours. A page is allocated when a number of it occurs.
 #[derive(Default)]
 struct Small {
     pages: Vec<Box<[Id]>>,
     bytes: usize,
 }
 
-/// Numbers below this: the most process ids that Linux has.
+/// Limit of these numbers: the largest process id of Linux.
 const SMALL: i64 = 1 << 22;
 const PAGE: usize = 512;
 
 impl Small {
-    /// Where the id of a number stands, [`NULL`] at first; `None` for numbers that
-    /// have no place here.
+    /// The place of a number's id, [`NULL`] at first. `None` for numbers outside the table.
     #[inline]
     fn id(&mut self, number: i64) -> Option<&mut Id> {
         let number = usize::try_from(number).ok().filter(|_| number < SMALL)?;
@@ -191,7 +189,7 @@ impl Small {
     }
 }
 
-/// The order of two numbers as texts.
+/// Order of two numbers as texts.
 fn compare_decimals(a: i64, b: i64) -> Ordering {
     if (a < 0) != (b < 0) {
         return a.cmp(&b);
@@ -199,8 +197,8 @@ fn compare_decimals(a: i64, b: i64) -> Ordering {
     let (a, b) = (a.unsigned_abs(), b.unsigned_abs());
     let digits = |size: u64| size.checked_ilog10().unwrap_or(0);
     let (a_digits, b_digits) = (digits(a), digits(b));
-    // The shorter one with zeros behind it, and before what is equal then; none
-    // has more than 19 digits.
+    // Pads the shorter number with zeros. If both are equal then, the shorter one comes first. No
+    // number has more than 19 digits.
     match a_digits.cmp(&b_digits) {
         Ordering::Equal => a.cmp(&b),
         Ordering::Less => (a * 10_u64.pow(b_digits - a_digits))
@@ -212,8 +210,8 @@ fn compare_decimals(a: i64, b: i64) -> Ordering {
     }
 }
 
-/// The first `n` of some things by an order in which no two are equal, in that
-/// order. No more than twice as many are held.
+/// The first `n` items in `order`, sorted. No two items are equal. It holds at most `2 * n` items
+/// (or 64, if that is more).
 pub fn first_of<T: Copy>(
     all: impl Iterator<Item = T>,
     n: usize,

@@ -1,7 +1,6 @@
-//! Root blockers: the session at the head of the queue a session waits in.
-//! Derived tick by tick from `blocked_by`; runs are cut where the head changes.
-//! Sessions that block each other have the key `(cycle)`. A prepared
-//! transaction is no session: table `lock` says who waits for it.
+//! Root blockers: the session at the head of the queue that a session waits in. They are derived
+//! tick by tick from `blocked_by`, and runs are cut where the head changes. Sessions in a cycle
+//! have the key `(cycle)`. A prepared transaction is no session, so table `lock` has its waiters.
 
 use super::keys::{Codes, KeySet, Keys, View};
 use super::register::Atom;
@@ -11,7 +10,7 @@ use crate::query::value::error::QueryResult;
 use crate::query::value::vocabulary as pg;
 use std::collections::{HashMap, HashSet};
 
-/// The columns that root blockers are made of.
+/// The columns that determine root blockers.
 pub const COLUMNS: [(&str, &str); 9] = [
     (RUN, pg::BLOCKED_BY),
     (RUN, "session"),
@@ -24,7 +23,7 @@ pub const COLUMNS: [(&str, &str); 9] = [
     ("lock", "blocker_gid"),
 ];
 
-/// Blocked runs of a session: first tick, tick behind the last, blocker.
+/// Times in which a session is blocked: first tick, tick after the last, blocker.
 type Blocked = Vec<(i64, i64, u32)>;
 
 /// Cuts the runs of a part where their root blocker changes.
@@ -52,7 +51,7 @@ pub fn split(view: &View) -> QueryResult<Runs> {
     Ok(Runs::pieces(rows, first, ticks))
 }
 
-/// The keys of pieces made by [`split`].
+/// The keys of the pieces from [`split`].
 pub fn keys(view: &View, runs: &Runs) -> QueryResult<Keys> {
     let whole = Runs::whole(view.part)?;
     let chains = Chains::read(view, &whole)?;
@@ -86,26 +85,26 @@ pub fn keys(view: &View, runs: &Runs) -> QueryResult<Keys> {
     Ok(keys.with(Codes::Pieces(codes)))
 }
 
-/// Who is at the head of a queue.
+/// The head of a queue.
 enum Root {
     Nobody,
     Cycle,
-    /// A session, or a prepared transaction, by number.
+    /// Number of a session or of a prepared transaction.
     Of(u32),
 }
 
-/// Who blocks whom. Sessions are numbered by process, from 1.
+/// The blocker of each session at each tick. Sessions are numbered by process, from 1.
 struct Chains {
-    /// Session reference of each number.
+    /// One session reference for each number.
     example: Vec<usize>,
-    /// By row of `run`: who runs it and who blocks it (0 = nobody).
+    /// By row of `run`: the number of its session and of its blocker (0 = none).
     runner: Vec<u32>,
     blocker: Vec<u32>,
-    /// By session that is blocked at some tick.
+    /// By number of a blocked session.
     blocked: HashMap<u32, Blocked>,
-    /// Names of prepared transactions: their numbers follow the sessions'.
+    /// Names of prepared transactions. Their numbers follow the sessions' numbers.
     prepared: Vec<String>,
-    /// Sessions that wait for one of those.
+    /// Sessions that wait for a prepared transaction.
     behind_prepared: HashSet<u32>,
 }
 
@@ -148,7 +147,7 @@ impl Chains {
         Ok(chains)
     }
 
-    /// Adds waits for prepared transactions, where no session blocks.
+    /// Adds waits for prepared transactions at ticks without a blocking session.
     fn add_prepared(
         &mut self,
         view: &View,
@@ -185,20 +184,20 @@ impl Chains {
         for waiter in &self.behind_prepared {
             if let Some(runs) = self.blocked.get_mut(waiter) {
                 runs.sort_unstable();
-                // Two holders of one tick: the first counts.
+                // If a tick has two holders, the first one counts.
                 runs.dedup_by_key(|run| run.0);
             }
         }
         Ok(())
     }
 
-    /// Somebody may block a row at some tick.
+    /// True if the session of this row may be blocked at one of its ticks.
     fn may_wait(&self, row: usize) -> bool {
         let runner = self.runner.get(row);
         self.blocker[row] != 0 || runner.is_some_and(|r| self.behind_prepared.contains(r))
     }
 
-    /// Number by session reference: entries of one process share it.
+    /// Number by session reference. Entries of one process have the same number.
     fn number_sessions(&mut self, view: &View) -> QueryResult<Vec<u32>> {
         let pid = view.part.ints("session", "pid")?;
         let start = view.part.ints("session", "backend_start")?;
@@ -215,8 +214,7 @@ impl Chains {
         Ok(numbers)
     }
 
-    /// The root blocker of a row at a tick, and the tick until which it stays
-    /// so at least.
+    /// The root blocker of a row at a tick, and a tick until which it stays the same.
     fn root(&self, row: usize, tick: i64) -> (Root, i64) {
         let mut until = i64::MAX;
         let runner = self.runner[row];
@@ -240,8 +238,7 @@ impl Chains {
         }
     }
 
-    /// Who blocks a session at a tick; `until` becomes no later than the tick
-    /// where that ends.
+    /// The blocker of a session at a tick. Lowers `until` to the tick where this changes.
     fn next(&self, session: u32, tick: i64, until: &mut i64) -> Option<u32> {
         let runs = self.blocked.get(&session).map_or(&[][..], Vec::as_slice);
         let run = runs.get(runs.partition_point(|run| run.1 <= tick))?;
@@ -254,11 +251,11 @@ impl Chains {
     }
 }
 
-/// Somebody who waits for a prepared transaction at a tick.
+/// A session that waits for a prepared transaction at a tick.
 struct Prepared {
     waiter: i64,
     tick: i64,
-    /// References to its name, and its number.
+    /// Reference to the name of the transaction, and its transaction id.
     who: (i64, i64),
 }
 

@@ -1,5 +1,5 @@
-//! The runs of a part, or pieces of them where an attribute changes within a
-//! run (the head of a lock queue).
+//! The runs of a part, or pieces of runs: a run is cut where a derived attribute (the head of a
+//! lock queue) changes within it.
 
 use super::ticks::Ticks;
 use crate::format::codec::Stretch;
@@ -9,14 +9,14 @@ use crate::format::table::Column;
 use crate::query::value::error::QueryResult;
 use std::sync::Arc;
 
-/// Pieces of runs by index: the row of table `run`, first tick, ticks.
+/// Pieces of runs by index: row of table `run`, first tick, number of ticks.
 pub struct Runs {
     rows: Option<Vec<u32>>,
     len: usize,
     places: Places,
 }
 
-/// First tick and ticks of each piece.
+/// First tick and number of ticks of each piece.
 enum Places {
     Columns { first_tick: Column, ticks: Column },
     Stretches(Vec<Stretch>),
@@ -39,7 +39,7 @@ impl Runs {
         })
     }
 
-    /// Pieces: row, first tick, ticks of each.
+    /// Pieces by their rows, first ticks and numbers of ticks.
     pub fn pieces(rows: Vec<u32>, first_tick: Vec<i64>, ticks: Vec<i64>) -> Runs {
         Runs {
             rows: Some(rows),
@@ -51,7 +51,7 @@ impl Runs {
         }
     }
 
-    /// First tick and ticks follow from few numbers.
+    /// True if first ticks and lengths are computed from a few numbers, not stored in columns.
     pub fn are_computed(&self) -> bool {
         matches!(self.places, Places::Stretches(_))
     }
@@ -61,7 +61,7 @@ impl Runs {
         self.len
     }
 
-    /// The row of table `run` a piece belongs to.
+    /// The row of table `run` that a piece belongs to.
     #[inline]
     pub fn row(&self, piece: usize) -> usize {
         match &self.rows {
@@ -70,13 +70,13 @@ impl Runs {
         }
     }
 
-    /// The row of each piece; `None` when pieces are whole runs.
+    /// The row of each piece; `None` if pieces are whole runs.
     pub fn rows(&self) -> Option<&[u32]> {
         self.rows.as_deref()
     }
 
-    /// Calls `each` with first tick and ticks of some pieces, which ascend;
-    /// `None` is all.
+    /// Calls `each` with first tick and number of ticks of the given pieces, in ascending order.
+    /// `None` means all pieces.
     pub fn for_each(&self, pieces: Option<&[u32]>, mut each: impl FnMut(i64, i64)) {
         match (&self.places, pieces) {
             (Places::Columns { first_tick, ticks }, None) => {
@@ -109,7 +109,7 @@ impl Runs {
         }
     }
 
-    /// Appends the rows of the ticks of some pieces, which ascend; `None` is
+    /// Appends for each given piece the range of its rows in `ticks`. Pieces ascend; `None` means
     /// all.
     pub fn ranges(&self, pieces: Option<&[u32]>, ticks: &Ticks, ranges: &mut Vec<(u32, u32)>) {
         let (Places::Stretches(all), None) = (&self.places, pieces) else {
@@ -147,7 +147,7 @@ impl Runs {
         self.place(piece).0
     }
 
-    /// Ticks of a piece.
+    /// Number of ticks of a piece.
     #[inline]
     pub fn ticks(&self, piece: usize) -> i64 {
         self.place(piece).1
@@ -164,8 +164,8 @@ mod tests {
     use crate::testing::schema;
     use crate::write::seal::write_sealed;
 
-    /// Three sessions whose state changes at every tick but some; two are
-    /// away for a while.
+    /// Three sessions. Their states change at almost every tick, and two of them are absent for a
+    /// while.
     fn sealed() -> MemoryStorage {
         let storage = MemoryStorage::new();
         let mut b = PartBuilder::new(Arc::new(schema().with_runs())).unwrap();

@@ -1,4 +1,4 @@
-//! The parts and the rows of a question: what a plan is made for.
+//! The parts and the rows that a question needs, before a plan is made.
 
 use super::parse::{Samples, Selection, Window, nodes};
 use super::register::Register;
@@ -9,22 +9,22 @@ use crate::query::value::error::QueryResult;
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
 
-/// Parts and rows a question is about.
+/// Parts and rows that a question needs.
 pub struct Scan<'a> {
     /// The attempt to answer.
     pub run: Run<'a>,
     /// The rows that count.
     pub selection: Selection,
-    /// Parts that may have ticks in the window, by node, ascending by tick.
+    /// Parts that may have ticks in the window, by node, in ascending order of ticks.
     pub parts: Vec<&'a Part>,
-    /// Parts of the nodes outside the window.
+    /// Parts of the same nodes outside the window.
     pub others: Vec<&'a Part>,
-    /// The keys of its answers.
+    /// Ids of the question's keys.
     pub register: Register,
-    /// Where it is known: samples of other buckets need not be added up.
+    /// If set: only samples of these buckets must be added up.
     pub within: Option<BTreeSet<u32>>,
     window: Window,
-    /// Bytes of the sums of all threads.
+    /// Memory for the sums of all threads in bytes.
     pub(in crate::query) held: AtomicUsize,
 }
 
@@ -48,13 +48,13 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// Ends the question when its flag is set.
+    /// Fails if the cancel flag is set.
     pub fn check_cancel(&self) -> QueryResult<()> {
         self.run.check_cancel()
     }
 
-    /// Gives back the columns of a part that was read, in their order, and with
-    /// the last one of a file what its parts share.
+    /// Frees the columns of a part after it was read. Call it in the order of the parts: with the
+    /// last part of a file it also frees what the file's parts share.
     pub fn release(&self, part: usize) {
         let (read, next) = (self.parts[part], self.parts.get(part + 1));
         read.release();

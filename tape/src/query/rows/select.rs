@@ -1,7 +1,6 @@
-//! Which runs of a part match: each test is a table by the value of one
-//! column, made from the rows of its dictionary, once for all parts of a
-//! file. A test that all values between the bounds of a column pass costs
-//! nothing; one that none of them passes leaves the part out.
+//! Finds the runs of a part that match. Each test is a table by the value of one column, made from
+//! the rows of its dictionary once for all parts of a file. If all values between the bounds of a
+//! column pass, the test costs nothing. If none of them passes, the part is left out.
 
 use super::dimension::Dimension;
 use super::keys::{Codes, Keys, View};
@@ -18,18 +17,17 @@ use crate::query::value::filter::Filter;
 use crate::query::value::vocabulary::{self as pg, Scope};
 use std::rc::Rc;
 
-/// The pieces of a part's runs that match.
+/// The matching pieces of a part's runs.
 pub struct Selected {
-    /// All pieces.
+    /// All pieces, matching or not.
     pub runs: Runs,
-    /// Indexes of those that match; `None` is all.
+    /// Indexes of the matching pieces; `None` means all.
     pub pieces: Option<Vec<u32>>,
 }
 
 impl Selected {
-    /// Applies a selection, whose tests were made for the file, to a part.
-    /// Runs are cut by root blocker when that is among the filters or
-    /// `by_root`.
+    /// Applies a selection to a part. `tests` were made for the part's file. Runs are cut by root
+    /// blocker if a filter or `by_root` needs that.
     pub fn of(
         view: &View,
         tests: &Tests,
@@ -59,13 +57,13 @@ impl Selected {
         Ok(Selected { runs, pieces })
     }
 
-    /// The same for one part alone.
+    /// Same as [`Selected::of`], for a single part.
     pub fn alone(view: &View, catalog: &Schema, selection: &Selection) -> QueryResult<Selected> {
         let tests = Tests::of(view, catalog, selection)?;
         Selected::of(view, &tests, selection, false)
     }
 
-    /// No piece at all.
+    /// A selection without pieces.
     pub fn nothing() -> Selected {
         Selected {
             runs: Runs::pieces(Vec::new(), Vec::new(), Vec::new()),
@@ -73,7 +71,7 @@ impl Selected {
         }
     }
 
-    /// The rows of the ticks of every piece that matches.
+    /// Sets `ranges` to the rows in `ticks` of every matching piece.
     pub fn ranges(&self, ticks: &Ticks, ranges: &mut Vec<(u32, u32)>) {
         ranges.clear();
         ranges.reserve(self.len());
@@ -81,7 +79,7 @@ impl Selected {
         self.runs.ranges(pieces, ticks, ranges);
     }
 
-    /// Leaves out the pieces of which no tick counts, with their ranges.
+    /// Removes pieces without a tick that counts, and their ranges.
     pub fn leave_uncounted(&mut self, ticks: &Ticks, ranges: &mut Vec<(u32, u32)>) {
         let before = ticks.before();
         let counts = |range: &(u32, u32)| before[range.0 as usize].0 < before[range.1 as usize].0;
@@ -96,7 +94,7 @@ impl Selected {
         self.pieces = Some(pieces);
     }
 
-    /// Calls `each` with every piece that matches.
+    /// Calls `each` with every matching piece.
     pub fn for_each(&self, mut each: impl FnMut(usize)) {
         match &self.pieces {
             Some(pieces) => pieces.iter().for_each(|piece| each(*piece as usize)),
@@ -104,13 +102,13 @@ impl Selected {
         }
     }
 
-    /// Number of pieces that match.
+    /// Number of matching pieces.
     pub fn len(&self) -> usize {
         self.pieces.as_ref().map_or(self.runs.len(), Vec::len)
     }
 }
 
-/// Filters whose keys are known part by part.
+/// Filters whose keys differ from part to part.
 fn own_filters<'s>(
     view: &View,
     selection: &'s Selection,
@@ -119,8 +117,7 @@ fn own_filters<'s>(
     filters.filter(|(dimension, _)| !dimension.is_shared(view.part))
 }
 
-/// A filter by keys as dictionaries have them: a number stands as such in some
-/// and as text in others.
+/// A test for dictionary keys. A number is a number in some dictionaries and a text in others.
 fn wanted(view: &View, filter: &Filter) -> impl Fn(Atom) -> bool + use<> {
     let atoms = |items: &[Option<String>]| -> Vec<Atom> {
         let number = |text: &String| {
@@ -138,10 +135,10 @@ fn wanted(view: &View, filter: &Filter) -> impl Fn(Atom) -> bool + use<> {
     move |key| (any.is_empty() || any.contains(&key)) && !none.contains(&key)
 }
 
-/// The dimensions that say whether a scope has a row.
+/// The dimensions that decide whether a row is in a scope.
 const OF_SCOPE: [&str; 3] = [pg::CATEGORY, pg::STATE, pg::WAIT_EVENT];
 
-/// The columns that a selection tests, some of them only where they decide.
+/// The columns that a selection tests. Some of them are read only if they decide.
 pub fn columns(
     part: &Part,
     catalog: &Schema,
@@ -167,18 +164,18 @@ pub fn columns(
     Ok(columns)
 }
 
-/// What the rows of a part must pass.
+/// Tests that the rows of a part must pass.
 #[derive(Clone, Default)]
 pub struct Tests {
-    /// Tables by the value of a column of `run`.
+    /// By column of `run`: whether a value passes.
     columns: Vec<(String, Rc<Vec<bool>>)>,
-    /// Tables by code.
+    /// By code: whether it passes.
     others: Vec<(Rc<Keys>, Rc<Vec<bool>>)>,
     never: bool,
 }
 
 impl Tests {
-    /// The tests that all parts of the file of a view have in common.
+    /// The tests that all parts of the view's file share.
     pub fn of(view: &View, catalog: &Schema, selection: &Selection) -> QueryResult<Tests> {
         let mut tests = Tests::default();
         let none = Selected::nothing().runs;
@@ -208,7 +205,7 @@ impl Tests {
         Ok(tests)
     }
 
-    /// The tests that decide something in a part; `None` when no row passes.
+    /// The tests that decide something in a part; `None` if no row passes.
     fn narrowed(&self, part: &Part) -> Option<Tests> {
         let mut tests = Tests {
             others: self.others.clone(),
@@ -229,7 +226,7 @@ impl Tests {
         Some(tests)
     }
 
-    /// Rows that are recorded only because they block others do not pass.
+    /// Excludes rows that were recorded only because they block others.
     fn marked(&mut self, part: &Part) -> QueryResult<()> {
         if part.bounds(RUN, "marked") == Some((0, 0)) {
             return Ok(());
@@ -245,7 +242,7 @@ impl Tests {
         Ok(())
     }
 
-    /// Adds a test of the key of a dimension.
+    /// Adds a test of a dimension's keys.
     fn add(
         &mut self,
         view: &View,
@@ -329,7 +326,7 @@ impl Tests {
     }
 }
 
-/// The rows of spans that pass a test.
+/// The rows of the spans whose value passes.
 fn rows_of(spans: &[Span], ok: impl Fn(i64) -> bool) -> Vec<u32> {
     let (mut found, mut row) = (Vec::new(), 0);
     for span in spans {
@@ -342,10 +339,10 @@ fn rows_of(spans: &[Span], ok: impl Fn(i64) -> bool) -> Vec<u32> {
     found
 }
 
-/// Pieces that are tested before those that pass are put down.
+/// Number of pieces that are tested before the passing ones are copied.
 const TESTED: usize = 256;
 
-/// The pieces that pass a test, found without a branch.
+/// The pieces that pass a test, without a branch for each.
 fn matching(pieces: impl Iterator<Item = u32>, mut ok: impl FnMut(u32) -> bool) -> Vec<u32> {
     let mut found = Vec::new();
     let (mut buffer, mut count) = ([0; TESTED], 0);
@@ -361,8 +358,8 @@ fn matching(pieces: impl Iterator<Item = u32>, mut ok: impl FnMut(u32) -> bool) 
     found
 }
 
-/// The entries of a table for the values between two bounds; the last stands
-/// for values beyond it.
+/// The entries of a table for the values between two bounds. Values beyond the table have its last
+/// entry.
 fn between(table: &[bool], bounds: Option<(i64, i64)>) -> &[bool] {
     let last = table.len() - 1;
     match bounds {

@@ -7,17 +7,17 @@ use crate::query::value::error::QueryResult;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a text is looked up by.
+/// Key of a query text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TextKey {
-    /// Query identifier.
+    /// Query id.
     Query(i64),
     /// Hash of the activity text.
     Hash(i64),
 }
 
 impl TextKey {
-    /// Of a statement: its query id, else the hash of its text; 0 is none.
+    /// The query id of a statement, otherwise the hash of its text; `None` if both are 0.
     pub fn of(query_id: i64, hash: i64) -> Option<TextKey> {
         match (query_id, hash) {
             (0, 0) => None,
@@ -27,20 +27,20 @@ impl TextKey {
     }
 }
 
-/// By key: database and text, in the order they were found.
+/// Database and text for each key, in the order they were found.
 type ByKey = HashMap<TextKey, Vec<(Option<String>, Arc<str>)>>;
 
-/// The texts found for some keys.
+/// Query texts by key.
 #[derive(Default)]
 pub struct Texts {
     found: ByKey,
 }
 
 impl Texts {
-    /// Looks up `wanted` in all `near` parts, and in `far` ones as long as a
-    /// text is missing; none where texts are not asked for. With an owner only
-    /// texts that this role ran are taken. Damaged ones are left out: a lost
-    /// text loses no row. Whether it is cancelled is looked at before each part.
+    /// Looks up `wanted` in all `near` parts, and in `far` parts until every key has a text. Finds
+    /// nothing if the context has texts off. With an owner, only texts that this role ran count. A
+    /// damaged text is left out: no row is lost with it. The cancel flag is checked before each
+    /// part.
     pub fn find<'a>(
         wanted: impl IntoIterator<Item = TextKey>,
         near: impl IntoIterator<Item = &'a Part>,
@@ -52,7 +52,7 @@ impl Texts {
         Ok(texts)
     }
 
-    /// The same for keys that were not looked up before.
+    /// Same as [`Texts::find`], for keys that are not yet in `self`.
     pub fn find_more<'a>(
         &mut self,
         wanted: impl IntoIterator<Item = TextKey>,
@@ -92,7 +92,7 @@ impl Texts {
         Ok(())
     }
 
-    /// The text of a key, from this database if there is one.
+    /// The text of a key, preferably from this database.
     pub fn get(&self, key: TextKey, database: Option<&str>) -> Option<Arc<str>> {
         let found = self.found.get(&key)?;
         let same = found.iter().find(|(d, _)| d.as_deref() == database);
@@ -101,7 +101,7 @@ impl Texts {
     }
 }
 
-/// Adds the texts of a part.
+/// Adds the wanted texts of a part.
 fn collect(wanted: &mut ByKey, view: &View, owner: Option<&str>) -> QueryResult<()> {
     let part = view.part;
     if part.rows("text") == 0 {

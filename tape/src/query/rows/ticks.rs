@@ -1,4 +1,4 @@
-//! The ticks of a part within a window, and what was observed per bucket.
+//! The ticks of a part within a window, and the observed time in each bucket.
 
 use crate::format::codec::Stretch;
 use crate::format::part::Part;
@@ -9,41 +9,42 @@ use crate::query::value::number::Ratio;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Bucket of a tick that does not count: failed, or outside the window.
+/// Bucket of a tick that does not count because it failed or lies outside the window.
 pub const NONE: u32 = u32::MAX;
 
-/// The ticks of a part by row, ascending by number.
+/// The ticks of a part in ascending order of their numbers.
 pub struct Ticks {
     numbers: Vec<i64>,
-    /// Row by number − first number, where numbers are dense enough.
+    /// Row of each number (minus the first number); empty if the numbers are too sparse.
     rows: Vec<u32>,
-    /// No number is left out.
+    /// True if no number is missing.
     are_contiguous: bool,
     /// Slot time in ms.
     pub slot_ms: Vec<i64>,
-    /// Nominal interval: the weight.
+    /// Nominal interval, which is the weight.
     pub weight_ms: Vec<i64>,
     /// Bucket, or [`NONE`].
     pub bucket: Vec<u32>,
-    /// Blocks of consecutive rows: begin, end.
+    /// Begin and end of blocks of consecutive rows.
     blocks: Vec<(u32, u32)>,
     /// Block of each row.
     block_of: Vec<u32>,
 }
 
-/// The columns of table `tick` that are read.
+/// The columns of table `tick` that a question reads.
 pub const COLUMNS: [&str; 5] = ["tick", "slot_time", "interval_ms", "status", "vcpus_x100"];
 
-/// Most ticks in a block: a run that covers it counts once for all of them.
+/// Maximum number of ticks in a block. A run that covers a block adds the weights of its ticks in
+/// one step.
 const BLOCK: usize = 8;
 
 impl Ticks {
-    /// Reads the ticks of a part and adds what was observed.
+    /// Reads the ticks of a part and adds them to `observed`.
     pub fn read(part: &Part, buckets: &Buckets, observed: &mut Observed) -> QueryResult<Ticks> {
         Ticks::read_unless(part, buckets, observed, || Ok(()))
     }
 
-    /// The same, but asks before each column whether to go on.
+    /// Same as [`Ticks::read`], but calls `check_cancel` before each column.
     pub fn read_unless(
         part: &Part,
         buckets: &Buckets,
@@ -93,9 +94,9 @@ impl Ticks {
         Ok(ticks)
     }
 
-    /// Ticks of other buckets do not count.
+    /// Lets only ticks of these buckets count.
     pub fn count_within(&mut self, buckets: &BTreeSet<u32>) {
-        // Those of a block are of one bucket.
+        // All ticks of a block are in one bucket, so blocks stay valid.
         for bucket in &mut self.bucket {
             if !buckets.contains(bucket) {
                 *bucket = NONE;
@@ -103,7 +104,7 @@ impl Ticks {
         }
     }
 
-    /// Ticks of some buckets and weights.
+    /// Ticks with the given buckets and weights.
     #[cfg(test)]
     pub fn of_rows(rows: impl Iterator<Item = (u32, i64)>) -> Ticks {
         let (bucket, weight_ms): (Vec<u32>, Vec<i64>) = rows.unzip();
@@ -153,7 +154,7 @@ impl Ticks {
         self.numbers.len()
     }
 
-    /// True when no tick counts.
+    /// True if no tick counts.
     pub fn is_idle(&self) -> bool {
         self.bucket.iter().all(|bucket| *bucket == NONE)
     }
@@ -163,7 +164,7 @@ impl Ticks {
         self.numbers[row]
     }
 
-    /// The rows of a run; empty when its first tick is not stored.
+    /// The rows of a run; empty if its first tick is not stored.
     #[inline]
     pub fn range(&self, first_tick: i64, ticks: i64) -> (u32, u32) {
         let row = if self.rows.is_empty() {
@@ -181,8 +182,8 @@ impl Ticks {
         (row, row + ticks.clamp(0, left) as u32)
     }
 
-    /// The rows of so many runs of a stretch; `None` when a tick of theirs or
-    /// between them is not stored.
+    /// The rows of the first `runs` runs of a stretch. `None` if a tick of them or between them is
+    /// not stored.
     pub fn ranges(
         &self,
         stretch: &Stretch,
@@ -201,7 +202,7 @@ impl Ticks {
             && length >= 0
             && origin <= first
             && end.checked_sub(origin)? <= self.numbers.len() as i64;
-        // Rows are numbers less the first one.
+        // The row is the number minus the first number.
         let (begin, step, length) = (
             (first.checked_sub(origin)?) as u32,
             step as u32,
@@ -214,14 +215,14 @@ impl Ticks {
         are_stored.then(|| (0..runs as u32).map(range))
     }
 
-    /// The weight of every tick, where all count and weigh the same.
+    /// The weight of every tick if all ticks count and have the same weight.
     pub fn same_weight_ms(&self) -> Option<i64> {
         let first = *self.weight_ms.first()?;
         let all_count = !self.bucket.contains(&NONE);
         (all_count && self.weight_ms.iter().all(|weight| *weight == first)).then_some(first)
     }
 
-    /// Ticks that count before each row, and Σ of their weight.
+    /// For each row: number of counting ticks before it, and the sum of their weights.
     pub fn before(&self) -> Vec<(u32, i64)> {
         let mut before = Vec::with_capacity(self.len() + 1);
         let mut sum = (0, 0);
@@ -248,14 +249,13 @@ impl Ticks {
         }
     }
 
-    /// Blocks of consecutive rows, begin and end: at most [`BLOCK`] rows of
-    /// one bucket and weight.
+    /// Begin and end of blocks: at most [`BLOCK`] consecutive rows with the same bucket and weight.
     pub fn blocks(&self) -> &[(u32, u32)] {
         &self.blocks
     }
 
-    /// Rows that count, begin and end: consecutive ones of one bucket and
-    /// weight, at most 2^16 together.
+    /// Begin and end of spans of counting rows: consecutive rows with the same bucket and weight,
+    /// at most 2^16 in a span.
     pub fn spans(&self) -> Vec<(u32, u32)> {
         let key = |row: u32| (self.bucket[row as usize], self.weight_ms[row as usize]);
         let mut spans: Vec<(u32, u32)> = Vec::new();
@@ -282,7 +282,7 @@ impl Ticks {
     }
 }
 
-/// What was observed in one bucket, or in a window.
+/// The observed time of one bucket or of a window.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Coverage {
     /// Σ weight of ticks that are ok or late.
@@ -300,7 +300,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// As stored in a file (`docs/format.md`, table `minute`).
+    /// The numbers as stored in a file (`docs/format.md`, table `minute`).
     pub fn to_row(self) -> [i64; 8] {
         let (last, interval) = self.last.unwrap_or_default();
         let (seen, vcpus) = self.vcpus.unwrap_or_default();
@@ -328,7 +328,7 @@ impl Coverage {
         }
     }
 
-    /// Adds what was observed elsewhere.
+    /// Adds the observed time of `other`.
     pub fn add(&mut self, other: &Coverage) {
         self.observed_ms += other.observed_ms;
         self.failed_ms += other.failed_ms;
@@ -343,13 +343,13 @@ impl Coverage {
         Ratio::new(i128::from(self.vcpus?.1), 100)
     }
 
-    /// Interval of the last tick, ms.
+    /// Interval of the last tick in ms.
     pub fn last_interval_ms(&self) -> Option<i64> {
         self.last.map(|l| l.1)
     }
 
-    /// Ticks a window of `window_us` should have; `interval_ms` is that of the
-    /// last tick at or before its end.
+    /// Number of ticks that a window of `window_us` should have. `interval_ms` is the interval of
+    /// the last tick at or before the window's end.
     pub fn ticks_expected(&self, window_us: i64, interval_ms: Option<i64>) -> i64 {
         let interval_ms = interval_ms.filter(|i| *i > 0).unwrap_or(1000);
         let seen_ms = i128::from(self.observed_ms) + i128::from(self.failed_ms);
@@ -358,7 +358,7 @@ impl Coverage {
         self.ticks_observed + self.ticks_failed + rest.unwrap_or(0)
     }
 
-    /// Percentage of a window that was observed, at most 100.
+    /// Observed percentage of a window, at most 100.
     pub fn percent(&self, window_us: i64) -> Option<Ratio> {
         let observed = i128::from(self.observed_ms) * 1000;
         let window = i128::from(window_us);
@@ -366,10 +366,10 @@ impl Coverage {
     }
 }
 
-/// Weights of a bucket beyond this are not put in one common multiple.
+/// Largest common multiple of the weights that is used, in ms.
 const MOST_COMMON_MS: i64 = 1 << 40;
 
-/// The least number that all positive ones divide, if it is not large.
+/// The least common multiple of the positive numbers; `None` above [`MOST_COMMON_MS`].
 fn common_multiple(numbers: impl Iterator<Item = i64>) -> Option<i64> {
     let (mut common, mut last) = (1, 1);
     for number in numbers {
@@ -396,20 +396,19 @@ fn later(a: Option<(i64, i64)>, b: Option<(i64, i64)>) -> Option<(i64, i64)> {
     }
 }
 
-/// What was observed, by bucket. Only buckets with ticks take memory.
+/// The observed time of each bucket. Only buckets with ticks use memory.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     by_bucket: Vec<(u32, Coverage)>,
-    /// [`Observed::weight_ms`] from the first bucket on, once indexed.
+    /// [`Observed::weight_ms`] of each bucket from the first on, after `index`.
     weights_ms: Vec<i64>,
-    /// What the weights of all buckets divide, once indexed.
+    /// Common multiple of all weights, after `index`.
     common_ms: Option<i64>,
-    /// In how many of them something was observed, once indexed.
+    /// Number of buckets with observed time, after `index`.
     observed_buckets: Option<usize>,
-    /// All of the buckets that are finished, and in how many of them something
-    /// was observed.
+    /// Sum of the finished buckets, and the number of them with observed time.
     finished: (Coverage, usize),
-    /// Interval of the last tick before the window.
+    /// Slot time and interval of the last tick before the window.
     pub interval_before: Option<(i64, i64)>,
 }
 
@@ -431,7 +430,7 @@ impl Observed {
         self.at(bucket).add(&one);
     }
 
-    /// What was observed in a bucket, to add to it.
+    /// The coverage of a bucket, to add to it.
     pub fn at(&mut self, bucket: u32) -> &mut Coverage {
         self.weights_ms.clear();
         self.common_ms = None;
@@ -447,7 +446,7 @@ impl Observed {
         &mut rows[row].1
     }
 
-    /// Adds what was observed in other parts.
+    /// Adds the observed time of other parts.
     pub fn merge(&mut self, other: &Observed) {
         let own = std::mem::take(&mut self.by_bucket);
         let (mut own, mut others) = (own.iter().peekable(), other.by_bucket.iter().peekable());
@@ -463,8 +462,8 @@ impl Observed {
         self.interval_before = later(self.interval_before, other.interval_before);
     }
 
-    /// Adds up buckets that nothing will be added to any more; returns the
-    /// weight of each.
+    /// Takes out buckets that are complete and adds them to the sum of finished ones; returns their
+    /// weights.
     pub fn finish(&mut self, buckets: Range<u32>) -> Vec<i64> {
         let begin = self.by_bucket.partition_point(|b| b.0 < buckets.start);
         let end = self.by_bucket.partition_point(|b| b.0 < buckets.end);
@@ -487,18 +486,18 @@ impl Observed {
         self.interval_before = later(self.interval_before, Some((slot_ms, interval_ms)));
     }
 
-    /// Buckets with ticks that are not finished, ascending.
+    /// Unfinished buckets with ticks, in ascending order.
     pub fn buckets(&self) -> &[(u32, Coverage)] {
         &self.by_bucket
     }
 
-    /// One bucket.
+    /// The coverage of one bucket.
     pub fn bucket(&self, bucket: u32) -> Coverage {
         let row = self.by_bucket.binary_search_by_key(&bucket, |r| r.0);
         row.map_or_else(|_| Coverage::default(), |row| self.by_bucket[row].1)
     }
 
-    /// Makes [`Observed::weight_ms`] a look-up, where buckets are dense.
+    /// Makes [`Observed::weight_ms`] a table look-up if buckets are dense.
     pub fn index(&mut self) {
         let (Some(first), Some(last)) = (self.by_bucket.first(), self.by_bucket.last()) else {
             return;
@@ -516,13 +515,13 @@ impl Observed {
         }
     }
 
-    /// A number that the weights of all buckets divide; `None` when it would be
-    /// large, or [`Observed::index`] was not called.
+    /// A common multiple of the weights of all buckets. `None` if it would be large, or before
+    /// [`Observed::index`].
     pub fn common_ms(&self) -> Option<i64> {
         self.common_ms
     }
 
-    /// Σ weight of what was observed in a bucket.
+    /// Sum of the observed weights in a bucket.
     #[inline]
     pub fn weight_ms(&self, bucket: u32) -> i64 {
         if self.weights_ms.is_empty() {
@@ -533,7 +532,7 @@ impl Observed {
         self.weights_ms.get(at).copied().unwrap_or(0)
     }
 
-    /// The whole window.
+    /// The coverage of the whole window.
     pub fn total(&self) -> Coverage {
         let mut total = self.finished.0;
         for (_, coverage) in &self.by_bucket {
@@ -542,9 +541,9 @@ impl Observed {
         total
     }
 
-    /// Buckets where something was observed.
+    /// Number of buckets with observed time.
     pub fn observed_buckets(&self) -> usize {
-        // Asked for each key.
+        // Callers ask for each key.
         let known = self.observed_buckets;
         known.unwrap_or_else(|| self.count_observed()) + self.finished.1
     }

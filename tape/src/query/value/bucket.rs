@@ -1,10 +1,9 @@
-//! Buckets: pieces of a window that begin at multiples of their width on the
-//! clock of a time zone, which shows 0 at 1970-01-01 00:00. All times are µs
-//! since 1970 UTC.
+//! Buckets: pieces of a window. A bucket begins at a multiple of its width on the clock of a time
+//! zone, counted from 1970-01-01 00:00 on that clock. All times are µs since 1970 UTC.
 //!
-//! Buckets above an hour begin when the clock first reaches a multiple, so days
-//! have 23 to 25 hours. Those of an hour or less also begin anew whenever the
-//! clock is changed, so that the hour that happens twice is two buckets.
+//! Buckets wider than an hour begin when the clock first reaches a multiple, so days have 23 to 25
+//! hours. For buckets of an hour or less, each change of the clock also begins a new bucket.
+//! Therefore the hour that happens twice in autumn is two buckets.
 
 use super::error::{QueryError, QueryResult};
 
@@ -19,7 +18,7 @@ pub const DAY: i64 = 24 * HOUR;
 pub trait Zone {
     /// µs that the clock is ahead of UTC at an instant.
     fn offset(&self, at_us: i64) -> i64;
-    /// The next instant at which that may change, if it ever does.
+    /// The next instant at which the offset may change, if there is one.
     fn next_change(&self, at_us: i64) -> Option<i64>;
 }
 
@@ -36,7 +35,7 @@ pub struct Buckets {
 enum Kind {
     /// `count` buckets from `origin` on.
     Uniform { origin: i64, count: usize },
-    /// `count` buckets, that begin anew with each piece.
+    /// Pieces of one offset each; together they have `count` buckets.
     Pieces { pieces: Vec<Piece>, count: usize },
     /// Bucket i is `[edges[i], edges[i + 1])`.
     Edges(Vec<i64>),
@@ -45,11 +44,11 @@ enum Kind {
 /// Buckets of one width between two changes of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
-    /// Begin of its first bucket.
+    /// Begin of the first bucket of this piece.
     start: i64,
-    /// The multiple at or before that.
+    /// The multiple of the width at or before `start`.
     origin: i64,
-    /// Number of its first bucket.
+    /// Index of the first bucket of this piece.
     first: usize,
 }
 
@@ -191,7 +190,7 @@ struct Span {
     offset: i64,
 }
 
-/// How a clock goes from an instant to another.
+/// The spans of constant offset from `from` to `to`.
 fn spans(from: i64, to: i64, zone: Option<&dyn Zone>) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     let mut begin = from;
@@ -211,7 +210,7 @@ fn spans(from: i64, to: i64, zone: Option<&dyn Zone>) -> Vec<Span> {
 }
 
 fn kind(since: i64, until: i64, width: i64, zone: Option<&dyn Zone>) -> Kind {
-    // What a clock may be put forward or back, and a bucket on either side.
+    // The largest possible change of a clock, and one bucket on either side.
     let margin = width.saturating_add(2 * DAY);
     let (from, to) = (since.saturating_sub(margin), until.saturating_add(margin));
     let spans = spans(from, to, zone);
@@ -227,8 +226,8 @@ fn kind(since: i64, until: i64, width: i64, zone: Option<&dyn Zone>) -> Kind {
     }
 }
 
-/// True when changes of the clock leave all buckets as wide as they are: a
-/// clock is changed by an hour at a full hour, which minutes do not notice.
+/// True if all buckets keep their width when the clock changes. Clocks change by an hour at a full
+/// hour, so buckets of a minute keep theirs.
 fn keep_step(width: i64, spans: &[Span]) -> bool {
     let is_multiple = |span: &Span| {
         let changed = span.offset - spans[0].offset;
@@ -242,7 +241,7 @@ fn multiple(at: i64, width: i64, offset: i64) -> i64 {
     (at + offset).div_euclid(width) * width - offset
 }
 
-/// Buckets that begin anew where the clock is changed.
+/// Begins a new bucket at each change of the clock.
 fn pieces(since: i64, until: i64, width: i64, spans: &[Span]) -> Kind {
     let mut pieces = Vec::new();
     let mut count = 0;
@@ -262,12 +261,12 @@ fn pieces(since: i64, until: i64, width: i64, spans: &[Span]) -> Kind {
     Kind::Pieces { pieces, count }
 }
 
-/// Edges from the bucket of `since` to the end of the bucket of `until`: when a
-/// clock first reaches each multiple. One that it leaps over is reached with
-/// the leap.
+/// Edges from the bucket of `since` to the end of the bucket of `until`. An edge is the instant
+/// when the clock first reaches a multiple. If the clock leaps over a multiple, the edge is the
+/// instant of the leap.
 fn long_edges(since: i64, until: i64, width: i64, spans: &[Span]) -> Vec<i64> {
     let mut edges = Vec::new();
-    // What the clock has shown; below it no multiple is new.
+    // The latest time that the clock has shown; multiples below it already have an edge.
     let mut reached = spans.first().map_or(since, |span| span.begin + span.offset);
     for span in spans {
         let mut local = multiple(reached, width, 0);
@@ -287,7 +286,7 @@ fn long_edges(since: i64, until: i64, width: i64, spans: &[Span]) -> Vec<i64> {
     edges
 }
 
-/// Keeps one edge at or before `since`, and each edge once.
+/// Keeps one edge at or before `since`, and no edge twice.
 fn push_edge(edges: &mut Vec<i64>, edge: i64, since: i64) {
     if edge <= since {
         edges.clear();

@@ -1,4 +1,4 @@
-//! Times as a date and a time of day in UTC, written and read.
+//! Writes and reads times as a date and a time of day in UTC.
 
 use super::bucket::{DAY, SECOND};
 use std::fmt::Write;
@@ -10,7 +10,7 @@ pub fn time_text(us: i64) -> String {
     text + "+00"
 }
 
-/// Adds `2026-11-21 03:12:00` in UTC, with a character between date and time.
+/// Appends `2026-11-21 03:12:00` in UTC, with `between` between date and time.
 pub fn write_civil(out: &mut String, us: i64, between: char) {
     let (day, second) = (us.div_euclid(DAY), us.rem_euclid(DAY) / SECOND);
     let (year, month, day) = date(day);
@@ -23,14 +23,14 @@ pub fn write_civil(out: &mut String, us: i64, between: char) {
     push_two(out, second);
 }
 
-/// Adds a number below 100 as two digits.
+/// Appends a number below 100 as two digits.
 fn push_two(out: &mut String, number: i64) {
     let digit = |number: i64| char::from(b'0' + (number % 10) as u8);
     out.push(digit(number / 10));
     out.push(digit(number));
 }
 
-/// µs since 1970 of a date and a time of day in UTC, written like that.
+/// Reads a date and a time of day in UTC that have this form, as µs since 1970.
 pub fn civil_us(date: &str, time: &str) -> Option<i64> {
     let number = |text: &str| text.parse::<i64>().ok();
     let [year, month, day] = three(date.splitn(3, '-').map(number))?;
@@ -43,16 +43,16 @@ pub fn civil_us(date: &str, time: &str) -> Option<i64> {
     }
     let days = days(year, month, day);
     let us = days * DAY + (hour * 3600 + minute * 60 + second) * SECOND;
-    // A month may be shorter.
+    // Refuses the 31st of a shorter month.
     (self::date(days) == (year, month, day)).then_some(us)
 }
 
-/// All of three.
+/// The three items, if all are there.
 fn three(mut items: impl Iterator<Item = Option<i64>>) -> Option<[i64; 3]> {
     Some([items.next()??, items.next()??, items.next()??])
 }
 
-/// The number of days since 1970-01-01 of a day, as [`date`] counts them.
+/// Days from 1970-01-01 to this day, counted as in [`date`].
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month < 3 {
         (year - 1, month + 12)
@@ -64,8 +64,8 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Year, month, day of a number of days since 1970-01-01: years are counted
-/// from March on, in eras of 400 years.
+/// Year, month, day of a number of days since 1970-01-01. Years begin in March here, and 400 years
+/// are an era.
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));

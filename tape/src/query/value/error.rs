@@ -1,51 +1,50 @@
-//! Errors of the query: an SQLSTATE, a primary line, a detail and a hint, so
-//! that a backend can report them as its own.
+//! Errors of a query: SQLSTATE, primary line, detail and hint, so that a backend can report them as
+//! its own errors.
 
 use crate::error::Kind;
 use std::fmt;
 use std::path::PathBuf;
 
-/// SQLSTATE of a value that makes no sense.
+/// SQLSTATE of an invalid argument.
 pub const INVALID_PARAMETER: &str = "22023";
 /// SQLSTATE of a name that does not exist.
 pub const UNDEFINED_OBJECT: &str = "42704";
 /// SQLSTATE of a query ended on request.
 pub const CANCELED: &str = "57014";
-/// SQLSTATE of an answer that does not fit into memory.
+/// SQLSTATE of an answer that exceeds the memory limit.
 pub const OUT_OF_MEMORY: &str = "53200";
-/// SQLSTATE of a file that is gone.
+/// SQLSTATE of a missing file.
 pub const UNDEFINED_FILE: &str = "58P01";
-/// SQLSTATE of a refused file.
+/// SQLSTATE of a file that the process may not open.
 pub const INSUFFICIENT_PRIVILEGE: &str = "42501";
-/// SQLSTATE of damage.
+/// SQLSTATE of a damaged file.
 pub const DATA_CORRUPTED: &str = "XX001";
 
-/// Where a file is damaged, in the order in which it is told.
+/// A damaged place in a file. Warnings name places in the order of these fields.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The file.
     pub file: PathBuf,
-    /// The group of the column; 0 where all groups of the file have it in
-    /// common.
+    /// The group of the damaged column; 0 if all groups of the file share it.
     pub group: u32,
-    /// Where in the file, if that is known.
+    /// Offset in the file in bytes, if known.
     pub offset: Option<u64>,
-    /// What is wrong.
+    /// The damage, in words.
     pub reason: String,
 }
 
 /// Why a query failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryError {
-    /// Five characters, as PostgreSQL has them.
+    /// Five characters, as in PostgreSQL.
     pub sqlstate: &'static str,
     /// Primary line: lower case, no full stop.
     pub message: String,
     /// Facts, in full sentences.
     pub detail: Option<String>,
-    /// What to do, a sentence.
+    /// Advice, in a full sentence.
     pub hint: Option<String>,
-    /// Damage that the question can be answered without.
+    /// Damaged place, if the question can be answered without it.
     pub(crate) place: Option<Box<Place>>,
 }
 
@@ -64,7 +63,7 @@ impl QueryError {
         }
     }
 
-    /// How the server calls what is said beside an answer.
+    /// Severity with which the server reports this error beside an answer.
     pub fn severity(&self) -> &'static str {
         match self.sqlstate.starts_with("00") {
             true => "NOTICE",
@@ -72,17 +71,17 @@ impl QueryError {
         }
     }
 
-    /// An argument whose value makes no sense.
+    /// Invalid argument.
     pub fn invalid(message: impl Into<String>) -> Self {
         QueryError::new(INVALID_PARAMETER, message)
     }
 
-    /// A name that does not exist.
+    /// Unknown name.
     pub fn undefined(message: impl Into<String>) -> Self {
         QueryError::new(UNDEFINED_OBJECT, message)
     }
 
-    /// The answer has more keys and buckets than memory.
+    /// The keys and buckets of the answer exceed the memory limit.
     pub fn out_of_memory(limit_bytes: u64) -> Self {
         QueryError::new(
             OUT_OF_MEMORY,
@@ -92,7 +91,7 @@ impl QueryError {
         .hint("Use a shorter window, a wider bucket or a filter, or ask on the command line.")
     }
 
-    /// The query was cancelled.
+    /// The user cancelled the query.
     pub fn canceled() -> Self {
         QueryError::new(CANCELED, "canceling query due to user request")
     }

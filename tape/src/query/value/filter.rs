@@ -1,21 +1,20 @@
-//! Filters as text: one value, a list, `(null)`, a negation.
+//! Filters as text: one value, a list, `(null)`, an exclusion.
 //!
-//! `a,b` is a or b; `!a` is everything but a, null included; `!a,!b` is
-//! neither. A list that wants some values and not others is an error: what the
-//! others are for is not to be seen. A value that contains a comma, a quote, or begins with `!` or `(`
-//! is written in double quotes, a quote in it doubled.
+//! `a,b` accepts a or b; `!a` accepts everything but a, also null; `!a,!b` accepts everything but a
+//! and b. `a,!b` is an error, because `a` alone means the same. A value that contains a comma or a
+//! quote, or begins with `!` or `(`, stands in double quotes. A quote inside it is doubled.
 
 use super::error::{QueryError, QueryResult};
 
-/// How a null is written.
+/// Text of a null in a filter.
 pub const NULL: &str = "(null)";
 
-/// A parsed filter of one dimension. An item of `None` is null.
+/// A parsed filter of one dimension. `None` in a list is null.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// A row matches one of these, or there are none. One of the two is empty.
+    /// Accepted values; empty accepts every value. One of the two lists is empty.
     pub any: Vec<Option<String>>,
-    /// A row matches none of these.
+    /// Refused values.
     pub none: Vec<Option<String>>,
 }
 
@@ -42,13 +41,13 @@ impl Filter {
         }
     }
 
-    /// True when a row with this key is wanted.
+    /// True if the filter accepts a row with this key.
     pub fn accepts(&self, key: Option<&str>) -> bool {
         let is = |item: &Option<String>| item.as_deref() == key;
         (self.any.is_empty() || self.any.iter().any(is)) && !self.none.iter().any(is)
     }
 
-    /// Every value, wanted or not.
+    /// Every value, accepted or refused.
     pub fn items_mut(&mut self) -> impl Iterator<Item = &mut Option<String>> {
         self.any.iter_mut().chain(self.none.iter_mut())
     }
@@ -61,7 +60,7 @@ fn mixed(name: &str) -> QueryError {
     .hint("Write !a,!b to leave out both, or a,b for either.")
 }
 
-/// One item: negated, its value, and what follows the comma.
+/// Parses one item: whether it is negated, its value, and the text after the comma.
 fn item<'a>(name: &str, text: &'a str) -> QueryResult<(bool, Option<String>, Option<&'a str>)> {
     let trimmed = text.trim_start();
     let (negated, body) = match trimmed.strip_prefix('!') {
@@ -85,7 +84,8 @@ fn item<'a>(name: &str, text: &'a str) -> QueryResult<(bool, Option<String>, Opt
     Ok((negated, value, tail))
 }
 
-/// The rest of a value behind its opening quote, and what follows the comma.
+/// Parses the rest of a quoted value after its opening quote; also returns the text after the
+/// comma.
 fn quoted_value<'a>(name: &str, text: &'a str) -> QueryResult<(String, Option<&'a str>)> {
     let mut value = String::new();
     let mut rest = text;

@@ -1,27 +1,26 @@
-//! JSON of answers: numbers keep their digits, identifiers of 64 bits are texts,
-//! times are RFC 3339 in UTC.
-//! Characters that a terminal would obey are written by their numbers.
+//! JSON of answers: numbers keep all digits, 64-bit ids are strings, times are RFC 3339 in UTC.
+//! Control characters that a terminal would obey are escaped as `\uXXXX`.
 
 use super::civil::{civil_us, write_civil};
 use super::plain::is_obeyed;
 use super::sink::Value;
 use std::fmt::Write as _;
 
-/// A text in quotes.
+/// The text as a JSON string.
 pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     write_quoted(&mut out, text);
     out
 }
 
-/// Adds a text in quotes.
+/// Appends the text as a JSON string.
 fn write_quoted(out: &mut String, text: &str) {
     out.push('"');
     write_escaped(out, text);
     out.push('"');
 }
 
-/// Adds a text as it stands between quotes.
+/// Appends the text escaped, without quotes.
 pub(in crate::query) fn write_escaped(out: &mut String, text: &str) {
     let is_plain = |b: u8| matches!(b, b' '..=b'~') && b != b'"' && b != b'\\';
     if text.bytes().all(is_plain) {
@@ -47,15 +46,15 @@ fn write_char(out: &mut String, c: char) {
     }
 }
 
-/// A value; intervals are read by people.
+/// The value as JSON. Intervals are text for people.
 pub fn value(value: &Value) -> String {
     let mut out = String::new();
     write_value(&mut out, value);
     out
 }
 
-/// Adds a value: an answer has many, and a text for each took a third of the
-/// time of a long one.
+/// Appends the value. Answers have many values, and a string for each took a third of the time of a
+/// long answer.
 pub fn write_value(out: &mut String, value: &Value) {
     match value {
         Value::Null => out.push_str("null"),
@@ -77,14 +76,14 @@ pub fn write_value(out: &mut String, value: &Value) {
     }
 }
 
-/// Ten-thousandths with four decimals.
+/// Ten-thousandths as text with four decimals.
 pub fn numeric(n: i128) -> String {
     let mut out = String::new();
     write_numeric(&mut out, n);
     out
 }
 
-/// Adds ten-thousandths with four decimals.
+/// Appends ten-thousandths as text with four decimals.
 pub fn write_numeric(out: &mut String, n: i128) {
     let sign = if n < 0 { "-" } else { "" };
     let n = n.unsigned_abs();
@@ -94,21 +93,21 @@ pub fn write_numeric(out: &mut String, n: i128) {
     };
 }
 
-/// `2026-11-21T03:12:00Z`, with a fraction where there is one.
+/// `2026-11-21T03:12:00Z`, with a fraction of a second if it is not zero.
 pub(in crate::query) fn time(us: i64) -> String {
     let mut out = String::with_capacity(20);
     write_time(&mut out, us);
     out
 }
 
-/// Adds a time.
+/// Appends a time as in [`time`].
 fn write_time(out: &mut String, us: i64) {
     write_civil(out, us, 'T');
     write_fraction(out, us);
     out.push('Z');
 }
 
-/// µs of a time that is written like that.
+/// Reads a time that has this form, as µs since 1970.
 pub(in crate::query) fn parse_time(text: &str) -> Option<i64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
@@ -116,8 +115,8 @@ pub(in crate::query) fn parse_time(text: &str) -> Option<i64> {
     civil_us(date, time)?.checked_add(i64::try_from(us).ok()?)
 }
 
-/// A number in units of its last decimal, of which it has so many; more digits are
-/// rounded, halves away from zero.
+/// Reads a number in units of its last decimal: `parse_decimal("1.25", 1)` is 13. It rounds surplus
+/// digits, halves away from zero.
 pub fn parse_decimal(text: &str, decimals: usize) -> Option<i128> {
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -157,7 +156,7 @@ pub fn interval(us: i64) -> String {
     text
 }
 
-/// Adds `.5` of half a second, nothing of a whole one.
+/// Appends `.5` for half a second, nothing for a whole one.
 fn write_fraction(out: &mut String, us: i64) {
     let rest = us.rem_euclid(1_000_000);
     if rest != 0 {
@@ -166,25 +165,25 @@ fn write_fraction(out: &mut String, us: i64) {
     }
 }
 
-/// An array of values that are JSON already.
+/// A JSON array. The items are JSON already.
 pub fn array(items: impl IntoIterator<Item = String>) -> String {
     let items: Vec<String> = items.into_iter().collect();
     format!("[{}]", items.join(", "))
 }
 
-/// An object under construction.
+/// A JSON object under construction.
 #[derive(Default)]
 pub struct Object(String);
 
 impl Object {
-    /// Adds a member whose value is JSON already.
+    /// Adds a member. Its value is JSON already.
     pub fn put(&mut self, name: &str, json: &str) -> &mut Object {
         let comma = if self.0.is_empty() { "" } else { ", " };
         let _ = write!(self.0, "{comma}{}: {json}", quote(name));
         self
     }
 
-    /// The object.
+    /// The finished JSON.
     pub fn json(&self) -> String {
         format!("{{{}}}", self.0)
     }

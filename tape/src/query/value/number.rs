@@ -1,14 +1,13 @@
-//! Exact arithmetic of the answers: sums are integers (ms), quotients are
-//! ratios of `i128`, and only the output rounds, half away from zero, to four
-//! places. Floating point was rejected: two readers would differ in the last
-//! digit.
+//! Exact arithmetic for answers: sums are integers (ms), quotients are ratios of `i128`. Only the
+//! output rounds, half away from zero, to four decimals. With floating point two readers would
+//! differ in the last digit.
 
 use std::cmp::Ordering;
 
-/// Units of [`Ratio::round4`] in one.
+/// Number of [`Ratio::round4`] units in 1.
 pub const SCALE: i128 = 10_000;
 
-/// A quotient that is not rounded. The denominator is positive.
+/// An exact quotient. The denominator is positive.
 #[derive(Clone, Copy, Debug)]
 pub struct Ratio {
     num: i128,
@@ -29,7 +28,7 @@ impl Ratio {
         self.rounded(SCALE)
     }
 
-    /// Parts of which `scale` are one, rounded half away from zero.
+    /// The value times `scale`, rounded half away from zero to an integer.
     pub fn rounded(self, scale: i128) -> i128 {
         let twice = self.num.abs() * scale * 2;
         let rounded = (twice + self.den) / (self.den * 2);
@@ -43,7 +42,7 @@ impl Ratio {
         Ratio { num, den }.reduced()
     }
 
-    /// Without its sign.
+    /// The absolute value.
     pub fn abs(self) -> Ratio {
         let num = self.num.abs();
         Ratio { num, ..self }
@@ -92,8 +91,8 @@ impl PartialOrd for Ratio {
 }
 
 impl Ord for Ratio {
-    /// Numbers that are not small are compared without cross products, which
-    /// could overflow: whole parts first, then the inverses of the remainders.
+    /// Compares large numbers without cross products, which could overflow: whole parts first, then
+    /// the inverses of the remainders.
     fn cmp(&self, other: &Self) -> Ordering {
         if self.den == other.den {
             return self.num.cmp(&other.num);
@@ -133,20 +132,19 @@ pub fn p99<T: Copy + Ord>(
     percentile(present, observed, 990, ratio)
 }
 
-/// The 99th percentile is zero for so many zeros.
+/// True if so few of the observed values differ from zero that the 99th percentile is zero.
 pub fn p99_is_zero(present: usize, observed: usize) -> bool {
     let zeros = observed.saturating_sub(present);
     position(observed, 990).is_none_or(|(low, _)| low + 1 < zeros)
 }
 
-/// Of so many observed buckets the 99th percentile needs no more than these,
-/// the greatest.
+/// Number of greatest values that determine the 99th percentile of `observed` values.
 pub fn p99_needs(observed: usize) -> usize {
     observed / 100 + 2
 }
 
-/// The same as [`p99`] of `present` values of which the greatest are given, as
-/// many as [`p99_needs`] or all.
+/// Same as [`p99`] if only the greatest values are known. `greatest` has [`p99_needs`] of the
+/// `present` values, or all of them.
 pub fn p99_of_greatest(mut greatest: Vec<Ratio>, present: usize, observed: usize) -> Option<Ratio> {
     let (low, part) = position(observed, 990)?;
     let zeros = observed.saturating_sub(present);
@@ -158,16 +156,16 @@ pub fn p99_of_greatest(mut greatest: Vec<Ratio>, present: usize, observed: usize
     Some(at(low).between(at((low + 1).min(observed - 1)), part))
 }
 
-/// The lower neighbour of a percentile, and how far it is from it to the next
-/// in thousandths.
+/// Index of the lower neighbour of a percentile, and the percentile's distance from it to the next
+/// value in thousandths.
 fn position(observed: usize, per_mille: u128) -> Option<(usize, i128)> {
     let position = per_mille * (observed as u128).checked_sub(1)?;
     Some(((position / 1000) as usize, (position % 1000) as i128))
 }
 
-/// `percentile_cont(per_mille / 1000)` over `observed` values of which
-/// `present` are given, in an order that is that of their ratios, and the
-/// others are zero. No value is negative. `None` when nothing was observed.
+/// `percentile_cont(per_mille / 1000)` over `observed` values. `present` are the values that may
+/// differ from zero; all others are zero. Values compare as their ratios do, and none is negative.
+/// `None` if nothing was observed.
 pub fn percentile<T: Copy + Ord>(
     mut present: Vec<T>,
     observed: usize,
@@ -179,7 +177,7 @@ pub fn percentile<T: Copy + Ord>(
     if low + 1 < zeros {
         return Some(Ratio::ZERO);
     }
-    // Only what is above the lower neighbour has to be in order.
+    // The lower neighbour and the values above it must be in order; values below it need not be.
     let below = low.saturating_sub(zeros);
     if below < present.len() {
         present.select_nth_unstable(below);

@@ -1,17 +1,16 @@
-//! Texts of the history as they are shown. Bytes become UTF-8. What somebody
-//! wrote into a comment, a name or an application must not be obeyed by a
-//! terminal, nor change the order in which a line is read.
+//! Texts of the history as they are shown, in UTF-8. Users choose comments, names and applications.
+//! A terminal must not obey control characters in them, and they must not change the order in which
+//! a line is read.
 
 use std::borrow::Cow;
 
-/// What stands for a character that is not shown.
+/// Replaces a character that is not shown.
 const HIDDEN: char = '\u{fffd}';
 
 /// PostgreSQL's id of LATIN1.
 const LATIN1: i64 = 8;
 
-/// Text of bytes in UTF-8 (also SQL_ASCII, and any encoding that is not
-/// known) or LATIN1. What cannot be shown becomes U+FFFD.
+/// Decodes UTF-8 (also SQL_ASCII and unknown encodings) or LATIN1. Invalid bytes become U+FFFD.
 pub fn decode(encoding: i64, bytes: &[u8]) -> String {
     let text = match encoding {
         LATIN1 => bytes.iter().map(|b| char::from(*b)).collect(),
@@ -20,7 +19,7 @@ pub fn decode(encoding: i64, bytes: &[u8]) -> String {
     without_nul(text)
 }
 
-/// Text without NUL, which no server takes.
+/// Replaces NUL by U+FFFD, because no server accepts NUL in text.
 pub fn without_nul(text: String) -> String {
     if text.contains('\0') {
         text.replace('\0', "\u{FFFD}")
@@ -29,8 +28,8 @@ pub fn without_nul(text: String) -> String {
     }
 }
 
-/// A text as one line: white space becomes single blanks, what a terminal or a
-/// page would obey becomes `�`.
+/// The text as one line: white space becomes single blanks. Characters that a terminal or a page
+/// would obey become `�`.
 #[must_use]
 pub fn plain_text(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| !is_obeyed(c) && (c == ' ' || !c.is_whitespace());
@@ -49,7 +48,7 @@ pub fn plain_text(text: &str) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
-/// The same with line ends and tabs kept.
+/// Same as [`plain_text`], but keeps line ends and tabs.
 #[must_use]
 pub fn plain_lines(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
@@ -61,10 +60,9 @@ pub fn plain_lines(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// True of characters that are no text: the controls of ASCII (escape, bell,
-/// backspace …) and of ISO 8859 (U+009B begins a sequence as escape does),
-/// those that turn or isolate the direction of writing, separators of lines
-/// and paragraphs, annotations and tags.
+/// True for characters that control the output: ASCII controls (escape, bell, backspace …), ISO
+/// 8859 controls (U+009B begins a sequence as escape does), direction marks and isolates, line and
+/// paragraph separators, annotations and tags.
 pub fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -6,14 +6,13 @@ use std::sync::Arc;
 /// One field of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
-    /// Nothing is known.
+    /// Unknown.
     Null,
     /// Text in UTF-8 without NUL, shared by the rows that have it.
     Text(Arc<str>),
-    /// A number.
+    /// A count or a measure.
     Int(i64),
-    /// A number of 64 bits that names something: in JSON a text, because many
-    /// readers of JSON keep 53 bits.
+    /// A 64-bit id. JSON has it as a string, because many JSON readers keep only 53 bits.
     Id(i64),
     /// True or false.
     Bool(bool),
@@ -26,17 +25,17 @@ pub enum Value {
 }
 
 impl Value {
-    /// A text or null.
+    /// A text, or null for `None`.
     pub fn text(text: Option<impl Into<Arc<str>>>) -> Value {
         text.map_or(Value::Null, |t| Value::Text(t.into()))
     }
 
-    /// An identifier or null.
+    /// An id, or null for `None`.
     pub fn id(number: Option<i64>) -> Value {
         number.map_or(Value::Null, Value::Id)
     }
 
-    /// A number or null.
+    /// A number, or null for `None`.
     pub fn int(number: Option<i64>) -> Value {
         number.map_or(Value::Null, Value::Int)
     }
@@ -49,7 +48,7 @@ pub enum Type {
     Text,
     /// `bigint` or `int`
     Int,
-    /// A `bigint` that names something, see [`Value::Id`].
+    /// A `bigint` that is an id, see [`Value::Id`].
     Id,
     /// `boolean`
     Bool,
@@ -64,7 +63,7 @@ pub enum Type {
 /// Name and type of a column of an answer.
 pub type Field = (&'static str, Type);
 
-/// Takes the rows of an answer, in order.
+/// Takes the rows of an answer in order.
 pub trait Sink {
     /// Called once, before the first row.
     ///
@@ -72,12 +71,12 @@ pub trait Sink {
     /// The output could not be written.
     fn begin(&mut self, fields: &[Field]) -> QueryResult<()>;
 
-    /// One row, as many values as fields.
+    /// Takes one row: one value for each field.
     ///
     /// # Errors
     /// The output could not be written.
     fn row(&mut self, values: Vec<Value>) -> QueryResult<()>;
 
-    /// What is to be known about the answer, behind its last row.
+    /// Takes a notice about the answer, after its last row.
     fn notice(&mut self, _notice: QueryError) {}
 }

@@ -1,58 +1,58 @@
-//! What the query knows of PostgreSQL, all of it: which samples are load, how
-//! a sample without a wait event is called, and labels of missing keys. The
-//! rest of the crate sees tables and columns only.
+//! All knowledge of PostgreSQL in the query engine: which samples are load, the names of samples
+//! without a wait event, and labels of missing keys. The rest of the crate sees only tables and
+//! columns.
 
 use super::error::{QueryError, QueryResult};
 use super::filter::Filter;
 use crate::format::schema::Schema;
 
-/// Which samples count.
+/// Selects the samples that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Foreground sessions that work or wait for something but the client.
+    /// Foreground sessions that work or wait for anything except their client.
     Load,
-    /// Foreground sessions in any state but idle.
+    /// Foreground sessions in any state except idle.
     Foreground,
     /// Every session.
     All,
 }
 
-/// Table with the wait events, column with their class and name.
+/// Table of wait events; also its column with class and name.
 pub const WAIT: &str = "wait";
 /// Class of a wait event.
 pub const WAIT_TYPE: &str = "wait_event_type";
 /// Class and name of a wait event.
 pub const WAIT_EVENT: &str = "wait_event";
-/// Kind of activity without a wait event.
+/// Kind of on-CPU activity, in samples without a wait event.
 pub const CPU: &str = "cpu";
 /// State of a session.
 pub const STATE: &str = "state";
 /// Category of a session.
 pub const CATEGORY: &str = "category";
-/// Who blocks a session.
+/// The blockers of a session.
 pub const BLOCKED_BY: &str = "blocked_by";
-/// Who is at the head of the queue a session waits in; derived.
+/// The session at the head of the queue that a session waits in; derived.
 pub const ROOT_BLOCKER: &str = "root_blocker";
 /// Query identifier.
 pub const QUERY_ID: &str = "query_id";
-/// Parallel leader.
+/// Leader of a parallel worker.
 pub const LEADER: &str = "leader";
 /// Role of a session.
 pub const USERNAME: &str = "username";
 
-/// Key of sessions that block each other.
+/// Key of sessions in a cycle of blockers.
 pub const CYCLE: &str = "(cycle)";
-/// Key of what is left behind the largest keys.
+/// Key that sums up all keys after the largest ones.
 pub const OTHER: &str = "(other)";
 
-/// Class of samples without a wait event that are on or near a CPU. The label
-/// `CPU*` says: on a CPU, or in code without instrumentation.
+/// Class of samples without a wait event that are on or near a CPU. `CPU*` means on a CPU, or in
+/// code without instrumentation.
 pub const CPU_CLASS: &str = "CPU";
 
-/// Class of waits for locks that the lock manager knows.
+/// Class of waits for locks of the lock manager.
 pub const LOCK_CLASS: &str = "Lock";
 
-/// Bit of `marked`: recorded only because it blocks others.
+/// Bit of `marked`: the sample was recorded only because its session blocks others.
 pub const NOT_COUNTED: i64 = 1;
 
 const FOREGROUND: &str = "foreground";
@@ -63,7 +63,7 @@ pub const ACTIVE: &str = "active";
 const IDLE: &str = "idle";
 const CLIENT_READ: (&str, &str) = ("Client", "ClientRead");
 
-/// Begins the name of a prepared transaction.
+/// Prefix of the name of a prepared transaction.
 const PREPARED: &str = "prepared ";
 
 /// True for the name of a prepared transaction.
@@ -71,7 +71,7 @@ pub fn is_prepared(name: &str) -> bool {
     name.starts_with(PREPARED)
 }
 
-/// How a prepared transaction is called.
+/// Name of a prepared transaction.
 pub fn prepared(gid: Option<&str>, xid: i64) -> String {
     match gid {
         Some(gid) => format!("{PREPARED}'{gid}'"),
@@ -100,12 +100,12 @@ impl Scope {
         }
     }
 
-    /// True when sessions of this category may count.
+    /// True if sessions of this category may count.
     pub fn has_category(self, category: Option<&str>) -> bool {
         self == Scope::All || category == Some(FOREGROUND)
     }
 
-    /// True when samples in this state may count.
+    /// True if samples in this state may count.
     pub fn has_state(self, state: Option<&str>) -> bool {
         match self {
             Scope::Load => state.is_some_and(|s| LOAD_STATES.contains(&s)),
@@ -114,12 +114,12 @@ impl Scope {
         }
     }
 
-    /// True when samples with this wait event may count.
+    /// True if samples with this wait event may count.
     pub fn has_wait(self, class: Option<&str>, event: Option<&str>) -> bool {
         self != Scope::Load || (class, event) != (Some(CLIENT_READ.0), Some(CLIENT_READ.1))
     }
 
-    /// True when samples with this key of a dimension may count.
+    /// True if samples with this key of a dimension may count.
     pub fn has(self, dimension: &str, value: Option<&str>) -> bool {
         match dimension {
             CATEGORY => self.has_category(value),
@@ -136,7 +136,7 @@ impl Scope {
         }
     }
 
-    /// Refuses a filter that asks for what the scope leaves out.
+    /// Refuses a filter that accepts a value outside the scope.
     pub fn check(self, dimension: &str, filter: &Filter) -> QueryResult<()> {
         let Some(outside) = filter
             .any
@@ -163,7 +163,7 @@ impl Scope {
     }
 }
 
-/// Key of a wait event.
+/// Key of a wait event, such as `IO:WalSync`.
 pub fn wait_key(class: Option<&str>, event: Option<&str>) -> Option<String> {
     match (class, event) {
         (Some(class), Some(event)) => Some(format!("{class}:{event}")),
@@ -171,7 +171,7 @@ pub fn wait_key(class: Option<&str>, event: Option<&str>) -> Option<String> {
     }
 }
 
-/// Key among the wait events of a kind of activity: `CPU*`, `CPU:running` ….
+/// Key of a kind of on-CPU activity among the wait events: `CPU*`, `CPU:running` ….
 pub fn cpu_key(kind: &str) -> String {
     if kind.starts_with(CPU_CLASS) {
         kind.to_string()
@@ -180,7 +180,7 @@ pub fn cpu_key(kind: &str) -> String {
     }
 }
 
-/// How a missing key of a dimension is shown.
+/// Label of a missing key of a dimension.
 pub fn null_label(dimension: &str) -> Option<&'static str> {
     (dimension == QUERY_ID).then_some("(no query id)")
 }
@@ -203,7 +203,7 @@ pub fn lock_mode(mode: i64) -> Option<&'static str> {
     LOCK_MODES.get(index).copied()
 }
 
-/// Name of the strongest mode of a mask, bit by number.
+/// Name of the strongest mode in a mask. Bit n stands for mode n.
 pub fn strongest_mode(mask: i64) -> Option<&'static str> {
     (1..=8)
         .rev()
@@ -216,14 +216,14 @@ pub fn locktype(catalog: &Schema, value: i64) -> Option<&str> {
     catalog.label("locktype", value)
 }
 
-/// OID of the relation that is locked, or holds what is.
+/// OID of the locked relation, or of the relation that contains the locked object.
 pub fn locked_relation(catalog: &Schema, value: i64, fields: [i64; 3]) -> Option<i64> {
     let known = ["relation", "extend", "page", "tuple"];
     let has = locktype(catalog, value).is_some_and(|name| known.contains(&name));
     has.then_some(fields[0])
 }
 
-/// A locked object as text: its type, then numbers as recorded.
+/// A locked object as text: its type, then its numbers as recorded.
 pub fn locked_object(catalog: &Schema, value: i64, database: i64, fields: [i64; 3]) -> String {
     let name = locktype(catalog, value).unwrap_or("?");
     let [a, b, c] = fields;
@@ -255,12 +255,12 @@ const COLORS: [(&str, (u8, u8, u8)); 11] = [
     ("Extension", (190, 150, 255)),
 ];
 
-/// The classes of wait events that PostgreSQL has, and that of none.
+/// The wait classes of PostgreSQL, and the class of samples without a wait event.
 pub fn wait_classes() -> impl Iterator<Item = &'static str> {
     COLORS.iter().map(|(class, _)| *class)
 }
 
-/// Colour of a key: that of its wait class, or grey.
+/// Colour of the key's wait class, or grey.
 pub fn color(key: &str) -> (u8, u8, u8) {
     let class = key.split(':').next().unwrap_or(key).trim_end_matches('*');
     let found = COLORS.iter().find(|(name, _)| *name == class);
