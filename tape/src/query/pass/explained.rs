@@ -1,4 +1,4 @@
-//! Plans as rows: what would be read of which ticks, and why.
+//! Plans as rows: chunks to be read, their ticks, and the reason for reading samples.
 
 use super::plan::{Plan, Step, last_of};
 use crate::fast::FastSet;
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Takes the plan of a window.
+/// Adds the plan of a window.
 pub fn put(explained: &Explained, scan: &Scan, plan: &Plan) -> QueryResult<()> {
     let mut state = explained.state();
     state.scans += 1;
@@ -96,7 +96,7 @@ fn why((first, last): (Option<Way>, Way)) -> &'static str {
     }
 }
 
-/// The chunks that some parts are read from.
+/// The chunks that these parts are read from.
 fn chunks(
     scan: &Scan,
     plan: &Plan,
@@ -120,7 +120,7 @@ fn chunks(
                 };
                 let file = &part.info().file;
                 for (table, column) in columns {
-                    // Of a damaged index nothing is known.
+                    // If the index is damaged, its chunks are unknown.
                     let found = part.chunks(&table, &column).unwrap_or_default();
                     chunks.extend(found.into_iter().map(|chunk| (file.clone(), chunk)));
                 }
@@ -130,7 +130,7 @@ fn chunks(
     Ok(chunks)
 }
 
-/// The columns that adding up the samples of a part takes.
+/// The columns needed to add up the samples of a part.
 fn columns_of_samples(
     scan: &Scan,
     groups: &[Vec<&Dimension>],

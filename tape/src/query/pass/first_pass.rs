@@ -1,7 +1,7 @@
-//! What the first of two passes over a window has found: Σ weight of its keys,
-//! and the keys of its pieces. They are kept for the second pass, so that it need
-//! not decode the columns of keys again: two bytes a piece, and four for their ticks
-//! where these are not computed, as long as all of them take little memory.
+//! Results of the first of two passes over a window: sum of the weights of each key, and the key of
+//! each piece. The second pass then need not decode the columns of keys again. A piece takes two
+//! bytes, and four more for its ticks unless these are computed. Nothing more is kept once
+//! [`MOST_BYTES`] are used.
 
 use crate::format::part::Part;
 use crate::query::rows::register::Key;
@@ -12,33 +12,33 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Most bytes that are kept: two days of 50 sessions that wait at every second.
+/// Memory limit in bytes: enough for two days of 50 sessions that wait at every second.
 const MOST_BYTES: usize = 1 << 24;
-/// The share of the memory limit they may take.
+/// The results may use this fraction (1/8) of the memory limit.
 const MEMORY_SHARE: u64 = 8;
 
 /// The selected pieces of a part.
 pub struct Pieces {
-    /// Number of the key of each.
+    /// Number of each piece's key.
     numbers: Vec<u16>,
-    /// The rows of its ticks, begin and end; empty where they are not kept.
+    /// Rows of each piece's ticks, begin and end; empty if they are not kept.
     ranges: Vec<(u16, u16)>,
-    /// By number.
+    /// Key of each number.
     keys: Vec<Key>,
 }
 
-/// What the first pass keeps.
+/// The results that the first pass keeps.
 pub struct Kept {
-    /// By address of the part, which is only compared.
+    /// By address of the part. The address is only compared.
     parts: Mutex<HashMap<usize, Pieces>>,
-    /// Σ weight by key.
+    /// Sum of the weights of each key.
     weights: Mutex<Cube<Sum>>,
     bytes: AtomicUsize,
     most: usize,
 }
 
 impl Kept {
-    /// For a process that may use so much memory.
+    /// For a process with this memory limit.
     pub fn new(memory_bytes: Option<u64>) -> Kept {
         let share = memory_bytes.and_then(|bytes| usize::try_from(bytes / MEMORY_SHARE).ok());
         Kept {
@@ -49,15 +49,15 @@ impl Kept {
         }
     }
 
-    /// Takes so many of the bytes that are left, or none.
+    /// Reserves `bytes` of the remaining memory; false if they do not fit.
     fn take(&self, bytes: usize) -> bool {
         let sum = |held: usize| Some(held + bytes).filter(|sum| *sum <= self.most);
         let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
         self.bytes.fetch_update(set, fetch, sum).is_ok()
     }
 
-    /// Keeps the pieces of a part: the number of the key of each and, unless
-    /// they are computed, its ticks; and the keys by number.
+    /// Keeps the pieces of a part: the number of each piece's key, the ranges of its ticks unless
+    /// they are computed, and the key of each number.
     pub fn put(&self, part: &Part, numbers: &[u32], ranges: Option<&[(u32, u32)]>, keys: Vec<Key>) {
         let small = |rows: u32| u16::try_from(rows).ok();
         let ranges = ranges.unwrap_or_default().iter();
@@ -77,12 +77,12 @@ impl Kept {
         parts.insert(address(part), pieces);
     }
 
-    /// What was added up; threads that add to it wait for each other.
+    /// The sums so far. Threads wait for each other here.
     pub fn weights(&self) -> MutexGuard<'_, Cube<Sum>> {
         self.weights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was kept of the pieces.
+    /// The kept pieces.
     pub fn into_known(self) -> Known {
         let parts = self.parts.into_inner();
         Known(parts.unwrap_or_else(PoisonError::into_inner))
@@ -93,17 +93,17 @@ fn address(part: &Part) -> usize {
     std::ptr::from_ref(part).addr()
 }
 
-/// What is known of the keys of pieces before they are read again.
+/// The pieces whose keys are known before the second pass reads them.
 pub struct Known(HashMap<usize, Pieces>);
 
 impl Known {
-    /// The pieces of a part, which has so many.
+    /// The pieces of a part, if their number is `count`.
     pub fn pieces(&self, part: &Part, count: usize) -> Option<&Pieces> {
         let found = self.0.get(&address(part));
         found.filter(|pieces| pieces.numbers.len() == count)
     }
 
-    /// The same when the ticks of each are known, which are put in `ranges`.
+    /// The pieces of a part if their ticks were kept; copies these to `ranges`.
     pub fn pieces_with_ranges(&self, part: &Part, ranges: &mut Vec<(u32, u32)>) -> Option<&Pieces> {
         let found = self.0.get(&address(part))?;
         let known = &found.ranges;
@@ -121,8 +121,8 @@ impl Known {
 }
 
 impl Pieces {
-    /// The pieces whose keys get cells, by the numbers of these; `ranges` has
-    /// those of all pieces.
+    /// Keeps only the pieces whose keys get cells, and sets `numbers` to these keys' numbers. On
+    /// entry `ranges` has the ranges of all pieces.
     pub fn choose(&self, choice: &Choice, ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
         choice.apply_known(&self.keys, &self.numbers, ranges, numbers);
     }

@@ -1,6 +1,6 @@
-//! How a window is read, decided before anything of it is: in which passes,
-//! and of each part whether totals answer or samples are read, and why.
-//! `read.rs` does what the plan says, `--explain` prints it (`explained.rs`).
+//! Decides how a window is read, before anything is read: the passes, and for each part whether
+//! totals or samples answer and why. `read.rs` follows the plan, `--explain` prints it
+//! (`explained.rs`).
 
 use crate::format::part::Part;
 use crate::query::rows::dimension::Dimension;
@@ -12,24 +12,23 @@ use crate::query::value::bucket::Buckets;
 /// The passes over a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passes {
-    /// One: all keys get cells.
+    /// One pass: all keys get cells.
     One,
-    /// Two: the sums of all keys of the last group come first, then some of
-    /// them get cells; the others are put together.
+    /// Two passes. The first adds up all keys of the last group; in the second some keys get cells,
+    /// and the others are added up together.
     Chosen,
-    /// The same for all keys together and one dimension. A bucket that only one
-    /// file covers is finished: of keys that were not chosen only sums are
-    /// known.
+    /// Two passes for all keys together and one dimension. If only one file covers a bucket, the
+    /// bucket is finished: for keys that were not chosen only sums are kept.
     Largest,
 }
 
-/// What is read of a part.
+/// How one part is read.
 pub struct Step<'a> {
     /// The part.
     pub part: &'a Part,
-    /// In the first of two passes.
+    /// In the first of two passes; `None` if there is only one.
     pub first: Option<Way>,
-    /// In the last pass, or the only one.
+    /// In the last or only pass.
     pub last: Way,
 }
 
@@ -37,22 +36,22 @@ pub struct Step<'a> {
 pub struct Plan<'a, 'q> {
     /// The buckets of the answer.
     pub buckets: Buckets,
-    /// The groups of at most two dimensions that are added up by.
+    /// The groups of dimensions to add up by; each has at most two.
     pub groups: &'q [Vec<&'q Dimension>],
     /// The passes.
     pub passes: Passes,
-    /// The parts of the window, by node, ascending by tick.
+    /// The parts of the window, by node, in ascending order of ticks.
     pub steps: Vec<Step<'a>>,
 }
 
 impl<'a> Scan<'a> {
-    /// All keys of some groups in one pass.
+    /// Plans one pass with all keys of some groups.
     pub fn plan<'q>(&self, buckets: Buckets, groups: &'q [Vec<&'q Dimension>]) -> Plan<'a, 'q> {
         self.planned(buckets, groups, Passes::One, None)
     }
 
-    /// The largest keys of the last group by their sums. Another pass finds
-    /// these first where cells of all keys may cost more.
+    /// Plans for the largest keys of the last group by their sums. A first pass finds them if cells
+    /// of all keys might cost more than that pass.
     pub fn plan_chosen<'q>(
         &self,
         buckets: Buckets,
@@ -65,9 +64,9 @@ impl<'a> Scan<'a> {
         self.planned(buckets, groups, passes, None)
     }
 
-    /// The largest keys of a dimension and all together, where totals by group
-    /// rank the keys for most of the window: so these are found without reading
-    /// its samples. `groups` are no dimension and this one. `None` elsewhere.
+    /// Plans for all keys together and the largest keys of a dimension. `None` unless totals by
+    /// group rank the keys for most of the window, so that they are found without its samples.
+    /// `groups` are the empty group and the dimension.
     pub fn plan_largest<'q>(
         &self,
         buckets: &Buckets,
@@ -130,15 +129,15 @@ impl<'a> Scan<'a> {
         self.parts.iter().map(way).collect()
     }
 
-    /// The keys of a dimension may be so many that cells of all of them cost
-    /// more than another pass.
+    /// True if the dimension may have more keys than one pass handles well: then cells of all keys
+    /// cost more than a first pass.
     pub fn may_have_many(&self, dimension: &Dimension) -> bool {
         let rows = self.parts.iter().map(|part| dimension.rows(part));
         rows.max().is_some_and(|rows| rows > self.run.few_keys)
     }
 }
 
-/// The group whose keys are chosen.
+/// The last group, whose keys are chosen.
 pub fn last_of<'g, 'd>(groups: &'g [Vec<&'d Dimension>]) -> &'g [Vec<&'d Dimension>] {
     &groups[groups.len().saturating_sub(1)..]
 }

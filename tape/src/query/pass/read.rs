@@ -1,7 +1,6 @@
-//! Reads the parts of a window and adds up the rows that match. Parts are
-//! independent of each other, so several threads share them; sums do not
-//! depend on the order. What follows from the dictionaries of a file is found
-//! out once for all its parts.
+//! Reads the parts of a window and adds up the rows that match. Parts are independent of each
+//! other, so several threads share them, and sums do not depend on the order. The dictionaries of a
+//! file are evaluated once for all its parts.
 
 use super::explained;
 use super::first_pass::{Kept, Known, Pieces};
@@ -31,24 +30,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// The share of the memory limit that sums and their keys may take: what is
-/// added to them and the columns at hand need the rest.
+/// Sums and keys may use this fraction (1/2) of the memory limit. The rest is for columns and
+/// temporary data.
 const MEMORY_SHARE: u64 = 2;
 
-/// What a scan found.
+/// The result of a scan.
 pub struct Scanned {
     /// The buckets used.
     pub buckets: Buckets,
-    /// What was observed in them.
+    /// The observed time of each bucket.
     pub observed: Observed,
-    /// Sums for each group of dimensions asked for.
+    /// Cells for each group of dimensions.
     pub cubes: Vec<Cube<Cells>>,
-    /// What finished buckets have that is not of a chosen key.
+    /// Finished buckets: load of keys that were not chosen.
     pub rest: Finished,
 }
 
 impl Scanned {
-    /// What a window has that was not read.
+    /// The result of a window that was only planned.
     fn nothing(plan: Plan) -> Scanned {
         let mut observed = Observed::default();
         observed.index();
@@ -62,15 +61,13 @@ impl Scanned {
 }
 
 impl<'a> Scan<'a> {
-    /// Adds up the matching rows of all parts, once for each group of at most
-    /// two dimensions.
+    /// Adds up the matching rows of all parts, once for each group of at most two dimensions.
     pub fn sums(&self, buckets: Buckets, groups: &[Vec<&Dimension>]) -> QueryResult<Scanned> {
         self.read(self.plan(buckets, groups), |_| Vec::new())
     }
 
-    /// Does what a plan says. Where it has two passes, `choose` gets the sums
-    /// of the keys of the last group and decides which keys of each group get
-    /// cells; only the last group may lack keys.
+    /// Carries out a plan. With two passes, `choose` gets the sums of the last group's keys and
+    /// chooses the keys of each group that get cells. Only the last group may lack keys.
     pub fn read(
         &self,
         plan: Plan,
@@ -152,7 +149,7 @@ impl<'a> Scan<'a> {
         Ok(total)
     }
 
-    /// Adds up pieces; returns the parts of them that totals did not answer.
+    /// Adds up pieces; returns their parts that totals did not answer.
     fn add(
         &self,
         question: &Question,
@@ -188,7 +185,7 @@ impl<'a> Scan<'a> {
         ))
     }
 
-    /// The interval of the last tick of the newest part before the window.
+    /// Finds the interval of the last tick in the newest part before the window.
     fn find_interval_before(&self, observed: &mut Observed) -> QueryResult<()> {
         let since_ms = self.window().since.div_euclid(1000);
         let earlier = self.others.iter().filter(|p| p.max_ms() < since_ms + 1);
@@ -204,24 +201,24 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// What is wanted of the rows.
+/// The sums that a pass computes.
 enum Detail<'k> {
-    /// All cells.
+    /// The cells of all keys.
     All,
-    /// Only Σ weight by key of one group, in a window that is one bucket.
+    /// Only the sum of weights by key, for one group and a window of one bucket.
     Weights(&'k Kept),
-    /// The cells of some keys.
+    /// The cells of chosen keys.
     Chosen(Chosen),
 }
 
 struct Chosen {
-    /// By group.
+    /// Choice for each group.
     choices: Vec<Choice>,
-    /// The keys of pieces in the last group, with which the others begin.
+    /// Keys of the pieces in the last group. Keys of the other groups are a prefix of them.
     known: Known,
 }
 
-/// What is added up of all pieces.
+/// The question that a pass answers.
 struct Question<'q> {
     buckets: &'q Buckets,
     groups: &'q [Vec<&'q Dimension>],
@@ -229,17 +226,17 @@ struct Question<'q> {
     totals: &'q Totals<'q>,
 }
 
-/// What a thread takes at a time.
+/// A unit of work for one thread.
 enum Piece<'a> {
-    /// A part whose runs are read.
+    /// A part whose samples are read.
     Scan(&'a Part),
-    /// Parts of one file whose totals are enough, and the buckets that no other
-    /// piece has ticks in and that can be finished.
+    /// Parts of one file that totals answer, and the buckets that can be finished because no other
+    /// piece has ticks in them.
     Totals(Vec<&'a Part>, Range<u32>),
 }
 
 impl Piece<'_> {
-    /// The first and the last bucket it has ticks in.
+    /// The first and the last bucket in which it has ticks.
     fn buckets(&self, buckets: &Buckets) -> Option<(u32, u32)> {
         let parts = match self {
             Piece::Scan(part) => std::slice::from_ref(part),
@@ -253,8 +250,8 @@ impl Piece<'_> {
     }
 }
 
-/// Parts in pieces that any thread may take: those of a file whose totals
-/// answer are one.
+/// Divides parts into pieces that any thread may take. All parts of a file that totals answer are
+/// one piece.
 fn pieces<'a>(steps: impl Iterator<Item = (&'a Part, Way)>) -> Vec<Piece<'a>> {
     let mut pieces: Vec<Piece> = Vec::new();
     for (part, way) in steps {
@@ -270,8 +267,8 @@ fn pieces<'a>(steps: impl Iterator<Item = (&'a Part, Way)>) -> Vec<Piece<'a>> {
     pieces
 }
 
-/// Finds the buckets that only one piece has ticks in. The first one stays: it
-/// tells whether there is a tick before.
+/// Finds the buckets in which only one piece has ticks. The first bucket stays unfinished, because
+/// it shows whether there is a tick before.
 fn set_alone(pieces: &mut [Piece], buckets: &Buckets) {
     let spans = pieces.iter().enumerate();
     let spans = spans.filter_map(|(at, piece)| Some((piece.buckets(buckets)?, at)));
@@ -289,13 +286,13 @@ fn set_alone(pieces: &mut [Piece], buckets: &Buckets) {
     }
 }
 
-/// Runs the same work on several threads and adds up what they found.
+/// Runs the same work on several threads and adds up the results.
 fn on_threads(
     threads: usize,
     work: impl Fn() -> QueryResult<Measures> + Sync,
 ) -> QueryResult<Measures> {
     thread::scope(|scope| {
-        // A thread that the system refuses is not missed: the others do its work.
+        // If the system refuses a thread, the others do its work.
         let start = |_| thread::Builder::new().spawn_scoped(scope, &work).ok();
         let others: Vec<_> = (1..threads).filter_map(start).collect();
         let mut total = work();
@@ -320,15 +317,15 @@ struct Worker<'s, 'p> {
     /// Parts that totals did not answer.
     left: Vec<&'p Part>,
     file: Option<FileState<'p>>,
-    /// Bytes of the sums.
+    /// Memory of the sums in bytes.
     held: usize,
-    /// Rows of ticks and number of the key of each selected piece.
+    /// Rows of each selected piece's ticks, and number of its key.
     ranges: Vec<(u32, u32)>,
     numbers: Vec<u32>,
     adder: Adder,
 }
 
-/// What is known of the file whose parts are being added.
+/// State of the file whose parts are being added.
 struct FileState<'s> {
     view: View<'s>,
     tests: OnceCell<Tests>,
@@ -361,7 +358,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
     }
 
-    /// Ends the query before the allocator would end the process.
+    /// Fails before the process runs out of memory.
     fn check_memory(&mut self) -> QueryResult<()> {
         let Some(limit) = self.scan.run.memory_bytes else {
             return Ok(());
@@ -392,7 +389,7 @@ impl<'s, 'p> Worker<'s, 'p> {
                 self.sums.finish(alone.clone(), observed);
             }
             Ok(left) => self.left.extend(left),
-            // What is damaged can be added up again.
+            // After damaged totals, the samples of the parts are added up instead.
             Err(_) => self.left.extend(parts),
         }
         self.file = Some(file);
@@ -415,7 +412,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         Ok(())
     }
 
-    /// The state of a part's file: the one at hand, or a new one.
+    /// The state for a part's file: the current one, or a new one.
     fn turn_to(&mut self, part: &'p Part) -> FileState<'p> {
         if let Some(mut file) = self.file.take() {
             if file.view.turn_to(part) {
@@ -502,8 +499,7 @@ impl<'s, 'p> Worker<'s, 'p> {
 }
 
 impl Worker<'_, '_> {
-    /// Adds the pieces of a part whose keys are known; their ranges are at
-    /// hand.
+    /// Adds the pieces of a part whose keys are known. `ranges` already has their ticks.
     fn add_known(&mut self, chosen: &Chosen, pieces: &Pieces, ticks: &Ticks) -> QueryResult<()> {
         for (group, choice) in chosen.choices.iter().enumerate() {
             self.scan.check_cancel()?;
@@ -513,8 +509,8 @@ impl Worker<'_, '_> {
         Ok(())
     }
 
-    /// Adds cells of pieces whose numbers and ranges are at hand, with keys by
-    /// number unless numbers are those of the cube.
+    /// Adds the cells of pieces from `ranges` and `numbers`. `keys` has the key of each number;
+    /// without it, numbers are the cube's.
     fn add_numbered(&mut self, group: usize, ticks: &Ticks, keys: Option<&[Key]>) {
         let cube = &mut self.sums.cubes[group];
         let numbers = keys.map(|keys| keys.iter().map(|key| cube.number(*key)));
@@ -529,7 +525,7 @@ impl Worker<'_, '_> {
     }
 }
 
-/// Σ weight of the pieces by number of their key, of those that have ticks.
+/// Sum of the weights by number of the key, for keys whose pieces have ticks.
 fn sums(
     ticks: &Ticks,
     ranges: &[(u32, u32)],

@@ -1,5 +1,5 @@
-//! The entry: a question is asked of its function, and asked again without the
-//! groups that turn out to be damaged, so that no answer has half of one.
+//! Entry point: runs a question. If groups turn out to be damaged, it runs the question again
+//! without them, so that no answer has half of a group.
 
 use crate::query::ask::context::{Context, Explained, Run};
 use crate::query::ask::damage::{self, Damage};
@@ -15,22 +15,22 @@ use crate::store::tape::Tape;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
-/// A question of any function, for a sink: its rows become values.
+/// A question to any function, for a sink: its rows become values.
 pub trait Question: Send + Sync {
     /// Answers; rows go to `sink`. Setting the flag of the context ends the question.
     ///
     /// # Errors
-    /// As of [`Request::answer`]; or `sink` failed.
+    /// The errors of [`Request::answer`]; or `sink` failed.
     fn run(&self, context: &Context, store: &Snapshot, sink: &mut dyn Sink) -> QueryResult<()>;
 
-    /// Makes the plans, and reads nothing of the window.
+    /// Makes the plans without reading the window.
     ///
     /// # Errors
-    /// As of [`Request::answer`].
+    /// The errors of [`Request::answer`].
     fn plan(&self, context: &Context, store: &Snapshot, plans: &Explained) -> QueryResult<()>;
 }
 
-/// The question that arguments ask.
+/// The question with these arguments.
 pub(crate) fn question<R: Request + 'static>(given: &mut Given) -> QueryResult<Box<dyn Question>> {
     Ok(Box::new(R::of(given)?))
 }
@@ -38,7 +38,7 @@ pub(crate) fn question<R: Request + 'static>(given: &mut Given) -> QueryResult<B
 impl<R: Request> Question for R {
     fn run(&self, context: &Context, store: &Snapshot, sink: &mut dyn Sink) -> QueryResult<()> {
         let fields = R::Row::columns(context.catalog);
-        // An answer begins with its first row, or at its end.
+        // An answer begins with its first row, or at its end if it has none.
         let mut begun = false;
         let mut emit = |row: R::Row| {
             if !std::mem::replace(&mut begun, true) {
@@ -59,9 +59,8 @@ impl<R: Request> Question for R {
     }
 }
 
-/// Answers a request, and returns the notices that belong to the answer. Until the
-/// first row the question can begin again without groups that are damaged. After a
-/// cancel no row follows.
+/// Answers a request and returns the notices of the answer. Before the first row it can start again
+/// without damaged groups. After a cancel no row follows.
 fn answer<R: Request>(
     request: &R,
     context: &Context,
@@ -101,7 +100,7 @@ fn answer<R: Request>(
     }
 }
 
-/// The notices about the period of an answer.
+/// Notices about the period of an answer.
 fn about_period<R: Request>(request: &R, run: Run, has_rows: bool) -> QueryResult<Vec<QueryError>> {
     let Some(period) = Period::of(request, run)?.filter(|_| run.explained.is_none()) else {
         return Ok(Vec::new());
@@ -113,7 +112,7 @@ fn about_period<R: Request>(request: &R, run: Run, has_rows: bool) -> QueryResul
     Ok(notices)
 }
 
-/// The notices of an answer: damage first.
+/// All notices of an answer, damage first.
 fn notices(damage: &Damage, store: &Snapshot, others: Vec<QueryError>) -> Vec<QueryError> {
     let mut notices = damage.warnings();
     notices.extend(damage::of_later_version(store));
@@ -122,12 +121,11 @@ fn notices(damage: &Damage, store: &Snapshot, others: Vec<QueryError>) -> Vec<Qu
     notices
 }
 
-/// Answers from the history of a tape as it is now. When a file was merged or
-/// removed meanwhile and is no longer open, the question is asked again of its
-/// successor.
+/// Answers from the present history of a tape. If a file was merged or removed meanwhile and is no
+/// longer open, the question runs again on a new snapshot.
 ///
 /// # Errors
-/// As of [`Question::run`].
+/// The errors of [`Question::run`].
 pub fn run_now(
     question: &dyn Question,
     context: &Context,
@@ -144,10 +142,10 @@ pub fn run_now(
     question.run(context, &*tape.refresh()?, &mut begun)
 }
 
-/// How often a question is asked whose files go.
+/// Maximum number of attempts while files disappear.
 const ATTEMPTS: usize = 5;
 
-/// Whether an answer has begun.
+/// A sink that remembers whether an answer has begun.
 struct Begun<'a> {
     sink: &'a mut dyn Sink,
     rows: bool,
@@ -168,16 +166,16 @@ impl Sink for Begun<'_> {
     }
 }
 
-/// A file that a snapshot has is gone.
+/// Adds a hint to the error about a missing file of a snapshot.
 fn outdated(error: QueryError) -> QueryError {
     error.hint("It was merged or removed since the history was opened: ask again.")
 }
 
 impl Snapshot {
-    /// Asks the function that a request is of.
+    /// Asks the function of this request.
     ///
     /// # Errors
-    /// As of [`Request::answer`].
+    /// The errors of [`Request::answer`].
     pub fn ask<R: Request>(&self, request: &R, context: &Context) -> QueryResult<Answer<R::Row>> {
         let mut rows = Vec::new();
         let notices = answer(request, context, self, None, &mut |row| {

@@ -1,9 +1,9 @@
 //! The keys of a part. Each run has a code, and each code has a key.
 //!
-//! Example: the runs of query 0x1f… have code 7, the row of the statement dictionary in this file.
-//! `group.rs` gives the code the number 3 in this part, and [`Register`] gives its key the id 41 in
-//! this question. A key is looked up once for each file, and only if a run of the window has its
-//! code. [`View`] reads the texts of dictionaries.
+//! Example: the runs of query 0x1f… have code 7, the reference to its row in this file's
+//! dictionary. `group.rs` gives the code the number 3 in this part, and [`Register`] gives its key
+//! the id 41 in this question. A view finds a key once for each file, and only if a run of the
+//! window has its code. [`View`] also reads the texts of dictionaries.
 
 use super::register::{Atom, Id, Register};
 use super::runs::Runs;

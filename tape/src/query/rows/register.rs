@@ -1,6 +1,6 @@
-//! Gives the keys of a question ids. A dictionary entry that the question meets is looked up once;
-//! after that the engine compares and adds up numbers. Only printed keys become texts. Ties are
-//! broken in the order of the texts.
+//! Gives the keys of a question ids. The engine looks up a dictionary entry once; after that it
+//! compares and adds up numbers. Only printed keys become texts. Ties are broken in the order of
+//! the texts.
 
 use crate::fast::FastMap;
 use std::cmp::Ordering;

@@ -1,4 +1,4 @@
-//! The cells of a key: its load by bucket, and what answers need of it.
+//! The load of a key in each bucket, and the figures that answers compute from it.
 
 use super::closed_buckets::Finished;
 use crate::query::rows::ticks::Observed;
@@ -11,28 +11,28 @@ use std::ops::Range;
 pub struct Cell {
     /// The bucket.
     pub bucket: u32,
-    /// Most rows in one tick.
+    /// Largest number of sessions in one tick.
     pub sessions: u32,
-    /// Σ weight.
+    /// Sum of the weights.
     pub sum_ms: i64,
 }
 
-/// What cells are added to.
+/// Collects the cells of one key.
 pub trait Bin: Default {
     /// Adds a cell.
     fn add(&mut self, cell: Cell);
 
-    /// Adds cells, which mostly ascend.
+    /// Adds cells, mostly in ascending order of buckets.
     fn extend(&mut self, cells: impl Iterator<Item = Cell>);
 
-    /// Adds cells that ascend from a bucket on.
+    /// Adds cells in ascending order of buckets. No bucket is before `first`.
     fn append(&mut self, first: u32, cells: impl ExactSizeIterator<Item = Cell>);
 
-    /// Adds what other parts have.
+    /// Adds the cells from other parts.
     fn merge(&mut self, other: Self);
 }
 
-/// Σ weight of cells, where there are any; nothing else is known of them.
+/// Sum of the weights of cells; `None` without cells.
 pub type Sum = Option<i64>;
 
 impl Bin for Sum {
@@ -54,12 +54,12 @@ impl Bin for Sum {
     }
 }
 
-/// What a key has in the buckets of a window.
+/// The cells of a key in the buckets of a window.
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
-    /// Its cells, ascending by bucket.
+    /// The cells in ascending order of buckets.
     pub rows: Vec<Cell>,
-    /// Buckets that have no cell any more, where there are such.
+    /// Summary of buckets whose cells were dropped.
     finished: Option<Box<Finished>>,
 }
 
@@ -121,7 +121,7 @@ impl Bin for Cells {
         let own = std::mem::take(&mut self.rows);
         let (mut own, mut other) = (&own[..], &other.rows[..]);
         self.rows.reserve(own.len() + other.len());
-        // Threads take turns of many buckets, so these are copied in stretches.
+        // A thread reads many neighbouring buckets in turn, so cells are copied in stretches.
         while let (Some(first), Some(second)) = (own.first(), other.first()) {
             if first.bucket == second.bucket {
                 self.rows.push(*first);
@@ -144,40 +144,39 @@ impl Bin for Cells {
 }
 
 impl Cells {
-    /// Σ weight of all buckets.
+    /// Sum of the weights of all buckets.
     pub fn sum_ms(&self) -> i64 {
         let sum: i64 = self.rows.iter().map(|c| c.sum_ms).sum();
         sum + self.finished.as_ref().map_or(0, |f| f.sum_ms)
     }
 
-    /// Most rows in one tick.
+    /// Largest number of sessions in one tick.
     pub fn sessions(&self) -> i64 {
         let finished = self.finished.iter().map(|f| f.sessions);
         let all = self.rows.iter().map(|c| c.sessions).chain(finished);
         all.max().map_or(0, i64::from)
     }
 
-    /// No rows were added.
+    /// True if no cell was added.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.finished.is_none()
     }
 
-    /// Bytes that they take.
+    /// Memory in bytes.
     pub fn bytes(&self) -> usize {
         let finished = self.finished.as_ref().map_or(0, |f| f.bytes());
         self.rows.capacity() * size_of::<Cell>() + finished
     }
 
-    /// Takes the cells of some buckets out.
+    /// Removes the cells of these buckets and returns them.
     pub fn take(&mut self, buckets: Range<u32>) -> impl Iterator<Item = Cell> {
         let begin = self.rows.partition_point(|c| c.bucket < buckets.start);
         let end = self.rows.partition_point(|c| c.bucket < buckets.end);
         self.rows.drain(begin..end)
     }
 
-    /// Keeps of some buckets only what is known of finished ones. `weigh` gives
-    /// the weight of what was observed in a cell's bucket; `observed` buckets
-    /// there are at most.
+    /// Replaces the cells of these buckets by their summary. `weigh` gives the observed weight of a
+    /// cell's bucket. At most `observed` buckets were observed.
     pub fn finish(
         &mut self,
         buckets: Range<u32>,
@@ -192,13 +191,13 @@ impl Cells {
         self.finished = Some(finished);
     }
 
-    /// The same cells with finished buckets beside them.
+    /// The same cells with a summary of finished buckets.
     pub fn with_finished(self, finished: Finished) -> Cells {
         let finished = Some(Box::new(finished));
         Cells { finished, ..self }
     }
 
-    /// A bucket's cell.
+    /// The cell of a bucket.
     pub fn bucket(&self, bucket: u32) -> Option<&Cell> {
         let row = self.rows.binary_search_by_key(&bucket, |c| c.bucket).ok()?;
         self.rows.get(row)
@@ -210,7 +209,7 @@ impl Cells {
         loads.filter_map(|(ms, of)| ratio(ms, of)).collect()
     }
 
-    /// Σ weight of each bucket with a cell, and of what was observed in it.
+    /// For each bucket with a cell: weight of the cell, and observed weight of the bucket.
     fn weighed<'a>(&'a self, observed: &'a Observed) -> impl Iterator<Item = (i64, i64)> + 'a {
         let cells = self.rows.iter();
         let all = cells.map(|cell| (cell.sum_ms, observed.weight_ms(cell.bucket)));
@@ -243,8 +242,8 @@ impl Cells {
         if number::p99_is_zero(self.rows.len(), buckets) {
             return Ratio::ZERO;
         }
-        // Buckets whose weights divide a number compare as their sums
-        // times the quotient do.
+        // If all weights divide one number, loads compare as integers: a cell's sum times that
+        // number divided by the weight.
         let found = match self.scaled(observed) {
             Some((loads, of)) => {
                 let by = |ms: i64| ratio(ms, of).unwrap_or(Ratio::ZERO);
@@ -255,8 +254,8 @@ impl Cells {
         found.unwrap_or(Ratio::ZERO)
     }
 
-    /// AAS of each bucket with a cell as numerators of one denominator; `None`
-    /// when there is no such number or it is too large.
+    /// AAS of each bucket with a cell, as numerators over one denominator. `None` without a common
+    /// multiple of the weights, or if a numerator is too large.
     fn scaled(&self, observed: &Observed) -> Option<(Vec<i64>, i64)> {
         let of = observed.common_ms()?;
         let mut loads = Vec::with_capacity(self.rows.len());
@@ -274,7 +273,7 @@ impl Cells {
         Some((loads, of))
     }
 
-    /// The cells of several keys taken together, without the most rows in one
+    /// The cells of several keys added up. The sum lacks the largest number of sessions in one
     /// tick, which does not follow from them, and finished buckets.
     pub fn merged<'a>(all: impl IntoIterator<Item = &'a Cells>) -> Cells {
         let all: Vec<&[Cell]> = all.into_iter().map(|cells| &cells.rows[..]).collect();
@@ -306,8 +305,8 @@ impl Cells {
         cells.collect::<Vec<Cell>>().into()
     }
 
-    /// What is left of the cells without those of some of its parts, again
-    /// without the most rows in one tick.
+    /// The cells minus the cells of some parts, also without the largest number of sessions in one
+    /// tick.
     pub fn without<'a>(&self, parts: impl IntoIterator<Item = &'a Cells>) -> Cells {
         let mut parts = Cells::merged(parts).rows.into_iter().peekable();
         let left = self.rows.iter().filter_map(|cell| {

@@ -1,12 +1,11 @@
-//! The keys that get cells of their own, where others get none: those that an
-//! answer prints.
+//! The keys that get cells of their own: the ones that an answer prints.
 
 use crate::fast::FastMap;
 use crate::query::rows::dimension::Dimension;
 use crate::query::rows::register::{Key, NULL};
 use crate::query::rows::ticks::NONE;
 
-/// Stands for the keys of a [`Choice`] that were not chosen.
+/// Key that stands for all keys that were not chosen.
 pub const REST: Key = (u32::MAX, u32::MAX);
 
 /// The keys of a group of dimensions that get cells, numbered from 0 on.
@@ -14,14 +13,14 @@ pub const REST: Key = (u32::MAX, u32::MAX);
 pub struct Choice {
     dimensions: usize,
     numbers: FastMap<Key, u32>,
-    /// By number.
+    /// Key of each number.
     keys: Vec<Key>,
-    /// Number of the others, which are put together or left out.
+    /// Number of [`REST`]; `None` if other keys are left out.
     rest: Option<u32>,
 }
 
 impl Choice {
-    /// Some keys of a group; others are left out.
+    /// Chooses these keys of a group; others are left out.
     pub fn of(group: &[&Dimension], keys: impl IntoIterator<Item = Key>) -> Choice {
         let mut choice = Choice {
             dimensions: group.len(),
@@ -36,26 +35,25 @@ impl Choice {
         choice
     }
 
-    /// The same, where the others are put together as [`REST`].
+    /// The same choice, but other keys are added up as [`REST`].
     pub fn with_rest(mut self) -> Choice {
         self.rest = Some(self.keys.len() as u32);
         self.keys.push(REST);
         self
     }
 
-    /// The keys by number.
+    /// The key of each number.
     pub fn keys(&self) -> &[Key] {
         &self.keys
     }
 
-    /// The key has cells of its own.
+    /// True if the key has cells of its own.
     pub fn has(&self, key: Key) -> bool {
         self.numbers.contains_key(&key)
     }
 
-    /// Renumbers pieces from `keys` to the chosen keys; drops the pieces, and
-    /// their ranges, whose key was not chosen.
-    /// Keys may be of more dimensions than the group.
+    /// Renumbers pieces from `keys` to the chosen keys. Drops the pieces, with their ranges, whose
+    /// key was not chosen. `keys` may have more dimensions than the group.
     pub fn apply(&self, keys: &[Key], ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
         let chosen = self.chosen(keys);
         for number in numbers.iter_mut() {
@@ -64,7 +62,7 @@ impl Choice {
         drop_others(&chosen, ranges, numbers);
     }
 
-    /// The same for pieces whose keys by number, and numbers, are `known`.
+    /// Same as [`Choice::apply`], but takes the pieces' numbers in `keys` from `known`.
     pub fn apply_known(
         &self,
         keys: &[Key],
@@ -78,7 +76,7 @@ impl Choice {
         drop_others(&chosen, ranges, numbers);
     }
 
-    /// The number of each key, [`NONE`] of those that are left out.
+    /// The number of each key; [`NONE`] if the key is left out.
     fn chosen(&self, keys: &[Key]) -> Vec<u32> {
         let number = |key: &Key| {
             let found = self.numbers.get(&beginning(*key, self.dimensions));
@@ -105,7 +103,7 @@ fn drop_others(chosen: &[u32], ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u
     numbers.truncate(kept);
 }
 
-/// The key of the first dimensions.
+/// The key reduced to the first dimensions.
 fn beginning(key: Key, dimensions: usize) -> Key {
     match dimensions {
         0 => (NULL, NULL),

@@ -1,24 +1,24 @@
-//! Buckets that nothing will be added to any more. Answers about a long window
-//! need their sum, maximum and 99th percentile. So only the greatest loads are
-//! kept, not a cell for each key and minute of a year.
+//! Buckets that are complete. Answers about a long window need their sum, maximum and 99th
+//! percentile. Therefore only the greatest loads are kept, not a cell for each key and minute of a
+//! year.
 
 use crate::query::value::number::{self, Ratio};
 use std::cmp::Ordering;
 
-/// What is known of the finished buckets of a key.
+/// Summary of the finished buckets of a key.
 #[derive(Clone, Debug, Default)]
 pub struct Finished {
-    /// Σ weight.
+    /// Sum of the weights.
     pub sum_ms: i64,
-    /// Most rows in one tick.
+    /// Largest number of sessions in one tick.
     pub sessions: u32,
-    /// Buckets with rows in which something was observed.
+    /// Number of buckets that have cells and observed time.
     buckets: usize,
     greatest: Greatest,
 }
 
 impl Finished {
-    /// For buckets of which so many are observed at most.
+    /// A summary of at most `observed` buckets.
     pub fn of(observed: usize) -> Finished {
         Finished {
             greatest: Greatest {
@@ -29,8 +29,8 @@ impl Finished {
         }
     }
 
-    /// Adds a bucket: Σ weight and most rows in one tick of the key, and Σ weight
-    /// of what was observed.
+    /// Adds a bucket. `sum_ms` and `sessions` are the key's weight and its largest number of
+    /// sessions in one tick; `weight_ms` is the observed weight.
     pub fn add(&mut self, sum_ms: i64, sessions: u32, weight_ms: i64) {
         self.sum_ms += sum_ms;
         self.sessions = self.sessions.max(sessions);
@@ -40,7 +40,7 @@ impl Finished {
         }
     }
 
-    /// Adds other buckets.
+    /// Adds another summary.
     pub fn merge(&mut self, other: Finished) {
         self.sum_ms += other.sum_ms;
         self.sessions = self.sessions.max(other.sessions);
@@ -51,7 +51,7 @@ impl Finished {
         }
     }
 
-    /// Bytes that it takes.
+    /// Memory in bytes.
     pub fn bytes(&self) -> usize {
         size_of::<Finished>() + self.greatest.loads.capacity() * size_of::<Load>()
     }
@@ -62,8 +62,8 @@ impl Finished {
         most.map_or(Ratio::ZERO, |load| load.ratio())
     }
 
-    /// 99th percentile of the AAS of so many observed buckets: these, `others`
-    /// and such without load.
+    /// 99th percentile of the AAS of `observed` buckets: these buckets, `others`, and buckets
+    /// without load.
     pub fn p99(&self, others: Vec<Ratio>, observed: usize) -> Ratio {
         let present = self.buckets + others.len();
         let mut greatest = others;
@@ -72,7 +72,7 @@ impl Finished {
     }
 }
 
-/// Σ weight of rows and of what was observed, which is positive.
+/// Weight of a key and observed weight of a bucket. The latter is positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Load(i64, i64);
 
@@ -102,11 +102,11 @@ impl Ord for Load {
 /// The greatest of many loads.
 #[derive(Clone, Debug, Default)]
 struct Greatest {
-    /// How many are kept at least.
+    /// Number of loads that are kept.
     keep: usize,
-    /// At most twice as many.
+    /// At most `2 * keep` loads.
     loads: Vec<Load>,
-    /// Not less than what was left out.
+    /// No dropped load is greater than this.
     floor: Option<Load>,
 }
 

@@ -1,6 +1,6 @@
-//! Sums by key and bucket. A part is added block of ticks by block: a run that
-//! covers a block adds to its sum and its most sessions in one tick at once,
-//! whatever its length. Memory is bounded by keys × buckets that occur.
+//! Sums by key and bucket. A part is added one block of ticks after the other. A run that covers a
+//! block is counted once for the whole block, for the sum and for the largest number of sessions in
+//! one tick. Memory is limited by the pairs of key and bucket that occur.
 
 use super::cells::{Bin, Cell, Cells, Sum};
 use super::choice::Choice;
@@ -10,17 +10,17 @@ use crate::query::rows::register::{Key, NULL};
 use crate::query::rows::ticks::{NONE, Observed, Ticks};
 use std::ops::Range;
 
-/// What is known of each key: its cells, or their sum. Keys are numbered from 0 on.
+/// Cells or sums of keys. Keys are numbered from 0 on.
 #[derive(Debug)]
 pub struct Cube<B> {
-    /// Of keys of one dimension: number + 1 by id, since ids are dense. Questions
-    /// about processes have a million of them.
+    /// For keys of one dimension: number + 1 of each id. Ids are dense; questions about processes
+    /// have a million of them.
     single: Vec<u32>,
-    /// Numbers of the others.
+    /// Numbers of keys with two dimensions.
     pairs: FastMap<Key, u32>,
-    /// By number.
+    /// Key of each number.
     keys: Vec<Key>,
-    /// By number.
+    /// Cells or sum of each number.
     all: Vec<B>,
 }
 
@@ -36,13 +36,13 @@ impl<B> Default for Cube<B> {
 }
 
 impl<B: Bin> Cube<B> {
-    /// What the key with this number has.
+    /// The cells or the sum of the key with this number.
     #[inline]
     pub fn at(&mut self, number: u32) -> &mut B {
         &mut self.all[number as usize]
     }
 
-    /// The number of a key; new ones are numbered from 0 on.
+    /// The number of a key. A new key gets the next number.
     pub fn number(&mut self, key: Key) -> u32 {
         let next = self.all.len() as u32;
         let number = match key {
@@ -68,7 +68,7 @@ impl<B: Bin> Cube<B> {
         number
     }
 
-    /// Adds what other parts have.
+    /// Adds the keys of `other`.
     pub fn merge(&mut self, other: Cube<B>) {
         if self.all.is_empty() {
             *self = other;
@@ -80,12 +80,12 @@ impl<B: Bin> Cube<B> {
         }
     }
 
-    /// Keys that have a number.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Bytes that keys and bins take.
+    /// Memory of keys and bins in bytes.
     pub fn bytes(&self) -> usize {
         self.single.capacity() * size_of::<u32>()
             + self.pairs.capacity() * size_of::<(Key, u32)>()
@@ -93,19 +93,19 @@ impl<B: Bin> Cube<B> {
             + self.all.capacity() * size_of::<B>()
     }
 
-    /// What each key has.
+    /// The cells or sums of all keys.
     pub fn all(&mut self) -> impl Iterator<Item = &mut B> {
         self.all.iter_mut()
     }
 
-    /// Keys with what they have.
+    /// All keys with their cells or sums.
     pub fn into_keys(self) -> impl Iterator<Item = (Key, B)> {
         self.keys.into_iter().zip(self.all)
     }
 }
 
 impl Cube<Sum> {
-    /// Keys that occur, with their sums.
+    /// All keys that have cells, with their sums.
     pub fn sums(&self) -> impl Iterator<Item = (Key, i64)> {
         let keys = self.keys.iter().zip(&self.all);
         keys.filter_map(|(key, sum)| Some((*key, (*sum)?)))
@@ -113,38 +113,38 @@ impl Cube<Sum> {
 }
 
 impl Cube<Cells> {
-    /// With the numbers of a choice.
+    /// A cube with the keys and numbers of a choice.
     pub fn of(choice: &Choice) -> Cube<Cells> {
         let mut cube = Cube::default();
         choice.keys().iter().for_each(|key| _ = cube.number(*key));
         cube
     }
 
-    /// Bytes that it takes with its cells.
+    /// Memory in bytes, including the cells.
     pub fn cell_bytes(&self) -> usize {
         self.bytes() + self.all.iter().map(Cells::bytes).sum::<usize>()
     }
 
-    /// Keys that occur, with their cells.
+    /// All keys that have cells, with their cells.
     pub fn into_cells(self) -> impl Iterator<Item = (Key, Cells)> {
         self.into_keys().filter(|(_, cells)| !cells.is_empty())
     }
 }
 
-/// What a thread has added up.
+/// The sums of one thread.
 pub struct Measures {
-    /// What was observed.
+    /// The observed time.
     pub observed: Observed,
-    /// Sums for each group of dimensions.
+    /// Cells for each group of dimensions.
     pub cubes: Vec<Cube<Cells>>,
-    /// Sums of the window by totals, where only these are asked for.
+    /// Sums of the window from totals, if the question needs only sums.
     pub weights: Cube<Sum>,
-    /// Of finished buckets what the keys of the last group do not have.
+    /// Finished buckets: load of keys that are not in the last group.
     pub rest: Finished,
 }
 
 impl Measures {
-    /// Adds what another thread has.
+    /// Adds the sums of another thread.
     pub fn merge(&mut self, other: Measures) {
         self.observed.merge(&other.observed);
         self.rest.merge(other.rest);
@@ -154,8 +154,8 @@ impl Measures {
         }
     }
 
-    /// Keeps of some buckets only what is known of finished ones; `observed`
-    /// buckets there are at most.
+    /// Replaces the cells of these buckets by their summary. At most `observed` buckets were
+    /// observed.
     pub fn finish(&mut self, buckets: Range<u32>, observed: usize) {
         if buckets.is_empty() {
             return;
@@ -183,27 +183,26 @@ impl Measures {
     }
 }
 
-/// Most numbers of a [`Grid`] for each piece, without counting a few.
+/// Size of a [`Grid`]: at most this many numbers for each piece, plus [`GRID_LEAST`].
 const GRID_BY_PIECE: usize = 32;
 const GRID_LEAST: usize = 1 << 16;
-/// Most numbers of a [`Grid`].
+/// Maximum size of a [`Grid`].
 const GRID_MOST: usize = 1 << 22;
 
-/// Adds up the pieces of a part. Its memory is used again for the next one.
+/// Adds up the pieces of a part. It reuses its memory for the next part.
 #[derive(Default)]
 pub struct Adder {
     grid: Grid,
     places: Places,
     counts: Vec<Count>,
-    /// Codes that occur in the span.
+    /// Codes that occur in the current span.
     codes: Vec<u32>,
 }
 
 impl Adder {
-    /// Calls `each` with the cells of pieces, by code: `ranges` are the rows
-    /// of their ticks (begin, end), `codes` their keys, below `width`. Cells
-    /// come ascending by bucket; a bucket whose ticks weigh differently has
-    /// several for one code.
+    /// Calls `each` with the cells of pieces, by code. `ranges` are the rows of each piece's ticks
+    /// (begin, end); `codes` are the pieces' keys, below `width`. Cells come in ascending order of
+    /// buckets. If the ticks of a bucket have different weights, a code has several cells for it.
     pub fn cells(
         &mut self,
         ticks: &Ticks,
@@ -280,7 +279,7 @@ impl Adder {
         }
     }
 
-    /// The cells of consecutive ticks of one bucket and weight.
+    /// Ends a span of consecutive ticks with one bucket and weight: calls `each` with its cells.
     fn end(&mut self, (bucket, weight_ms): (u32, i64), each: &mut impl FnMut(u32, Cell)) {
         for code in self.codes.drain(..) {
             let count = std::mem::take(&mut self.counts[code as usize]);
@@ -294,13 +293,13 @@ impl Adder {
     }
 }
 
-/// The rows of every code at every tick: the quickest as long as there are not
-/// many codes for the pieces.
+/// Number of rows for every code at every tick. It is the fastest way unless there are many codes
+/// for few pieces.
 #[derive(Default)]
 struct Grid(Vec<u16>);
 
 impl Grid {
-    /// False when a number would be too large.
+    /// Returns false if a number does not fit.
     fn fill(&mut self, rows: usize, ranges: &[(u32, u32)], codes: &[u32], width: usize) -> bool {
         self.0.clear();
         self.0.resize(rows * width, 0);
@@ -347,34 +346,34 @@ impl Grid {
 /// The rows of one code in a span.
 #[derive(Clone, Copy, Default)]
 struct Count {
-    /// Rows of all ticks taken together.
+    /// Sum of the rows over all ticks.
     sum: u64,
-    /// Tick + 1 that `now` is about.
+    /// Tick + 1 that `now` belongs to.
     tick: u32,
-    /// Rows in it so far.
+    /// Rows in this tick so far.
     now: u32,
     /// Pieces that cover the whole block.
     whole: u32,
-    /// Most rows in one tick.
+    /// Largest number of rows in one tick.
     most: u32,
 }
 
-/// The codes of pieces by where they are (a counting sort): a piece is at
-/// every block that it covers, and elsewhere at its ticks.
+/// The codes of pieces, sorted by place (a counting sort). A piece stands at every block that it
+/// covers, and at each of its other ticks.
 #[derive(Default)]
 struct Places {
     codes: Vec<u32>,
-    /// End of each place's codes.
+    /// End of the codes of each place.
     ends: Vec<u32>,
 }
 
-/// The place of pieces that cover a block, which stands before its ticks.
+/// The place of pieces that cover a block; it stands before the places of its ticks.
 #[inline]
 fn whole(begin: u32, block: usize) -> usize {
     begin as usize + block
 }
 
-/// The place of others at a tick.
+/// The place of pieces that have this tick but do not cover its block.
 #[inline]
 fn single(tick: u32, block: usize) -> usize {
     tick as usize + block + 1
@@ -384,7 +383,7 @@ impl Places {
     fn fill(&mut self, ticks: &Ticks, ranges: &[(u32, u32)], all: &[u32]) {
         let places = ticks.len() + ticks.blocks().len();
         let Places { codes, ends } = self;
-        // Shifted by one, so that ends are begins while they are filled.
+        // Shifted by one, so that ends serve as begins while the places are filled.
         ends.clear();
         ends.resize(places + 1, 0);
         for range in ranges {
@@ -393,7 +392,7 @@ impl Places {
         for place in 0..places {
             ends[place + 1] += ends[place];
         }
-        // What it held before is written over.
+        // Every old value is overwritten.
         codes.resize(ends[places] as usize, 0);
         for (range, code) in ranges.iter().zip(all) {
             for_each_place(ticks, *range, |place| {
@@ -413,7 +412,7 @@ impl Places {
 #[inline]
 fn for_each_place(ticks: &Ticks, (begin, end): (u32, u32), mut each: impl FnMut(usize)) {
     if end == begin + 1 {
-        // Most pieces. A block of one tick may count it either way.
+        // Most pieces have one tick. A block of one tick counts the piece either way.
         each(single(begin, ticks.block_of(begin)));
         return;
     }
@@ -440,7 +439,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Cells by code and bucket.
+    /// Largest number of rows and sum, by code and bucket.
     type ByBucket = BTreeMap<(u32, u32), (u32, i64)>;
 
     fn put(found: &mut ByBucket, code: u32, cell: Cell) {

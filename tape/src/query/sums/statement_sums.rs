@@ -1,7 +1,6 @@
-//! Adds up the counters of statements by entry and bucket. A row holds what an
-//! entry has counted in the `elapsed_ms` before `time`; it counts whole, in the
-//! bucket that holds the middle of its interval. The row without an entry says
-//! that the others of that interval are all there are.
+//! Adds up the counters of statements by entry and bucket. A row has the counts of an entry in the
+//! `elapsed_ms` before `time`. The whole row counts in the bucket with the middle of this interval.
+//! A row without an entry means that the interval was recorded completely.
 
 use crate::format::part::Part;
 use crate::format::schema::{ColumnType, HISTOGRAM_BUCKETS, LONG_BUCKETS, STATS, Schema};
@@ -14,21 +13,21 @@ use crate::query::value::filter::Filter;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a statement is known by.
+/// Identifies a statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntryKey {
-    /// Query identifier; `None` for what was evicted.
+    /// Query id; `None` for the sum of evicted entries.
     pub query_id: Option<i64>,
     /// Name of the database.
     pub database: Option<String>,
     /// Name of the role.
     pub username: Option<String>,
-    /// Executed as a top-level statement.
+    /// True if executed as a top-level statement.
     pub toplevel: bool,
 }
 
 impl EntryKey {
-    /// The value of a column, as filters see it.
+    /// A column's value as text, for filters.
     fn text(&self, column: &str) -> Option<String> {
         match column {
             "query_id" => self.query_id.map(|id| id.to_string()),
@@ -47,11 +46,11 @@ pub type Filters = Vec<(String, Filter)>;
 pub struct Counter {
     /// Column of the table.
     pub name: String,
-    /// A length of time in 10 µs.
+    /// True if the counter is a duration in units of 10 µs.
     pub is_time: bool,
 }
 
-/// The counters of a catalog: sums, squares, buckets of the histogram.
+/// The counters of a catalog: sums, sums of squares, buckets of the histogram.
 pub fn counters(catalog: &Schema) -> Vec<Counter> {
     let table = catalog.table(STATS);
     let columns = table.map_or(&[][..], |t| t.columns.as_slice());
@@ -67,12 +66,12 @@ pub fn counters(catalog: &Schema) -> Vec<Counter> {
         .collect()
 }
 
-/// Sums by counter.
+/// One sum for each counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sums(pub Vec<i64>);
 
 impl Sums {
-    /// Adds others; a sum beyond the greatest number stays there.
+    /// Adds `other`. A sum that would overflow stays at the largest number.
     pub fn add(&mut self, other: &Sums) {
         for (to, from) in self.0.iter_mut().zip(&other.0) {
             *to = to.saturating_add(*from);
@@ -80,45 +79,44 @@ impl Sums {
     }
 }
 
-/// What of a bucket was recorded.
+/// The recorded time of a bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// Sum of the intervals that count in it.
     pub elapsed_ms: i64,
-    /// The longest of them.
+    /// The longest of these intervals.
     pub grain_ms: i64,
-    /// How much of its length intervals cover.
+    /// Length of the bucket that intervals cover.
     pub covered_us: i64,
 }
 
-/// The rows of some parts.
+/// Adds up the rows of parts.
 pub struct Stats<'a> {
-    /// Half-open.
+    /// The window, half-open.
     pub window: Window,
-    /// The counters that are added up.
+    /// The counters to add up.
     pub counters: Vec<Counter>,
-    /// Which entries count.
+    /// Filters of entries.
     pub filters: Filters,
-    /// Text of bytes.
+    /// Turns bytes in an encoding into text.
     pub decode: fn(i64, &[u8]) -> String,
-    /// What was found damaged.
+    /// Takes the damage that is found.
     pub damage: &'a Damage,
-    /// Set when the query shall end.
+    /// Set to end the query.
     pub cancel: &'a AtomicBool,
 }
 
-/// Sums by key and bucket, and what was recorded by bucket.
+/// Sums by key and bucket, and the recorded time of each bucket.
 #[derive(Default)]
 pub struct SumsByEntry {
-    /// By number of the key and of the bucket.
+    /// By number of the key and index of the bucket.
     pub sums: HashMap<(u32, u32), Sums>,
-    /// By number of the bucket.
+    /// By index of the bucket.
     pub recorded: Vec<Recorded>,
 }
 
 impl Stats<'_> {
-    /// Adds up the rows of parts of one node. `number` gives the number that
-    /// an entry's sums are kept under.
+    /// Adds up the rows of one node's parts. `number` maps an entry to the number for its sums.
     pub fn sums<'p>(
         &self,
         parts: impl IntoIterator<Item = &'p Part>,
@@ -141,7 +139,7 @@ impl Stats<'_> {
         Ok(found)
     }
 
-    /// The filters accept a statement.
+    /// True if the filters accept a statement.
     pub fn wants(&self, key: &EntryKey) -> bool {
         let accepts =
             |(column, filter): &(String, Filter)| filter.accepts(key.text(column).as_deref());
@@ -155,7 +153,7 @@ impl Stats<'_> {
         }
     }
 
-    /// True when the part may have rows of the window.
+    /// True if the part may have rows of the window.
     fn meets(&self, part: &Part) -> QueryResult<bool> {
         let Some((first, last)) = part.range(STATS, "time")? else {
             return Ok(false);
@@ -165,7 +163,7 @@ impl Stats<'_> {
         Ok(begin < self.window.until && last.saturating_mul(1000) >= self.window.since)
     }
 
-    /// The numbers of a part's entries by reference; `None` = not wanted.
+    /// Number of each entry by reference; `None` if the filters refuse it.
     fn entries(
         &self,
         part: &Part,
@@ -247,7 +245,7 @@ pub fn middle_us(time_ms: i64, elapsed_ms: i64) -> i64 {
         .saturating_sub(elapsed_ms.saturating_mul(500))
 }
 
-/// Notes an interval that was recorded.
+/// Adds an interval that was recorded completely.
 fn record(buckets: &Buckets, time_ms: i64, elapsed_ms: i64, recorded: &mut [Recorded]) {
     if let Some(bucket) = buckets.index(middle_us(time_ms, elapsed_ms)) {
         let bucket = &mut recorded[bucket];
@@ -266,29 +264,29 @@ fn record(buckets: &Buckets, time_ms: i64, elapsed_ms: i64, recorded: &mut [Reco
     }
 }
 
-/// Column of a bucket of the histogram.
+/// Column of a histogram bucket.
 pub fn histogram_column(bucket: usize) -> String {
     format!("histogram_{bucket}")
 }
 
-/// Column of a bucket that the last one of the histogram is divided into.
+/// Column of a bucket of the long histogram, which divides the last bucket of the histogram.
 fn long_column(bucket: usize) -> String {
     format!("histogram_long_{bucket}")
 }
 
-/// Whether a counter is a bucket of a histogram.
+/// True if the counter is a histogram bucket.
 pub fn is_bucket(counter: &str) -> bool {
     counter.starts_with("histogram_")
 }
 
-/// Executions by how long they took.
+/// The executions in a range of durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurationClass {
-    /// The shortest duration, µs.
+    /// Shortest duration in µs.
     pub begin_us: i128,
-    /// Where the next class begins; `None` = no end.
+    /// Begin of the next class in µs; `None` if the class has no end.
     pub end_us: Option<i128>,
-    /// Executions.
+    /// Number of executions.
     pub count: i64,
 }
 
@@ -299,9 +297,8 @@ impl DurationClass {
     }
 }
 
-/// Classes of durations in their order, by the sums of the counters. What was
-/// recorded before the last bucket of the histogram was divided is in a class of
-/// its own, which has no end.
+/// Classes of durations in ascending order, from the sums of the counters. Executions recorded
+/// before the last histogram bucket was divided have a class of their own, without an end.
 pub fn duration_classes(get: impl Fn(&str) -> i64) -> Vec<DurationClass> {
     let last = HISTOGRAM_BUCKETS - 1;
     let begin = |b: usize| if b == 0 { 0 } else { 1_i128 << b };
@@ -327,19 +324,19 @@ pub fn duration_classes(get: impl Fn(&str) -> i64) -> Vec<DurationClass> {
     classes
 }
 
-/// What the histograms and the sums of an entry tell of its executions.
+/// Distribution and total time of an entry's executions.
 pub struct Executions {
-    /// In their order.
+    /// Classes in ascending order of durations.
     pub classes: Vec<DurationClass>,
-    /// Time of all, in 10 µs.
+    /// Total time in units of 10 µs.
     pub total_time: i64,
 }
 
 impl Executions {
-    /// Duration that so many percent did not exceed, as a fraction of ms:
-    /// linear within the class that has it, so it is less than a factor of two
-    /// off where that has an end. `None` without executions. The extension has the
-    /// same rule for the statistics that are not recorded yet (`counters.c`).
+    /// The duration that `percent` of the executions did not exceed, as a fraction (numerator,
+    /// denominator) of ms. It is interpolated linearly within its class, so it is off by less than
+    /// a factor of two if the class has an end. `None` without executions. `counters.c` in the
+    /// extension has the same rule for statistics that are not recorded yet.
     pub fn percentile_ms(&self, percent: i64) -> Option<(i128, i128)> {
         let n: i128 = self.classes.iter().map(|c| i128::from(c.count)).sum();
         if n == 0 {
@@ -359,8 +356,8 @@ impl Executions {
         None
     }
 
-    /// Where a class ends. The executions of one without an end take what the
-    /// others have left of the time: it ends at twice the mean of that.
+    /// End of a class in µs. For a class without an end, its executions get the time that the other
+    /// classes leave, and the end is twice their mean.
     fn end_us(&self, place: usize) -> i128 {
         let class = &self.classes[place];
         let twice_the_mean = || {
@@ -379,7 +376,7 @@ impl Executions {
 mod tests {
     use super::*;
 
-    /// By number of the bucket: those from 23 on are of the divided one.
+    /// Counts by bucket number; numbers from 23 on are the long histogram.
     fn p(percent: i64, counts: &[(usize, i64)], total_time: i64) -> Option<f64> {
         percentile(percent, counts, 0, total_time)
     }
@@ -421,25 +418,26 @@ mod tests {
 
     #[test]
     fn a_class_without_an_end_ends_at_twice_the_mean_of_its_executions() {
-        // One of 60 s: 6,000,000 units of 10 us, before that bucket was divided.
+        // One execution of 60 s (6,000,000 units of 10 us), recorded before that bucket was
+        // divided.
         assert_eq!(percentile(50, &[], 1, 6_000_000), Some(60_000.0));
-        // Without a time it begins and ends at 2^23 us.
+        // Without a time the class begins and ends at 2^23 us.
         assert_eq!(percentile(95, &[], 1, 0), Some(8_388.608));
-        // One of 10 hours, in the last of those that it is divided into.
+        // One execution of 10 hours, in the last bucket of the long histogram.
         assert_eq!(p(50, &[(34, 1)], 3_600_000_000), Some(36_000_000.0));
     }
 
     #[test]
     fn a_percentile_is_less_than_a_factor_of_two_off() {
-        // 19 of 9 s and one of 90 s.
+        // 19 executions of 9 s and one of 90 s.
         let of = |percent| p(percent, &[(23, 19), (26, 1)], 26_100_000).unwrap();
         assert_eq!((of(50), of(95)), (12_803.664_842_105_263, 16_777.216));
         assert_eq!(of(99), 120_795.955_2);
-        // Some of them were recorded before that bucket was divided.
+        // Some executions were recorded before that bucket was divided.
         let of = |percent| percentile(percent, &[(23, 9), (26, 1)], 10, 26_100_000).unwrap();
         assert_eq!(of(50), 8_388.608);
         assert!(of(99) > 67_108.864 && of(99) < 134_217.728);
-        // Every duration alone, to 9.5 hours.
+        // One execution of each duration, up to 9.5 hours.
         for us in (0..35).flat_map(|b| [1_i64 << b, (1 << b) + (1 << b) / 3]) {
             let bucket = us.ilog2() as usize;
             let ms = p(95, &[(bucket, 1)], us / 10).unwrap();

@@ -1,6 +1,6 @@
-//! The statements that run at the end of each bucket. The statistics have an
-//! execution when it has ended; until then it is read from the samples: sessions
-//! that are active at the last tick of the bucket, and the start of their query.
+//! The statements that run at the end of each bucket. The statistics count an execution when it
+//! ends; until then it is known from the samples. They have the sessions that are active at the
+//! last tick of the bucket, and the start of their query.
 
 use super::statement_sums::EntryKey;
 use crate::fast::FastMap;
@@ -19,8 +19,8 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// More buckets than this are not looked at: the end of each may lie in another group
-/// of samples, which takes 3 ms to read.
+/// With more buckets than this, running statements are not read: the end of each bucket may lie in
+/// another group of samples, which takes 3 ms to read.
 const MOST_BUCKETS: usize = 3_000;
 
 /// Executions that have not ended.
@@ -28,31 +28,31 @@ const MOST_BUCKETS: usize = 3_000;
 pub struct Executions {
     /// Their number.
     pub count: i64,
-    /// Their time so far, ms.
+    /// Their time so far in ms.
     pub time_ms: i64,
 }
 
 impl Executions {
-    /// Adds others.
+    /// Adds `other`.
     pub fn add(&mut self, other: Executions) {
         self.count += other.count;
         self.time_ms = self.time_ms.saturating_add(other.time_ms);
     }
 }
 
-/// The executions at the end of each bucket.
+/// The running executions at the end of each bucket.
 #[derive(Default)]
 pub struct Running {
-    /// By number of the statement and of the bucket.
+    /// By number of the statement and index of the bucket.
     executions: HashMap<(u32, u32), Executions>,
-    /// Numbers of the statements.
+    /// Number of each statement.
     numbers: HashMap<EntryKey, u32>,
-    /// By bucket: a tick was observed in it.
+    /// For each bucket: true if it has an observed tick.
     pub observed: Vec<bool>,
 }
 
 impl Running {
-    /// The longest time so far of each statement, over all buckets.
+    /// The longest time so far of each statement over all buckets, in ms.
     pub fn longest_ms(&self) -> HashMap<&EntryKey, i64> {
         let mut longest = vec![0; self.numbers.len()];
         for ((number, _), executions) in &self.executions {
@@ -63,7 +63,7 @@ impl Running {
         self.numbers.iter().map(of).collect()
     }
 
-    /// The executions by number of a line and of a bucket.
+    /// The executions by line of the answer and bucket.
     pub fn by_line(&self, line: impl Fn(&EntryKey) -> u32) -> HashMap<(u32, u32), Executions> {
         let mut line_of = vec![0; self.numbers.len()];
         for (key, number) in &self.numbers {
@@ -83,7 +83,7 @@ impl Running {
     }
 }
 
-/// Reads the executions of the statements wanted.
+/// Reads the running executions of the statements that `wanted` accepts.
 pub fn read(
     run: Run,
     node: Option<&str>,
@@ -104,7 +104,7 @@ pub fn read(
     }
     let nodes = nodes(run, node)?;
     match node {
-        // Nodes that recorded at the same time: each has a last tick.
+        // Nodes that recorded at the same time: each has a last tick of its own.
         Some("all") => nodes
             .iter()
             .try_for_each(|node| reading.nodes(&[*node], &mut running))?,
@@ -121,8 +121,8 @@ struct Reading<'a, W> {
 }
 
 impl<W: Fn(&EntryKey) -> bool> Reading<'_, W> {
-    /// Reads nodes that recorded one after the other: the newest part that has a
-    /// tick of a bucket has its last tick.
+    /// Reads nodes that recorded one after the other. The newest part with ticks of a bucket has
+    /// the bucket's last tick.
     fn nodes(&self, nodes: &[u64], running: &mut Running) -> QueryResult<()> {
         let parts = nodes.iter().flat_map(|node| self.run.store.parts(*node));
         let mut parts: Vec<&Part> = parts
@@ -145,7 +145,7 @@ impl<W: Fn(&EntryKey) -> bool> Reading<'_, W> {
         Ok(())
     }
 
-    /// The last tick of every bucket that a part may have ticks of is known.
+    /// True if the last tick of every bucket that the part meets is known.
     fn is_seen(&self, part: &Part, seen: &[bool]) -> bool {
         let (since, until) = (self.buckets.since(), self.buckets.until());
         let first = part.min_ms().saturating_mul(1000).max(since);
@@ -202,14 +202,14 @@ impl<W: Fn(&EntryKey) -> bool> Reading<'_, W> {
     }
 }
 
-/// The columns of a part that say who executes what.
+/// The columns of a part that show which session executes which statement.
 struct Columns {
-    /// Of `run`.
+    /// Columns of `run`.
     session: Column,
     statement: Column,
     state: Column,
     start: Column,
-    /// Of dictionaries.
+    /// Columns of dictionaries.
     query_id: Column,
     leader: Column,
     database: Column,
@@ -235,7 +235,7 @@ impl Columns {
     }
 }
 
-/// Rows of `run` that hold at some ticks, each with the row of its tick.
+/// The rows of `run` that cover the ticks `at`, each with the row of its tick.
 fn rows_at(part: &Part, ticks: &Ticks, at: &[u32]) -> QueryResult<Vec<(usize, usize)>> {
     let mut found = Vec::new();
     if at.is_empty() {
@@ -252,7 +252,7 @@ fn rows_at(part: &Part, ticks: &Ticks, at: &[u32]) -> QueryResult<Vec<(usize, us
     Ok(found)
 }
 
-/// The rows of the last tick of each bucket that was not seen before, ascending.
+/// The rows of the last tick of each bucket that was not seen before, in ascending order.
 fn ends(ticks: &Ticks, seen: &mut [bool]) -> Vec<u32> {
     let mut last: Vec<(u32, u32)> = Vec::new();
     for (row, &bucket) in ticks.bucket.iter().enumerate() {
@@ -270,8 +270,8 @@ fn ends(ticks: &Ticks, seen: &mut [bool]) -> Vec<u32> {
     rows
 }
 
-/// For how long a query ran at a tick, 0 where its start is not known. It may have
-/// begun within the slot of the tick.
+/// Time in ms that a query had run at a tick; 0 if its start is unknown. A query may begin within
+/// the slot of the tick, after the slot time.
 fn time_ms(slot_ms: i64, start_ms: i64) -> i64 {
     match start_ms {
         0 => 0,

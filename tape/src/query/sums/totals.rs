@@ -1,10 +1,12 @@
-//! Totals: what each minute of a group observed and, of the samples that count
-//! as load, the sum and the most in one tick, whole and by some dimensions; by
-//! queries, of which there are many, for each group, and the sums of each
-//! minute for the largest of the file. Written by the code that answers
-//! questions (`totals_write.rs`), so that both are the same by construction;
-//! used where they answer exactly: no filter, and buckets and a window that
-//! cut no minute of a group, or for totals by group no group.
+//! Totals: sums that a sealed file has beside its samples. For each minute of a group they have the
+//! coverage and the load: the sum of the weights and the largest number of sessions in one tick.
+//! The load is stored for all samples together and by some dimensions. Queries have many keys; for
+//! them the file stores sums for each group, and sums for each minute only of the largest queries
+//! of the file.
+//!
+//! `totals_write.rs` writes totals with the code that answers questions, so both agree by
+//! construction. Totals are used only where they answer exactly: without a filter, and if neither a
+//! bucket nor the window cuts a minute of a group (for totals by group: a group).
 
 use super::cells::{Bin, Cell};
 use super::choice::Choice;
@@ -29,7 +31,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 pub(in crate::query) const MINUTE: i64 = 60 * SECOND;
-/// Columns that are added up.
+/// Columns whose values are added up.
 const SUMMED: [&str; 5] = [
     "observed_ms",
     "failed_ms",
@@ -38,19 +40,19 @@ const SUMMED: [&str; 5] = [
     "sum_ms",
 ];
 
-/// How a group of dimensions is answered.
+/// The table that answers for a group of dimensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Table {
-    /// From table `minute` alone.
+    /// Table `minute` alone.
     Whole,
-    /// From a table by minute, or by group where one is there and enough, by
-    /// name.
+    /// Names of the table by minute and of the table by group. The table by group is used if the
+    /// file has it and it suffices.
     Minutes(String, String),
-    /// From a table by group and that of the largest keys' minutes, by name.
+    /// Names of the table by group and of the table with the largest keys' minutes.
     Groups(String, String),
 }
 
-/// The table of a group of dimensions.
+/// The table for a group of dimensions.
 fn table_of(group: &[&Dimension]) -> Option<Table> {
     match group {
         [] => Some(Table::Whole),
@@ -65,19 +67,19 @@ fn table_of(group: &[&Dimension]) -> Option<Table> {
     }
 }
 
-/// There are totals by this dimension for each group.
+/// True if files have totals by this dimension for each group.
 pub fn is_by_group(dimension: &Dimension) -> bool {
     let name = dimension.name.as_str();
     BY_GROUP.contains(&name) || BY_MINUTE.contains(&name)
 }
 
-/// Decides which parts of a question are answered by totals.
+/// Decides which parts of a question are answered from totals.
 pub struct Totals<'q> {
-    /// By group of dimensions; `None` when totals do not answer.
+    /// Table of each group of dimensions; `None` if totals cannot answer.
     tables: Option<Vec<Table>>,
-    /// The keys that get cells, of the last group.
+    /// The keys of the last group that get cells; `None` means all.
     chosen: Option<&'q Choice>,
-    /// What was observed is not asked for.
+    /// True if the question does not need the coverage.
     only_sums: bool,
     buckets: &'q Buckets,
     groups: &'q [Vec<&'q Dimension>],
@@ -85,22 +87,22 @@ pub struct Totals<'q> {
 
 /// A part that totals may answer.
 struct Wanted {
-    /// Least and greatest slot time, µs.
+    /// First and last slot time in µs.
     first: i64,
     last: i64,
-    /// It lies in this bucket.
+    /// The bucket that contains the whole part, if there is one.
     bucket: Option<u32>,
 }
 
 impl Wanted {
-    /// It may have ticks in a minute.
+    /// True if the part may have ticks in this minute.
     fn may_have(&self, minute: i64) -> bool {
         (self.first.div_euclid(MINUTE)..=self.last.div_euclid(MINUTE)).contains(&minute)
     }
 }
 
 impl<'q> Totals<'q> {
-    /// For a question of what counts as load.
+    /// Totals for a question about load.
     pub fn new(buckets: &'q Buckets, groups: &'q [Vec<&'q Dimension>]) -> Totals<'q> {
         Totals {
             tables: groups.iter().map(|group| table_of(group)).collect(),
@@ -111,20 +113,19 @@ impl<'q> Totals<'q> {
         }
     }
 
-    /// Without what was observed.
+    /// Leaves the coverage out.
     pub fn only_sums(self) -> Totals<'q> {
         let only_sums = self.groups.iter().all(|group| !group.is_empty());
         Totals { only_sums, ..self }
     }
 
-    /// Of the last group only the keys that were chosen.
+    /// Limits the keys of the last group to the chosen ones.
     pub fn chosen(self, chosen: Option<&'q Choice>) -> Totals<'q> {
         Totals { chosen, ..self }
     }
 
-    /// Whether the totals of a part have all that is asked for. They may lack
-    /// the minutes of some key that is chosen: [`Totals::add`] leaves such
-    /// parts out.
+    /// How to read this part. If totals suffice, the file may still lack the minutes of a chosen
+    /// key: then [`Totals::add`] returns the part.
     pub fn way(&self, part: &Part, is_chosen: bool) -> Way {
         let Some(tables) = &self.tables else {
             return Way::Samples(Why::Keys);
@@ -166,7 +167,7 @@ impl<'q> Totals<'q> {
         way
     }
 
-    /// The columns that answer for parts of one file.
+    /// The columns to read for these parts of one file.
     pub fn columns(&self, parts: &[&Part]) -> Vec<(String, String)> {
         let mut columns: Vec<(String, String)> = Vec::new();
         let mut add = |table: &str, names: &[&str]| {
@@ -215,8 +216,8 @@ impl<'q> Totals<'q> {
         }
     }
 
-    /// Adds the totals of parts of one file; returns the parts whose minutes
-    /// are not known for a key that was chosen.
+    /// Adds the totals of parts of one file. Returns the parts for which a chosen key's minutes are
+    /// missing.
     pub fn add<'p>(
         &self,
         view: &View,
@@ -253,11 +254,11 @@ struct FileTotals {
     wanted: Groups,
 }
 
-/// The groups of a file that totals may answer, by number.
+/// The groups of a file that totals may answer, by group number.
 struct Groups(FastMap<i64, Wanted>);
 
 impl Groups {
-    /// The rows of a table of totals from the first to the last of them.
+    /// The rows of a table of totals from the first to the last of these groups.
     fn rows(&self, view: &View, table: &str) -> QueryResult<Range<usize>> {
         if let Some((first, last)) = view.part.bounds(table, "group") {
             let groups = last.saturating_sub(first);
@@ -271,22 +272,22 @@ impl Groups {
     }
 }
 
-/// The columns that answer a group of dimensions.
+/// The columns that answer for a group of dimensions.
 enum Columns {
     Whole,
     Minutes(Lookup, [Column; MINUTE_COLUMNS.len()]),
     Groups(ByGroup),
 }
 
-/// Keys by the references that stand for them.
+/// Keys by reference.
 struct Lookup {
     keys: Rc<Keys>,
-    /// By code: the key, where cells of it are asked for.
+    /// For each code: the key's id, or `None` if no cells of it are needed.
     ids: Vec<Option<Id>>,
 }
 
 impl Lookup {
-    /// Of some references: all keys, or those that were chosen.
+    /// Looks up the keys of these references: all keys, or only the chosen ones.
     fn of<'r>(
         view: &View,
         dimension: &Dimension,
@@ -313,18 +314,18 @@ impl Lookup {
         Ok(lookup)
     }
 
-    /// The number of the key that a reference stands for.
+    /// The code of a reference's key.
     fn code(&self, reference: i64) -> usize {
         self.keys.codes.of_reference(reference).unwrap_or(0) as usize
     }
 
-    /// The key itself, if it is asked for.
+    /// The id of a reference's key, if cells of it are needed.
     fn id(&self, reference: i64) -> Option<Id> {
         self.ids[self.code(reference)]
     }
 }
 
-/// Numbers in a cube by code, found when they are needed.
+/// Number in a cube by code, filled when a code first occurs.
 struct Numbers<'k>(&'k Lookup, Vec<Option<u32>>);
 
 impl<'k> Numbers<'k> {
@@ -332,7 +333,7 @@ impl<'k> Numbers<'k> {
         Numbers(keys, vec![None; keys.ids.len()])
     }
 
-    /// The number of the key of a reference, if it is asked for.
+    /// The number of a reference's key, if cells of it are needed.
     #[inline]
     fn of(&mut self, reference: i64, cube: &mut Cube<impl Bin>) -> Option<u32> {
         let code = self.0.code(reference);
@@ -345,14 +346,14 @@ impl<'k> Numbers<'k> {
 struct ByGroup {
     keys: Lookup,
     columns: [Column; GROUP_COLUMNS.len()],
-    /// Where the minutes of a key begin.
+    /// Row of each key's first minute.
     begins: FastMap<Id, usize>,
     minutes: Column,
 }
 
-/// Where totals belong.
+/// The buckets of rows and minutes.
 struct Places {
-    /// Bucket by row of `minute`, or [`NONE`].
+    /// Bucket of each row of `minute`, or [`NONE`].
     rows: Vec<u32>,
     by_minute: ByMinute,
 }
@@ -428,7 +429,7 @@ impl FileTotals {
         })
     }
 
-    /// A group has a chosen key whose minutes it needs and the file has not.
+    /// True if the group needs the minutes of a chosen key that the file lacks.
     fn is_unknown(&self, group: u32) -> bool {
         let group = i64::from(group);
         let spans_buckets = self
@@ -443,7 +444,7 @@ impl FileTotals {
             })
     }
 
-    /// Adds the table `minute`; returns where its minutes belong.
+    /// Adds table `minute`; returns the buckets of its minutes.
     fn add_minutes(&self, question: &Totals, sums: &mut Measures) -> Places {
         let buckets = question.buckets;
         let columns = &self.minutes;
@@ -456,7 +457,7 @@ impl FileTotals {
                 continue;
             };
             for (row, &minute) in rows.clone().zip(&columns[1][rows]) {
-                // The part may begin behind the begin of its first minute.
+                // A part may begin after the begin of its first minute.
                 let start = minute.saturating_mul(MINUTE).max(wanted.first);
                 let bucket = match wanted.bucket {
                     None => buckets.index(start).map(|bucket| bucket as u32),
@@ -477,7 +478,7 @@ impl FileTotals {
         places
     }
 
-    /// Adds a row of the table `minute` to its bucket, if it has one.
+    /// Adds a row of table `minute` to its bucket, if it has one.
     fn add_minute(&self, row: usize, bucket: Option<u32>, is_before: bool, sums: &mut Measures) {
         let columns = &self.minutes;
         let coverage = Coverage::from_row(std::array::from_fn(|i| columns[2 + i][row]));
@@ -497,7 +498,7 @@ impl FileTotals {
         }
     }
 
-    /// Adds what answers a group of dimensions, but the table `minute`.
+    /// Adds the tables for a group of dimensions, except table `minute`.
     fn add(&self, columns: &Columns, places: &Places, cube: &mut Cube<impl Bin>) {
         match columns {
             Columns::Whole => (),
@@ -549,7 +550,7 @@ impl FileTotals {
     }
 }
 
-/// The groups of consecutive rows, with these.
+/// Each group number with the range of its consecutive rows.
 fn rows_by_group(groups: &[i64]) -> impl Iterator<Item = (i64, Range<usize>)> {
     let mut begin = 0;
     groups.chunk_by(|a, b| a == b).map(move |rows| {
@@ -559,7 +560,7 @@ fn rows_by_group(groups: &[i64]) -> impl Iterator<Item = (i64, Range<usize>)> {
     })
 }
 
-/// How many rows have the value of the first.
+/// Number of leading rows with the same value as the first.
 fn equal_rows(values: &[i64]) -> usize {
     let other = values.iter().position(|value| *value != values[0]);
     other.unwrap_or(values.len())
@@ -588,10 +589,10 @@ fn impossible() -> QueryError {
     crate::Error::damaged("totals with impossible values").into()
 }
 
-/// The values of a column may be added up and multiplied: each, and where they
-/// are added up their sum, is nearer to 0 than [`FAR_MS`].
+/// True if the values can be added up and multiplied without overflow. Each value must be nearer to
+/// 0 than [`FAR_MS`]; in columns that are added up, the sum must be, too.
 fn are_possible(name: &str, values: &[i64]) -> bool {
-    // None is larger than all of them taken bit by bit, unless some are negative.
+    // The bitwise or of all values is at least as large as each, unless some are negative.
     let most = values.iter().fold(0, |all, v| all | *v as u64);
     if !SUMMED.contains(&name) {
         let most_abs = || values.iter().fold(0, |all, v| all | v.unsigned_abs());
@@ -645,9 +646,9 @@ impl ByGroup {
         ids.any(|id| !self.begins.contains_key(&id))
     }
 
-    /// Adds groups that lie in one bucket whole, and others minute by minute for
-    /// the chosen keys. The most sessions in one tick are added to any bucket of
-    /// the group, because only those of the window are asked for.
+    /// Adds a group that lies in one bucket as a whole. Other groups are added minute by minute,
+    /// for the chosen keys. The group's largest number of sessions in one tick goes to any of its
+    /// buckets, because the answer shows it only for the whole window.
     fn add(&self, file: &FileTotals, places: &Places, cube: &mut Cube<impl Bin>) {
         let [group, key, sum_ms, most] = &self.columns;
         let mut numbers = Numbers::new(&self.keys);
@@ -688,7 +689,7 @@ fn cell(bucket: u32, sum_ms: i64, most: i64) -> Cell {
     }
 }
 
-/// Buckets by minute.
+/// Bucket of each minute.
 #[derive(Default)]
 struct ByMinute {
     first: i64,
@@ -696,7 +697,7 @@ struct ByMinute {
 }
 
 impl ByMinute {
-    /// Minutes come in any order, but mostly ascending.
+    /// Minutes come in any order, mostly ascending.
     fn put(&mut self, minute: i64, bucket: u32) {
         if self.buckets.is_empty() {
             self.first = minute;
@@ -712,8 +713,8 @@ impl ByMinute {
         self.buckets[at] = bucket;
     }
 
-    /// Of minutes that ascend and whose buckets are as far apart as they: the
-    /// first bucket, and the number of minutes they are ahead of the buckets.
+    /// For ascending minutes whose buckets also differ by one each: the first bucket, and the
+    /// difference between minute and bucket. `None` for all others.
     fn steady(&self, minutes: &[i64]) -> Option<(u32, i64)> {
         let (first, last) = (*minutes.first()?, *minutes.last()?);
         let bucket = self.bucket(first);

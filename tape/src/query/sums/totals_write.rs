@@ -1,5 +1,5 @@
-//! Makes totals: those of a group when it is written, by the code that answers
-//! questions; those of the largest queries by minute when the file is complete.
+//! Writes totals with the code that answers questions: totals of a group when the group is written,
+//! and the minutes of the largest queries when the file is complete.
 
 use super::cells::{Bin, Cells};
 use super::measure::Adder;
@@ -21,31 +21,30 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Keys whose minutes a file has: more than answers have lines, so that those
-/// of a window that begins or ends within a file are among them.
+/// Number of keys whose minutes a file stores. It exceeds the lines of an answer, so that the
+/// largest keys of a window are among them even if it begins or ends within the file.
 const MINUTE_KEYS: usize = 32;
-/// So many times more are kept of each group until the largest of the file are
-/// known.
+/// Until the largest keys of the file are known, each group keeps this many times more keys.
 const KEPT: usize = 8;
 
 /// The totals of a file that is being written.
 pub struct Writer {
-    /// By index of the schema.
+    /// By index in the schema.
     tables: Vec<Table>,
     minute_keys: usize,
-    /// By key: in how many groups it was kept, rows of `minute` and their sums.
+    /// By key: number of groups that kept it, and its sum by row of `minute`.
     minutes: HashMap<i64, (u32, Vec<(u32, i64)>)>,
-    /// By name of a dimension.
+    /// By index of the dimension in `BY_GROUP`.
     numbers: [Numbers; BY_GROUP.len()],
 }
 
-/// Codes of the numbers of a dictionary, which grows from group to group: 0
-/// for null, 1 for a reference without a definition.
+/// Codes for numbers of a dictionary, which grows from group to group. Code 0 is null, code 1 a
+/// reference without a definition.
 struct Numbers {
     known: FastMap<i64, u32>,
-    /// By reference.
+    /// Code of each reference.
     codes: Vec<u32>,
-    /// By code: something that has it.
+    /// One reference for each code.
     references: Vec<i64>,
 }
 
@@ -60,7 +59,7 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// Codes for the runs of a group; no answer shows the keys themselves.
+    /// Codes for the runs of a group. The keys themselves are not needed.
     fn keys(&mut self, column: String, values: &[i64]) -> Keys {
         for &value in values.get(self.codes.len() - 1..).unwrap_or_default() {
             let next = self.references.len() as u32;
@@ -76,11 +75,11 @@ impl Numbers {
     }
 }
 
-/// What a key has in a group.
+/// The cells of each key in a group, by reference.
 type CellsByReference = Vec<(i64, Cells)>;
 
 impl Writer {
-    /// For a file of this schema.
+    /// Totals for a file of this schema.
     pub fn new(schema: &Schema) -> Writer {
         Writer {
             tables: schema.tables.iter().map(Table::new).collect(),
@@ -90,7 +89,7 @@ impl Writer {
         }
     }
 
-    /// With the minutes of so many keys.
+    /// Stores the minutes of this many keys.
     #[cfg(feature = "testing")]
     pub fn with_minute_keys(self, minute_keys: usize) -> Writer {
         Writer {
@@ -176,7 +175,7 @@ impl Writer {
         Ok(())
     }
 
-    /// What each key has in the group.
+    /// Adds the sums of each key in the group.
     fn whole_group(
         &mut self,
         group: &Group,
@@ -221,7 +220,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The tables of totals, by index of the schema.
+    /// The tables of totals, by index in the schema.
     pub fn finish(mut self, schema: &Schema) -> QueryResult<Vec<Table>> {
         for name in BY_GROUP {
             let (groups, minutes) = (group_table(name), minute_table(name));
@@ -232,7 +231,7 @@ impl Writer {
         Ok(self.tables)
     }
 
-    /// The minutes of the largest keys, as far as all their groups are known.
+    /// Adds the minutes of the largest keys. A key counts only if every group with it kept it.
     fn largest(&mut self, schema: &Schema, groups: usize, minutes: &str) -> QueryResult<()> {
         let key = schema.tables[groups].index(KEY_COLUMNS[0]).unwrap_or(0);
         for row in 0..self.tables[groups].rows {
@@ -259,7 +258,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds a row; its values are in the order of the columns.
+    /// Adds a row. Its values are in the order of the columns.
     fn put(
         &mut self,
         schema: &Schema,
@@ -276,7 +275,7 @@ impl Writer {
     }
 }
 
-/// A group whose totals are being made.
+/// A group whose totals are computed.
 struct Group<'a> {
     number: i64,
     /// Minute of the first bucket.
@@ -288,7 +287,7 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// The cells of each key by its reference, ascending.
+    /// The cells of each key, in ascending order of references.
     fn found(&self, keys: Rc<Keys>, references: &[i64]) -> QueryResult<CellsByReference> {
         let found = self.cells(&[keys])?.into_iter();
         let mut found: CellsByReference = found

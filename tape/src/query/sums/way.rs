@@ -1,40 +1,40 @@
-//! How a part is read: by totals, or by its samples and why.
+//! How a part is read: from totals, or from its samples, with the reason.
 
 /// How a pass reads a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Its file's totals answer.
+    /// From the totals of its file.
     Totals,
-    /// The same, but of a key that is not among the largest of the file the
-    /// samples are read.
+    /// From the totals of its file. If a key is not among the largest of the file, samples are read
+    /// after all.
     TotalsOfLargest,
-    /// Its samples are added up.
+    /// From its samples.
     Samples(Why),
 }
 
 impl Way {
-    /// Totals answer.
+    /// True if totals answer.
     pub fn is_by_totals(self) -> bool {
         matches!(self, Way::Totals | Way::TotalsOfLargest)
     }
 }
 
-/// Why totals do not answer.
+/// The reason why totals do not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// They are not to be used.
+    /// Totals are switched off.
     Off,
-    /// They know only what counts as load, all together.
+    /// Totals have only load, without filters.
     Selection,
-    /// There are none by these keys.
+    /// The file has no totals by these keys.
     Keys,
-    /// Keys that were not chosen are put together by what is read.
+    /// The pass adds up the keys that were not chosen, which needs samples.
     Rest,
-    /// The part is of a log, which has none.
+    /// The part belongs to a log, which has no totals.
     Log,
-    /// Its file has none of these.
+    /// The file has no such totals.
     NoTotals,
-    /// The window or a bucket begins or ends within a minute, or within a
-    /// group where there are no minutes.
+    /// The window or a bucket begins or ends within a minute, or within a group if there are no
+    /// minutes.
     Cut,
 }
