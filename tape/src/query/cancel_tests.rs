@@ -1,6 +1,5 @@
-//! How soon a cancelled question ends, in columns that are still read. `top`
-//! reads one of ticks or samples at most; every other function ends with the
-//! part it was reading.
+//! Counts the columns that a question still reads after it was cancelled. `top` reads at most one
+//! column of ticks or samples; every other function ends with the part that it is reading.
 
 use super::damage_tests::{NODE, Question, catalog, fill, questions, spec_of};
 use super::{CANCELED, Field, QueryResult, Sink, Value};
@@ -15,15 +14,15 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Columns that were read; cancels at one of them.
+/// Counts the columns that are read, and cancels at one of them.
 #[derive(Default)]
 struct Reads {
-    /// Those of all tables count, not only of ticks and runs.
+    /// If true, columns of all tables count, otherwise only columns of ticks and runs.
     all: bool,
     count: AtomicUsize,
     cancel_at: usize,
     cancel: AtomicBool,
-    /// Number of the part of each column that was read after that.
+    /// Number of the part for each column that was read after the cancel.
     late: Mutex<Vec<u64>>,
 }
 
@@ -44,8 +43,7 @@ impl Reads {
 struct Watched {
     part: Part,
     reads: Arc<Reads>,
-    /// Columns that were read since they were released: to take them again is
-    /// no work.
+    /// Columns read since they were last released. Reading them again costs nothing.
     known: Mutex<HashSet<(usize, usize)>>,
 }
 
@@ -80,7 +78,7 @@ impl Source for Watched {
     }
 }
 
-/// Two sessions that wait and execute one thing after the other.
+/// Two sessions that wait and execute statements one after the other.
 fn part(first: i64) -> Part {
     let mut b = PartBuilder::new(Arc::new(schema().with_runs())).unwrap();
     let waits = [1, 2].map(|number| b.intern("wait", &[("number", number)]).unwrap());
@@ -116,7 +114,7 @@ impl Sink for Rows {
     }
 }
 
-/// The parts as a history whose reads are counted.
+/// A history of these parts whose reads are counted.
 fn watched(parts: impl IntoIterator<Item = Part>, reads: &Arc<Reads>) -> Snapshot {
     let parts = parts.into_iter().map(|part| {
         let schema = Arc::new(part.schema().clone());
@@ -128,8 +126,8 @@ fn watched(parts: impl IntoIterator<Item = Part>, reads: &Arc<Reads>) -> Snapsho
     Snapshot::from_parts(parts)
 }
 
-/// Asks for a filtered split and cancels at a read; returns how many columns
-/// were read, and rows or the SQLSTATE of the error.
+/// Asks for a filtered split and cancels at a read. Returns the number of columns read, and the
+/// number of rows or the SQLSTATE of the error.
 fn ask(cancel_at: usize) -> (usize, std::result::Result<usize, &'static str>) {
     let reads = Arc::new(Reads {
         cancel_at,
@@ -167,7 +165,7 @@ fn a_cancelled_question_reads_no_more_than_one_other_column() {
     }
 }
 
-/// An hour of rows of every kind.
+/// An hour with rows of every kind.
 fn hour(number: i64) -> Part {
     let mut b = PartBuilder::new(Arc::new(catalog().clone())).unwrap();
     fill(&mut b, number);
@@ -177,8 +175,8 @@ fn hour(number: i64) -> Part {
     })
 }
 
-/// Asks any question of some hours and cancels at a read; returns what was
-/// read, and rows or the SQLSTATE of the error.
+/// Asks any question about some hours and cancels at a read. Returns the reads, and the number of
+/// rows or the SQLSTATE of the error.
 fn ask_hours(
     question: Question,
     hours: &[Part],
@@ -199,8 +197,8 @@ fn ask_hours(
     (reads, done)
 }
 
-/// Most columns of a part that are read at once, mostly those that `samples`
-/// prints.
+/// Maximum number of columns of a part that are read after the cancel. Most of them belong to
+/// `samples`.
 const MOST: usize = 50;
 
 #[test]

@@ -1,6 +1,6 @@
-//! Every column of a sealed file is damaged in turn, and every function asked:
-//! the answer is that of the history without the groups whose column it is, or
-//! of the whole where the column is not needed, and it says which.
+//! Damages every column of a sealed file in turn and asks every function. If the answer needs the
+//! column, it equals the answer of a history without the column's groups, and a warning names them.
+//! Otherwise it equals the answer of the whole history.
 
 use super::{Field, QueryError, QueryResult, Sink, Value, list};
 use crate::files::directory::{Kind, Numbers, file_name};
@@ -20,14 +20,14 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 pub(super) const NODE: u64 = 7;
-/// First slot, ms; groups are an hour apart.
+/// First slot in ms; groups are an hour apart.
 const BEGIN_MS: i64 = 1_790_000_040_000;
 const HOUR_MS: i64 = 3_600_000;
 const BEHIND_MS: i64 = BEGIN_MS + 4 * HOUR_MS;
-/// Ticks of a group.
+/// Number of ticks in a group.
 const TICKS: i64 = 20;
 
-/// A row of any table: what is not given depends on `seed`.
+/// A row of any table. Values that are not given depend on `seed`.
 fn row(b: &mut PartBuilder, table: &str, seed: i64, given: &[(&str, i64)]) -> i64 {
     let schema = b.schema();
     let columns = schema.table(table).unwrap().columns.iter();
@@ -54,7 +54,7 @@ fn row(b: &mut PartBuilder, table: &str, seed: i64, given: &[(&str, i64)]) -> i6
     }
 }
 
-/// Rows of every kind in the hour with a number.
+/// Rows of every kind in hour number `hour`.
 pub(super) fn fill(b: &mut PartBuilder, hour: i64) {
     let dictionary = |b: &mut PartBuilder, table: &str| -> Vec<i64> {
         (0..4).map(|n| row(b, table, n + hour, &[])).collect()
@@ -152,7 +152,7 @@ pub(super) fn fill(b: &mut PartBuilder, hour: i64) {
     }
 }
 
-/// Two files of two groups each.
+/// Two files with two groups each.
 fn history() -> MemoryStorage {
     let storage = MemoryStorage::new();
     let identity = Identity {
@@ -173,7 +173,7 @@ fn history() -> MemoryStorage {
     storage
 }
 
-/// Rows as text, and what else was said.
+/// Rows as text, and the notices.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct Answer {
     text: String,
@@ -202,7 +202,7 @@ pub(super) fn catalog() -> &'static Schema {
     CATALOG.get_or_init(stats_schema)
 }
 
-/// A question about all of a history.
+/// A question about a whole history: function, dimension, whether totals are used.
 pub(super) type Question = (&'static str, Option<&'static str>, bool);
 
 /// Every function; `top` by dimensions of all kinds, with totals and without.
@@ -239,7 +239,7 @@ fn ask(store: &Snapshot, question: Question) -> Answer {
     let mut answer = Answer::default();
     let done = run(name, &spec, store, &mut answer);
     done.unwrap_or_else(|error| panic!("{name} {dimension:?}: {error:?}"));
-    // A report ends with what it leaves out.
+    // A report ends with its damage.
     if let Some(at) = answer.text.find(", \\\"damage\\\": ") {
         assert!(
             answer
@@ -253,8 +253,8 @@ fn ask(store: &Snapshot, question: Question) -> Answer {
     answer
 }
 
-/// The columns of a file but those of its first group; of the many alike,
-/// which are counters, a tenth.
+/// The columns of a file without its first group's. Of the many counters, which are alike, it takes
+/// a tenth.
 fn columns(storage: &MemoryStorage, name: &str) -> Vec<Entry> {
     let file = storage.open(name).unwrap();
     let block = BlockFile::open(file, Path::new(name), &mut Schemas::default()).unwrap();
@@ -269,7 +269,7 @@ fn columns(storage: &MemoryStorage, name: &str) -> Vec<Entry> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
     FlippedBit,
-    /// The device cannot read it.
+    /// The device cannot read the bytes.
     LostBytes,
 }
 
@@ -289,14 +289,14 @@ fn damaged(storage: &MemoryStorage, name: &str, entry: &Entry, how: How) -> Snap
     store
 }
 
-/// What stands for a place in a message.
+/// Table and column of a chunk.
 fn name_of(schema: &Schema, entry: &Entry) -> (String, String) {
     let table = &schema.tables[schema.index_of_id(entry.table).unwrap()];
     let column = &table.columns[table.index_of_id(entry.column).unwrap()];
     (table.name.clone(), column.name.clone())
 }
 
-/// Answers of a history without some groups of the first file.
+/// The answers of a history without some groups of its first file.
 fn without(parts: &[Part], left_out: impl Fn(u32) -> bool) -> Vec<Answer> {
     let first = parts[0].info().file.clone();
     let rest = |p: &&Part| p.info().file != first || !left_out(p.info().group);
@@ -305,8 +305,8 @@ fn without(parts: &[Part], left_out: impl Fn(u32) -> bool) -> Vec<Answer> {
     questions.map(|question| ask(&store, question)).collect()
 }
 
-/// Damages columns of the first file in turn and asks every question; returns
-/// the columns that one of them needed.
+/// Damages columns of the first file in turn and asks every question. Returns the columns that a
+/// question needed.
 fn check_columns(how: How, is_tried: impl Fn(usize) -> bool) -> BTreeSet<String> {
     let storage = history();
     let name = file_name(1, Kind::Sealed);
@@ -358,7 +358,7 @@ fn check_columns(how: How, is_tried: impl Fn(usize) -> bool) -> BTreeSet<String>
     needed
 }
 
-/// A warning names what was left out of a file, and why.
+/// Checks that a warning names the parts of a file that were left out, and the reason.
 fn check_warning(warning: &QueryError, file: &str, group: u32, how: How) {
     let left_out = match group {
         0 => "Left out are 2 groups, ticks 1 to 1020",

@@ -7,7 +7,7 @@ use super::value::error::{QueryError, QueryResult};
 use super::value::sink::{Field, Sink, Type};
 use crate::store::snapshot::Snapshot;
 
-/// The functions whose answers are read by a plan.
+/// The functions that read parts by a plan.
 pub const EXPLAINED: [&str; 5] = ["aas", "timeline", "top", "compare", "chart"];
 
 const FIELDS: &[Field] = &[
@@ -23,23 +23,21 @@ const FIELDS: &[Field] = &[
     ("why", Type::Text),
 ];
 
-/// Prints how a question would be answered, and reads nothing of its window
-/// but indexes of files: of each window that it scans a row for consecutive
-/// parts that are read alike, with
-/// - `scan`: the number of the window, from 1 on,
-/// - `plan`: `totals`, `one pass` over samples, `two passes`, or what the first
-///   and the second pass read,
-/// - `period_start`, `period_end`, `first_tick`, `last_tick`: of which slots,
-/// - `files`: sealed files that are opened,
-/// - `parts`: logs and groups of files that are read,
-/// - `bytes`: what the columns that the plan names take in the files, each
-///   once. A column that decides nothing is not read, nor is what is in a
-///   cache. Indexes of files and texts of queries that are printed are beside
-///   them; logs were read when the history was opened,
+/// Prints the plan of a question. Reads only the indexes of files, nothing of the window.
+/// Consecutive parts of a window that are read the same way share a row with
+/// - `scan`: number of the window, from 1 on,
+/// - `plan`: `totals`, `one pass` over samples, `two passes`, or the sources of the first and the
+///   second pass,
+/// - `period_start`, `period_end`, `first_tick`, `last_tick`: the first and last slot,
+/// - `files`: number of sealed files that are opened,
+/// - `parts`: number of logs and groups of files that are read,
+/// - `bytes`: size in the files of the columns in the plan, each counted once. A real run reads
+///   less if a column decides nothing or is in a cache. Indexes of files and printed query texts
+///   are not included; logs were read when the history was opened,
 /// - `why`: the reason.
 ///
 /// # Errors
-/// As of [`Question::plan`], or `sink` failed.
+/// The errors of [`Question::plan`], or `sink` failed.
 pub fn explain(
     question: &dyn Question,
     context: &Context,
@@ -53,10 +51,10 @@ pub fn explain(
     rows.into_iter().try_for_each(|row| sink.row(row))
 }
 
-/// The function with a name, when its answers are read by a plan.
+/// The function with this name, if it reads parts by a plan.
 ///
 /// # Errors
-/// There is none, or it has no plan.
+/// There is no such function, or it has no plan.
 pub fn find_explained(name: &str) -> QueryResult<&'static Function> {
     let function = find(name)?;
     if EXPLAINED.contains(&function.name) {

@@ -1,4 +1,4 @@
-//! What a plan says is what is read: the storage counts files and bytes.
+//! A plan names exactly the files and bytes that are read: the storage counts them.
 
 use super::rows::dimension::names;
 use super::value::vocabulary as pg;
@@ -27,14 +27,14 @@ impl Sink for Rows {
     }
 }
 
-/// A merged file of two logs and a sealed one of another.
+/// A merged file of two logs, and a sealed file of another log.
 fn history() -> MemoryStorage {
     let (storage, _) = sealed_files(1, 3, 130);
     go(&storage, 2).unwrap().unwrap();
     storage
 }
 
-/// Files and bytes of columns that are read by `ask`, each chunk once.
+/// Files and bytes of the columns that `ask` reads, each chunk counted once.
 fn counted(storage: &MemoryStorage, ask: impl FnOnce(&Snapshot)) -> (usize, i64) {
     let store = Snapshot::open_storage(storage).unwrap();
     storage.take_spans();
@@ -58,8 +58,7 @@ fn counted(storage: &MemoryStorage, ask: impl FnOnce(&Snapshot)) -> (usize, i64)
     (files.len(), bytes)
 }
 
-/// Plans and reasons of what is read, as they are printed, and the sums of
-/// their files and bytes.
+/// Plans and reasons as they are printed, and the sums of their files and bytes.
 fn planned(store: &Snapshot, name: &str, spec: &Arguments) -> (Vec<String>, (usize, i64)) {
     let mut rows = Rows::default();
     let question = spec.question(find(name).unwrap()).unwrap();
@@ -81,8 +80,7 @@ fn planned(store: &Snapshot, name: &str, spec: &Arguments) -> (Vec<String>, (usi
     (said, (files, bytes))
 }
 
-/// Nothing when the storage reads what a plan says, and nothing of columns for
-/// the plan itself.
+/// Empty if the storage reads what the plan says, and the plan itself reads no columns.
 fn difference(
     storage: &MemoryStorage,
     name: &str,
@@ -99,7 +97,7 @@ fn difference(
     (found != expected).then(|| format!("{name}: {found:?}, expected {expected:?}"))
 }
 
-/// A question of all of the history, by minute, whose columns all decide.
+/// A question about a whole history, by minute. Each of its columns decides something.
 fn question<'a>(
     storage: &MemoryStorage,
     catalog: &'a crate::format::schema::Schema,

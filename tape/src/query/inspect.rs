@@ -1,4 +1,4 @@
-//! What a history file holds and what of it is damaged, every byte checked.
+//! Contents and damage of a history file. Every byte is checked.
 
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, parse_name, recorded_node};
@@ -11,23 +11,23 @@ use crate::store::sealed_read::{BlockFile, Schemas};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What was found in a file.
+/// The contents and the damage of a file.
 pub struct FileReport {
     /// File name.
     pub name: String,
-    /// What it is.
+    /// Kind of the file.
     pub kind: Kind,
-    /// Its length.
+    /// Length of the file in bytes.
     pub bytes: u64,
-    /// Who wrote it.
+    /// The node and server that wrote it.
     pub identity: Identity,
     /// Its groups, or the one part of a log.
     pub parts: Vec<Part>,
-    /// Bytes that cannot be read.
+    /// Damaged ranges of bytes.
     pub damage: Vec<LogDamage>,
-    /// Bytes of a frame that was cut off at the end of a log: no damage.
+    /// Bytes of an incomplete frame at the end of a log. This is no damage.
     pub torn_bytes: usize,
-    /// What its markers tell of history that was removed, oldest first.
+    /// Removals of history that its markers record, oldest first.
     pub removals: Vec<Removal>,
 }
 
@@ -65,20 +65,20 @@ pub fn inspect(path: &Path) -> Result<FileReport> {
         report.damage = block.verify()?;
         report.parts = block.parts().collect();
     }
-    // Of markers that cannot be read the damage is told.
+    // Unreadable markers are reported as damage, so they are skipped here.
     let told = report.parts.iter().filter_map(removals_of);
     report.removals = told.flatten().collect();
     report.removals.sort_by_key(|removal| removal.time_ms);
     Ok(report)
 }
 
-/// What the markers of a part tell of history that was removed.
+/// The removals of history that a part's markers record.
 fn removals_of(part: &Part) -> Option<Vec<Removal>> {
     let kind = part.schema().value("marker", REMOVED)?;
     removals(part, kind, decode).ok()
 }
 
-/// Opens a history file by its path; its name says of what kind it is.
+/// Opens a history file by its path. Its kind follows from its name.
 pub(crate) fn open_history_file(path: &Path) -> Result<(&str, Kind, Arc<dyn ReadFile>)> {
     let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
     let Some((_, kind)) = parse_name(name) else {

@@ -1,5 +1,5 @@
-//! Answers questions about the history: [`run`] asks one of `functions/`, whose steps
-//! are folders. Each folder uses those above it in this list only:
+//! Answers questions about the history. [`run`] calls a function of `functions/`; the steps of a
+//! question are folders. Each folder uses only the folders above it:
 //! - `value/`: values, times, numbers, and the words of PostgreSQL;
 //! - `ask/`: a request, its surroundings and its rows;
 //! - `rows/`: checks the arguments, and finds the rows that match and their keys;
@@ -11,7 +11,7 @@
 //! `tools/check-house.sh` checks the order of folders, and that the modules of a folder
 //! form no circle.
 //!
-//! Nothing is approximated: sums are integers, and only what is printed is rounded.
+//! Nothing is approximated: sums are integers, and only printed numbers are rounded.
 
 mod ask;
 #[cfg(test)]

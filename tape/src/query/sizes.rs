@@ -1,5 +1,5 @@
-//! What the bytes of history files are for: each is counted once, so the sum is
-//! the length of the files.
+//! Use of the bytes in history files. Each byte is counted once, so the sum is the length of the
+//! files.
 
 use crate::error::{Error, Result};
 use crate::files::directory::Kind;
@@ -20,29 +20,29 @@ use crate::store::sealed_read::{BlockFile, Schemas};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What some bytes are for.
+/// Use of some bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Use {
-    /// The values of a column; of one that the file does not describe the
-    /// number stands for the name.
+    /// The values of a column. If the file does not describe the column, its number replaces the
+    /// name.
     Column {
         /// Name of the table.
         table: String,
         /// Name of the column.
         column: String,
     },
-    /// What the values need to be found and checked.
+    /// Data that finds and checks the values, such as heads and indexes.
     Framing(&'static str),
-    /// Bytes that cannot be read.
+    /// Unreadable bytes.
     Unreadable(&'static str),
 }
 
-/// The bytes of some files by use.
+/// The bytes of files by use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// How many files.
+    /// Number of files.
     pub files: u64,
-    /// Their length: the sum of all uses.
+    /// Length of the files: the sum of all uses.
     pub bytes: u64,
     /// Bytes by use.
     pub uses: BTreeMap<Use, u64>,
@@ -111,7 +111,7 @@ impl Sizes {
         self.count(Use::Framing("section heads"), left);
     }
 
-    /// The bytes of a pack in zstd, shared out by the bytes before.
+    /// Counts a compressed pack: divides its `bytes` in proportion to the uncompressed sizes.
     fn add_pack(&mut self, pack: &Pack, bytes: usize, schema: &Schema) {
         let columns = || pack.columns().map(|(_, data)| data.len());
         let plain = pack.directory_bytes + columns().sum::<usize>();
@@ -160,7 +160,7 @@ impl Sizes {
     }
 }
 
-/// The pack that a chunk is, if it is a valid one.
+/// The pack in a chunk, if it is a valid pack.
 fn unpacked(entry: &Entry, data: &[u8]) -> Option<Pack> {
     if entry.kind != PACK || entry.plain_bytes > PACK_BYTES {
         return None;

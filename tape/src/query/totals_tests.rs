@@ -1,5 +1,4 @@
-//! Totals that are not true, in files whose checksums are right: nothing is
-//! answered from them.
+//! Wrong totals in files whose checksums are right: no answer uses them.
 
 use super::{Field, QueryResult, Sink, Value};
 use crate::error::Result;
@@ -11,7 +10,7 @@ use crate::write::merge_tests::{NODE, go, sealed_files};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// A part one of whose columns has one value in all rows but the first.
+/// A part in which one column has the same value in all rows except the first.
 struct Changed {
     part: Part,
     table: &'static str,

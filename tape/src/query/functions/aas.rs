@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// Default width of a bucket.
 pub const MINUTE: i64 = 60 * SECOND;
 
-/// Describes the columns of a function whose rows have the load of a window behind
-/// columns of their own. `$row::of_load` makes a row of both.
+/// Describes the columns of a function whose rows have columns of their own, then the load of a
+/// window. `$row::of_load` makes such a row.
 macro_rules! row_of_window {
     ($(#[$doc:meta])* $row:ident of $function:literal { $($column:ident: $type:ident,)* }) => {
         $crate::query::ask::row::row! {
@@ -95,7 +95,7 @@ fn answer(asked: &Aas, run: Run, emit: Emit<AasRow>) -> QueryResult<()> {
 pub struct WindowLoad {
     pub window: Window,
     pub source: Option<Arc<str>>,
-    /// Width of a bucket, µs.
+    /// Width of a bucket in µs.
     pub width: i64,
     pub load: Load,
     pub covered: Covered,

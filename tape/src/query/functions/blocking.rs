@@ -1,5 +1,5 @@
-//! `blocking`: who blocked others. For a window the heads of the queues, by
-//! the time others waited behind them; for a moment the whole tree.
+//! `blocking`: sessions that block others. For a window it shows the heads of queues, ordered by
+//! the time that others waited behind them. For a point in time it shows the whole tree.
 
 pub use super::blocking_rows::BlockingRow;
 use super::blocking_rows::{Facts, Locks, Object, Person, Queue, row};
@@ -35,7 +35,7 @@ fn answer(asked: &Blocking, run: Run, emit: Emit<BlockingRow>) -> QueryResult<()
     }
 }
 
-/// Refuses a moment beside a window.
+/// Refuses a point in time together with a window.
 pub fn check_moment(at: Option<i64>, since: Option<i64>, until: Option<i64>) -> QueryResult<()> {
     match at.is_some() && (since.is_some() || until.is_some()) {
         false => Ok(()),
@@ -58,7 +58,7 @@ fn whole(window: Window) -> QueryResult<Buckets> {
     Buckets::new(window.since, window.until, window.length().max(1), None, 2)
 }
 
-/// The heads of the queues of a window.
+/// Emits the heads of the queues in a window.
 fn window(asked: &Blocking, run: Run, left: usize, emit: Emit<BlockingRow>) -> QueryResult<()> {
     let window = Window::of(run.context, asked.since, asked.until)?;
     let scan = Scan::new(run, samples(asked), window)?;
@@ -100,7 +100,7 @@ fn window(asked: &Blocking, run: Run, left: usize, emit: Emit<BlockingRow>) -> Q
     Ok(())
 }
 
-/// The sessions a role may see; `None` is all.
+/// The sessions that a role may see; `None` means all.
 fn own_sessions(view: &View, run: Run) -> QueryResult<Option<HashSet<i64>>> {
     let Some(owner) = &run.owner else {
         return Ok(None);
@@ -137,10 +137,10 @@ fn add_tick(
     }
 }
 
-/// Waiters and steps to the farthest, by head.
+/// By head: number of waiters, and steps to the farthest waiter.
 type Counted = BTreeMap<Head, (i64, i64)>;
 
-/// At a tick.
+/// Counts the waiters behind each head at one tick.
 fn count_heads(edges: &[Edge], own: &Option<HashSet<i64>>) -> Counted {
     let mut graph = Graph::of_known(edges);
     let mut counted = Counted::new();
@@ -157,8 +157,8 @@ fn count_heads(edges: &[Edge], own: &Option<HashSet<i64>>) -> Counted {
     counted
 }
 
-/// The same of a tick of which no blocker is known: most ticks are so where
-/// waits are short, and there is nothing to follow.
+/// Same as [`count_heads`] for a tick without a known blocker. Most ticks are like this if waits
+/// are short; no edge has to be followed.
 fn count_untold(edges: &[Edge], own: &Option<HashSet<i64>>) -> Counted {
     let mut sessions: Vec<i64> = edges.iter().map(|edge| edge.session).collect();
     sessions.retain(|session| own.as_ref().is_none_or(|own| own.contains(session)));
@@ -170,7 +170,7 @@ fn count_untold(edges: &[Edge], own: &Option<HashSet<i64>>) -> Counted {
     any.into_iter().collect()
 }
 
-/// Adds which objects others waited for at the heads that are known.
+/// Adds the locked objects that others waited for to the known heads.
 fn read_objects(
     view: &View,
     ticks: &Ticks,
@@ -197,7 +197,7 @@ fn read_objects(
     Ok(())
 }
 
-/// The tree of the last tick at or before a moment.
+/// Emits the tree of the last tick at or before a point in time.
 fn moment(
     asked: &Blocking,
     run: Run,
@@ -246,13 +246,13 @@ fn moment(
     Ok(())
 }
 
-/// Who waits behind whom at one tick.
+/// The waiters behind each blocker at one tick.
 struct Tree<'a> {
     edges: &'a [Edge],
     heads: Vec<Head>,
-    /// By blocker: edges of those who wait for it, longest wait first.
+    /// By blocker: indexes of the edges to it, longest wait first.
     behind: HashMap<Node, Vec<usize>>,
-    /// By edge; `None` is not known.
+    /// Waiting time of each edge; `None` if unknown.
     waited_ms: Vec<Option<i64>>,
     objects: Vec<Option<Object>>,
     gids: HashMap<Node, String>,
@@ -311,7 +311,7 @@ impl<'a> Tree<'a> {
         Ok(tree)
     }
 
-    /// Everybody in the tree, heads first; behind whom they wait is read once.
+    /// All nodes of the tree, heads first. The waiters behind a node are listed once.
     fn people(&self, heads: usize) -> Vec<Person> {
         let mut people = Vec::new();
         let mut seen = HashSet::new();
@@ -334,7 +334,7 @@ impl<'a> Tree<'a> {
         people
     }
 
-    /// Those who wait behind a node, each with the longest wait.
+    /// All direct and indirect waiters behind a node, each with its longest wait and its depth.
     fn below(&self, node: Node) -> HashMap<Node, (i64, i64)> {
         let mut found: HashMap<Node, (i64, i64)> = HashMap::new();
         let mut level = vec![node];

@@ -1,4 +1,4 @@
-//! The rows of `blocking`: what is known of a blocker or waiter.
+//! The rows of `blocking`: one for each blocker or waiter.
 
 use crate::format::schema::RUN;
 use crate::format::table::Column;
@@ -47,14 +47,14 @@ row! {
     }
 }
 
-/// Somebody in the answer.
+/// A blocker or waiter in the answer.
 #[derive(Clone, Copy)]
 pub struct Person {
-    /// Who it is; `cycle` only for the first of a tree.
+    /// Its node; `cycle` is set only for the first row of a tree.
     pub head: Head,
     /// Steps from the head of the tree.
     pub level: i64,
-    /// Index of the edge to whom it waits for, in a tree.
+    /// In a tree: index of the edge to its blocker.
     pub edge: Option<usize>,
 }
 
@@ -68,7 +68,7 @@ impl Person {
         }
     }
 
-    /// Somebody who waits.
+    /// A waiter.
     pub fn waiter(node: Node, level: i64, edge: usize) -> Person {
         let cycle = false;
         Person {
@@ -79,7 +79,7 @@ impl Person {
     }
 }
 
-/// A locked object and the modes asked for and held.
+/// A locked object, with the requested and the held modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Object {
     locktype: i64,
@@ -90,26 +90,26 @@ pub struct Object {
     hard: i64,
 }
 
-/// The columns of table `lock` that say what is locked and by which name.
+/// The columns of table `lock` with the locked objects, prepared transactions and wait starts.
 pub struct Locks {
     object: [Column; 8],
     gid: Column,
     wait_start: Column,
-    /// Rows of later parts, numbered behind the own ones.
+    /// Rows copied from later parts. Their numbers follow the part's own rows.
     later: Vec<Known>,
 }
 
-/// What a row of table `lock` says, wherever it is.
+/// The contents of one row of table `lock`.
 #[derive(Clone)]
 pub struct Known {
     object: Object,
     gid: Option<String>,
-    /// When the wait began, ms; 0 = not known.
+    /// Start of the wait in ms; 0 if unknown.
     pub wait_start: i64,
 }
 
 impl Locks {
-    /// The columns of table `lock` of a part.
+    /// Reads the columns of a part.
     pub fn read(view: &View) -> QueryResult<Locks> {
         let column = |name: &str| view.part.ints("lock", name);
         Ok(Locks {
@@ -135,7 +135,7 @@ impl Locks {
         (self.gid.len() + self.later.len() - 1) as u32
     }
 
-    /// What a row says.
+    /// The contents of a row.
     pub fn known(&self, view: &View, row: usize) -> QueryResult<Known> {
         Ok(Known {
             object: self.object(row),
@@ -144,18 +144,18 @@ impl Locks {
         })
     }
 
-    /// A row that is of a later part.
+    /// The row, if it was copied from a later part.
     fn later(&self, row: usize) -> Option<&Known> {
         self.later.get(row.checked_sub(self.gid.len())?)
     }
 
-    /// When a wait began, ms; 0 = not known.
+    /// Start of the wait in ms; 0 if unknown.
     pub fn wait_start(&self, row: usize) -> i64 {
         let later = self.later(row).map(|known| known.wait_start);
         later.unwrap_or_else(|| self.wait_start[row])
     }
 
-    /// What is locked.
+    /// The locked object.
     pub fn object(&self, row: usize) -> Object {
         if let Some(known) = self.later(row) {
             return known.object;
@@ -172,7 +172,7 @@ impl Locks {
         }
     }
 
-    /// Identifier of the prepared transaction that blocks.
+    /// Identifier of the blocking prepared transaction.
     pub fn gid(&self, view: &View, row: usize) -> QueryResult<Option<String>> {
         match self.later(row) {
             Some(known) => Ok(known.gid.clone()),
@@ -181,34 +181,34 @@ impl Locks {
     }
 }
 
-/// What was found out about somebody others wait for.
+/// Figures about a node that others wait for.
 #[derive(Default)]
 pub struct Queue {
-    /// Σ of the time others waited.
+    /// Sum of the waiters' time in ms.
     pub blocked_ms: i64,
-    /// Most waiters at a tick.
+    /// Largest number of waiters at one tick.
     pub waiters: i64,
-    /// Most steps to a waiter.
+    /// Largest number of steps to a waiter.
     pub depth: i64,
-    /// How long it has waited itself.
+    /// Its own waiting time in ms.
     pub waited_ms: Option<i64>,
-    /// Objects with the time others waited for them.
+    /// Locked objects, each with the time that others waited for it.
     pub objects: HashMap<Object, i64>,
     /// Identifier of a prepared transaction.
     pub gid: Option<String>,
-    /// Part and tick number where it was seen last.
+    /// Part in which it was seen last.
     pub part: usize,
-    /// See `part`.
+    /// Number of the tick at which it was seen last.
     pub tick: i64,
-    /// Slot times where it was seen first and last.
+    /// Slot times at which it was seen first and last.
     pub seen: Option<(i64, i64)>,
-    /// When the tick was taken where it was seen last, ms.
+    /// Time when that last tick was taken, in ms.
     pub taken_ms: i64,
 }
 
 impl Queue {
-    /// It was seen at a tick. Of two at one time, where the clock was set
-    /// back, the later one tells, in whatever order they come.
+    /// Adds a tick at which it was seen. If the clock was set back, two ticks have the same time.
+    /// The later tick then counts, in whatever order they come.
     pub fn see(&mut self, part: usize, tick: i64, slot_ms: i64, taken_ms: i64) {
         let (first, last) = self.seen.unwrap_or((slot_ms, slot_ms));
         if (slot_ms, part, tick) >= (last, self.part, self.tick) {
@@ -217,14 +217,14 @@ impl Queue {
         self.seen = Some((first.min(slot_ms), last.max(slot_ms)));
     }
 
-    /// The object with the longest waits.
+    /// The object that others waited for longest.
     fn object(&self) -> Option<Object> {
         let largest = self.objects.iter().max_by_key(|(o, ms)| (**ms, **o));
         largest.map(|(object, _)| *object)
     }
 }
 
-/// A session at a tick.
+/// A session at one tick.
 struct Fact {
     database: Option<String>,
     username: Option<String>,
@@ -235,7 +235,7 @@ struct Fact {
     text: Option<TextKey>,
 }
 
-/// What sessions did when they were seen.
+/// Sessions at the ticks where they were last seen.
 #[derive(Default)]
 pub struct Facts {
     sessions: HashMap<Node, Fact>,
@@ -243,7 +243,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Reads the sessions wanted of a part, each at a tick.
+    /// Reads the wanted sessions of a part, each at its tick.
     pub fn read(
         &mut self,
         scan: &Scan,
@@ -283,7 +283,7 @@ impl Facts {
         Ok(())
     }
 
-    /// Looks up the texts of all sessions read.
+    /// Finds the query texts of all sessions.
     pub fn find_texts(&mut self, scan: &Scan) -> QueryResult<()> {
         let wanted: Vec<TextKey> = self.sessions.values().filter_map(|f| f.text).collect();
         let near = scan.parts.iter().rev().copied();
@@ -320,7 +320,7 @@ impl Fact {
     }
 }
 
-/// The row of a person.
+/// The row of a blocker or waiter.
 pub fn row(person: &Person, found: &Queue, facts: &Facts, run: Run) -> BlockingRow {
     let fact = facts.sessions.get(&person.head.node);
     let text = |value: fn(&Fact) -> &Option<String>| -> Option<Arc<str>> {
@@ -336,7 +336,7 @@ pub fn row(person: &Person, found: &Queue, facts: &Facts, run: Run) -> BlockingR
     let (first, last) = found.seen.unwrap_or((0, 0));
     let us = |ms: i64| ms.saturating_mul(1000);
     let xact = fact.map(|f| f.xact_start_ms).filter(|start| *start != 0);
-    // Starts are kept coarse; nobody waits longer than its transaction.
+    // Starts have a coarse unit. A wait is never longer than its transaction.
     let xact_age = |start: i64| us((found.taken_ms - start).max(found.waited_ms.unwrap_or(0)));
     let object = found.object();
     let catalog = run.catalog;
@@ -380,7 +380,7 @@ pub fn row(person: &Person, found: &Queue, facts: &Facts, run: Run) -> BlockingR
     }
 }
 
-/// Who it is, moved in by its level.
+/// The name in the column `tree`, indented by level.
 fn tree(
     person: &Person,
     kind: &str,

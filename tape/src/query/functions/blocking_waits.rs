@@ -1,8 +1,8 @@
-//! Every lock wait of a part: those whose blocker was looked up, and the rest.
+//! Every lock wait of a part, with its blocker if that is known.
 //!
-//! The sampler asks the lock manager about waits older than a tick only. What
-//! it is told at a later tick holds for every earlier one at which the same
-//! wait had begun; of what nobody tells, the blocker is [`Node::Unknown`].
+//! The sampler asks the lock manager only about waits that are older than one tick. A blocker found
+//! at a later tick also holds for all earlier ticks of the same wait. If no tick has the blocker,
+//! it is [`Node::Unknown`].
 
 use super::blocking_rows::{Known, Locks};
 use crate::format::schema::RUN;
@@ -13,22 +13,22 @@ use crate::query::value::error::QueryResult;
 use crate::query::value::vocabulary as pg;
 use std::collections::HashMap;
 
-/// Process id and start.
+/// Process id and start of a session.
 type Process = (i64, i64);
 
-/// Waits at the first ticks of the parts behind the one being read, which had
-/// begun before them. Parts are read from the last to the first.
+/// Waits at the first ticks of later parts that began before those parts. Parts are read from the
+/// last to the first.
 #[derive(Default)]
 pub struct Later {
     node: u64,
     waits: HashMap<Process, Vec<(Node, Known)>>,
 }
 
-/// The edges of the ticks of a part that count, by tick, and their locks.
+/// The edges of the counting ticks of a part, ordered by tick, and their locks.
 pub fn edges(view: &View, ticks: &Ticks, later: &mut Later) -> QueryResult<(Vec<Edge>, Locks)> {
     let nodes = Nodes::read(view)?;
     let edges = blockers::edges(view, ticks, &nodes)?;
-    // Members of a group do not block each other; they wait with the others.
+    // Members of a parallel group do not block each other; they wait for the same blocker.
     let of_others = |edge: &Edge| edge.waiter != edge.blocker;
     let (mut edges, within): (Vec<Edge>, Vec<Edge>) = edges.into_iter().partition(of_others);
     let mut locks = Locks::read(view)?;
@@ -96,8 +96,8 @@ pub fn edges(view: &View, ticks: &Ticks, later: &mut Later) -> QueryResult<(Vec<
     Ok((edges, locks))
 }
 
-/// Who blocks another member of the waiter's group: what one waits for all
-/// wait for.
+/// The blocker of another member in the waiter's parallel group. All members wait for the blocker
+/// of one.
 fn of_group(edges: &[Edge], wait: &Edge) -> Option<Node> {
     let begin = edges.partition_point(|edge| edge.tick < wait.tick);
     let at_tick = edges[begin..].iter().take_while(|e| e.tick == wait.tick);
@@ -105,10 +105,10 @@ fn of_group(edges: &[Edge], wait: &Edge) -> Option<Node> {
     of_group.map(|edge| edge.blocker).min()
 }
 
-/// Ticks and sessions that wait for a lock, by tick.
+/// Sessions that wait for a lock, each with its tick, ordered by tick.
 fn lock_waits(view: &View, ticks: &Ticks) -> QueryResult<Vec<(u32, i64)>> {
     let class = view.part.ints(pg::WAIT, pg::WAIT_TYPE)?;
-    // By reference, of which 0 is none.
+    // By reference; 0 means no wait.
     let mut is_lock = vec![false];
     for class in class.iter() {
         let name = view.key(pg::WAIT, pg::WAIT_TYPE, *class)?;
@@ -133,7 +133,7 @@ fn lock_waits(view: &View, ticks: &Ticks) -> QueryResult<Vec<(u32, i64)>> {
     Ok(by_tick(&found, ticks.len()))
 }
 
-/// Sorts by counting: a day may have a million waits.
+/// Sorts by counting, because a day may have a million waits.
 fn by_tick(waits: &[(u32, i64)], ticks: usize) -> Vec<(u32, i64)> {
     let mut next = vec![0; ticks + 1];
     for (tick, _) in waits {
@@ -151,7 +151,7 @@ fn by_tick(waits: &[(u32, i64)], ticks: usize) -> Vec<(u32, i64)> {
     sorted
 }
 
-/// When each tick was taken, ms.
+/// The time when each tick was taken, in ms.
 pub fn taken_at(view: &View, ticks: &Ticks) -> QueryResult<Vec<i64>> {
     let number = view.part.ints("tick", "tick")?;
     let taken = view.part.ints("tick", "taken_at")?;
@@ -165,11 +165,11 @@ pub fn taken_at(view: &View, ticks: &Ticks) -> QueryResult<Vec<i64>> {
     Ok(times)
 }
 
-/// Edges by who waits.
+/// Edges by the waiting process.
 struct Told {
-    /// By session entry.
+    /// Process of each session entry.
     processes: Vec<Process>,
-    /// Indices of edges, by tick.
+    /// Indexes of a process's edges, ordered by tick.
     edges: HashMap<Process, Vec<u32>>,
 }
 
@@ -194,7 +194,7 @@ impl Told {
         process.copied().unwrap_or((0, session))
     }
 
-    /// The edges of a process at a tick, or at the first one behind it.
+    /// The edges of a process at the first of its ticks from `tick` on.
     fn next<'e>(&self, process: Process, edges: &'e [Edge], tick: u32) -> Option<Vec<&'e Edge>> {
         let own = self.edges.get(&process)?;
         let begin = own.partition_point(|edge| edges[*edge as usize].tick < tick);
@@ -205,7 +205,7 @@ impl Told {
 }
 
 impl Later {
-    /// Keeps what an earlier part may need of a part.
+    /// Keeps the waits that an earlier part may need.
     fn keep(
         &mut self,
         view: &View,

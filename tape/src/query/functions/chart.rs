@@ -1,5 +1,5 @@
-//! `chart`: stacked load as text, one line a bucket, newest last. The first
-//! row is the legend. Gaps are hatched, an idle bucket is a line.
+//! `chart`: stacked load as text, one line for each bucket, newest last. The first row is the
+//! legend. Gaps are hatched; an idle bucket is a thin line.
 
 use super::common_columns::{Ranked, numeric};
 use super::timeline::{Lines, Series, check_width, for_each_bucket};
@@ -75,7 +75,7 @@ const ASCII: Glyphs = Glyphs {
 
 const RESET: &str = "\x1b[0m";
 
-/// A line of the chart: its character and colour.
+/// Character and colour of a key.
 struct Style {
     glyph: char,
     color: Option<(u8, u8, u8)>,
@@ -106,7 +106,7 @@ fn answer(asked: &Chart, run: Run, emit: Emit<ChartRow>) -> QueryResult<()> {
     })
 }
 
-/// The `n` largest keys, and every key that is the largest of some bucket.
+/// Gives a bar to the `n` largest keys and to each key that is the largest of some bucket.
 fn choose(ranked: Ranked, n: usize) -> (Ranked, Ranked) {
     let mut best: std::collections::HashMap<u32, (i64, usize)> = std::collections::HashMap::new();
     for (rank, (_, cells)) in ranked.iter().enumerate() {
@@ -136,7 +136,7 @@ struct Picture<'a> {
     glyphs: &'static Glyphs,
     width: usize,
     color: bool,
-    /// AAS at the right end of a full bar.
+    /// AAS of a full bar.
     scale: Ratio,
     vcpus: Option<Ratio>,
 }
@@ -160,7 +160,7 @@ impl<'a> Picture<'a> {
         chart
     }
 
-    /// Σ weight of each line in a bucket.
+    /// Sum of the weights of each line in a bucket.
     fn sums(&self, bucket: usize) -> impl Iterator<Item = i64> {
         let cells = self
             .lines
@@ -225,7 +225,7 @@ impl<'a> Picture<'a> {
         detail.collect::<Vec<String>>().join(" ")
     }
 
-    /// Stacked characters; each boundary is rounded, so that lengths add up.
+    /// The bar of a bucket. Each boundary is rounded, so that lengths add up.
     fn bar(&self, bucket: usize, covered: &Coverage) -> String {
         let (mut bar, mut drawn, mut sum) = (String::new(), 0, 0);
         for (style, part) in self.styles.iter().zip(self.sums(bucket)) {
@@ -282,7 +282,7 @@ fn styles(lines: &[Series], glyphs: &Glyphs) -> Vec<Style> {
     styles
 }
 
-/// A key as it is shown: only colours of a chart may be obeyed.
+/// The key as text. The only control sequences in a chart are its own colours.
 fn name(line: &Series) -> Cow<'_, str> {
     match &line.key {
         Some(text) => plain_text(text),
@@ -290,7 +290,7 @@ fn name(line: &Series) -> Cow<'_, str> {
     }
 }
 
-/// Two decimals.
+/// The number with two decimals.
 fn short(ratio: Ratio) -> String {
     let hundredths = (ratio.round4() + 50) / 100;
     format!("{}.{:02}", hundredths / 100, hundredths % 100)

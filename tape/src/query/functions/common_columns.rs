@@ -1,4 +1,4 @@
-//! Columns that several functions have, and the measures of a key.
+//! Columns that several functions have, and the load of a key.
 
 use crate::query::ask::request::Emit;
 use crate::query::ask::row::Numeric;
@@ -36,23 +36,23 @@ pub fn seconds(ms: i64) -> Option<Numeric> {
     numeric(Ratio::new(ms.into(), 1000))
 }
 
-/// A number of units of `us` since 1970, in µs; 0 is none.
+/// `units` of `us` µs since 1970, in µs; `None` for 0.
 pub fn some_time(units: i64, us: i64) -> Option<i64> {
     (units != 0).then(|| units.saturating_mul(us))
 }
 
-/// A number, of which 0 is none.
+/// The value, or `None` for 0.
 pub fn some(value: i64) -> Option<i64> {
     (value != 0).then_some(value)
 }
 
-/// `raw` where ticks were observed.
+/// `raw` if ticks were observed, otherwise `none`.
 pub fn source(coverage: &Coverage) -> Option<Arc<str>> {
     let known = coverage.ticks_observed > 0;
     Some(if known { "raw" } else { "none" }.into())
 }
 
-/// The measures of a key in a window.
+/// The load of a key in a window.
 #[derive(Default)]
 pub struct Load {
     pub avg_aas: Option<Numeric>,
@@ -63,7 +63,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// `sessions` is false where the most rows in one tick is not known.
+    /// `sessions` is false if the largest number of sessions in one tick is unknown.
     pub fn of(cells: &Cells, scanned: &Scanned, total: &Coverage, sessions: bool) -> Load {
         if total.observed_ms == 0 {
             return Load::default();
@@ -79,7 +79,7 @@ impl Load {
     }
 }
 
-/// How much of a period was observed.
+/// The observed share of a period.
 pub struct Covered {
     pub vcpus: Option<Numeric>,
     pub ticks_expected: Option<i64>,
@@ -89,7 +89,7 @@ pub struct Covered {
 }
 
 impl Covered {
-    /// `interval_ms` is that of the last tick at or before the end of the period.
+    /// `interval_ms` is the interval of the last tick at or before the end of the period.
     pub fn of(total: &Coverage, length_us: i64, interval_ms: Option<i64>) -> Covered {
         Covered {
             vcpus: numeric(total.vcpus()),
@@ -100,7 +100,7 @@ impl Covered {
         }
     }
 
-    /// The same of a window.
+    /// Same as [`Covered::of`], for a window.
     pub fn of_window(scanned: &Scanned, total: &Coverage, window: Window) -> Covered {
         let before = scanned.observed.interval_before.map(|b| b.1);
         let interval = total.last_interval_ms().or(before);
@@ -125,13 +125,13 @@ pub fn ranked(register: &Register, cube: Cube<Cells>) -> Ranked {
         .collect()
 }
 
-/// A key as it is shown.
+/// A key as text.
 pub fn key_text(register: &Register, dimension: &str, key: Id) -> Option<Arc<str>> {
     let null = || pg::null_label(dimension).map(str::to_string);
     register.text(key).or_else(null).map(Arc::from)
 }
 
-/// The only database a filter lets through, if it is one.
+/// The database that a filter accepts, if it accepts only one.
 pub fn only_database<'s>(scan: &'s Scan) -> Option<&'s str> {
     let filters = scan.selection.filters.iter();
     filters
@@ -142,7 +142,7 @@ pub fn only_database<'s>(scan: &'s Scan) -> Option<&'s str> {
         })
 }
 
-/// Texts of query ids given as keys.
+/// Texts of queries whose keys are query ids.
 pub fn query_texts(scan: &Scan, keys: impl IntoIterator<Item = Id>) -> QueryResult<Texts> {
     let ids = keys.into_iter().filter_map(|key| query_id(scan, key));
     Texts::find(
@@ -153,7 +153,7 @@ pub fn query_texts(scan: &Scan, keys: impl IntoIterator<Item = Id>) -> QueryResu
     )
 }
 
-/// The text of a query id given as key.
+/// The text of a query whose key is a query id.
 pub fn query_text(scan: &Scan, texts: &Texts, key: Id, database: Option<&str>) -> Option<Arc<str>> {
     texts.get(TextKey::Query(query_id(scan, key)?), database)
 }

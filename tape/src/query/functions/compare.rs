@@ -1,5 +1,5 @@
-//! `compare`: two windows, whole or by the keys of a dimension. The first is
-//! the one before, so a delta above zero is more load than then.
+//! `compare`: two windows, as a whole or by the keys of a dimension. The first window is the
+//! earlier one, so a positive delta means more load now.
 
 use super::aas;
 use super::common_columns::{
@@ -76,7 +76,7 @@ request! {
     }
 }
 
-/// Percentage points of coverage from which on a difference is said.
+/// Difference in coverage from which on a note is shown: 1 percentage point.
 const NOTED: i128 = 10_000;
 
 fn answer(asked: &Compare, run: Run, emit: Emit<CompareRow>) -> QueryResult<()> {
@@ -91,8 +91,8 @@ fn answer(asked: &Compare, run: Run, emit: Emit<CompareRow>) -> QueryResult<()> 
     sides.rows(dimension.as_ref(), n, emit)
 }
 
-/// The rows of a report by each of some dimensions, each window from one scan. It
-/// shows no figure of buckets, so a window is one, which totals of groups answer.
+/// The rows of a report for each of these dimensions; each window is scanned once. The report shows
+/// no figures of buckets, so each window is one bucket, which totals by group can answer.
 pub fn of_report<const N: usize>(
     run: Run,
     samples: Samples,
@@ -112,8 +112,8 @@ pub fn of_report<const N: usize>(
     Ok(rows)
 }
 
-/// The two windows: the second as that of other readers; the first as long,
-/// a day earlier, or where its own bounds say.
+/// The two windows. The second is chosen as in other functions. The first has the same length one
+/// day earlier, unless its own bounds are given.
 fn windows(asked: &Compare, run: Run) -> QueryResult<[Window; 2]> {
     let second = Window::of(run.context, asked.since_2, asked.until_2)?;
     let length = second.length();
@@ -126,7 +126,7 @@ fn windows(asked: &Compare, run: Run) -> QueryResult<[Window; 2]> {
     Ok([Window::of(run.context, Some(since), Some(until))?, second])
 }
 
-/// The windows, and the keys of their answers.
+/// The two windows, and the ids of their keys.
 struct Sides<'a> {
     sides: [Side<'a>; 2],
     register: Register,
@@ -137,11 +137,11 @@ struct Side<'a> {
     scan: Scan<'a>,
     scanned: Scanned,
     total: Coverage,
-    /// Sums by group that are not printed yet.
+    /// Cells of the groups that are not printed yet.
     cubes: std::vec::IntoIter<Cube<Cells>>,
 }
 
-/// The keys of a dimension in one of the windows.
+/// The keys of a dimension in one window.
 struct Compared {
     keys: FastMap<Id, Cells>,
     all_ms: i64,
@@ -172,7 +172,7 @@ impl<'a> Sides<'a> {
         Ok(Sides { sides, register })
     }
 
-    /// The rows of the keys of the next group.
+    /// Emits the rows for the next group.
     fn rows(
         &mut self,
         dimension: Option<&Dimension>,
@@ -222,7 +222,7 @@ impl Side<'_> {
         }
     }
 
-    /// AAS of some weight; what was not observed counts as nothing.
+    /// AAS for a sum of weights; zero if nothing was observed.
     fn load(&self, sum_ms: i64) -> Ratio {
         let observed = self.total.observed_ms;
         Ratio::new(sum_ms.into(), observed.into()).unwrap_or(Ratio::ZERO)
@@ -235,7 +235,7 @@ struct Line {
     cells: [Cells; 2],
 }
 
-/// Ranks by the size of the change, ties by key, and cuts.
+/// Ranks by the size of the change, ties by key, and keeps the first `n`.
 fn lines(
     sides: &[Side; 2],
     mut found: [FastMap<Id, Cells>; 2],
@@ -281,7 +281,7 @@ fn change(cells: &[Cells; 2], delta: Ratio) -> &'static str {
     }
 }
 
-/// Why the two cannot be compared without care.
+/// The reason why the two windows are hard to compare, if there is one.
 fn note(sides: &[Side; 2]) -> Option<String> {
     let shown = |i: usize| {
         let percent = sides[i].total.percent(sides[i].scan.window().length());

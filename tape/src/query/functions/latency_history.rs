@@ -1,4 +1,4 @@
-//! `latency_history`: how long executions took, over time.
+//! `latency_history`: durations of executions over time.
 
 use super::common_columns::numeric;
 use super::statements_history::{scan, statement_filters, too_many};
@@ -78,8 +78,8 @@ fn answer(asked: &LatencyHistory, run: Run, emit: Emit<LatencyHistoryRow>) -> Qu
     Ok(())
 }
 
-/// Executions by class of durations, as far as there are any. Without a class
-/// stand those whose time was not counted, or that there were none.
+/// Executions in each class of durations that has any. A line without a class has the executions
+/// without a measured time, or shows that there were none.
 fn lines(counters: &[Counter], sums: Option<&Sums>) -> Vec<(Option<DurationClass>, Option<i64>)> {
     let get = |name: &str| {
         let place = counters.iter().position(|c| c.name == name);
@@ -101,7 +101,7 @@ fn row(
     recorded: Recorded,
     (class, calls): (Option<DurationClass>, Option<i64>),
 ) -> LatencyHistoryRow {
-    // A ten thousandth of a millisecond is a tenth of a microsecond.
+    // Converts µs to ten-thousandths of a millisecond.
     let bound = |us: i128| Numeric(us * 10);
     let covered = Ratio::new(i128::from(recorded.covered_us) * 100, (end - begin).into());
     LatencyHistoryRow {

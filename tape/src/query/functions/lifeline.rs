@@ -1,10 +1,10 @@
-//! A session's life as spans, and what lies between them. Times are ms; spans
-//! end at the end of their last tick's slot.
+//! The life of a session as spans, and the time between them. Times are in ms. A span ends at the
+//! end of its last tick's slot.
 
-/// A stretch at which nothing was observed.
+/// A time in which nothing was observed.
 pub type Gap = (i64, i64);
 
-/// Ticks in a row at which a session did the same.
+/// Consecutive ticks with the same activity of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Begin of its first tick.
@@ -13,16 +13,16 @@ pub struct Span {
     pub end: i64,
     /// Number of ticks.
     pub ticks: i64,
-    /// What it did, by number.
+    /// Number of the activity.
     pub doing: usize,
-    /// Kinds of CPU activity, by number, each with its number of ticks.
+    /// Kinds of on-CPU activity by number, each with its number of ticks.
     pub cpu: Vec<(usize, i64)>,
-    /// Start of query and transaction at the first tick, 0 = none.
+    /// Start of query and transaction at the first tick; 0 if there is none.
     pub starts: [i64; 2],
 }
 
 impl Span {
-    /// Adds one that continues this one.
+    /// Adds a span that continues this one.
     fn join(&mut self, next: Span) {
         self.end = self.end.max(next.end);
         self.ticks += next.ticks;
@@ -38,22 +38,22 @@ impl Span {
 /// A piece of a life.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// It was seen.
+    /// The session was seen.
     Seen(Span),
-    /// It was not seen although others could have been.
+    /// The session was not seen, but ticks were observed.
     Unseen(i64, i64),
-    /// Nothing was observed.
+    /// No tick was observed.
     Gap(i64, i64),
 }
 
-/// Finds stretches without observation from ticks in order of their numbers.
+/// Finds times without observation from ticks in ascending order of their numbers.
 #[derive(Default)]
 pub struct Clock {
     observed: Vec<(i64, i64)>,
 }
 
 impl Clock {
-    /// A tick was observed; true when it continues the one before.
+    /// Adds an observed tick; returns true if it continues the one before.
     pub fn tick(&mut self, begin: i64, end: i64) -> bool {
         let last = self.observed.last_mut();
         match last.filter(|last| (last.0..=last.1).contains(&begin)) {
@@ -68,8 +68,8 @@ impl Clock {
         }
     }
 
-    /// What was not observed between the first and the last tick, in order of
-    /// time: a clock that was set back makes ticks of an earlier time.
+    /// The times between the first and the last tick without observation, in ascending order. Ticks
+    /// must be sorted by time: if the clock was set back, a later tick has an earlier time.
     pub fn gaps(&self) -> Vec<Gap> {
         let mut observed = self.observed.clone();
         observed.sort_unstable();
@@ -85,8 +85,8 @@ impl Clock {
     }
 }
 
-/// Spans of one session in order of time become its life: what continues is
-/// one span, and what lies between is told.
+/// Makes the life of a session from its spans, which are in order of time. It joins spans that
+/// continue each other and adds the time between spans.
 pub fn life(spans: Vec<Span>, gaps: &[Gap]) -> Vec<Piece> {
     let mut joined: Vec<Span> = Vec::new();
     for span in spans {

@@ -1,4 +1,4 @@
-//! The change that a marker tells of, in columns, and its sentence.
+//! A change that a marker records: its columns and its sentence.
 //!
 //! Example: command "DROP INDEX", object "orders_customer", role "deploy" and database
 //! "shop" read as "DROP INDEX orders_customer, role deploy, database shop".
@@ -18,7 +18,7 @@ type Text = Option<Arc<str>>;
 /// A change of the schema or of a setting; all empty for other markers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// `CREATE INDEX`; none for a setting whose new value was seen.
+    /// `CREATE INDEX`; `None` if only the new value of a setting was seen.
     pub command: Text,
     pub object_class: Text,
     pub object_oid: i64,
@@ -30,7 +30,7 @@ pub struct Change {
     pub old_value: Text,
     pub new_value: Text,
     pub outcome: Text,
-    /// Further changes without a marker.
+    /// Number of further changes without a marker.
     pub left_out: i64,
 }
 
@@ -42,7 +42,7 @@ pub struct ChangeColumns {
 }
 
 impl ChangeColumns {
-    /// A history that was recorded before these columns has zeros in them.
+    /// Reads the columns. A history that is older than these columns has zeros in them.
     pub fn read(part: &Part) -> QueryResult<ChangeColumns> {
         let column = |name| part.ints("marker", name);
         let text = |name| Ok::<_, crate::Error>((name, column(name)?));
@@ -87,8 +87,8 @@ impl ChangeColumns {
 }
 
 impl Change {
-    /// A role that may see only its own sessions sees no application and no client
-    /// address of another role, as in `pg_stat_activity`.
+    /// Hides application and client address of other roles' sessions from a role that may see only
+    /// its own, as `pg_stat_activity` does.
     pub fn shown_to(mut self, owner: Option<&str>) -> Change {
         if owner.is_some() && self.username.as_deref() != owner {
             self.application = None;
@@ -97,8 +97,8 @@ impl Change {
         self
     }
 
-    /// The sentence of a change, with what is stored beside its columns; for another
-    /// marker that alone.
+    /// The sentence of a change. `rest` is the marker's stored detail; other markers have only
+    /// that.
     pub fn described(&self, rest: Option<String>, lasted_ms: i64) -> Option<String> {
         match (&self.command, &self.object_name) {
             (Some(command), _) => Some(self.statement(command, rest.as_deref(), lasted_ms)),

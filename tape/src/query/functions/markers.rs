@@ -1,4 +1,4 @@
-//! `markers`: events that explain the history, and damage found while reading.
+//! `markers`: events that explain the history, and damage found while reading it.
 
 use super::common_columns::{some, some_time};
 use super::marker_change::{Change, ChangeColumns};
@@ -44,10 +44,10 @@ request! {
 
 /// Kind of the markers of unobserved time.
 const GAP: &str = "gap";
-/// Kind of the markers of history that the writer has removed.
+/// Kind of the markers of history that the writer removed.
 pub const REMOVED: &str = "history removed";
 
-/// Times in ms; 0 is none.
+/// A marker. Times are in ms; 0 means none.
 struct Marker {
     time: i64,
     kind: String,
@@ -67,8 +67,8 @@ fn answer(asked: &Markers, run: Run, emit: Emit<MarkersRow>) -> QueryResult<()> 
         .try_for_each(|marker| emit(marker.into_row()))
 }
 
-/// The gaps that reach into the window, cut to it, and why they are there.
-/// Times in µs; the longest first.
+/// The gaps in the window, cut to it, with their causes. Times are in µs; the longest gap comes
+/// first.
 pub fn gaps(run: Run, node: Option<&str>, window: Window) -> QueryResult<Vec<(i64, i64, String)>> {
     let mut gaps: Vec<_> = read(run, node, window)?
         .into_iter()
@@ -114,8 +114,9 @@ impl Marker {
     }
 }
 
-/// Whether a marker happened in the window, or explains a part of it; of many
-/// whose least and greatest time, begin and end are given: whether one may.
+/// True if a marker happened in the window, or if its period overlaps the window. Each time is a
+/// pair (least, greatest), so bounds of many markers can be tested: then the result is whether one
+/// of them may match.
 fn meets(window: Window, [time, since, until]: [(i64, i64); 3]) -> bool {
     let us = |ms: i64| ms.saturating_mul(1000);
     let happened = us(time.1) >= window.since && us(time.0) < window.until;
@@ -124,8 +125,8 @@ fn meets(window: Window, [time, since, until]: [(i64, i64); 3]) -> bool {
     happened || (has_period && explains)
 }
 
-/// Whether a part may have markers that meet the window: its bounds tell
-/// without decoding a column.
+/// True if a part may have markers for the window. The bounds of its columns show this without
+/// decoding.
 fn may_have(part: &Part, window: Window) -> bool {
     let bounds = ["time", "since", "until"].map(|column| part.bounds("marker", column));
     match bounds {
@@ -135,7 +136,7 @@ fn may_have(part: &Part, window: Window) -> bool {
     }
 }
 
-/// The markers of the history that meet the window.
+/// The markers for the window.
 fn read(run: Run, node: Option<&str>, window: Window) -> QueryResult<Vec<Marker>> {
     let mut markers = Vec::new();
     for node in nodes(run, node)? {
@@ -178,8 +179,8 @@ fn read_part(run: Run, part: &Part, window: Window, markers: &mut Vec<Marker>) -
     Ok(())
 }
 
-/// The last removal of history that was told since a time in ms: bounds tell
-/// which parts have one, the newest is read.
+/// The last removal of history recorded since `since_ms`. Bounds show which parts have such
+/// markers; the newest of these is read.
 pub fn last_removal(run: Run, parts: &[&Part], since_ms: i64) -> QueryResult<Option<Removal>> {
     let Some(kind) = run.catalog.value("marker", REMOVED) else {
         return Ok(None);
@@ -193,7 +194,7 @@ pub fn last_removal(run: Run, parts: &[&Part], since_ms: i64) -> QueryResult<Opt
     newest.sort_by_key(|part| std::cmp::Reverse(part.max_ms()));
     for part in newest {
         run.check_cancel()?;
-        // Of what is damaged others tell.
+        // Skips a damaged part; other parts may have an earlier marker.
         let told = removals(part, kind, run.decode).unwrap_or_default();
         let last = told.into_iter().max_by_key(|removal| removal.time_ms);
         if last.is_some() {
@@ -203,21 +204,21 @@ pub fn last_removal(run: Run, parts: &[&Part], since_ms: i64) -> QueryResult<Opt
     Ok(None)
 }
 
-/// What a marker of the kind "history removed" tells. Times in ms.
+/// A marker of the kind "history removed". Times are in ms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// When it was removed.
+    /// Time of the removal.
     pub time_ms: i64,
-    /// Least slot time of what was removed.
+    /// First slot time of the removed history.
     pub since_ms: i64,
-    /// Greatest slot time of it.
+    /// Last slot time of the removed history.
     pub until_ms: i64,
-    /// How much, and why.
+    /// Amount and reason.
     pub detail: Option<String>,
 }
 
-/// What the markers of a part tell that have this number of the kind "history
-/// removed".
+/// The removals that a part's markers record. `kind` is the number of the kind "history removed" in
+/// this part.
 pub fn removals(
     part: &Part,
     kind: i64,
@@ -239,7 +240,7 @@ pub fn removals(
     rows.map(removal).collect()
 }
 
-/// What could not be read, dated by the ticks around it.
+/// Markers for damaged places, dated by the ticks around them.
 fn damage(run: Run) -> Vec<Marker> {
     let found = run.store.damage().iter().map(|damage| {
         let file = damage.file.file_name().unwrap_or(damage.file.as_os_str());
@@ -271,7 +272,7 @@ mod tests {
     use crate::testing::schema;
     use std::sync::Arc;
 
-    /// Three markers of which only the bounds may be looked at.
+    /// Three markers. Only their bounds may be read.
     struct Bounds([(i64, i64); 3]);
 
     impl Source for Bounds {
@@ -312,7 +313,7 @@ mod tests {
         assert!(asks(events, 0, 11));
         assert!(asks(events, 20, 30));
         assert!(!asks(events, 21, 30));
-        // A gap that began long before and was noted at its end.
+        // A gap that began long before and was recorded at its end.
         let gap = [(90_000, 90_000), (5_000, 5_000), (90_000, 90_000)];
         assert!(asks(gap, 6, 7));
         assert!(!asks(gap, 0, 5));

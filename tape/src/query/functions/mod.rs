@@ -1,5 +1,5 @@
-//! The functions of SQL and of the command line, one file each, listed in
-//! `registry.rs`. They use the steps of a question (`../`); `run.rs` calls them.
+//! The functions of SQL and the command line, one file each, listed in `registry.rs`. They use the
+//! other folders of `query/`; `run.rs` calls them.
 
 mod aas;
 mod blocking;

@@ -1,4 +1,4 @@
-//! `periods`: the load of the last minute, hour, day … before a moment.
+//! `periods`: the load of the last minute, hour, day … before a point in time.
 
 use super::aas::{self, WindowLoad, row_of_window};
 use crate::query::ask::context::Run;

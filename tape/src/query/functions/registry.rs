@@ -1,4 +1,4 @@
-//! The functions by name: what each takes and answers, and how it is run.
+//! The functions by name: their arguments and columns, and how to run them.
 
 use super::*;
 use crate::format::schema::Schema;
@@ -12,11 +12,11 @@ use crate::query::value::sink::Field;
 pub struct Function {
     /// Its name in SQL and on the command line.
     pub name: &'static str,
-    /// What it answers, in one line.
+    /// Its answer in one line, for help.
     pub about: &'static str,
-    /// The arguments it takes, beside the time zone.
+    /// Its arguments. Functions with a window also take a time zone.
     pub arguments: &'static [Argument],
-    /// Its columns, except those that follow from the catalog.
+    /// Its columns, except the ones from the catalog.
     pub fields: &'static [Field],
     pub(in crate::query) columns: fn(&Schema) -> Vec<Field>,
     pub(in crate::query) question: fn(&mut Given) -> QueryResult<Box<dyn Question>>,
@@ -35,12 +35,12 @@ impl Function {
         }
     }
 
-    /// All columns of its answers. Some follow from the catalog: the sums of counters.
+    /// All columns of its answers, also the ones from the catalog (sums of counters).
     pub fn columns(&self, catalog: &Schema) -> Vec<Field> {
         (self.columns)(catalog)
     }
 
-    /// The question that arguments ask.
+    /// The question with these arguments.
     ///
     /// # Errors
     /// A value is not understood.
@@ -48,20 +48,19 @@ impl Function {
         (self.question)(given)
     }
 
-    /// It has an argument with a name.
+    /// True if it has an argument with this name.
     pub fn takes(&self, name: &str) -> bool {
         self.arguments.iter().any(|argument| argument.name == name)
     }
 
-    /// Its answer depends on a zone, beside the times that are shown: it has a
+    /// True if the time zone changes the answer, not only the form of its times: the function has a
     /// window.
     pub fn takes_zone(&self) -> bool {
         self.takes("until") || self.takes("until_2")
     }
 }
 
-/// The registry: module, request and row of each function, in the order in which
-/// they are listed.
+/// The registry: module, request and row of each function, in the order of the list.
 macro_rules! registry {
     ($($module:ident: $request:ident, $row:ident;)*) => {
         /// Requests and rows.
@@ -109,10 +108,10 @@ pub fn list() -> &'static [Function] {
     FUNCTIONS
 }
 
-/// The function with a name.
+/// The function with this name.
 ///
 /// # Errors
-/// There is none.
+/// No function has this name.
 pub fn find(name: &str) -> QueryResult<&'static Function> {
     let found = FUNCTIONS.iter().find(|f| f.name == name);
     found.ok_or_else(|| {
@@ -128,7 +127,7 @@ mod tests {
     use crate::query::ask::request::Kind;
     use crate::query::value::sink::Value;
 
-    /// What means something else in each function is said by each.
+    /// If an argument differs from function to function, each function describes it.
     #[test]
     fn every_function_says_what_its_own_arguments_are() {
         for function in list() {

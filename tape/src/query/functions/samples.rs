@@ -1,4 +1,4 @@
-//! `samples`: the rows themselves, newest first, then by process id.
+//! `samples`: single samples, newest first, then by process id.
 
 use super::common_columns::{some, some_time};
 use crate::format::part::Part;
@@ -96,7 +96,8 @@ fn answer(asked: &Samples, run: Run, emit: Emit<SamplesRow>) -> QueryResult<()> 
     Ok(())
 }
 
-/// Parts come by node, the newest node first, and ascending within a node.
+/// Order of the parts from new to old. `parts` are sorted by node, the newest node first, and
+/// ascend within a node.
 fn newest_first(parts: &[&Part]) -> Vec<usize> {
     let mut order: Vec<usize> = Vec::with_capacity(parts.len());
     let mut begin = 0;
@@ -120,7 +121,7 @@ struct Page<'a> {
     columns: Columns,
 }
 
-/// Columns of a part, found once and not at every cell.
+/// Columns of a part, read once and not for every cell.
 struct Columns {
     run: Named,
     session: Named,
@@ -129,7 +130,7 @@ struct Columns {
     next_xid: Vec<i64>,
 }
 
-/// Some columns of a table by name.
+/// Columns of one table by name.
 struct Named(Vec<(&'static str, Column)>);
 
 impl Named {
@@ -140,25 +141,25 @@ impl Named {
         Ok(Named(columns.collect::<QueryResult<_>>()?))
     }
 
-    /// A column that was read; an empty one otherwise.
+    /// A column that was read; empty if it was not.
     fn column(&self, name: &str) -> &[i64] {
         let found = self.0.iter().find(|(known, _)| *known == name);
         found.map_or(&[], |(_, column)| column)
     }
 
-    /// The value of a row; 0 when there is none.
+    /// The value of a row; 0 if there is none.
     fn value(&self, name: &str, row: usize) -> i64 {
         self.column(name).get(row).copied().unwrap_or(0)
     }
 
-    /// A dictionary's value by reference (row + 1); 0 when there is none.
+    /// A dictionary's value by reference (row + 1); 0 if there is no such row.
     fn field(&self, name: &str, reference: i64) -> i64 {
         let row = usize::try_from(reference - 1).ok();
         row.map_or(0, |row| self.value(name, row))
     }
 }
 
-/// The columns of `run` that are shown.
+/// The columns of `run` that the answer shows.
 const OF_RUN: [&str; 14] = [
     "session",
     pg::WAIT,
@@ -215,7 +216,7 @@ impl<'a> Page<'a> {
             rows.extend(wanted.map(|tick| (tick, runs.row(piece) as u32)));
         });
         let columns = Columns::read(part, &ticks)?;
-        // Rows are written while names are looked up: these must be whole.
+        // Reads the names now: damage in them must be found before the first row is written.
         view.name(1)?;
         let sessions = columns.run.column("session");
         let pid = |row: u32| columns.session.field("pid", sessions[row as usize]);
@@ -330,7 +331,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// The row of the oldest tick needed for the newest `left` samples.
+/// The row of the oldest tick that the newest `left` samples need.
 fn oldest_tick(selected: &Selected, ticks: &Ticks, left: usize) -> u32 {
     let mut changes = vec![0_i64; ticks.len() + 1];
     selected.for_each(|piece| {
@@ -353,7 +354,7 @@ fn oldest_tick(selected: &Selected, ticks: &Ticks, left: usize) -> u32 {
     0
 }
 
-/// Next transaction id by row of [`Ticks`].
+/// Next transaction id for each row of [`Ticks`].
 fn next_xids(part: &Part, ticks: &Ticks) -> QueryResult<Vec<i64>> {
     let number = part.ints("tick", "tick")?;
     let next = part.ints("tick", "next_xid")?;

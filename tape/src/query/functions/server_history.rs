@@ -1,5 +1,5 @@
-//! `server_history`: measurements of the server as a whole. Which there are
-//! stands in the file that is read: columns marked as counters or gauges.
+//! `server_history`: measurements of the server as a whole. The file itself describes which
+//! measurements it has: columns marked as counters or gauges.
 
 use super::common_columns::numeric;
 use crate::format::part::Part;
@@ -46,12 +46,12 @@ request! {
 
 /// The table that has a row for every reading.
 const READINGS: &str = "server";
-/// A reading belongs to a tick at most this much older.
+/// A reading is at most this much older than its tick, in ms.
 const SLACK_MS: i64 = 3_600_000;
-/// Unit of numbers that are stored a hundred times as large.
+/// Unit of numbers that are stored multiplied by 100.
 const HUNDREDTHS: &str = "hundredths";
 
-/// Place of a metric in the order of the catalog, and its object; null last.
+/// Index of a metric in the order of the catalog, and its object; null last.
 type Key = (usize, (bool, Option<String>));
 
 struct Metric {
@@ -60,7 +60,7 @@ struct Metric {
     counter: bool,
 }
 
-/// What is known of a metric of an object in one bucket.
+/// Sums of one metric and object in one bucket.
 #[derive(Default)]
 struct Sums {
     total: i128,
@@ -69,7 +69,7 @@ struct Sums {
     high: Option<Ratio>,
 }
 
-/// Readings in a bucket, and how much time those with increases covered.
+/// Readings in a bucket, and the time covered by readings with an increase.
 #[derive(Clone, Default)]
 struct Observed {
     readings: i64,
@@ -212,7 +212,7 @@ impl<'a> History<'a> {
         Ok(())
     }
 
-    /// Takes the readings of the window; returns what each covered by its time.
+    /// Counts the readings in the window; returns the covered time of each reading by its time.
     fn readings(&mut self, part: &Part) -> QueryResult<HashMap<i64, i64>> {
         let times = part.ints(READINGS, "time")?;
         let elapsed = part.ints(READINGS, "elapsed_ms")?;
@@ -278,7 +278,7 @@ impl<'a> History<'a> {
         let metric = &self.metrics[*place];
         let observed = &self.observed[*bucket];
         let (since, until) = self.period(*bucket);
-        // An interval without a row for a counter has an increase of zero.
+        // A reading without a row for a counter means an increase of zero.
         let idle = metric.counter && sums.rows < observed.intervals;
         let low = if idle { Some(Ratio::ZERO) } else { sums.low };
         let average = match metric.counter {
@@ -315,7 +315,7 @@ impl Metric {
 }
 
 impl Sums {
-    /// Adds a value; an increase with the time it took.
+    /// Adds a value. An increase also has the time that it took.
     fn add(&mut self, value: i64, metric: &Metric, elapsed_ms: i64) {
         let value = i128::from(value);
         self.total += value;

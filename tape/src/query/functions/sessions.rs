@@ -1,5 +1,5 @@
-//! `sessions`: the lives of sessions: what each did from when to when, and
-//! what is known of the time between.
+//! `sessions`: the lives of sessions. Each span has what the session did and when; the time between
+//! spans is idle, a gap or unknown.
 
 use super::common_columns::{seconds, some, some_time};
 use super::lifeline::{Clock, Gap, Piece, Span, life};
@@ -64,17 +64,17 @@ request! {
     }
 }
 
-/// A session: its node, process id, and start.
+/// A session: its node, process id and start.
 type Who = (u64, i64, i64);
 
-/// What does not change in the life of a session.
+/// A session's names, which never change, and its spans.
 #[derive(Default)]
 struct Person {
     names: [Option<Arc<str>>; 5],
     spans: Vec<Span>,
 }
 
-/// The columns of `session` that [`Person`] keeps.
+/// The columns of `session` that [`Person`] has.
 const NAMES: [&str; 5] = [
     "backend_type",
     "database",
@@ -83,8 +83,8 @@ const NAMES: [&str; 5] = [
     "client_addr",
 ];
 
-/// What a session does at a tick. Kinds of CPU activity are not part of it:
-/// they change from tick to tick while a query computes.
+/// Activity of a session at a tick. The kind of on-CPU activity is not part of it, because it
+/// changes from tick to tick while a query computes.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Doing {
     state: Option<Arc<str>>,
@@ -95,11 +95,11 @@ struct Doing {
     text: Option<TextKey>,
 }
 
-/// The dictionaries of a part that say what sessions do.
+/// The dictionaries of a part that describe activities.
 struct Dictionaries {
     /// Type and event.
     wait: [Column; 2],
-    /// Query, plan and key of the text.
+    /// Query id, plan id and key of the text.
     statement: [Column; 3],
 }
 
@@ -160,8 +160,7 @@ fn answer(asked: &Sessions, run: Run, emit: Emit<SessionsRow>) -> QueryResult<()
     Ok(())
 }
 
-/// True when every sample of a session that is among the answer matches: a
-/// tick without one was an idle one.
+/// True if every sample of the shown sessions matches. Then a tick without a sample was idle.
 fn is_complete(scan: &Scan) -> bool {
     let filters = &scan.selection.filters;
     scan.selection.scope == Scope::All && filters.iter().all(|(d, _)| d.is_of_session())
@@ -169,17 +168,17 @@ fn is_complete(scan: &Scan) -> bool {
 
 #[derive(Default)]
 struct Lives {
-    /// For how long each session was seen, ms.
+    /// Time that each session was seen, in ms.
     sampled_ms: FastMap<Who, i64>,
     ranked: Vec<(Who, Person)>,
     clocks: HashMap<u64, Clock>,
     doings: Vec<Doing>,
     known: FastMap<Doing, usize>,
-    /// Kinds of CPU activity.
+    /// Kinds of on-CPU activity.
     kinds: Vec<Arc<str>>,
 }
 
-/// Who each entry of a part's dictionary of sessions is.
+/// The session of each entry in a part's dictionary.
 fn entries(view: &View) -> QueryResult<Vec<Who>> {
     let pid = view.part.ints("session", "pid")?;
     let start = view.part.ints("session", "backend_start")?;
@@ -188,7 +187,7 @@ fn entries(view: &View) -> QueryResult<Vec<Who>> {
 }
 
 impl Lives {
-    /// Adds up for how long each session was seen.
+    /// Adds up the time that each session was seen.
     fn weigh(&mut self, scan: &Scan, part: usize, whole: &Buckets) -> QueryResult<()> {
         let view = View::new(scan.parts[part], scan.run.decode);
         let ticks = Ticks::read(view.part, whole, &mut Observed::default())?;
@@ -213,7 +212,7 @@ impl Lives {
         Ok(())
     }
 
-    /// Keeps the sessions seen for the longest time; returns their ranks.
+    /// Keeps the `most` sessions that were seen longest; returns their ranks.
     fn keep(&mut self, most: usize) -> FastMap<Who, usize> {
         let seen = std::mem::take(&mut self.sampled_ms);
         let mut order: Vec<(i64, Who)> = seen.into_iter().map(|(who, ms)| (ms, who)).collect();
@@ -229,7 +228,7 @@ impl Lives {
         ranks
     }
 
-    /// Reads the spans of the sessions kept.
+    /// Reads the spans of the kept sessions.
     fn read(
         &mut self,
         scan: &Scan,
@@ -253,7 +252,7 @@ impl Lives {
         let doing = [pg::STATE, pg::WAIT, "statement", pg::BLOCKED_BY];
         let [state, wait, statement, blocker] = doing.map(column);
         let doing = [state?, wait?, statement?, blocker?];
-        // What rows say is looked up once for all that say the same.
+        // The activity is found once for all rows with the same values.
         let (mut doings, mut kinds) = (FastMap::default(), FastMap::default());
         let mut pieces = Vec::new();
         selected.for_each(|piece| {
@@ -304,7 +303,7 @@ impl Lives {
         Ok(())
     }
 
-    /// Of each row of `ticks`: true when it does not continue the one before.
+    /// For each row of `ticks`: true if it does not continue the row before.
     fn breaks(&mut self, view: &View, ticks: &Ticks) -> Vec<bool> {
         let clock = self.clocks.entry(view.part.node()).or_default();
         let rows = 0..ticks.len();
@@ -327,7 +326,7 @@ impl Lives {
         Ok(())
     }
 
-    /// The number of what a row of `run` says.
+    /// The number of the activity in a row of `run`.
     fn doing(
         &mut self,
         view: &View,
@@ -358,7 +357,7 @@ impl Lives {
         Ok(number)
     }
 
-    /// The number of a row's kind of CPU activity.
+    /// The number of a row's kind of on-CPU activity.
     fn kind(&mut self, view: &View, row: usize) -> QueryResult<Option<usize>> {
         let value = view.part.ints(RUN, pg::CPU)?[row];
         Ok(view.key(RUN, pg::CPU, value)?.map(|name| {
@@ -370,7 +369,7 @@ impl Lives {
         }))
     }
 
-    /// The kinds of CPU activity of a span, the most frequent first.
+    /// The kinds of on-CPU activity in a span, most frequent first.
     fn kinds(&self, span: &Span) -> Option<Arc<str>> {
         if let [(kind, _)] = span.cpu[..] {
             return Some(Arc::clone(&self.kinds[kind]));
@@ -382,8 +381,7 @@ impl Lives {
         (!names.is_empty()).then(|| names.join(", ").into())
     }
 
-    /// The rows of a session. Where its samples are complete, time in which it was not
-    /// seen is idle.
+    /// Emits the rows of a session. If its samples are complete, time without samples is idle.
     fn rows(
         &self,
         who: &Who,
@@ -426,7 +424,7 @@ impl Lives {
         Ok(())
     }
 
-    /// The columns from `ticks` on: what the session did in a span.
+    /// The columns from `ticks` on: the activity of the session in a span.
     fn done(&self, span: &Span, texts: &Texts, database: Option<&str>) -> SessionsRow {
         let doing = &self.doings[span.doing];
         let [wait_event_type, wait_event] = doing.wait.clone();
@@ -447,8 +445,8 @@ impl Lives {
     }
 }
 
-/// Calls `each` with begin, end and number of ticks of each stretch of rows
-/// that was observed without a break.
+/// Calls `each` with begin, end and number of ticks of each stretch of rows that was observed
+/// without a break.
 fn stretches(
     ticks: &Ticks,
     breaks: &[bool],

@@ -1,4 +1,4 @@
-//! `statements_history`: what statements have cost over time.
+//! `statements_history`: cost of statements over time.
 
 use super::common_columns::numeric;
 use crate::format::schema::Schema;
@@ -63,7 +63,7 @@ request! {
     }
 }
 
-/// Key of what made room for other statements.
+/// Key for the sum of entries that were evicted to make room.
 const EVICTED: &str = "(evicted)";
 
 /// The columns of the counters of a catalog.
@@ -80,8 +80,8 @@ fn columns_of_counters(catalog: &Schema) -> Vec<Field> {
     shown.map(column).collect()
 }
 
-/// A name of a column that lives as long as the program. Each is kept once, so
-/// that any number of questions takes no more memory than one.
+/// A column name that lives as long as the program. Each name is kept once, so that many questions
+/// take no more memory than one.
 fn interned(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,18 +93,18 @@ fn interned(name: &str) -> &'static str {
     kept
 }
 
-/// Squares and the histogram are shown as what is made of them.
+/// False for squares and the histogram: the answer has only figures computed from them.
 fn is_shown(counter: &Counter) -> bool {
     !counter.name.starts_with("square_") && !is_bucket(&counter.name)
 }
 
-/// What decides which statements are shown.
+/// Order of the statements, which decides the ones that are shown.
 enum Order {
     /// A sum of counters.
     Sum(Vec<String>),
     Mean,
     Percentile(i64),
-    /// The most time of executions that had not ended.
+    /// Longest running time of executions that have not ended.
     RunningTime,
 }
 
@@ -128,7 +128,7 @@ impl Order {
         })
     }
 
-    /// The counters it needs.
+    /// True if the order needs this counter.
     fn needs(&self, counter: &Counter) -> bool {
         let name = counter.name.as_str();
         match self {
@@ -139,7 +139,7 @@ impl Order {
         }
     }
 
-    /// By the sums of counters.
+    /// The figure of a statement from the sums of its counters.
     fn measure(&self, sums: &Named) -> Option<Ratio> {
         match self {
             Order::Sum(names) => {
@@ -165,13 +165,13 @@ impl Named<'_> {
         place.map_or(0, |c| self.sums.0[c])
     }
 
-    /// ms.
+    /// Mean duration in ms.
     fn mean(&self) -> Option<Ratio> {
         let calls = i128::from(self.get("calls")) * 100;
         Ratio::new(self.get("total_exec_time").into(), calls)
     }
 
-    /// ms; squares come in hundredths of a square millisecond.
+    /// Standard deviation in ms. Squares are in hundredths of a square millisecond.
     fn deviation(&self) -> Option<Numeric> {
         let calls = self.get("calls") as f64;
         if calls == 0.0 {
@@ -195,7 +195,7 @@ impl Named<'_> {
     }
 }
 
-/// A line of the answer in every period.
+/// A line that the answer has in every period.
 enum Line {
     One(EntryKey),
     Other,
@@ -322,8 +322,8 @@ macro_rules! statement_filters {
 }
 pub(super) use statement_filters;
 
-/// Adds up the rows of all nodes asked for. Each node records for itself: a
-/// period is as long as the node that recorded most of it says.
+/// Adds up the rows of all requested nodes. Each node records for itself: coverage is taken from
+/// the node that recorded most of a period.
 pub(super) fn scan(
     run: Run,
     node: Option<&str>,
@@ -352,8 +352,8 @@ pub(super) fn scan(
     Ok(all)
 }
 
-/// All statements, those that run among them, the largest first. Among equals those
-/// without a counter are the last, then the order is by key.
+/// All statements, also running ones, the largest first. Among equals, statements without counters
+/// come last, then the key decides.
 fn rank(
     run: Run,
     node: Option<&str>,
@@ -366,7 +366,7 @@ fn rank(
         let next = numbers.len() as u32;
         *numbers.entry(key).or_insert(next)
     })?;
-    // Nothing where a statement has no counter and only runs.
+    // `None` if a statement has no counters and only runs.
     let mut sums: HashMap<EntryKey, Option<&Sums>> = HashMap::new();
     for (key, number) in numbers {
         if let Some(own) = found.sums.get(&(number, 0)) {
@@ -394,7 +394,7 @@ fn rank(
     Ok(ranked.into_iter().map(|(.., key)| key).collect())
 }
 
-/// Texts of the statements shown.
+/// Query texts of the shown statements.
 fn texts(run: Run, node: Option<&str>, window: Window, keys: &[EntryKey]) -> QueryResult<Texts> {
     let nodes = nodes(run, node)?;
     let parts = nodes.iter().flat_map(|node| run.store.parts(*node));
@@ -407,9 +407,9 @@ struct Answer<'a> {
     counters: &'a [Counter],
     buckets: &'a Buckets,
     found: &'a SumsByEntry,
-    /// By bucket: it is known which statements ran at its end.
+    /// For each bucket: true if the statements that ran at its end are known.
     observed: &'a [bool],
-    /// By number of the line and of the bucket.
+    /// By number of the line and index of the bucket.
     running: &'a HashMap<(u32, u32), statements_running::Executions>,
     texts: &'a Texts,
 }
@@ -525,7 +525,7 @@ mod tests {
         let known = names(&stats_schema());
         assert!(known.len() > of_keys.len());
         assert_eq!(names(&less), of_keys);
-        // Asked again, no name is kept once more.
+        // A second question keeps no name again.
         let kept = |names: &[&'static str]| names.iter().map(|n| n.as_ptr()).collect::<Vec<_>>();
         assert_eq!(kept(&known), kept(&names(&stats_schema())));
     }

@@ -1,4 +1,4 @@
-//! `status`: what the history holds.
+//! `status`: contents of the history.
 
 use super::markers::last_removal;
 use crate::format::part::Part;
@@ -42,7 +42,7 @@ fn answer(asked: &Status, run: Run, emit: Emit<StatusRow>) -> QueryResult<()> {
     rows.push(("nodes", Some(known.len().to_string())));
     let hidden = known.iter().filter(|n| !nodes.contains(&n.id));
     let hidden: Vec<String> = hidden.map(|n| format!("{:016x}", n.id)).collect();
-    // What `node => …` would show.
+    // The nodes that `node => …` would show.
     rows.push((
         "nodes_hidden",
         (!hidden.is_empty()).then(|| hidden.join(", ")),
@@ -104,7 +104,7 @@ fn times(run: Run, parts: &[&Part]) -> QueryResult<Rows> {
     ])
 }
 
-/// CPU time of the last tick, to an eighth; nothing where it was not measured.
+/// CPU time of the last tick, to an eighth; `None` if it was not measured.
 fn last_cost(run: Run, parts: &[&Part]) -> QueryResult<Option<String>> {
     let newest = parts.iter().filter(|p| p.rows("tick") > 0);
     let Some(part) = newest.max_by_key(|p| (p.max_ms(), p.last_tick())) else {
@@ -116,20 +116,20 @@ fn last_cost(run: Run, parts: &[&Part]) -> QueryResult<Option<String>> {
     Ok((1..=MOST_STEPS).contains(&step).then(|| us(step)))
 }
 
-/// What the last tick of a part cost, in steps of a quarter octave.
+/// Cost of the last tick in a part, in steps of a quarter octave.
 fn last_step(part: &Part) -> QueryResult<i64> {
     let (numbers, steps) = (part.ints("tick", "tick")?, part.ints("tick", "cost_step")?);
     let last = numbers.iter().zip(steps.iter()).max();
     Ok(last.map_or(0, |(_, step)| *step))
 }
 
-/// Steps of a quarter octave beyond which no cost of a tick is believed: an hour.
+/// Largest credible cost of a tick, in steps of a quarter octave: an hour.
 const MOST_STEPS: i64 = 128;
 
-/// How far back removals of history are looked for.
+/// A removal of history is shown for this time, in ms.
 const MONTH_MS: i64 = 31 * 86_400_000;
 
-/// When and why the oldest history was removed last, within a month.
+/// Time and reason of the last removal of the oldest history, within a month.
 fn removed(run: Run, parts: &[&Part]) -> QueryResult<Rows> {
     let since = (run.now_us / 1_000).saturating_sub(MONTH_MS);
     let (time, detail) = match last_removal(run, parts, since)? {

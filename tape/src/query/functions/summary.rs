@@ -1,5 +1,4 @@
-//! `summary`: a window in a few lines: load, coverage, longest gaps, largest
-//! waits and queries.
+//! `summary`: a window in a few lines: load, coverage, longest gaps, largest waits and queries.
 
 use super::common_columns::{Covered, Load, numeric, query_text, query_texts, ranked, source};
 use super::{aas, markers};
@@ -38,7 +37,7 @@ request! {
     }
 }
 
-/// Gaps shown, and keys of waits and queries.
+/// Number of gaps, waits and queries that are shown.
 const SHOWN: usize = 3;
 
 fn answer(asked: &Summary, run: Run, emit: Emit<SummaryRow>) -> QueryResult<()> {
@@ -131,7 +130,7 @@ fn share(cells: &Cells, scanned: &Scanned, all_ms: i64) -> String {
     format!("{aas} AAS, {percent} %")
 }
 
-/// All four decimals.
+/// The number with all four decimals.
 fn decimal(Numeric(n): Numeric) -> String {
     let (sign, n) = (if n < 0 { "-" } else { "" }, n.unsigned_abs());
     format!("{sign}{}.{:04}", n / 10_000, n % 10_000)

@@ -1,4 +1,4 @@
-//! `timeline`: the load bucket by bucket, whole or split by a dimension.
+//! `timeline`: the load bucket by bucket, as a whole or split by a dimension.
 
 use super::aas;
 use super::common_columns::{
@@ -55,15 +55,15 @@ request! {
 
 /// A line of the timeline.
 pub struct Series {
-    /// The key as it is shown.
+    /// The key as text.
     pub key: Option<Arc<str>>,
     /// Its cells.
     pub cells: Cells,
-    /// The most rows in one tick is known.
+    /// True if the largest number of sessions in one tick is known.
     pub sessions: bool,
 }
 
-/// Width of a bucket that suits a window.
+/// Default width of a bucket for a window.
 pub fn auto_bucket(window: Window) -> i64 {
     match window.length() {
         length if length <= 6 * HOUR => aas::MINUTE,
@@ -80,8 +80,8 @@ fn answer(asked: &Timeline, run: Run, emit: Emit<TimelineRow>) -> QueryResult<()
     rows(&scanned, &series, emit)
 }
 
-/// The timelines of a report, whole and split, from one scan. It chooses the bucket
-/// itself: most of the window's ticks fit.
+/// The timelines of a report, whole and split, from one scan. The report chooses the bucket itself,
+/// so widths are not checked.
 pub fn of_report(run: Run, asked: &Timeline) -> QueryResult<[Vec<TimelineRow>; 2]> {
     let lines = Lines::of(asked, run)?;
     let n = limit(asked.n)?;
@@ -138,13 +138,13 @@ impl Series {
     }
 }
 
-/// The lines to draw of a window.
+/// The lines of a timeline to read.
 pub struct Lines<'q> {
     /// The samples that count.
     pub samples: Samples<'q>,
     /// The window.
     pub window: Window,
-    /// Width of a bucket, µs.
+    /// Width of a bucket in µs.
     pub bucket: Option<i64>,
     /// The dimension that splits the load.
     pub by: Option<&'q str>,
@@ -160,8 +160,8 @@ impl<'q> Lines<'q> {
         })
     }
 
-    /// Scans the window and makes the lines; `split` chooses which keys have one
-    /// of their own and which are taken together.
+    /// Scans the window and makes the lines. `split` chooses which keys have a line of their own
+    /// and which share one.
     pub fn read(
         &self,
         run: Run,
@@ -171,8 +171,8 @@ impl<'q> Lines<'q> {
         Ok((scanned, whole.into_iter().chain(split).collect()))
     }
 
-    /// Scans the window: the line of all keys where it is wanted, and the lines of
-    /// the dimension.
+    /// Scans the window. Returns the line of all keys if `is_whole`, and the lines of the
+    /// dimension.
     fn scan(
         &self,
         run: Run,
@@ -206,7 +206,7 @@ fn whole(cube: Cube<Cells>) -> Series {
     }
 }
 
-/// The lines of keys, and of those that are taken together.
+/// The lines of `own` keys, and one line for the `rest`.
 fn lines(scan: &Scan, by: &Dimension, (own, rest): (Ranked, Ranked)) -> Vec<Series> {
     let mut lines: Vec<Series> = own
         .into_iter()
@@ -226,8 +226,8 @@ fn lines(scan: &Scan, by: &Dimension, (own, rest): (Ranked, Ranked)) -> Vec<Seri
     lines
 }
 
-/// A bucket asked for holds a tick wherever one was due. In a shorter one most
-/// rows would say that nothing was observed, which is not true.
+/// Refuses a bucket that is shorter than the interval of the samples. Most of its rows would show
+/// "not observed", which is wrong.
 pub fn check_width(bucket: Option<i64>, scanned: &Scanned) -> QueryResult<()> {
     let Some(width) = bucket else {
         return Ok(());
@@ -250,14 +250,14 @@ pub fn check_width(bucket: Option<i64>, scanned: &Scanned) -> QueryResult<()> {
     )
 }
 
-/// The `n` largest keys have a line of their own.
+/// Gives the `n` largest keys a line of their own.
 pub fn split_largest(mut ranked: Ranked, n: usize) -> (Ranked, Ranked) {
     let rest = ranked.split_off(n.min(ranked.len()));
     (ranked, rest)
 }
 
-/// Calls `each` with every bucket, what was observed in it, and the interval
-/// of the last tick at or before its end.
+/// Calls `each` with every bucket, its coverage, and the interval of the last tick at or before its
+/// end.
 pub fn for_each_bucket(
     scanned: &Scanned,
     mut each: impl FnMut(usize, &Coverage, Option<i64>) -> QueryResult<()>,

@@ -1,4 +1,4 @@
-//! `top`: the largest keys of a dimension, each whole or split by another.
+//! `top`: the largest keys of a dimension, each as a whole or split by another dimension.
 
 use super::aas;
 use super::common_columns::{
@@ -86,7 +86,7 @@ impl Order {
         }
     }
 
-    /// The `n` largest first, ties by key, null last; and the others.
+    /// Returns the `n` largest rows (ties by key, null last) and the others.
     fn largest(self, rows: Ranked, n: usize, found: &Ranking, ids: &Ids) -> (Ranked, Ranked) {
         let observed = &found.scanned.observed;
         let measure = |cells: &Cells| match self {
@@ -110,7 +110,7 @@ impl Order {
 struct Line {
     key: Id,
     by_key: Id,
-    /// `key` or `by_key` stand for what is left.
+    /// True if the key, or the second key, stands for all remaining keys.
     other: bool,
     other_by: bool,
     cells: Cells,
@@ -131,15 +131,15 @@ fn answer(asked: &Top, run: Run, emit: Emit<TopRow>) -> QueryResult<()> {
     shape.rows(&scan, &mut found, emit)
 }
 
-/// The rows of a report that shows no figure of buckets: the window is one.
+/// The rows for a report that shows no figures of buckets: the window is one bucket.
 pub fn of_whole(run: Run, asked: &Top) -> QueryResult<Vec<TopRow>> {
     let (shape, scan) = Shape::scan(asked, run)?;
     let mut found = shape.find(&scan, scan.whole())?;
     collected(|emit| shape.rows(&scan, &mut found, emit))
 }
 
-/// The rows of a report by each of some dimensions. Those that no totals rank and
-/// that have few keys are from one scan.
+/// The rows of a report for each of these dimensions. One scan answers all dimensions that totals
+/// cannot rank and that have few keys.
 pub fn of_report<const N: usize>(
     run: Run,
     samples: Samples,
@@ -192,7 +192,7 @@ impl Shape {
         })
     }
 
-    /// The shape of a question, and the samples that it is about.
+    /// The shape of a question and the samples that it needs.
     fn scan<'a>(asked: &Top, run: Run<'a>) -> QueryResult<(Shape, Scan<'a>)> {
         let shape = Shape::of(asked, run)?;
         let window = Window::of(run.context, asked.since, asked.until)?;
@@ -200,7 +200,7 @@ impl Shape {
         Ok((shape, scan))
     }
 
-    /// Only the largest keys by their sums are wanted.
+    /// True if the answer needs only the largest keys by their sums.
     fn is_by_sum(&self) -> bool {
         matches!(self.order, Order::Avg) && self.n != usize::MAX
     }
@@ -212,8 +212,9 @@ impl Shape {
         }
     }
 
-    /// What is found where totals rank the keys, or so many may be that the largest are
-    /// chosen first; `None` where all get cells in one pass over samples.
+    /// Ranks the keys with a scan of this dimension's own. It does so if totals can rank them, or
+    /// if a first pass must choose the largest of many keys. `None` if one pass over the samples
+    /// gives all keys their cells.
     fn find_apart(&self, scan: &Scan, buckets: &Buckets) -> QueryResult<Option<Ranking>> {
         if !self.is_by_sum() {
             return Ok(None);
@@ -232,7 +233,7 @@ impl Shape {
         }
     }
 
-    /// The rows of what was found, of which nothing is left then.
+    /// Emits the rows and takes everything out of `found`.
     fn rows(&self, scan: &Scan, found: &mut Ranking, emit: Emit<TopRow>) -> QueryResult<()> {
         let lines = lines(self, found, &scan.register.ids());
         let texts = texts(scan, self, &lines)?;
@@ -240,12 +241,12 @@ impl Shape {
     }
 }
 
-/// What was found, and what of it has no cells of its own.
+/// The cells of the ranked keys, and how to find the load of the others.
 struct Ranking {
     scanned: Scanned,
-    /// Keys that have parts which were not chosen.
+    /// Keys with parts that were not chosen.
     left: FastSet<Id>,
-    /// Only the largest keys have cells; these are of all keys together.
+    /// If only the largest keys have cells: the cells of all keys together.
     whole: Option<Cells>,
 }
 
@@ -259,7 +260,7 @@ impl Ranking {
     }
 }
 
-/// Every key, and with `by` its parts: when `by_avg` only the largest.
+/// Every key, and with `by` its parts. With `by_avg` only the largest of them.
 fn all(scan: &Scan, shape: &Shape, buckets: Buckets, by_avg: bool) -> QueryResult<Ranking> {
     let mut groups = vec![vec![&shape.dimension]];
     groups.extend(shape.by.as_ref().map(|by| vec![&shape.dimension, by]));
@@ -283,7 +284,7 @@ fn all(scan: &Scan, shape: &Shape, buckets: Buckets, by_avg: bool) -> QueryResul
     })
 }
 
-/// The largest keys, and all together.
+/// The largest keys, and all keys together.
 fn largest(scan: &Scan, shape: &Shape, plan: Plan) -> QueryResult<Ranking> {
     let mut is_rest = false;
     let mut scanned = scan.read(plan, |sizes| {
@@ -301,10 +302,10 @@ fn largest(scan: &Scan, shape: &Shape, plan: Plan) -> QueryResult<Ranking> {
     })
 }
 
-/// A key with its Σ weight.
+/// A key with the sum of its weights.
 type Weighed = (Key, i64);
 
-/// The `n` largest first, ties by the last of their dimensions.
+/// The `n` largest keys; ties by the texts of the keys.
 fn largest_of(n: usize, sizes: impl IntoIterator<Item = Weighed>, ids: &Ids) -> Vec<Weighed> {
     first_of(sizes.into_iter(), n, |(a, a_ms), (b, b_ms)| {
         let by_text = || ids.compare(a.0, b.0).then_with(|| ids.compare(a.1, b.1));
@@ -312,8 +313,8 @@ fn largest_of(n: usize, sizes: impl IntoIterator<Item = Weighed>, ids: &Ids) -> 
     })
 }
 
-/// The `n` largest parts of the `n` largest keys; `left` gets the keys that
-/// have more.
+/// Chooses the `n` largest parts of the `n` largest keys. `left` gets the keys that have more
+/// parts.
 fn choose_parts(
     n: usize,
     sizes: &Cube<Sum>,
@@ -346,7 +347,7 @@ fn choose_parts(
     vec![keys, Choice::of(&groups[1], chosen)]
 }
 
-/// Ranks and cuts.
+/// Ranks the keys and keeps the first `n`.
 fn lines(shape: &Shape, found: &mut Ranking, ids: &Ids) -> Vec<Line> {
     let mut cubes = std::mem::take(&mut found.scanned.cubes).into_iter();
     let (mut keys, mut rest): (Ranked, Ranked) = (Vec::new(), Vec::new());
@@ -397,13 +398,13 @@ fn lines(shape: &Shape, found: &mut Ranking, ids: &Ids) -> Vec<Line> {
     lines
 }
 
-/// What is left, if anything is.
+/// The cells of the remaining keys, if there are any.
 fn merged(rest: &Ranked) -> Option<Cells> {
     (!rest.is_empty()).then(|| Cells::merged(rest.iter().map(|r| &r.1)))
 }
 
-/// The largest parts of one key and what is left, which may be more than the
-/// parts given.
+/// Adds the largest parts of a key and the rest of it. The rest may contain parts that are not in
+/// `parts`.
 fn split(
     shape: &Shape,
     found: &Ranking,
@@ -435,7 +436,7 @@ fn split(
     }
 }
 
-/// Texts of the lines, when a key is a query id.
+/// Query texts of the lines, if a key is a query id.
 fn texts(scan: &Scan, shape: &Shape, lines: &[Line]) -> QueryResult<Texts> {
     let by_is_query = shape.by.as_ref().is_some_and(|by| by.name == pg::QUERY_ID);
     if shape.dimension.name == pg::QUERY_ID {
@@ -487,7 +488,7 @@ fn rows(
     Ok(())
 }
 
-/// A key of a line as it is shown.
+/// A line's key as text.
 fn shown(scan: &Scan, dimension: Option<&Dimension>, key: Id, other: bool) -> Option<Arc<str>> {
     match other {
         true => Some(pg::OTHER.into()),
@@ -495,7 +496,7 @@ fn shown(scan: &Scan, dimension: Option<&Dimension>, key: Id, other: bool) -> Op
     }
 }
 
-/// The text of the query that a line is about.
+/// The text of a line's query.
 fn text(scan: &Scan, shape: &Shape, line: &Line, texts: &Texts) -> Option<Arc<str>> {
     let only = only_database(scan);
     match &shape.by {

@@ -1,5 +1,5 @@
-//! Asks the other functions for the parts of the document, each about the same
-//! window: its figures are theirs to the last digit.
+//! Builds the document: asks the other functions about the same window. Its figures equal theirs to
+//! the last digit.
 
 use super::compat::compat;
 use super::value::{
@@ -18,9 +18,9 @@ use crate::query::value::bucket::{DAY, HOUR, SECOND};
 use crate::query::value::error::QueryResult;
 use crate::query::value::vocabulary as pg;
 
-/// Most bars of the picture.
+/// Maximum number of bars in the picture.
 const BARS: i64 = 120;
-/// Widths of a bar.
+/// Possible widths of a bar in µs.
 const WIDTHS: [i64; 10] = [
     SECOND,
     5 * SECOND,
@@ -33,12 +33,12 @@ const WIDTHS: [i64; 10] = [
     6 * HOUR,
     DAY,
 ];
-/// Classes of waits in the picture.
+/// Maximum number of wait classes in the picture.
 const CLASSES: i64 = 8;
-/// Most rows of the tree.
+/// Maximum number of rows of the tree.
 const TREE_ROWS: usize = 50;
 
-/// The document about a window, around a moment where one is asked for.
+/// The document about a window. If the request has a point in time, the window lies around it.
 pub fn document(asked: &Report, run: Run, window: Window) -> QueryResult<Document> {
     let at = asked.at;
     let parts = Parts { asked, run, window };
@@ -73,13 +73,13 @@ pub fn document(asked: &Report, run: Run, window: Window) -> QueryResult<Documen
         compat: compat(run, parts.samples(), window, asked.n)?,
         damage: Vec::new(),
     };
-    // What is known when all parts were read.
+    // All parts are read now, so all damage is known.
     let warnings = run.damage.warnings();
     document.damage = warnings.iter().map(Damage::from).collect();
     Ok(document)
 }
 
-/// A question of a window, with what the report's own selects.
+/// A request about a window with the report's own node, scope and filters.
 macro_rules! asks {
     (
         $parts:ident, $window:expr,
@@ -108,7 +108,7 @@ struct Parts<'a> {
     window: Window,
 }
 
-/// What the window is compared with.
+/// The earlier window for the comparison.
 struct Before {
     window: Window,
     words: &'static str,
@@ -116,7 +116,7 @@ struct Before {
 }
 
 impl Parts<'_> {
-    /// Asks a function about the same history, without the same damaged groups.
+    /// Asks a function about the same history, without the groups that are already left out.
     fn ask<R: Request>(&self, request: &R) -> QueryResult<Vec<R::Row>> {
         collected(|emit| request.answer(self.run, emit))
     }
@@ -130,8 +130,7 @@ impl Parts<'_> {
         Ok(self.ask(&request)?.pop().unwrap_or_default())
     }
 
-    /// The same time the day before, or the time just before when that was not
-    /// observed.
+    /// The same time one day before. If that was not observed, the time just before the window.
     fn before(&self) -> QueryResult<Before> {
         let earlier = |by: i64, words| {
             let window = Window {
@@ -190,7 +189,7 @@ impl Parts<'_> {
         })
     }
 
-    /// Width of a bar: the least that holds a tick and leaves not too many.
+    /// Width of a bar: the smallest that holds a tick and makes at most [`BARS`] bars.
     fn bucket(&self, load: &AasRow) -> i64 {
         let length = self.window.length();
         let interval = match (load.ticks_observed, load.coverage_pct) {
@@ -216,7 +215,7 @@ impl Parts<'_> {
         top::of_report(self.run, self.samples(), self.window, self.asked.n, names)
     }
 
-    /// Queries, each with its largest waits.
+    /// The queries, each with its largest waits.
     fn queries(&self, rows: Vec<TopRow>) -> QueryResult<Vec<Query>> {
         let waits = self.waits(&rows)?;
         let wait = |key: &Option<Text>, row: &TopRow| Wait {
@@ -237,7 +236,7 @@ impl Parts<'_> {
         Ok(rows.into_iter().map(query).collect())
     }
 
-    /// The largest waits of some queries. Of others nothing is added up.
+    /// The largest waits of these queries. Other queries are not added up.
     fn waits(&self, queries: &[TopRow]) -> QueryResult<Vec<TopRow>> {
         let mut request = asks!(
             self,
@@ -259,8 +258,8 @@ impl Parts<'_> {
         top::of_whole(self.run, &request)
     }
 
-    /// Of the whole server: who blocks those that filters let through may be left
-    /// out by them.
+    /// Blockers of the whole server. With the report's filters, a blocker of the selected sessions
+    /// could be missing.
     fn blocking(&self, at: Option<i64>) -> QueryResult<Vec<BlockingRow>> {
         let of_window = |us| Some(us).filter(|_| at.is_none());
         self.ask(&Blocking {
@@ -272,8 +271,7 @@ impl Parts<'_> {
         })
     }
 
-    /// Who waited for whom at the moment asked for, and how many rows of that
-    /// are left out.
+    /// The tree at the requested point in time, and the number of its rows that are left out.
     fn tree(&self, at: Option<i64>) -> QueryResult<(Option<Vec<Waiter>>, usize)> {
         if at.is_none() {
             return Ok((None, 0));

@@ -1,6 +1,6 @@
-//! The keys of pg_ash's report, by its rules: classes CPU, IO, IPC, Lock and
-//! LWLock, their sum as total; minutes; extremes of the total are those of the
-//! summed minutes; events and queries are those of the extreme minutes.
+//! The keys of pg_ash's report, by its rules. Loads are per minute, for the classes CPU, IO, IPC,
+//! Lock and LWLock; `total` is their sum in each minute. An extreme of `total` is an extreme of
+//! these sums. Events and queries are listed for the extreme minutes only.
 
 use super::exact::{Hundredths, Time};
 use crate::query::ask::context::Run;
@@ -19,7 +19,7 @@ use crate::query::value::vocabulary as pg;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The part. Extremes are those of minutes: the worst one, and percentiles.
+/// The part for pg_ash. Extremes are the worst minute, and percentiles of the minutes.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -42,7 +42,7 @@ pub struct Compat {
     pub coverage: Covered,
 }
 
-/// The load of each class of waits and of all.
+/// The load of each class of waits, and of all classes together.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -55,8 +55,7 @@ pub struct Figures {
     pub lwlock: Hundredths,
 }
 
-/// The largest events or queries by class, as `Key(aas)`; `None` where there is no
-/// such minute.
+/// The largest events or queries of each class, as `Key(aas)`; `None` if no minute has the extreme.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -73,7 +72,7 @@ pub struct Largest {
     pub lwlock: Option<Vec<String>>,
 }
 
-/// How much of the window was observed.
+/// The observed share of the window.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -86,7 +85,7 @@ pub struct Covered {
     pub raw_retention_start: Option<Time>,
 }
 
-/// Classes of waits by the order of [`Figures`], all of these first.
+/// Classes of waits in the order of [`Figures`]; `None` is all of these together.
 const CLASSES: [Option<&str>; 6] = [
     None,
     Some(pg::CPU_CLASS),
@@ -96,7 +95,7 @@ const CLASSES: [Option<&str>; 6] = [
     Some("LWLock"),
 ];
 
-/// Percentiles in thousandths; the worst is that of all minutes.
+/// Percentiles in thousandths; `WORST` is the maximum of all minutes.
 const WORST: u128 = 1000;
 const P99: u128 = 990;
 const P999: u128 = 999;
@@ -104,7 +103,7 @@ const P999: u128 = 999;
 type Key = (Option<String>, Option<String>);
 type Keys = Vec<(Key, Cells)>;
 
-/// The part; `None` when nothing was observed.
+/// The part; `None` if nothing was observed.
 pub fn compat(
     run: Run,
     samples: Samples,
@@ -149,25 +148,25 @@ pub fn compat(
     Ok(Some(minutes.part(covered)))
 }
 
-/// What was added up by minute.
+/// Loads by minute.
 struct Minutes {
     observed: Observed,
     series: [Series; 6],
-    /// Of minutes that reach an extreme.
+    /// Events in the extreme minutes.
     events: Keys,
-    /// The same.
+    /// Queries in the extreme minutes.
     queries: Keys,
-    /// Most events and queries of an extreme.
+    /// Maximum number of events and queries for an extreme.
     most: usize,
 }
 
-/// A class, or all of them.
+/// A class, or all classes together.
 struct Series {
     class: Option<&'static str>,
     cells: Cells,
 }
 
-/// Class by class, all of them first.
+/// The series of each class, all classes together first.
 fn series(register: &Register, cubes: Vec<Cube<Cells>>) -> [Series; 6] {
     let classes = cubes.into_iter().flat_map(Cube::into_cells);
     let classes = classes.map(|((class, _), cells)| ((register.text(class), None), cells));
@@ -225,7 +224,7 @@ impl Minutes {
         }
     }
 
-    /// `None` when no minute reaches the extreme.
+    /// `None` if no minute reaches the extreme.
     fn largest_queries(&self, per_mille: u128) -> Option<Largest> {
         let top = |one: &Series| {
             let minutes = self.minutes(one, per_mille);
@@ -259,7 +258,7 @@ impl Minutes {
         self.series.iter().flat_map(of).flatten().collect()
     }
 
-    /// The greatest, or a percentile, of the minutes.
+    /// The maximum or a percentile of the minutes' loads.
     fn extreme(&self, series: &Series, per_mille: u128) -> Option<Ratio> {
         let observed = &self.observed;
         percentile(
@@ -270,7 +269,7 @@ impl Minutes {
         )
     }
 
-    /// The minutes that reach an extreme: of the worst the first one only.
+    /// The minutes that reach an extreme; for `WORST` only the first one.
     fn minutes(&self, series: &Series, per_mille: u128) -> Vec<u32> {
         let Some(least) = self.extreme(series, per_mille) else {
             return Vec::new();
@@ -285,7 +284,7 @@ impl Minutes {
         minutes.map(|cell| cell.bucket).take(most).collect()
     }
 
-    /// `Key(aas)` of the largest keys in some minutes.
+    /// `Key(aas)` of the largest keys in these minutes.
     fn top(
         &self,
         keys: &Keys,
@@ -315,7 +314,7 @@ impl Minutes {
     }
 }
 
-/// True when a key is of a class, or of any that the total has.
+/// True if the key belongs to the class; without a class, if it belongs to one of [`CLASSES`].
 fn is_of(key: &Key, class: Option<&str>) -> bool {
     let has = |class: &str| key.0.as_deref() == Some(class);
     class.map_or_else(|| CLASSES.into_iter().flatten().any(has), has)
@@ -326,7 +325,7 @@ fn event_name(key: &str) -> &str {
     key.split_once(':').map_or(key, |(_, event)| event)
 }
 
-/// A number for each series.
+/// One number for each series.
 fn figures(series: &[Series; 6], figure: impl Fn(&Series) -> Option<Ratio>) -> Figures {
     let figure = |one| hundredths(figure(one).unwrap_or(Ratio::ZERO));
     let [total, cpu, io, ipc, lock, lwlock] = series.each_ref().map(figure);

@@ -1,5 +1,5 @@
-//! Figures and times as [`json`] writes them. A figure keeps its digits both ways:
-//! it never becomes a number of the machine.
+//! Figures and times as [`json`] writes them. A figure keeps its digits in both directions: it is
+//! never converted to floating point.
 
 use crate::query::ask::row::rust;
 use crate::query::value::json;
@@ -11,25 +11,24 @@ use serde_json::ser::{CharEscape, Formatter};
 use std::fmt;
 use std::io::{self, Write};
 
-/// The type of a member, by that of its column.
+/// Type of a member: the type of its column.
 pub type Text = rust::Text;
 pub type Int = rust::Int;
 pub use crate::query::ask::row::Numeric;
 
-/// A moment, µs since 1970 UTC.
+/// A point in time in µs since 1970 UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub i64);
 
-/// A number that names something: a text, because many readers of JSON keep 53
-/// bits.
+/// A 64-bit id. It is a string, because many JSON readers keep only 53 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub i64);
 
-/// A length of time, which only people read.
+/// A length of time as text. Only people read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Interval(pub String);
 
-/// A number of two decimals, as pg_ash has them.
+/// A number with two decimals, as in pg_ash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hundredths(pub i128);
 
@@ -57,13 +56,13 @@ impl fmt::Display for Interval {
     }
 }
 
-/// Writes a number by its digits.
+/// Writes a number from its digits.
 fn write<S: Serializer>(digits: &str, to: S) -> Result<S::Ok, S::Error> {
     let number: Number = digits.parse().map_err(S::Error::custom)?;
     number.serialize(to)
 }
 
-/// Reads a number of some decimals.
+/// Reads a number as an integer in units of its last decimal.
 fn read<'de, D: Deserializer<'de>>(from: D, decimals: usize) -> Result<i128, D::Error> {
     let number = Number::deserialize(from)?;
     let read = json::parse_decimal(number.as_str(), decimals);
@@ -121,8 +120,7 @@ impl<'de> Deserialize<'de> for Id {
     }
 }
 
-/// Writes as [`json`] does: a blank behind `,` and `:`, and no character that a
-/// terminal would obey.
+/// Writes as [`json`] does: a blank after `,` and `:`, and no character that a terminal would obey.
 pub struct Exact;
 
 impl Formatter for Exact {

@@ -1,7 +1,6 @@
-//! `report`: what the database was doing at a moment or in a window, in one
-//! document.
+//! `report`: one document about the database at a point in time or in a window.
 //!
-//! - `value.rs`: the document as a value, which whoever shows it reads
+//! - `value.rs`: the document as a value, for all programs that show it
 //! - `exact.rs`: its figures and times in JSON
 //! - `build.rs`: asks the other functions for its parts
 //! - `compat.rs`: the part with the keys of pg_ash's report
@@ -43,7 +42,7 @@ request! {
     }
 }
 
-/// How far the window of a moment reaches to each side.
+/// Half the length of the window around a point in time.
 const AROUND: i64 = 15 * aas::MINUTE;
 
 fn answer(asked: &Report, run: Run, emit: Emit<ReportRow>) -> QueryResult<()> {
@@ -56,7 +55,7 @@ fn answer(asked: &Report, run: Run, emit: Emit<ReportRow>) -> QueryResult<()> {
     })
 }
 
-/// The window of a report, or the one around its moment.
+/// The window of a report, or the window around its point in time.
 fn window(asked: &Report, run: Run) -> QueryResult<Window> {
     blocking::check_moment(asked.at, asked.since, asked.until)?;
     let (since, until) = match asked.at {

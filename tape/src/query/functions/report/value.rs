@@ -1,6 +1,6 @@
-//! The document as a value. `report` makes it and writes it as JSON; who shows it
-//! reads that, also of a server of another version: a member that is not known is
-//! left alone, one that is missing is absent.
+//! The document as a value. `report` makes it and writes it as JSON. Programs that show it parse
+//! that JSON, which may come from a server of another version: unknown members are ignored, missing
+//! ones are `None` or empty.
 
 pub use super::compat::{Compat, Covered, Figures, Largest};
 pub use super::exact::{Hundredths, Id, Interval, Text, Time};
@@ -11,8 +11,8 @@ use crate::query::functions::structs::*;
 use crate::query::value::error::{QueryError, QueryResult};
 use serde::{Deserialize, Serialize};
 
-/// Describes a part whose members are columns of a function, in their order; what
-/// it has beside them stands behind `and`.
+/// Describes a part whose members are columns of a function, in order. Members of its own follow
+/// after `and`.
 macro_rules! part {
     (
         $(#[$doc:meta])* $part:ident of $row:ident { $($column:ident: $type:ident,)* }
@@ -38,17 +38,17 @@ macro_rules! part {
     };
 }
 
-/// What the database was doing, and what had changed.
+/// The load of the database in a window, and its changes against an earlier window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Document {
-    /// What it is about.
+    /// The windows of the report.
     pub period: Period,
     /// The load of the window.
     pub load: Load,
     /// The load of the earlier window.
     pub load_before: Load,
-    /// How much of the window was observed.
+    /// The observed share of the window.
     pub coverage: Coverage,
     /// The load bucket by bucket.
     pub timeline: Timeline,
@@ -62,25 +62,25 @@ pub struct Document {
     pub users: Vec<Key>,
     /// The largest applications.
     pub applications: Vec<Key>,
-    /// Who made others wait longest, of the whole server.
+    /// The blockers of the whole server that made others wait longest.
     pub blockers: Vec<Blocker>,
-    /// Who waited for whom at the moment asked for; `None` without one.
+    /// The tree of waiters at the requested point in time; `None` without one.
     pub tree: Option<Vec<Waiter>>,
-    /// Rows of that which are left out.
+    /// Number of rows missing from `tree`.
     pub tree_left_out: usize,
-    /// What changed against the earlier window.
+    /// Changes against the earlier window.
     pub changes: Changes,
-    /// What explains the history, of the whole server.
+    /// Markers of the whole server, which explain the history.
     pub markers: Vec<Marker>,
-    /// The keys of pg_ash's report; `None` when nothing was observed.
+    /// The keys of pg_ash's report; `None` if nothing was observed.
     pub compat: Option<Compat>,
-    /// What is left out because it is damaged.
+    /// Warnings about damaged history that was left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damage: Vec<Damage>,
 }
 
 impl Document {
-    /// The JSON that SQL has.
+    /// The JSON that the SQL function returns.
     pub(super) fn json(&self) -> QueryResult<String> {
         let mut json = Vec::new();
         let mut to = serde_json::Serializer::with_formatter(&mut json, Exact);
@@ -89,31 +89,31 @@ impl Document {
         String::from_utf8(json).map_err(|e| broken(e.to_string()))
     }
 
-    /// The value of the JSON of a server.
+    /// Parses the JSON of a server.
     ///
     /// # Errors
-    /// It is no such document.
+    /// The text is not such a document.
     pub fn parse(json: &str) -> QueryResult<Document> {
         let broken = |e| QueryError::new("XX000", format!("report is not JSON: {e}"));
         serde_json::from_str(json).map_err(broken)
     }
 }
 
-/// What a report is about, and what it is compared with.
+/// The window of a report and the earlier window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Period {
-    /// The moment asked for.
+    /// The requested point in time.
     pub at: Option<Time>,
     /// Begin of the window.
     pub period_start: Option<Time>,
     /// Its end, exclusive.
     pub period_end: Option<Time>,
-    /// What the earlier window is, in words.
+    /// Relation of the earlier window, such as "the same time the day before".
     pub before: Option<Text>,
-    /// Its begin.
+    /// Begin of the earlier window.
     pub before_start: Option<Time>,
-    /// Its end, exclusive.
+    /// End of the earlier window, exclusive.
     pub before_end: Option<Time>,
 }
 
@@ -131,14 +131,14 @@ part! {
 }
 
 part! {
-    /// How much of a window was observed.
+    /// The observed share of a window.
     Coverage of AasRow {
         ticks_expected: Int,
         ticks_observed: Int,
         ticks_failed: Int,
         coverage_pct: Numeric,
     } and {
-        /// What was not, the longest first.
+        /// The gaps, longest first.
         gaps: Vec<Gap>,
     }
 }
@@ -151,11 +151,11 @@ pub struct Gap {
     pub since: Option<Time>,
     /// Its end.
     pub until: Option<Time>,
-    /// Why.
+    /// Cause of the gap.
     pub cause: Option<Text>,
 }
 
-/// Load by class of waits: keys once, then a number for each in a bucket.
+/// Load by class of waits. The keys are listed once; each bucket has one number for each key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Timeline {
@@ -168,7 +168,7 @@ pub struct Timeline {
 }
 
 part! {
-    /// A piece of the window.
+    /// A bucket of the window.
     Bucket of TimelineRow {
         bucket_start: Time,
         avg_aas: Numeric,
@@ -203,7 +203,7 @@ part! {
         backend_seconds: Numeric,
         pct: Numeric,
     } and {
-        /// What it waited for.
+        /// The waits of the query.
         waits: Vec<Wait>,
     }
 }
@@ -219,7 +219,7 @@ pub struct Wait {
 }
 
 part! {
-    /// Who made others wait.
+    /// A session or prepared transaction that blocked others.
     Blocker of BlockingRow {
         kind: Text,
         pid: Int,
@@ -246,7 +246,7 @@ part! {
 }
 
 part! {
-    /// Who waited, and for whom.
+    /// A node of the tree: a waiter, or the head of a queue.
     Waiter of BlockingRow {
         tree: Text,
         level: Int,
@@ -265,15 +265,15 @@ part! {
     }
 }
 
-/// What changed against the earlier window.
+/// Changes against the earlier window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Changes {
-    /// The waits that did most.
+    /// The waits with the largest changes.
     pub waits: Vec<Change>,
-    /// The queries that did most.
+    /// The queries with the largest changes.
     pub queries: Vec<Change>,
-    /// Why the two cannot be compared without care.
+    /// The reason why the two windows are hard to compare, if there is one.
     pub note: Option<Text>,
 }
 
@@ -290,7 +290,7 @@ part! {
 }
 
 part! {
-    /// What explains the history.
+    /// A marker, which explains the history.
     Marker of MarkersRow {
         marker_time: Time,
         kind: Text,
@@ -300,13 +300,13 @@ part! {
     }
 }
 
-/// What is left out because it is damaged.
+/// A warning about damaged history that was left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Damage {
-    /// What it is.
+    /// Primary line of the warning.
     pub message: Option<Text>,
-    /// Where.
+    /// Damaged places.
     pub detail: Option<Text>,
 }
 

@@ -1,4 +1,4 @@
-//! The document is read as it was written, and made of few scans.
+//! The document is parsed as it was written, and needs few scans.
 
 use super::build::document;
 use super::value::{Document, Wait};
@@ -13,14 +13,14 @@ use crate::testing::schema;
 use crate::write::merge_tests::{go, sealed_files};
 use std::sync::LazyLock;
 
-/// A merged file of two logs and a sealed one of another.
+/// A merged file of two logs, and a sealed file of another log.
 fn history() -> MemoryStorage {
     let (storage, _) = sealed_files(1, 3, 130);
     go(&storage, 2).unwrap().unwrap();
     storage
 }
 
-/// Makes a document of all of a history.
+/// Makes a document about a whole history.
 fn ask(storage: &MemoryStorage, mut asked: Report, explained: Option<&Explained>) -> Document {
     let store = Snapshot::open_storage(storage).unwrap();
     let node = &store.nodes()[0];
@@ -38,7 +38,7 @@ fn ask(storage: &MemoryStorage, mut asked: Report, explained: Option<&Explained>
     document(&asked, run, window).unwrap()
 }
 
-/// A report of `n` lines a part.
+/// A report with `n` lines in each part.
 fn report(n: Option<i64>, filters: &[(&str, &str)]) -> Report {
     Report {
         n,
@@ -71,7 +71,7 @@ fn what_is_written_is_read_again() {
     }
 }
 
-/// The waits of the largest queries are those that all queries have.
+/// The waits of the largest queries do not depend on `n`.
 #[test]
 fn how_many_queries_are_asked_for_changes_no_figure_of_one() {
     let (few, all) = (made(Some(2), &[]), made(None, &[]));
@@ -136,8 +136,8 @@ fn of_another_version_what_is_not_known_is_left_alone() {
     }
 }
 
-/// How many windows a report scans. None is observed then, so the earlier one is
-/// looked for twice, and there are no extreme minutes.
+/// Number of windows that a report scans. Planning observes no window. Therefore the report tries
+/// two earlier windows, and finds no extreme minutes.
 fn scans(filters: &[(&str, &str)]) -> i64 {
     let explained = Explained::default();
     ask(&history(), report(Some(3), filters), Some(&explained));
@@ -146,9 +146,9 @@ fn scans(filters: &[(&str, &str)]) -> i64 {
 
 #[test]
 fn a_report_is_made_of_few_scans() {
-    // load, twice the earlier one, timeline, waits, queries, whose load it was, waits of
-    // queries, two windows of changes, classes by minute
+    // load, two earlier windows, timeline, waits, queries, databases with users and applications,
+    // waits of queries, two windows of changes, classes by minute
     assert_eq!(scans(&[]), 11);
-    // without totals waits and queries are from one scan with whose load it was
+    // Without totals, one scan has waits, queries, databases, users and applications.
     assert_eq!(scans(&[("wait_event_type", "!IO")]), 9);
 }
