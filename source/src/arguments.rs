@@ -1,14 +1,13 @@
-//! The arguments of the reader functions as text, described from the registry,
-//! which has the names and defaults of functions, and the catalog: a new function
-//! or dimension needs no line here, and no function is named here. Names are those
-//! of SQL.
+//! Arguments of the reader functions, as text under their SQL names. The registry
+//! describes functions with names and defaults, the catalog dimensions. No function is
+//! named here, so a new function or dimension needs no new line.
 
 use crate::catalog;
 use crate::question::Arguments;
 use crate::time::{length, timestamp};
 use tacho_tape::query::{Argument, Function, Kind, QueryError, QueryResult, Request, Value};
 
-/// Options by which psql names a server. tacho's programs take a connection string, and
+/// psql's options that name a server. tacho's programs take a connection string, and
 /// answer these options with the command to run.
 pub const CONNECTION_OPTIONS: [&str; 9] = [
     "-h",
@@ -22,11 +21,11 @@ pub const CONNECTION_OPTIONS: [&str; 9] = [
     "--dsn",
 ];
 
-/// What `tz` is where it is not given.
+/// Default of `tz`.
 const ZONE_DEFAULT: Option<&str> = Some("TZ, else that of the system");
 
-/// The arguments of a function, `node` first and `tz` last. `docs` asks for the
-/// help of filters too, which is looked up in the catalog.
+/// Arguments of a function, `node` first and `tz` last. `docs`: with the filters and
+/// their help, which come from the catalog.
 pub fn arguments(function: &Function, docs: bool) -> Vec<Argument> {
     let filter = |(name, help)| Argument::new(name, Kind::Filter, help, None);
     let mut all = Vec::new();
@@ -49,10 +48,10 @@ pub fn arguments(function: &Function, docs: bool) -> Vec<Argument> {
     all
 }
 
-/// Every name is that of an argument of the function.
+/// Checks that every name is an argument of the function.
 ///
 /// # Errors
-/// One is not.
+/// The function has no such argument.
 pub fn check<'a>(function: &Function, names: impl IntoIterator<Item = &'a str>) -> QueryResult<()> {
     let all = arguments(function, false);
     let unknown = |name: &&str| all.iter().all(|known| known.name != *name);
@@ -66,8 +65,8 @@ pub fn check<'a>(function: &Function, names: impl IntoIterator<Item = &'a str>) 
     }
 }
 
-/// What a request says, as text, but for what is meant without a word: of that the
-/// dimension alone is said. Times are those of UTC.
+/// The arguments of a request as text. Values equal to the default are left out, except
+/// the dimension. Times are in UTC.
 pub fn texts<R: Request>(request: &R) -> Arguments {
     let mut all = Arguments::new();
     request.put(&mut |name, value| {
@@ -82,7 +81,7 @@ pub fn texts<R: Request>(request: &R) -> Arguments {
     all
 }
 
-/// A value as text; none of a null that no text says.
+/// A value as text; `None` for a null that has no text.
 fn text(kind: Kind, value: Value) -> Option<String> {
     Some(match (kind, value) {
         (Kind::Number, Value::Null) => "all".to_string(),

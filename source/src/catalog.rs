@@ -35,17 +35,18 @@ pub fn dimensions() -> &'static [(&'static str, &'static str)] {
     })
 }
 
-/// The dimension that is no column.
+/// The dimension that is not a column.
 const ROOT_BLOCKER: &str = "session at the head of the queue this one waits in";
 
-/// Something that is measured of the server as a whole.
+/// Something measured for the server as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measurement {
-    /// As `server_history` calls it.
+    /// Its name in `server_history`.
     pub name: &'static str,
-    /// The table it is recorded in: `server`, or one of kinds of objects.
+    /// The table it is recorded in: `server`, or a table for one kind of
+    /// objects.
     pub table: &'static str,
-    /// It only increases.
+    /// A counter, which only grows.
     pub counts: bool,
     /// `count`, `bytes`, `blocks`, `ms`, `us`, or `hundredths` of a count.
     pub unit: &'static str,
@@ -53,12 +54,12 @@ pub struct Measurement {
     pub about: &'static str,
 }
 
-/// What is measured of the server, in the order of the catalog.
+/// Measurements of the server, in the order of the catalog.
 pub fn measurements() -> impl Iterator<Item = Measurement> {
     catalog::columns().iter().filter_map(measured)
 }
 
-/// The measurement that a column is.
+/// The measurement that a column records, if it records one.
 fn measured(column: &Column) -> Option<Measurement> {
     let counts = match column.role {
         Role::Counter => true,

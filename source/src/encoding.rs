@@ -1,5 +1,5 @@
-//! Bytes in an encoding of PostgreSQL to text. What cannot be shown becomes
-//! U+FFFD, visibly.
+//! Converts bytes in one of PostgreSQL's encodings to text. Bytes that cannot
+//! be decoded become U+FFFD.
 
 use encoding_rs::{
     BIG5, EUC_JP, EUC_KR, Encoding, GB18030, GBK, IBM866, ISO_8859_2, ISO_8859_3, ISO_8859_4,
@@ -10,8 +10,8 @@ use encoding_rs::{
 };
 use tacho_tape::query;
 
-/// Text of bytes whose encoding has this PostgreSQL id. UTF-8, SQL_ASCII,
-/// LATIN1 and encodings without a table are left to the tape.
+/// Text of bytes; `id` is PostgreSQL's id of their encoding. The tape decodes
+/// UTF-8, SQL_ASCII, LATIN1 and encodings without a table.
 pub fn decode(id: i64, bytes: &[u8]) -> String {
     match table(id) {
         Some(encoding) if !bytes.is_ascii() => {

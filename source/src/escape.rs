@@ -1,8 +1,8 @@
-//! Text within HTML, for the pages that programs write.
+//! Escapes text for HTML pages.
 
 use tacho_tape::query::plain_lines;
 
-/// Text within HTML, its lines kept.
+/// Escapes text for HTML and keeps its lines.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in plain_lines(text).chars() {

@@ -1,11 +1,11 @@
 //! History as text: the columns that `export` writes and `import` reads. They
-//! follow from the catalog; a new column needs no line here.
+//! follow from the catalog, so a new column needs no new line.
 //!
-//! Names end in the unit where they do not say it already: `_ms`, `_us`,
+//! A name ends in the unit, unless it has the unit already: `_ms`, `_us`,
 //! `_bytes`, `_x100` for hundredths, `_ms2` for square milliseconds. Lengths of
 //! time and squares of them are stored in hundredths and written as decimal
-//! fractions. Earlier exports have these columns without a unit and the numbers
-//! as they are stored; they are read as such.
+//! fractions. Earlier exports have these columns without a unit and with the
+//! stored numbers; they are read that way.
 
 use tacho_tape::Schema;
 use tacho_tape::format::schema::{ColumnDef, ColumnType, RUN, Role, STATS, TableDef};
@@ -15,8 +15,8 @@ pub const SESSIONS: &str = "sessions";
 /// The kind of query texts, which have no time of their own.
 pub const TEXTS: &str = "texts";
 
-/// Names of kinds for people, and their tables; any other table has the kind
-/// of its own name.
+/// Names of kinds for people, and their tables. Any other table is a kind of
+/// its own name.
 const KINDS: [(&str, &str); 6] = [
     (SESSIONS, RUN),
     ("locks", "lock"),
@@ -26,7 +26,7 @@ const KINDS: [(&str, &str); 6] = [
     ("statements", "statement_stats"),
 ];
 
-/// Columns whose name in text is not the one of the catalog.
+/// Columns whose names in text differ from the catalog's.
 const RENAMED: [(&str, &str, &str); 5] = [
     ("tick", "status", "tick_status"),
     ("tick", "reason", "tick_reason"),
@@ -35,12 +35,13 @@ const RENAMED: [(&str, &str, &str); 5] = [
     ("text", "bytes", "query_text"),
 ];
 
-/// A column of numbers in hundredths, written as a decimal fraction.
+/// Suffix of a column in hundredths, written as a decimal fraction.
 const HUNDREDTHS: &str = "_x100";
-/// A column of sums of squares, in hundredths of a square millisecond.
+/// Prefix of a column with sums of squares, in hundredths of a square
+/// millisecond.
 const SQUARES: &str = "square_";
 
-/// What the name of a column in text ends in.
+/// Suffix of a column's name in text: its unit.
 fn unit(table: &TableDef, column: &ColumnDef) -> &'static str {
     let is_measured = matches!(column.role, Role::Counter | Role::Gauge);
     match column.target.as_str() {
@@ -54,14 +55,14 @@ fn unit(table: &TableDef, column: &ColumnDef) -> &'static str {
     }
 }
 
-/// Where the value of a field stands.
+/// The row that holds a field's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the row's tick.
+    /// The row's tick.
     Tick,
-    /// In the row itself.
+    /// The row itself.
     Own,
-    /// In the row that this column of the row refers to.
+    /// The row that this column refers to.
     Reference(String),
 }
 
@@ -70,15 +71,15 @@ pub enum Place {
 pub struct Field {
     /// Its name in the first line.
     pub name: String,
-    /// What its name ends in to tell the unit.
+    /// Suffix of the name that shows the unit.
     unit: &'static str,
-    /// The number is written as it is stored, whatever its unit.
+    /// The number is written as stored, whatever its unit.
     is_raw: bool,
-    /// Where its value stands.
+    /// The row that holds the value.
     pub place: Place,
-    /// Table of the value.
+    /// The table of that row.
     pub table: String,
-    /// Column of the value.
+    /// The column in that row.
     pub column: ColumnDef,
 }
 
@@ -107,19 +108,19 @@ impl Field {
         self
     }
 
-    /// The value is stored plus one: what is empty is not known.
+    /// The value is stored plus one; empty means unknown.
     pub fn is_measured(&self) -> bool {
         matches!(self.column.role, Role::Counter | Role::Gauge)
     }
 
-    /// The value is written in hundredths.
+    /// The value is stored in hundredths.
     pub fn is_fraction(&self) -> bool {
         let in_hundredths = ["_ms", "_ms2"].contains(&self.unit) && !self.is_measured();
         !self.is_raw && (in_hundredths || self.column.name.ends_with(HUNDREDTHS))
     }
 
-    /// The field that a name in the first line means: this one, or the same as
-    /// it was before its name told the unit.
+    /// The field that a name in the first line means: this one, or its earlier
+    /// form without a unit in the name.
     pub fn called(&self, name: &str) -> Option<Field> {
         if self.name == name {
             return Some(self.clone());
@@ -132,8 +133,8 @@ impl Field {
     }
 }
 
-/// The table of a kind; `None` for what is defined by reference only, and for
-/// totals, which are made of the rest.
+/// The table of a kind. `None` for tables whose rows are only referred to, and
+/// for totals, which are computed from other tables.
 pub fn table_of<'a>(schema: &'a Schema, kind: &str) -> Option<&'a TableDef> {
     let known = KINDS.iter().find(|k| k.0 == kind);
     let name = known.map_or(kind, |k| k.1);
@@ -153,7 +154,7 @@ pub fn kinds(schema: &Schema) -> Vec<&str> {
     names.filter(|k| table_of(schema, k).is_some()).collect()
 }
 
-/// Its rows belong to ticks.
+/// Whether rows of the table belong to ticks.
 pub fn has_ticks(table: &TableDef) -> bool {
     table.name == RUN || table.index("at").is_some()
 }
@@ -191,8 +192,8 @@ pub fn fields(schema: &Schema, table: &TableDef) -> Vec<Field> {
     fields
 }
 
-/// The columns of the row a column refers to: all, or of a session that is
-/// not the row's own one what tells it from others.
+/// The columns of the row that `reference` refers to: all of them, or, for
+/// another session than the row's own, only those that identify it.
 fn referred(schema: &Schema, table: &TableDef, reference: &ColumnDef) -> Vec<Field> {
     let Some(target) = schema.table(&reference.target) else {
         return Vec::new();
@@ -284,8 +285,8 @@ mod tests {
         let names = names("sessions");
         let stored = ["tick", "session", "run", "wait", "statement"];
         let stored = stored.map(|t| schema.table(t).unwrap().columns.len());
-        // Left out: three ids, the columns that are referred through (three),
-        // first tick and ticks. Added: the blocker's start.
+        // Left out: three ids, the three columns of references, first tick and
+        // ticks. Added: the start of the blocker.
         assert_eq!(names.len(), stored.iter().sum::<usize>() - 3 - 3 - 2 + 1);
         for name in [
             "tick",

@@ -1,9 +1,9 @@
-//! Why a program that shows answers ends.
+//! Reason why a program that shows answers ends.
 
 use std::io;
 use tacho_tape::query::{QueryError, plain_lines};
 
-/// Why the program ends.
+/// Reason why the program ends.
 #[derive(Debug)]
 pub struct Failure {
     message: String,
@@ -41,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// A directory that was given is not what it should be.
+    /// A given directory is missing, or not what it should be.
     pub fn place(error: QueryError) -> Failure {
         Failure {
             code: 1,
@@ -49,19 +49,19 @@ impl Failure {
         }
     }
 
-    /// The same with a hint.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: &str) -> Failure {
         self.hint = Some(hint.to_string());
         self
     }
 
-    /// As people read it.
+    /// The message for people.
     pub fn lines(&self) -> String {
         self.lines_of("error")
     }
 
-    /// The same where the program goes on.
+    /// The message for a program that goes on.
     pub fn warning(&self) -> String {
         self.lines_of("warning")
     }

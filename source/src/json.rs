@@ -1,9 +1,9 @@
-//! Answers as JSON: one array of objects, an object a line.
+//! Answers as JSON: one array of objects, one object per line.
 
 use std::io::{self, Write};
 use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Value, json};
 
-/// Why the output could not be written.
+/// The error of an output that could not be written.
 pub fn write_error(error: &io::Error) -> QueryError {
     QueryError::new(BROKEN_OUTPUT, format!("could not write output: {error}"))
 }
@@ -11,10 +11,10 @@ pub fn write_error(error: &io::Error) -> QueryError {
 /// SQLSTATE of an output that could not be written.
 pub const BROKEN_OUTPUT: &str = "58030";
 
-/// One JSON array of objects, an object a line.
+/// Writes one JSON array of objects, one object per line.
 pub struct Json<W> {
     out: W,
-    /// What stands before the value of each column.
+    /// For each column the text before its value: comma, name, colon.
     names: Vec<String>,
     line: String,
     rows: usize,
@@ -33,12 +33,12 @@ impl<W: Write> Json<W> {
         }
     }
 
-    /// What the rows are written to.
+    /// The output that rows are written to.
     pub fn out(&self) -> &W {
         &self.out
     }
 
-    /// Closes the array; returns what is to be known about the answer.
+    /// Closes the array and returns the notices of the answer.
     ///
     /// # Errors
     /// The output could not be written.
@@ -46,7 +46,7 @@ impl<W: Write> Json<W> {
         self.into_parts().map(|(_, notices)| notices)
     }
 
-    /// The same, and what the rows were written to.
+    /// Closes the array and returns the output and the notices.
     ///
     /// # Errors
     /// The output could not be written.
@@ -82,7 +82,7 @@ impl<W: Write> Sink for Json<W> {
         written.map_err(|e| write_error(&e))
     }
 
-    /// The array stays an array: what else is to be said is said by others.
+    /// Notices are kept: in the output they would break the array.
     fn notice(&mut self, notice: QueryError) {
         self.notices.push(notice);
     }

@@ -1,8 +1,8 @@
-//! Where answers come from, for the programs that show them: arguments as
-//! people and programs write them become a question ([`Question`]), a
-//! [`Source`] answers it with rows. Nothing here is async, prints, or knows
-//! who asks. The command line takes arguments, times and JSON from here, so
-//! that every program understands and writes the same.
+//! Sources of answers, for the programs that show them. [`Question`] is made
+//! from arguments that people and programs write; a [`Source`] answers it with
+//! rows. Nothing here is async, prints, or knows who asks. The command line
+//! takes arguments, times and JSON from here, so that all programs understand
+//! and write the same.
 
 pub mod arguments;
 pub mod catalog;

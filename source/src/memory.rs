@@ -1,10 +1,10 @@
-//! One budget for all memory a question takes: columns, sums, keys, spans,
-//! texts, whatever the answer is collected in. The allocator counts, so nothing
-//! can be forgotten; beyond the budget, or where the system refuses memory, the
-//! program says so and ends with exit code 1. Without a budget it only counts.
+//! One budget for all memory a question takes: columns, sums, keys, spans, texts,
+//! and the collected answer. The allocator counts, so nothing can be forgotten.
+//! Beyond the budget, or if the system refuses memory, the program prints a
+//! message and ends with exit code 1. Without a budget it only counts.
 //!
-//! It is `unsafe` code, and hands every request to the allocator of the system
-//! as it came.
+//! This is `unsafe` code. It hands every request unchanged to the system's
+//! allocator.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -17,31 +17,32 @@ use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 /// `#[global_allocator] static ALLOCATOR: Counting = Counting;`
 pub struct Counting;
 
-/// Bytes in use are counted in so many places: threads that count at once
-/// mostly have different ones. The sum is exact, also when a thread ends or
-/// gives back what another one took.
+/// Number of counters of bytes in use. Threads are spread over them, so that
+/// threads that count at once mostly use different ones. Only the sum of all
+/// counters has a meaning. It is exact even if a thread ends, or frees memory of
+/// another thread.
 const PLACES: usize = 32;
 static USED: [Place; PLACES] = [const { Place(AtomicIsize::new(0)) }; PLACES];
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 static LIMIT: AtomicIsize = AtomicIsize::new(isize::MAX);
 static MESSAGE: OnceLock<Box<[u8]>> = OnceLock::new();
 
-/// A count in a cache line of its own.
+/// A counter in a cache line of its own.
 #[repr(align(64))]
 struct Place(AtomicIsize);
 
-/// A thread looks at the limit when it has taken more than this.
+/// A thread compares the sum with the limit each time it has taken more than this.
 const LOOK: isize = 1 << 16;
 
 thread_local! {
-    /// Where this thread counts; it has none yet.
+    /// Index of this thread's counter; `PLACES` = none yet.
     static PLACE: Cell<usize> = const { Cell::new(PLACES) };
-    /// What it has taken since it looked at the limit.
+    /// Bytes taken since the thread compared the sum with the limit.
     static TAKEN: Cell<isize> = const { Cell::new(0) };
 }
 
-/// From now on the program may use so many bytes; `message` is printed on
-/// standard error when they do not suffice. The first call decides.
+/// Sets the memory limit, in bytes. If it is exceeded, `message` is printed on
+/// standard error. Only the first call counts.
 pub fn limit(bytes: u64, message: String) {
     if MESSAGE.set(message.into_bytes().into()).is_ok() {
         let bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
@@ -54,19 +55,18 @@ pub fn used() -> u64 {
     u64::try_from(sum()).unwrap_or(0)
 }
 
-/// Has the allocator give memory that nobody uses back to the system. By itself it
-/// keeps what lies between what is used, in an area for each thread.
+/// Returns free memory to the system. By itself the allocator keeps free memory
+/// that lies between used pieces, in one arena per thread.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: it may be called by any thread at any time.
+    // SAFETY: any thread may call it at any time.
     unsafe {
         glibc::malloc_trim(0);
     }
 }
 
-/// Has the allocator keep memory that nobody uses, and take much at a time: for a
-/// program that ends when it has answered. Pages that it gave back it would have
-/// to fault in again.
+/// Makes the allocator keep free memory and take large pieces: for a program that
+/// ends after its answer. Returned pages would only have to be faulted in again.
 pub fn keep() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     for (setting, bytes) in glibc::KEEP {
@@ -75,7 +75,7 @@ pub fn keep() {
     }
 }
 
-/// Of malloc.h; settings have these numbers in all versions.
+/// From malloc.h; these settings have the same numbers in all versions.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod glibc {
     use std::ffi::c_int;
@@ -89,8 +89,8 @@ mod glibc {
     const M_TOP_PAD: c_int = -2;
     const M_MMAP_THRESHOLD: c_int = -3;
 
-    /// What is larger than the last grows where it is without being copied: tables
-    /// of a million keys. Columns of an hour are smaller.
+    /// Pieces larger than the last value grow in place instead of being copied:
+    /// tables of a million keys. An hour's columns are smaller.
     pub const KEEP: [(c_int, c_int); 3] = [
         (M_TRIM_THRESHOLD, c_int::MAX),
         (M_TOP_PAD, 1 << 20),
@@ -103,7 +103,7 @@ fn sum() -> isize {
     counts.fold(0, isize::wrapping_add)
 }
 
-/// Where this thread counts.
+/// Index of this thread's counter.
 #[inline]
 fn place() -> usize {
     let own = |place: &Cell<usize>| {
@@ -115,7 +115,7 @@ fn place() -> usize {
     PLACE.try_with(own).unwrap_or(0)
 }
 
-/// Counts bytes taken, or with a minus given back.
+/// Counts bytes taken; a negative number counts bytes freed.
 #[inline]
 fn count(bytes: isize) {
     USED[place()].0.fetch_add(bytes, Ordering::Relaxed);
@@ -132,13 +132,13 @@ fn count(bytes: isize) {
     }
 }
 
-/// A size as it is counted; no allocation is greater than `isize::MAX`.
+/// A size as a signed number; no allocation is larger than `isize::MAX`.
 #[inline]
 fn signed(size: usize) -> isize {
     size as isize
 }
 
-/// Ends the program where a budget is set. Nothing here takes memory.
+/// Ends the program if there is a budget. Must not allocate.
 #[cold]
 fn end() {
     if let Some(message) = MESSAGE.get() {
@@ -147,7 +147,8 @@ fn end() {
     }
 }
 
-/// What the system gave; nothing is the end where a budget is set.
+/// The memory that the system gave. If it gave none and there is a budget, the
+/// program ends.
 #[inline]
 fn given(memory: *mut u8) -> *mut u8 {
     if memory.is_null() {

@@ -1,4 +1,4 @@
-//! Named arguments as text to a question of the engine.
+//! Turns named arguments in text form into a question for the engine.
 
 use crate::{catalog, encoding, time};
 use jiff::tz::TimeZone;
@@ -7,16 +7,14 @@ use tacho_tape::query::{
     self, Argument, Context, Function, Given, Kind, QueryError, QueryResult, Value,
 };
 
-/// Values by the name of SQL. Beside the arguments of the function, `now` is
-/// the present.
+/// Values by SQL name. `now` is an argument of every function: the present.
 pub type Arguments = BTreeMap<String, String>;
 
-/// Parsed arguments of a function; the question of the engine borrows from
-/// them.
+/// Parsed arguments of a function. The engine's question borrows from them.
 pub struct Question {
     function: &'static Function,
     arguments: Arguments,
-    /// Zone of times without an offset, of buckets, and of times shown.
+    /// Time zone of times without an offset, of buckets, and of displayed times.
     pub zone: TimeZone,
     calendar: Option<time::Calendar>,
     now_us: i64,
@@ -24,9 +22,8 @@ pub struct Question {
 }
 
 impl Question {
-    /// Takes arguments. Without `tz` the zone is `zone()`; with `defaults` a
-    /// function's own arguments have the defaults that it says, else all are
-    /// given that are meant.
+    /// Takes arguments. Without `tz` the zone is `zone()`. `defaults`: arguments that
+    /// are not given have the function's defaults; otherwise they are null.
     ///
     /// # Errors
     /// The zone or `now` is not understood. [`Question::question`] reads the rest.
@@ -53,8 +50,8 @@ impl Question {
         })
     }
 
-    /// The surroundings: moment, zone and encodings are those of the question, the rest
-    /// has the defaults of [`Context`].
+    /// The context of the question: its moment, zone and encodings, and otherwise the
+    /// defaults of [`Context`].
     pub fn context(&self) -> Context<'_> {
         let mut context = Context::new(catalog::schema(), self.now_us);
         context.zone = self.calendar.as_ref().map(|c| c as _);
@@ -73,7 +70,7 @@ impl Question {
         })
     }
 
-    /// Switches an argument on that the function has and that was not given.
+    /// Switches an argument on, if the function has it and it was not given.
     pub fn switch_on(&mut self, name: &str) {
         if self.function.takes(name) {
             let given = self.arguments.entry(name.to_string());
@@ -81,7 +78,7 @@ impl Question {
         }
     }
 
-    /// What is given of an argument, or what its function means without it.
+    /// The value of an argument: as given, or its default.
     fn value(&self, argument: &Argument) -> QueryResult<Value> {
         let name = argument.name;
         let Some(text) = self.arguments.get(name) else {
@@ -99,7 +96,7 @@ impl Question {
         })
     }
 
-    /// What is given of dimensions, in their order.
+    /// The given filters by dimension, in the order of the dimensions.
     fn filters(&self) -> Vec<(String, String)> {
         let is_dimension = |a: &Argument| a.kind == Kind::Filters;
         if !self.function.arguments.iter().any(is_dimension) {
@@ -125,10 +122,10 @@ fn switch(name: &str, text: &str) -> QueryResult<bool> {
     }
 }
 
-/// The number that an argument is given; of most rows `all` is none.
+/// The number in an argument; `None` for `n` = `all`.
 ///
 /// # Errors
-/// It is no number.
+/// It is not a number.
 pub fn number(argument: &Argument, text: &str) -> QueryResult<Option<i64>> {
     match (argument.name, text) {
         ("n", "all") => Ok(None),
@@ -139,7 +136,7 @@ pub fn number(argument: &Argument, text: &str) -> QueryResult<Option<i64>> {
 /// A whole number.
 ///
 /// # Errors
-/// It is none.
+/// It is not a whole number.
 pub fn whole(name: &str, text: &str) -> QueryResult<i64> {
     let number = text.parse();
     number.map_err(|_| invalid(name, text).hint("Give a whole number."))

@@ -1,4 +1,4 @@
-//! Answers taken as rows, for what a program makes of them itself.
+//! Answers as rows, for programs that process them further.
 
 use crate::{Ask, Source, time};
 use std::sync::atomic::AtomicBool;
@@ -6,7 +6,7 @@ use tacho_tape::query::{
     self, Field, QueryError, QueryResult, Request, Row, Sink, StatusRow, Taken, Value,
 };
 
-/// Asks a server, on this thread. Buckets begin as in UTC.
+/// Asks a server, on this thread. Buckets are aligned to UTC.
 ///
 /// # Errors
 /// As [`Source::ask`].
@@ -25,8 +25,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Asks a question, on this thread. Beside the rows is what is to be known
-    /// about the answer.
+    /// Asks a question, on this thread. Returns the rows and the notices.
     ///
     /// # Errors
     /// As [`Source::ask`].
@@ -41,7 +40,7 @@ impl Rows {
         Ok((rows, notices))
     }
 
-    /// The rows of the function that was asked.
+    /// The rows as structs of the function that answered.
     pub fn read<R: Row>(&self) -> Vec<R> {
         let mut taken = Taken::new(&self.fields);
         for values in &self.values {
@@ -67,7 +66,7 @@ impl Sink for Rows {
     }
 }
 
-/// What `status` says of a server.
+/// The answer of `status` about a server.
 #[derive(Clone, Debug, Default)]
 pub struct Status(Vec<StatusRow>);
 
@@ -80,7 +79,7 @@ impl Status {
         ask(source, server, &query::Status::default()).map(Status)
     }
 
-    /// Of an answer of `status`.
+    /// Reads an answer of `status`.
     pub fn of(rows: &Rows) -> Status {
         Status(rows.read())
     }
@@ -94,13 +93,13 @@ impl Status {
         row?.value.as_deref()
     }
 
-    /// The same of a metric that is a time, µs since 1970.
+    /// A metric that is a time, µs since 1970.
     pub fn time(&self, name: &str) -> Option<i64> {
         time::moment(self.metric(name)?, 0, &jiff::tz::TimeZone::UTC).ok()
     }
 }
 
-/// A count; 0 where nothing is known.
+/// A count; 0 if unknown.
 pub fn count(known: Option<i64>) -> u64 {
     known.map_or(0, |count| u64::try_from(count).unwrap_or(0))
 }

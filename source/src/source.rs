@@ -1,4 +1,4 @@
-//! What a source of answers is.
+//! The trait `Source`, and questions to it.
 
 use crate::arguments::texts;
 use crate::question::Arguments;
@@ -6,70 +6,70 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tacho_tape::query::{Function, QueryError, QueryResult, Request, Row, Sink};
 
-/// Servers whose history can be asked for, by any number of threads at once.
+/// Servers whose history can be asked about, by many threads at once.
 pub trait Source: Send + Sync {
-    /// The servers there are at this moment, in order of names.
+    /// The servers at this moment, ordered by name.
     fn servers(&self) -> Vec<Server>;
 
-    /// The functions that can be asked; [`crate::arguments::arguments`]
-    /// describes what they take.
+    /// The available functions. [`crate::arguments::arguments`] describes their
+    /// arguments.
     fn functions(&self) -> &'static [Function];
 
-    /// Asks a function: its columns and rows go to `sink`, then what is to be
-    /// known about the answer. Setting `cancel` ends the question soon.
+    /// Asks a function. Its columns and rows go to `sink`, then the notices.
+    /// Setting `cancel` ends the question soon.
     ///
     /// # Errors
-    /// There is no such server or function (`42704`), an argument makes no
-    /// sense (class `22`), there is no history (`58P01`) or it could not be
-    /// read, the sink failed, or the question was cancelled (`57014`).
+    /// There is no such server or function (`42704`), an argument makes no sense
+    /// (class `22`), there is no history (`58P01`) or it could not be read, the
+    /// sink failed, or the question was cancelled (`57014`).
     fn ask(&self, ask: &Ask, cancel: &AtomicBool, sink: &mut dyn Sink) -> QueryResult<()>;
 
-    /// Writes a marker of this moment into the history of a server, the only one
-    /// where none is named. The history has it with the next tick.
+    /// Writes a marker of this moment into the history of a server. Without a name
+    /// it means the only server. The history has the marker with the next tick.
     ///
     /// # Errors
-    /// There is no such server (`42704`), this source only reads (`0A000`), or
-    /// what [`tacho_tape::write::marks::leave`] says.
+    /// There is no such server (`42704`), this source only reads (`0A000`), or an
+    /// error of [`tacho_tape::write::marks::leave`].
     fn mark(&self, _server: Option<&str>, _text: &str) -> QueryResult<()> {
         let error = QueryError::new("0A000", "markers cannot be written here");
         Err(error.hint("Run tacho mark where the history files are."))
     }
 
-    /// Whether [`Source::mark`] can write into the history of a server, if its
-    /// files may be written and somebody records.
+    /// Whether [`Source::mark`] can write into the history of a server, provided
+    /// that its files may be written and a recorder runs.
     fn marks(&self, _server: &str) -> bool {
         false
     }
 
-    /// The words that name a server on a command line: `--tape DIR`, or
-    /// `--dsn CONNINFO` without a password; none where there is no such server, or
-    /// it cannot be named.
+    /// The words that name a server on a command line: `--tape DIR`, or `--dsn
+    /// CONNINFO` without a password. Empty if there is no such server, or it
+    /// cannot be named.
     fn place(&self, _server: &str) -> Vec<String> {
         Vec::new()
     }
 
-    /// How often it may be looked whether a server has recorded something new.
+    /// Shortest interval at which to look for new history of a server.
     fn pace(&self, _server: &str) -> Duration {
         Duration::from_millis(200)
     }
 
-    /// Gives back the memory of what is kept for later questions. Those that run
-    /// keep what they have until they end.
+    /// Frees the memory kept for later questions. Running questions keep theirs
+    /// until they end.
     fn forget(&self) {}
 }
 
 /// A server whose history a source has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// What it is asked for by.
+    /// Its name in questions.
     pub name: String,
     /// Whether it can be asked.
     pub state: State,
-    /// Recording waits for space since then, ms since 1970.
+    /// Since when recording waits for space, ms since 1970.
     pub paused_ms: Option<i64>,
 }
 
-/// The one of some names that is meant: the only one where none is said.
+/// Picks a server: the one with the name, or without a name the only one.
 ///
 /// # Errors
 /// It is not there, or there are several (`42704`).
@@ -98,19 +98,19 @@ pub fn choose(name: Option<&str>, mut names: Vec<String>) -> QueryResult<String>
 pub enum State {
     /// There is history.
     Recorded,
-    /// A directory without history, yet or any more, or a database without
+    /// A directory without history (yet, or any more), or a database without
     /// tacho.
     Empty,
     /// There is no directory.
     Missing,
-    /// The directory may not be read, or the server may not be asked.
+    /// The directory is not readable, or the server refuses the question.
     Refused,
     /// There is no connection to the server.
     Unreachable,
 }
 
 impl State {
-    /// As programs read it.
+    /// The name for programs.
     pub fn name(self) -> &'static str {
         match self {
             State::Recorded => "recorded",
@@ -122,29 +122,29 @@ impl State {
     }
 }
 
-/// What one question may take where nobody says.
+/// Memory limit of a question that sets none.
 const MEMORY_BYTES: u64 = 64 << 20;
 
 /// A question to a source.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// Which server; the only one where there is one.
+    /// Name of the server; `None` = the only one.
     pub server: Option<String>,
-    /// Which function.
+    /// Name of the function.
     pub function: String,
-    /// Its arguments. Times without an offset are those of UTC.
+    /// Its arguments. Times without an offset are in UTC.
     pub arguments: Arguments,
-    /// Texts of queries are answered.
+    /// The answer contains texts of queries.
     pub texts: bool,
-    /// Bytes that the answer may take while it is made.
+    /// Most bytes that the making of the answer may use.
     pub memory_bytes: u64,
-    /// Threads that may work for it.
+    /// Most threads that work on it.
     pub threads: usize,
 }
 
 impl Ask {
-    /// A request, for what a program makes of the answer itself: texts of queries
-    /// are not answered, and times without an offset are those of UTC.
+    /// A question for a program that processes the answer: it has no texts of
+    /// queries, and times without an offset are in UTC.
     pub fn of<R: Request>(server: Option<&str>, request: &R) -> Ask {
         Ask {
             server: server.map(str::to_string),

@@ -1,48 +1,48 @@
-//! The values of a field in a part as they are stored: what `export` writes as text
-//! and `ship` into columns.
+//! The values of a field in a part as they are stored. `export` writes them as
+//! text, `ship` into columns.
 
 use crate::exchange::{Field, Place};
 use std::collections::HashMap;
 use tacho_tape::format::schema::{ColumnDef, ColumnType};
 use tacho_tape::{BytesColumn, Column, Part, Result};
 
-/// What the numbers of a field stand for.
+/// The meaning of a field's numbers.
 pub enum Form<'a> {
-    /// Themselves.
+    /// The number itself.
     Number,
-    /// Themselves and one.
+    /// The number plus one.
     Measured,
     /// Hundredths.
     Fraction,
-    /// A time in units of so many µs.
+    /// A time in units of `us` µs.
     Time {
-        /// The unit.
+        /// Length of the unit.
         us: i64,
     },
-    /// A row of the names.
+    /// A row of the dictionary of names.
     Name,
-    /// A label by number.
+    /// A label, by number.
     Label(HashMap<i64, &'a str>),
-    /// Nothing: the values are texts, each with its encoding.
+    /// No numbers: the values are texts, each with its encoding.
     Text(BytesColumn, Column),
 }
 
-/// A column with the references that lead to it.
+/// A column, with the references that lead to it.
 pub struct Stored<'a> {
     place: Place,
     reference: Option<Column>,
-    /// Its numbers; none of texts.
+    /// Its numbers; empty for texts.
     pub numbers: Column,
-    /// What they stand for.
+    /// The meaning of the numbers.
     pub form: Form<'a>,
 }
 
 impl<'a> Stored<'a> {
-    /// Reads the field of a table's rows; `column` is its column, of the part or as
-    /// the field has it.
+    /// Reads the field of a table's rows. `column` is its column, from the part's
+    /// or the field's schema.
     ///
     /// # Errors
-    /// It is damaged.
+    /// The column is damaged.
     pub fn read(
         part: &'a Part,
         table: &str,
@@ -81,7 +81,7 @@ impl<'a> Stored<'a> {
         })
     }
 
-    /// The row that holds the value of a row and its tick; `None` for a null
+    /// The row with the value for a row `own` and its tick; `None` for a null
     /// reference.
     pub fn row(&self, tick: Option<usize>, own: Option<usize>) -> Option<usize> {
         match (&self.place, &self.reference) {

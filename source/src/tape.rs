@@ -1,6 +1,5 @@
-//! Answers from tapes: directories of history files, asked in this process.
-//! Tapes that were asked stay open: the next question to one reads only what
-//! was written since.
+//! Answers from tapes, computed in this process. Tapes stay open after a question:
+//! the next question to one reads only what was written since.
 
 use crate::arguments;
 use crate::question::Question;
@@ -19,20 +18,20 @@ use tacho_tape::query::{self, Function, QueryError, QueryResult, Sink};
 use tacho_tape::write::marks;
 use tacho_tape::{Error, Shared, Snapshot, Tape};
 
-/// How deep below a root a tape is looked for.
+/// Levels below a root in which tapes are looked for.
 const DEPTH: usize = 4;
 /// Most tapes that stay open.
 const OPEN: usize = 64;
 
-/// The history of a directory as it is now.
+/// Opens the history of a directory.
 ///
 /// # Errors
-/// It could not be read.
+/// The directory could not be read.
 pub fn open(directory: &Path) -> QueryResult<Snapshot> {
     Ok(Snapshot::open(directory)?)
 }
 
-/// Which directory is meant where a wrong one was given.
+/// Hint if a directory has no history.
 const WHICH: &str = "Give the directory of the history files: the setting tacho.directory, by default tacho in the data directory.";
 
 /// A directory that holds no history.
@@ -41,10 +40,10 @@ pub fn no_history(directory: &Path) -> QueryError {
     QueryError::new("58P01", format!("directory \"{directory}\" has no history")).hint(WHICH)
 }
 
-/// Looks whether somebody has recorded into a directory, which may be nothing yet.
+/// Checks that a directory has history.
 ///
 /// # Errors
-/// It could not be read, or nobody has.
+/// The directory could not be read, or nothing was recorded there.
 pub fn expect_history(directory: &Path) -> QueryResult<()> {
     match look(directory) {
         Ok((State::Recorded, _)) => Ok(()),
@@ -56,18 +55,18 @@ pub fn expect_history(directory: &Path) -> QueryResult<()> {
     }
 }
 
-/// A source of tapes, each named, and of every tape below some directories.
+/// Tapes with a name, and all tapes below some directories.
 pub struct Tapes {
     named: BTreeMap<String, PathBuf>,
     roots: Vec<PathBuf>,
-    /// Bytes of columns that are kept.
+    /// Most bytes of columns that are kept.
     bytes: u64,
-    /// What was found when it was looked for last.
+    /// Result of the last search below the roots.
     found: Mutex<BTreeMap<String, PathBuf>>,
     open: Mutex<Open>,
 }
 
-/// Tapes that are open, those of the last questions.
+/// The open tapes: those that were asked last.
 struct Open {
     shared: Shared,
     tapes: Arc<Cache<PathBuf, Arc<Tape>>>,
@@ -87,8 +86,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Tapes {
-    /// No tape yet. Of columns that questions decode, so many bytes are kept
-    /// for the next ones.
+    /// Without a tape. Keeps at most `bytes` of decoded columns for later questions.
     pub fn new(bytes: u64) -> Tapes {
         Tapes {
             named: BTreeMap::new(),
@@ -99,9 +97,9 @@ impl Tapes {
         }
     }
 
-    /// Adds a tape: `NAME=DIR`, or `DIR`, called as its last part that is not
-    /// `tacho`, so mostly as the data directory. A directory whose own name has
-    /// a `=` is written with a name, or with `./` before.
+    /// Adds a tape: `NAME=DIR` or `DIR`. Without a name it gets the last part of its
+    /// path that is not `tacho`, mostly the data directory's. A directory with a `=`
+    /// in its path is written with a name, or with `./` before.
     ///
     /// # Errors
     /// The name is taken, or there is none.
@@ -121,8 +119,8 @@ impl Tapes {
         }
     }
 
-    /// Adds the tape that the environment names, else those of the servers that
-    /// run on this host; two of one name are called by their paths.
+    /// Adds the tape that the environment names, otherwise the tapes of servers that
+    /// run on this host. Two tapes of the same name are named by their paths.
     ///
     /// # Errors
     /// There is none (`22023`).
@@ -138,15 +136,15 @@ impl Tapes {
         Ok(())
     }
 
-    /// Adds every tape below a directory, named by its path from there, at most
-    /// four levels deep; symbolic links are not followed. They are looked for
-    /// again when [`Source::servers`] are asked for, and when a question names
-    /// one that is not known yet.
+    /// Adds all tapes below a directory, at most four levels deep, named by their
+    /// paths from there. Symbolic links are not followed. The search is repeated
+    /// when [`Source::servers`] is called, and when a question names an unknown
+    /// tape.
     pub fn add_root(&mut self, directory: PathBuf) {
         self.roots.push(directory);
     }
 
-    /// Name and directory of every tape. A name that was given hides one found.
+    /// Name and directory of every tape. A given name hides a found one.
     fn all(&self) -> BTreeMap<String, PathBuf> {
         let mut all = BTreeMap::new();
         for root in &self.roots {
@@ -181,35 +179,35 @@ impl Tapes {
             .ok_or_else(|| QueryError::undefined(format!("server \"{chosen}\" does not exist")))
     }
 
-    /// The names of all, those found below roots too.
+    /// The names of all tapes, also of those below roots.
     pub fn names(&self) -> Vec<String> {
         self.all().into_keys().collect()
     }
 
-    /// How many directories were given: of tapes, and roots.
+    /// Number of directories that were given, tapes and roots.
     pub fn given(&self) -> usize {
         self.named.len() + self.roots.len()
     }
 
-    /// What is wrong with the directories that were given: whether one is there, but
-    /// without history, and what to say of it.
+    /// Problems of the given directories: `State::Empty` for a directory without
+    /// history, and a message.
     pub fn wrong(&self) -> Vec<(State, QueryError)> {
         let tapes = self.named.values().filter_map(|tape| wrong_tape(tape));
         let roots = self.roots.iter().filter_map(|root| wrong_root(root));
         tapes.chain(roots).collect()
     }
 
-    /// A tape was given that name.
+    /// Whether a given tape has the name.
     pub fn is_named(&self, name: &str) -> bool {
         self.named.contains_key(name)
     }
 
-    /// Bytes of columns that are kept for later questions.
+    /// Bytes of the kept columns.
     pub fn kept_bytes(&self) -> u64 {
         lock(&self.open).shared.bytes()
     }
 
-    /// The history of a directory as it is now.
+    /// The current history of a directory.
     fn snapshot(&self, directory: &Path) -> QueryResult<Arc<Snapshot>> {
         let (shared, tapes) = {
             let open = lock(&self.open);
@@ -250,7 +248,7 @@ fn wrong_root(directory: &Path) -> Option<(State, QueryError)> {
     found.is_empty().then_some((State::Empty, error))
 }
 
-/// What a tape is called by its path.
+/// Name of a tape, from its path.
 fn name_of(path: &Path) -> String {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let mut parts = absolute.iter().rev().map(OsStr::to_string_lossy);
@@ -259,7 +257,7 @@ fn name_of(path: &Path) -> String {
     above.unwrap_or(last).into_owned()
 }
 
-/// The tapes in a directory and below.
+/// Adds the tapes in a directory and below.
 fn find(directory: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
     if let Ok((State::Recorded, _)) = look(directory) {
         found.insert(directory.to_path_buf());
@@ -271,8 +269,8 @@ fn find(directory: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// What a directory is, by the names of its files, and since when recording
-/// waits for space, ms since 1970.
+/// State of a directory by the names of its files, and since when recording waits
+/// for space, ms since 1970.
 fn look(directory: &Path) -> io::Result<(State, Option<i64>)> {
     let (mut state, mut paused) = (State::Empty, None);
     for entry in std::fs::read_dir(directory)? {
@@ -343,7 +341,7 @@ impl Source for Tapes {
 
     fn forget(&self) {
         let kept = std::mem::replace(&mut *lock(&self.open), Open::new(self.bytes));
-        // Nobody waits while it is freed.
+        // Freed outside the lock, so that no question waits for it.
         drop(kept);
     }
 }

@@ -1,4 +1,4 @@
-//! Times, intervals and time zones as people and the server write them.
+//! Times, intervals and time zones, as people and the server write them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use tacho_tape::query::{QueryError, QueryResult, Zone};
 
-/// Where the system keeps time zones, each in a file.
+/// The system's directory of time zones, one file each.
 const ZONES: &str = "/usr/share/zoneinfo";
 
 /// SQLSTATE of a time that is not understood.
@@ -40,8 +40,8 @@ const UNITS: [(&str, i64); 22] = [
     ("weeks", 604_800_000_000),
 ];
 
-/// A time zone by its name, or by a rule as POSIX has it, which is how the
-/// server names an offset (`<+02>-02`); `local` is that of the reader.
+/// A time zone by its name, or by a POSIX rule, which is how the server names an
+/// offset (`<+02>-02`). `local` is the reader's zone.
 pub fn zone(name: &str) -> QueryResult<TimeZone> {
     if name == "local" {
         return readers_zone();
@@ -53,17 +53,16 @@ pub fn zone(name: &str) -> QueryResult<TimeZone> {
     zone.map_err(|_| unknown(name))
 }
 
-/// The reader's time zone as [`readers_zone`] finds it, UTC where `TZ` says one
-/// that is not known.
+/// The reader's time zone as in [`readers_zone`]; UTC if `TZ` is unknown.
 pub fn local() -> TimeZone {
     readers_zone().unwrap_or(TimeZone::UTC)
 }
 
-/// The reader's time zone, as other programs find it: `TZ`, else
+/// The reader's time zone as other programs find it: from `TZ`, else from
 /// /etc/localtime, else UTC.
 ///
 /// # Errors
-/// `TZ` says one that is not known.
+/// `TZ` names an unknown zone.
 pub fn readers_zone() -> QueryResult<TimeZone> {
     if let Some(zone) = local_name().and_then(|name| zone_of_file(&name)) {
         return Ok(zone);
@@ -85,7 +84,7 @@ fn unknown(name: &str) -> QueryError {
         .hint("Use an IANA name such as Europe/Berlin, or UTC.")
 }
 
-/// The name that `TZ` says, else that of the file behind /etc/localtime.
+/// The name in `TZ`, else the name of the file behind /etc/localtime.
 fn local_name() -> Option<String> {
     if let Some(name) = std::env::var_os("TZ") {
         return name.into_string().ok();
@@ -95,9 +94,9 @@ fn local_name() -> Option<String> {
     Some(name.to_string())
 }
 
-/// A time zone of the system by its name as it is spelled there. The library
-/// finds zones by a list of all of them, in which to read takes longer than a
-/// short question: it is left what is not found so.
+/// Reads a zone of the system from its file; the name must be spelled as there.
+/// The library reads a list of all zones first, which takes longer than a short
+/// question. It gets only names that this function does not find.
 fn zone_of_file(name: &str) -> Option<TimeZone> {
     if name == "UTC" {
         return Some(TimeZone::UTC);
@@ -110,14 +109,14 @@ fn zone_of_file(name: &str) -> Option<TimeZone> {
     TimeZone::tzif(name, &tzif).ok()
 }
 
-/// True of a part of a zone's name. Files beside the zones, and the other sets of
-/// them, begin with a small letter.
+/// Whether a word may be part of a zone's name. Names of other files, and of other
+/// sets of zones, begin with a small letter.
 fn is_zone_word(word: &str) -> bool {
     let is_of_name = |c: u8| c.is_ascii_alphanumeric() || b"_+-".contains(&c);
     word.starts_with(|c: char| c.is_ascii_uppercase()) && word.bytes().all(is_of_name)
 }
 
-/// How a time zone is called beside the times shown in it.
+/// Name of a zone, shown beside times.
 pub fn zone_name(zone: &TimeZone) -> String {
     if is_utc(zone) {
         return "UTC".to_string();
@@ -143,7 +142,7 @@ impl Zone for Calendar {
     }
 }
 
-/// An instant; out of range ones are moved to the end.
+/// An instant; a value out of range becomes the nearest in range.
 pub fn timestamp(us: i64) -> Timestamp {
     let end = if us < 0 {
         Timestamp::MIN
@@ -153,8 +152,8 @@ pub fn timestamp(us: i64) -> Timestamp {
     Timestamp::from_microsecond(us).unwrap_or(end)
 }
 
-/// µs of an interval: `90s`, `1h30m`, `1 day`, `00:01:00`, `60000000us`; a
-/// bare number is seconds.
+/// Parses an interval into µs: `90s`, `1h30m`, `1 day`, `00:01:00`, `60000000us`.
+/// A bare number is seconds.
 pub fn interval(text: &str) -> QueryResult<i64> {
     parse_interval(text.trim()).ok_or_else(|| {
         QueryError::new(INVALID_DATETIME, format!("invalid interval \"{text}\""))
@@ -162,11 +161,11 @@ pub fn interval(text: &str) -> QueryResult<i64> {
     })
 }
 
-/// A length of time that an option of a program gives: as [`interval`] reads it; a
-/// bare number is of `unit`, and refused where there is none.
+/// Parses a duration in an option of a program like [`interval`]. A bare number is
+/// in `unit`, or refused without one.
 ///
 /// # Errors
-/// It is none; how to write it.
+/// It is not a duration; the message says how to write one.
 pub fn option(text: &str, unit: Option<&str>) -> Result<Duration, String> {
     let text = text.trim();
     let is_bare = text.bytes().all(|b| b.is_ascii_digit());
@@ -181,7 +180,7 @@ pub fn option(text: &str, unit: Option<&str>) -> Result<Duration, String> {
         .ok_or_else(|| "write it as 500ms, 30s, 5m or 1h30m".to_string())
 }
 
-/// A length of time as [`interval`] reads it.
+/// A duration in the form that [`interval`] reads.
 pub fn length(us: i64) -> String {
     let units = [
         ("d", 86_400_000_000),
@@ -235,10 +234,10 @@ fn parse_interval(text: &str) -> Option<i64> {
     (!text.is_empty()).then_some(sign * sum)
 }
 
-/// µs of a moment: `now`, `1h` (ago), `03:12` (the last one), `yesterday
-/// 14:00`, `2026-11-21 03:12`, RFC 3339. Without an offset in `zone`. A time that
-/// happens twice is the second one, and a time that the clock skips counts on
-/// from before the change: the rule of PostgreSQL.
+/// Parses a moment into µs: `now`, `1h` (ago), `03:12` (the last one), `yesterday
+/// 14:00`, `2026-11-21 03:12`, RFC 3339. Without an offset it is in `zone`.
+/// PostgreSQL's rules apply to clock changes: of a time that happens twice the
+/// second is meant; a skipped time is counted on from before the change.
 pub fn moment(text: &str, now_us: i64, zone: &TimeZone) -> QueryResult<i64> {
     parse_moment(text.trim(), now_us, zone).ok_or_else(|| {
         QueryError::new(INVALID_DATETIME, format!("invalid time \"{text}\"")).hint(
@@ -316,8 +315,8 @@ pub fn copy_time(us: i64) -> String {
     at.strftime("%Y-%m-%d %H:%M:%S.%6f+00").to_string()
 }
 
-/// `2026-11-21 03:12:00` in UTC, `2026-11-21 04:12:00+01` elsewhere: the hour
-/// that happens twice is told apart.
+/// `2026-11-21 03:12:00` in UTC, `2026-11-21 04:12:00+01` elsewhere. The offset
+/// distinguishes the two hours of a clock change.
 pub fn table_time(us: i64, zone: &TimeZone) -> String {
     let at = zone.to_datetime(timestamp(us));
     let time = at.strftime("%Y-%m-%d %H:%M:%S").to_string();
@@ -332,13 +331,13 @@ pub fn offset_text(us: i64, zone: &TimeZone) -> String {
     offset(zone.to_offset(timestamp(us)).seconds())
 }
 
-/// True of a zone that never was anything but UTC, by whatever name: its times
-/// are shown without an offset.
+/// Whether a zone has always been UTC, under any name. Its times are shown without
+/// an offset.
 pub fn is_utc(zone: &TimeZone) -> bool {
     fixed_offset(zone) == Some(0)
 }
 
-/// Seconds that a clock which is never changed is ahead of UTC.
+/// Seconds ahead of UTC, if the zone's clock never changes.
 fn fixed_offset(zone: &TimeZone) -> Option<i32> {
     let changes = zone.following(Timestamp::MIN).next().is_some();
     let seconds = zone.to_offset(Timestamp::UNIX_EPOCH).seconds();
@@ -396,7 +395,7 @@ mod tests {
         assert_eq!(copy_time(yesterday), "2026-11-20 13:00:00.000000+00");
     }
 
-    /// Each as `timestamptz '…'` is in PostgreSQL under that `TimeZone`.
+    /// Each is `timestamptz '…'` in PostgreSQL under that `TimeZone`.
     #[test]
     fn a_time_that_happens_twice_or_never_is_the_one_of_the_server() {
         for (text, name, expected) in [
@@ -542,7 +541,8 @@ mod tests {
         assert_eq!(table_time(NOW, &summer), "2026-11-21 04:12:00+01");
     }
 
-    /// Of each zone that the library knows, its own answer is the oracle.
+    /// Every zone that the library knows is compared with the library's own
+    /// answer.
     #[test]
     fn a_zone_read_from_its_file_is_the_one_that_the_library_finds() {
         let mut compared = 0;
@@ -593,13 +593,14 @@ mod tests {
         assert_eq!(Calendar(TimeZone::UTC).next_change(0), None);
     }
 
-    /// Where buckets begin within a window, from looking at the clock each minute.
+    /// Begins of buckets within a window, found by looking at the clock each
+    /// minute.
     fn looked_up(calendar: &Calendar, since: i64, until: i64, width: i64) -> Vec<i64> {
         const MINUTE: i64 = 60_000_000;
         let is_short = width <= HOUR;
         let mut begins = Vec::new();
         let (mut ahead, mut most, mut multiple) = (i64::MIN, i64::MIN, i64::MIN);
-        // The clock may have been put back before the window begins.
+        // The clock may have been put back before the window.
         let from = since - 48 * HOUR;
         for at in (from..until).step_by(MINUTE as usize) {
             let offset = calendar.offset(at);

@@ -1,11 +1,12 @@
-//! What a program has freed goes back to the system, also from between what it
-//! still uses. A process of its own: what others free would be in the figures.
+//! Freed memory goes back to the system, even if used memory lies around it.
+//! The test runs in a process of its own, because other tests would change the
+//! figures.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use tacho_source::memory::give_back;
 
-/// Bytes in memory.
+/// Resident memory in bytes.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = text.split(' ').nth(1).unwrap().parse().unwrap();
@@ -18,7 +19,7 @@ fn what_is_freed_between_what_is_used_goes_back_to_the_system() {
     const SIZE: usize = 1 << 10;
     let mut pieces: Vec<Vec<u8>> = (0..PIECES).map(|_| vec![1; SIZE]).collect();
     let mut at = 0;
-    // One in 64 stays, so that the allocator cannot shorten its area.
+    // One in 64 stays, so that the allocator cannot shorten its arena.
     pieces.retain(|_| {
         at += 1;
         at % 64 == 0

@@ -1,5 +1,5 @@
-//! A process that answers question after question of a history that is written
-//! meanwhile takes no more memory than the cache that it was given.
+//! A process that answers many questions about a growing history uses no more
+//! memory than the limit of its cache.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use tacho_tape::{Schema, Shared, Tape};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes of columns that are kept: less than the questions decode.
+/// Most bytes of kept columns: fewer than the questions decode.
 const CACHE: u64 = 256 << 10;
-/// Most bytes by which the memory in use may differ between two rounds, mostly
-/// for other columns in the cache. Four rounds that lost 330 bytes a question
-/// would be beyond it.
+/// Largest difference of memory in use between two rounds. Differences mostly
+/// come from other columns in the cache. A loss of 330 bytes per question would
+/// exceed this in four rounds.
 const SLACK: u64 = 128 << 10;
 
 struct Scratch(PathBuf);
@@ -42,8 +42,8 @@ impl Sink for Rows {
     }
 }
 
-/// Twelve sealed files of two minutes and an open log; returns the slot time
-/// of the first tick and the sampler.
+/// Writes twelve sealed files of two minutes and an open log. Returns the
+/// sampler, and the slot time of the first tick.
 fn history(directory: &Path) -> (i64, Sampler) {
     let load = Load {
         sessions: 20,
@@ -63,7 +63,7 @@ fn history(directory: &Path) -> (i64, Sampler) {
     (begin_ms, sampler)
 }
 
-/// Any function of any piece of the history.
+/// A random function about a random piece of the history.
 fn ask(
     tape: &Tape,
     catalog: &Schema,

@@ -1,4 +1,5 @@
-//! Answers of a source of tapes, against the engine asked directly.
+//! Compares the answers of a source of tapes with those of the engine asked
+//! directly.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::io::Write;
@@ -72,7 +73,7 @@ fn answer(tapes: &Tapes, ask: &Ask) -> QueryResult<String> {
     Ok(String::from_utf8(out).unwrap())
 }
 
-/// What the engine says of the same window.
+/// The engine's answer for the same window.
 fn directly(directory: &Path, function: &str, set: impl FnOnce(&mut Arguments)) -> String {
     let mut spec = Arguments::new(catalog::schema(), SINCE_US + 3_600_000_000);
     spec.since_us = Some(SINCE_US);
@@ -100,9 +101,9 @@ fn an_answer_is_that_of_the_engine_with_the_defaults_of_people() {
         spec.scope = Some("load".into());
     });
     assert_eq!(got, expected);
-    // Brackets, ten keys, and what the rest comes to.
+    // Brackets, ten keys, and a row for the rest.
     assert_eq!(got.lines().count(), 13);
-    // Times without an offset are UTC.
+    // Times without an offset are in UTC.
     let local = [("since", "2026-09-21 14:13:20"), ("until", UNTIL)];
     assert_eq!(answer(&tapes, &ask(None, "top", &local)).unwrap(), expected);
 }
@@ -132,7 +133,7 @@ fn what_is_written_later_is_in_the_next_answer() {
         assert_ne!(got, before, "{step}");
         before = got;
     }
-    // Another history in its place, and none.
+    // Another history in its place, then none.
     let away = scratch.0.join("away");
     std::fs::rename(&directory, &away).unwrap();
     let gone = answer(&tapes, &ask(Some("shop"), "aas", &window)).unwrap_err();

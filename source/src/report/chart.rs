@@ -1,6 +1,6 @@
-//! The load as a picture: stacked bars by class of wait, the vCPUs as a line,
-//! gaps hatched, idle time a line on the ground. Classes differ in colour and
-//! in pattern.
+//! The load as a picture: bars stacked by wait class, a line for the vCPUs,
+//! hatching for gaps, a line on the ground for idle time. Classes differ in
+//! colour and pattern.
 
 use super::{Report, named, tick_label, two};
 use crate::escape;
@@ -31,7 +31,7 @@ const CLASSES: [&str; 9] = [
     "Extension",
 ];
 
-/// The name of a class's look.
+/// The name of the look of a class.
 pub fn look(key: &str) -> String {
     let class = if key == "BufferPin" { "Buffer" } else { key };
     let known = CLASSES.contains(&class);
@@ -42,7 +42,7 @@ pub fn look(key: &str) -> String {
     }
 }
 
-/// The patterns, once a page: a colour and lines that tell it apart.
+/// The patterns, once per page. Each has a colour and lines.
 pub fn patterns() -> String {
     let lines = [
         ("cpu", ""),
@@ -71,7 +71,7 @@ pub fn patterns() -> String {
     text
 }
 
-/// A sample of a look, for a legend.
+/// A swatch of a look, for a legend.
 pub fn swatch(key: &str) -> String {
     format!(
         "<svg class=\"swatch\" width=\"14\" height=\"14\" aria-hidden=\"true\"><rect width=\"14\" height=\"14\" fill=\"url(#p-{})\"/></svg>",
@@ -176,7 +176,7 @@ fn bar(
     (x, end): (f64, f64),
     svg: &mut String,
 ) {
-    // a bar keeps a hair of ground between itself and the next
+    // A bar keeps a narrow gap to the next one.
     let width = (end - x - if end - x > 4.0 { 1.0 } else { 0.0 }).max(0.5);
     if bucket.avg_aas.is_none() {
         let _ = write!(
@@ -207,7 +207,7 @@ fn bar(
     );
 }
 
-/// Lines at round loads.
+/// Grid lines at round loads.
 fn grid(scale: &Scale, svg: &mut String) {
     let rough = scale.most / 5.0;
     let power = 10_f64.powf(rough.log10().floor());
@@ -241,7 +241,7 @@ fn round_times(scale: &Scale, step: i64, zone: &TimeZone) -> Vec<i64> {
     starts.filter(|at| *at >= scale.begin).collect()
 }
 
-/// Times at round distances.
+/// Time labels at round distances.
 fn times(report: &Report, scale: &Scale, svg: &mut String) {
     let steps = [
         1, 5, 10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400,

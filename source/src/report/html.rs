@@ -1,5 +1,5 @@
-//! The report as one page: no script, nothing loaded from elsewhere, light
-//! and dark as the reader prefers, fit for print and for a phone.
+//! The report as one page: no script, no external resources, light or dark as
+//! the reader prefers, fit for print and for a phone.
 
 use super::chart::{chart, look, swatch};
 use super::story::{sentences, who};
@@ -110,7 +110,7 @@ fn picture(report: &Report, html: &mut String) {
     html.push_str("</ul></figcaption></figure></section>\n");
 }
 
-/// A table with a heading; nothing when there are no rows.
+/// A table with a heading; nothing without rows.
 fn table(html: &mut String, title: &str, heads: &[&str], rows: &[Vec<String>]) {
     if rows.is_empty() {
         return;
@@ -139,7 +139,7 @@ fn table(html: &mut String, title: &str, heads: &[&str], rows: &[Vec<String>]) {
     html.push_str("</tbody></table></div></section>\n");
 }
 
-/// A bar of a share in percent, in the look of a class of waits.
+/// A bar for a share in percent, in the look of a wait class.
 fn share(percent: Option<Numeric>, class: &str) -> String {
     let percent = percent.map_or(0.0, Numeric::to_f64);
     let width = percent.clamp(0.0, 100.0);
@@ -154,12 +154,12 @@ fn class(event: &str) -> &str {
     event.split([':', '*']).next().unwrap_or(event)
 }
 
-/// What is missing is left out.
+/// Escapes a text; a missing text becomes empty.
 fn shown(text: &Option<impl ToString>) -> String {
     escape(&or_nothing(text))
 }
 
-/// A statement.
+/// Markup of a statement.
 fn statement(text: &Option<Text>) -> String {
     format!("<code>{}</code>", shown(text))
 }

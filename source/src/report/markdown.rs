@@ -120,7 +120,7 @@ fn gaps(report: &Report, out: &mut String) {
     });
 }
 
-/// What is missing is left out.
+/// Escapes a text; a missing text becomes empty.
 fn shown(text: &Option<Text>) -> String {
     escape(&or_nothing(text))
 }
@@ -129,7 +129,7 @@ fn percent(share: Option<Numeric>) -> String {
     format!("{} %", two(share))
 }
 
-/// A key, and the statement where it is one's.
+/// A key, and the statement's text if the key is a statement's.
 fn query_name(key: &Option<Text>, text: &Option<Text>) -> String {
     let key = escape(named(key));
     match text {
@@ -138,7 +138,7 @@ fn query_name(key: &Option<Text>, text: &Option<Text>) -> String {
     }
 }
 
-/// A table with a heading; nothing when there are no rows.
+/// A table with a heading; nothing without rows.
 fn table<'a, R: 'a, const N: usize>(
     out: &mut String,
     title: &str,
@@ -161,8 +161,8 @@ fn table<'a, R: 'a, const N: usize>(
     }
 }
 
-/// A text of the history within a line: no link, no markup, no HTML, nobody
-/// mentioned, whatever it says.
+/// Escapes a text of the history for use within a line. The result has no
+/// links, no markup, no HTML and mentions nobody.
 fn escape(text: &str) -> String {
     let line = plain_text(text);
     let mut out = String::with_capacity(line.len());
@@ -174,7 +174,7 @@ fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            // What a tracker looks for when all markup is done.
+            // A tracker looks for "@" after all markup is processed.
             '@' => out.push_str("@\u{200b}"),
             '_' if within_word => out.push(c),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '#' | '$' => {
@@ -196,8 +196,8 @@ fn is_www(before: &str) -> bool {
         .is_some_and(|word| word.eq_ignore_ascii_case("www"))
 }
 
-/// A statement as a code span. The fence is longer than any run of backticks
-/// in it, blanks part them; a bar is escaped as a table wants it.
+/// A statement as a code span. The fence is longer than any run of backticks in
+/// it, with blanks between. A bar is escaped for the table.
 fn code(text: &str) -> String {
     let text = cut(text, 200).replace('|', "\\|");
     if text.is_empty() {

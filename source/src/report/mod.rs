@@ -1,6 +1,6 @@
-//! The report as a document for people: what the reader says, shown as a page or
-//! as Markdown. Figures are shown with two decimals, all else is as the reader
-//! says.
+//! The report as a document for people: the reader's answer as a page or as
+//! Markdown. Figures are shown with two decimals, everything else as the reader
+//! gives it.
 
 mod chart;
 mod html;
@@ -22,10 +22,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// Of the JSON of the reader.
+    /// Parses the reader's JSON.
     ///
     /// # Errors
-    /// It is no report.
+    /// It is not a report.
     pub fn new(json: &str, zone: TimeZone) -> QueryResult<Report> {
         let document = Document::parse(json)?;
         Ok(Report { document, zone })
@@ -40,7 +40,7 @@ impl Report {
         at.map_or_else(String::new, |at| table_time(at.0, &self.zone))
     }
 
-    /// `03:12:00`, of another day with its date.
+    /// `03:12:00`; with the date if it is another day than `day`.
     fn clock(&self, at: Option<Time>, day: Option<Time>) -> String {
         let text = self.time(at);
         let same = day.map(|day| self.time(Some(day)));
@@ -50,7 +50,7 @@ impl Report {
         }
     }
 
-    /// From when to when, and in which zone.
+    /// Begin, end and time zone of the report.
     fn title(&self) -> String {
         let period = &self.document.period;
         let (start, end) = (period.period_start, period.period_end);
@@ -59,7 +59,8 @@ impl Report {
     }
 }
 
-/// Whose load it was: what a name is of, and the name with its load.
+/// Load by database, user and application: the kind of name, and the name with
+/// its load.
 fn whose(document: &Document) -> impl Iterator<Item = (&'static str, &Key)> {
     let kinds = [
         ("database", &document.databases),
@@ -70,17 +71,17 @@ fn whose(document: &Document) -> impl Iterator<Item = (&'static str, &Key)> {
     kinds.flat_map(|(kind, keys)| keys.iter().map(move |key| (kind, key)))
 }
 
-/// A text, or a word for what is missing.
+/// A text, or "(none)" if it is missing.
 fn named(text: &Option<impl AsRef<str>>) -> &str {
     text.as_ref().map_or("(none)", AsRef::as_ref)
 }
 
-/// The text of a query, or its key.
+/// The text of a query, or its key if the text is missing.
 fn query_name<'a>(text: &'a Option<Text>, key: &'a Option<Text>) -> &'a str {
     text.as_deref().unwrap_or_else(|| named(key))
 }
 
-/// A text or a whole number, nothing for what is missing.
+/// A text or a whole number; empty if missing.
 fn or_nothing(text: &Option<impl ToString>) -> String {
     text.as_ref().map_or_else(String::new, ToString::to_string)
 }
@@ -90,8 +91,8 @@ fn two(number: Option<Numeric>) -> String {
     number.map_or_else(|| "unknown".to_string(), |n| format!("{:.2}", n.to_f64()))
 }
 
-/// A time of day, with seconds where there are any; with its offset where the
-/// picture has more than one, so that no two times read the same.
+/// A time of day, with seconds unless they are 0. If the picture has more than
+/// one offset from UTC, the label shows it: no two times read the same.
 fn tick_label(us: i64, zone: &TimeZone, days: bool, offsets: bool) -> String {
     let at = zone.to_datetime(timestamp(us));
     let format = match (days, at.second()) {

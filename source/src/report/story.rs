@@ -1,13 +1,13 @@
-//! What the figures say, in sentences.
+//! The figures in sentences.
 
 use super::{Report, named, query_name, two};
 use tacho_tape::query::report::{Blocker, Change, Damage, Document};
 use tacho_tape::query::{Numeric, plain_text};
 
-/// Characters of a name in a sentence; that of a prepared transaction may have 200.
+/// Most characters of a name in a sentence; a prepared transaction's may have 200.
 const NAME: usize = 64;
 
-/// Sentences that answer the question, the most important first.
+/// Sentences that answer the question, most important first.
 pub fn sentences(report: &Report) -> Vec<String> {
     let document = &report.document;
     let damage = document.damage.iter().map(damage_sentence);
@@ -25,7 +25,7 @@ pub fn sentences(report: &Report) -> Vec<String> {
     story
 }
 
-/// What the report leaves out because it is damaged.
+/// Names the data that the report leaves out because of damage.
 fn damage_sentence(damage: &Damage) -> String {
     format!(
         "Damage: {}. {}",
